@@ -1,0 +1,77 @@
+"""The table of methods. A new method costs one file and one line here; CLI, tests, bench and docs iterate it.
+
+Modules are named, not imported: looking at the table costs nothing, and neither CuPy nor the CPU engine's
+compiler is loaded before a method that needs it is asked.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+
+from edgeconv.errors import UsageError
+from edgeconv.methods.base import DEVICES, DeviceName, Method, refuse
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One line of the table: where the class lives, and what a list may say without importing it."""
+
+    name: str
+    device: DeviceName
+    location: str
+    summary: str
+
+    def load(self) -> Method:
+        """The method itself; one instance a process."""
+        return _load(self)
+
+
+METHODS: tuple[Entry, ...] = (
+    Entry("reference", "cpu", "edgeconv.methods.reference:Reference", "NumPy in float64, obvious and slow: the oracle"),
+    Entry(
+        "opencv", "cpu", "edgeconv.methods.opencv:OpenCV", "cv2.filter2D and cv2.transform, the CPU's vendor library"
+    ),
+    Entry("sliding", "cpu", "edgeconv.methods.cpu.sliding:Sliding", "one pass over HWC, nothing materialised"),
+    Entry("im2col", "cpu", "edgeconv.methods.cpu.im2col:Im2col", "columns in memory in bands, then GEMM"),
+    Entry("sliding", "cuda", "edgeconv.methods.cuda.sliding:Sliding", "one pass over HWC, nothing materialised"),
+    Entry("im2col", "cuda", "edgeconv.methods.cuda.im2col:Im2col", "columns in memory in bands, then GEMM"),
+    Entry("implicit", "cuda", "edgeconv.methods.cuda.implicit:Implicit", "im2col inside the GEMM, nothing in memory"),
+    Entry(
+        "cudnn", "cuda", "edgeconv.methods.cuda.cudnn:CuDNN", "cuDNN NHWC, chosen by GetConvolutionForwardAlgorithm_v7"
+    ),
+)
+
+
+@cache
+def _load(entry: Entry) -> Method:
+    module, _, name = entry.location.partition(":")
+    method: Method = getattr(import_module(module), name)()
+    return method
+
+
+def method_names(device: DeviceName | None = None) -> tuple[str, ...]:
+    """Names in the table's order, each once, of one device or of all."""
+    return tuple(dict.fromkeys(entry.name for entry in METHODS if device in (None, entry.device)))
+
+
+def find(name: str, device: DeviceName) -> Entry:
+    """The entry of `name` on `device`; raises UsageError where the table has none."""
+    if name not in method_names():
+        raise UsageError(f"Method '{name}' is not known: use auto or one of {', '.join(method_names())}.")
+    for entry in METHODS:
+        if (entry.name, entry.device) == (name, device):
+            return entry
+    home = ", ".join(other for other in DEVICES if name in method_names(other))
+    raise UsageError(f"Method '{name}' does not exist for device '{device}': use --device {home}.")
+
+
+def require(name: str, device: DeviceName) -> Method:
+    """The method `name` on `device`, ready to prepare; raises UnavailableError with the reason and the way out."""
+    method = find(name, device).load()
+    reason = method.unavailable_reason()
+    if reason is not None:
+        others = [entry.name for entry in METHODS if entry.device == "cpu" and entry.name != name]
+        raise refuse(name, reason, f"Use --device cpu with --method {' or '.join(others[-2:])}, or --method auto.")
+    return method

@@ -1,0 +1,91 @@
+"""What a method is: a reason why it cannot run here, or a plan for one problem.
+
+`prepare` does all that happens once (compile, allocate, choose an algorithm); the plan it returns only
+computes. So set-up is timed apart from work by construction, and a second picture of the same shape pays for
+neither compile nor allocation.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import Any, Literal, get_args
+
+from edgeconv.errors import MemoryLimitError, UnavailableError
+from edgeconv.problem import Problem
+
+DeviceName = Literal["cpu", "cuda"]
+DEVICES: tuple[DeviceName, ...] = get_args(DeviceName)
+
+Math = Literal["fma", "tf32", "half"]
+MATHS: tuple[Math, ...] = get_args(Math)
+
+Gemm = Literal["own", "cublas"]
+GEMMS: tuple[Gemm, ...] = get_args(Gemm)
+
+DEFAULT_WORKSPACE_LIMIT = 512 * 2**20
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a user may tell a method beyond the problem. A method ignores what does not concern it."""
+
+    workspace_limit_bytes: int = DEFAULT_WORKSPACE_LIMIT
+    threads: int | None = None
+    """CPU threads; None follows the affinity mask and the container's quota."""
+    math: Math = "fma"
+    """CUDA: true float32 (`fma`), or `tf32` or `half` tensor cores."""
+    gemm: Gemm = "own"
+    """CUDA im2col: the project's GEMM, or the vendor's."""
+    cudnn_find: bool = False
+    """cudnn: also measure every algorithm and take the fastest."""
+
+
+@dataclass
+class Plan(ABC):
+    """One problem made ready on one device.
+
+    `run` may be called any number of times, with any arrays of the problem's shapes and types on that
+    device. It does not allocate, does not wait for the device (CUDA work is put on CuPy's current
+    stream), and writes every sample of `out`. A plan is not for two threads at once.
+    """
+
+    problem: Problem
+    workspace_bytes: int = 0
+    """Memory that the plan holds beside input and output."""
+    moved_bytes: int | None = None
+    """Bytes that the method itself reads and writes in one run by its own design; None where it is not modelled."""
+    launches: int | None = None
+    """Kernel launches in one run; None on the CPU."""
+    choice: dict[str, Any] = field(default_factory=dict)
+    """What the method decided, ready for JSON: tile sizes, algorithm lists, whether equal filters were shared."""
+
+    @abstractmethod
+    def run(self, image: Any, out: Any) -> None:
+        """Filter `image` (problem.input_shape, HWC) into `out` (problem.output_shape), both C-contiguous."""
+
+
+class Method(ABC):
+    """One way to compute the operation on one device. Stateless; its name, device and summary stand in the table."""
+
+    @abstractmethod
+    def unavailable_reason(self) -> str | None:
+        """Why this machine cannot run the method, as a sentence without a full stop, or None where it can."""
+
+    @abstractmethod
+    def prepare(self, problem: Problem, options: Options) -> Plan:
+        """Make a plan. Raises UnavailableError where the method cannot do this problem, MemoryLimitError."""
+
+
+def check_workspace(name: str, needed_bytes: int, options: Options) -> None:
+    """Refuse a plan whose smallest workspace is above the limit, with the bytes needed and the option to raise."""
+    if needed_bytes > options.workspace_limit_bytes:
+        raise MemoryLimitError(
+            f"Method '{name}' needs {needed_bytes:,} bytes of workspace and the limit is "
+            f"{options.workspace_limit_bytes:,}: raise --workspace-limit, or use --method sliding."
+        )
+
+
+def refuse(name: str, reason: str, way_out: str) -> UnavailableError:
+    """The error for a method asked for by name that cannot run."""
+    return UnavailableError(f"Method '{name}' cannot run here: {reason}. {way_out}")

@@ -1,0 +1,1 @@
+"""Methods of the CPU engine, compiled by Numba for the vector width of the machine."""

@@ -1,0 +1,1 @@
+"""Methods for NVIDIA cards, through CuPy. Importing this package loads neither CuPy nor a driver."""

@@ -1,0 +1,46 @@
+"""One door for CUDA sources: which file, which macros, which entry point.
+
+Kernels live in `.cu` files beside this one, are specialised by macros alone (`-DSTRIDE=2`), and are compiled by
+NVRTC through CuPy when a plan is prepared. Each method module has a `variants()` that lists what it may ask
+for, so that a machine without a GPU can compile all of it and look for spills (scripts/compile_kernels.py).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+FOLDER = Path(__file__).parent
+
+COMPILE_OPTIONS = ("-std=c++17", "--restrict")
+"""Given to NVRTC for every kernel. CuPy adds `-ftz=true` by itself; nothing here asks for fast math."""
+
+
+@dataclass(frozen=True, order=True)
+class KernelVariant:
+    """A kernel to compile: `source` is a file name beside this module, `defines` its macros."""
+
+    source: str
+    entry: str
+    defines: tuple[tuple[str, str | int], ...] = ()
+
+    @property
+    def text(self) -> str:
+        """The CUDA C++ source."""
+        return (FOLDER / self.source).read_text(encoding="utf-8")
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """Compiler options, macros included."""
+        return (*COMPILE_OPTIONS, *(f"-D{name}={value}" for name, value in self.defines))
+
+
+@cache
+def load(variant: KernelVariant) -> Any:
+    """The compiled kernel as a `cupy.RawKernel`; compiled once a process, and kept on disk by CuPy."""
+    import cupy
+
+    module = cupy.RawModule(code=variant.text, options=variant.options, backend="nvrtc")
+    return module.get_function(variant.entry)

@@ -1,0 +1,75 @@
+"""The oracle: NumPy, float64, one obvious sum. Every other method is checked against it.
+
+`responses` can compute any run of output rows alone, so a large picture is checked without a large array.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgeconv.filters import Combine
+from edgeconv.geometry import KERNEL_SIZE, OUTSIDE, bands, border_indices
+from edgeconv.methods.base import Method, Options, Plan
+from edgeconv.output import store
+from edgeconv.problem import Problem
+
+ROWS_PER_BAND = 64
+
+
+def padded_rows(image: NDArray[Any], problem: Problem, first: int, last: int) -> NDArray[np.float64]:
+    """Rows `first` to `last` (exclusive) of the padded picture, float64, HWC."""
+    rows = border_indices(problem.height, problem.padding, problem.border)[first:last]
+    columns = border_indices(problem.width, problem.padding, problem.border)
+    padded = image[rows][:, columns].astype(np.float64)
+    padded[rows == OUTSIDE] = 0.0
+    padded[:, columns == OUTSIDE] = 0.0
+    return padded
+
+
+def join(responses: NDArray[np.float64], combine: Combine) -> NDArray[np.float64]:
+    """Join responses (directions, height, width, out) into values (height, width, out)."""
+    if combine == "magnitude":
+        magnitude: NDArray[np.float64] = np.sqrt(np.square(responses).sum(axis=0))
+        return magnitude
+    if combine == "maximum":
+        largest: NDArray[np.float64] = responses.max(axis=0)
+        return largest
+    return responses[0]
+
+
+def values(image: NDArray[Any], problem: Problem, start: int, stop: int) -> NDArray[np.float64]:
+    """Output rows `start` to `stop` (exclusive) in float64, before they are stored."""
+    stride, weights = problem.stride, problem.dense_weights().astype(np.float64)
+    rows, width = stop - start, problem.output_width
+    padded = padded_rows(image, problem, start * stride, (stop - 1) * stride + KERNEL_SIZE)
+    responses = np.zeros((problem.directions, rows, width, problem.output_channels))
+    for u in range(KERNEL_SIZE):
+        for v in range(KERNEL_SIZE):
+            under = padded[u : u + (rows - 1) * stride + 1 : stride, v : v + (width - 1) * stride + 1 : stride]
+            responses += np.einsum("yxi,doi->dyxo", under, weights[:, :, :, u, v])
+    return join(responses, problem.combine)
+
+
+class ReferencePlan(Plan):
+    """Nothing to prepare."""
+
+    def run(self, image: Any, out: Any) -> None:
+        """See Plan.run."""
+        problem = self.problem
+        for start, stop in bands(problem.output_height, ROWS_PER_BAND):
+            out[start:stop] = store(values(image, problem, start, stop), problem.output_mode, problem.output_dtype)
+
+
+class Reference(Method):
+    """Always available."""
+
+    def unavailable_reason(self) -> str | None:
+        """None: NumPy is a base dependency."""
+        return None
+
+    def prepare(self, problem: Problem, options: Options) -> Plan:
+        """See Method.prepare."""
+        return ReferencePlan(problem)

@@ -1,0 +1,54 @@
+"""Problems that the tests of every method share: awkward on purpose, random but repeatable."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from edgeconv import verify
+from edgeconv.filters import WeightSet
+from edgeconv.methods.base import Plan
+from edgeconv.problem import Problem
+
+AWKWARD_SHAPES = ((1, 1), (1, 7), (7, 1), (2, 2), (3, 3), (5, 4), (13, 17), (31, 33), (64, 64), (37, 131))
+"""(height, width): single pixels, single rows and columns, primes, one off a power of two."""
+
+
+def random_image(height: int, width: int, dtype: Any, seed: int = 0) -> np.ndarray:
+    """HWC with three channels, over the whole range of the type (floats: -1 to 1)."""
+    rng = np.random.default_rng(seed)
+    kind = np.dtype(dtype)
+    if kind.kind == "u":
+        return rng.integers(0, np.iinfo(kind).max, (height, width, 3), dtype=kind, endpoint=True)
+    return rng.uniform(-1, 1, (height, width, 3)).astype(kind)
+
+
+def random_weights(channels: str = "mix", seed: int = 1) -> WeightSet:
+    """Weights with no structure that a method could lean on."""
+    rng = np.random.default_rng(seed)
+    shape = {"mix": (1, 3, 3, 3, 3), "each": (1, 3, 1, 3, 3), "luma": (1, 1, 3, 3, 3)}[channels]
+    weights = rng.uniform(-1, 1, shape).astype(np.float32)
+    return WeightSet(weights, groups=3 if channels == "each" else 1)
+
+
+@dataclass(frozen=True)
+class Ran:
+    """An output and its comparison with the oracle."""
+
+    out: np.ndarray
+    check: verify.Check
+
+
+def run_on_host(plan: Plan, image: np.ndarray, problem: Problem, tolerance: float | None = None) -> Ran:
+    """Run a CPU plan into a poisoned output and compare every sample with the oracle."""
+    poison = 0xA5 if problem.output_dtype.kind == "u" else np.nan
+    out = np.full(problem.output_shape, poison, problem.output_dtype)
+    plan.run(image, out)
+    return Ran(out, verify.check(image, out, problem, tolerance))
+
+
+def assert_right(ran: Ran) -> None:
+    """Fail with the worst sample and both of its values."""
+    assert ran.check.passed, f"{ran.check.unexplained_samples} wrong samples, worst {ran.check.worst}"
