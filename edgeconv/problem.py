@@ -1,10 +1,11 @@
 """One piece of work, stated completely and without pixels: what every method is asked to do.
 
-    response[d, y, x, o] = Σ over i, u, v of  weights[d, o, i, u, v] · in[y·stride + u − padding, x·stride + v − padding, i]
+    response[d, y, x, o] = Σ over i, u, v of  weights[d, o, i, u, v] · in[y·s + u − p, x·s + v − p, i]
     value[y, x, o]       = response[0]   |   sqrt(response[0]² + response[1]²)   |   max over d of response
     out[y, x, o]         = value stored as `output_mode` says
 
-i runs over the in / groups channels of o's group. Pictures are HWC and C-contiguous.
+s is the stride, p the padding, and i runs over the in / groups channels of o's group.
+Pictures are HWC and C-contiguous.
 """
 
 from __future__ import annotations

@@ -37,7 +37,8 @@ def join(responses: NDArray[np.float64], combine: Combine) -> NDArray[np.float64
     if combine == "maximum":
         largest: NDArray[np.float64] = responses.max(axis=0)
         return largest
-    return responses[0]
+    alone: NDArray[np.float64] = responses[0]
+    return alone
 
 
 def values(image: NDArray[Any], problem: Problem, start: int, stop: int) -> NDArray[np.float64]:

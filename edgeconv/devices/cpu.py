@@ -1,0 +1,152 @@
+"""The CPU as a device: arrays are NumPy's, nothing crosses a bus, the clock is monotonic."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgeconv.cost import Roof
+from edgeconv.devices.base import Device
+from edgeconv.errors import MemoryLimitError
+from edgeconv.threads import usable_threads
+
+COPY_BYTES = 64 * 2**20
+"""Twice the last-level cache of most desktop processors, and still allocated in milliseconds."""
+GEMM_SIDE = 1024
+ROOF_REPEATS = 5
+
+
+class CpuDevice(Device):
+    """The processor that Python runs on."""
+
+    name = "cpu"
+    moves_data = False
+    l2_state = "warm"
+
+    def describe(self) -> dict[str, Any]:
+        """See Device.describe."""
+        return {
+            "name": processor_name(),
+            "machine": platform.machine(),
+            "usable_threads": usable_threads(),
+            "governor": scaling_governor(),
+            "memory_bytes": total_memory_bytes(),
+        }
+
+    def empty(self, shape: tuple[int, ...], dtype: Any) -> Any:
+        """See Device.empty."""
+        return np.empty(shape, dtype)
+
+    def host_empty(self, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
+        """See Device.host_empty."""
+        return np.empty(shape, dtype)
+
+    def copy_in(self, host: NDArray[Any], array: Any) -> None:
+        """See Device.copy_in."""
+        np.copyto(array, host)
+
+    def copy_out(self, array: Any, host: NDArray[Any]) -> None:
+        """See Device.copy_out."""
+        np.copyto(host, array)
+
+    def synchronize(self) -> None:
+        """Nothing is ever pending."""
+
+    def time_once(self, call: Callable[[], None]) -> float:
+        """See Device.time_once."""
+        started = time.perf_counter()
+        call()
+        return time.perf_counter() - started
+
+    def roof(self) -> Roof:
+        """See Device.roof: large copies by every usable thread, and a float32 matrix product."""
+        return Roof(
+            copy_bytes_per_second=_copy_rate(usable_threads()),
+            fma_flops_per_second=_gemm_rate(),
+            how=f"copy of {COPY_BYTES >> 20} MiB by {usable_threads()} threads; NumPy float32 product of {GEMM_SIDE}",
+        )
+
+    def peak_bytes(self) -> int | None:
+        """See Device.peak_bytes: the resident set's high-water mark; None on Windows."""
+        if sys.platform == "win32":
+            return None
+        import resource
+
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return peak if sys.platform == "darwin" else peak * 1024
+
+    @contextmanager
+    def guard(self, needed_bytes: int) -> Iterator[None]:
+        """See Device.guard."""
+        try:
+            yield
+        except MemoryError:
+            raise MemoryLimitError(
+                f"Out of memory: about {needed_bytes:,} bytes are needed. Use a smaller picture, or --method sliding."
+            ) from None
+
+
+def _best_seconds(call: Callable[[], Any]) -> float:
+    """The least of a few runs after one that is not counted."""
+    call()
+    times = []
+    for _ in range(ROOF_REPEATS):
+        started = time.perf_counter()
+        call()
+        times.append(time.perf_counter() - started)
+    return min(times)
+
+
+def _copy_rate(threads: int) -> float:
+    source = np.ones(COPY_BYTES // threads * threads, np.uint8).reshape(threads, -1)
+    target = np.zeros_like(source)
+    if threads == 1:
+        seconds = _best_seconds(lambda: np.copyto(target, source))
+    else:
+        with ThreadPoolExecutor(threads) as pool:
+            seconds = _best_seconds(lambda: list(pool.map(np.copyto, target, source)))
+    return 2 * source.nbytes / seconds
+
+
+def _gemm_rate() -> float:
+    left = np.ones((GEMM_SIDE, GEMM_SIDE), np.float32)
+    product = np.empty_like(left)
+    return 2 * GEMM_SIDE**3 / _best_seconds(lambda: np.matmul(left, left, out=product))
+
+
+def processor_name() -> str:
+    """The model as the system names it."""
+    if sys.platform == "linux":
+        try:
+            for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+                if line.startswith(("model name", "Model")):
+                    return line.partition(":")[2].strip()
+        except OSError:
+            pass
+    return platform.processor() or platform.machine()
+
+
+def scaling_governor() -> str | None:
+    """The clock governor of the first core, where Linux tells it."""
+    try:
+        return Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor").read_text(encoding="ascii").strip()
+    except (OSError, UnicodeDecodeError):
+        return None
+
+
+def total_memory_bytes() -> int | None:
+    """Physical memory, where the system tells it."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return None

@@ -1,0 +1,182 @@
+"""An NVIDIA card as a device, through CuPy: page-locked staging, event timing with a cold L2, measured roof."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import cupy
+import numpy as np
+from numpy.typing import NDArray
+
+from edgeconv.cost import Roof
+from edgeconv.devices.base import Device
+from edgeconv.errors import MemoryLimitError, UnavailableError
+from edgeconv.methods.cuda.kernels import KernelVariant, load
+from edgeconv.timing import summarize
+
+COPY_BYTES = 512 * 2**20
+FLUSH_BYTES_AT_LEAST = 256 * 2**20
+ROOF_REPEATS = 7
+
+FMA_CHAINS = 8
+FMA_STEPS = 4096
+FMA_THREADS = 256
+FMA_BLOCKS_PER_MULTIPROCESSOR = 8
+
+ROOF_KERNEL = KernelVariant("roof.cu", "fma_chains", (("CHAINS", FMA_CHAINS), ("STEPS", FMA_STEPS)))
+
+
+def variants() -> tuple[KernelVariant, ...]:
+    """Every kernel that this module may ask for."""
+    return (ROOF_KERNEL,)
+
+
+class CudaDevice(Device):
+    """CuPy's current device."""
+
+    name = "cuda"
+    moves_data = True
+    l2_state = "cold"
+
+    def __init__(self) -> None:
+        self._flush_buffer: Any = None
+        self._peak_bytes = 0
+
+    def describe(self) -> dict[str, Any]:
+        """See Device.describe."""
+        runtime = cupy.cuda.runtime
+        properties = runtime.getDeviceProperties(cupy.cuda.Device().id)
+        free_bytes, total_bytes = runtime.memGetInfo()
+        return {
+            "name": properties["name"].decode(),
+            "compute_capability": f"{properties['major']}.{properties['minor']}",
+            "multiprocessors": properties["multiProcessorCount"],
+            "l2_bytes": properties["l2CacheSize"],
+            "memory_bytes": total_bytes,
+            "free_memory_bytes": free_bytes,
+            "driver_cuda_version": runtime.driverGetVersion(),
+            "runtime_cuda_version": runtime.runtimeGetVersion(),
+            **_clocks(),
+        }
+
+    def empty(self, shape: tuple[int, ...], dtype: Any) -> Any:
+        """See Device.empty."""
+        return cupy.empty(shape, dtype)
+
+    def host_empty(self, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
+        """See Device.host_empty."""
+        kind = np.dtype(dtype)
+        samples = int(np.prod(shape, dtype=np.int64))
+        memory = cupy.cuda.alloc_pinned_memory(max(1, samples * kind.itemsize))
+        return np.frombuffer(memory, kind, samples).reshape(shape)
+
+    def copy_in(self, host: NDArray[Any], array: Any) -> None:
+        """See Device.copy_in."""
+        array.set(host)
+        self.synchronize()
+
+    def copy_out(self, array: Any, host: NDArray[Any]) -> None:
+        """See Device.copy_out."""
+        array.get(out=host)
+        self.synchronize()
+
+    def synchronize(self) -> None:
+        """See Device.synchronize."""
+        cupy.cuda.get_current_stream().synchronize()
+        self._peak_bytes = max(self._peak_bytes, cupy.get_default_memory_pool().total_bytes())
+
+    def time_once(self, call: Callable[[], None]) -> float:
+        """See Device.time_once.
+
+        A large buffer is overwritten first. That empties the L2 of what the run will read, and keeps the
+        card busy for longer than Python needs to put both events and the launch in the queue, so that a
+        short kernel is not timed together with the wait for its own launch.
+        """
+        self._flush()
+        start, stop = cupy.cuda.Event(), cupy.cuda.Event()
+        start.record()
+        call()
+        stop.record()
+        stop.synchronize()
+        return float(cupy.cuda.get_elapsed_time(start, stop)) / 1e3
+
+    def roof(self) -> Roof:
+        """See Device.roof: a device-to-device copy, and chains of multiply-adds in registers."""
+        source = cupy.empty(COPY_BYTES, cupy.uint8)
+        target = cupy.empty_like(source)
+        source.fill(1)
+        copy_seconds = self._median(lambda: target.data.copy_from_device_async(source.data, COPY_BYTES, _stream()))
+        blocks = FMA_BLOCKS_PER_MULTIPROCESSOR * cupy.cuda.Device().attributes["MultiProcessorCount"]
+        result = cupy.empty(blocks * FMA_THREADS, cupy.float32)
+        kernel = load(ROOF_KERNEL)
+        arguments = (result, np.float32(0.999), np.float32(0.001))
+        fma_seconds = self._median(lambda: kernel((blocks,), (FMA_THREADS,), arguments))
+        flops = 2 * FMA_CHAINS * FMA_STEPS * blocks * FMA_THREADS
+        del source, target, result
+        cupy.get_default_memory_pool().free_all_blocks()
+        return Roof(
+            copy_bytes_per_second=2 * COPY_BYTES / copy_seconds,
+            fma_flops_per_second=flops / fma_seconds,
+            how=f"device copy of {COPY_BYTES >> 20} MiB; {FMA_CHAINS} chains of float32 multiply-adds a thread",
+        )
+
+    def peak_bytes(self) -> int | None:
+        """See Device.peak_bytes: the most that CuPy's pool has held."""
+        return max(self._peak_bytes, int(cupy.get_default_memory_pool().total_bytes()))
+
+    @contextmanager
+    def guard(self, needed_bytes: int) -> Iterator[None]:
+        """See Device.guard."""
+        try:
+            yield
+        except (cupy.cuda.memory.OutOfMemoryError, MemoryError) as error:
+            cupy.get_default_memory_pool().free_all_blocks()
+            raise MemoryLimitError(
+                f"Out of card memory: about {needed_bytes:,} bytes are needed ({' '.join(str(error).split())}). "
+                "Lower --workspace-limit, use --method sliding, or --device cpu."
+            ) from None
+        except cupy.cuda.runtime.CUDARuntimeError as error:
+            raise UnavailableError(f"The CUDA device failed: {error}. Try --device cpu.") from error
+
+    def release_flush_buffer(self) -> None:
+        """Give the memory back that cold timing holds, so that it does not count as a method's own."""
+        self._flush_buffer = None
+        cupy.get_default_memory_pool().free_all_blocks()
+
+    def _flush(self) -> None:
+        if self._flush_buffer is None:
+            l2_bytes = cupy.cuda.Device().attributes["L2CacheSize"]
+            self._flush_buffer = cupy.empty(max(FLUSH_BYTES_AT_LEAST, 4 * l2_bytes), cupy.uint8)
+        self._flush_buffer.data.memset_async(0, self._flush_buffer.nbytes, _stream())
+
+    def _median(self, call: Callable[[], Any]) -> float:
+        self.time_once(call)
+        return summarize([self.time_once(call) for _ in range(ROOF_REPEATS)]).median_seconds
+
+
+def _stream() -> Any:
+    return cupy.cuda.get_current_stream()
+
+
+def _clocks() -> dict[str, Any]:
+    """Clocks and throttle reasons through NVML, where its Python binding is installed."""
+    try:
+        import pynvml
+    except ImportError:
+        return {}
+    try:
+        pynvml.nvmlInit()
+        try:
+            handle = pynvml.nvmlDeviceGetHandleByPciBusId(cupy.cuda.Device().pci_bus_id.encode())
+            return {
+                "sm_clock_mhz": pynvml.nvmlDeviceGetClockInfo(handle, pynvml.NVML_CLOCK_SM),
+                "memory_clock_mhz": pynvml.nvmlDeviceGetClockInfo(handle, pynvml.NVML_CLOCK_MEM),
+                "throttle_reasons_mask": pynvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle),
+                "driver_version": pynvml.nvmlSystemGetDriverVersion(),
+            }
+        finally:
+            pynvml.nvmlShutdown()
+    except pynvml.NVMLError:
+        return {}

@@ -1,0 +1,104 @@
+"""One problem, one method, one device, made ready once and run many times.
+
+A session owns the plan and the arrays on both sides of the bus, so a second picture of the same shape pays for no
+allocation, compile or handle.
+
+    host array ── copy_in ──> device array ── plan.run ──> device array ── copy_out ──> host array
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgeconv.cost import Roof
+from edgeconv.devices import get_device
+from edgeconv.methods import require
+from edgeconv.methods.base import DeviceName, Options
+from edgeconv.problem import Problem
+from edgeconv.timing import Budget, Series, Stopwatch, collect
+
+
+class Session:
+    """A prepared convolution. Not for two threads at once."""
+
+    def __init__(self, problem: Problem, method: str, device: DeviceName, options: Options) -> None:
+        self.problem = problem
+        self.method_name = method
+        self._method = require(method, device)
+        self.device = get_device(device)
+        self.needed_bytes = problem.input_bytes + problem.output_bytes
+        self._staging: tuple[NDArray[Any], NDArray[Any]] | None = None
+        with self.device.guard(self.needed_bytes + options.workspace_limit_bytes):
+            self.plan = self._method.prepare(problem, options)
+            self.needed_bytes += self.plan.workspace_bytes
+            self.out = self.device.empty(problem.output_shape, problem.output_dtype)
+            self.image: Any = None
+            if self.device.moves_data:
+                self.image = self.device.empty(problem.input_shape, problem.dtype)
+
+    def convolve(self, image_hwc: NDArray[Any], watch: Stopwatch | None = None) -> NDArray[Any]:
+        """Filter a host picture; the result is a host array of its own. Phases are added to `watch`."""
+        watch = watch or Stopwatch()
+        image_hwc = np.ascontiguousarray(image_hwc)
+        with self.device.guard(self.needed_bytes):
+            if not self.device.moves_data:
+                result = np.empty(self.problem.output_shape, self.problem.output_dtype)
+                with watch.phase("convolve"):
+                    self.plan.run(image_hwc, result)
+                return result
+            with watch.phase("host_to_device"):
+                self.device.copy_in(image_hwc, self.image)
+            with watch.phase("convolve"):
+                self.plan.run(self.image, self.out)
+                self.device.synchronize()
+            result = np.empty(self.problem.output_shape, self.problem.output_dtype)
+            with watch.phase("device_to_host"):
+                self.device.copy_out(self.out, result)
+            return result
+
+    def convolve_on_device(self, image_hwc: Any) -> Any:
+        """Filter a picture that is already on the device into a new array there, without waiting for it."""
+        with self.device.guard(self.needed_bytes):
+            result = self.device.empty(self.problem.output_shape, self.problem.output_dtype)
+            self.plan.run(image_hwc, result)
+        return result
+
+    def time_kernel(self, image_hwc: NDArray[Any], budget: Budget) -> Series:
+        """Sample the plan alone: device arrays in, device arrays out."""
+        image: Any = image_hwc
+        with self.device.guard(self.needed_bytes):
+            if self.device.moves_data:
+                self.device.copy_in(image_hwc, self.image)
+                image = self.image
+            return collect(lambda: self.device.time_once(lambda: self.plan.run(image, self.out)), budget)
+
+    def time_end_to_end(self, image_hwc: NDArray[Any], budget: Budget) -> Series:
+        """Sample host array in, host array out, with page-locked host arrays on a card."""
+        with self.device.guard(self.needed_bytes):
+            if not self.device.moves_data:
+                return self.time_kernel(image_hwc, budget)
+            if self._staging is None:
+                self._staging = (
+                    self.device.host_empty(self.problem.input_shape, self.problem.dtype),
+                    self.device.host_empty(self.problem.output_shape, self.problem.output_dtype),
+                )
+            staged_image, staged_out = self._staging
+            np.copyto(staged_image, image_hwc)
+
+            def once() -> float:
+                started = time.perf_counter()
+                self.device.copy_in(staged_image, self.image)
+                self.plan.run(self.image, self.out)
+                self.device.copy_out(self.out, staged_out)
+                return time.perf_counter() - started
+
+            return collect(once, budget)
+
+    def measure_roof(self) -> Roof:
+        """Measure the machine's copy bandwidth and FMA rate now."""
+        with self.device.guard(self.needed_bytes):
+            return self.device.roof()

@@ -1,0 +1,52 @@
+"""How many threads may work: the affinity mask, then the container's quota, never a mere count of cores."""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from pathlib import Path
+
+from edgeconv.errors import UsageError
+
+CGROUP2_CPU_MAX = Path("/sys/fs/cgroup/cpu.max")
+CGROUP1_QUOTA = Path("/sys/fs/cgroup/cpu/cpu.cfs_quota_us")
+CGROUP1_PERIOD = Path("/sys/fs/cgroup/cpu/cpu.cfs_period_us")
+
+
+def quota_threads(text: str) -> int | None:
+    """Whole threads that a `quota period` pair in microseconds allows, at least one; None for no limit."""
+    quota, _, period = text.strip().partition(" ")
+    if not quota.isdecimal() or not period.isdecimal() or int(period) == 0:
+        return None
+    return max(1, int(quota) // int(period))
+
+
+def _container_quota() -> int | None:
+    try:
+        return quota_threads(CGROUP2_CPU_MAX.read_text(encoding="ascii"))
+    except (OSError, UnicodeDecodeError):
+        pass
+    try:
+        quota, period = (path.read_text(encoding="ascii").strip() for path in (CGROUP1_QUOTA, CGROUP1_PERIOD))
+        return quota_threads(f"{quota} {period}")
+    except (OSError, UnicodeDecodeError):
+        return None
+
+
+@cache
+def usable_threads() -> int:
+    """Threads that this process may keep busy."""
+    if hasattr(os, "sched_getaffinity"):
+        allowed = len(os.sched_getaffinity(0))
+    else:
+        allowed = os.cpu_count() or 1
+    return min(allowed, _container_quota() or allowed)
+
+
+def resolve_threads(asked: int | None) -> int:
+    """`asked`, or what this process may use; raises UsageError below 1."""
+    if asked is None:
+        return usable_threads()
+    if asked < 1:
+        raise UsageError(f"--threads {asked} is not a whole number from 1.")
+    return asked
