@@ -1,6 +1,41 @@
 """edgeconv: 3×3 edge-detection filters on RGB pictures, by interchangeable convolution methods.
 
-Importing this package loads neither CuPy, OpenCV nor Numba.
+    import edgeconv
+    edges = edgeconv.convolve(image, filter="sobel", stride=2)      # NumPy or CuPy in, the same out
+
+Importing this package loads neither CuPy, OpenCV nor Numba; names are fetched when they are first used.
 """
 
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from edgeconv.api import convolve as convolve
+    from edgeconv.errors import EdgeconvError as EdgeconvError
+    from edgeconv.filters import FILTERS as FILTERS
+    from edgeconv.image import read_image as read_image
+    from edgeconv.image import write_image as write_image
+    from edgeconv.methods.base import Options as Options
+
 __version__ = "0.1.0"
+
+_HOMES = {
+    "FILTERS": "edgeconv.filters",
+    "EdgeconvError": "edgeconv.errors",
+    "Options": "edgeconv.methods.base",
+    "convolve": "edgeconv.api",
+    "read_image": "edgeconv.image",
+    "write_image": "edgeconv.image",
+}
+
+__all__ = ["FILTERS", "EdgeconvError", "Options", "__version__", "convolve", "read_image", "write_image"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        value = getattr(import_module(_HOMES[name]), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module 'edgeconv' has no attribute '{name}'")

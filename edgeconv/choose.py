@@ -55,7 +55,9 @@ def _choose_method(device: str, purpose: Purpose) -> Choice:
         return Choice(FASTEST_CUDA, "cuda", "the fastest CUDA method: one pass over the picture")
     machine = "CPU asked for" if device == "cpu" else f"CPU, as {reason}"
     if purpose == "one picture":
-        return Choice(QUICKEST_TO_START_CPU, "cpu", f"{machine}; for one picture it starts soonest (no compiler to load)")
+        return Choice(
+            QUICKEST_TO_START_CPU, "cpu", f"{machine}; for one picture it starts soonest (no compiler to load)"
+        )
     return Choice(FASTEST_CPU, "cpu", f"{machine}; the fastest CPU method once its compiler is loaded")
 
 

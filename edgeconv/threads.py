@@ -36,10 +36,8 @@ def _container_quota() -> int | None:
 @cache
 def usable_threads() -> int:
     """Threads that this process may keep busy."""
-    if hasattr(os, "sched_getaffinity"):
-        allowed = len(os.sched_getaffinity(0))
-    else:
-        allowed = os.cpu_count() or 1
+    has_mask = hasattr(os, "sched_getaffinity")  # Linux alone
+    allowed = len(os.sched_getaffinity(0)) if has_mask else os.cpu_count() or 1
     return min(allowed, _container_quota() or allowed)
 
 

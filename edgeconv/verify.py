@@ -4,7 +4,7 @@ Outputs are compared with the float64 oracle (methods/reference.py):
 
     floats     max |out − oracle| ≤ tolerance · max |oracle|, or where terms cancel (a Laplacian of a flat picture
                is nearly nothing left of large terms) ≤ 2⁻²³ · max Σ|weight · pixel|: one float32 step of them
-    integers   equal to the stored oracle, or off by one level where the oracle lies that close to a rounding tie
+    integers   equal to the stored oracle, or the other side of a rounding tie that the oracle lies that close to
 
 `tolerance` is 1e-6 for float32 arithmetic, 1e-3 where TF32 or half was asked for or the picture is float16.
 A large picture is checked on whole rows: the first, the last and blocks spread evenly between them.
@@ -115,8 +115,8 @@ def check(
         error[np.isnan(error)] = np.inf
         if problem.output_dtype.kind == "u":
             wrong = error > 0
-            tie = np.abs(np.abs(expected - np.floor(expected)) - 0.5) <= limit
-            beyond = wrong & ~(tie & (error <= 1))
+            unrounded = np.clip(expected, 0, np.iinfo(problem.output_dtype).max)
+            beyond = wrong & (np.abs(got - unrounded) > 0.5 + limit)
         else:
             wrong = beyond = error > limit
         differing += int(wrong.sum())

@@ -104,23 +104,26 @@ class CudaDevice(Device):
 
     def roof(self) -> Roof:
         """See Device.roof: a device-to-device copy, and chains of multiply-adds in registers."""
-        source = cupy.empty(COPY_BYTES, cupy.uint8)
+        rates = Roof(
+            copy_bytes_per_second=2 * COPY_BYTES / self._copy_seconds(),
+            fma_flops_per_second=self._fma_rate(),
+            how=f"device copy of {COPY_BYTES >> 20} MiB; {FMA_CHAINS} chains of float32 multiply-adds a thread",
+        )
+        cupy.get_default_memory_pool().free_all_blocks()
+        return rates
+
+    def _copy_seconds(self) -> float:
+        source = cupy.ones(COPY_BYTES, cupy.uint8)
         target = cupy.empty_like(source)
-        source.fill(1)
-        copy_seconds = self._median(lambda: target.data.copy_from_device_async(source.data, COPY_BYTES, _stream()))
+        return self._median(lambda: target.data.copy_from_device_async(source.data, COPY_BYTES, _stream()))
+
+    def _fma_rate(self) -> float:
         blocks = FMA_BLOCKS_PER_MULTIPROCESSOR * cupy.cuda.Device().attributes["MultiProcessorCount"]
         result = cupy.empty(blocks * FMA_THREADS, cupy.float32)
         kernel = load(ROOF_KERNEL)
         arguments = (result, np.float32(0.999), np.float32(0.001))
-        fma_seconds = self._median(lambda: kernel((blocks,), (FMA_THREADS,), arguments))
-        flops = 2 * FMA_CHAINS * FMA_STEPS * blocks * FMA_THREADS
-        del source, target, result
-        cupy.get_default_memory_pool().free_all_blocks()
-        return Roof(
-            copy_bytes_per_second=2 * COPY_BYTES / copy_seconds,
-            fma_flops_per_second=flops / fma_seconds,
-            how=f"device copy of {COPY_BYTES >> 20} MiB; {FMA_CHAINS} chains of float32 multiply-adds a thread",
-        )
+        seconds = self._median(lambda: kernel((blocks,), (FMA_THREADS,), arguments))
+        return 2 * FMA_CHAINS * FMA_STEPS * blocks * FMA_THREADS / seconds
 
     def peak_bytes(self) -> int | None:
         """See Device.peak_bytes: the most that CuPy's pool has held."""

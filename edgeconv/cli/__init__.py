@@ -1,0 +1,68 @@
+"""The command line: one thin file a command, listed in one table, with one place for errors and exit codes."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import typer
+
+from edgeconv.cli import doctor, filters, resize, run
+from edgeconv.errors import EXIT_INTERRUPTED, EdgeconvError, MemoryLimitError
+
+COMMANDS = {
+    "run": run.run,
+    "resize": resize.resize,
+    "filters": filters.filters,
+    "doctor": doctor.doctor,
+}
+
+app = typer.Typer(
+    name="edgeconv",
+    help="3×3 edge-detection filters on RGB pictures, by interchangeable convolution methods, with honest GFLOPS.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for _name, _command in COMMANDS.items():
+    app.command(_name)(_command)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        from edgeconv import __version__
+
+        typer.echo(f"edgeconv {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Print the version."),
+) -> None:
+    del version
+
+
+def main() -> None:
+    """Run the command line; every error that edgeconv raises is one line on standard error and its exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")  # a console that cannot show "×" still gets its table
+    try:
+        app()
+    except EdgeconvError as error:
+        _fail(str(error), error.exit_code)
+    except MemoryError:
+        _fail("Out of memory: use a smaller picture, or lower --workspace-limit.", MemoryLimitError.exit_code)
+    except KeyboardInterrupt:
+        _fail("Interrupted.", EXIT_INTERRUPTED)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that the exit flush does not fail too
+        sys.exit(0)
+
+
+def _fail(message: str, exit_code: int) -> None:
+    print(f"edgeconv: error: {' '.join(message.split())}", file=sys.stderr)
+    sys.exit(exit_code)

@@ -1,0 +1,12 @@
+"""`edgeconv doctor`: what works on this machine, what does not and why."""
+
+from __future__ import annotations
+
+import typer
+
+
+def doctor() -> None:
+    """Show which methods run here, why the others do not, and the libraries and devices that were found."""
+    from edgeconv import doctor as checkup
+
+    typer.echo(checkup.text())

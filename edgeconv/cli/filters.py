@@ -1,0 +1,20 @@
+"""`edgeconv filters`: the table of filters."""
+
+from __future__ import annotations
+
+import typer
+
+
+def filters() -> None:
+    """List the filters: name, how directions are joined, kernel rows, summary and source."""
+    from edgeconv.filters import DEFAULT_FILTER, FILTERS
+
+    for entry in FILTERS:
+        default = " (default)" if entry.name == DEFAULT_FILTER else ""
+        typer.echo(f"{entry.name}{default}: {entry.summary} [{entry.source}]")
+        for direction, kernel in enumerate(entry.kernels):
+            if direction == 2:
+                typer.echo(f"    … and {entry.directions - 2} more, each turned another 45 degrees")
+                break
+            typer.echo("    " + " ; ".join(" ".join(f"{value:g}" for value in row) for row in kernel))
+    typer.echo("A kernel of your own: --kernel '0,1,0;1,-4,1;0,1,0', or --kernel-file with JSON or CSV.")

@@ -1,0 +1,50 @@
+"""Words that several commands read in the same way."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import get_args
+
+from edgeconv.errors import UsageError
+from edgeconv.filters import DEFAULT_FILTER, Filter, named_filter, parse_kernel, read_kernel
+from edgeconv.methods.base import Gemm, Math, Options
+
+SIZE_UNITS = {"K": 2**10, "M": 2**20, "G": 2**30}
+
+
+def parse_bytes(text: str) -> int:
+    """A number of bytes: `1048576`, `1024K`, `512M`, `2G` (powers of two)."""
+    digits, unit = (text[:-1], text[-1:].upper()) if text[-1:].upper() in SIZE_UNITS else (text, "")
+    if not digits.isdecimal():
+        raise UsageError(f"'{text}' is not a number of bytes: write 512M, 2G or a whole number.")
+    return int(digits) * SIZE_UNITS.get(unit, 1)
+
+
+def chosen_filter(name: str, kernel: str | None, kernel_file: str | None) -> Filter:
+    """The one filter that `--filter`, `--kernel` and `--kernel-file` name."""
+    if kernel is not None and kernel_file is not None:
+        raise UsageError("--kernel and --kernel-file exclude each other.")
+    own = kernel if kernel is not None else kernel_file
+    if own is not None and name != DEFAULT_FILTER:
+        raise UsageError("--filter excludes --kernel and --kernel-file.")
+    if kernel is not None:
+        return parse_kernel(kernel)
+    if kernel_file is not None:
+        return read_kernel(Path(kernel_file))
+    return named_filter(name)
+
+
+def parse_options(workspace_limit: str, threads: int | None, math: str, gemm: str, cudnn_find: bool) -> Options:
+    """Method options from their words."""
+    for name, word, words in (("--math", math, get_args(Math)), ("--gemm", gemm, get_args(Gemm))):
+        if word not in words:
+            raise UsageError(f"{name} '{word}' is not one of {', '.join(words)}.")
+    if threads is not None and threads < 1:
+        raise UsageError(f"--threads {threads} is not a whole number from 1.")
+    return Options(
+        workspace_limit_bytes=parse_bytes(workspace_limit),
+        threads=threads,
+        math=math,  # type: ignore[arg-type]
+        gemm=gemm,  # type: ignore[arg-type]
+        cudnn_find=cudnn_find,
+    )

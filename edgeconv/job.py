@@ -1,0 +1,212 @@
+"""The main job: a picture file in, its edges in another, and a report beside it.
+
+Order matters for an honest report: decode, set up, one cold run whose result is the one that is saved, encode; only
+then the samples, the roof and the check, so that none of them warms up what is called cold.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sys
+import time
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from edgeconv import cost, report, verify
+from edgeconv.choose import AUTO, choose
+from edgeconv.errors import ImageWriteError, UsageError
+from edgeconv.image import encode_image, read_image, refuse_overwrite, write_bytes_atomically
+from edgeconv.methods.base import Options
+from edgeconv.request import Request
+from edgeconv.session import Session
+from edgeconv.timing import Budget, Stopwatch
+
+STREAM = "-"
+"""The file name that means standard input or standard output."""
+
+SAMPLED_CHECK = 300_000
+"""Output samples that `--check sample` compares: enough for every border, a small part of a second in NumPy."""
+
+FORMAT_OF_RAW = "tiff"
+DEFAULT_FORMAT = "png"
+
+
+@dataclass(frozen=True)
+class Job:
+    """One picture to filter and where it goes."""
+
+    source: str
+    request: Request
+    method: str = AUTO
+    device: str = AUTO
+    output: str | None = None
+    """A file, an existing folder or a name that ends in a separator, or None for the current folder."""
+    overwrite: bool = False
+    options: Options = field(default_factory=Options)
+    samples: int = 200
+    """Most timed runs after the first; 0 for none."""
+    time_limit_seconds: float = 0.15
+    check: str = "sample"
+    """`full`, `sample` or `none`."""
+
+
+CHECKS = ("sample", "full", "none")
+
+
+def run(job: Job, process_seconds: float | None = None) -> dict[str, Any]:
+    """Do the job and return its report, which is also written beside the picture.
+
+    `process_seconds` is how long the process had run before this call. Raises EdgeconvError; then nothing is written.
+    """
+    if job.check not in CHECKS:
+        raise UsageError(f"--check '{job.check}' is not one of {', '.join(CHECKS)}.")
+    watch = Stopwatch()
+    if process_seconds is not None:
+        watch.phases_seconds["start"] = process_seconds
+    with watch.phase("decode"):
+        picture = read_image(job.source)
+    choice = choose(job.method, job.device, "one picture")
+    target = output_path(job, choice.method, job.request.mode_for(picture.pixels.dtype))
+    report_path = None if target is None else target.with_suffix(".json")
+    if target is not None and report_path is not None:
+        _refuse_to_overwrite(job, target, report_path)
+
+    with watch.phase("set_up"):
+        problem = job.request.problem(picture.pixels.shape, picture.pixels.dtype)
+        session = Session(problem, choice.method, choice.device, job.options)
+    raw = session.convolve(picture.pixels, watch)
+    cold_seconds = watch.phases_seconds["convolve"]
+    with watch.phase("convolve"):
+        finished = job.request.finish(raw, picture.pixels.dtype)
+    with watch.phase("encode"):
+        encoded = encode_image(finished, _format(job, target, job.request.mode_for(picture.pixels.dtype)))
+        if target is None:
+            sys.stdout.buffer.write(encoded)
+            sys.stdout.buffer.flush()
+        else:
+            write_bytes_atomically(target, encoded)
+
+    kernel = end_to_end = roof = None
+    if job.samples > 0:
+        budget = Budget(max_samples=job.samples, time_limit_seconds=job.time_limit_seconds)
+        kernel = session.time_kernel(picture.pixels, budget)
+        end_to_end = session.time_end_to_end(picture.pixels, budget) if session.device.moves_data else kernel
+        roof = session.measure_roof()
+    checked = None
+    if job.check != "none":
+        limit = SAMPLED_CHECK if job.check == "sample" else None
+        tolerance = verify.tolerance_for(problem, job.options.math)
+        checked = verify.check(picture.pixels, raw, problem, tolerance, limit)
+
+    counts = cost.count(problem)
+    speed = None
+    if kernel is not None and end_to_end is not None:
+        seconds = kernel.statistics.median_seconds
+        gflops_end_to_end = counts.nominal_flops / end_to_end.statistics.median_seconds / 1e9
+        speed = report.describe_speed(cost.speed(counts, seconds, roof), gflops_end_to_end, roof)
+    record = {
+        **report.header(),
+        "kind": "run",
+        "input": {"file": job.source, "format": picture.format, "notes": list(picture.notes)}
+        | report.describe_pixels(picture.pixels),
+        "output": {"file": STREAM if target is None else str(target), **_file_identity(encoded)}
+        | report.describe_pixels(finished),
+        "problem": report.describe_problem(job.request, problem),
+        "method": {
+            "name": choice.method,
+            "asked_for": job.method,
+            "why": choice.why,
+            "options": asdict(job.options),
+            "workspace_bytes": session.plan.workspace_bytes,
+            "moved_bytes": session.plan.moved_bytes,
+            "launches": session.plan.launches,
+            "choice": session.plan.choice,
+        },
+        "device": {"kind": choice.device, **session.device.describe()},
+        "versions": report.library_versions(),
+        "phases_seconds": {name: watch.phases_seconds[name] for name in report.PHASES if name in watch.phases_seconds},
+        "timing": {
+            "clock": "CUDA events" if session.device.moves_data else "monotonic",
+            "l2_state": session.device.l2_state,
+            "cold_seconds": cold_seconds,
+            "kernel": None if kernel is None else report.describe_series(kernel),
+            "end_to_end": None
+            if end_to_end is None or not session.device.moves_data
+            else report.describe_series(end_to_end),
+        },
+        "counts": report.describe_counts(counts),
+        "speed": speed,
+        "peak_bytes": session.device.peak_bytes(),
+        "check": report.describe_check(checked),
+    }
+    if report_path is not None:
+        write_bytes_atomically(report_path, report.to_json(record))
+    return record
+
+
+def output_path(job: Job, method: str, mode: str) -> Path | None:
+    """Where the picture goes; None for standard output."""
+    if job.output == STREAM:
+        return None
+    suffix = FORMAT_OF_RAW if mode == "raw" else DEFAULT_FORMAT
+    stem = "stdin" if job.source == STREAM else Path(job.source).stem
+    name = f"{stem}_{job.request.filter.name}_{method}_s{job.request.stride}.{suffix}"
+    if job.output is None:
+        return Path(name)
+    path = Path(job.output)
+    is_folder = job.output.endswith(("/", "\\")) or path.is_dir() or not path.suffix
+    if not is_folder:
+        if path.suffix.lower() == ".json":
+            raise UsageError(f"Output '{path}' ends in .json, which is the report's own: name a picture.")
+        return path
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ImageWriteError(f"Output folder '{path}' cannot be made: {error.strerror}.") from None
+    return path / name
+
+
+def _format(job: Job, target: Path | None, mode: str) -> str:
+    if target is not None:
+        return target.suffix.lower().lstrip(".")
+    return FORMAT_OF_RAW if mode == "raw" else DEFAULT_FORMAT
+
+
+def _file_identity(encoded: bytes) -> dict[str, Any]:
+    """Length and hash of a file's content: how an earlier output is known again."""
+    return {"file_bytes": len(encoded), "file_sha256": hashlib.sha256(encoded).hexdigest()}
+
+
+def _refuse_to_overwrite(job: Job, target: Path, report_path: Path) -> None:
+    """Never the input; nothing else either, but for an earlier output of ours that nobody has touched since."""
+    if job.source != STREAM:
+        refuse_overwrite(Path(job.source), target)
+        refuse_overwrite(Path(job.source), report_path)
+    if job.overwrite or not (target.exists() or report_path.exists()):
+        return
+    if not _is_own_output(target, report_path):
+        taken = target if target.exists() else report_path
+        raise ImageWriteError(f"Output '{taken}' exists: pass --overwrite to replace it, or -o for another place.")
+
+
+def _is_own_output(target: Path, report_path: Path) -> bool:
+    """True where the report beside it is edgeconv's and still describes the very bytes of the picture."""
+    try:
+        earlier = json.loads(report_path.read_text(encoding="utf-8"))
+        recorded = {name: earlier["output"][name] for name in ("file_bytes", "file_sha256")}
+        return earlier["schema_version"] >= 1 and recorded == _file_identity(target.read_bytes())
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+
+
+def seconds_since_process_start() -> float | None:
+    """Wall time since the process began, where the system tells (Linux); None elsewhere."""
+    try:
+        fields = Path("/proc/self/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+        started_after_boot = int(fields[19]) / os.sysconf("SC_CLK_TCK")
+        return time.clock_gettime(time.CLOCK_BOOTTIME) - started_after_boot
+    except (OSError, AttributeError, ValueError, IndexError):
+        return None

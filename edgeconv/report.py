@@ -1,0 +1,235 @@
+"""The record of one run, as a plain dictionary that goes to JSON, and its short table for a person.
+
+Field names carry their units. The shape is fixed by `report.schema.json` in this package (JSON Schema 2020-12);
+`schema_version` grows when a field changes its meaning or goes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+from dataclasses import asdict
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgeconv import __version__
+from edgeconv.cost import Counts, Roof, Speed
+from edgeconv.filters import Filter
+from edgeconv.problem import Problem
+from edgeconv.request import Request
+from edgeconv.timing import Series
+from edgeconv.verify import Check
+
+SCHEMA_VERSION = 1
+
+LIBRARIES = (
+    "numpy",
+    "opencv-python-headless",
+    "numba",
+    "cupy-cuda13x",
+    "cupy-cuda12x",
+    "nvidia-cudnn-cu13",
+    "nvidia-cudnn-cu12",
+)
+
+PHASES = ("start", "decode", "set_up", "host_to_device", "convolve", "device_to_host", "encode")
+"""In the order they happen; a phase that a device does not have is absent."""
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema of a report."""
+    text = files("edgeconv").joinpath("report.schema.json").read_text(encoding="utf-8")
+    loaded: dict[str, Any] = json.loads(text)
+    return loaded
+
+
+def library_versions() -> dict[str, str]:
+    """Installed versions of what computes, by distribution name."""
+    found = {"python": platform.python_version()}
+    for name in LIBRARIES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def sha256_of(pixels: NDArray[Any]) -> str:
+    """Hash of the samples in memory order (HWC, native byte order), without shape or type."""
+    return hashlib.sha256(memoryview(np.ascontiguousarray(pixels)).cast("B")).hexdigest()
+
+
+def describe_filter(chosen: Filter) -> dict[str, Any]:
+    """Name, joining rule and the kernels themselves."""
+    return {"name": chosen.name, "combine": chosen.combine, "kernels": chosen.kernels.tolist()}
+
+
+def describe_pixels(pixels: NDArray[Any]) -> dict[str, Any]:
+    """Shape, type and hash of a picture."""
+    height, width, channels = pixels.shape
+    return {
+        "height": height,
+        "width": width,
+        "channels": channels,
+        "dtype": pixels.dtype.name,
+        "sha256": sha256_of(pixels),
+    }
+
+
+def describe_problem(request: Request, problem: Problem) -> dict[str, Any]:
+    """Filter and rules."""
+    return {
+        "filter": describe_filter(request.filter),
+        "channels": request.channels,
+        "luma": request.luma if request.channels == "luma" else None,
+        "stride": problem.stride,
+        "padding": problem.padding,
+        "border": problem.border,
+        "output_mode": request.mode_for(problem.dtype),
+    }
+
+
+def describe_series(series: Series) -> dict[str, Any]:
+    """Statistics, every sample, and why sampling stopped."""
+    return {
+        **asdict(series.statistics),
+        "stopped_because": series.stopped_because,
+        "samples_seconds": list(series.samples_seconds),
+    }
+
+
+def describe_counts(counts: Counts) -> dict[str, Any]:
+    """FLOPs and bytes."""
+    return {**asdict(counts), "intensity_flops_per_byte": counts.intensity_flops_per_byte}
+
+
+def describe_speed(speed: Speed, end_to_end_gflops: float, roof: Roof | None) -> dict[str, Any]:
+    """Rates and shares, and the roof that they are shares of."""
+    return {
+        **asdict(speed),
+        "end_to_end_gflops": end_to_end_gflops,
+        "roof": None if roof is None else asdict(roof),
+    }
+
+
+def describe_check(check: Check | None) -> dict[str, Any] | None:
+    """The comparison with the oracle; infinite errors become null, which JSON can hold."""
+    if check is None:
+        return None
+    record = asdict(check)
+    for name in ("max_abs_error", "relative_error"):
+        if not np.isfinite(record[name]):
+            record[name] = None
+    if record["worst"] is not None:
+        record["worst"] = {name: value if np.isfinite(value) else None for name, value in record["worst"].items()}
+    return record
+
+
+def header() -> dict[str, Any]:
+    """What every record begins with."""
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "edgeconv_version": __version__,
+        "created_utc": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+
+
+def to_json(report: dict[str, Any]) -> bytes:
+    """UTF-8, two spaces, keys in the order of the record; raises ValueError on NaN."""
+    return (json.dumps(report, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode()
+
+
+# --- for a person -----------------------------------------------------------------------------------------------
+
+
+def seconds_text(seconds: float) -> str:
+    """Three significant digits in the unit that suits."""
+    for scale, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")):
+        if seconds >= scale:
+            return f"{seconds / scale:.3g} {unit}" if seconds / scale < 1000 else f"{seconds / scale:.0f} {unit}"
+    return f"{seconds * 1e6:.2f} µs"
+
+
+def table(report: dict[str, Any]) -> str:
+    """The report in about a dozen lines."""
+    rows = _picture_rows(report) + _time_rows(report) + _speed_rows(report) + _check_rows(report)
+    widest = max(len(name) for name, _ in rows)
+    return "\n".join(f"{name:<{widest}}  {value}" for name, value in rows)
+
+
+def _picture_rows(report: dict[str, Any]) -> list[tuple[str, str]]:
+    source, result, problem = report["input"], report["output"], report["problem"]
+    method, device = report["method"], report["device"]
+
+    def size(picture: dict[str, Any]) -> str:
+        return f"{picture['width']}×{picture['height']}×{picture['channels']} {picture['dtype']}"
+
+    rows = [
+        ("picture", f"{source['file']}  {size(source)}"),
+        *(("note", note) for note in source["notes"]),
+        ("output", f"{result['file']}  {size(result)}"),
+        (
+            "filter",
+            f"{problem['filter']['name']}, channels {problem['channels']}, stride {problem['stride']}, "
+            f"padding {problem['padding']} {problem['border']}, output {problem['output_mode']}",
+        ),
+        ("method", f"{method['name']} on {device['name']} ({method['why']})"),
+    ]
+    return rows
+
+
+def _time_rows(report: dict[str, Any]) -> list[tuple[str, str]]:
+    phases = "  ".join(f"{name} {seconds_text(value)}" for name, value in report["phases_seconds"].items())
+    rows = [("phases", phases)]
+    timing = report["timing"]
+    cold = f"cold {seconds_text(timing['cold_seconds'])}"
+    kernel = timing["kernel"]
+    if kernel is None:
+        return [*rows, ("kernel", f"{cold}; no samples were asked for")]
+    spread = f"p10 {seconds_text(kernel['p10_seconds'])}, p90 {seconds_text(kernel['p90_seconds'])}, n {kernel['n']}"
+    warm = f"median {seconds_text(kernel['median_seconds'])} ({spread}, L2 {timing['l2_state']})"
+    rows.append(("kernel", f"{cold}; {warm}"))
+    if timing["end_to_end"] is not None:
+        rows.append(("end to end", f"{seconds_text(timing['end_to_end']['median_seconds'])}, host array to host array"))
+    return rows
+
+
+def _speed_rows(report: dict[str, Any]) -> list[tuple[str, str]]:
+    speed, workspace = report["speed"], report["method"]["workspace_bytes"]
+    if speed is None:
+        return [("workspace", f"{workspace:,} bytes")]
+    rows = [
+        (
+            "speed",
+            f"{speed['kernel_gflops']:.4g} GFLOPS (end to end {speed['end_to_end_gflops']:.4g}), "
+            f"{speed['gigabytes_per_second']:.4g} GB/s",
+        )
+    ]
+    roof = speed["roof"]
+    if roof is not None:
+        copy, fma = (roof[f"{name}_per_second"] / 1e9 for name in ("copy_bytes", "fma_flops"))
+        limit = f"bound by {speed['bound_by']}; measured {copy:.4g} GB/s copy, {fma:.4g} GFLOPS"
+        rows.append(("roofline", f"{speed['roofline_share']:.0%} of the floor ({limit})"))
+    return [*rows, ("workspace", f"{workspace:,} bytes")]
+
+
+def _check_rows(report: dict[str, Any]) -> list[tuple[str, str]]:
+    check = report["check"]
+    if check is None:
+        return [("check", "not asked for")]
+    verdict = "right" if check["passed"] else "WRONG"
+    error = "infinite" if check["relative_error"] is None else f"{check['relative_error']:.2g}"
+    absolute = "infinite" if check["max_abs_error"] is None else f"{check['max_abs_error']:.3g}"
+    return [
+        (
+            "check",
+            f"{verdict}: largest error {absolute} ({error} relative) against float64, "
+            f"{check['checked_share']:.0%} of the output checked",
+        )
+    ]

@@ -1,0 +1,89 @@
+"""What a user asks for, before there is a picture: the same words on the command line and in Python."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from edgeconv.errors import UsageError
+from edgeconv.filters import DEFAULT_FILTER, Channels, Filter, Luma, custom_filter, named_filter, weight_set
+from edgeconv.geometry import BORDERS, Border, parse_padding
+from edgeconv.output import normalize
+from edgeconv.problem import OUTPUT_MODES, OutputMode, Problem, StoredMode, make_problem
+
+
+@dataclass(frozen=True, eq=False)
+class Request:
+    """Filter and rules. `output_mode` None means `abs` for whole-number pictures and `raw` for floats."""
+
+    filter: Filter = field(default_factory=lambda: named_filter(DEFAULT_FILTER))
+    channels: Channels = "mix"
+    luma: Luma = "bt601"
+    stride: int = 1
+    padding: int = 1
+    border: Border = "zero"
+    output_mode: OutputMode | None = None
+
+    def mode_for(self, dtype: Any) -> OutputMode:
+        """The output mode that a picture of `dtype` gets."""
+        if self.output_mode is not None:
+            return self.output_mode
+        return "abs" if np.dtype(dtype).kind == "u" else "raw"
+
+    def problem(self, shape: tuple[int, ...], dtype: Any) -> Problem:
+        """The problem that a method computes; `normalize` computes raw values and is finished by `finish`."""
+        mode = self.mode_for(dtype)
+        stored: StoredMode = "raw" if mode == "normalize" else mode
+        return make_problem(
+            shape,
+            dtype,
+            weight_set(self.filter, self.channels, self.luma),
+            stride=self.stride,
+            padding=self.padding,
+            border=self.border,
+            output_mode=stored,
+        )
+
+    def finish(self, out: Any, dtype: Any, xp: Any = np) -> Any:
+        """Apply the second pass of `normalize`; every other mode is already complete."""
+        return normalize(out, np.dtype(dtype), xp) if self.mode_for(dtype) == "normalize" else out
+
+
+def make_request(
+    filter: Any = DEFAULT_FILTER,
+    *,
+    channels: str = "mix",
+    luma: str = "bt601",
+    stride: int = 1,
+    padding: int | str = "same",
+    border: str = "zero",
+    output_mode: str | None = None,
+) -> Request:
+    """Check every word and build the request.
+
+    `filter` is a name of the table, a `Filter`, or nested numbers: 3×3, or 3×3×3×3 as (out, in, row, column).
+    Raises UsageError naming the word that is wrong and those that are right.
+    """
+    if isinstance(filter, str):
+        chosen = named_filter(filter)
+    else:
+        chosen = filter if isinstance(filter, Filter) else custom_filter(filter)
+    if border not in BORDERS:
+        raise UsageError(f"Border '{border}' is not one of {', '.join(BORDERS)}.")
+    if output_mode is not None and output_mode not in OUTPUT_MODES:
+        raise UsageError(f"Output mode '{output_mode}' is not one of {', '.join(OUTPUT_MODES)}.")
+    if isinstance(stride, bool) or not isinstance(stride, int | np.integer) or stride < 1:
+        raise UsageError(f"Stride {stride} is not a whole number from 1.")
+    request = Request(
+        filter=chosen,
+        channels=channels,  # type: ignore[arg-type]  # checked by weight_set below
+        luma=luma,  # type: ignore[arg-type]
+        stride=int(stride),
+        padding=parse_padding(padding),
+        border=border,
+        output_mode=output_mode,
+    )
+    weight_set(chosen, request.channels, request.luma)
+    return request

@@ -1,0 +1,16 @@
+"""Marks and shared fixtures."""
+
+from __future__ import annotations
+
+import pytest
+
+from edgeconv.methods.cuda.probe import cuda_unavailable_reason
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip what needs a card, with the reason why there is none."""
+    for item in items:
+        if item.get_closest_marker("gpu") is not None:
+            reason = cuda_unavailable_reason()
+            if reason is not None:
+                item.add_marker(pytest.mark.skip(reason=reason))

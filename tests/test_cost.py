@@ -1,0 +1,72 @@
+"""Counts that a person can work out."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from edgeconv.cost import Roof, count, speed, useful_flops_per_pixel
+from edgeconv.filters import named_filter, weight_set
+from edgeconv.problem import make_problem
+
+
+def counts_of(name: str, channels: str, *, side: int = 8, stride: int = 1, dtype: str = "float32"):
+    problem = make_problem((side, side, 3), dtype, weight_set(named_filter(name), channels), stride=stride)
+    return count(problem)
+
+
+@pytest.mark.parametrize(
+    ("name", "channels", "flops_per_pixel"),
+    [
+        ("laplacian8", "mix", 2 * 9 * 3 * 3),
+        ("laplacian8", "each", 2 * 9 * 1 * 3),
+        ("laplacian8", "luma", 2 * 9 * 3 * 1),
+        ("sobel", "mix", 2 * (2 * 9 * 3 * 3)),
+        ("kirsch", "each", 8 * (2 * 9 * 3)),
+    ],
+)
+def test_nominal_flops(name: str, channels: str, flops_per_pixel: int) -> None:
+    assert counts_of(name, channels).nominal_flops == flops_per_pixel * 64
+
+
+def test_nominal_flops_count_output_pixels() -> None:
+    assert counts_of("identity", "mix", side=8, stride=3).nominal_flops == 162 * 9
+
+
+def test_fewest_bytes_are_input_and_output_as_stored() -> None:
+    assert counts_of("identity", "mix", side=8, stride=2, dtype="uint8").fewest_bytes == 8 * 8 * 3 + 4 * 4 * 3 * 4
+    assert counts_of("identity", "luma", side=8).fewest_bytes == (8 * 8 * 3 + 8 * 8 * 1) * 4
+
+
+@pytest.mark.parametrize(
+    ("name", "channels", "useful"),
+    [
+        ("identity", "each", 3 * 2),
+        ("laplacian4", "each", 3 * 2 * 5),
+        ("laplacian8", "mix", 2 + 2 * 9),  # two additions join the channels, nine taps, one result for all outputs
+        ("sobel", "mix", 2 + 2 * 6 + 2 * 6),  # the sum of channels serves both directions
+        ("laplacian8", "luma", 3 * 2 * 9),
+    ],
+)
+def test_useful_flops_leave_out_zeros_and_shared_work(name: str, channels: str, useful: int) -> None:
+    weights = weight_set(named_filter(name), channels)
+    assert useful_flops_per_pixel(weights.weights, weights.groups) == useful
+
+
+def test_weights_with_no_structure_are_all_useful() -> None:
+    weights = np.arange(1, 82, dtype=np.float32).reshape(1, 3, 3, 3, 3)
+    assert useful_flops_per_pixel(weights, 1) == 2 * 81
+
+
+def test_speed_takes_the_longer_floor() -> None:
+    counts = counts_of("laplacian8", "mix")
+    memory_bound = speed(counts, 1e-3, Roof(counts.fewest_bytes / 5e-4, 1e15, "test"))
+    assert memory_bound.memory_floor_share == pytest.approx(0.5)
+    assert (memory_bound.roofline_share, memory_bound.bound_by) == (pytest.approx(0.5), "memory")
+    arithmetic_bound = speed(counts, 1e-3, Roof(1e15, counts.useful_flops / 2.5e-4, "test"))
+    assert (arithmetic_bound.roofline_share, arithmetic_bound.bound_by) == (pytest.approx(0.25), "arithmetic")
+    assert memory_bound.kernel_gflops == pytest.approx(162 * 64 / 1e-3 / 1e9)
+
+
+def test_speed_without_a_roof_claims_no_share() -> None:
+    assert speed(counts_of("sobel", "mix"), 1.0, None).roofline_share is None

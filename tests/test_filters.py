@@ -1,0 +1,174 @@
+"""Filters are data: what each answers to a picture that a person can work out."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from edgeconv.errors import UsageError
+from edgeconv.filters import (
+    CHANNELS,
+    FILTERS,
+    LUMA_WEIGHTS,
+    custom_filter,
+    filter_names,
+    named_filter,
+    parse_kernel,
+    read_kernel,
+    weight_set,
+)
+from edgeconv.methods.base import Options
+from edgeconv.methods.reference import Reference
+from edgeconv.problem import make_problem
+
+STEP = 100
+"""Brightness right of a vertical edge (and below a horizontal one); it is 0 on the other side."""
+
+VERTICAL_EDGE_RESPONSE = {
+    # at the last dark column: the right neighbours are STEP, the rest 0
+    "laplacian4": STEP,
+    "laplacian8": 3 * STEP,
+    "sobel-x": 4 * STEP,
+    "sobel-y": 0,
+    "scharr-x": 16 * STEP,
+    "scharr-y": 0,
+    "prewitt-x": 3 * STEP,
+    "prewitt-y": 0,
+    "sharpen": -STEP,
+    "emboss": 3 * STEP,
+    "identity": 0,
+    "sobel": 4 * STEP,
+    "scharr": 16 * STEP,
+    "prewitt": 3 * STEP,
+    "kirsch": 15 * STEP,
+    "robinson": 4 * STEP,
+}
+
+
+def raw_response(name: str, picture: np.ndarray, channels: str = "each") -> np.ndarray:
+    image = np.repeat(picture[:, :, np.newaxis], 3, axis=2).astype(np.float32)
+    problem = make_problem(image.shape, image.dtype, weight_set(named_filter(name), channels), padding=0)
+    out = np.empty(problem.output_shape, np.float32)
+    Reference().prepare(problem, Options()).run(image, out)
+    return out
+
+
+def test_every_filter_has_a_hand_computed_case() -> None:
+    assert tuple(VERTICAL_EDGE_RESPONSE) == filter_names()
+
+
+@pytest.mark.parametrize("name", filter_names())
+def test_vertical_edge(name: str) -> None:
+    picture = np.zeros((3, 4))
+    picture[:, 2:] = STEP
+    assert raw_response(name, picture)[0, 0].tolist() == [VERTICAL_EDGE_RESPONSE[name]] * 3
+
+
+@pytest.mark.parametrize(
+    "name", [entry.name for entry in FILTERS if entry.name not in ("sharpen", "identity", "emboss")]
+)
+def test_an_edge_filter_answers_nothing_on_a_flat_picture(name: str) -> None:
+    assert not raw_response(name, np.full((4, 4), STEP)).any()
+
+
+@pytest.mark.parametrize(
+    ("along_x", "along_y"), [("sobel-x", "sobel-y"), ("scharr-x", "scharr-y"), ("prewitt-x", "prewitt-y")]
+)
+def test_y_filters_answer_the_turned_picture(along_x: str, along_y: str) -> None:
+    picture = np.random.default_rng(3).integers(0, 255, (6, 5))
+    turned = raw_response(along_y, picture.T).transpose(1, 0, 2)
+    assert np.array_equal(raw_response(along_x, picture), turned)
+
+
+@pytest.mark.parametrize("name", ["kirsch", "robinson"])
+def test_compass_filters_answer_every_direction_alike(name: str) -> None:
+    picture = np.zeros((3, 3))
+    picture[:, 2] = STEP
+    answers = {float(raw_response(name, np.rot90(picture, turns))[0, 0, 0]) for turns in range(4)}
+    assert len(answers) == 1
+
+
+def test_compass_kernels_are_eight_different_turns() -> None:
+    for name in ("kirsch", "robinson"):
+        kernels = named_filter(name).kernels
+        assert len({kernel.tobytes() for kernel in kernels}) == 8
+        assert len({tuple(sorted(kernel.ravel())) for kernel in kernels}) == 1
+
+
+def test_mix_sums_all_three_channels() -> None:
+    picture = np.zeros((3, 4))
+    picture[:, 2:] = STEP
+    assert raw_response("sobel-x", picture, "mix")[0, 0].tolist() == [3 * 4 * STEP] * 3
+
+
+def test_luma_weighs_the_channels_and_has_one_output() -> None:
+    weights = weight_set(named_filter("identity"), "luma").weights
+    assert weights.shape == (1, 1, 3, 3, 3)
+    assert weights[0, 0, :, 1, 1].tolist() == pytest.approx([0.299, 0.587, 0.114])
+
+
+@pytest.mark.parametrize("name", LUMA_WEIGHTS)
+def test_luma_of_a_grey_picture_is_that_grey(name: str) -> None:
+    assert sum(LUMA_WEIGHTS[name]) == pytest.approx(1.0)
+
+
+def test_parse_kernel_reads_rows() -> None:
+    expected = [[0, 1, 0], [1, -4, 1], [0, 1, 0]]
+    assert parse_kernel("0,1,0;1,-4,1;0,1,0").kernels[0].tolist() == expected
+    assert parse_kernel(" 0 1 0 ; 1 -4 1 ; 0 1 0 ;").kernels[0].tolist() == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "1",
+        "1,2,3",
+        "1,2;3,4",
+        "1,2,3;4,5,6;7,8",
+        "a,b,c;1,2,3;4,5,6",
+        "nan,0,0;0,0,0;0,0,0",
+        "1e39,0,0;0,0,0;0,0,0",
+    ],
+)
+def test_a_bad_kernel_is_refused(text: str) -> None:
+    with pytest.raises(UsageError):
+        parse_kernel(text)
+
+
+def test_kernel_files(tmp_path) -> None:
+    (tmp_path / "k.json").write_text(json.dumps([[0, 1, 0], [1, -4, 1], [0, 1, 0]]))
+    (tmp_path / "k.csv").write_text("0, 1, 0\n1, -4, 1\n0, 1, 0\n")
+    (tmp_path / "full.json").write_text(json.dumps(np.arange(81).reshape(3, 3, 3, 3).tolist()))
+    laplacian = named_filter("laplacian4").kernels
+    assert np.array_equal(read_kernel(tmp_path / "k.json").kernels, laplacian)
+    assert np.array_equal(read_kernel(tmp_path / "k.csv").kernels, laplacian)
+    full = read_kernel(tmp_path / "full.json")
+    assert full.is_full_set
+    assert weight_set(full, "mix").weights[0, 2, 1, 0, 2] == 2 * 27 + 9 + 2
+    with pytest.raises(UsageError, match="needs --channels mix"):
+        weight_set(full, "each")
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [("k.json", "{"), ("k.json", "[1]"), ("k.csv", "1,2\n"), ("k.txt", "1"), ("k.json", "[[1],[2,3]]")],
+)
+def test_a_bad_kernel_file_is_refused(tmp_path, name: str, content: str) -> None:
+    path = tmp_path / name
+    path.write_text(content)
+    with pytest.raises(UsageError):
+        read_kernel(path)
+
+
+def test_unknown_words_are_refused_with_those_there_are() -> None:
+    with pytest.raises(UsageError, match="laplacian8"):
+        named_filter("sobol")
+    with pytest.raises(UsageError, match=", ".join(CHANNELS)):
+        weight_set(named_filter("sobel"), "both")
+    with pytest.raises(UsageError, match="bt601"):
+        weight_set(named_filter("sobel"), "luma", "bt2020")
+    with pytest.raises(UsageError, match="3×3"):
+        custom_filter(np.ones((5, 5)))

@@ -1,0 +1,59 @@
+"""Sizes and borders, against NumPy's own padding."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from edgeconv.errors import UsageError
+from edgeconv.geometry import BORDERS, MAX_PADDING, OUTSIDE, bands, border_indices, output_size, parse_padding
+
+NUMPY_MODES = {"replicate": "edge", "reflect": "symmetric", "reflect101": "reflect"}
+
+
+@given(st.integers(1, 5000), st.integers(1, 9))
+def test_same_padding_gives_the_ceiling(size: int, stride: int) -> None:
+    assert output_size(size, stride, parse_padding("same")) == -(-size // stride)
+
+
+@pytest.mark.parametrize(
+    ("size", "stride", "padding", "expected"),
+    [(3, 1, 0, 1), (5, 2, 0, 2), (4096, 2, 0, 2047), (4096, 3, 1, 1366), (1, 1, 2, 3)],
+)
+def test_output_size(size: int, stride: int, padding: int, expected: int) -> None:
+    assert output_size(size, stride, padding) == expected
+
+
+@given(st.integers(1, 12), st.integers(0, 30), st.sampled_from(sorted(NUMPY_MODES)))
+def test_borders_are_those_of_numpy(size: int, padding: int, border) -> None:
+    line = np.arange(size)
+    assert np.array_equal(border_indices(size, padding, border), np.pad(line, padding, mode=NUMPY_MODES[border]))
+
+
+def test_zero_border_is_outside() -> None:
+    assert border_indices(2, 2, "zero").tolist() == [OUTSIDE, OUTSIDE, 0, 1, OUTSIDE, OUTSIDE]
+
+
+def test_every_border_is_covered() -> None:
+    assert {*NUMPY_MODES, "zero"} == set(BORDERS)
+
+
+@pytest.mark.parametrize("padding", ["sme", "-1", "1.5", "", -1, MAX_PADDING + 1, True])
+def test_bad_padding_is_refused(padding) -> None:
+    with pytest.raises(UsageError):
+        parse_padding(padding)
+
+
+def test_what_does_not_fit_is_refused() -> None:
+    with pytest.raises(UsageError, match="shorter than the 3×3 filter"):
+        output_size(2, 1, 0)
+    with pytest.raises(UsageError, match="Stride 0"):
+        output_size(8, 0, 1)
+
+
+@given(st.integers(0, 200), st.integers(1, 50))
+def test_bands_cover_every_row_once(rows: int, height: int) -> None:
+    covered = [row for start, stop in bands(rows, height) for row in range(start, stop)]
+    assert covered == list(range(rows))

@@ -1,0 +1,66 @@
+"""Statistics to exact numbers, with a clock that the test turns."""
+
+from __future__ import annotations
+
+import pytest
+
+from edgeconv.timing import Budget, Stopwatch, collect, percentile, summarize
+
+
+class FakeClock:
+    """Seconds that pass only when the test says so."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def run_of(self, seconds: float) -> float:
+        self.now += seconds
+        return seconds
+
+
+def test_summary_of_eleven_samples() -> None:
+    summary = summarize([float(value) for value in (5, 3, 1, 2, 4, 11, 10, 9, 8, 7, 6)])
+    assert (summary.median_seconds, summary.p10_seconds, summary.p90_seconds) == (6.0, 2.0, 10.0)
+    assert (summary.min_seconds, summary.n) == (1.0, 11)
+    assert summary.noise == pytest.approx(8 / 6)
+
+
+def test_percentile_is_linear_between_ranks() -> None:
+    assert percentile([0.0, 10.0], 0.25) == 2.5
+    assert percentile([7.0], 0.9) == 7.0
+
+
+def test_no_samples_have_no_summary() -> None:
+    with pytest.raises(ValueError, match="no samples"):
+        summarize([])
+
+
+@pytest.mark.parametrize(
+    ("durations", "budget", "n", "because"),
+    [
+        ([1.0] * 100, Budget(5, 200, 1000.0, 0.02), 5, "noise target"),
+        ([1.0, 9.0] * 100, Budget(5, 8, 1000.0, 0.02), 8, "sample limit"),
+        ([1.0, 9.0] * 100, Budget(5, 200, 12.0, 0.02), 4, "time limit"),
+        ([50.0] * 100, Budget(5, 200, 12.0, 0.02), 1, "time limit"),
+    ],
+)
+def test_sampling_stops_and_says_why(durations, budget, n, because) -> None:
+    clock = FakeClock()
+    pending = iter(durations)
+    series = collect(lambda: clock.run_of(next(pending)), budget, clock)
+    assert (len(series.samples_seconds), series.stopped_because) == (n, because)
+    assert list(series.samples_seconds) == durations[:n]
+
+
+def test_stopwatch_adds_up_a_phase_that_comes_twice() -> None:
+    clock = FakeClock()
+    watch = Stopwatch(clock)
+    for seconds in (2.0, 3.0):
+        with watch.phase("convolve"):
+            clock.run_of(seconds)
+    with watch.phase("encode"):
+        clock.run_of(1.0)
+    assert watch.phases_seconds == {"convolve": 5.0, "encode": 1.0}

@@ -1,0 +1,96 @@
+"""The judge itself: what is right passes, what is wrong is found, and where."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from problems import random_image, random_weights
+
+from edgeconv.errors import UsageError
+from edgeconv.filters import named_filter, weight_set
+from edgeconv.methods.base import Options
+from edgeconv.methods.reference import Reference
+from edgeconv.problem import make_problem
+from edgeconv.verify import check, rows_to_check
+
+
+def solved(dtype: str, mode: str, name: str | None = None):
+    image = random_image(40, 23, dtype)
+    weights = random_weights() if name is None else weight_set(named_filter(name), "each")
+    problem = make_problem(image.shape, dtype, weights, output_mode=mode)
+    out = np.empty(problem.output_shape, problem.output_dtype)
+    Reference().prepare(problem, Options()).run(image, out)
+    return image, out, problem
+
+
+@pytest.mark.parametrize(
+    ("dtype", "mode"), [("uint8", "abs"), ("uint16", "clip"), ("float32", "raw"), ("float16", "abs")]
+)
+def test_the_oracle_agrees_with_itself(dtype: str, mode: str) -> None:
+    image, out, problem = solved(dtype, mode)
+    found = check(image, out, problem)
+    assert found.passed
+    assert found.checked_share == 1.0
+
+
+@pytest.mark.parametrize("step", [1, 2, 100])
+def test_one_wrong_level_is_found_with_its_place(step: int) -> None:
+    image, out, problem = solved("uint8", "abs", "laplacian4")
+    true = int(out[17, 5, 2])
+    out[17, 5, 2] = wrong = true + step if true + step <= 255 else true - step
+    found = check(image, out, problem)
+    assert not found.passed
+    assert (found.unexplained_samples, found.max_abs_error) == (1, step)
+    assert (found.worst.y, found.worst.x, found.worst.channel, found.worst.got) == (17, 5, 2, wrong)
+
+
+def test_a_float_that_is_off_by_two_millionths_of_the_largest_is_found() -> None:
+    image, out, problem = solved("float32", "raw")
+    out[3, 4, 1] += 2e-6 * np.abs(out).max()
+    assert not check(image, out, problem).passed
+
+
+def test_nan_never_passes() -> None:
+    image, out, problem = solved("float32", "raw")
+    out[0, 0, 0] = np.nan
+    found = check(image, out, problem)
+    assert not found.passed
+    assert found.max_abs_error == np.inf
+
+
+def test_a_tie_explains_one_level_and_no_more() -> None:
+    image = np.full((3, 3, 3), 5, np.uint8)
+    half = np.zeros((1, 3, 1, 3, 3), np.float32)
+    half[..., 1, 1] = 0.5
+    problem = make_problem(image.shape, "uint8", type(random_weights())(half, groups=3), output_mode="clip")
+    for level, passed in ((2, True), (3, True), (4, False), (1, False)):
+        assert check(image, np.full((3, 3, 3), level, np.uint8), problem).passed is passed
+
+
+def test_sampled_rows_hold_both_ends_and_no_row_twice() -> None:
+    blocks = rows_to_check(1000, 100, 5000)
+    rows = [row for start, stop in blocks for row in range(start, stop)]
+    assert (rows[0], rows[-1]) == (0, 999)
+    assert len(rows) == len(set(rows)) < 100
+    assert rows_to_check(10, 100, 5000) == rows_to_check(10, 100, None)
+
+
+def test_a_layout_that_is_not_the_problems_is_no_output() -> None:
+    image, out, problem = solved("uint8", "abs")
+    with pytest.raises(ValueError, match="the problem's is"):
+        check(image, out[1:], problem)
+
+
+@pytest.mark.parametrize(
+    ("shape", "dtype", "mode"),
+    [
+        ((4, 4), "uint8", "abs"),
+        ((4, 4, 4), "uint8", "abs"),
+        ((0, 4, 3), "uint8", "abs"),
+        ((4, 4, 3), "int32", "abs"),
+        ((4, 4, 3), "float32", "clip"),
+    ],
+)
+def test_a_problem_with_no_meaning_is_refused(shape, dtype, mode) -> None:
+    with pytest.raises(UsageError):
+        make_problem(shape, dtype, random_weights(), output_mode=mode)
