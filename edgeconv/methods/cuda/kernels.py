@@ -1,12 +1,15 @@
 """One door for CUDA sources: which file, which macros, which entry point.
 
 Kernels live in `.cu` files beside this one, are specialised by macros alone (`-DSTRIDE=2`), and are compiled by
-NVRTC through CuPy when a plan is prepared. Each method module has a `variants()` that lists what it may ask
-for, so that a machine without a GPU can compile all of it and look for spills (scripts/compile_kernels.py).
+NVRTC through CuPy when a plan is prepared. What they share stands in `.cuh` files, which are put in the place of
+their `#include "name.cuh"` before compiling: so CuPy's cache, which looks at the source alone, notices when a
+header changes. Each method module has a `variants()` that lists what it may ask for, so that a machine without a
+GPU can compile all of it and look for spills (scripts/compile_kernels.py).
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -16,6 +19,8 @@ FOLDER = Path(__file__).parent
 
 COMPILE_OPTIONS = ("-std=c++17", "--restrict")
 """Given to NVRTC for every kernel. CuPy adds `-ftz=true` by itself; nothing here asks for fast math."""
+
+_INCLUDE = re.compile(r'^#include "(\w+\.cuh)"$', re.MULTILINE)
 
 
 @dataclass(frozen=True, order=True)
@@ -28,13 +33,20 @@ class KernelVariant:
 
     @property
     def text(self) -> str:
-        """The CUDA C++ source."""
-        return (FOLDER / self.source).read_text(encoding="utf-8")
+        """The CUDA C++ source, headers of this folder included."""
+        return _with_headers(self.source)
 
     @property
     def options(self) -> tuple[str, ...]:
         """Compiler options, macros included."""
         return (*COMPILE_OPTIONS, *(f"-D{name}={value}" for name, value in self.defines))
+
+
+@cache
+def _with_headers(name: str) -> str:
+    """The text of a source, with the text of this folder's headers where they are included (each once, so no guards)."""
+    text = (FOLDER / name).read_text(encoding="utf-8")
+    return _INCLUDE.sub(lambda found: _with_headers(found[1]), text)
 
 
 @cache
