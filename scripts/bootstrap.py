@@ -1,0 +1,92 @@
+"""Set edgeconv up in .venv beside this project, with nothing but Python 3.11 and pip, and run it or its tests.
+
+    python3 scripts/bootstrap.py run  [edgeconv run's own arguments]     default: images/input_2048.png, to edges/
+    python3 scripts/bootstrap.py test [pytest's own arguments]
+    python3 scripts/bootstrap.py test --extras dev [pytest's own arguments]
+
+No root, no compiler, no activation; again is as good as once. Where nvidia-smi names a driver, the CUDA extra that
+fits it is installed too. Only the standard library is used here.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+PROJECT = Path(__file__).resolve().parent.parent
+ENVIRONMENT = PROJECT / ".venv"
+MINIMUM_PYTHON = (3, 11)
+
+DEFAULT_JOB = ("images/input_2048.png", "--output", "edges/")
+
+CUDA_EXTRAS = ((580, "cuda13"), (525, "cuda12"))
+"""Least NVIDIA driver branch for each extra, newest first (CUDA Compatibility, minor version compatibility)."""
+
+
+def cuda_extra(driver_version: str) -> str | None:
+    """The extra for a driver such as `580.159.04`, or None for one that is too old or not a version."""
+    branch = re.match(r"\d+", driver_version)
+    if branch is None:
+        return None
+    return next((extra for least, extra in CUDA_EXTRAS if int(branch.group()) >= least), None)
+
+
+def driver_version() -> str:
+    """What nvidia-smi says of the first card, or nothing."""
+    command = ("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader")
+    try:
+        answer = subprocess.run(command, capture_output=True, text=True, check=False)
+    except OSError:
+        return ""
+    lines = answer.stdout.split()
+    return lines[0] if answer.returncode == 0 and lines else ""
+
+
+def environment_python() -> Path:
+    """The interpreter of .venv, made without pip where it is missing (Debian's Python has no ensurepip)."""
+    folder, name = ("Scripts", "python.exe") if sys.platform == "win32" else ("bin", "python")
+    python = ENVIRONMENT / folder / name
+    if not python.exists():
+        venv.create(ENVIRONMENT, with_pip=False, symlinks=sys.platform != "win32")
+    return python
+
+
+def install(python: Path, extras: list[str]) -> None:
+    """Install the project, editable, with this interpreter's pip working on the other environment."""
+    target = f"{PROJECT}[{','.join(extras)}]" if extras else str(PROJECT)
+    pip = (sys.executable, "-m", "pip", "--python", str(python), "--disable-pip-version-check")
+    subprocess.run((*pip, "install", "--quiet", "--editable", target), check=True)
+
+
+def main() -> int:
+    """Install what the word needs, then do it; the exit code is that of what was run."""
+    if sys.version_info < MINIMUM_PYTHON:
+        print(f"edgeconv needs Python {'.'.join(map(str, MINIMUM_PYTHON))} or newer.", file=sys.stderr)
+        return 2
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=("run", "test"))
+    parser.add_argument("--extras", default="", help="more extras to install, separated by commas")
+    arguments, rest = parser.parse_known_args()
+
+    extras = [name for name in arguments.extras.split(",") if name]
+    if arguments.what == "test":
+        extras.append("test")
+    card = cuda_extra(driver_version())
+    if card is not None:
+        extras.append(card)
+    python = environment_python()
+    try:
+        install(python, extras)
+    except subprocess.CalledProcessError as error:
+        print(f"pip could not install edgeconv (exit {error.returncode}); its words are above.", file=sys.stderr)
+        return 2
+    module = ("edgeconv", "run", *(rest or DEFAULT_JOB)) if arguments.what == "run" else ("pytest", *rest)
+    return subprocess.run((python, "-m", *module), cwd=PROJECT, check=False).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())
