@@ -1,0 +1,110 @@
+"""Bytes in and out, all or nothing: `-` is standard input or output, and no output file is ever half-written.
+
+An output is written to a temporary file in its own folder and then moved over its name in one step
+(`os.replace`), so that a crash, a full disk or Ctrl-C leaves what was there before.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import stat
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+from edgeconv.errors import ImageReadError, ImageWriteError
+
+STANDARD_STREAM = "-"
+
+
+def is_standard_stream(path: Path | str) -> bool:
+    """Whether `path` is `-`."""
+    return str(path) == STANDARD_STREAM
+
+
+def read_bytes(source: Path | str) -> bytes:
+    """All of a file, or of standard input for `-`. Raises ImageReadError."""
+    if is_standard_stream(source):
+        if sys.stdin.isatty():
+            raise ImageReadError("Standard input is a terminal: pipe a picture into it, or name a file.")
+        data = sys.stdin.buffer.read()
+        if not data:
+            raise ImageReadError("Standard input is empty: pipe a picture into it, or name a file.")
+        return data
+    try:
+        data = Path(source).read_bytes()
+    except FileNotFoundError:
+        raise ImageReadError(f"{source}: there is no such file: check the name.") from None
+    except IsADirectoryError:
+        raise ImageReadError(f"{source}: is a folder: name a picture in it.") from None
+    except (OSError, ValueError) as error:
+        if Path(source).is_dir():  # Windows answers PermissionError for a folder
+            raise ImageReadError(f"{source}: is a folder: name a picture in it.") from None
+        raise ImageReadError(f"{source}: cannot be read ({_reason(error)}): check its permissions.") from None
+    if not data:
+        raise ImageReadError(f"{source}: the file is empty (0 bytes): export or download it again.")
+    return data
+
+
+def write_bytes_atomically(path: Path | str, data: bytes | memoryview) -> None:
+    """Write `data` to `path`, or to standard output for `-`, completely or not at all.
+
+    A link is followed and its target replaced; a device or pipe is written to as it is. The parent folder
+    must exist. Raises ImageWriteError.
+    """
+    if is_standard_stream(path):
+        _write_to_standard_output(data)
+        return
+    try:
+        target = Path(os.path.realpath(path))
+        if target.exists() and not stat.S_ISREG(target.stat().st_mode):
+            if target.is_dir():
+                raise ImageWriteError(f"{path}: is a folder: name a file in it.")
+            target.write_bytes(data)  # replacing /dev/null or a pipe by a file would be a surprise
+            return
+        _replace(target, data)
+    except FileNotFoundError:
+        raise ImageWriteError(f"{path}: the folder {Path(path).parent} does not exist: create it first.") from None
+    except NotADirectoryError:
+        raise ImageWriteError(f"{path}: {Path(path).parent} is not a folder: choose another place.") from None
+    except (OSError, ValueError) as error:
+        raise ImageWriteError(f"{path}: cannot be written ({_reason(error)}): choose another place.") from None
+
+
+def refuse_overwrite(source: Path | str, destination: Path | str) -> None:
+    """Raise ImageWriteError where writing `destination` would replace the input `source`."""
+    if is_standard_stream(source) or is_standard_stream(destination):
+        return
+    with suppress(FileNotFoundError):
+        if os.path.samefile(source, destination):
+            raise ImageWriteError(f"{destination}: is the input itself: choose another name or folder with -o.")
+
+
+def _replace(target: Path, data: bytes | memoryview) -> None:
+    """Write a temporary file beside `target`, flush it to the disk, and move it over `target`."""
+    temporary = target.with_name(f".edgeconv-{secrets.token_hex(6)}.tmp")
+    try:
+        with temporary.open("xb") as stream:
+            stream.write(data)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(temporary, target)
+    except BaseException:  # Ctrl-C too
+        with suppress(OSError):
+            temporary.unlink()
+        raise
+
+
+def _write_to_standard_output(data: bytes | memoryview) -> None:
+    try:
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+    except OSError as error:
+        raise ImageWriteError(f"Standard output cannot be written ({_reason(error)}).") from None
+
+
+def _reason(error: OSError | ValueError) -> str:
+    """The system's words without its number and path."""
+    text = error.strerror if isinstance(error, OSError) else str(error)
+    return text or type(error).__name__

@@ -1,0 +1,43 @@
+"""What a picture file says about itself, and how a format's module says that the file is no good."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+AGAIN = "export or download it again"
+"""The remedy for a file that is damaged rather than of the wrong sort."""
+
+
+@dataclass(frozen=True)
+class Header:
+    """One picture before any pixel is decoded. Sizes are as stored, before the orientation is applied."""
+
+    width: int
+    height: int
+    bits: int
+    """Bits a sample: 1 to 64."""
+    grey: bool = False
+    """One colour channel, alpha not counted."""
+    alpha: bool = False
+    orientation: int = 1
+    """EXIF: 1 upright, 2 to 8 mirrored or turned."""
+    frames: int = 1
+    """Pictures in the file: pages of a TIFF, frames of an animation (2 where there is more than one but no count)."""
+    colours: str = "RGB"
+    """Colour space as stored; anything but RGB is converted while it is decoded."""
+    straight_alpha_tiff: bool = False
+    """An 8-bit TIFF whose colours OpenCV would multiply by alpha, so that it must not be the decoder."""
+
+
+class BadPicture(Exception):
+    """A file that cannot be used: `reason` says what is wrong, `remedy` what a person can do about it."""
+
+    def __init__(self, reason: str, remedy: str = AGAIN) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.remedy = remedy
+
+
+def cut_short(detail: str) -> BadPicture:
+    """The error for a file that ends too early."""
+    return BadPicture(f"the file is cut short ({detail})")

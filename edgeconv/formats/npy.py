@@ -1,0 +1,48 @@
+"""NPY: NumPy's own array file, for pictures of floats. Read and written by NumPy, never with pickled objects."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgeconv.formats.base import BadPicture, Header, cut_short
+
+SIGNATURE = b"\x93NUMPY"
+DTYPES = ("uint8", "uint16", "float16", "float32", "float64")
+RESAVE = "save a height × width × 3 array of uint8, uint16 or float32 with numpy.save"
+
+
+def read_header(data: bytes) -> Header:
+    """Read the shape and type of a whole NPY file. Raises BadPicture."""
+    stream = io.BytesIO(data)
+    try:
+        version = np.lib.format.read_magic(stream)
+        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        shape, _, dtype = read(stream)
+    except ValueError:
+        raise BadPicture("its NPY header is damaged") from None
+    if dtype.name not in DTYPES:
+        raise BadPicture(f"an array of {dtype} is not a picture", RESAVE)
+    if len(shape) not in (2, 3) or (len(shape) == 3 and shape[2] not in (1, 3, 4)):
+        raise BadPicture(f"an array of shape {shape} is not a picture", RESAVE)
+    needed = stream.tell() + int(np.prod(shape, dtype=object)) * dtype.itemsize
+    if needed > len(data):
+        raise cut_short(f"{len(data):,} of {needed:,} bytes are there")
+    channels = shape[2] if len(shape) == 3 else 1
+    return Header(width=shape[1], height=shape[0], bits=8 * dtype.itemsize, grey=channels == 1, alpha=channels == 4)
+
+
+def decode(data: bytes) -> NDArray[Any]:
+    """The array as saved, in this machine's byte order, HWC or HW."""
+    array: NDArray[Any] = np.load(io.BytesIO(data), allow_pickle=False)
+    return array.astype(array.dtype.newbyteorder("="), copy=False)
+
+
+def encode(pixels: NDArray[Any]) -> bytes:
+    """The bytes of an NPY file that holds `pixels`."""
+    stream = io.BytesIO()
+    np.save(stream, pixels, allow_pickle=False)
+    return stream.getvalue()
