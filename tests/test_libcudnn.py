@@ -1,0 +1,102 @@
+"""The cuDNN binding, as far as a machine without a GPU can try it: structure layout, descriptors, output shapes."""
+
+import ctypes
+
+import pytest
+
+from edgeconv.geometry import KERNEL_SIZE, output_size
+from edgeconv.methods.cuda import libcudnn
+from edgeconv.methods.cuda.libcudnn import Convolution, CudnnError, DataType, FilterShape, MathType, TensorShape
+
+needs_cudnn = pytest.mark.skipif(libcudnn.unavailable_reason() is not None, reason=str(libcudnn.unavailable_reason()))
+
+
+def test_performance_structure_has_the_layout_of_the_header():
+    structure = libcudnn._Performance
+    offsets = {name: getattr(structure, name).offset for name, _ in structure._fields_}
+    assert offsets == {
+        "algorithm": 0,
+        "status": 4,
+        "time": 8,
+        "memory": 16,
+        "determinism": 24,
+        "math": 28,
+        "reserved": 32,
+    }
+    assert ctypes.sizeof(structure) == 48
+
+
+def test_a_missing_library_is_a_reason_and_not_an_exception(monkeypatch):
+    def missing():
+        raise OSError("libcudnn.so.9: cannot open shared object file")
+
+    monkeypatch.setattr(libcudnn, "library", missing)
+    reason = libcudnn.unavailable_reason.__wrapped__()
+    assert reason is not None
+    assert "not installed" in reason
+    assert "cannot open" in reason
+
+
+@needs_cudnn
+def test_version_is_nine():
+    assert libcudnn.version().split(".")[0] == "9"
+
+
+@needs_cudnn
+@pytest.mark.parametrize("dtype", [DataType.FLOAT, DataType.HALF])
+@pytest.mark.parametrize("stride", [1, 2, 3, 7])
+@pytest.mark.parametrize("padding", [0, 1, 2, 5])
+@pytest.mark.parametrize("size", [(3, 3), (37, 131), (4096, 2048)])
+def test_output_shape_is_the_projects_own(size, padding, stride, dtype):
+    height, width = size
+    source = TensorShape(dtype, 1, 3, height, width)
+    weights = FilterShape(dtype, 6, 3, KERNEL_SIZE, KERNEL_SIZE)
+    shape = Convolution(padding, stride, MathType.FMA).output_shape(source, weights)
+    assert shape == (1, 6, output_size(height, stride, padding), output_size(width, stride, padding))
+
+
+@needs_cudnn
+@pytest.mark.parametrize("math", list(MathType))
+def test_every_math_type_is_accepted(math):
+    Convolution(1, 1, MathType.FMA).set_math(math)
+
+
+@needs_cudnn
+def test_a_refused_call_names_itself_its_status_and_the_reason():
+    with pytest.raises(CudnnError, match=r"cudnnSetTensor4dDescriptor answered status 2\d{3} \(CUDNN_STATUS_BAD"):
+        TensorShape(DataType.FLOAT, 1, 0, 8, 8)
+
+
+@needs_cudnn
+def test_channels_that_do_not_meet_are_refused():
+    source = TensorShape(DataType.FLOAT, 1, 3, 8, 8)
+    weights = FilterShape(DataType.FLOAT, 3, 4, KERNEL_SIZE, KERNEL_SIZE)
+    with pytest.raises(CudnnError) as refusal:
+        Convolution(1, 1, MathType.FMA).output_shape(source, weights)
+    assert 2000 <= refusal.value.status < 3000
+
+
+@needs_cudnn
+def test_a_handle_without_a_gpu_says_that_it_is_not_initialised():
+    from edgeconv.methods.cuda.probe import cuda_unavailable_reason
+
+    if cuda_unavailable_reason() is None:
+        assert libcudnn.Handle().pointer
+        return
+    with pytest.raises(CudnnError) as refusal:
+        libcudnn.Handle()
+    assert refusal.value.status == libcudnn.STATUS_NOT_INITIALIZED
+
+
+def test_a_ranking_line_is_read_with_names_and_seconds():
+    line = libcudnn._Performance(1, 0, 2.5, 4096, 1, 3)
+    read = libcudnn._performance(line)
+    assert read.as_json() == {
+        "algorithm": "IMPLICIT_PRECOMP_GEMM",
+        "math": "FMA",
+        "status": 0,
+        "time_seconds": 2.5e-3,
+        "workspace_bytes": 4096,
+        "deterministic": True,
+    }
+    assert libcudnn._performance(libcudnn._Performance(7, 3000, -1.0, 0, 0, 0)).seconds is None
