@@ -9,14 +9,15 @@
     └── MemoryLimitError      5   not enough memory; says how much is needed and which option lowers it
 
 Every message is one line: what is wrong, which file or option, what to do about it.
-0 means fine; 1 that results differ, are slower, or that some pictures of a batch failed; 130 interrupted.
+0 means fine; 1 that results differ, are slower, or that some pictures of a batch failed; 130
+interrupted, 143 terminated (128 and the number of the signal).
 """
 
 from __future__ import annotations
 
 EXIT_OK = 0
 EXIT_DIFFERENT = 1
-EXIT_INTERRUPTED = 130
+EXIT_SIGNAL_BASE = 128
 
 
 class EdgeconvError(Exception):

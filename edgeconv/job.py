@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import sys
 import time
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -30,8 +29,8 @@ STREAM = "-"
 SAMPLED_CHECK = 300_000
 """Output samples that `--check sample` compares: enough for every border, a small part of a second in NumPy."""
 
-FORMAT_OF_RAW = "tiff"
-DEFAULT_FORMAT = "png"
+FORMAT_OF_DTYPE = {"uint8": "png", "uint16": "png", "float32": "tiff", "float16": "npy"}
+"""The format of an output that is not named: the commonest that keeps every bit."""
 
 
 @dataclass(frozen=True)
@@ -69,25 +68,22 @@ def run(job: Job, process_seconds: float | None = None) -> dict[str, Any]:
     with watch.phase("decode"):
         picture = read_image(job.source)
     choice = choose(job.method, job.device, "one picture")
-    target = output_path(job, choice.method, job.request.mode_for(picture.pixels.dtype))
+    problem = job.request.problem(picture.pixels.shape, picture.pixels.dtype)
+    output_format = FORMAT_OF_DTYPE[job.request.output_dtype(picture.pixels.dtype).name]
+    target = output_path(job, choice.method, output_format)
     report_path = None if target is None else target.with_suffix(".json")
     if target is not None and report_path is not None:
         _refuse_to_overwrite(job, target, report_path)
 
     with watch.phase("set_up"):
-        problem = job.request.problem(picture.pixels.shape, picture.pixels.dtype)
         session = Session(problem, choice.method, choice.device, job.options)
     raw = session.convolve(picture.pixels, watch)
     cold_seconds = watch.phases_seconds["convolve"]
     with watch.phase("convolve"):
         finished = job.request.finish(raw, picture.pixels.dtype)
     with watch.phase("encode"):
-        encoded = encode_image(finished, _format(job, target, job.request.mode_for(picture.pixels.dtype)))
-        if target is None:
-            sys.stdout.buffer.write(encoded)
-            sys.stdout.buffer.flush()
-        else:
-            write_bytes_atomically(target, encoded)
+        encoded = encode_image(finished, target or STREAM, format=None if target else output_format)
+        write_bytes_atomically(target or STREAM, encoded)
 
     kernel = end_to_end = roof = None
     if job.samples > 0:
@@ -147,13 +143,12 @@ def run(job: Job, process_seconds: float | None = None) -> dict[str, Any]:
     return record
 
 
-def output_path(job: Job, method: str, mode: str) -> Path | None:
-    """Where the picture goes; None for standard output."""
+def output_path(job: Job, method: str, output_format: str) -> Path | None:
+    """Where the picture goes, in `output_format` unless the name says otherwise; None for standard output."""
     if job.output == STREAM:
         return None
-    suffix = FORMAT_OF_RAW if mode == "raw" else DEFAULT_FORMAT
     stem = "stdin" if job.source == STREAM else Path(job.source).stem
-    name = f"{stem}_{job.request.filter.name}_{method}_s{job.request.stride}.{suffix}"
+    name = f"{stem}_{job.request.filter.name}_{method}_s{job.request.stride}.{output_format}"
     if job.output is None:
         return Path(name)
     path = Path(job.output)
@@ -169,13 +164,7 @@ def output_path(job: Job, method: str, mode: str) -> Path | None:
     return path / name
 
 
-def _format(job: Job, target: Path | None, mode: str) -> str:
-    if target is not None:
-        return target.suffix.lower().lstrip(".")
-    return FORMAT_OF_RAW if mode == "raw" else DEFAULT_FORMAT
-
-
-def _file_identity(encoded: bytes) -> dict[str, Any]:
+def _file_identity(encoded: bytes | memoryview) -> dict[str, Any]:
     """Length and hash of a file's content: how an earlier output is known again."""
     return {"file_bytes": len(encoded), "file_sha256": hashlib.sha256(encoded).hexdigest()}
 

@@ -214,8 +214,10 @@ def _speed_rows(report: dict[str, Any]) -> list[tuple[str, str]]:
     roof = speed["roof"]
     if roof is not None:
         copy, fma = (roof[f"{name}_per_second"] / 1e9 for name in ("copy_bytes", "fma_flops"))
-        limit = f"bound by {speed['bound_by']}; measured {copy:.4g} GB/s copy, {fma:.4g} GFLOPS"
-        rows.append(("roofline", f"{speed['roofline_share']:.0%} of the floor ({limit})"))
+        shares = (
+            f"{speed['roofline_share']:.0%} (bound by {speed['bound_by']}), memory {speed['memory_floor_share']:.0%}"
+        )
+        rows.append(("roofline", f"{shares}; measured here {copy:.4g} GB/s copy, {fma:.4g} GFLOPS float32"))
     return [*rows, ("workspace", f"{workspace:,} bytes")]
 
 

@@ -32,6 +32,11 @@ class Request:
             return self.output_mode
         return "abs" if np.dtype(dtype).kind == "u" else "raw"
 
+    def output_dtype(self, dtype: Any) -> np.dtype[Any]:
+        """The type of the finished output of a picture of `dtype`."""
+        kind = np.dtype(dtype)
+        return np.dtype(np.float32) if kind.kind == "u" and self.mode_for(kind) == "raw" else kind
+
     def problem(self, shape: tuple[int, ...], dtype: Any) -> Problem:
         """The problem that a method computes; `normalize` computes raw values and is finished by `finish`."""
         mode = self.mode_for(dtype)

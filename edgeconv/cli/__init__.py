@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
+from types import FrameType
+from typing import NoReturn
 
 import typer
 
 from edgeconv.cli import doctor, filters, resize, run
-from edgeconv.errors import EXIT_INTERRUPTED, EdgeconvError, MemoryLimitError
+from edgeconv.errors import EXIT_SIGNAL_BASE, EdgeconvError, MemoryLimitError
 
 COMMANDS = {
     "run": run.run,
@@ -50,19 +53,24 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")  # a console that cannot show "×" still gets its table
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _stop)
     try:
-        app()
+        app(prog_name="edgeconv")
     except EdgeconvError as error:
         _fail(str(error), error.exit_code)
     except MemoryError:
         _fail("Out of memory: use a smaller picture, or lower --workspace-limit.", MemoryLimitError.exit_code)
-    except KeyboardInterrupt:
-        _fail("Interrupted.", EXIT_INTERRUPTED)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that the exit flush does not fail too
         sys.exit(0)
 
 
-def _fail(message: str, exit_code: int) -> None:
+def _stop(number: int, frame: FrameType | None) -> NoReturn:
+    """Leave by SystemExit, so that every half-written temporary file is cleaned up on the way."""
+    _fail(f"stopped by {signal.Signals(number).name}.", EXIT_SIGNAL_BASE + number)
+
+
+def _fail(message: str, exit_code: int) -> NoReturn:
     print(f"edgeconv: error: {' '.join(message.split())}", file=sys.stderr)
     sys.exit(exit_code)

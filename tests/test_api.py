@@ -1,0 +1,130 @@
+"""`edgeconv.convolve` from Python, and properties that any right convolution has."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from problems import random_image
+
+import edgeconv
+from edgeconv.errors import UnavailableError, UsageError
+from edgeconv.filters import filter_names
+from edgeconv.geometry import BORDERS
+from edgeconv.methods import METHODS
+from edgeconv.methods.cuda.probe import cuda_unavailable_reason
+
+CPU_METHODS = [entry.name for entry in METHODS if entry.device == "cpu"]
+
+
+def test_a_small_case_worked_out_by_hand() -> None:
+    image = np.zeros((3, 3, 3), np.uint8)
+    image[1, 1] = (10, 20, 30)
+    each = edgeconv.convolve(image, "laplacian4", "reference", channels="each", output_mode="raw")
+    assert each[1, 1].tolist() == [-40, -80, -120]
+    assert each[0, 1].tolist() == [10, 20, 30]
+    assert each[0, 0].tolist() == [0, 0, 0]
+    mix = edgeconv.convolve(image, "laplacian4", "reference")
+    assert mix[1, 1].tolist() == [240, 240, 240]
+
+
+@pytest.mark.parametrize("method", CPU_METHODS)
+def test_defaults_and_types(method: str) -> None:
+    for dtype in ("uint8", "uint16", "float32", "float16"):
+        image = random_image(9, 8, dtype)
+        out = edgeconv.convolve(image, method=method, device="cpu")
+        assert (out.shape, out.dtype) == ((9, 8, 3), image.dtype)
+    assert (
+        edgeconv.convolve(random_image(9, 8, "uint8"), method=method, device="cpu", output_mode="raw").dtype
+        == np.float32
+    )
+
+
+@pytest.mark.parametrize("method", CPU_METHODS)
+def test_views_and_other_byte_orders_give_the_same(method: str) -> None:
+    image = random_image(20, 30, "uint16")
+    expected = edgeconv.convolve(np.ascontiguousarray(image[::2, 3:-4]), "sobel", method, device="cpu")
+    assert np.array_equal(edgeconv.convolve(image[::2, 3:-4], "sobel", method, device="cpu"), expected)
+    swapped = image[::2, 3:-4].astype(">u2")
+    assert np.array_equal(edgeconv.convolve(swapped, "sobel", method, device="cpu"), expected)
+
+
+def test_a_result_does_not_change_with_the_next_call() -> None:
+    first_image, second_image = random_image(16, 16, "uint8", 1), random_image(16, 16, "uint8", 2)
+    first = edgeconv.convolve(first_image, method="opencv", device="cpu")
+    kept = first.copy()
+    edgeconv.convolve(second_image, method="opencv", device="cpu")
+    assert np.array_equal(first, kept)
+
+
+def test_the_image_is_left_alone() -> None:
+    image = random_image(16, 16, "float32")
+    image.setflags(write=False)
+    for method in CPU_METHODS:
+        edgeconv.convolve(image, "kirsch", method, device="cpu", border="reflect101")
+
+
+sizes = st.integers(1, 24)
+methods = st.sampled_from(CPU_METHODS)
+
+
+@settings(max_examples=60, deadline=None)
+@given(sizes, sizes, st.integers(1, 4), st.sampled_from(filter_names()), methods, st.sampled_from(BORDERS))
+def test_stride_is_subsampling_of_stride_one(height, width, stride, name, method, border) -> None:
+    image = random_image(height, width, "uint8")
+    rules = {"device": "cpu", "border": border, "channels": "each"}
+    whole = edgeconv.convolve(image, name, method, **rules)
+    assert np.array_equal(edgeconv.convolve(image, name, method, stride=stride, **rules), whole[::stride, ::stride])
+
+
+@settings(max_examples=60, deadline=None)
+@given(sizes, sizes, methods, st.sampled_from(BORDERS))
+def test_turning_the_picture_turns_a_symmetric_filters_answer(height, width, method, border) -> None:
+    image = random_image(height, width, "uint8")
+    rules = {"filter": "laplacian8", "method": method, "device": "cpu", "border": border}
+    upright = edgeconv.convolve(image, **rules)
+    assert np.array_equal(edgeconv.convolve(image[::-1], **rules), upright[::-1])
+    assert np.array_equal(edgeconv.convolve(image[:, ::-1], **rules), upright[:, ::-1])
+    assert np.array_equal(edgeconv.convolve(image.transpose(1, 0, 2), **rules), upright.transpose(1, 0, 2))
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(3, 24), st.integers(3, 24), methods)
+def test_a_convolution_is_linear(height, width, method) -> None:
+    left, right = (random_image(height, width, "uint8", seed).astype(np.float32) for seed in (1, 2))
+    rules = {"filter": "emboss", "method": method, "device": "cpu"}
+    whole = edgeconv.convolve(left + 2 * right, **rules)
+    parts = edgeconv.convolve(left, **rules) + 2 * edgeconv.convolve(right, **rules)
+    assert np.array_equal(whole, parts)  # whole numbers below 2^24 are exact in float32
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(4, 24), st.integers(4, 24), methods)
+def test_a_shifted_picture_has_shifted_edges(height, width, method) -> None:
+    image = random_image(height, width, "uint8")
+    rules = {"filter": "robinson", "method": method, "device": "cpu", "padding": "valid"}
+    whole = edgeconv.convolve(image, **rules)
+    assert np.array_equal(edgeconv.convolve(image[1:, 1:], **rules), whole[1:, 1:])
+
+
+@settings(max_examples=40, deadline=None)
+@given(sizes, sizes, methods, st.sampled_from(["uint8", "uint16", "float16", "float32"]))
+def test_identity_gives_the_picture_back(height, width, method, dtype) -> None:
+    image = random_image(height, width, dtype)
+    assert np.array_equal(edgeconv.convolve(image, "identity", method, channels="each", device="cpu"), image)
+
+
+def test_what_is_no_picture_is_refused() -> None:
+    for wrong in ([[1, 2, 3]], np.zeros((4, 4), np.uint8), np.zeros((4, 4, 3), np.float64), np.zeros((4, 4, 3), bool)):
+        with pytest.raises(UsageError):
+            edgeconv.convolve(wrong)
+    with pytest.raises(ValueError, match="NumPy or CuPy"):
+        edgeconv.convolve("photo.png")
+
+
+@pytest.mark.skipif(cuda_unavailable_reason() is None, reason="this machine has a card")
+@pytest.mark.parametrize("method", [entry.name for entry in METHODS if entry.device == "cuda"])
+def test_a_cuda_method_refuses_with_the_reason_and_the_way_out(method: str) -> None:
+    with pytest.raises(UnavailableError, match=r"(CuPy|GPU|driver).*--device cpu"):
+        edgeconv.convolve(random_image(4, 4, "uint8"), method=method, device="cuda")

@@ -1,0 +1,62 @@
+"""Starting is cheap: what a bare import and a `--help` must not load."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+from command import PROJECT, edgeconv
+
+from edgeconv.cli import COMMANDS
+
+HEAVY = ("cupy", "numba", "llvmlite", "matplotlib", "cv2", "PIL", "torch", "scipy")
+
+LISTED = "import sys; print(*sorted({name.partition('.')[0] for name in sys.modules}))"
+
+
+def modules_after(code: str) -> set[str]:
+    done = subprocess.run(
+        [sys.executable, "-c", f"{code}; {LISTED}"], cwd=PROJECT, capture_output=True, text=True, check=True
+    )
+    return set(done.stdout.split())
+
+
+@pytest.mark.parametrize(
+    "code", ["import edgeconv", "import edgeconv.cli", "import edgeconv.methods", "import edgeconv.choose"]
+)
+def test_an_import_loads_nothing_heavy(code: str) -> None:
+    assert not modules_after(code) & set(HEAVY)
+
+
+def test_the_command_line_itself_does_not_even_load_numpy() -> None:
+    assert "numpy" not in modules_after("import edgeconv.cli")
+
+
+def test_one_picture_on_the_cpu_loads_no_compiler(tmp_path) -> None:
+    code = (
+        "import numpy, edgeconv.job, edgeconv.session; from edgeconv.request import make_request;"
+        "from edgeconv.methods.base import Options;"
+        "problem = make_request('sobel').problem((8, 8, 3), 'uint8');"
+        "edgeconv.session.Session(problem, 'opencv', 'cpu', Options()).convolve(numpy.zeros((8, 8, 3), 'uint8'))"
+    )
+    loaded = modules_after(code)
+    assert "cv2" in loaded
+    assert not loaded & {"numba", "cupy", "matplotlib"}
+
+
+def test_every_public_name_is_there() -> None:
+    import edgeconv as package
+
+    for name in package.__all__:
+        assert getattr(package, name) is not None
+    with pytest.raises(AttributeError):
+        _ = package.nothing_of_the_kind
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_explains_itself_and_stands_in_the_readme(command: str) -> None:
+    shown = edgeconv(command, "--help")
+    assert shown.code == 0
+    assert "--help" in shown.text
+    assert f"edgeconv {command}" in (PROJECT / "README.md").read_text(encoding="utf-8")

@@ -1,0 +1,229 @@
+"""`edgeconv run` as a stranger would use it: what appears on disk and on the screen, and what never does."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from jsonschema import Draft202012Validator
+
+import edgeconv as package
+from command import edgeconv
+from edgeconv import report
+from edgeconv.filters import named_filter, weight_set
+from edgeconv.image import read_image, write_image
+from edgeconv.methods.base import Options
+from edgeconv.methods.reference import Reference
+from edgeconv.problem import make_problem
+from problems import random_image
+
+HEIGHT, WIDTH = 37, 53
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with an 8-bit, a 16-bit and a float picture."""
+    for dtype, name in (("uint8", "photo.png"), ("uint16", "deep.png"), ("float32", "field.npy")):
+        write_image(random_image(HEIGHT, WIDTH, dtype), tmp_path / name)
+    return tmp_path
+
+
+def oracle(pixels: np.ndarray, name: str = "laplacian8", channels: str = "mix", **rules: object) -> np.ndarray:
+    problem = make_problem(pixels.shape, pixels.dtype, weight_set(named_filter(name), channels), **rules)
+    out = np.empty(problem.output_shape, problem.output_dtype)
+    Reference().prepare(problem, Options()).run(pixels, out)
+    return out
+
+
+def names(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()}
+
+
+def test_a_picture_and_its_report_appear_under_the_promised_names(folder: Path) -> None:
+    done = edgeconv("run", "photo.png", "--method", "reference", "--stride", 2, "--filter", "sobel", cwd=folder)
+    assert (done.code, done.err) == (0, "")
+    assert names(folder) >= {"photo_sobel_reference_s2.png", "photo_sobel_reference_s2.json"}
+    expected = oracle(read_image(folder / "photo.png").pixels, "sobel", stride=2, output_mode="abs")
+    assert np.array_equal(read_image(folder / "photo_sobel_reference_s2.png").pixels, expected)
+    for word in ("27×19×3 uint8", "GFLOPS", "GB/s", "phases", "right", "roofline"):
+        assert word in done.text, word
+
+
+def test_the_report_fits_its_schema_and_tells_the_truth(folder: Path) -> None:
+    done = edgeconv(
+        "run", "photo.png", "--method", "opencv", "--channels", "each", "--json", "--check", "full", cwd=folder
+    )
+    record = json.loads((folder / "photo_laplacian8_opencv_s1.json").read_text(encoding="utf-8"))
+    assert json.loads(done.text) == record
+    Draft202012Validator(report.schema(), format_checker=Draft202012Validator.FORMAT_CHECKER).validate(record)
+    assert record["input"]["sha256"] == report.sha256_of(read_image(folder / "photo.png").pixels)
+    assert record["output"]["sha256"] == report.sha256_of(read_image(folder / record["output"]["file"]).pixels)
+    assert record["counts"]["nominal_flops"] == 2 * 9 * 3 * HEIGHT * WIDTH
+    assert record["counts"]["fewest_bytes"] == 2 * 3 * HEIGHT * WIDTH
+    assert record["check"]["checked_share"] == 1.0
+    kernel = record["timing"]["kernel"]
+    assert kernel["n"] == len(kernel["samples_seconds"])
+    gflops = record["counts"]["nominal_flops"] / kernel["median_seconds"] / 1e9
+    assert record["speed"]["kernel_gflops"] == pytest.approx(gflops)
+    assert set(record["phases_seconds"]) >= {"decode", "set_up", "convolve", "encode"}
+
+
+def test_the_schema_itself_is_sound_and_refuses_what_is_not_a_report(folder: Path) -> None:
+    Draft202012Validator.check_schema(report.schema())
+    edgeconv("run", "photo.png", "--method", "opencv", cwd=folder)
+    record = json.loads((folder / "photo_laplacian8_opencv_s1.json").read_text(encoding="utf-8"))
+    validator = Draft202012Validator(report.schema())
+    assert validator.is_valid(record)
+    del record["phases_seconds"]["convolve"]
+    assert not validator.is_valid(record)
+
+
+def test_auto_says_what_it_took_and_why(folder: Path) -> None:
+    record = json.loads(edgeconv("run", "photo.png", "--device", "cpu", "--json", cwd=folder).text)
+    assert record["method"]["asked_for"] == "auto"
+    assert record["method"]["name"] == "opencv"
+    assert "CPU asked for" in record["method"]["why"]
+
+
+def test_16_bits_stay_16_bits(folder: Path) -> None:
+    assert edgeconv("run", "deep.png", "--method", "reference", "--output-mode", "clip", cwd=folder).code == 0
+    result = read_image(folder / "deep_laplacian8_reference_s1.png").pixels
+    assert result.dtype == np.uint16
+    assert np.array_equal(result, oracle(read_image(folder / "deep.png").pixels, output_mode="clip"))
+
+
+@pytest.mark.parametrize("source", ["photo.png", "field.npy"])
+def test_raw_values_are_kept_as_floats(folder: Path, source: str) -> None:
+    assert edgeconv("run", source, "--method", "reference", "--output-mode", "raw", cwd=folder).code == 0
+    result = read_image(folder / f"{Path(source).stem}_laplacian8_reference_s1.tiff").pixels
+    assert result.dtype == np.float32
+    assert np.array_equal(result, oracle(read_image(folder / source).pixels, output_mode="raw"))
+
+
+def test_normalize_uses_the_full_range(folder: Path) -> None:
+    assert edgeconv("run", "photo.png", "--method", "reference", "--output-mode", "normalize", cwd=folder).code == 0
+    result = read_image(folder / "photo_laplacian8_reference_s1.png").pixels
+    raw = oracle(read_image(folder / "photo.png").pixels, output_mode="raw").astype(np.float64)
+    assert (result.min(), result.max()) == (0, 255)
+    assert np.array_equal(result, np.rint((raw - raw.min()) * (255 / (raw.max() - raw.min()))).astype(np.uint8))
+
+
+def test_luma_gives_one_channel(folder: Path) -> None:
+    done = edgeconv("run", "photo.png", "--method", "reference", "--channels", "luma", "-o", "edges.npy", cwd=folder)
+    assert done.code == 0
+    assert np.load(folder / "edges.npy").shape[2:] in ((1,), ())
+
+
+def test_a_kernel_of_ones_own(folder: Path) -> None:
+    (folder / "k.csv").write_text("0,1,0\n1,-4,1\n0,1,0\n")
+    inline = edgeconv("run", "photo.png", "--kernel", "0,1,0;1,-4,1;0,1,0", "-o", "a.png", cwd=folder)
+    filed = edgeconv("run", "photo.png", "--kernel-file", "k.csv", "-o", "b.png", cwd=folder)
+    named = edgeconv("run", "photo.png", "--filter", "laplacian4", "-o", "c.png", cwd=folder)
+    assert [inline.code, filed.code, named.code] == [0, 0, 0]
+    assert (folder / "a.png").read_bytes() == (folder / "b.png").read_bytes() == (folder / "c.png").read_bytes()
+
+
+def test_standard_input_to_standard_output(folder: Path) -> None:
+    done = edgeconv(
+        "run", "-", "--method", "reference", "-o", "-", cwd=folder, stdin=(folder / "photo.png").read_bytes()
+    )
+    assert done.code == 0
+    assert "GFLOPS" in done.err
+    (folder / "piped.png").write_bytes(done.out)
+    expected = oracle(read_image(folder / "photo.png").pixels, output_mode="abs")
+    assert np.array_equal(read_image(folder / "piped.png").pixels, expected)
+
+
+def test_an_output_folder_is_made_and_a_second_run_replaces_its_own_output(folder: Path) -> None:
+    for _ in range(2):
+        assert edgeconv("run", "photo.png", "-m", "opencv", "-o", "new/edges/", cwd=folder).code == 0
+    assert names(folder / "new/edges") == {"photo_laplacian8_opencv_s1.png", "photo_laplacian8_opencv_s1.json"}
+
+
+def test_what_edgeconv_did_not_write_is_not_replaced(folder: Path) -> None:
+    precious = folder / "precious.png"
+    precious.write_bytes(b"mine")
+    refused = edgeconv("run", "photo.png", "-o", precious, cwd=folder)
+    assert (refused.code, len(refused.error_lines)) == (2, 1)
+    assert "--overwrite" in refused.err
+    assert precious.read_bytes() == b"mine"
+    assert not precious.with_suffix(".json").exists()
+    assert edgeconv("run", "photo.png", "-o", precious, "--overwrite", cwd=folder).code == 0
+    assert precious.read_bytes() != b"mine"
+
+
+def test_an_edited_output_is_not_replaced_either(folder: Path) -> None:
+    assert edgeconv("run", "photo.png", "-m", "opencv", cwd=folder).code == 0
+    result = folder / "photo_laplacian8_opencv_s1.png"
+    result.write_bytes(result.read_bytes() + b"a person's own bytes")
+    assert edgeconv("run", "photo.png", "-m", "opencv", cwd=folder).code == 2
+
+
+def test_the_input_is_never_the_output(folder: Path) -> None:
+    before = (folder / "photo.png").read_bytes()
+    (folder / "link.png").symlink_to(folder / "photo.png")
+    for output in ("photo.png", "./photo.png", "link.png"):
+        done = edgeconv("run", "photo.png", "-o", output, "--overwrite", cwd=folder)
+        assert (done.code, len(done.error_lines)) == (2, 1), output
+    assert (folder / "photo.png").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["missing.png"], 2, ["missing.png"]),
+        (["photo.png", "--stride", 0], 2, ["Stride 0"]),
+        (["photo.png", "--padding", "wide"], 2, ["Padding 'wide'", "same"]),
+        (["photo.png", "--border", "wrap"], 2, ["Border 'wrap'", "reflect101"]),
+        (["photo.png", "--filter", "sobol"], 2, ["sobol", "sobel"]),
+        (["photo.png", "--kernel", "1,2;3,4"], 2, ["2×2", "3×3"]),
+        (["photo.png", "--kernel", "nan,0,0;0,0,0;0,0,0"], 2, ["finite"]),
+        (["photo.png", "--kernel", "1,0,0;0,0,0;0,0,0", "--filter", "sobel"], 2, ["--filter excludes"]),
+        (["photo.png", "--kernel-file", "none.json"], 2, ["none.json"]),
+        (["photo.png", "--channels", "both"], 2, ["both", "mix"]),
+        (["photo.png", "--channels", "luma", "--luma", "bt2020"], 2, ["bt2020", "bt709"]),
+        (["photo.png", "--output-mode", "loud"], 2, ["loud", "normalize"]),
+        (["field.npy", "--output-mode", "clip"], 2, ["clip", "float"]),
+        (["photo.png", "--method", "fft"], 2, ["fft", "sliding"]),
+        (["photo.png", "--device", "tpu"], 2, ["tpu", "cuda"]),
+        (["photo.png", "--method", "cudnn", "--device", "cpu"], 2, ["cudnn", "--device cuda"]),
+        (["photo.png", "--check", "twice"], 2, ["twice", "full"]),
+        (["photo.png", "--threads", 0], 2, ["--threads 0"]),
+        (["photo.png", "--math", "double"], 2, ["double", "tf32"]),
+        (["photo.png", "--workspace-limit", "lots"], 2, ["lots", "512M"]),
+        (["photo.png", "-o", "out.gif"], 2, ["out.gif"]),
+        (["photo.png", "-o", "out.json"], 2, ["out.json"]),
+        (["photo.png", "-o", "nowhere/out.png"], 2, ["nowhere"]),
+        (["deep.png", "-o", "out.jpg"], 2, ["out.jpg"]),
+    ],
+    ids=lambda value: " ".join(map(str, value)) if isinstance(value, list) else None,
+)
+def test_bad_words_get_one_line_and_write_nothing(
+    folder: Path, arguments: list[object], code: int, words: list[str]
+) -> None:
+    before = names(folder)
+    done = edgeconv("run", *arguments, cwd=folder)
+    assert (done.code, len(done.error_lines), done.out) == (code, 1, b""), done.err
+    for word in words:
+        assert word in done.err
+    assert names(folder) == before
+
+
+def test_a_picture_smaller_than_the_filter_names_the_way_out(folder: Path) -> None:
+    write_image(random_image(1, 1, "uint8"), folder / "dot.png")
+    refused = edgeconv("run", "dot.png", "--padding", "valid", cwd=folder)
+    assert (refused.code, len(refused.error_lines)) == (2, 1)
+    assert "--padding same" in refused.err
+    assert edgeconv("run", "dot.png", cwd=folder).code == 0
+
+
+def test_the_version_is_the_packages() -> None:
+    assert edgeconv("--version").text.strip() == f"edgeconv {package.__version__}"
+
+
+def test_filters_lists_every_filter() -> None:
+    listing = edgeconv("filters").text
+    for name in ("laplacian8 (default)", "kirsch", "scharr-y", "emboss"):
+        assert name in listing
