@@ -1,0 +1,36 @@
+"""`edgeconv resize`: the same picture in other sizes."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+
+def resize(
+    picture: Annotated[str, typer.Argument(help="PNG, JPEG, TIFF, WebP, BMP or NPY; - for standard input.")],
+    sizes: Annotated[
+        str, typer.Option(help="Longest sides in pixels: '128,256,512', or '128:4096' for every doubling.")
+    ] = "128:4096",
+    square: Annotated[bool, typer.Option("--square", help="Cut the largest square out of the middle first.")] = False,
+    interpolation: Annotated[
+        str, typer.Option(help="auto (area downwards, lanczos upwards), area, lanczos, cubic, linear or nearest.")
+    ] = "auto",
+    output: Annotated[
+        str | None, typer.Option("--output", "-o", help="A folder (made if missing). Default: the picture's own.")
+    ] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace files of these names.")] = False,
+) -> None:
+    """Save one picture in several sizes as NAME_SIZE.png, aspect kept, 16 bits kept."""
+    from edgeconv.resize import parse_sizes, resize_file
+
+    written = resize_file(
+        picture,
+        parse_sizes(sizes),
+        folder=output,
+        square=square,
+        interpolation=interpolation,
+        overwrite=overwrite,
+    )
+    for path in written:
+        typer.echo(path)

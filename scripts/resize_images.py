@@ -1,0 +1,65 @@
+"""Every picture of some folders in every size: the batch form of `edgeconv resize`, with the same options.
+
+    python scripts/resize_images.py images/                            128 to 4096, beside the pictures
+    python scripts/resize_images.py photos/ more/ -o sized --sizes 256:1024 --square
+
+A picture that cannot be read or written is named and left out, and the others go on: exit code 1. Nothing that
+exists is replaced without --overwrite, and no two pictures of one run may take the same name.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from edgeconv.errors import EXIT_DIFFERENT, EdgeconvError
+from edgeconv.resize import DEFAULT_SIZES, find_pictures, parse_sizes, resize_file
+
+
+def resize_images(
+    places: Annotated[list[Path], typer.Argument(help="Folders of pictures, or pictures.")],
+    sizes: Annotated[
+        str, typer.Option(help="Longest sides in pixels: '128,256,512', or '128:4096' for every doubling.")
+    ] = DEFAULT_SIZES,
+    square: Annotated[bool, typer.Option("--square", help="Cut the largest square out of the middle first.")] = False,
+    interpolation: Annotated[
+        str, typer.Option(help="auto (area downwards, lanczos upwards), area, lanczos, cubic, linear or nearest.")
+    ] = "auto",
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="A folder (made if missing). Default: each picture's own.")
+    ] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace files of these names.")] = False,
+) -> None:
+    """Save every picture of some folders in several sizes as NAME_SIZE.png, aspect kept, 16 bits kept."""
+    failed = 0
+    try:
+        wanted = parse_sizes(sizes)
+        pictures = find_pictures(places)
+    except EdgeconvError as error:
+        print(f"resize_images: error: {error}", file=sys.stderr)
+        raise typer.Exit(error.exit_code) from None
+    taken: dict[tuple[Path | None, str], Path] = {}
+    for picture in pictures:
+        first = taken.setdefault((output or picture.parent, picture.stem.lower()), picture)
+        try:
+            if first is not picture:
+                raise EdgeconvError(f"{picture}: has the same stem as {first}: give it its own output folder.")
+            written = resize_file(
+                picture, wanted, folder=output, square=square, interpolation=interpolation, overwrite=overwrite
+            )
+        except EdgeconvError as error:
+            print(f"resize_images: error: {error}", file=sys.stderr)
+            failed += 1
+            continue
+        for path in written:
+            print(path)
+    if failed:
+        print(f"resize_images: {failed} of {len(pictures)} pictures failed.", file=sys.stderr)
+        raise typer.Exit(EXIT_DIFFERENT)
+
+
+if __name__ == "__main__":
+    typer.run(resize_images)
