@@ -1,0 +1,114 @@
+"""Write the tables of README.md and docs/ from the code and from committed results; `--check` only compares.
+
+A table stands between `<!-- table NAME -->` and `<!-- end NAME -->`. Its rows come from the tables in the package
+(methods, filters) or from the reports under docs/results, never from a keyboard.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from edgeconv.filters import DEFAULT_FILTER, FILTERS
+from edgeconv.methods import METHODS
+from edgeconv.report import seconds_text
+
+PROJECT = Path(__file__).resolve().parent.parent
+RESULTS = PROJECT / "docs" / "results"
+PAGES = ("README.md",)
+
+MARKED = re.compile(r"(?P<open><!-- table (?P<name>[\w-]+) -->\n).*?(?P<close><!-- end (?P=name) -->)", re.DOTALL)
+
+
+def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A Markdown table."""
+    lines = [header, ["---"] * len(header), *rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def methods() -> str:
+    """The table of methods."""
+    rows = ([f"`{entry.name}`", entry.device.upper(), entry.summary] for entry in METHODS)
+    return markdown(("method", "device", "what it does"), rows)
+
+
+def filters() -> str:
+    """The table of filters."""
+
+    def row(kernel: Any) -> str:
+        return "; ".join(" ".join(f"{value:g}" for value in line) for line in kernel)
+
+    rows = []
+    for entry in FILTERS:
+        kernels = f"`{row(entry.kernels[0])}`" + (f" and {entry.directions - 1} more" if entry.directions > 1 else "")
+        mark = " (default)" if entry.name == DEFAULT_FILTER else ""
+        rows.append([f"`{entry.name}`{mark}", kernels, entry.summary, entry.source])
+    return markdown(("filter", "kernel", "answer", "source"), rows)
+
+
+def run_reports(machine: str) -> str:
+    """One line a report of scripts/run_matrix.py."""
+    rows = []
+    for entry in METHODS:
+        for path in sorted((RESULTS / "run" / machine).glob(f"{entry.device}_{entry.name}_s?.json")):
+            report = json.loads(path.read_text(encoding="utf-8"))
+            timing, speed = report["timing"], report["speed"]
+            end_to_end = timing["end_to_end"] or timing["kernel"]
+            rows.append(
+                [
+                    f"[`{entry.name}`]({path.relative_to(PROJECT).as_posix()})",
+                    entry.device.upper(),
+                    str(report["problem"]["stride"]),
+                    seconds_text(timing["kernel"]["median_seconds"]),
+                    f"{speed['kernel_gflops']:,.1f}",
+                    f"{speed['end_to_end_gflops']:,.1f}",
+                    f"{speed['gigabytes_per_second']:,.1f}",
+                    f"{speed['memory_floor_share']:.0%}",
+                    seconds_text(end_to_end["median_seconds"]),
+                    f"{report['check']['relative_error']:.1g}",
+                ]
+            )
+    header = ("method", "device", "stride", "kernel", "GFLOPS", "end to end GFLOPS", "GB/s", "of memory floor")
+    return markdown((*header, "end to end", "relative error"), rows)
+
+
+TABLES: dict[str, Callable[[], str]] = {
+    "methods": methods,
+    "filters": filters,
+    "run-h200": lambda: run_reports("h200"),
+    "run-cpu": lambda: run_reports("two-core-epyc"),
+}
+
+
+def renewed(text: str) -> str:
+    """`text` with every marked table made anew."""
+    return MARKED.sub(lambda found: found["open"] + TABLES[found["name"]]() + found["close"], text)
+
+
+def main() -> int:
+    """Write, or with --check name the pages that are out of date and exit 1."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 where a page is out of date")
+    check = parser.parse_args().check
+    stale = []
+    for name in PAGES:
+        page = PROJECT / name
+        text = page.read_text(encoding="utf-8")
+        fresh = renewed(text)
+        if fresh != text:
+            stale.append(name)
+            if not check:
+                page.write_text(fresh, encoding="utf-8", newline="\n")
+    if check and stale:
+        print(f"Out of date: {', '.join(stale)}. Run python3 scripts/docs_tables.py.", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

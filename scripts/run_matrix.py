@@ -1,0 +1,57 @@
+"""Run `edgeconv run` on one picture with every method that works here and strides 1, 2, 3; keep the reports.
+
+    python3 scripts/run_matrix.py --machine h200                  writes docs/results/run/h200/METHOD_sSTRIDE.json
+    python3 scripts/run_matrix.py --machine epyc2 --device cpu
+
+Each cell is a process of its own, so each cold time is that of a fresh start. The reports are kept as they came out;
+scripts/docs_tables.py makes the tables of README and docs from them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from edgeconv.choose import runnable
+from edgeconv.files import write_bytes_atomically
+
+PROJECT = Path(__file__).resolve().parent.parent
+RESULTS = PROJECT / "docs" / "results" / "run"
+STRIDES = (1, 2, 3)
+
+
+def main() -> int:
+    """Run the matrix; 1 where a cell failed, after the others have run."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--machine", required=True, help="folder name for the reports")
+    parser.add_argument("--picture", default="images/input_2048.png")
+    parser.add_argument("--device", choices=("cpu", "cuda"), help="only methods of this device")
+    parser.add_argument("--results", type=Path, default=RESULTS)
+    arguments = parser.parse_args()
+
+    failed = 0
+    folder = arguments.results / arguments.machine
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as scratch:
+        for method, device in runnable():
+            if arguments.device not in (None, device):
+                continue
+            for stride in STRIDES:
+                name = f"{device}_{method}_s{stride}"
+                picture = Path(scratch) / f"{name}.png"
+                words = ["run", arguments.picture, "--method", method, "--device", device, "--stride", str(stride)]
+                words += ["--check", "full", "-o", str(picture)]
+                done = subprocess.run([sys.executable, "-m", "edgeconv", *words], cwd=PROJECT, check=False)
+                failed += done.returncode != 0
+                report = picture.with_suffix(".json")
+                if report.exists():
+                    text = report.read_text(encoding="utf-8").replace(str(Path(scratch)) + "/", "")
+                    write_bytes_atomically(folder / f"{name}.json", text.encode())
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
