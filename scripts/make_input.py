@@ -52,7 +52,8 @@ def zone_plate(side: int) -> Plane:
     """Grey rings round the middle whose frequency grows evenly to a quarter of a period a pixel at the edges."""
     y, x = grid(side)
     radius_squared = (2 * y + 1 - side) ** 2 + (2 * x + 1 - side) ** 2  # in quarter pixels
-    return COSINE[(radius_squared * WHEEL // (16 * side)) % WHEEL]
+    rings: Plane = COSINE[(radius_squared * WHEEL // (16 * side)) % WHEEL]
+    return rings
 
 
 def slanted_edges(side: int) -> Plane:
@@ -60,7 +61,8 @@ def slanted_edges(side: int) -> Plane:
     y, x = grid(side)
     across, down = 2 * x + 1 - side, 2 * y + 1 - side
     reach = np.maximum(np.abs(11 * across + down), np.abs(11 * down - across))
-    return np.clip((reach - 11 * side * 5 // 8) * 8 + 128, 40, 215)
+    square: Plane = np.clip((reach - 11 * side * 5 // 8) * 8 + 128, 40, 215)
+    return square
 
 
 def colours(side: int) -> Plane:
@@ -128,7 +130,8 @@ def spokes(side: int) -> Plane:
     for rise, run in ((0, 1), (1, 3), (1, 1), (3, 1), (1, 0), (-3, 1), (-1, 1), (-1, 3)):
         sector += run * down > rise * across
     palette = np.array(((220, 60, 40), (40, 70, 160), (235, 200, 70), (30, 120, 90)), np.int64)
-    return palette[(sector + 2 * (down > 0)) % 4]
+    wheel: Plane = palette[(sector + 2 * (down > 0)) % 4]
+    return wheel
 
 
 def weave(side: int) -> Plane:
@@ -138,7 +141,8 @@ def weave(side: int) -> Plane:
     over = (x // 16 + y // 16) % 2
     height = np.where(over == 1, warp, weft) // 2 + 64
     tint = np.array(((10, 6, 4), (5, 8, 10)), np.int64)[(x // 128 + y // 128) % 2]
-    return height[:, :, None] * tint // 10
+    cloth: Plane = height[:, :, None] * tint // 10
+    return cloth
 
 
 def scrambled(y: Plane, x: Plane, salt: int) -> Plane:
@@ -150,7 +154,7 @@ def scrambled(y: Plane, x: Plane, salt: int) -> Plane:
 
 
 def noise(side: int) -> Plane:
-    """Flat grey with four patches of colour noise, weak to full; a quarter of the panel, since noise does not compress."""
+    """Four patches of colour noise, weak to full, on flat grey; a quarter of the panel, since noise does not compress."""
     y, x = grid(side)
     out = np.full((side, side, 3), 128, np.int64)
     patch = side // 4
