@@ -52,8 +52,8 @@ def zone_plate(side: int) -> Plane:
     """Grey rings round the middle whose frequency grows evenly to a quarter of a period a pixel at the edges."""
     y, x = grid(side)
     radius_squared = (2 * y + 1 - side) ** 2 + (2 * x + 1 - side) ** 2  # in quarter pixels
-    rings: Plane = COSINE[(radius_squared * WHEEL // (16 * side)) % WHEEL]
-    return rings
+    plate: Plane = COSINE[(radius_squared * WHEEL // (16 * side)) % WHEEL]
+    return plate
 
 
 def slanted_edges(side: int) -> Plane:
@@ -154,7 +154,7 @@ def scrambled(y: Plane, x: Plane, salt: int) -> Plane:
 
 
 def noise(side: int) -> Plane:
-    """Four patches of colour noise, weak to full, on flat grey; a quarter of the panel, since noise does not compress."""
+    """Four patches of colour noise, weak to full, on flat grey; a quarter of the panel, as noise does not compress."""
     y, x = grid(side)
     out = np.full((side, side, 3), 128, np.int64)
     patch = side // 4
