@@ -87,12 +87,13 @@ def resize_file(
     interpolation: str = "auto",
     overwrite: bool = False,
 ) -> list[Path]:
-    """Write `source` in each of `sizes` as `<stem>_<size>.png` (floats .tiff) and return the files written.
+    """Write `source` in each of `sizes` as `<stem>_<size>.png` (floats .tiff) and return the files that hold them.
 
     `folder` is made where it is missing; None is the source's own (the current one for `-`). A stem that ends in
     the picture's own size loses it: input_4096.png gives input_128.png. A size that would be the source file
-    itself is left out. Raises ImageReadError, UsageError, and ImageWriteError before anything is written where a
-    file exists and `overwrite` is not set.
+    itself is left out; a file that already holds the very pixels is left as it is and listed. Raises ImageReadError,
+    UsageError, and ImageWriteError before anything is written where a file holds something else and `overwrite` is
+    not set.
     """
     picture = read_image(source)
     stem = "stdin" if is_standard_stream(source) else Path(source).stem
@@ -100,6 +101,7 @@ def resize_file(
     if found and int(found["size"]) == max(picture.pixels.shape):
         stem = found["base"]
     into = _folder_for(source, folder)
+    done: list[int] = []
     suffix = ".tiff" if picture.pixels.dtype.kind == "f" else ".png"
     targets = {size: into / f"{stem}_{size}{suffix}" for size in sizes}
     for size, target in list(targets.items()):
@@ -158,6 +160,14 @@ def _folder_for(source: Path | str, folder: Path | str | None) -> Path:
     except OSError as error:
         raise ImageWriteError(f"Output folder '{folder}' cannot be made: {error.strerror}.") from None
     return Path(folder)
+
+
+def _holds(path: Path, pixels: NDArray[Any]) -> bool:
+    """Whether `path` is a picture of exactly these samples."""
+    try:
+        return np.array_equal(read_image(path).pixels, pixels)
+    except ImageReadError:
+        return False
 
 
 def _same_file(source: Path | str, target: Path) -> bool:

@@ -21,6 +21,8 @@ PROJECT = Path(__file__).resolve().parent.parent
 ENVIRONMENT = PROJECT / ".venv"
 MINIMUM_PYTHON = (3, 11)
 
+SOURCE_PICTURE = PROJECT / "images" / "input_4096.png"
+
 DEFAULT_JOB = ("images/input_2048.png", "--output", "edges/")
 
 CUDA_EXTRAS = ((580, "cuda13"), (525, "cuda12"))
@@ -84,6 +86,8 @@ def main() -> int:
     except subprocess.CalledProcessError as error:
         print(f"pip could not install edgeconv (exit {error.returncode}); its words are above.", file=sys.stderr)
         return 2
+    if not SOURCE_PICTURE.exists():  # too large to keep in the repository
+        subprocess.run((python, PROJECT / "scripts" / "make_input.py", "--sizes", "4096"), cwd=PROJECT, check=True)
     module = ("edgeconv", "run", *(rest or DEFAULT_JOB)) if arguments.what == "run" else ("pytest", *rest)
     return subprocess.run((python, "-m", *module), cwd=PROJECT, check=False).returncode
 
