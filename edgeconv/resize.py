@@ -110,11 +110,13 @@ def resize_file(
             continue
         refuse_overwrite(source, target)
         if target.exists() and not overwrite:
-            raise ImageWriteError(
-                f"Output '{target}' exists: pass --overwrite to replace it, or -o for another folder."
-            )
+            if not _holds(target, resize(picture.pixels, size, square=square, interpolation=interpolation)):
+                way_out = "pass --overwrite to replace it, or -o for another folder"
+                raise ImageWriteError(f"Output '{target}' exists and holds something else: {way_out}.")
+            done.append(size)
     for size, target in targets.items():
-        write_image(resize(picture.pixels, size, square=square, interpolation=interpolation), target)
+        if size not in done:
+            write_image(resize(picture.pixels, size, square=square, interpolation=interpolation), target)
     return list(targets.values())
 
 
