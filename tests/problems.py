@@ -49,6 +49,31 @@ def run_on_host(plan: Plan, image: np.ndarray, problem: Problem, tolerance: floa
     return Ran(out, verify.check(image, out, problem, tolerance))
 
 
+GUARD_SAMPLES = 64
+"""Samples before and after a card's output that must come back as they were."""
+
+
+def run_on_card(plan: Plan, image: np.ndarray, problem: Problem, offset_samples: int = 0) -> Ran:
+    """Run a CUDA plan on arrays `offset_samples` into their memory, with guarded samples around the output."""
+    import cupy
+
+    def at_offset(shape: tuple[int, ...], dtype: np.dtype) -> tuple[Any, Any]:
+        first = GUARD_SAMPLES + offset_samples
+        poison = 0xA5 if dtype.kind == "u" else np.nan
+        memory = cupy.full(first + int(np.prod(shape)) + GUARD_SAMPLES, poison, dtype)
+        return memory, memory[first : memory.size - GUARD_SAMPLES].reshape(shape)
+
+    _, source = at_offset(image.shape, image.dtype)
+    source.set(image)
+    memory, out = at_offset(problem.output_shape, problem.output_dtype)
+    before = memory.copy()
+    plan.run(source, out)
+    result = out.get()
+    out[...] = before[GUARD_SAMPLES + offset_samples : memory.size - GUARD_SAMPLES].reshape(out.shape)
+    assert memory.tobytes() == before.tobytes(), "the plan wrote outside its output"
+    return Ran(result, verify.check(image, result, problem))
+
+
 def assert_right(ran: Ran) -> None:
     """Fail with the worst sample and both of its values."""
     assert ran.check.passed, f"{ran.check.unexplained_samples} wrong samples, worst {ran.check.worst}"

@@ -44,7 +44,7 @@ class KernelVariant:
 
 @cache
 def _with_headers(name: str) -> str:
-    """The text of a source, with the text of this folder's headers where they are included (each once, so no guards)."""
+    """The text of a source, this folder's headers put in where they are included (each once, so no guards)."""
     text = (FOLDER / name).read_text(encoding="utf-8")
     return _INCLUDE.sub(lambda found: _with_headers(found[1]), text)
 

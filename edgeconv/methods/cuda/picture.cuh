@@ -1,0 +1,74 @@
+// Pictures as kernels see them: sample types, borders, and the rule by which a value becomes a stored sample.
+//
+// HWC, three channels, C-contiguous. INPUT and OUTPUT are macros that carry NumPy's own type names
+// (-DINPUT=uint8), BORDER, COMBINE and STORE the names of geometry.py, filters.py and output.py.
+// Offsets into a picture are 64 bits: a picture may be larger than 2^31 bytes.
+#ifdef USES_FLOAT16
+#include <cuda_fp16.h>
+typedef __half float16;
+#endif
+
+typedef unsigned char uint8;
+typedef unsigned short uint16;
+typedef float float32;
+
+enum class Border { zero, replicate, reflect, reflect101 };
+enum class Combine { single, magnitude, maximum };
+enum class Store { abs, clip, raw };
+
+constexpr int KERNEL_SIZE = 3;
+constexpr int RGB = 3;
+constexpr int OUTSIDE = -1;  // what source_index answers for a sample that the zero border supplies
+
+// Where a position of the padded axis lies in the picture: geometry.border_indices, one position at a time.
+template <Border border>
+__device__ __forceinline__ int source_index(int position, int size) {
+    if (position >= 0 && position < size) return position;
+    if (border == Border::zero) return OUTSIDE;
+    if (border == Border::replicate) return position < 0 ? 0 : size - 1;
+    const long long last = border == Border::reflect ? 2ll * size - 1 : 2ll * (size - 1);
+    const long long period = border == Border::reflect ? last + 1 : last;
+    if (period == 0) return 0;  // reflect101 of a single pixel is that pixel
+    long long folded = position % period;
+    if (folded < 0) folded += period;
+    return static_cast<int>(folded < size ? folded : last - folded);
+}
+
+__device__ __forceinline__ float to_float(uint8 sample) { return sample; }
+__device__ __forceinline__ float to_float(uint16 sample) { return sample; }
+__device__ __forceinline__ float to_float(float32 sample) { return sample; }
+
+// The bits of the float 2^23: added to a smaller number they leave its nearest whole number (ties to even) in
+// the low bits, and bits put below them are that whole number plus 2^23. Both are cheaper than a conversion.
+constexpr float TWO_POW_23 = 8388608.0f;
+constexpr unsigned TWO_POW_23_BITS = 0x4B000000u;
+
+// A value in [0, limit] rounded to nearest, ties to even, as an integer; NaN becomes 0.
+__device__ __forceinline__ unsigned round_within(float value, float limit) {
+    return __float_as_uint(fminf(fmaxf(value, 0.0f), limit) + TWO_POW_23) - TWO_POW_23_BITS;
+}
+
+// output.store, one value at a time.
+template <Store store>
+__device__ __forceinline__ float stored_float(float value) {
+    return store == Store::abs ? fabsf(value) : value;
+}
+template <Store store>
+__device__ __forceinline__ void store_sample(float value, uint8 &out) {
+    out = static_cast<uint8>(round_within(stored_float<store>(value), 255.0f));
+}
+template <Store store>
+__device__ __forceinline__ void store_sample(float value, uint16 &out) {
+    out = static_cast<uint16>(round_within(stored_float<store>(value), 65535.0f));
+}
+template <Store store>
+__device__ __forceinline__ void store_sample(float value, float32 &out) {
+    out = stored_float<store>(value);
+}
+#ifdef USES_FLOAT16
+__device__ __forceinline__ float to_float(float16 sample) { return __half2float(sample); }
+template <Store store>
+__device__ __forceinline__ void store_sample(float value, float16 &out) {
+    out = __float2half_rn(stored_float<store>(value));
+}
+#endif

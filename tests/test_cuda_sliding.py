@@ -1,0 +1,106 @@
+"""CUDA `sliding` against the oracle: filters, types and modes, geometry crossed, pointers that start anywhere."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from cpu_problems import EVERY_FILTER, EVERY_TYPE, GEOMETRY, Case, geometry_cases
+from problems import assert_right, random_image, run_on_card
+
+from edgeconv.errors import UsageError
+from edgeconv.methods.base import Options
+from edgeconv.methods.cuda.sliding import Sliding, has_int8_weights
+
+pytestmark = pytest.mark.gpu
+
+
+def check_on_card(case: Case, offset_samples: int = 0) -> None:
+    problem = case.problem()
+    image = random_image(problem.height, problem.width, problem.dtype)
+    plan = Sliding().prepare(problem, Options())
+    try:
+        assert_right(run_on_card(plan, image, problem, offset_samples))
+    except (AssertionError, UsageError) as failure:
+        raise AssertionError(f"{case}: {failure}") from failure
+
+
+@pytest.mark.parametrize("case", EVERY_FILTER, ids=str)
+def test_every_filter(case):
+    check_on_card(case)
+
+
+@pytest.mark.parametrize("case", EVERY_TYPE, ids=str)
+def test_every_type_mode_and_stride(case):
+    check_on_card(case)
+
+
+@pytest.mark.parametrize(("work", "stride", "border"), GEOMETRY)
+def test_geometry(work, stride, border):
+    for case in geometry_cases(work, stride, border):
+        check_on_card(case)
+
+
+LARGE = (
+    Case("random", "mix", "float32", "raw", shape=(259, 1024)),
+    Case("random", "mix", "float32", "raw", shape=(1031, 517)),
+    Case("random", "mix", "float16", "raw", shape=(259, 1024)),
+    Case("random", "mix", "uint8", "abs", shape=(259, 1024)),
+    Case("random", "each", "uint16", "clip", shape=(259, 1024)),
+    Case("laplacian8", "mix", "uint8", "abs", shape=(1031, 512)),
+    Case("laplacian8", "each", "uint8", "abs", shape=(1031, 1021)),
+    Case("sobel", "each", "uint8", "abs", shape=(259, 1024)),
+    Case("kirsch", "mix", "uint8", "abs", shape=(130, 1024)),
+    Case("laplacian8", "each", "uint8", "raw", stride=2, shape=(515, 1024)),
+    Case("random", "mix", "float32", "raw", stride=3, shape=(515, 1024)),
+    Case("random", "mix", "float32", "raw", border="reflect101", padding=3, shape=(131, 1024)),
+)
+"""Several tiles across and several steps down, with rows that do and do not start on 16 bytes."""
+
+
+@pytest.mark.parametrize("offset_samples", [0, 1, 5])
+@pytest.mark.parametrize("case", LARGE, ids=str)
+def test_many_tiles_and_any_start(case, offset_samples):
+    check_on_card(case, offset_samples)
+
+
+def test_whole_weights_are_summed_in_integers_and_others_are_not():
+    assert has_int8_weights(Case("kirsch", "mix", "uint8", "abs").problem())
+    assert not has_int8_weights(Case("random", "mix", "uint8", "abs").problem())
+    assert not has_int8_weights(Case("kirsch", "mix", "uint16", "abs").problem())
+
+
+def test_a_plan_runs_in_a_captured_graph():
+    import cupy
+
+    problem = Case("laplacian8", "mix", "uint8", "abs", shape=(64, 64)).problem()
+    plan = Sliding().prepare(problem, Options())
+    image = cupy.asarray(random_image(64, 64, np.uint8))
+    eager, captured = cupy.zeros(problem.output_shape, np.uint8), cupy.zeros(problem.output_shape, np.uint8)
+    plan.run(image, eager)
+    cupy.cuda.get_current_stream().synchronize()
+    stream = cupy.cuda.Stream(non_blocking=True)
+    with stream:
+        stream.begin_capture()
+        plan.run(image, captured)
+        graph = stream.end_capture()
+        assert not captured.any()
+        graph.launch()
+        stream.synchronize()
+    assert (captured == eager).all()
+
+
+@pytest.mark.slow
+def test_a_picture_above_2_to_the_31_bytes():
+    """Rows of a tall picture must be the rows of its pieces: compare the last ones with a picture of them alone."""
+    import cupy
+
+    rows, width, tail = 2**31 // (3 * 1024) + 64, 1024, 96
+    work = Case("laplacian8", "mix", "uint8", "abs", shape=(rows, width))
+    image = cupy.random.default_rng(3).integers(0, 256, (rows, width, 3), dtype=cupy.uint8)
+    out = cupy.empty_like(image)
+    Sliding().prepare(work.problem(), Options()).run(image, out)
+    piece_work = Case("laplacian8", "mix", "uint8", "abs", shape=(tail, width))
+    piece = run_on_card(Sliding().prepare(piece_work.problem(), Options()), image[-tail:].get(), piece_work.problem())
+    assert_right(piece)
+    assert image.nbytes > 2**31
+    assert np.array_equal(out[1 - tail :].get(), piece.out[1:])
