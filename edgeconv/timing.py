@@ -47,12 +47,19 @@ class Series:
 
 @dataclass(frozen=True)
 class Budget:
-    """When to stop: at `max_samples`, after `time_limit_seconds`, or once noise is at most `noise_target`."""
+    """When to stop: at `max_samples`, after `time_limit_seconds`, or once noise is at most `noise_target`.
+
+    The time limit waits for `LEAST_SAMPLES`, since one sample has no spread, but no longer than `PATIENCE` limits.
+    """
 
     min_samples: int = 5
     max_samples: int = 200
     time_limit_seconds: float = 0.15
     noise_target: float = 0.02
+
+
+LEAST_SAMPLES = 3
+PATIENCE = 10
 
 
 def percentile(ordered: Sequence[float], share: float) -> float:
@@ -78,17 +85,15 @@ def summarize(samples: Sequence[float]) -> Statistics:
 
 
 def collect(time_once: Callable[[], float], budget: Budget, clock: Clock = time.perf_counter) -> Series:
-    """Call `time_once` (it returns the seconds of one run) until the budget says stop.
-
-    At least one sample is taken, and `min_samples` unless the time limit is over before that.
-    """
+    """Call `time_once` (it returns the seconds of one run) until the budget says stop; at least once."""
     started = clock()
     samples: list[float] = []
     while True:
         samples.append(time_once())
         if len(samples) >= budget.max_samples:
             return Series(tuple(samples), "sample limit")
-        if clock() - started >= budget.time_limit_seconds:
+        limits_over = (clock() - started) / budget.time_limit_seconds if budget.time_limit_seconds > 0 else PATIENCE
+        if limits_over >= (1 if len(samples) >= LEAST_SAMPLES else PATIENCE):
             return Series(tuple(samples), "time limit")
         if len(samples) >= budget.min_samples and summarize(samples).noise <= budget.noise_target:
             return Series(tuple(samples), "noise target")

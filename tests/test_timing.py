@@ -44,7 +44,9 @@ def test_no_samples_have_no_summary() -> None:
         ([1.0] * 100, Budget(5, 200, 1000.0, 0.02), 5, "noise target"),
         ([1.0, 9.0] * 100, Budget(5, 8, 1000.0, 0.02), 8, "sample limit"),
         ([1.0, 9.0] * 100, Budget(5, 200, 12.0, 0.02), 4, "time limit"),
-        ([50.0] * 100, Budget(5, 200, 12.0, 0.02), 1, "time limit"),
+        ([50.0] * 100, Budget(5, 200, 12.0, 0.02), 3, "time limit"),
+        ([150.0] * 100, Budget(5, 200, 12.0, 0.02), 1, "time limit"),
+        ([1.0] * 100, Budget(5, 200, 0.0, 0.02), 1, "time limit"),
     ],
 )
 def test_sampling_stops_and_says_why(durations, budget, n, because) -> None:
