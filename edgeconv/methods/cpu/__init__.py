@@ -1,1 +1,1 @@
-"""Methods of the CPU engine, compiled by Numba for the vector width of the machine."""
+"""Methods of the CPU engine: each problem becomes machine code for this processor's own vectors, through LLVM."""

@@ -1,0 +1,192 @@
+"""A plan of generated code: tiles and strips, tables of borders, scratch, threads. No pixels are touched here.
+
+Both CPU methods use it; they differ in the recipe and in whether the code copies columns.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgeconv.filters import RGB_CHANNELS
+from edgeconv.geometry import KERNEL_SIZE, OUTSIDE, border_indices
+from edgeconv.methods.base import Options, Plan, check_workspace, refuse
+from edgeconv.methods.cpu import jit, rowcode
+from edgeconv.methods.cpu.arrays import check_arrays
+from edgeconv.methods.cpu.pool import POOL, threads_for
+from edgeconv.methods.cpu.recipe import SCALAR_BYTES, Recipe
+from edgeconv.methods.cpu.rowcode import Argument, Layout, Pick, Tile
+from edgeconv.problem import Problem
+
+STREAMING_BYTES = 8 * 2**20
+"""Output bytes from which stores go past the caches: more than a core's share of a last-level cache."""
+
+STRIP_BYTES = 512 * 2**10
+"""Input bytes of a strip: small enough that threads end together, large enough that the two rows which
+neighbouring strips both stage cost little."""
+
+ALIGNMENT = rowcode.CACHE_LINE_BYTES
+
+
+@dataclass(frozen=True)
+class Shape:
+    """How a method wants its code: see rowcode."""
+
+    tile_pixels: int
+    columns: bool
+
+
+@cache
+def code_for(recipe: Recipe, layout: Layout) -> jit.Compiled:
+    """The compiled function; once a process for each recipe."""
+    return jit.compile_function(rowcode.write(recipe, layout), rowcode.ENTRY_POINT)
+
+
+def aligned_zeros(size_bytes: int) -> NDArray[np.uint8]:
+    """Zeroed bytes that start on a cache line."""
+    whole = np.zeros(size_bytes + ALIGNMENT, np.uint8)
+    start = -whole.ctypes.data % ALIGNMENT
+    return whole[start : start + size_bytes]
+
+
+class EnginePlan(Plan):
+    """One problem, compiled, with its tables and its workers' scratch."""
+
+    def __init__(self, name: str, problem: Problem, recipe: Recipe, options: Options, shape: Shape) -> None:
+        super().__init__(problem)
+        processor = jit.processor()
+        if problem.dtype == np.float16 and not processor.has_half:
+            raise refuse(name, "this processor does not convert float16", "Use --method opencv.")
+        layout = rowcode.make_layout(recipe, processor.vector_bytes, shape.tile_pixels, shape.columns)
+
+        strip_rows = _strip_rows(problem)
+        tiles, picks = _tables(problem, recipe, layout)
+        units = -(-problem.output_height // strip_rows) * len(tiles)
+        self._threads = threads_for(options.threads, problem.input_bytes + problem.output_bytes, units)
+        self.workspace_bytes = layout.scratch_bytes * self._threads
+        check_workspace(name, self.workspace_bytes, options)
+
+        self._code = code_for(recipe, layout)
+        self._source_rows = border_indices(problem.height, problem.padding, problem.border).astype(np.int32)
+        self._tiles, self._picks = tiles, picks
+        self._scratch = aligned_zeros(self.workspace_bytes)
+        self._arguments = np.zeros(len(Argument), np.int64)
+        constant = {
+            Argument.UNITS: units,
+            Argument.TILES_A_STRIP: len(tiles),
+            Argument.STRIP_ROWS: strip_rows,
+            Argument.OUT_ROWS: problem.output_height,
+            Argument.IMAGE_ROW_SAMPLES: problem.width * RGB_CHANNELS,
+            Argument.OUT_ROW_SAMPLES: problem.output_width * recipe.stored_channels,
+            Argument.SOURCE_ROWS_ADDRESS: self._source_rows.ctypes.data,
+            Argument.TILES_ADDRESS: self._tiles.ctypes.data,
+            Argument.PICKS_ADDRESS: self._picks.ctypes.data,
+            Argument.SCRATCH_ADDRESS: self._scratch.ctypes.data,
+        }
+        for argument, value in constant.items():
+            self._arguments[argument] = value
+        self._arguments_address = self._arguments.ctypes.data
+        self.choice = {
+            "collapsed": recipe.collapsed,
+            "flat_rows": recipe.flat,
+            "different_outputs": len(recipe.results),
+            "multiply_adds_a_pixel": recipe.multiply_adds,
+            "arithmetic": recipe.sum,
+            "threads": self._threads,
+            "tile_pixels": shape.tile_pixels,
+            "strip_rows": strip_rows,
+            "streaming_stores": recipe.streaming,
+            "vector_bytes": processor.vector_bytes,
+            "processor": processor.name,
+            **jit.versions(),
+        }
+
+    def run(self, image: Any, out: Any) -> None:
+        """See Plan.run."""
+        check_arrays(image, out, self.problem)
+        arguments = self._arguments
+        arguments[Argument.IMAGE_ADDRESS] = image.ctypes.data
+        arguments[Argument.OUT_ADDRESS] = out.ctypes.data
+        arguments[Argument.NEXT_UNIT] = 0
+        function, address = self._code.function, self._arguments_address
+        if self._threads == 1:
+            function(address, 0)
+        else:
+            POOL.run(lambda worker: function(address, worker), self._threads)
+
+
+def _strip_rows(problem: Problem) -> int:
+    source_row_bytes = problem.width * RGB_CHANNELS * problem.dtype.itemsize
+    return max(1, min(problem.output_height, STRIP_BYTES // (source_row_bytes * problem.stride)))
+
+
+def _tables(problem: Problem, recipe: Recipe, layout: Layout) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Tiles of an output row and the picks of each.
+
+    Where the recipe is flat, positions are samples: three for a pixel.
+    """
+    columns = border_indices(problem.width, problem.padding, problem.border)
+    width, padding, outputs = problem.width, problem.padding, problem.output_width
+    if recipe.flat:
+        samples = np.arange(RGB_CHANNELS)
+        columns = np.where(columns[:, None] == OUTSIDE, OUTSIDE, columns[:, None] * RGB_CHANNELS + samples).ravel()
+        width, padding, outputs = width * RGB_CHANNELS, padding * RGB_CHANNELS, outputs * RGB_CHANNELS
+    tiles: list[list[int]] = []
+    picks: list[NDArray[np.int64]] = []
+    picked = 0
+    for start in range(0, outputs, layout.tile_pixels):
+        count = min(layout.tile_pixels, outputs - start)
+        groups, source_start = _whole_groups(start, count, width, padding, recipe, layout)
+        tile_picks = _picks(start, count, columns, groups, recipe, layout)
+        fields = {
+            Tile.OUT_START: start,
+            Tile.OUT_COUNT: count,
+            Tile.GROUPS_START: groups.start,
+            Tile.GROUPS_STOP: groups.stop,
+            Tile.SOURCE_START: source_start,
+            Tile.PICKS_START: picked,
+            Tile.PICKS_STOP: picked + len(tile_picks),
+        }
+        tiles.append([fields[name] for name in Tile])
+        picks.append(tile_picks)
+        picked += len(tile_picks)
+    return np.array(tiles, np.int64), np.ascontiguousarray(np.concatenate(picks), np.int32)
+
+
+def _whole_groups(
+    start: int, count: int, width: int, padding: int, recipe: Recipe, layout: Layout
+) -> tuple[range, int]:
+    """Positions of a tile whose `stride` source pixels all lie inside the picture, and the first one's pixel."""
+    stride = recipe.stride
+    first = max(0, -(-padding // stride) - start)
+    last = min((padding + width) // stride - start, _staged_count(0, count, recipe))
+    lanes = layout.vector_bytes // SCALAR_BYTES[recipe.source]
+    if stride > rowcode.WIDEST_VECTOR_STRIDE or last - first < lanes:
+        return range(0), 0
+    return range(first, last), (start + first) * stride - padding
+
+
+def _picks(
+    start: int, count: int, columns: NDArray[np.intp], groups: range, recipe: Recipe, layout: Layout
+) -> NDArray[np.int64]:
+    """(picks, 2): every staged position that the whole groups leave out, of every phase."""
+    found = []
+    for phase in range(recipe.phases):
+        index = np.arange(_staged_count(phase, count, recipe))
+        index = index[(index < groups.start) | (index >= groups.stop)]
+        padded = (start + index) * recipe.stride + phase
+        pick = np.empty((len(index), len(Pick)), np.int64)
+        pick[:, Pick.POSITION] = phase * layout.pitch + index
+        pick[:, Pick.SOURCE] = columns[padded]
+        found.append(pick)
+    return np.concatenate(found)
+
+
+def _staged_count(phase: int, count: int, recipe: Recipe) -> int:
+    """Positions of a phase that `count` outputs read: one more for every kernel column beyond the first."""
+    columns = range(phase, KERNEL_SIZE, recipe.stride)
+    return count + (len(columns) - 1) * rowcode.tap_step(recipe)

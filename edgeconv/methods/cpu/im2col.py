@@ -1,0 +1,30 @@
+"""im2col on the CPU: columns in memory, then a matrix product with the weights.
+
+The column matrix of a whole picture would be 27 times its pixels. Here a band of it is 27 rows (one a tap) of
+up to `TILE_PIXELS` pixels, which stays in the L2 cache; the product (outputs × taps) · (taps × pixels) keeps
+`outputs` rows of sums in registers while it goes down the taps. Weights are taken as they stand: equal kernels
+are multiplied as often as they occur, so this is the method's own cost and not that of a shortcut.
+"""
+
+from __future__ import annotations
+
+from edgeconv.methods.base import Method, Options, Plan
+from edgeconv.methods.cpu.engine import STREAMING_BYTES, EnginePlan, Shape
+from edgeconv.methods.cpu.recipe import make_recipe
+from edgeconv.problem import Problem
+
+TILE_PIXELS = 1024
+"""Pixels of a band: 27 columns of them in float32 are 108 KiB."""
+
+
+class Im2col(Method):
+    """Always available: llvmlite is a base dependency."""
+
+    def unavailable_reason(self) -> str | None:
+        """None: the compiler came with the package."""
+        return None
+
+    def prepare(self, problem: Problem, options: Options) -> Plan:
+        """See Method.prepare."""
+        recipe = make_recipe(problem, share=False, streaming=problem.output_bytes >= STREAMING_BYTES)
+        return EnginePlan("im2col", problem, recipe, options, Shape(TILE_PIXELS, columns=True))

@@ -1,0 +1,28 @@
+"""Sliding window on the CPU: rows go through once, nothing but three of them is ever materialised.
+
+HWC in and out. What is equal is computed once (recipe.py), code is generated for the weights, the stride and
+the processor (rowcode.py), and threads take strips of rows (engine.py). Results do not depend on the threads.
+"""
+
+from __future__ import annotations
+
+from edgeconv.methods.base import Method, Options, Plan
+from edgeconv.methods.cpu.engine import STREAMING_BYTES, EnginePlan, Shape
+from edgeconv.methods.cpu.recipe import make_recipe
+from edgeconv.problem import Problem
+
+TILE_PIXELS = 2048
+"""Output pixels of a tile (samples where rows are flat)."""
+
+
+class Sliding(Method):
+    """Always available: llvmlite is a base dependency."""
+
+    def unavailable_reason(self) -> str | None:
+        """None: the compiler came with the package."""
+        return None
+
+    def prepare(self, problem: Problem, options: Options) -> Plan:
+        """See Method.prepare."""
+        recipe = make_recipe(problem, streaming=problem.output_bytes >= STREAMING_BYTES)
+        return EnginePlan("sliding", problem, recipe, options, Shape(TILE_PIXELS, columns=False))
