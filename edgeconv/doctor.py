@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from importlib.metadata import PackageNotFoundError, version
+from typing import get_args
 
 from edgeconv import __version__
-from edgeconv.choose import AUTO, choose
+from edgeconv.choose import AUTO, Purpose, choose
 from edgeconv.devices import get_device
 from edgeconv.methods import METHODS
 from edgeconv.methods.cuda.probe import cuda_unavailable_reason
@@ -30,8 +31,8 @@ def text() -> str:
         reason = entry.load().unavailable_reason()
         state = "works" if reason is None else f"no: {reason}"
         lines.append(f"  {entry.device:<5} {entry.name:<10} {state}")
-    for purpose in ("one picture", "many pictures"):
-        choice = choose(AUTO, AUTO, purpose)  # type: ignore[arg-type]
+    for purpose in get_args(Purpose):
+        choice = choose(AUTO, AUTO, purpose)
         lines.append(f"  {AUTO} for {purpose}: {choice.method} on {choice.device} ({choice.why})")
     lines += ["", "devices"]
     lines += _facts(get_device("cpu").describe())

@@ -62,7 +62,7 @@ def library_versions() -> dict[str, str]:
 
 def sha256_of(pixels: NDArray[Any]) -> str:
     """Hash of the samples in memory order (HWC, native byte order), without shape or type."""
-    return hashlib.sha256(memoryview(np.ascontiguousarray(pixels)).cast("B")).hexdigest()
+    return hashlib.sha256(np.ascontiguousarray(pixels).data.cast("B")).hexdigest()
 
 
 def describe_filter(chosen: Filter) -> dict[str, Any]:

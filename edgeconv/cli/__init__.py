@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from collections.abc import Callable
 from types import FrameType
 from typing import NoReturn
 
@@ -13,7 +14,7 @@ import typer
 from edgeconv.cli import doctor, filters, resize, run
 from edgeconv.errors import EXIT_SIGNAL_BASE, EdgeconvError, MemoryLimitError
 
-COMMANDS = {
+COMMANDS: dict[str, Callable[..., None]] = {
     "run": run.run,
     "resize": resize.resize,
     "filters": filters.filters,

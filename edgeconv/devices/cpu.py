@@ -80,10 +80,11 @@ class CpuDevice(Device):
         """See Device.peak_bytes: the resident set's high-water mark; None on Windows."""
         if sys.platform == "win32":
             return None
+        if sys.platform == "linux":
+            return _peak_of_status(Path("/proc/self/status").read_text(encoding="utf-8"))
         import resource
 
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        return peak if sys.platform == "darwin" else peak * 1024
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
     @contextmanager
     def guard(self, needed_bytes: int) -> Iterator[None]:
@@ -94,6 +95,14 @@ class CpuDevice(Device):
             raise MemoryLimitError(
                 f"Out of memory: about {needed_bytes:,} bytes are needed. Use a smaller picture, or --method sliding."
             ) from None
+
+
+def _peak_of_status(status: str) -> int | None:
+    """VmHWM in bytes. getrusage will not do on Linux: a process inherits the mark of the one that started it."""
+    for line in status.splitlines():
+        if line.startswith("VmHWM:"):
+            return int(line.split()[1]) * 1024
+    return None
 
 
 def _best_seconds(call: Callable[[], Any]) -> float:

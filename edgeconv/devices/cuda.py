@@ -123,7 +123,7 @@ class CudaDevice(Device):
         kernel = load(ROOF_KERNEL)
         arguments = (result, np.float32(0.999), np.float32(0.001))
         seconds = self._median(lambda: kernel((blocks,), (FMA_THREADS,), arguments))
-        return 2 * FMA_CHAINS * FMA_STEPS * blocks * FMA_THREADS / seconds
+        return float(2 * FMA_CHAINS * FMA_STEPS * blocks * FMA_THREADS / seconds)
 
     def peak_bytes(self) -> int | None:
         """See Device.peak_bytes: the most that CuPy's pool has held."""
