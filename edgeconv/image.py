@@ -150,8 +150,8 @@ def _decode(data: bytes, entry: Format, header: Header) -> NDArray[Any]:
     if entry.name == "NPY":
         pixels = npy.decode(data)
     elif entry.name == "TIFF":
-        # OpenCV has turned a TIFF upright already, whatever it was told.
-        pixels = _decode_straight_tiff(data) if header.straight_alpha_tiff else _decode_tiff(data)
+        # Both turn a TIFF upright themselves, OpenCV even when told not to.
+        pixels = _decode_with_pillow(data) if header.decoder == "pillow" else _decode_tiff(data)
     else:
         pixels = _turn_upright(_decode_rgb(data), header.orientation)
     if pixels.ndim == 2 or pixels.shape[2] == 1:
@@ -179,14 +179,17 @@ def _decode_tiff(data: bytes) -> NDArray[Any]:
     return rgb
 
 
-def _decode_straight_tiff(data: bytes) -> NDArray[Any]:
-    """Decode an 8-bit RGBA TIFF with Pillow, because OpenCV multiplies its colours by alpha."""
+def _decode_with_pillow(data: bytes) -> NDArray[Any]:
+    """Decode an 8-bit TIFF with Pillow, upright; colours stay as stored, whatever alpha beside them says."""
     import io
 
     from PIL import Image, ImageOps
 
     try:
-        return np.asarray(ImageOps.exif_transpose(Image.open(io.BytesIO(data))).convert("RGBA"))
+        image = ImageOps.exif_transpose(Image.open(io.BytesIO(data)))
+        if image.mode in ("LA", "La"):
+            image = image.convert("L")
+        return np.asarray(image if image.mode in ("L", "RGB", "RGBA", "RGBX", "RGBa") else image.convert("RGB"))
     except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
         raise BadPicture(f"it cannot be decoded ({_first_line(error)})") from None
 

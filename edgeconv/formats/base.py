@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 AGAIN = "export or download it again"
 """The remedy for a file that is damaged rather than of the wrong sort."""
@@ -25,8 +26,8 @@ class Header:
     """Pictures in the file: pages of a TIFF, frames of an animation (2 where there is more than one but no count)."""
     colours: str = "RGB"
     """Colour space as stored; anything but RGB is converted while it is decoded."""
-    straight_alpha_tiff: bool = False
-    """An 8-bit TIFF whose colours OpenCV would multiply by alpha, so that it must not be the decoder."""
+    decoder: Literal["opencv", "pillow"] = "opencv"
+    """Pillow for the few files that OpenCV gets wrong without a word."""
 
 
 class BadPicture(Exception):

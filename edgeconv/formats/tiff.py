@@ -1,8 +1,9 @@
 """TIFF and the EXIF block, which is a small TIFF: the first directory is read and every strip must be in the file.
 
-OpenCV 5.0 was tried on every combination below and is wrong, without a word, on some of them: those are refused
-here. With more than 8 bits it takes separate planes for interleaved ones and white-is-zero for black-is-zero, and
-it gives grey with alpha as 8 bits. Source: TIFF 6.0; BigTIFF; EXIF 2.32 for the orientation.
+OpenCV 5.0 was tried on every combination below and is wrong, without a word, on some of them. With more than 8 bits
+it takes separate planes for interleaved ones and white-is-zero for black-is-zero, and it gives grey with alpha as
+8 bits: refused here. With up to 8 bits it turns damaged compressed strips into black, and multiplies colours by a
+straight alpha: those files go to Pillow. Source: TIFF 6.0; BigTIFF; EXIF 2.32 for the orientation.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ COLOUR_CHANNELS = {WHITE_IS_ZERO: 1, BLACK_IS_ZERO: 1, RGB: 3, 3: 1, CMYK: 4, YC
 """By photometric interpretation; 3 is a palette."""
 UNSIGNED, FLOAT = 1, 3
 STRAIGHT_ALPHA = 2
+UNCOMPRESSED = 1
 SEPARATE_PLANES = 2
 
 CONVERT = "convert it to an interleaved 8- or 16-bit RGB TIFF or PNG"
@@ -49,6 +51,8 @@ def read_header(data: bytes) -> Header:
     colours = COLOUR_CHANNELS[photometric]
     alpha = samples > colours
     deep = bits > 8
+    compressed = one(COMPRESSION, UNCOMPRESSED) != UNCOMPRESSED
+    straight_alpha = photometric == RGB and alpha and one(EXTRA_SAMPLES, 0) == STRAIGHT_ALPHA
     known = (kind == UNSIGNED and bits in (1, 2, 4, 8, 16)) or (kind == FLOAT and bits in (32, 64))
     planes_apart = samples > 1 and one(PLANAR, 1) == SEPARATE_PLANES
     plain = photometric == RGB or (photometric == BLACK_IS_ZERO and not alpha)
@@ -64,7 +68,7 @@ def read_header(data: bytes) -> Header:
         orientation=_orientation(fields),
         frames=2 if another else 1,
         colours={CMYK: "CMYK"}.get(photometric, "RGB"),
-        straight_alpha_tiff=bits == 8 and photometric == RGB and alpha and one(EXTRA_SAMPLES, 0) == STRAIGHT_ALPHA,
+        decoder="pillow" if not deep and (compressed or straight_alpha) else "opencv",
     )
 
 

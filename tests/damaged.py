@@ -1,0 +1,178 @@
+"""Files that are not pictures, or no longer: name, content, and what the one line of error must say."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+
+import numpy as np
+from picture_files import noisy, png, png_chunk, png_head, saved, tiff
+
+
+@dataclass(frozen=True)
+class BadFile:
+    """A file to refuse, with words that its message must hold beside its name."""
+
+    what: str
+    name: str
+    data: bytes
+    says: str
+    remedy: str = "export or download it again"
+
+
+def _cut(data: bytes, share: float) -> bytes:
+    return data[: int(len(data) * share)]
+
+
+def _with_byte(data: bytes, place: int, change: int = 0x55) -> bytes:
+    changed = bytearray(data)
+    changed[place] ^= change
+    return bytes(changed)
+
+
+def _npy(shape: tuple[int, ...], dtype: str, stored: int) -> bytes:
+    """An NPY header for `shape` and `stored` bytes of zeros."""
+    words = f"{{'descr': '{dtype}', 'fortran_order': False, 'shape': {shape}, }}".encode()
+    words += b" " * (-(len(words) + 11) % 64) + b"\n"
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(words)) + words + bytes(stored)
+
+
+def _bmp_head(width: int, height: int, bits: int) -> bytes:
+    return b"BM" + struct.pack("<IHHIIiiHHIIiiII", 54, 0, 0, 54, 40, width, height, 1, bits, 0, 0, 0, 0, 0, 0)
+
+
+PNG = png(noisy())
+JPEG = saved(noisy(), "JPEG")
+PROGRESSIVE = saved(noisy(), "JPEG", progressive=True)
+TIFF = saved(noisy(), "TIFF")
+DEFLATED = saved(noisy(), "TIFF", compression="tiff_deflate")
+WEBP = saved(noisy(), "WEBP")
+BMP = saved(noisy(), "BMP")
+GIF = saved(noisy(), "GIF")
+
+FORMATS = "PNG, JPEG, TIFF, WebP, BMP, NPY"
+SMALLER = "raise --max-pixels if it really is that large"
+CONVERT = "convert it to an interleaved 8- or 16-bit RGB TIFF or PNG"
+RESAVE = "save a height × width × 3 array of uint8, uint16 or float32 with numpy.save"
+
+BAD_FILES = (
+    BadFile("empty", "empty.png", b"", "the file is empty (0 bytes)"),
+    BadFile("one byte", "one.png", b"\x89", "is not a picture that edgeconv reads", FORMATS),
+    BadFile("text called .png", "notes.png", b"Dear diary,\n", "is not a picture that edgeconv reads", FORMATS),
+    BadFile("a format we do not read", "moving.gif", GIF, "is not a picture that edgeconv reads", FORMATS),
+    BadFile("PNG signature alone", "a.png", PNG[:8], "the file is cut short"),
+    BadFile("PNG cut in its header", "b.png", PNG[:30], "the file is cut short"),
+    BadFile("PNG cut in its pixels", "c.png", _cut(PNG, 0.5), "the file is cut short"),
+    BadFile("PNG without its last chunk", "d.png", PNG[:-12], "the file is cut short (no IEND"),
+    BadFile("PNG without its last byte", "e.png", PNG[:-1], "the file is cut short"),
+    BadFile("PNG with a changed pixel byte", "f.png", _with_byte(PNG, len(PNG) // 2), "chunk 'IDAT' is damaged"),
+    BadFile("PNG with a changed checksum", "g.png", _with_byte(PNG, -13), "chunk 'IDAT' is damaged"),
+    BadFile(
+        "PNG whose checksum is right and whose pixels are not",
+        "h.png",
+        png_head(40, 30) + png_chunk(b"IDAT", b"not what zlib writes") + png_chunk(b"IEND", b""),
+        "it cannot be decoded",
+    ),
+    BadFile(
+        "PNG with an unknown colour type",
+        "i.png",
+        png_head(4, 4, colour_type=5) + png_chunk(b"IEND", b""),
+        "its header is not a PNG header",
+    ),
+    BadFile(
+        "PNG with hardly any pixel data",
+        "j.png",
+        png_head(10_000, 10_000) + png_chunk(b"IDAT", b"x" * 100) + png_chunk(b"IEND", b""),
+        "100 bytes of pixel data cannot hold 10,000×10,000 pixels",
+    ),
+    BadFile(
+        "PNG of 0 pixels",
+        "k.png",
+        png_head(0, 10) + png_chunk(b"IEND", b""),
+        "its header says 0×10 pixels",
+    ),
+    BadFile("JPEG start alone", "a.jpg", JPEG[:3], "the file is cut short"),
+    BadFile("JPEG cut in its tables", "b.jpg", _cut(JPEG, 0.05), "the file is cut short (a segment"),
+    BadFile("JPEG cut in its pixels", "c.jpg", _cut(JPEG, 0.7), "the file is cut short (no end-of-image"),
+    BadFile("JPEG without its last byte", "d.jpg", JPEG[:-1], "the file is cut short (no end-of-image"),
+    BadFile("JPEG without its end marker", "e.jpg", JPEG[:-2], "the file is cut short (no end-of-image"),
+    BadFile("progressive JPEG cut between scans", "f.jpg", _cut(PROGRESSIVE, 0.6), "the file is cut short"),
+    BadFile("JPEG with a byte too many", "g.jpg", JPEG[:2] + b"\x00" + JPEG[2:], "is not a picture", FORMATS),
+    BadFile("JPEG with a wrong length", "h.jpg", JPEG[:5] + b"\x11" + JPEG[6:], "there is no marker at byte 21"),
+    BadFile("JPEG with no frame", "i.jpg", b"\xff\xd8\xff\xd9", "it has no frame header"),
+    BadFile(
+        "JPEG of 12 bits",
+        "j.jpg",
+        b"\xff\xd8\xff\xc1\x00\x0b\x0c\x00\x10\x00\x10\x01\x01\x11\x00\xff\xd9",
+        "JPEG of 12 bits is not supported",
+        "convert it to a 16-bit PNG or TIFF",
+    ),
+    BadFile("TIFF header alone", "a.tif", TIFF[:4], "the file is cut short (its directory"),
+    BadFile("TIFF cut in its pixels", "b.tif", _cut(TIFF, 0.5), "the file is cut short"),
+    BadFile("TIFF without its last byte", "c.tif", TIFF[:-1], "the file is cut short"),
+    BadFile("compressed TIFF cut", "d.tif", _cut(DEFLATED, 0.9), "the file is cut short"),
+    BadFile(
+        "TIFF whose strips are garbage",
+        "e.tif",
+        DEFLATED[:8] + b"\xff" * (len(DEFLATED) // 2) + DEFLATED[8 + len(DEFLATED) // 2 :],
+        "it cannot be decoded",
+    ),
+    BadFile(
+        "TIFF of whole 32-bit numbers",
+        "f.tif",
+        tiff(noisy().astype(np.uint32)),
+        "its layout (3 samples of 32 bits) is not supported",
+        CONVERT,
+    ),
+    BadFile(
+        "16-bit TIFF in planes",
+        "g.tif",
+        tiff(noisy().astype(np.uint16), planar=2),
+        "its layout (3 samples of 16 bits) is not supported",
+        CONVERT,
+    ),
+    BadFile(
+        "16-bit TIFF where white is zero",
+        "h.tif",
+        tiff(noisy()[:, :, :1].astype(np.uint16), photometric=0),
+        "its layout (1 samples of 16 bits) is not supported",
+        CONVERT,
+    ),
+    BadFile(
+        "TIFF in Lab", "i.tif", tiff(noisy(), photometric=8), "its colour space (photometric interpretation 8)", CONVERT
+    ),
+    BadFile(
+        "TIFF without strips",
+        "j.tif",
+        tiff(noisy()).replace(b"\x11\x01\x04\x00", b"\x12\x81\x04\x00"),
+        "where its pixels",
+    ),
+    BadFile("WebP start alone", "a.webp", WEBP[:10], "is not a picture", FORMATS),
+    BadFile("WebP cut in its pixels", "b.webp", _cut(WEBP, 0.5), "the file is cut short"),
+    BadFile("WebP without its last byte", "c.webp", WEBP[:-1], "the file is cut short"),
+    BadFile("WebP with a chunk too long", "d.webp", WEBP[:18] + b"\x7f" + WEBP[19:], "chunk 'VP8 ' is not complete"),
+    BadFile("WebP without a picture", "e.webp", b"RIFF\x04\x00\x00\x00WEBP", "it holds no picture"),
+    BadFile("BMP start alone", "a.bmp", BMP[:10], "the file is cut short"),
+    BadFile("BMP cut in its pixels", "b.bmp", _cut(BMP, 0.5), "the file is cut short"),
+    BadFile("BMP without its last byte", "c.bmp", BMP[:-1], "the file is cut short"),
+    BadFile("BMP of 7 bits", "d.bmp", _bmp_head(4, 4, 7), "its header is not a BMP header"),
+    BadFile("NPY cut", "a.npy", _npy((40, 60, 3), "<f4", 100), "the file is cut short"),
+    BadFile("NPY header cut", "b.npy", _npy((4, 6, 3), "<f4", 0)[:20], "its NPY header is damaged"),
+    BadFile("NPY of text", "c.npy", _npy((4,), "<U4", 64), "is not a picture", RESAVE),
+    BadFile("NPY of four dimensions", "d.npy", _npy((2, 2, 2, 3), "<f4", 96), "is not a picture", RESAVE),
+    BadFile("NPY in CHW", "e.npy", _npy((3, 4, 6), "<f4", 288), "is not a picture", RESAVE),
+    BadFile(
+        "absurd PNG header",
+        "huge.png",
+        png_head(900_000, 900_000) + png_chunk(b"IDAT", bytes(2**20)) + png_chunk(b"IEND", b""),
+        "cannot hold 900,000×900,000 pixels",
+    ),
+    BadFile("absurd BMP header", "huge.bmp", _bmp_head(2_000_000, 2_000_000, 24) + bytes(64), "the file is cut short"),
+    BadFile(
+        "a side that no decoder takes",
+        "long.npy",
+        _npy((1, 2_000_000, 3), "|u1", 6_000_000),
+        "no side may be above 1,000,000",
+        "cut it into parts",
+    ),
+)

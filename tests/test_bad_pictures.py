@@ -1,0 +1,136 @@
+"""Every file that is not a picture is refused in one line that names it and says what to do."""
+
+from __future__ import annotations
+
+import io
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from command import edgeconv
+from damaged import BAD_FILES, JPEG, SMALLER, BadFile
+from picture_files import noisy, saved
+
+from edgeconv import image
+from edgeconv.errors import ImageReadError, MemoryLimitError
+from edgeconv.image import read_image
+
+BAD_BY_NAME = {bad.name: bad for bad in BAD_FILES}
+
+
+def test_the_table_names_each_file_once() -> None:
+    assert len(BAD_BY_NAME) == len(BAD_FILES)
+
+
+@pytest.mark.parametrize("bad", BAD_FILES, ids=lambda bad: bad.what)
+def test_a_bad_file_is_one_line_with_its_name_and_a_remedy(tmp_path: Path, bad: BadFile) -> None:
+    path = tmp_path / bad.name
+    path.write_bytes(bad.data)
+    with pytest.raises(ImageReadError) as raised:
+        read_image(path)
+    message = str(raised.value)
+    assert message.startswith(f"{path}: ")
+    assert bad.says in message
+    assert bad.remedy in message
+    assert message.endswith(".")
+    assert "\n" not in message
+
+
+@pytest.mark.parametrize("name", ["empty.png", "notes.png", "c.png", "f.png", "c.jpg", "b.tif", "huge.png"])
+def test_the_command_ends_with_2_and_writes_nothing(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_bytes(BAD_BY_NAME[name].data)
+    done = edgeconv("run", name, "--method", "reference", cwd=tmp_path)
+    assert (done.code, done.out) == (2, b"")
+    assert len(done.error_lines) == 1
+    assert name in done.err
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+def test_a_missing_file(tmp_path: Path) -> None:
+    with pytest.raises(ImageReadError, match=r"nowhere\.png: there is no such file: check the name\."):
+        read_image(tmp_path / "nowhere.png")
+
+
+def test_a_folder(tmp_path: Path) -> None:
+    with pytest.raises(ImageReadError, match="is a folder: name a picture in it"):
+        read_image(tmp_path)
+
+
+def test_a_name_that_no_file_can_have() -> None:
+    with pytest.raises(ImageReadError, match="cannot be read"):
+        read_image("bad\0name.png")
+
+
+def test_a_file_that_may_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(path: Path) -> bytes:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "read_bytes", refuse)
+    with pytest.raises(ImageReadError, match=r"cannot be read \(Permission denied\): check its permissions"):
+        read_image(tmp_path / "secret.png")
+    with pytest.raises(ImageReadError, match="is a folder"):  # what Windows answers for a folder
+        read_image(tmp_path)
+
+
+def test_a_header_above_the_limit_is_refused_until_the_limit_is_raised(tmp_path: Path) -> None:
+    path = tmp_path / "wide.png"
+    path.write_bytes(saved(np.zeros((10, 1000, 3), np.uint8), "PNG"))
+    with pytest.raises(ImageReadError, match="1,000×10 pixels, above the limit of 9,999") as raised:
+        read_image(path, max_pixels=9_999)
+    assert SMALLER in str(raised.value)
+    assert read_image(path, max_pixels=10_000).pixels.shape == (10, 1000, 3)
+
+
+def test_pixels_that_do_not_fit_in_memory_say_how_many_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "picture.png"
+    path.write_bytes(saved(noisy(40, 60), "PNG"))
+
+    def exhausted(data: bytes, flags: int) -> np.ndarray:
+        raise MemoryError
+
+    monkeypatch.setattr(image, "_imdecode", exhausted)
+    with pytest.raises(MemoryLimitError, match=r"60×40 pixels \(7,200 bytes decoded\): use a smaller picture"):
+        read_image(path)
+
+
+class Piped:
+    """Standard input as a pipe, or as a terminal."""
+
+    def __init__(self, data: bytes, terminal: bool = False) -> None:
+        self.buffer = io.BytesIO(data)
+        self.terminal = terminal
+
+    def isatty(self) -> bool:
+        return self.terminal
+
+
+def test_standard_input_that_holds_nothing_useful(monkeypatch: pytest.MonkeyPatch) -> None:
+    for stream, says in (
+        (Piped(b""), "Standard input is empty: pipe a picture"),
+        (Piped(b"", terminal=True), "Standard input is a terminal: pipe a picture"),
+        (Piped(JPEG[:-2]), "standard input: JPEG: the file is cut short"),
+    ):
+        monkeypatch.setattr(sys, "stdin", stream)
+        with pytest.raises(ImageReadError, match=says):
+            read_image("-")
+
+
+def test_what_follows_the_end_of_a_jpeg_does_not_matter(tmp_path: Path) -> None:
+    path = tmp_path / "tail.jpg"
+    path.write_bytes(JPEG + b"\x00" * 100)
+    assert read_image(path).pixels.shape == noisy().shape
+    path.write_bytes(JPEG[:-2] + b"\x00" * 100)
+    with pytest.raises(ImageReadError, match="no end-of-image marker"):
+        read_image(path)
+
+
+def test_the_end_marker_of_a_thumbnail_is_not_taken_for_the_picture_s(tmp_path: Path) -> None:
+    thumbnail = saved(noisy(8, 8), "JPEG")
+    segment = b"\xff\xe1" + (2 + len(thumbnail)).to_bytes(2, "big") + thumbnail
+    path = tmp_path / "camera.jpg"
+    path.write_bytes(JPEG[:2] + segment + JPEG[2:])
+    assert read_image(path).pixels.shape == noisy().shape
+    path.write_bytes((JPEG[:2] + segment + JPEG[2:])[:-2])
+    with pytest.raises(ImageReadError, match="no end-of-image marker"):
+        read_image(path)

@@ -1,0 +1,411 @@
+"""What comes in through the door is RGB, HWC and upright, whatever the file; what goes out is whole or not there."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from picture_files import exif, noisy, png, png_chunk, saved, smooth_image, tiff
+from PIL import Image
+from problems import random_image
+
+from edgeconv import files
+from edgeconv.errors import ImageWriteError
+from edgeconv.formats import FORMATS
+from edgeconv.image import Picture, encode_image, read_image, refuse_overwrite, write_bytes_atomically, write_image
+
+HEIGHT, WIDTH = 21, 34
+LOSSLESS = [
+    (suffix, dtype)
+    for entry in FORMATS
+    if entry.name not in ("JPEG", "WebP")
+    for suffix in entry.suffixes
+    for dtype in entry.writes
+]
+ORIENTATIONS = {
+    1: lambda pixels: pixels,
+    2: lambda pixels: pixels[:, ::-1],
+    3: lambda pixels: pixels[::-1, ::-1],
+    4: lambda pixels: pixels[::-1],
+    5: lambda pixels: pixels.swapaxes(0, 1),
+    6: lambda pixels: pixels.swapaxes(0, 1)[:, ::-1],
+    7: lambda pixels: pixels.swapaxes(0, 1)[::-1, ::-1],
+    8: lambda pixels: pixels.swapaxes(0, 1)[::-1],
+}
+"""How a stored picture is turned upright (EXIF 2.32, table 6), by orientation."""
+
+
+def read(folder: Path, name: str, data: bytes) -> Picture:
+    path = folder / name
+    path.write_bytes(data)
+    return read_image(path)
+
+
+def assert_same(picture: Picture, expected: np.ndarray) -> None:
+    assert picture.pixels.dtype == expected.dtype
+    assert picture.pixels.flags.c_contiguous
+    np.testing.assert_array_equal(picture.pixels, expected)
+
+
+@pytest.mark.parametrize(("suffix", "dtype"), LOSSLESS)
+@pytest.mark.parametrize("shape", [(1, 1), (1, 7), (7, 1), (HEIGHT, WIDTH)])
+def test_what_is_written_is_read_back_to_the_bit(
+    tmp_path: Path, suffix: str, dtype: str, shape: tuple[int, int]
+) -> None:
+    pixels = random_image(*shape, dtype)
+    write_image(pixels, tmp_path / f"picture{suffix}")
+    assert_same(read_image(tmp_path / f"picture{suffix}"), pixels)
+
+
+@pytest.mark.parametrize(("suffix", "dtype"), LOSSLESS)
+def test_one_channel_is_written_as_grey_and_read_as_three_equal(tmp_path: Path, suffix: str, dtype: str) -> None:
+    grey = random_image(HEIGHT, WIDTH, dtype)[:, :, :1]
+    write_image(grey, tmp_path / f"grey{suffix}")
+    assert_same(read_image(tmp_path / f"grey{suffix}"), np.repeat(grey, 3, axis=2))
+
+
+@pytest.mark.parametrize("suffix", [".jpg", ".jpeg", ".webp"])
+def test_lossy_formats_keep_colours_in_their_places(tmp_path: Path, suffix: str) -> None:
+    pixels = smooth_image(HEIGHT, WIDTH)
+    write_image(pixels, tmp_path / f"photo{suffix}")
+    picture = read_image(tmp_path / f"photo{suffix}")
+    assert picture.pixels.dtype == np.uint8
+    assert np.abs(picture.pixels.astype(int) - pixels).max() <= 12
+
+
+@pytest.mark.parametrize("format", ["PNG", "TIFF", "BMP"])
+def test_files_of_another_writer_are_read_alike(tmp_path: Path, format: str) -> None:
+    picture = read(tmp_path, "other", saved(noisy(), format))
+    assert picture.format == format
+    assert picture.notes == ()
+    assert_same(picture, noisy())
+
+
+@pytest.mark.parametrize("compression", ["tiff_lzw", "tiff_deflate", "packbits"])
+def test_compressed_tiff(tmp_path: Path, compression: str) -> None:
+    assert_same(read(tmp_path, "packed.tif", saved(noisy(), "TIFF", compression=compression)), noisy())
+
+
+@pytest.mark.parametrize("format", ["PNG", "TIFF", "BMP"])
+def test_a_palette_becomes_its_colours(tmp_path: Path, format: str) -> None:
+    blocks = np.kron(smooth_image(3, 4), np.ones((5, 5, 1), np.uint8))
+    image = Image.fromarray(blocks).quantize(16)
+    stream = io.BytesIO()
+    image.save(stream, format)
+    assert_same(read(tmp_path, "palette", stream.getvalue()), np.asarray(image.convert("RGB")))
+
+
+@pytest.mark.parametrize("format", ["PNG", "TIFF", "BMP"])
+def test_black_and_white_becomes_0_and_255(tmp_path: Path, format: str) -> None:
+    picture = read(tmp_path, "bits", saved(noisy(), format, mode="1"))
+    expected = np.asarray(Image.fromarray(noisy()).convert("1").convert("RGB"))
+    np.testing.assert_array_equal(picture.pixels, expected)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "uint16"])
+@pytest.mark.parametrize("make", [png, tiff], ids=["png", "tiff"])
+def test_grey_is_spread_and_said(tmp_path: Path, make, dtype: str) -> None:
+    grey = random_image(HEIGHT, WIDTH, dtype)[:, :, :1]
+    picture = read(tmp_path, "grey", make(grey))
+    assert_same(picture, np.repeat(grey, 3, axis=2))
+    assert "grey spread to three channels" in picture.notes
+
+
+@pytest.mark.parametrize("extra_samples", [0, 1, 2], ids=["unspecified", "premultiplied", "straight"])
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "float32"])
+def test_alpha_of_a_tiff_is_dropped_and_colours_stay_as_stored(tmp_path: Path, dtype: str, extra_samples: int) -> None:
+    rgb = random_image(HEIGHT, WIDTH, dtype)
+    alpha = random_image(HEIGHT, WIDTH, dtype, seed=9)[:, :, :1]
+    picture = read(tmp_path, "alpha.tif", tiff(np.concatenate([rgb, alpha], axis=2), extra_samples=extra_samples))
+    assert_same(picture, rgb)
+    assert "alpha channel dropped" in picture.notes
+
+
+def test_a_damaged_tiff_with_straight_alpha_is_refused(tmp_path: Path) -> None:
+    whole = saved(noisy(), "TIFF", mode="RGBA", compression="tiff_lzw")
+    with pytest.raises(files.ImageReadError, match="it cannot be decoded"):
+        read(tmp_path, "alpha.tif", whole[:8] + b"\xff" * (len(whole) // 2) + whole[8 + len(whole) // 2 :])
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "uint16"])
+def test_alpha_of_a_png_is_dropped_and_said(tmp_path: Path, dtype: str) -> None:
+    rgb = random_image(HEIGHT, WIDTH, dtype)
+    transparent = np.zeros_like(rgb[:, :, :1])
+    picture = read(tmp_path, "alpha.png", png(np.concatenate([rgb, transparent], axis=2)))
+    assert_same(picture, rgb)
+    assert "alpha channel dropped" in picture.notes
+    keyed = read(tmp_path, "key.png", png(rgb, extra=png_chunk(b"tRNS", bytes(6))))
+    assert_same(keyed, rgb)
+    assert "alpha channel dropped" in keyed.notes
+
+
+def test_alpha_of_a_webp_is_said(tmp_path: Path) -> None:
+    for options in ({"lossless": True}, {"lossless": False, "quality": 90}):
+        picture = read(tmp_path, "alpha.webp", saved(smooth_image(9, 9), "WEBP", mode="RGBA", **options))
+        assert picture.notes == ()  # Pillow leaves out an alpha that is opaque
+        half = np.dstack([smooth_image(9, 9), np.full((9, 9), 128, np.uint8)])
+        assert "alpha channel dropped" in read(tmp_path, "half.webp", saved(half, "WEBP", **options)).notes
+
+
+def test_a_lossless_webp_is_exact(tmp_path: Path) -> None:
+    assert_same(read(tmp_path, "exact.webp", saved(noisy(), "WEBP", lossless=True)), noisy())
+
+
+def test_16_bits_stay_16_bits_and_are_said(tmp_path: Path) -> None:
+    deep = random_image(HEIGHT, WIDTH, "uint16")
+    for name, data in (("deep.png", png(deep)), ("deep.tif", tiff(deep)), ("big.tif", tiff(deep, order=">", big=True))):
+        picture = read(tmp_path, name, data)
+        assert_same(picture, deep)
+        assert picture.notes == ("16 bits a sample kept",)
+
+
+def test_8_bit_tiff_in_planes(tmp_path: Path) -> None:
+    assert_same(read(tmp_path, "planes.tif", tiff(noisy(), planar=2)), noisy())
+
+
+@pytest.mark.parametrize("orientation", ORIENTATIONS)
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "float32"])
+def test_orientation_is_applied_to_lossless_files(tmp_path: Path, orientation: int, dtype: str) -> None:
+    stored = random_image(5, 8, dtype)
+    makers = [lambda pixels: tiff(pixels, orientation=orientation)]
+    if dtype != "float32":
+        makers.append(lambda pixels: png(pixels, extra=png_chunk(b"eXIf", exif(orientation).removeprefix(b"Exif\0\0"))))
+    for make in makers:
+        picture = read(tmp_path, "turned", make(stored))
+        assert_same(picture, np.ascontiguousarray(ORIENTATIONS[orientation](stored)))
+        assert (f"orientation {orientation} applied" in picture.notes) == (orientation != 1)
+
+
+@pytest.mark.parametrize("orientation", ORIENTATIONS)
+@pytest.mark.parametrize("format", ["JPEG", "WEBP"])
+def test_orientation_is_applied_to_lossy_files(tmp_path: Path, orientation: int, format: str) -> None:
+    stored = smooth_image(24, 40)
+    picture = read(tmp_path, "turned", saved(stored, format, exif=exif(orientation), quality=98))
+    upright = ORIENTATIONS[orientation](stored)
+    assert picture.pixels.shape == upright.shape
+    assert np.abs(picture.pixels.astype(int) - upright).max() <= 12
+
+
+def test_straight_alpha_tiff_is_turned_too(tmp_path: Path) -> None:
+    rgba = np.concatenate([noisy(5, 8), noisy(5, 8)[:, :, :1]], axis=2)
+    for orientation, turn in ORIENTATIONS.items():
+        picture = read(tmp_path, "turned.tif", tiff(rgba, extra_samples=2, orientation=orientation))
+        np.testing.assert_array_equal(picture.pixels, turn(rgba[:, :, :3]))
+
+
+def test_an_orientation_that_makes_no_sense_is_ignored(tmp_path: Path) -> None:
+    assert_same(read(tmp_path, "odd.tif", tiff(noisy(), orientation=9)), noisy())
+    assert_same(read(tmp_path, "odd.png", png(noisy(), extra=png_chunk(b"eXIf", b"garbage"))), noisy())
+
+
+@pytest.mark.parametrize("mode", ["1", "L", "LA", "P", "RGB", "RGBA", "CMYK"])
+@pytest.mark.parametrize("compression", ["raw", "tiff_lzw"])
+def test_every_sort_of_8_bit_tiff(tmp_path: Path, mode: str, compression: str) -> None:
+    image = Image.fromarray(smooth_image(HEIGHT, WIDTH)).convert(mode)
+    stream = io.BytesIO()
+    image.save(stream, "TIFF", compression=compression)
+    picture = read(tmp_path, "sort.tif", stream.getvalue())
+    assert_same(picture, np.asarray(image.convert("L").convert("RGB") if mode == "LA" else image.convert("RGB")))
+
+
+def test_a_cmyk_jpeg_becomes_rgb_and_is_said(tmp_path: Path) -> None:
+    picture = read(tmp_path, "print.jpg", saved(smooth_image(24, 40), "JPEG", mode="CMYK", quality=98))
+    assert np.abs(picture.pixels.astype(int) - smooth_image(24, 40)).max() <= 12
+    assert picture.notes == ("CMYK converted to RGB",)
+
+
+def test_a_progressive_jpeg_is_whole(tmp_path: Path) -> None:
+    picture = read(tmp_path, "slow.jpg", saved(smooth_image(64, 64), "JPEG", progressive=True, quality=98))
+    assert np.abs(picture.pixels.astype(int) - smooth_image(64, 64)).max() <= 12
+
+
+@pytest.mark.parametrize("format", ["PNG", "WEBP", "TIFF"])
+def test_the_first_of_several_frames_is_taken_and_said(tmp_path: Path, format: str) -> None:
+    second = Image.fromarray(255 - smooth_image(9, 9))
+    options = {"lossless": True} if format == "WEBP" else {}
+    picture = read(
+        tmp_path, "many", saved(smooth_image(9, 9), format, save_all=True, append_images=[second], **options)
+    )
+    np.testing.assert_array_equal(picture.pixels, smooth_image(9, 9))
+    assert "first of several frames or pages taken" in picture.notes
+
+
+def test_a_wrong_suffix_is_said(tmp_path: Path) -> None:
+    assert read(tmp_path, "photo.png", saved(noisy(), "JPEG")).notes == (
+        "the contents are JPEG, not PNG as the name says",
+    )
+
+
+def test_npy_of_other_layouts(tmp_path: Path) -> None:
+    grey = random_image(HEIGHT, WIDTH, "float32")[:, :, 0]
+    np.save(tmp_path / "grey.npy", grey)
+    assert_same(read_image(tmp_path / "grey.npy"), np.repeat(grey[:, :, None], 3, axis=2))
+    rgba = np.dstack([random_image(HEIGHT, WIDTH, "float32"), grey])
+    np.save(tmp_path / "rgba.npy", np.asfortranarray(rgba))
+    assert_same(read_image(tmp_path / "rgba.npy"), np.ascontiguousarray(rgba[:, :, :3]))
+    np.save(tmp_path / "double.npy", rgba[:, :, :3].astype(">f8"))
+    picture = read_image(tmp_path / "double.npy")
+    assert_same(picture, np.ascontiguousarray(rgba[:, :, :3]))
+    assert picture.notes == ("float64 rounded to float32",)
+
+
+def test_a_double_tiff_becomes_float32(tmp_path: Path) -> None:
+    double = random_image(HEIGHT, WIDTH, "float32").astype(np.float64)
+    picture = read(tmp_path, "double.tif", tiff(double))
+    assert_same(picture, double.astype(np.float32))
+
+
+def test_names_of_any_script(tmp_path: Path) -> None:
+    path = tmp_path / "Übung – 辺 – край.png"
+    write_image(noisy(), path)
+    assert_same(read_image(path), noisy())
+
+
+class Stream:
+    """Standard input or output whose bytes can be looked at."""
+
+    def __init__(self, data: bytes = b"") -> None:
+        self.buffer = io.BytesIO(data)
+
+    def isatty(self) -> bool:
+        return False
+
+
+def test_standard_input_and_output(monkeypatch: pytest.MonkeyPatch) -> None:
+    for pixels, signature in ((noisy(), b"\x89PNG"), (random_image(4, 5, "float32"), b"\x93NUMPY")):
+        out = Stream()
+        monkeypatch.setattr(sys, "stdout", out)
+        write_image(pixels, "-")
+        written = out.buffer.getvalue()
+        assert written.startswith(signature)
+        monkeypatch.setattr(sys, "stdin", Stream(written))
+        picture = read_image("-")
+        assert picture.source == "standard input"
+        assert_same(picture, pixels)
+
+
+def test_standard_output_in_a_named_format(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdout", Stream())
+    write_image(noisy(), "-", format="tiff")
+    assert sys.stdout.buffer.getvalue()[:2] == b"II"
+
+
+def test_standard_output_that_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Closed(io.BytesIO):
+        def write(self, data: object) -> int:
+            raise BrokenPipeError(32, "Broken pipe")
+
+    out = Stream()
+    out.buffer = Closed()
+    monkeypatch.setattr(sys, "stdout", out)
+    with pytest.raises(ImageWriteError, match=r"Standard output cannot be written \(Broken pipe\)"):
+        write_image(noisy(), "-")
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype", "says"),
+    [
+        ("raw.png", "float32", r"PNG cannot hold float32 samples: use \.tif or \.npy"),
+        ("raw.jpg", "uint16", r"JPEG cannot hold uint16 samples: use \.png or \.tif or \.npy"),
+        ("raw.webp", "float32", "WebP cannot hold float32 samples"),
+        ("raw.bmp", "uint16", "BMP cannot hold uint16 samples"),
+        ("raw.tif", "float16", r"TIFF cannot hold float16 samples: use \.npy"),
+        ("raw.tif", "int64", "no format holds int64 samples: convert to uint8, uint16 or float32"),
+        ("raw.xyz", "uint8", r"'\.xyz' names no format that edgeconv writes: use one of \.png"),
+        ("raw", "uint8", "names no format that edgeconv writes"),
+    ],
+)
+def test_a_format_that_cannot_hold_it_is_refused(tmp_path: Path, name: str, dtype: str, says: str) -> None:
+    with pytest.raises(ImageWriteError, match=says):
+        write_image(np.zeros((4, 4, 3), dtype), tmp_path / name)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("shape", [(4, 4, 2), (4,), (0, 4, 3), (2, 4, 4, 3)])
+def test_what_is_no_picture_is_not_written(tmp_path: Path, shape: tuple[int, ...]) -> None:
+    with pytest.raises(ImageWriteError, match="is not a picture"):
+        write_image(np.zeros(shape, np.uint8), tmp_path / "a.png")
+
+
+def test_a_side_that_a_format_cannot_store(tmp_path: Path) -> None:
+    with pytest.raises(ImageWriteError, match=r"WebP cannot hold a side of 20,000 pixels \(at most 16,383\)"):
+        write_image(np.zeros((1, 20_000, 3), np.uint8), tmp_path / "long.webp")
+
+
+def test_a_missing_folder_for_output(tmp_path: Path) -> None:
+    with pytest.raises(ImageWriteError, match="does not exist: create it first"):
+        write_image(noisy(), tmp_path / "nowhere" / "a.png")
+
+
+def test_a_file_where_a_folder_should_be(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"x")
+    with pytest.raises(ImageWriteError, match="is not a folder: choose another place"):
+        write_image(noisy(), tmp_path / "file" / "a.png")
+
+
+def test_a_folder_where_the_file_should_be(tmp_path: Path) -> None:
+    (tmp_path / "a.png").mkdir()
+    with pytest.raises(ImageWriteError, match="is a folder: name a file in it"):
+        write_image(noisy(), tmp_path / "a.png")
+
+
+@pytest.mark.parametrize("failure", [OSError(28, "No space left on device"), KeyboardInterrupt()])
+def test_a_failed_write_leaves_what_was_there_and_no_rest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failure: BaseException
+) -> None:
+    path = tmp_path / "a.png"
+    path.write_bytes(b"what was there")
+
+    def fail(descriptor: int) -> None:
+        raise failure
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises((ImageWriteError, KeyboardInterrupt)) as raised:
+        write_image(noisy(), path)
+    if isinstance(failure, OSError):
+        assert "No space left on device" in str(raised.value)
+    assert path.read_bytes() == b"what was there"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_an_encoder_that_fails_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    import cv2
+
+    monkeypatch.setattr(cv2, "imencode", lambda suffix, pixels: (False, None))
+    with pytest.raises(ImageWriteError, match=r"a\.png: PNG could not be encoded: use another format"):
+        encode_image(noisy(), "a.png")
+
+    def fail(suffix: str, pixels: np.ndarray) -> None:
+        raise cv2.error("no")
+
+    monkeypatch.setattr(cv2, "imencode", fail)
+    with pytest.raises(ImageWriteError, match=r"could not be encoded \(no\)"):
+        encode_image(noisy(), "a.png")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such files")
+def test_links_are_followed_and_devices_written_to(tmp_path: Path) -> None:
+    target, link = tmp_path / "target.json", tmp_path / "link.json"
+    target.write_bytes(b"old")
+    link.symlink_to(target)
+    write_bytes_atomically(link, b"new")
+    assert link.is_symlink()
+    assert target.read_bytes() == b"new"
+    write_bytes_atomically(os.devnull, b"nothing")
+    assert not Path(os.devnull).is_file()
+
+
+def test_the_input_is_never_overwritten(tmp_path: Path) -> None:
+    path = tmp_path / "a.png"
+    write_image(noisy(), path)
+    (tmp_path / "folder").mkdir()
+    for other in (path, tmp_path / "folder" / ".." / "a.png"):
+        with pytest.raises(ImageWriteError, match="is the input itself: choose another name"):
+            refuse_overwrite(path, other)
+    refuse_overwrite(path, tmp_path / "b.png")
+    refuse_overwrite("-", path)
+    refuse_overwrite(path, "-")

@@ -1,0 +1,246 @@
+"""Sizes, shapes and means of resized pictures, and which files a batch writes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+from command import PROJECT, edgeconv
+from picture_files import noisy, smooth_image
+from problems import random_image
+
+from edgeconv.errors import ImageReadError, ImageWriteError, UsageError
+from edgeconv.image import read_image, write_image
+from edgeconv.resize import DEFAULT_SIZES, INTERPOLATIONS, find_pictures, parse_sizes, resize, resize_file
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("text", "sizes"),
+    [
+        ("128", (128,)),
+        ("128,256, 100", (128, 256, 100)),
+        ("128:1024", (128, 256, 512, 1024)),
+        ("100:300", (100, 200)),
+        ("64:128,128,32", (64, 128, 32)),
+        (DEFAULT_SIZES, (128, 256, 512, 1024, 2048, 4096)),
+    ],
+)
+def test_sizes(text: str, sizes: tuple[int, ...]) -> None:
+    assert parse_sizes(text) == sizes
+
+
+@pytest.mark.parametrize("text", ["", "0", "-1", "a", "128,", "256:128", "1:2:3", "1.5", "99999999"])
+def test_sizes_that_make_no_sense(text: str) -> None:
+    with pytest.raises(UsageError, match=f"Sizes '{text}' are not like 128,256 or 128:4096"):
+        parse_sizes(text)
+
+
+@pytest.mark.parametrize(
+    ("shape", "size", "expected"),
+    [
+        ((30, 40), 20, (15, 20)),
+        ((40, 30), 80, (80, 60)),
+        ((1, 100), 10, (1, 10)),
+        ((3, 100), 50, (2, 50)),
+        ((1, 1), 7, (7, 7)),
+        ((30, 40), 40, (30, 40)),
+        ((30, 40), 1, (1, 1)),
+    ],
+)
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "float16", "float32"])
+def test_the_longest_side_is_the_size_and_the_type_stays(
+    shape: tuple[int, int], size: int, expected: tuple[int, int], dtype: str
+) -> None:
+    resized = resize(random_image(*shape, dtype), size)
+    assert resized.shape == (*expected, 3)
+    assert resized.dtype == dtype
+    assert resized.flags.c_contiguous
+
+
+def test_square_cuts_the_middle_out() -> None:
+    pixels = noisy(30, 41)
+    np.testing.assert_array_equal(resize(pixels, 30, square=True), pixels[:, 5:35])
+    assert resize(pixels, 10, square=True).shape == (10, 10, 3)
+
+
+def test_area_averages_blocks() -> None:
+    pixels = random_image(32, 48, "uint16")
+    means = pixels.reshape(8, 4, 12, 4, 3).mean(axis=(1, 3))
+    assert np.abs(resize(pixels, 12) - means).max() <= 0.5
+
+
+@pytest.mark.parametrize("interpolation", INTERPOLATIONS)
+@pytest.mark.parametrize("size", [20, 90])
+def test_a_flat_picture_stays_flat(interpolation: str, size: int) -> None:
+    flat = np.full((30, 40, 3), (3, 128, 65_000), np.uint16)
+    assert (resize(flat, size, interpolation=interpolation) == flat[0, 0]).all()
+
+
+def test_upwards_is_lanczos() -> None:
+    pixels = noisy()
+    np.testing.assert_array_equal(resize(pixels, 100), resize(pixels, 100, interpolation="lanczos"))
+    assert not np.array_equal(resize(pixels, 100), resize(pixels, 100, interpolation="cubic"))
+
+
+def test_options_that_make_no_sense() -> None:
+    with pytest.raises(UsageError, match="Interpolation 'fancy' is not one of auto"):
+        resize(noisy(), 10, interpolation="fancy")
+    with pytest.raises(UsageError, match="Size 0 is not from 1"):
+        resize(noisy(), 0)
+
+
+def test_a_picture_that_carries_its_size_in_its_name_is_renamed(tmp_path: Path) -> None:
+    write_image(smooth_image(64, 48), tmp_path / "input_64.png")
+    written = resize_file(tmp_path / "input_64.png", (16, 32, 64))
+    assert [path.name for path in written] == ["input_16.png", "input_32.png"]
+    assert read_image(tmp_path / "input_32.png").pixels.shape == (32, 24, 3)
+    np.testing.assert_array_equal(read_image(tmp_path / "input_64.png").pixels, smooth_image(64, 48))
+
+
+def test_other_names_keep_their_stem(tmp_path: Path) -> None:
+    write_image(random_image(20, 30, "uint16"), tmp_path / "holiday_2019.tif")
+    write_image(random_image(20, 30, "float32"), tmp_path / "field.npy")
+    resize_file(tmp_path / "holiday_2019.tif", (10,), folder=tmp_path / "made" / "here")
+    resize_file(tmp_path / "field.npy", (10,), folder=tmp_path / "made" / "here")
+    assert names(tmp_path / "made" / "here") == ["field_10.tiff", "holiday_2019_10.png"]
+    assert read_image(tmp_path / "made" / "here" / "holiday_2019_10.png").pixels.dtype == np.uint16
+
+
+def test_nothing_is_written_where_one_file_exists(tmp_path: Path) -> None:
+    write_image(noisy(), tmp_path / "a.png")
+    (tmp_path / "a_20.png").write_bytes(b"mine")
+    with pytest.raises(ImageWriteError, match=r"a_20\.png' exists and holds something else: pass --overwrite"):
+        resize_file(tmp_path / "a.png", (10, 20))
+    assert names(tmp_path) == ["a.png", "a_20.png"]
+    resize_file(tmp_path / "a.png", (10, 20), overwrite=True)
+    assert read_image(tmp_path / "a_20.png").pixels.shape == (13, 20, 3)
+
+
+def test_a_size_that_is_already_there_is_left_as_it_is(tmp_path: Path) -> None:
+    write_image(noisy(), tmp_path / "a.png")
+    first = resize_file(tmp_path / "a.png", (10, 20))
+    before = [path.stat().st_mtime_ns for path in first]
+    assert resize_file(tmp_path / "a.png", (10, 20)) == first
+    assert [path.stat().st_mtime_ns for path in first] == before
+
+
+def test_the_input_is_not_replaced_by_its_own_square(tmp_path: Path) -> None:
+    write_image(noisy(40, 60), tmp_path / "a_60.png")
+    with pytest.raises(ImageWriteError, match="is the input itself"):
+        resize_file(tmp_path / "a_60.png", (60,), square=True, overwrite=True)
+
+
+def test_an_output_folder_that_cannot_be_made(tmp_path: Path) -> None:
+    write_image(noisy(), tmp_path / "a.png")
+    with pytest.raises(ImageWriteError, match=r"Output folder '.*' cannot be made"):
+        resize_file(tmp_path / "a.png", (10,), folder=tmp_path / "a.png" / "below")
+
+
+def test_a_folder_may_hold_its_own_results(tmp_path: Path) -> None:
+    for name in ("b_64.png", "b_128.png", "a.jpg", "b_32.png", "notes.txt"):
+        (tmp_path / name).write_bytes(b"")
+    (tmp_path / "folder.png").mkdir()
+    assert [path.name for path in find_pictures([tmp_path])] == ["a.jpg", "b_128.png"]
+    assert find_pictures([tmp_path / "b_32.png"]) == [tmp_path / "b_32.png"]
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(ImageReadError, match="no picture there: name a folder that holds some"):
+        find_pictures([tmp_path / "empty"])
+
+
+def test_the_command(tmp_path: Path) -> None:
+    write_image(smooth_image(64, 64), tmp_path / "input_64.png")
+    done = edgeconv("resize", "input_64.png", "--sizes", "16:32", "-o", "sized", cwd=tmp_path)
+    assert (done.code, done.err) == (0, "")
+    assert names(tmp_path / "sized") == ["input_16.png", "input_32.png"]
+    assert [Path(line).name for line in done.text.splitlines()] == ["input_16.png", "input_32.png"]
+    wrong = edgeconv("resize", "input_64.png", "--sizes", "none", cwd=tmp_path)
+    assert (wrong.code, len(wrong.error_lines)) == (2, 1)
+
+
+def test_the_command_takes_standard_input(tmp_path: Path) -> None:
+    write_image(smooth_image(64, 64), tmp_path / "a.png")
+    done = edgeconv("resize", "-", "--sizes", "16", cwd=tmp_path, stdin=(tmp_path / "a.png").read_bytes())
+    assert (done.code, done.text.split()) == (0, ["stdin_16.png"])
+
+
+def batch(*arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """scripts/resize_images.py ARGUMENTS."""
+    words = [sys.executable, str(PROJECT / "scripts" / "resize_images.py"), *map(str, arguments)]
+    environment = {**os.environ, "PYTHONPATH": str(PROJECT), "PYTHONUTF8": "1"}
+    return subprocess.run(words, cwd=cwd, capture_output=True, text=True, check=False, env=environment)
+
+
+def test_a_batch_goes_on_past_a_bad_picture(tmp_path: Path) -> None:
+    folder = tmp_path / "photos"
+    folder.mkdir()
+    write_image(noisy(), folder / "good.png")
+    (folder / "bad.png").write_bytes(b"text")
+    write_image(noisy(), folder / "also.bmp")
+    done = batch("photos", "--sizes", "8,16", "-o", "out", cwd=tmp_path)
+    assert done.returncode == 1
+    assert names(tmp_path / "out") == ["also_16.png", "also_8.png", "good_16.png", "good_8.png"]
+    assert len(done.stderr.splitlines()) == 2
+    assert "bad.png: is not a picture" in done.stderr
+    assert "1 of 3 pictures failed" in done.stderr
+
+
+def test_a_batch_never_gives_two_pictures_one_name(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        write_image(noisy(), tmp_path / name / "same.png")
+    done = batch("one", "two", "--sizes", "8", "-o", "out", "--overwrite", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "has the same stem as" in done.stderr
+    assert names(tmp_path / "out") == ["same_8.png"]
+
+
+def test_a_batch_with_nothing_to_do_is_a_usage_error(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    for arguments in (("empty",), ("empty", "--sizes", "x")):
+        done = batch(*arguments, cwd=tmp_path)
+        assert done.returncode == 2
+        assert len(done.stderr.splitlines()) == 1
+
+
+def chart_script() -> ModuleType:
+    """scripts/make_input.py as a module."""
+    spec = spec_from_file_location("make_input", PROJECT / "scripts" / "make_input.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_committed_pictures_are_what_the_script_draws() -> None:
+    """Equal to the bit but for the letters, which may differ a little with another FreeType."""
+    script = chart_script()
+    drawn = script.make_input()
+    committed = sorted((PROJECT / "images").glob("input_*.png"))
+    assert {path.name for path in committed} >= {f"input_{size}.png" for size in (128, 256, 512, 1024, 2048)}
+    for path in committed:
+        pixels = read_image(path).pixels
+        size = pixels.shape[0]
+        expected = resize(drawn, size)
+        letters = tuple(
+            slice(part.start * size // script.SIDE, part.stop * size // script.SIDE) for part in script.TEXT_PANEL
+        )
+        difference = np.abs(pixels.astype(int) - expected)
+        assert difference[letters].mean() < 4, path.name
+        difference[letters] = 0
+        assert difference.max() == 0, path.name
+
+
+def test_the_committed_pictures_are_small_enough() -> None:
+    committed = [path for path in (PROJECT / "images").glob("input_*.png") if path.name != "input_4096.png"]
+    assert sum(path.stat().st_size for path in committed) < 8 * 2**20
