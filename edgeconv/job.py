@@ -17,7 +17,7 @@ from typing import Any
 from edgeconv import cost, report, verify
 from edgeconv.choose import AUTO, choose
 from edgeconv.errors import ImageWriteError, UsageError
-from edgeconv.image import encode_image, read_image, refuse_overwrite, write_bytes_atomically
+from edgeconv.image import DEFAULT_MAX_PIXELS, encode_image, read_image, refuse_overwrite, write_bytes_atomically
 from edgeconv.methods.base import Options
 from edgeconv.request import Request
 from edgeconv.session import Session
@@ -48,6 +48,7 @@ class Job:
     samples: int = 200
     """Most timed runs after the first; 0 for none."""
     time_limit_seconds: float = 0.15
+    max_pixels: int = DEFAULT_MAX_PIXELS
     check: str = "sample"
     """`full`, `sample` or `none`."""
 
@@ -66,7 +67,7 @@ def run(job: Job, process_seconds: float | None = None) -> dict[str, Any]:
     if process_seconds is not None:
         watch.phases_seconds["start"] = process_seconds
     with watch.phase("decode"):
-        picture = read_image(job.source)
+        picture = read_image(job.source, max_pixels=job.max_pixels)
     choice = choose(job.method, job.device, "one picture")
     problem = job.request.problem(picture.pixels.shape, picture.pixels.dtype)
     output_format = FORMAT_OF_DTYPE[job.request.output_dtype(picture.pixels.dtype).name]

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from edgeconv.errors import ImageReadError, ImageWriteError, UsageError
 from edgeconv.files import STANDARD_STREAM, is_standard_stream, refuse_overwrite
 from edgeconv.formats import SUFFIXES
-from edgeconv.image import MAX_SIDE, read_image, write_image
+from edgeconv.image import DEFAULT_MAX_PIXELS, MAX_SIDE, read_image, write_image
 
 Interpolation = Literal["auto", "area", "lanczos", "cubic", "linear", "nearest"]
 INTERPOLATIONS: tuple[Interpolation, ...] = get_args(Interpolation)
@@ -86,6 +86,7 @@ def resize_file(
     square: bool = False,
     interpolation: str = "auto",
     overwrite: bool = False,
+    max_pixels: int = DEFAULT_MAX_PIXELS,
 ) -> list[Path]:
     """Write `source` in each of `sizes` as `<stem>_<size>.png` (floats .tiff) and return the files that hold them.
 
@@ -95,7 +96,7 @@ def resize_file(
     UsageError, and ImageWriteError before anything is written where a file holds something else and `overwrite` is
     not set.
     """
-    picture = read_image(source)
+    picture = read_image(source, max_pixels=max_pixels)
     stem = "stdin" if is_standard_stream(source) else Path(source).stem
     found = _SIZED_STEM.fullmatch(stem)
     if found and int(found["size"]) == max(picture.pixels.shape):

@@ -16,6 +16,7 @@ from typing import Annotated
 import typer
 
 from edgeconv.errors import EXIT_DIFFERENT, EdgeconvError
+from edgeconv.image import DEFAULT_MAX_PIXELS
 from edgeconv.resize import DEFAULT_SIZES, find_pictures, parse_sizes, resize_file
 
 
@@ -32,6 +33,7 @@ def resize_images(
         Path | None, typer.Option("--output", "-o", help="A folder (made if missing). Default: each picture's own.")
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace files of these names.")] = False,
+    max_pixels: Annotated[int, typer.Option(help="Refuse a larger picture before it is decoded.")] = DEFAULT_MAX_PIXELS,
 ) -> None:
     """Save every picture of some folders in several sizes as NAME_SIZE.png, aspect kept, 16 bits kept."""
     failed = 0
@@ -48,7 +50,13 @@ def resize_images(
             if first is not picture:
                 raise EdgeconvError(f"{picture}: has the same stem as {first}: give it its own output folder.")
             written = resize_file(
-                picture, wanted, folder=output, square=square, interpolation=interpolation, overwrite=overwrite
+                picture,
+                wanted,
+                folder=output,
+                square=square,
+                interpolation=interpolation,
+                overwrite=overwrite,
+                max_pixels=max_pixels,
             )
         except EdgeconvError as error:
             print(f"resize_images: error: {error}", file=sys.stderr)

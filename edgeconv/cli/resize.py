@@ -20,6 +20,7 @@ def resize(
         str | None, typer.Option("--output", "-o", help="A folder (made if missing). Default: the picture's own.")
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace files of these names.")] = False,
+    max_pixels: Annotated[int, typer.Option(help="Refuse a larger picture before it is decoded.")] = 2**28,
 ) -> None:
     """Save one picture in several sizes as NAME_SIZE.png, aspect kept, 16 bits kept."""
     from edgeconv.resize import parse_sizes, resize_file
@@ -31,6 +32,7 @@ def resize(
         square=square,
         interpolation=interpolation,
         overwrite=overwrite,
+        max_pixels=max_pixels,
     )
     for path in written:
         typer.echo(path)

@@ -42,6 +42,7 @@ def run(
     samples: Annotated[int, typer.Option(help="Most timed runs after the first; 0 for none.")] = 200,
     time_limit: Annotated[float, typer.Option(help="Seconds that the timed runs may take.")] = 0.15,
     check: Annotated[str, typer.Option(help="Compare with the float64 oracle: sample, full or none.")] = "sample",
+    max_pixels: Annotated[int, typer.Option(help="Refuse a larger picture before it is decoded.")] = 2**28,
     json_only: Annotated[bool, typer.Option("--json", help="Print the report as JSON in place of the table.")] = False,
 ) -> None:
     """Filter one picture; save it as NAME_FILTER_METHOD_sSTRIDE.png with its report beside it as .json."""
@@ -72,6 +73,7 @@ def run(
             samples=samples,
             time_limit_seconds=time_limit,
             check=check,
+            max_pixels=max_pixels,
         ),
         started,
     )
