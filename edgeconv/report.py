@@ -218,6 +218,10 @@ def _speed_rows(report: dict[str, Any]) -> list[tuple[str, str]]:
             f"{speed['roofline_share']:.0%} (bound by {speed['bound_by']}), memory {speed['memory_floor_share']:.0%}"
         )
         rows.append(("roofline", f"{shares}; measured here {copy:.4g} GB/s copy, {fma:.4g} GFLOPS float32"))
+        if speed["roofline_share"] > 1:
+            rows.append(
+                ("note", "above the roof: whole-number arithmetic, or a machine busy while the roof was measured")
+            )
     return [*rows, ("workspace", f"{workspace:,} bytes")]
 
 
