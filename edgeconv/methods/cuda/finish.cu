@@ -1,0 +1,40 @@
+// What stands before and after a library's own convolution or GEMM: two kernels.
+//
+// stage     a band of the picture, padded by its border, converted to STAGED, channels filled up with zeros:
+//           staged[row][column][STAGED_CHANNELS], rows `first_row` to `first_row + rows` of the padded picture
+// finish    responses[pixel][RESPONSE_CHANNELS] (the first RESPONSES of them count) → joined and stored samples
+//
+// STAGED, STAGED_CHANNELS, RESPONSE_CHANNELS; the rest as in responses.cuh. Responses have the type STAGED.
+#include "responses.cuh"
+
+__device__ __forceinline__ void put(float value, float32 &place) { place = value; }
+#ifdef USES_FLOAT16
+__device__ __forceinline__ void put(float value, float16 &place) { place = __float2half_rn(value); }
+#endif
+
+struct alignas((STAGED_CHANNELS % 2 ? 1 : STAGED_CHANNELS * sizeof(STAGED) < 16 ? STAGED_CHANNELS : 16 / sizeof(STAGED)) *
+               sizeof(STAGED)) StagedPixel {
+    STAGED sample[STAGED_CHANNELS];
+};
+
+extern "C" __global__ __launch_bounds__(THREADS) void stage(const INPUT *image, StagedPixel *staged,
+                                                           const Geometry size, int first_row, int rows) {
+    const unsigned padded_width = size.width + 2 * size.padding;
+    const unsigned n = blockIdx.x * THREADS + threadIdx.x;
+    if (n >= rows * padded_width) return;
+    const int row = source_index<border>(first_row + static_cast<int>(n / padded_width) - size.padding, size.height);
+    const int column = source_index<border>(static_cast<int>(n % padded_width) - size.padding, size.width);
+    const INPUT *from = image + (static_cast<long long>(row) * size.width + column) * RGB;
+    StagedPixel pixel;
+#pragma unroll
+    for (int i = 0; i < STAGED_CHANNELS; ++i)
+        put(i < RGB && row != OUTSIDE && column != OUTSIDE ? to_float(from[i]) : 0.0f, pixel.sample[i]);
+    staged[n] = pixel;
+}
+
+extern "C" __global__ __launch_bounds__(THREADS) void finish(const STAGED *responses, OUTPUT *out, int pixels) {
+    const unsigned n = blockIdx.x * THREADS + threadIdx.x;
+    if (n >= static_cast<unsigned>(pixels) * OUT_CHANNELS) return;
+    const STAGED *response = responses + static_cast<long long>(n / OUT_CHANNELS) * RESPONSE_CHANNELS + n % OUT_CHANNELS;
+    store_sample<store>(join([&](int d) { return to_float(response[d * OUT_CHANNELS]); }), out[n]);
+}

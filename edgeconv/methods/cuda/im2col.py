@@ -1,0 +1,302 @@
+"""im2col on CUDA: columns in memory, then a GEMM of the weights (directions · out channels × 27) by them.
+
+    own      one launch in which every block has a small band of its own: it writes the columns of a tile, multiplies
+             them from memory, and goes on to the next (im2col_gemm.cu). All bands together stay in the L2.
+    cublas   bands of output rows as runs of pixels: im2col.cu, then cuBLAS SGEMM, then join and store (finish.cu)
+             where the product is not the output already.
+
+`banded_plan` runs the project's GEMM in such bands too: with bands larger than the L2 it is the textbook method,
+whose bytes are the columns written and read once, and what the benchmark compares the other two with.
+Columns keep the picture's own type with the project's GEMM and are float32 with the vendor's.
+All sums are float32 multiply-adds, whatever `--math` says.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from edgeconv.methods.base import Gemm, Method, Options, Plan, check_workspace, refuse
+from edgeconv.methods.cuda.kernels import KernelVariant, load
+from edgeconv.methods.cuda.probe import cuda_unavailable_reason
+from edgeconv.methods.cuda.product import (
+    DEPTH,
+    geometry_argument,
+    problem_defines,
+    response_count,
+    round_up,
+    sample_problems,
+    unique,
+)
+from edgeconv.problem import Problem
+
+FLOAT32 = np.dtype(np.float32)
+THREADS = 256
+RESIDENT_BLOCKS = 3
+"""Blocks on a multiprocessor, which the registers allow and which the workspace of the L2 has room for."""
+L2_SHARE = 0.5
+"""Share of the L2 that columns may take: the picture and the output pass through it too."""
+MANY_RESPONSES = 8
+PIXELS_A_THREAD_FEW, PIXELS_A_THREAD_MANY = 4, 2
+"""Columns that a thread of the GEMM holds, up to and above MANY_RESPONSES: product.cuh's PIXELS."""
+
+
+def pixels_a_block(problem: Problem) -> int:
+    """Columns that a block of the GEMM takes at once, and so what a tile is a multiple of."""
+    few = response_count(problem) <= MANY_RESPONSES
+    return THREADS * (PIXELS_A_THREAD_FEW if few else PIXELS_A_THREAD_MANY)
+
+
+def _defines(problem: Problem, column: np.dtype[Any]) -> tuple[tuple[str, str | int], ...]:
+    return (*problem_defines(problem, column), ("COLUMN", column.name), ("THREADS", THREADS))
+
+
+def resident_variant(problem: Problem, tile: int) -> KernelVariant:
+    """im2col and GEMM in one launch, `tile` output pixels a block and step."""
+    defines = (*_defines(problem, problem.dtype), ("TILE", tile), ("BLOCKS_A_MULTIPROCESSOR", RESIDENT_BLOCKS))
+    return KernelVariant("im2col_gemm.cu", "im2col_gemm", defines)
+
+
+def columns_variant(problem: Problem, column: np.dtype[Any]) -> KernelVariant:
+    """im2col of a band."""
+    return KernelVariant("im2col.cu", "im2col", _defines(problem, column))
+
+
+def gemm_variant(problem: Problem, column: np.dtype[Any]) -> KernelVariant:
+    """The project's GEMM over a band, with join and store."""
+    return KernelVariant("gemm.cu", "gemm", _defines(problem, column))
+
+
+def finish_variant(problem: Problem) -> KernelVariant:
+    """Join and store of a vendor's responses."""
+    responses = response_count(problem)
+    shape = (("THREADS", THREADS), ("STAGED", FLOAT32.name), ("STAGED_CHANNELS", 3), ("RESPONSE_CHANNELS", responses))
+    return KernelVariant("finish.cu", "finish", (*problem_defines(problem), *shape))
+
+
+def variants() -> tuple[KernelVariant, ...]:
+    """Representative kernels, for a machine without a GPU to compile."""
+    listed = []
+    for problem in sample_problems():
+        listed += [
+            resident_variant(problem, pixels_a_block(problem)),
+            columns_variant(problem, problem.dtype),
+            columns_variant(problem, FLOAT32),
+            gemm_variant(problem, problem.dtype),
+            finish_variant(problem),
+        ]
+    return unique(listed)
+
+
+# --- one launch, bands of a block -------------------------------------------------------------------------------
+
+
+class ResidentPlan(Plan):
+    """Every block with a tile of columns of its own."""
+
+    def __init__(self, problem: Problem, options: Options) -> None:
+        import cupy
+
+        from edgeconv.methods.cuda.launch import PackedLaunch
+
+        tile = pixels_a_block(problem)
+        bytes_a_block = tile * DEPTH * problem.dtype.itemsize
+        check_workspace("im2col", bytes_a_block, options)
+        device = cupy.cuda.Device()
+        multiprocessors = int(device.attributes["MultiProcessorCount"])
+        l2_bytes = int(device.attributes["L2CacheSize"])
+
+        kernel = load(resident_variant(problem, tile))
+        driver = cupy.cuda.driver
+        resident = driver.occupancyMaxActiveBlocksPerMultiprocessor(kernel.kernel.ptr, THREADS, 0)
+        tiles = -(-problem.output_height * problem.output_width // tile)
+        most = min(options.workspace_limit_bytes, int(L2_SHARE * l2_bytes)) // bytes_a_block
+        blocks = min(tiles, min(resident, RESIDENT_BLOCKS) * multiprocessors, max(1, most))
+        workspace = cupy.cuda.alloc(blocks * bytes_a_block)
+        columns_bytes = DEPTH * problem.output_height * problem.output_width * problem.dtype.itemsize
+        super().__init__(
+            problem=problem,
+            workspace_bytes=blocks * bytes_a_block,
+            moved_bytes=problem.input_bytes + 2 * columns_bytes + problem.output_bytes,
+            launches=1,
+            choice={
+                "gemm": "own",
+                "math": "fma",
+                "schedule": "one launch; every block writes and multiplies tiles of its own, kept in the L2",
+                "tile_pixels": tile,
+                "blocks": blocks,
+                "columns_dtype": problem.dtype.name,
+                "band_bytes": blocks * bytes_a_block,
+                "l2_bytes": l2_bytes,
+            },
+        )
+        self._workspace = workspace
+        arguments = (np.uint64(workspace.ptr), geometry_argument(problem), problem.weights)
+        self._launch = PackedLaunch(kernel, blocks, (THREADS, 1), *arguments)
+
+    def run(self, image: Any, out: Any) -> None:
+        """See Plan.run."""
+        self._launch(image, out)
+
+
+# --- bands of output pixels -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Band:
+    """A run of output pixels and the launches that belong to it, `gemm` taking (columns or responses, out)."""
+
+    first: int
+    count: int
+    im2col: Any
+    finish: Any
+
+
+class BandedPlan(Plan):
+    """A launch for the columns and one or two for the product, band after band."""
+
+    def __init__(self, problem: Problem, gemm: Gemm, band_pixels: int) -> None:
+        import cupy
+
+        from edgeconv.methods.cuda.launch import PackedLaunch
+
+        block = pixels_a_block(problem)
+        pixels = problem.output_height * problem.output_width
+        leading = round_up(min(band_pixels, pixels), block)
+        column = problem.dtype if gemm == "own" else FLOAT32
+        rows = response_count(problem)
+        self._direct = gemm == "cublas" and problem.directions == 1 and self._stores_responses(problem)
+        self._gemm = gemm
+        self._columns = cupy.empty((DEPTH, leading), column)
+        self._responses: Any = None
+        if gemm == "cublas":
+            self._weights = cupy.asarray(problem.dense_weights().reshape(rows, DEPTH))
+            if not self._direct:
+                self._responses = cupy.empty((leading, rows), FLOAT32)
+        im2col = load(columns_variant(problem, column))
+        product = load(gemm_variant(problem, column) if gemm == "own" else finish_variant(problem))
+        geometry = geometry_argument(problem)
+        self._bands = []
+        for first in range(0, pixels, leading):
+            count = min(leading, pixels - first)
+            place = (np.int64(first), np.int32(count), np.int64(leading))
+            fill = PackedLaunch(im2col, -(-count // THREADS), (THREADS, 1), geometry, *place)
+            if gemm == "own":
+                last = PackedLaunch(product, -(-count // block), (THREADS, 1), problem.weights, *place)
+            else:
+                samples = count * problem.output_channels
+                last = PackedLaunch(product, -(-samples // THREADS), (THREADS, 1), np.int32(count))
+            self._bands.append(Band(first, count, fill, last))
+        columns_bytes = DEPTH * pixels * column.itemsize
+        responses_bytes = 0 if self._responses is None else rows * pixels * FLOAT32.itemsize
+        launches_a_band = 2 if self._responses is None else 3
+        super().__init__(
+            problem=problem,
+            workspace_bytes=int(self._columns.nbytes + (0 if self._responses is None else self._responses.nbytes)),
+            moved_bytes=problem.input_bytes + 2 * (columns_bytes + responses_bytes) + problem.output_bytes,
+            launches=launches_a_band * len(self._bands),
+            choice={
+                "gemm": gemm,
+                "math": "fma",
+                "schedule": "bands of output pixels, columns and product in launches of their own",
+                "bands": len(self._bands),
+                "band_pixels": leading,
+                "columns_dtype": column.name,
+                "band_bytes": int(self._columns.nbytes),
+                "l2_bytes": int(cupy.cuda.Device().attributes["L2CacheSize"]),
+            },
+        )
+
+    @staticmethod
+    def _stores_responses(problem: Problem) -> bool:
+        """Is the output nothing but the responses themselves?"""
+        return problem.output_dtype == FLOAT32 and problem.output_mode == "raw"
+
+    def run(self, image: Any, out: Any) -> None:
+        """See Plan.run."""
+        flat = out.reshape(-1)
+        channels = self.problem.output_channels
+        for band in self._bands:
+            band.im2col(image, self._columns)
+            if self._gemm == "own":
+                band.finish(self._columns, out)
+                continue
+            here = flat[band.first * channels : (band.first + band.count) * channels]
+            self._sgemm(band.count, here if self._direct else self._responses)
+            if not self._direct:
+                band.finish(self._responses, here)
+
+    def _sgemm(self, count: int, responses: Any) -> None:
+        """responses[pixel][response] = Σ over k of weights[response][k] · columns[k][pixel], by cuBLAS.
+
+        cuBLAS counts in columns first, so row-major (27, leading) columns and (responses, 27) weights are both
+        transposed matrices to it, and its result is (responses, pixels): pixel after pixel in memory.
+        """
+        import cupy
+        from cupy.cuda import cublas
+
+        handle = cupy.cuda.device.get_cublas_handle()
+        rows, leading = response_count(self.problem), self._columns.shape[1]
+        one, zero = np.ones((), np.float32), np.zeros((), np.float32)
+        cublas.setStream(handle, cupy.cuda.get_current_stream().ptr)
+        cublas.setMathMode(handle, cublas.CUBLAS_DEFAULT_MATH)  # float32 multiply-adds: no TF32
+        cublas.sgemm(
+            handle,
+            cublas.CUBLAS_OP_T,
+            cublas.CUBLAS_OP_T,
+            rows,
+            count,
+            DEPTH,
+            one.ctypes.data,
+            self._weights.data.ptr,
+            DEPTH,
+            self._columns.data.ptr,
+            leading,
+            zero.ctypes.data,
+            responses.data.ptr,
+            rows,
+        )
+
+
+def banded_plan(problem: Problem, options: Options, band_bytes: int | None = None) -> Plan:
+    """A plan in bands whose columns take about `band_bytes` (None: their share of the L2), within the limit."""
+    import cupy
+
+    own = options.gemm == "own"
+    itemsize = problem.dtype.itemsize if own else FLOAT32.itemsize
+    bytes_a_pixel = DEPTH * itemsize + (0 if own else response_count(problem) * FLOAT32.itemsize)
+    block = pixels_a_block(problem)
+    check_workspace("im2col", block * bytes_a_pixel, options)
+    if band_bytes is None:
+        band_bytes = int(L2_SHARE * int(cupy.cuda.Device().attributes["L2CacheSize"]))
+    most = min(band_bytes // (DEPTH * itemsize), options.workspace_limit_bytes // bytes_a_pixel)
+    return BandedPlan(problem, options.gemm, max(block, most // block * block))
+
+
+class Im2col(Method):
+    """im2col and GEMM on an NVIDIA card."""
+
+    def unavailable_reason(self) -> str | None:
+        """See Method.unavailable_reason."""
+        return cuda_unavailable_reason()
+
+    def prepare(self, problem: Problem, options: Options) -> Plan:
+        """See Method.prepare."""
+        if options.gemm == "own":
+            return ResidentPlan(problem, options)
+        reason = cublas_unavailable_reason()
+        if reason is not None:
+            raise refuse("im2col", f"--gemm cublas needs cuBLAS ({reason})", "Use --gemm own.")
+        return banded_plan(problem, options)
+
+
+def cublas_unavailable_reason() -> str | None:
+    """Why the vendor's GEMM cannot be used, or None where it can."""
+    import cupy
+
+    try:
+        return None if cupy.cuda.device.get_cublas_handle() else "it gave no handle"
+    except Exception as error:  # CuPy raises classes of its own and of the path finder: each means the same here
+        return " ".join(str(error).split())

@@ -1,0 +1,36 @@
+// im2col and GEMM in one launch: every block has a band of its own, small enough that all of them stay in the L2.
+//
+// A block writes the columns of TILE output pixels to its part of the workspace, waits, multiplies them from
+// there, and goes on to its next tile. The columns are as real as in im2col.cu and gemm.cu (the same functions
+// write and read them), but they are written over before they have to leave the L2, and the launches and the
+// half-empty ends of many small bands fall away.
+// TILE    output pixels a block and step    THREADS    a multiple of 32; the rest as in responses.cuh
+#include "responses.cuh"
+#include "columns.cuh"
+#include "product.cuh"
+
+static_assert(TILE % WARP_PIXELS == 0, "a warp multiplies whole runs, and reads past the last pixel only inside the tile");
+
+extern "C" __global__ __launch_bounds__(THREADS, BLOCKS_A_MULTIPROCESSOR) void im2col_gemm(const INPUT *image, OUTPUT *out, COLUMN *workspace,
+                                                                 const Geometry size, const Weights weights) {
+    __shared__ alignas(16) float values[THREADS / WARP][WARP_PIXELS * OUT_CHANNELS];
+    const int warp = threadIdx.x / WARP;
+    COLUMN *const columns = workspace + static_cast<long long>(blockIdx.x) * TILE * DEPTH;
+    const long long pixels = static_cast<long long>(size.out_height) * size.out_width;
+    for (long long first = static_cast<long long>(blockIdx.x) * TILE; first < pixels;
+         first += static_cast<long long>(gridDim.x) * TILE) {
+        const int count = static_cast<int>(min(static_cast<long long>(TILE), pixels - first));
+        const int first_y = static_cast<int>(first / size.out_width);
+        const int first_x = static_cast<int>(first % size.out_width);
+        for (int n = threadIdx.x; n < count; n += THREADS) {
+            const unsigned across = static_cast<unsigned>(first_x) + n;
+            write_column(image, columns, TILE, n, first_y + across / size.out_width, across % size.out_width, size);
+        }
+        __syncthreads();
+        // Every thread takes part in every run, so that the emulated barrier meets the whole block.
+        for (int place = warp * WARP_PIXELS; place < TILE; place += THREADS / WARP * WARP_PIXELS)
+            multiply_columns(columns, TILE, place, max(count - place, 0), out + (first + place) * OUT_CHANNELS,
+                             weights, values[warp]);
+        __syncthreads();
+    }
+}

@@ -1,0 +1,197 @@
+"""implicit on CUDA: the GEMM whose right matrix is the picture itself, read through its index; nothing in memory.
+
+    fma    float32 multiply-adds (implicit.cu)
+    tf32   tensor cores, operands rounded to 11 bits, float32 sums (implicit_mma.cu, patch in float32)
+    half   tensor cores, operands rounded to half, float32 sums (implicit_mma.cu, patch in float16)
+
+One launch, no workspace beyond the weights' table of the tensor cores.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgeconv.filters import RGB_CHANNELS
+from edgeconv.geometry import KERNEL_SIZE
+from edgeconv.methods.base import Math, Method, Options, Plan, refuse
+from edgeconv.methods.cuda.kernels import KernelVariant, load
+from edgeconv.methods.cuda.probe import cuda_unavailable_reason
+from edgeconv.methods.cuda.product import (
+    TENSOR_CORE_CAPABILITY,
+    WARP,
+    geometry_argument,
+    problem_defines,
+    refuse_reduced_16bit,
+    response_count,
+    round_up,
+    sample_problems,
+    unique,
+)
+from edgeconv.problem import Problem
+
+WARPS = 4
+COLUMNS_A_THREAD = {1: 4, 2: 2, 3: 1}
+"""Output pixels of a row that a thread holds, by step: patch.cuh's constant of the same name."""
+MANY_RESPONSES = 8
+"""Above this the accumulators leave room for fewer blocks on a multiprocessor."""
+BLOCKS_FEW_RESPONSES = 6
+BLOCKS_MANY_RESPONSES = 3
+
+N_TILE = 8
+PIXELS_A_PAIR = 2
+FLOAT32_BITS_BELOW_TF32 = 13
+
+
+def step_of(stride: int) -> int:
+    """The stride inside a patch: windows that do not touch are fetched side by side."""
+    return min(stride, KERNEL_SIZE)
+
+
+def variant(problem: Problem, math: Math, rows_a_warp: int) -> KernelVariant:
+    """The kernel for a problem; `rows_a_warp` output rows of a tile by each of its warps."""
+    step = step_of(problem.stride)
+    few = response_count(problem) <= MANY_RESPONSES
+    shape = (
+        ("STEP", step),
+        ("WARPS", WARPS),
+        ("ROWS_A_WARP", rows_a_warp),
+        ("BLOCKS_A_MULTIPROCESSOR", BLOCKS_FEW_RESPONSES if few else BLOCKS_MANY_RESPONSES),
+    )
+    if math == "fma":
+        return KernelVariant("implicit.cu", "implicit", (*problem_defines(problem), *shape))
+    patch = np.dtype(np.float16 if math == "half" else np.float32)
+    defines = (*problem_defines(problem, patch), *shape, ("PATCH", patch.name))
+    return KernelVariant("implicit_mma.cu", "implicit_mma", defines)
+
+
+def variants() -> tuple[KernelVariant, ...]:
+    """Representative kernels, for a machine without a GPU to compile."""
+    maths: tuple[Math, ...] = ("fma", "tf32", "half")
+    return unique(
+        [
+            variant(problem, math, rows)
+            for problem in sample_problems()
+            for math in maths
+            for rows in ((1, 2) if problem.stride == 1 else (1,))
+            if math == "fma" or problem.dtype != np.uint16
+        ]
+    )
+
+
+# --- the weights as the tensor cores take them ------------------------------------------------------------------
+
+
+def fragment_table(problem: Problem, math: Math) -> NDArray[np.uint32]:
+    """Weights in fragment order, (n tiles, k steps, lanes, 2) words: see implicit_mma.cu.
+
+    Column n of the right matrix is response n % R of pixel n // R of a pair (R responses a pixel). Its rows are
+    what lies under the pair: patch row u, then sample j of the row's (step + 3) · 3; pixel q of the pair has its
+    tap (v, channel) at j = (q · step + v) · 3 + channel.
+    """
+    step, responses = step_of(problem.stride), response_count(problem)
+    half = math == "half"
+    samples_a_row = round_up((step + KERNEL_SIZE) * RGB_CHANNELS, 2)
+    depth_a_step = 16 if half else 8
+    depth = round_up(KERNEL_SIZE * samples_a_row, depth_a_step)
+    n_tiles = -(-PIXELS_A_PAIR * responses // N_TILE)
+    right = np.zeros((depth, n_tiles * N_TILE), np.float32)
+    dense = problem.dense_weights().reshape(responses, RGB_CHANNELS, KERNEL_SIZE, KERNEL_SIZE)
+    for q in range(PIXELS_A_PAIR):
+        for u in range(KERNEL_SIZE):
+            for v in range(KERNEL_SIZE):
+                for channel in range(RGB_CHANNELS):
+                    j = (q * step + v) * RGB_CHANNELS + channel
+                    right[u * samples_a_row + j, q * responses : (q + 1) * responses] = dense[:, channel, u, v]
+
+    # Lane 4·g + t holds column g. Its operand words come from sample pairs: half takes pairs t and t + 4 of the
+    # k step as two words of two samples each, TF32 takes the two samples of pair t as its two words.
+    steps = right.reshape(depth // depth_a_step, depth_a_step // 2, 2, n_tiles, N_TILE)
+    if half:
+        paired = np.ascontiguousarray(steps.transpose(3, 0, 4, 1, 2)).astype(np.float16)
+        words = paired.view(np.uint32)[..., 0]  # (n tile, k step, g, pair of 8)
+        table = np.stack([words[..., :4], words[..., 4:]], axis=-1)
+    else:
+        table = _round_to_tf32(np.ascontiguousarray(steps.transpose(3, 0, 4, 1, 2)))
+    return np.ascontiguousarray(table.reshape(n_tiles, -1, WARP, 2))
+
+
+def _round_to_tf32(values: NDArray[np.float32]) -> NDArray[np.uint32]:
+    """The bits of float32 values rounded to nearest TF32, ties away from zero, as cvt.rna does."""
+    half_step, kept = 1 << (FLOAT32_BITS_BELOW_TF32 - 1), -(1 << FLOAT32_BITS_BELOW_TF32) & 0xFFFFFFFF
+    return (values.view(np.uint32) + np.uint32(half_step)) & np.uint32(kept)
+
+
+# --- the plan ---------------------------------------------------------------------------------------------------
+
+
+class ImplicitPlan(Plan):
+    """One launch of a persistent grid."""
+
+    def __init__(self, problem: Problem, math: Math) -> None:
+        import cupy
+
+        from edgeconv.methods.cuda.launch import PackedLaunch
+
+        device = cupy.cuda.Device()
+        multiprocessors = int(device.attributes["MultiProcessorCount"])
+        columns = WARP * COLUMNS_A_THREAD[step_of(problem.stride)]
+        across = -(-problem.output_width // columns)
+
+        # Two rows a warp share half their reads; one row makes twice the blocks, which a small picture needs more.
+        enough = BLOCKS_FEW_RESPONSES * multiprocessors
+        tall = problem.stride == 1 and across * -(-problem.output_height // (2 * WARPS)) >= enough
+        rows_a_warp = 2 if tall else 1
+        tiles = across * -(-problem.output_height // (rows_a_warp * WARPS))
+
+        kernel = load(variant(problem, math, rows_a_warp))
+        driver = cupy.cuda.driver
+        resident = driver.occupancyMaxActiveBlocksPerMultiprocessor(kernel.kernel.ptr, WARPS * WARP, 0)
+        blocks = min(tiles, resident * multiprocessors)
+        arguments: tuple[Any, ...] = (geometry_argument(problem), problem.weights)
+        table_bytes = 0
+        if math != "fma":
+            self._table = cupy.asarray(fragment_table(problem, math))
+            table_bytes = self._table.nbytes
+            arguments = (geometry_argument(problem), np.uint64(self._table.data.ptr))
+        self._launch = PackedLaunch(kernel, blocks, (WARPS * WARP, 1), *arguments)
+        super().__init__(
+            problem=problem,
+            workspace_bytes=table_bytes,
+            moved_bytes=problem.input_bytes + problem.output_bytes + table_bytes,
+            launches=1,
+            choice={
+                "math": math,
+                "tile_rows": rows_a_warp * WARPS,
+                "tile_columns": columns,
+                "tiles": tiles,
+                "blocks": blocks,
+                "blocks_per_multiprocessor": resident,
+            },
+        )
+
+    def run(self, image: Any, out: Any) -> None:
+        """See Plan.run."""
+        self._launch(image, out)
+
+
+class Implicit(Method):
+    """The implicit GEMM on an NVIDIA card."""
+
+    def unavailable_reason(self) -> str | None:
+        """See Method.unavailable_reason."""
+        return cuda_unavailable_reason()
+
+    def prepare(self, problem: Problem, options: Options) -> Plan:
+        """See Method.prepare."""
+        refuse_reduced_16bit("implicit", problem, options)
+        if options.math != "fma":
+            import cupy
+
+            capability = int(cupy.cuda.Device().compute_capability)
+            if capability < TENSOR_CORE_CAPABILITY:
+                reason = f"--math {options.math} needs compute capability 8.0, and this card has {capability / 10}"
+                raise refuse("implicit", reason, "Use --math fma.")
+        return ImplicitPlan(problem, options.math)

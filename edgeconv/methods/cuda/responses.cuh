@@ -1,0 +1,75 @@
+// From the responses of one output pixel to stored samples, for the methods that multiply by a weight matrix.
+//
+//     response[d][o] = Σ over i, u, v of  weights[d][o][i][u][v] · sample
+//     value[o]       = response[0][o] | sqrt(Σ over d of response²) | max over d of response
+//
+// A warp gathers the values of its pixels in shared memory and stores them as one run of the HWC output, so that
+// its stores are contiguous whatever the number of channels, and 4 samples wide where the address allows it.
+//
+// BORDER, COMBINE, STORE    rules, by name (picture.cuh)    DIRECTIONS, OUT_CHANNELS, IN_GROUP    shape of the weights
+#include "picture.cuh"
+
+constexpr Border border = Border::BORDER;
+constexpr Combine combine = Combine::COMBINE;
+constexpr Store store = Store::STORE;
+
+constexpr int WARP = 32;
+constexpr int RESPONSES = DIRECTIONS * OUT_CHANNELS;
+constexpr int TAPS = KERNEL_SIZE * KERNEL_SIZE;
+constexpr int DEPTH = RGB * TAPS;  // samples under a filter, in the order channel, row, column: OIHW's own
+
+struct Geometry {
+    int height, width, out_height, out_width, stride, padding;
+};
+
+struct Weights {
+    float value[DIRECTIONS][OUT_CHANNELS][IN_GROUP][KERNEL_SIZE][KERNEL_SIZE];
+};
+
+// Does input channel i belong to the group of output channel o?
+__device__ __forceinline__ constexpr bool meets(int o, int i) { return IN_GROUP == RGB || i == o; }
+
+// Join the responses of one output channel; response(d) answers the one of direction d.
+template <typename Response>
+__device__ __forceinline__ float join(Response response) {
+    float value = response(0);
+    if (combine == Combine::magnitude) value *= value;
+#pragma unroll
+    for (int d = 1; d < DIRECTIONS; ++d)
+        value = combine == Combine::magnitude ? fmaf(response(d), response(d), value) : fmaxf(value, response(d));
+    return combine == Combine::magnitude ? sqrtf(value) : value;
+}
+
+// Waits for the threads of a warp only; the host emulation knows just the block's barrier.
+__device__ __forceinline__ void warp_barrier() {
+#ifdef __CUDACC__
+    __syncwarp();
+#else
+    __syncthreads();
+#endif
+}
+
+struct alignas(4 * sizeof(OUTPUT)) FourSamples {
+    OUTPUT sample[4];
+};
+
+// One warp stores `count` values that lie in shared memory (16-byte aligned) as samples from `out` on.
+template <int CAPACITY>
+__device__ __forceinline__ void store_run(const float *values, OUTPUT *out, int count) {
+    const int lane = threadIdx.x % WARP;
+    const bool aligned = reinterpret_cast<unsigned long long>(out) % sizeof(FourSamples) == 0;
+    if (CAPACITY % 4 == 0 && count == CAPACITY && aligned) {
+#pragma unroll
+        for (int i = lane; i < CAPACITY / 4; i += WARP) {
+            const float4 four = reinterpret_cast<const float4 *>(values)[i];
+            FourSamples samples;
+            store_sample<store>(four.x, samples.sample[0]);
+            store_sample<store>(four.y, samples.sample[1]);
+            store_sample<store>(four.z, samples.sample[2]);
+            store_sample<store>(four.w, samples.sample[3]);
+            reinterpret_cast<FourSamples *>(out)[i] = samples;
+        }
+    } else {
+        for (int i = lane; i < count; i += WARP) store_sample<store>(values[i], out[i]);
+    }
+}
