@@ -16,7 +16,7 @@ from edgeconv.errors import MemoryLimitError, UnavailableError
 from edgeconv.methods.cuda.kernels import KernelVariant, load
 from edgeconv.timing import summarize
 
-COPY_BYTES = 512 * 2**20
+COPY_BYTES = 256 * 2**20
 FLUSH_BYTES_AT_LEAST = 256 * 2**20
 ROOF_REPEATS = 7
 
@@ -142,11 +142,6 @@ class CudaDevice(Device):
             ) from None
         except cupy.cuda.runtime.CUDARuntimeError as error:
             raise UnavailableError(f"The CUDA device failed: {error}. Try --device cpu.") from error
-
-    def release_flush_buffer(self) -> None:
-        """Give the memory back that cold timing holds, so that it does not count as a method's own."""
-        self._flush_buffer = None
-        cupy.get_default_memory_pool().free_all_blocks()
 
     def _flush(self) -> None:
         if self._flush_buffer is None:
