@@ -84,19 +84,65 @@ def summarize(samples: Sequence[float]) -> Statistics:
     )
 
 
+class Sampler:
+    """A series while it is taken. `time_once` gives back the seconds of one run."""
+
+    def __init__(self, time_once: Callable[[], float], budget: Budget, clock: Clock = time.perf_counter) -> None:
+        self._time_once, self._budget, self._clock = time_once, budget, clock
+        self._samples: list[float] = []
+        self._spent_seconds = 0.0
+        self.stopped_because: str | None = None
+
+    def take(self) -> None:
+        """Take one sample, and see whether the budget says stop."""
+        started = self._clock()
+        self._samples.append(self._time_once())
+        self._spent_seconds += self._clock() - started
+        budget, n = self._budget, len(self._samples)
+        if n >= budget.max_samples:
+            self.stopped_because = "sample limit"
+            return
+        limit = budget.time_limit_seconds
+        limits_over = self._spent_seconds / limit if limit > 0 else PATIENCE
+        if limits_over >= (1 if n >= LEAST_SAMPLES else PATIENCE):
+            self.stopped_because = "time limit"
+        elif n >= budget.min_samples and summarize(self._samples).noise <= budget.noise_target:
+            self.stopped_because = "noise target"
+
+    def take_for(self, seconds: float) -> None:
+        """Take samples, at least one, until the budget says stop or `seconds` have gone."""
+        until = self._spent_seconds + seconds
+        while self.stopped_because is None:
+            self.take()
+            if self._spent_seconds >= until:
+                return
+
+    @property
+    def series(self) -> Series:
+        """What was taken; only once the budget has said stop."""
+        if self.stopped_because is None:
+            raise ValueError("the series is not complete")
+        return Series(tuple(self._samples), self.stopped_because)
+
+
 def collect(time_once: Callable[[], float], budget: Budget, clock: Clock = time.perf_counter) -> Series:
     """Call `time_once` (it returns the seconds of one run) until the budget says stop; at least once."""
-    started = clock()
-    samples: list[float] = []
-    while True:
-        samples.append(time_once())
-        if len(samples) >= budget.max_samples:
-            return Series(tuple(samples), "sample limit")
-        limits_over = (clock() - started) / budget.time_limit_seconds if budget.time_limit_seconds > 0 else PATIENCE
-        if limits_over >= (1 if len(samples) >= LEAST_SAMPLES else PATIENCE):
-            return Series(tuple(samples), "time limit")
-        if len(samples) >= budget.min_samples and summarize(samples).noise <= budget.noise_target:
-            return Series(tuple(samples), "noise target")
+    sampler = Sampler(time_once, budget, clock)
+    while sampler.stopped_because is None:
+        sampler.take()
+    return sampler.series
+
+
+def interleave(turns: Sequence[tuple[Sampler, Callable[[], None]]], turn_seconds: float) -> None:
+    """Fill several series by turns of `turn_seconds`, so that a machine that slows down slows all of them alike.
+
+    With each sampler comes what is done, untimed, before its turn: a run that brings back what the others drove
+    out of the caches.
+    """
+    while pending := [turn for turn in turns if turn[0].stopped_because is None]:
+        for sampler, settle in pending:
+            settle()
+            sampler.take_for(turn_seconds)
 
 
 class Stopwatch:

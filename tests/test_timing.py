@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from edgeconv.timing import Budget, Stopwatch, collect, percentile, summarize
+from edgeconv.timing import Budget, Sampler, Stopwatch, collect, interleave, percentile, summarize
 
 
 class FakeClock:
@@ -66,3 +66,27 @@ def test_stopwatch_adds_up_a_phase_that_comes_twice() -> None:
     with watch.phase("encode"):
         clock.run_of(1.0)
     assert watch.phases_seconds == {"convolve": 5.0, "encode": 1.0}
+
+
+def test_interleaved_series_take_turns_and_settle_before_each() -> None:
+    clock = FakeClock()
+    events: list[str] = []
+
+    def sampler(name: str, seconds: float) -> Sampler:
+        def once() -> float:
+            events.append(name)
+            return clock.run_of(seconds)
+
+        return Sampler(once, Budget(min_samples=5, max_samples=4, time_limit_seconds=1000.0), clock)
+
+    quick, slow = sampler("quick", 1.0), sampler("slow", 3.0)
+    interleave([(quick, lambda: events.append("settle")), (slow, lambda: events.append("settle"))], turn_seconds=2.0)
+    turn = ["settle", "quick", "quick", "settle", "slow"]
+    assert events == turn + turn + ["settle", "slow"] * 2
+    assert quick.series.samples_seconds == (1.0,) * 4
+    assert slow.series.stopped_because == "sample limit"
+
+
+def test_an_unfinished_series_cannot_be_read() -> None:
+    with pytest.raises(ValueError, match="not complete"):
+        _ = Sampler(lambda: 1.0, Budget()).series

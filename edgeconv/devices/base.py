@@ -5,12 +5,26 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
 
 from numpy.typing import NDArray
 
 from edgeconv.cost import Roof
 from edgeconv.methods.base import DeviceName
+
+L2State = Literal["cold", "warm"]
+L2_STATES: tuple[L2State, ...] = get_args(L2State)
+
+
+@dataclass(frozen=True)
+class Train:
+    """What one call costs when many are put on a card back to back."""
+
+    enqueue_seconds: float
+    """Of the host's time, to put it in the queue."""
+    stream_seconds: float
+    """Until the next one can follow, host and card together."""
 
 
 class Device(ABC):
@@ -19,8 +33,8 @@ class Device(ABC):
     name: DeviceName
     moves_data: bool
     """False where host arrays are the device's own and nothing crosses a bus."""
-    l2_state: str
-    """The state of the last-level cache in which `time_once` runs: `cold` or `warm`."""
+    l2_state: L2State
+    """The state of the last-level cache that a report leads with."""
 
     @abstractmethod
     def describe(self) -> dict[str, Any]:
@@ -47,8 +61,23 @@ class Device(ABC):
         """Wait for everything that was put on the device."""
 
     @abstractmethod
-    def time_once(self, call: Callable[[], None]) -> float:
-        """Seconds that the device works on what `call` puts on it, in the cache state `l2_state`."""
+    def time_once(
+        self, call: Callable[[], None], l2_state: L2State | None = None, enqueue_seconds: float = 0.0
+    ) -> float:
+        """Seconds that the device works on what `call` puts on it.
+
+        `l2_state` None is the device's own; `cold` empties the last-level cache first, `warm` may make an untimed
+        call. `enqueue_seconds` is how long the host needs to put one call in the queue, where that is known, so
+        that a card can be kept busy for as long.
+        """
+
+    @abstractmethod
+    def train(self, call: Callable[[], None], calls: int) -> Train | None:
+        """Time `calls` calls back to back; None where a call is over when it comes back."""
+
+    @abstractmethod
+    def copier(self, moved_bytes: int) -> Callable[[], None]:
+        """A call that copies so much on the device that `moved_bytes` are read and written in all."""
 
     @abstractmethod
     def roof(self) -> Roof:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.cost import Roof
-from edgeconv.devices.base import Device
+from edgeconv.devices.base import Device, L2State, Train
 from edgeconv.errors import MemoryLimitError
 from edgeconv.threads import usable_threads
 
@@ -27,6 +27,9 @@ TILE_SIDE = 64
 """A product so small that NumPy's library leaves it to the calling thread."""
 TILES = 200
 ROOF_REPEATS = 4
+FLUSH_BYTES_AT_LEAST = 64 * 2**20
+COPY_THREADS_FROM_BYTES = 2 * 2**20
+"""Below this a copy is over before a second thread has woken."""
 
 
 class CpuDevice(Device):
@@ -34,7 +37,11 @@ class CpuDevice(Device):
 
     name = "cpu"
     moves_data = False
-    l2_state = "warm"
+    l2_state: L2State = "warm"
+
+    def __init__(self) -> None:
+        self._flush_parts: NDArray[Any] | None = None
+        self._pool: ThreadPoolExecutor | None = None
 
     def describe(self) -> dict[str, Any]:
         """See Device.describe."""
@@ -65,11 +72,33 @@ class CpuDevice(Device):
     def synchronize(self) -> None:
         """Nothing is ever pending."""
 
-    def time_once(self, call: Callable[[], None]) -> float:
-        """See Device.time_once."""
+    def time_once(
+        self, call: Callable[[], None], l2_state: L2State | None = None, enqueue_seconds: float = 0.0
+    ) -> float:
+        """See Device.time_once: `warm` is what the run before left, `cold` what a far larger write left."""
+        if (l2_state or self.l2_state) == "cold":
+            self._flush()
         started = time.perf_counter()
         call()
         return time.perf_counter() - started
+
+    def train(self, call: Callable[[], None], calls: int) -> Train | None:
+        """See Device.train: nothing is ever pending."""
+        return None
+
+    def copier(self, moved_bytes: int) -> Callable[[], None]:
+        """See Device.copier: every usable thread copies its own part, or one thread all of a small copy."""
+        threads = usable_threads() if moved_bytes >= COPY_THREADS_FROM_BYTES else 1
+        source = np.ones((threads, max(1, moved_bytes // 2 // threads)), np.uint8)
+        target = np.zeros_like(source)
+        if threads == 1:
+            return lambda: np.copyto(target, source)
+        pool = self._threads()
+
+        def copy() -> None:
+            list(pool.map(np.copyto, target, source))
+
+        return copy
 
     def roof(self) -> Roof:
         """See Device.roof: large copies by every usable thread, and a float32 matrix product."""
@@ -98,6 +127,18 @@ class CpuDevice(Device):
             raise MemoryLimitError(
                 f"Out of memory: about {needed_bytes:,} bytes are needed. Use a smaller picture, or --method sliding."
             ) from None
+
+    def _flush(self) -> None:
+        """Every thread writes its part of a buffer that is twice the last-level cache, or more."""
+        if self._flush_parts is None:
+            flush_bytes = max(FLUSH_BYTES_AT_LEAST, 2 * (last_level_cache_bytes() or 0))
+            self._flush_parts = np.ones((usable_threads(), flush_bytes // usable_threads()), np.uint8)
+        list(self._threads().map(lambda part: part.fill(0), self._flush_parts))
+
+    def _threads(self) -> ThreadPoolExecutor:
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(usable_threads())
+        return self._pool
 
 
 def _peak_of_status(status: str) -> int | None:
@@ -163,6 +204,19 @@ def scaling_governor() -> str | None:
         return Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor").read_text(encoding="ascii").strip()
     except (OSError, UnicodeDecodeError):
         return None
+
+
+def last_level_cache_bytes() -> int | None:
+    """Size of the first core's largest cache, where Linux tells it (`32768K`)."""
+    sizes = []
+    for path in Path("/sys/devices/system/cpu/cpu0/cache").glob("index*/size"):
+        try:
+            text = path.read_text(encoding="ascii").strip()
+        except OSError:
+            continue
+        if text.endswith("K") and text[:-1].isdecimal():
+            sizes.append(int(text[:-1]) * 1024)
+    return max(sizes, default=None)
 
 
 def total_memory_bytes() -> int | None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from typing import Any
 
 import cupy
@@ -11,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.cost import Roof
-from edgeconv.devices.base import Device
+from edgeconv.devices import nvml
+from edgeconv.devices.base import Device, L2State, Train
 from edgeconv.errors import MemoryLimitError, UnavailableError
 from edgeconv.methods.cuda.kernels import KernelVariant, load
 from edgeconv.timing import summarize
@@ -38,10 +42,11 @@ class CudaDevice(Device):
 
     name = "cuda"
     moves_data = True
-    l2_state = "cold"
+    l2_state: L2State = "cold"
 
     def __init__(self) -> None:
         self._flush_buffer: Any = None
+        self._flush_seconds = 0.0
         self._peak_bytes = 0
 
     def describe(self) -> dict[str, Any]:
@@ -87,20 +92,43 @@ class CudaDevice(Device):
         cupy.cuda.get_current_stream().synchronize()
         self._peak_bytes = max(self._peak_bytes, cupy.get_default_memory_pool().total_bytes())
 
-    def time_once(self, call: Callable[[], None]) -> float:
+    def time_once(
+        self, call: Callable[[], None], l2_state: L2State | None = None, enqueue_seconds: float = 0.0
+    ) -> float:
         """See Device.time_once.
 
         A large buffer is overwritten first. That empties the L2 of what the run will read, and keeps the
         card busy for longer than Python needs to put both events and the launch in the queue, so that a
-        short kernel is not timed together with the wait for its own launch.
+        short kernel is not timed together with the wait for its own launch. A call that takes longer to put in
+        the queue has the buffer overwritten as often as that needs. For a warm L2 the call itself goes before.
         """
-        self._flush()
+        warm = (l2_state or self.l2_state) == "warm"
+        self._flush(enqueue_seconds * (2 if warm else 1))
+        if warm:
+            call()
         start, stop = cupy.cuda.Event(), cupy.cuda.Event()
         start.record()
         call()
         stop.record()
         stop.synchronize()
         return float(cupy.cuda.get_elapsed_time(start, stop)) / 1e3
+
+    def train(self, call: Callable[[], None], calls: int) -> Train | None:
+        """See Device.train."""
+        call()
+        self.synchronize()
+        started = time.perf_counter()
+        for _ in range(calls):
+            call()
+        queued = time.perf_counter()
+        self.synchronize()
+        return Train((queued - started) / calls, (time.perf_counter() - started) / calls)
+
+    def copier(self, moved_bytes: int) -> Callable[[], None]:
+        """See Device.copier: the driver's device-to-device copy."""
+        source = cupy.zeros(max(1, moved_bytes // 2), cupy.uint8)
+        target = cupy.empty_like(source)
+        return lambda: target.data.copy_from_device_async(source.data, source.nbytes, _stream())
 
     def roof(self) -> Roof:
         """See Device.roof: a device-to-device copy, and chains of multiply-adds in registers."""
@@ -143,10 +171,22 @@ class CudaDevice(Device):
         except cupy.cuda.runtime.CUDARuntimeError as error:
             raise UnavailableError(f"The CUDA device failed: {error}. Try --device cpu.") from error
 
-    def _flush(self) -> None:
+    def _flush(self, enqueue_seconds: float = 0.0) -> None:
+        """Overwrite more than the L2 holds, again and again for `enqueue_seconds` at least."""
         if self._flush_buffer is None:
             l2_bytes = cupy.cuda.Device().attributes["L2CacheSize"]
             self._flush_buffer = cupy.empty(max(FLUSH_BYTES_AT_LEAST, 4 * l2_bytes), cupy.uint8)
+            start, stop = cupy.cuda.Event(), cupy.cuda.Event()
+            self._overwrite()
+            start.record()
+            self._overwrite()
+            stop.record()
+            stop.synchronize()
+            self._flush_seconds = float(cupy.cuda.get_elapsed_time(start, stop)) / 1e3
+        for _ in range(1 + math.ceil(enqueue_seconds / self._flush_seconds)):
+            self._overwrite()
+
+    def _overwrite(self) -> None:
         self._flush_buffer.data.memset_async(0, self._flush_buffer.nbytes, _stream())
 
     def _median(self, call: Callable[[], Any]) -> float:
@@ -159,22 +199,6 @@ def _stream() -> Any:
 
 
 def _clocks() -> dict[str, Any]:
-    """Clocks and throttle reasons through NVML, where its Python binding is installed."""
-    try:
-        import pynvml
-    except ImportError:
-        return {}
-    try:
-        pynvml.nvmlInit()
-        try:
-            handle = pynvml.nvmlDeviceGetHandleByPciBusId(cupy.cuda.Device().pci_bus_id.encode())
-            return {
-                "sm_clock_mhz": pynvml.nvmlDeviceGetClockInfo(handle, pynvml.NVML_CLOCK_SM),
-                "memory_clock_mhz": pynvml.nvmlDeviceGetClockInfo(handle, pynvml.NVML_CLOCK_MEM),
-                "throttle_reasons_mask": pynvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle),
-                "driver_version": pynvml.nvmlSystemGetDriverVersion(),
-            }
-        finally:
-            pynvml.nvmlShutdown()
-    except pynvml.NVMLError:
-        return {}
+    """Clocks, throttle reasons and driver, where NVIDIA's management library is there."""
+    card = nvml.open_card(cupy.cuda.Device().pci_bus_id)
+    return {} if card is None else {**asdict(card.read()), "driver_version": card.driver_version}
