@@ -53,7 +53,9 @@ GUARD_SAMPLES = 64
 """Samples before and after a card's output that must come back as they were."""
 
 
-def run_on_card(plan: Plan, image: np.ndarray, problem: Problem, offset_samples: int = 0) -> Ran:
+def run_on_card(
+    plan: Plan, image: np.ndarray, problem: Problem, offset_samples: int = 0, tolerance: float | None = None
+) -> Ran:
     """Run a CUDA plan on arrays `offset_samples` into their memory, with guarded samples around the output."""
     import cupy
 
@@ -71,7 +73,7 @@ def run_on_card(plan: Plan, image: np.ndarray, problem: Problem, offset_samples:
     result = out.get()
     out[...] = before[GUARD_SAMPLES + offset_samples : memory.size - GUARD_SAMPLES].reshape(out.shape)
     assert memory.tobytes() == before.tobytes(), "the plan wrote outside its output"
-    return Ran(result, verify.check(image, result, problem))
+    return Ran(result, verify.check(image, result, problem, tolerance))
 
 
 def assert_right(ran: Ran) -> None:

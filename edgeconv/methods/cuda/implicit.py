@@ -35,10 +35,8 @@ from edgeconv.problem import Problem
 WARPS = 4
 COLUMNS_A_THREAD = {1: 4, 2: 2, 3: 1}
 """Output pixels of a row that a thread holds, by step: patch.cuh's constant of the same name."""
-MANY_RESPONSES = 8
-"""Above this the accumulators leave room for fewer blocks on a multiprocessor."""
-BLOCKS_FEW_RESPONSES = 6
-BLOCKS_MANY_RESPONSES = 3
+BLOCKS_BY_RESPONSES = ((3, 6), (8, 4), (24, 3))
+"""(most responses, blocks that shall fit a multiprocessor): more accumulators leave registers for fewer blocks."""
 
 N_TILE = 8
 PIXELS_A_PAIR = 2
@@ -50,15 +48,20 @@ def step_of(stride: int) -> int:
     return min(stride, KERNEL_SIZE)
 
 
+def blocks_a_multiprocessor(problem: Problem) -> int:
+    """How many blocks the registers are shared among."""
+    responses = response_count(problem)
+    return next(blocks for most, blocks in BLOCKS_BY_RESPONSES if responses <= most)
+
+
 def variant(problem: Problem, math: Math, rows_a_warp: int) -> KernelVariant:
     """The kernel for a problem; `rows_a_warp` output rows of a tile by each of its warps."""
     step = step_of(problem.stride)
-    few = response_count(problem) <= MANY_RESPONSES
     shape = (
         ("STEP", step),
         ("WARPS", WARPS),
         ("ROWS_A_WARP", rows_a_warp),
-        ("BLOCKS_A_MULTIPROCESSOR", BLOCKS_FEW_RESPONSES if few else BLOCKS_MANY_RESPONSES),
+        ("BLOCKS_A_MULTIPROCESSOR", blocks_a_multiprocessor(problem)),
     )
     if math == "fma":
         return KernelVariant("implicit.cu", "implicit", (*problem_defines(problem), *shape))
@@ -141,7 +144,7 @@ class ImplicitPlan(Plan):
         across = -(-problem.output_width // columns)
 
         # Two rows a warp share half their reads; one row makes twice the blocks, which a small picture needs more.
-        enough = BLOCKS_FEW_RESPONSES * multiprocessors
+        enough = blocks_a_multiprocessor(problem) * multiprocessors
         tall = problem.stride == 1 and across * -(-problem.output_height // (2 * WARPS)) >= enough
         rows_a_warp = 2 if tall else 1
         tiles = across * -(-problem.output_height // (rows_a_warp * WARPS))
