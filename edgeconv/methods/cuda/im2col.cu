@@ -5,7 +5,7 @@
 #include "responses.cuh"
 #include "columns.cuh"
 
-extern "C" __global__ __launch_bounds__(THREADS) void im2col(const INPUT *image, COLUMN *columns,
+extern "C" __global__ __launch_bounds__(THREADS, 4) void im2col(const INPUT *image, COLUMN *columns,
                                                             const Geometry size, long long first, int count,
                                                             long long leading) {
     const int n = blockIdx.x * THREADS + threadIdx.x;
