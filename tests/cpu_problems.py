@@ -71,11 +71,10 @@ EVERY_FILTER = tuple(
 
 EVERY_TYPE = tuple(
     Case(name, channels, dtype, mode, stride=stride)
-    for name in ("laplacian8", "sobel", "kirsch", RANDOM)
+    for name, stride in (("sobel", 1), (RANDOM, 1), ("laplacian8", 2))
     for channels in CHANNELS
     for dtype in INPUT_DTYPES
     for mode in modes_of(dtype)
-    for stride in (1, 2)
 )
 
 GEOMETRY_WORK = (

@@ -5,28 +5,153 @@ from __future__ import annotations
 import cpu_problems
 import numpy as np
 import pytest
-from cpu_problems import Case
-from problems import random_image
+from cpu_problems import RANDOM, Case
+from problems import assert_right, random_image, run_on_host
 
 from edgeconv.errors import MemoryLimitError, UsageError
+from edgeconv.filters import WeightSet
 from edgeconv.methods import require
 from edgeconv.methods.base import Options
+from edgeconv.methods.cpu import engine
+from edgeconv.problem import make_problem
 
-NAMES = ("sliding", "im2col")
+SLIDING = require("sliding", "cpu")
+IM2COL = require("im2col", "cpu")
+BOTH = pytest.mark.parametrize("method", [SLIDING, IM2COL], ids=["sliding", "im2col"])
 
 
-def method(name):
-    return require(name, "cpu")
-
-
-@pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("case", cpu_problems.EVERY_FILTER + cpu_problems.EVERY_TYPE, ids=str)
-def test_every_filter_type_and_mode(name, case):
-    cpu_problems.check_case(method(name), case)
+def test_sliding_every_filter_type_and_mode(case):
+    cpu_problems.check_case(SLIDING, case)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("case", [case for case in cpu_problems.EVERY_TYPE if case.filter == RANDOM], ids=str)
+def test_im2col_every_type_and_mode(case):
+    cpu_problems.check_case(IM2COL, case)
+
+
+@BOTH
 @pytest.mark.parametrize(("work", "stride", "border"), cpu_problems.GEOMETRY)
-def test_geometry(name, work, stride, border):
+def test_geometry(method, work, stride, border):
     for case in cpu_problems.geometry_cases(work, stride, border):
-        cpu_problems.check_case(method(name), case)
+        cpu_problems.check_case(method, case)
+
+
+CUT_UP = [
+    Case("laplacian8", "each", "uint8", "abs", shape=(75, 1500)),
+    Case("sobel", "mix", "uint8", "raw", shape=(75, 1500)),
+    Case("kirsch", "luma", "uint16", "clip", shape=(75, 1500), stride=2),
+    Case(RANDOM, "mix", "float32", "raw", shape=(75, 1500), stride=3, border="reflect"),
+    Case(RANDOM, "mix", "float16", "abs", shape=(75, 1500), padding=4, border="replicate"),
+]
+
+
+@BOTH
+@pytest.mark.parametrize("case", CUT_UP, ids=str)
+def test_tiles_strips_threads_and_streaming_change_no_bit(method, case, monkeypatch):
+    """A picture cut into several tiles and strips, stored past the caches, by up to five threads."""
+    problem = case.problem()
+    image = random_image(problem.height, problem.width, problem.dtype)
+    whole = run_on_host(method.prepare(problem, Options(threads=1)), image, problem)
+    assert_right(whole)
+    monkeypatch.setattr("edgeconv.methods.cpu.sliding.TILE_PIXELS", 300)
+    monkeypatch.setattr("edgeconv.methods.cpu.im2col.TILE_PIXELS", 300)
+    for streaming_bytes in (0, 2**40):
+        for module in ("sliding", "im2col"):
+            monkeypatch.setattr(f"edgeconv.methods.cpu.{module}.STREAMING_BYTES", streaming_bytes)
+        for threads in (1, 2, 5):
+            cut = run_on_host(method.prepare(problem, Options(threads=threads)), image, problem)
+            assert cut.out.tobytes() == whole.out.tobytes(), f"{threads} threads, streaming from {streaming_bytes}"
+
+
+@pytest.mark.parametrize("offset_bytes", [0, 4, 16, 60])
+def test_streaming_stores_suit_any_alignment_of_the_output(offset_bytes, monkeypatch):
+    monkeypatch.setattr("edgeconv.methods.cpu.sliding.STREAMING_BYTES", 0)
+    problem = Case(RANDOM, "mix", "float32", "raw", shape=(9, 333)).problem()
+    image = random_image(9, 333, "float32")
+    plan = SLIDING.prepare(problem, Options())
+    expected = run_on_host(plan, image, problem).out
+    memory = engine.aligned_zeros(problem.output_bytes + 128)
+    memory[:] = 0x5A
+    out = memory[offset_bytes : offset_bytes + problem.output_bytes].view(np.float32).reshape(problem.output_shape)
+    plan.run(image, out)
+    assert np.array_equal(out, expected)
+    assert (memory[:offset_bytes] == 0x5A).all()
+    assert (memory[offset_bytes + problem.output_bytes :] == 0x5A).all()
+
+
+@BOTH
+def test_a_plan_runs_many_times_on_other_arrays(method):
+    problem = Case("sobel", "each", "uint8", "abs", shape=(20, 40)).problem()
+    plan = method.prepare(problem, Options())
+    for seed in range(3):
+        assert_right(run_on_host(plan, random_image(20, 40, "uint8", seed), problem))
+
+
+def choice_of(name, channels, dtype="uint8", stride=1):
+    problem = Case(name, channels, dtype, "raw", stride=stride).problem()
+    return SLIDING.prepare(problem, Options()).choice
+
+
+def test_structure_is_found_exactly():
+    equal = choice_of("laplacian8", "mix")
+    assert (equal["collapsed"], equal["different_outputs"], equal["multiply_adds_a_pixel"]) == (True, 1, 9)
+    general = choice_of(RANDOM, "mix", "float32")
+    assert (general["collapsed"], general["different_outputs"], general["multiply_adds_a_pixel"]) == (False, 3, 81)
+    each = choice_of("laplacian4", "each")
+    assert (each["flat_rows"], each["multiply_adds_a_pixel"]) == (True, 15)
+    assert not choice_of("laplacian4", "each", stride=2)["flat_rows"]
+
+
+def test_a_weight_that_differs_in_its_last_bit_is_not_collapsed():
+    weights = np.ones((1, 3, 3, 3, 3), np.float32)
+    weights[0, 1, 2, 0, 0] = np.nextafter(np.float32(1), np.float32(2))
+    problem = make_problem((8, 8, 3), "float32", WeightSet(weights, groups=1))
+    plan = SLIDING.prepare(problem, Options())
+    assert not plan.choice["collapsed"]
+    assert plan.choice["different_outputs"] == 2
+    assert_right(run_on_host(plan, random_image(8, 8, "float32"), problem))
+
+
+@pytest.mark.parametrize(
+    ("scale", "dtype", "arithmetic"),
+    [(1, "uint8", "i16"), (100, "uint8", "i32"), (1, "uint16", "i32"), (2**21, "uint8", "f32"), (0.5, "uint8", "f32")],
+)
+def test_sums_are_held_by_the_narrowest_type_that_is_exact(scale, dtype, arithmetic):
+    """All pixels white drives every sum to its limit; one step beyond it must already be another type."""
+    weights = np.full((1, 3, 1, 3, 3), scale, np.float32)
+    problem = make_problem((6, 90, 3), dtype, WeightSet(weights, groups=3))
+    plan = SLIDING.prepare(problem, Options())
+    assert plan.choice["arithmetic"] == arithmetic
+    white = np.full(problem.input_shape, np.iinfo(dtype).max, dtype)
+    assert_right(run_on_host(plan, white, problem))
+
+
+def test_im2col_multiplies_what_stands_there():
+    problem = Case("laplacian8", "mix", "uint8", "abs").problem()
+    assert IM2COL.prepare(problem, Options()).choice["multiply_adds_a_pixel"] == 81
+
+
+@BOTH
+def test_refuses_arrays_that_the_plan_was_not_made_for(method):
+    problem = Case("laplacian8", "each", "uint8", "abs", shape=(8, 8)).problem()
+    plan = method.prepare(problem, Options())
+    image, out = random_image(8, 8, "uint8"), np.empty(problem.output_shape, np.uint8)
+    with pytest.raises(UsageError, match="C-contiguous"):
+        plan.run(random_image(8, 16, "uint8")[:, ::2], out)
+    with pytest.raises(UsageError, match="the plan was made for"):
+        plan.run(random_image(8, 9, "uint8"), out)
+    with pytest.raises(UsageError, match="the plan was made for"):
+        plan.run(image, out.astype(np.float32))
+    out.setflags(write=False)
+    with pytest.raises(UsageError, match="read-only"):
+        plan.run(image, out)
+
+
+@BOTH
+def test_workspace_stays_under_the_limit_or_the_plan_is_refused(method):
+    problem = Case("laplacian8", "mix", "float32", "raw", shape=(512, 512)).problem()
+    plan = method.prepare(problem, Options(threads=1))
+    assert plan.workspace_bytes < 16 * 2**20
+    with pytest.raises(MemoryLimitError, match="--workspace-limit"):
+        method.prepare(problem, Options(threads=1, workspace_limit_bytes=plan.workspace_bytes - 1))

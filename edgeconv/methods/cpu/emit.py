@@ -54,8 +54,22 @@ def vector_type(scalar: Scalar, lanes: int) -> ir.VectorType:
 
 def splat(scalar: Scalar, lanes: int, value: float) -> ir.Constant:
     """The same constant in every lane."""
-    exact = float(value) if is_float(scalar) else int(value)
-    return ir.Constant(vector_type(scalar, lanes), [exact] * lanes)
+    exact = ir.Constant(_LLVM_TYPE[scalar], float(value) if is_float(scalar) else int(value))
+    return _Splat(vector_type(scalar, lanes), f"splat ({exact})")
+
+
+class _Splat(ir.Constant):  # type: ignore[misc]
+    """LLVM's short form for a constant vector of equal lanes; llvmlite alone would write every lane out."""
+
+    def __init__(self, kind: ir.VectorType, text: str) -> None:
+        super().__init__(kind, None)
+        self._text = text
+
+    def _to_string(self) -> str:
+        return f"{self.type} {self._text}"
+
+    def _get_reference(self) -> str:
+        return self._text
 
 
 class Emitter:
@@ -138,6 +152,15 @@ class Emitter:
         stored = self.block.store(value, address, align=aligned_bytes or SCALAR_BYTES[scalar])
         if aligned_bytes:
             stored.set_metadata("nontemporal", self.module.add_metadata([I32(1)]))
+
+    def prefetch(self, address: Value) -> None:
+        """Ask for a cache line that will be read soon, into the L2 cache."""
+        name = "llvm.prefetch.p0"
+        declared = self.module.globals.get(name)
+        if declared is None:
+            declared = ir.Function(self.module, ir.FunctionType(ir.VoidType(), [POINTER, I32, I32, I32]), name)
+        read, keep_in_l2, data = I32(0), I32(2), I32(1)
+        self.block.call(declared, [address, read, keep_in_l2, data])
 
     # --- vectors ------------------------------------------------------------------------------------------------
 

@@ -25,9 +25,11 @@ from edgeconv.problem import Problem
 STREAMING_BYTES = 8 * 2**20
 """Output bytes from which stores go past the caches: more than a core's share of a last-level cache."""
 
-STRIP_BYTES = 512 * 2**10
-"""Input bytes of a strip: small enough that threads end together, large enough that the two rows which
-neighbouring strips both stage cost little."""
+STRIP_ROWS = 64
+"""Rows that a thread takes at a time: neighbouring strips both stage two rows, which costs 3 % of 64."""
+
+STRIPS_A_THREAD = 4
+"""Fewest strips a thread where rows allow it, so that threads that were interrupted do not keep others waiting."""
 
 ALIGNMENT = rowcode.CACHE_LINE_BYTES
 
@@ -63,15 +65,18 @@ class EnginePlan(Plan):
             raise refuse(name, "this processor does not convert float16", "Use --method opencv.")
         layout = rowcode.make_layout(recipe, processor.vector_bytes, shape.tile_pixels, shape.columns)
 
-        strip_rows = _strip_rows(problem)
         tiles, picks = _tables(problem, recipe, layout)
+        moved_bytes = problem.input_bytes + problem.output_bytes
+        self._threads = threads_for(options.threads, moved_bytes, problem.output_height)
+        strip_rows = _strip_rows(problem, self._threads)
         units = -(-problem.output_height // strip_rows) * len(tiles)
-        self._threads = threads_for(options.threads, problem.input_bytes + problem.output_bytes, units)
         self.workspace_bytes = layout.scratch_bytes * self._threads
         check_workspace(name, self.workspace_bytes, options)
 
         self._code = code_for(recipe, layout)
-        self._source_rows = border_indices(problem.height, problem.padding, problem.border).astype(np.int32)
+        rows = border_indices(problem.height, problem.padding, problem.border)
+        # The code looks one output row ahead, and there is none after the last.
+        self._source_rows = np.pad(rows, (0, problem.stride), mode="edge").astype(np.int32)
         self._tiles, self._picks = tiles, picks
         self._scratch = aligned_zeros(self.workspace_bytes)
         self._arguments = np.zeros(len(Argument), np.int64)
@@ -119,9 +124,10 @@ class EnginePlan(Plan):
             POOL.run(lambda worker: function(address, worker), self._threads)
 
 
-def _strip_rows(problem: Problem) -> int:
-    source_row_bytes = problem.width * RGB_CHANNELS * problem.dtype.itemsize
-    return max(1, min(problem.output_height, STRIP_BYTES // (source_row_bytes * problem.stride)))
+def _strip_rows(problem: Problem, threads: int) -> int:
+    if threads == 1:
+        return problem.output_height
+    return max(1, min(STRIP_ROWS, problem.output_height // (threads * STRIPS_A_THREAD)))
 
 
 def _tables(problem: Problem, recipe: Recipe, layout: Layout) -> tuple[NDArray[np.int64], NDArray[np.int32]]:

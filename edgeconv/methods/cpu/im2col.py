@@ -2,8 +2,8 @@
 
 The column matrix of a whole picture would be 27 times its pixels. Here a band of it is 27 rows (one a tap) of
 up to `TILE_PIXELS` pixels, which stays in the L2 cache; the product (outputs × taps) · (taps × pixels) keeps
-`outputs` rows of sums in registers while it goes down the taps. Weights are taken as they stand: equal kernels
-are multiplied as often as they occur, so this is the method's own cost and not that of a shortcut.
+`outputs` rows of sums in registers while it goes down the taps. Nothing is shared: equal kernels
+are multiplied as often as they occur, so the time is the method's own and not that of a shortcut.
 """
 
 from __future__ import annotations

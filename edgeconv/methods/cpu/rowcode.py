@@ -12,7 +12,7 @@ Three staged rows are kept and reused from one output row to the next (slot = ro
 zero. They have a length known here, so every tap is at a constant distance and stays in the L1 or L2 cache.
 
 A run of pixels is done in blocks of one length. The last block is moved back to end where the run ends, so
-some pixels are computed twice, to the same bits; a run shorter than a block goes through a spare row. So every
+some pixels are computed twice, to the same bits; what is shorter than a block goes through a spare row. So every
 sample is computed by the same instructions wherever tiles, strips and threads end.
 """
 
@@ -34,6 +34,7 @@ ENTRY_POINT = "work"
 CACHE_LINE_BYTES = 64
 ZERO_SLOT = KERNEL_SIZE
 SLOTS = KERNEL_SIZE + 1
+COPY_CHUNK_BYTES = 16
 WIDEST_VECTOR_STRIDE = KERNEL_SIZE
 """Beyond it most of a source row is not read at all, and samples are picked one by one."""
 
@@ -131,6 +132,12 @@ def make_layout(recipe: Recipe, vector_bytes: int, tile_pixels: int, columns: bo
     )
 
 
+FETCH_AHEAD_BYTES = 4096
+"""Distance of prefetches while staging: measured, docs/cpu-engine.md."""
+
+MULTIPLY_ADDS_TO_HIDE_A_LINE = 16
+"""Vector multiply-adds that take as long as a cache line takes to come at 20 GB/s: measured, docs/cpu-engine.md."""
+
 SUM_REGISTERS = 4
 """Registers of sums in flight for each response: hides the latency of a multiply-add, and every weight and
 every address is fetched once for all of them."""
@@ -149,6 +156,25 @@ def channels_a_pixel(recipe: Recipe) -> int:
 def stored_a_pixel(recipe: Recipe) -> int:
     """Output samples that one position of a run stands for."""
     return 1 if recipe.flat else len(recipe.result_of_output)
+
+
+def source_bytes_a_position(recipe: Recipe) -> int:
+    """Bytes of one source row under one staged position of all phases."""
+    return channels_a_pixel(recipe) * recipe.stride * SCALAR_BYTES[recipe.source]
+
+
+def fetches_while_computing(recipe: Recipe, layout: Layout) -> bool:
+    """Whether the source rows of the next output row are asked for while this one is computed.
+
+    It hides the memory behind arithmetic where there is enough of it; where there is little, the requests pile
+    up in front of the stores, and it is better to ask a page ahead while staging.
+    """
+    if not recipe.streaming:
+        return False
+    registers = layout.block_pixels * SCALAR_BYTES[recipe.sum] / layout.vector_bytes
+    taps = sum(len(response) for result in recipe.results for response in result)
+    lines = layout.block_pixels * source_bytes_a_position(recipe) * recipe.phases / CACHE_LINE_BYTES
+    return taps * registers / lines >= MULTIPLY_ADDS_TO_HIDE_A_LINE
 
 
 def _reach(recipe: Recipe) -> int:
@@ -204,6 +230,8 @@ class _Writer:
                 self._stage_row(row)
             e.block.store(after, next_to_stage)
             slots = [self._slot_of(e.block.add(first, e.int64(u))) for u in range(KERNEL_SIZE)]
+            if fetches_while_computing(self.recipe, self.layout):
+                self.coming = self._coming_rows(after)
             row_start = e.block.mul(y, self._argument(Argument.OUT_ROW_SAMPLES))
             run_start = e.block.mul(self.tile[Tile.OUT_START], e.int64(stored_a_pixel(self.recipe)))
             out = e.address(
@@ -231,6 +259,30 @@ class _Writer:
         ring = e.block.srem(padded_row, e.int64(KERNEL_SIZE))
         slot = e.block.select(outside, e.int64(ZERO_SLOT), ring)
         return self._bytes_on(self.scratch, e.block.mul(slot, e.int64(self.layout.slot_bytes)))
+
+    def _coming_rows(self, padded_row: Value) -> list[Value]:
+        """Where the source rows that the next output row stages begin, for this tile."""
+        e, recipe = self.e, self.recipe
+        rows = []
+        for ahead in range(min(recipe.stride, KERNEL_SIZE)):
+            skipped = max(0, recipe.stride - KERNEL_SIZE)
+            source_row = self._source_row(e.block.add(padded_row, e.int64(skipped + ahead)))
+            inside = e.maximum(source_row, e.int64(0))
+            start = e.block.add(
+                e.block.mul(inside, self._argument(Argument.IMAGE_ROW_SAMPLES)),
+                e.block.mul(self.tile[Tile.SOURCE_START], e.int64(channels_a_pixel(recipe))),
+            )
+            rows.append(e.address(self._argument_pointer(Argument.IMAGE_ADDRESS), recipe.source, start))
+        return rows
+
+    def _fetch_coming(self, x: Value) -> None:
+        """Ask for the part of the coming rows that the block at `x` stands over, while this block computes."""
+        e, recipe, layout = self.e, self.recipe, self.layout
+        block_bytes = source_bytes_a_position(recipe) * layout.block_pixels
+        for row in self.coming:
+            first = self._bytes_on(row, e.block.mul(x, e.int64(source_bytes_a_position(recipe))))
+            for line in range(0, block_bytes, CACHE_LINE_BYTES):
+                e.prefetch(self._bytes_on(first, e.int64(line)))
 
     # --- stage --------------------------------------------------------------------------------------------------
 
@@ -260,6 +312,9 @@ class _Writer:
                 e.block.mul(e.block.sub(group, start), e.int64(recipe.stride)),
             )
             first = e.address(row, recipe.source, e.block.mul(pixel, e.int64(channels)))
+            if recipe.streaming and not fetches_while_computing(recipe, self.layout):
+                for line in range(0, lanes * source_bytes_a_position(recipe), CACHE_LINE_BYTES):
+                    e.prefetch(self._bytes_on(first, e.int64(FETCH_AHEAD_BYTES + line)))
             loaded = [
                 e.load(e.address(first, recipe.source, e.int64(part * lanes)), recipe.source, lanes)
                 for part in range(channels * recipe.stride)
@@ -338,39 +393,50 @@ class _Writer:
     # --- respond and store --------------------------------------------------------------------------------------
 
     def _respond_row(self, base: Callable[[Tap], Value], out: Value) -> None:
+        """Compute the run: blocks go straight to `out`, what does not fill a block goes by way of the spare row."""
         e, layout, recipe = self.e, self.layout, self.recipe
         count, block = self.tile[Tile.OUT_COUNT], e.int64(layout.block_pixels)
-        channels = stored_a_pixel(recipe)
-        is_short = e.block.icmp_signed("<", count, block)
-        spare = self._bytes_on(self.scratch, e.int64(layout.spare_offset_bytes))
-        whole = e.maximum(count, block)
-        target = e.block.select(is_short, spare, out)
         if recipe.streaming:
-            self._respond_streaming(base, target, whole)
+            first = e.minimum(self._pixels_to_line(out), count)
+            blocks = e.block.sdiv(e.block.sub(count, first), block)
+            last = e.block.add(first, e.block.mul(blocks, block))
+            with e.count(first, last, layout.block_pixels) as x:
+                if fetches_while_computing(recipe, layout):
+                    self._fetch_coming(x)
+                self._respond_block(base, x, self._out_at(out, x), aligned_bytes=layout.vector_bytes)
+            # Both ends are written sample by sample: a cached store to a line that is also stored past the caches
+            # throws the line out of them, which costs hundreds of cycles a row.
+            starts, lengths = (e.int64(0), last), (first, e.block.sub(count, last))
+            with e.count(e.int64(0), e.int64(2)) as side:
+                at_start = e.block.icmp_signed("==", side, e.int64(0))
+                x = e.block.select(at_start, *starts)
+                self._respond_partly(base, x, e.block.select(at_start, *lengths), out)
         else:
-            with self._blocks(e.int64(0), whole, layout.block_pixels) as x:
-                self._respond_block(base, x, target, aligned_bytes=None)
-        with e.block.if_then(is_short), e.count(e.int64(0), e.block.mul(count, e.int64(channels))) as sample:
-            moved = e.load(e.address(spare, recipe.stored, sample), recipe.stored, 1)
-            e.store(moved, e.address(out, recipe.stored, sample), recipe.stored)
+            with self._blocks(e.int64(0), count, layout.block_pixels) as x:
+                self._respond_block(base, x, self._out_at(out, x), aligned_bytes=None)
+            is_short = e.block.icmp_signed("<", count, block)
+            self._respond_partly(base, e.int64(0), e.block.select(is_short, count, e.int64(0)), out)
 
-    def _respond_streaming(self, base: Callable[[Tap], Value], out: Value, count: Value) -> None:
-        """Blocks that start on cache lines go past the caches; what is left at both ends goes through them."""
-        e, layout = self.e, self.layout
-        block = e.int64(layout.block_pixels)
-        first_aligned = self._pixels_to_line(out)
-        whole = e.block.sdiv(e.block.sub(count, e.minimum(first_aligned, count)), block)
-        last_aligned = e.block.add(first_aligned, e.block.mul(whole, block))
-        with e.count(first_aligned, last_aligned, layout.block_pixels) as x:
-            self._respond_block(base, x, out, aligned_bytes=layout.vector_bytes)
-        at_start = e.block.icmp_signed(">", first_aligned, e.int64(0))
-        at_end = e.block.icmp_signed("<", last_aligned, count)
-        begin = e.block.select(at_start, e.int64(0), e.int64(1))
-        end = e.block.select(at_end, e.int64(2), e.int64(1))
-        with e.count(begin, end) as side:
-            is_start = e.block.icmp_signed("==", side, e.int64(0))
-            x = e.block.select(is_start, e.int64(0), e.block.sub(count, block))
-            self._respond_block(base, x, out, aligned_bytes=None)
+    def _respond_partly(self, base: Callable[[Tap], Value], x: Value, count: Value, out: Value) -> None:
+        """Store the first `count` pixels of the block at `x`, which may be none."""
+        e, recipe = self.e, self.recipe
+        spare = self._bytes_on(self.scratch, e.int64(self.layout.spare_offset_bytes))
+        with e.block.if_then(e.block.icmp_signed(">", count, e.int64(0))):
+            self._respond_block(base, x, spare, aligned_bytes=None)
+            pixel_bytes = stored_a_pixel(recipe) * SCALAR_BYTES[recipe.stored]
+            self._copy_bytes(spare, self._out_at(out, x), e.block.mul(count, e.int64(pixel_bytes)))
+
+    def _out_at(self, out: Value, x: Value) -> Value:
+        """Address of pixel `x` of the run that starts at `out`."""
+        samples = self.e.block.mul(x, self.e.int64(stored_a_pixel(self.recipe)))
+        return self.e.address(out, self.recipe.stored, samples)
+
+    def _copy_bytes(self, source: Value, target: Value, size_bytes: Value) -> None:
+        e = self.e
+        chunked = e.block.and_(size_bytes, e.int64(-COPY_CHUNK_BYTES))
+        for start, stop, step in ((e.int64(0), chunked, COPY_CHUNK_BYTES), (chunked, size_bytes, 1)):
+            with e.count(start, stop, step) as at:
+                e.store(e.load(e.address(source, "u8", at), "u8", step), e.address(target, "u8", at), "u8")
 
     def _pixels_to_line(self, out: Value) -> Value:
         """The first pixel whose stored samples start on a cache line.
@@ -387,6 +453,7 @@ class _Writer:
         return e.block.and_(solution, e.int64(samples_a_line - 1))
 
     def _respond_block(self, base: Callable[[Tap], Value], x: Value, out: Value, aligned_bytes: int | None) -> None:
+        """Compute the block of pixels at `x` of the run and store it at `out`."""
         e, recipe, layout = self.e, self.recipe, self.layout
         values = [
             self._stored(self._join(responses))
@@ -394,13 +461,12 @@ class _Writer:
         ]
         lanes = min(layout.vector_bytes // SCALAR_BYTES[recipe.stored], layout.block_pixels)
         channels = stored_a_pixel(recipe)
-        first = e.address(out, recipe.stored, e.block.mul(x, e.int64(channels)))
         pieces = [e.slices(value, lanes) for value in values]
         for number, parts in enumerate(zip(*pieces, strict=True)):
             for channel_part in range(channels):
                 vector = parts[0] if channels == 1 else self._interleaved(parts, channel_part, lanes)
                 offset = e.int64((number * channels + channel_part) * lanes)
-                e.store(vector, e.address(first, recipe.stored, offset), recipe.stored, aligned_bytes)
+                e.store(vector, e.address(out, recipe.stored, offset), recipe.stored, aligned_bytes)
 
     def _interleaved(self, results: tuple[Value, ...], part: int, lanes: int) -> Value:
         """Register `part` of three that hold the channels of `lanes` pixels side by side."""
