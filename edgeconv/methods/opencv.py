@@ -22,7 +22,7 @@ from edgeconv.filters import RGB_CHANNELS
 from edgeconv.geometry import KERNEL_SIZE, OUTSIDE, Border, border_indices
 from edgeconv.methods.base import Method, Options, Plan
 from edgeconv.methods.cpu.arrays import check_arrays
-from edgeconv.methods.cpu.pool import run_pieces, threads_for
+from edgeconv.pool import run_pieces, threads_for
 from edgeconv.output import store
 from edgeconv.problem import Problem
 

@@ -17,7 +17,7 @@ from edgeconv.geometry import KERNEL_SIZE, OUTSIDE, border_indices
 from edgeconv.methods.base import Options, Plan, check_workspace, refuse
 from edgeconv.methods.cpu import jit, rowcode
 from edgeconv.methods.cpu.arrays import check_arrays
-from edgeconv.methods.cpu.pool import POOL, threads_for
+from edgeconv.pool import POOL, threads_for
 from edgeconv.methods.cpu.recipe import SCALAR_BYTES, Recipe
 from edgeconv.methods.cpu.rowcode import Argument, Layout, Pick, Tile
 from edgeconv.problem import Problem

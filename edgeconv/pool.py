@@ -1,6 +1,6 @@
-"""A handful of threads that wait for work: one pool a process, shared by every CPU plan.
+"""A handful of threads that wait for work: one pool a process, shared by the CPU methods and the PNG writer.
 
-The work itself runs outside the interpreter lock (generated machine code, OpenCV, BLAS), so plain threads
+The work itself runs outside the interpreter lock (generated machine code, OpenCV, deflate), so plain threads
 scale. Waking one costs 10 to 30 µs, which is why a plan below `PARALLEL_BYTES` stays on the caller's thread.
 """
 
@@ -13,8 +13,8 @@ from queue import SimpleQueue
 
 from edgeconv.threads import resolve_threads
 
-PARALLEL_BYTES = 2 * 2**20
-"""Input and output bytes from which a second thread pays: about 0.1 ms of work for one core."""
+PARALLEL_BYTES = 4 * 2**20
+"""Input and output bytes from which a second thread pays: 0.1 to 0.2 ms of work for one core."""
 
 Job = Callable[[int], None]
 """Called once in every worker with the worker's number, 0 (the caller) to threads - 1."""
