@@ -36,6 +36,8 @@ MAX_SIDE = 1_000_000
 
 STREAM_NAME = "standard input"
 
+GREY_NOTE = "grey spread to three channels"
+
 
 @dataclass(frozen=True, eq=False)
 class Picture:
@@ -49,6 +51,8 @@ class Picture:
     """The format's name, as in the table of formats."""
     notes: tuple[str, ...] = ()
     """What was done beyond decoding, one phrase each."""
+    grey: bool = False
+    """The file holds one colour channel; `pixels` has it three times."""
 
 
 def read_image(source: Path | str, *, max_pixels: int = DEFAULT_MAX_PIXELS) -> Picture:
@@ -78,7 +82,7 @@ def decode_image(data: bytes, name: str, *, max_pixels: int = DEFAULT_MAX_PIXELS
             f"{name}: no memory for {header.width:,}×{header.height:,} pixels ({needed:,} bytes decoded): "
             "use a smaller picture."
         ) from None
-    return Picture(pixels, name, entry.name, tuple(_notes(header, entry, name)))
+    return Picture(pixels, name, entry.name, tuple(_notes(header, entry, name)), header.grey)
 
 
 def write_image(pixels: NDArray[Any], destination: Path | str, *, format: str | None = None) -> None:
@@ -227,7 +231,7 @@ def _notes(header: Header, entry: Format, name: str) -> list[str]:
     """What a person may not expect to have happened to this picture."""
     notes = []
     if header.grey:
-        notes.append("grey spread to three channels")
+        notes.append(GREY_NOTE)
     if header.alpha:
         notes.append("alpha channel dropped")
     if header.colours != "RGB":

@@ -11,11 +11,12 @@ from typing import NoReturn
 
 import typer
 
-from edgeconv.cli import doctor, filters, resize, run
+from edgeconv.cli import diff, doctor, filters, resize, run
 from edgeconv.errors import EXIT_SIGNAL_BASE, EdgeconvError, MemoryLimitError
 
 COMMANDS: dict[str, Callable[..., None]] = {
     "run": run.run,
+    "diff": diff.diff,
     "resize": resize.resize,
     "filters": filters.filters,
     "doctor": doctor.doctor,

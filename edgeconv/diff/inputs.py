@@ -1,0 +1,156 @@
+"""The pictures that are to be compared: decoded when asked for, so that only two need be in memory at a time.
+
+Sizes, types and numbers of channels must agree; a conversion that would make them agree is never guessed, only
+done when it was asked for:
+
+    rgb       one grey channel becomes three equal ones
+    grey      three channels become one, by BT.601, rounded to nearest, ties to even
+    float32   whole numbers become floats of the same value
+    unit      whole numbers become floats from 0 to 1, by the largest value of their type
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgeconv.errors import LayoutError, UsageError
+from edgeconv.files import is_standard_stream
+from edgeconv.filters import LUMA_WEIGHTS
+from edgeconv.image import DEFAULT_MAX_PIXELS, GREY_NOTE, Picture, read_image
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A picture ready to be compared."""
+
+    pixels: NDArray[Any]
+    """HWC with 1 or 3 channels: uint8, uint16, float16 or float32."""
+    notes: tuple[str, ...] = ()
+    """What was done to it beyond decoding, one phrase each."""
+
+
+@dataclass(frozen=True)
+class ArrayInput:
+    """A picture that is in memory already."""
+
+    name: str
+    pixels: NDArray[Any]
+    notes: tuple[str, ...] = ()
+
+    def load(self) -> Loaded:
+        """The picture itself."""
+        return Loaded(self.pixels, self.notes)
+
+
+@dataclass(frozen=True)
+class FileInput:
+    """A picture file, decoded anew each time; standard input is read once and kept."""
+
+    name: str
+    conversions: tuple[str, ...] = ()
+    max_pixels: int = DEFAULT_MAX_PIXELS
+
+    def load(self) -> Loaded:
+        """Decode and convert. Raises what `read_image` raises."""
+        picture = self._kept if is_standard_stream(self.name) else self._read()
+        pixels = picture.pixels
+        notes = [note for note in picture.notes if note != GREY_NOTE]
+        if picture.grey:
+            pixels = np.ascontiguousarray(pixels[:, :, :1])
+        for word in self.conversions:
+            converted = CONVERSIONS[word](pixels)
+            if converted is not pixels:
+                notes.append(f"converted to {word}")
+            pixels = converted
+        return Loaded(pixels, tuple(notes))
+
+    def _read(self) -> Picture:
+        return read_image(self.name, max_pixels=self.max_pixels)
+
+    @cached_property
+    def _kept(self) -> Picture:
+        return self._read()
+
+
+Input = ArrayInput | FileInput
+
+
+def _to_rgb(pixels: NDArray[Any]) -> NDArray[Any]:
+    return np.repeat(pixels, 3, axis=2) if pixels.shape[2] == 1 else pixels
+
+
+def _to_grey(pixels: NDArray[Any]) -> NDArray[Any]:
+    if pixels.shape[2] == 1:
+        return pixels
+    luma = pixels @ np.asarray(LUMA_WEIGHTS["bt601"])
+    grey: NDArray[Any] = (np.rint(luma) if pixels.dtype.kind == "u" else luma).astype(pixels.dtype)
+    return grey[:, :, None]
+
+
+def _to_float32(pixels: NDArray[Any]) -> NDArray[Any]:
+    return pixels.astype(np.float32, copy=False)
+
+
+def _to_unit(pixels: NDArray[Any]) -> NDArray[Any]:
+    if pixels.dtype.kind == "f":
+        return _to_float32(pixels)
+    return pixels.astype(np.float32) / np.float32(np.iinfo(pixels.dtype).max)
+
+
+CONVERSIONS: dict[str, Callable[[NDArray[Any]], NDArray[Any]]] = {
+    "rgb": _to_rgb,
+    "grey": _to_grey,
+    "float32": _to_float32,
+    "unit": _to_unit,
+}
+"""By the word of `--convert`. A conversion that has nothing to do returns its argument itself."""
+
+
+def parse_conversions(text: str | None) -> tuple[str, ...]:
+    """The words of `--convert`, separated by commas. Raises UsageError."""
+    words = tuple(word.strip() for word in text.split(",")) if text else ()
+    for word in words:
+        if word not in CONVERSIONS:
+            raise UsageError(f"--convert '{word}' is not one of {', '.join(CONVERSIONS)}.")
+    for one, other in (("rgb", "grey"), ("float32", "unit")):
+        if one in words and other in words:
+            raise UsageError(f"--convert {one} and {other} exclude each other.")
+    return words
+
+
+def layout_text(pixels: NDArray[Any]) -> str:
+    """Such as `640×480×3 uint8`: width, height, channels, type."""
+    height, width, channels = pixels.shape
+    return f"{width}×{height}×{channels} {pixels.dtype.name}"
+
+
+def require_same_layout(reference_name: str, reference: NDArray[Any], name: str, pixels: NDArray[Any]) -> None:
+    """Raise LayoutError, naming what differs and what may be done about it."""
+    if reference.shape == pixels.shape and reference.dtype == pixels.dtype:
+        return
+    if reference.shape[:2] != pixels.shape[:2]:
+        way_out = "compare pictures of one size"
+    else:
+        ways = []
+        if reference.shape[2] != pixels.shape[2]:
+            ways.append("rgb or grey")
+        if reference.dtype != pixels.dtype:
+            ways.append("float32 (same values) or unit (0 to 1)")
+        way_out = f"pass --convert with {', and '.join(ways)}"
+    raise LayoutError(f"{name} is {layout_text(pixels)}, {reference_name} is {layout_text(reference)}: {way_out}.")
+
+
+def labels_of(names: Sequence[str]) -> list[str]:
+    """Short distinct labels: the last parts of the paths, as many as are needed to tell them apart."""
+    parts = [name.replace("\\", "/").strip("/").split("/") for name in names]
+    for kept in range(1, max(map(len, parts)) + 1):
+        short = ["/".join(part[-kept:]) for part in parts]
+        if len(set(short)) == len(set(names)):
+            return short
+    return list(names)

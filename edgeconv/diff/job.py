@@ -1,0 +1,78 @@
+"""The job of `edgeconv diff` and of `edgeconv compare` once there are results: figures first, then what shows them.
+
+Everything is computed before the first file is written, so an error leaves nothing behind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from edgeconv import report
+from edgeconv.diff import junit, record
+from edgeconv.diff.inputs import Input
+from edgeconv.diff.metrics import Allowance
+from edgeconv.diff.outputs import Outputs
+from edgeconv.diff.record import Comparisons
+
+DEFAULT_PAGE_LIMIT = 256 * 2**20
+"""A browser opens a page of this size in a second or two; larger ones are refused unless the limit is raised."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What to judge by and what to write."""
+
+    allowance: Allowance = field(default_factory=Allowance)
+    perceptual: tuple[str, ...] = ()
+    """Names of perceptual figures to add."""
+    html: str | None = None
+    junit: str | None = None
+    contact_sheet: str | None = None
+    pictures: str | None = None
+    """A folder."""
+    page_limit_bytes: int = DEFAULT_PAGE_LIMIT
+    overwrite: bool = False
+
+
+@dataclass(frozen=True)
+class Done:
+    """What a job found and wrote."""
+
+    same: bool
+    record: dict[str, Any]
+    text: str
+    written: list[tuple[Path, int]]
+    """(file, bytes)."""
+
+
+def run(reference: Input, others: Sequence[Input], wanted: Wanted, title: str = "") -> Done:
+    """Compare `others` with `reference` and write what is wanted. Raises EdgeconvError; then nothing is written."""
+    outputs = Outputs([reference.name, *(other.name for other in others)], wanted.overwrite)
+    for path in (wanted.html, wanted.junit, wanted.contact_sheet):
+        if path is not None:
+            outputs.reserve_file(path)
+    comparisons = record.compare_all(reference, others, wanted.allowance, wanted.perceptual)
+    if wanted.junit is not None:
+        cases = [_case(comparisons, comparison) for comparison in comparisons.each]
+        outputs.add(Path(wanted.junit), junit.to_xml("edgeconv diff", cases))
+    return Done(comparisons.same, record.describe(comparisons), record.text(comparisons), outputs.write())
+
+
+def _case(comparisons: Comparisons, comparison: record.Comparison) -> junit.Case:
+    if comparison.figures.same:
+        return junit.Case(comparison.label, "passed")
+    details = "\n".join(f"{name}: {value}" for name, value in record.rows(comparisons, comparison))
+    return junit.Case(comparison.label, "failure", record.verdict(comparison.figures, comparisons.allowance), details)
+
+
+def ending(done: Done) -> str:
+    """The lines about what was written, with sizes."""
+    return "\n".join(f"wrote {path} ({size / 2**20:.2f} MiB)" for path, size in done.written)
+
+
+def to_json(done: Done) -> str:
+    """The record as text."""
+    return report.to_json(done.record).decode().rstrip()

@@ -1,0 +1,43 @@
+"""Comparisons as JUnit XML, which CI systems show: one test case an input or pair.
+
+Written for the schema that Jenkins' JUnit plug-in and GitLab read: testsuites, testsuite, testcase, failure, error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+from xml.etree import ElementTree
+
+Outcome = Literal["passed", "failure", "error"]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One line of the report."""
+
+    name: str
+    outcome: Outcome
+    message: str = ""
+    """One line: what differs or went wrong."""
+    details: str = ""
+
+
+def to_xml(suite: str, cases: Iterable[Case]) -> bytes:
+    """The report as UTF-8 XML."""
+    listed = list(cases)
+    counts = {
+        "tests": str(len(listed)),
+        "failures": str(sum(case.outcome == "failure" for case in listed)),
+        "errors": str(sum(case.outcome == "error" for case in listed)),
+    }
+    root = ElementTree.Element("testsuites", counts)
+    group = ElementTree.SubElement(root, "testsuite", {"name": suite, **counts})
+    for case in listed:
+        entry = ElementTree.SubElement(group, "testcase", {"classname": suite, "name": case.name})
+        if case.outcome != "passed":
+            ElementTree.SubElement(entry, case.outcome, {"message": case.message}).text = case.details
+    ElementTree.indent(root)
+    xml: bytes = ElementTree.tostring(root, encoding="utf-8", xml_declaration=True)
+    return xml + b"\n"

@@ -1,0 +1,53 @@
+"""Files that a comparison writes: refused before any work is done, written only after all of it is.
+
+Nothing that exists is replaced unless that was asked for, an input never; and where one file cannot be written,
+none is begun.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from edgeconv.errors import ImageWriteError
+from edgeconv.files import is_standard_stream, refuse_overwrite, write_bytes_atomically
+
+
+class Outputs:
+    """Collects files by name; `write` puts them all in place."""
+
+    def __init__(self, inputs: Iterable[str], overwrite: bool) -> None:
+        self._inputs = [name for name in inputs if not is_standard_stream(name)]
+        self._overwrite = overwrite
+        self._data: dict[Path, bytes | memoryview] = {}
+
+    def reserve(self, path: Path | str) -> Path:
+        """Check that `path` may be written. Raises ImageWriteError."""
+        path = Path(path)
+        for source in self._inputs:
+            refuse_overwrite(source, path)
+        if path.is_dir():
+            raise ImageWriteError(f"Output '{path}' is a folder: name a file in it.")
+        if path.exists() and not self._overwrite:
+            raise ImageWriteError(f"Output '{path}' exists: pass --overwrite to replace it, or choose another name.")
+        return path
+
+    def reserve_file(self, path: Path | str) -> Path:
+        """The same for a file whose folder must exist already."""
+        if not Path(path).parent.is_dir():
+            raise ImageWriteError(f"{path}: the folder {Path(path).parent} does not exist: create it first.")
+        return self.reserve(path)
+
+    def add(self, path: Path, data: bytes | memoryview) -> None:
+        """Keep the content of a reserved file."""
+        self._data[path] = data
+
+    def write(self) -> list[tuple[Path, int]]:
+        """Write everything; returns (path, bytes) of each. Folders are made where they are missing."""
+        for path, data in self._data.items():
+            try:
+                path.parent.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise ImageWriteError(f"Output folder '{path.parent}' cannot be made: {error.strerror}.") from None
+            write_bytes_atomically(path, data)
+        return [(path, len(data)) for path, data in self._data.items()]

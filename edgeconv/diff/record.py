@@ -1,0 +1,254 @@
+"""The figures of some comparisons with one reference, as a dictionary for JSON and as text for a person.
+
+Infinite figures become null in JSON: `max_abs` where a NaN or infinity meets a number, `psnr_db` where nothing
+differs. Coordinates count from 0 at the top left; bounds of regions are inclusive.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from edgeconv import report
+from edgeconv.diff.inputs import Input, labels_of, layout_text, require_same_layout
+from edgeconv.diff.metrics import Allowance, Figures, Part, Spot, compare
+from edgeconv.diff.perceptual import PERCEPTUAL
+from edgeconv.diff.scale import Scale, scale_for
+
+SCHEMA_VERSION = 1
+REGIONS_SHOWN = 5
+"""Regions that the text lists; JSON and page have all that were kept."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One input against the reference."""
+
+    source: Input
+    label: str
+    figures: Figures
+    notes: tuple[str, ...] = ()
+    perceptual: dict[str, float] = field(default_factory=dict)
+    """Value by name, of those that were asked for."""
+
+
+@dataclass(frozen=True)
+class Comparisons:
+    """Some inputs against one reference."""
+
+    reference: Input
+    reference_label: str
+    reference_notes: tuple[str, ...]
+    layout: str
+    allowance: Allowance
+    each: tuple[Comparison, ...]
+
+    @property
+    def same(self) -> bool:
+        """All of them are the same as the reference, within what was allowed."""
+        return all(comparison.figures.same for comparison in self.each)
+
+    @property
+    def scale(self) -> Scale:
+        """The classes of difference of this type of sample."""
+        return scale_for(self.each[0].figures.dtype)
+
+
+def compare_all(
+    reference: Input, others: Sequence[Input], allowance: Allowance, perceptual: Sequence[str] = ()
+) -> Comparisons:
+    """Compare each input with the reference, one after the other, so that no more than two are in memory.
+
+    Raises LayoutError, UsageError, ImageReadError, UnavailableError.
+    """
+    base = reference.load()
+    labels = labels_of([reference.name, *(other.name for other in others)])
+    each = []
+    for other, label in zip(others, labels[1:], strict=True):
+        loaded = other.load()
+        require_same_layout(reference.name, base.pixels, other.name, loaded.pixels)
+        figures = compare(base.pixels, loaded.pixels, allowance)
+        asked = {name: PERCEPTUAL[name](base.pixels, loaded.pixels, figures.peak) for name in perceptual}
+        each.append(Comparison(other, label, figures, loaded.notes, asked))
+        del loaded  # before the next is decoded
+    return Comparisons(reference, labels[0], base.notes, layout_text(base.pixels), allowance, tuple(each))
+
+
+def describe(comparisons: Comparisons) -> dict[str, Any]:
+    """The record for JSON."""
+    return {
+        **report.header(),
+        "schema_version": SCHEMA_VERSION,
+        "kind": "diff",
+        "same": comparisons.same,
+        "reference": {
+            "file": comparisons.reference.name,
+            "layout": comparisons.layout,
+            "notes": list(comparisons.reference_notes),
+        },
+        "allowed": asdict(comparisons.allowance),
+        "difference_classes": list(comparisons.scale.labels),
+        "comparisons": [_describe_one(comparison) for comparison in comparisons.each],
+    }
+
+
+def _describe_one(comparison: Comparison) -> dict[str, Any]:
+    figures = comparison.figures
+    return {
+        "file": comparison.source.name,
+        "notes": list(comparison.notes),
+        "same": figures.same,
+        "judged": _describe_part(figures.judged),
+        "differing_pixels": figures.differing_pixels,
+        "first": _describe_spot(figures.first),
+        "worst": _describe_spot(figures.worst),
+        "peak": figures.peak,
+        "whole": _describe_part(figures.whole),
+        "border_ring_pixels": figures.ring,
+        "border": _describe_part(figures.border),
+        "interior": _describe_part(figures.interior),
+        "channels": {
+            name: _describe_part(part) for name, part in zip(figures.channels, figures.by_channel, strict=True)
+        },
+        "region_count": figures.region_count,
+        "regions": [asdict(region) for region in figures.regions],
+        **comparison.perceptual,
+    }
+
+
+def _describe_part(part: Part) -> dict[str, Any]:
+    return {name: _json_number(value) for name, value in asdict(part).items()} | {
+        "differing_share": part.differing_share
+    }
+
+
+def _describe_spot(spot: Spot | None) -> dict[str, Any] | None:
+    if spot is None:
+        return None
+    values = asdict(spot)
+    for name in ("reference", "other"):
+        values[name] = [_json_number(value) for value in values[name]]
+    values["difference"] = _json_number(spot.difference)
+    return values
+
+
+def _json_number(value: Any) -> Any:
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+# --- for a person -----------------------------------------------------------------------------------------------
+
+
+def number(value: float) -> str:
+    """Whole values in full, others with four significant digits."""
+    if math.isinf(value) or math.isnan(value):
+        return {"inf": "infinite", "-inf": "-infinite"}.get(str(value), "NaN")
+    return f"{value:,.0f}" if value == int(value) and abs(value) < 1e15 else f"{value:.4g}"
+
+
+def share(part: Part) -> str:
+    """Differing samples in per cent, never rounded to nothing or to all."""
+    per_cent = 100 * part.differing_share
+    return f"{per_cent:.4f} %" if 0.0001 <= per_cent < 99.9999 or per_cent in (0, 100) else f"{per_cent:.3g} %"
+
+
+def text(comparisons: Comparisons) -> str:
+    """A few lines a comparison, then one line for all of them where there are several."""
+    blocks = [_block(comparisons, comparison) for comparison in comparisons.each]
+    if len(blocks) > 1:
+        differing = [comparison.label for comparison in comparisons.each if not comparison.figures.same]
+        count = len(comparisons.each)
+        blocks.append(
+            f"{len(differing)} of {count} differ: {', '.join(differing)}" if differing else f"all {count} are the same"
+        )
+    return "\n\n".join(blocks)
+
+
+def verdict(figures: Figures, allowance: Allowance) -> str:
+    """One line: same or not, how many samples of how many, and what was allowed."""
+    part = figures.judged
+    if part.unequal_samples == 0:
+        found = f"same: all {part.samples:,} samples are equal"
+    else:
+        word = "same within what was allowed" if figures.same else "differs"
+        found = (
+            f"{word}: {part.differing_samples:,} of {part.samples:,} samples ({share(part)}) "
+            f"in {figures.differing_pixels:,} pixels"
+        )
+    return found + allowed_text(allowance)
+
+
+def allowed_text(allowance: Allowance) -> str:
+    """What was allowed, in brackets, or nothing."""
+    words = [f"{name.replace('_', ' ')} {value:g}" for name, value in asdict(allowance).items() if value]
+    return f" (allowed: {', '.join(words)})" if words else ""
+
+
+def spot_text(spot: Spot) -> str:
+    """Where, and both values."""
+
+    def values(pixel: tuple[float, ...]) -> str:
+        return " ".join(number(value) for value in pixel)
+
+    return f"(x {spot.x}, y {spot.y}) reference {values(spot.reference)}, other {values(spot.other)}"
+
+
+def part_text(part: Part) -> str:
+    """One part in one line."""
+    if part.unequal_samples == 0:
+        return f"equal, {part.samples:,} samples"
+    return f"{part.differing_samples:,} of {part.samples:,} differ ({share(part)}), largest {number(part.max_abs)}"
+
+
+def histogram_text(part: Part, scale: Scale) -> str:
+    """The classes that hold samples."""
+    return "; ".join(f"{label}: {count:,}" for label, count in zip(scale.labels, part.histogram, strict=True) if count)
+
+
+def rows(comparisons: Comparisons, comparison: Comparison) -> list[tuple[str, str]]:
+    """The figures of one comparison as (name, value) lines."""
+    figures, part = comparison.figures, comparison.figures.judged
+    lines = [("verdict", verdict(figures, comparisons.allowance))]
+    lines += [("note", f"{comparisons.reference_label}: {note}") for note in comparisons.reference_notes]
+    lines += [("note", f"{comparison.label}: {note}") for note in comparison.notes]
+    if figures.worst is not None:
+        channel = f" in {figures.worst.channel}" if len(figures.channels) > 1 else ""
+        lines.append(("largest", f"{number(part.max_abs)}{channel} at {spot_text(figures.worst)}"))
+    if figures.first is not None:
+        lines.append(("first", f"at {spot_text(figures.first)}"))
+    if part.unequal_samples:
+        mean = f"mean {part.mean:+.4g}, mean absolute {part.mean_abs:.4g}, RMSE {part.rmse:.4g}"
+        lines.append(("errors", f"{mean}, PSNR {part.psnr_db:.2f} dB (peak {number(figures.peak)})"))
+        if part.max_ulp is not None:
+            lines.append(("ULP", f"largest distance {part.max_ulp:,}"))
+        if part.unbounded_samples:
+            lines.append(("NaN, infinity", f"{part.unbounded_samples:,} samples against another number"))
+        lines.append((f"border {figures.ring} px", part_text(figures.border)))
+        lines.append(("interior", part_text(figures.interior)))
+        if len(figures.channels) > 1:
+            lines += [
+                (f"channel {name}", part_text(each))
+                for name, each in zip(figures.channels, figures.by_channel, strict=True)
+            ]
+        lines.append(("|difference|", histogram_text(part, comparisons.scale)))
+    if figures.region_count:
+        listed = "; ".join(
+            f"x {region.left}–{region.right}, y {region.top}–{region.bottom} ({region.pixels:,} px)"
+            for region in figures.regions[:REGIONS_SHOWN]
+        )
+        more = " ..." if figures.region_count > REGIONS_SHOWN else ""
+        lines.append(("regions", f"{figures.region_count:,}, largest first: {listed}{more}"))
+    lines += [(name.upper(), f"{value:.6g}") for name, value in comparison.perceptual.items()]
+    return lines
+
+
+def _block(comparisons: Comparisons, comparison: Comparison) -> str:
+    lines = [
+        ("reference", f"{comparisons.reference.name}  {comparisons.layout}"),
+        ("other", comparison.source.name),
+        *rows(comparisons, comparison),
+    ]
+    widest = max(len(name) for name, _ in lines)
+    return "\n".join(f"{name:<{widest}}  {value}" for name, value in lines)

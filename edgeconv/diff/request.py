@@ -1,0 +1,25 @@
+"""From the words of `edgeconv diff` to the job: pictures or folders, and which of them is the reference."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from edgeconv.diff import job
+from edgeconv.diff.inputs import FileInput, parse_conversions
+from edgeconv.errors import UsageError
+
+
+def run_request(
+    names: Sequence[str], reference: str | None, convert: str | None, update: bool, wanted: job.Wanted
+) -> job.Done:
+    """Do what was asked for. Raises EdgeconvError; then nothing is written."""
+    conversions = parse_conversions(convert)
+    if update:
+        raise UsageError("--update is for two folders: name a baseline folder and a new one.")
+    everything = list(names) if reference is None else [reference, *names]
+    if len(everything) < 2:
+        raise UsageError("One picture alone cannot be compared: name another, or a --reference.")
+    if everything.count("-") > 1:
+        raise UsageError("Standard input can be only one of the pictures: name a file for the others.")
+    first, *others = (FileInput(name, conversions) for name in everything)
+    return job.run(first, others, wanted)

@@ -1,0 +1,122 @@
+"""`edgeconv diff` as a user runs it: exit codes, one line an error, nothing written on error."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from command import edgeconv
+
+from edgeconv.image import write_image
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """a.png; b.png with three samples changed; the same as floats; a grey one; a larger one; a broken one."""
+    a = np.full((6, 8, 3), 10, np.uint8)
+    b = a.copy()
+    b[0, 0, 0], b[3, 4, 1], b[3, 5, 2] = 11, 17, 8
+    write_image(a, tmp_path / "a.png")
+    write_image(b, tmp_path / "b.png")
+    write_image(a.astype(np.float32), tmp_path / "a.tiff")
+    write_image(b.astype(np.float32), tmp_path / "b.npy")
+    write_image(a[..., 0], tmp_path / "grey.png")
+    write_image(np.zeros((7, 8, 3), np.uint8), tmp_path / "taller.png")
+    write_image((a.astype(np.uint16) * 257), tmp_path / "deep.png")
+    (tmp_path / "broken.png").write_bytes((tmp_path / "a.png").read_bytes()[:-20])
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        ("a.png a.png", 0),
+        ("a.png b.png", 1),
+        ("a.png b.png --atol 7", 0),
+        ("a.png a.png b.png", 1),
+        ("a.png b.png --reference a.png", 1),
+        ("a.tiff b.npy", 1),
+        ("a.tiff b.npy --ulp 10000000", 0),
+        ("a.png a.tiff --convert float32", 0),
+        ("a.png grey.png --convert rgb", 0),
+        ("a.png grey.png --convert grey", 0),
+        ("a.png deep.png --convert unit", 0),
+        ("a.png grey.png", 3),
+        ("a.png taller.png", 3),
+        ("a.png taller.png --convert rgb", 3),
+        ("a.png a.tiff", 3),
+        ("a.png deep.png", 3),
+        ("a.png missing.png", 2),
+        ("a.png broken.png", 2),
+        ("a.png", 2),
+        ("a.png b.png --convert colour", 2),
+        ("a.png b.png --ulp 1", 2),
+        ("a.png b.png --update", 2),
+        ("a.png b.png --junit nowhere/x.xml", 2),
+        ("a.png b.png --junit a.png", 2),
+    ],
+)
+def test_the_exit_code_says_how_it_went(folder: Path, words: str, code: int) -> None:
+    before = {path: path.read_bytes() for path in folder.iterdir()}
+    done = edgeconv("diff", *words.split(), cwd=folder)
+    assert done.code == code, done.err
+    assert len(done.error_lines) == (1 if code >= 2 else 0)
+    assert {path: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_the_text_leads_with_exact_figures(folder: Path) -> None:
+    text = edgeconv("diff", "a.png", "b.png", cwd=folder).text
+    assert "differs: 3 of 144 samples (2.0833 %) in 3 pixels" in text
+    assert "7 in G at (x 4, y 3) reference 10 10 10, other 10 17 10" in text
+    assert "at (x 0, y 0) reference 10 10 10, other 11 10 10" in text
+    assert "1 of 72 differ" in text
+
+
+def test_a_layout_error_says_what_to_do(folder: Path) -> None:
+    line = edgeconv("diff", "a.png", "grey.png", cwd=folder).err
+    assert "grey.png is 8×6×1 uint8, a.png is 8×6×3 uint8" in line
+    assert "--convert" in line
+
+
+def test_json_and_junit_hold_the_same_figures(folder: Path) -> None:
+    done = edgeconv("diff", "a.png", "a.png", "b.png", "--json", "--junit", "out.xml", cwd=folder)
+    assert done.code == 1
+    record = json.loads(done.text)
+    assert record["kind"] == "diff"
+    assert [entry["judged"]["differing_samples"] for entry in record["comparisons"]] == [0, 3]
+    assert record["comparisons"][0]["whole"]["psnr_db"] is None
+    assert record["comparisons"][1]["worst"]["x"] == 4
+    suite = ElementTree.parse(folder / "out.xml").getroot()
+    assert suite.attrib == {"tests": "2", "failures": "1", "errors": "0"}
+    assert [case.find("failure") is not None for case in suite.iter("testcase")] == [False, True]
+
+
+def test_an_output_that_exists_is_replaced_only_when_asked(folder: Path) -> None:
+    (folder / "out.xml").write_text("precious")
+    assert edgeconv("diff", "a.png", "a.png", "--junit", "out.xml", cwd=folder).code == 2
+    assert (folder / "out.xml").read_text() == "precious"
+    assert edgeconv("diff", "a.png", "a.png", "--junit", "out.xml", "--overwrite", cwd=folder).code == 0
+    assert (folder / "out.xml").read_text() != "precious"
+
+
+def test_standard_input_can_be_one_of_the_pictures(folder: Path) -> None:
+    done = edgeconv("diff", "a.png", "-", cwd=folder, stdin=(folder / "b.png").read_bytes())
+    assert done.code == 1
+    assert "3 of 144" in done.text
+
+
+def test_ssim_and_flip_stand_beside_the_exact_figures(folder: Path) -> None:
+    """Or are refused with the package's name where the extra is not installed."""
+    write_image(np.full((16, 16, 3), 90, np.uint8), folder / "c.png")
+    write_image(np.full((16, 16, 3), 91, np.uint8), folder / "d.png")
+    done = edgeconv("diff", "c.png", "d.png", "--ssim", "--flip", cwd=folder)
+    if done.code == 4:
+        assert "edgeconv[diff]" in done.err
+        return
+    assert done.code == 1
+    assert "768 of 768" in done.text
+    assert "SSIM" in done.text
+    assert "FLIP" in done.text

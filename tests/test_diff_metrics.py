@@ -1,0 +1,224 @@
+"""Exact figures on pairs that a person can check by hand, and against plain NumPy on awkward shapes."""
+
+from __future__ import annotations
+
+import math
+
+import cv2
+import numpy as np
+import pytest
+from problems import AWKWARD_SHAPES, random_image
+
+from edgeconv.diff.metrics import Allowance, compare, ulp_distance
+from edgeconv.diff.regions import Region, RegionFinder
+from edgeconv.diff.scale import scale_for
+from edgeconv.errors import UsageError
+
+DTYPES = ("uint8", "uint16", "float16", "float32")
+
+
+def flat(dtype: str = "uint8", value: float = 10) -> np.ndarray:
+    """8 wide, 6 high, RGB, one value."""
+    return np.full((6, 8, 3), value, dtype)
+
+
+def hand_made() -> tuple[np.ndarray, np.ndarray]:
+    """Three samples changed: +1 R in the top left corner, +7 G at (4, 3), −2 B beside it."""
+    other = flat()
+    other[0, 0, 0] += 1
+    other[3, 4, 1] += 7
+    other[3, 5, 2] -= 2
+    return flat(), other
+
+
+def test_a_hand_made_pair_gives_the_figures_that_a_person_counts() -> None:
+    figures = compare(*hand_made())
+    whole = figures.whole
+    assert (whole.samples, whole.unequal_samples, whole.differing_samples) == (144, 3, 3)
+    assert figures.differing_pixels == 3
+    assert whole.max_abs == 7
+    assert whole.mean == pytest.approx((1 + 7 - 2) / 144)
+    assert whole.mean_abs == pytest.approx((1 + 7 + 2) / 144)
+    assert whole.rmse == pytest.approx(math.sqrt((1 + 49 + 4) / 144))
+    assert whole.psnr_db == pytest.approx(20 * math.log10(255 / math.sqrt(54 / 144)))
+    assert [part.differing_samples for part in figures.by_channel] == [1, 1, 1]
+    assert [part.max_abs for part in figures.by_channel] == [1, 7, 2]
+    # The ring of 8×6 pixels has 2·8 + 2·4 = 24 of them, so 72 samples; one of them changed.
+    assert (figures.border.samples, figures.border.differing_samples, figures.border.max_abs) == (72, 1, 1)
+    assert (figures.interior.samples, figures.interior.differing_samples, figures.interior.max_abs) == (72, 2, 7)
+    classes = dict(zip(scale_for("uint8").labels, whole.histogram, strict=True))
+    assert {label: count for label, count in classes.items() if count} == {"0": 141, "1": 1, "2": 1, "4–7": 1}
+    assert not figures.same
+
+
+def test_first_and_worst_pixel_are_named_with_both_values() -> None:
+    figures = compare(*hand_made())
+    assert figures.first is not None
+    assert figures.worst is not None
+    assert (figures.first.x, figures.first.y, figures.first.channel) == (0, 0, "R")
+    assert (figures.first.reference, figures.first.other) == ((10, 10, 10), (11, 10, 10))
+    assert (figures.worst.x, figures.worst.y, figures.worst.channel) == (4, 3, "G")
+    assert (figures.worst.reference, figures.worst.other, figures.worst.difference) == ((10, 10, 10), (10, 17, 10), 7)
+
+
+def test_regions_are_boxes_of_pixels_that_touch_even_diagonally() -> None:
+    reference, other = hand_made()
+    other[4, 6] += 1  # diagonal to the pixel at (5, 3)
+    figures = compare(reference, other)
+    assert figures.region_count == 2
+    assert figures.regions == (
+        Region(left=4, top=3, right=6, bottom=4, pixels=3),
+        Region(left=0, top=0, right=0, bottom=0, pixels=1),
+    )
+
+
+def test_ten_thousand_pixels_off_by_up_to_three_levels_are_all_found() -> None:
+    """The case where a well-known screenshot tool found none."""
+    reference = random_image(200, 200, "uint8") // 2
+    other = reference.copy()
+    for step in (1, 2, 3):
+        other[: 50 * step] += 1  # rows 0–49 differ by 3, 50–99 by 2, 100–149 by 1
+    other[:, 150:] = reference[:, 150:]
+    figures = compare(reference, other)
+    assert figures.differing_pixels == 150 * 150
+    assert figures.whole.max_abs == 3
+    assert figures.whole.histogram[1:4] == (50 * 150 * 3,) * 3
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(("height", "width"), AWKWARD_SHAPES)
+@pytest.mark.parametrize("allowance", [Allowance(), Allowance(atol=2, rtol=0.01)], ids=["exact", "allowed"])
+def test_figures_are_those_of_plain_numpy(dtype: str, height: int, width: int, allowance: Allowance) -> None:
+    rng = np.random.default_rng(height * width)
+    reference = (100 * np.abs(random_image(height, width, "float32"))).astype(dtype)
+    other = reference.copy()
+    changed = rng.random(reference.shape) < 0.1
+    other[changed] = (other[changed] + rng.integers(1, 5, int(changed.sum()))).astype(dtype)
+
+    figures = compare(reference, other, allowance)
+    difference = other.astype(np.float64) - reference
+    beyond = np.abs(difference) > allowance.atol + allowance.rtol * np.abs(reference.astype(np.float64))
+    assert figures.whole.unequal_samples == np.count_nonzero(difference)
+    assert figures.whole.differing_samples == np.count_nonzero(beyond)
+    assert figures.interior.differing_samples == np.count_nonzero(beyond[1:-1, 1:-1])
+    assert figures.border.samples + figures.interior.samples == reference.size
+    assert figures.whole.max_abs == np.abs(difference).max()
+    assert figures.whole.mean == pytest.approx(difference.mean())
+    assert figures.whole.rmse == pytest.approx(np.sqrt((difference**2).mean()))
+    assert sum(figures.whole.histogram) == reference.size
+    assert figures.region_count == cv2.connectedComponents(beyond.any(axis=2).view(np.uint8))[0] - 1
+    if beyond.any():
+        assert figures.first is not None
+        assert [figures.first.y, figures.first.x] == np.argwhere(beyond.any(axis=2))[0].tolist()
+
+
+@pytest.mark.parametrize("band_rows", [1, 3, 64])
+def test_regions_do_not_depend_on_how_the_picture_is_cut(band_rows: int) -> None:
+    differs = np.random.default_rng(5).random((64, 41)) < 0.4
+    finder = RegionFinder(41, listed=10_000, band_rows=band_rows)
+    finder.add(differs)
+    count, found = finder.finish()
+    _, _, boxes, _ = cv2.connectedComponentsWithStats(differs.view(np.uint8), connectivity=8)
+    whole = {Region(left, top, left + w - 1, top + h - 1, size) for left, top, w, h, size in boxes[1:].tolist()}
+    assert count == len(whole)
+    assert set(found) == whole
+
+
+def test_only_the_largest_regions_are_listed_but_all_are_counted() -> None:
+    differs = np.zeros((9, 9), bool)
+    differs[::2, ::2] = True
+    differs[8, 7] = True
+    finder = RegionFinder(9, listed=2)
+    finder.add(differs)
+    count, found = finder.finish()
+    assert count == 24  # 5 × 5 single pixels, two of them joined by the one between
+    assert found == (Region(6, 8, 8, 8, 3), Region(0, 0, 0, 0, 1))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+def test_ulp_distance_counts_floats_between(dtype: str) -> None:
+    kind = np.dtype(dtype).type
+    one, tiny, largest = kind(1), np.nextafter(kind(0), kind(1)), np.finfo(kind).max
+    pairs = [
+        (one, np.nextafter(one, kind(2)), 1),
+        (kind(0), kind(-0.0), 0),
+        (tiny, -tiny, 2),
+        (largest, kind(np.inf), 1),
+        (kind(np.nan), kind(np.nan), -1),
+        (one, kind(np.nan), -1),
+    ]
+    reference, other, expected = (np.array(column) for column in zip(*pairs, strict=True))
+    assert ulp_distance(reference.astype(dtype), other.astype(dtype)).tolist() == expected.tolist()
+
+
+def test_nan_equals_nan_and_an_infinity_itself_but_neither_equals_anything_else() -> None:
+    reference, other = flat("float32", 1), flat("float32", 1)
+    reference[0, 0], other[0, 0] = (np.nan, np.inf, -np.inf), (np.nan, np.inf, -np.inf)
+    assert compare(reference, other, Allowance()).whole.unequal_samples == 0
+    other[0, 0] = (1, -np.inf, 3e38)
+    other[2, 2, 0] = 1.5
+    whole = compare(reference, other, Allowance(atol=1e38, rtol=1)).whole
+    assert (whole.unequal_samples, whole.unbounded_samples, whole.differing_samples) == (4, 3, 3)
+    assert whole.max_abs == math.inf
+    assert whole.mean_abs == pytest.approx(0.5 / 141)
+    assert whole.histogram[-1] == 3
+
+
+def test_ulp_is_a_way_to_be_accepted() -> None:
+    reference = flat("float32", 1)
+    other = reference.copy()
+    other[1, 1, 0] = np.nextafter(np.float32(1), np.float32(2))
+    other[4, 4, 0] = 1.001
+    figures = compare(reference, other, Allowance(ulp=1))
+    assert (figures.whole.unequal_samples, figures.whole.differing_samples) == (2, 1)
+    assert figures.first is not None
+    assert (figures.first.x, figures.first.y) == (4, 4)
+    assert figures.whole.max_ulp == figures.first.ulp == round(0.001 * 2**23)
+
+
+@pytest.mark.parametrize(
+    ("allowance", "same"),
+    [
+        (Allowance(atol=7), True),
+        (Allowance(atol=6), False),
+        (Allowance(rtol=0.7), True),
+        (Allowance(max_count=3), True),
+        (Allowance(max_count=2), False),
+        (Allowance(ignore_border=1), False),
+        (Allowance(ignore_border=1, max_count=2), True),
+        (Allowance(ignore_border=2, atol=2), False),
+    ],
+)
+def test_what_is_allowed_decides(allowance: Allowance, same: bool) -> None:
+    assert compare(*hand_made(), allowance).same is same
+
+
+def test_an_ignored_border_is_not_judged_but_reported() -> None:
+    figures = compare(*hand_made(), Allowance(ignore_border=1))
+    assert figures.border.differing_samples == 1
+    assert figures.judged == figures.interior
+    assert figures.differing_pixels == 2
+    assert figures.first is not None
+    assert (figures.first.x, figures.first.y) == (4, 3)
+    assert figures.region_count == 1
+
+
+@pytest.mark.parametrize(
+    "allowance", [Allowance(atol=-1), Allowance(rtol=math.nan), Allowance(ulp=1), Allowance(ignore_border=3)]
+)
+def test_an_allowance_without_meaning_is_refused(allowance: Allowance) -> None:
+    with pytest.raises(UsageError):
+        compare(*hand_made(), allowance)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_every_magnitude_has_its_class(dtype: str) -> None:
+    scale = scale_for(dtype)
+    bounds = np.array(scale.lower_bounds)
+    assert scale.classes(bounds).tolist() == list(range(len(bounds)))
+    below = np.nextafter(bounds[1:], -np.inf)
+    assert scale.classes(below).tolist() == list(range(len(bounds) - 1))
+    assert len(scale.labels) == len(scale.colours) == len(bounds)
+    if dtype != "float32":
+        largest = np.iinfo(dtype).max if dtype.startswith("u") else math.inf
+        assert scale.classes(np.array([largest])) == [len(bounds) - 1]
