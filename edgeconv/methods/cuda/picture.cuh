@@ -43,23 +43,30 @@ __device__ __forceinline__ float to_float(float32 sample) { return sample; }
 constexpr float TWO_POW_23 = 8388608.0f;
 constexpr unsigned TWO_POW_23_BITS = 0x4B000000u;
 
-// A value in [0, limit] rounded to nearest, ties to even, as an integer; NaN becomes 0.
-__device__ __forceinline__ unsigned round_within(float value, float limit) {
-    return __float_as_uint(fminf(fmaxf(value, 0.0f), limit) + TWO_POW_23) - TWO_POW_23_BITS;
-}
-
 // output.store, one value at a time.
 template <Store store>
 __device__ __forceinline__ float stored_float(float value) {
     return store == Store::abs ? fabsf(value) : value;
 }
+
+// A value made to fit an integer sample that ends at `limit`; not yet rounded.
+template <Store store>
+__device__ __forceinline__ float within(float value, float limit) {
+    return fminf(store == Store::abs ? fabsf(value) : fmaxf(value, 0.0f), limit);
+}
+
+// The nearest whole number to a value from 0 to 2^22.
+__device__ __forceinline__ unsigned rounded(float value) {
+    return __float_as_uint(value + TWO_POW_23) - TWO_POW_23_BITS;
+}
+
 template <Store store>
 __device__ __forceinline__ void store_sample(float value, uint8 &out) {
-    out = static_cast<uint8>(round_within(stored_float<store>(value), 255.0f));
+    out = static_cast<uint8>(rounded(within<store>(value, 255.0f)));
 }
 template <Store store>
 __device__ __forceinline__ void store_sample(float value, uint16 &out) {
-    out = static_cast<uint16>(round_within(stored_float<store>(value), 65535.0f));
+    out = static_cast<uint16>(rounded(within<store>(value, 65535.0f)));
 }
 template <Store store>
 __device__ __forceinline__ void store_sample(float value, float32 &out) {

@@ -1,17 +1,17 @@
 // sliding: warps walk down strips of the picture, its rows in a ring in shared memory.
 //
 // A warp owns LANES·LANE_PIXELS output pixels across and a strip of rows down. The bytes of a row of the padded
-// picture go by asynchronous copies, 16 bytes each, into the warp's own ring, some steps ahead of their use; each
-// lane reads its window from there, sums all channels in registers and puts its samples back through shared memory,
-// so that the warp writes whole sectors. No lane waits for another warp, and nothing is read twice from device memory
-// but the two rows where strips meet.
+// picture go by asynchronous copies, 16 bytes each, into the warp's own ring, some steps ahead of their use. Each lane
+// reads its window of a row from there once and adds it to the sums of all output rows that it touches, which stay
+// in registers; a finished row goes back through shared memory, so that the warp writes whole sectors. No warp waits
+// for another, and device memory is read twice only where strips meet.
 //
 // INPUT, OUTPUT    sample types            BORDER, COMBINE, STORE    rules, by name
-// DIRECTIONS       kernels that answer     OUT_CHANNELS, IN_GROUP    3→3 mix 3 3, each 3 1, luma 1 3
-// STRIDE           1 to 3                  LEAD                      bytes from a 16-byte boundary to a row's window
+// DIRECTIONS       1, or 2 (magnitude)     OUT_CHANNELS, IN_GROUP    3→3 mix 3 3, each 3 1, luma 1 3
+// STRIDE           1 to 3                  HALO_BYTES                padding in bytes, modulo 32 copies
 // ALIGNED          1 where every row of both pictures starts on 16 bytes
 // USES_DP4A        8-bit pictures with whole weights: exact integer sums, four products an instruction
-// LANE_PIXELS, STEP_ROWS, STEPS_AHEAD, WARPS, MIN_BLOCKS    see Tile in sliding.py
+// LANE_PIXELS, STEPS_AHEAD, WARPS, MIN_BLOCKS    see Tile in sliding.py
 #include <cuda_pipeline.h>
 
 #include "picture.cuh"
@@ -30,22 +30,33 @@ constexpr int widest_access(int pitch) { return pitch % 16 == 0 ? 16 : pitch % 8
 // --- a row of the picture in shared memory, bytes -----------------------------------------------------------------
 constexpr int SAMPLE_BYTES = sizeof(INPUT);
 constexpr int PIXEL_BYTES = RGB * SAMPLE_BYTES;
+constexpr int LEAD = (LANES * CHUNK - HALO_BYTES) % CHUNK;  // from a chunk's start to the first sample of a window
 constexpr int LANE_BYTES = LANE_PIXELS * STRIDE * PIXEL_BYTES;  // from one lane's window to the next
 constexpr int WINDOW_PIXELS = (LANE_PIXELS - 1) * STRIDE + KERNEL_SIZE;
 constexpr int WINDOW_END = LEAD + WINDOW_PIXELS * PIXEL_BYTES;
 constexpr int ROW_BYTES = round_up((LANES - 1) * LANE_BYTES + WINDOW_END, CHUNK);
 constexpr int ROW_CHUNKS = ROW_BYTES / CHUNK;
-constexpr int LANE_CHUNKS = (ROW_CHUNKS + LANES - 1) / LANES;
 static_assert(LANE_BYTES % WORD == 0, "a lane's window must start on a whole word");
 
 constexpr int READ = widest_access(LANE_BYTES);  // bytes that a lane reads at once
 constexpr int WINDOW_START = LEAD / READ * READ;
 constexpr int WINDOW_WORDS = (round_up(WINDOW_END, READ) - WINDOW_START) / WORD;
 
+// The chunks in the order in which the warp copies them, a lane each: first those from the tile's own start, which
+// lies on a sector's boundary where rows do, and last the halo to its left, so that no sector is asked for twice.
+constexpr int FIRST_CHUNK = round_up(HALO_BYTES, CHUNK) / CHUNK % ROW_CHUNKS;
+constexpr int LANE_CHUNKS = (ROW_CHUNKS + LANES - 1) / LANES;
+__device__ __forceinline__ int chunk_of(int lane, int i) {
+    const int chunk = FIRST_CHUNK + lane + i * LANES;
+    return chunk < ROW_CHUNKS ? chunk : chunk - ROW_CHUNKS;
+}
+__device__ __forceinline__ bool has_chunk(int lane, int i) {
+    return (i + 1) * LANES <= ROW_CHUNKS || lane + i * LANES < ROW_CHUNKS;
+}
+
 // --- the ring: the rows of this step, and those of the steps under way ----------------------------------------------
-constexpr int STEP_INPUT_ROWS = (STEP_ROWS - 1) * STRIDE + KERNEL_SIZE;
-constexpr int STEP_NEW_ROWS = STEP_ROWS * STRIDE;
-constexpr int RING_ROWS = STEP_INPUT_ROWS + STEPS_AHEAD * STEP_NEW_ROWS;
+constexpr int RING_ROWS = (1 + STEPS_AHEAD) * STRIDE;
+constexpr int PENDING = STRIDE == 1 ? 2 : STRIDE == 2 ? 1 : 0;  // output rows that wait for more input rows
 
 // --- a row of the output ----------------------------------------------------------------------------------------------
 constexpr int LANE_SAMPLES = LANE_PIXELS * OUT_CHANNELS;
@@ -61,33 +72,43 @@ struct Geometry {
 };
 
 // --- weights and arithmetic -------------------------------------------------------------------------------------------
-constexpr int TOGETHER = DIRECTIONS == 2 ? 2 : 1;  // directions that one reading of the window answers
-constexpr int PASSES = DIRECTIONS / TOGETHER;
-
 #ifdef USES_DP4A
 typedef int Response;
-constexpr int WINDOW_TRIPLE = 3;  // nine bytes of three neighbouring pixels lie in three words, wherever they start
 struct Weights {
 #if IN_GROUP == 1
     int quad[DIRECTIONS][OUT_CHANNELS][KERNEL_SIZE][2];  // (w0 w1 w2 0) and (0 w0 w1 w2)
 #else
-    int triple[DIRECTIONS][WORD][OUT_CHANNELS][KERNEL_SIZE][WINDOW_TRIPLE];  // by the byte where the nine start
+    // Nine bytes of three neighbouring pixels lie in three words: by the byte of the first word where they start.
+    int triple[DIRECTIONS][WORD][OUT_CHANNELS][KERNEL_SIZE][3];
 #endif
-    int start[DIRECTIONS][OUT_CHANNELS];  // see FLIP
 };
-// dp4a multiplies signed bytes: a pixel goes in as pixel - 128, and the sum starts at 128·Σ weights. It starts at
-// the bits of 1.5·2^23 besides, so that its bits, read as a float, are that much plus the whole sum.
-constexpr unsigned FLIP = 0x80808080u;
+// Where a float is wanted, sums start at the bits of 1.5·2^23: their bits, read as a float, are that plus the sum.
 constexpr float SUM_ORIGIN = 12582912.0f;
-constexpr int SUM_ORIGIN_BITS = 0x4B400000;
+constexpr bool WANTS_FLOAT = combine == Combine::magnitude || store == Store::raw;
+constexpr Response START = WANTS_FLOAT ? 0x4B400000 : 0;
 __device__ __forceinline__ float to_value(int response) { return __int_as_float(response) - SUM_ORIGIN; }
+
+// sum + the products of four unsigned bytes and four signed ones. (CUDA's __dp4a takes two of the same kind.)
+__device__ __forceinline__ int dot4(unsigned pixels, int weights, int sum) {
+#ifdef __CUDA_ARCH__
+    int total;
+    asm("dp4a.u32.s32 %0, %1, %2, %3;" : "=r"(total) : "r"(pixels), "r"(weights), "r"(sum));
+    return total;
+#else
+    for (int i = 0; i < WORD; ++i)
+        sum += static_cast<int>(pixels >> 8 * i & 0xFF) * static_cast<signed char>(weights >> 8 * i);
+    return sum;
+#endif
+}
 #else
 typedef float Response;
 struct Weights {
     float value[DIRECTIONS][OUT_CHANNELS][IN_GROUP][KERNEL_SIZE][KERNEL_SIZE];
 };
+constexpr Response START = 0.0f;
 __device__ __forceinline__ float to_value(float response) { return response; }
 #endif
+typedef Response Responses[LANE_PIXELS][OUT_CHANNELS][DIRECTIONS];
 
 // A lane's window of one row, as it lies in shared memory.
 struct Window {
@@ -132,57 +153,48 @@ struct Window {
 };
 
 // Add one row of the picture, row `u` of the 3×3 filters, to the responses of one output row.
-#ifdef USES_DP4A
-#if IN_GROUP == 1
-// The bytes of four pixels of one channel, `gap` bytes apart from `byte` on, as one word.
-__device__ __forceinline__ int gather(const Window &window, int byte) {
+#if defined(USES_DP4A) && IN_GROUP == 1
+// The bytes of four neighbouring pixels of one channel, the first at `byte` of the window, as one word.
+__device__ __forceinline__ unsigned gather(const Window &window, int byte) {
     const unsigned *const w = window.word + byte / WORD;
-    const unsigned first = w[0], second = w[1], third = w[2];
     switch (byte % WORD) {
-        case 0: return __byte_perm(__byte_perm(first, second, 0x0630), third, 0x5210);
-        case 1: return __byte_perm(__byte_perm(first, second, 0x0741), third, 0x6210);
-        case 2: return __byte_perm(__byte_perm(first, second, 0x0052), third, 0x7410);
-        default: return __byte_perm(__byte_perm(first, second, 0x0063), __byte_perm(third, w[3], 0x0041), 0x5410);
+        case 0: return __byte_perm(__byte_perm(w[0], w[1], 0x0630), w[2], 0x5210);
+        case 1: return __byte_perm(__byte_perm(w[0], w[1], 0x0741), w[2], 0x6210);
+        case 2: return __byte_perm(__byte_perm(w[0], w[1], 0x0052), w[2], 0x7410);
+        default: return __byte_perm(__byte_perm(w[0], w[1], 0x0063), __byte_perm(w[2], w[3], 0x0041), 0x5410);
     }
 }
-#endif
-#endif
-
-__device__ __forceinline__ void add_row(Response (&sum)[TOGETHER][LANE_PIXELS][OUT_CHANNELS], const Window &window,
-                                        const Weights &weights, int first_direction, int u) {
-#ifdef USES_DP4A
-#if IN_GROUP == 1
+__device__ __forceinline__ void add_row(Responses &sum, const Window &window, const Weights &weights, int u) {
+    constexpr int SHARED_BY = STRIDE == 1 ? 2 : 1;  // outputs that one word of four pixels answers
 #pragma unroll
-    for (int o = 0; o < OUT_CHANNELS; ++o) {
-        constexpr int SHARED_BY = STRIDE == 1 ? 2 : 1;  // outputs that one word of four pixels answers
+    for (int o = 0; o < OUT_CHANNELS; ++o)
 #pragma unroll
         for (int x = 0; x < LANE_PIXELS; x += SHARED_BY) {
-            const int four = gather(window, LEAD - WINDOW_START + x * STRIDE * PIXEL_BYTES + o);
+            const unsigned four = gather(window, LEAD - WINDOW_START + x * STRIDE * PIXEL_BYTES + o);
 #pragma unroll
             for (int k = 0; k < SHARED_BY; ++k)
 #pragma unroll
-                for (int d = 0; d < TOGETHER; ++d)
-                    sum[d][x + k][o] = __dp4a(four, weights.quad[first_direction + d][o][u][k], sum[d][x + k][o]);
+                for (int d = 0; d < DIRECTIONS; ++d)
+                    sum[x + k][o][d] = dot4(four, weights.quad[d][o][u][k], sum[x + k][o][d]);
         }
-    }
-#else
+}
+#elif defined(USES_DP4A)
+__device__ __forceinline__ void add_row(Responses &sum, const Window &window, const Weights &weights, int u) {
 #pragma unroll
     for (int x = 0; x < LANE_PIXELS; ++x) {
         const int byte = LEAD - WINDOW_START + x * STRIDE * PIXEL_BYTES;
 #pragma unroll
-        for (int o = 0; o < OUT_CHANNELS; ++o)
+        for (int k = 0; k < 3; ++k)
 #pragma unroll
-            for (int d = 0; d < TOGETHER; ++d)
+            for (int o = 0; o < OUT_CHANNELS; ++o)
 #pragma unroll
-                for (int k = 0; k < WINDOW_TRIPLE; ++k)
-                    sum[d][x][o] = __dp4a(static_cast<int>(window.word[byte / WORD + k]),
-                                          weights.triple[first_direction + d][byte % WORD][o][u][k], sum[d][x][o]);
+                for (int d = 0; d < DIRECTIONS; ++d)
+                    sum[x][o][d] = dot4(window.word[byte / WORD + k], weights.triple[d][byte % WORD][o][u][k],
+                                        sum[x][o][d]);
     }
-#endif
+}
 #else
-    float sample[WINDOW_PIXELS * RGB];
-#pragma unroll
-    for (int i = 0; i < WINDOW_PIXELS * RGB; ++i) sample[i] = window.sample(i);
+__device__ __forceinline__ void add_row(Responses &sum, const Window &window, const Weights &weights, int u) {
 #pragma unroll
     for (int v = 0; v < KERNEL_SIZE; ++v)
 #pragma unroll
@@ -192,20 +204,42 @@ __device__ __forceinline__ void add_row(Response (&sum)[TOGETHER][LANE_PIXELS][O
 #pragma unroll
                 for (int o = 0; o < OUT_CHANNELS; ++o)
 #pragma unroll
-                    for (int d = 0; d < TOGETHER; ++d)
-                        sum[d][x][o] = fmaf(weights.value[first_direction + d][o][i][u][v],
-                                            sample[(x * STRIDE + v) * RGB + (IN_GROUP == 1 ? o : i)], sum[d][x][o]);
+                    for (int d = 0; d < DIRECTIONS; ++d)
+                        sum[x][o][d] = fmaf(weights.value[d][o][i][u][v],
+                                            window.sample((x * STRIDE + v) * RGB + (IN_GROUP == 1 ? o : i)),
+                                            sum[x][o][d]);
+}
 #endif
+
+__device__ __forceinline__ void move(Responses &to, const Responses &from) {
+#pragma unroll
+    for (int x = 0; x < LANE_PIXELS; ++x)
+#pragma unroll
+        for (int o = 0; o < OUT_CHANNELS; ++o)
+#pragma unroll
+            for (int d = 0; d < DIRECTIONS; ++d) to[x][o][d] = from[x][o][d];
 }
 
-// Join what one pass over the directions answered with what the passes before it did.
-__device__ __forceinline__ float root(float square) {
+__device__ __forceinline__ void clear(Responses &sum) {
+#pragma unroll
+    for (int x = 0; x < LANE_PIXELS; ++x)
+#pragma unroll
+        for (int o = 0; o < OUT_CHANNELS; ++o)
+#pragma unroll
+            for (int d = 0; d < DIRECTIONS; ++d) sum[x][o][d] = START;
+}
+
+// sqrt(first² + second²).
+__device__ __forceinline__ float length(float first, float second) {
 #ifdef USES_DP4A
-    // Whole squares: a root within two units of the last place never crosses a half-way point that it does not reach
-    // below 256 (the nearest whole square to (k + 1/2)² is 1/4 away), and raw output goes the exact way.
-    if (store != Store::raw) return square * rsqrtf(fmaxf(square, 1.0f));
+    // From whole numbers to 8 bits, two units of the last place can't matter: a half-way point k + 1/2 has a square
+    // at least 1/4 from every whole one. The tiny term keeps the root of nothing from being 0·∞.
+    if (store != Store::raw) {
+        const float square = fmaf(second, second, fmaf(first, first, 1e-30f));
+        return square * rsqrtf(square);
+    }
 #endif
-    return sqrtf(square);
+    return sqrtf(fmaf(second, second, first * first));
 }
 
 // Four or two values as the samples of one output word.
@@ -222,7 +256,7 @@ __device__ __forceinline__ unsigned pack(const float *value, const uint8 *) {
     unsigned bits[WORD];
 #pragma unroll
     for (int i = 0; i < WORD; ++i)
-        bits[i] = __float_as_uint(fminf(fmaxf(stored_float<store>(value[i]), 0.0f), 255.0f) + TWO_POW_23);
+        bits[i] = __float_as_uint(within<store>(value[i], 255.0f) + TWO_POW_23);
     return __byte_perm(__byte_perm(bits[0], bits[1], 0x0040), __byte_perm(bits[2], bits[3], 0x0040), 0x5410);
 }
 #ifdef USES_FLOAT16
@@ -250,31 +284,36 @@ __device__ __forceinline__ unsigned pack_clipped(int first, int second, int thir
 #endif
 
 // --- from the picture into the ring -------------------------------------------------------------------------------------
-// Which chunks of a row a lane copies, found once: bit i stands for chunk lane + 32·i.
-struct Chunks {
-    long long first;   // byte of the row where chunk `lane` starts; negative left of the picture
-    unsigned whole;    // chunks that lie inside the row
-    unsigned partial;  // chunks that need the border's samples
+// Rows that do not start on a chunk's boundary are read in whole words, up to one word to either side.
+constexpr int MARGIN = ALIGNED ? 0 : WORD;
 
-    __device__ __forceinline__ Chunks(int lane, int first_x, const Geometry &size) {
-        const long long row_bytes = static_cast<long long>(size.width) * PIXEL_BYTES;
+// What a warp takes from every row of its strip, found once. Chunks `whole_from` to `whole_to` lie inside the row and are
+// copied; the samples of those before and after come one by one, by the border's rule.
+struct Span {
+    int position;     // padded column of the first sample, less the padding; negative left of the picture
+    long long first;  // byte of the row where chunk 0 starts
+    int whole_from, whole_to;
+    int samples_before, samples_after;
+
+    __device__ __forceinline__ Span(int first_x, const Geometry &size) {
         const int outputs = min(size.out_width - first_x, LANES * LANE_PIXELS);
-        const int needed = LEAD + ((outputs - 1) * STRIDE + KERNEL_SIZE) * PIXEL_BYTES;
-        // Rows that do not start on a chunk's boundary are read in whole words, up to one word to either side.
-        constexpr int MARGIN = ALIGNED ? 0 : WORD;
-        first = (static_cast<long long>(first_x) * STRIDE - size.padding) * PIXEL_BYTES - LEAD + lane * CHUNK;
-        whole = partial = 0;
-        for (int i = 0; i < LANE_CHUNKS; ++i) {
-            const int chunk = lane + i * LANES;
-            const long long at = first + i * LANES * CHUNK;
-            if (chunk * CHUNK >= needed) continue;
-            if (at >= MARGIN && at + CHUNK + MARGIN <= row_bytes)
-                whole |= 1u << i;
-            else
-                partial |= 1u << i;
-        }
+        const int bytes = LEAD + ((outputs - 1) * STRIDE + KERNEL_SIZE) * PIXEL_BYTES;  // that the outputs need
+        const long long row_bytes = static_cast<long long>(size.width) * PIXEL_BYTES;
+        position = first_x * STRIDE - size.padding;
+        first = static_cast<long long>(position) * PIXEL_BYTES - LEAD;
+        const int chunks = (bytes + CHUNK - 1) / CHUNK;
+        const long long before = max((MARGIN - first + CHUNK - 1) / CHUNK, 0ll);
+        const long long until = max((row_bytes - MARGIN - first) / CHUNK, 0ll);
+        whole_from = static_cast<int>(min(before, static_cast<long long>(chunks)));
+        whole_to = max(static_cast<int>(min(until, static_cast<long long>(chunks))), whole_from);
+        samples_before = max(min(whole_from * CHUNK, bytes) - LEAD, 0) / SAMPLE_BYTES;
+        samples_after = max(bytes - max(whole_to * CHUNK, LEAD + samples_before * SAMPLE_BYTES), 0) / SAMPLE_BYTES;
     }
+    __device__ __forceinline__ bool interior() const { return whole_from == 0 && whole_to == ROW_CHUNKS; }
 };
+
+// With a zero border and rows that start on chunks no chunk is partly inside: those outside stay zero in every slot.
+constexpr bool EDGES_STAY = ALIGNED && border == Border::zero;
 
 // Copy a chunk that lies inside the row.
 __device__ __forceinline__ void copy_chunk(unsigned char *to, const unsigned char *from) {
@@ -295,42 +334,44 @@ __device__ __forceinline__ void copy_chunk(unsigned char *to, const unsigned cha
     }
 }
 
-// Fill a chunk that reaches over the row's ends, sample by sample.
-__device__ __noinline__ void fill_partial(unsigned char *to, const INPUT *row, long long first_byte, int width) {
-    constexpr int SAMPLES = CHUNK / SAMPLE_BYTES;
-    constexpr int SHIFT = 1 << 20;  // pixels; more than any padding, and keeps the division's operand positive
-    const long long first_sample = first_byte / SAMPLE_BYTES + static_cast<long long>(SHIFT) * RGB;
-    int pixel = static_cast<int>(first_sample / RGB - SHIFT);
-    int channel = static_cast<int>(first_sample % RGB);
-    for (int i = 0; i < SAMPLES; ++i) {
-        const int column = source_index<border>(pixel, width);
-        INPUT sample = INPUT();
-        if (column != OUTSIDE) sample = row[static_cast<long long>(column) * RGB + channel];
-        reinterpret_cast<INPUT *>(to)[i] = sample;
-        if (++channel == RGB) channel = 0, ++pixel;
+// The samples of a row that no whole chunk brings.
+__device__ __noinline__ void fill_edges(unsigned char *slot, const INPUT *row, int lane, Span span, int width) {
+    for (int i = lane; i < span.samples_before + span.samples_after; i += LANES) {
+        const int first_after = max(span.whole_to * CHUNK - LEAD, 0) / SAMPLE_BYTES;
+        const int sample = i < span.samples_before ? i : first_after + i - span.samples_before;
+        const int column = source_index<border>(span.position + sample / RGB, width);
+        INPUT value = INPUT();
+        if (column != OUTSIDE) value = row[static_cast<long long>(column) * RGB + sample % RGB];
+        reinterpret_cast<INPUT *>(slot + LEAD)[sample] = value;
     }
 }
 
 // Start the copy of one row of the padded picture.
 __device__ __forceinline__ void fetch_row(unsigned char *slot, const INPUT *image, int position, int lane,
-                                          const Chunks &chunks, const Geometry &size) {
+                                          const Span &span, const Geometry &size) {
     const int source = source_index<border>(position, size.height);
     if (source == OUTSIDE) {
-#pragma unroll
-        for (int i = 0; i < LANE_CHUNKS; ++i)
-            if ((chunks.whole | chunks.partial) >> i & 1)
-                *reinterpret_cast<uint4 *>(slot + (lane + i * LANES) * CHUNK) = make_uint4(0, 0, 0, 0);
+#pragma unroll 1
+        for (int at = lane * CHUNK; at < ROW_BYTES; at += LANES * CHUNK)
+            *reinterpret_cast<uint4 *>(slot + at) = make_uint4(0, 0, 0, 0);
         return;
     }
     const INPUT *const row = image + static_cast<long long>(source) * size.width * RGB;
-    const unsigned char *const from = reinterpret_cast<const unsigned char *>(row) + chunks.first;
+    const unsigned char *const from = reinterpret_cast<const unsigned char *>(row) + span.first;
+    if (span.interior()) {
 #pragma unroll
-    for (int i = 0; i < LANE_CHUNKS; ++i)
-        if (chunks.whole >> i & 1) copy_chunk(slot + (lane + i * LANES) * CHUNK, from + i * LANES * CHUNK);
-    if (chunks.partial)
-        for (int i = 0; i < LANE_CHUNKS; ++i)
-            if (chunks.partial >> i & 1)
-                fill_partial(slot + (lane + i * LANES) * CHUNK, row, chunks.first + i * LANES * CHUNK, size.width);
+        for (int i = 0; i < LANE_CHUNKS; ++i) {
+            const int at = chunk_of(lane, i) * CHUNK;
+            if (has_chunk(lane, i)) copy_chunk(slot + at, from + at);
+        }
+        return;
+    }
+#pragma unroll
+    for (int i = 0; i < LANE_CHUNKS; ++i) {
+        const int chunk = chunk_of(lane, i), at = chunk * CHUNK;
+        if (has_chunk(lane, i) && chunk >= span.whole_from && chunk < span.whole_to) copy_chunk(slot + at, from + at);
+    }
+    if (!EDGES_STAY) fill_edges(slot, row, lane, span, size.width);
 }
 
 // --- from the lanes to the output -----------------------------------------------------------------------------------------
@@ -372,14 +413,44 @@ __device__ __forceinline__ void write_row(unsigned char *to, const unsigned char
     }
 }
 
+// Put one finished row of responses into the stage, as samples.
+__device__ __forceinline__ void finish(unsigned char *to, const Responses &sum) {
+    constexpr int PER_WORD = WORD / sizeof(OUTPUT);
+    unsigned word[LANE_OUT_WORDS];
+#pragma unroll
+    for (int i = 0; i < LANE_OUT_WORDS; ++i) {
+#ifdef USES_DP4A
+        if (!WANTS_FLOAT) {
+            int whole[WORD];
+#pragma unroll
+            for (int k = 0; k < WORD; ++k) {
+                const int response = sum[(i * WORD + k) / OUT_CHANNELS][(i * WORD + k) % OUT_CHANNELS][0];
+                whole[k] = store == Store::abs ? abs(response) : response;
+            }
+            word[i] = pack_clipped(whole[0], whole[1], whole[2], whole[3]);
+            continue;
+        }
+#endif
+        float value[PER_WORD];
+#pragma unroll
+        for (int k = 0; k < PER_WORD; ++k) {
+            const auto &response = sum[(i * PER_WORD + k) / OUT_CHANNELS][(i * PER_WORD + k) % OUT_CHANNELS];
+            value[k] = to_value(response[0]);
+            if (combine == Combine::magnitude) value[k] = length(value[k], to_value(response[DIRECTIONS - 1]));
+        }
+        word[i] = pack(value, static_cast<const OUTPUT *>(nullptr));
+    }
+    stage(to, word);
+}
+
 extern "C" __global__ void __launch_bounds__(WARPS *LANES, MIN_BLOCKS)
     sliding(const INPUT *__restrict__ image, OUTPUT *__restrict__ out, const __grid_constant__ Geometry size,
             const __grid_constant__ Weights weights) {
-    __shared__ __align__(CHUNK) unsigned char rings[WARPS][RING_ROWS][ROW_BYTES];
-    __shared__ __align__(CHUNK) unsigned char stages[WARPS][STEP_ROWS][OUT_ROW_BYTES];
+    __shared__ __align__(CHUNK) unsigned char rings[WARPS][RING_ROWS * ROW_BYTES];
+    __shared__ __align__(CHUNK) unsigned char stages[WARPS][OUT_ROW_BYTES];
     const int lane = threadIdx.x, warp = threadIdx.y;
-    unsigned char(*const ring)[ROW_BYTES] = rings[warp];
-    unsigned char(*const staged)[OUT_ROW_BYTES] = stages[warp];
+    unsigned char *const ring = rings[warp];
+    unsigned char *const staged = stages[warp];
 
     // A warp owns a tile: LANES·LANE_PIXELS output pixels across, one strip of rows down.
     const long long tile = static_cast<long long>(blockIdx.x) * WARPS + warp;
@@ -388,119 +459,59 @@ extern "C" __global__ void __launch_bounds__(WARPS *LANES, MIN_BLOCKS)
     const int first_x = static_cast<int>(tile % size.tiles_across) * LANES * LANE_PIXELS;
     const int first_y = strip * size.rows_per_strip;
     const int rows = min(size.rows_per_strip, size.out_height - first_y);
-    const int input_rows = (rows - 1) * STRIDE + KERNEL_SIZE;
-    const int first_position = first_y * STRIDE - size.padding;
-    const Chunks chunks(lane, first_x, size);
+    const Span span(first_x, size);
     const int out_bytes = min(size.out_width - first_x, LANES * LANE_PIXELS) * OUT_CHANNELS * int(sizeof(OUTPUT));
     const long long out_pitch = static_cast<long long>(size.out_width) * OUT_CHANNELS;
     OUTPUT *out_row = out + first_y * out_pitch + static_cast<long long>(first_x) * OUT_CHANNELS;
 
-    int fetched = 0, fetch_slot = 0;
-    const auto fetch = [&](int count) {
+    // A step is STRIDE rows of the padded picture. Each call starts the copies of one more.
+    int position = first_y * STRIDE - size.padding, fetch_slot = 0;
+    const int end = position + (rows - 1) * STRIDE + KERNEL_SIZE;
+    const auto fetch_step = [&] {
 #pragma unroll
-        for (int i = 0; i < count; ++i) {
-            if (fetched < input_rows)
-                fetch_row(ring[fetch_slot], image, first_position + fetched, lane, chunks, size);
-            ++fetched;
-            fetch_slot = fetch_slot + 1 == RING_ROWS ? 0 : fetch_slot + 1;
-        }
+        for (int i = 0; i < STRIDE; ++i, ++position)
+            if (position < end) fetch_row(ring + fetch_slot + i * ROW_BYTES, image, position, lane, span, size);
+        fetch_slot = fetch_slot == (RING_ROWS - STRIDE) * ROW_BYTES ? 0 : fetch_slot + STRIDE * ROW_BYTES;
         __pipeline_commit();
     };
-    fetch(STEP_INPUT_ROWS);
-#pragma unroll
-    for (int ahead = 1; ahead < STEPS_AHEAD; ++ahead) fetch(STEP_NEW_ROWS);
+    if (EDGES_STAY && !span.interior())
+        for (int i = 0; i < RING_ROWS; ++i) fill_edges(ring + i * ROW_BYTES, image, lane, span, size.width);
+    for (int i = 0; i < STEPS_AHEAD; ++i) fetch_step();
 
-    int step_slot = 0;
-    for (int y = 0; y < rows; y += STEP_ROWS) {
-        fetch(STEP_NEW_ROWS);
+    Responses pending[PENDING + 1];  // the output rows under way, the one that ends first in front
+#pragma unroll
+    for (int i = 0; i <= PENDING; ++i) clear(pending[i]);
+    int slot = 0;
+    for (int y = -PENDING; y < rows; ++y) {
+        fetch_step();
         __pipeline_wait_prior(STEPS_AHEAD);
         __syncwarp();
-
-        float value[STEP_ROWS][LANE_SAMPLES];
-#ifdef USES_DP4A
-        Response whole[STEP_ROWS][LANE_SAMPLES];
-#endif
+        Responses done;
 #pragma unroll
-        for (int pass = 0; pass < PASSES; ++pass) {
-            Response sum[STEP_ROWS][TOGETHER][LANE_PIXELS][OUT_CHANNELS];
-#pragma unroll
-            for (int j = 0; j < STEP_ROWS; ++j)
-#pragma unroll
-                for (int x = 0; x < LANE_PIXELS; ++x)
-#pragma unroll
-                    for (int o = 0; o < OUT_CHANNELS; ++o)
-#pragma unroll
-                        for (int d = 0; d < TOGETHER; ++d)
-#ifdef USES_DP4A
-                            sum[j][d][x][o] = weights.start[pass * TOGETHER + d][o];
-#else
-                            sum[j][d][x][o] = 0.0f;
-#endif
-#pragma unroll
-            for (int r = 0; r < STEP_INPUT_ROWS; ++r) {
-                const int slot = step_slot + r < RING_ROWS ? step_slot + r : step_slot + r - RING_ROWS;
-                Window window;
-                window.read(ring[slot] + lane * LANE_BYTES);
-#ifdef USES_DP4A
-#pragma unroll
-                for (int i = 0; i < WINDOW_WORDS; ++i) window.word[i] ^= FLIP;
-#endif
-#pragma unroll
-                for (int j = 0; j < STEP_ROWS; ++j)
-                    if (r >= j * STRIDE && r < j * STRIDE + KERNEL_SIZE)
-                        add_row(sum[j], window, weights, pass * TOGETHER, r - j * STRIDE);
+        for (int i = 0; i < STRIDE; ++i) {
+            Window window;
+            window.read(ring + slot + i * ROW_BYTES + lane * LANE_BYTES);
+            if (STRIDE == 1) {
+                move(done, pending[0]), add_row(done, window, weights, 2);
+                move(pending[0], pending[1]), add_row(pending[0], window, weights, 1);
+                clear(pending[1]), add_row(pending[1], window, weights, 0);
+            } else if (STRIDE == 2 && i == 0) {
+                move(done, pending[0]), add_row(done, window, weights, 2);
+                clear(pending[0]), add_row(pending[0], window, weights, 0);
+            } else if (STRIDE == 2) {
+                add_row(pending[0], window, weights, 1);
+            } else {
+                if (i == 0) clear(done);
+                add_row(done, window, weights, i);
             }
-#pragma unroll
-            for (int j = 0; j < STEP_ROWS; ++j)
-#pragma unroll
-                for (int i = 0; i < LANE_SAMPLES; ++i) {
-                    const int x = i / OUT_CHANNELS, o = i % OUT_CHANNELS;
-                    if (combine == Combine::magnitude) {
-                        const float gx = to_value(sum[j][0][x][o]), gy = to_value(sum[j][TOGETHER - 1][x][o]);
-                        value[j][i] = root(fmaf(gy, gy, gx * gx));
-                    } else {
-#ifdef USES_DP4A
-                        whole[j][i] = pass == 0 ? sum[j][0][x][o] : max(whole[j][i], sum[j][0][x][o]);
-#else
-                        value[j][i] = pass == 0 ? sum[j][0][x][o] : fmaxf(value[j][i], sum[j][0][x][o]);
-#endif
-                    }
-                }
         }
-        step_slot += STEP_NEW_ROWS;
-        if (step_slot >= RING_ROWS) step_slot -= RING_ROWS;
+        slot = slot == (RING_ROWS - STRIDE) * ROW_BYTES ? 0 : slot + STRIDE * ROW_BYTES;
 
-#pragma unroll
-        for (int j = 0; j < STEP_ROWS; ++j) {
-            constexpr int PER_WORD = WORD / sizeof(OUTPUT);
-            unsigned word[LANE_OUT_WORDS];
-#pragma unroll
-            for (int i = 0; i < LANE_OUT_WORDS; ++i) {
-#ifdef USES_DP4A
-                if (combine != Combine::magnitude) {
-                    int *const from = whole[j] + i * PER_WORD;
-                    if (store == Store::raw) {
-                        word[i] = __float_as_uint(to_value(from[0]));
-                    } else {
-#pragma unroll
-                        for (int k = 0; k < WORD; ++k) {
-                            from[k] -= SUM_ORIGIN_BITS;
-                            if (store == Store::abs) from[k] = abs(from[k]);
-                        }
-                        word[i] = pack_clipped(from[0], from[1], from[2], from[3]);
-                    }
-                    continue;
-                }
-#endif
-                word[i] = pack(value[j] + i * PER_WORD, static_cast<const OUTPUT *>(nullptr));
-            }
-            stage(staged[j] + lane * LANE_OUT_BYTES, word);
-        }
+        finish(staged + lane * LANE_OUT_BYTES, done);
         __syncwarp();
-#pragma unroll
-        for (int j = 0; j < STEP_ROWS; ++j)
-            if (y + j < rows)
-                write_row(reinterpret_cast<unsigned char *>(out_row + j * out_pitch), staged[j], out_bytes, lane);
-        out_row += STEP_ROWS * out_pitch;
+        if (y >= 0) {
+            write_row(reinterpret_cast<unsigned char *>(out_row), staged, out_bytes, lane);
+            out_row += out_pitch;
+        }
     }
 }

@@ -33,9 +33,6 @@ DIRECT_THREADS = (32, 8)
 LARGEST_STRIP_STRIDE = KERNEL_SIZE
 
 INT8_LARGEST = 127
-PIXEL_FLIP = 128
-SUM_ORIGIN_BITS = 0x4B400000
-"""Constants of sliding.cu's integer sums: see FLIP and SUM_ORIGIN there."""
 
 
 @dataclass(frozen=True)
@@ -44,10 +41,8 @@ class Tile:
 
     lane_pixels: int
     """Output pixels a lane computes in a row."""
-    step_rows: int
-    """Output rows a step computes from one reading of their input rows."""
     steps_ahead: int
-    """Steps whose input rows are under way while one is computed."""
+    """Steps (of one output row) whose input rows are under way while one is computed."""
     warps: int
     """Warps a block."""
     min_blocks: int
@@ -56,14 +51,11 @@ class Tile:
 
 def tile_for(problem: Problem) -> Tile:
     """The tile that measured fastest (docs/kernels-tried.md) for the sample size, stride and directions."""
-    lane_pixels = {1: 8, 2: 8, 4: 4}[problem.dtype.itemsize]
     if problem.stride > 1:
-        return Tile(4, 1, 1, 1, 6)
+        return Tile(4, 1, 1, 6)
     if problem.directions > 1:
-        return Tile(4, 1, 2, 2, 6)
-    if problem.dtype.itemsize == 2:
-        return Tile(4, 2, 2, 2, 6)
-    return Tile(lane_pixels, 2, 2, 2, 8)
+        return Tile(4, 3, 2, 8)
+    return Tile({1: 8, 2: 4, 4: 4}[problem.dtype.itemsize], 3, 2, 8)
 
 
 def has_int8_weights(problem: Problem) -> bool:
@@ -87,8 +79,7 @@ def integer_weights(problem: Problem) -> NDArray[np.int32]:
         packed = np.zeros((directions, 4, out_channels, KERNEL_SIZE, 12), np.int8)
         for phase in range(4):
             packed[:, phase, ..., phase : phase + taps] = rows
-    start = weights.astype(np.int32).sum(axis=(2, 3, 4)) * PIXEL_FLIP + SUM_ORIGIN_BITS
-    return np.concatenate([packed.reshape(-1).view(np.int32), start.reshape(-1).astype(np.int32)])
+    return packed.reshape(-1).view(np.int32)
 
 
 def _rules(problem: Problem) -> tuple[tuple[str, str | int], ...]:
@@ -118,8 +109,8 @@ def strip_variant(problem: Problem, tile: Tile, aligned: bool) -> KernelVariant:
     """The kernel whose warps walk down strips; `aligned` where every row of both pictures starts on a chunk."""
     defines = _rules(problem)
     defines += tuple((name.upper(), value) for name, value in asdict(tile).items())
-    lead = -problem.padding * RGB_CHANNELS * problem.dtype.itemsize % CHUNK_BYTES
-    defines += (("ALIGNED", int(aligned)), ("LEAD", lead))
+    halo = problem.padding * RGB_CHANNELS * problem.dtype.itemsize % (LANES * CHUNK_BYTES)
+    defines += (("ALIGNED", int(aligned)), ("HALO_BYTES", halo))
     if has_int8_weights(problem):
         defines += (("USES_DP4A", 1),)
     return KernelVariant("sliding.cu", "sliding", defines)
@@ -153,6 +144,7 @@ class StripPlan(Plan):
     tile: Tile | None = None
     waves: int = 1
     """How many tiles each resident warp gets, one after another."""
+    strip_rows: int | None = None
 
     def __post_init__(self) -> None:
         problem = self.problem
@@ -195,8 +187,7 @@ class StripPlan(Plan):
         resident = resident_blocks * tile.warps * cupy.cuda.Device().attributes["MultiProcessorCount"]
         across = -(-problem.output_width // (LANES * tile.lane_pixels))
         strips = max(1, self.waves * resident // across)
-        rows = -(-problem.output_height // strips)
-        self._rows_per_strip = -(-rows // tile.step_rows) * tile.step_rows
+        self._rows_per_strip = self.strip_rows or -(-problem.output_height // strips)
         self._strips = -(-problem.output_height // self._rows_per_strip)
         geometry = [problem.height, problem.width, *problem.output_shape[:2], problem.padding]
         geometry += [across, self._rows_per_strip, self._strips]
@@ -215,6 +206,6 @@ class Sliding(Method):
 
     def prepare(self, problem: Problem, options: Options) -> Plan:
         """See Method.prepare. Any problem can be done; no workspace is needed."""
-        if problem.stride > LARGEST_STRIP_STRIDE:
+        if problem.stride > LARGEST_STRIP_STRIDE or problem.combine == "maximum":
             return DirectPlan(problem)
         return StripPlan(problem)
