@@ -1,0 +1,87 @@
+"""The PNG writer: what other decoders read back is what went in."""
+
+from __future__ import annotations
+
+import io
+import zlib
+
+import cv2
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
+
+from edgeconv import png
+
+SHAPES = [(1, 1), (1, 1, 1), (1, 7, 3), (7, 1, 3), (5, 4), (37, 131, 3), (700, 2500, 3)]
+"""The last is more than one band."""
+
+
+def pictures(shape, dtype):
+    """Noise (no filter helps), and walks of small random steps along x (sub) and along y (up)."""
+    rng = np.random.default_rng(3)
+    yield rng.integers(0, np.iinfo(dtype).max, shape, dtype=dtype, endpoint=True)
+    for axis in (1, 0):
+        yield np.cumsum(rng.integers(0, 4, shape, dtype=dtype), axis=axis, dtype=dtype)
+
+
+def decoded(data):
+    """RGB or grey, by libpng with all checks on."""
+    pixels = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_UNCHANGED)
+    return pixels if pixels.ndim == 2 else cv2.cvtColor(pixels, cv2.COLOR_BGR2RGB)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_what_is_read_back_is_what_was_written(shape, dtype):
+    for picture in pictures(shape, dtype):
+        data = b"".join(png.encode_png(picture))
+        assert np.array_equal(decoded(data), picture.squeeze(-1) if shape[2:] == (1,) else picture)
+        with Image.open(io.BytesIO(data)) as checked:
+            checked.load()  # Pillow checks every chunk's CRC and the stream's Adler-32
+
+
+@pytest.mark.parametrize("code", range(len(png.FILTERS)))
+def test_every_filter_is_the_one_that_decoders_undo(code, monkeypatch):
+    monkeypatch.setattr(png, "_choose_filter", lambda raw, pixel_bytes: code)
+    monkeypatch.setattr(png, "BLOCK_BYTES", 1000)
+    monkeypatch.setattr(png, "BAND_BYTES", 3000)
+    for picture in pictures((41, 30, 3), np.uint8):
+        assert np.array_equal(decoded(b"".join(png.encode_png(picture))), picture)
+
+
+def test_the_filter_follows_the_picture():
+    noise, along_x, along_y = (png._as_bytes(picture) for picture in pictures((64, 64, 3), np.uint8))
+    dark = noise // 32
+    assert [png._choose_filter(rows, 3) for rows in (dark, along_x, along_y)] == [0, 1, 2]
+
+
+def test_the_file_does_not_depend_on_the_threads():
+    picture = next(pictures((900, 3000, 3), np.uint8))
+    files = [b"".join(png.encode_png(picture, threads)) for threads in (1, 2, 5)]
+    assert files[0] == files[1] == files[2]
+
+
+def test_a_strided_picture_is_written_as_it_looks():
+    picture = next(pictures((20, 40, 3), np.uint8))[::2, ::-1]
+    assert np.array_equal(decoded(b"".join(png.encode_png(picture))), picture)
+
+
+def test_without_isal_the_standard_library_writes_the_same_picture(monkeypatch):
+    monkeypatch.setattr(png, "deflate", zlib)
+    picture = next(pictures((30, 40, 3), np.uint16))
+    assert np.array_equal(decoded(b"".join(png.encode_png(picture))), picture)
+
+
+@given(st.binary(max_size=200), st.binary(max_size=200))
+def test_joined_checksums(first, second):
+    assert png.join_adler32(zlib.adler32(first), zlib.adler32(second), len(second)) == zlib.adler32(first + second)
+
+
+@pytest.mark.parametrize(
+    "bad", [np.zeros((2, 2, 4), np.uint8), np.zeros((0, 2), np.uint8), np.zeros((2, 2), np.float32)]
+)
+def test_refuses_what_png_cannot_hold(bad):
+    with pytest.raises(ValueError, match=r"shape|uint8 and uint16"):
+        png.encode_png(bad)
