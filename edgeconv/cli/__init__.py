@@ -11,11 +11,13 @@ from typing import NoReturn
 
 import typer
 
-from edgeconv.cli import diff, doctor, filters, resize, run
+from edgeconv.cli import batch, diff, doctor, filters, resize, run, verify
 from edgeconv.errors import EXIT_SIGNAL_BASE, EdgeconvError, MemoryLimitError
 
 COMMANDS: dict[str, Callable[..., None]] = {
     "run": run.run,
+    "batch": batch.batch,
+    "verify": verify.verify,
     "diff": diff.diff,
     "resize": resize.resize,
     "filters": filters.filters,

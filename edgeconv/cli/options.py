@@ -20,6 +20,15 @@ def parse_bytes(text: str) -> int:
     return int(digits) * SIZE_UNITS.get(unit, 1)
 
 
+def parse_jobs(text: str) -> int | None:
+    """`auto` as None, or a whole number from 1."""
+    if text == "auto":
+        return None
+    if not text.isdecimal() or int(text) < 1:
+        raise UsageError(f"--jobs '{text}' is not auto or a whole number from 1.")
+    return int(text)
+
+
 def chosen_filter(name: str, kernel: str | None, kernel_file: str | None) -> Filter:
     """The one filter that `--filter`, `--kernel` and `--kernel-file` name."""
     if kernel is not None and kernel_file is not None:

@@ -88,5 +88,9 @@ class Device(ABC):
         """Most memory held at once so far: of the process on the CPU, of the pool on a card."""
 
     @abstractmethod
+    def own_stream(self) -> AbstractContextManager[Any]:
+        """A context in which this thread's work waits for no other thread's (a CUDA stream of the thread's own)."""
+
+    @abstractmethod
     def guard(self, needed_bytes: int) -> AbstractContextManager[None]:
         """Turn the device's own errors inside the block into edgeconv's, naming `needed_bytes` where memory ran out."""

@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -117,6 +117,10 @@ class CpuDevice(Device):
         import resource
 
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+
+    def own_stream(self) -> AbstractContextManager[Any]:
+        """See Device.own_stream: threads never wait for each other here."""
+        return nullcontext()
 
     @contextmanager
     def guard(self, needed_bytes: int) -> Iterator[None]:

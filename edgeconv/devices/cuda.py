@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict
 from typing import Any
 
@@ -48,6 +49,7 @@ class CudaDevice(Device):
         self._flush_buffer: Any = None
         self._flush_seconds = 0.0
         self._peak_bytes = 0
+        self._thread = threading.local()
 
     def describe(self) -> dict[str, Any]:
         """See Device.describe."""
@@ -156,6 +158,13 @@ class CudaDevice(Device):
     def peak_bytes(self) -> int | None:
         """See Device.peak_bytes: the most that CuPy's pool has held."""
         return max(self._peak_bytes, int(cupy.get_default_memory_pool().total_bytes()))
+
+    def own_stream(self) -> AbstractContextManager[Any]:
+        """See Device.own_stream."""
+        if not hasattr(self._thread, "stream"):
+            self._thread.stream = cupy.cuda.Stream(non_blocking=True)
+        stream: AbstractContextManager[Any] = self._thread.stream
+        return stream
 
     @contextmanager
     def guard(self, needed_bytes: int) -> Iterator[None]:

@@ -1,0 +1,1 @@
+"""Many pictures: which go where (`plan`), the work itself (`pipeline`), and the record of it (`ledger`)."""

@@ -1,0 +1,133 @@
+"""The ledger: what became of every picture, one JSON object a line, only ever appended to.
+
+    {"input", "input_bytes", "input_sha256", "parameters_sha256", "output", "output_bytes", "output_sha256",
+     "status": "done" | "failed", "seconds", "error", "finished_utc"}
+
+`input` is the path as it was given; `output` is relative to the ledger's folder. A row is one write to a file opened
+for appending, so a process that is killed leaves at most one broken last line, which readers pass over and the next
+row does not run into. Of several rows for an output the last one counts.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from threading import Lock
+from types import TracebackType
+from typing import Literal
+
+from edgeconv.errors import ImageReadError, ImageWriteError
+
+LEDGER_NAME = "edgeconv-ledger.jsonl"
+
+Status = Literal["done", "failed"]
+
+
+def sha256_of(data: bytes | memoryview) -> str:
+    """Hash of a file's bytes."""
+    return hashlib.sha256(data).hexdigest()
+
+
+@dataclass(frozen=True)
+class Row:
+    """One picture's fate."""
+
+    input: str
+    input_bytes: int | None
+    input_sha256: str | None
+    parameters_sha256: str
+    output: str | None
+    output_bytes: int | None
+    output_sha256: str | None
+    status: Status
+    seconds: float
+    error: str | None
+    finished_utc: str = ""
+
+
+def read_rows(folder: Path) -> Iterator[Row]:
+    """The rows of a folder's ledger in the order written; a line that a killed process left broken is passed over."""
+    try:
+        lines = (folder / LEDGER_NAME).read_bytes().splitlines()
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise ImageReadError(f"Ledger '{folder / LEDGER_NAME}' cannot be read: {error.strerror}.") from None
+    for line in lines:
+        try:
+            yield Row(**json.loads(line))
+        except (ValueError, TypeError):
+            continue
+
+
+class Ledger:
+    """Appends rows to a folder's ledger; for several threads at once."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / LEDGER_NAME
+        self._lock = Lock()
+        try:
+            self._stream = self.path.open("ab", buffering=0)
+            if self._ends_in_a_broken_line():
+                self._stream.write(b"\n")
+        except OSError as error:
+            raise self._unwritable(error) from None
+
+    def append(self, row: Row) -> None:
+        """Write one row and flush it to the system. Raises ImageWriteError where that fails."""
+        record = asdict(row) | {"finished_utc": datetime.now(UTC).isoformat(timespec="milliseconds")}
+        line = json.dumps(record, ensure_ascii=False).encode() + b"\n"
+        try:
+            with self._lock:
+                written = self._stream.write(line)
+                if written != len(line):
+                    raise OSError(28, os.strerror(28))
+        except OSError as error:
+            raise self._unwritable(error) from None
+
+    def __enter__(self) -> Ledger:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stream.close()
+
+    def _ends_in_a_broken_line(self) -> bool:
+        with self.path.open("rb") as stream:
+            if stream.seek(0, os.SEEK_END) == 0:
+                return False
+            stream.seek(-1, os.SEEK_END)
+            return stream.read(1) != b"\n"
+
+    def _unwritable(self, error: OSError) -> ImageWriteError:
+        return ImageWriteError(f"Ledger '{self.path}' cannot be written: {error.strerror}. Nothing more was filtered.")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What `verify` found of one output."""
+
+    output: str
+    state: Literal["same", "missing", "changed"]
+
+
+def verify(folder: Path) -> list[Finding]:
+    """Hash every output that the ledger calls done and compare; raises ImageReadError where there is no ledger."""
+    if not (folder / LEDGER_NAME).is_file():
+        raise ImageReadError(f"{folder}: has no {LEDGER_NAME}: name the output folder of 'edgeconv batch'.")
+    latest = {row.output: row for row in read_rows(folder) if row.status == "done" and row.output is not None}
+    findings = []
+    for output, row in latest.items():
+        try:
+            same = sha256_of((folder / output).read_bytes()) == row.output_sha256
+        except OSError:
+            findings.append(Finding(output, "missing"))
+            continue
+        findings.append(Finding(output, "same" if same else "changed"))
+    return findings

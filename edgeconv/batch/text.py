@@ -1,0 +1,36 @@
+"""What a person reads about a batch: the note beside the progress bar and the summary at the end."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from edgeconv.batch.ledger import LEDGER_NAME
+from edgeconv.batch.pipeline import Summary
+from edgeconv.choose import Choice
+from edgeconv.progress import duration_text
+from edgeconv.report import seconds_text
+
+
+def note(summary: Summary) -> str:
+    """Failures so far and the stage that most time goes into."""
+    failed = f"{summary.failed} failed, " if summary.failed else ""
+    return f"{failed}mostly {summary.slowest_stage}"
+
+
+def summary_text(summary: Summary, choice: Choice, output: Path) -> str:
+    """A handful of lines."""
+    counts = f"{summary.done} done, {summary.skipped} unchanged since before, {summary.failed} failed"
+    left = summary.pictures - summary.finished
+    lines = [f"pictures  {summary.pictures}: {counts}" + (f", {left} not begun" if left else "")]
+    if summary.stopped_because:
+        lines.append(f"stopped   {summary.stopped_because}; go on with --resume")
+    lines.append(f"method    {choice.method} on {choice.device} ({choice.why})")
+    if summary.done:
+        rate = f"{summary.pictures_per_second:.3g} pictures/s with {summary.workers} workers"
+        lines.append(f"time      {duration_text(summary.seconds)}, {rate}")
+        total = sum(summary.stage_seconds.values())
+        stages = ((stage, seconds) for stage, seconds in summary.stage_seconds.items() if seconds > 0)
+        shares = "  ".join(f"{stage} {seconds_text(seconds)} ({seconds / total:.0%})" for stage, seconds in stages)
+        lines.append(f"stages    {shares}")
+    lines.append(f"ledger    {output / LEDGER_NAME}")
+    return "\n".join(lines)

@@ -1,0 +1,116 @@
+"""`edgeconv batch`: many pictures, none lost."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from edgeconv.cli import words
+
+
+def batch(
+    places: Annotated[list[Path] | None, typer.Argument(help="Pictures, and folders of pictures.")] = None,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for outputs and ledger (made if missing).")] = (
+        Path("edges")
+    ),
+    files_from: Annotated[Path | None, typer.Option(help="Take paths from a text file, one a line.")] = None,
+    recursive: Annotated[
+        bool, typer.Option("--recursive", "-r", help="Search folders deeper, keeping their shape.")
+    ] = (False),
+    filter_name: words.FilterName = words.DEFAULT_FILTER,
+    kernel: words.KernelText = None,
+    kernel_file: words.KernelFile = None,
+    method: words.MethodName = "auto",
+    device: words.DeviceWord = "auto",
+    stride: words.Stride = 1,
+    padding: words.Padding = "same",
+    border: words.BorderWord = "zero",
+    channels: words.ChannelsWord = "mix",
+    luma: words.LumaWord = "bt601",
+    output_mode: words.OutputModeWord = None,
+    name: Annotated[
+        str, typer.Option(help="Output names, from {stem} {filter} {method} {stride} {width} {height} {ext}.")
+    ] = "{stem}_{filter}_{method}_s{stride}{ext}",
+    format: Annotated[
+        str | None, typer.Option(help="png, jpg, tiff, webp, bmp or npy. Default: the one that keeps every bit.")
+    ] = None,
+    jobs: Annotated[str, typer.Option("--jobs", "-j", help="Pictures in hand at once; auto is one a usable core.")] = (
+        "auto"
+    ),
+    resume: Annotated[bool, typer.Option("--resume", help="Pass over what the ledger calls done and is unchanged.")] = (
+        False
+    ),
+    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Resume, and try failed ones again.")] = False,
+    fail_fast: Annotated[bool, typer.Option("--fail-fast", help="Stop at the first failure.")] = False,
+    max_failures: Annotated[int | None, typer.Option(help="Stop at this many failures. Default: keep going.")] = None,
+    shard: Annotated[str | None, typer.Option(help="Only a share of the pictures: 2/8 is the second of eight.")] = None,
+    overwrite: words.Overwrite = False,
+    threads: words.Threads = None,
+    workspace_limit: words.WorkspaceLimit = words.DEFAULT_WORKSPACE_LIMIT,
+    math: words.MathWord = "fma",
+    gemm: words.GemmWord = "own",
+    cudnn_find: words.CudnnFind = False,
+    max_pixels: words.MaxPixels = words.DEFAULT_MAX_PIXELS,
+    json_only: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
+) -> None:
+    """Filter many pictures into a folder, with a ledger of what became of each; ends with 1 where some failed."""
+    import json
+
+    from edgeconv.batch import plan
+    from edgeconv.batch.pipeline import Batch, Settings
+    from edgeconv.batch.text import note, summary_text
+    from edgeconv.choose import choose
+    from edgeconv.cli.options import chosen_filter, parse_jobs, parse_options
+    from edgeconv.cli.stopping import stopping
+    from edgeconv.errors import EXIT_DIFFERENT, UsageError
+    from edgeconv.progress import Progress
+    from edgeconv.request import make_request
+
+    if max_failures is not None and max_failures < 1:
+        raise UsageError(f"--max-failures {max_failures} is not a whole number from 1.")
+    request = make_request(
+        chosen_filter(filter_name, kernel, kernel_file),
+        channels=channels,
+        luma=luma,
+        stride=stride,
+        padding=padding,
+        border=border,
+        output_mode=output_mode,
+    )
+    sources = [*(places or []), *(plan.read_list(files_from) if files_from is not None else [])]
+    if not sources:
+        raise UsageError("No picture was named: give files or folders, or --files-from.")
+    choice = choose(method, device, "many pictures")
+    names = plan.Names(name, request.filter.name, choice.method, request.stride)
+    settings = Settings(
+        request=request,
+        choice=choice,
+        output=output,
+        names=names,
+        options=parse_options(workspace_limit, threads, math, gemm, cudnn_find),
+        format=plan.parse_format(format),
+        overwrite=overwrite,
+        resume=resume or retry_failed,
+        retry_failed=retry_failed,
+        jobs=parse_jobs(jobs),
+        max_failures=1 if fail_fast else max_failures,
+        max_pixels=max_pixels,
+    )
+    tasks = plan.find_tasks(sources, recursive, leave_out=output)
+    plan.refuse_collisions(tasks, output, names)
+    if shard is not None:
+        tasks = plan.shard(tasks, *plan.parse_shard(shard))
+    work = Batch(tasks, settings)
+    progress = Progress(len(tasks), "pictures")
+    with stopping(work.stop) as received:
+        summary = work.run(lambda now: progress.update(now.finished, note(now)))
+    progress.close()
+    for source, error in summary.failures:
+        typer.echo(f"edgeconv: failed: {error if source in error else f'{source}: {error}'}", err=True)
+    typer.echo(json.dumps(summary.to_dict(), indent=2) if json_only else summary_text(summary, choice, output))
+    if received.exit_code is not None:
+        raise typer.Exit(received.exit_code)
+    if summary.failed:
+        raise typer.Exit(EXIT_DIFFERENT)

@@ -1,0 +1,24 @@
+"""`edgeconv verify`: are the outputs of a batch still what they were?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def verify(
+    folder: Annotated[Path, typer.Argument(help="The output folder of 'edgeconv batch'.")],
+) -> None:
+    """Hash every output that the ledger calls done; name those that are missing or changed and end with 1."""
+    from edgeconv.batch import ledger
+    from edgeconv.errors import EXIT_DIFFERENT
+
+    findings = ledger.verify(folder)
+    wrong = [finding for finding in findings if finding.state != "same"]
+    for finding in wrong:
+        typer.echo(f"{finding.state}: {finding.output}")
+    typer.echo(f"{len(findings) - len(wrong)} of {len(findings)} outputs are as they were written.")
+    if wrong:
+        raise typer.Exit(EXIT_DIFFERENT)
