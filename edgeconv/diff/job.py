@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from edgeconv import report
-from edgeconv.diff import junit, record
+from edgeconv.diff import junit, pictures, record
 from edgeconv.diff.inputs import Input
 from edgeconv.diff.metrics import Allowance
 from edgeconv.diff.outputs import Outputs
@@ -58,6 +58,11 @@ def run(reference: Input, others: Sequence[Input], wanted: Wanted, title: str = 
     if wanted.junit is not None:
         cases = [_case(comparisons, comparison) for comparison in comparisons.each]
         outputs.add(Path(wanted.junit), junit.to_xml("edgeconv diff", cases))
+    if wanted.contact_sheet is not None:
+        outputs.add(Path(wanted.contact_sheet), pictures.contact_sheet(comparisons, title))
+    if wanted.pictures is not None:
+        for name, png in pictures.comparison_pictures(comparisons):
+            outputs.add(outputs.reserve(Path(wanted.pictures) / name), png)
     return Done(comparisons.same, record.describe(comparisons), record.text(comparisons), outputs.write())
 
 
