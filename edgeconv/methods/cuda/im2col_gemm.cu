@@ -27,7 +27,6 @@ extern "C" __global__ __launch_bounds__(THREADS, BLOCKS_A_MULTIPROCESSOR) void i
             write_column(image, columns, TILE, n, first_y + across / size.out_width, across % size.out_width, size);
         }
         __syncthreads();
-        // Every thread takes part in every run, so that the emulated barrier meets the whole block.
         for (int place = warp * WARP_PIXELS; place < TILE; place += THREADS / WARP * WARP_PIXELS)
             multiply_columns(columns, TILE, place, max(count - place, 0), out + (first + place) * OUT_CHANNELS,
                              weights, values[warp]);

@@ -1,24 +1,22 @@
 // The implicit GEMM in float32: im2col happens in the index of the product, and no column is ever in memory.
 //
-// A block fetches the patch under its next tile while it multiplies the one before (two patches in shared memory).
-// A warp multiplies one row of the tile: a thread holds COLUMNS_A_THREAD columns of the product by all its rows,
-// and takes column value k from the patch, where neighbouring columns share most of their samples: 18 reads
-// instead of 36 for four pixels at stride 1. Blocks stay on the card and walk the tiles in picture order, so that
-// the rows that two tiles share are still in the L2.
+// A block walks down a strip and fetches the rows of its next step while it multiplies those of the one before
+// (patch.cuh). A warp multiplies ROWS_A_WARP output rows: a thread holds COLUMNS_A_THREAD columns of the product by
+// all its rows, and takes column value k from the patch, where neighbouring columns share most of their samples: 18
+// reads instead of 36 for four pixels at stride 1.
 //
-// Steps, each measured in docs/kernels-tried-gemm.md: patch in shared memory; reads of 16 bytes; two patches and
-// asynchronous copies; stores gathered a warp.
-// STEP, WARPS, ROWS_A_WARP; the rest as in responses.cuh
+// What was tried, with figures: docs/kernels-tried-gemm.md.
+// STEP, WARPS, ROWS_A_WARP, BLOCKS_A_MULTIPROCESSOR, ALIGNED, LEAD; the rest as in responses.cuh
 #define TILE_ROWS (WARPS * ROWS_A_WARP)
-#define PATCH float32
 #include "responses.cuh"
 #include "patch.cuh"
 
 constexpr int SPAN = ((COLUMNS_A_THREAD - 1) * STEP + KERNEL_SIZE) * RGB;  // samples of a patch row that a thread reads
 constexpr int ADVANCE = COLUMNS_A_THREAD * STEP * RGB;                     // distance between two threads' spans
-constexpr bool WIDE_READS = ADVANCE % 4 == 0;                              // every span starts on 16 bytes
+constexpr bool WIDE_READS = ADVANCE % 4 == 0;                              // every span starts on 16 bytes, LEAD early
+constexpr int SKIPPED = WIDE_READS ? LEAD : 0;
+constexpr int READ = WIDE_READS ? (SKIPPED + SPAN + 3) / 4 * 4 : SPAN;
 constexpr int ROWS_AT_ONCE = RESPONSES > 8 ? 1 : ROWS_A_WARP;              // rows share reads while there is room
-constexpr int READ = WIDE_READS ? (SPAN + 3) / 4 * 4 : SPAN;
 
 __device__ __forceinline__ void read_span(const float32 *from, float (&samples)[READ]) {
     if (WIDE_READS) {
@@ -32,18 +30,20 @@ __device__ __forceinline__ void read_span(const float32 *from, float (&samples)[
         }
     } else {
 #pragma unroll
-        for (int i = 0; i < READ; ++i) samples[i] = from[i];
+        for (int i = 0; i < READ; ++i) samples[i] = from[LEAD + i];
     }
 }
 
-// One row of the tile by one warp: the product, the join, and the values of a thread's pixels to `values`.
-__device__ __forceinline__ void multiply_row(const float32 (*patch)[PITCH], const Weights &weights, float *values) {
+// One output row by one warp: the product, the join, and the values of a thread's pixels to `values`. `slot` is the
+// ring's slot of the first of its three patch rows.
+__device__ __forceinline__ void multiply_row(const float32 (*ring)[PITCH], int slot, const Weights &weights,
+                                             float *values) {
     const int lane = threadIdx.x % WARP;
     float response[DIRECTIONS][OUT_CHANNELS][COLUMNS_A_THREAD] = {};
 #pragma unroll
     for (int u = 0; u < KERNEL_SIZE; ++u) {
         float samples[READ];
-        read_span(patch[u] + lane * ADVANCE, samples);
+        read_span(ring[slot_after(slot, u)] + lane * ADVANCE, samples);
 #pragma unroll
         for (int v = 0; v < KERNEL_SIZE; ++v)
 #pragma unroll
@@ -56,7 +56,7 @@ __device__ __forceinline__ void multiply_row(const float32 (*patch)[PITCH], cons
                         for (int p = 0; p < COLUMNS_A_THREAD; ++p)
                             if (meets(o, i))
                                 response[d][o][p] = fmaf(weights.value[d][o][IN_GROUP == RGB ? i : 0][u][v],
-                                                         samples[(p * STEP + v) * RGB + i], response[d][o][p]);
+                                                         samples[SKIPPED + (p * STEP + v) * RGB + i], response[d][o][p]);
     }
 #pragma unroll
     for (int p = 0; p < COLUMNS_A_THREAD; ++p)
@@ -65,36 +65,33 @@ __device__ __forceinline__ void multiply_row(const float32 (*patch)[PITCH], cons
             values[(lane * COLUMNS_A_THREAD + p) * OUT_CHANNELS + o] = join([&](int d) { return response[d][o][p]; });
 }
 
-extern "C" __global__ __launch_bounds__(WARPS * WARP, BLOCKS_A_MULTIPROCESSOR) void implicit(const INPUT *image, OUTPUT *out,
-                                                                    const Geometry size, const Weights weights) {
-    __shared__ alignas(16) PATCH patch[2][PATCH_ROWS][PITCH];
+extern "C" __global__ __launch_bounds__(WARPS * WARP, BLOCKS_A_MULTIPROCESSOR) void implicit(
+    const INPUT *image, OUTPUT *out, const Geometry size, int segments, const Weights weights) {
+    __shared__ alignas(16) PATCH ring[RING][PITCH];
     __shared__ alignas(16) float values[WARPS][TILE_COLUMNS * OUT_CHANNELS];
     const int warp = threadIdx.x / WARP;
-    const int across = (size.out_width + TILE_COLUMNS - 1) / TILE_COLUMNS;
-    const int tiles = across * ((size.out_height + TILE_ROWS - 1) / TILE_ROWS);
+    const Strip strip = strip_of_block(size, segments);
+    const int count = min(TILE_COLUMNS, size.out_width - strip.first_column) * OUT_CHANNELS;
 
-    int tile = blockIdx.x;
-    fill_patch(image, patch[0], size, tile / across * TILE_ROWS, tile % across * TILE_COLUMNS);
+    fill_rows(image, ring, size, strip, 0, KEPT_ROWS + STEP_ROWS);
     end_copies();
-    for (int now = 0; tile < tiles; now ^= 1) {
-        const int next = tile + gridDim.x;
-        if (next < tiles)
-            fill_patch(image, patch[now ^ 1], size, next / across * TILE_ROWS, next % across * TILE_COLUMNS);
+    int filled = KEPT_ROWS + STEP_ROWS;
+    for (int y = strip.first_row; y < strip.end_row; y += TILE_ROWS) {
+        if (y + TILE_ROWS < strip.end_row) fill_rows(image, ring, size, strip, filled, STEP_ROWS);
         end_copies();
         wait_for_older_copies();
         __syncthreads();
-        const int x = tile % across * TILE_COLUMNS;
-        const int count = min(TILE_COLUMNS, size.out_width - x) * OUT_CHANNELS;
+        const int slot = (filled - KEPT_ROWS - STEP_ROWS + warp * ROWS_A_WARP * STEP) % RING;
 #pragma unroll(ROWS_AT_ONCE)
         for (int i = 0; i < ROWS_A_WARP; ++i) {
-            const int row = warp * ROWS_A_WARP + i, y = tile / across * TILE_ROWS + row;
-            multiply_row(&patch[now][row * STEP], weights, values[warp]);
-            warp_barrier();
-            OUTPUT *run = out + (static_cast<long long>(y) * size.out_width + x) * OUT_CHANNELS;
-            store_run<TILE_COLUMNS * OUT_CHANNELS>(values[warp], run, y < size.out_height ? count : 0);
-            warp_barrier();
+            const int row = y + warp * ROWS_A_WARP + i;
+            multiply_row(ring, slot_after(slot, i * STEP), weights, values[warp]);
+            __syncwarp();
+            OUTPUT *run = out + (static_cast<long long>(row) * size.out_width + strip.first_column) * OUT_CHANNELS;
+            store_run<TILE_COLUMNS * OUT_CHANNELS>(values[warp], run, row < strip.end_row ? count : 0);
+            __syncwarp();
         }
-        tile = next;
+        filled += STEP_ROWS;
         __syncthreads();
     }
 }

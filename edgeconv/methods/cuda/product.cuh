@@ -40,12 +40,12 @@ __device__ __forceinline__ void multiply_columns(const COLUMN *columns, long lon
                                      sample, response[d][o][p]);
             }
     }
-    warp_barrier();  // the run before has been stored
+    __syncwarp();  // the run before has been stored
 #pragma unroll
     for (int p = 0; p < PIXELS; ++p)
 #pragma unroll
         for (int o = 0; o < OUT_CHANNELS; ++o)
             values[(lane * PIXELS + p) * OUT_CHANNELS + o] = join([&](int d) { return response[d][o][p]; });
-    warp_barrier();
+    __syncwarp();
     store_run<WARP_PIXELS * OUT_CHANNELS>(values, out, min(count, WARP_PIXELS) * OUT_CHANNELS);
 }

@@ -40,15 +40,6 @@ __device__ __forceinline__ float join(Response response) {
     return combine == Combine::magnitude ? sqrtf(value) : value;
 }
 
-// Waits for the threads of a warp only; the host emulation knows just the block's barrier.
-__device__ __forceinline__ void warp_barrier() {
-#ifdef __CUDACC__
-    __syncwarp();
-#else
-    __syncthreads();
-#endif
-}
-
 struct alignas(4 * sizeof(OUTPUT)) FourSamples {
     OUTPUT sample[4];
 };

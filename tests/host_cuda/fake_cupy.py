@@ -1,0 +1,169 @@
+"""The little that the plans use of CuPy, on host memory: they prepare and run here as they do on a card.
+
+Arrays lie between guard zones that AddressSanitizer watches, start on 256 bytes as on a card, and are never freed.
+`load` stands in for kernels.load: it compiles the kernel's own file with g++ and host_cuda.h, once for each set of
+macros. A launch then runs the kernel on its real grid with the argument block that launch.py packed.
+Works only where libasan was loaded before Python (see run_on_cpu.py).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+HERE = Path(__file__).resolve().parent
+GUARD_BYTES = 1 << 16
+ALIGNMENT = 256
+
+MULTIPROCESSORS = 3
+BLOCKS_A_MULTIPROCESSOR = 2
+L2_BYTES = 1 << 18
+COMPUTE_CAPABILITY = "80"
+"""A very small card, so that a small picture still makes blocks that go round more than once."""
+
+COMPILER = ("g++", "-std=c++17", "-O1", "-g", "-fPIC", "-shared", "-fno-strict-aliasing", "-fno-omit-frame-pointer")
+SANITIZERS = ("-fsanitize=address,undefined", "-fsanitize-sections=shared_memory", "-fno-sanitize-recover=all")
+WARNINGS = ("-Wno-unknown-pragmas",)
+
+
+class Array(np.ndarray):
+    """A NumPy array with CuPy's way of telling its address."""
+
+    @property
+    def data(self) -> Any:
+        return SimpleNamespace(ptr=self.ctypes.data)
+
+
+_kept: list[np.ndarray] = []
+
+
+def guarded(count: int, offset: int = 0) -> np.ndarray:
+    """`count` bytes of rubbish, `offset` bytes past an aligned address, with guard zones on both sides."""
+    whole = np.full(count + offset + 2 * GUARD_BYTES + ALIGNMENT, 0xFF, np.uint8)
+    _kept.append(whole)
+    start = -whole.ctypes.data % ALIGNMENT + GUARD_BYTES + offset
+    inside = whole[start : start + count]
+    poison = ctypes.CDLL(None).__asan_poison_memory_region
+    poison(ctypes.c_void_p(inside.ctypes.data - GUARD_BYTES), ctypes.c_size_t(GUARD_BYTES))
+    poison(ctypes.c_void_p(inside.ctypes.data + count), ctypes.c_size_t(GUARD_BYTES))
+    return inside
+
+
+def empty(shape: tuple[int, ...], dtype: Any, offset_samples: int = 0) -> Array:
+    """An uninitialised array, `offset_samples` samples past an aligned address."""
+    kind = np.dtype(dtype)
+    count = int(np.prod(shape)) * kind.itemsize
+    return guarded(count, offset_samples * kind.itemsize).view(kind).reshape(shape).view(Array)
+
+
+def asarray(values: Any, offset_samples: int = 0) -> Array:
+    """A copy of a host array."""
+    source = np.asarray(values)
+    copy = empty(source.shape, source.dtype, offset_samples)
+    copy[...] = source
+    return copy
+
+
+class Kernel:
+    """A kernel compiled for the CPU."""
+
+    def __init__(self, library: Path) -> None:
+        self._launch = ctypes.CDLL(str(library)).launch
+        self.kernel = SimpleNamespace(ptr=len(_kernels))
+        _kernels.append(self)
+
+    def launch(self, grid: tuple[int, ...], block: tuple[int, ...], arguments: int, descending: bool) -> None:
+        triple = ctypes.c_uint * 3
+        self._launch(triple(*grid), triple(*block), ctypes.c_void_p(arguments), int(descending))
+
+
+_kernels: list[Kernel] = []
+
+
+@cache
+def load(variant: Any) -> Kernel:
+    """kernels.load for the CPU: `variant` compiled by g++ from its own file."""
+    from edgeconv.methods.cuda.kernels import FOLDER
+
+    sources = Path(os.environ.get("HOST_CUDA_SOURCES", FOLDER))
+    macros = tuple(f"-D{name}={value}" for name, value in variant.defines)
+    program = f'#include "host_cuda.h"\n#include "{variant.source}"\nHOST_CUDA_LAUNCH({variant.entry})\n'
+    key = hashlib.sha256(repr((program, macros)).encode()).hexdigest()[:16]
+    library = Path(os.environ["HOST_CUDA_LIBRARIES"]) / f"{variant.entry}-{key}.so"
+    if not library.exists():
+        command = (
+            *COMPILER,
+            *SANITIZERS,
+            *WARNINGS,
+            *macros,
+            f"-I{HERE}",
+            f"-I{sources}",
+            "-x",
+            "c++",
+            "-",
+            "-o",
+            str(library),
+        )
+        environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
+        done = subprocess.run(command, input=program, text=True, capture_output=True, check=False, env=environment)
+        if done.returncode:
+            raise SystemExit(f"{variant.source} does not compile for the CPU: {done.stderr}")
+    return Kernel(library)
+
+
+def _launch_kernel(
+    function: int,
+    gx: int,
+    gy: int,
+    gz: int,
+    bx: int,
+    by: int,
+    bz: int,
+    shared: int,
+    stream: int,
+    block: int,
+    extra: int,
+) -> None:
+    """cuLaunchKernel as CuPy's driver module has it."""
+    if shared or extra:
+        raise NotImplementedError("dynamic shared memory and packed argument buffers are not imitated")
+    _kernels[function].launch((gx, gy, gz), (bx, by, bz), block, cupy.descending)
+
+
+class _Device:
+    attributes = {"MultiProcessorCount": MULTIPROCESSORS, "L2CacheSize": L2_BYTES}  # noqa: RUF012
+    compute_capability = COMPUTE_CAPABILITY
+
+
+cupy: Any = ModuleType("cupy")
+"""The module that `import cupy` finds."""
+cupy.descending = False
+cupy.ndarray = Array
+cupy.empty = empty
+cupy.asarray = asarray
+cupy.cuda = SimpleNamespace(
+    Device=_Device,
+    alloc=lambda count: SimpleNamespace(ptr=guarded(count).ctypes.data),
+    get_current_stream=lambda: SimpleNamespace(ptr=0),
+    driver=SimpleNamespace(
+        launchKernel=_launch_kernel,
+        occupancyMaxActiveBlocksPerMultiprocessor=lambda function, threads, shared: BLOCKS_A_MULTIPROCESSOR,
+    ),
+)
+
+
+def install() -> None:
+    """Make `import cupy` and `kernels.load` those of this file; before any CUDA method is imported."""
+    sys.modules["cupy"] = cupy
+    from edgeconv.methods.cuda import kernels
+
+    kernels.load = load  # type: ignore[assignment]

@@ -1,0 +1,68 @@
+"""Run CUDA plans on the CPU, in a process of its own (kernel_work.run_on_cpu starts it).
+
+Standard input is a pickled list of `Work`. Each is prepared once and run with the threads of a block in both orders,
+into poisoned memory, and compared with the oracle. The first that is wrong, or that a sanitizer stops, ends it.
+"""
+
+from __future__ import annotations
+
+import pickle
+import sys
+from importlib import import_module
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parent.parent)]
+
+import fake_cupy  # noqa: E402
+
+fake_cupy.install()
+
+import numpy as np  # noqa: E402
+from kernel_work import Work  # noqa: E402
+from problems import random_image  # noqa: E402
+
+from edgeconv import verify  # noqa: E402
+from edgeconv.methods.base import Method, Plan  # noqa: E402
+from edgeconv.problem import Problem  # noqa: E402
+
+
+def make_plan(work: Work, problem: Problem) -> Plan:
+    """The plan of `work.maker` for `problem`."""
+    module, _, name = work.maker.partition(":")
+    maker = getattr(import_module(module), name)
+    if isinstance(maker, type) and issubclass(maker, Method):
+        return maker().prepare(problem, work.options)
+    return maker(problem, work.options)
+
+
+def run(work: Work) -> None:
+    """Run and compare; raises AssertionError with the worst sample."""
+    problem = work.case.problem()
+    plan = make_plan(work, problem)
+    image = random_image(problem.height, problem.width, problem.dtype)
+    tolerance = verify.tolerance_for(problem, work.options.math)
+    for descending in (False, True):
+        fake_cupy.cupy.descending = descending
+        source = fake_cupy.asarray(image, work.offset_samples)
+        out = fake_cupy.empty(problem.output_shape, problem.output_dtype, work.offset_samples)
+        plan.run(source, out)
+        assert np.array_equal(source, image), "the kernel wrote to its input"
+        found = verify.check(image, np.asarray(out), problem, tolerance)
+        assert found.passed, f"{found.unexplained_samples} wrong samples, worst {found.worst}"
+
+
+def main() -> int:
+    """Run all of it; 1 and one line at the first that is wrong."""
+    for work in pickle.load(sys.stdin.buffer):
+        print(work, flush=True)
+        try:
+            run(work)
+        except AssertionError as failure:
+            print(f"wrong: {failure}", flush=True)
+            return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

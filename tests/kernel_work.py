@@ -1,0 +1,83 @@
+"""CUDA plans to run on the CPU, and the process with the sanitizers that runs them (host_cuda/run_on_cpu.py)."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+from cpu_problems import Case
+
+from edgeconv.methods.base import Options
+
+TESTS = Path(__file__).resolve().parent
+PROGRAM = TESTS / "host_cuda" / "run_on_cpu.py"
+SLIDING, IM2COL, IMPLICIT = (
+    f"edgeconv.methods.cuda.{name}" for name in ("sliding:Sliding", "im2col:Im2col", "implicit:Implicit")
+)
+BANDED = "edgeconv.methods.cuda.im2col:banded_plan"
+
+SANITIZER_OPTIONS = {
+    "ASAN_OPTIONS": "detect_leaks=0:abort_on_error=0:exitcode=99:detect_stack_use_after_return=0",
+    "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1",
+}
+
+
+@dataclass(frozen=True)
+class Work:
+    """One plan to run: `maker` is `module:name` of a Method, or of a function of a problem and options."""
+
+    maker: str
+    case: Case
+    options: Options = field(default_factory=Options)
+    offset_samples: int = 0
+    """Where the arrays start past an aligned address."""
+
+    def __str__(self) -> str:
+        return f"{self.maker.rpartition('.')[2]} {self.case} {self.options.math} offset {self.offset_samples}"
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How the process ended; `text` is what it printed, sanitizer reports included."""
+
+    code: int
+    text: str
+
+
+@cache
+def sanitizer_library() -> str | None:
+    """The path of g++'s libasan, or None where there is no g++ with sanitizers."""
+    if sys.platform != "linux" or shutil.which("g++") is None:
+        return None
+    found = subprocess.run(("g++", "-print-file-name=libasan.so"), capture_output=True, text=True, check=True)
+    path = Path(found.stdout.strip())
+    return str(path.resolve()) if path.is_absolute() and path.exists() else None
+
+
+def run_on_cpu(works: list[Work], libraries: Path, sources: Path | None = None) -> Ended:
+    """Run all of it in one process; compiled kernels are kept in `libraries`, their text comes from `sources`."""
+    environment = {
+        **os.environ,
+        **SANITIZER_OPTIONS,
+        "LD_PRELOAD": sanitizer_library() or "",
+        "HOST_CUDA_LIBRARIES": str(libraries),
+        "OMP_NUM_THREADS": "1",
+        "OPENBLAS_NUM_THREADS": "1",
+    }
+    if sources is not None:
+        environment["HOST_CUDA_SOURCES"] = str(sources)
+    done = subprocess.run(
+        (sys.executable, str(PROGRAM)),
+        input=pickle.dumps(works),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        env=environment,
+        check=False,
+    )
+    return Ended(done.returncode, done.stdout.decode(errors="replace"))

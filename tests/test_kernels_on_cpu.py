@@ -1,0 +1,190 @@
+"""Every CUDA kernel, from its own source, on the CPU under AddressSanitizer and UBSan, against the oracle.
+
+host_cuda/ says how. The plans are the real ones, so their grids, bands, tables and argument blocks are tested too.
+What it cannot show: races inside a warp's lockstep, and speed; compute-sanitizer on a card does the first.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from cpu_problems import RANDOM, Case
+from kernel_work import BANDED, IM2COL, IMPLICIT, SLIDING, Work, run_on_cpu, sanitizer_library
+from problems import AWKWARD_SHAPES
+
+from edgeconv.methods.base import Options
+from edgeconv.methods.cuda.kernels import FOLDER
+
+pytestmark = pytest.mark.skipif(
+    sanitizer_library() is None, reason="needs g++ with AddressSanitizer on Linux (apt install g++)"
+)
+
+SHAPES = (*AWKWARD_SHAPES, (5, 300), (90, 48))
+"""Beside the awkward ones: several tiles across, and rows that start on 16 bytes."""
+
+RULES = (
+    Case(RANDOM, "mix", "float32", "raw"),
+    Case("laplacian8", "mix", "uint8", "abs", border="reflect101"),
+    Case("laplacian8", "each", "uint8", "clip", stride=2, padding=0),
+    Case("sobel", "each", "uint8", "abs", border="replicate"),
+    Case("kirsch", "mix", "uint8", "raw"),
+    Case(RANDOM, "luma", "uint16", "abs", stride=3, padding=2, border="reflect"),
+    Case("sobel", "mix", "uint16", "abs", stride=2),
+    Case(RANDOM, "each", "float16", "raw", padding=5, border="reflect101"),
+    Case("kirsch", "luma", "float32", "abs", stride=7, border="reflect"),
+)
+"""What changes a kernel's code: types, rules, strides, numbers of directions and channels."""
+
+REDUCED_RULES = (
+    Case(RANDOM, "mix", "float32", "raw"),
+    Case("sobel", "each", "uint8", "abs", stride=2, border="replicate"),
+    Case("kirsch", "luma", "float16", "raw", stride=3, padding=0),
+)
+"""For the tensor cores' arithmetic."""
+
+
+def with_shape(rules: Case, shape: tuple[int, int]) -> Case:
+    return Case(**{**vars(rules), "shape": shape})
+
+
+def works(maker: str, rules: Case, options: Options) -> list[Work]:
+    """The rules with every shape that has an output, and with arrays that start anywhere."""
+    shapes = [shape for shape in SHAPES if min(shape) + 2 * rules.padding >= 3]
+    aligned = [Work(maker, with_shape(rules, shape), options) for shape in shapes]
+    return [*aligned, *(Work(maker, with_shape(rules, (13, 48)), options, offset) for offset in (1, 3))]
+
+
+@pytest.fixture(scope="session")
+def libraries(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where compiled kernels are kept."""
+    return tmp_path_factory.mktemp("libraries")
+
+
+@pytest.mark.parametrize("rules", RULES, ids=str)
+@pytest.mark.parametrize("maker", [SLIDING, IM2COL, BANDED, IMPLICIT], ids=lambda maker: maker.rpartition(".")[2])
+def test_kernels(libraries: Path, maker: str, rules: Case) -> None:
+    ended = run_on_cpu(works(maker, rules, Options()), libraries)
+    assert ended.code == 0, ended.text
+
+
+@pytest.mark.parametrize("rules", REDUCED_RULES, ids=str)
+@pytest.mark.parametrize("math", ["tf32", "half"])
+def test_tensor_core_kernels(libraries: Path, math: str, rules: Case) -> None:
+    ended = run_on_cpu(works(IMPLICIT, rules, Options(math=math)), libraries)
+    assert ended.code == 0, ended.text
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A mistake put into a copy of a kernel's source, and how it must come to light."""
+
+    what: str
+    maker: str
+    rules: Case
+    source: str
+    pattern: str
+    instead: str
+    shows: str
+
+
+FLOATS = Case(RANDOM, "mix", "float32", "raw", shape=(37, 131))
+FAULTS = (
+    Fault(
+        "a thread past the end is not sent home",
+        SLIDING,
+        Case(RANDOM, "mix", "float32", "raw", stride=7, shape=(37, 131)),
+        "sliding_direct.cu",
+        r"if \(x >= size\.out_width .*return;",
+        "",
+        r"AddressSanitizer: use-after-poison[\s\S]*WRITE of size 4[\s\S]*sliding_direct\.cu:\d+",
+    ),
+    Fault(
+        "a border is read where the picture has none",
+        IMPLICIT,
+        FLOATS,
+        "picture.cuh",
+        r"if \(border == Border::zero\) return OUTSIDE;",
+        "if (border == Border::zero) return position;",
+        r"AddressSanitizer: use-after-poison[\s\S]*READ of size 4[\s\S]*patch\.cuh:\d+",
+    ),
+    Fault(
+        "a pixel past the last is taken along",
+        IM2COL,
+        FLOATS,
+        "columns.cuh",
+        r"left \+ KERNEL_SIZE <= size\.width",
+        "left + KERNEL_SIZE <= size.width + 1",
+        r"AddressSanitizer: use-after-poison[\s\S]*READ of size 4[\s\S]*columns\.cuh:\d+",
+    ),
+    Fault(
+        "a block's barrier is missing",
+        IMPLICIT,
+        FLOATS,
+        "implicit.cu",
+        r"__syncthreads\(\);",
+        "",
+        r"wrong: \d+ wrong samples",
+    ),
+    Fault(
+        "a warp's barrier is missing",
+        IM2COL,
+        FLOATS,
+        "product.cuh",
+        r"__syncwarp\(\);",
+        "",
+        r"wrong: \d+ wrong samples",
+    ),
+    Fault(
+        "a warp's barrier is missing",
+        SLIDING,
+        FLOATS,
+        "sliding.cu",
+        r"__syncwarp\(\);",
+        "",
+        r"wrong: \d+ wrong samples",
+    ),
+    Fault(
+        "nobody waits for the asynchronous copies",
+        SLIDING,
+        FLOATS,
+        "sliding.cu",
+        r"__pipeline_wait_prior\(.*\);",
+        "",
+        r"wrong: \d+ wrong samples",
+    ),
+    Fault(
+        "half of a block waits for the other",
+        IMPLICIT,
+        FLOATS,
+        "implicit.cu",
+        r"__syncthreads\(\);",
+        "if (warp) __syncthreads(); else __syncwarp();",
+        "threads wait at a barrier that others never reach|wrong: ",
+    ),
+    Fault(
+        "a read of 16 bytes starts on 4",
+        IMPLICIT,
+        FLOATS,
+        "implicit.cu",
+        r"read_span\(patch\[u\] \+",
+        "read_span(patch[u] + 1 +",
+        r"implicit\.cu:\d+:\d+: runtime error: .*misaligned address",
+    ),
+)
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: f"{fault.source}: {fault.what}")
+def test_a_fault_comes_to_light(tmp_path: Path, fault: Fault) -> None:
+    sources = tmp_path / "sources"
+    shutil.copytree(FOLDER, sources, ignore=shutil.ignore_patterns("*.py", "__pycache__"))
+    source = sources / fault.source
+    faulty, changes = re.subn(fault.pattern, fault.instead, source.read_text(encoding="utf-8"))
+    assert changes, f"{fault.source} has changed: nothing matches {fault.pattern}"
+    source.write_text(faulty, encoding="utf-8")
+    ended = run_on_cpu([Work(fault.maker, fault.rules)], tmp_path, sources)
+    assert ended.code != 0, f"it did not come to light: {ended.text}"
+    assert re.search(fault.shows, ended.text), ended.text
