@@ -15,6 +15,9 @@ REDUCED_FILTERS = tuple(case for case in EVERY_FILTER if case.dtype != "uint16")
 REDUCED_TYPES = tuple(case for case in EVERY_TYPE if case.dtype != "uint16")
 """What TF32 and half can hold: everything but 16-bit pictures, which they refuse."""
 
+ENOUGH_SAMPLES = 100
+"""Outputs from which the largest is typical: the tolerance is a share of it, and of a few all may nearly cancel."""
+
 LARGE = (
     Case(RANDOM, "mix", "float32", "raw", shape=(259, 1024)),
     Case(RANDOM, "mix", "float32", "raw", shape=(1031, 517)),

@@ -263,10 +263,11 @@ class CudnnPlan(Plan):
         )
         self._why = "first of the heuristic's ranking that is supported and fits the workspace limit"
         if options.cudnn_find:
-            room = cupy.cuda.alloc(max([0, *[c.workspace_bytes for c in self._lists.candidates]]))
+            room_bytes = max([0, *[candidate.workspace_bytes for candidate in self._lists.candidates]])
+            room = cupy.cuda.alloc(room_bytes)
             self._restore_math(options.math)
             lines = self._handle.measure(
-                self._work, source.data.ptr, self._weights.data.ptr, result.data.ptr, room.ptr, room.size
+                self._work, source.data.ptr, self._weights.data.ptr, result.data.ptr, room.ptr, room_bytes
             )
             del room
             self._lists.measured, measured = _screen(self._handle, self._work, lines, options.math, limit_bytes)
