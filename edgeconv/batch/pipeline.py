@@ -133,6 +133,8 @@ class Batch:
         self._sources = {os.path.realpath(task.source) for task in tasks}
         self._local = threading.local()
         self._stop_reason: str | None = None
+        self._failures = 0
+        self._failures_lock = threading.Lock()
         workers = settings.jobs or usable_threads()
         self.workers = max(1, min(workers, len(tasks)))
         threads = settings.options.threads or max(1, usable_threads() // self.workers)
@@ -180,9 +182,14 @@ class Batch:
         elif outcome.state == "failed":
             summary.failed += 1
             summary.failures.append((outcome.source, outcome.error or "failed"))
-            limit = self._settings.max_failures
-            if limit is not None and summary.failed >= limit and self._stop_reason is None:
-                self._stop_reason = f"{summary.failed} failed"
+
+    def _count_failure(self) -> None:
+        """In the worker, so that not even the next picture is begun once the limit is reached."""
+        limit = self._settings.max_failures
+        with self._failures_lock:
+            self._failures += 1
+            if limit is not None and self._failures >= limit and self._stop_reason is None:
+                self._stop_reason = f"{self._failures} failed"
 
     def _one(self, task: Task, ledger: Ledger) -> _Outcome:
         """One picture from file to ledger row; its own errors end up in the row."""
@@ -213,6 +220,8 @@ class Batch:
             error=error,
             **facts,
         )
+        if error is not None:
+            self._count_failure()
         ledger.append(row)
         return _Outcome(row.input, row.status, error, watch.phases_seconds)
 
