@@ -18,6 +18,12 @@ def check_arrays(image: Any, out: Any, problem: Problem) -> None:
         raise UsageError("The output array is read-only: pass one that can be written.")
 
 
+def address_of(array: np.ndarray[Any, Any]) -> int:
+    """Where the samples lie. (`array.ctypes.data` says the same and takes a microsecond longer.)"""
+    address: int = array.__array_interface__["data"][0]
+    return address
+
+
 def _check(what: str, array: Any, shape: tuple[int, int, int], dtype: np.dtype[Any]) -> None:
     if not isinstance(array, np.ndarray):
         raise UsageError(f"The {what} must be a NumPy array for a CPU method, not {type(array).__name__}.")

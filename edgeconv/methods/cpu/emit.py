@@ -189,9 +189,14 @@ class Emitter:
             return self.block.uitofp(value, wanted) if unsigned else self.block.sitofp(value, wanted)
         return self.block.zext(value, wanted)
 
-    def float_to_int(self, value: Value) -> Value:
-        """Whole float32 numbers as int32."""
-        return self.block.fptosi(value, vector_type("i32", value.type.count))
+    def round_to_int(self, value: Value) -> Value:
+        """float32 to int32, to nearest with ties to even (the mode that every thread starts in)."""
+        lanes = value.type.count
+        name, wanted = f"llvm.lrint.v{lanes}i32.v{lanes}f32", vector_type("i32", lanes)
+        declared = self.module.globals.get(name) or ir.Function(
+            self.module, ir.FunctionType(wanted, [value.type]), name
+        )
+        return self.block.call(declared, [value])
 
     def narrow(self, value: Value, target: Scalar) -> Value:
         """Drop the upper bits of integers that are known to fit."""

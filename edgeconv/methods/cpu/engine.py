@@ -16,10 +16,10 @@ from edgeconv.filters import RGB_CHANNELS
 from edgeconv.geometry import KERNEL_SIZE, OUTSIDE, border_indices
 from edgeconv.methods.base import Options, Plan, check_workspace, refuse
 from edgeconv.methods.cpu import jit, rowcode
-from edgeconv.methods.cpu.arrays import check_arrays
-from edgeconv.pool import POOL, threads_for
+from edgeconv.methods.cpu.arrays import address_of, check_arrays
 from edgeconv.methods.cpu.recipe import SCALAR_BYTES, Recipe
 from edgeconv.methods.cpu.rowcode import Argument, Layout, Pick, Tile
+from edgeconv.pool import POOL, threads_for
 from edgeconv.problem import Problem
 
 STREAMING_BYTES = 8 * 2**20
@@ -114,8 +114,8 @@ class EnginePlan(Plan):
         """See Plan.run."""
         check_arrays(image, out, self.problem)
         arguments = self._arguments
-        arguments[Argument.IMAGE_ADDRESS] = image.ctypes.data
-        arguments[Argument.OUT_ADDRESS] = out.ctypes.data
+        arguments[Argument.IMAGE_ADDRESS] = address_of(image)
+        arguments[Argument.OUT_ADDRESS] = address_of(out)
         arguments[Argument.NEXT_UNIT] = 0
         function, address = self._code.function, self._arguments_address
         if self._threads == 1:

@@ -525,16 +525,16 @@ class _Writer:
         """The output mode's rule (output.py)."""
         value, scalar = value_and_type
         recipe, e, lanes = self.recipe, self.e, self.layout.block_pixels
-        if recipe.output_mode == "abs":
-            value = e.call("llvm.fabs", scalar, value) if is_float(scalar) else e.call("llvm.abs", scalar, value)
+        if recipe.output_mode == "abs" and recipe.combine != "magnitude":  # a magnitude has no sign
+            value = e.call("llvm.fabs" if is_float(scalar) else "llvm.abs", scalar, value)
         if is_float(recipe.stored):
             return e.convert(value, scalar, recipe.stored)
         white, black = splat(scalar, lanes, UNSIGNED_MAX[recipe.stored]), splat(scalar, lanes, 0)
         if is_float(scalar):
             value = e.block.select(e.block.fcmp_ordered("<", value, white), value, white)
-            value = e.block.select(e.block.fcmp_ordered(">", value, black), value, black)
-            rounded = e.call("llvm.roundeven", scalar, value)
-            return e.narrow(e.float_to_int(rounded), recipe.stored)
+            if recipe.output_mode == "clip":
+                value = e.block.select(e.block.fcmp_ordered(">", value, black), value, black)
+            return e.narrow(e.round_to_int(value), recipe.stored)
         if recipe.output_mode == "clip":
             value = e.call("llvm.smax", scalar, value, black)
         return e.narrow(e.call("llvm.umin", scalar, value, white), recipe.stored)
