@@ -11,14 +11,15 @@ from typing import NoReturn
 
 import typer
 
-from edgeconv.cli import batch, diff, doctor, filters, resize, run, verify
+from edgeconv.cli import batch, bench, diff, doctor, filters, resize, run, verify
 from edgeconv.errors import EXIT_SIGNAL_BASE, EdgeconvError, MemoryLimitError
 
-COMMANDS: dict[str, Callable[..., None]] = {
+COMMANDS: dict[str, Callable[..., None] | typer.Typer] = {
     "run": run.run,
     "batch": batch.batch,
     "verify": verify.verify,
     "diff": diff.diff,
+    "bench": bench.app,
     "resize": resize.resize,
     "filters": filters.filters,
     "doctor": doctor.doctor,
@@ -34,7 +35,10 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for _name, _command in COMMANDS.items():
-    app.command(_name)(_command)
+    if isinstance(_command, typer.Typer):
+        app.add_typer(_command, name=_name)
+    else:
+        app.command(_name)(_command)
 
 
 def _version(asked: bool) -> None:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from edgeconv.cost import Roof
 from edgeconv.devices.base import Device, L2State, Train
 from edgeconv.errors import MemoryLimitError
+from edgeconv.pool import run_pieces
 from edgeconv.threads import usable_threads
 
 COPY_BYTES = 64 * 2**20
@@ -28,8 +29,6 @@ TILE_SIDE = 64
 TILES = 200
 ROOF_REPEATS = 4
 FLUSH_BYTES_AT_LEAST = 64 * 2**20
-COPY_THREADS_FROM_BYTES = 2 * 2**20
-"""Below this a copy is over before a second thread has woken."""
 
 
 class CpuDevice(Device):
@@ -41,7 +40,6 @@ class CpuDevice(Device):
 
     def __init__(self) -> None:
         self._flush_parts: NDArray[Any] | None = None
-        self._pool: ThreadPoolExecutor | None = None
 
     def describe(self) -> dict[str, Any]:
         """See Device.describe."""
@@ -87,18 +85,18 @@ class CpuDevice(Device):
         return None
 
     def copier(self, moved_bytes: int) -> Callable[[], None]:
-        """See Device.copier: every usable thread copies its own part, or one thread all of a small copy."""
-        threads = usable_threads() if moved_bytes >= COPY_THREADS_FROM_BYTES else 1
+        """See Device.copier: one thread, or every usable one with a part of its own, whichever is faster here."""
+        threads = usable_threads()
         source = np.ones((threads, max(1, moved_bytes // 2 // threads)), np.uint8)
         target = np.zeros_like(source)
-        if threads == 1:
-            return lambda: np.copyto(target, source)
-        pool = self._threads()
 
-        def copy() -> None:
-            list(pool.map(np.copyto, target, source))
+        def alone() -> None:
+            np.copyto(target, source)
 
-        return copy
+        def together() -> None:
+            run_pieces(lambda part, worker: np.copyto(target[part], source[part]), threads, threads)
+
+        return min((alone, together), key=_best_seconds)
 
     def roof(self) -> Roof:
         """See Device.roof: large copies by every usable thread, and a float32 matrix product."""
@@ -137,12 +135,8 @@ class CpuDevice(Device):
         if self._flush_parts is None:
             flush_bytes = max(FLUSH_BYTES_AT_LEAST, 2 * (last_level_cache_bytes() or 0))
             self._flush_parts = np.ones((usable_threads(), flush_bytes // usable_threads()), np.uint8)
-        list(self._threads().map(lambda part: part.fill(0), self._flush_parts))
-
-    def _threads(self) -> ThreadPoolExecutor:
-        if self._pool is None:
-            self._pool = ThreadPoolExecutor(usable_threads())
-        return self._pool
+        parts = self._flush_parts
+        run_pieces(lambda part, worker: parts[part].fill(0), len(parts), len(parts))
 
 
 def _peak_of_status(status: str) -> int | None:

@@ -1,0 +1,17 @@
+"""The benchmark: a grid of works, what competes at each, checked first, timed by turns, and one JSON record of it all.
+
+    grid.py       which works: sizes × strides × types × filters × channels, by words, TOML file or name
+    synthetic.py  pixels and weights that are random and always the same
+    entrants.py   what competes: the project's methods, and a plain copy, which is the floor
+    peers/        what else: one small file a library
+    measure.py    one work: check, then time by turns
+    watch.py      whether the machine stayed the same meanwhile
+    card.py       the accounting of a row, with its formulas
+    runner.py     the whole grid: progress, files that are always complete, resuming
+    record.py     the record and its schema
+    compare.py    two records: same, faster, slower or ambiguous
+    goals.py      the bars that the project sets itself, and what a record says about them
+    tune.py       a quick measured profile for `--method auto`
+
+Importing the package loads no array library.
+"""

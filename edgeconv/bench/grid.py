@@ -1,0 +1,191 @@
+"""Which works are measured, and what competes: a grid of parts, each a full product of its words.
+
+A work is a problem and its pixels by name: size × stride × type × filter × channels. Grids come from the command
+line, from a TOML file, or from the table of named grids below, which hold those of the lab reports and the rows of
+the project's own bars (goals.py).
+
+    [[part]]                      # a TOML file: one or more parts; keys at the top hold for every part
+    sizes = "128:4096"            # or [128, 512]
+    strides = [1, 2, 3]
+    methods = ["sliding", "im2col:gemm=cublas", "cudnn:find:math=tf32"]
+    peers = ["torch"]             # or "all"
+    dtypes = ["float32"]
+    filters = ["random"]
+    channels = ["mix"]
+    devices = ["cpu", "cuda"]
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from edgeconv.bench.synthetic import bench_filter_names
+from edgeconv.errors import UsageError
+from edgeconv.filters import CHANNELS
+from edgeconv.methods.base import DEVICES
+from edgeconv.problem import INPUT_DTYPES
+from edgeconv.resize import parse_sizes
+
+ALL = "all"
+
+
+@dataclass(frozen=True)
+class Part:
+    """A full product. `methods` and `peers` are words of entrants.py: names with options, or `all`."""
+
+    sizes: tuple[int, ...] = (128, 256, 512, 1024, 2048, 4096)
+    strides: tuple[int, ...] = (1,)
+    dtypes: tuple[str, ...] = ("float32",)
+    filters: tuple[str, ...] = ("random",)
+    channels: tuple[str, ...] = ("mix",)
+    methods: tuple[str, ...] = (ALL,)
+    peers: tuple[str, ...] = ()
+    devices: tuple[str, ...] = DEVICES
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Parts under a name."""
+
+    name: str
+    summary: str
+    parts: tuple[Part, ...]
+
+
+@dataclass(frozen=True)
+class Work:
+    """One problem and its pixels, by name. `picture` None means noise of `size` × `size`."""
+
+    picture: str | None
+    size: int
+    stride: int
+    dtype: str
+    filter: str
+    channels: str
+
+    def __str__(self) -> str:
+        return f"{self.size} s{self.stride} {self.dtype} {self.filter} {self.channels}"
+
+
+VARIANTS = ("im2col:gemm=cublas", "implicit:math=tf32", "implicit:math=half", "cudnn:find", "cudnn:math=tf32")
+"""What the table of methods does not show: the same methods with other arithmetic, or a vendor's product inside."""
+
+_GENERAL = Part(filters=("random",), channels=("mix",), methods=(ALL, *VARIANTS), peers=(ALL,))
+
+GRIDS: tuple[Grid, ...] = (
+    Grid(
+        "lab",
+        "the grids of the lab reports, 32 to 512 and 256 to 4096, strides 1 to 3, 3→3 channels, float32",
+        (replace(_GENERAL, sizes=(32, 64, 128, 256, 512, 1024, 2048, 4096), strides=(1, 2, 3)),),
+    ),
+    Grid(
+        "card",
+        "the rows of the project's bars on a card",
+        (
+            replace(_GENERAL, sizes=(128, 512, 1024, 2048, 4096), strides=(1, 2, 3), devices=("cuda",)),
+            Part((128, 512, 4096), (1,), ("uint8",), ("laplacian8",), ("each",), (ALL,), (ALL,), ("cuda",)),
+            Part((128, 512, 4096), (1,), ("uint8",), ("random-whole",), ("mix",), (ALL,), (ALL,), ("cuda",)),
+            Part((128, 512, 4096), (1,), ("uint8",), ("sobel",), ("each",), (ALL,), (ALL,), ("cuda",)),
+            Part((128, 512, 4096), (1,), ("float16",), ("random",), ("mix",), (ALL,), (ALL,), ("cuda",)),
+        ),
+    ),
+    Grid(
+        "processor",
+        "the rows of the project's bars on a CPU",
+        (
+            replace(_GENERAL, sizes=(128, 512, 1024, 2048, 4096), strides=(1, 2, 3), devices=("cpu",)),
+            Part((1024, 2048, 4096), (1,), ("float32",), ("laplacian8",), ("mix",), (ALL,), (ALL,), ("cpu",)),
+            Part((128, 512, 2048, 4096), (1,), ("uint8",), ("laplacian8",), ("each",), (ALL,), (ALL,), ("cpu",)),
+            Part((128, 512, 2048, 4096), (1,), ("uint8",), ("sobel",), ("each",), (ALL,), (ALL,), ("cpu",)),
+        ),
+    ),
+    Grid(
+        "quick",
+        "three sizes and two strides: a look that takes seconds",
+        (Part(sizes=(128, 512, 2048), strides=(1, 2)),),
+    ),
+)
+
+_KNOWN_WORDS: dict[str, tuple[str, ...]] = {
+    "dtypes": INPUT_DTYPES,
+    "filters": bench_filter_names(),
+    "channels": CHANNELS,
+    "devices": DEVICES,
+}
+
+
+def named_grid(name: str) -> Grid:
+    """A grid of the table; raises UsageError naming those there are."""
+    for grid in GRIDS:
+        if grid.name == name:
+            return grid
+    raise UsageError(f"Grid '{name}' is not known: use one of {', '.join(grid.name for grid in GRIDS)}, or a file.")
+
+
+def changed(grid: Grid, words: Mapping[str, Any]) -> Grid:
+    """`grid` with the words that are given (not None) put into every part."""
+    given = {name: value for name, value in words.items() if value is not None}
+    return replace(grid, parts=tuple(_part(asdict(part) | given) for part in grid.parts)) if given else grid
+
+
+def read_grid(path: Path) -> Grid:
+    """A grid from a TOML file; raises UsageError naming the file and what is wrong in it."""
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(f"Grid file '{path}' cannot be read: {error.strerror}.") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"Grid file '{path}' is not TOML: {error}.") from None
+    shared = {name: value for name, value in content.items() if name != "part"}
+    parts = content.get("part", [{}])
+    if not isinstance(parts, list) or not all(isinstance(part, dict) for part in parts):
+        raise UsageError(f"Grid file '{path}': write each part under [[part]].")
+    try:
+        return Grid(path.stem, f"from {path.name}", tuple(_part(shared | part) for part in parts))
+    except UsageError as error:
+        raise UsageError(f"Grid file '{path}': {error}") from None
+
+
+def works(grid: Grid, pictures: tuple[str, ...] = ()) -> Iterator[tuple[Work, Part]]:
+    """Every work once, with the part that it comes from: small sizes first within a part."""
+    seen = set()
+    for part in grid.parts:
+        axes = (sorted(part.sizes), part.strides, part.dtypes, part.filters, part.channels, pictures or (None,))
+        for size, stride, dtype, filter_name, channels, picture in product(*axes):
+            work = Work(picture, size, stride, dtype, filter_name, channels)
+            if work not in seen:
+                seen.add(work)
+                yield work, part
+
+
+def _part(words: Mapping[str, Any]) -> Part:
+    """A part from words of any of the three sources, each checked."""
+    names = [field.name for field in fields(Part)]
+    for name in words:
+        if name not in names:
+            raise UsageError(f"'{name}' is not one of {', '.join(names)}.")
+    return Part(**{name: _values(name, value) for name, value in words.items()})
+
+
+def _values(name: str, value: Any) -> tuple[Any, ...]:
+    if name == "sizes" and isinstance(value, str):
+        return parse_sizes(value)
+    if name in ("sizes", "strides"):
+        items = value.split(",") if isinstance(value, str) else value if isinstance(value, list | tuple) else [value]
+        numbers = [int(item) if str(item).strip().isdecimal() else 0 for item in items]
+        if not numbers or min(numbers) < 1:
+            raise UsageError(f"{name.capitalize()} '{value}' are not whole numbers from 1.")
+        return tuple(dict.fromkeys(numbers))
+    words = [str(word).strip() for word in (value.split(",") if isinstance(value, str) else value)]
+    known = _KNOWN_WORDS.get(name)
+    if known is not None:
+        words = list(known) if words == [ALL] else words
+        for word in words:
+            if word not in known:
+                raise UsageError(f"{name.capitalize()} '{word}' is not one of {', '.join(known)}.")
+    return tuple(word for word in dict.fromkeys(words) if word not in ("", "none"))

@@ -1,0 +1,357 @@
+"""One work, measured: every entrant is set up, run once cold, checked against the oracle, and only then timed by turns.
+
+    set up ── first run (cold) ── check ──┬── right: turns with cold L2, turns with warm L2, trains, end to end
+                                          └── wrong: a row with the error and no time
+
+Turns go round all entrants of a device, several times, so that a machine that changes changes all of them alike.
+A row's `status` is measured, wrong (the output is not the oracle's), refused (edgeconv's own reason), or failed (an
+error of a library, in its words). Times are those of the work alone: the picture is on the device before.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgeconv import verify
+from edgeconv.bench import card
+from edgeconv.bench.entrants import Bench, Entrant, Ready, share
+from edgeconv.bench.grid import Work
+from edgeconv.bench.synthetic import bench_filter, bench_pixels
+from edgeconv.bench.watch import Watch
+from edgeconv.cost import Counts, Roof, count
+from edgeconv.devices.base import L2_STATES, L2State
+from edgeconv.errors import EdgeconvError
+from edgeconv.image import decode_image, encode_image
+from edgeconv.job import FORMAT_OF_DTYPE, STREAM
+from edgeconv.methods.base import DeviceName
+from edgeconv.output import full_range
+from edgeconv.problem import Problem
+from edgeconv.report import describe_check, describe_counts, describe_series, sha256_of
+from edgeconv.request import Request, make_request
+from edgeconv.resize import resize
+from edgeconv.timing import Budget, Sampler, Series, collect, interleave
+
+TURNS = 4
+"""Rounds that a time limit is cut into."""
+TRAIN_CALLS = 50
+TRAIN_SECONDS = 0.05
+"""Most calls of a train of launches, and most time for it."""
+FEW = Budget(min_samples=3, max_samples=7, time_limit_seconds=0.05)
+"""For what stands beside the work: the bus, files."""
+
+
+DIGITS = 10
+"""A sample is kept to a tenth of a nanosecond, finer than any clock here."""
+
+DEFAULT_BUDGET = Budget(min_samples=7, max_samples=100, time_limit_seconds=0.12)
+
+
+@dataclass(frozen=True)
+class Rules:
+    """How every work is measured."""
+
+    budget: Budget = DEFAULT_BUDGET
+    l2_states: tuple[L2State, ...] = L2_STATES
+    padding: str = "same"
+    border: str = "zero"
+    output_mode: str | None = None
+    check: str = "sample"
+    """`sample`: about `check_samples` output samples in whole rows, the first and last among them; `full`: all."""
+    check_samples: int = 300_000
+    around: bool = True
+    """Also time what stands around the work: both ways over the bus, end to end, decoding and encoding."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """A device in this run: who competes there, its measured roof, and the watch over it."""
+
+    device: DeviceName
+    entrants: tuple[Entrant, ...]
+    roof: Roof
+    watch: Watch
+
+
+def request_for(work: Work, rules: Rules) -> Request:
+    """The request that the words of a work make."""
+    return make_request(
+        bench_filter(work.filter, work.channels),
+        channels=work.channels,
+        stride=work.stride,
+        padding=rules.padding,
+        border=rules.border,
+        output_mode=rules.output_mode,
+    )
+
+
+def pixels_for(work: Work, picture: NDArray[Any] | None) -> NDArray[Any]:
+    """Noise of size × size, or `picture` with a longest side of that size, in the work's type."""
+    if picture is None:
+        return bench_pixels(work.size, work.size, work.dtype)
+    sized = resize(picture, work.size)
+    target = np.dtype(work.dtype)
+    if sized.dtype == target:
+        return sized
+    scaled = sized.astype(np.float64) / full_range(sized.dtype)
+    if target.kind == "u":
+        return np.rint(np.clip(scaled, 0, 1) * full_range(target)).astype(target)
+    return scaled.astype(target)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One row an entrant, in their order, and what decoding and encoding take (None where no method ran)."""
+
+    rows: list[dict[str, Any]]
+    files: dict[str, Any] | None
+
+
+def measure(work: Work, pixels: NDArray[Any], place: Place, rules: Rules) -> Measured:
+    """Measure all entrants of `place` at `work`; `pixels` as `pixels_for` gives them."""
+    request = request_for(work, rules)
+    problem = request.problem(pixels.shape, pixels.dtype)
+    bench = share(place.device, problem, pixels)
+    place.watch.begin()
+    candidates = [_Candidate(entrant, bench, rules) for entrant in place.entrants]
+    runners = [candidate for candidate in candidates if candidate.status == "measured"]
+    for state in rules.l2_states:
+        _take_turns(runners, state, rules.budget, place.watch)
+    bus = _time_bus(bench) if rules.around and bench.device.moves_data else None
+    for runner in runners:
+        runner.finish(bus, rules)
+    methods = [runner for runner in runners if runner.entrant.kind == "method"]
+    files = _time_files(bench) if rules.around and methods else None
+    seen = place.watch.report()
+    counts = count(problem)
+    copies = next((runner.series for runner in runners if runner.entrant.kind == "copy"), {})
+    shown = _describe_work(work, request, problem, pixels)
+    rows = [candidate.row(shown, counts, copies, place, seen) for candidate in candidates]
+    return Measured(rows, None if files is None else {**asdict(work), **files})
+
+
+class _Candidate:
+    """An entrant at one work: set up, run once and checked by the constructor."""
+
+    def __init__(self, entrant: Entrant, bench: Bench, rules: Rules) -> None:
+        self.entrant, self.bench = entrant, bench
+        self.status, self.reason = "measured", None
+        self.ready: Ready | None = None
+        self.check: verify.Check | None = None
+        self.set_up_seconds: float | None = None
+        self.cold_seconds: float | None = None
+        self.series: dict[L2State, Series] = {}
+        self.launch: dict[str, float] | None = None
+        self.end_to_end: Series | None = None
+        self.bus: dict[str, float] | None = None
+        try:
+            reason = entrant.unavailable_reason()
+            if reason is not None:
+                self.status, self.reason = "refused", reason
+                return
+            self._set_up(rules)
+        except EdgeconvError as error:
+            self.status, self.reason = "refused", str(error)
+        except Exception as error:  # a library's own, of any class: the others still run
+            self.status, self.reason = "failed", f"{type(error).__name__}: {' '.join(str(error).split())[:500]}"
+
+    def _set_up(self, rules: Rules) -> None:
+        bench = self.bench
+        started = time.perf_counter()
+        self.ready = self.entrant.prepare(bench)
+        self.set_up_seconds = time.perf_counter() - started
+        _poison(bench)
+        started = time.perf_counter()
+        self.once()
+        self.cold_seconds = time.perf_counter() - started
+        if self.entrant.kind == "copy":
+            return
+        limit = rules.check_samples if rules.check == "sample" else None
+        self.check = verify.check(
+            bench.image_host, self.ready.result(), self.ready.problem, self.ready.tolerance, limit
+        )
+        if not self.check.passed:
+            self.status = "wrong"
+            self.reason = f"{self.check.unexplained_samples:,} wrong samples, worst at {self.check.worst}"
+            self.ready = None
+
+    def once(self) -> None:
+        """One run, waited for."""
+        assert self.ready is not None
+        self.ready.run()
+        (self.ready.synchronize or self.bench.device.synchronize)()
+
+    def time_once(self, state: L2State, enqueue_seconds: float) -> float:
+        """Seconds of one run, by the device's clock, or by the host's where the entrant has queues of its own."""
+        assert self.ready is not None
+        device, ready = self.bench.device, self.ready
+        if ready.synchronize is None:
+            return round(device.time_once(ready.run, state, enqueue_seconds), DIGITS)
+        if state == "cold":
+            device.time_once(lambda: None, "cold")
+        else:
+            self.once()
+        started = time.perf_counter()
+        ready.run()
+        ready.synchronize()
+        return round(time.perf_counter() - started, DIGITS)
+
+    def finish(self, bus: dict[str, float] | None, rules: Rules) -> None:
+        """What is timed beside the turns: the way over the bus."""
+        self.bus = bus
+        if bus is None or self.entrant.kind != "method" or self.ready is None:
+            return
+        bench, run = self.bench, self.ready.run
+        staged_in, staged_out = bench.staging
+
+        def once() -> float:
+            started = time.perf_counter()
+            bench.device.copy_in(staged_in, bench.image)
+            run()
+            bench.device.copy_out(bench.out, staged_out)
+            return time.perf_counter() - started
+
+        self.end_to_end = collect(once, replace(rules.budget, time_limit_seconds=rules.budget.time_limit_seconds / 2))
+
+    def row(
+        self,
+        shown: dict[str, Any],
+        counts: Counts,
+        copies: dict[L2State, Series],
+        place: Place,
+        seen: dict[str, Any],
+    ) -> dict[str, Any]:
+        """The record of this entrant at this work."""
+        entrant, ready = self.entrant, self.ready
+        facts = ready.facts if ready is not None else {}
+        accounts = {
+            state: card.account(
+                counts,
+                series.statistics.median_seconds,
+                copies[state].statistics.median_seconds if state in copies else None,
+                place.roof,
+                facts.get("moved_bytes"),
+            )
+            for state, series in self.series.items()
+        }
+        lead: L2State = self.bench.device.l2_state
+        warm = self.series.get("warm")
+        launch_bound = None
+        if self.launch is not None and warm is not None:
+            launch_bound = self.launch["enqueue_seconds"] >= warm.statistics.median_seconds
+        by_host = ready is not None and ready.synchronize is not None
+        return {
+            "work": shown,
+            "kind": entrant.kind,
+            "entrant": entrant.label,
+            "name": entrant.name,
+            "device": entrant.device,
+            "options": asdict(entrant.options),
+            "status": self.status,
+            "reason": self.reason,
+            "differs": ready.differs if ready is not None else None,
+            "check": describe_check(self.check),
+            "workspace_bytes": facts.get("workspace_bytes"),
+            "moved_bytes": facts.get("moved_bytes"),
+            "launches": facts.get("launches"),
+            "choice": facts.get("choice", {}),
+            "counts": describe_counts(counts),
+            "set_up_seconds": self.set_up_seconds,
+            "cold_seconds": self.cold_seconds,
+            "clock": "CUDA events" if self.bench.device.moves_data and not by_host else "monotonic",
+            "lead_l2_state": lead if lead in self.series else next(iter(self.series), None),
+            "timings": {state: describe_series(series) for state, series in self.series.items()},
+            "accounts": accounts,
+            "launch": self.launch,
+            "launch_bound": launch_bound,
+            "bus": self.bus,
+            "end_to_end": None if self.end_to_end is None else describe_series(self.end_to_end),
+            "machine": seen,
+        }
+
+
+def _poison(bench: Bench) -> None:
+    """Make sure that what is checked was written by the entrant at hand."""
+    bench.out[...] = 0xA5 if bench.problem.output_dtype.kind == "u" else np.nan
+
+
+def _take_turns(runners: Sequence[_Candidate], state: L2State, budget: Budget, watch: Watch) -> None:
+    turns = []
+    for runner in runners:
+        enqueue_seconds = _enqueue_seconds(runner)
+
+        def timed(runner: _Candidate = runner, enqueue_seconds: float = enqueue_seconds) -> float:
+            return runner.time_once(state, enqueue_seconds)
+
+        def settle(runner: _Candidate = runner) -> None:
+            runner.once()
+            watch.look()
+
+        turns.append((Sampler(timed, budget), settle))
+    interleave(turns, budget.time_limit_seconds / TURNS)
+    for runner, (sampler, _) in zip(runners, turns, strict=True):
+        runner.series[state] = sampler.series
+
+
+def _enqueue_seconds(runner: _Candidate) -> float:
+    """What the host needs to put a call in a card's queue, by a train of calls that is timed once a work."""
+    if runner.launch is None and runner.ready is not None and runner.ready.synchronize is None:
+        started = time.perf_counter()
+        runner.once()
+        calls = max(3, min(TRAIN_CALLS, int(TRAIN_SECONDS / (time.perf_counter() - started))))
+        train = runner.bench.device.train(runner.ready.run, calls)
+        runner.launch = None if train is None else asdict(train)
+    return 0.0 if runner.launch is None else runner.launch["enqueue_seconds"]
+
+
+def _time_bus(bench: Bench) -> dict[str, float]:
+    """Medians of both ways over the bus with page-locked host arrays."""
+    device, (host_in, host_out) = bench.device, bench.staging
+    return {
+        "host_to_device_seconds": _median_seconds(lambda: device.copy_in(host_in, bench.image)),
+        "device_to_host_seconds": _median_seconds(lambda: device.copy_out(bench.out, host_out)),
+    }
+
+
+def _median_seconds(call: Callable[[], Any]) -> float:
+    """By the host's clock, of calls that are over when they come back."""
+
+    def once() -> float:
+        started = time.perf_counter()
+        call()
+        return time.perf_counter() - started
+
+    return collect(once, FEW).statistics.median_seconds
+
+
+def _time_files(bench: Bench) -> dict[str, Any]:
+    """Decoding the picture and encoding the result, in memory, in the format that `edgeconv run` would write."""
+    out = bench.result()
+    out_format = FORMAT_OF_DTYPE[out.dtype.name]
+    in_format = FORMAT_OF_DTYPE[bench.image_host.dtype.name]
+    picture = bytes(encode_image(bench.image_host, STREAM, format=in_format))
+    return {
+        "format": in_format,
+        "file_bytes": len(picture),
+        "decode_seconds": _median_seconds(lambda: decode_image(picture, "bench")),
+        "encode_seconds": _median_seconds(lambda: encode_image(out, STREAM, format=out_format)),
+    }
+
+
+def _describe_work(work: Work, request: Request, problem: Problem, pixels: NDArray[Any]) -> dict[str, Any]:
+    return {
+        **asdict(work),
+        "height": problem.height,
+        "width": problem.width,
+        "output_height": problem.output_height,
+        "output_width": problem.output_width,
+        "padding": problem.padding,
+        "border": problem.border,
+        "output_mode": request.mode_for(pixels.dtype),
+        "input_sha256": sha256_of(pixels),
+    }

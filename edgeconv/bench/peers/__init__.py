@@ -1,0 +1,89 @@
+"""What one would use instead: a literal table of peers, one small file a library, none of them needed.
+
+A peer does the very same work with its library's own calls (picture on its device, result on its device), or says
+in what it differs: another border, a result rounded elsewhere, planes instead of HWC. Its result is checked against
+the oracle of just that work before it is timed. A new peer costs one file and one line here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+
+from edgeconv.bench.entrants import Bench, Entrant, Ready
+from edgeconv.bench.grid import ALL
+from edgeconv.bench.peers.base import Peer
+from edgeconv.errors import UsageError
+from edgeconv.methods.base import DeviceName, Options
+
+
+@dataclass(frozen=True)
+class PeerEntry:
+    """One line of the table: where the class lives, and what a list may say without importing it."""
+
+    name: str
+    device: DeviceName
+    location: str
+    summary: str
+
+
+_HERE = "edgeconv.bench.peers"
+
+PEERS: tuple[PeerEntry, ...] = (
+    PeerEntry("opencv-filter2d", "cpu", f"{_HERE}.opencv:Filter2D", "cv2.filter2D or Sobel as one would write it"),
+)
+
+
+class PeerEntrant(Entrant):
+    """A peer as an entrant."""
+
+    kind = "peer"
+
+    def __init__(self, entry: PeerEntry, options: Options) -> None:
+        self.label = self.name = entry.name
+        self.device, self.options = entry.device, options
+        self._peer = _load(entry)
+
+    @property
+    def version(self) -> str:
+        """Of the library."""
+        return self._peer.version()
+
+    def unavailable_reason(self) -> str | None:
+        """See Entrant.unavailable_reason."""
+        return self._peer.unavailable_reason()
+
+    def prepare(self, bench: Bench) -> Ready:
+        """See Entrant.prepare."""
+        return self._peer.prepare(bench.problem, bench.image_host)
+
+
+@cache
+def _load(entry: PeerEntry) -> Peer:
+    module, _, name = entry.location.partition(":")
+    peer: Peer = getattr(import_module(module), name)(entry.device)
+    return peer
+
+
+def peer_entrants(
+    words: Iterable[str], device: DeviceName, options: Options
+) -> tuple[list[PeerEntrant], list[tuple[str, str]]]:
+    """The peers of `device` that `words` name and that are installed, and (name, reason) of those that are not."""
+    words = list(words)
+    names = list(dict.fromkeys(entry.name for entry in PEERS))
+    for word in words:
+        if word not in (ALL, *names):
+            raise UsageError(f"Peer '{word}' is not known: use {ALL}, none or some of {', '.join(names)}.")
+    here: list[PeerEntrant] = []
+    missing = []
+    for entry in PEERS:
+        if entry.device == device and (ALL in words or entry.name in words):
+            entrant = PeerEntrant(entry, options)
+            reason = entrant.unavailable_reason()
+            if reason is None:
+                here.append(entrant)
+            else:
+                missing.append((entry.name, reason))
+    return here, missing

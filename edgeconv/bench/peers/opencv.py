@@ -1,0 +1,95 @@
+"""OpenCV as one would write it: whole pictures, its own threads, buffers reused between runs.
+
+    uint8, channels apart, one kernel, abs     filter2D to 16 bits, convertScaleAbs
+    uint8, channels apart, Sobel magnitude     two Sobels to float32, magnitude, convertScaleAbs
+    everything else                            a filter2D to float32 for every pair of channels that meet
+
+Source: OpenCV's tutorials on filter2D, Laplacian and Sobel. Its borders include all of edgeconv's.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from edgeconv.bench.entrants import Ready
+from edgeconv.bench.peers.base import HALO, PlanePeer
+from edgeconv.filters import SOBEL_X
+from edgeconv.geometry import Border
+from edgeconv.methods.opencv import BORDER_CODES
+from edgeconv.problem import Problem
+
+INT16 = np.iinfo(np.int16)
+
+
+class Filter2D(PlanePeer):
+    """cv2.filter2D."""
+
+    distributions = ("opencv-python-headless", "opencv-python")
+    module = "cv2"
+
+    def correlate(self, plane: Any, kernel: NDArray[np.float32], border: Border) -> Any:
+        """See PlanePeer.correlate."""
+        return cv2.filter2D(plane, cv2.CV_32F, kernel, borderType=BORDER_CODES[border])
+
+    def prepare(self, problem: Problem, image_host: NDArray[Any]) -> Ready:
+        """See Peer.prepare."""
+        kernels = _shared_kernels(problem)
+        if kernels is None or problem.dtype != np.uint8 or problem.output_mode != "abs" or problem.padding != HALO:
+            return super().prepare(problem, image_host)
+        if problem.combine == "magnitude" and np.array_equal(kernels, [SOBEL_X, SOBEL_X.T]):
+            return _two_sobels(problem, image_host)
+        whole = bool((kernels == np.rint(kernels)).all()) and 255 * np.abs(kernels[0]).sum() <= INT16.max
+        if problem.combine == "single" and whole:
+            return _sixteen_bits(problem, image_host, kernels[0])
+        return super().prepare(problem, image_host)
+
+
+def _shared_kernels(problem: Problem) -> NDArray[np.float32] | None:
+    """(directions, 3, 3) where channels stand apart and share their kernels, else None."""
+    if problem.groups == 1 or not (problem.weights == problem.weights[:, :1]).all():
+        return None
+    shared: NDArray[np.float32] = problem.weights[:, 0, 0]
+    return shared
+
+
+def _sixteen_bits(problem: Problem, image: NDArray[Any], kernel: NDArray[np.float32]) -> Ready:
+    border, stride = BORDER_CODES[problem.border], problem.stride
+    wide = np.empty(image.shape, np.int16)
+    out = np.empty(image.shape, np.uint8)
+
+    def run() -> None:
+        cv2.filter2D(image, cv2.CV_16S, kernel, dst=wide, borderType=border)
+        cv2.convertScaleAbs(wide, dst=out)
+
+    return _strided(run, out, problem, stride)
+
+
+def _two_sobels(problem: Problem, image: NDArray[Any]) -> Ready:
+    border, stride = BORDER_CODES[problem.border], problem.stride
+    along_x, along_y, length = (np.empty(image.shape, np.float32) for _ in range(3))
+    out = np.empty(image.shape, np.uint8)
+
+    def run() -> None:
+        cv2.Sobel(image, cv2.CV_32F, 1, 0, dst=along_x, borderType=border)
+        cv2.Sobel(image, cv2.CV_32F, 0, 1, dst=along_y, borderType=border)
+        cv2.magnitude(along_x, along_y, magnitude=length)
+        cv2.convertScaleAbs(length, dst=out)
+
+    return _strided(run, out, problem, stride)
+
+
+def _strided(run: Any, out: NDArray[Any], problem: Problem, stride: int) -> Ready:
+    """`run` fills `out` for every pixel; at strides the samples wanted are then copied out, as part of the work."""
+    if stride == 1:
+        return Ready(run, lambda: out, problem, 0.0)
+    picked = np.empty(problem.output_shape, np.uint8)
+
+    def run_and_pick() -> None:
+        run()
+        np.copyto(picked, out[::stride, ::stride])
+
+    return Ready(run_and_pick, lambda: picked, problem, 0.0)

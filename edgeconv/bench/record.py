@@ -1,0 +1,89 @@
+"""The record of a bench run: one dictionary that goes to JSON, a row on each line, and its schema.
+
+Field names carry their units; `bench.schema.json` (JSON Schema 2020-12) fixes the shape. Exports, the gate and the
+tables in docs read only this.
+"""
+
+from __future__ import annotations
+
+import json
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from edgeconv.errors import UsageError
+
+KIND = "bench"
+SCHEMA_VERSION = 1
+ROW_LISTS = ("rows", "files", "left_out")
+"""Lists that are written one entry a line, so that a record can be read and compared line by line."""
+
+Row = dict[str, Any]
+Record = dict[str, Any]
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema of a record."""
+    loaded: dict[str, Any] = json.loads(files("edgeconv.bench").joinpath("bench.schema.json").read_text("utf-8"))
+    return loaded
+
+
+def to_json(record: Record) -> bytes:
+    """UTF-8, keys in the order of the record; raises ValueError on NaN."""
+    parts = []
+    for name, value in record.items():
+        if name in ROW_LISTS:
+            lines = ",\n".join("    " + _dump(row) for row in value)
+            text = f"[\n{lines}\n  ]" if value else "[]"
+        else:
+            text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False).replace("\n", "\n  ")
+        parts.append(f'  "{name}": {text}')
+    return ("{\n" + ",\n".join(parts) + "\n}\n").encode()
+
+
+def read_record(path: Path) -> Record:
+    """A record from its file; raises UsageError for a file that is missing, not JSON or not a bench record."""
+    try:
+        record: Record = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(f"Record '{path}' cannot be read: {error.strerror}.") from None
+    except ValueError as error:
+        raise UsageError(f"Record '{path}' is not JSON: {error}.") from None
+    if not isinstance(record, dict) or record.get("kind") != KIND:
+        raise UsageError(f"'{path}' is not a record of edgeconv bench.")
+    if record.get("schema_version") != SCHEMA_VERSION:
+        raise UsageError(
+            f"'{path}' has schema version {record.get('schema_version')} and this edgeconv reads {SCHEMA_VERSION}."
+        )
+    return record
+
+
+def row_key(row: Row) -> tuple[Any, ...]:
+    """What makes two rows of two records the same measurement: the work, the entrant and its device."""
+    work = row["work"]
+    names = ("picture", "size", "stride", "dtype", "filter", "channels", "padding", "border", "output_mode")
+    return (*(work[name] for name in names), row["device"], row["kind"], row["entrant"])
+
+
+def row_title(row: Row) -> str:
+    """The row in a few words."""
+    work = row["work"]
+    picture = f"{Path(work['picture']).name} " if work["picture"] else ""
+    words = f"{picture}{work['size']} s{work['stride']} {work['dtype']} {work['filter']} {work['channels']}"
+    return f"{row['entrant']} on {row['device']} · {words}"
+
+
+def lead_series(row: Row) -> dict[str, Any] | None:
+    """The timing that a row leads with, None where it was not timed."""
+    state = row["lead_l2_state"]
+    return None if state is None else row["timings"][state]
+
+
+def lead_account(row: Row) -> dict[str, Any] | None:
+    """The accounting card that belongs to `lead_series`."""
+    state = row["lead_l2_state"]
+    return None if state is None else row["accounts"][state]
+
+
+def _dump(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(", ", ": "))

@@ -1,0 +1,220 @@
+"""A whole grid, measured: what competes where, progress, a file that is whole at every moment, and going on later.
+
+The record is written after each work that took a while and at the end, also when the run is stopped: its `complete`
+says whether anything is missing. Resuming takes over the rows of works that are whole, provided that grid, rules and
+machine are the same.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgeconv import __version__
+from edgeconv.bench import card
+from edgeconv.bench.entrants import CopyEntrant, Entrant, method_entrants
+from edgeconv.bench.grid import Grid, Part, Work, works
+from edgeconv.bench.measure import Place, Rules, measure, pixels_for
+from edgeconv.bench.peers import peer_entrants
+from edgeconv.bench.record import KIND, SCHEMA_VERSION, Record, read_record, to_json
+from edgeconv.bench.watch import Watch, card_reader
+from edgeconv.cost import Roof
+from edgeconv.devices import get_device
+from edgeconv.errors import UsageError
+from edgeconv.files import write_bytes_atomically
+from edgeconv.image import read_image
+from edgeconv.methods.base import DeviceName, Options
+from edgeconv.methods.cuda.probe import cuda_unavailable_reason
+from edgeconv.report import library_versions
+
+SAVE_EVERY_SECONDS = 10.0
+MPIXEL = 10**6
+FIXED_COST_PIXELS = MPIXEL
+"""What a work costs beside its pixels, as so many pixels: only for the guess at the time left."""
+
+
+@dataclass
+class Run:
+    """What is to be measured, and where it is kept."""
+
+    grid: Grid
+    rules: Rules = field(default_factory=Rules)
+    options: Options = field(default_factory=Options)
+    pictures: tuple[str, ...] = ()
+    path: Path | None = None
+    """The record's file; None keeps it in memory."""
+    resume: bool = False
+    command: tuple[str, ...] = ()
+
+
+def run(plan: Run, progress: Callable[[int, int, str], None] = lambda done, total, note: None) -> Record:
+    """Measure the grid and return the record; raises EdgeconvError for what cannot be asked for.
+
+    `progress` is called with the Mpixels done and in all, and the work at hand. An interrupt (KeyboardInterrupt or
+    SystemExit) saves what was measured and goes on upwards.
+    """
+    todo = list(works(plan.grid, plan.pictures))
+    record = _new_record(plan)
+    done = _take_over(plan, record) if plan.resume else set()
+    places = _Places(plan, record)
+    for part in plan.grid.parts:  # so that a word without meaning is refused before anything is written
+        places.of(part)
+    pictures: dict[str | None, NDArray[Any]] = {name: read_image(name).pixels for name in plan.pictures}
+    started, saved = time.perf_counter(), time.perf_counter()
+    costs = [work.size**2 + FIXED_COST_PIXELS for work, _ in todo]
+    spent = 0
+    try:
+        for index, (work, part) in enumerate(todo):
+            pixels = pixels_for(work, pictures.get(work.picture))
+            for place in places.of(part):
+                if (work, place.device) in done:
+                    continue
+                progress(spent // MPIXEL, sum(costs) // MPIXEL, f"{work} on {place.device}")
+                measured = measure(work, pixels, place, plan.rules)
+                record["rows"] += _plain(measured.rows)
+                if measured.files is not None and measured.files not in record["files"]:
+                    record["files"].append(measured.files)
+            spent += costs[index]
+            if time.perf_counter() - saved > SAVE_EVERY_SECONDS:
+                _save(plan, record)
+                saved = time.perf_counter()
+        record["complete"] = True
+    finally:
+        record["wall_seconds"] += time.perf_counter() - started
+        record["warnings"] = _warnings(record)
+        _save(plan, record)
+    return record
+
+
+class _Places:
+    """Entrants, roof and watch of each device, looked up once a part."""
+
+    def __init__(self, plan: Run, record: Record) -> None:
+        self._plan, self._record = plan, record
+        self._known: dict[tuple[Part, DeviceName], Place] = {}
+        self._watches: dict[DeviceName, Watch] = {}
+
+    def of(self, part: Part) -> list[Place]:
+        """The devices of a part that are there; why another is not goes to the record's `left_out`."""
+        found = []
+        for device in part.devices:
+            reason = cuda_unavailable_reason() if device == "cuda" else None
+            if reason is not None:
+                self._leave_out("device", device, "cuda", reason)
+            else:
+                found.append(self._place(part, "cuda" if device == "cuda" else "cpu"))
+        return [place for place in found if len(place.entrants) > 1]
+
+    def _place(self, part: Part, device: DeviceName) -> Place:
+        if (part, device) not in self._known:
+            entrants: list[Entrant] = [CopyEntrant(device)]
+            entrants += method_entrants(part.methods, device, self._plan.options)
+            peers, missing = peer_entrants(part.peers, device, self._plan.options)
+            for name, why in missing:
+                self._leave_out("peer", name, device, why)
+            for peer in peers:
+                self._record["versions"][peer.name] = peer.version
+            self._known[part, device] = Place(device, (*entrants, *peers), self._roof(device), self._watch(device))
+        return self._known[part, device]
+
+    def _roof(self, device: DeviceName) -> Roof:
+        roofs = self._record["roofs"]
+        if device not in roofs:
+            processor = get_device(device)
+            self._record["machine"][device] = processor.describe()
+            roofs[device] = asdict(processor.roof())
+        return Roof(**roofs[device])
+
+    def _watch(self, device: DeviceName) -> Watch:
+        if device not in self._watches:
+            self._watches[device] = Watch(device, card_reader()) if device == "cuda" else Watch(device)
+        return self._watches[device]
+
+    def _leave_out(self, kind: str, name: str, device: DeviceName, reason: str) -> None:
+        entry = {"kind": kind, "name": name, "device": device, "reason": reason}
+        if entry not in self._record["left_out"]:
+            self._record["left_out"].append(entry)
+
+
+def _new_record(plan: Run) -> Record:
+    record: Record = {
+        "schema_version": SCHEMA_VERSION,
+        "edgeconv_version": __version__,
+        "created_utc": datetime.now(UTC).isoformat(timespec="seconds"),
+        "kind": KIND,
+        "command": list(plan.command),
+        "complete": False,
+        "wall_seconds": 0.0,
+        "grid": asdict(plan.grid),
+        "pictures": list(plan.pictures),
+        "rules": asdict(plan.rules),
+        "options": asdict(plan.options),
+        "machine": {},
+        "versions": library_versions(),
+        "roofs": {},
+        "formulas": card.FORMULAS,
+        "warnings": [],
+        "left_out": [],
+        "files": [],
+        "rows": [],
+    }
+    plain: Record = _plain(record)
+    return plain
+
+
+def _take_over(plan: Run, record: Record) -> set[tuple[Work, DeviceName]]:
+    """Rows of an earlier, unfinished record, put into the new one; the works that need not be measured again."""
+    if plan.path is None or not plan.path.exists():
+        return set()
+    earlier = read_record(plan.path)
+    for name in ("grid", "rules", "options", "pictures"):
+        if earlier[name] != record[name]:
+            raise UsageError(
+                f"'{plan.path}' was measured with another {name}: leave --resume out, or choose another -o."
+            )
+    here = {device: get_device(device).describe()["name"] for device in earlier["machine"]}
+    there = {device: facts["name"] for device, facts in earlier["machine"].items()}
+    if here != there:
+        raise UsageError(f"'{plan.path}' was measured on another machine ({', '.join(there.values())}).")
+    for name in ("created_utc", "wall_seconds", "machine", "roofs", "files", "rows"):
+        record[name] = earlier[name]
+    fields = ("picture", "size", "stride", "dtype", "filter", "channels")
+    return {(Work(*(row["work"][name] for name in fields)), row["device"]) for row in earlier["rows"]}
+
+
+def _plain(value: Any) -> Any:
+    """As JSON gives it back: lists for tuples, Python's numbers for NumPy's, which plans may hold."""
+    if isinstance(value, dict):
+        return {name: _plain(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(inner) for inner in value]
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _save(plan: Run, record: Record) -> None:
+    if plan.path is not None:
+        write_bytes_atomically(plan.path, to_json(record))
+
+
+def _warnings(record: Record) -> list[str]:
+    """What a reader must know before any figure: a sentence each."""
+    rows = record["rows"]
+    lines = []
+    for status, words in (("wrong", "gave a wrong result and got no time"), ("failed", "failed")):
+        names = sorted({f"{row['entrant']} on {row['device']}" for row in rows if row["status"] == status})
+        if names:
+            lines.append(f"{', '.join(names)} {words} in {sum(row['status'] == status for row in rows)} rows")
+    flagged: dict[str, int] = {}
+    for row in rows:
+        for flag in row["machine"]["flags"]:
+            kind = flag.partition(":")[0] if ":" in flag else "other processes used the CPU"
+            flagged[kind] = flagged.get(kind, 0) + 1
+    lines += [f"{count} rows are flagged: {flag}" for flag, count in flagged.items()]
+    return lines

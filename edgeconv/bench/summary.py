@@ -1,0 +1,111 @@
+"""What a record says in short: the fastest at each work, by how much, and how sure. Reads only the record."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from edgeconv.bench.intervals import Ratio, ratio_interval
+from edgeconv.bench.record import Record, Row, lead_series
+
+WORK_WORDS = ("picture", "size", "stride", "dtype", "filter", "channels")
+
+
+@dataclass(frozen=True)
+class Group:
+    """Rows of one kind of work: the same type, filter, channels and stride, in all sizes, on one device."""
+
+    device: str
+    picture: str | None
+    dtype: str
+    filter: str
+    channels: str
+    stride: int
+    rows: tuple[Row, ...]
+
+    @property
+    def title(self) -> str:
+        """In a few words."""
+        picture = f"{self.picture}, " if self.picture else ""
+        return f"{self.device.upper()}, {picture}{self.dtype}, {self.filter}, {self.channels}, stride {self.stride}"
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Ascending."""
+        return tuple(sorted({row["work"]["size"] for row in self.rows}))
+
+    @property
+    def entrants(self) -> tuple[str, ...]:
+        """In the order of the rows: the copy, methods, peers."""
+        return tuple(dict.fromkeys(row["entrant"] for row in self.rows))
+
+    def row(self, entrant: str, size: int) -> Row | None:
+        """The row of an entrant at a size."""
+        for row in self.rows:
+            if row["entrant"] == entrant and row["work"]["size"] == size:
+                return row
+        return None
+
+
+@dataclass(frozen=True)
+class Winner:
+    """The fastest method at a work beside the fastest peer."""
+
+    method: Row
+    peer: Row | None
+    ratio: Ratio | None
+    """The peer's time over the method's: above 1 where the method is faster."""
+
+
+def groups(record: Record) -> list[Group]:
+    """Rows sorted into groups, in the order in which they first come."""
+    found: dict[tuple[str, str | None, str, str, str, int], list[Row]] = {}
+    for row in record["rows"]:
+        work = row["work"]
+        key = (row["device"], work["picture"], work["dtype"], work["filter"], work["channels"], work["stride"])
+        found.setdefault(key, []).append(row)
+    return [Group(*key, rows=tuple(rows)) for key, rows in found.items()]
+
+
+def winners(group: Group) -> list[Winner]:
+    """One a size, where any method was timed. Peers of other arithmetic or another border are not set against it."""
+    found = []
+    for size in group.sizes:
+        rows = [row for row in group.rows if row["work"]["size"] == size]
+        method = fastest(row for row in rows if row["kind"] == "method" and not is_reduced(row))
+        peer = fastest(row for row in rows if row["kind"] == "peer" and not is_reduced(row))
+        if method is not None:
+            ratio = None if peer is None else ratio_interval(samples(method), samples(peer))
+            found.append(Winner(method, peer, ratio))
+    return found
+
+
+def is_reduced(row: Row) -> bool:
+    """Whether it computes in less than float32 where that was not what the picture's type asks for."""
+    reduced = row["options"]["math"] != "fma" or (row["differs"] or "").startswith("half")
+    return bool(reduced) and row["work"]["dtype"] != "float16"
+
+
+def fastest(rows: Iterable[Row]) -> Row | None:
+    """The row with the least median among those that were timed."""
+    timed = [row for row in rows if row["lead_l2_state"] is not None]
+    return min(timed, key=median, default=None)
+
+
+def median(row: Row) -> float:
+    """Seconds that a timed row leads with."""
+    series = lead_series(row)
+    return math.inf if series is None else float(series["median_seconds"])
+
+
+def samples(row: Row) -> Sequence[float]:
+    """The samples behind `median`."""
+    series = lead_series(row)
+    return [] if series is None else list(series["samples_seconds"])
+
+
+def geometric_mean(values: Iterable[float]) -> float | None:
+    """Of positive numbers; None of none."""
+    logs = [math.log(value) for value in values]
+    return math.exp(sum(logs) / len(logs)) if logs else None

@@ -1,0 +1,56 @@
+"""Pixels and weights for the bench: random, so that no method can lean on their structure, and always the same.
+
+Pixels fill the whole range of an integer type and −1 to 1 of a float type. Two filters are added to the named ones:
+
+    random         weights from −1 to 1; 27 different ones an output channel in `mix`
+    random-whole   whole weights from −8 to 8, which 8-bit arithmetic sums exactly
+
+In `each` and `luma` they are one 3×3 kernel, as a named filter is.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgeconv.filters import RGB_CHANNELS, Filter, filter_names, named_filter
+from edgeconv.geometry import KERNEL_SIZE
+
+SEED = 20_261_121
+LARGEST_WHOLE_WEIGHT = 8
+
+RANDOM_FILTERS = ("random", "random-whole")
+
+
+def bench_filter_names() -> tuple[str, ...]:
+    """Every filter that a grid may name."""
+    return (*RANDOM_FILTERS, *filter_names())
+
+
+def bench_filter(name: str, channels: str) -> Filter:
+    """A random filter that suits `channels`, or a named one; raises UsageError for an unknown name."""
+    if name not in RANDOM_FILTERS:
+        return named_filter(name)
+    outer = (RGB_CHANNELS, RGB_CHANNELS) if channels == "mix" else ()
+    shape = (1, *outer, KERNEL_SIZE, KERNEL_SIZE)
+    rng = np.random.default_rng(SEED)
+    largest = LARGEST_WHOLE_WEIGHT if name == "random-whole" else 1
+    kernels = rng.uniform(-largest, largest, shape)
+    if name == "random-whole":
+        kernels = np.rint(kernels)
+    return Filter(name, kernels.astype(np.float32), "single", "random weights of the bench", f"PCG64, seed {SEED}")
+
+
+def bench_pixels(height: int, width: int, dtype: Any) -> NDArray[Any]:
+    """A picture of noise, HWC, three channels."""
+    kind = np.dtype(dtype)
+    rng = np.random.default_rng(SEED)
+    shape = (height, width, RGB_CHANNELS)
+    if kind.kind == "u":
+        return rng.integers(0, np.iinfo(kind).max, shape, dtype=kind, endpoint=True)
+    noise = rng.random(shape, dtype=np.float32)
+    noise *= 2
+    noise -= 1
+    return noise.astype(kind, copy=False)

@@ -1,0 +1,113 @@
+"""Did the machine stay the same while it was measured? Clocks and slowdowns of a card, and who else used the CPU.
+
+A card is read while it is at work (an idle one lowers its clocks). A row is flagged where the card says that it was
+slowed down, where its clock moved by more than `CLOCK_TOLERANCE`, and where other processes kept more than
+`OTHERS_TOLERANCE` of the cores busy. The clocks and counters come from functions, so that a test plays them.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from edgeconv.devices.nvml import Reading
+from edgeconv.methods.base import DeviceName
+
+CLOCK_TOLERANCE = 0.03
+OTHERS_TOLERANCE = 0.10
+JIFFIES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
+IDLE = ("idle", "iowait")
+
+
+@dataclass(frozen=True)
+class CpuUse:
+    """Core-seconds since some start: of everybody, of this process, and how many cores and seconds there were."""
+
+    busy_seconds: float
+    own_seconds: float
+    wall_seconds: float
+    cores: int
+
+
+def read_cpu_use() -> CpuUse | None:
+    """From /proc/stat; None where there is none."""
+    try:
+        fields = Path("/proc/stat").read_text(encoding="ascii").splitlines()[0].split()[1 : 1 + len(JIFFIES)]
+        spent = dict(zip(JIFFIES, map(int, fields), strict=False))
+        busy = sum(value for name, value in spent.items() if name not in IDLE) / os.sysconf("SC_CLK_TCK")
+    except (OSError, ValueError, IndexError):
+        return None
+    return CpuUse(busy, time.process_time(), time.perf_counter(), os.cpu_count() or 1)
+
+
+def read_no_card() -> Reading | None:
+    """Where there is no card, or none that tells."""
+    return None
+
+
+def card_reader() -> Callable[[], Reading | None]:
+    """A function that reads the current card, or one that answers None where it does not tell."""
+    import cupy
+
+    from edgeconv.devices import nvml
+
+    card = nvml.open_card(cupy.cuda.Device().pci_bus_id)
+    return read_no_card if card is None else card.read
+
+
+class Watch:
+    """Readings of one work on one device, from `begin` to `report`."""
+
+    def __init__(
+        self,
+        device: DeviceName,
+        read_card: Callable[[], Reading | None] = read_no_card,
+        read_cpu: Callable[[], CpuUse | None] = read_cpu_use,
+    ) -> None:
+        self.device, self._read_card, self._read_cpu = device, read_card, read_cpu
+        self._readings: list[Reading] = []
+        self._before: CpuUse | None = None
+
+    def begin(self) -> None:
+        """Forget what was, and start."""
+        self._readings.clear()
+        self._before = self._read_cpu()
+
+    def look(self) -> None:
+        """Read the card; to be called while it works."""
+        reading = self._read_card()
+        if reading is not None:
+            self._readings.append(reading)
+
+    def report(self) -> dict[str, Any]:
+        """What was seen since `begin`, and `flags`: a sentence for each thing that makes a time doubtful."""
+        flags = []
+        clocks = [reading.sm_clock_mhz for reading in self._readings if reading.sm_clock_mhz]
+        slowdowns = sorted({words for reading in self._readings for words in reading.slowdowns})
+        if slowdowns:
+            flags.append(f"throttled: {', '.join(slowdowns)}")
+        if clocks and max(clocks) > min(clocks) * (1 + CLOCK_TOLERANCE):
+            flags.append(f"clock moved: {min(clocks)} to {max(clocks)} MHz")
+        others = _others_share(self._before, self._read_cpu())
+        if self.device == "cpu" and others is not None and others > OTHERS_TOLERANCE:
+            flags.append(f"other processes kept {others:.0%} of the cores busy")
+        return {
+            "sm_clock_min_mhz": min(clocks, default=None),
+            "sm_clock_max_mhz": max(clocks, default=None),
+            "last_card_reading": asdict(self._readings[-1]) if self._readings else None,
+            "others_busy_share": others,
+            "flags": flags,
+        }
+
+
+def _others_share(before: CpuUse | None, after: CpuUse | None) -> float | None:
+    """Share of the cores that other processes used between two readings; None where that is not known."""
+    if before is None or after is None or after.wall_seconds <= before.wall_seconds:
+        return None
+    own = after.own_seconds - before.own_seconds
+    others = (after.busy_seconds - before.busy_seconds) - own
+    return min(1.0, max(0.0, others / ((after.wall_seconds - before.wall_seconds) * after.cores)))

@@ -1,0 +1,167 @@
+"""`edgeconv bench`: measure a grid; `edgeconv bench compare`: two records, row by row."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from edgeconv.cli import words
+
+GRID_COMMAND = "grid"
+
+
+class _GridUnlessNamed(TyperGroup):
+    """`edgeconv bench --grid lab` is `edgeconv bench grid --grid lab`: a first word that is no command is a picture."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """See click.Group.parse_args."""
+        if not args or args[0] not in self.commands:
+            args = [GRID_COMMAND, *args]
+        rest: list[str] = super().parse_args(ctx, args)
+        return rest
+
+
+app = typer.Typer(cls=_GridUnlessNamed, add_completion=False)
+
+
+@app.command(GRID_COMMAND, hidden=True)
+def grid(
+    pictures: Annotated[
+        list[str] | None, typer.Argument(help="Pictures or folders, resized to --sizes. Default: noise.")
+    ] = None,
+    grid_name: Annotated[
+        str, typer.Option("--grid", help="lab, card, processor, quick, or a TOML file; the options below change it.")
+    ] = "quick",
+    sizes: Annotated[str | None, typer.Option(help="Longest sides: '128,512', or '128:4096' for doublings.")] = None,
+    strides: Annotated[str | None, typer.Option(help="'1,2,3'.")] = None,
+    methods: Annotated[
+        str | None,
+        typer.Option(help="all, or names with options: 'sliding,im2col:gemm=cublas,cudnn:find,implicit:math=tf32'."),
+    ] = None,
+    peers: Annotated[str | None, typer.Option(help="all, none, or names: what else one could use.")] = None,
+    dtypes: Annotated[str | None, typer.Option(help="uint8, uint16, float16, float32, or all.")] = None,
+    filters: Annotated[
+        str | None, typer.Option(help="Names of 'edgeconv filters', random, random-whole, or all.")
+    ] = None,
+    channels: Annotated[str | None, typer.Option(help="mix, each, luma, or all.")] = None,
+    devices: Annotated[str | None, typer.Option(help="cpu, cuda, or all.")] = None,
+    padding: words.Padding = "same",
+    border: words.BorderWord = "zero",
+    output_mode: words.OutputModeWord = None,
+    l2: Annotated[str, typer.Option(help="State of the last-level cache: both, cold or warm.")] = "both",
+    noise: Annotated[str, typer.Option(help="Stop sampling at (p90 − p10) / median of this.")] = "2%",
+    time_limit: Annotated[float, typer.Option(help="Seconds of sampling an entrant, work and L2 state.")] = 0.12,
+    samples: Annotated[int, typer.Option(help="Most samples an entrant, work and L2 state.")] = 100,
+    check: Annotated[str, typer.Option(help="Compare with the float64 oracle before timing: sample or full.")] = (
+        "sample"
+    ),
+    around: Annotated[bool, typer.Option(help="Also time the bus, end to end, decoding and encoding.")] = True,
+    threads: words.Threads = None,
+    workspace_limit: words.WorkspaceLimit = words.DEFAULT_WORKSPACE_LIMIT,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the files (made if missing).")] = Path(
+        "results"
+    ),
+    name: Annotated[str, typer.Option(help="Stem of the files' names.")] = "bench",
+    formats: Annotated[
+        str, typer.Option(help="json, csv, markdown, html, plot, or all that can be made here.")
+    ] = "all",
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with a record that was stopped.")] = False,
+) -> None:
+    """Measure a grid of works: each method and peer is checked first, then timed by turns beside a plain copy.
+
+    See also 'edgeconv bench compare --help'. Ends with 1 where a method's output is wrong.
+    """
+    import sys
+
+    from edgeconv.bench.runner import Run, run
+    from edgeconv.bench.words import chosen_grid, parse_rules
+    from edgeconv.cli.options import parse_options
+    from edgeconv.errors import EXIT_DIFFERENT
+    from edgeconv.export import EXPORTERS, export, find_exporter
+    from edgeconv.progress import Progress
+    from edgeconv.resize import find_pictures
+
+    axes = {
+        "sizes": sizes,
+        "strides": strides,
+        "methods": methods,
+        "peers": peers,
+        "dtypes": dtypes,
+        "filters": filters,
+        "channels": channels,
+        "devices": devices,
+    }
+    rules = parse_rules(l2, noise, time_limit, samples, check, around, padding, border, output_mode)
+    reasons = {entry.name: entry.unavailable_reason() for entry in EXPORTERS}
+    wanted = [item.strip() for item in formats.split(",")]
+    if wanted == ["all"]:
+        wanted = [entry for entry, reason in reasons.items() if reason is None]
+    for entry in wanted:
+        find_exporter(entry)
+    plan = Run(
+        grid=chosen_grid(grid_name, axes),
+        rules=rules,
+        options=parse_options(workspace_limit, threads, "fma", "own", False),
+        pictures=tuple(map(str, find_pictures(pictures))) if pictures else (),
+        path=output / f"{name}.json",
+        resume=resume,
+        command=tuple(sys.argv[1:]),
+    )
+    output.mkdir(parents=True, exist_ok=True)
+    shown: list[Progress] = []
+
+    def progress(done: int, total: int, note: str) -> None:
+        if not shown:
+            shown.append(Progress(total, "Mpixel"))
+        shown[0].update(done, note)
+
+    try:
+        record = run(plan, progress)
+    finally:
+        for line in shown:
+            line.close()
+    for path in [output / f"{name}.json", *export([record], [item for item in wanted if item != "json"], output, name)]:
+        typer.echo(path)
+    for warning in record["warnings"]:
+        typer.echo(f"edgeconv: {warning}", err=True)
+    for entry, reason in reasons.items():
+        if formats == "all" and reason is not None:
+            typer.echo(f"edgeconv: format {entry} left out: {reason}", err=True)
+    if any(row["status"] == "wrong" and row["kind"] == "method" for row in record["rows"]):
+        raise typer.Exit(EXIT_DIFFERENT)
+
+
+@app.command("compare")
+def compare(
+    base: Annotated[Path, typer.Argument(help="The record to measure against.")],
+    new: Annotated[Path, typer.Argument(help="The record in question.")],
+    fail_on: Annotated[str, typer.Option(help="Statistic and margin: median:5%, p90:10%.")] = "median:5%",
+    allow: Annotated[
+        str, typer.Option(help="Compare although these differ: machine, clocks, versions (commas between).")
+    ] = "",
+    markdown: Annotated[Path | None, typer.Option(help="Write the table to this file too.")] = None,
+    junit: Annotated[Path | None, typer.Option(help="Write JUnit XML to this file.")] = None,
+) -> None:
+    """Same, faster, slower or ambiguous, row by row, from the samples. Ends with 1 only for a real slowdown."""
+    from edgeconv.bench.compare import UNLIKES, parse_gate, to_junit, to_markdown
+    from edgeconv.bench.compare import compare as compare_records
+    from edgeconv.bench.record import read_record
+    from edgeconv.errors import EXIT_DIFFERENT, UsageError
+    from edgeconv.files import write_bytes_atomically
+
+    allowed = tuple(word.strip() for word in allow.split(",") if word.strip())
+    for word in allowed:
+        if word not in UNLIKES:
+            raise UsageError(f"--allow '{word}' is not one of {', '.join(UNLIKES)}.")
+    comparison = compare_records(read_record(base), read_record(new), parse_gate(fail_on), allowed)
+    text = to_markdown(comparison)
+    if markdown is not None:
+        write_bytes_atomically(markdown, text.encode())
+    if junit is not None:
+        write_bytes_atomically(junit, to_junit(comparison))
+    typer.echo(text, nl=False)
+    if not comparison.passed:
+        raise typer.Exit(EXIT_DIFFERENT)

@@ -1,0 +1,81 @@
+"""Records of `edgeconv bench` as files for people and programs: one file a format, one table.
+
+An exporter gives back its files as bytes by the ending of their names; writing is done here, whole files or none.
+Exporters read records alone, so that `edgeconv report` makes on any machine what the bench would have made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+
+from edgeconv.bench.record import Record
+from edgeconv.errors import UnavailableError, UsageError
+from edgeconv.files import write_bytes_atomically
+
+Files = dict[str, bytes]
+"""Contents by what is put after the stem: `.csv`, `_roofline_cpu.svg`."""
+
+
+@dataclass(frozen=True)
+class Exporter:
+    """One format."""
+
+    name: str
+    location: str
+    summary: str
+    needs: str | None = None
+    """A module that must be there, and that `edgeconv[plot]` brings."""
+
+    def unavailable_reason(self) -> str | None:
+        """Why it cannot be made here, or None."""
+        if self.needs is not None and find_spec(self.needs) is None:
+            return f"{self.needs} is not installed (pip install 'edgeconv[plot]')"
+        return None
+
+    def load(self) -> Callable[[Sequence[Record]], Files]:
+        """The function that makes the files."""
+        module, _, name = self.location.partition(":")
+        export: Callable[[Sequence[Record]], Files] = getattr(import_module(module), name)
+        return export
+
+
+EXPORTERS: tuple[Exporter, ...] = (
+    Exporter("json", "edgeconv.export.json:export", "the record itself, every sample in it"),
+    Exporter("csv", "edgeconv.export.csv:export", "one line a row, for a spreadsheet"),
+    Exporter("markdown", "edgeconv.export.markdown:export", "tables to read and to commit"),
+    Exporter("html", "edgeconv.export.html:export", "one page with plots and tables, no network", "matplotlib"),
+    Exporter("plot", "edgeconv.export.plot:export", "each plot as SVG and PNG", "matplotlib"),
+)
+
+
+def exporter_names() -> tuple[str, ...]:
+    """In the table's order."""
+    return tuple(exporter.name for exporter in EXPORTERS)
+
+
+def find_exporter(name: str) -> Exporter:
+    """Look one up; raises UsageError for an unknown name, UnavailableError where it cannot be made."""
+    for exporter in EXPORTERS:
+        if exporter.name == name:
+            reason = exporter.unavailable_reason()
+            if reason is not None:
+                raise UnavailableError(f"Format '{name}' cannot be made: {reason}.")
+            return exporter
+    raise UsageError(f"Format '{name}' is not one of {', '.join(exporter_names())}.")
+
+
+def export(records: Sequence[Record], names: Iterable[str], folder: Path, stem: str) -> list[Path]:
+    """Write the formats `names` to `folder` (made if missing) and return the files written."""
+    exporters = [find_exporter(name) for name in names]
+    folder.mkdir(parents=True, exist_ok=True)
+    written = []
+    for exporter in exporters:
+        for ending, content in exporter.load()(records).items():
+            path = folder / f"{stem}{ending}"
+            write_bytes_atomically(path, content)
+            written.append(path)
+    return written

@@ -1,0 +1,55 @@
+"""Tables to read and to commit: the fastest first, then times, shares and GFLOPS a group, then every card."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from edgeconv.bench.record import Record
+from edgeconv.bench.summary import groups
+from edgeconv.export import tables
+from edgeconv.export.tables import Table
+
+
+def export(records: Sequence[Record]) -> dict[str, bytes]:
+    """See Exporter.load."""
+    return {".md": "\n".join(_record(record) for record in records).encode()}
+
+
+def _record(record: Record) -> str:
+    lines = [f"# Bench '{record['grid']['name']}': {record['grid']['summary']}", ""]
+    lines += [f"{record['created_utc']}, {len(record['rows'])} rows in {record['wall_seconds']:.0f} s", ""]
+    if not record["complete"]:
+        lines += ["**Stopped before it was complete.**", ""]
+    lines += [*(f"- {line}" for line in tables.machine_lines(record)), ""]
+    lines += [f"**Note:** {warning}.\n" for warning in record["warnings"]]
+    lines += [f"- {line}." for line in tables.lead(record)]
+    lines += ["", _draw(tables.fastest(record), 2)]
+    for group in groups(record):
+        lines += [f"## {group.title}", ""]
+        lead = group.rows[0]["lead_l2_state"] or "no"
+        lines += [
+            _draw(tables.over_size(group, f"Median time, {lead} L2 (⚑ bound by the launch)", tables.time_cell), 3)
+        ]
+        lines += [
+            _draw(tables.over_size(group, "Share of the floor (a copy of the fewest bytes)", tables.floor_cell), 3)
+        ]
+        lines += [_draw(tables.over_size(group, "GFLOPS (nominal)", tables.gflops_cell), 3)]
+    traces = tables.cudnn_traces(record)
+    lines += ["## What cuDNN ranked and what was measured", ""] if traces else []
+    lines += [_draw(table, 3) for table in traces]
+    untimed = tables.untimed(record)
+    if untimed.rows:
+        lines.append(_draw(untimed, 2))
+    if record["left_out"]:
+        lines.append(_draw(tables.left_out(record), 2))
+    lines += ["## Accounting cards", ""]
+    lines += [f"- {name.replace('_', ' ')} = {formula}" for name, formula in record["formulas"].items()]
+    lines.append("")
+    lines += [_draw(tables.cards(group), 3) for group in groups(record)]
+    return "\n".join(lines)
+
+
+def _draw(table: Table, level: int) -> str:
+    lines = [table.header, ("---",) * len(table.header), *table.rows]
+    text = "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
+    return f"{'#' * level} {table.title}\n\n{text}\n"

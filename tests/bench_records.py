@@ -1,0 +1,108 @@
+"""Bench records made without a clock: entrants whose times the test writes down."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import cycle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from edgeconv.bench import entrants, runner
+from edgeconv.bench.entrants import Bench, Entrant, MethodEntrant, Ready
+from edgeconv.bench.grid import Grid, Part
+from edgeconv.bench.measure import Rules
+from edgeconv.bench.record import Record
+from edgeconv.cost import Roof
+from edgeconv.devices.cpu import CpuDevice
+from edgeconv.methods.base import Options
+from edgeconv.timing import Budget
+
+ROOF = Roof(copy_bytes_per_second=1e9, fma_flops_per_second=1e9, how="made up")
+FEW = Rules(budget=Budget(min_samples=5, max_samples=5, time_limit_seconds=1000.0))
+
+
+class FakeDevice(CpuDevice):
+    """A CPU on which every run takes what the entrant at hand says; `calls` remembers the L2 states asked for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seconds_of: dict[Callable[[], Any], Iterator[float]] = {}
+        self.calls: list[str] = []
+
+    def describe(self) -> dict[str, Any]:
+        return {"name": "made-up processor", "usable_threads": 2}
+
+    def roof(self) -> Roof:
+        return ROOF
+
+    def time_once(self, call, l2_state=None, enqueue_seconds=0.0) -> float:
+        self.calls.append(l2_state)
+        return next(self.seconds_of[call])
+
+    def copier(self, moved_bytes: int) -> Callable[[], None]:
+        def copy() -> None:
+            return None
+
+        self.seconds_of[copy] = cycle([1e-3])
+        return copy
+
+
+class TimedMethod(MethodEntrant):
+    """A method that computes truly and takes the seconds it is told, over and over."""
+
+    def __init__(self, label: str, seconds: list[float], name: str = "reference") -> None:
+        super().__init__(label, name, "cpu", Options())
+        self._seconds = seconds
+
+    def prepare(self, bench: Bench) -> Ready:
+        ready = super().prepare(bench)
+        assert isinstance(bench.device, FakeDevice)
+        bench.device.seconds_of[ready.run] = cycle(self._seconds)
+        return ready
+
+
+class WrongMethod(TimedMethod):
+    """A method that is very fast because it gets one sample wrong."""
+
+    def prepare(self, bench: Bench) -> Ready:
+        ready = super().prepare(bench)
+        right = ready.run
+
+        def run() -> None:
+            right()
+            bench.out[-1, -1, -1] += 1
+
+        bench.device.seconds_of[run] = cycle(self._seconds)
+        ready.run = run
+        return ready
+
+
+class BrokenPeer(TimedMethod):
+    """A library that raises an error of its own."""
+
+    kind = "peer"
+
+    def prepare(self, bench: Bench) -> Ready:
+        raise np.linalg.LinAlgError("no such\n algorithm")
+
+
+def grid(*sizes: int, strides: tuple[int, ...] = (1,)) -> Grid:
+    return Grid("test", "made up", (Part(sizes=sizes, strides=strides, devices=("cpu",)),))
+
+
+def use(monkeypatch: pytest.MonkeyPatch, *entrants_here: Entrant) -> FakeDevice:
+    """Let these compete, on a fake device, in place of the table's methods."""
+    device = FakeDevice()
+    monkeypatch.setattr(entrants, "get_device", lambda name: device)
+    monkeypatch.setattr(runner, "get_device", lambda name: device)
+    monkeypatch.setattr(runner, "method_entrants", lambda words, name, options: list(entrants_here))
+    return device
+
+
+def measured(monkeypatch: pytest.MonkeyPatch, *entrants_here: Entrant, path: Path | None = None) -> Record:
+    """The record of sizes 8 and 16, stride 1."""
+    use(monkeypatch, *entrants_here)
+    return runner.run(runner.Run(grid(8, 16), FEW, path=path))

@@ -1,0 +1,54 @@
+"""`edgeconv bench` as a user runs it: real methods, small and short."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import jsonschema
+from command import edgeconv
+
+from edgeconv.bench import record
+from edgeconv.export.csv import HEADER
+
+SHORT = ("--time-limit", "0.002", "--samples", "5", "--devices", "cpu")
+
+
+def test_a_grid_becomes_a_record_a_table_and_a_page_of_text(tmp_path) -> None:
+    words = ("--sizes", "16,24", "--strides", "1,2", "--methods", "opencv,reference", "--peers", "opencv-filter2d")
+    done = edgeconv("bench", *words, *SHORT, "-o", "out", "--formats", "json,csv,markdown", cwd=tmp_path)
+    assert done.code == 0, done.err
+    assert done.text.split() == ["out/bench.json", "out/bench.csv", "out/bench.md"]
+    result = json.loads((tmp_path / "out" / "bench.json").read_text(encoding="utf-8"))
+    jsonschema.validate(result, record.schema())
+    assert result["complete"]
+    assert len(result["rows"]) == 2 * 2 * 4
+    assert {row["entrant"] for row in result["rows"]} == {"copy", "opencv", "reference", "opencv-filter2d"}
+    assert {row["status"] for row in result["rows"]} == {"measured"}
+    table = list(csv.reader(io.StringIO((tmp_path / "out" / "bench.csv").read_text(encoding="utf-8"))))
+    assert table[0] == list(HEADER)
+    assert len(table) == 1 + 2 * len(result["rows"])  # cold and warm
+    page = (tmp_path / "out" / "bench.md").read_text(encoding="utf-8")
+    assert "## The fastest" in page
+    assert "floor share = median seconds of a copy" in page
+
+
+def test_pictures_of_a_users_own(tmp_path) -> None:
+    import cv2
+    import numpy as np
+
+    cv2.imwrite(str(tmp_path / "p.png"), np.random.default_rng(0).integers(0, 255, (20, 30, 3), np.uint8))
+    words = ("p.png", "--sizes", "15", "--methods", "opencv", "--dtypes", "uint8", "--filters", "sobel")
+    done = edgeconv("bench", *words, *SHORT, "--formats", "json", "--channels", "each", cwd=tmp_path)
+    assert done.code == 0, done.err
+    rows = json.loads((tmp_path / "results" / "bench.json").read_text(encoding="utf-8"))["rows"]
+    assert {(row["work"]["height"], row["work"]["width"]) for row in rows} == {(10, 15)}
+    assert rows[0]["work"]["picture"] == "p.png"
+
+
+def test_words_that_mean_nothing_are_one_line_before_anything_runs(tmp_path) -> None:
+    for words in (("--grid", "labs"), ("--methods", "x"), ("--formats", "pdf"), ("--l2", "hot"), ("nowhere.png",)):
+        done = edgeconv("bench", *words, cwd=tmp_path)
+        assert (done.code, len(done.error_lines)) == (2, 1), (words, done.err)
+    assert not (tmp_path / "results" / "bench.json").exists()

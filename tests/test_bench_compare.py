@@ -1,0 +1,160 @@
+"""The gate: four verdicts from samples, a failure only for a real slowdown, no comparison of unlike machines."""
+
+from __future__ import annotations
+
+import copy
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from bench_records import TimedMethod, WrongMethod, measured
+from command import edgeconv
+
+from edgeconv.bench import record
+from edgeconv.bench.compare import Gate, compare, judge, parse_gate, to_junit, to_markdown
+from edgeconv.bench.intervals import Ratio, ratio_interval
+from edgeconv.errors import UsageError
+
+
+def series(middle: float, spread: float = 0.01, n: int = 40, seed: int = 0) -> list[float]:
+    rng = np.random.default_rng(seed)
+    return (middle * (1 + spread * rng.standard_normal(n))).tolist()
+
+
+def test_equal_samples_have_a_ratio_of_one_and_the_same_interval_each_time() -> None:
+    first, again = (ratio_interval(series(1.0), series(1.0)) for _ in range(2))
+    assert first.ratio == 1.0
+    assert first == again
+    assert first.low <= 1.0 <= first.high
+
+
+def test_constant_samples_have_an_exact_interval() -> None:
+    assert ratio_interval([2.0] * 9, [3.0] * 9) == Ratio(1.5, 1.5, 1.5)
+    assert ratio_interval([1.0] * 8 + [9.0] * 2, [1.0] * 8 + [18.0] * 2, "p90").ratio == 2.0
+
+
+def test_few_samples_tell_nothing() -> None:
+    assert ratio_interval([1.0] * 4, [9.0] * 40) == Ratio(9.0, 0.0, float("inf"))
+    assert judge(ratio_interval([1.0] * 4, [9.0] * 40), 0.05) == "ambiguous"
+
+
+def test_the_interval_covers_the_truth_about_as_often_as_it_says() -> None:
+    covered = 0
+    for seed in range(100):
+        found = ratio_interval(series(1.0, 0.05, 60, 2 * seed), series(1.2, 0.05, 60, 2 * seed + 1))
+        covered += found.low <= 1.2 <= found.high
+    assert covered >= 95
+
+
+@pytest.mark.parametrize(
+    ("ratio", "verdict"),
+    [
+        (Ratio(1.2, 1.1, 1.3), "slower"),
+        (Ratio(1.06, 1.051, 1.07), "slower"),
+        (Ratio(1.06, 1.04, 1.08), "ambiguous"),
+        (Ratio(1.0, 0.97, 1.04), "same"),
+        (Ratio(1.0, 0.90, 1.10), "ambiguous"),
+        (Ratio(0.8, 0.7, 0.9), "faster"),
+    ],
+)
+def test_verdicts(ratio: Ratio, verdict: str) -> None:
+    assert judge(ratio, 0.05) == verdict
+
+
+@pytest.mark.parametrize(("text", "gate"), [("median:5%", Gate("median", 0.05)), ("p90:0.1", Gate("p90", 0.1))])
+def test_gates_are_read(text: str, gate: Gate) -> None:
+    assert parse_gate(text) == gate
+
+
+@pytest.mark.parametrize("text", ["5%", "mean:5%", "median:-5%", "median:x"])
+def test_gates_that_mean_nothing_are_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="--fail-on"):
+        parse_gate(text)
+
+
+@pytest.fixture
+def base(monkeypatch) -> record.Record:
+    return measured(monkeypatch, TimedMethod("a", [1e-3]), TimedMethod("b", [1e-3]))
+
+
+def test_a_slowdown_fails_and_stands_first(monkeypatch, base) -> None:
+    new = measured(monkeypatch, TimedMethod("a", [1e-3]), TimedMethod("b", [1.2e-3]))
+    found = compare(base, new, Gate())
+    assert not found.passed
+    assert [line.verdict for line in found.lines] == ["slower", "slower", "same", "same"]
+    assert found.lines[0].ratio == Ratio(pytest.approx(1.2), pytest.approx(1.2), pytest.approx(1.2))
+    assert to_markdown(found).startswith("FAILED: 2 slower, 2 same.")
+    suite = ElementTree.fromstring(to_junit(found))
+    assert (suite.get("tests"), suite.get("failures")) == ("4", "2")
+
+
+def test_faster_and_same_pass(monkeypatch, base) -> None:
+    new = measured(monkeypatch, TimedMethod("a", [0.5e-3]), TimedMethod("b", [1.01e-3]))
+    found = compare(base, new, Gate())
+    assert found.passed
+    assert {line.verdict for line in found.lines} == {"faster", "same"}
+
+
+def test_a_row_that_turns_wrong_is_lost(monkeypatch, base) -> None:
+    new = measured(monkeypatch, TimedMethod("a", [1e-3]), WrongMethod("b", [1e-6]))
+    found = compare(base, new, Gate())
+    assert [line.verdict for line in found.lines] == ["lost", "lost", "same", "same"]
+    assert found.lines[0].note.startswith("wrong:")
+    assert not found.passed
+    assert "lost" in to_markdown(found)
+
+
+def test_a_work_that_the_new_record_did_not_reach_is_left_out(base) -> None:
+    new = copy.deepcopy(base)
+    new["rows"] = [row for row in new["rows"] if row["work"]["size"] == 8]
+    assert len(compare(base, new, Gate()).lines) == 2
+    new["rows"] = []
+    with pytest.raises(UsageError, match="no measured row in common"):
+        compare(base, new, Gate())
+
+
+def slow_card(result: record.Record) -> None:
+    result["rows"][0]["machine"]["flags"] = ["throttled: software power cap"]
+
+
+def other_clock(result: record.Record) -> None:
+    for row in result["rows"]:
+        row["machine"]["sm_clock_min_mhz"] = 1500
+
+
+@pytest.mark.parametrize(
+    ("change", "kind"),
+    [
+        (lambda new: new["machine"]["cpu"].update(name="another"), "machine"),
+        (lambda new: new["machine"]["cpu"].update(usable_threads=64), "machine"),
+        (lambda new: new["machine"].update(cuda={"name": "a card"}), "machine"),
+        (lambda new: new["versions"].update(numpy="0.1"), "versions"),
+        (slow_card, "clocks"),
+        (other_clock, "clocks"),
+    ],
+)
+def test_unlike_records_are_refused_unless_allowed(base, change, kind: str) -> None:
+    for row in base["rows"]:
+        row["machine"]["sm_clock_min_mhz"] = 1980
+    new = copy.deepcopy(base)
+    change(new)
+    with pytest.raises(UsageError, match=f"--allow {kind}"):
+        compare(base, new, Gate())
+    assert compare(base, new, Gate(), (kind,)).passed
+
+
+def test_the_command_ends_with_one_only_for_a_slowdown(monkeypatch, base, tmp_path) -> None:
+    new = measured(monkeypatch, TimedMethod("a", [1e-3]), TimedMethod("b", [2e-3]))
+    for name, result in (("base", base), ("new", new)):
+        (tmp_path / f"{name}.json").write_bytes(record.to_json(result))
+    same = edgeconv("bench", "compare", "base.json", "base.json", cwd=tmp_path)
+    assert (same.code, same.text.split(":")[0]) == (0, "Passed")
+    words = ("--markdown", "gate.md", "--junit", "gate.xml", "--fail-on", "median:50%")
+    slower = edgeconv("bench", "compare", "base.json", "new.json", *words, cwd=tmp_path)
+    assert (slower.code, slower.text.split(":")[0]) == (1, "FAILED")
+    assert (tmp_path / "gate.md").read_text(encoding="utf-8") == slower.text
+    assert b"<failure" in (tmp_path / "gate.xml").read_bytes()
+    assert edgeconv("bench", "compare", "base.json", "new.json", "--fail-on", "median:150%", cwd=tmp_path).code == 0
+    for wrong in (("base.json", "none.json"), ("base.json", "gate.md"), ("base.json", "new.json", "--allow", "all")):
+        refused = edgeconv("bench", "compare", *wrong, cwd=tmp_path)
+        assert (refused.code, len(refused.error_lines)) == (2, 1)

@@ -1,0 +1,128 @@
+"""Grids by name, by words and by file."""
+
+from __future__ import annotations
+
+import pytest
+
+from edgeconv.bench.entrants import ORACLE, method_entrants
+from edgeconv.bench.grid import GRIDS, Grid, Part, changed, named_grid, read_grid, works
+from edgeconv.bench.peers import PEERS, peer_entrants
+from edgeconv.bench.synthetic import bench_filter, bench_pixels
+from edgeconv.bench.words import chosen_grid, parse_rules, parse_share
+from edgeconv.errors import UsageError
+from edgeconv.methods import method_names
+from edgeconv.methods.base import DEVICES, Options
+
+
+@pytest.mark.parametrize("entry", GRIDS, ids=lambda entry: entry.name)
+def test_named_grids_name_only_what_there_is(entry: Grid) -> None:
+    for part in entry.parts:
+        for device in part.devices:
+            method_entrants(part.methods, device, Options())
+            peer_entrants(part.peers, device, Options())
+    assert len(list(works(entry))) == len({work for work, _ in works(entry)})
+
+
+def test_the_lab_grid_has_the_sizes_and_strides_of_the_lab_reports() -> None:
+    lab = {(work.size, work.stride) for work, _ in works(named_grid("lab"))}
+    expected = {32, 64, 128, 256, 512} | {256, 512, 1024, 2048, 4096}
+    assert lab == {(size, stride) for size in expected for stride in (1, 2, 3)}
+
+
+def test_words_take_the_place_of_a_grids_own() -> None:
+    words = {"sizes": "128:512", "strides": "1,3", "filters": "sobel,scharr", "peers": None, "methods": "sliding"}
+    part = changed(named_grid("quick"), words).parts[0]
+    assert part.sizes == (128, 256, 512)
+    assert (part.strides, part.filters, part.methods) == ((1, 3), ("sobel", "scharr"), ("sliding",))
+    assert part.peers == named_grid("quick").parts[0].peers
+
+
+def test_all_and_none_are_words() -> None:
+    part = changed(Grid("x", "", (Part(peers=("all",)),)), {"devices": "all", "peers": "none"}).parts[0]
+    assert (part.devices, part.peers) == (DEVICES, ())
+
+
+def test_a_file_shares_what_stands_at_its_top(tmp_path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text('strides = [2]\n[[part]]\nsizes = "64:128"\n[[part]]\nsizes = [32]\nstrides = 1\n')
+    read = read_grid(path)
+    assert read.name == "mine"
+    assert [(part.sizes, part.strides) for part in read.parts] == [((64, 128), (2,)), ((32,), (1,))]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("size = 3", "'size' is not one of"),
+        ("sizes = [0]", "not whole numbers"),
+        ("filters = ['nabla']", "'nabla' is not one of"),
+        ("sizes = ", "is not TOML"),
+        ("part = 3", "[[part]]"),
+    ],
+)
+def test_a_file_that_is_wrong_is_named_with_its_fault(tmp_path, text: str, words: str) -> None:
+    path = tmp_path / "bad.toml"
+    path.write_text(text)
+    with pytest.raises(UsageError, match=r"bad\.toml") as caught:
+        read_grid(path)
+    assert words in str(caught.value)
+
+
+def test_a_grid_that_is_not_there_is_refused() -> None:
+    with pytest.raises(UsageError, match="lab"):
+        chosen_grid("labs", {})
+    with pytest.raises(UsageError, match="cannot be read"):
+        chosen_grid("nowhere.toml", {})
+
+
+def test_method_words_carry_options() -> None:
+    found = method_entrants(["cudnn:find:math=tf32", "im2col:gemm=cublas", "sliding:threads=1"], "cuda", Options())
+    assert [entrant.label for entrant in found] == ["cudnn:find:math=tf32", "im2col:gemm=cublas", "sliding:threads=1"]
+    assert (found[0].options.cudnn_find, found[0].options.math) == (True, "tf32")
+    assert (found[1].options.gemm, found[2].options.threads) == ("cublas", 1)
+
+
+def test_all_methods_are_those_that_run_here_without_the_oracle() -> None:
+    labels = [entrant.label for entrant in method_entrants(["all", "opencv"], "cpu", Options())]
+    assert labels == [name for name in method_names("cpu") if name != ORACLE]
+
+
+@pytest.mark.parametrize("word", ["nothing", "sliding:math=double", "sliding:threads=0", "sliding:fast"])
+def test_method_words_that_mean_nothing_are_refused(word: str) -> None:
+    with pytest.raises(UsageError):
+        method_entrants([word], "cpu", Options())
+
+
+def test_peer_words_that_mean_nothing_are_refused() -> None:
+    with pytest.raises(UsageError, match=PEERS[0].name):
+        peer_entrants(["nothing"], "cpu", Options())
+
+
+@pytest.mark.parametrize("name", ["random", "random-whole"])
+@pytest.mark.parametrize(("channels", "shape"), [("mix", (1, 3, 3, 3, 3)), ("each", (1, 3, 3)), ("luma", (1, 3, 3))])
+def test_random_weights_suit_their_channels_and_are_always_the_same(name, channels, shape) -> None:
+    kernels = bench_filter(name, channels).kernels
+    assert kernels.shape == shape
+    assert (kernels == bench_filter(name, channels).kernels).all()
+    if name == "random-whole":
+        assert (kernels == kernels.round()).all()
+        assert abs(kernels).max() <= 8
+
+
+@pytest.mark.parametrize(("dtype", "low", "high"), [("uint8", 0, 255), ("uint16", 0, 65535), ("float32", -1, 1)])
+def test_noise_fills_its_range(dtype, low, high) -> None:
+    pixels = bench_pixels(64, 65, dtype)
+    assert (pixels.shape, pixels.dtype) == ((64, 65, 3), dtype)
+    assert pixels.min() <= low + (high - low) * 0.01
+    assert pixels.max() >= high - (high - low) * 0.01
+
+
+def test_shares_and_rules_are_checked() -> None:
+    assert (parse_share("--noise", "2%"), parse_share("--noise", "0.5")) == (0.02, 0.5)
+    rules = parse_rules("warm", "5%", 0.5, 4, "full", False, "same", "zero", None)
+    assert (rules.l2_states, rules.budget.noise_target, rules.budget.min_samples) == (("warm",), 0.05, 4)
+    for wrong in (("hot", "2%", 1.0, 9, "full"), ("both", "x", 1.0, 9, "full"), ("both", "2%", 0.0, 9, "full")):
+        with pytest.raises(UsageError):
+            parse_rules(*wrong, True, "same", "zero", None)
+    with pytest.raises(UsageError, match="--check"):
+        parse_rules("both", "2%", 1.0, 9, "some", True, "same", "zero", None)

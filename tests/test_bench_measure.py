@@ -1,0 +1,187 @@
+"""A work, measured: nothing wrong gets a time, figures follow their formulas to the digit, doubts are flagged."""
+
+from __future__ import annotations
+
+import json
+
+import jsonschema
+import pytest
+from bench_records import FEW, ROOF, BrokenPeer, TimedMethod, WrongMethod, grid, measured, use
+
+from edgeconv.bench import card, record, runner
+from edgeconv.bench.grid import Work
+from edgeconv.bench.measure import pixels_for
+from edgeconv.bench.watch import CpuUse, Watch, read_cpu_use
+from edgeconv.cost import Counts
+from edgeconv.devices.nvml import Reading
+from edgeconv.errors import UsageError
+
+
+def rows_of(result: record.Record, entrant: str) -> list[record.Row]:
+    return [row for row in result["rows"] if row["entrant"] == entrant]
+
+
+def test_a_wrong_method_is_refused_a_time_and_its_error_is_in_the_record(monkeypatch) -> None:
+    result = measured(monkeypatch, WrongMethod("hasty", [1e-6]), TimedMethod("honest", [2e-3]))
+    for row in rows_of(result, "hasty"):
+        assert row["status"] == "wrong"
+        assert "wrong samples" in row["reason"]
+        assert row["check"]["unexplained_samples"] == 1
+        assert row["check"]["max_abs_error"] == pytest.approx(1.0)
+        assert (row["timings"], row["accounts"], row["lead_l2_state"]) == ({}, {}, None)
+    assert all(row["status"] == "measured" for row in rows_of(result, "honest"))
+    assert result["warnings"][0] == "hasty on cpu gave a wrong result and got no time in 2 rows"
+    jsonschema.validate(result, record.schema())
+
+
+def test_a_library_that_fails_leaves_the_others_running(monkeypatch) -> None:
+    result = measured(monkeypatch, BrokenPeer("broken", []), TimedMethod("honest", [2e-3]))
+    assert rows_of(result, "broken")[0]["reason"] == "LinAlgError: no such algorithm"
+    assert rows_of(result, "honest")[0]["status"] == "measured"
+
+
+def test_what_cannot_run_is_refused_with_its_reason(monkeypatch) -> None:
+    class Absent(TimedMethod):
+        def unavailable_reason(self) -> str:
+            return "there is none"
+
+    row = rows_of(measured(monkeypatch, Absent("absent", []), TimedMethod("honest", [1.0])), "absent")[0]
+    assert (row["status"], row["reason"], row["check"]) == ("refused", "there is none", None)
+
+
+def test_figures_follow_their_formulas_to_the_digit(monkeypatch) -> None:
+    result = measured(monkeypatch, TimedMethod("honest", [1e-3, 2e-3, 3e-3, 4e-3, 5e-3]))
+    row = rows_of(result, "honest")[0]
+    series = row["timings"]["warm"]
+    assert series["samples_seconds"] == [1e-3, 2e-3, 3e-3, 4e-3, 5e-3]
+    assert (series["median_seconds"], series["min_seconds"], series["n"]) == (3e-3, 1e-3, 5)
+    assert (series["p10_seconds"], series["p90_seconds"]) == (pytest.approx(1.4e-3), pytest.approx(4.6e-3))
+    assert series["stopped_because"] == "sample limit"
+    account = row["accounts"]["warm"]
+    nominal, fewest = 2 * 9 * 3 * 3 * 64, 2 * 64 * 3 * 4
+    assert account["gflops"] == nominal / 3e-3 / 1e9
+    assert account["gigabytes_per_second"] == fewest / 3e-3 / 1e9
+    assert account["floor_share"] == 1e-3 / 3e-3
+    assert account["large_copy_share"] == fewest / ROOF.copy_bytes_per_second / 3e-3
+    assert account["roofline_share"] == 1e-3 / 3e-3
+    assert account["bound_by"] == "memory"
+    assert set(account) - {"seconds", "bound_by"} == set(card.FORMULAS)
+
+
+def test_the_roof_is_the_longer_of_copy_and_arithmetic() -> None:
+    counts = Counts(nominal_flops=100, useful_flops=50, fewest_bytes=10)
+    account = card.account(counts, 100.0, 20.0, ROOF.__class__(1.0, 1.0, ""), 30)
+    assert (account["roofline_share"], account["bound_by"]) == (0.5, "arithmetic")
+    assert account["moved_gigabytes_per_second"] == 30 / 100 / 1e9
+    nothing = card.account(counts, 100.0, None, None, None)
+    assert [nothing[name] for name in ("floor_share", "large_copy_share", "roofline_share", "bound_by")] == [None] * 4
+
+
+def test_cold_and_warm_are_told_apart(monkeypatch) -> None:
+    device = use(monkeypatch, TimedMethod("honest", [1.0]))
+    result = runner.run(runner.Run(grid(8), FEW))
+    assert {"cold", "warm"} == set(device.calls)
+    assert set(rows_of(result, "honest")[0]["timings"]) == {"cold", "warm"}
+    assert rows_of(result, "honest")[0]["lead_l2_state"] == "warm"  # a processor's own
+
+
+def test_a_record_round_trips_and_is_one_row_a_line(monkeypatch, tmp_path) -> None:
+    path = tmp_path / "bench.json"
+    result = measured(monkeypatch, TimedMethod("honest", [2e-3]), path=path)
+    assert record.read_record(path) == json.loads(record.to_json(result))
+    lines = path.read_text(encoding="utf-8").splitlines()
+    assert sum(line.startswith('    {"work"') for line in lines) == len(result["rows"]) == 4
+
+
+def test_an_interrupt_keeps_what_was_measured_and_resume_goes_on(monkeypatch, tmp_path) -> None:
+    path = tmp_path / "bench.json"
+    use(monkeypatch, TimedMethod("honest", [2e-3]))
+    plan = runner.Run(grid(8, 16), FEW, path=path)
+
+    def stop_at_the_second(done: int, total: int, note: str) -> None:
+        if note.startswith("16"):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        runner.run(plan, stop_at_the_second)
+    kept = record.read_record(path)
+    assert (kept["complete"], {row["work"]["size"] for row in kept["rows"]}) == (False, {8})
+
+    notes: list[str] = []
+    resumed = runner.run(
+        runner.Run(grid(8, 16), FEW, path=path, resume=True), lambda done, total, note: notes.append(note)
+    )
+    assert [note.split()[0] for note in notes] == ["16"]
+    assert resumed["complete"]
+    assert resumed["rows"][: len(kept["rows"])] == kept["rows"]
+    with pytest.raises(UsageError, match="another grid"):
+        runner.run(runner.Run(grid(8), FEW, path=path, resume=True))
+
+
+def test_resuming_on_another_machine_is_refused(monkeypatch, tmp_path) -> None:
+    path = tmp_path / "bench.json"
+    measured(monkeypatch, TimedMethod("honest", [2e-3]), path=path)
+    text = path.read_text(encoding="utf-8").replace("made-up processor", "another processor")
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(UsageError, match="another machine"):
+        runner.run(runner.Run(grid(8, 16), FEW, path=path, resume=True))
+
+
+def reading(mhz: int, mask: int = 0) -> Reading:
+    return Reading(mhz, 3201, mask, 50, 300.0)
+
+
+@pytest.mark.parametrize(
+    ("readings", "flags"),
+    [
+        ([reading(1980), reading(1965)], []),
+        ([reading(1980, 0x01)], []),
+        ([reading(1980), reading(1980, 0x20)], ["throttled: software thermal slowdown"]),
+        ([reading(1980), reading(1200)], ["clock moved: 1200 to 1980 MHz"]),
+        ([], []),
+    ],
+)
+def test_a_card_that_slows_down_is_flagged(readings, flags) -> None:
+    pending = iter(readings)
+    watch = Watch("cuda", lambda: next(pending), lambda: None)
+    watch.begin()
+    for _ in readings:
+        watch.look()
+    report = watch.report()
+    assert report["flags"] == flags
+    assert report["sm_clock_max_mhz"] == (max(entry.sm_clock_mhz for entry in readings) if readings else None)
+
+
+def test_a_throttled_row_carries_its_flag_into_the_record(monkeypatch) -> None:
+    use(monkeypatch, TimedMethod("honest", [2e-3]))
+    monkeypatch.setattr(runner, "Watch", lambda device: Watch(device, lambda: reading(990, 0x04), lambda: None))
+    result = runner.run(runner.Run(grid(8), FEW))
+    assert rows_of(result, "honest")[0]["machine"]["flags"] == ["throttled: software power cap"]
+    assert "2 rows are flagged: throttled" in result["warnings"]
+
+
+@pytest.mark.parametrize(("busy", "own", "flagged"), [(10.0, 9.5, False), (16.0, 10.0, True)])
+def test_other_processes_on_the_cores_are_flagged(busy, own, flagged) -> None:
+    uses = iter([CpuUse(0.0, 0.0, 0.0, 2), CpuUse(busy, own, 10.0, 2)])
+    watch = Watch("cpu", read_cpu=lambda: next(uses))
+    watch.begin()
+    report = watch.report()
+    assert report["others_busy_share"] == pytest.approx((busy - own) / 20)
+    assert bool(report["flags"]) == flagged
+
+
+def test_the_systems_counters_only_grow() -> None:
+    first, second = read_cpu_use(), read_cpu_use()
+    if first is not None:
+        assert second.busy_seconds >= first.busy_seconds
+        assert second.wall_seconds > first.wall_seconds
+
+
+@pytest.mark.parametrize(("dtype", "white"), [("uint8", 255), ("uint16", 65535), ("float32", 1.0), ("float16", 1.0)])
+def test_a_picture_becomes_the_type_and_size_of_the_work(dtype, white) -> None:
+    import numpy as np
+
+    picture = np.full((10, 20, 3), 255, np.uint8)
+    pixels = pixels_for(Work("p", 10, 1, dtype, "sobel", "each"), picture)
+    assert (pixels.shape, pixels.dtype.name) == ((5, 10, 3), dtype)
+    assert (pixels == white).all()
