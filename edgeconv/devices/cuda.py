@@ -17,25 +17,21 @@ from numpy.typing import NDArray
 from edgeconv.cost import Roof
 from edgeconv.devices import nvml
 from edgeconv.devices.base import Device, L2State, Train
+from edgeconv.devices.staging import DIRECT_BYTES, Staging, is_page_locked
 from edgeconv.errors import MemoryLimitError, UnavailableError
-from edgeconv.methods.cuda.kernels import KernelVariant, load
+from edgeconv.methods.cuda.kernels import load
+from edgeconv.methods.cuda.roof import (
+    FMA_BLOCKS_PER_MULTIPROCESSOR,
+    FMA_CHAINS,
+    FMA_STEPS,
+    FMA_THREADS,
+    ROOF_KERNEL,
+)
 from edgeconv.timing import summarize
 
 COPY_BYTES = 256 * 2**20
 FLUSH_BYTES_AT_LEAST = 256 * 2**20
 ROOF_REPEATS = 7
-
-FMA_CHAINS = 8
-FMA_STEPS = 4096
-FMA_THREADS = 256
-FMA_BLOCKS_PER_MULTIPROCESSOR = 8
-
-ROOF_KERNEL = KernelVariant("roof.cu", "fma_chains", (("CHAINS", FMA_CHAINS), ("STEPS", FMA_STEPS)))
-
-
-def variants() -> tuple[KernelVariant, ...]:
-    """Every kernel that this module may ask for."""
-    return (ROOF_KERNEL,)
 
 
 class CudaDevice(Device):
@@ -81,18 +77,31 @@ class CudaDevice(Device):
 
     def copy_in(self, host: NDArray[Any], array: Any) -> None:
         """See Device.copy_in."""
-        array.set(host)
+        if host.nbytes <= DIRECT_BYTES or is_page_locked(host):
+            array.set(host)
+        else:
+            self._staging().to_device(host, array)
         self.synchronize()
 
     def copy_out(self, array: Any, host: NDArray[Any]) -> None:
         """See Device.copy_out."""
-        array.get(out=host)
+        if host.nbytes <= DIRECT_BYTES or is_page_locked(host):
+            array.get(out=host)
+        else:
+            self._staging().to_host(array, host)
         self.synchronize()
 
     def synchronize(self) -> None:
         """See Device.synchronize."""
         cupy.cuda.get_current_stream().synchronize()
         self._peak_bytes = max(self._peak_bytes, cupy.get_default_memory_pool().total_bytes())
+
+    def _staging(self) -> Staging:
+        """This thread's page-locked slots."""
+        if not hasattr(self._thread, "staging"):
+            self._thread.staging = Staging()
+        staging: Staging = self._thread.staging
+        return staging
 
     def time_once(
         self, call: Callable[[], None], l2_state: L2State | None = None, enqueue_seconds: float = 0.0

@@ -1,0 +1,75 @@
+"""The card as a device: what goes over the bus comes back, and a second picture is not prepared again."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from problems import random_image
+
+import edgeconv
+from edgeconv.devices import get_device
+from edgeconv.methods import method_names
+
+pytestmark = pytest.mark.gpu
+
+BUS_SIZES = (1, 1000, 2 * 2**20, 2 * 2**20 + 1, 5_000_003, 50_331_648)
+
+
+@pytest.mark.parametrize("nbytes", BUS_SIZES)
+@pytest.mark.parametrize("page_locked", [False, True])
+def test_bytes_survive_both_ways(nbytes: int, page_locked: bool) -> None:
+    device = get_device("cuda")
+    make = device.host_empty if page_locked else np.empty
+    there, back = make((nbytes,), np.uint8), make((nbytes,), np.uint8)
+    there[:] = np.random.default_rng(nbytes).integers(0, 255, nbytes, dtype=np.uint8)
+    back[:] = 0
+    array = device.empty((nbytes,), np.uint8)
+    for _ in range(3):
+        there[:] = np.roll(there, 1)
+        device.copy_in(there, array)
+        device.copy_out(array, back)
+        assert np.array_equal(there, back)
+
+
+def test_the_source_may_change_as_soon_as_copy_in_returns() -> None:
+    device = get_device("cuda")
+    picture = random_image(2048, 2048, "uint8")
+    kept, array, back = picture.copy(), device.empty(picture.shape, picture.dtype), np.empty_like(picture)
+    device.copy_in(picture, array)
+    picture[:] = 0
+    device.copy_out(array, back)
+    assert np.array_equal(back, kept)
+
+
+@pytest.mark.parametrize("method", method_names("cuda"))
+def test_the_second_picture_of_a_shape_allocates_nothing_on_the_card(method: str) -> None:
+    import cupy
+
+    pool = cupy.get_default_memory_pool()
+    picture = random_image(700, 500, "uint8")
+    edgeconv.convolve(picture, "sobel", method, device="cuda")
+    held = pool.total_bytes()
+    for seed in range(3):
+        edgeconv.convolve(random_image(700, 500, "uint8", seed), "sobel", method, device="cuda")
+    assert pool.total_bytes() == held
+
+
+@pytest.mark.parametrize("method", method_names("cuda"))
+def test_a_cupy_array_stays_on_the_card_and_gives_the_same(method: str) -> None:
+    import cupy
+
+    picture = random_image(65, 63, "uint16")
+    on_card = edgeconv.convolve(cupy.asarray(picture), "scharr", method, stride=2)
+    assert isinstance(on_card, cupy.ndarray)
+    assert np.array_equal(cupy.asnumpy(on_card), edgeconv.convolve(picture, "scharr", method, stride=2, device="cuda"))
+    view = cupy.asarray(picture)[3:, 5:]
+    expected = edgeconv.convolve(np.ascontiguousarray(picture[3:, 5:]), "scharr", method, device="cuda")
+    assert np.array_equal(cupy.asnumpy(edgeconv.convolve(view, "scharr", method)), expected)
+
+
+def test_normalize_runs_on_the_card() -> None:
+    import cupy
+
+    picture = random_image(65, 63, "uint8")
+    on_card = cupy.asnumpy(edgeconv.convolve(cupy.asarray(picture), output_mode="normalize"))
+    assert np.array_equal(on_card, edgeconv.convolve(picture, output_mode="normalize", method="reference"))
