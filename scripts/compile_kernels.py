@@ -1,0 +1,192 @@
+"""Compile every CUDA kernel for every architecture with NVRTC, with no GPU, and refuse what spills registers.
+
+    python scripts/compile_kernels.py                          all kernels, all architectures
+    python scripts/compile_kernels.py --arch sm_90 --only sliding
+
+Needs cuda-bindings and the wheels nvidia-cuda-nvrtc and nvidia-cuda-runtime (its headers); no CuPy, no driver.
+One line a kernel: its macros, then registers a thread by architecture, shared memory a block, and local memory and
+spills a thread where there are any (the most of all architectures). Exit code 1 if a kernel spills or does not
+compile, 4 if NVRTC is not there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import sys
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+from edgeconv.errors import EXIT_DIFFERENT, EXIT_OK, UnavailableError
+from edgeconv.methods import METHODS
+from edgeconv.methods.cuda.kernels import KernelVariant
+
+ARCHITECTURES = ("sm_75", "sm_80", "sm_90", "sm_100", "sm_120")
+"""From the oldest that CUDA 13 compiles for (Turing) to the newest (Blackwell, two of them)."""
+
+ADDED_BY_CUPY = ("-ftz=true",)
+MODULES_BESIDE_METHODS = ("edgeconv.methods.cuda.roof",)
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What ptxas says that a kernel takes; the functions that it calls are counted in."""
+
+    registers: int
+    shared_bytes: int
+    local_bytes: int
+    """Stack frame a thread: arrays that did not fit registers."""
+    spill_bytes: int
+    """Bytes that a thread stores and loads for want of registers."""
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """One kernel for one architecture: its resources, or what the compiler had against it."""
+
+    variant: KernelVariant
+    architecture: str
+    resources: Resources | None
+    log: str
+
+
+def every_variant() -> list[KernelVariant]:
+    """What all CUDA methods, and the measurement of the roof, may ask for."""
+    modules = [entry.location.partition(":")[0] for entry in METHODS if entry.device == "cuda"]
+    listed = [import_module(name).variants() for name in (*modules, *MODULES_BESIDE_METHODS)]
+    return list(dict.fromkeys(variant for variants in listed for variant in variants))
+
+
+def parse_log(log: str, entry: str) -> Resources:
+    """Resources of the kernel `entry` from what ptxas -v printed; raises ValueError where it is not in there."""
+    sections = re.split(r"Compiling entry function '(\w+)' for '\w+'", log)
+    named = dict(zip(sections[1::2], sections[2::2], strict=True))
+    if entry not in named:
+        raise ValueError(f"ptxas said nothing of '{entry}'")
+    text = named[entry]
+
+    def most(pattern: str) -> int:
+        return max((int(number) for number in re.findall(pattern, text)), default=0)
+
+    return Resources(
+        registers=most(r"Used (\d+) registers"),
+        shared_bytes=most(r"(\d+) bytes smem"),
+        local_bytes=most(r"(\d+) bytes stack frame"),
+        spill_bytes=most(r"(\d+) bytes spill stores") + most(r"(\d+) bytes spill loads"),
+    )
+
+
+def compile_variant(variant: KernelVariant, architecture: str) -> Compiled:
+    """One kernel, with the options that CuPy would give it. Raises UnavailableError where there is no NVRTC."""
+    good, log = _compile(variant.source, variant.text, variant.options, architecture)
+    return Compiled(variant, architecture, parse_log(log, variant.entry) if good else None, log)
+
+
+@cache
+def _compile(name: str, text: str, options: tuple[str, ...], architecture: str) -> tuple[bool, str]:
+    """Whether a source compiles, and the log; kept because some sources hold two kernels."""
+    nvrtc, headers = _nvrtc()
+    created, program = nvrtc.nvrtcCreateProgram(text.encode(), name.encode(), 0, [], [])
+    _check(created)
+    where = (f"--gpu-architecture={architecture}", f"--include-path={headers}", "--ptxas-options=-v")
+    words = [option.encode() for option in (*options, *ADDED_BY_CUPY, *where)]
+    (result,) = nvrtc.nvrtcCompileProgram(program, len(words), words)
+    sized, size = nvrtc.nvrtcGetProgramLogSize(program)
+    _check(sized)
+    buffer = bytes(size)
+    _check(*nvrtc.nvrtcGetProgramLog(program, buffer))
+    _check(*nvrtc.nvrtcDestroyProgram(program))
+    return result == nvrtc.nvrtcResult.NVRTC_SUCCESS, buffer.decode(errors="replace").rstrip("\0 \n")
+
+
+def table(compiled: Sequence[Compiled], architectures: Sequence[str]) -> list[str]:
+    """The lines to print: a kernel a line, grouped by source; failures and spills are marked."""
+    by_variant: dict[KernelVariant, dict[str, Compiled]] = {}
+    for one in compiled:
+        by_variant.setdefault(one.variant, {})[one.architecture] = one
+    lines = [f"registers for {', '.join(architectures)} | shared bytes | kernel and macros"]
+    for variant, of in by_variant.items():
+        found = [of[architecture].resources for architecture in architectures]
+        registers = " ".join(f"{resources.registers:3d}" if resources else "  -" for resources in found)
+        present = [resources for resources in found if resources]
+        shared = max((resources.shared_bytes for resources in present), default=0)
+        marks = "".join(
+            f" {most:,} bytes {what}"
+            for what, most in (
+                ("local", max((resources.local_bytes for resources in present), default=0)),
+                ("SPILLED", max((resources.spill_bytes for resources in present), default=0)),
+            )
+            if most
+        )
+        marks += " DOES NOT COMPILE" if len(present) < len(found) else ""
+        macros = " ".join(f"{name}={value}" for name, value in variant.defines)
+        lines.append(f"{registers} | {shared:6,d} | {variant.source} {variant.entry} {macros}{marks}")
+    return lines
+
+
+def failures(compiled: Iterable[Compiled]) -> list[str]:
+    """Why the exit code is not 0: one text for each kernel and architecture that is not good."""
+    texts = []
+    for one in compiled:
+        name = f"{one.variant.source} {one.variant.entry} {one.variant.options[2:]} for {one.architecture}"
+        if one.resources is None:
+            texts.append(f"{name} does not compile:\n{one.log}")
+        elif one.resources.spill_bytes:
+            texts.append(f"{name} spills {one.resources.spill_bytes:,} bytes a thread.")
+    return texts
+
+
+def _nvrtc() -> tuple[Any, str]:
+    """The binding, and the folder of CUDA's headers."""
+    way_out = "pip install 'edgeconv[dev]'"
+    try:
+        from cuda.bindings import nvrtc
+        from cuda.pathfinder import find_nvidia_header_directory
+
+        nvrtc.nvrtcVersion()
+        headers = find_nvidia_header_directory("cudart")
+    except Exception as error:  # the binding, the path finder and the loader each have classes of their own
+        reason = " ".join(str(error).split())
+        raise UnavailableError(f"NVRTC cannot be loaded ({reason}): {way_out}.") from None
+    if headers is None:
+        raise UnavailableError(f"CUDA's headers are not installed: {way_out}.")
+    return nvrtc, headers
+
+
+def _check(result: Any) -> None:
+    """Raise where a call that only a broken installation fails did fail."""
+    if int(result):
+        raise UnavailableError(f"NVRTC answered {result.name}: reinstall nvidia-cuda-nvrtc.")
+
+
+def main() -> int:
+    """Compile, print the table, and say what is wrong."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--arch", action="append", choices=ARCHITECTURES, help="one architecture; may be repeated")
+    parser.add_argument("--only", default="", help="kernels whose source file's name has this in it")
+    arguments = parser.parse_args()
+    architectures = tuple(arguments.arch or ARCHITECTURES)
+    wanted = [variant for variant in every_variant() if arguments.only in variant.source]
+    work = [(variant, architecture) for variant in wanted for architecture in architectures]
+    try:
+        _nvrtc()
+        with ProcessPoolExecutor(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None) as pool:
+            compiled = list(pool.map(compile_variant, *zip(*work, strict=True), chunksize=4 * len(ARCHITECTURES)))
+    except UnavailableError as error:
+        print(f"compile_kernels: error: {error}", file=sys.stderr)
+        return error.exit_code
+    print("\n".join(table(compiled, architectures)))
+    wrong = failures(compiled)
+    for text in wrong:
+        print(f"compile_kernels: error: {text}", file=sys.stderr)
+    print(f"{len(wanted)} kernels for {len(architectures)} architectures, {len(wrong)} of {len(compiled)} not good.")
+    return EXIT_DIFFERENT if wrong else EXIT_OK
+
+
+if __name__ == "__main__":
+    sys.exit(main())

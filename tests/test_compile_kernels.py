@@ -1,0 +1,115 @@
+"""scripts/compile_kernels.py: what it reads out of ptxas' words, and that a spill or an error is not overlooked."""
+
+from __future__ import annotations
+
+import sys
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from command import PROJECT
+
+from edgeconv.errors import UnavailableError
+from edgeconv.methods.cuda.kernels import KernelVariant
+
+LOG = """default_program(3): warning #177-D: variable "unused" was declared but never referenced
+ptxas info    : 48 bytes gmem
+ptxas info    : Compiling entry function 'finish' for 'sm_90'
+ptxas info    : Function properties for finish
+ptxas         .     0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
+ptxas info    : Used 11 registers, used 0 barriers
+ptxas info    : Compile time = 3.910 ms
+ptxas info    : Compiling entry function 'stage' for 'sm_90'
+ptxas info    : Function properties for stage
+ptxas         .     40 bytes stack frame, 8 bytes spill stores, 12 bytes spill loads
+ptxas info    : Function properties for _Z4fillPh
+ptxas         .     16 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
+ptxas info    : Used 168 registers, used 1 barriers, 12288 bytes smem, 724 bytes cmem[0]
+"""
+
+SPILLS = r"""
+extern "C" __global__ void __launch_bounds__(1024, 2) spills(float *data) {
+    float kept[96];
+#pragma unroll
+    for (int i = 0; i < 96; ++i) kept[i] = data[i * 1024 + threadIdx.x];
+    __syncthreads();
+#pragma unroll
+    for (int i = 0; i < 96; ++i) data[i * 1024 + threadIdx.x] = kept[95 - i] * kept[i] + kept[(i * 7) % 96];
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def script() -> ModuleType:
+    """The script as a module; registered, because its dataclasses look their module up."""
+    spec = spec_from_file_location("compile_kernels", PROJECT / "scripts" / "compile_kernels.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def needs_nvrtc(script: ModuleType) -> None:
+    try:
+        script._nvrtc()
+    except UnavailableError as error:
+        pytest.skip(str(error))
+
+
+def test_each_kernel_of_a_source_gets_its_own_figures(script: ModuleType) -> None:
+    assert script.parse_log(LOG, "finish") == script.Resources(11, 0, 0, 0)
+    assert script.parse_log(LOG, "stage") == script.Resources(168, 12288, 40, 20)
+
+
+def test_a_kernel_that_ptxas_does_not_mention_is_an_error(script: ModuleType) -> None:
+    with pytest.raises(ValueError, match="ptxas said nothing of 'fin'"):
+        script.parse_log(LOG, "fin")
+
+
+def test_the_table_marks_what_is_wrong(script: ModuleType) -> None:
+    good, bad = KernelVariant("a.cu", "a", (("STRIDE", 2),)), KernelVariant("b.cu", "b")
+    compiled = [
+        script.Compiled(good, "sm_75", script.Resources(32, 0, 0, 0), ""),
+        script.Compiled(good, "sm_90", script.Resources(40, 4096, 0, 0), ""),
+        script.Compiled(bad, "sm_75", None, "error: no"),
+        script.Compiled(bad, "sm_90", script.Resources(255, 0, 64, 48), ""),
+    ]
+    lines = script.table(compiled, ("sm_75", "sm_90"))
+    assert lines[1:] == [
+        " 32  40 |  4,096 | a.cu a STRIDE=2",
+        "  - 255 |      0 | b.cu b  64 bytes local 48 bytes SPILLED DOES NOT COMPILE",
+    ]
+    wrong = script.failures(compiled)
+    assert ["sm_75 does not compile:\nerror: no" in wrong[0], "sm_90 spills 48 bytes" in wrong[1]] == [True, True]
+    assert len(wrong) == 2
+
+
+def test_every_cuda_method_lists_its_kernels(script: ModuleType) -> None:
+    listed = script.every_variant()
+    assert {variant.source for variant in listed} == {
+        path.name for path in (PROJECT / "edgeconv" / "methods" / "cuda").glob("*.cu")
+    }
+    assert len(set(listed)) == len(listed)
+
+
+def test_a_spill_and_an_error_are_found(script: ModuleType, tmp_path: Path) -> None:
+    needs_nvrtc(script)
+    spills, wrong = tmp_path / "spills.cu", tmp_path / "wrong.cu"
+    spills.write_text(SPILLS, encoding="utf-8")
+    wrong.write_text("this is no kernel", encoding="utf-8")
+    compiled = [script.compile_variant(KernelVariant(str(path), path.stem), "sm_90") for path in (spills, wrong)]
+    assert compiled[0].resources.spill_bytes > 0
+    assert compiled[1].resources is None
+    assert len(script.failures(compiled)) == 2
+
+
+def test_a_good_kernel_is_good(script: ModuleType) -> None:
+    needs_nvrtc(script)
+    (roof,) = [variant for variant in script.every_variant() if variant.source == "roof.cu"]
+    for architecture in script.ARCHITECTURES:
+        compiled = script.compile_variant(roof, architecture)
+        assert compiled.resources is not None, compiled.log
+        assert script.failures([compiled]) == []
