@@ -239,7 +239,7 @@ over:
   {stores}
   ret void
 }}"""
-    compiled = jit.compile_function(text, "work")
+    compiled = jit.compile_function(text, "work", jit.processor())
     threads = usable_threads()
     results = np.zeros((threads, chains * vector), np.float32)
 

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import dataclasses
+import platform
+import re
+
 import cpu_problems
+import llvmlite.binding as llvm
 import numpy as np
 import pytest
 from cpu_problems import RANDOM, Case
 from problems import assert_right, random_image, run_on_host
 
-from edgeconv.errors import MemoryLimitError, UsageError
+from edgeconv.errors import MemoryLimitError, UnavailableError, UsageError
 from edgeconv.filters import WeightSet
 from edgeconv.methods import require
 from edgeconv.methods.base import Options
-from edgeconv.methods.cpu import engine
+from edgeconv.methods.cpu import engine, jit, rowcode
+from edgeconv.methods.cpu.recipe import make_recipe
 from edgeconv.problem import make_problem
 
 SLIDING = require("sliding", "cpu")
@@ -155,3 +161,47 @@ def test_workspace_stays_under_the_limit_or_the_plan_is_refused(method):
     assert plan.workspace_bytes < 16 * 2**20
     with pytest.raises(MemoryLimitError, match="--workspace-limit"):
         method.prepare(problem, Options(threads=1, workspace_limit_bytes=plan.workspace_bytes - 1))
+
+
+OTHER_PROCESSORS = [
+    jit.Processor("x86_64-unknown-linux-gnu", "x86-64-v2", "", 16, has_half=False),
+    jit.Processor("x86_64-unknown-linux-gnu", "x86-64-v3", "", 32, has_half=True),
+    jit.Processor("x86_64-pc-windows-msvc", "x86-64-v4", "", 64, has_half=True),
+    jit.Processor("aarch64-unknown-linux-gnu", "neoverse-n1", "", 16, has_half=True),
+    jit.Processor("arm64-apple-darwin", "apple-m1", "", 16, has_half=True),
+]
+SAMPLE = [
+    Case("laplacian8", "each", "uint8", "abs", shape=(40, 700)),
+    Case("sobel", "each", "uint8", "abs", shape=(40, 700), stride=2),
+    Case("kirsch", "luma", "uint16", "clip", shape=(40, 700)),
+    Case(RANDOM, "mix", "float32", "raw", shape=(40, 700), stride=3),
+]
+
+
+@pytest.mark.parametrize("target", OTHER_PROCESSORS, ids=lambda target: f"{target.triple}-{target.name}")
+def test_code_for_other_processors_calls_nothing_outside(target):
+    """No C library is linked to generated code: a call to one would end the process."""
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    for case in SAMPLE:
+        recipe = make_recipe(case.problem(), streaming=True)
+        layout = rowcode.make_layout(recipe, target.vector_bytes, 2048, columns=False)
+        code = jit.assembly(rowcode.write(recipe, layout), target)
+        calls = re.findall(r"^\s+(?:bl|callq?)\s+(\S+)", code, re.MULTILINE)
+        assert not calls, f"{case} calls {calls}"
+
+
+@pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="runs code for smaller x86-64 processors")
+@pytest.mark.parametrize("name", ["x86-64-v2", "x86-64-v3"])
+def test_narrower_vectors_give_right_results_too(name, monkeypatch):
+    smaller = next(target for target in OTHER_PROCESSORS if target.name == name)
+    if smaller.vector_bytes > jit.processor().vector_bytes:
+        pytest.skip("this processor has no such vectors")
+    here = dataclasses.replace(smaller, triple=jit.processor().triple)
+    monkeypatch.setattr(jit, "processor", lambda: here)
+    for case in SAMPLE:
+        cpu_problems.check_case(SLIDING, case)
+        cpu_problems.check_case(IM2COL, case)
+    if not here.has_half:
+        with pytest.raises(UnavailableError, match="float16"):
+            SLIDING.prepare(Case(RANDOM, "mix", "float16", "raw").problem(), Options())

@@ -43,9 +43,9 @@ class Shape:
 
 
 @cache
-def code_for(recipe: Recipe, layout: Layout) -> jit.Compiled:
+def code_for(recipe: Recipe, layout: Layout, processor: jit.Processor) -> jit.Compiled:
     """The compiled function; once a process for each recipe."""
-    return jit.compile_function(rowcode.write(recipe, layout), rowcode.ENTRY_POINT)
+    return jit.compile_function(rowcode.write(recipe, layout), rowcode.ENTRY_POINT, processor)
 
 
 def aligned_zeros(size_bytes: int) -> NDArray[np.uint8]:
@@ -73,7 +73,7 @@ class EnginePlan(Plan):
         self.workspace_bytes = layout.scratch_bytes * self._threads
         check_workspace(name, self.workspace_bytes, options)
 
-        self._code = code_for(recipe, layout)
+        self._code = code_for(recipe, layout, processor)
         rows = border_indices(problem.height, problem.padding, problem.border)
         # The code looks one output row ahead, and there is none after the last.
         self._source_rows = np.pad(rows, (0, problem.stride), mode="edge").astype(np.int32)

@@ -23,7 +23,11 @@ NativeFunction = Callable[[int, int], None]
 class Processor:
     """What code is made for."""
 
+    triple: str
+    """LLVM's name of architecture and system."""
     name: str
+    features: str
+    """LLVM's list of what it can beyond its name, `+this,-that`."""
     vector_bytes: int
     """Length of the registers that arithmetic is written for."""
     has_half: bool
@@ -41,8 +45,15 @@ def processor() -> Processor:
         vector_bytes = 32
     else:
         vector_bytes = 16
-    is_arm64 = llvm.get_process_triple().startswith(("aarch64", "arm64"))
-    return Processor(llvm.get_host_cpu_name(), vector_bytes, bool(features.get("f16c")) or is_arm64)
+    triple = llvm.get_process_triple()
+    is_arm64 = triple.startswith(("aarch64", "arm64"))
+    return Processor(
+        triple,
+        llvm.get_host_cpu_name(),
+        features.flatten(),
+        vector_bytes,
+        has_half=bool(features.get("f16c")) or is_arm64,
+    )
 
 
 def versions() -> dict[str, str]:
@@ -58,20 +69,20 @@ class Compiled:
     engine: Any
 
 
-def compile_function(ir_text: str, name: str) -> Compiled:
+def compile_function(ir_text: str, name: str, target: Processor) -> Compiled:
     """Optimise and assemble `name` of a module; the code lives as long as the result."""
-    machine = _target_machine()
-    module = _optimized(ir_text, machine)
+    machine = _target_machine(target)
+    module = _optimized(ir_text, target, machine)
     engine = llvm.create_mcjit_compiler(module, machine)
     engine.finalize_object()
     prototype = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)
     return Compiled(prototype(engine.get_function_address(name)), engine)
 
 
-def assembly(ir_text: str) -> str:
-    """The machine code of a module as text, to be read."""
-    machine = _target_machine()
-    text: str = machine.emit_assembly(_optimized(ir_text, machine))
+def assembly(ir_text: str, target: Processor) -> str:
+    """The machine code of a module as text, to be read; `target` need not be this machine."""
+    machine = _target_machine(target)
+    text: str = machine.emit_assembly(_optimized(ir_text, target, machine))
     return text
 
 
@@ -81,23 +92,21 @@ def _start_llvm() -> None:
     llvm.initialize_native_asmprinter()
 
 
-def _target_machine() -> Any:
+def _target_machine(target: Processor) -> Any:
     _start_llvm()
-    return llvm.Target.from_default_triple().create_target_machine(
-        cpu=llvm.get_host_cpu_name(),
-        features=llvm.get_host_cpu_features().flatten(),
-        opt=3,
-        codemodel="jitdefault",
+    return llvm.Target.from_triple(target.triple).create_target_machine(
+        cpu=target.name, features=target.features, opt=3, codemodel="jitdefault", jit=True
     )
 
 
-def _optimized(ir_text: str, machine: Any) -> Any:
+def _optimized(ir_text: str, target: Processor, machine: Any) -> Any:
     """Parse, check and tidy up.
 
     Vectors, unrolling and prefetches already stand in the IR as they are wanted, so a handful of passes gives
     the same speed as LLVM's usual pipeline in half of the time.
     """
     module = llvm.parse_assembly(ir_text)
+    module.triple = target.triple
     module.verify()
     passes = llvm.create_new_function_pass_manager()
     passes.add_sroa_pass()
