@@ -17,10 +17,12 @@ from edgeconv.methods.base import Options
 
 TESTS = Path(__file__).resolve().parent
 PROGRAM = TESTS / "host_cuda" / "run_on_cpu.py"
-SLIDING, IM2COL, IMPLICIT = (
-    f"edgeconv.methods.cuda.{name}" for name in ("sliding:Sliding", "im2col:Im2col", "implicit:Implicit")
-)
-BANDED = "edgeconv.methods.cuda.im2col:banded_plan"
+CUDA_METHODS = "edgeconv.methods.cuda"
+SLIDING = f"{CUDA_METHODS}.sliding:Sliding"
+IM2COL = f"{CUDA_METHODS}.im2col:Im2col"
+BANDED = f"{CUDA_METHODS}.im2col:banded_plan"
+IMPLICIT = f"{CUDA_METHODS}.implicit:Implicit"
+CUDNN = f"{CUDA_METHODS}.cudnn:CuDNN"
 
 SANITIZER_OPTIONS = {
     "ASAN_OPTIONS": "detect_leaks=0:abort_on_error=0:exitcode=99:detect_stack_use_after_return=0",

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from cpu_problems import RANDOM, Case
-from kernel_work import BANDED, IM2COL, IMPLICIT, SLIDING, Work, run_on_cpu, sanitizer_library
+from kernel_work import BANDED, CUDNN, IM2COL, IMPLICIT, SLIDING, Work, run_on_cpu, sanitizer_library
 from problems import AWKWARD_SHAPES
 
 from edgeconv.methods.base import Options
@@ -75,6 +75,18 @@ def test_kernels(libraries: Path, maker: str, rules: Case) -> None:
 @pytest.mark.parametrize("math", ["tf32", "half"])
 def test_tensor_core_kernels(libraries: Path, math: str, rules: Case) -> None:
     ended = run_on_cpu(works(IMPLICIT, rules, Options(math=math)), libraries)
+    assert ended.code == 0, ended.text
+
+
+@pytest.mark.parametrize("rules", RULES, ids=str)
+@pytest.mark.parametrize(
+    ("maker", "options"),
+    [(IM2COL, Options(gemm="cublas")), (CUDNN, Options(workspace_limit_bytes=100_000))],
+    ids=["cublas", "cudnn"],
+)
+def test_kernels_around_a_library(libraries: Path, maker: str, options: Options, rules: Case) -> None:
+    """NumPy in the library's place; a workspace so small that a picture takes several bands."""
+    ended = run_on_cpu(works(maker, rules, options), libraries)
     assert ended.code == 0, ended.text
 
 

@@ -19,6 +19,7 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
+from fake_libraries import CUBLAS, install_cudnn
 
 HERE = Path(__file__).resolve().parent
 GUARD_BYTES = 1 << 16
@@ -140,6 +141,7 @@ def _launch_kernel(
 
 
 class _Device:
+    id = 0
     attributes = {"MultiProcessorCount": MULTIPROCESSORS, "L2CacheSize": L2_BYTES}  # noqa: RUF012
     compute_capability = COMPUTE_CAPABILITY
 
@@ -149,21 +151,24 @@ cupy: Any = ModuleType("cupy")
 cupy.descending = False
 cupy.ndarray = Array
 cupy.empty = empty
+cupy.empty_like = lambda array: empty(array.shape, array.dtype)
 cupy.asarray = asarray
-cupy.cuda = SimpleNamespace(
-    Device=_Device,
-    alloc=lambda count: SimpleNamespace(ptr=guarded(count).ctypes.data),
-    get_current_stream=lambda: SimpleNamespace(ptr=0),
-    driver=SimpleNamespace(
-        launchKernel=_launch_kernel,
-        occupancyMaxActiveBlocksPerMultiprocessor=lambda function, threads, shared: BLOCKS_A_MULTIPROCESSOR,
-    ),
+cupy.cuda = ModuleType("cupy.cuda")
+cupy.cuda.Device = _Device
+cupy.cuda.alloc = lambda count: SimpleNamespace(ptr=guarded(count).ctypes.data, size=count)
+cupy.cuda.get_current_stream = lambda: SimpleNamespace(ptr=0)
+cupy.cuda.cublas = CUBLAS
+cupy.cuda.device = SimpleNamespace(get_cublas_handle=lambda: 1)
+cupy.cuda.driver = SimpleNamespace(
+    launchKernel=_launch_kernel,
+    occupancyMaxActiveBlocksPerMultiprocessor=lambda function, threads, shared: BLOCKS_A_MULTIPROCESSOR,
 )
 
 
 def install() -> None:
     """Make `import cupy` and `kernels.load` those of this file; before any CUDA method is imported."""
-    sys.modules["cupy"] = cupy
+    sys.modules.update({"cupy": cupy, "cupy.cuda": cupy.cuda})
     from edgeconv.methods.cuda import kernels
 
     kernels.load = load  # type: ignore[assignment]
+    install_cudnn()
