@@ -12,6 +12,7 @@ from typing import Any
 
 from edgeconv import report
 from edgeconv.diff import junit, pictures, record
+from edgeconv.diff.html import Page, PictureSet
 from edgeconv.diff.inputs import Input
 from edgeconv.diff.metrics import Allowance
 from edgeconv.diff.outputs import Outputs
@@ -58,6 +59,10 @@ def run(reference: Input, others: Sequence[Input], wanted: Wanted, title: str = 
     if wanted.junit is not None:
         cases = [_case(comparisons, comparison) for comparison in comparisons.each]
         outputs.add(Path(wanted.junit), junit.to_xml("edgeconv diff", cases))
+    if wanted.html is not None:
+        page = Page(title or f"edgeconv diff: {comparisons.reference_label}", wanted.page_limit_bytes)
+        page.require(PictureSet("", comparisons))
+        outputs.add(Path(wanted.html), page.encode(record.summary(comparisons)))
     if wanted.contact_sheet is not None:
         outputs.add(Path(wanted.contact_sheet), pictures.contact_sheet(comparisons, title))
     if wanted.pictures is not None:

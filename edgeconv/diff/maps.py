@@ -80,9 +80,11 @@ def signed_colours(scale: Scale) -> NDArray[np.uint8]:
     shares = np.linspace(0, 1, count - 1)[:, None]
     table = np.empty((3, count, 3), np.uint8)
     table[:, 0] = SAME_COLOUR
-    table[0, 1:] = UNBOUNDED_COLOUR
+    table[0, 1:] = scale.colours[1:]
     for sign, (dark, light) in ((1, PLUS_ENDS), (-1, MINUS_ENDS)):
         table[sign, 1:] = np.rint(np.asarray(dark) + shares * (np.asarray(light) - dark))
+    if scale.colours[-1] == UNBOUNDED_COLOUR:  # no magnitude, so no sign either
+        table[:, -1] = UNBOUNDED_COLOUR
     return table
 
 

@@ -158,12 +158,19 @@ def text(comparisons: Comparisons) -> str:
     """A few lines a comparison, then one line for all of them where there are several."""
     blocks = [_block(comparisons, comparison) for comparison in comparisons.each]
     if len(blocks) > 1:
-        differing = [comparison.label for comparison in comparisons.each if not comparison.figures.same]
-        count = len(comparisons.each)
-        blocks.append(
-            f"{len(differing)} of {count} differ: {', '.join(differing)}" if differing else f"all {count} are the same"
-        )
+        blocks.append(summary(comparisons))
     return "\n\n".join(blocks)
+
+
+def summary(comparisons: Comparisons) -> str:
+    """One line for all of them."""
+    if len(comparisons.each) == 1:
+        return verdict(comparisons.each[0].figures, comparisons.allowance)
+    differing = [comparison.label for comparison in comparisons.each if not comparison.figures.same]
+    count = len(comparisons.each)
+    if not differing:
+        return f"all {count} are the same as {comparisons.reference_label}{allowed_text(comparisons.allowance)}"
+    return f"{len(differing)} of {count} differ: {', '.join(differing)}{allowed_text(comparisons.allowance)}"
 
 
 def verdict(figures: Figures, allowance: Allowance) -> str:

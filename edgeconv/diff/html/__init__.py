@@ -1,0 +1,143 @@
+"""One self-contained page that shows where pictures differ: no network, no framework, opens from disk.
+
+    page.html   the frame, with a place for each part
+    page.css    light and dark
+    page.js     the viewer: decodes tiles, draws, zooms, answers to mouse, touch and keyboard
+    tiles.py    pictures as compressed tiles of exact values, with a pyramid for the view from afar
+    tables.py   the figures as HTML, which need no script
+
+The page holds one or more sets, a reference and its inputs each: one for some pictures, several for folders.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Any
+
+from edgeconv import __version__
+from edgeconv.diff import maps
+from edgeconv.diff.html import tables
+from edgeconv.diff.html.tiles import TILE, TileWriter
+from edgeconv.diff.record import Comparisons
+from edgeconv.errors import UsageError
+
+Rows = Sequence[tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class PictureSet:
+    """Comparisons to show, and what to call them."""
+
+    name: str
+    comparisons: Comparisons
+
+
+class Page:
+    """Gathers sets, then `encode`s the page. `limit_bytes` bounds what the pictures take."""
+
+    def __init__(self, title: str, limit_bytes: int) -> None:
+        self._title = title
+        self._limit = limit_bytes
+        self._blocks: list[bytes] = []
+        self._sets: list[dict[str, Any]] = []
+        self._sections: list[str] = []
+        self._bytes = 0
+
+    def add(self, shown: PictureSet) -> bool:
+        """Take a set into the page; False, and nothing added, where it does not fit under the limit."""
+        number = len(self._sets)
+        comparisons = shown.comparisons
+        tiles = TileWriter(number, self._limit - self._bytes)
+        reference = comparisons.reference.load().pixels
+        low, high = maps.display_range(reference)
+        fits = tiles.add_reference(reference, low, high) and all(
+            tiles.add_input(index, comparison.source.load().pixels)
+            for index, comparison in enumerate(comparisons.each, 1)
+        )
+        if not fits:
+            return False
+        self._blocks += tiles.blocks
+        self._bytes += tiles.written_bytes
+        self._sets.append(_describe(shown, reference.shape, low, high, tiles))
+        self._sections.append(tables.figures(shown.name, number, comparisons))
+        return True
+
+    def require(self, shown: PictureSet) -> None:
+        """The same; raises UsageError where it does not fit."""
+        if not self.add(shown):
+            raise UsageError(
+                f"The page would be larger than --page-limit ({self._limit / 2**20:.4g} MiB): raise it, or compare "
+                "fewer or smaller pictures."
+            )
+
+    def encode(self, verdict: str, list_of_pairs: str = "") -> bytes:
+        """The whole page as UTF-8."""
+        data = json.dumps({"tile": TILE, "sets": self._sets}, ensure_ascii=False).replace("<", "\\u003c")
+        parts = {
+            "TITLE": html.escape(self._title),
+            "VERDICT": html.escape(verdict),
+            "STYLE": _text("page.css"),
+            "LIST": list_of_pairs,
+            "FIGURES": "\n".join(self._sections),
+            "VERSION": html.escape(__version__),
+            "DATA": data,
+            "SCRIPT": _text("page.js"),
+        }
+        frame = _text("page.html")
+        before, after = frame.split("<!--TILES-->")
+        return _filled(before, parts) + b"\n".join(self._blocks) + _filled(after, parts)
+
+
+def _describe(shown: PictureSet, shape: tuple[int, ...], low: float, high: float, tiles: TileWriter) -> dict[str, Any]:
+    """What page.js must know of a set."""
+    comparisons = shown.comparisons
+    scale = comparisons.scale
+    signed = maps.signed_colours(scale)
+    inputs = [
+        {
+            "name": comparison.label,
+            "same": comparison.figures.same,
+            "regionCount": comparison.figures.region_count,
+            "regions": [
+                [region.left, region.top, region.right, region.bottom, region.pixels]
+                for region in comparison.figures.regions
+            ],
+        }
+        for comparison in comparisons.each
+    ]
+    return {
+        "name": shown.name,
+        "height": shape[0],
+        "width": shape[1],
+        "channels": list(comparisons.each[0].figures.channels),
+        "dtype": tiles.dtype,
+        "low": low,
+        "high": high,
+        "levels": tiles.levels,
+        "pictures": [{"name": comparisons.reference_label}, *inputs],
+        "scale": {
+            "lower": [bound if bound != float("inf") else None for bound in scale.lower_bounds],
+            "labels": scale.labels,
+            "heat": scale.colours,
+            "plus": signed[1].tolist(),
+            "minus": signed[-1].tolist(),
+        },
+    }
+
+
+def _text(name: str) -> str:
+    return files("edgeconv.diff.html").joinpath(name).read_text(encoding="utf-8")
+
+
+def _filled(frame: str, parts: dict[str, str]) -> bytes:
+    """`frame` with each `<!--NAME-->` replaced; one pass, so that no part is searched for another's name."""
+    pieces = frame.split("<!--")
+    filled = [pieces[0]]
+    for piece in pieces[1:]:
+        name, closing, rest = piece.partition("-->")
+        filled.append(parts[name] + rest if closing and name in parts else f"<!--{piece}")
+    return "".join(filled).encode()

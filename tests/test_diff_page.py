@@ -1,0 +1,333 @@
+"""The page of `edgeconv diff --html` in a real headless Chromium, opened from disk with the network off."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+from browser import Browser, chromium
+
+from edgeconv.diff import job, maps
+from edgeconv.diff.inputs import ArrayInput
+from edgeconv.diff.scale import scale_for
+from edgeconv.errors import UsageError
+
+pytestmark = pytest.mark.skipif(chromium() is None, reason="there is no Chromium here")
+
+HEIGHT, WIDTH = 300, 520
+"""More than one tile each way, neither a multiple of a tile, three levels."""
+SPOT = (123, 300)
+"""y, x of the pixel that the second input changes alone."""
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A page in the browser and the pictures that it was made from."""
+
+    browser: Browser
+    reference: np.ndarray
+    others: tuple[np.ndarray, ...]
+
+    def values(self, x: int, y: int) -> list[list[str]]:
+        """Rows of the table of values once it shows (x, y)."""
+        self.browser.wait_until(f"document.getElementById('values').dataset.pixel === '{x},{y}'")
+        rows = "[...document.querySelectorAll('#values tbody tr')].map((row) => [...row.cells].map((c) => c.innerText))"
+        return self.browser.run(rows)
+
+    def stage(self) -> tuple[float, float, float, float]:
+        """Left, top, width and height of the canvas in the window."""
+        box = "(({left, top, width, height}) => [left, top, width, height])"
+        return tuple(self.browser.run(f"{box}(document.getElementById('canvas').getBoundingClientRect())"))
+
+    def pixel_at(self, across: float, down: float) -> tuple[int, int]:
+        """x, y of the pixel that the viewer says is under the mouse, at shares of the stage's width and height."""
+        left, top, width, height = self.stage()
+        self.browser.run("delete document.getElementById('values').dataset.pixel")
+        self.browser.mouse("mouseMoved", left + across * width, top + down * height)
+        self.browser.wait_until("document.getElementById('values').dataset.pixel")
+        x, y = self.browser.run("document.getElementById('values').dataset.pixel").split(",")
+        self.browser.drawn()
+        return int(x), int(y)
+
+    def colour_at(self, across: float, down: float) -> tuple[int, int, int]:
+        """What the canvas shows there."""
+        _, _, width, height = self.stage()
+        place = f"{int(across * width)}, {int(down * height)}, 1, 1"
+        pixel = self.browser.run(f"[...document.getElementById('canvas').getContext('2d').getImageData({place}).data]")
+        return tuple(pixel[:3])
+
+    def has_colour(self, colour: tuple[int, int, int]) -> bool:
+        """Whether any pixel of the canvas has this colour."""
+        return self.browser.run(
+            "(([r, g, b]) => { const c = document.getElementById('canvas');"
+            "const d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data;"
+            "for (let i = 0; i < d.length; i += 4) if (d[i] === r && d[i + 1] === g && d[i + 2] === b) return true;"
+            f"return false; }})({list(colour)})"
+        )
+
+    def keys(self, *keys: str) -> None:
+        self.browser.run("document.getElementById('stage').focus()")
+        for key in keys:
+            self.browser.key(key)
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with Browser(tmp_path_factory.mktemp("profile")) as running:
+        yield running
+
+
+def make_page(path: Path, *pictures: np.ndarray) -> None:
+    first, *others = (ArrayInput(f"picture {index}", pixels) for index, pixels in enumerate(pictures))
+    job.run(first, others, job.Wanted(html=str(path)))
+
+
+def pictures(dtype: str, channels: int = 3) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Noise; other noise; and the first again with one pixel changed in its last channel."""
+    rng = np.random.default_rng(7)
+    shape = (HEIGHT, WIDTH, channels)
+    if dtype.startswith("u"):
+        one, other = rng.integers(0, np.iinfo(dtype).max, (2, *shape), endpoint=True).astype(dtype)
+    else:
+        one, other = rng.normal(0, 1, (2, *shape)).astype(dtype)
+    changed = one.copy()
+    changed[(*SPOT, channels - 1)] = 77
+    return one, other, changed
+
+
+@pytest.fixture
+def shown(browser: Browser, tmp_path: Path) -> Shown:
+    reference, *others = pictures("uint8")
+    make_page(tmp_path / "page.html", reference, *others)
+    browser.requests.clear()
+    browser.problems.clear()
+    browser.open(tmp_path / "page.html")
+    return Shown(browser, reference, tuple(others))
+
+
+def centre_pixel() -> tuple[int, int]:
+    """Where the cursor starts: x, y."""
+    return WIDTH // 2, HEIGHT // 2
+
+
+def test_it_opens_from_disk_and_asks_for_nothing_else(shown: Shown, tmp_path: Path) -> None:
+    assert shown.browser.requests == [(tmp_path / "page.html").as_uri()]
+    assert shown.browser.problems == []
+    assert "1 of 2" not in shown.browser.run("document.getElementById('verdict').innerText")
+    assert "2 of 2 differ" in shown.browser.run("document.getElementById('verdict').innerText")
+    assert shown.browser.run("document.querySelectorAll('section.set table').length") == 3
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "float16", "float32"])
+@pytest.mark.parametrize("channels", [1, 3])
+def test_the_cursor_shows_the_exact_values(browser: Browser, tmp_path: Path, dtype: str, channels: int) -> None:
+    all_three = pictures(dtype, channels)
+    x, y = centre_pixel()
+    if dtype.startswith("f"):
+        all_three[0][y, x + 1, 0] = np.nan
+        all_three[1][y, x + 1, 0] = np.inf
+    make_page(tmp_path / "page.html", *all_three)
+    browser.open(tmp_path / "page.html")
+    shown = Shown(browser, all_three[0], all_three[1:])
+    # Across the edge of a tile: 256 is the first pixel of the second.
+    steps = [("ArrowRight", 1, 0), *[("ArrowLeft", -1, 0)] * 6, ("ArrowDown", 0, 1)]
+    for key, dx, dy in steps:
+        shown.keys(key)
+        x, y = x + dx, y + dy
+        rows = shown.values(x, y)
+        for row, picture in zip(rows, all_three, strict=True):
+            cells = [float(cell.replace("−", "-")) for cell in row[1 : 1 + channels]]
+            np.testing.assert_array_equal(np.array(cells).astype(picture.dtype), picture[y, x])
+    assert browser.problems == []
+
+
+def pixel(picture: np.ndarray, place: tuple[int, int]) -> tuple[int, ...]:
+    """The values at x, y."""
+    return tuple(picture[place[1], place[0]].tolist())
+
+
+CORNER = (0.02, 0.02)
+"""Where the mouse rests, so that the cursor's frame covers nothing that is looked at."""
+
+ZOOM_IN = ("1", "+", "+", "+", "+")
+"""From any scale to 16 screen pixels a pixel."""
+
+
+def test_side_by_side_shows_the_same_place_of_every_picture(shown: Shown) -> None:
+    shown.keys(*ZOOM_IN)
+    columns = columns_of(shown)
+    rows = -(-3 // columns)
+    places = [((index % columns + 0.41) / columns, (index // columns + 0.37) / rows) for index in range(3)]
+    pixels = [shown.pixel_at(*place) for place in places]
+    assert len(set(pixels)) == 1
+    shown.pixel_at(*CORNER)
+    for place, picture in zip(places, (shown.reference, *shown.others), strict=True):
+        assert shown.colour_at(*place) == pixel(picture, pixels[0])
+
+
+def columns_of(shown: Shown) -> int:
+    """How many columns of panes show three pictures of this shape largest."""
+    _, _, width, height = shown.stage()
+    return max((1, 2, 3), key=lambda columns: min(width / columns / WIDTH, height / -(-3 // columns) / HEIGHT))
+
+
+def test_swiping_uncovers_the_other_picture(shown: Shown) -> None:
+    shown.keys("s", *ZOOM_IN)
+    place = (0.3, 0.4)
+    under = shown.pixel_at(*place)
+    shown.pixel_at(*CORNER)
+    assert shown.colour_at(*place) == pixel(shown.reference, under)
+    left, top, width, height = shown.stage()
+    line = top + 0.75 * height
+    shown.browser.drag((left + 0.5 * width, line), (left + 0.1 * width, line))
+    assert shown.colour_at(*place) == pixel(shown.others[0], under)
+    assert shown.browser.run("document.getElementById('mix').value") == "10"
+    shown.keys(*[","] * 3)
+    assert shown.browser.run("document.getElementById('mix').value") == "0"
+
+
+def test_onion_skin_fades_from_one_picture_to_the_other(shown: Shown) -> None:
+    shown.keys("o", *ZOOM_IN)
+    place = (0.3, 0.4)
+    under = shown.pixel_at(*place)
+    shown.pixel_at(*CORNER)
+    before, after = (np.array(pixel(picture, under), float) for picture in (shown.reference, shown.others[0]))
+    assert np.abs(np.array(shown.colour_at(*place)) - (before + after) / 2).max() <= 2
+    shown.keys(*["."] * 10)
+    assert shown.colour_at(*place) == tuple(after)
+    shown.keys(*[","] * 20)
+    assert shown.colour_at(*place) == tuple(before)
+
+
+def test_blinking_changes_the_picture_and_can_be_stopped(shown: Shown) -> None:
+    shown.keys("b", *ZOOM_IN)
+    shown.keys(" ")
+    assert shown.browser.run("document.getElementById('blinking').getAttribute('aria-pressed')") == "false"
+    place = (0.3, 0.4)
+    under = shown.pixel_at(*place)
+    shown.pixel_at(*CORNER)
+    both = {pixel(shown.reference, under), pixel(shown.others[0], under)}
+    first = shown.colour_at(*place)
+    shown.keys("x")
+    assert {first, shown.colour_at(*place)} == both
+    shown.keys(" ")
+    shown.browser.wait(lambda: shown.colour_at(*place) == first, "the next change")
+
+
+def test_blinking_waits_to_be_asked_where_motion_is_unwelcome(shown: Shown) -> None:
+    reduced = [{"name": "prefers-reduced-motion", "value": "reduce"}]
+    shown.browser.send("Emulation.setEmulatedMedia", features=reduced)
+    shown.keys("b")
+    assert shown.browser.run("document.getElementById('blinking').getAttribute('aria-pressed')") == "false"
+    shown.browser.send("Emulation.setEmulatedMedia", features=[])
+
+
+def test_one_differing_pixel_is_seen_in_the_map_of_the_whole_picture(shown: Shown) -> None:
+    scale = scale_for("uint8")
+    step = int(shown.others[1][(*SPOT, 2)]) - int(shown.reference[(*SPOT, 2)])
+    found = int(scale.classes(np.array([abs(step)]))[0])
+    # Only the second input, so that the noise of the first does not hide it.
+    shown.keys("]", "h", "0")
+    shown.browser.run("document.getElementById('only').click()")
+    shown.browser.drawn()
+    left, top, width, height = shown.stage()
+    for _ in range(8):  # at scales between those of the smaller levels too
+        assert shown.has_colour(scale.colours[found])
+        shown.browser.mouse("mouseWheel", left + 0.02 * width, top + 0.02 * height, deltaX=0, deltaY=70)
+        shown.browser.drawn()
+    assert shown.browser.run("parseFloat(document.getElementById('zoom').value)") < 60
+    shown.keys("g")
+    assert shown.has_colour(tuple(maps.signed_colours(scale)[np.sign(step), found].tolist()))
+
+
+def test_the_next_region_is_shown_with_its_numbers(shown: Shown) -> None:
+    shown.keys("]", "n")
+    rows = shown.values(SPOT[1], SPOT[0])
+    assert rows[2][1:4] == [str(value) for value in shown.others[1][SPOT]]
+    step = int(shown.others[1][(*SPOT, 2)]) - int(shown.reference[(*SPOT, 2)])
+    assert rows[2][4] == f"0 0 {step:+}".replace("-", "−")
+    assert shown.browser.run("document.getElementById('region').value") == "region 1 of 1"
+    spoken = shown.browser.run("document.getElementById('announcer').textContent")
+    assert f"x {SPOT[1]}, y {SPOT[0]}. picture 0 " in spoken
+
+
+def test_the_wheel_keeps_the_pixel_under_the_mouse(shown: Shown) -> None:
+    shown.keys("s", *ZOOM_IN)
+    place = (0.61, 0.43)
+    before = shown.pixel_at(*place)
+    left, top, width, height = shown.stage()
+    at = (left + place[0] * width, top + place[1] * height)
+    shown.browser.mouse("mouseWheel", *at, deltaX=0, deltaY=-200)
+    shown.browser.wait_until("parseFloat(document.getElementById('zoom').value) > 2000")
+    assert shown.pixel_at(*place) == before
+
+
+def test_dragging_moves_every_pane(shown: Shown) -> None:
+    shown.keys("o", *ZOOM_IN)
+    before = shown.pixel_at(0.5, 0.5)
+    left, top, width, height = shown.stage()
+    middle = (left + 0.5 * width, top + 0.5 * height)
+    shown.browser.drag(middle, (middle[0] - 160, middle[1] + 32))
+    after = shown.pixel_at(0.5, 0.5)
+    assert (after[0] - before[0], after[1] - before[1]) == (10, -2)
+
+
+def test_a_screen_reader_finds_a_name_for_everything_that_can_be_used(shown: Shown) -> None:
+    tree = shown.browser.send("Accessibility.getFullAXTree")["nodes"]
+    used = {"button", "radio", "combobox", "slider", "application", "table", "textbox", "link"}
+    nameless, names = [], set()
+    for node in tree:
+        role, name = node.get("role", {}).get("value"), node.get("name", {}).get("value", "")
+        if role in used and not node.get("ignored"):
+            names.add(name)
+            if not name:
+                nameless.append(role)
+    assert nameless == []
+    assert {"side by side", "swipe", "onion skin", "blink", "heat map", "signed map", "Zoom in", "Input"} <= names
+    assert any(name.startswith("side by side: picture 0, picture 1, picture 2; zoom") for name in names)
+
+
+def test_light_and_dark_follow_the_system_and_the_choice(shown: Shown) -> None:
+    def paper() -> str:
+        return shown.browser.run("getComputedStyle(document.body).backgroundColor")
+
+    found = {}
+    for scheme in ("light", "dark"):
+        shown.browser.send("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+        found[scheme] = paper()
+    assert found["light"] != found["dark"]
+    shown.browser.run(
+        "(() => { const theme = document.getElementById('theme'); theme.value = 'light';"
+        "theme.dispatchEvent(new Event('change')); })()"
+    )
+    assert paper() == found["light"]
+    shown.browser.send("Emulation.setEmulatedMedia", features=[])
+
+
+def test_text_from_outside_cannot_become_markup(browser: Browser, tmp_path: Path) -> None:
+    picture = np.zeros((4, 4, 3), np.uint8)
+    name = "</script><script>document.title='taken'</script><!--DATA-->"
+    job.run(ArrayInput(name, picture), [ArrayInput(f"{name}2", picture)], job.Wanted(html=str(tmp_path / "page.html")))
+    browser.problems.clear()
+    browser.open(tmp_path / "page.html")
+    assert browser.run("document.title") != "taken"
+    assert browser.problems == []
+
+
+def test_inputs_that_agree_cost_next_to_nothing(tmp_path: Path) -> None:
+    reference, _, changed = pictures("uint8")
+    make_page(tmp_path / "one.html", reference, reference)
+    make_page(tmp_path / "five.html", reference, reference, reference, changed, changed)
+    one, five = ((tmp_path / name).stat().st_size for name in ("one.html", "five.html"))
+    assert five - one < 0.05 * one
+
+
+def test_a_page_above_the_limit_is_refused_and_nothing_written(tmp_path: Path) -> None:
+    reference, other, _ = pictures("uint8")
+    wanted = job.Wanted(html=str(tmp_path / "page.html"), page_limit_bytes=100_000)
+    with pytest.raises(UsageError, match="--page-limit"):
+        job.run(ArrayInput("a", reference), [ArrayInput("b", other)], wanted)
+    assert list(tmp_path.iterdir()) == []
