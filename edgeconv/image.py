@@ -6,9 +6,9 @@
                   EXIF and TIFF orientation is applied; of several frames or pages the first is taken
     write_image   by the suffix: 8 bits to all of them, 16 bits to PNG, TIFF and NPY, float32 to TIFF and NPY
 
-OpenCV decodes and encodes, always from and to memory, so that no path passes through it. What it does quietly
-wrong (a truncated JPEG, floats saturated to PNG, 16 bits cut to 8) is caught here. `import cv2` comes late:
-`import edgeconv` must not pay for it.
+OpenCV decodes, and encodes all but PNG, which png.py writes faster; always from and to memory, so that no path passes
+through it. What it does quietly wrong (a truncated JPEG, floats saturated to PNG, 16 bits cut to 8) is caught here.
+`import cv2` comes late: `import edgeconv` must not pay for it.
 """
 
 from __future__ import annotations
@@ -95,8 +95,10 @@ def write_image(pixels: NDArray[Any], destination: Path | str, *, format: str | 
     write_bytes_atomically(destination, encode_image(pixels, destination, format=format))
 
 
-def encode_image(pixels: NDArray[Any], destination: Path | str, *, format: str | None = None) -> bytes | memoryview:
-    """The bytes that `write_image` would write. Raises ImageWriteError."""
+def encode_image(
+    pixels: NDArray[Any], destination: Path | str, *, format: str | None = None, threads: int | None = None
+) -> bytes | memoryview:
+    """The bytes that `write_image` would write, PNG by up to `threads` threads. Raises ImageWriteError."""
     entry = _format_for(pixels, destination, format)
     height, width = pixels.shape[:2]
     if pixels.dtype.name not in entry.writes:
@@ -113,10 +115,13 @@ def encode_image(pixels: NDArray[Any], destination: Path | str, *, format: str |
         )
     if entry.name == "NPY":
         return npy.encode(pixels)
+    if entry.name == "PNG":
+        from edgeconv.png import encode_png
+
+        return b"".join(encode_png(pixels, threads))
     cv2 = _opencv()
     bgr = cv2.cvtColor(pixels, cv2.COLOR_RGB2BGR) if pixels.shape[2:] == (3,) else pixels
     try:
-        # No parameters: a PNG compression level, even the lowest, switches the strategy and takes twice as long.
         done, encoded = cv2.imencode(entry.suffixes[0], np.ascontiguousarray(bgr))
     except cv2.error as error:
         raise ImageWriteError(f"{destination}: {entry.name} could not be encoded ({_first_line(error)}).") from None

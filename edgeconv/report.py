@@ -31,7 +31,8 @@ SCHEMA_VERSION = 1
 LIBRARIES = (
     "numpy",
     "opencv-python-headless",
-    "numba",
+    "llvmlite",
+    "isal",
     "cupy-cuda13x",
     "cupy-cuda12x",
     "nvidia-cudnn-cu13",

@@ -376,15 +376,15 @@ def test_an_encoder_that_fails_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     import cv2
 
     monkeypatch.setattr(cv2, "imencode", lambda suffix, pixels: (False, None))
-    with pytest.raises(ImageWriteError, match=r"a\.png: PNG could not be encoded: use another format"):
-        encode_image(noisy(), "a.png")
+    with pytest.raises(ImageWriteError, match=r"a\.jpg: JPEG could not be encoded: use another format"):
+        encode_image(noisy(), "a.jpg")
 
     def fail(suffix: str, pixels: np.ndarray) -> None:
         raise cv2.error("no")
 
     monkeypatch.setattr(cv2, "imencode", fail)
     with pytest.raises(ImageWriteError, match=r"could not be encoded \(no\)"):
-        encode_image(noisy(), "a.png")
+        encode_image(noisy(), "a.jpg")
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no such files")
@@ -403,7 +403,7 @@ def test_the_input_is_never_overwritten(tmp_path: Path) -> None:
     path = tmp_path / "a.png"
     write_image(noisy(), path)
     (tmp_path / "folder").mkdir()
-    for other in (path, tmp_path / "folder" / ".." / "a.png"):
+    for other in (path, tmp_path / "folder" / ".." / "a.jpg"):
         with pytest.raises(ImageWriteError, match="is the input itself: choose another name"):
             refuse_overwrite(path, other)
     refuse_overwrite(path, tmp_path / "b.png")

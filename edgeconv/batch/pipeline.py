@@ -253,7 +253,7 @@ class Batch:
         relative = task.folder / settings.names.name(task.source.stem, suffix, width, height)
         target = settings.output / relative
         with watch.phase("encode"):
-            encoded = encode_image(finished, target)
+            encoded = encode_image(finished, target, threads=self._options.threads)
         with watch.phase("write"):
             digest = sha256_of(encoded)
             self._write(task, target, relative.as_posix(), encoded, digest)
