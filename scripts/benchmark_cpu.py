@@ -48,6 +48,9 @@ from edgeconv.timing import summarize
 
 SIZES = (128, 256, 512, 1024, 2048, 4096)
 ROUNDS = 25
+FEWEST_ROUNDS = 7
+ROW_SECONDS = 15
+"""No new round after this long, once there are `FEWEST_ROUNDS`."""
 PAUSE_SECONDS = 0.004
 TURN_SECONDS = 0.003
 """A turn repeats a run until it has lasted about as long."""
@@ -179,7 +182,10 @@ def take_turns(runs: dict[str, Callable[[], Any]], rounds: int) -> dict[str, lis
         run()
         repeats[name] = max(1, round(TURN_SECONDS / timed(run, 1)))
     samples: dict[str, list[float]] = {name: [] for name in runs}
-    for _ in range(rounds):
+    started = time.perf_counter()
+    for number in range(rounds):
+        if number >= FEWEST_ROUNDS and time.perf_counter() - started > ROW_SECONDS:
+            break
         for name, run in runs.items():
             time.sleep(PAUSE_SECONDS)
             run()
@@ -339,7 +345,7 @@ def table(record: dict[str, Any]) -> str:
         + ", ".join(f"{name} {number}" for name, number in record["versions"].items())
         + ".",
         "",
-        f"Medians of {record['rounds']} rounds in milliseconds, p10–p90 beside ours; all entrants of a row take turns."
+        f"Medians of up to {record['rounds']} rounds in milliseconds, p10–p90 beside ours; a row's entrants take turns."
         " *copy* moves the row's fewest bytes by memcpy: the memory floor."
         f" Multiply-adds in registers ran at {record['fma_gflops']:.0f} GFLOPS."
         f" Busy with other work meanwhile: {record['other_load_share']:.0%} of the machine.",

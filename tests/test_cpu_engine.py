@@ -63,8 +63,7 @@ def test_tiles_strips_threads_and_streaming_change_no_bit(method, case, monkeypa
     monkeypatch.setattr("edgeconv.methods.cpu.sliding.TILE_PIXELS", 300)
     monkeypatch.setattr("edgeconv.methods.cpu.im2col.TILE_PIXELS", 300)
     for streaming_bytes in (0, 2**40):
-        for module in ("sliding", "im2col"):
-            monkeypatch.setattr(f"edgeconv.methods.cpu.{module}.STREAMING_BYTES", streaming_bytes)
+        monkeypatch.setattr(engine, "STREAMING_BYTES", streaming_bytes)
         for threads in (1, 2, 5):
             cut = run_on_host(method.prepare(problem, Options(threads=threads)), image, problem)
             assert cut.out.tobytes() == whole.out.tobytes(), f"{threads} threads, streaming from {streaming_bytes}"
@@ -72,7 +71,7 @@ def test_tiles_strips_threads_and_streaming_change_no_bit(method, case, monkeypa
 
 @pytest.mark.parametrize("offset_bytes", [0, 4, 16, 60])
 def test_streaming_stores_suit_any_alignment_of_the_output(offset_bytes, monkeypatch):
-    monkeypatch.setattr("edgeconv.methods.cpu.sliding.STREAMING_BYTES", 0)
+    monkeypatch.setattr(engine, "STREAMING_BYTES", 0)
     problem = Case(RANDOM, "mix", "float32", "raw", shape=(9, 333)).problem()
     image = random_image(9, 333, "float32")
     plan = SLIDING.prepare(problem, Options())

@@ -23,7 +23,8 @@ from edgeconv.pool import POOL, threads_for
 from edgeconv.problem import Problem
 
 STREAMING_BYTES = 8 * 2**20
-"""Output bytes from which stores go past the caches: more than a core's share of a last-level cache."""
+"""Input and output bytes from which stores go past the caches and loads are asked for early: what is no longer
+there when a caller comes back to it."""
 
 STRIP_ROWS = 64
 """Rows that a thread takes at a time: neighbouring strips both stage two rows, which costs 3 % of 64."""
@@ -40,6 +41,11 @@ class Shape:
 
     tile_pixels: int
     columns: bool
+
+
+def moves_past_caches(problem: Problem) -> bool:
+    """Whether the picture and its output are too large to be found in a cache again."""
+    return problem.input_bytes + problem.output_bytes >= STREAMING_BYTES
 
 
 @cache

@@ -9,7 +9,7 @@ are multiplied as often as they occur, so the time is the method's own and not t
 from __future__ import annotations
 
 from edgeconv.methods.base import Method, Options, Plan
-from edgeconv.methods.cpu.engine import STREAMING_BYTES, EnginePlan, Shape
+from edgeconv.methods.cpu.engine import EnginePlan, Shape, moves_past_caches
 from edgeconv.methods.cpu.recipe import make_recipe
 from edgeconv.problem import Problem
 
@@ -26,5 +26,5 @@ class Im2col(Method):
 
     def prepare(self, problem: Problem, options: Options) -> Plan:
         """See Method.prepare."""
-        recipe = make_recipe(problem, share=False, streaming=problem.output_bytes >= STREAMING_BYTES)
+        recipe = make_recipe(problem, share=False, streaming=moves_past_caches(problem))
         return EnginePlan("im2col", problem, recipe, options, Shape(TILE_PIXELS, columns=True))

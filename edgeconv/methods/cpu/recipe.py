@@ -64,7 +64,7 @@ class Recipe:
     output_mode: StoredMode
     stride: int
     streaming: bool
-    """Store past the caches: for outputs too large to be found there again."""
+    """Store past the caches and ask for loads early: for pictures too large to be found there again."""
 
     @property
     def phases(self) -> int:

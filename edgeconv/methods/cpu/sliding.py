@@ -7,7 +7,7 @@ the processor (rowcode.py), and threads take strips of rows (engine.py). Results
 from __future__ import annotations
 
 from edgeconv.methods.base import Method, Options, Plan
-from edgeconv.methods.cpu.engine import STREAMING_BYTES, EnginePlan, Shape
+from edgeconv.methods.cpu.engine import EnginePlan, Shape, moves_past_caches
 from edgeconv.methods.cpu.recipe import make_recipe
 from edgeconv.problem import Problem
 
@@ -25,5 +25,5 @@ class Sliding(Method):
 
     def prepare(self, problem: Problem, options: Options) -> Plan:
         """See Method.prepare."""
-        recipe = make_recipe(problem, streaming=problem.output_bytes >= STREAMING_BYTES)
+        recipe = make_recipe(problem, streaming=moves_past_caches(problem))
         return EnginePlan("sliding", problem, recipe, options, Shape(TILE_PIXELS, columns=False))
