@@ -33,6 +33,23 @@ _HERE = "edgeconv.bench.peers"
 
 PEERS: tuple[PeerEntry, ...] = (
     PeerEntry("opencv-filter2d", "cpu", f"{_HERE}.opencv:Filter2D", "cv2.filter2D or Sobel as one would write it"),
+    PeerEntry("scipy", "cpu", f"{_HERE}.ndimage:SciPy", "scipy.ndimage.correlate"),
+    PeerEntry("skimage", "cpu", f"{_HERE}.skimage:ScikitImage", "skimage.filters, its named filters"),
+    PeerEntry("torch", "cpu", f"{_HERE}.torch:ChannelsLast", "conv2d, channels last, float32"),
+    PeerEntry("torch-nchw", "cpu", f"{_HERE}.torch:Planes", "conv2d on planes, float32"),
+    PeerEntry("torch-unfold", "cpu", f"{_HERE}.torch:Unfold", "unfold and matmul: its own im2col"),
+    PeerEntry("jax", "cpu", f"{_HERE}.jax:JAX", "lax.conv_general_dilated, HWC"),
+    PeerEntry("onnxruntime", "cpu", f"{_HERE}.onnxruntime:ONNXRuntime", "one model, HWC in and out"),
+    PeerEntry("openvino", "cpu", f"{_HERE}.openvino:OpenVINO", "the same model"),
+    PeerEntry("pyvips", "cpu", f"{_HERE}.vips:Vips", "libvips conv, memory to memory"),
+    PeerEntry("imagemagick", "cpu", f"{_HERE}.magick:ImageMagick", "convert -morphology, a process and pipes"),
+    PeerEntry("torch", "cuda", f"{_HERE}.torch:ChannelsLast", "conv2d, channels last, float32 with TF32 off"),
+    PeerEntry("torch-nchw", "cuda", f"{_HERE}.torch:Planes", "conv2d on planes, float32 with TF32 off"),
+    PeerEntry("torch-half", "cuda", f"{_HERE}.torch:Half", "conv2d, channels last, float16"),
+    PeerEntry("torch-unfold", "cuda", f"{_HERE}.torch:Unfold", "unfold and matmul: its own im2col"),
+    PeerEntry("jax", "cuda", f"{_HERE}.jax:JAX", "lax.conv_general_dilated, HWC"),
+    PeerEntry("cupy-ndimage", "cuda", f"{_HERE}.ndimage:CuPy", "cupyx.scipy.ndimage.correlate"),
+    PeerEntry("cucim", "cuda", f"{_HERE}.skimage:CuCIM", "cucim.skimage.filters, its named filters"),
 )
 
 

@@ -1,0 +1,78 @@
+"""Every peer that is installed here does the very same work as the oracle, or says in what it differs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from edgeconv import verify
+from edgeconv.bench.entrants import share
+from edgeconv.bench.peers import PEERS, PeerEntrant
+from edgeconv.bench.peers.convolutions import grouped
+from edgeconv.bench.synthetic import bench_filter, bench_pixels
+from edgeconv.errors import UnavailableError
+from edgeconv.methods.base import Options
+from edgeconv.request import make_request
+
+CASES = [
+    # dtype, filter, channels, stride, border
+    ("float32", "random", "mix", 1, "zero"),
+    ("float32", "random", "mix", 2, "zero"),
+    ("float32", "random", "mix", 3, "replicate"),
+    ("float32", "laplacian8", "mix", 1, "zero"),
+    ("float32", "random", "each", 1, "reflect101"),
+    ("float32", "random", "luma", 2, "zero"),
+    ("uint8", "laplacian8", "each", 1, "zero"),
+    ("uint8", "laplacian4", "each", 3, "reflect"),
+    ("uint8", "random-whole", "mix", 1, "zero"),
+    ("uint8", "random", "each", 2, "zero"),
+    ("uint8", "sobel", "each", 1, "zero"),
+    ("uint8", "scharr", "each", 2, "reflect101"),
+    ("uint8", "sobel", "mix", 1, "zero"),
+    ("uint16", "kirsch", "each", 1, "zero"),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: "-".join(map(str, case)))
+@pytest.mark.parametrize("entry", PEERS, ids=lambda entry: f"{entry.name}-{entry.device}")
+def test_a_peer_is_right_or_says_why_not(entry, case) -> None:
+    entrant = PeerEntrant(entry, Options())
+    reason = entrant.unavailable_reason()
+    if reason is not None:
+        assert reason.rstrip(".") == reason
+        pytest.skip(reason)
+    dtype, name, channels, stride, border = case
+    request = make_request(bench_filter(name, channels), channels=channels, stride=stride, border=border)
+    pixels = bench_pixels(23, 34, dtype)
+    problem = request.problem(pixels.shape, pixels.dtype)
+    try:
+        ready = entrant.prepare(share(entry.device, problem, pixels))
+    except UnavailableError as error:
+        pytest.skip(str(error))
+    for _ in range(2):
+        ready.run()
+        (ready.synchronize or (lambda: None))()
+    found = verify.check(pixels, ready.result(), ready.problem, ready.tolerance)
+    assert found.passed, found.worst
+    if ready.problem.border != problem.border:
+        assert "border" in ready.differs
+
+
+def test_peers_that_are_always_there_do_all_of_it() -> None:
+    """OpenCV is a base dependency, so that the interface is tried on every machine."""
+    entry = next(entry for entry in PEERS if entry.name == "opencv-filter2d")
+    assert PeerEntrant(entry, Options()).unavailable_reason() is None
+    assert PeerEntrant(entry, Options()).version != "unknown"
+
+
+def test_no_two_peers_of_a_device_share_a_name() -> None:
+    assert len({(entry.name, entry.device) for entry in PEERS}) == len(PEERS)
+
+
+def test_a_group_keeps_its_directions_together() -> None:
+    problem = make_request("sobel", channels="each").problem((5, 5, 3), "uint8")
+    weights = grouped(problem)
+    assert (weights.weights.shape, weights.split) == ((6, 1, 3, 3), (3, 2, 1))
+    assert (weights.weights[0] == problem.weights[0, 0]).all()
+    assert (weights.weights[1] == problem.weights[1, 0]).all()
+    assert np.array_equal(weights.weights[::2], problem.weights[0])
