@@ -103,6 +103,7 @@ class Fault:
     shows: str
 
 
+NOTHING, WRONG = "(void)0", r"wrong: \d+ wrong samples"
 FLOATS = Case(RANDOM, "mix", "float32", "raw", shape=(37, 131))
 FAULTS = (
     Fault(
@@ -132,50 +133,18 @@ FAULTS = (
         "left + KERNEL_SIZE <= size.width + 1",
         r"AddressSanitizer: use-after-poison[\s\S]*READ of size 4[\s\S]*columns\.cuh:\d+",
     ),
+    Fault("a block's barrier is missing", IMPLICIT, FLOATS, "implicit.cu", r"__syncthreads\(\)", NOTHING, WRONG),
+    Fault("a warp's barrier is missing", IM2COL, FLOATS, "product.cuh", r"__syncwarp\(\)", NOTHING, WRONG),
+    Fault("barriers are missing", SLIDING, FLOATS, "sliding.cu", r"__sync(warp|threads)\(\)", NOTHING, WRONG),
+    Fault("nobody waits for copies", SLIDING, FLOATS, "sliding.cu", r"__pipeline_wait_prior\(.*\)", NOTHING, WRONG),
     Fault(
-        "a block's barrier is missing",
+        "one thread does not come to the barrier",
         IMPLICIT,
         FLOATS,
         "implicit.cu",
-        r"__syncthreads\(\);",
-        "",
-        r"wrong: \d+ wrong samples",
-    ),
-    Fault(
-        "a warp's barrier is missing",
-        IM2COL,
-        FLOATS,
-        "product.cuh",
-        r"__syncwarp\(\);",
-        "",
-        r"wrong: \d+ wrong samples",
-    ),
-    Fault(
-        "a warp's barrier is missing",
-        SLIDING,
-        FLOATS,
-        "sliding.cu",
-        r"__syncwarp\(\);",
-        "",
-        r"wrong: \d+ wrong samples",
-    ),
-    Fault(
-        "nobody waits for the asynchronous copies",
-        SLIDING,
-        FLOATS,
-        "sliding.cu",
-        r"__pipeline_wait_prior\(.*\);",
-        "",
-        r"wrong: \d+ wrong samples",
-    ),
-    Fault(
-        "half of a block waits for the other",
-        IMPLICIT,
-        FLOATS,
-        "implicit.cu",
-        r"__syncthreads\(\);",
-        "if (warp) __syncthreads(); else __syncwarp();",
-        "threads wait at a barrier that others never reach|wrong: ",
+        r"__syncthreads\(\)",
+        "if (threadIdx.x) __syncthreads()",
+        "threads wait at a barrier that others never reach",
     ),
     Fault(
         "a read of 16 bytes starts on 4",
