@@ -42,7 +42,6 @@ def diff(
     from edgeconv.diff import job
     from edgeconv.diff.metrics import Allowance
     from edgeconv.diff.request import run_request
-    from edgeconv.errors import EXIT_DIFFERENT
 
     done = run_request(
         inputs,
@@ -63,5 +62,4 @@ def diff(
     typer.echo(job.to_json(done) if json_only else done.text)
     if done.written:
         typer.echo(job.ending(done), err=json_only)
-    if not done.same:
-        raise typer.Exit(EXIT_DIFFERENT)
+    raise typer.Exit(done.exit_code)

@@ -17,6 +17,7 @@ from edgeconv.diff.inputs import Input
 from edgeconv.diff.metrics import Allowance
 from edgeconv.diff.outputs import Outputs
 from edgeconv.diff.record import Comparisons
+from edgeconv.errors import EXIT_DIFFERENT, EXIT_OK
 
 DEFAULT_PAGE_LIMIT = 256 * 2**20
 """A browser opens a page of this size in a second or two; larger ones are refused unless the limit is raised."""
@@ -42,7 +43,7 @@ class Wanted:
 class Done:
     """What a job found and wrote."""
 
-    same: bool
+    exit_code: int
     record: dict[str, Any]
     text: str
     written: list[tuple[Path, int]]
@@ -68,7 +69,8 @@ def run(reference: Input, others: Sequence[Input], wanted: Wanted, title: str = 
     if wanted.pictures is not None:
         for name, png in pictures.comparison_pictures(comparisons):
             outputs.add(outputs.reserve(Path(wanted.pictures) / name), png)
-    return Done(comparisons.same, record.describe(comparisons), record.text(comparisons), outputs.write())
+    exit_code = EXIT_OK if comparisons.same else EXIT_DIFFERENT
+    return Done(exit_code, record.describe(comparisons), record.text(comparisons), outputs.write())
 
 
 def _case(comparisons: Comparisons, comparison: record.Comparison) -> junit.Case:

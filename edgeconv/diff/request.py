@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
-from edgeconv.diff import job
+from edgeconv.diff import folders, job
 from edgeconv.diff.inputs import FileInput, parse_conversions
 from edgeconv.errors import UsageError
 
@@ -14,6 +15,10 @@ def run_request(
 ) -> job.Done:
     """Do what was asked for. Raises EdgeconvError; then nothing is written."""
     conversions = parse_conversions(convert)
+    if any(Path(name).is_dir() for name in names):
+        if len(names) != 2 or reference is not None or not all(Path(name).is_dir() for name in names):
+            raise UsageError("A folder is compared with one other folder: name two, and no --reference.")
+        return folders.run(Path(names[0]), Path(names[1]), conversions, wanted, update)
     if update:
         raise UsageError("--update is for two folders: name a baseline folder and a new one.")
     everything = list(names) if reference is None else [reference, *names]

@@ -1,0 +1,244 @@
+"""Two folders, picture by picture of the same relative name, and accepting the second as the new baseline.
+
+    same        equal within what was allowed (files that are equal byte for byte are not decoded)
+    changed     the same layout, other values
+    layout      another size, number of channels or type
+    new         only in the second folder
+    missing     only in the first
+    unreadable  one of the two cannot be decoded
+
+Folders within are searched too; links to folders and names that begin with a dot are not.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from edgeconv import report
+from edgeconv.diff import junit, record
+from edgeconv.diff.html import Page, PictureSet, tables
+from edgeconv.diff.inputs import FileInput
+from edgeconv.diff.job import Done, Wanted
+from edgeconv.diff.outputs import Outputs
+from edgeconv.diff.record import Comparisons
+from edgeconv.errors import (
+    EXIT_DIFFERENT,
+    EXIT_OK,
+    ImageReadError,
+    ImageWriteError,
+    LayoutError,
+    MemoryLimitError,
+    UsageError,
+)
+from edgeconv.files import read_bytes, write_bytes_atomically
+from edgeconv.formats import SUFFIXES
+
+EXIT_CODES = {
+    "unreadable": ImageReadError.exit_code,
+    "layout": LayoutError.exit_code,
+    "changed": EXIT_DIFFERENT,
+    "new": EXIT_DIFFERENT,
+    "missing": EXIT_DIFFERENT,
+    "same": EXIT_OK,
+}
+"""What the folders end with when at least one pair is so; the first that occurs decides."""
+
+STATUSES = tuple(EXIT_CODES)
+
+
+@dataclass(frozen=True)
+class Pair:
+    """One relative name."""
+
+    name: str
+    status: str
+    detail: str = ""
+    """One line: how it differs, or why it cannot be compared."""
+    comparisons: Comparisons | None = None
+    """The figures, of pairs that were decoded."""
+
+
+def run(baseline: Path, new: Path, conversions: tuple[str, ...], wanted: Wanted, update: bool) -> Done:
+    """Compare two folders, write what is wanted, and with `update` make `baseline` like `new`.
+
+    Raises EdgeconvError before anything is written; a picture that cannot be read is a line of the result, but
+    `update` is then refused.
+    """
+    if wanted.contact_sheet is not None or wanted.pictures is not None:
+        raise UsageError("--contact-sheet and --pictures are for pictures: leave them out for folders.")
+    _refuse_nested(baseline, new)
+    outputs = Outputs([], wanted.overwrite)
+    for path in (wanted.html, wanted.junit):
+        if path is not None:
+            outputs.reserve_file(path)
+    pairs = compare_folders(baseline, new, conversions, wanted)
+    if wanted.html is not None:
+        outputs.add(Path(wanted.html), _page(baseline, new, pairs, wanted))
+    if wanted.junit is not None:
+        outputs.add(Path(wanted.junit), junit.to_xml("edgeconv diff", map(_case, pairs)))
+    text, exit_code = listing(pairs), ending_code(pairs)
+    if update:
+        text = f"{text}\n{accept(baseline, new, pairs)}"
+        exit_code = EXIT_OK
+    written = outputs.write()
+    return Done(exit_code, _describe(baseline, new, pairs), text, written)
+
+
+def compare_folders(baseline: Path, new: Path, conversions: tuple[str, ...], wanted: Wanted) -> list[Pair]:
+    """Every relative name of the two folders, sorted. Raises UsageError, UnavailableError."""
+    before, after = _pictures_in(baseline), _pictures_in(new)
+    names = sorted(before | after)
+    if not names:
+        raise UsageError(f"{baseline} and {new} hold no picture: name folders that do.")
+    pairs = []
+    for name in names:
+        if name not in before:
+            pairs.append(Pair(name, "new", "not in the baseline"))
+        elif name not in after:
+            pairs.append(Pair(name, "missing", "not in the new folder"))
+        else:
+            pairs.append(_compare_pair(name, baseline / name, new / name, conversions, wanted))
+    return pairs
+
+
+def ending_code(pairs: Sequence[Pair]) -> int:
+    """The exit code that the worst status among the pairs asks for."""
+    found = {pair.status for pair in pairs}
+    return next(code for status, code in EXIT_CODES.items() if status in found)
+
+
+def listing(pairs: Sequence[Pair]) -> str:
+    """A line for every pair that is not the same, then how many there are of each."""
+    lines = [f"{pair.status:<10}  {pair.name}  {pair.detail}" for pair in pairs if pair.status != "same"]
+    counts = {status: sum(pair.status == status for pair in pairs) for status in STATUSES}
+    lines.append("; ".join(f"{count:,} {status}" for status, count in reversed(counts.items()) if count))
+    return "\n".join(lines)
+
+
+def accept(baseline: Path, new: Path, pairs: Sequence[Pair]) -> str:
+    """Make `baseline` like `new` and say what was done; nothing is lost, and no file is ever half-written.
+
+    What is replaced or goes is kept in a folder beside the baseline. Raises ImageReadError, before anything is
+    changed, where a picture cannot be read; ImageWriteError where a file cannot be written.
+    """
+    unreadable = [pair.name for pair in pairs if pair.status == "unreadable"]
+    if unreadable:
+        raise ImageReadError(f"Nothing was updated, as {', '.join(unreadable)} cannot be read: mend or remove it.")
+    replaced = [pair.name for pair in pairs if pair.status in ("changed", "layout")]
+    added = [pair.name for pair in pairs if pair.status == "new"]
+    removed = [pair.name for pair in pairs if pair.status == "missing"]
+    if not (replaced or added or removed):
+        return "the baseline needs no update"
+    kept = _folder_for_old_files(baseline) if replaced or removed else None
+    for name in replaced + removed:
+        assert kept is not None
+        _make_folder((kept / name).parent)
+        write_bytes_atomically(kept / name, read_bytes(baseline / name))
+    for name in replaced + added:
+        _make_folder((baseline / name).parent)
+        write_bytes_atomically(baseline / name, read_bytes(new / name))
+    for name in removed:
+        _change_folder((baseline / name).unlink, baseline / name)
+    said = f"baseline {baseline}: {len(replaced)} replaced, {len(added)} added, {len(removed)} removed"
+    return said if kept is None else f"{said}; the old files are in {kept}"
+
+
+def _compare_pair(name: str, before: Path, after: Path, conversions: tuple[str, ...], wanted: Wanted) -> Pair:
+    try:
+        if read_bytes(before) == read_bytes(after):
+            return Pair(name, "same", "the files are equal byte for byte")
+        inputs = (FileInput(str(path), conversions) for path in (before, after))
+        comparisons = record.compare_all(next(inputs), list(inputs), wanted.allowance, wanted.perceptual)
+    except LayoutError as error:
+        return Pair(name, "layout", str(error))
+    except (ImageReadError, MemoryLimitError) as error:
+        return Pair(name, "unreadable", str(error))
+    status = "same" if comparisons.same else "changed"
+    return Pair(name, status, record.summary(comparisons), comparisons)
+
+
+def _pictures_in(folder: Path) -> set[str]:
+    """Names relative to `folder`, with forward slashes."""
+    found = set()
+    for place, folders, files in os.walk(folder):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        for name in files:
+            if Path(name).suffix.lower() in SUFFIXES and not name.startswith("."):
+                found.add((Path(place) / name).relative_to(folder).as_posix())
+    return found
+
+
+def _refuse_nested(baseline: Path, new: Path) -> None:
+    one, other = baseline.resolve(), new.resolve()
+    if one == other or one in other.parents or other in one.parents:
+        raise UsageError(f"{baseline} and {new} lie within each other: name two folders that are apart.")
+
+
+def _page(baseline: Path, new: Path, pairs: Sequence[Pair], wanted: Wanted) -> bytes:
+    page = Page(f"edgeconv diff: {baseline} and {new}", wanted.page_limit_bytes)
+    rows = []
+    for pair in pairs:
+        detail = pair.detail
+        if (
+            pair.status == "changed"
+            and pair.comparisons is not None
+            and not page.add(PictureSet(pair.name, pair.comparisons))
+        ):
+            detail += " (not shown: the page would be larger than --page-limit)"
+        rows.append((pair.name, pair.status, detail))
+    rows.sort(key=lambda row: STATUSES.index(row[1]))
+    listed = tables.table("Pairs", ("picture", "status", "what"), rows)
+    return page.encode(listing(pairs).splitlines()[-1], f"<section><h2>Pairs</h2>{listed}</section>")
+
+
+def _case(pair: Pair) -> junit.Case:
+    if pair.status == "same":
+        return junit.Case(pair.name, "passed")
+    details = pair.detail if pair.comparisons is None else record.text(pair.comparisons)
+    outcome: junit.Outcome = "error" if pair.status == "unreadable" else "failure"
+    return junit.Case(pair.name, outcome, f"{pair.status}: {pair.detail}", details)
+
+
+def _describe(baseline: Path, new: Path, pairs: Sequence[Pair]) -> dict[str, Any]:
+    return {
+        **report.header(),
+        "schema_version": record.SCHEMA_VERSION,
+        "kind": "diff_folders",
+        "same": all(pair.status == "same" for pair in pairs),
+        "baseline": str(baseline),
+        "new": str(new),
+        "counts": {status: sum(pair.status == status for pair in pairs) for status in STATUSES},
+        "pairs": [
+            {
+                "name": pair.name,
+                "status": pair.status,
+                "detail": pair.detail,
+                "diff": None if pair.comparisons is None else record.describe(pair.comparisons),
+            }
+            for pair in pairs
+        ],
+    }
+
+
+def _folder_for_old_files(baseline: Path) -> Path:
+    """A new folder beside the baseline, named by the time."""
+    now = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")
+    kept = baseline.resolve().with_name(f"{baseline.resolve().name}.before-{now}")
+    _make_folder(kept)
+    return kept
+
+
+def _make_folder(folder: Path) -> None:
+    _change_folder(lambda: folder.mkdir(parents=True, exist_ok=True), folder)
+
+
+def _change_folder(change: Callable[[], None], path: Path) -> None:
+    try:
+        change()
+    except OSError as error:
+        raise ImageWriteError(f"{path}: cannot be changed ({error.strerror}): choose another place.") from None

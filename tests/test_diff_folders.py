@@ -1,0 +1,158 @@
+"""Folders by relative name: what is new, missing, changed or the same, and a baseline that never loses a file."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from browser import Browser, chromium
+from command import edgeconv
+
+from edgeconv.image import write_image
+
+
+def flat(value: int, height: int = 5) -> np.ndarray:
+    return np.full((height, 6, 3), value, np.uint8)
+
+
+@pytest.fixture
+def folders(tmp_path: Path) -> Path:
+    """old/ and new/: same, equal in other bytes, changed, new, missing, of another size."""
+    for folder in ("old/deep", "new/deep"):
+        (tmp_path / folder).mkdir(parents=True)
+    write_image(flat(1), tmp_path / "old/same.png")
+    write_image(flat(1), tmp_path / "new/same.png")
+    write_image(flat(2), tmp_path / "old/equal.bmp")
+    write_image(flat(2), tmp_path / "equal.tiff")
+    (tmp_path / "equal.tiff").rename(tmp_path / "new/equal.bmp")
+    write_image(flat(3), tmp_path / "old/deep/changed.png")
+    write_image(flat(4), tmp_path / "new/deep/changed.png")
+    write_image(flat(5), tmp_path / "new/added.png")
+    write_image(flat(6), tmp_path / "old/gone.png")
+    write_image(flat(7), tmp_path / "old/grown.png")
+    write_image(flat(7, 9), tmp_path / "new/grown.png")
+    (tmp_path / "new/notes.txt").write_text("not a picture")
+    return tmp_path
+
+
+STATUSES = {
+    "added.png": "new",
+    "deep/changed.png": "changed",
+    "equal.bmp": "same",
+    "gone.png": "missing",
+    "grown.png": "layout",
+    "same.png": "same",
+}
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_every_relative_name_gets_its_status(folders: Path) -> None:
+    done = edgeconv("diff", "old", "new", "--json", "--junit", "out.xml", cwd=folders)
+    assert done.code == 3, done.err
+    record = json.loads(done.text)
+    assert {pair["name"]: pair["status"] for pair in record["pairs"]} == STATUSES
+    (changed,) = (pair["diff"] for pair in record["pairs"] if pair["status"] == "changed")
+    assert changed["comparisons"][0]["judged"]["differing_samples"] == 5 * 6 * 3
+    suite = ElementTree.parse(folders / "out.xml").getroot()
+    assert suite.attrib == {"tests": "6", "failures": "4", "errors": "0"}
+
+
+def test_the_text_lists_what_is_not_the_same(folders: Path) -> None:
+    lines = edgeconv("diff", "old", "new", cwd=folders).text.splitlines()
+    assert [line.split()[:2] for line in lines[:-1]] == [
+        [status, name] for name, status in STATUSES.items() if status != "same"
+    ]
+    assert lines[-1] == "2 same; 1 missing; 1 new; 1 changed; 1 layout"
+
+
+@pytest.mark.parametrize(
+    ("removed", "code"), [((), 3), (("grown.png",), 1), (("grown.png", "gone.png", "added.png", "deep/changed.png"), 0)]
+)
+def test_the_worst_pair_decides_the_exit_code(folders: Path, removed: tuple[str, ...], code: int) -> None:
+    for name in removed:
+        for side in ("old", "new"):
+            (folders / side / name).unlink(missing_ok=True)
+    assert edgeconv("diff", "old", "new", cwd=folders).code == code
+
+
+def test_a_broken_picture_is_reported_and_the_rest_compared(folders: Path) -> None:
+    (folders / "new/same.png").write_bytes(b"broken")
+    done = edgeconv("diff", "old", "new", "--json", cwd=folders)
+    assert done.code == 2
+    assert {pair["name"]: pair["status"] for pair in json.loads(done.text)["pairs"]} == {
+        **STATUSES,
+        "same.png": "unreadable",
+    }
+
+
+def test_update_makes_the_baseline_like_the_new_folder_and_keeps_the_old_files(folders: Path) -> None:
+    before, after = contents(folders / "old"), contents(folders / "new")
+    done = edgeconv("diff", "old", "new", "--update", cwd=folders)
+    assert done.code == 0, done.err
+    assert "2 replaced, 1 added, 1 removed" in done.text
+    # What was the same is left as it was, byte for byte.
+    expected = {**after, "equal.bmp": before["equal.bmp"]}
+    expected.pop("notes.txt")
+    assert contents(folders / "old") == expected
+    (kept,) = folders.glob("old.before-*")
+    assert str(kept) in done.text
+    assert contents(kept) == {name: before[name] for name in ("deep/changed.png", "grown.png", "gone.png")}
+    assert contents(folders / "new") == after
+    again = edgeconv("diff", "old", "new", "--update", cwd=folders)
+    assert again.code == 0
+    assert "needs no update" in again.text
+    assert len(list(folders.glob("old.before-*"))) == 1
+
+
+def test_update_changes_nothing_when_a_picture_cannot_be_read(folders: Path) -> None:
+    (folders / "new/same.png").write_bytes(b"broken")
+    before = contents(folders)
+    done = edgeconv("diff", "old", "new", "--update", cwd=folders)
+    assert done.code == 2
+    assert len(done.error_lines) == 1
+    assert contents(folders) == before
+
+
+@pytest.mark.parametrize(
+    "words", ["old old", "old old/deep", "old new new", "old new/added.png", "old new --pictures x", "deep empty"]
+)
+def test_folders_that_make_no_pair_are_refused(folders: Path, words: str) -> None:
+    (folders / "deep").mkdir()
+    (folders / "empty").mkdir()
+    done = edgeconv("diff", *words.split(), cwd=folders)
+    assert done.code == 2
+    assert len(done.error_lines) == 1
+
+
+@pytest.mark.skipif(chromium() is None, reason="there is no Chromium here")
+def test_the_page_lists_all_pairs_and_shows_those_that_changed(folders: Path) -> None:
+    write_image(flat(8), folders / "old/second.png")
+    write_image(flat(8) + np.eye(5, 6, dtype=np.uint8)[..., None], folders / "new/second.png")
+    assert edgeconv("diff", "old", "new", "--html", "page.html", cwd=folders).code == 3
+    with Browser(folders / "profile") as browser:
+        browser.open(folders / "page.html")
+        names = (
+            "[...document.querySelectorAll('main > section table')[0].tBodies[0].rows].map((r) => r.cells[0].innerText)"
+        )
+        assert set(browser.run(names)) == {*STATUSES, "second.png"}
+        assert browser.run("[...document.getElementById('set').options].map((o) => o.text)") == [
+            "deep/changed.png",
+            "second.png",
+        ]
+        choose = "const s = document.getElementById('set'); s.value = '1'; s.dispatchEvent(new Event('change'))"
+        browser.run(f"(() => {{ {choose} }})()")
+        browser.drawn()
+        browser.wait_until("document.querySelectorAll('#values td')[0].innerText === '8'")
+        assert browser.problems == []
+
+
+def test_pairs_above_the_page_limit_are_listed_without_pictures(folders: Path) -> None:
+    done = edgeconv("diff", "old", "new", "--html", "page.html", "--page-limit", "10", cwd=folders)
+    assert done.code == 3
+    assert "not shown" in (folders / "page.html").read_text(encoding="utf-8")
