@@ -403,7 +403,7 @@ def test_the_input_is_never_overwritten(tmp_path: Path) -> None:
     path = tmp_path / "a.png"
     write_image(noisy(), path)
     (tmp_path / "folder").mkdir()
-    for other in (path, tmp_path / "folder" / ".." / "a.jpg"):
+    for other in (path, tmp_path / "folder" / ".." / "a.png"):
         with pytest.raises(ImageWriteError, match="is the input itself: choose another name"):
             refuse_overwrite(path, other)
     refuse_overwrite(path, tmp_path / "b.png")
