@@ -57,7 +57,8 @@ class OpenCVPlan(Plan):
         self._equal_kernel = _one_kernel_a_direction(problem)
         self._channel_sum = problem.groups == 1 and self._equal_kernel is not None
         # Temporaries of one band in float32: the channel sum or planes, a response and the joined value.
-        temporaries = 3 * (self._band_rows * problem.stride + 2 * HALO) * padded_width * RGB_CHANNELS * 4
+        source_rows = (self._band_rows - 1) * problem.stride + KERNEL_SIZE
+        temporaries = 3 * source_rows * padded_width * RGB_CHANNELS * 4
         self.workspace_bytes = temporaries * self._threads
         self.choice = {
             "band_rows": self._band_rows,
