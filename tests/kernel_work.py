@@ -62,8 +62,11 @@ def sanitizer_library() -> str | None:
     return str(path.resolve()) if path.is_absolute() and path.exists() else None
 
 
-def run_on_cpu(works: list[Work], libraries: Path, sources: Path | None = None) -> Ended:
-    """Run all of it in one process; compiled kernels are kept in `libraries`, their text comes from `sources`."""
+def run_on_cpu(works: list[Work], libraries: Path, sources: Path | None = None, bulk: bool = False) -> Ended:
+    """Run all of it in one process; compiled kernels are kept in `libraries`, their text comes from `sources`.
+
+    `bulk` compiles them as for a card that has bulk copies (compute capability 9.0).
+    """
     environment = {
         **os.environ,
         **SANITIZER_OPTIONS,
@@ -74,6 +77,8 @@ def run_on_cpu(works: list[Work], libraries: Path, sources: Path | None = None) 
     }
     if sources is not None:
         environment["HOST_CUDA_SOURCES"] = str(sources)
+    if bulk:
+        environment["HOST_CUDA_BULK"] = "1"
     done = subprocess.run(
         (sys.executable, str(PROGRAM)),
         input=pickle.dumps(works),

@@ -71,6 +71,14 @@ def test_kernels(libraries: Path, maker: str, rules: Case) -> None:
     assert ended.code == 0, ended.text
 
 
+@pytest.mark.parametrize("rules", RULES, ids=str)
+def test_bulk_copies(libraries: Path, rules: Case) -> None:
+    """The way that rows take on compute capability 9.0 and later, where they start on 16 bytes."""
+    aligned = [Work(SLIDING, with_shape(rules, shape)) for shape in ((48, 48), (5, 320), (3, 16), (90, 176))]
+    ended = run_on_cpu(aligned, libraries, bulk=True)
+    assert ended.code == 0, ended.text
+
+
 @pytest.mark.parametrize("rules", REDUCED_RULES, ids=str)
 @pytest.mark.parametrize("math", ["tf32", "half"])
 def test_tensor_core_kernels(libraries: Path, math: str, rules: Case) -> None:

@@ -97,6 +97,8 @@ def load(variant: Any) -> Kernel:
 
     sources = Path(os.environ.get("HOST_CUDA_SOURCES", FOLDER))
     macros = tuple(f"-D{name}={value}" for name, value in variant.defines)
+    if "HOST_CUDA_BULK" in os.environ:
+        macros += ("-DHOST_CUDA_BULK",)
     program = f'#include "host_cuda.h"\n#include "{variant.source}"\nHOST_CUDA_LAUNCH({variant.entry})\n'
     key = hashlib.sha256(repr((program, macros)).encode()).hexdigest()[:16]
     library = Path(os.environ["HOST_CUDA_LIBRARIES"]) / f"{variant.entry}-{key}.so"

@@ -123,6 +123,7 @@ static const void *scheduler_stack;
 static size_t scheduler_stack_bytes;
 static void (*body)(void **);
 static void **body_arguments;
+static void (*before_exit)() = [] {};  // what a thread still has to do when the kernel is through
 
 [[noreturn]] inline void fail(const char *reason) {
     std::fprintf(stderr, "host_cuda: block %u, thread (%u, %u): %s\n", blockIdx.x, threadIdx.x, threadIdx.y, reason);
@@ -142,6 +143,7 @@ inline void leave(State state) {
 inline void start() {
     __sanitizer_finish_switch_fiber(nullptr, &scheduler_stack, &scheduler_stack_bytes);
     body(body_arguments);
+    before_exit();
     leave(State::done);
 }
 
@@ -236,3 +238,6 @@ __attribute__((no_sanitize("address"))) inline void forget_shared_memory() {
     }
 
 #include "warp_mma.h"
+#ifdef HOST_CUDA_BULK
+#include "bulk_copies.h"
+#endif
