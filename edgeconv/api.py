@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import numpy as np
 
 from edgeconv.choose import AUTO, choose
+from edgeconv.devices import get_device
 from edgeconv.errors import UsageError
 from edgeconv.filters import DEFAULT_FILTER
 from edgeconv.methods.base import DeviceName, Options
@@ -71,21 +73,23 @@ def convolve(
         raise UsageError("A CuPy array is on the card: use device 'auto' or 'cuda', or pass cupy.asnumpy(image).")
     choice = choose(method, "cuda" if on_card else device, "many pictures")
     problem = request.problem(image.shape, image.dtype)
-    session = _session(problem, choice.method, choice.device, options or Options())
     if on_card:
         import cupy
 
-        result = session.convolve_on_device(cupy.ascontiguousarray(image))
-        return request.finish(result, image.dtype, cupy)
+        with cupy.cuda.Device(image.device.id):
+            session = _session(problem, choice.method, choice.device, options or Options())
+            result = session.convolve_on_device(cupy.ascontiguousarray(image))
+            return request.finish(result, image.dtype, cupy)
+    session = _session(problem, choice.method, choice.device, options or Options())
     return request.finish(session.convolve(image.astype(problem.dtype, copy=False)), image.dtype)
 
 
-_latest: tuple[tuple[Any, ...], Session] | None = None
+_latest = threading.local()
+"""A thread's own last session: plans are not for two threads at once."""
 
 
 def _session(problem: Problem, method: str, device: DeviceName, options: Options) -> Session:
     """The last session where it fits, so that a run of pictures of one shape is prepared once."""
-    global _latest
     key = (
         problem.input_shape,
         problem.dtype,
@@ -98,10 +102,12 @@ def _session(problem: Problem, method: str, device: DeviceName, options: Options
         problem.border,
         problem.output_mode,
         method,
-        device,
+        get_device(device).current,
         options,
     )
-    if _latest is None or _latest[0] != key:
-        _latest = None  # let go of the old buffers before new ones are taken
-        _latest = (key, Session(problem, method, device, options))
-    return _latest[1]
+    if getattr(_latest, "key", None) != key:
+        _latest.key = _latest.session = None  # let go of the old buffers before new ones are taken
+        _latest.session = Session(problem, method, device, options)
+        _latest.key = key
+    session: Session = _latest.session
+    return session

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -12,7 +14,7 @@ import edgeconv
 from edgeconv.errors import UnavailableError, UsageError
 from edgeconv.filters import filter_names
 from edgeconv.geometry import BORDERS
-from edgeconv.methods import METHODS
+from edgeconv.methods import METHODS, find
 from edgeconv.methods.cuda.probe import cuda_unavailable_reason
 
 CPU_METHODS = [entry.name for entry in METHODS if entry.device == "cpu"]
@@ -56,6 +58,31 @@ def test_a_result_does_not_change_with_the_next_call() -> None:
     kept = first.copy()
     edgeconv.convolve(second_image, method="opencv", device="cpu")
     assert np.array_equal(first, kept)
+
+
+@pytest.mark.parametrize("method", CPU_METHODS)
+def test_threads_do_not_get_into_each_others_way(method: str) -> None:
+    images = [random_image(64, 48, "uint8", seed) for seed in range(16)]
+    rules = {"filter": "sobel", "method": method, "device": "cpu"}
+    expected = [edgeconv.convolve(image, **rules) for image in images]
+    with ThreadPoolExecutor(4) as pool:
+        for _ in range(3):
+            found = list(pool.map(lambda image: edgeconv.convolve(image, **rules), images))
+            assert all(map(np.array_equal, found, expected))
+
+
+@pytest.mark.parametrize("method", CPU_METHODS)
+def test_a_second_picture_of_a_shape_is_not_prepared_again(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    rules = {"filter": "sobel", "method": method, "device": "cpu"}
+    edgeconv.convolve(random_image(40, 40, "uint8", 1), **rules)
+    loaded = find(method, "cpu").load()
+    prepared = []
+    prepare = type(loaded).prepare
+    monkeypatch.setattr(type(loaded), "prepare", lambda *words: prepared.append(1) or prepare(*words))
+    edgeconv.convolve(random_image(40, 40, "uint8", 2), **rules)
+    assert not prepared
+    edgeconv.convolve(random_image(41, 40, "uint8", 2), **rules)
+    assert len(prepared) == 1
 
 
 def test_the_image_is_left_alone() -> None:

@@ -36,6 +36,11 @@ class Device(ABC):
     l2_state: L2State
     """The state of the last-level cache that a report leads with."""
 
+    @property
+    @abstractmethod
+    def current(self) -> str:
+        """Which of several devices of this kind the calling thread works on: `cpu`, `cuda:0`."""
+
     @abstractmethod
     def describe(self) -> dict[str, Any]:
         """Model, memory, driver and clocks, ready for JSON; keys carry their units."""
