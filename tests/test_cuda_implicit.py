@@ -9,44 +9,42 @@ from gemm_cases import ENOUGH_SAMPLES, LARGE, REDUCED_FILTERS, REDUCED_TYPES, ch
 
 from edgeconv.errors import UnavailableError
 from edgeconv.methods.base import Options
-from edgeconv.methods.cuda.implicit import Implicit, fragment_table, step_of
+from edgeconv.methods.cuda.implicit import Implicit, fragment_table, group_pixels, step_of
 
 REDUCED = ("tf32", "half")
 
 
-def words_as_pairs(table: np.ndarray, math: str) -> np.ndarray:
-    """A fragment table as the right matrix that the instructions see: (n tiles, k steps, 8 columns, depth)."""
+def as_right_matrix(table: np.ndarray, math: str) -> np.ndarray:
+    """A fragment table as the matrix that the instructions see: (chunks, 4 samples, columns)."""
     tiles, steps = table.shape[:2]
-    by_lane = table.reshape(tiles, steps, 8, 4, 2)
-    if math == "half":
-        halves = np.ascontiguousarray(by_lane).view(np.float16).reshape(tiles, steps, 8, 4, 2, 2)
-        return halves.transpose(0, 1, 2, 4, 3, 5).reshape(tiles, steps, 8, 16).astype(np.float64)
-    return by_lane.view(np.float32).reshape(tiles, steps, 8, 8).astype(np.float64)
+    values = table.view(np.float16 if math == "half" else np.float32)
+    by_lane = values.reshape(tiles, steps, 8, 4, -1)  # n tile, k step, g, t, chunk
+    return by_lane.transpose(1, 4, 3, 0, 2).reshape(-1, 4, tiles * 8).astype(np.float64)
 
 
 @pytest.mark.parametrize("math", REDUCED)
-@pytest.mark.parametrize("lead", [0, 1, 2])
+@pytest.mark.parametrize("lead", [0, 1, 2, 3])
 @pytest.mark.parametrize("stride", [1, 2, 3, 5])
 @pytest.mark.parametrize(("filter_name", "channels"), [("sobel", "mix"), ("kirsch", "each"), (RANDOM, "luma")])
-def test_the_fragment_table_holds_every_weight_where_a_pair_of_pixels_meets_it(
-    filter_name, channels, stride, lead, math
-):
+def test_the_fragment_table_is_the_filter_over_a_group_of_pixels(filter_name, channels, stride, lead, math):
     problem = Case(filter_name, channels, "float32", "raw", stride=stride).problem()
     step, responses = step_of(stride), problem.directions * problem.output_channels
-    patch = np.random.default_rng(5).integers(-8, 9, (3, step + 3, 3)).astype(np.float64)
-    rows = np.concatenate([np.full((3, lead % 2), 99.0), patch.reshape(3, -1)], axis=1)
-    under = np.concatenate([rows, np.zeros((3, rows.shape[1] % 2))], axis=1).reshape(-1)
+    pixels = group_pixels(step)
+    patch = np.random.default_rng(5).integers(-8, 9, (3, (pixels - 1) * step + 3, 3)).astype(np.float64)
+    table = as_right_matrix(fragment_table(problem, math, lead), math)
+    chunks = -(-(lead + patch[0].size) // 4)
+    rows = np.full((3, chunks * 4), 99.0)  # what lies before and after a patch row must not count
+    rows[:, lead : lead + patch[0].size] = patch.reshape(3, -1)
+    left = np.zeros(table.shape[:2])
+    left[: 3 * chunks] = rows.reshape(-1, 4)
 
-    right = words_as_pairs(fragment_table(problem, math, lead), math).transpose(1, 3, 0, 2)
-    right = right.reshape(-1, right.shape[2] * 8)
-    left = np.concatenate([under, np.zeros(len(right) - len(under))])
     dense = problem.dense_weights().reshape(responses, 3, 3, 3).astype(np.float64)
-    expected = [
-        np.einsum("ruv,uvr->", dense[m], patch[:, q * step : q * step + 3]) for q in (0, 1) for m in range(responses)
-    ]
+    under = [patch[:, q * step : q * step + 3] for q in range(pixels)]
+    expected = [np.einsum("ruv,uvr->", dense[m], window) for window in under for m in range(responses)]
     tolerance = 0.0 if filter_name != RANDOM else 2.0**-11 * np.abs(dense).max() * np.abs(patch).sum()
-    np.testing.assert_allclose((left @ right)[: 2 * responses], expected, rtol=0, atol=tolerance)
-    assert not right[:, 2 * responses :].any()
+    columns = pixels * responses
+    np.testing.assert_allclose(np.einsum("ct,ctn->n", left, table)[:columns], expected, rtol=0, atol=tolerance)
+    assert not table[:, :, columns:].any()
 
 
 @pytest.mark.gpu

@@ -1,13 +1,14 @@
 // The implicit GEMM in float32: im2col happens in the index of the product, and no column is ever in memory.
 //
-// A block walks down a strip and fetches the rows of its next step while it multiplies those of the one before
-// (patch.cuh). A warp multiplies ROWS_A_WARP output rows: a thread holds COLUMNS_A_THREAD columns of the product by
-// all its rows, and takes column value k from the patch, where neighbouring columns share most of their samples: 18
-// reads instead of 36 for four pixels at stride 1.
+// A block makes one tile: it fetches the patch under it (patch.cuh), and each warp multiplies ROWS_A_WARP output rows.
+// A thread holds COLUMNS_A_THREAD columns of the product by all its rows, and takes column value k from the patch,
+// where neighbouring columns share most of their samples: 18 reads instead of 36 for four pixels at stride 1. While
+// one block fetches, others of its multiprocessor multiply.
 //
 // What was tried, with figures: docs/kernels-tried-gemm.md.
 // STEP, WARPS, ROWS_A_WARP, BLOCKS_A_MULTIPROCESSOR, ALIGNED, LEAD; the rest as in responses.cuh
 #define TILE_ROWS (WARPS * ROWS_A_WARP)
+#define COLUMNS_A_THREAD (STEP == 1 ? 4 : STEP == 2 ? 2 : 1)  // keeps a patch row near 1.5 KB at every stride
 #include "responses.cuh"
 #include "patch.cuh"
 
@@ -34,16 +35,14 @@ __device__ __forceinline__ void read_span(const float32 *from, float (&samples)[
     }
 }
 
-// One output row by one warp: the product, the join, and the values of a thread's pixels to `values`. `slot` is the
-// ring's slot of the first of its three patch rows.
-__device__ __forceinline__ void multiply_row(const float32 (*ring)[PITCH], int slot, const Weights &weights,
-                                             float *values) {
+// One output row by one warp: the product, the join, and the values of a thread's pixels to `values`.
+__device__ __forceinline__ void multiply_row(const float32 (*patch)[PITCH], const Weights &weights, float *values) {
     const int lane = threadIdx.x % WARP;
     float response[DIRECTIONS][OUT_CHANNELS][COLUMNS_A_THREAD] = {};
 #pragma unroll
     for (int u = 0; u < KERNEL_SIZE; ++u) {
         float samples[READ];
-        read_span(ring[slot_after(slot, u)] + lane * ADVANCE, samples);
+        read_span(patch[u] + lane * ADVANCE, samples);
 #pragma unroll
         for (int v = 0; v < KERNEL_SIZE; ++v)
 #pragma unroll
@@ -66,32 +65,23 @@ __device__ __forceinline__ void multiply_row(const float32 (*ring)[PITCH], int s
 }
 
 extern "C" __global__ __launch_bounds__(WARPS * WARP, BLOCKS_A_MULTIPROCESSOR) void implicit(
-    const INPUT *image, OUTPUT *out, const Geometry size, int segments, const Weights weights) {
-    __shared__ alignas(16) PATCH ring[RING][PITCH];
+    const INPUT *image, OUTPUT *out, const Geometry size, const Weights weights) {
+    __shared__ alignas(16) float32 patch[PATCH_ROWS][PITCH];
     __shared__ alignas(16) float values[WARPS][TILE_COLUMNS * OUT_CHANNELS];
     const int warp = threadIdx.x / WARP;
-    const Strip strip = strip_of_block(size, segments);
-    const int count = min(TILE_COLUMNS, size.out_width - strip.first_column) * OUT_CHANNELS;
+    const Tile tile = tile_of_block(size);
+    fill_patch(image, patch, size, tile);
+    wait_for_copies();
+    __syncthreads();
 
-    fill_rows(image, ring, size, strip, 0, KEPT_ROWS + STEP_ROWS);
-    end_copies();
-    int filled = KEPT_ROWS + STEP_ROWS;
-    for (int y = strip.first_row; y < strip.end_row; y += TILE_ROWS) {
-        if (y + TILE_ROWS < strip.end_row) fill_rows(image, ring, size, strip, filled, STEP_ROWS);
-        end_copies();
-        wait_for_older_copies();
-        __syncthreads();
-        const int slot = (filled - KEPT_ROWS - STEP_ROWS + warp * ROWS_A_WARP * STEP) % RING;
+    const int count = min(TILE_COLUMNS, size.out_width - tile.x) * OUT_CHANNELS;
 #pragma unroll(ROWS_AT_ONCE)
-        for (int i = 0; i < ROWS_A_WARP; ++i) {
-            const int row = y + warp * ROWS_A_WARP + i;
-            multiply_row(ring, slot_after(slot, i * STEP), weights, values[warp]);
-            __syncwarp();
-            OUTPUT *run = out + (static_cast<long long>(row) * size.out_width + strip.first_column) * OUT_CHANNELS;
-            store_run<TILE_COLUMNS * OUT_CHANNELS>(values[warp], run, row < strip.end_row ? count : 0);
-            __syncwarp();
-        }
-        filled += STEP_ROWS;
-        __syncthreads();
+    for (int i = 0; i < ROWS_A_WARP; ++i) {
+        const int row = warp * ROWS_A_WARP + i, y = tile.y + row;
+        multiply_row(&patch[row * STEP], weights, values[warp]);
+        __syncwarp();
+        OUTPUT *run = out + (static_cast<long long>(y) * size.out_width + tile.x) * OUT_CHANNELS;
+        store_run<TILE_COLUMNS * OUT_CHANNELS>(values[warp], run, y < size.out_height ? count : 0);
+        __syncwarp();
     }
 }

@@ -1,15 +1,15 @@
 """implicit on CUDA: the GEMM whose right matrix is the picture itself, read through its index; nothing in memory.
 
     fma    float32 multiply-adds (implicit.cu)
-    tf32   tensor cores, operands rounded to 11 bits, float32 sums (implicit_mma.cu, patch in float32)
-    half   tensor cores, operands rounded to half, float32 sums (implicit_mma.cu; patch in float16 unless the picture
-           is float32, which is copied as it is and rounded on the way to the tensor cores)
+    tf32   tensor cores, operands rounded to 11 bits, float32 sums (implicit_mma.cu)
+    half   tensor cores, operands rounded to half, float32 sums (implicit_mma.cu)
 
-One launch, no workspace beyond the weights' table of the tensor cores. Each block walks down a strip of the picture.
+One launch, no workspace beyond the weights' table of the tensor cores. A block makes a tile of the output.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -27,36 +27,51 @@ from edgeconv.methods.cuda.product import (
     problem_defines,
     refuse_reduced_16bit,
     response_count,
-    round_up,
     sample_problems,
     unique,
 )
 from edgeconv.problem import Problem
 
-WARPS = 4
-COLUMNS_A_THREAD = {1: 4, 2: 2, 3: 1}
-"""Output pixels of a row that a thread holds, by step: patch.cuh's constant of the same name."""
-BLOCKS_BY_RESPONSES = ((3, 6), (8, 4), (24, 3))
-"""(most responses, blocks that shall fit a multiprocessor): more accumulators leave registers for fewer blocks."""
+MANY_RESPONSES = 8
+
+
+@dataclass(frozen=True)
+class Shape:
+    """How a kernel's blocks are cut: macros of implicit.cu and implicit_mma.cu that change speed and nothing else."""
+
+    warps: int
+    blocks_a_multiprocessor: int
+    """How many blocks the registers are shared among."""
+    tile_columns: int
+
+
+def shape_of(problem: Problem, math: Math) -> Shape:
+    """The shape for a problem: more responses and wider tiles leave room for fewer warps."""
+    step, responses = step_of(problem.stride), response_count(problem)
+    if math == "fma":
+        blocks = 6 if responses <= RGB_CHANNELS else 4 if responses <= MANY_RESPONSES else 3
+        return Shape(warps=4, blocks_a_multiprocessor=blocks, tile_columns=WARP * {1: 4, 2: 2, 3: 1}[step])
+    columns = WARP * {1: 4, 2: 2, 3: 2}[step]
+    if responses > MANY_RESPONSES:
+        return Shape(warps=2, blocks_a_multiprocessor=6, tile_columns=columns)
+    blocks = 4 if responses > RGB_CHANNELS or step == KERNEL_SIZE else 7
+    return Shape(warps=4, blocks_a_multiprocessor=blocks, tile_columns=columns)
+
+
+TALL_ROWS = 2
 
 ALIGNMENT = 16
 CHUNK = 4
 """Bytes and float32 samples of one asynchronous copy where the rows allow it."""
 
 N_TILE = 8
-PIXELS_A_PAIR = 2
+"""Columns of the right matrix that one tensor-core instruction takes."""
 FLOAT32_BITS_BELOW_TF32 = 13
 
 
 def step_of(stride: int) -> int:
     """The stride inside a patch: windows that do not touch are fetched side by side."""
     return min(stride, KERNEL_SIZE)
-
-
-def blocks_a_multiprocessor(problem: Problem) -> int:
-    """How many blocks the registers are shared among."""
-    responses = response_count(problem)
-    return next(blocks for most, blocks in BLOCKS_BY_RESPONSES if responses <= most)
 
 
 def lead_of(problem: Problem, aligned: bool) -> int:
@@ -66,15 +81,14 @@ def lead_of(problem: Problem, aligned: bool) -> int:
 
 def variant(problem: Problem, math: Math, rows_a_warp: int, aligned: bool) -> KernelVariant:
     """The kernel for a problem; `rows_a_warp` output rows a step by each warp, `aligned` for float32 pictures."""
-    patch = np.dtype(np.float16 if math == "half" and problem.dtype != np.float32 else np.float32)
-    half = np.dtype(np.float16 if math == "half" else np.float32)
+    shape = shape_of(problem, math)
+    operands = np.dtype(np.float16 if math == "half" else np.float32)
     defines = (
-        *problem_defines(problem, half),
+        *problem_defines(problem, operands),
         ("STEP", step_of(problem.stride)),
-        ("WARPS", WARPS),
+        ("WARPS", shape.warps),
         ("ROWS_A_WARP", rows_a_warp),
-        ("BLOCKS_A_MULTIPROCESSOR", blocks_a_multiprocessor(problem)),
-        ("PATCH", patch.name),
+        ("BLOCKS_A_MULTIPROCESSOR", shape.blocks_a_multiprocessor),
         ("ALIGNED", int(aligned)),
         ("LEAD", lead_of(problem, aligned)),
     )
@@ -100,39 +114,49 @@ def variants() -> tuple[KernelVariant, ...]:
 # --- the weights as the tensor cores take them ------------------------------------------------------------------
 
 
-def fragment_table(problem: Problem, math: Math, lead: int = 0) -> NDArray[np.uint32]:
-    """Weights in fragment order, (n tiles, k steps, lanes, 2) words: see implicit_mma.cu.
+def group_pixels(step: int) -> int:
+    """Neighbouring output pixels that share a row of the left matrix: implicit_mma.cu's GROUP."""
+    return 2 if step == 2 else 4
 
-    Column n of the right matrix is response n % R of pixel n // R of a pair (R responses a pixel). Its rows are
-    what lies under the pair: patch row u, then sample j of the row's (step + 3) · 3; pixel q of the pair has its
-    tap (v, channel) at j = (q · step + v) · 3 + channel. An odd `lead` puts one more sample, of no weight, first.
+
+def right_matrix(problem: Problem, lead: int) -> NDArray[np.float32]:
+    """What the samples under a group are multiplied with: (chunks, 4 samples, columns), before its zeros at the end.
+
+    Chunks are those of patch row 0, then 1, then 2, each row starting `lead` samples early. Column n is response
+    n % R of pixel n // R of the group (R responses a pixel).
     """
-    odd = lead % 2
     step, responses = step_of(problem.stride), response_count(problem)
-    half = math == "half"
-    samples_a_row = round_up(odd + (step + KERNEL_SIZE) * RGB_CHANNELS, 2)
-    depth_a_step = 16 if half else 8
-    depth = round_up(KERNEL_SIZE * samples_a_row, depth_a_step)
-    n_tiles = -(-PIXELS_A_PAIR * responses // N_TILE)
-    right = np.zeros((depth, n_tiles * N_TILE), np.float32)
+    group = group_pixels(step)
+    chunks = -(-(lead + ((group - 1) * step + KERNEL_SIZE) * RGB_CHANNELS) // CHUNK)
+    right = np.zeros((KERNEL_SIZE, chunks * CHUNK, group * responses), np.float32)
     dense = problem.dense_weights().reshape(responses, RGB_CHANNELS, KERNEL_SIZE, KERNEL_SIZE)
-    for q in range(PIXELS_A_PAIR):
-        for u in range(KERNEL_SIZE):
-            for v in range(KERNEL_SIZE):
-                for channel in range(RGB_CHANNELS):
-                    j = odd + (q * step + v) * RGB_CHANNELS + channel
-                    right[u * samples_a_row + j, q * responses : (q + 1) * responses] = dense[:, channel, u, v]
+    for pixel in range(group):
+        columns = slice(pixel * responses, (pixel + 1) * responses)
+        for tap in range(KERNEL_SIZE):
+            first = lead + (pixel * step + tap) * RGB_CHANNELS
+            right[:, first : first + RGB_CHANNELS, columns] = dense[:, :, :, tap].transpose(2, 1, 0)
+    return right.reshape(KERNEL_SIZE * chunks, CHUNK, group * responses)
 
-    # Lane 4·g + t holds column g. Its operand words come from sample pairs: half takes pairs t and t + 4 of the
-    # k step as two words of two samples each, TF32 takes the two samples of pair t as its two words.
-    steps = right.reshape(depth // depth_a_step, depth_a_step // 2, 2, n_tiles, N_TILE)
-    if half:
-        paired = np.ascontiguousarray(steps.transpose(3, 0, 4, 1, 2)).astype(np.float16)
-        words = paired.view(np.uint32)[..., 0]  # (n tile, k step, g, pair of 8)
-        table = np.stack([words[..., :4], words[..., 4:]], axis=-1)
+
+def fragment_table(problem: Problem, math: Math, lead: int) -> NDArray[np.uint32]:
+    """`right_matrix` in fragment order, (n tiles, k steps, lanes, 2) words: see implicit_mma.cu.
+
+    Lane 4·g + t holds sample t of the chunks of a k step for column g of an n tile: with TF32 two chunks, a word
+    each; with half four, two to a word.
+    """
+    right = right_matrix(problem, lead)
+    chunks_a_step = 4 if math == "half" else 2
+    chunks, samples, columns = right.shape
+    steps, tiles = -(-chunks // chunks_a_step), -(-columns // N_TILE)
+    filled = np.zeros((steps * chunks_a_step, samples, tiles * N_TILE), np.float32)
+    filled[:chunks, :, :columns] = right
+    # (k step, chunk, t, n tile, g) → (n tile, k step, g, t, chunk)
+    ordered = filled.reshape(steps, chunks_a_step, samples, tiles, N_TILE).transpose(3, 0, 4, 2, 1)
+    if math == "half":
+        words = np.ascontiguousarray(ordered).astype(np.float16).view(np.uint32)
     else:
-        table = _round_to_tf32(np.ascontiguousarray(steps.transpose(3, 0, 4, 1, 2)))
-    return np.ascontiguousarray(table.reshape(n_tiles, -1, WARP, 2))
+        words = _round_to_tf32(np.ascontiguousarray(ordered))
+    return words.reshape(tiles, steps, WARP, 2)
 
 
 def _round_to_tf32(values: NDArray[np.float32]) -> NDArray[np.uint32]:
@@ -145,57 +169,47 @@ def _round_to_tf32(values: NDArray[np.float32]) -> NDArray[np.uint32]:
 
 
 class ImplicitPlan(Plan):
-    """One launch: strips of the picture, each shared out among a few blocks."""
+    """One launch, a block a tile."""
 
     def __init__(self, problem: Problem, math: Math) -> None:
         import cupy
 
         from edgeconv.methods.cuda.launch import PackedLaunch
 
-        multiprocessors = int(cupy.cuda.Device().attributes["MultiProcessorCount"])
-        columns = WARP * COLUMNS_A_THREAD[step_of(problem.stride)]
-        strips = -(-problem.output_width // columns)
+        shape = shape_of(problem, math)
+        across = -(-problem.output_width // shape.tile_columns)
 
-        # Two rows a warp share half their reads; one row makes twice the blocks, which a small picture needs more.
-        enough = blocks_a_multiprocessor(problem) * multiprocessors
-        tall = problem.stride == 1 and strips * (problem.output_height // (2 * WARPS)) >= enough
-        rows_a_warp = 2 if tall else 1
-
-        row_bytes = problem.width * RGB_CHANNELS * problem.dtype.itemsize
-        self._can_be_aligned = problem.dtype == np.float32 and row_bytes % ALIGNMENT == 0
-        kernel = load(variant(problem, math, rows_a_warp, self._can_be_aligned))
-        driver = cupy.cuda.driver
-        resident = driver.occupancyMaxActiveBlocksPerMultiprocessor(kernel.kernel.ptr, WARPS * WARP, 0)
-        # As many segments as make one wave of blocks, of a step at least: all blocks then end together.
-        most = -(-problem.output_height // (rows_a_warp * WARPS))
-        segments = max(1, min(most, resident * multiprocessors // strips))
+        # Two rows a warp share half their reads; one row makes twice the tiles, which a small picture needs more.
+        wave = shape.blocks_a_multiprocessor * int(cupy.cuda.Device().attributes["MultiProcessorCount"])
+        tall = problem.stride == 1 and across * (problem.output_height // (TALL_ROWS * shape.warps)) >= wave
+        rows_a_warp = TALL_ROWS if tall else 1
+        tiles = across * -(-problem.output_height // (rows_a_warp * shape.warps))
         self._tables: list[Any] = []
 
         def launch(aligned: bool) -> Any:
-            arguments: tuple[Any, ...] = (geometry_argument(problem), np.int32(segments), problem.weights)
+            arguments: tuple[Any, ...] = (geometry_argument(problem), problem.weights)
             if math != "fma":
                 table = cupy.asarray(fragment_table(problem, math, lead_of(problem, aligned)))
                 self._tables.append(table)
-                arguments = (*arguments[:-1], np.uint64(table.data.ptr))
-            chosen = load(variant(problem, math, rows_a_warp, aligned))
-            return PackedLaunch(chosen, strips * segments, (WARPS * WARP, 1), *arguments)
+                arguments = (geometry_argument(problem), np.uint64(table.data.ptr))
+            kernel = load(variant(problem, math, rows_a_warp, aligned))
+            return PackedLaunch(kernel, tiles, (shape.warps * WARP, 1), *arguments)
 
+        row_bytes = problem.width * RGB_CHANNELS * problem.dtype.itemsize
+        can_be_aligned = problem.dtype == np.float32 and row_bytes % ALIGNMENT == 0
         self._any_start = launch(aligned=False)
-        self._aligned_start = launch(aligned=True) if self._can_be_aligned else self._any_start
-        table_bytes = sum(int(table.nbytes) for table in self._tables)
+        self._aligned_start = launch(aligned=True) if can_be_aligned else self._any_start
         super().__init__(
             problem=problem,
-            workspace_bytes=table_bytes,
+            workspace_bytes=sum(int(table.nbytes) for table in self._tables),
             moved_bytes=problem.input_bytes + problem.output_bytes,
             launches=1,
             choice={
                 "math": math,
-                "copies_bytes": ALIGNMENT if self._can_be_aligned else problem.dtype.itemsize,
-                "rows_a_step": rows_a_warp * WARPS,
-                "strip_columns": columns,
-                "strips": strips,
-                "segments": segments,
-                "blocks_per_multiprocessor": resident,
+                "copy_bytes": ALIGNMENT if can_be_aligned else problem.dtype.itemsize,
+                "tile_rows": rows_a_warp * shape.warps,
+                "tile_columns": shape.tile_columns,
+                "tiles": tiles,
             },
         )
 

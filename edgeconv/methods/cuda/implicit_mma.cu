@@ -1,36 +1,57 @@
 // The implicit GEMM on the tensor cores: TF32 or half products, float32 sums.
 //
-// As implicit.cu, but a warp multiplies 16 pairs of neighbouring output pixels at once. A row of the product's
-// left matrix is what lies under a pair, (STEP + 3) · 3 samples of three patch rows; its columns are the responses
-// of both pixels, zero weights standing where a sample lies under one of them only. So two samples that lie side
-// by side feed one instruction operand, and each operand is one read, of 8 bytes or, from a patch of halves, 4. An
-// odd LEAD puts one more sample before each row. Because of the zero weights a NaN reaches one pixel further.
+// As implicit.cu, but a warp multiplies 16 groups of GROUP neighbouring output pixels at once. A row of the product's
+// left matrix is what lies under a group: of three patch rows the 16-byte chunks from the group's start on, LEAD
+// samples early. Its columns are the responses of all pixels of the group, zero weights standing where a sample is
+// not under a pixel; so a NaN reaches as far as its chunk. A chunk of 16 groups is what one half of an ldmatrix reads,
+// and the groups start 48 (144 at stride 3) bytes apart, which no two banks share.
 //
-// mma.sync m16n8k8 (TF32) and m16n8k16 (HALF); operand layouts: PTX ISA, "Matrix fragments for mma". The order of
-// the 27 (45) products is free, so samples (2s, 2s + 1) of a row are put where lane s % 4 wants its operands.
-// `table` holds the weights in fragment order, made by implicit.py: [n tile][k step][lane][2] 32-bit words.
-// HALF 0 or 1, PATCH float32 or (HALF) float16, and as in implicit.cu
+// mma.sync m16n8k8 (TF32) and m16n8k16 (HALF), ldmatrix; layouts: PTX ISA, "Matrix fragments for mma". The order of
+// the products is free: sample t of chunk c feeds lane t of its quad, and `table` holds the weights in that order, made
+// by implicit.py: [n tile][k step][lane][2] 32-bit words.
+// HALF 0 or 1; the rest as in implicit.cu
 #define TILE_ROWS (WARPS * ROWS_A_WARP)
+#define COLUMNS_A_THREAD (STEP == 1 ? 4 : 2)
 #include "responses.cuh"
 #include "patch.cuh"
 
-constexpr int PAIRS_A_STEP = HALF ? 8 : 4;  // pairs of samples that one k step takes
-constexpr int ODD = LEAD % 2;
-constexpr int PAIRS_A_ROW = (ODD + (STEP + KERNEL_SIZE) * RGB + 1) / 2;
-constexpr int PAIRS = PAIRS_A_ROW * KERNEL_SIZE;
-constexpr int K_STEPS = (PAIRS + PAIRS_A_STEP - 1) / PAIRS_A_STEP;
-constexpr int N_TILE = 8;
-constexpr int N_TILES = (2 * RESPONSES + N_TILE - 1) / N_TILE;
-constexpr int M_PIXELS = 32;            // 16 pairs
-constexpr int ADVANCE = 2 * STEP * RGB;  // samples between two pairs of output pixels
+constexpr int GROUP = STEP == 2 ? 2 : 4;
+constexpr int GROUP_STRIDE = GROUP * STEP * RGB;
+static_assert(GROUP_STRIDE % CHUNK == 0, "groups start on whole chunks");
+constexpr int GROUP_SAMPLES = LEAD + ((GROUP - 1) * STEP + KERNEL_SIZE) * RGB;  // of a patch row
+constexpr int GROUP_CHUNKS = (GROUP_SAMPLES + CHUNK - 1) / CHUNK;
+constexpr int PRODUCT_CHUNKS = GROUP_CHUNKS * KERNEL_SIZE;
+constexpr int CHUNKS_A_STEP = HALF ? 4 : 2;
+constexpr int K_STEPS = (PRODUCT_CHUNKS + CHUNKS_A_STEP - 1) / CHUNKS_A_STEP;
+constexpr int M_TILE = 16, N_TILE = 8;
+constexpr int M_PIXELS = M_TILE * GROUP;
+constexpr int COLUMNS = GROUP * RESPONSES;
+constexpr int N_TILES = (COLUMNS + N_TILE - 1) / N_TILE;
+static_assert(TILE_COLUMNS % M_PIXELS == 0, "a row of the strip is whole products");
+// The weights stay in registers while there are few; else they are read again, from the L1, for each product.
+constexpr bool KEPT_WEIGHTS = N_TILES * K_STEPS * 2 <= 64;
 // Products whose responses are gathered before they are stored: a whole row while it fits 1.5 KB a warp.
-constexpr int GATHERED = RESPONSES <= 3 ? TILE_COLUMNS / M_PIXELS : 1;
-static_assert(TILE_COLUMNS % M_PIXELS == 0, "a tile row is whole products");
+constexpr int GATHERED = DIRECTIONS == 1 && RESPONSES <= 3 ? TILE_COLUMNS / M_PIXELS : 1;
 
-// The left matrix as one lane holds it: rows lane / 4 and lane / 4 + 8, two words of each.
-struct Fragment {
-    unsigned word[4];
-};
+// The four words of two chunks for a lane: sample lane % 4 of groups lane / 4 and lane / 4 + 8, of the first chunk and
+// of the second. `corner` is where the first group starts in the first of its three patch rows.
+__device__ __forceinline__ const float32 *chunk_of(const float32 *corner, int group, int chunk) {
+    const int inside = chunk < PRODUCT_CHUNKS ? chunk : 0;  // chunks past the last have zero weights
+    return corner + inside / GROUP_CHUNKS * PITCH + inside % GROUP_CHUNKS * CHUNK + group * GROUP_STRIDE;
+}
+__device__ __forceinline__ void read_chunks(const float32 *corner, int chunk, float (&sample)[4]) {
+    const int lane = threadIdx.x % WARP;
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    const float32 *mine = chunk_of(corner, lane % M_TILE, lane < M_TILE ? chunk : chunk + 1);
+    const unsigned address = static_cast<unsigned>(__cvta_generic_to_shared(mine));
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=f"(sample[0]), "=f"(sample[1]), "=f"(sample[2]), "=f"(sample[3])
+                 : "r"(address)
+                 : "memory");
+#else
+    for (int i = 0; i < 4; ++i) sample[i] = chunk_of(corner, lane / 4 + i % 2 * 8, chunk + i / 2)[lane % 4];
+#endif
+}
 
 __device__ __forceinline__ unsigned to_tf32(float value) {
     unsigned bits = __float_as_uint(value);
@@ -54,32 +75,25 @@ __device__ __forceinline__ unsigned pack_halves(float first, float second) {
 }
 #endif
 
-// The operands of one k step, for the pairs of pixels at `corner` and eight pairs on. TF32 takes the samples of one
-// pair as two words (k and k + 4 of the instruction lie side by side), half takes two pairs as a word each.
-constexpr int READS = HALF ? 2 : 1;
+// The left matrix of a k step as one lane holds it.
+struct Fragment {
+    unsigned word[4];
+};
+__device__ __forceinline__ void read_fragment(const float32 *corner, int k, Fragment &a) {
+    float sample[4];
+    read_chunks(corner, k * CHUNKS_A_STEP, sample);
 #if HALF
-__device__ __forceinline__ unsigned pair_word(const float32 *pair) {
-    const float2 samples = *reinterpret_cast<const float2 *>(pair);
-    return pack_halves(samples.x, samples.y);
-}
-__device__ __forceinline__ unsigned pair_word(const float16 *pair) { return *reinterpret_cast<const unsigned *>(pair); }
-__device__ __forceinline__ void read_operands(const PATCH *corner, const int (&offset)[READS], Fragment &a) {
-#pragma unroll
-    for (int r = 0; r < READS; ++r) {
-        a.word[2 * r] = pair_word(corner + offset[r]);
-        a.word[2 * r + 1] = pair_word(corner + offset[r] + 8 * ADVANCE);
-    }
-}
+    float next[4];
+    read_chunks(corner, k * CHUNKS_A_STEP + 2, next);
+    a.word[0] = pack_halves(sample[0], sample[2]);
+    a.word[1] = pack_halves(sample[1], sample[3]);
+    a.word[2] = pack_halves(next[0], next[2]);
+    a.word[3] = pack_halves(next[1], next[3]);
 #else
-__device__ __forceinline__ void read_operands(const PATCH *corner, const int (&offset)[READS], Fragment &a) {
-    const float2 upper = *reinterpret_cast<const float2 *>(corner + offset[0]);
-    const float2 lower = *reinterpret_cast<const float2 *>(corner + offset[0] + 8 * ADVANCE);
-    a.word[0] = to_tf32(upper.x);
-    a.word[1] = to_tf32(lower.x);
-    a.word[2] = to_tf32(upper.y);
-    a.word[3] = to_tf32(lower.y);
-}
+#pragma unroll
+    for (int i = 0; i < 4; ++i) a.word[i] = to_tf32(sample[i]);
 #endif
+}
 
 __device__ __forceinline__ void multiply(float (&sums)[4], const Fragment &a, const unsigned (&b)[2]) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
@@ -96,106 +110,108 @@ __device__ __forceinline__ void multiply(float (&sums)[4], const Fragment &a, co
 #endif
 }
 
-// The sums of a product, as the instruction leaves them, to the responses of 32 pixels in a row.
-__device__ __forceinline__ void gather_responses(const float (&sums)[N_TILES][4], float *values) {
-    constexpr int COLUMNS = 2 * RESPONSES;  // responses of a pair
-    const int lane = threadIdx.x % WARP;
+// The weights of n tile `n`, all k steps.
+__device__ __forceinline__ void read_weights(const uint2 *table, int n, unsigned (&b)[K_STEPS][2]) {
 #pragma unroll
-    for (int n = 0; n < N_TILES; ++n) {
-        const int column = n * N_TILE + lane % 4 * 2;
-        if (column < COLUMNS) {
-            reinterpret_cast<float2 *>(values)[(lane / 4 * COLUMNS + column) / 2] = {sums[n][0], sums[n][1]};
-            reinterpret_cast<float2 *>(values)[((lane / 4 + 8) * COLUMNS + column) / 2] = {sums[n][2], sums[n][3]};
+    for (int k = 0; k < K_STEPS; ++k) {
+        const uint2 words = __ldg(&table[(n * K_STEPS + k) * WARP + threadIdx.x % WARP]);
+        b[k][0] = words.x;
+        b[k][1] = words.y;
+    }
+}
+
+// The sums of n tile `n`, as the instruction leaves them, to values[group · COLUMNS + column].
+__device__ __forceinline__ void put_sums(const float (&sums)[4], int n, float *values) {
+    const int lane = threadIdx.x % WARP, column = n * N_TILE + lane % 4 * 2;
+    if (column >= COLUMNS) return;
+    reinterpret_cast<float2 *>(values)[(lane / 4 * COLUMNS + column) / 2] = {sums[0], sums[1]};
+    reinterpret_cast<float2 *>(values)[((lane / 4 + 8) * COLUMNS + column) / 2] = {sums[2], sums[3]};
+}
+
+// All responses of 16 groups, from the corner of the first. With kept weights a fragment is read for all n tiles and
+// let go; else all fragments stay while the weights of one n tile after the other pass.
+__device__ __forceinline__ void multiply_groups(const float32 *corner, const uint2 *table,
+                                                const unsigned (&kept)[KEPT_WEIGHTS ? N_TILES : 1][K_STEPS][2],
+                                                float *values) {
+    if (KEPT_WEIGHTS) {
+        float sums[N_TILES][4] = {};
+#pragma unroll
+        for (int k = 0; k < K_STEPS; ++k) {
+            Fragment a;
+            read_fragment(corner, k, a);
+#pragma unroll
+            for (int n = 0; n < N_TILES; ++n) multiply(sums[n], a, kept[KEPT_WEIGHTS ? n : 0][k]);
+        }
+#pragma unroll
+        for (int n = 0; n < N_TILES; ++n) put_sums(sums[n], n, values);
+    } else {
+        Fragment a[K_STEPS];
+#pragma unroll
+        for (int k = 0; k < K_STEPS; ++k) read_fragment(corner, k, a[k]);
+#pragma unroll 1
+        for (int n = 0; n < N_TILES; ++n) {
+            unsigned b[K_STEPS][2];
+            read_weights(table, n, b);
+            float sums[4] = {};
+#pragma unroll
+            for (int k = 0; k < K_STEPS; ++k) multiply(sums, a[k], b[k]);
+            put_sums(sums, n, values);
         }
     }
 }
 
-// Join the gathered responses of 32 pixels where they lie.
+// Join the responses of M_PIXELS pixels where they lie.
 __device__ __forceinline__ void join_responses(float *values) {
     const int lane = threadIdx.x % WARP;
-    float value[OUT_CHANNELS];
+    float value[M_PIXELS / WARP][OUT_CHANNELS];
 #pragma unroll
-    for (int o = 0; o < OUT_CHANNELS; ++o)
-        value[o] = join([&](int d) { return values[lane * RESPONSES + d * OUT_CHANNELS + o]; });
+    for (int p = 0; p < M_PIXELS / WARP; ++p)
+#pragma unroll
+        for (int o = 0; o < OUT_CHANNELS; ++o)
+            value[p][o] = join([&](int d) { return values[(p * WARP + lane) * RESPONSES + d * OUT_CHANNELS + o]; });
     __syncwarp();
 #pragma unroll
-    for (int o = 0; o < OUT_CHANNELS; ++o) values[lane * OUT_CHANNELS + o] = value[o];
+    for (int p = 0; p < M_PIXELS / WARP; ++p)
+#pragma unroll
+        for (int o = 0; o < OUT_CHANNELS; ++o) values[(p * WARP + lane) * OUT_CHANNELS + o] = value[p][o];
     __syncwarp();
 }
 
 extern "C" __global__ __launch_bounds__(WARPS * WARP, BLOCKS_A_MULTIPROCESSOR) void implicit_mma(
-    const INPUT *image, OUTPUT *out, const Geometry size, int segments, const uint2 *table) {
-    __shared__ alignas(16) PATCH ring[RING][PITCH];
+    const INPUT *image, OUTPUT *out, const Geometry size, const uint2 *table) {
+    __shared__ alignas(16) float32 patch[PATCH_ROWS][PITCH];
     __shared__ alignas(16) float values[WARPS][GATHERED * M_PIXELS * RESPONSES];
-    const int warp = threadIdx.x / WARP, lane = threadIdx.x % WARP;
-    const Strip strip = strip_of_block(size, segments);
+    const int warp = threadIdx.x / WARP;
+    const Tile tile = tile_of_block(size);
+    fill_patch(image, patch, size, tile);
+    // Past what a row's copies cover lie samples that zero weights meet: they must not be a NaN.
+    for (int r = threadIdx.x; r < PATCH_ROWS; r += WARPS * WARP)
+        for (int e = ALIGNED ? CHUNKS * CHUNK : PATCH_SAMPLES; e < PITCH; ++e) patch[r][e] = 0.0f;
 
-    // Past the last sample of a row lie some that zero weights meet: they must not be a NaN.
-    for (int r = threadIdx.x; r < RING; r += WARPS * WARP)
-        for (int e = LEAD + PATCH_SAMPLES; e < PITCH; ++e) ring[r][e] = 0.0f;
+    unsigned kept[KEPT_WEIGHTS ? N_TILES : 1][K_STEPS][2];
+    if (KEPT_WEIGHTS) {
+#pragma unroll
+        for (int n = 0; n < N_TILES; ++n) read_weights(table, n, kept[KEPT_WEIGHTS ? n : 0]);
+    }
+    wait_for_copies();
+    __syncthreads();
 
-    unsigned b[N_TILES][K_STEPS][2];
-#pragma unroll
-    for (int n = 0; n < N_TILES; ++n)
-#pragma unroll
-        for (int k = 0; k < K_STEPS; ++k) {
-            const uint2 words = table[(n * K_STEPS + k) * WARP + lane];
-            b[n][k][0] = words.x;
-            b[n][k][1] = words.y;
-        }
-    // Where this lane's pair s of samples lies: its patch row, and its place in the row from a pair of pixels on.
-    // Pairs past the last have zero weights and read the first.
-    int patch_row[K_STEPS][READS], place[K_STEPS][READS];
-#pragma unroll
-    for (int k = 0; k < K_STEPS; ++k)
-#pragma unroll
-        for (int r = 0; r < READS; ++r) {
-            const int s = k * PAIRS_A_STEP + r * 4 + lane % 4;
-            patch_row[k][r] = s < PAIRS ? s / PAIRS_A_ROW : 0;
-            place[k][r] = (s < PAIRS ? s % PAIRS_A_ROW * 2 : 0) + LEAD - ODD + lane / 4 * ADVANCE;
-        }
-
-    fill_rows(image, ring, size, strip, 0, KEPT_ROWS + STEP_ROWS);
-    end_copies();
-    int filled = KEPT_ROWS + STEP_ROWS;
-    for (int y = strip.first_row; y < strip.end_row; y += TILE_ROWS) {
-        if (y + TILE_ROWS < strip.end_row) fill_rows(image, ring, size, strip, filled, STEP_ROWS);
-        end_copies();
-        wait_for_older_copies();
-        __syncthreads();
 #pragma unroll 1
-        for (int i = 0; i < ROWS_A_WARP; ++i) {
-            const int row = y + warp * ROWS_A_WARP + i;
-            const int slot = (filled - KEPT_ROWS - STEP_ROWS + (warp * ROWS_A_WARP + i) * STEP) % RING;
-            int offset[K_STEPS][READS];
+    for (int i = 0; i < ROWS_A_WARP; ++i) {
+        const int row = warp * ROWS_A_WARP + i, y = tile.y + row;
 #pragma unroll
-            for (int k = 0; k < K_STEPS; ++k)
-#pragma unroll
-                for (int r = 0; r < READS; ++r)
-                    offset[k][r] = slot_after(slot, patch_row[k][r]) * PITCH + place[k][r];
-#pragma unroll
-            for (int m = 0; m < TILE_COLUMNS / M_PIXELS; ++m) {
-                float sums[N_TILES][4] = {};
-#pragma unroll
-                for (int k = 0; k < K_STEPS; ++k) {
-                    Fragment a;
-                    read_operands(&ring[0][m * M_PIXELS * STEP * RGB], offset[k], a);
-#pragma unroll
-                    for (int n = 0; n < N_TILES; ++n) multiply(sums[n], a, b[n][k]);
-                }
-                gather_responses(sums, values[warp] + m % GATHERED * M_PIXELS * RESPONSES);
-                if (m % GATHERED != GATHERED - 1) continue;
-                __syncwarp();
-                if (DIRECTIONS > 1) join_responses(values[warp]);
-                constexpr int PIXELS = GATHERED * M_PIXELS;
-                const int x = strip.first_column + m / GATHERED * PIXELS;
-                const int count = row < strip.end_row ? min(PIXELS, size.out_width - x) * OUT_CHANNELS : 0;
-                OUTPUT *run = out + (static_cast<long long>(row) * size.out_width + x) * OUT_CHANNELS;
-                store_run<PIXELS * OUT_CHANNELS>(values[warp], run, count);
-                __syncwarp();
-            }
+        for (int m = 0; m < TILE_COLUMNS / M_PIXELS; ++m) {
+            const float32 *corner = &patch[row * STEP][m * M_TILE * GROUP_STRIDE];
+            multiply_groups(corner, table, kept, values[warp] + m % GATHERED * M_PIXELS * RESPONSES);
+            if (m % GATHERED != GATHERED - 1) continue;
+            __syncwarp();
+            if (DIRECTIONS > 1) join_responses(values[warp]);
+            constexpr int PIXELS = GATHERED * M_PIXELS;
+            const int x = tile.x + m / GATHERED * PIXELS;
+            const int count = y < size.out_height ? min(PIXELS, size.out_width - x) * OUT_CHANNELS : 0;
+            OUTPUT *run = out + (static_cast<long long>(y) * size.out_width + x) * OUT_CHANNELS;
+            store_run<PIXELS * OUT_CHANNELS>(values[warp], run, count);
+            __syncwarp();
         }
-        filled += STEP_ROWS;
-        __syncthreads();
     }
 }
