@@ -102,7 +102,7 @@ def check(
     blocks = rows_to_check(problem.output_height, row_samples, max_samples)
     oracle = [_as_output(reference.values(image, problem, *block), problem) for block in blocks]
     largest = max(float(np.abs(block).max()) for block in oracle)
-    limit = max(tolerance * largest, FLOAT32_STEP * _largest_terms(image, problem))
+    limit = error_limit(image, problem, largest, tolerance)
 
     worst: Sample | None = None
     max_error, differing, unexplained, checked = 0.0, 0, 0, 0
@@ -137,6 +137,11 @@ def check(
         checked_share=checked / (problem.output_height * row_samples),
         worst=worst,
     )
+
+
+def error_limit(image: NDArray[Any], problem: Problem, largest: float, tolerance: float) -> float:
+    """The largest |error| of a right float output whose largest |value| is `largest`, in output units."""
+    return max(tolerance * largest, FLOAT32_STEP * _largest_terms(image, problem))
 
 
 def _as_output(values: NDArray[np.float64], problem: Problem) -> NDArray[np.float64]:

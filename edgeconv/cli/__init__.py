@@ -11,13 +11,14 @@ from typing import NoReturn
 
 import typer
 
-from edgeconv.cli import batch, bench, diff, doctor, filters, resize, run, verify
+from edgeconv.cli import batch, bench, compare, diff, doctor, filters, resize, run, verify
 from edgeconv.errors import EXIT_SIGNAL_BASE, EdgeconvError, MemoryLimitError
 
 COMMANDS: dict[str, Callable[..., None] | typer.Typer] = {
     "run": run.run,
     "batch": batch.batch,
     "verify": verify.verify,
+    "compare": compare.compare,
     "diff": diff.diff,
     "bench": bench.app,
     "resize": resize.resize,

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from edgeconv.diff.job import Done
 
 Atol = Annotated[float, typer.Option(help="Accept |difference| up to this, in sample units.")]
 Rtol = Annotated[float, typer.Option(help="... and up to this times |reference| more.")]
@@ -28,3 +31,13 @@ JsonOnly = Annotated[bool, typer.Option("--json", help="Print the figures as JSO
 def perceptual_names(**asked: bool) -> tuple[str, ...]:
     """The names of those that were asked for."""
     return tuple(name for name, wanted in asked.items() if wanted)
+
+
+def finish(done: Done, json_only: bool) -> None:
+    """Print what was found and written, and leave with the exit code that it calls for."""
+    from edgeconv.diff import job
+
+    typer.echo(job.to_json(done) if json_only else done.text)
+    if done.written:
+        typer.echo(job.ending(done), err=json_only)
+    raise typer.Exit(done.exit_code)

@@ -59,7 +59,4 @@ def diff(
             overwrite=overwrite,
         ),
     )
-    typer.echo(job.to_json(done) if json_only else done.text)
-    if done.written:
-        typer.echo(job.ending(done), err=json_only)
-    raise typer.Exit(done.exit_code)
+    comparing.finish(done, json_only)

@@ -12,7 +12,7 @@ from typing import Any
 
 from edgeconv import report
 from edgeconv.diff import junit, pictures, record
-from edgeconv.diff.html import Page, PictureSet
+from edgeconv.diff.html import Page, PictureSet, tables
 from edgeconv.diff.inputs import Input
 from edgeconv.diff.metrics import Allowance
 from edgeconv.diff.outputs import Outputs
@@ -50,9 +50,21 @@ class Done:
     """(file, bytes)."""
 
 
-def run(reference: Input, others: Sequence[Input], wanted: Wanted, title: str = "") -> Done:
-    """Compare `others` with `reference` and write what is wanted. Raises EdgeconvError; then nothing is written."""
-    outputs = Outputs([reference.name, *(other.name for other in others)], wanted.overwrite)
+def run(
+    reference: Input,
+    others: Sequence[Input],
+    wanted: Wanted,
+    *,
+    title: str = "",
+    remarks: Sequence[str] = (),
+    protect: Sequence[str] = (),
+) -> Done:
+    """Compare `others` with `reference` and write what is wanted. Raises EdgeconvError; then nothing is written.
+
+    `title` and `remarks` are shown with the figures; `protect` names files that no output may replace, beside the
+    inputs themselves.
+    """
+    outputs = Outputs([reference.name, *(other.name for other in others), *protect], wanted.overwrite)
     for path in (wanted.html, wanted.junit, wanted.contact_sheet):
         if path is not None:
             outputs.reserve_file(path)
@@ -63,14 +75,15 @@ def run(reference: Input, others: Sequence[Input], wanted: Wanted, title: str = 
     if wanted.html is not None:
         page = Page(title or f"edgeconv diff: {comparisons.reference_label}", wanted.page_limit_bytes)
         page.require(PictureSet("", comparisons))
-        outputs.add(Path(wanted.html), page.encode(record.summary(comparisons)))
+        outputs.add(Path(wanted.html), page.encode(record.summary(comparisons), tables.remarks(remarks)))
     if wanted.contact_sheet is not None:
         outputs.add(Path(wanted.contact_sheet), pictures.contact_sheet(comparisons, title))
     if wanted.pictures is not None:
         for name, png in pictures.comparison_pictures(comparisons):
             outputs.add(outputs.reserve(Path(wanted.pictures) / name), png)
+    text = "\n".join([record.text(comparisons), *remarks])
     exit_code = EXIT_OK if comparisons.same else EXIT_DIFFERENT
-    return Done(exit_code, record.describe(comparisons), record.text(comparisons), outputs.write())
+    return Done(exit_code, record.describe(comparisons), text, outputs.write())
 
 
 def _case(comparisons: Comparisons, comparison: record.Comparison) -> junit.Case:

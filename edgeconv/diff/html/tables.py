@@ -59,6 +59,12 @@ def figures(name: str, set_number: int, comparisons: Comparisons) -> str:
     return f'<section class="set" data-set="{set_number}">{heading}\n{main}\n{details}\n</section>'
 
 
+def remarks(lines: Sequence[str]) -> str:
+    """A list, or nothing."""
+    items = "".join(f"<li>{escape(line)}</li>" for line in lines)
+    return f'<ul class="hint">{items}</ul>' if items else ""
+
+
 def _row(comparison: Comparison) -> list[str]:
     found = comparison.figures
     part = found.judged

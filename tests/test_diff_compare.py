@@ -1,0 +1,76 @@
+"""`edgeconv compare`: every method that works here, against the reference."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from command import edgeconv
+from problems import random_image
+
+from edgeconv.choose import runnable
+from edgeconv.diff import job, methods
+from edgeconv.image import write_image
+from edgeconv.methods import METHODS
+from edgeconv.methods.base import Options
+from edgeconv.request import make_request
+from edgeconv.session import Session
+
+
+@pytest.fixture
+def picture(tmp_path: Path) -> Path:
+    write_image(random_image(40, 50, "uint8"), tmp_path / "in.png")
+    return tmp_path / "in.png"
+
+
+def test_every_method_that_works_here_is_compared_and_the_others_named(picture: Path) -> None:
+    words = ("--stride", 2, "--html", "c.html", "--contact-sheet", "c.png", "--junit", "c.xml", "--json")
+    done = edgeconv("compare", "in.png", *words, cwd=picture.parent)
+    assert done.code == 0, done.err
+    record = json.loads(done.text)
+    assert sorted((entry["name"], entry["device"]) for entry in record["methods"]) == sorted(runnable())
+    assert record["methods"][0]["name"] == "reference"
+    assert len(record["comparisons"]) == len(runnable()) - 1
+    assert len(record["left_out"]) + len(record["methods"]) == len(METHODS)
+    assert record["allowed"]["atol"] == methods.ROUNDING_TIE
+    assert all((picture.parent / name).stat().st_size > 0 for name in ("c.html", "c.png", "c.xml"))
+
+
+@pytest.mark.parametrize("words", ["--crop 41", "--html in.png", "--html nowhere/c.html", "--filter nothing"])
+def test_a_mistake_is_one_line_and_writes_nothing(picture: Path, words: str) -> None:
+    before = picture.read_bytes()
+    done = edgeconv("compare", "in.png", *words.split(), cwd=picture.parent)
+    assert done.code == 2
+    assert len(done.error_lines) == 1
+    assert [path.name for path in picture.parent.iterdir()] == ["in.png"]
+    assert picture.read_bytes() == before
+
+
+@pytest.mark.parametrize(("step", "exit_code"), [(0, 0), (2, 1)])
+def test_a_method_that_errs_by_two_levels_in_one_sample_is_found(
+    picture: Path, monkeypatch: pytest.MonkeyPatch, step: int, exit_code: int
+) -> None:
+    right = Session.convolve
+
+    def wrong(self: Session, image_hwc: np.ndarray, watch: Any = None) -> np.ndarray:
+        out = right(self, image_hwc, watch)
+        if self.method_name == "opencv":
+            out[20, 30, 1] = out[20, 30, 1] + step if out[20, 30, 1] < 200 else out[20, 30, 1] - step
+        return out
+
+    monkeypatch.setattr(Session, "convolve", wrong)
+    monkeypatch.setattr(methods, "runnable", lambda: [("opencv", "cpu"), ("reference", "cpu")])
+    done = methods.run(str(picture), make_request(), Options(), job.Wanted())
+    assert done.exit_code == exit_code
+    (found,) = done.record["comparisons"]
+    if step:
+        assert (found["worst"]["x"], found["worst"]["y"], found["worst"]["channel"]) == (30, 20, "G")
+        assert "WRONG" in done.text
+
+
+def test_the_middle_square_is_the_middle() -> None:
+    pixels = np.arange(5 * 8 * 3, dtype=np.uint8).reshape(5, 8, 3)
+    assert np.array_equal(methods.middle_square(pixels, 4), pixels[0:4, 2:6])
