@@ -14,7 +14,7 @@ from cpu_problems import RANDOM, Case
 from problems import assert_right, random_image, run_on_host
 
 from edgeconv.errors import MemoryLimitError, UnavailableError, UsageError
-from edgeconv.filters import WeightSet
+from edgeconv.filters import WeightSet, named_filter, weight_set
 from edgeconv.methods import require
 from edgeconv.methods.base import Options
 from edgeconv.methods.cpu import engine, jit, rowcode
@@ -45,6 +45,9 @@ def test_geometry(method, work, stride, border):
 
 CUT_UP = [
     Case("laplacian8", "each", "uint8", "abs", shape=(75, 1500)),
+    Case("laplacian8", "each", "float32", "raw", shape=(75, 1500), padding=4, border="replicate"),
+    Case("sobel", "each", "uint16", "raw", shape=(75, 1500), padding=0),
+    Case("prewitt", "each", "uint8", "abs", shape=(75, 1500), padding=70, border="reflect101"),
     Case("sobel", "mix", "uint8", "raw", shape=(75, 1500)),
     Case("kirsch", "luma", "uint16", "clip", shape=(75, 1500), stride=2),
     Case(RANDOM, "mix", "float32", "raw", shape=(75, 1500), stride=3, border="reflect"),
@@ -106,6 +109,15 @@ def test_structure_is_found_exactly():
     each = choice_of("laplacian4", "each")
     assert (each["flat_rows"], each["multiply_adds_a_pixel"]) == (True, 15)
     assert not choice_of("laplacian4", "each", stride=2)["flat_rows"]
+
+
+def test_large_flat_pictures_are_read_where_they_lie():
+    """Only borders are staged then; a picture that the caches hold is faster from scratch rows."""
+    large = make_problem((1024, 2048, 3), "uint8", weight_set(named_filter("laplacian8"), "each"), output_mode="abs")
+    plan = SLIDING.prepare(large, Options())
+    assert plan.choice["reads_picture_directly"]
+    assert_right(run_on_host(plan, random_image(1024, 2048, "uint8"), large))
+    assert not choice_of("laplacian8", "each")["reads_picture_directly"]
 
 
 def test_a_weight_that_differs_in_its_last_bit_is_not_collapsed():

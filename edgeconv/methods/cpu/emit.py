@@ -102,7 +102,7 @@ class Emitter:
         return place
 
     @contextmanager
-    def count(self, start: Value, stop: Value, step: int = 1) -> Iterator[Value]:
+    def count(self, start: Value, stop: Value, step: Value | int = 1) -> Iterator[Value]:
         """`for index in range(start, stop, step)`."""
         before = self.block.block
         head, body, after = (self.function.append_basic_block(part) for part in ("head", "body", "after"))
@@ -113,7 +113,7 @@ class Emitter:
         self.block.cbranch(self.block.icmp_signed("<", index, stop), body, after)
         self.block.position_at_end(body)
         yield index
-        index.add_incoming(self.block.add(index, self.int64(step)), self.block.block)
+        index.add_incoming(self.block.add(index, self.int64(step) if isinstance(step, int) else step), self.block.block)
         self.block.branch(head)
         self.block.position_at_end(after)
 

@@ -5,7 +5,7 @@ Both CPU methods use it; they differ in the recipe and in whether the code copie
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.filters import RGB_CHANNELS
-from edgeconv.geometry import KERNEL_SIZE, OUTSIDE, border_indices
+from edgeconv.geometry import KERNEL_SIZE, OUTSIDE, bands, border_indices
 from edgeconv.methods.base import Options, Plan, check_workspace, refuse
 from edgeconv.methods.cpu import jit, rowcode
 from edgeconv.methods.cpu.arrays import address_of, check_arrays
@@ -72,6 +72,8 @@ class EnginePlan(Plan):
         layout = rowcode.make_layout(recipe, processor.vector_bytes, shape.tile_pixels, shape.columns)
 
         tiles, picks = _tables(problem, recipe, layout)
+        if not shape.columns and _reads_directly(recipe, layout, tiles):
+            recipe = replace(recipe, direct=True)
         moved_bytes = problem.input_bytes + problem.output_bytes
         self._threads = threads_for(options.threads, moved_bytes, problem.output_height)
         strip_rows = _strip_rows(problem, self._threads)
@@ -110,6 +112,7 @@ class EnginePlan(Plan):
             "threads": self._threads,
             "tile_pixels": shape.tile_pixels,
             "strip_rows": strip_rows,
+            "reads_picture_directly": recipe.direct,
             "streaming_stores": recipe.streaming,
             "vector_bytes": processor.vector_bytes,
             "processor": processor.name,
@@ -150,8 +153,9 @@ def _tables(problem: Problem, recipe: Recipe, layout: Layout) -> tuple[NDArray[n
     tiles: list[list[int]] = []
     picks: list[NDArray[np.int64]] = []
     picked = 0
-    for start in range(0, outputs, layout.tile_pixels):
-        count = min(layout.tile_pixels, outputs - start)
+    longest = -(-outputs // -(-outputs // layout.tile_pixels))
+    for start, stop in bands(outputs, longest):
+        count = stop - start
         groups, source_start = _whole_groups(start, count, width, padding, recipe, layout)
         tile_picks = _picks(start, count, columns, groups, recipe, layout)
         fields = {
@@ -167,6 +171,13 @@ def _tables(problem: Problem, recipe: Recipe, layout: Layout) -> tuple[NDArray[n
         picks.append(tile_picks)
         picked += len(tile_picks)
     return np.array(tiles, np.int64), np.ascontiguousarray(np.concatenate(picks), np.int32)
+
+
+def _reads_directly(recipe: Recipe, layout: Layout, tiles: NDArray[np.int64]) -> bool:
+    """Whether flat rows can be read where they lie: large pictures, whose tiles are longer than a block."""
+    inside = tiles[:, Tile.GROUPS_STOP] - tiles[:, Tile.GROUPS_START]
+    long_enough = bool((inside >= layout.block_pixels + rowcode.reach(recipe)).all())
+    return recipe.flat and recipe.streaming and recipe.staged == recipe.source and long_enough
 
 
 def _whole_groups(

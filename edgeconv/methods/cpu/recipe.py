@@ -66,6 +66,9 @@ class Recipe:
     streaming: bool
     """Store past the caches and ask for loads early: for pictures too large to be found there again."""
 
+    direct: bool = False
+    """Taps read the picture itself, and only its borders are staged: flat rows, long enough, of the staged type."""
+
     @property
     def phases(self) -> int:
         """Horizontal residues modulo the stride that a 3×3 filter reads; each is a scratch row of its own."""

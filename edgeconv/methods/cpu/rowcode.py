@@ -118,7 +118,7 @@ def make_layout(recipe: Recipe, vector_bytes: int, tile_pixels: int, columns: bo
     """Choose the lengths: blocks of one register of stored samples or four of sums, rows padded to cache lines."""
     block = max(vector_bytes // SCALAR_BYTES[recipe.stored], SUM_REGISTERS * vector_bytes // SCALAR_BYTES[recipe.sum])
     staged_bytes = SCALAR_BYTES[recipe.staged]
-    longest = max(tile_pixels, block, 2 * vector_bytes) + block + _reach(recipe)
+    longest = max(tile_pixels, block, 2 * vector_bytes) + block + reach(recipe)
     pitch_bytes = _odd_lines(longest * staged_bytes)
     return Layout(
         vector_bytes=vector_bytes,
@@ -177,7 +177,8 @@ def fetches_while_computing(recipe: Recipe, layout: Layout) -> bool:
     return taps * registers / lines >= MULTIPLY_ADDS_TO_HIDE_A_LINE
 
 
-def _reach(recipe: Recipe) -> int:
+def reach(recipe: Recipe) -> int:
+    """Staged positions beyond a pixel's own that its taps read."""
     return (KERNEL_SIZE - 1) * tap_step(recipe)
 
 
@@ -237,7 +238,13 @@ class _Writer:
             out = e.address(
                 self._argument_pointer(Argument.OUT_ADDRESS), self.recipe.stored, e.block.add(row_start, run_start)
             )
-            self._respond_row(self._columns(slots) if self.layout.columns else self._window(slots), out)
+            if self.recipe.direct:
+                rows = [self._picture_row(e.block.add(first, e.int64(u))) for u in range(KERNEL_SIZE)]
+                self._respond_direct(self._window(rows), self._window(slots), out)
+            elif self.recipe.streaming:
+                self._respond_streaming(self._window(slots) if not self.layout.columns else self._columns(slots), out)
+            else:
+                self._respond_row(self._window(slots) if not self.layout.columns else self._columns(slots), out)
 
     def _load_tile(self, tile: Value) -> None:
         e = self.e
@@ -259,6 +266,18 @@ class _Writer:
         ring = e.block.srem(padded_row, e.int64(KERNEL_SIZE))
         slot = e.block.select(outside, e.int64(ZERO_SLOT), ring)
         return self._bytes_on(self.scratch, e.block.mul(slot, e.int64(self.layout.slot_bytes)))
+
+    def _picture_row(self, padded_row: Value) -> Value:
+        """Address in the picture that stands for position 0 of the tile in a padded row, or of the zero row."""
+        e = self.e
+        source_row = self._source_row(padded_row)
+        outside = e.block.icmp_signed("==", source_row, e.int64(OUTSIDE))
+        start = e.block.add(
+            e.block.mul(e.maximum(source_row, e.int64(0)), self._argument(Argument.IMAGE_ROW_SAMPLES)),
+            e.block.sub(self.tile[Tile.SOURCE_START], self.tile[Tile.GROUPS_START]),
+        )
+        row = e.address(self._argument_pointer(Argument.IMAGE_ADDRESS), self.recipe.source, start)
+        return e.block.select(outside, self._slot_of(padded_row), row)
 
     def _coming_rows(self, padded_row: Value) -> list[Value]:
         """Where the source rows that the next output row stages begin, for this tile."""
@@ -306,7 +325,9 @@ class _Writer:
         lanes = self.layout.vector_bytes // SCALAR_BYTES[recipe.source]
         channels = channels_a_pixel(recipe)
         start, stop = self.tile[Tile.GROUPS_START], self.tile[Tile.GROUPS_STOP]
-        with self._blocks(start, stop, lanes) as group:
+        # Where taps read the picture itself, only the vectors next to the borders are wanted: the first and the last.
+        step = e.maximum(e.block.sub(stop, e.block.add(start, e.int64(lanes))), e.int64(1)) if recipe.direct else lanes
+        with self._blocks(start, stop, lanes, step) as group:
             pixel = e.block.add(
                 self.tile[Tile.SOURCE_START],
                 e.block.mul(e.block.sub(group, start), e.int64(recipe.stride)),
@@ -393,38 +414,72 @@ class _Writer:
     # --- respond and store --------------------------------------------------------------------------------------
 
     def _respond_row(self, base: Callable[[Tap], Value], out: Value) -> None:
-        """Compute the run: blocks go straight to `out`, what does not fill a block goes by way of the spare row."""
-        e, layout, recipe = self.e, self.layout, self.recipe
-        count, block = self.tile[Tile.OUT_COUNT], e.int64(layout.block_pixels)
-        if recipe.streaming:
-            first = e.minimum(self._pixels_to_line(out), count)
-            blocks = e.block.sdiv(e.block.sub(count, first), block)
-            last = e.block.add(first, e.block.mul(blocks, block))
-            with e.count(first, last, layout.block_pixels) as x:
-                if fetches_while_computing(recipe, layout):
-                    self._fetch_coming(x)
-                self._respond_block(base, x, self._out_at(out, x), aligned_bytes=layout.vector_bytes)
-            # Both ends are written sample by sample: a cached store to a line that is also stored past the caches
-            # throws the line out of them, which costs hundreds of cycles a row.
-            starts, lengths = (e.int64(0), last), (first, e.block.sub(count, last))
-            with e.count(e.int64(0), e.int64(2)) as side:
-                at_start = e.block.icmp_signed("==", side, e.int64(0))
-                x = e.block.select(at_start, *starts)
-                self._respond_partly(base, x, e.block.select(at_start, *lengths), out)
-        else:
-            with self._blocks(e.int64(0), count, layout.block_pixels) as x:
-                self._respond_block(base, x, self._out_at(out, x), aligned_bytes=None)
-            is_short = e.block.icmp_signed("<", count, block)
-            self._respond_partly(base, e.int64(0), e.block.select(is_short, count, e.int64(0)), out)
+        """Compute a run that stays in the caches."""
+        e, block = self.e, self.layout.block_pixels
+        count = self.tile[Tile.OUT_COUNT]
+        with self._blocks(e.int64(0), count, block) as x:
+            self._respond_block(base, x, self._out_at(out, x), aligned_bytes=None)
+        is_short = e.block.icmp_signed("<", count, e.int64(block))
+        self._respond_part(base, e.int64(0), e.int64(0), e.block.select(is_short, count, e.int64(0)), out)
 
-    def _respond_partly(self, base: Callable[[Tap], Value], x: Value, count: Value, out: Value) -> None:
-        """Store the first `count` pixels of the block at `x`, which may be none."""
+    def _respond_streaming(self, base: Callable[[Tap], Value], out: Value) -> None:
+        """Compute a run whose whole cache lines go past the caches."""
+        e = self.e
+        count = self.tile[Tile.OUT_COUNT]
+        first, last = self._respond_lines(base, e.int64(0), count, out)
+        with self._either(first, e.block.sub(count, last)) as (at_start, length):
+            self._respond_part(base, e.block.select(at_start, e.int64(0), last), e.int64(0), length, out)
+
+    def _respond_direct(self, picture: Callable[[Tap], Value], staged: Callable[[Tap], Value], out: Value) -> None:
+        """The same, reading the picture wherever all taps lie inside it and staged borders elsewhere."""
+        e, block = self.e, self.e.int64(self.layout.block_pixels)
+        count = self.tile[Tile.OUT_COUNT]
+        start = self.tile[Tile.GROUPS_START]
+        stop = e.minimum(e.block.sub(self.tile[Tile.GROUPS_STOP], e.int64(reach(self.recipe))), count)
+        first, last = self._respond_lines(picture, start, stop, out)
+        with self._either(e.block.sub(first, start), e.block.sub(stop, last)) as (at_start, length):
+            x = e.block.select(at_start, start, e.block.sub(stop, block))
+            skipped = e.block.select(at_start, e.int64(0), e.block.sub(last, x))
+            self._respond_part(picture, x, skipped, length, out)
+        with self._either(start, e.block.sub(count, stop)) as (at_start, length):
+            self._respond_part(staged, e.block.select(at_start, e.int64(0), stop), e.int64(0), length, out)
+
+    def _respond_lines(
+        self, base: Callable[[Tap], Value], start: Value, stop: Value, out: Value
+    ) -> tuple[Value, Value]:
+        """Compute the blocks between `start` and `stop` that begin on cache lines; gives back where they do."""
+        e, layout = self.e, self.layout
+        first = e.block.add(start, self._pixels_to_line(self._out_at(out, start)))
+        first = e.minimum(first, stop)
+        blocks = e.block.sdiv(e.block.sub(stop, first), e.int64(layout.block_pixels))
+        last = e.block.add(first, e.block.mul(blocks, e.int64(layout.block_pixels)))
+        with e.count(first, last, layout.block_pixels) as x:
+            if fetches_while_computing(self.recipe, layout):
+                self._fetch_coming(x)
+            self._respond_block(base, x, self._out_at(out, x), aligned_bytes=layout.vector_bytes)
+        return first, last
+
+    @contextmanager
+    def _either(self, at_start: Value, at_end: Value) -> Iterator[tuple[Value, Value]]:
+        """Do the same for both ends of a run: (whether it is the start, the length there).
+
+        The ends are written sample by sample: a cached store to a line that is also stored past the caches throws
+        the line out of them, which costs hundreds of cycles a row.
+        """
+        e = self.e
+        with e.count(e.int64(0), e.int64(2)) as end:
+            is_start = e.block.icmp_signed("==", end, e.int64(0))
+            yield is_start, e.block.select(is_start, at_start, at_end)
+
+    def _respond_part(self, base: Callable[[Tap], Value], x: Value, skipped: Value, count: Value, out: Value) -> None:
+        """Of the block at `x`, store `count` pixels after the first `skipped`; `count` may be 0."""
         e, recipe = self.e, self.recipe
         spare = self._bytes_on(self.scratch, e.int64(self.layout.spare_offset_bytes))
         with e.block.if_then(e.block.icmp_signed(">", count, e.int64(0))):
             self._respond_block(base, x, spare, aligned_bytes=None)
             pixel_bytes = stored_a_pixel(recipe) * SCALAR_BYTES[recipe.stored]
-            self._copy_bytes(spare, self._out_at(out, x), e.block.mul(count, e.int64(pixel_bytes)))
+            target = self._out_at(out, e.block.add(x, skipped))
+            self._copy_bytes(self._out_at(spare, skipped), target, e.block.mul(count, e.int64(pixel_bytes)))
 
     def _out_at(self, out: Value, x: Value) -> Value:
         """Address of pixel `x` of the run that starts at `out`."""
@@ -542,12 +597,12 @@ class _Writer:
     # --- small things -------------------------------------------------------------------------------------------
 
     @contextmanager
-    def _blocks(self, start: Value, stop: Value, size: int) -> Iterator[Value]:
+    def _blocks(self, start: Value, stop: Value, size: int, step: Value | int | None = None) -> Iterator[Value]:
         """Blocks of `size` from `start` to `stop`, the last one moved back; none where they do not fit."""
         e = self.e
         last = e.block.sub(stop, e.int64(size))
         fits = e.block.icmp_signed("<=", start, last)
-        with e.count(start, e.block.select(fits, stop, start), size) as index:
+        with e.count(start, e.block.select(fits, stop, start), size if step is None else step) as index:
             yield e.minimum(index, last)
 
     def _argument(self, name: Argument) -> Value:
