@@ -109,3 +109,56 @@ def geometric_mean(values: Iterable[float]) -> float | None:
     """Of positive numbers; None of none."""
     logs = [math.log(value) for value in values]
     return math.exp(sum(logs) / len(logs)) if logs else None
+
+
+# --- a whole picture: what stands around the work ---------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Phases:
+    """From file to file in memory at one size with one method; seconds by phase, in the order they happen."""
+
+    method: str
+    seconds: dict[str, float]
+
+
+def phases(record: Record, group: Group, size: int) -> Phases | None:
+    """With the fastest method of the group at `size`; None where it, or what stands around it, was not timed."""
+    rows = [row for row in group.rows if row["work"]["size"] == size and row["kind"] == "method"]
+    method = fastest(row for row in rows if not is_reduced(row))
+    files = _files_of(record, group, size)
+    if method is None or files is None:
+        return None
+    seconds = {"decode": files["decode_seconds"]}
+    if method["bus"] is not None:
+        seconds["host to device"] = method["bus"]["host_to_device_seconds"]
+    seconds["convolve"] = median(method)
+    if method["bus"] is not None:
+        seconds["device to host"] = method["bus"]["device_to_host_seconds"]
+    seconds["encode"] = files["encode_seconds"]
+    return Phases(method["entrant"], seconds)
+
+
+def break_even_size(record: Record, devices: Sequence[Group]) -> int | None:
+    """The least size from which a card with both ways over the bus beats the CPU, at this and every larger size."""
+    by_device = {group.device: group for group in devices}
+    if not {"cpu", "cuda"} <= by_device.keys():
+        return None
+    answer = None
+    for size in sorted(set(by_device["cpu"].sizes) & set(by_device["cuda"].sizes), reverse=True):
+        found = {name: phases(record, group, size) for name, group in by_device.items()}
+        totals = {name: sum(entry.seconds.values()) for name, entry in found.items() if entry is not None}
+        if len(totals) < 2 or totals["cuda"] >= totals["cpu"]:
+            break
+        answer = size
+    return answer
+
+
+def _files_of(record: Record, group: Group, size: int) -> dict[str, float] | None:
+    """What decoding and encoding took for a work of the group."""
+    for entry in record["files"]:
+        own = (entry["picture"], entry["dtype"], entry["filter"], entry["channels"], entry["stride"], entry["size"])
+        if own == (group.picture, group.dtype, group.filter, group.channels, group.stride, size):
+            found: dict[str, float] = entry
+            return found
+    return None

@@ -154,7 +154,7 @@ def cudnn_traces(record: Record) -> list[Table]:
         lines += [("measured", str(number), *_trace(entry)) for number, entry in enumerate(measured, 1)]
         work = row["work"]
         title = f"{row['entrant']}, {work['size']}, stride {work['stride']}, {work['dtype']}"
-        header = ("ranking", "place", "algorithm", "math", "status", "workspace", "time")
+        header = ("ranking", "place", "algorithm", "math", "workspace", "time", "reason")
         tables.append(Table(title, header, tuple(lines)))
     return tables
 
@@ -169,9 +169,9 @@ def _trace(entry: dict[str, Any]) -> tuple[str, ...]:
     return (
         str(entry.get("algorithm")),
         str(entry.get("math")),
-        str(entry.get("status")),
         f"{entry.get('workspace_bytes', 0):,}",
         NOTHING if seconds is None else seconds_text(seconds),
+        str(entry.get("skipped", "")),
     )
 
 

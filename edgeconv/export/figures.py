@@ -1,0 +1,344 @@
+"""The drawings, made with matplotlib from a record alone. Each answers one question; `PLOTS` lists them.
+
+    gflops      how fast, over size, a panel a stride                    (the lab reports' plot)
+    time        how long, over size, with the floor drawn in             (log axes)
+    roofline    how near to what this machine can do at all
+    floor       share of the floor, every entrant at every size          (heat map)
+    waterfall   where a whole picture's time goes, and from which size a card pays
+    cudnn       what cuDNN's heuristic put first, and what was fastest
+
+Ink and background: axes and text are drawn in `INK`, which the page replaces by its own text colour, so that one
+drawing serves light and dark; a file of its own is drawn on white.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from edgeconv.bench.record import Record, Row, lead_account, lead_series
+from edgeconv.bench.summary import Group, Phases, break_even_size, groups, median, phases
+
+INK = "#3a3d41"
+"""Dark grey: readable on white, and a text that occurs nowhere else in a drawing."""
+FLOOR = "#8a8d91"
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F52A0", "#A6761D", "#5F8C2B", "#C23B50")
+"""Okabe and Ito's palette but for its yellow, and four more that hold on light and dark."""
+PHASE_COLOURS = {
+    "decode": "#CC79A7",
+    "host to device": "#E69F00",
+    "convolve": "#0072B2",
+    "device to host": "#D55E00",
+    "encode": "#7F52A0",
+}
+LINE_STYLES = {"method": ("-", "-."), "peer": ("--", (0, (1, 1))), "copy": (":",)}
+"""By kind: for the first round through the colours, and for those after it."""
+PANEL_INCHES = (4.2, 3.4)
+SECONDS_PER_MICROSECOND = 1e-6
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A figure, its file name's part, and what it shows in words (also for who cannot see it)."""
+
+    name: str
+    title: str
+    caption: str
+    figure: Figure
+
+
+def draw(record: Record) -> list[Drawing]:
+    """Every drawing that the record has figures for."""
+    return [drawing for plot in PLOTS for drawing in plot(record)]
+
+
+def gflops(record: Record) -> list[Drawing]:
+    """GFLOPS over size, a panel a stride."""
+    drawings = []
+    for key, panels in _by_stride(record):
+        figure, axes = _panels(panels)
+        for axis, group in zip(axes, panels, strict=True):
+            _lines(axis, group, lambda row: float((lead_account(row) or {})["gflops"]), skip=("copy",))
+            axis.set_title(f"stride {group.stride}")
+            axis.set_ylabel("GFLOPS (nominal)")
+            axis.set_ylim(bottom=0)
+        _legend(figure, axes)
+        caption = "Nominal GFLOPS over the side of the picture. Dashed: peers."
+        drawings.append(Drawing(f"gflops_{key}", f"GFLOPS, {_short(panels[0])}", caption, figure))
+    return drawings
+
+
+def times(record: Record) -> list[Drawing]:
+    """Microseconds over size, both logarithmic, with the copy as the floor."""
+    drawings = []
+    for key, panels in _by_stride(record):
+        figure, axes = _panels(panels)
+        for axis, group in zip(axes, panels, strict=True):
+            _lines(axis, group, lambda row: median(row) / SECONDS_PER_MICROSECOND)
+            axis.set_title(f"stride {group.stride}")
+            axis.set_ylabel("median time, µs")
+            axis.set_yscale("log")
+        _legend(figure, axes)
+        state = next((row["lead_l2_state"] for row in panels[0].rows if row["lead_l2_state"]), "")
+        caption = f"Median time with a {state} L2. Dotted: a copy of the fewest bytes, the floor. Dashed: peers."
+        drawings.append(Drawing(f"time_{key}", f"Time, {_short(panels[0])}", caption, figure))
+    return drawings
+
+
+def roofline(record: Record) -> list[Drawing]:
+    """GFLOPS over intensity under the measured roof, at the largest size of each group."""
+    drawings = []
+    for device, roof in record["roofs"].items():
+        rows = [row for group in groups(record) if group.device == device for row in _at_largest_size(group)]
+        rows = [row for row in rows if row["kind"] != "copy"]
+        if not rows:
+            continue
+        copy, fma = roof["copy_bytes_per_second"] / 1e9, roof["fma_flops_per_second"] / 1e9
+        figure = _figure(1, 1.6)
+        axis = figure.add_subplot()
+        ridge = fma / copy
+        spread = [row["counts"]["intensity_flops_per_byte"] for row in rows] + [ridge]
+        low, high = min(spread) / 3, max(spread) * 3
+        axis.plot([low, ridge, high], [low * copy, fma, fma], color=INK, linewidth=1.5)
+        colours = _colours(row["entrant"] for row in rows)
+        labelled = set()
+        for row in rows:
+            marker = "o" if row["kind"] == "method" else "x"
+            label = None if row["entrant"] in labelled else row["entrant"]
+            labelled.add(row["entrant"])
+            place = (row["counts"]["intensity_flops_per_byte"], (lead_account(row) or {})["gflops"])
+            axis.plot(*place, marker, color=colours[row["entrant"]], label=label, markersize=6)
+        axis.set_xscale("log")
+        axis.set_yscale("log")
+        axis.set_xlabel("nominal FLOPs a byte of picture and output")
+        axis.set_ylabel("GFLOPS (nominal)")
+        axis.grid(True, alpha=0.25)
+        _legend(figure, [axis])
+        caption = (
+            f"The largest size of each work under the roof measured in this run: {copy:,.0f} GB/s copied, "
+            f"{fma:,.0f} GFLOPS of multiply-adds. Crosses: peers. A method that shares work may stand above it."
+        )
+        drawings.append(Drawing(f"roofline_{device}", f"Roofline, {device.upper()}", caption, figure))
+    return drawings
+
+
+def floor(record: Record) -> list[Drawing]:
+    """Share of the floor as a heat map: entrants down, strides and sizes across."""
+    drawings = []
+    for key, panels in _by_stride(record):
+        timed = [row["entrant"] for group in panels for row in group.rows if lead_series(row)]
+        entrants = [name for name in dict.fromkeys(timed) if name != "copy"]
+        columns = [(group, size) for group in panels for size in group.sizes]
+        shares = [[_share(group, name, size) for group, size in columns] for name in entrants]
+        figure = Figure(figsize=(2.0 + 0.52 * len(columns), 1.2 + 0.3 * len(entrants)), layout="constrained")
+        axis = figure.add_subplot()
+        _ink(axis)
+        axis.imshow(shares, cmap="viridis", vmin=0, vmax=1, aspect="auto")
+        for y, line in enumerate(shares):
+            for x, share in enumerate(line):
+                if not math.isnan(share):
+                    colour = "white" if share < 0.6 else "black"
+                    axis.text(x, y, f"{share:.0%}", ha="center", va="center", color=colour, fontsize=7)
+        axis.set_yticks(range(len(entrants)), entrants, fontsize=8)
+        labels = [f"{size}\ns{group.stride}" for group, size in columns]
+        axis.set_xticks(range(len(columns)), labels, fontsize=7)
+        caption = "Time of a copy of the fewest bytes over the median time, by side and stride; 100 % is the floor."
+        drawings.append(Drawing(f"floor_{key}", f"Share of the floor, {_short(panels[0])}", caption, figure))
+    return drawings
+
+
+def waterfall(record: Record) -> list[Drawing]:
+    """Phases of a whole picture with the fastest method of each device, size by size."""
+    drawings = []
+    for key, panels in _by_work(record):
+        bars: list[tuple[str, Phases]] = []
+        for size in sorted({size for group in panels for size in group.sizes}):
+            for group in panels:
+                found = phases(record, group, size)
+                if found is not None:
+                    bars.append((f"{size} {group.device}", found))
+        if not bars:
+            continue
+        figure = Figure(figsize=(7.2, 1.4 + 0.26 * len(bars)), layout="constrained")
+        axis = figure.add_subplot()
+        _ink(axis)
+        labelled = set()
+        for place, (_, found) in enumerate(bars):
+            left = 0.0
+            total = sum(found.seconds.values())
+            for name, seconds in found.seconds.items():
+                label = None if name in labelled else name
+                labelled.add(name)
+                axis.barh(place, seconds / total, left=left, color=PHASE_COLOURS[name], label=label, height=0.8)
+                left += seconds / total
+            axis.text(1.01, place, f"{total * 1e3:.3g} ms  {found.method}", va="center", color=INK, fontsize=7)
+        axis.set_yticks(range(len(bars)), [label for label, _ in bars], fontsize=8)
+        axis.set_xlim(0, 1)
+        axis.set_xlabel("share of the whole")
+        axis.invert_yaxis()
+        axis.xaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
+        _legend(figure, [axis])
+        even = break_even_size(record, panels)
+        words = "" if even is None else f" From {even} on, the card with its bus is faster than the CPU."
+        if even is None and len({group.device for group in panels}) > 1:
+            words = " At none of these sizes does the card with its bus beat the CPU."
+        caption = f"From file to file in memory, with the fastest method of each device.{words}"
+        drawings.append(
+            Drawing(f"waterfall_{key}", f"Where the time goes, {_short(panels[0], False)}", caption, figure)
+        )
+    return drawings
+
+
+def cudnn(record: Record) -> list[Drawing]:
+    """Measured times of cuDNN's algorithms in the order of its heuristic, at the largest size of each group."""
+    drawings = []
+    for number, row in enumerate(_cudnn_rows(record), 1):
+        times = {(line["algorithm"], line["math"]): line["time_seconds"] for line in row["choice"]["measured"]}
+        ranked = [(line["algorithm"], line["math"]) for line in row["choice"]["ranked"]]
+        names = [name for name in ranked if times.get(name)] + [n for n in times if n not in ranked and times[n]]
+        if not names:
+            continue
+        figure = _figure(1, 1.6)
+        axis = figure.add_subplot()
+        _ink(axis)
+        fastest = min(names, key=lambda name: times[name])
+        for place, name in enumerate(names):
+            colour = "#009E73" if name == fastest else "#0072B2"
+            axis.barh(place, times[name] / SECONDS_PER_MICROSECOND, color=colour)
+        axis.set_yticks(range(len(names)), [f"{math_type}\n{algorithm}" for algorithm, math_type in names], fontsize=7)
+        axis.invert_yaxis()
+        axis.set_xlabel("measured time, µs")
+        work = row["work"]
+        caption = "From the top: as the heuristic ranks them. Green: the fastest as measured."
+        title = f"cuDNN's ranking, {work['size']}, stride {work['stride']}, {work['dtype']}, {row['entrant']}"
+        drawings.append(Drawing(f"cudnn_{number}", title, caption, figure))
+    return drawings
+
+
+PLOTS: tuple[Callable[[Record], list[Drawing]], ...] = (gflops, times, floor, roofline, waterfall, cudnn)
+
+
+# --- what the drawings share ------------------------------------------------------------------------------------
+
+
+def _by_stride(record: Record) -> list[tuple[str, list[Group]]]:
+    """Groups that differ in nothing but the stride, under a name for files."""
+    return _gather(record, lambda group: (group.device, group.picture, group.dtype, group.filter, group.channels))
+
+
+def _by_work(record: Record) -> list[tuple[str, list[Group]]]:
+    """Groups that differ in nothing but the device."""
+    return _gather(record, lambda group: (group.picture, group.dtype, group.filter, group.channels, group.stride))
+
+
+def _gather(record: Record, key: Callable[[Group], tuple[Any, ...]]) -> list[tuple[str, list[Group]]]:
+    found: dict[tuple[Any, ...], list[Group]] = {}
+    for group in groups(record):
+        if any(lead_series(row) for row in group.rows):
+            found.setdefault(key(group), []).append(group)
+    return [("_".join(_file_word(part) for part in parts if part), panels) for parts, panels in found.items()]
+
+
+def _file_word(part: Any) -> str:
+    text = str(part) if isinstance(part, str) else f"s{part}"
+    return "".join(letter if letter.isalnum() else "-" for letter in text.rpartition("/")[2])
+
+
+def _short(group: Group, with_device: bool = True) -> str:
+    words = [group.device.upper()] if with_device else []
+    return ", ".join([*words, *([group.picture] if group.picture else []), group.dtype, group.filter, group.channels])
+
+
+def _at_largest_size(group: Group) -> list[Row]:
+    timed = [row for row in group.rows if lead_series(row)]
+    largest = max((row["work"]["size"] for row in timed), default=0)
+    return [row for row in timed if row["work"]["size"] == largest]
+
+
+def _cudnn_rows(record: Record) -> list[Row]:
+    """Rows with a measured ranking, at the largest size of each group."""
+    return [row for group in groups(record) for row in _at_largest_size(group) if row["choice"].get("measured")]
+
+
+def _share(group: Group, entrant: str, size: int) -> float:
+    row = group.row(entrant, size)
+    share = None if row is None else (lead_account(row) or {}).get("floor_share")
+    return math.nan if share is None else float(share)
+
+
+def _figure(columns: int, widen: float = 1.0) -> Figure:
+    width, height = PANEL_INCHES
+    return Figure(figsize=(width * columns * widen, height), layout="constrained")
+
+
+def _panels(panels: Sequence[Group]) -> tuple[Figure, list[Axes]]:
+    """A row of axes over size, logarithmic in the side."""
+    figure = _figure(len(panels))
+    axes = list(figure.subplots(1, len(panels), squeeze=False)[0])
+    for axis, group in zip(axes, panels, strict=True):
+        _ink(axis)
+        axis.set_xscale("log", base=2)
+        axis.set_xticks(group.sizes, [str(size) for size in group.sizes], fontsize=7)
+        axis.minorticks_off()
+        axis.set_xlabel("side of the picture")
+        axis.grid(True, alpha=0.25)
+    return figure, axes
+
+
+def _lines(axis: Axes, group: Group, value: Callable[[Row], float], skip: tuple[str, ...] = ()) -> None:
+    colours = _colours(name for name in group.entrants if name != "copy")
+    for number, name in enumerate(group.entrants):
+        rows = [row for row in group.rows if row["entrant"] == name and lead_series(row)]
+        if name in skip or not rows:
+            continue
+        styles = LINE_STYLES[rows[0]["kind"]]
+        axis.plot(
+            [row["work"]["size"] for row in rows],
+            [value(row) for row in rows],
+            linestyle=styles[min((number - 1) // len(COLOURS), len(styles) - 1)],
+            color=FLOOR if name == "copy" else colours[name],
+            marker="o" if rows[0]["kind"] == "method" else None,
+            markersize=3,
+            linewidth=1.6,
+            label=name,
+        )
+
+
+def _colours(names: Iterable[str]) -> dict[str, str]:
+    return {name: COLOURS[index % len(COLOURS)] for index, name in enumerate(dict.fromkeys(names))}
+
+
+def _ink(axis: Axes) -> None:
+    axis.tick_params(colors=INK)
+    for part in (axis.xaxis.label, axis.yaxis.label, axis.title):
+        part.set_color(INK)
+    for spine in axis.spines.values():
+        spine.set_color(INK)
+        spine.set_alpha(0.5)
+    axis.patch.set_alpha(0)
+
+
+def _legend(figure: Figure, axes: Sequence[Axes]) -> None:
+    """One legend under all panels, each label once."""
+    for axis in axes:
+        _ink(axis)
+    found: dict[str, Any] = {}
+    for axis in axes:
+        for handle, label in zip(*axis.get_legend_handles_labels(), strict=True):
+            found.setdefault(label, handle)
+    columns = min(len(found), 4 if len(axes) == 1 else 6)
+    if found:
+        figure.legend(
+            found.values(),
+            found.keys(),
+            loc="outside lower center",
+            ncols=columns,
+            fontsize=8,
+            frameon=False,
+            labelcolor=INK,
+        )

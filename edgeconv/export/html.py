@@ -1,0 +1,134 @@
+"""One page that opens from disk with no network: drawings inlined as SVG, tables, and samples of what filters give.
+
+The page is `page.html`, filled here; it has no script. Every text that comes from a record is escaped.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Sequence
+from html import escape
+from importlib.resources import files
+from string import Template
+
+from edgeconv.bench.record import Record
+from edgeconv.bench.summary import Group, groups
+from edgeconv.export import tables
+from edgeconv.export.figures import INK, Drawing, draw
+from edgeconv.export.plot import svg
+from edgeconv.export.samples import Sample, samples
+from edgeconv.export.tables import Table
+
+WORDS = ("reason", "work", "differs")
+"""Columns that hold sentences."""
+BROAD_POINTS = 500
+"""Wider drawings scroll sideways on a phone in place of shrinking until nobody can read them."""
+
+_SVG = re.compile(r"<svg .*</svg>", re.DOTALL)
+_SIZES = re.compile(r'\b(?:width|height)="([\d.]+)pt"')
+PIXELS_PER_POINT = 1.4
+"""A drawing's text is then as large as the page's."""
+
+
+def export(records: Sequence[Record]) -> dict[str, bytes]:
+    """See Exporter.load."""
+    title = "edgeconv bench: " + ", ".join(dict.fromkeys(record["grid"]["name"] for record in records))
+    body = [f"<h1>{escape(title)}</h1>"]
+    body += [_record(record, f"r{number}-") for number, record in enumerate(records, 1)]
+    page = Template(files("edgeconv.export").joinpath("page.html").read_text(encoding="utf-8"))
+    return {".html": page.substitute(title=escape(title), body="\n".join(body)).encode()}
+
+
+def _record(record: Record, prefix: str) -> str:
+    drawings = draw(record)
+    machine = ", ".join(facts["name"] for facts in record["machine"].values())
+    parts = [
+        f'<p class="soft">{escape(record["grid"]["summary"])}<br>{escape(machine)} · {escape(record["created_utc"])} · '
+        f"{len(record['rows'])} rows in {record['wall_seconds']:.0f} s</p>"
+    ]
+    if not record["complete"]:
+        parts.append('<p class="warn">Stopped before it was complete.</p>')
+    parts += [f'<p class="warn">{escape(warning)}.</p>' for warning in record["warnings"]]
+    sections = [
+        ("fastest", "What is fastest", _fastest(record)),
+        ("plots", "Plots", "".join(_figure(drawing, prefix) for drawing in drawings)),
+        ("tables", "Times, shares and GFLOPS", "".join(map(_group_tables, groups(record)))),
+        ("cudnn", "What cuDNN ranked and what was measured", "".join(map(_folded, tables.cudnn_traces(record)))),
+        ("cards", "Accounting cards", _formulas(record) + "".join(_folded(tables.cards(g)) for g in groups(record))),
+        ("left", "Not timed, left out", _unless_empty(tables.untimed(record)) + _unless_empty(tables.left_out(record))),
+        ("samples", "What the filters give", _samples(samples(record))),
+        ("machine", "Machine and versions", _list(tables.machine_lines(record))),
+    ]
+    shown = [(prefix + name, heading, content) for name, heading, content in sections if content]
+    links = " ".join(f'<a href="#{name}">{escape(heading)}</a>' for name, heading, _ in shown)
+    parts.append(f"<nav>{links}</nav>")
+    parts += [f'<section id="{name}"><h2>{escape(heading)}</h2>{content}</section>' for name, heading, content in shown]
+    return "\n".join(parts)
+
+
+def _fastest(record: Record) -> str:
+    return _list(tables.lead(record)) + _unless_empty(tables.fastest(record))
+
+
+def _figure(drawing: Drawing, prefix: str) -> str:
+    found = _SVG.search(svg(drawing))
+    text = "" if found is None else found[0].replace(INK, "currentColor")
+    text = text.replace(f'id="{drawing.name}-', f'id="{prefix}{drawing.name}-')
+    text = text.replace(f"#{drawing.name}-", f"#{prefix}{drawing.name}-")
+    head, _, rest = text.partition(">")
+    width = max(float(size) for size in _SIZES.findall(head))
+    style = f'style="max-width:{width * PIXELS_PER_POINT:.0f}px"' + (' class="broad"' if width > BROAD_POINTS else "")
+    text = f'{_SIZES.sub("", head)} role="img" aria-label="{escape(drawing.title)}" {style}>{rest}'
+    return (
+        f'<figure><h3>{escape(drawing.title)}</h3><div class="wide">{text}</div>'
+        f"<figcaption>{escape(drawing.caption)}</figcaption></figure>"
+    )
+
+
+def _group_tables(group: Group) -> str:
+    shown = (
+        tables.over_size(group, "Median time (⚑ bound by the launch)", tables.time_cell),
+        tables.over_size(group, "Share of the floor", tables.floor_cell),
+        tables.over_size(group, "GFLOPS (nominal)", tables.gflops_cell),
+    )
+    content = "".join(f"<h3>{escape(table.title)}</h3>{_table(table)}" for table in shown)
+    return f"<details><summary>{escape(group.title)}</summary><div>{content}</div></details>"
+
+
+def _formulas(record: Record) -> str:
+    pairs = "".join(
+        f"<dt>{escape(name.replace('_', ' '))}</dt><dd>{escape(text)}</dd>" for name, text in record["formulas"].items()
+    )
+    return f"<dl>{pairs}</dl>"
+
+
+def _folded(table: Table) -> str:
+    return f"<details><summary>{escape(table.title)}</summary>{_table(table)}</details>" if table.rows else ""
+
+
+def _unless_empty(table: Table) -> str:
+    return f"<h3>{escape(table.title)}</h3>{_table(table)}" if table.rows else ""
+
+
+def _table(table: Table) -> str:
+    head = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in table.header)
+    classes = [' class="words"' if name in WORDS else "" for name in table.header]
+    rows = "".join(
+        "<tr>" + "".join(f"<td{kind}>{escape(cell)}</td>" for kind, cell in zip(classes, line, strict=True)) + "</tr>"
+        for line in table.rows
+    )
+    return f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
+
+
+def _list(lines: Sequence[str]) -> str:
+    return "<ul>" + "".join(f"<li>{escape(line)}</li>" for line in lines) + "</ul>" if lines else ""
+
+
+def _samples(shown: Sequence[Sample]) -> str:
+    pictures = "".join(
+        f'<figure><img alt="{escape(sample.title)}" src="data:image/png;base64,'
+        f'{base64.b64encode(sample.png).decode()}"><figcaption>{escape(sample.title)}</figcaption></figure>'
+        for sample in shown
+    )
+    return f'<div class="samples">{pictures}</div>'

@@ -1,0 +1,53 @@
+"""Each drawing as SVG (text stays text) and as PNG on white; the same record gives the same bytes."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Sequence
+
+import matplotlib
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.backends.backend_svg import FigureCanvasSVG
+
+from edgeconv.bench.record import Record
+from edgeconv.export.figures import Drawing, draw
+
+PNG_DPI = 150
+FONTS = ["system-ui", "Segoe UI", "Helvetica", "Arial", "DejaVu Sans", "sans-serif"]
+
+_METADATA = re.compile(r"\s*<metadata>.*?</metadata>", re.DOTALL)
+_REFERENCE = re.compile(r'(?<=\bid=")(?=[^"])|(?<=url\(#)|(?<=href="#)')
+
+
+def export(records: Sequence[Record]) -> dict[str, bytes]:
+    """See Exporter.load: of several records the files are numbered."""
+    files = {}
+    for number, record in enumerate(records, 1):
+        place = f"_{number}" if len(records) > 1 else ""
+        for drawing in draw(record):
+            files[f"{place}_{drawing.name}.svg"] = svg(drawing).encode()
+            files[f"{place}_{drawing.name}.png"] = png(drawing)
+    return files
+
+
+def svg(drawing: Drawing) -> str:
+    """The drawing as SVG text; ids carry its name, so that several may stand in one page."""
+    text = io.StringIO()
+    settings = {"svg.fonttype": "none", "svg.hashsalt": drawing.name, "font.family": ["DejaVu Sans"]}
+    with matplotlib.rc_context(settings):
+        drawing.figure.patch.set_alpha(0)
+        FigureCanvasSVG(drawing.figure).print_svg(text, metadata={"Date": None, "Creator": None})
+    bare = _METADATA.sub("", text.getvalue())
+    named = _REFERENCE.sub(f"{drawing.name}-", bare)
+    return named.replace("font: 10px 'DejaVu Sans'", f"font: 10px {', '.join(FONTS)}")
+
+
+def png(drawing: Drawing) -> bytes:
+    """The drawing as PNG."""
+    data = io.BytesIO()
+    drawing.figure.patch.set_alpha(1)
+    drawing.figure.patch.set_facecolor("white")
+    drawing.figure.set_dpi(PNG_DPI)
+    FigureCanvasAgg(drawing.figure).print_png(data, metadata={"Software": None})
+    return data.getvalue()

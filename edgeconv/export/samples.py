@@ -1,0 +1,58 @@
+"""What the filters of a record give, on a small drawn picture, by the oracle: discs, a bar, a ramp and fine lines."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgeconv.bench.record import Record
+from edgeconv.bench.synthetic import bench_filter
+from edgeconv.filters import RGB_CHANNELS
+from edgeconv.image import encode_image
+from edgeconv.job import STREAM
+from edgeconv.methods.reference import values
+from edgeconv.output import normalize, store
+from edgeconv.request import make_request
+
+SIDE = 96
+DISCS = ((30, 30, 20, (230, 60, 40)), (58, 40, 18, (40, 120, 220)), (44, 66, 14, (250, 220, 60)))
+"""Centre row and column, radius, colour."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A picture and what it shows."""
+
+    title: str
+    png: bytes
+
+
+def chart() -> NDArray[Any]:
+    """The drawn picture, uint8, HWC."""
+    rows, columns = np.mgrid[0:SIDE, 0:SIDE]
+    picture = np.repeat((40 + columns // 2)[..., np.newaxis], RGB_CHANNELS, axis=-1).astype(np.uint8)
+    picture[SIDE - 18 : SIDE - 6, 8 : SIDE // 2] = (30, 160, 90)
+    picture[SIDE - 18 : SIDE - 6, SIDE // 2 : SIDE - 8 : 4] = 240
+    for y, x, radius, colour in DISCS:
+        picture[(rows - y) ** 2 + (columns - x) ** 2 <= radius**2] = colour
+    return picture
+
+
+def samples(record: Record) -> list[Sample]:
+    """The picture, and one result a filter and way of channels that the record names."""
+    picture = chart()
+    pairs = dict.fromkeys((row["work"]["filter"], row["work"]["channels"]) for row in record["rows"])
+    shown = [Sample("the picture", bytes(encode_image(picture, STREAM, format="png")))]
+    for name, channels in pairs:
+        problem = make_request(bench_filter(name, channels), channels=channels).problem(picture.shape, picture.dtype)
+        raw = values(picture, problem, 0, problem.output_height)
+        # Random weights say nothing as |value| clipped; stretched to the full range they do.
+        stretched = name.startswith("random")
+        result = normalize(raw, picture.dtype) if stretched else store(raw, "abs", picture.dtype)
+        full = np.broadcast_to(result, picture.shape) if result.shape[-1] == 1 else result
+        words = f"{name}, {channels}" + (", stretched" if stretched else "")
+        shown.append(Sample(words, bytes(encode_image(np.ascontiguousarray(full), STREAM, format="png"))))
+    return shown

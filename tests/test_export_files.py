@@ -1,0 +1,217 @@
+"""Exports: what each file holds, from a record with made-up times; the page in a real headless Chromium."""
+
+from __future__ import annotations
+
+import copy
+import csv
+import io
+import re
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from bench_records import BrokenPeer, TimedMethod, WrongMethod, measured
+from browser import Browser, chromium
+from command import edgeconv
+
+from edgeconv.bench import record
+from edgeconv.bench.summary import break_even_size, geometric_mean, groups, phases, winners
+from edgeconv.errors import UnavailableError, UsageError
+from edgeconv.export import EXPORTERS, Exporter, export, find_exporter
+
+NASTY = "<script>alert('x')</script> & | pipe"
+
+
+@pytest.fixture
+def result(monkeypatch) -> record.Record:
+    """Four entrants of all fates, 8 and 16; the peer is slower, and something nasty stands where a text may."""
+    peer = TimedMethod("peer", [4e-3])
+    peer.kind = "peer"
+    made = measured(
+        monkeypatch, TimedMethod("honest", [2e-3]), WrongMethod("hasty", [1e-6]), peer, BrokenPeer(NASTY, [])
+    )
+    made["warnings"].append(NASTY)
+    return made
+
+
+def with_a_card(result: record.Record) -> record.Record:
+    """The same with a card that is faster by far, behind a bus that costs more than the CPU takes at size 8."""
+    both = copy.deepcopy(result)
+    both["machine"]["cuda"] = {"name": "made-up card"}
+    both["roofs"]["cuda"] = both["roofs"]["cpu"]
+    for row in result["rows"]:
+        twin = copy.deepcopy(row)
+        twin["device"] = "cuda"
+        for series in twin["timings"].values():
+            series["median_seconds"] /= 100
+        slow = 2e-3 if row["work"]["size"] == 8 else 1e-5
+        twin["bus"] = {"host_to_device_seconds": slow, "device_to_host_seconds": slow}
+        twin["choice"] = {
+            "ranked": [line("FFT", None, "status 3000"), line("GEMM", None, None)],
+            "measured": [line("GEMM", 2e-3, None), line("IMPLICIT_GEMM", 1e-3, None)],
+        }
+        both["rows"].append(twin)
+    return both
+
+
+def line(algorithm: str, seconds: float | None, skipped: str | None) -> dict[str, object]:
+    entry = {"algorithm": algorithm, "math": "FMA", "status": 0, "time_seconds": seconds, "workspace_bytes": 0}
+    return entry if skipped is None else {**entry, "skipped": skipped}
+
+
+def text_of(result: record.Record, name: str) -> str:
+    (content,) = find_exporter(name).load()([result]).values()
+    return content.decode()
+
+
+def test_the_fastest_is_set_beside_the_fastest_peer(result) -> None:
+    (group,) = groups(result)
+    assert group.sizes == (8, 16)
+    for winner in winners(group):
+        assert (winner.method["entrant"], winner.peer["entrant"]) == ("honest", "peer")
+        assert (winner.ratio.ratio, winner.ratio.low, winner.ratio.high) == (2.0, 2.0, 2.0)
+
+
+def test_lesser_arithmetic_does_not_win(result) -> None:
+    for row in result["rows"]:
+        if row["entrant"] == "honest":
+            row["options"]["math"] = "tf32"
+    assert winners(groups(result)[0]) == []
+
+
+def test_geometric_mean() -> None:
+    assert geometric_mean([2.0, 8.0]) == pytest.approx(4.0)
+    assert geometric_mean([]) is None
+
+
+def test_phases_and_the_size_from_which_a_card_pays(result) -> None:
+    both = with_a_card(result)
+    cpu, cuda = groups(both)
+    found = phases(both, cuda, 8)
+    assert found.method == "honest"
+    assert list(found.seconds) == ["decode", "host to device", "convolve", "device to host", "encode"]
+    assert found.seconds["convolve"] == pytest.approx(2e-5)
+    assert list(phases(both, cpu, 8).seconds) == ["decode", "convolve", "encode"]
+    assert break_even_size(both, [cpu, cuda]) == 16
+    assert break_even_size(both, [cpu]) is None
+
+
+def test_csv_has_a_line_a_row_and_state(result) -> None:
+    lines = list(csv.DictReader(io.StringIO(text_of(result, "csv"))))
+    by_entrant = {(entry["entrant"], entry["size"], entry["l2_state"]): entry for entry in lines}
+    assert float(by_entrant["honest", "8", "warm"]["median_seconds"]) == 2e-3
+    assert by_entrant["hasty", "8", ""]["status"] == "wrong"
+    assert by_entrant[NASTY, "8", ""]["reason"] == "LinAlgError: no such algorithm"
+
+
+def test_markdown_says_who_won_and_who_got_no_time(result) -> None:
+    page = text_of(result, "markdown")
+    assert "| honest | 2 ms | peer | 4 ms | 2.00 [2.00, 2.00] |" in page
+    assert re.search(r"\| 8 \| hasty \| wrong \| 1 wrong samples", page)
+    assert "the fastest method takes 1/2.00 of the fastest peer's time" in page
+    assert "\\| pipe" in page
+    assert "| heuristic | 1 | FFT | FMA | 0 | – | status 3000 |" in text_of(with_a_card(result), "markdown")
+
+
+def test_several_records_stand_in_one_table_and_number_their_files(result) -> None:
+    (table,) = find_exporter("csv").load()([result, result]).values()
+    assert len(table.decode().splitlines()) == 1 + 2 * (len(text_of(result, "csv").splitlines()) - 1)
+    assert list(find_exporter("json").load()([result, result])) == ["_1.json", "_2.json"]
+
+
+def test_a_format_that_cannot_be_made_is_refused_with_its_reason(monkeypatch) -> None:
+    with pytest.raises(UsageError, match="csv"):
+        find_exporter("pdf")
+    monkeypatch.setattr("edgeconv.export.EXPORTERS", (Exporter("none", "x:y", "", "a_module_that_is_not_there"),))
+    with pytest.raises(UnavailableError, match=r"edgeconv\[plot\]"):
+        find_exporter("none")
+
+
+def test_every_format_stands_in_the_documentation() -> None:
+    page = (Path(__file__).parent.parent / "docs" / "bench.md").read_text(encoding="utf-8")
+    for entry in EXPORTERS:
+        assert f"`{entry.name}`" in page
+
+
+# --- drawings and the page: need matplotlib ---------------------------------------------------------------------
+
+
+def test_plots_are_drawings_with_their_text_as_text_and_the_same_each_time(result, tmp_path) -> None:
+    pytest.importorskip("matplotlib")
+    both = with_a_card(result)
+    written = export([both], ["plot"], tmp_path / "plots", "bench")
+    kinds = {path.stem.split("_")[1] for path in written}
+    assert kinds == {"gflops", "time", "floor", "roofline", "waterfall", "cudnn"}
+    for path in written:
+        if path.suffix == ".svg":
+            drawing = ElementTree.parse(path).getroot()
+            assert drawing.tag.endswith("svg")
+            assert list(drawing.iter("{http://www.w3.org/2000/svg}text"))
+        else:
+            assert path.read_bytes().startswith(b"\x89PNG")
+    again = find_exporter("plot").load()([both])
+    assert all(again[path.name.removeprefix("bench")] == path.read_bytes() for path in written)
+
+
+def test_the_page_asks_for_nothing_and_says_everything(result, tmp_path) -> None:
+    pytest.importorskip("matplotlib")
+    page = text_of(with_a_card(result), "html")
+    assert "<script" not in page
+    assert "http" not in page.replace("http://www.w3.org", "")
+    identifiers = re.findall(r'\bid="([^"]+)"', page)
+    assert len(identifiers) == len(set(identifiers))
+    for used in re.findall(r'url\(#([^)]+)\)|href="#([^"]+)"', page):
+        assert "".join(used) in identifiers
+
+
+@pytest.mark.skipif(chromium() is None, reason="no Chromium here")
+@pytest.mark.parametrize(
+    ("width", "scheme", "media"), [(1200, "light", ""), (1200, "dark", ""), (390, "light", ""), (900, "light", "print")]
+)
+def test_the_page_in_a_browser(result, tmp_path, width: int, scheme: str, media: str) -> None:
+    pytest.importorskip("matplotlib")
+    path = tmp_path / "report.html"
+    path.write_text(text_of(with_a_card(result), "html"), encoding="utf-8")
+    with Browser(tmp_path / "profile", width, 800) as window:
+        metrics = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 500}
+        window.send("Emulation.setDeviceMetricsOverride", **metrics)
+        features = [{"name": "prefers-color-scheme", "value": scheme}]
+        window.send("Emulation.setEmulatedMedia", media=media, features=features)
+        window.open(path)
+        assert window.problems == []
+        assert [address for address in window.requests if not address.startswith(("file:", "data:"))] == []
+        assert window.run("document.documentElement.scrollWidth") <= width
+        drawn = "[...document.querySelectorAll('svg')].filter((drawing) => drawing.getBoundingClientRect().width > 250)"
+        assert window.run(f"{drawn}.length") == window.run("document.querySelectorAll('figure svg').length") >= 10
+        assert window.run("[...document.images].every((image) => image.naturalWidth === 96)")
+        paper, ink = (window.run(f"getComputedStyle(document.body).{name}") for name in ("backgroundColor", "color"))
+        assert contrast(paper, ink) > 7
+        text = window.run("getComputedStyle(document.querySelector('svg text')).fill")
+        assert contrast(paper, text) > 7
+        assert window.run("document.querySelector('.warn').textContent").startswith(("hasty", NASTY[:5]))
+
+
+def contrast(first: str, second: str) -> float:
+    """WCAG's contrast ratio of two CSS colours `rgb(r, g, b)`."""
+
+    def luminance(colour: str) -> float:
+        parts = [float(part) / 255 for part in re.findall(r"[\d.]+", colour)[:3]]
+        linear = [part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    low, high = sorted((luminance(first), luminance(second)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def test_the_report_command_makes_a_page_from_records(result, tmp_path) -> None:
+    pytest.importorskip("matplotlib")
+    (tmp_path / "a.json").write_bytes(record.to_json(result))
+    done = edgeconv("report", "a.json", "a.json", "--html", "r.html", "--csv", "r.csv", "--plots", "p", cwd=tmp_path)
+    assert done.code == 0, done.err
+    assert (tmp_path / "r.html").read_text(encoding="utf-8").count('aria-label="GFLOPS') == 2
+    assert list((tmp_path / "p").glob("bench_1_gflops*.svg"))
+    printed = edgeconv("report", "a.json", cwd=tmp_path)
+    assert printed.text.startswith("# Bench 'test'")
+    (tmp_path / "b.json").write_text("{}", encoding="utf-8")
+    refused = edgeconv("report", "b.json", cwd=tmp_path)
+    assert (refused.code, len(refused.error_lines)) == (2, 1)
