@@ -17,6 +17,7 @@ with float32 sums, and rounds each response to float16.
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -71,8 +72,8 @@ _SAMPLE_TYPES: dict[DataType, np.dtype[Any]] = {
 
 
 @cache
-def _handle(device_id: int) -> Handle:
-    """One handle a card and process."""
+def _handle(device_id: int, thread_id: int) -> Handle:
+    """One handle a card and thread: cuDNN's handles are not for two threads at once."""
     return Handle()
 
 
@@ -165,7 +166,7 @@ class CudnnPlan(Plan):
         import cupy
 
         super().__init__(problem=problem)
-        self._handle = _handle(int(cupy.cuda.Device().id))
+        self._handle = _handle(int(cupy.cuda.Device().id), threading.get_ident())
         self._direct = direct
         self._kind = DataType.HALF if options.math == "half" else DataType.FLOAT
         self._sample = _SAMPLE_TYPES[self._kind]

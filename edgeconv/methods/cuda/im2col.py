@@ -23,6 +23,7 @@ from edgeconv.methods.cuda.kernels import KernelVariant, load
 from edgeconv.methods.cuda.probe import cuda_unavailable_reason
 from edgeconv.methods.cuda.product import (
     DEPTH,
+    Defines,
     geometry_argument,
     problem_defines,
     response_count,
@@ -34,8 +35,12 @@ from edgeconv.problem import Problem
 
 FLOAT32 = np.dtype(np.float32)
 THREADS = 256
-RESIDENT_BLOCKS = 3
-"""Blocks on a multiprocessor, which the registers allow and which the workspace of the L2 has room for."""
+"""Of a block of the banded kernels."""
+RESIDENT_SHAPES = {4: (128, 3), 2: (128, 6), 1: (128, 8)}
+"""Threads of a block with a band of its own, and how many blocks a multiprocessor gets, by the bytes of a column
+sample: 22 MB of float32 columns on a card with 132. More hide more latency, and push columns out of the L2."""
+SMALL_SHAPE = (64, 8)
+"""The same for a picture that is no more than one wave of such blocks."""
 L2_SHARE = 0.5
 """Share of the L2 that columns may take: the picture and the output pass through it too."""
 MANY_RESPONSES = 8
@@ -43,19 +48,20 @@ PIXELS_A_THREAD_FEW, PIXELS_A_THREAD_MANY = 4, 2
 """Columns that a thread of the GEMM holds, up to and above MANY_RESPONSES: product.cuh's PIXELS."""
 
 
-def pixels_a_block(problem: Problem) -> int:
-    """Columns that a block of the GEMM takes at once, and so what a tile is a multiple of."""
+def pixels_a_block(problem: Problem, threads: int = THREADS) -> int:
+    """Columns that a block of the GEMM takes at once, and so what a band is a multiple of."""
     few = response_count(problem) <= MANY_RESPONSES
-    return THREADS * (PIXELS_A_THREAD_FEW if few else PIXELS_A_THREAD_MANY)
+    return threads * (PIXELS_A_THREAD_FEW if few else PIXELS_A_THREAD_MANY)
 
 
-def _defines(problem: Problem, column: np.dtype[Any]) -> tuple[tuple[str, str | int], ...]:
-    return (*problem_defines(problem, column), ("COLUMN", column.name), ("THREADS", THREADS))
+def _defines(problem: Problem, column: np.dtype[Any], threads: int = THREADS) -> Defines:
+    return (*problem_defines(problem, column), ("COLUMN", column.name), ("THREADS", threads))
 
 
-def resident_variant(problem: Problem, tile: int) -> KernelVariant:
-    """im2col and GEMM in one launch, `tile` output pixels a block and step."""
-    defines = (*_defines(problem, problem.dtype), ("TILE", tile), ("BLOCKS_A_MULTIPROCESSOR", RESIDENT_BLOCKS))
+def resident_variant(problem: Problem, threads: int, blocks: int) -> KernelVariant:
+    """im2col and GEMM in one launch, `blocks` of `threads` on a multiprocessor."""
+    shape = (("TILE", pixels_a_block(problem, threads)), ("BLOCKS_A_MULTIPROCESSOR", blocks))
+    defines = (*_defines(problem, problem.dtype, threads), *shape)
     return KernelVariant("im2col_gemm.cu", "im2col_gemm", defines)
 
 
@@ -81,7 +87,8 @@ def variants() -> tuple[KernelVariant, ...]:
     listed = []
     for problem in sample_problems():
         listed += [
-            resident_variant(problem, pixels_a_block(problem)),
+            resident_variant(problem, *RESIDENT_SHAPES[problem.dtype.itemsize]),
+            resident_variant(problem, *SMALL_SHAPE),
             columns_variant(problem, problem.dtype),
             columns_variant(problem, FLOAT32),
             gemm_variant(problem, problem.dtype),
@@ -101,21 +108,21 @@ class ResidentPlan(Plan):
 
         from edgeconv.methods.cuda.launch import PackedLaunch
 
-        tile = pixels_a_block(problem)
-        bytes_a_block = tile * DEPTH * problem.dtype.itemsize
-        check_workspace("im2col", bytes_a_block, options)
         device = cupy.cuda.Device()
         multiprocessors = int(device.attributes["MultiProcessorCount"])
         l2_bytes = int(device.attributes["L2CacheSize"])
+        pixels = problem.output_height * problem.output_width
+        small_threads, small_blocks = SMALL_SHAPE
+        small = pixels <= small_blocks * multiprocessors * pixels_a_block(problem, small_threads)
+        threads, blocks_each = SMALL_SHAPE if small else RESIDENT_SHAPES[problem.dtype.itemsize]
+        tile = pixels_a_block(problem, threads)
+        bytes_a_block = tile * DEPTH * problem.dtype.itemsize
+        check_workspace("im2col", bytes_a_block, options)
 
-        kernel = load(resident_variant(problem, tile))
-        driver = cupy.cuda.driver
-        resident = driver.occupancyMaxActiveBlocksPerMultiprocessor(kernel.kernel.ptr, THREADS, 0)
-        tiles = -(-problem.output_height * problem.output_width // tile)
         most = min(options.workspace_limit_bytes, int(L2_SHARE * l2_bytes)) // bytes_a_block
-        blocks = min(tiles, min(resident, RESIDENT_BLOCKS) * multiprocessors, max(1, most))
+        blocks = min(-(-pixels // tile), blocks_each * multiprocessors, max(1, most))
         workspace = cupy.cuda.alloc(blocks * bytes_a_block)
-        columns_bytes = DEPTH * problem.output_height * problem.output_width * problem.dtype.itemsize
+        columns_bytes = DEPTH * pixels * problem.dtype.itemsize
         super().__init__(
             problem=problem,
             workspace_bytes=blocks * bytes_a_block,
@@ -134,7 +141,8 @@ class ResidentPlan(Plan):
         )
         self._workspace = workspace
         arguments = (np.uint64(workspace.ptr), geometry_argument(problem), problem.weights)
-        self._launch = PackedLaunch(kernel, blocks, (THREADS, 1), *arguments)
+        kernel = load(resident_variant(problem, threads, blocks_each))
+        self._launch = PackedLaunch(kernel, blocks, (threads, 1), *arguments)
 
     def run(self, image: Any, out: Any) -> None:
         """See Plan.run."""
