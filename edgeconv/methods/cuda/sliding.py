@@ -23,6 +23,7 @@ from edgeconv.geometry import KERNEL_SIZE
 from edgeconv.methods.base import Method, Options, Plan
 from edgeconv.methods.cuda.kernels import KernelVariant, load
 from edgeconv.methods.cuda.probe import cuda_unavailable_reason
+from edgeconv.methods.cuda.product import sample_problems, unique
 from edgeconv.problem import Problem
 
 LANES = 32
@@ -116,6 +117,21 @@ def strip_variant(problem: Problem, tile: Tile, aligned: bool) -> KernelVariant:
     return KernelVariant("sliding.cu", "sliding", defines)
 
 
+def has_strips(problem: Problem) -> bool:
+    """Whether sliding.cu does it: windows that overlap, and no more than two directions at once."""
+    return problem.stride <= LARGEST_STRIP_STRIDE and problem.combine != "maximum"
+
+
+def variants() -> tuple[KernelVariant, ...]:
+    """Representative kernels, for a machine without a GPU to compile."""
+    listed = []
+    for problem in sample_problems():
+        if has_strips(problem):
+            listed += [strip_variant(problem, tile_for(problem), aligned) for aligned in (False, True)]
+        listed.append(direct_variant(problem))
+    return unique(listed)
+
+
 @dataclass
 class DirectPlan(Plan):
     """A thread an output pixel."""
@@ -206,6 +222,4 @@ class Sliding(Method):
 
     def prepare(self, problem: Problem, options: Options) -> Plan:
         """See Method.prepare. Any problem can be done; no workspace is needed."""
-        if problem.stride > LARGEST_STRIP_STRIDE or problem.combine == "maximum":
-            return DirectPlan(problem)
-        return StripPlan(problem)
+        return StripPlan(problem) if has_strips(problem) else DirectPlan(problem)
