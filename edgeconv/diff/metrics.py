@@ -23,6 +23,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,6 +37,9 @@ from edgeconv.geometry import bands
 
 STRIP_SAMPLES = {1: 2**18, 2: 2**20, 4: 2**18}
 """Samples of a strip by their size in bytes. 16 bits get more, to pay for their wide histogram once a strip."""
+
+SPARSE_SHARE = 1 / 16
+"""Below this share of unequal samples it is quicker to pick them out than to tally all."""
 
 BORDER, INTERIOR = 0, 1
 CHANNEL_NAMES = {1: ("grey",), 3: ("R", "G", "B")}
@@ -185,8 +189,13 @@ class _Comparison:
     def figures(self) -> Figures:
         """Run over the pictures and gather what was found."""
         rows = max(1, STRIP_SAMPLES[self.reference.dtype.itemsize] // (self.width * self.channels))
-        for start, stop in bands(self.height, rows):
-            self._strip(start, stop)
+        # One worker labels regions while the next strips are tallied: OpenCV and most of NumPy let go of the lock.
+        with ThreadPoolExecutor(1) as pool:
+            labelled = [
+                pool.submit(self.regions.add, self._strip(start, stop)) for start, stop in bands(self.height, rows)
+            ]
+        for each in labelled:
+            each.result()
         region_count, regions = self.regions.finish()
         both, every = (BORDER, INTERIOR), range(self.channels)
         whole, border, interior = self._part(both, every), self._part((BORDER,), every), self._part((INTERIOR,), every)
@@ -214,7 +223,8 @@ class _Comparison:
     def _part(self, zones: Sequence[int], channels: Sequence[int]) -> Part:
         return self.tally.part(zones, channels, int(self.differing[np.ix_(zones, channels)].sum()))
 
-    def _strip(self, start: int, stop: int) -> None:
+    def _strip(self, start: int, stop: int) -> NDArray[np.bool_]:
+        """Count a strip of rows; returns its differing, judged pixels, H×W."""
         reference, other = self.reference[start:stop], self.other[start:stop]
         pieces = list(self._pieces(start, stop))
         pixels = np.zeros(reference.shape[:2], bool)
@@ -222,8 +232,7 @@ class _Comparison:
         if not unequal.any():
             for zone, rows, columns in pieces:
                 self.tally.add_equal(zone, reference[rows, columns])
-            self.regions.add(pixels)
-            return
+            return pixels
 
         largest = [0.0, 0.0]
         for zone, rows, columns in pieces:
@@ -244,7 +253,6 @@ class _Comparison:
             judged = np.zeros_like(pixels)
             judged[judged_rows, judged_columns] = pixels[judged_rows, judged_columns]
             pixels = judged
-        self.regions.add(pixels)
         self.differing_pixels += int(np.count_nonzero(pixels))
         if self.first is None and pixels.any():
             y, x = np.unravel_index(int(pixels.argmax()), pixels.shape)
@@ -254,6 +262,7 @@ class _Comparison:
             y, x, _ = np.unravel_index(int(magnitude.argmax()), magnitude.shape)
             self.worst_magnitude = float(magnitude.max())
             self.worst = (start + judged_rows.start + int(y), margin + int(x))
+        return pixels
 
     def _pieces(self, start: int, stop: int) -> Iterator[tuple[int, slice, slice]]:
         """The strip cut into (zone, rows, columns); rows count from the strip's first."""
@@ -348,11 +357,20 @@ class _WholeNumbers(_Tally):
         self.bin_of_equal = (np.arange(channels) * self.values.size + largest).astype(self.narrow)
 
     def add(self, zone: int, reference: NDArray[Any], other: NDArray[Any]) -> float:
-        bins = np.subtract(other, reference, dtype=self.narrow)
-        bins += self.bin_of_equal
+        unequal = reference != other
+        some = int(np.count_nonzero(unequal))
+        if some < SPARSE_SHARE * unequal.size:
+            bins = np.subtract(other[unequal], reference[unequal], dtype=self.narrow)
+            channels = np.nonzero(unequal)[2]
+            bins += self.bin_of_equal[channels]
+            self.counts[zone, :, self.zero] += unequal.shape[0] * unequal.shape[1]
+            self.counts[zone, :, self.zero] -= np.bincount(channels, minlength=unequal.shape[2])
+        else:
+            bins = np.subtract(other, reference, dtype=self.narrow)
+            bins += self.bin_of_equal
         found = np.bincount(bins.ravel(), minlength=self.counts[zone].size).reshape(self.counts[zone].shape)
         self.counts[zone] += found
-        return float(np.abs(self.values[found.any(axis=0)]).max())
+        return float(np.abs(self.values[found.any(axis=0)]).max(initial=0))
 
     def add_equal(self, zone: int, reference: NDArray[Any]) -> None:
         self.counts[zone, :, self.zero] += reference.shape[0] * reference.shape[1]
