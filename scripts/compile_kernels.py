@@ -29,7 +29,7 @@ from edgeconv.methods.cuda.kernels import KernelVariant
 ARCHITECTURES = ("sm_75", "sm_80", "sm_90", "sm_100", "sm_120")
 """From the oldest that CUDA 13 compiles for (Turing) to the newest (Blackwell, two of them)."""
 
-ADDED_BY_CUPY = ("-ftz=true",)
+ADDED_BY_CUPY = ("-ftz=true", "--device-as-default-execution-space")
 MODULES_BESIDE_METHODS = ("edgeconv.methods.cuda.roof",)
 
 
