@@ -34,51 +34,89 @@ from edgeconv.methods.cuda.product import (
 from edgeconv.problem import Problem
 
 FLOAT32 = np.dtype(np.float32)
-THREADS = 256
-"""Of a block of the banded kernels."""
-RESIDENT_SHAPES = {4: (128, 3), 2: (128, 6), 1: (128, 8)}
-"""Threads of a block with a band of its own, and how many blocks a multiprocessor gets, by the bytes of a column
-sample: 22 MB of float32 columns on a card with 132. More hide more latency, and push columns out of the L2."""
-SMALL_SHAPE = (64, 8)
-"""The same for a picture that is no more than one wave of such blocks."""
+FINISH_THREADS = 256
 L2_SHARE = 0.5
 """Share of the L2 that columns may take: the picture and the output pass through it too."""
+
+
+@dataclass(frozen=True)
+class Shape:
+    """How a kernel's blocks are cut: macros that change speed and nothing else."""
+
+    threads: int
+    pixels_a_thread: int
+    """Columns that a thread of the GEMM holds."""
+    blocks_a_multiprocessor: int = 1
+    """Where every block has a band of its own: how many share a multiprocessor's registers and its part of the L2."""
+
+    @property
+    def tile(self) -> int:
+        """Columns that a block of the GEMM takes at once, and so what a band is a multiple of."""
+        return self.threads * self.pixels_a_thread
+
+
 MANY_RESPONSES = 8
-PIXELS_A_THREAD_FEW, PIXELS_A_THREAD_MANY = 4, 2
-"""Columns that a thread of the GEMM holds, up to and above MANY_RESPONSES: product.cuh's PIXELS."""
+"""Above this a thread of the GEMM has accumulators for two columns, up to it for four."""
+BLOCKS_BY_BYTES = {4: 3, 2: 6, 1: 8}
+"""Blocks of 128 threads with a band of their own on a multiprocessor, by the bytes of a column sample: 22 MB of float32
+columns on a card with 132. More hide more latency, and push columns out of the L2."""
+SMALL_THREADS, SMALL_BLOCKS = 64, 8
+"""The same for a picture that is no more than one wave of such blocks."""
 
 
-def pixels_a_block(problem: Problem, threads: int = THREADS) -> int:
-    """Columns that a block of the GEMM takes at once, and so what a band is a multiple of."""
-    few = response_count(problem) <= MANY_RESPONSES
-    return threads * (PIXELS_A_THREAD_FEW if few else PIXELS_A_THREAD_MANY)
+def _pixels_a_thread(problem: Problem) -> int:
+    return 4 if response_count(problem) <= MANY_RESPONSES else 2
 
 
-def _defines(problem: Problem, column: np.dtype[Any], threads: int = THREADS) -> Defines:
-    return (*problem_defines(problem, column), ("COLUMN", column.name), ("THREADS", threads))
+def banded_shape(problem: Problem) -> Shape:
+    """Of the kernels that take a band each launch."""
+    return Shape(threads=256, pixels_a_thread=_pixels_a_thread(problem))
 
 
-def resident_variant(problem: Problem, threads: int, blocks: int) -> KernelVariant:
-    """im2col and GEMM in one launch, `blocks` of `threads` on a multiprocessor."""
-    shape = (("TILE", pixels_a_block(problem, threads)), ("BLOCKS_A_MULTIPROCESSOR", blocks))
-    defines = (*_defines(problem, problem.dtype, threads), *shape)
-    return KernelVariant("im2col_gemm.cu", "im2col_gemm", defines)
+def resident_shape(problem: Problem, multiprocessors: int) -> Shape:
+    """Of the kernel whose blocks have bands of their own: small blocks and short waits for small pictures."""
+    pixels = problem.output_height * problem.output_width
+    for pixels_a_thread in (1, _pixels_a_thread(problem)):
+        small = Shape(SMALL_THREADS, pixels_a_thread, SMALL_BLOCKS)
+        if pixels <= multiprocessors * SMALL_BLOCKS * small.tile:
+            return small
+    return Shape(128, _pixels_a_thread(problem), BLOCKS_BY_BYTES[problem.dtype.itemsize])
+
+
+def _defines(problem: Problem, column: np.dtype[Any], shape: Shape) -> Defines:
+    return (
+        *problem_defines(problem, column),
+        ("COLUMN", column.name),
+        ("THREADS", shape.threads),
+        ("PIXELS_A_THREAD", shape.pixels_a_thread),
+    )
+
+
+def resident_variant(problem: Problem, shape: Shape) -> KernelVariant:
+    """im2col and GEMM in one launch."""
+    tiles = (("TILE", shape.tile), ("BLOCKS_A_MULTIPROCESSOR", shape.blocks_a_multiprocessor))
+    return KernelVariant("im2col_gemm.cu", "im2col_gemm", (*_defines(problem, problem.dtype, shape), *tiles))
 
 
 def columns_variant(problem: Problem, column: np.dtype[Any]) -> KernelVariant:
     """im2col of a band."""
-    return KernelVariant("im2col.cu", "im2col", _defines(problem, column))
+    return KernelVariant("im2col.cu", "im2col", _defines(problem, column, banded_shape(problem)))
 
 
 def gemm_variant(problem: Problem, column: np.dtype[Any]) -> KernelVariant:
     """The project's GEMM over a band, with join and store."""
-    return KernelVariant("gemm.cu", "gemm", _defines(problem, column))
+    return KernelVariant("gemm.cu", "gemm", _defines(problem, column, banded_shape(problem)))
 
 
 def finish_variant(problem: Problem) -> KernelVariant:
     """Join and store of a vendor's responses."""
     responses = response_count(problem)
-    shape = (("THREADS", THREADS), ("STAGED", FLOAT32.name), ("STAGED_CHANNELS", 3), ("RESPONSE_CHANNELS", responses))
+    shape = (
+        ("THREADS", FINISH_THREADS),
+        ("STAGED", FLOAT32.name),
+        ("STAGED_CHANNELS", 3),
+        ("RESPONSE_CHANNELS", responses),
+    )
     return KernelVariant("finish.cu", "finish", (*problem_defines(problem), *shape))
 
 
@@ -87,8 +125,9 @@ def variants() -> tuple[KernelVariant, ...]:
     listed = []
     for problem in sample_problems():
         listed += [
-            resident_variant(problem, *RESIDENT_SHAPES[problem.dtype.itemsize]),
-            resident_variant(problem, *SMALL_SHAPE),
+            resident_variant(problem, resident_shape(problem, multiprocessors=1 << 20)),
+            resident_variant(problem, Shape(SMALL_THREADS, _pixels_a_thread(problem), SMALL_BLOCKS)),
+            resident_variant(problem, resident_shape(problem, multiprocessors=0)),
             columns_variant(problem, problem.dtype),
             columns_variant(problem, FLOAT32),
             gemm_variant(problem, problem.dtype),
@@ -112,15 +151,12 @@ class ResidentPlan(Plan):
         multiprocessors = int(device.attributes["MultiProcessorCount"])
         l2_bytes = int(device.attributes["L2CacheSize"])
         pixels = problem.output_height * problem.output_width
-        small_threads, small_blocks = SMALL_SHAPE
-        small = pixels <= small_blocks * multiprocessors * pixels_a_block(problem, small_threads)
-        threads, blocks_each = SMALL_SHAPE if small else RESIDENT_SHAPES[problem.dtype.itemsize]
-        tile = pixels_a_block(problem, threads)
-        bytes_a_block = tile * DEPTH * problem.dtype.itemsize
+        shape = resident_shape(problem, multiprocessors)
+        bytes_a_block = shape.tile * DEPTH * problem.dtype.itemsize
         check_workspace("im2col", bytes_a_block, options)
 
         most = min(options.workspace_limit_bytes, int(L2_SHARE * l2_bytes)) // bytes_a_block
-        blocks = min(-(-pixels // tile), blocks_each * multiprocessors, max(1, most))
+        blocks = min(-(-pixels // shape.tile), shape.blocks_a_multiprocessor * multiprocessors, max(1, most))
         workspace = cupy.cuda.alloc(blocks * bytes_a_block)
         columns_bytes = DEPTH * pixels * problem.dtype.itemsize
         super().__init__(
@@ -132,7 +168,7 @@ class ResidentPlan(Plan):
                 "gemm": "own",
                 "math": "fma",
                 "schedule": "one launch; every block writes and multiplies tiles of its own, kept in the L2",
-                "tile_pixels": tile,
+                "tile_pixels": shape.tile,
                 "blocks": blocks,
                 "columns_dtype": problem.dtype.name,
                 "band_bytes": blocks * bytes_a_block,
@@ -141,8 +177,8 @@ class ResidentPlan(Plan):
         )
         self._workspace = workspace
         arguments = (np.uint64(workspace.ptr), geometry_argument(problem), problem.weights)
-        kernel = load(resident_variant(problem, threads, blocks_each))
-        self._launch = PackedLaunch(kernel, blocks, (threads, 1), *arguments)
+        kernel = load(resident_variant(problem, shape))
+        self._launch = PackedLaunch(kernel, blocks, (shape.threads, 1), *arguments)
 
     def run(self, image: Any, out: Any) -> None:
         """See Plan.run."""
@@ -170,9 +206,9 @@ class BandedPlan(Plan):
 
         from edgeconv.methods.cuda.launch import PackedLaunch
 
-        block = pixels_a_block(problem)
+        shape = banded_shape(problem)
         pixels = problem.output_height * problem.output_width
-        leading = round_up(min(band_pixels, pixels), block)
+        leading = round_up(min(band_pixels, pixels), shape.tile)
         column = problem.dtype if gemm == "own" else FLOAT32
         rows = response_count(problem)
         self._direct = gemm == "cublas" and problem.directions == 1 and self._stores_responses(problem)
@@ -190,12 +226,12 @@ class BandedPlan(Plan):
         for first in range(0, pixels, leading):
             count = min(leading, pixels - first)
             place = (np.int64(first), np.int32(count), np.int64(leading))
-            fill = PackedLaunch(im2col, -(-count // THREADS), (THREADS, 1), geometry, *place)
+            fill = PackedLaunch(im2col, -(-count // shape.threads), (shape.threads, 1), geometry, *place)
             if gemm == "own":
-                last = PackedLaunch(product, -(-count // block), (THREADS, 1), problem.weights, *place)
+                last = PackedLaunch(product, -(-count // shape.tile), (shape.threads, 1), problem.weights, *place)
             else:
                 samples = count * problem.output_channels
-                last = PackedLaunch(product, -(-samples // THREADS), (THREADS, 1), np.int32(count))
+                last = PackedLaunch(product, -(-samples // FINISH_THREADS), (FINISH_THREADS, 1), np.int32(count))
             self._bands.append(Band(first, count, fill, last))
         columns_bytes = DEPTH * pixels * column.itemsize
         responses_bytes = 0 if self._responses is None else rows * pixels * FLOAT32.itemsize
@@ -275,7 +311,7 @@ def banded_plan(problem: Problem, options: Options, band_bytes: int | None = Non
     own = options.gemm == "own"
     itemsize = problem.dtype.itemsize if own else FLOAT32.itemsize
     bytes_a_pixel = DEPTH * itemsize + (0 if own else response_count(problem) * FLOAT32.itemsize)
-    block = pixels_a_block(problem)
+    block = banded_shape(problem).tile
     check_workspace("im2col", block * bytes_a_pixel, options)
     if band_bytes is None:
         band_bytes = int(L2_SHARE * int(cupy.cuda.Device().attributes["L2CacheSize"]))

@@ -4,8 +4,11 @@
 // registers, 27 steps deep, with the weights as constant operands of the multiply-adds. So every column value is
 // read once, 16 bytes of it at a time (4 float32), and the product is bound by reading the columns. With groups
 // (IN_GROUP 1) an output channel meets only the 9 rows of its own channel; the others are not multiplied.
+//
+// PIXELS_A_THREAD 4, or 2 where the accumulators of 24 responses need the room, or 1 where a picture is so small that
+// the waits of one thread count
 
-constexpr int PIXELS = RESPONSES > 8 ? 2 : 4;  // columns a thread: the accumulators of 24 responses need the room
+constexpr int PIXELS = PIXELS_A_THREAD;  // columns that a thread holds
 constexpr int WARP_PIXELS = WARP * PIXELS;
 
 struct alignas(PIXELS * sizeof(COLUMN)) ColumnRun {
