@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 from command import edgeconv
 
+from edgeconv.cli import app
+from edgeconv.errors import EdgeconvError
 from edgeconv.image import write_image
 
 
@@ -55,16 +57,31 @@ def folder(tmp_path: Path) -> Path:
         ("a.png b.png --convert colour", 2),
         ("a.png b.png --ulp 1", 2),
         ("a.png b.png --update", 2),
+        ("a.png b.png --max-pixels 47", 2),
+        ("a.png b.png --max-pixels 48", 1),
         ("a.png b.png --junit nowhere/x.xml", 2),
         ("a.png b.png --junit a.png", 2),
     ],
 )
-def test_the_exit_code_says_how_it_went(folder: Path, words: str, code: int) -> None:
+def test_the_exit_code_says_how_it_went(folder: Path, words: str, code: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
     before = {path: path.read_bytes() for path in folder.iterdir()}
-    done = edgeconv("diff", *words.split(), cwd=folder)
-    assert done.code == code, done.err
-    assert len(done.error_lines) == (1 if code >= 2 else 0)
+    try:
+        ended = app(["diff", *words.split()], standalone_mode=False)
+    except EdgeconvError as error:
+        ended = error.exit_code
+        assert len(str(error).splitlines()) == 1
+    assert ended == code
     assert {path: path.read_bytes() for path in folder.iterdir()} == before
+
+
+@pytest.mark.parametrize(
+    ("words", "code"), [("a.png a.png", 0), ("a.png b.png", 1), ("a.png broken.png", 2), ("a.png grey.png", 3)]
+)
+def test_the_process_ends_with_it_and_an_error_is_one_line(folder: Path, words: str, code: int) -> None:
+    done = edgeconv("diff", *words.split(), cwd=folder)
+    assert done.code == code
+    assert len(done.error_lines) == (1 if code >= 2 else 0)
 
 
 def test_the_text_leads_with_exact_figures(folder: Path) -> None:

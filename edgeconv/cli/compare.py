@@ -6,31 +6,25 @@ from typing import Annotated
 
 import typer
 
-from edgeconv.cli import comparing
+from edgeconv.cli import comparing, words
 
 
 def compare(
     picture: Annotated[str, typer.Argument(help="PNG, JPEG, TIFF, WebP, BMP or NPY; - for standard input.")],
-    filter_name: Annotated[str, typer.Option("--filter", "-f", help="See 'edgeconv filters'.")] = "laplacian8",
-    kernel: Annotated[str | None, typer.Option(help="A 3×3 kernel in place of --filter: '0,1,0;1,-4,1;0,1,0'.")] = None,
-    kernel_file: Annotated[
-        str | None, typer.Option(help="A kernel from .json or .csv: 3×3, or 3×3×3×3 (out, in, row, column).")
-    ] = None,
-    stride: Annotated[int, typer.Option("--stride", "-s", help="Pixels between neighbouring outputs.")] = 1,
-    padding: Annotated[str, typer.Option(help="same (1 pixel), valid (0), or pixels on every side.")] = "same",
-    border: Annotated[str, typer.Option(help="zero, replicate, reflect or reflect101.")] = "zero",
-    channels: Annotated[str, typer.Option(help="mix, each or luma.")] = "mix",
-    luma: Annotated[str, typer.Option(help="bt601 or bt709, for --channels luma.")] = "bt601",
-    output_mode: Annotated[
-        str | None, typer.Option(help="abs, clip, normalize or raw. Default: abs; raw for float pictures.")
-    ] = None,
+    filter_name: words.FilterName = words.DEFAULT_FILTER,
+    kernel: words.KernelText = None,
+    kernel_file: words.KernelFile = None,
+    stride: words.Stride = 1,
+    padding: words.Padding = "same",
+    border: words.BorderWord = "zero",
+    channels: words.ChannelsWord = "mix",
+    luma: words.LumaWord = "bt601",
+    output_mode: words.OutputModeWord = None,
     crop: Annotated[int | None, typer.Option(help="Use only the middle square of this side.")] = None,
-    threads: Annotated[int | None, typer.Option(help="CPU threads. Default: what this process may use.")] = None,
-    workspace_limit: Annotated[
-        str, typer.Option(help="Most memory for a method beside the pictures: bytes, or with K, M or G.")
-    ] = "512M",
-    math: Annotated[str, typer.Option(help="CUDA arithmetic: fma (true float32), tf32 or half.")] = "fma",
-    gemm: Annotated[str, typer.Option(help="CUDA im2col: own or cublas.")] = "own",
+    threads: words.Threads = None,
+    workspace_limit: words.WorkspaceLimit = words.DEFAULT_WORKSPACE_LIMIT,
+    math: words.MathWord = "fma",
+    gemm: words.GemmWord = "own",
     atol: Annotated[
         float | None, typer.Option(help="Accept |difference| up to this. Default: what rounding explains.")
     ] = None,
@@ -44,7 +38,8 @@ def compare(
     contact_sheet: comparing.ContactSheet = None,
     pictures: comparing.Pictures = None,
     junit: comparing.Junit = None,
-    page_limit: comparing.PageLimit = "256M",
+    page_limit: comparing.PageLimit = comparing.DEFAULT_PAGE_LIMIT,
+    max_pixels: words.MaxPixels = words.DEFAULT_MAX_PIXELS,
     overwrite: comparing.Overwrite = False,
     json_only: comparing.JsonOnly = False,
 ) -> None:
@@ -78,5 +73,5 @@ def compare(
         overwrite=overwrite,
     )
     options = parse_options(workspace_limit, threads, math, gemm, cudnn_find=False)
-    done = methods.run(picture, request, options, wanted, crop=crop, by_rule=atol is None)
+    done = methods.run(picture, request, options, wanted, crop=crop, by_rule=atol is None, max_pixels=max_pixels)
     comparing.finish(done, json_only)

@@ -25,6 +25,8 @@ Pictures = Annotated[
 Junit = Annotated[str | None, typer.Option(help="Write JUnit XML for CI.")]
 PageLimit = Annotated[str, typer.Option(help="Largest page to write: bytes, or with K, M or G.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace files of these names.")]
+DEFAULT_PAGE_LIMIT = "256M"
+"""A browser opens a page of this size in about a second."""
 JsonOnly = Annotated[bool, typer.Option("--json", help="Print the figures as JSON in place of text.")]
 
 

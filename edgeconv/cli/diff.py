@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from edgeconv.cli import comparing
+from edgeconv.cli import comparing, words
 
 
 def diff(
@@ -30,7 +30,8 @@ def diff(
     update: Annotated[
         bool, typer.Option("--update", help="Two folders: make the first like the second; the old files are kept.")
     ] = False,
-    page_limit: comparing.PageLimit = "256M",
+    page_limit: comparing.PageLimit = comparing.DEFAULT_PAGE_LIMIT,
+    max_pixels: words.MaxPixels = words.DEFAULT_MAX_PIXELS,
     overwrite: comparing.Overwrite = False,
     json_only: comparing.JsonOnly = False,
 ) -> None:
@@ -56,6 +57,7 @@ def diff(
             contact_sheet=contact_sheet,
             pictures=pictures,
             page_limit_bytes=parse_bytes(page_limit),
+            max_pixels=max_pixels,
             overwrite=overwrite,
         ),
     )

@@ -152,7 +152,7 @@ def _compare_pair(name: str, before: Path, after: Path, conversions: tuple[str, 
     try:
         if read_bytes(before) == read_bytes(after):
             return Pair(name, "same", "the files are equal byte for byte")
-        inputs = (FileInput(str(path), conversions) for path in (before, after))
+        inputs = (FileInput(str(path), conversions, wanted.max_pixels) for path in (before, after))
         comparisons = record.compare_all(next(inputs), list(inputs), wanted.allowance, wanted.perceptual)
     except LayoutError as error:
         return Pair(name, "layout", str(error))

@@ -18,9 +18,10 @@ from edgeconv.diff.metrics import Allowance
 from edgeconv.diff.outputs import Outputs
 from edgeconv.diff.record import Comparisons
 from edgeconv.errors import EXIT_DIFFERENT, EXIT_OK
+from edgeconv.image import DEFAULT_MAX_PIXELS
 
 DEFAULT_PAGE_LIMIT = 256 * 2**20
-"""A browser opens a page of this size in a second or two; larger ones are refused unless the limit is raised."""
+"""What `edgeconv diff` allows by default."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,8 @@ class Wanted:
     """A folder."""
     page_limit_bytes: int = DEFAULT_PAGE_LIMIT
     overwrite: bool = False
+    max_pixels: int = DEFAULT_MAX_PIXELS
+    """The largest picture that is decoded."""
 
 
 @dataclass(frozen=True)
