@@ -71,8 +71,8 @@ def convolve(
         raise UsageError(f"A picture must be a NumPy or CuPy array, not {type(image).__name__}.")
     if on_card and device == "cpu":
         raise UsageError("A CuPy array is on the card: use device 'auto' or 'cuda', or pass cupy.asnumpy(image).")
-    choice = choose(method, "cuda" if on_card else device, "many pictures")
     problem = request.problem(image.shape, image.dtype)
+    choice = choose(method, "cuda" if on_card else device, "many pictures", problem)
     if on_card:
         import cupy
 

@@ -1,14 +1,21 @@
-"""What `auto` means: which device and which method, and a sentence that says why."""
+"""What `auto` means: which device and which method, and a sentence that says why.
+
+Where `edgeconv tune` has measured this machine, by its figures for the size, stride and type at hand, among the
+methods for which there is memory; else by rules that hold on most machines.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from edgeconv.errors import UsageError
 from edgeconv.methods import METHODS, find, method_names, require
 from edgeconv.methods.base import DEVICES, DeviceName
 from edgeconv.methods.cuda.probe import cuda_unavailable_reason
+
+if TYPE_CHECKING:
+    from edgeconv.problem import Problem
 
 AUTO = "auto"
 
@@ -28,14 +35,18 @@ class Choice:
     why: str
 
 
-def choose(method: str, device: str, purpose: Purpose) -> Choice:
-    """Settle `auto`; raises UsageError for unknown names, UnavailableError where what was asked cannot run."""
+def choose(method: str, device: str, purpose: Purpose, problem: Problem | None = None) -> Choice:
+    """Settle `auto`, for `problem` where it is known already.
+
+    Raises UsageError for unknown names, UnavailableError where what was asked cannot run.
+    """
     if device not in (AUTO, *DEVICES):
         raise UsageError(f"Device '{device}' is not one of {', '.join((AUTO, *DEVICES))}.")
     if method != AUTO and method not in method_names():
         raise UsageError(f"Method '{method}' is not known: use {AUTO} or one of {', '.join(method_names())}.")
     if method == AUTO:
-        return _choose_method(device, purpose)
+        measured, note = (None, "") if problem is None else _choose_by_profile(device, purpose, problem)
+        return measured or _choose_method(device, purpose, note)
     homes = [name for name in DEVICES if method in method_names(name)]
     if device != AUTO:
         chosen = find(method, next(name for name in DEVICES if name == device)).device
@@ -48,17 +59,51 @@ def choose(method: str, device: str, purpose: Purpose) -> Choice:
     return Choice(method, chosen, why)
 
 
-def _choose_method(device: str, purpose: Purpose) -> Choice:
+def _choose_by_profile(device: str, purpose: Purpose, problem: Problem) -> tuple[Choice | None, str]:
+    """The method that takes least by the profile, or None and a remark on the profile."""
+    from edgeconv import tuned
+
+    if not tuned.profile_path().exists():
+        return None, ""
+    from edgeconv.devices import get_device
+    from edgeconv.report import seconds_text
+
+    profile, note = tuned.read_profile(tuned.machine_facts(get_device("cpu").describe()))
+    if profile is None:
+        return None, f"; {note}" if note else ""
+    pixels = problem.height * problem.width
+
+    def seconds(curve: tuned.Curve) -> float:
+        return curve.seconds(pixels) + (curve.start_seconds if purpose == "one picture" else 0.0)
+
+    passed_over = ""
+    for curve in sorted(profile.candidates(problem), key=seconds):
+        if device not in (AUTO, curve.device):
+            continue
+        if find(curve.method, curve.device).load().unavailable_reason() is not None:
+            continue
+        needed = problem.input_bytes + problem.output_bytes + curve.workspace_bytes(pixels)
+        free = get_device(curve.device).free_bytes()
+        if free is not None and needed > free:
+            passed_over += f"; {curve.method} on {curve.device} needs {needed:,} bytes of {free:,} free"
+            continue
+        start = f", its start of {seconds_text(curve.start_seconds)} included" if purpose == "one picture" else ""
+        why = f"the least time by this machine's profile: {seconds_text(seconds(curve))}{start}{passed_over}"
+        return Choice(curve.method, curve.device, why), ""
+    return None, "; the profile has nothing that can run here"
+
+
+def _choose_method(device: str, purpose: Purpose, note: str) -> Choice:
     reason = cuda_unavailable_reason() if device != "cpu" else None
     if device == "cuda" or (device == AUTO and reason is None):
         require(FASTEST_CUDA, "cuda")
-        return Choice(FASTEST_CUDA, "cuda", "the fastest CUDA method: one pass over the picture")
+        return Choice(FASTEST_CUDA, "cuda", f"the fastest CUDA method: one pass over the picture{note}")
     machine = "CPU asked for" if device == "cpu" else f"CPU, as {reason}"
     if purpose == "one picture":
         return Choice(
-            QUICKEST_TO_START_CPU, "cpu", f"{machine}; for one picture it starts soonest (no compiler to load)"
+            QUICKEST_TO_START_CPU, "cpu", f"{machine}; for one picture it starts soonest (no compiler to load){note}"
         )
-    return Choice(FASTEST_CPU, "cpu", f"{machine}; the fastest CPU method once its compiler is loaded")
+    return Choice(FASTEST_CPU, "cpu", f"{machine}; the fastest CPU method once its compiler is loaded{note}")
 
 
 def _why_cpu(homes: list[DeviceName]) -> str:

@@ -68,8 +68,8 @@ def run(job: Job, process_seconds: float | None = None) -> dict[str, Any]:
         watch.phases_seconds["start"] = process_seconds
     with watch.phase("decode"):
         picture = read_image(job.source, max_pixels=job.max_pixels)
-    choice = choose(job.method, job.device, "one picture")
     problem = job.request.problem(picture.pixels.shape, picture.pixels.dtype)
+    choice = choose(job.method, job.device, "one picture", problem)
     output_format = FORMAT_OF_DTYPE[job.request.output_dtype(picture.pixels.dtype).name]
     target = output_path(job, choice.method, output_format)
     report_path = None if target is None else target.with_suffix(".json")

@@ -11,7 +11,7 @@ from typing import NoReturn
 
 import typer
 
-from edgeconv.cli import batch, bench, compare, diff, doctor, filters, report, resize, run, verify
+from edgeconv.cli import batch, bench, compare, diff, doctor, filters, report, resize, run, tune, verify
 from edgeconv.errors import EXIT_SIGNAL_BASE, EdgeconvError, MemoryLimitError
 
 COMMANDS: dict[str, Callable[..., None] | typer.Typer] = {
@@ -22,6 +22,7 @@ COMMANDS: dict[str, Callable[..., None] | typer.Typer] = {
     "diff": diff.diff,
     "bench": bench.app,
     "report": report.report,
+    "tune": tune.tune,
     "resize": resize.resize,
     "filters": filters.filters,
     "doctor": doctor.doctor,

@@ -97,5 +97,9 @@ class Device(ABC):
         """A context in which this thread's work waits for no other thread's (a CUDA stream of the thread's own)."""
 
     @abstractmethod
+    def free_bytes(self) -> int | None:
+        """Memory that is free now; None where the system does not tell."""
+
+    @abstractmethod
     def guard(self, needed_bytes: int) -> AbstractContextManager[None]:
         """Turn the device's own errors inside the block into edgeconv's, naming `needed_bytes` where memory ran out."""

@@ -125,6 +125,15 @@ class CpuDevice(Device):
         """See Device.own_stream: threads never wait for each other here."""
         return nullcontext()
 
+    def free_bytes(self) -> int | None:
+        """See Device.free_bytes: what Linux can give without swapping."""
+        try:
+            lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+        except OSError:
+            return None
+        found = [int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")]
+        return found[0] if found else None
+
     @contextmanager
     def guard(self, needed_bytes: int) -> Iterator[None]:
         """See Device.guard."""

@@ -180,6 +180,10 @@ class CudaDevice(Device):
         stream: AbstractContextManager[Any] = self._thread.stream
         return stream
 
+    def free_bytes(self) -> int | None:
+        """See Device.free_bytes: on the card, and in CuPy's pool."""
+        return int(cupy.cuda.runtime.memGetInfo()[0]) + int(cupy.get_default_memory_pool().free_bytes())
+
     @contextmanager
     def guard(self, needed_bytes: int) -> Iterator[None]:
         """See Device.guard."""

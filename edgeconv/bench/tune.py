@@ -1,0 +1,112 @@
+"""`edgeconv tune`: measure this machine once, in seconds, so that `--method auto` chooses by figures (see tuned.py).
+
+The default work (laplacian8, mix) at three sizes, three strides and two types, checked as ever; and for each method
+what a process of its own needs from nothing to its first small result.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from edgeconv.bench.grid import Grid, Part
+from edgeconv.bench.measure import Rules
+from edgeconv.bench.record import Record, Row
+from edgeconv.bench.runner import Run, run
+from edgeconv.bench.summary import median
+from edgeconv.errors import UnavailableError
+from edgeconv.files import write_bytes_atomically
+from edgeconv.filters import DEFAULT_FILTER
+from edgeconv.methods.base import DeviceName
+from edgeconv.timing import Budget
+from edgeconv.tuned import Curve, Point, Profile, machine_facts, profile_path
+
+GRID = Grid(
+    "tune",
+    "what a choice needs to know",
+    (
+        Part(
+            sizes=(256, 1024, 2048),
+            strides=(1, 2, 3),
+            dtypes=("uint8", "float32"),
+            filters=(DEFAULT_FILTER,),
+            channels=("mix",),
+        ),
+    ),
+)
+RULES = Rules(
+    budget=Budget(min_samples=3, max_samples=15, time_limit_seconds=0.02, noise_target=0.05),
+    l2_states=("warm",),
+    check_samples=30_000,
+)
+START_SIDE = 64
+STARTS = 3
+START_PATIENCE_SECONDS = 120
+_START = (
+    "import time; began = time.perf_counter();"
+    "import numpy; from edgeconv.request import make_request; from edgeconv.methods.base import Options;"
+    "from edgeconv.session import Session; shape = ({side}, {side}, 3);"
+    "session = Session(make_request().problem(shape, 'uint8'), {method!r}, {device!r}, Options());"
+    "session.convolve(numpy.zeros(shape, 'uint8')); print(time.perf_counter() - began)"
+)
+
+
+def tune(progress: Callable[[int, int, str], None]) -> tuple[Profile, Path]:
+    """Measure, write the profile and return it with its place; raises EdgeconvError."""
+    record = run(Run(GRID, RULES), progress)
+    profile = profile_of(record, start_seconds)
+    path = profile_path()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_bytes_atomically(path, profile.to_json())
+    return profile, path
+
+
+def profile_of(record: Record, start: Callable[[str, DeviceName], float]) -> Profile:
+    """The curves of every method that was right at every size; `start` gives what a process needs to begin with it."""
+    found: dict[tuple[str, DeviceName, int, str], list[Row]] = {}
+    failed = set()
+    for row in record["rows"]:
+        if row["kind"] != "method":
+            continue
+        work = row["work"]
+        key = (row["name"], row["device"], work["stride"], work["dtype"])
+        found.setdefault(key, []).append(row)
+        if row["status"] != "measured":
+            failed.add(key)
+    starts: dict[tuple[str, DeviceName], float] = {}
+    curves = []
+    for (method, device, stride, dtype), rows in found.items():
+        if (method, device, stride, dtype) in failed:
+            continue
+        if (method, device) not in starts:
+            starts[method, device] = start(method, device)
+        points = tuple(_point(row) for row in sorted(rows, key=lambda row: int(row["work"]["size"])))
+        curves.append(Curve(method, device, stride, dtype, starts[method, device], points))
+    return Profile(machine_facts(record["machine"]["cpu"]), tuple(curves))
+
+
+def start_seconds(method: str, device: DeviceName) -> float:
+    """From the first import to the first result in a process of its own, the least of a few.
+
+    Raises UnavailableError where it fails.
+    """
+    code = _START.format(side=START_SIDE, method=method, device=device)
+    taken = []
+    for _ in range(STARTS):
+        done = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, timeout=START_PATIENCE_SECONDS, check=False
+        )
+        if done.returncode != 0:
+            reason = (done.stderr.strip().splitlines() or ["no message"])[-1]
+            raise UnavailableError(f"Method '{method}' on {device} does not start in a process of its own: {reason}.")
+        taken.append(float(done.stdout))
+    return min(taken)
+
+
+def _point(row: Row) -> Point:
+    work = row["work"]
+    end_to_end = row["end_to_end"]
+    seconds = median(row) if end_to_end is None else float(end_to_end["median_seconds"])
+    return Point(work["height"] * work["width"], seconds, row["workspace_bytes"] or 0)

@@ -1,0 +1,31 @@
+"""`edgeconv tune`: a quick measured profile of this machine for `--method auto`."""
+
+from __future__ import annotations
+
+import typer
+
+
+def tune() -> None:
+    """Measure this machine once, in seconds; from then on --method auto chooses by size, stride, type and memory."""
+    from edgeconv.bench.tune import tune as measure
+    from edgeconv.progress import Progress
+    from edgeconv.report import seconds_text
+
+    shown: list[Progress] = []
+
+    def progress(done: int, total: int, note: str) -> None:
+        if not shown:
+            shown.append(Progress(total, "Mpixel"))
+        shown[0].update(done, note)
+
+    try:
+        profile, path = measure(progress)
+    finally:
+        for line in shown:
+            line.close()
+    typer.echo(path)
+    for curve in profile.curves:
+        if curve.stride == 1:
+            times = ", ".join(f"{point.pixels:,} pixels {seconds_text(point.seconds)}" for point in curve.points)
+            start = seconds_text(curve.start_seconds)
+            typer.echo(f"{curve.device:<5} {curve.method:<9} {curve.dtype:<8} starts in {start}; {times}")

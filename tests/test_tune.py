@@ -1,0 +1,166 @@
+"""The measured profile: what is kept, what is read back, and what `auto` makes of it."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import pytest
+from bench_records import TimedMethod, WrongMethod, measured
+from command import edgeconv
+
+from edgeconv import tuned
+from edgeconv.bench.tune import GRID, profile_of, start_seconds
+from edgeconv.choose import choose
+from edgeconv.devices import get_device
+from edgeconv.errors import UnavailableError
+from edgeconv.request import make_request
+from edgeconv.tuned import Curve, Point, Profile, machine_facts, read_profile
+
+MEGAPIXEL = 1024 * 1024
+
+
+def curve(method: str, seconds: float, start: float = 0.0, **changes) -> Curve:
+    """A method that takes `seconds` a Mpixel."""
+    points = (Point(MEGAPIXEL // 4, seconds / 4, 0), Point(MEGAPIXEL, seconds, 0))
+    return Curve(**{"method": method, "device": "cpu", "stride": 1, "dtype": "uint8", "start_seconds": start,
+                    "points": points, **changes})  # fmt: skip
+
+
+def keep(monkeypatch, tmp_path, *curves: Curve) -> None:
+    path = tmp_path / "profile.json"
+    path.write_bytes(Profile(machine_facts(get_device("cpu").describe()), curves).to_json())
+    monkeypatch.setenv(tuned.PLACE_VARIABLE, str(path))
+
+
+def problem(size: int = 1024, dtype: str = "uint8", stride: int = 1):
+    return make_request(stride=stride).problem((size, size, 3), dtype)
+
+
+def test_times_lie_on_straight_lines_of_log_axes() -> None:
+    points = (Point(100, 1.0, 0), Point(10_000, 100.0, 50_000))
+    found = curve("x", 0.0, points=points)
+    assert found.seconds(1000) == pytest.approx(10.0)
+    assert (found.seconds(10), found.seconds(100), found.seconds(10_000)) == (1.0, 1.0, 100.0)
+    assert found.seconds(20_000) == 200.0
+    assert found.workspace_bytes(20_000) == 100_000
+
+
+def test_a_profile_comes_back_as_it_was_kept(monkeypatch, tmp_path) -> None:
+    kept = (curve("sliding", 1e-3), curve("opencv", 2e-3, 0.1))
+    keep(monkeypatch, tmp_path, *kept)
+    profile, note = read_profile(machine_facts(get_device("cpu").describe()))
+    assert (profile.curves, note) == (kept, "")
+
+
+@pytest.mark.parametrize(
+    ("change", "note"),
+    [
+        (lambda record: record["machine"].update(name="another"), "another machine"),
+        (lambda record: record.update(edgeconv_version="0"), "another edgeconv"),
+        (lambda record: record["curves"][0].pop("points"), "not complete"),
+        (lambda record: record["curves"][0].update(points=[]), "not complete"),
+    ],
+)
+def test_a_profile_that_does_not_hold_is_passed_over_and_said(monkeypatch, tmp_path, change, note) -> None:
+    keep(monkeypatch, tmp_path, curve("im2col", 1e-9))
+    path = tuned.profile_path()
+    record = json.loads(path.read_text(encoding="utf-8"))
+    change(record)
+    path.write_text(json.dumps(record), encoding="utf-8")
+    choice = choose("auto", "cpu", "one picture", problem())
+    assert choice.method == "opencv"
+    assert note in choice.why
+    assert "edgeconv tune" in choice.why
+
+
+def test_a_file_that_is_no_profile_is_passed_over(monkeypatch, tmp_path) -> None:
+    path = tmp_path / "profile.json"
+    path.write_text("{", encoding="utf-8")
+    monkeypatch.setenv(tuned.PLACE_VARIABLE, str(path))
+    assert "cannot be read" in choose("auto", "cpu", "many pictures", problem()).why
+
+
+def test_without_a_profile_the_rules_hold_and_nothing_is_said() -> None:
+    assert not tuned.profile_path().exists()
+    assert "profile" not in choose("auto", "cpu", "one picture", problem()).why
+
+
+def test_one_picture_counts_the_start_and_many_do_not(monkeypatch, tmp_path) -> None:
+    keep(monkeypatch, tmp_path, curve("im2col", 1e-3, start=0.5), curve("opencv", 10e-3, start=0.1))
+    one = choose("auto", "cpu", "one picture", problem())
+    assert (one.method, one.device) == ("opencv", "cpu")
+    assert "110 ms, its start of 100 ms included" in one.why
+    many = choose("auto", "cpu", "many pictures", problem())
+    assert many.method == "im2col"
+    assert many.why == "the least time by this machine's profile: 1 ms"
+
+
+def test_a_large_picture_pays_for_a_slow_start(monkeypatch, tmp_path) -> None:
+    keep(monkeypatch, tmp_path, curve("im2col", 1e-3, start=0.5), curve("opencv", 10e-3, start=0.1))
+    assert choose("auto", "cpu", "one picture", problem(16_384)).method == "im2col"
+
+
+def test_stride_and_type_choose_the_curve(monkeypatch, tmp_path) -> None:
+    keep(
+        monkeypatch,
+        tmp_path,
+        curve("opencv", 1e-3),
+        curve("im2col", 2e-3),
+        curve("opencv", 2e-3, stride=3),
+        curve("im2col", 1e-3, stride=3),
+        curve("sliding", 1.0, dtype="float32"),
+    )
+    assert choose("auto", "cpu", "many pictures", problem()).method == "opencv"
+    assert choose("auto", "cpu", "many pictures", problem(stride=7)).method == "im2col"
+    assert choose("auto", "cpu", "many pictures", problem(dtype="uint16")).method == "opencv"
+    assert choose("auto", "cpu", "many pictures", problem(dtype="float16")).method == "sliding"
+
+
+def test_a_method_without_memory_is_passed_over_and_said(monkeypatch, tmp_path) -> None:
+    hungry = (Point(MEGAPIXEL // 4, 1e-4, 2**38), Point(MEGAPIXEL, 4e-4, 2**40))
+    keep(monkeypatch, tmp_path, curve("im2col", 0.0, points=hungry), curve("opencv", 1e-2))
+    monkeypatch.setattr(type(get_device("cpu")), "free_bytes", lambda self: 2**30)
+    choice = choose("auto", "cpu", "many pictures", problem())
+    assert choice.method == "opencv"
+    assert "im2col on cpu needs" in choice.why
+
+
+def test_a_method_that_was_wrong_at_any_size_has_no_curve(monkeypatch) -> None:
+    right, wrong = TimedMethod("opencv", [1e-3], "opencv"), WrongMethod("reference", [1e-9])
+    record = measured(monkeypatch, right, wrong)
+    profile = profile_of(record, lambda method, device: 0.25)
+    (found,) = profile.curves
+    assert (found.method, found.start_seconds, found.dtype, found.stride) == ("opencv", 0.25, "float32", 1)
+    assert [(point.pixels, point.seconds) for point in found.points] == [(64, 1e-3), (256, 1e-3)]
+
+
+def test_a_start_is_timed_in_a_process_of_its_own() -> None:
+    assert 0.01 < start_seconds("opencv", "cpu") < 100
+    with pytest.raises(UnavailableError, match="does not start"):
+        start_seconds("nothing", "cpu")
+
+
+@pytest.mark.parametrize(
+    ("platform", "variable", "tail"),
+    [("linux", "XDG_CACHE_HOME", "edgeconv/profile.json"), ("win32", "LOCALAPPDATA", "edgeconv/profile.json")],
+)
+def test_the_profile_lies_in_the_users_cache(monkeypatch, tmp_path, platform, variable, tail) -> None:
+    monkeypatch.delenv(tuned.PLACE_VARIABLE)
+    monkeypatch.setattr(sys, "platform", platform)
+    monkeypatch.setenv(variable, str(tmp_path))
+    assert tuned.profile_path() == tmp_path / tail
+
+
+@pytest.mark.slow
+def test_the_command_measures_and_run_goes_by_it(monkeypatch, tmp_path) -> None:
+    place = tmp_path / "deep" / "profile.json"
+    monkeypatch.setenv(tuned.PLACE_VARIABLE, str(place))
+    done = edgeconv("tune", cwd=tmp_path)
+    assert done.code == 0, done.err
+    assert done.text.splitlines()[0] == str(place)
+    profile, note = read_profile(machine_facts(get_device("cpu").describe()))
+    assert note == ""
+    sizes = {len(entry.points) for entry in profile.curves}
+    assert sizes == {len(GRID.parts[0].sizes)}
+    assert "profile" in choose("auto", "cpu", "many pictures", problem()).why
