@@ -12,6 +12,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from edgeconv.filters import DEFAULT_FILTER, FILTERS
@@ -20,7 +21,7 @@ from edgeconv.report import seconds_text
 
 PROJECT = Path(__file__).resolve().parent.parent
 RESULTS = PROJECT / "docs" / "results"
-PAGES = ("README.md",)
+PAGES = ("README.md", "docs/diff.md")
 
 MARKED = re.compile(r"(?P<open><!-- table (?P<name>[\w-]+) -->\n).*?(?P<close><!-- end (?P=name) -->)", re.DOTALL)
 
@@ -77,10 +78,28 @@ def run_reports(machine: str) -> str:
     return markdown((*header, "end to end", "relative error"), rows)
 
 
+def diff_cost(machine: str) -> str:
+    """One line a pair of scripts/benchmark_diff.py."""
+    record = json.loads((RESULTS / "diff" / f"{machine}.json").read_text(encoding="utf-8"))
+    rows = [
+        [
+            name.replace("_", " "),
+            seconds_text(median(found["decoding_seconds"])),
+            seconds_text(median(found["figures_seconds"])),
+            f"{found['figures_over_decoding']:.2f} ×",
+            f"{found['peak_over_one_picture']:.2f} ×",
+            f"{found['page_bytes'] / 2**20:.1f} MiB",
+        ]
+        for name, found in record["pairs"].items()
+    ]
+    return markdown(("against", "decoding both", "exact figures", "figures / decoding", "memory", "page"), rows)
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "methods": methods,
     "filters": filters,
     "run-h200": lambda: run_reports("h200"),
+    "diff-cost": lambda: diff_cost("two-core-epyc"),
     "run-cpu": lambda: run_reports("two-core-epyc"),
 }
 
