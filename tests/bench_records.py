@@ -106,3 +106,22 @@ def measured(monkeypatch: pytest.MonkeyPatch, *entrants_here: Entrant, path: Pat
     """The record of sizes 8 and 16, stride 1."""
     use(monkeypatch, *entrants_here)
     return runner.run(runner.Run(grid(8, 16), FEW, path=path))
+
+
+class TiringPeer(TimedMethod):
+    """A library that is right at first and fails in the middle of its samples."""
+
+    kind = "peer"
+
+    def prepare(self, bench: Bench) -> Ready:
+        ready = super().prepare(bench)
+        right, runs = ready.run, iter(range(3))
+
+        def run() -> None:
+            if next(runs, None) is None:
+                raise OSError("tired")
+            right()
+
+        bench.device.seconds_of[run] = cycle(self._seconds)
+        ready.run = run
+        return ready

@@ -6,7 +6,7 @@ import json
 
 import jsonschema
 import pytest
-from bench_records import FEW, ROOF, BrokenPeer, TimedMethod, WrongMethod, grid, measured, use
+from bench_records import FEW, ROOF, BrokenPeer, TimedMethod, TiringPeer, WrongMethod, grid, measured, use
 
 from edgeconv.bench import card, record, runner
 from edgeconv.bench.grid import Work
@@ -38,6 +38,14 @@ def test_a_library_that_fails_leaves_the_others_running(monkeypatch) -> None:
     result = measured(monkeypatch, BrokenPeer("broken", []), TimedMethod("honest", [2e-3]))
     assert rows_of(result, "broken")[0]["reason"] == "LinAlgError: no such algorithm"
     assert rows_of(result, "honest")[0]["status"] == "measured"
+
+
+def test_a_library_that_fails_in_the_middle_gets_no_time_and_the_others_do(monkeypatch) -> None:
+    result = measured(monkeypatch, TiringPeer("tiring", [1e-3]), TimedMethod("honest", [2e-3]))
+    for row in rows_of(result, "tiring"):
+        assert (row["status"], row["reason"], row["timings"]) == ("failed", "OSError: tired", {})
+    assert {row["status"] for row in rows_of(result, "honest")} == {"measured"}
+    jsonschema.validate(result, record.schema())
 
 
 def test_what_cannot_run_is_refused_with_its_reason(monkeypatch) -> None:
@@ -116,6 +124,14 @@ def test_an_interrupt_keeps_what_was_measured_and_resume_goes_on(monkeypatch, tm
     assert resumed["rows"][: len(kept["rows"])] == kept["rows"]
     with pytest.raises(UsageError, match="another grid"):
         runner.run(runner.Run(grid(8), FEW, path=path, resume=True))
+
+
+def test_a_time_limit_ends_between_works_and_leaves_the_rest_to_resume(monkeypatch, tmp_path) -> None:
+    path = tmp_path / "bench.json"
+    use(monkeypatch, TimedMethod("honest", [2e-3]))
+    stopped = runner.run(runner.Run(grid(8, 16), FEW, path=path, stop_after_seconds=0.0))
+    assert (stopped["complete"], stopped["rows"]) == (False, [])
+    assert runner.run(runner.Run(grid(8, 16), FEW, path=path, resume=True))["complete"]
 
 
 def test_resuming_on_another_machine_is_refused(monkeypatch, tmp_path) -> None:

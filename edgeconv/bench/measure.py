@@ -13,6 +13,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -46,6 +47,8 @@ FEW = Budget(min_samples=3, max_samples=7, time_limit_seconds=0.05)
 """For what stands beside the work: the bus, files."""
 
 
+LONGEST_REASON = 500
+"""Letters of a library's own message that are kept."""
 DIGITS = 10
 """A sample is kept to a tenth of a nanosecond, finer than any clock here."""
 
@@ -112,8 +115,8 @@ class Measured:
     files: dict[str, Any] | None
 
 
-def measure(work: Work, pixels: NDArray[Any], place: Place, rules: Rules) -> Measured:
-    """Measure all entrants of `place` at `work`; `pixels` as `pixels_for` gives them."""
+def measure(work: Work, pixels: NDArray[Any], place: Place, rules: Rules, with_files: bool) -> Measured:
+    """Measure all entrants of `place` at `work`, and decoding and encoding if asked; `pixels` as `pixels_for` gives."""
     request = request_for(work, rules)
     problem = request.problem(pixels.shape, pixels.dtype)
     bench = share(place.device, problem, pixels)
@@ -121,12 +124,13 @@ def measure(work: Work, pixels: NDArray[Any], place: Place, rules: Rules) -> Mea
     candidates = [_Candidate(entrant, bench, rules) for entrant in place.entrants]
     runners = [candidate for candidate in candidates if candidate.status == "measured"]
     for state in rules.l2_states:
-        _take_turns(runners, state, rules.budget, place.watch)
+        _take_turns([runner for runner in runners if runner.status == "measured"], state, rules.budget, place.watch)
     bus = _time_bus(bench) if rules.around and bench.device.moves_data else None
+    runners = [runner for runner in runners if runner.status == "measured"]
     for runner in runners:
         runner.finish(bus, rules)
     methods = [runner for runner in runners if runner.entrant.kind == "method"]
-    files = _time_files(bench) if rules.around and methods else None
+    files = _time_files(bench) if rules.around and with_files and methods else None
     seen = place.watch.report()
     counts = count(problem)
     copies = next((runner.series for runner in runners if runner.entrant.kind == "copy"), {})
@@ -158,7 +162,14 @@ class _Candidate:
         except EdgeconvError as error:
             self.status, self.reason = "refused", str(error)
         except Exception as error:  # a library's own, of any class: the others still run
-            self.status, self.reason = "failed", f"{type(error).__name__}: {' '.join(str(error).split())[:500]}"
+            self.fail(error)
+
+    def fail(self, error: Exception) -> None:
+        """Say what a library raised, and keep no time that was taken before."""
+        self.status = "failed"
+        self.reason = f"{type(error).__name__}: {' '.join(str(error).split())[:LONGEST_REASON]}"
+        self.series.clear()
+        self.end_to_end = None
 
     def _set_up(self, rules: Rules) -> None:
         bench = self.bench
@@ -283,19 +294,31 @@ def _poison(bench: Bench) -> None:
 def _take_turns(runners: Sequence[_Candidate], state: L2State, budget: Budget, watch: Watch) -> None:
     turns = []
     for runner in runners:
-        enqueue_seconds = _enqueue_seconds(runner)
+        enqueue_seconds = _guarded(runner, partial(_enqueue_seconds, runner))
 
         def timed(runner: _Candidate = runner, enqueue_seconds: float = enqueue_seconds) -> float:
-            return runner.time_once(state, enqueue_seconds)
+            return _guarded(runner, lambda: runner.time_once(state, enqueue_seconds))
 
         def settle(runner: _Candidate = runner) -> None:
-            runner.once()
+            _guarded(runner, runner.once)
             watch.look()
 
         turns.append((Sampler(timed, budget), settle))
     interleave(turns, budget.time_limit_seconds / TURNS)
     for runner, (sampler, _) in zip(runners, turns, strict=True):
-        runner.series[state] = sampler.series
+        if runner.status == "measured":
+            runner.series[state] = sampler.series
+
+
+def _guarded(runner: _Candidate, call: Callable[[], float | None]) -> float:
+    """What `call` gives; 0 once the entrant has failed, which ends its series soon."""
+    if runner.status != "measured":
+        return 0.0
+    try:
+        return call() or 0.0
+    except Exception as error:  # as above: the others still run
+        runner.fail(error)
+        return 0.0
 
 
 def _enqueue_seconds(runner: _Candidate) -> float:

@@ -7,6 +7,7 @@ machine are the same.
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
@@ -51,6 +52,8 @@ class Run:
     path: Path | None = None
     """The record's file; None keeps it in memory."""
     resume: bool = False
+    stop_after_seconds: float | None = None
+    """Begin no more works after so long; what is missing is there for `resume`."""
     command: tuple[str, ...] = ()
 
 
@@ -72,20 +75,25 @@ def run(plan: Run, progress: Callable[[int, int, str], None] = lambda done, tota
     spent = 0
     try:
         for index, (work, part) in enumerate(todo):
+            if plan.stop_after_seconds is not None and time.perf_counter() - started > plan.stop_after_seconds:
+                break
             pixels = pixels_for(work, pictures.get(work.picture))
             for place in places.of(part):
                 if (work, place.device) in done:
                     continue
                 progress(spent // MPIXEL, sum(costs) // MPIXEL, f"{work} on {place.device}")
-                measured = measure(work, pixels, place, plan.rules)
+                first = not any(asdict(work).items() <= entry.items() for entry in record["files"])
+                measured = measure(work, pixels, place, plan.rules, with_files=first)
                 record["rows"] += _plain(measured.rows)
-                if measured.files is not None and measured.files not in record["files"]:
+                if measured.files is not None:
                     record["files"].append(measured.files)
+            gc.collect()  # pictures that hang in cycles of closures would pile up on a small machine
             spent += costs[index]
             if time.perf_counter() - saved > SAVE_EVERY_SECONDS:
                 _save(plan, record)
                 saved = time.perf_counter()
-        record["complete"] = True
+        else:
+            record["complete"] = True
     finally:
         record["wall_seconds"] += time.perf_counter() - started
         record["warnings"] = _warnings(record)

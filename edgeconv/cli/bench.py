@@ -68,6 +68,9 @@ def grid(
     formats: Annotated[
         str, typer.Option(help="json, csv, markdown, html, plot, or all that can be made here.")
     ] = "all",
+    stop_after: Annotated[
+        float | None, typer.Option(help="Seconds after which no further work is begun; --resume goes on.")
+    ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with a record that was stopped.")] = False,
 ) -> None:
     """Measure a grid of works: each method and peer is checked first, then timed by turns beside a plain copy.
@@ -108,6 +111,7 @@ def grid(
         pictures=tuple(map(str, find_pictures(pictures))) if pictures else (),
         path=output / f"{name}.json",
         resume=resume,
+        stop_after_seconds=stop_after,
         command=tuple(sys.argv[1:]),
     )
     output.mkdir(parents=True, exist_ok=True)

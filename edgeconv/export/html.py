@@ -52,6 +52,7 @@ def _record(record: Record, prefix: str) -> str:
     parts += [f'<p class="warn">{escape(warning)}.</p>' for warning in record["warnings"]]
     sections = [
         ("fastest", "What is fastest", _fastest(record)),
+        ("goals", "The project's own goals", _unless_empty(tables.goals(record))),
         ("plots", "Plots", "".join(_figure(drawing, prefix) for drawing in drawings)),
         ("tables", "Times, shares and GFLOPS", "".join(map(_group_tables, groups(record)))),
         ("cudnn", "What cuDNN ranked and what was measured", "".join(map(_folded, tables.cudnn_traces(record)))),

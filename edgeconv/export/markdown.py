@@ -24,6 +24,9 @@ def _record(record: Record) -> str:
     lines += [f"**Note:** {warning}.\n" for warning in record["warnings"]]
     lines += [f"- {line}." for line in tables.lead(record)]
     lines += ["", _draw(tables.fastest(record), 2)]
+    goals = tables.goals(record)
+    if goals.rows:
+        lines += [_draw(goals, 2)]
     for group in groups(record):
         lines += [f"## {group.title}", ""]
         lead = group.rows[0]["lead_l2_state"] or "no"

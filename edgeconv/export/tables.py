@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from edgeconv.bench.goals import MICROSECOND, outcomes
 from edgeconv.bench.record import Record, Row, lead_account, lead_series
 from edgeconv.bench.summary import Group, geometric_mean, groups, median, winners
 from edgeconv.report import seconds_text
@@ -75,6 +76,17 @@ def lead(record: Record) -> list[str]:
         if mean is not None:
             lines.append(f"{group.title}: the fastest method takes 1/{mean:.2f} of the fastest peer's time")
     return lines
+
+
+def goals(record: Record) -> Table:
+    """The project's own bars that the record has rows for: goal, figure, met or missed."""
+    rows = []
+    for outcome in outcomes(record):
+        goal = outcome.goal
+        figure = f"{outcome.figure / MICROSECOND:.2f} µs" if goal.measure == "call" else f"{outcome.figure:.3g}"
+        place = ("all", "all") if outcome.size is None else (str(outcome.size), str(outcome.stride))
+        rows.append((goal.work, *place, goal.words, outcome.entrant, figure, "met" if outcome.met else "MISSED"))
+    return Table("Goals", ("work", "size", "stride", "goal", "by", "figure", ""), tuple(rows))
 
 
 def over_size(group: Group, title: str, cell: Callable[[Row], str]) -> Table:

@@ -1,0 +1,181 @@
+"""The bars that the project sets itself, as one table, and what a record says about each: figure beside goal.
+
+A goal stands for every size and stride that it names. The figure is that of the fastest of its entrants there:
+
+    floor      share of the floor                                                        at least
+    roofline   share of the roofline                                                     at least
+    rivals     its time over that of the fastest rival                                   at most
+    call       seconds a call, back to back on a stream                                  at most
+    own bytes  its time over that of its own bytes at the copy's bandwidth               at most
+    lead       the fastest rival's time over its own, geometric mean of all of the goal  at least
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from edgeconv.bench.record import Record, Row, lead_account, lead_series
+from edgeconv.bench.summary import fastest, geometric_mean, median
+
+Measure = Literal["floor", "roofline", "rivals", "call", "own bytes", "lead"]
+AT_MOST: tuple[Measure, ...] = ("rivals", "call", "own bytes")
+
+ALL_SIZES = (128, 512, 1024, 2048, 4096)
+ALL_STRIDES = (1, 2, 3)
+OWN_CUDA = ("sliding", "im2col", "implicit")
+CUDA_RIVALS = ("cudnn", "cudnn:find", "torch", "torch-nchw", "cupy-ndimage", "jax")
+CPU_RIVALS = ("torch", "openvino", "onnxruntime")
+MICROSECOND = 1e-6
+
+
+@dataclass(frozen=True)
+class Goal:
+    """One bar."""
+
+    measure: Measure
+    bar: float
+    device: str
+    dtype: str
+    filter: str
+    channels: str
+    sizes: tuple[int, ...] = (4096,)
+    strides: tuple[int, ...] = (1,)
+    entrants: tuple[str, ...] = ("sliding",)
+    rivals: tuple[str, ...] = ()
+
+    @property
+    def work(self) -> str:
+        """What it is about, in a few words."""
+        return f"{self.device.upper()}, {self.dtype}, {self.filter}, {self.channels}"
+
+    @property
+    def words(self) -> str:
+        """The bar, in words."""
+        sign = "≤" if self.measure in AT_MOST else "≥"
+        bar = f"{self.bar / MICROSECOND:g} µs" if self.measure == "call" else f"{self.bar:g}"
+        rivals = f" ({', '.join(self.rivals)})" if self.rivals else ""
+        return f"{self.measure} {sign} {bar}{rivals}"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a record says about a goal at a size and stride; `size` and `stride` are None for a mean over all."""
+
+    goal: Goal
+    size: int | None
+    stride: int | None
+    entrant: str
+    figure: float
+
+    @property
+    def met(self) -> bool:
+        """Whether the bar is reached."""
+        at_most = self.goal.measure in AT_MOST
+        return self.figure <= self.goal.bar if at_most else self.figure >= self.goal.bar
+
+
+_CARD_WORKS = (
+    ("float32", "random", "mix"),
+    ("uint8", "laplacian8", "each"),
+    ("uint8", "random-whole", "mix"),
+    ("uint8", "sobel", "each"),
+    ("float16", "random", "mix"),
+)
+_GENERAL = ("float32", "random", "mix")
+_PLAIN = ("uint8", "laplacian8", "each")
+_SOBEL = ("uint8", "sobel", "each")
+
+GOALS: tuple[Goal, ...] = (
+    Goal("floor", 0.92, "cuda", *_GENERAL),
+    Goal("floor", 0.87, "cuda", *_GENERAL, sizes=(2048,)),
+    Goal("floor", 0.85, "cuda", *_GENERAL, strides=(2, 3)),
+    Goal("floor", 0.85, "cuda", *_PLAIN),
+    Goal("floor", 0.80, "cuda", "uint8", "random-whole", "mix", entrants=OWN_CUDA),
+    Goal("floor", 0.75, "cuda", *_SOBEL),
+    Goal("floor", 0.80, "cuda", "float16", "random", "mix", entrants=OWN_CUDA),
+    *(Goal("call", 6 * MICROSECOND, "cuda", *work, sizes=(128, 512)) for work in _CARD_WORKS),
+    Goal("rivals", 1.0, "cuda", *_GENERAL, ALL_SIZES, ALL_STRIDES, ("im2col",), ("cudnn", "cudnn:find")),
+    Goal("own bytes", 1.5, "cuda", *_GENERAL, ALL_SIZES, ALL_STRIDES, ("im2col",)),
+    Goal("floor", 0.80, "cuda", *_GENERAL, entrants=("implicit",)),
+    Goal("lead", 4.0, "cuda", *_GENERAL, ALL_SIZES, ALL_STRIDES, OWN_CUDA, CUDA_RIVALS),
+    Goal("lead", 10.0, "cuda", *_GENERAL, (1024, 2048, 4096), (1,), OWN_CUDA, CUDA_RIVALS),
+    Goal("rivals", 0.25, "cpu", *_PLAIN, sizes=(2048, 4096), rivals=("opencv-filter2d",)),
+    Goal("floor", 0.50, "cpu", *_PLAIN),
+    Goal("rivals", 0.50, "cpu", *_GENERAL, sizes=(1024, 2048, 4096), rivals=CPU_RIVALS),
+    Goal("roofline", 0.50, "cpu", *_GENERAL),
+    Goal("rivals", 1.0, "cpu", *_GENERAL, sizes=ALL_SIZES, strides=(2, 3), rivals=CPU_RIVALS),
+    Goal("floor", 0.60, "cpu", "float32", "laplacian8", "mix"),
+    Goal("rivals", 0.35, "cpu", *_SOBEL, sizes=(2048, 4096), rivals=("opencv-filter2d",)),
+    *(
+        Goal("rivals", 1.0, "cpu", *work, sizes=(128, 512), rivals=("opencv-filter2d",))
+        for work in (_GENERAL, _PLAIN, _SOBEL)
+    ),
+    Goal("rivals", 1.0, "cpu", *_GENERAL, ALL_SIZES, ALL_STRIDES, ("im2col",), ("torch-unfold",)),
+)
+
+
+def outcomes(record: Record) -> list[Outcome]:
+    """Every goal that the record has rows for, in the table's order."""
+    return [outcome for goal in GOALS for outcome in _of_goal(record, goal)]
+
+
+def _of_goal(record: Record, goal: Goal) -> Iterator[Outcome]:
+    leads = []
+    for stride in goal.strides:
+        for size in goal.sizes:
+            rows = [row for row in record["rows"] if _is_about(row, goal, size, stride)]
+            own = fastest(row for row in rows if row["entrant"] in goal.entrants)
+            rival = fastest(row for row in rows if row["entrant"] in goal.rivals)
+            if own is None or (goal.rivals and rival is None):
+                continue
+            if goal.measure == "lead" and rival is not None:
+                leads.append(median(rival) / median(own))
+                continue
+            figure = _FIGURES[goal.measure](own, rival, rows)
+            if figure is not None:
+                yield Outcome(goal, size, stride, own["entrant"], figure)
+    mean = geometric_mean(leads)
+    if mean is not None:
+        yield Outcome(goal, None, None, f"{len(leads)} works", mean)
+
+
+def _is_about(row: Row, goal: Goal, size: int, stride: int) -> bool:
+    work = row["work"]
+    asked = (goal.device, goal.dtype, goal.filter, goal.channels, size, stride)
+    found = (row["device"], work["dtype"], work["filter"], work["channels"], work["size"], work["stride"])
+    return asked == found and work["picture"] is None and lead_series(row) is not None
+
+
+def _account_figure(name: str) -> Callable[[Row, Row | None, list[Row]], float | None]:
+    def figure(own: Row, rival: Row | None, rows: list[Row]) -> float | None:
+        share = (lead_account(own) or {}).get(name)
+        return None if share is None else float(share)
+
+    return figure
+
+
+def _rivals(own: Row, rival: Row | None, rows: list[Row]) -> float | None:
+    return None if rival is None else median(own) / median(rival)
+
+
+def _call(own: Row, rival: Row | None, rows: list[Row]) -> float | None:
+    return None if own["launch"] is None else float(own["launch"]["stream_seconds"])
+
+
+def _own_bytes(own: Row, rival: Row | None, rows: list[Row]) -> float | None:
+    """The copy moves the fewest bytes of the work in its time, so in proportion the method's own in theirs."""
+    copy = fastest(row for row in rows if row["kind"] == "copy")
+    if copy is None or not own["moved_bytes"]:
+        return None
+    return median(own) / (median(copy) * float(own["moved_bytes"]) / float(own["counts"]["fewest_bytes"]))
+
+
+_FIGURES: dict[Measure, Callable[[Row, Row | None, list[Row]], float | None]] = {
+    "floor": _account_figure("floor_share"),
+    "roofline": _account_figure("roofline_share"),
+    "rivals": _rivals,
+    "call": _call,
+    "own bytes": _own_bytes,
+}
