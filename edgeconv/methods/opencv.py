@@ -11,7 +11,6 @@ computed and every s-th sample is picked. Imports OpenCV and NumPy and nothing e
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import cv2
@@ -22,8 +21,8 @@ from edgeconv.filters import RGB_CHANNELS
 from edgeconv.geometry import KERNEL_SIZE, OUTSIDE, Border, border_indices
 from edgeconv.methods.base import Method, Options, Plan
 from edgeconv.methods.cpu.arrays import check_arrays
-from edgeconv.pool import run_pieces, threads_for
 from edgeconv.output import store
+from edgeconv.pool import run_pieces, threads_for
 from edgeconv.problem import Problem
 
 BORDER_CODES: dict[Border, int] = {
@@ -36,9 +35,6 @@ BORDER_CODES: dict[Border, int] = {
 HALO = KERNEL_SIZE // 2
 BAND_BYTES = 512 * 2**10
 """Source bytes of a band: with its int16 or float32 results it still fits a 1 MiB L2 cache."""
-
-Response = Callable[[NDArray[Any]], NDArray[Any]]
-"""From a band with halo (rows + 2, columns, 3) to responses of the same height and width."""
 
 
 class OpenCVPlan(Plan):
@@ -53,7 +49,7 @@ class OpenCVPlan(Plan):
         self._band_rows = max(1, min(problem.output_height, BAND_BYTES // (row_bytes * problem.stride)))
         self._bands = -(-problem.output_height // self._band_rows)
         self._threads = threads_for(options.threads, problem.input_bytes + problem.output_bytes, self._bands)
-        self._exact16 = _fits_int16(problem)
+        self._int16_kernel = _kernel_exact_in_int16(problem)
         self._equal_kernel = _one_kernel_a_direction(problem)
         self._channel_sum = problem.groups == 1 and self._equal_kernel is not None
         # Temporaries of one band in float32: the channel sum or planes, a response and the joined value.
@@ -63,7 +59,7 @@ class OpenCVPlan(Plan):
         self.choice = {
             "band_rows": self._band_rows,
             "threads": self._threads,
-            "arithmetic": "int16" if self._exact16 else "float32",
+            "arithmetic": "float32" if self._int16_kernel is None else "int16",
             "collapsed": self._channel_sum,
         }
 
@@ -80,7 +76,10 @@ class OpenCVPlan(Plan):
     def _filter_rows(self, image: NDArray[Any], out: NDArray[Any], start: int, stop: int) -> None:
         problem, stride = self.problem, self.problem.stride
         source = self._source(image, start * stride, (stop - 1) * stride + KERNEL_SIZE)
-        values = self._exact_values(source) if self._exact16 else self._float_values(source)
+        if self._int16_kernel is not None:
+            values = self._filter(source, self._int16_kernel, cv2.CV_16S)
+        else:
+            values = self._float_values(source)
         first_column = 0 if problem.padding == HALO else HALO
         last_column = first_column + (problem.output_width - 1) * stride + 1
         picked = values[HALO : values.shape[0] - HALO : stride, first_column:last_column:stride]
@@ -98,11 +97,6 @@ class OpenCVPlan(Plan):
             band = band[:, self._columns]
             band[:, self._columns == OUTSIDE] = 0
         return band.astype(np.float32) if band.dtype == np.float16 else band
-
-    def _exact_values(self, source: NDArray[Any]) -> NDArray[Any]:
-        """One kernel on uint8 a channel: whole sums below 2¹⁵."""
-        assert self._equal_kernel is not None  # part of what _fits_int16 says
-        return self._filter(source, self._equal_kernel[0], cv2.CV_16S)
 
     def _float_values(self, source: NDArray[Any]) -> NDArray[np.float32]:
         """Joined responses (rows, columns, out), float32."""
@@ -166,13 +160,15 @@ def _one_kernel_a_direction(problem: Problem) -> NDArray[np.float32] | None:
     return kernels[:, 0, 0] if (problem.weights == kernels).all() else None
 
 
-def _fits_int16(problem: Problem) -> bool:
-    """True for one whole-number kernel on uint8 a channel whose sums, partial ones too, stay within int16."""
-    kernel = _one_kernel_a_direction(problem)
-    if problem.dtype != np.uint8 or problem.groups == 1 or problem.combine != "single" or kernel is None:
-        return False
+def _kernel_exact_in_int16(problem: Problem) -> NDArray[np.float32] | None:
+    """The one whole-number kernel of uint8 channels by themselves, where all its sums stay within int16."""
+    kernels = _one_kernel_a_direction(problem)
+    if problem.dtype != np.uint8 or problem.groups == 1 or problem.combine != "single" or kernels is None:
+        return None
+    kernel = kernels[0]
     whole = bool((kernel == np.rint(kernel)).all())
-    return whole and float(np.abs(kernel).sum()) * np.iinfo(np.uint8).max <= np.iinfo(np.int16).max
+    fits = float(np.abs(kernel).sum()) * np.iinfo(np.uint8).max <= np.iinfo(np.int16).max
+    return kernel if whole and fits else None
 
 
 class OpenCV(Method):

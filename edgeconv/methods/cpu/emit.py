@@ -65,9 +65,6 @@ class _Splat(ir.Constant):  # type: ignore[misc]
         super().__init__(kind, None)
         self._text = text
 
-    def _to_string(self) -> str:
-        return f"{self.type} {self._text}"
-
     def _get_reference(self) -> str:
         return self._text
 
