@@ -34,7 +34,7 @@ BORDER_CODES: dict[Border, int] = {
 
 HALO = KERNEL_SIZE // 2
 BAND_BYTES = 512 * 2**10
-"""Source bytes of a band: with its int16 or float32 results it still fits a 1 MiB L2 cache."""
+"""Source bytes of a band: measured, docs/cpu-engine.md; larger ones gain little and cost memory."""
 
 
 class OpenCVPlan(Plan):
