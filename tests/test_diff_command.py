@@ -9,8 +9,10 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 from command import edgeconv
+from jsonschema import Draft202012Validator
 
 from edgeconv.cli import app
+from edgeconv.diff.record import schema
 from edgeconv.errors import EdgeconvError
 from edgeconv.image import write_image
 
@@ -102,6 +104,7 @@ def test_json_and_junit_hold_the_same_figures(folder: Path) -> None:
     assert done.code == 1
     record = json.loads(done.text)
     assert record["kind"] == "diff"
+    Draft202012Validator(schema()).validate(record)
     assert [entry["judged"]["differing_samples"] for entry in record["comparisons"]] == [0, 3]
     assert record["comparisons"][0]["whole"]["psnr_db"] is None
     assert record["comparisons"][1]["worst"]["x"] == 4
@@ -136,3 +139,18 @@ def test_ssim_and_flip_stand_beside_the_exact_figures(folder: Path) -> None:
     assert "768 of 768" in done.text
     assert "SSIM" in done.text
     assert "FLIP" in done.text
+
+
+def test_the_schema_is_one_and_records_of_floats_keep_to_it(folder: Path) -> None:
+    """NaN and infinity have no place in JSON; figures that are infinite are null."""
+    strange = np.load(folder / "b.npy")
+    strange[0, 0], strange[5, 7] = np.nan, np.inf
+    np.save(folder / "strange.npy", strange)
+    Draft202012Validator.check_schema(schema())
+    done = edgeconv("diff", "a.tiff", "strange.npy", "--json", cwd=folder)
+    record = json.loads(done.text)
+    Draft202012Validator(schema()).validate(record)
+    (found,) = record["comparisons"]
+    assert found["whole"]["max_abs"] is None
+    assert found["whole"]["unbounded_samples"] == 6
+    assert found["first"]["other"] == [None, None, None]

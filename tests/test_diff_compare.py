@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 from command import edgeconv
+from jsonschema import Draft202012Validator
 from problems import random_image
 
 from edgeconv.choose import runnable
 from edgeconv.diff import job, methods
+from edgeconv.diff.record import schema
 from edgeconv.image import write_image
 from edgeconv.methods import METHODS
 from edgeconv.methods.base import Options
@@ -33,6 +35,7 @@ def test_every_method_that_works_here_is_compared_and_the_others_named(picture: 
     record = json.loads(done.text)
     assert sorted((entry["name"], entry["device"]) for entry in record["methods"]) == sorted(runnable())
     assert record["methods"][0]["name"] == "reference"
+    Draft202012Validator(schema()).validate(record)
     assert len(record["comparisons"]) == len(runnable()) - 1
     assert len(record["left_out"]) + len(record["methods"]) == len(METHODS)
     assert record["allowed"]["atol"] == methods.ROUNDING_TIE

@@ -6,9 +6,11 @@ differs. Coordinates count from 0 at the top left; bounds of regions are inclusi
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
+from importlib.resources import files
 from typing import Any
 
 from edgeconv import report
@@ -74,6 +76,13 @@ def compare_all(
         each.append(Comparison(other, label, figures, loaded.notes, asked))
         del loaded  # before the next is decoded
     return Comparisons(reference, labels[0], base.notes, layout_text(base.pixels), allowance, tuple(each))
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema of the records of `edgeconv diff` and `edgeconv compare`."""
+    text = files("edgeconv.diff").joinpath("diff.schema.json").read_text(encoding="utf-8")
+    loaded: dict[str, Any] = json.loads(text)
+    return loaded
 
 
 def describe(comparisons: Comparisons) -> dict[str, Any]:
