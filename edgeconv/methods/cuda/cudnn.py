@@ -64,6 +64,7 @@ BUFFER_SHARE = 0.5
 CHANNELS_TRIED = (RGB_CHANNELS, 4, 8)
 """Input channels that --cudnn-find compares: tensor cores like multiples of 4 and 8, filled up with zeros."""
 FIND_REPEATS = 7
+NOISE_SAMPLES = 1 << 16
 
 _SAMPLE_TYPES: dict[DataType, np.dtype[Any]] = {
     DataType.FLOAT: np.dtype(np.float32),
@@ -299,11 +300,7 @@ class CudnnPlan(Plan):
         else:
             source = cupy.empty(problem.input_shape, self._sample)
             result = cupy.empty((problem.output_height, problem.output_width, self._responses), self._sample)
-        block = np.random.default_rng(0).random(min(source.size, 1 << 16), np.float32).astype(self._sample)
-        flat, noise = source.reshape(-1), cupy.asarray(block)
-        whole = flat.size // block.size * block.size
-        flat[:whole].reshape(-1, block.size)[:] = noise
-        flat[whole:] = noise[: flat.size - whole]
+        _fill_with_noise(source)
         return source, result
 
     def _take(self, candidate: Candidate) -> None:
@@ -384,6 +381,19 @@ class CudnnPlan(Plan):
             out[...] = result
 
 
+def _fill_with_noise(array: Any) -> None:
+    """Random samples over the type's range (floats 0 to 1), a block of them repeated: constant ones may run faster."""
+    import cupy
+
+    block = np.random.default_rng(0).random(min(array.size, NOISE_SAMPLES), np.float32)
+    scale = np.iinfo(array.dtype).max if array.dtype.kind == "u" else 1
+    noise = cupy.asarray((block * scale).astype(array.dtype))
+    flat = array.reshape(-1)
+    whole = flat.size // noise.size * noise.size
+    flat[:whole].reshape(-1, noise.size)[:] = noise
+    flat[whole:] = noise[: flat.size - whole]
+
+
 def _can_be_direct(problem: Problem, math: Math) -> bool:
     """May cuDNN read the picture and write the output with nothing before or after?"""
     sample = np.dtype(np.float16 if math == "half" else np.float32)
@@ -420,7 +430,8 @@ def _fastest_channels(plan: CudnnPlan, problem: Problem, options: Options) -> Cu
     """Time whole runs with three channels and with filled-up ones; keep the fastest and say what each took."""
     import cupy
 
-    image = cupy.ones(problem.input_shape, problem.dtype)
+    image = cupy.empty(problem.input_shape, problem.dtype)
+    _fill_with_noise(image)
     out = cupy.empty(problem.output_shape, problem.output_dtype)
     report = [{"channels": plan.choice["channels"], "run_seconds": _seconds(plan, image, out)}]
     best, best_seconds = plan, report[0]["run_seconds"]

@@ -6,9 +6,8 @@
 // one block fetches, others of its multiprocessor multiply.
 //
 // What was tried, with figures: docs/kernels-tried-gemm.md.
-// STEP, WARPS, ROWS_A_WARP, BLOCKS_A_MULTIPROCESSOR, ALIGNED, LEAD; the rest as in responses.cuh
+// STEP, WARPS, ROWS_A_WARP, COLUMNS_A_THREAD, BLOCKS_A_MULTIPROCESSOR, ALIGNED, LEAD; the rest as in responses.cuh
 #define TILE_ROWS (WARPS * ROWS_A_WARP)
-#define COLUMNS_A_THREAD (STEP == 1 ? 4 : STEP == 2 ? 2 : 1)  // keeps a patch row near 1.5 KB at every stride
 #include "responses.cuh"
 #include "patch.cuh"
 

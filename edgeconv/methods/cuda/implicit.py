@@ -9,7 +9,7 @@ One launch, no workspace beyond the weights' table of the tensor cores. A block 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -33,6 +33,8 @@ from edgeconv.methods.cuda.product import (
 from edgeconv.problem import Problem
 
 MANY_RESPONSES = 8
+TALL_ROWS = 2
+"""Output rows that a warp makes of a large picture: they share half their reads."""
 
 
 @dataclass(frozen=True)
@@ -42,23 +44,42 @@ class Shape:
     warps: int
     blocks_a_multiprocessor: int
     """How many blocks the registers are shared among."""
-    tile_columns: int
+    columns_a_thread: int
+    rows_a_warp: int = 1
+
+    @property
+    def tile_rows(self) -> int:
+        """Output rows of a block."""
+        return self.warps * self.rows_a_warp
+
+    @property
+    def tile_columns(self) -> int:
+        """Output pixels of a block's row."""
+        return WARP * self.columns_a_thread
+
+    def tiles(self, problem: Problem) -> int:
+        """Blocks that a problem takes."""
+        return -(-problem.output_height // self.tile_rows) * -(-problem.output_width // self.tile_columns)
 
 
-def shape_of(problem: Problem, math: Math) -> Shape:
-    """The shape for a problem: more responses and wider tiles leave room for fewer warps."""
+def shape_of(problem: Problem, math: Math, multiprocessors: int) -> Shape:
+    """The shape for a problem: the largest tiles that still fill the card once, else the smallest."""
     step, responses = step_of(problem.stride), response_count(problem)
+    warps = 4
     if math == "fma":
+        widths = {1: (4, 2, 1), 2: (2, 1), 3: (1,)}[step]
         blocks = 6 if responses <= RGB_CHANNELS else 4 if responses <= MANY_RESPONSES else 3
-        return Shape(warps=4, blocks_a_multiprocessor=blocks, tile_columns=WARP * {1: 4, 2: 2, 3: 1}[step])
-    columns = WARP * {1: 4, 2: 2, 3: 2}[step]
-    if responses > MANY_RESPONSES:
-        return Shape(warps=2, blocks_a_multiprocessor=6, tile_columns=columns)
-    blocks = 4 if responses > RGB_CHANNELS or step == KERNEL_SIZE else 7
-    return Shape(warps=4, blocks_a_multiprocessor=blocks, tile_columns=columns)
+    else:
+        widths = {1: (4, 2), 2: (2, 1), 3: (2,)}[step]
+        blocks = 7 if responses <= RGB_CHANNELS and step < KERNEL_SIZE else 4
+        if responses > MANY_RESPONSES:
+            warps, blocks = 2, 6
+    shapes = [Shape(warps, blocks, columns) for columns in widths]
+    if step == 1:
+        shapes.insert(0, replace(shapes[0], rows_a_warp=TALL_ROWS))
+    filling = [shape for shape in shapes if shape.tiles(problem) >= blocks * multiprocessors]
+    return filling[0] if filling else shapes[-1]
 
-
-TALL_ROWS = 2
 
 ALIGNMENT = 16
 CHUNK = 4
@@ -79,15 +100,15 @@ def lead_of(problem: Problem, aligned: bool) -> int:
     return -problem.padding * RGB_CHANNELS % CHUNK if aligned else 0
 
 
-def variant(problem: Problem, math: Math, rows_a_warp: int, aligned: bool) -> KernelVariant:
-    """The kernel for a problem; `rows_a_warp` output rows a step by each warp, `aligned` for float32 pictures."""
-    shape = shape_of(problem, math)
+def variant(problem: Problem, math: Math, shape: Shape, aligned: bool) -> KernelVariant:
+    """The kernel for a problem; `aligned` for float32 pictures whose rows start on 16 bytes."""
     operands = np.dtype(np.float16 if math == "half" else np.float32)
     defines = (
         *problem_defines(problem, operands),
         ("STEP", step_of(problem.stride)),
         ("WARPS", shape.warps),
-        ("ROWS_A_WARP", rows_a_warp),
+        ("ROWS_A_WARP", shape.rows_a_warp),
+        ("COLUMNS_A_THREAD", shape.columns_a_thread),
         ("BLOCKS_A_MULTIPROCESSOR", shape.blocks_a_multiprocessor),
         ("ALIGNED", int(aligned)),
         ("LEAD", lead_of(problem, aligned)),
@@ -101,10 +122,10 @@ def variants() -> tuple[KernelVariant, ...]:
     """Representative kernels, for a machine without a GPU to compile."""
     return unique(
         [
-            variant(problem, math, rows, aligned)
+            variant(problem, math, shape_of(problem, math, multiprocessors), aligned)
             for problem in sample_problems()
             for math in MATHS
-            for rows in ((1, 2) if problem.stride == 1 else (1,))
+            for multiprocessors in (0, 1 << 20)  # so few that any picture is large, and so many that any is small
             for aligned in ((False, True) if problem.dtype == np.float32 else (False,))
             if math == "fma" or problem.dtype != np.uint16
         ]
@@ -176,14 +197,8 @@ class ImplicitPlan(Plan):
 
         from edgeconv.methods.cuda.launch import PackedLaunch
 
-        shape = shape_of(problem, math)
-        across = -(-problem.output_width // shape.tile_columns)
-
-        # Two rows a warp share half their reads; one row makes twice the tiles, which a small picture needs more.
-        wave = shape.blocks_a_multiprocessor * int(cupy.cuda.Device().attributes["MultiProcessorCount"])
-        tall = problem.stride == 1 and across * (problem.output_height // (TALL_ROWS * shape.warps)) >= wave
-        rows_a_warp = TALL_ROWS if tall else 1
-        tiles = across * -(-problem.output_height // (rows_a_warp * shape.warps))
+        shape = shape_of(problem, math, int(cupy.cuda.Device().attributes["MultiProcessorCount"]))
+        tiles = shape.tiles(problem)
         self._tables: list[Any] = []
 
         def launch(aligned: bool) -> Any:
@@ -192,7 +207,7 @@ class ImplicitPlan(Plan):
                 table = cupy.asarray(fragment_table(problem, math, lead_of(problem, aligned)))
                 self._tables.append(table)
                 arguments = (geometry_argument(problem), np.uint64(table.data.ptr))
-            kernel = load(variant(problem, math, rows_a_warp, aligned))
+            kernel = load(variant(problem, math, shape, aligned))
             return PackedLaunch(kernel, tiles, (shape.warps * WARP, 1), *arguments)
 
         row_bytes = problem.width * RGB_CHANNELS * problem.dtype.itemsize
@@ -207,7 +222,7 @@ class ImplicitPlan(Plan):
             choice={
                 "math": math,
                 "copy_bytes": ALIGNMENT if can_be_aligned else problem.dtype.itemsize,
-                "tile_rows": rows_a_warp * shape.warps,
+                "tile_rows": shape.tile_rows,
                 "tile_columns": shape.tile_columns,
                 "tiles": tiles,
             },

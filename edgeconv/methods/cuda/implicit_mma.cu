@@ -11,7 +11,6 @@
 // by implicit.py: [n tile][k step][lane][2] 32-bit words.
 // HALF 0 or 1; the rest as in implicit.cu
 #define TILE_ROWS (WARPS * ROWS_A_WARP)
-#define COLUMNS_A_THREAD (STEP == 1 ? 4 : 2)
 #include "responses.cuh"
 #include "patch.cuh"
 
