@@ -9,19 +9,38 @@
 // INPUT, OUTPUT    sample types            BORDER, COMBINE, STORE    rules, by name
 // DIRECTIONS       1, or 2 (magnitude)     OUT_CHANNELS, IN_GROUP    3→3 mix 3 3, each 3 1, luma 1 3
 // STRIDE           1 to 3                  HALO_BYTES                padding in bytes, modulo 32 copies
-// ALIGNED          1 where every row of both pictures starts on 16 bytes
-// USES_DP4A        8-bit pictures with whole weights: exact integer sums, four products an instruction
+// ALIGNED_IN/_OUT  1 where every row of the picture, of the output, starts on 16 bytes
+// WHOLE_WEIGHTS    8-bit pictures with whole weights: exact integer sums, by dp4a or the tensor cores
+// USES_MMA         the tensor cores: 8-bit pictures with whole weights, and float16 pictures (sliding_mma.cuh)
 // LANE_PIXELS, STEPS_AHEAD, WARPS, MIN_BLOCKS    see Tile in sliding.py
 #include <cuda_pipeline.h>
 
+#include "bulk.cuh"
 #include "picture.cuh"
+
+// Rows that start on 16 bytes go by bulk copies where the card has them.
+#if defined(HAS_BULK_COPIES) && ALIGNED_IN
+#define BULK_READS
+#endif
+#if defined(HAS_BULK_COPIES) && ALIGNED_OUT
+#define BULK_WRITES
+#endif
+typedef unsigned long long Arrival;
+
+__device__ __forceinline__ void wait_for_lanes() {
+    if (WARPS == 1)
+        __syncwarp();
+    else
+        __syncthreads();
+}
 
 constexpr Border border = Border::BORDER;
 constexpr Combine combine = Combine::COMBINE;
 constexpr Store store = Store::STORE;
 
-constexpr int LANES = 32;
+constexpr int LANES = 32 * WARPS;  // threads of a block, which share one ring
 constexpr int CHUNK = 16;  // bytes of one asynchronous copy
+constexpr int LINE = 128;  // bytes of a cache line
 constexpr int WORD = 4;
 
 constexpr int round_up(int value, int step) { return (value + step - 1) / step * step; }
@@ -30,25 +49,31 @@ constexpr int widest_access(int pitch) { return pitch % 16 == 0 ? 16 : pitch % 8
 // --- a row of the picture in shared memory, bytes -----------------------------------------------------------------
 constexpr int SAMPLE_BYTES = sizeof(INPUT);
 constexpr int PIXEL_BYTES = RGB * SAMPLE_BYTES;
-constexpr int LEAD = (LANES * CHUNK - HALO_BYTES) % CHUNK;  // from a chunk's start to the first sample of a window
+constexpr int LEAD = (4 * LINE - HALO_BYTES) % LINE;  // from the slot's start to the first sample of a window
 constexpr int LANE_BYTES = LANE_PIXELS * STRIDE * PIXEL_BYTES;  // from one lane's window to the next
 constexpr int WINDOW_PIXELS = (LANE_PIXELS - 1) * STRIDE + KERNEL_SIZE;
 constexpr int WINDOW_END = LEAD + WINDOW_PIXELS * PIXEL_BYTES;
-constexpr int ROW_BYTES = round_up((LANES - 1) * LANE_BYTES + WINDOW_END, CHUNK);
-constexpr int ROW_CHUNKS = ROW_BYTES / CHUNK;
+constexpr int USED_BYTES = (LANES - 1) * LANE_BYTES + WINDOW_END;
+constexpr int ROW_BYTES = round_up(USED_BYTES + CHUNK, LINE);  // the tensor cores read up to a chunk further
 static_assert(LANE_BYTES % WORD == 0, "a lane's window must start on a whole word");
 
 constexpr int READ = widest_access(LANE_BYTES);  // bytes that a lane reads at once
 constexpr int WINDOW_START = LEAD / READ * READ;
 constexpr int WINDOW_WORDS = (round_up(WINDOW_END, READ) - WINDOW_START) / WORD;
 
-// The chunks in the order in which the warp copies them, a lane each: first those from the tile's own start, which
-// lies on a sector's boundary where rows do, and last the halo to its left, so that no sector is asked for twice.
-constexpr int FIRST_CHUNK = round_up(HALO_BYTES, CHUNK) / CHUNK % ROW_CHUNKS;
+// A tile starts on a line of the picture where rows do, and its slot starts on one of shared memory: a copy whose two
+// sides lie differently in their lines is cut into single sectors, three times as many requests (measured).
+// So the chunks from the tile's own start are copied first, then what the windows need to either side.
+constexpr int BEGIN_CHUNK = LEAD / CHUNK;
+constexpr int TILE_CHUNK = round_up(LEAD, LINE) / CHUNK;
+constexpr int END_CHUNK = round_up(USED_BYTES, CHUNK) / CHUNK;
+constexpr int TILE_END_CHUNK =
+    TILE_CHUNK + LANES * LANE_BYTES / CHUNK < END_CHUNK ? TILE_CHUNK + LANES * LANE_BYTES / CHUNK : END_CHUNK;
+constexpr int ROW_CHUNKS = END_CHUNK - BEGIN_CHUNK;
 constexpr int LANE_CHUNKS = (ROW_CHUNKS + LANES - 1) / LANES;
 __device__ __forceinline__ int chunk_of(int lane, int i) {
-    const int chunk = FIRST_CHUNK + lane + i * LANES;
-    return chunk < ROW_CHUNKS ? chunk : chunk - ROW_CHUNKS;
+    const int chunk = TILE_CHUNK + lane + i * LANES;
+    return chunk < END_CHUNK ? chunk : chunk - ROW_CHUNKS;
 }
 __device__ __forceinline__ bool has_chunk(int lane, int i) {
     return (i + 1) * LANES <= ROW_CHUNKS || lane + i * LANES < ROW_CHUNKS;
@@ -63,175 +88,36 @@ constexpr int LANE_SAMPLES = LANE_PIXELS * OUT_CHANNELS;
 constexpr int LANE_OUT_BYTES = LANE_SAMPLES * sizeof(OUTPUT);
 constexpr int LANE_OUT_WORDS = LANE_OUT_BYTES / WORD;
 constexpr int OUT_ROW_BYTES = LANES * LANE_OUT_BYTES;
+#ifdef BULK_WRITES
+constexpr int STAGES = 2;  // one is filled while the copy engine reads the other
+#else
+constexpr int STAGES = 1;
+#endif
 constexpr int WRITE = widest_access(LANE_OUT_BYTES);
 static_assert(LANE_OUT_BYTES % WORD == 0, "a lane's output must be whole words");
 
 struct Geometry {
     int height, width, out_height, out_width, padding;
-    int tiles_across, rows_per_strip, strips;
+    int tiles_across, rows_per_strip;
 };
 
-// --- weights and arithmetic -------------------------------------------------------------------------------------------
-#ifdef USES_DP4A
+// --- from responses to samples ----------------------------------------------------------------------------------------
+#ifdef WHOLE_WEIGHTS
 typedef int Response;
-struct Weights {
-#if IN_GROUP == 1
-    int quad[DIRECTIONS][OUT_CHANNELS][KERNEL_SIZE][2];  // (w0 w1 w2 0) and (0 w0 w1 w2)
-#else
-    // Nine bytes of three neighbouring pixels lie in three words: by the byte of the first word where they start.
-    int triple[DIRECTIONS][WORD][OUT_CHANNELS][KERNEL_SIZE][3];
-#endif
-};
 // Where a float is wanted, sums start at the bits of 1.5·2^23: their bits, read as a float, are that plus the sum.
 constexpr float SUM_ORIGIN = 12582912.0f;
 constexpr bool WANTS_FLOAT = combine == Combine::magnitude || store == Store::raw;
 constexpr Response START = WANTS_FLOAT ? 0x4B400000 : 0;
 __device__ __forceinline__ float to_value(int response) { return __int_as_float(response) - SUM_ORIGIN; }
-
-// sum + the products of four unsigned bytes and four signed ones. (CUDA's __dp4a takes two of the same kind.)
-__device__ __forceinline__ int dot4(unsigned pixels, int weights, int sum) {
-#ifdef __CUDA_ARCH__
-    int total;
-    asm("dp4a.u32.s32 %0, %1, %2, %3;" : "=r"(total) : "r"(pixels), "r"(weights), "r"(sum));
-    return total;
-#else
-    for (int i = 0; i < WORD; ++i)
-        sum += static_cast<int>(pixels >> 8 * i & 0xFF) * static_cast<signed char>(weights >> 8 * i);
-    return sum;
-#endif
-}
 #else
 typedef float Response;
-struct Weights {
-    float value[DIRECTIONS][OUT_CHANNELS][IN_GROUP][KERNEL_SIZE][KERNEL_SIZE];
-};
 constexpr Response START = 0.0f;
 __device__ __forceinline__ float to_value(float response) { return response; }
 #endif
-typedef Response Responses[LANE_PIXELS][OUT_CHANNELS][DIRECTIONS];
-
-// A lane's window of one row, as it lies in shared memory.
-struct Window {
-    unsigned word[WINDOW_WORDS];
-
-    __device__ __forceinline__ void read(const unsigned char *row) {
-        const unsigned char *from = row + WINDOW_START;
-#pragma unroll
-        for (int i = 0; i < WINDOW_WORDS; i += READ / WORD) {
-            if (READ == 16) {
-                const uint4 four = *reinterpret_cast<const uint4 *>(from + i * WORD);
-                word[i] = four.x, word[i + 1] = four.y, word[i + 2] = four.z, word[i + 3] = four.w;
-            } else if (READ == 8) {
-                const uint2 two = *reinterpret_cast<const uint2 *>(from + i * WORD);
-                word[i] = two.x, word[i + 1] = two.y;
-            } else {
-                word[i] = *reinterpret_cast<const unsigned *>(from + i * WORD);
-            }
-        }
-    }
-
-    // Sample `index` of the window as a float; `index` must be known to the compiler.
-    __device__ __forceinline__ float sample(int index) const {
-        const int byte = LEAD - WINDOW_START + index * SAMPLE_BYTES;
-        const unsigned bits = word[byte / WORD];
-        return unpack(bits, byte % WORD, static_cast<const INPUT *>(nullptr));
-    }
-
-   private:
-    static __device__ __forceinline__ float unpack(unsigned bits, int, const float32 *) { return __uint_as_float(bits); }
-    static __device__ __forceinline__ float unpack(unsigned bits, int byte, const uint8 *) {
-        return __uint_as_float(__byte_perm(bits, TWO_POW_23_BITS, 0x7440 + byte)) - TWO_POW_23;
-    }
-    static __device__ __forceinline__ float unpack(unsigned bits, int byte, const uint16 *) {
-        return __uint_as_float(__byte_perm(bits, TWO_POW_23_BITS, byte == 0 ? 0x7410 : 0x7432)) - TWO_POW_23;
-    }
-#ifdef USES_FLOAT16
-    static __device__ __forceinline__ float unpack(unsigned bits, int byte, const float16 *) {
-        return __half2float(__ushort_as_half(static_cast<unsigned short>(byte == 0 ? bits : bits >> 16)));
-    }
-#endif
-};
-
-// Add one row of the picture, row `u` of the 3×3 filters, to the responses of one output row.
-#if defined(USES_DP4A) && IN_GROUP == 1
-// The bytes of four neighbouring pixels of one channel, the first at `byte` of the window, as one word.
-__device__ __forceinline__ unsigned gather(const Window &window, int byte) {
-    const unsigned *const w = window.word + byte / WORD;
-    switch (byte % WORD) {
-        case 0: return __byte_perm(__byte_perm(w[0], w[1], 0x0630), w[2], 0x5210);
-        case 1: return __byte_perm(__byte_perm(w[0], w[1], 0x0741), w[2], 0x6210);
-        case 2: return __byte_perm(__byte_perm(w[0], w[1], 0x0052), w[2], 0x7410);
-        default: return __byte_perm(__byte_perm(w[0], w[1], 0x0063), __byte_perm(w[2], w[3], 0x0041), 0x5410);
-    }
-}
-__device__ __forceinline__ void add_row(Responses &sum, const Window &window, const Weights &weights, int u) {
-    constexpr int SHARED_BY = STRIDE == 1 ? 2 : 1;  // outputs that one word of four pixels answers
-#pragma unroll
-    for (int o = 0; o < OUT_CHANNELS; ++o)
-#pragma unroll
-        for (int x = 0; x < LANE_PIXELS; x += SHARED_BY) {
-            const unsigned four = gather(window, LEAD - WINDOW_START + x * STRIDE * PIXEL_BYTES + o);
-#pragma unroll
-            for (int k = 0; k < SHARED_BY; ++k)
-#pragma unroll
-                for (int d = 0; d < DIRECTIONS; ++d)
-                    sum[x + k][o][d] = dot4(four, weights.quad[d][o][u][k], sum[x + k][o][d]);
-        }
-}
-#elif defined(USES_DP4A)
-__device__ __forceinline__ void add_row(Responses &sum, const Window &window, const Weights &weights, int u) {
-#pragma unroll
-    for (int x = 0; x < LANE_PIXELS; ++x) {
-        const int byte = LEAD - WINDOW_START + x * STRIDE * PIXEL_BYTES;
-#pragma unroll
-        for (int k = 0; k < 3; ++k)
-#pragma unroll
-            for (int o = 0; o < OUT_CHANNELS; ++o)
-#pragma unroll
-                for (int d = 0; d < DIRECTIONS; ++d)
-                    sum[x][o][d] = dot4(window.word[byte / WORD + k], weights.triple[d][byte % WORD][o][u][k],
-                                        sum[x][o][d]);
-    }
-}
-#else
-__device__ __forceinline__ void add_row(Responses &sum, const Window &window, const Weights &weights, int u) {
-#pragma unroll
-    for (int v = 0; v < KERNEL_SIZE; ++v)
-#pragma unroll
-        for (int i = 0; i < IN_GROUP; ++i)
-#pragma unroll
-            for (int x = 0; x < LANE_PIXELS; ++x)
-#pragma unroll
-                for (int o = 0; o < OUT_CHANNELS; ++o)
-#pragma unroll
-                    for (int d = 0; d < DIRECTIONS; ++d)
-                        sum[x][o][d] = fmaf(weights.value[d][o][i][u][v],
-                                            window.sample((x * STRIDE + v) * RGB + (IN_GROUP == 1 ? o : i)),
-                                            sum[x][o][d]);
-}
-#endif
-
-__device__ __forceinline__ void move(Responses &to, const Responses &from) {
-#pragma unroll
-    for (int x = 0; x < LANE_PIXELS; ++x)
-#pragma unroll
-        for (int o = 0; o < OUT_CHANNELS; ++o)
-#pragma unroll
-            for (int d = 0; d < DIRECTIONS; ++d) to[x][o][d] = from[x][o][d];
-}
-
-__device__ __forceinline__ void clear(Responses &sum) {
-#pragma unroll
-    for (int x = 0; x < LANE_PIXELS; ++x)
-#pragma unroll
-        for (int o = 0; o < OUT_CHANNELS; ++o)
-#pragma unroll
-            for (int d = 0; d < DIRECTIONS; ++d) sum[x][o][d] = START;
-}
 
 // sqrt(first² + second²).
 __device__ __forceinline__ float length(float first, float second) {
-#ifdef USES_DP4A
+#ifdef WHOLE_WEIGHTS
     // From whole numbers to 8 bits, two units of the last place can't matter: a half-way point k + 1/2 has a square
     // at least 1/4 from every whole one. The tiny term keeps the root of nothing from being 0·∞.
     if (store != Store::raw) {
@@ -266,26 +152,29 @@ __device__ __forceinline__ unsigned pack(const float *value, const float16 *) {
 }
 #endif
 
-#ifdef USES_DP4A
-// Four whole numbers, each clipped to 0..255, as the bytes of a word.
-__device__ __forceinline__ unsigned pack_clipped(int first, int second, int third, int fourth) {
+#ifdef WHOLE_WEIGHTS
+// Two whole numbers, each clipped to 0..255, as the low bytes of a word whose high half is the low one of `above`.
+__device__ __forceinline__ unsigned pack_clipped(int first, int second, unsigned above) {
 #ifdef __CUDA_ARCH__
-    unsigned high, all;
-    asm("cvt.pack.sat.u8.s32.b32 %0, %1, %2, 0;" : "=r"(high) : "r"(fourth), "r"(third));
-    asm("cvt.pack.sat.u8.s32.b32 %0, %1, %2, %3;" : "=r"(all) : "r"(second), "r"(first), "r"(high));
+    unsigned all;
+    asm("cvt.pack.sat.u8.s32.b32 %0, %1, %2, %3;" : "=r"(all) : "r"(second), "r"(first), "r"(above));
     return all;
 #else
-    const int value[WORD] = {first, second, third, fourth};
-    unsigned all = 0;
-    for (int i = 0; i < WORD; ++i) all |= static_cast<unsigned>(min(max(value[i], 0), 255)) << 8 * i;
-    return all;
+    return min(max(first, 0), 255) | min(max(second, 0), 255) << 8 | above << 16;
 #endif
 }
 #endif
 
+// --- how a row is summed ------------------------------------------------------------------------------------------------
+#ifdef USES_MMA
+#include "sliding_mma.cuh"
+#else
+#include "sliding_sums.cuh"
+#endif
+
 // --- from the picture into the ring -------------------------------------------------------------------------------------
 // Rows that do not start on a chunk's boundary are read in whole words, up to one word to either side.
-constexpr int MARGIN = ALIGNED ? 0 : WORD;
+constexpr int MARGIN = ALIGNED_IN ? 0 : WORD;
 
 // What a warp takes from every row of its strip, found once. Chunks `whole_from` to `whole_to` lie inside the row and are
 // copied; the samples of those before and after come one by one, by the border's rule.
@@ -304,20 +193,20 @@ struct Span {
         const int chunks = (bytes + CHUNK - 1) / CHUNK;
         const long long before = max((MARGIN - first + CHUNK - 1) / CHUNK, 0ll);
         const long long until = max((row_bytes - MARGIN - first) / CHUNK, 0ll);
-        whole_from = static_cast<int>(min(before, static_cast<long long>(chunks)));
+        whole_from = max(static_cast<int>(min(before, static_cast<long long>(chunks))), BEGIN_CHUNK);
         whole_to = max(static_cast<int>(min(until, static_cast<long long>(chunks))), whole_from);
         samples_before = max(min(whole_from * CHUNK, bytes) - LEAD, 0) / SAMPLE_BYTES;
         samples_after = max(bytes - max(whole_to * CHUNK, LEAD + samples_before * SAMPLE_BYTES), 0) / SAMPLE_BYTES;
     }
-    __device__ __forceinline__ bool interior() const { return whole_from == 0 && whole_to == ROW_CHUNKS; }
+    __device__ __forceinline__ bool interior() const { return whole_from == BEGIN_CHUNK && whole_to == END_CHUNK; }
 };
 
 // With a zero border and rows that start on chunks no chunk is partly inside: those outside stay zero in every slot.
-constexpr bool EDGES_STAY = ALIGNED && border == Border::zero;
+constexpr bool EDGES_STAY = ALIGNED_IN && border == Border::zero;
 
 // Copy a chunk that lies inside the row.
 __device__ __forceinline__ void copy_chunk(unsigned char *to, const unsigned char *from) {
-    if (ALIGNED) {
+    if (ALIGNED_IN) {
         __pipeline_memcpy_async(to, from, CHUNK);
     } else if (SAMPLE_BYTES == WORD) {
 #pragma unroll
@@ -346,18 +235,34 @@ __device__ __noinline__ void fill_edges(unsigned char *slot, const INPUT *row, i
     }
 }
 
-// Start the copy of one row of the padded picture.
+// Start the copy of one row of the padded picture. `arrival` counts its bytes where it goes by a bulk copy.
 __device__ __forceinline__ void fetch_row(unsigned char *slot, const INPUT *image, int position, int lane,
-                                          const Span &span, const Geometry &size) {
+                                          const Span &span, const Geometry &size, Arrival *arrival) {
     const int source = source_index<border>(position, size.height);
     if (source == OUTSIDE) {
 #pragma unroll 1
         for (int at = lane * CHUNK; at < ROW_BYTES; at += LANES * CHUNK)
             *reinterpret_cast<uint4 *>(slot + at) = make_uint4(0, 0, 0, 0);
+#ifdef BULK_READS
+        fence_before_bulk();
+        if (lane == 0) expect_bytes(arrival, 0);
+#endif
         return;
     }
     const INPUT *const row = image + static_cast<long long>(source) * size.width * RGB;
     const unsigned char *const from = reinterpret_cast<const unsigned char *>(row) + span.first;
+#ifdef BULK_READS
+    if (lane == 0) {
+        const auto read = [&](int begin, int end) {
+            begin = max(begin, span.whole_from), end = min(end, span.whole_to);
+            if (begin < end) start_bulk_read(slot + begin * CHUNK, from + begin * CHUNK, (end - begin) * CHUNK, arrival);
+        };
+        expect_bytes(arrival, (span.whole_to - span.whole_from) * CHUNK);
+        read(TILE_CHUNK, TILE_END_CHUNK);
+        read(BEGIN_CHUNK, TILE_CHUNK);
+        read(TILE_END_CHUNK, END_CHUNK);
+    }
+#else
     if (span.interior()) {
 #pragma unroll
         for (int i = 0; i < LANE_CHUNKS; ++i) {
@@ -371,25 +276,14 @@ __device__ __forceinline__ void fetch_row(unsigned char *slot, const INPUT *imag
         const int chunk = chunk_of(lane, i), at = chunk * CHUNK;
         if (has_chunk(lane, i) && chunk >= span.whole_from && chunk < span.whole_to) copy_chunk(slot + at, from + at);
     }
+#endif
     if (!EDGES_STAY) fill_edges(slot, row, lane, span, size.width);
 }
 
 // --- from the lanes to the output -----------------------------------------------------------------------------------------
-__device__ __forceinline__ void stage(unsigned char *to, const unsigned (&word)[LANE_OUT_WORDS]) {
-#pragma unroll
-    for (int i = 0; i < LANE_OUT_WORDS; i += WRITE / WORD) {
-        if (WRITE == 16)
-            *reinterpret_cast<uint4 *>(to + i * WORD) = make_uint4(word[i], word[i + 1], word[i + 2], word[i + 3]);
-        else if (WRITE == 8)
-            *reinterpret_cast<uint2 *>(to + i * WORD) = make_uint2(word[i], word[i + 1]);
-        else
-            *reinterpret_cast<unsigned *>(to + i * WORD) = word[i];
-    }
-}
-
 // Write a staged row of `bytes` bytes, neighbouring lanes side by side.
 __device__ __forceinline__ void write_row(unsigned char *to, const unsigned char *staged, int bytes, int lane) {
-    if (ALIGNED) {
+    if (ALIGNED_OUT) {
 #pragma unroll
         for (int i = 0; i < OUT_ROW_BYTES; i += LANES * CHUNK) {
             const int at = i + lane * CHUNK;
@@ -413,50 +307,18 @@ __device__ __forceinline__ void write_row(unsigned char *to, const unsigned char
     }
 }
 
-// Put one finished row of responses into the stage, as samples.
-__device__ __forceinline__ void finish(unsigned char *to, const Responses &sum) {
-    constexpr int PER_WORD = WORD / sizeof(OUTPUT);
-    unsigned word[LANE_OUT_WORDS];
-#pragma unroll
-    for (int i = 0; i < LANE_OUT_WORDS; ++i) {
-#ifdef USES_DP4A
-        if (!WANTS_FLOAT) {
-            int whole[WORD];
-#pragma unroll
-            for (int k = 0; k < WORD; ++k) {
-                const int response = sum[(i * WORD + k) / OUT_CHANNELS][(i * WORD + k) % OUT_CHANNELS][0];
-                whole[k] = store == Store::abs ? abs(response) : response;
-            }
-            word[i] = pack_clipped(whole[0], whole[1], whole[2], whole[3]);
-            continue;
-        }
-#endif
-        float value[PER_WORD];
-#pragma unroll
-        for (int k = 0; k < PER_WORD; ++k) {
-            const auto &response = sum[(i * PER_WORD + k) / OUT_CHANNELS][(i * PER_WORD + k) % OUT_CHANNELS];
-            value[k] = to_value(response[0]);
-            if (combine == Combine::magnitude) value[k] = length(value[k], to_value(response[DIRECTIONS - 1]));
-        }
-        word[i] = pack(value, static_cast<const OUTPUT *>(nullptr));
-    }
-    stage(to, word);
-}
-
-extern "C" __global__ void __launch_bounds__(WARPS *LANES, MIN_BLOCKS)
+extern "C" __global__ void __launch_bounds__(LANES, MIN_BLOCKS)
     sliding(const INPUT *__restrict__ image, OUTPUT *__restrict__ out, const __grid_constant__ Geometry size,
             const __grid_constant__ Weights weights) {
-    __shared__ __align__(CHUNK) unsigned char rings[WARPS][RING_ROWS * ROW_BYTES];
-    __shared__ __align__(CHUNK) unsigned char stages[WARPS][OUT_ROW_BYTES];
-    const int lane = threadIdx.x, warp = threadIdx.y;
-    unsigned char *const ring = rings[warp];
-    unsigned char *const staged = stages[warp];
+    __shared__ __align__(LINE) unsigned char ring[RING_ROWS * ROW_BYTES];
+    __shared__ __align__(LINE) unsigned char stage[STAGES * OUT_ROW_BYTES];
+    __shared__ Arrival arrival[RING_ROWS];
+    const int lane = threadIdx.x;
+    const Filter &filter = filter_of(weights, lane);
 
     // A warp owns a tile: LANES·LANE_PIXELS output pixels across, one strip of rows down.
-    const long long tile = static_cast<long long>(blockIdx.x) * WARPS + warp;
-    const int strip = static_cast<int>(tile / size.tiles_across);
-    if (strip >= size.strips) return;
-    const int first_x = static_cast<int>(tile % size.tiles_across) * LANES * LANE_PIXELS;
+    const int strip = blockIdx.x / size.tiles_across;
+    const int first_x = blockIdx.x % size.tiles_across * LANES * LANE_PIXELS;
     const int first_y = strip * size.rows_per_strip;
     const int rows = min(size.rows_per_strip, size.out_height - first_y);
     const Span span(first_x, size);
@@ -464,14 +326,31 @@ extern "C" __global__ void __launch_bounds__(WARPS *LANES, MIN_BLOCKS)
     const long long out_pitch = static_cast<long long>(size.out_width) * OUT_CHANNELS;
     OUTPUT *out_row = out + first_y * out_pitch + static_cast<long long>(first_x) * OUT_CHANNELS;
 
+#if defined(USES_MMA) && !defined(WHOLE_WEIGHTS)
+    // What lies beyond the samples that arrive is multiplied by zero weights: it must not be a NaN.
+    for (int at = lane * CHUNK; at < RING_ROWS * ROW_BYTES; at += LANES * CHUNK)
+        *reinterpret_cast<uint4 *>(ring + at) = make_uint4(0, 0, 0, 0);
+#endif
+#ifdef BULK_READS
+    if (lane == 0)
+        for (int i = 0; i < RING_ROWS; ++i) init_barrier(arrival + i);
+    fence_before_bulk();
+#endif
+    wait_for_lanes();
+
     // A step is STRIDE rows of the padded picture. Each call starts the copies of one more.
     int position = first_y * STRIDE - size.padding, fetch_slot = 0;
     const int end = position + (rows - 1) * STRIDE + KERNEL_SIZE;
     const auto fetch_step = [&] {
 #pragma unroll
-        for (int i = 0; i < STRIDE; ++i, ++position)
-            if (position < end) fetch_row(ring + fetch_slot + i * ROW_BYTES, image, position, lane, span, size);
-        fetch_slot = fetch_slot == (RING_ROWS - STRIDE) * ROW_BYTES ? 0 : fetch_slot + STRIDE * ROW_BYTES;
+        for (int i = 0; i < STRIDE; ++i, ++position) {
+            const int slot = fetch_slot + i;
+            if (position < end) fetch_row(ring + slot * ROW_BYTES, image, position, lane, span, size, arrival + slot);
+#ifdef BULK_READS
+            else if (lane == 0) expect_bytes(arrival + slot, 0);
+#endif
+        }
+        fetch_slot = fetch_slot == RING_ROWS - STRIDE ? 0 : fetch_slot + STRIDE;
         __pipeline_commit();
     };
     if (EDGES_STAY && !span.interior())
@@ -482,36 +361,56 @@ extern "C" __global__ void __launch_bounds__(WARPS *LANES, MIN_BLOCKS)
 #pragma unroll
     for (int i = 0; i <= PENDING; ++i) clear(pending[i]);
     int slot = 0;
+    unsigned parity = 0, staged = 0;
     for (int y = -PENDING; y < rows; ++y) {
         fetch_step();
         __pipeline_wait_prior(STEPS_AHEAD);
-        __syncwarp();
+#ifdef BULK_WRITES
+        if (lane == 0) wait_for_bulk_writes<STAGES - 1>();
+#endif
+        wait_for_lanes();
         Responses done;
 #pragma unroll
         for (int i = 0; i < STRIDE; ++i) {
+#ifdef BULK_READS
+            wait_for_phase(arrival + slot + i, parity);
+#endif
             Window window;
-            window.read(ring + slot + i * ROW_BYTES + lane * LANE_BYTES);
+            window.read(ring + (slot + i) * ROW_BYTES, lane);
             if (STRIDE == 1) {
-                move(done, pending[0]), add_row(done, window, weights, 2);
-                move(pending[0], pending[1]), add_row(pending[0], window, weights, 1);
-                clear(pending[1]), add_row(pending[1], window, weights, 0);
+                move(done, pending[0]), add_row(done, window, filter, 2);
+                move(pending[0], pending[1]), add_row(pending[0], window, filter, 1);
+                clear(pending[1]), add_row(pending[1], window, filter, 0);
             } else if (STRIDE == 2 && i == 0) {
-                move(done, pending[0]), add_row(done, window, weights, 2);
-                clear(pending[0]), add_row(pending[0], window, weights, 0);
+                move(done, pending[0]), add_row(done, window, filter, 2);
+                clear(pending[0]), add_row(pending[0], window, filter, 0);
             } else if (STRIDE == 2) {
-                add_row(pending[0], window, weights, 1);
+                add_row(pending[0], window, filter, 1);
             } else {
                 if (i == 0) clear(done);
-                add_row(done, window, weights, i);
+                add_row(done, window, filter, i);
             }
         }
-        slot = slot == (RING_ROWS - STRIDE) * ROW_BYTES ? 0 : slot + STRIDE * ROW_BYTES;
+        slot += STRIDE;
+        if (slot == RING_ROWS) slot = 0, parity ^= 1;
 
-        finish(staged + lane * LANE_OUT_BYTES, done);
-        __syncwarp();
+        unsigned char *const filled = stage + staged * OUT_ROW_BYTES;
+        finish(filled, lane, done);
+#ifdef BULK_WRITES
+        fence_before_bulk();
+#endif
+        wait_for_lanes();
         if (y >= 0) {
-            write_row(reinterpret_cast<unsigned char *>(out_row), staged, out_bytes, lane);
+#ifdef BULK_WRITES
+            if (lane == 0) start_bulk_write(out_row, filled, out_bytes);
+            staged ^= 1;
+#else
+            write_row(reinterpret_cast<unsigned char *>(out_row), filled, out_bytes, lane);
+#endif
             out_row += out_pitch;
         }
     }
+#ifdef BULK_WRITES
+    if (lane == 0) wait_for_bulk_writes<0>();
+#endif
 }

@@ -1,0 +1,191 @@
+// The sums of sliding.cu on the tensor cores, a warp 32·LANE_PIXELS pixels: D = A·B + C with m16n8k16.
+//
+// A row of A is a group of four neighbouring pixels, which start a whole number of words apart: its sixteen samples in
+// a row of the picture hold all that some of the group's outputs need of that row. A column of B holds the weights of
+// one of those outputs, zero where it does not look. So a product adds one row of the picture to eight columns of
+// sixteen groups, and the accumulators roll down the strip as those of sliding_sums.cuh do.
+//
+//     one direction     two products a row: six outputs of two pixels each, two columns idle
+//     two directions    three products a row: four outputs each, x and y response side by side in one lane
+//
+// 8-bit pictures with whole weights: unsigned by signed bytes, exact 32-bit sums. float16 pictures: each weight is two
+// halves, high and low part (22 bits, checked when the plan is made); products are exact, sums float32.
+//
+// STRIDE 1, OUT_CHANNELS 3. Weights come laid out as the lanes hold them (sliding.py, mma_weights).
+static_assert(STRIDE == 1 && OUT_CHANNELS == RGB, "the layout of the products assumes both");
+static_assert(sizeof(INPUT) == sizeof(OUTPUT), "outputs lie as inputs do");
+
+constexpr int WARP_LANES = 32;
+constexpr int GROUP_PIXELS = 4;
+constexpr int GROUP_BYTES = GROUP_PIXELS * PIXEL_BYTES;
+constexpr int GROUPS = 16;  // rows of A
+constexpr int TILES = WARP_LANES * LANE_PIXELS / GROUP_PIXELS / GROUPS;
+static_assert(TILES * GROUPS * GROUP_PIXELS == WARP_LANES * LANE_PIXELS, "a warp has whole products");
+
+constexpr int PRODUCTS = DIRECTIONS == 2 ? 3 : 2;  // a row of the picture
+constexpr int PRODUCT_SAMPLES = GROUP_PIXELS * RGB / PRODUCTS;
+__host__ __device__ constexpr int first_word(int product) {
+    return (LEAD + product * PRODUCT_SAMPLES / RGB * PIXEL_BYTES) / WORD;
+}
+
+#ifdef WHOLE_WEIGHTS
+constexpr int A_WORDS = 2, B_WORDS = 1, PARTS = 1;
+#else
+constexpr int A_WORDS = 4, B_WORDS = 2, PARTS = 2;
+#endif
+
+struct Weights {
+    unsigned word[KERNEL_SIZE][PRODUCTS][PARTS][B_WORDS][WARP_LANES];
+};
+
+// A lane's share of the weights stays in its registers.
+struct Filter {
+    unsigned word[KERNEL_SIZE][PRODUCTS][PARTS][B_WORDS];
+};
+__device__ __forceinline__ Filter filter_of(const Weights &weights, int lane) {
+    Filter filter;
+#pragma unroll
+    for (int u = 0; u < KERNEL_SIZE; ++u)
+#pragma unroll
+        for (int p = 0; p < PRODUCTS; ++p)
+#pragma unroll
+            for (int part = 0; part < PARTS; ++part)
+#pragma unroll
+                for (int i = 0; i < B_WORDS; ++i)
+                    filter.word[u][p][part][i] = weights.word[u][p][part][i][lane % WARP_LANES];
+    return filter;
+}
+
+// d += a·b. Lane 4·g + t holds: of a, row g (and g + 8) from word t on; of b, column g from word t on; of d, columns
+// 2t and 2t + 1 of rows g and g + 8.
+#ifdef __CUDA_ARCH__
+#ifdef WHOLE_WEIGHTS
+__device__ __forceinline__ void multiply(Response (&d)[4], const unsigned (&a)[A_WORDS], const unsigned (&b)[B_WORDS]) {
+#if __CUDA_ARCH__ >= 800
+    asm("mma.sync.aligned.m16n8k16.row.col.s32.u8.s8.s32 {%0,%1,%2,%3}, {%4,%5}, {%6}, {%0,%1,%2,%3};"
+        : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
+        : "r"(a[0]), "r"(a[1]), "r"(b[0]));
+#else
+    asm("mma.sync.aligned.m8n8k16.row.col.s32.u8.s8.s32 {%0,%1}, {%2}, {%3}, {%0,%1};"
+        : "+r"(d[0]), "+r"(d[1])
+        : "r"(a[0]), "r"(b[0]));
+    asm("mma.sync.aligned.m8n8k16.row.col.s32.u8.s8.s32 {%0,%1}, {%2}, {%3}, {%0,%1};"
+        : "+r"(d[2]), "+r"(d[3])
+        : "r"(a[1]), "r"(b[0]));
+#endif
+}
+#else
+__device__ __forceinline__ void multiply(Response (&d)[4], const unsigned (&a)[A_WORDS], const unsigned (&b)[B_WORDS]) {
+#if __CUDA_ARCH__ >= 800
+    asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+#else
+#pragma unroll
+    for (int half = 0; half < 2; ++half)
+        asm("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5}, {%6}, {%0,%1,%2,%3};"
+            : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+            : "r"(a[2 * half]), "r"(a[2 * half + 1]), "r"(b[half]));
+#endif
+}
+#endif
+#else
+// The same product by shuffles, for a compiler without tensor cores.
+__device__ __forceinline__ Response dot_word(unsigned a, unsigned b) {
+    Response sum = 0;
+#ifdef WHOLE_WEIGHTS
+    for (int i = 0; i < WORD; ++i) sum += static_cast<int>(a >> 8 * i & 0xFF) * static_cast<signed char>(b >> 8 * i);
+#else
+    for (int i = 0; i < 2; ++i)
+        sum += __half2float(__ushort_as_half(static_cast<unsigned short>(a >> 16 * i))) *
+               __half2float(__ushort_as_half(static_cast<unsigned short>(b >> 16 * i)));
+#endif
+    return sum;
+}
+__device__ __forceinline__ void multiply(Response (&d)[4], const unsigned (&a)[A_WORDS], const unsigned (&b)[B_WORDS]) {
+    const int lane = threadIdx.x % WARP_LANES, group = lane / 4, pair = lane % 4;
+    for (int i = 0; i < B_WORDS; ++i)
+        for (int t = 0; t < 4; ++t)
+            for (int half = 0; half < 2; ++half) {
+                const unsigned row = __shfl_sync(0xFFFFFFFFu, a[2 * i + half], group * 4 + t);
+                for (int k = 0; k < 2; ++k)
+                    d[2 * half + k] += dot_word(row, __shfl_sync(0xFFFFFFFFu, b[i], (2 * pair + k) * 4 + t));
+            }
+}
+#endif
+
+// The rows of A that a lane holds of one row of the picture.
+struct Window {
+    unsigned word[TILES][PRODUCTS][A_WORDS];
+
+    __device__ __forceinline__ void read(const unsigned char *row, int lane) {
+        const int group = lane % WARP_LANES / 4, pair = lane % 4;
+        const unsigned char *const from =
+            row + (lane / WARP_LANES * TILES * GROUPS + group) * GROUP_BYTES + pair * WORD;
+#pragma unroll
+        for (int m = 0; m < TILES; ++m)
+#pragma unroll
+            for (int p = 0; p < PRODUCTS; ++p)
+#pragma unroll
+                for (int i = 0; i < A_WORDS; ++i)
+                    word[m][p][i] = *reinterpret_cast<const unsigned *>(
+                        from + (m * GROUPS + i % 2 * (GROUPS / 2)) * GROUP_BYTES + (first_word(p) + i / 2 * 4) * WORD);
+    }
+};
+
+typedef Response Responses[TILES][PRODUCTS][4];
+
+__device__ __forceinline__ void move(Responses &to, const Responses &from) {
+#pragma unroll
+    for (int m = 0; m < TILES; ++m)
+#pragma unroll
+        for (int p = 0; p < PRODUCTS; ++p)
+#pragma unroll
+            for (int i = 0; i < 4; ++i) to[m][p][i] = from[m][p][i];
+}
+
+__device__ __forceinline__ void clear(Responses &sum) {
+#pragma unroll
+    for (int m = 0; m < TILES; ++m)
+#pragma unroll
+        for (int p = 0; p < PRODUCTS; ++p)
+#pragma unroll
+            for (int i = 0; i < 4; ++i) sum[m][p][i] = START;
+}
+
+__device__ __forceinline__ void add_row(Responses &sum, const Window &window, const Filter &filter, int u) {
+#pragma unroll
+    for (int part = 0; part < PARTS; ++part)
+#pragma unroll
+        for (int m = 0; m < TILES; ++m)
+#pragma unroll
+            for (int p = 0; p < PRODUCTS; ++p) multiply(sum[m][p], window.word[m][p], filter.word[u][p][part]);
+}
+
+// Put one finished row of responses into the stage, as samples.
+__device__ __forceinline__ void finish(unsigned char *staged, int lane, const Responses &sum) {
+    const int group = lane % WARP_LANES / 4, pair = lane % 4;
+    OUTPUT *const to = reinterpret_cast<OUTPUT *>(staged) +
+                       (lane / WARP_LANES * TILES * GROUPS + group) * GROUP_PIXELS * RGB + (3 - DIRECTIONS) * pair;
+#pragma unroll
+    for (int m = 0; m < TILES; ++m)
+#pragma unroll
+        for (int p = 0; p < PRODUCTS; ++p)
+#pragma unroll
+            for (int half = 0; half < 2; ++half) {
+                const Response first = sum[m][p][2 * half], second = sum[m][p][2 * half + 1];
+                OUTPUT *const at = to + (m * GROUPS + half * (GROUPS / 2)) * GROUP_PIXELS * RGB + p * PRODUCT_SAMPLES;
+                if (DIRECTIONS == 2) {
+                    store_sample<store>(length(to_value(first), to_value(second)), *at);
+                } else if (pair < PRODUCT_SAMPLES / 2) {
+#ifdef WHOLE_WEIGHTS
+                    const bool positive = store == Store::abs;
+                    *reinterpret_cast<unsigned short *>(at) = static_cast<unsigned short>(
+                        pack_clipped(positive ? abs(first) : first, positive ? abs(second) : second, 0));
+#else
+                    const float value[2] = {first, second};
+                    *reinterpret_cast<unsigned *>(at) = pack(value, static_cast<const OUTPUT *>(nullptr));
+#endif
+                }
+            }
+}

@@ -1,0 +1,198 @@
+// The sums of sliding.cu, one lane a window: float32 FMA, or exact integers by dp4a (WHOLE_WEIGHTS).
+//
+// A lane reads LANE_PIXELS pixels and their neighbours of one row and adds them to its own responses. What the names
+// below must provide is what sliding_mma.cuh provides too: Weights, Filter, Window, Responses, clear, move, add_row,
+// finish.
+#ifdef WHOLE_WEIGHTS
+struct Weights {
+#if IN_GROUP == 1
+    int quad[DIRECTIONS][OUT_CHANNELS][KERNEL_SIZE][2];  // (w0 w1 w2 0) and (0 w0 w1 w2)
+#else
+    // Nine bytes of three neighbouring pixels lie in three words: by the byte of the first word where they start.
+    int triple[DIRECTIONS][WORD][OUT_CHANNELS][KERNEL_SIZE][3];
+#endif
+};
+// sum + the products of four unsigned bytes and four signed ones. (CUDA's __dp4a takes two of the same kind.)
+__device__ __forceinline__ int dot4(unsigned pixels, int weights, int sum) {
+#ifdef __CUDA_ARCH__
+    int total;
+    asm("dp4a.u32.s32 %0, %1, %2, %3;" : "=r"(total) : "r"(pixels), "r"(weights), "r"(sum));
+    return total;
+#else
+    for (int i = 0; i < WORD; ++i)
+        sum += static_cast<int>(pixels >> 8 * i & 0xFF) * static_cast<signed char>(weights >> 8 * i);
+    return sum;
+#endif
+}
+#else
+struct Weights {
+    float value[DIRECTIONS][OUT_CHANNELS][IN_GROUP][KERNEL_SIZE][KERNEL_SIZE];
+};
+#endif
+
+// A lane uses all weights, and takes them from the constant bank as they are needed.
+typedef Weights Filter;
+__device__ __forceinline__ const Filter &filter_of(const Weights &weights, int) { return weights; }
+
+typedef Response Responses[LANE_PIXELS][OUT_CHANNELS][DIRECTIONS];
+
+// A lane's window of one row, as it lies in shared memory.
+struct Window {
+    unsigned word[WINDOW_WORDS];
+
+    __device__ __forceinline__ void read(const unsigned char *row, int lane) {
+        const unsigned char *from = row + lane * LANE_BYTES + WINDOW_START;
+#pragma unroll
+        for (int i = 0; i < WINDOW_WORDS; i += READ / WORD) {
+            if (READ == 16) {
+                const uint4 four = *reinterpret_cast<const uint4 *>(from + i * WORD);
+                word[i] = four.x, word[i + 1] = four.y, word[i + 2] = four.z, word[i + 3] = four.w;
+            } else if (READ == 8) {
+                const uint2 two = *reinterpret_cast<const uint2 *>(from + i * WORD);
+                word[i] = two.x, word[i + 1] = two.y;
+            } else {
+                word[i] = *reinterpret_cast<const unsigned *>(from + i * WORD);
+            }
+        }
+    }
+
+    // Sample `index` of the window as a float; `index` must be known to the compiler.
+    __device__ __forceinline__ float sample(int index) const {
+        const int byte = LEAD - WINDOW_START + index * SAMPLE_BYTES;
+        const unsigned bits = word[byte / WORD];
+        return unpack(bits, byte % WORD, static_cast<const INPUT *>(nullptr));
+    }
+
+   private:
+    static __device__ __forceinline__ float unpack(unsigned bits, int, const float32 *) { return __uint_as_float(bits); }
+    static __device__ __forceinline__ float unpack(unsigned bits, int byte, const uint8 *) {
+        return __uint_as_float(__byte_perm(bits, TWO_POW_23_BITS, 0x7440 + byte)) - TWO_POW_23;
+    }
+    static __device__ __forceinline__ float unpack(unsigned bits, int byte, const uint16 *) {
+        return __uint_as_float(__byte_perm(bits, TWO_POW_23_BITS, byte == 0 ? 0x7410 : 0x7432)) - TWO_POW_23;
+    }
+#ifdef USES_FLOAT16
+    static __device__ __forceinline__ float unpack(unsigned bits, int byte, const float16 *) {
+        return __half2float(__ushort_as_half(static_cast<unsigned short>(byte == 0 ? bits : bits >> 16)));
+    }
+#endif
+};
+
+// Add one row of the picture, row `u` of the 3×3 filters, to the responses of one output row.
+#if defined(WHOLE_WEIGHTS) && IN_GROUP == 1
+// The bytes of four neighbouring pixels of one channel, the first at `byte` of the window, as one word.
+__device__ __forceinline__ unsigned gather(const Window &window, int byte) {
+    const unsigned *const w = window.word + byte / WORD;
+    switch (byte % WORD) {
+        case 0: return __byte_perm(__byte_perm(w[0], w[1], 0x0630), w[2], 0x5210);
+        case 1: return __byte_perm(__byte_perm(w[0], w[1], 0x0741), w[2], 0x6210);
+        case 2: return __byte_perm(__byte_perm(w[0], w[1], 0x0052), w[2], 0x7410);
+        default: return __byte_perm(__byte_perm(w[0], w[1], 0x0063), __byte_perm(w[2], w[3], 0x0041), 0x5410);
+    }
+}
+__device__ __forceinline__ void add_row(Responses &sum, const Window &window, const Filter &weights, int u) {
+    constexpr int SHARED_BY = STRIDE == 1 ? 2 : 1;  // outputs that one word of four pixels answers
+#pragma unroll
+    for (int o = 0; o < OUT_CHANNELS; ++o)
+#pragma unroll
+        for (int x = 0; x < LANE_PIXELS; x += SHARED_BY) {
+            const unsigned four = gather(window, LEAD - WINDOW_START + x * STRIDE * PIXEL_BYTES + o);
+#pragma unroll
+            for (int k = 0; k < SHARED_BY; ++k)
+#pragma unroll
+                for (int d = 0; d < DIRECTIONS; ++d)
+                    sum[x + k][o][d] = dot4(four, weights.quad[d][o][u][k], sum[x + k][o][d]);
+        }
+}
+#elif defined(WHOLE_WEIGHTS)
+__device__ __forceinline__ void add_row(Responses &sum, const Window &window, const Filter &weights, int u) {
+#pragma unroll
+    for (int x = 0; x < LANE_PIXELS; ++x) {
+        const int byte = LEAD - WINDOW_START + x * STRIDE * PIXEL_BYTES;
+#pragma unroll
+        for (int k = 0; k < 3; ++k)
+#pragma unroll
+            for (int o = 0; o < OUT_CHANNELS; ++o)
+#pragma unroll
+                for (int d = 0; d < DIRECTIONS; ++d)
+                    sum[x][o][d] = dot4(window.word[byte / WORD + k], weights.triple[d][byte % WORD][o][u][k],
+                                        sum[x][o][d]);
+    }
+}
+#else
+__device__ __forceinline__ void add_row(Responses &sum, const Window &window, const Filter &weights, int u) {
+#pragma unroll
+    for (int v = 0; v < KERNEL_SIZE; ++v)
+#pragma unroll
+        for (int i = 0; i < IN_GROUP; ++i)
+#pragma unroll
+            for (int x = 0; x < LANE_PIXELS; ++x)
+#pragma unroll
+                for (int o = 0; o < OUT_CHANNELS; ++o)
+#pragma unroll
+                    for (int d = 0; d < DIRECTIONS; ++d)
+                        sum[x][o][d] = fmaf(weights.value[d][o][i][u][v],
+                                            window.sample((x * STRIDE + v) * RGB + (IN_GROUP == 1 ? o : i)),
+                                            sum[x][o][d]);
+}
+#endif
+
+__device__ __forceinline__ void move(Responses &to, const Responses &from) {
+#pragma unroll
+    for (int x = 0; x < LANE_PIXELS; ++x)
+#pragma unroll
+        for (int o = 0; o < OUT_CHANNELS; ++o)
+#pragma unroll
+            for (int d = 0; d < DIRECTIONS; ++d) to[x][o][d] = from[x][o][d];
+}
+
+__device__ __forceinline__ void clear(Responses &sum) {
+#pragma unroll
+    for (int x = 0; x < LANE_PIXELS; ++x)
+#pragma unroll
+        for (int o = 0; o < OUT_CHANNELS; ++o)
+#pragma unroll
+            for (int d = 0; d < DIRECTIONS; ++d) sum[x][o][d] = START;
+}
+
+__device__ __forceinline__ void put(unsigned char *to, const unsigned (&word)[LANE_OUT_WORDS]) {
+#pragma unroll
+    for (int i = 0; i < LANE_OUT_WORDS; i += WRITE / WORD) {
+        if (WRITE == 16)
+            *reinterpret_cast<uint4 *>(to + i * WORD) = make_uint4(word[i], word[i + 1], word[i + 2], word[i + 3]);
+        else if (WRITE == 8)
+            *reinterpret_cast<uint2 *>(to + i * WORD) = make_uint2(word[i], word[i + 1]);
+        else
+            *reinterpret_cast<unsigned *>(to + i * WORD) = word[i];
+    }
+}
+
+// Put one finished row of responses into the stage, as samples.
+__device__ __forceinline__ void finish(unsigned char *staged, int lane, const Responses &sum) {
+    constexpr int PER_WORD = WORD / sizeof(OUTPUT);
+    unsigned word[LANE_OUT_WORDS];
+#pragma unroll
+    for (int i = 0; i < LANE_OUT_WORDS; ++i) {
+#ifdef WHOLE_WEIGHTS
+        if (!WANTS_FLOAT) {
+            int whole[WORD];
+#pragma unroll
+            for (int k = 0; k < WORD; ++k) {
+                const int response = sum[(i * WORD + k) / OUT_CHANNELS][(i * WORD + k) % OUT_CHANNELS][0];
+                whole[k] = store == Store::abs ? abs(response) : response;
+            }
+            word[i] = pack_clipped(whole[0], whole[1], pack_clipped(whole[2], whole[3], 0));
+            continue;
+        }
+#endif
+        float value[PER_WORD];
+#pragma unroll
+        for (int k = 0; k < PER_WORD; ++k) {
+            const auto &response = sum[(i * PER_WORD + k) / OUT_CHANNELS][(i * PER_WORD + k) % OUT_CHANNELS];
+            value[k] = to_value(response[0]);
+            if (combine == Combine::magnitude) value[k] = length(value[k], to_value(response[DIRECTIONS - 1]));
+        }
+        word[i] = pack(value, static_cast<const OUTPUT *>(nullptr));
+    }
+    put(staged + lane * LANE_OUT_BYTES, word);
+}
