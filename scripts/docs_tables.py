@@ -15,13 +15,15 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from edgeconv.bench.record import Record, read_record
+from edgeconv.export.tables import Table, fastest, goals
 from edgeconv.filters import DEFAULT_FILTER, FILTERS
 from edgeconv.methods import METHODS
 from edgeconv.report import seconds_text
 
 PROJECT = Path(__file__).resolve().parent.parent
 RESULTS = PROJECT / "docs" / "results"
-PAGES = ("README.md", "docs/diff.md")
+PAGES = ("README.md", "docs/bench.md", "docs/diff.md")
 
 MARKED = re.compile(r"(?P<open><!-- table (?P<name>[\w-]+) -->\n).*?(?P<close><!-- end (?P=name) -->)", re.DOTALL)
 
@@ -95,11 +97,26 @@ def diff_cost(machine: str) -> str:
     return markdown(("against", "decoding both", "exact figures", "figures / decoding", "memory", "page"), rows)
 
 
+def bench_table(machine: str, grid: str, make: Callable[[Record], Table]) -> str:
+    """A table of a bench record, or a line that says that there is none yet."""
+    path = RESULTS / "bench" / machine / f"{grid}.json"
+    if not path.exists():
+        return "Not measured yet.\n"
+    record = read_record(path)
+    table = make(record)
+    names = ", ".join(facts["name"] for facts in record["machine"].values())
+    return f"{names}, {record['created_utc']}.\n\n" + markdown(table.header, table.rows)
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "methods": methods,
     "filters": filters,
     "run-h200": lambda: run_reports("h200"),
     "diff-cost": lambda: diff_cost("two-core-epyc"),
+    "bench-goals-h200": lambda: bench_table("h200", "card", goals),
+    "bench-fastest-h200": lambda: bench_table("h200", "lab", fastest),
+    "bench-goals-cpu": lambda: bench_table("two-core-epyc", "processor", goals),
+    "bench-fastest-cpu": lambda: bench_table("two-core-epyc", "lab", fastest),
     "run-cpu": lambda: run_reports("two-core-epyc"),
 }
 
