@@ -58,7 +58,7 @@ class ChannelsLast(Peer):
         weights = grouped(problem)
         image = torch.from_numpy(image_host).to(self.device).permute(2, 0, 1).unsqueeze(0)
         image = image.contiguous(memory_format=layout)
-        kernels = torch.from_numpy(weights.weights).to(self.device, kind).contiguous(memory_format=layout)
+        kernels = torch.tensor(weights.weights).to(self.device, kind).contiguous(memory_format=layout)
         out_kind = getattr(torch, problem.output_dtype.name)
         held: list[Any] = [None]
 
