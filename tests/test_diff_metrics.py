@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import cv2
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 from problems import AWKWARD_SHAPES, random_image
 
 from edgeconv.diff.metrics import Allowance, compare, ulp_distance
+from edgeconv.diff.record import share
 from edgeconv.diff.regions import Region, RegionFinder
 from edgeconv.diff.scale import scale_for
 from edgeconv.errors import UsageError
@@ -209,6 +211,21 @@ def test_an_ignored_border_is_not_judged_but_reported() -> None:
 def test_an_allowance_without_meaning_is_refused(allowance: Allowance) -> None:
     with pytest.raises(UsageError):
         compare(*hand_made(), allowance)
+
+
+@pytest.mark.parametrize(
+    ("differing", "shown"),
+    [
+        (0, "0.0000 %"),
+        (1, "2e-06 %"),
+        (50_000, "0.1000 %"),
+        (49_999_999, "99.999998 %"),
+        (50_000_000, "100.0000 %"),
+    ],
+)
+def test_a_share_is_never_rounded_to_none_or_all(differing: int, shown: str) -> None:
+    part = replace(compare(*hand_made()).whole, samples=50_000_000, differing_samples=differing)
+    assert share(part) == shown
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

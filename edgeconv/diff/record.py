@@ -160,7 +160,9 @@ def number(value: float) -> str:
 def share(part: Part) -> str:
     """Differing samples in per cent, never rounded to nothing or to all."""
     per_cent = 100 * part.differing_share
-    return f"{per_cent:.4f} %" if 0.0001 <= per_cent < 99.9999 or per_cent in (0, 100) else f"{per_cent:.3g} %"
+    if part.differing_samples in (0, part.samples) or 0.0001 <= per_cent <= 99.9999:
+        return f"{per_cent:.4f} %"
+    return f"{per_cent:.2g} %" if per_cent < 1 else f"{per_cent:.10g} %"
 
 
 def text(comparisons: Comparisons) -> str:

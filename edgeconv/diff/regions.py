@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 MAX_LISTED = 100
 """Boxes that are kept, the largest first; all are counted."""
 
-BAND_ROWS = 256
+BAND_PIXELS = 2**20
+"""Labelled at once: few enough for a few megabytes, whatever the width, and enough that bands seldom meet."""
 
 LEFT, TOP, RIGHT, BOTTOM, PIXELS = range(5)
 """Columns of an array of boxes; bounds are inclusive."""
@@ -36,14 +37,14 @@ class Region:
 class RegionFinder:
     """Takes the rows of a picture from top to bottom."""
 
-    def __init__(self, width: int, listed: int = MAX_LISTED, band_rows: int = BAND_ROWS) -> None:
+    def __init__(self, width: int, listed: int = MAX_LISTED, band_rows: int | None = None) -> None:
         self._listed = listed
         self._largest = _no_boxes()
         self._complete = 0
         self._open = _no_boxes()
         self._last_row = np.zeros(width, np.int64)
         """1 + the index into `_open` along the last row that was labelled, 0 where nothing differs."""
-        self._band = np.zeros((band_rows, width), bool)
+        self._band = np.zeros((band_rows or max(1, BAND_PIXELS // width), width), bool)
         self._band_top, self._filled = 0, 0
 
     def add(self, differs: NDArray[np.bool_]) -> None:

@@ -672,8 +672,8 @@
   function goToRegion(step) {
     const { regions } = state.set.pictures[state.input];
     if (!regions.length) return;
-    state.region = (state.region < 0 && step < 0 ? -1 : state.region + step + regions.length) % regions.length;
-    if (state.region < 0) state.region = regions.length - 1;
+    const from = state.region < 0 && step < 0 ? 0 : state.region; // backwards from none is the last
+    state.region = (from + step + regions.length) % regions.length;
     const [left, top, right, bottom] = regions[state.region];
     const [pane] = panes();
     const around = 3; // the region takes a third of the pane
