@@ -40,6 +40,8 @@ from edgeconv.timing import Budget, Sampler, Series, collect, interleave
 
 TURNS = 4
 """Rounds that a time limit is cut into."""
+SETTLED_SECONDS = 0.02
+"""A longer run fills the caches many times over, so that nothing is gained by an untimed one before it."""
 TRAIN_CALLS = 50
 TRAIN_SECONDS = 0.05
 """Most calls of a train of launches, and most time for it."""
@@ -149,6 +151,7 @@ class _Candidate:
         self.check: verify.Check | None = None
         self.set_up_seconds: float | None = None
         self.cold_seconds: float | None = None
+        self.last_seconds = 0.0
         self.series: dict[L2State, Series] = {}
         self.launch: dict[str, float] | None = None
         self.end_to_end: Series | None = None
@@ -193,16 +196,17 @@ class _Candidate:
 
     def once(self) -> None:
         """One run, waited for."""
-        assert self.ready is not None
+        assert self.ready is not None  # set up by the constructor
         self.ready.run()
         (self.ready.synchronize or self.bench.device.synchronize)()
 
     def time_once(self, state: L2State, enqueue_seconds: float) -> float:
         """Seconds of one run, by the device's clock, or by the host's where the entrant has queues of its own."""
-        assert self.ready is not None
+        assert self.ready is not None  # set up by the constructor
         device, ready = self.bench.device, self.ready
         if ready.synchronize is None:
-            return round(device.time_once(ready.run, state, enqueue_seconds), DIGITS)
+            self.last_seconds = round(device.time_once(ready.run, state, enqueue_seconds), DIGITS)
+            return self.last_seconds
         if state == "cold":
             device.time_once(lambda: None, "cold")
         else:
@@ -210,7 +214,8 @@ class _Candidate:
         started = time.perf_counter()
         ready.run()
         ready.synchronize()
-        return round(time.perf_counter() - started, DIGITS)
+        self.last_seconds = round(time.perf_counter() - started, DIGITS)
+        return self.last_seconds
 
     def finish(self, bus: dict[str, float] | None, rules: Rules) -> None:
         """What is timed beside the turns: the way over the bus."""
@@ -300,7 +305,8 @@ def _take_turns(runners: Sequence[_Candidate], state: L2State, budget: Budget, w
             return _guarded(runner, lambda: runner.time_once(state, enqueue_seconds))
 
         def settle(runner: _Candidate = runner) -> None:
-            _guarded(runner, runner.once)
+            if runner.last_seconds < SETTLED_SECONDS:
+                _guarded(runner, runner.once)
             watch.look()
 
         turns.append((Sampler(timed, budget), settle))
@@ -323,11 +329,12 @@ def _guarded(runner: _Candidate, call: Callable[[], float | None]) -> float:
 
 def _enqueue_seconds(runner: _Candidate) -> float:
     """What the host needs to put a call in a card's queue, by a train of calls that is timed once a work."""
-    if runner.launch is None and runner.ready is not None and runner.ready.synchronize is None:
+    device, ready = runner.bench.device, runner.ready
+    if runner.launch is None and device.moves_data and ready is not None and ready.synchronize is None:
         started = time.perf_counter()
         runner.once()
         calls = max(3, min(TRAIN_CALLS, int(TRAIN_SECONDS / (time.perf_counter() - started))))
-        train = runner.bench.device.train(runner.ready.run, calls)
+        train = device.train(ready.run, calls)
         runner.launch = None if train is None else asdict(train)
     return 0.0 if runner.launch is None else runner.launch["enqueue_seconds"]
 
