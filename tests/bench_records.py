@@ -115,7 +115,7 @@ class TiringPeer(TimedMethod):
 
     def prepare(self, bench: Bench) -> Ready:
         ready = super().prepare(bench)
-        right, runs = ready.run, iter(range(3))
+        right, runs = ready.run, iter(range(2))
 
         def run() -> None:
             if next(runs, None) is None:
