@@ -1,0 +1,182 @@
+"""NVIDIA's Performance Primitives over ctypes: FilterBorder, channels apart with one kernel, HWC.
+
+    float32        nppiFilterBorder_32f_C3R, then |value| by nppiAbs_32f_C3IR where it is asked for
+    uint8, abs     nppiFilterBorder32f_8u16s_C3R, nppiAbs_16s_C3IR, nppiConvert_16s8u_C3R (whole weights)
+
+NPP convolves, so kernels are handed over turned by half a circle ("coefficients in reverse order"); the only border
+that these functions have is replicate, and none has a stride.
+
+Source: nppi_filtering_functions.h, nppi_arithmetic_and_logical_operations.h and nppdefs.h of NPP 13.2.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from ctypes import c_int, c_size_t, c_uint, c_void_p
+from dataclasses import replace
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgeconv.bench.entrants import Ready
+from edgeconv.bench.peers.base import HALO, Peer
+from edgeconv.errors import UnavailableError
+from edgeconv.filters import RGB_CHANNELS
+from edgeconv.geometry import KERNEL_SIZE
+from edgeconv.methods.cuda.probe import cuda_unavailable_reason
+from edgeconv.problem import Problem
+from edgeconv.verify import TOLERANCE_FLOAT32
+
+LIBRARIES = {name: tuple(f"lib{name}.so.{major}" for major in (13, 12)) for name in ("nppif", "nppial", "nppidei")}
+BORDER_REPLICATE = 2
+INT16 = np.iinfo(np.int16)
+
+
+class _Pair(ctypes.Structure):
+    """NppiSize (width, height) and NppiPoint (x, y)."""
+
+    _fields_ = (("first", c_int), ("second", c_int))
+
+
+class _Context(ctypes.Structure):
+    """NppStreamContext."""
+
+    _fields_ = (
+        ("stream", c_void_p),
+        ("device", c_int),
+        ("multiprocessors", c_int),
+        ("threads_a_multiprocessor", c_int),
+        ("threads_a_block", c_int),
+        ("shared_bytes_a_block", c_size_t),
+        ("compute_major", c_int),
+        ("compute_minor", c_int),
+        ("stream_flags", c_uint),
+        ("workspace", c_uint),
+    )
+
+
+_PICTURE = (c_void_p, c_int)
+_FILTER = (*_PICTURE, _Pair, _Pair, *_PICTURE, _Pair, c_void_p, _Pair, _Pair, c_int, _Context)
+SIGNATURES: dict[str, tuple[str, tuple[Any, ...]]] = {
+    "nppiFilterBorder_32f_C3R_Ctx": ("nppif", _FILTER),
+    "nppiFilterBorder32f_8u16s_C3R_Ctx": ("nppif", _FILTER),
+    "nppiAbs_32f_C3IR_Ctx": ("nppial", (*_PICTURE, _Pair, _Context)),
+    "nppiAbs_16s_C3IR_Ctx": ("nppial", (*_PICTURE, _Pair, _Context)),
+    "nppiConvert_16s8u_C3R_Ctx": ("nppidei", (*_PICTURE, *_PICTURE, _Pair, _Context)),
+}
+
+
+class NPP(Peer):
+    """FilterBorder."""
+
+    distributions = ("nvidia-npp", "nvidia-npp-cu12")
+    module = "cupy"
+
+    def unavailable_reason(self) -> str | None:
+        """See Peer.unavailable_reason."""
+        reason = cuda_unavailable_reason()
+        if reason is None:
+            try:
+                for name in SIGNATURES:
+                    _function(name)
+            except (OSError, AttributeError) as error:
+                reason = f"NPP cannot be opened ({error}; pip install {self.distributions[0]})"
+        return reason
+
+    def prepare(self, problem: Problem, image_host: NDArray[Any]) -> Ready:
+        """See Peer.prepare."""
+        kernels = problem.weights[0, :, 0]
+        alone = problem.combine == "single" and problem.groups > 1 and bool((kernels == kernels[0]).all())
+        if not alone or problem.stride != 1 or problem.padding != HALO:
+            raise UnavailableError(f"it does channels apart with one kernel, stride 1, padding {HALO}")
+        cupy = import_module("cupy")
+        image, out = cupy.asarray(image_host), cupy.empty(problem.output_shape, problem.output_dtype)
+        turned = cupy.asarray(np.ascontiguousarray(kernels[0, ::-1, ::-1]))
+        size, start = _Pair(problem.width, problem.height), _Pair(0, 0)
+        shape, anchor, context = _Pair(KERNEL_SIZE, KERNEL_SIZE), _Pair(HALO, HALO), _context(cupy)
+
+        def filtered(name: str, target: Any) -> None:
+            rest = (size, turned.data.ptr, shape, anchor, BORDER_REPLICATE, context)
+            _call(name, *_picture(image), size, start, *_picture(target), *rest)
+
+        whole = bool((kernels[0] == np.rint(kernels[0])).all())
+        fits = problem.dtype == np.uint8 and np.iinfo(np.uint8).max * np.abs(kernels[0]).sum() <= INT16.max
+        if problem.dtype == np.float32:
+
+            def run() -> None:
+                filtered("nppiFilterBorder_32f_C3R_Ctx", out)
+                if problem.output_mode == "abs":
+                    _call("nppiAbs_32f_C3IR_Ctx", *_picture(out), size, context)
+
+        elif fits and whole and problem.output_mode == "abs":
+            wide = cupy.empty(problem.output_shape, np.int16)
+
+            def run() -> None:
+                filtered("nppiFilterBorder32f_8u16s_C3R_Ctx", wide)
+                _call("nppiAbs_16s_C3IR_Ctx", *_picture(wide), size, context)
+                _call("nppiConvert_16s8u_C3R_Ctx", *_picture(wide), *_picture(out), size, context)
+
+        else:
+            raise UnavailableError("it does float32, and uint8 with small whole weights and output abs")
+        return Ready(
+            run=run,
+            result=lambda: np.asarray(out.get()),
+            problem=replace(problem, border="replicate"),
+            tolerance=TOLERANCE_FLOAT32,
+            differs=None if problem.border == "replicate" else f"its border is replicate, not {problem.border}",
+        )
+
+
+def _picture(array: Any) -> tuple[int, int]:
+    """Address and bytes a row."""
+    return array.data.ptr, array.shape[1] * RGB_CHANNELS * array.dtype.itemsize
+
+
+def _context(cupy: Any) -> _Context:
+    """The current stream and device, as NPP wants to be told."""
+    device = cupy.cuda.Device()
+    facts = device.attributes
+    return _Context(
+        stream=cupy.cuda.get_current_stream().ptr,
+        device=device.id,
+        multiprocessors=facts["MultiProcessorCount"],
+        threads_a_multiprocessor=facts["MaxThreadsPerMultiProcessor"],
+        threads_a_block=facts["MaxThreadsPerBlock"],
+        shared_bytes_a_block=facts["MaxSharedMemoryPerBlock"],
+        compute_major=facts["ComputeCapabilityMajor"],
+        compute_minor=facts["ComputeCapabilityMinor"],
+    )
+
+
+def _call(name: str, *arguments: Any) -> None:
+    status = _function(name)(*arguments)
+    if status != 0:
+        raise RuntimeError(f"{name} answered status {status}")
+
+
+@cache
+def _function(name: str) -> Any:
+    """A function of NPP with its argument types set; raises OSError or AttributeError where it is not there."""
+    library, arguments = SIGNATURES[name]
+    function = getattr(_open(library), name)
+    function.argtypes, function.restype = arguments, c_int
+    return function
+
+
+@cache
+def _open(name: str) -> ctypes.CDLL:
+    """By NVIDIA's path finder, which knows the wheels, else by the system's search."""
+    try:
+        finder = import_module("cuda.pathfinder")
+        return ctypes.CDLL(str(finder.load_nvidia_dynamic_lib(name).abs_path))
+    except (ImportError, OSError, RuntimeError):
+        pass
+    for candidate in LIBRARIES[name]:
+        try:
+            return ctypes.CDLL(candidate)
+        except OSError:
+            continue
+    raise OSError(f"no {LIBRARIES[name][0]}")
