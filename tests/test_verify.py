@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from problems import random_image, random_weights
 
+from edgeconv import verify
 from edgeconv.errors import UsageError
-from edgeconv.filters import named_filter, weight_set
+from edgeconv.filters import WeightSet, named_filter, weight_set
 from edgeconv.methods.base import Options
 from edgeconv.methods.reference import Reference
 from edgeconv.problem import make_problem
@@ -58,11 +59,56 @@ def test_nan_never_passes() -> None:
     assert found.max_abs_error == np.inf
 
 
+def test_nan_in_the_picture_spoils_its_own_windows_and_no_others() -> None:
+    image, out, problem = solved("float32", "raw")
+    image = image.copy()
+    image[20, 11, 1] = np.nan
+    out[19:22, 10:13] = np.inf
+    found = check(image, out, problem)
+    assert found.passed
+    assert found.checked_samples == out.size - 3 * 3 * 3
+    out[5, 5, 0] = 0
+    assert check(image, out, problem).unexplained_samples == 1
+
+
+def test_a_picture_of_nan_alone_is_not_called_checked() -> None:
+    image, out, problem = solved("float32", "raw")
+    assert check(np.full_like(image, np.inf), out, problem).checked_share == 0
+
+
+@pytest.mark.parametrize("weight", [3e6, 1e8, 1e30])
+def test_black_is_not_right_where_values_are_huge(weight: float) -> None:
+    image = random_image(16, 16, "uint8")
+    huge = np.zeros((1, 3, 1, 3, 3), np.float32)
+    huge[..., 1, 1] = weight
+    problem = make_problem(image.shape, "uint8", WeightSet(huge, groups=3), output_mode="abs")
+    assert not check(image, np.zeros_like(image), problem).passed
+    assert check(image, np.where(image > 0, 255, 0).astype(np.uint8), problem).passed
+
+
+def test_two_levels_off_is_wrong_in_16_bits_too() -> None:
+    image = random_image(40, 23, "uint16")
+    problem = make_problem(image.shape, "uint16", weight_set(named_filter("kirsch"), "each"), output_mode="clip")
+    out = np.empty(problem.output_shape, problem.output_dtype)
+    Reference().prepare(problem, Options()).run(image, out)
+    y, x, channel = np.argwhere((out > 100) & (out < 60000))[0]
+    out[y, x, channel] += 2
+    assert check(image, out, problem).unexplained_samples == 1
+
+
+def test_a_large_check_computes_the_oracle_again_and_finds_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    image, out, problem = solved("uint8", "abs")
+    out[17, 5, 2] ^= 64
+    kept = check(image, out, problem)
+    monkeypatch.setattr(verify, "KEPT_SAMPLES", 0)
+    assert check(image, out, problem) == kept
+
+
 def test_a_tie_explains_one_level_and_no_more() -> None:
     image = np.full((3, 3, 3), 5, np.uint8)
     half = np.zeros((1, 3, 1, 3, 3), np.float32)
     half[..., 1, 1] = 0.5
-    problem = make_problem(image.shape, "uint8", type(random_weights())(half, groups=3), output_mode="clip")
+    problem = make_problem(image.shape, "uint8", WeightSet(half, groups=3), output_mode="clip")
     for level, passed in ((2, True), (3, True), (4, False), (1, False)):
         assert check(image, np.full((3, 3, 3), level, np.uint8), problem).passed is passed
 
