@@ -7,6 +7,7 @@ scale. Waking one costs 10 to 30 µs, which is why a plan below `PARALLEL_BYTES`
 from __future__ import annotations
 
 import itertools
+import os
 import threading
 from collections.abc import Callable
 from queue import SimpleQueue
@@ -31,6 +32,10 @@ class WorkerPool:
     """Threads that live as long as the process and take one job at a time each."""
 
     def __init__(self) -> None:
+        self.forget_threads()
+
+    def forget_threads(self) -> None:
+        """Start anew; a forked child needs it, to which no thread but its own has come along."""
         self._jobs: SimpleQueue[tuple[Job, int, SimpleQueue[BaseException | None]]] = SimpleQueue()
         self._started = 0
         self._lock = threading.Lock()
@@ -71,6 +76,17 @@ class WorkerPool:
 
 
 POOL = WorkerPool()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=POOL.forget_threads)
+
+
+def _forget_threads() -> None:
+    """A forked child inherits the pool's count of threads, but not the threads."""
+    POOL.__init__()  # type: ignore[misc]
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_threads)
 
 
 def run_pieces(work: Callable[[int, int], None], pieces: int, threads: int) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -38,3 +41,22 @@ def test_small_work_stays_on_the_callers_thread_unless_threads_are_asked_for():
     assert threads_for(None, PARALLEL_BYTES - 1, pieces=100) == 1
     assert threads_for(3, PARALLEL_BYTES - 1, pieces=100) == 3
     assert threads_for(3, PARALLEL_BYTES, pieces=2) == 2
+
+
+FORK = """
+import os, warnings
+from edgeconv.pool import run_pieces
+warnings.simplefilter("ignore", DeprecationWarning)  # forking beside threads is what is tried here
+run_pieces(lambda piece, worker: None, 10, 3)
+child = os.fork()
+if child == 0:
+    run_pieces(lambda piece, worker: None, 10, 3)
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+def test_a_forked_child_starts_threads_of_its_own():
+    """Without that it would wait forever for threads that stayed with its parent."""
+    subprocess.run([sys.executable, "-c", FORK], check=True, timeout=30)
