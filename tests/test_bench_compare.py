@@ -36,6 +36,7 @@ def test_constant_samples_have_an_exact_interval() -> None:
 def test_few_samples_tell_nothing() -> None:
     assert ratio_interval([1.0] * 4, [9.0] * 40) == Ratio(9.0, 0.0, float("inf"))
     assert judge(ratio_interval([1.0] * 4, [9.0] * 40), 0.05) == "ambiguous"
+    assert str(ratio_interval([1.0] * 4, [9.0] * 40)) == "9.000 (few samples)"
 
 
 def test_the_interval_covers_the_truth_about_as_often_as_it_says() -> None:

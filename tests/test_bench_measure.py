@@ -85,6 +85,11 @@ def test_the_roof_is_the_longer_of_copy_and_arithmetic() -> None:
     assert [nothing[name] for name in ("floor_share", "large_copy_share", "roofline_share", "bound_by")] == [None] * 4
 
 
+def test_a_time_above_the_roof_is_doubted(monkeypatch) -> None:
+    warnings = measured(monkeypatch, TimedMethod("honest", [1e-4]))["warnings"]
+    assert "4 times lie above the measured roof: something else was at work while it was measured" in warnings
+
+
 def test_cold_and_warm_are_told_apart(monkeypatch) -> None:
     device = use(monkeypatch, TimedMethod("honest", [1.0]))
     result = runner.run(runner.Run(grid(8), FEW))

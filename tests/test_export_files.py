@@ -106,7 +106,7 @@ def test_csv_has_a_line_a_row_and_state(result) -> None:
 
 def test_markdown_says_who_won_and_who_got_no_time(result) -> None:
     page = text_of(result, "markdown")
-    assert "| honest | 2 ms | peer | 4 ms | 2.00 [2.00, 2.00] |" in page
+    assert "| honest | 2 ms | peer | 4 ms | 2.000 [2.000, 2.000] |" in page
     assert re.search(r"\| 8 \| hasty \| wrong \| 1 wrong samples", page)
     assert "the fastest method takes 1/2.00 of the fastest peer's time" in page
     assert "\\| pipe" in page

@@ -36,6 +36,8 @@ class Ratio:
     high: float
 
     def __str__(self) -> str:
+        if self.high == float("inf"):
+            return f"{self.ratio:.3f} (few samples)"
         return f"{self.ratio:.3f} [{self.low:.3f}, {self.high:.3f}]"
 
 

@@ -37,6 +37,8 @@ from edgeconv.report import library_versions
 
 SAVE_EVERY_SECONDS = 10.0
 MPIXEL = 10**6
+ABOVE_ROOF = 1.1
+"""A share of the roofline that cannot be."""
 FIXED_COST_PIXELS = MPIXEL
 """What a work costs beside its pixels, as so many pixels: only for the guess at the time left."""
 
@@ -72,7 +74,7 @@ def run(plan: Run, progress: Callable[[int, int, str], None] = lambda done, tota
     pictures: dict[str | None, NDArray[Any]] = {name: read_image(name).pixels for name in plan.pictures}
     started, saved = time.perf_counter(), time.perf_counter()
     costs = [work.size**2 + FIXED_COST_PIXELS for work, _ in todo]
-    spent = 0
+    spent, earlier_seconds = 0, record["wall_seconds"]
     try:
         for index, (work, part) in enumerate(todo):
             if plan.stop_after_seconds is not None and time.perf_counter() - started > plan.stop_after_seconds:
@@ -90,13 +92,13 @@ def run(plan: Run, progress: Callable[[int, int, str], None] = lambda done, tota
             gc.collect()  # pictures that hang in cycles of closures would pile up on a small machine
             spent += costs[index]
             if time.perf_counter() - saved > SAVE_EVERY_SECONDS:
+                record["wall_seconds"] = earlier_seconds + time.perf_counter() - started
                 _save(plan, record)
                 saved = time.perf_counter()
         else:
             record["complete"] = True
     finally:
-        record["wall_seconds"] += time.perf_counter() - started
-        record["warnings"] = _warnings(record)
+        record["wall_seconds"] = earlier_seconds + time.perf_counter() - started
         _save(plan, record)
     return record
 
@@ -207,6 +209,7 @@ def _plain(value: Any) -> Any:
 
 
 def _save(plan: Run, record: Record) -> None:
+    record["warnings"] = _warnings(record)
     if plan.path is not None:
         write_bytes_atomically(plan.path, to_json(record))
 
@@ -219,6 +222,11 @@ def _warnings(record: Record) -> list[str]:
         names = sorted({f"{row['entrant']} on {row['device']}" for row in rows if row["status"] == status})
         if names:
             lines.append(f"{', '.join(names)} {words} in {sum(row['status'] == status for row in rows)} rows")
+    above = sum(
+        (account.get("roofline_share") or 0) > ABOVE_ROOF for row in rows for account in row["accounts"].values()
+    )
+    if above:
+        lines.append(f"{above} times lie above the measured roof: something else was at work while it was measured")
     flagged: dict[str, int] = {}
     for row in rows:
         for flag in row["machine"]["flags"]:

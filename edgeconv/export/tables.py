@@ -61,7 +61,7 @@ def fastest(record: Record) -> Table:
                     seconds_text(median(winner.method)),
                     NOTHING if peer is None else peer["entrant"],
                     NOTHING if peer is None else seconds_text(median(peer)),
-                    NOTHING if ratio is None else f"{ratio.ratio:.2f} [{ratio.low:.2f}, {ratio.high:.2f}]",
+                    NOTHING if ratio is None else str(ratio),
                 )
             )
     header = ("work", "size", "fastest method", "median", "fastest peer", "median", "peer / method, 99 % interval")
