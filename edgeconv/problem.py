@@ -130,6 +130,8 @@ def make_problem(
         )
     if output_mode == "clip" and kind.kind == "f":
         raise UsageError("Output mode 'clip' needs an integer picture: a float picture has no range to clip to.")
+    output_size(min(shape[:2]), stride, padding)  # raises where the filter does not fit
+    beyond = max(shape[:2]) + 2 * padding  # a stride as long as the picture leaves one output; a longer one, the same
     problem = Problem(
         height=int(shape[0]),
         width=int(shape[1]),
@@ -137,11 +139,10 @@ def make_problem(
         weights=np.ascontiguousarray(weights.weights, dtype=np.float32),
         groups=weights.groups,
         combine=weights.combine,
-        stride=stride,
+        stride=min(stride, beyond),
         padding=padding,
         border=border,
         output_mode=output_mode,
     )
     problem.weights.setflags(write=False)
-    _ = problem.output_shape  # raises where the filter does not fit
     return problem

@@ -89,7 +89,7 @@ def describe_problem(request: Request, problem: Problem) -> dict[str, Any]:
         "filter": describe_filter(request.filter),
         "channels": request.channels,
         "luma": request.luma if request.channels == "luma" else None,
-        "stride": problem.stride,
+        "stride": request.stride,
         "padding": problem.padding,
         "border": problem.border,
         "output_mode": request.mode_for(problem.dtype),

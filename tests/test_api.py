@@ -142,6 +142,30 @@ def test_identity_gives_the_picture_back(height, width, method, dtype) -> None:
     assert np.array_equal(edgeconv.convolve(image, "identity", method, channels="each", device="cpu"), image)
 
 
+@pytest.mark.parametrize("method", CPU_METHODS)
+@pytest.mark.parametrize("dtype", ["uint8", "uint16"])
+@pytest.mark.parametrize("weight", [3e6, -3e6, 1e8, 1e30, -1e30])
+def test_values_of_any_size_are_clipped_and_never_wrap(method: str, dtype: str, weight: float) -> None:
+    image = random_image(12, 11, dtype)
+    top = np.iinfo(dtype).max
+    kernel = [[0, 0, 0], [0, weight, 0], [0, 0, 0]]
+    for channels in ("each", "mix"):
+        reach = image if channels == "each" else image.max(axis=2, keepdims=True).repeat(3, axis=2)
+        rules = {"device": "cpu", "channels": channels}
+        out = edgeconv.convolve(image, kernel, method, output_mode="abs", **rules)
+        assert np.array_equal(out, np.where(reach > 0, top, 0))
+        out = edgeconv.convolve(image, kernel, method, output_mode="clip", **rules)
+        assert np.array_equal(out, np.where((reach > 0) & (weight > 0), top, 0))
+
+
+@pytest.mark.parametrize("method", CPU_METHODS)
+def test_a_stride_longer_than_the_picture_leaves_its_first_output(method: str) -> None:
+    image = random_image(20, 30, "uint8")
+    first = edgeconv.convolve(image, "sobel", method, device="cpu")[:1, :1]
+    for stride in (30, 10**8, 2**31, 2**64):
+        assert np.array_equal(edgeconv.convolve(image, "sobel", method, device="cpu", stride=stride), first)
+
+
 def test_what_is_no_picture_is_refused() -> None:
     for wrong in ([[1, 2, 3]], np.zeros((4, 4), np.uint8), np.zeros((4, 4, 3), np.float64), np.zeros((4, 4, 3), bool)):
         with pytest.raises(UsageError):

@@ -33,6 +33,8 @@ BORDER_CODES: dict[Border, int] = {
 }
 
 HALO = KERNEL_SIZE // 2
+CLAMP = 256
+"""Past the range of uint8, and exact in int16 and float32."""
 BAND_BYTES = 512 * 2**10
 """Source bytes of a band: measured, docs/cpu-engine.md; larger ones gain little and cost memory."""
 
@@ -146,7 +148,9 @@ def _store_band(values: NDArray[Any], out: NDArray[Any], problem: Problem) -> No
         out[...] = store(values, problem.output_mode, problem.output_dtype)
         return
     if problem.output_mode == "clip":
-        values = _hwc(cv2.max(values, 0))
+        values = np.clip(values, 0, CLAMP, out=values)
+    elif values.dtype == np.float32:
+        values = np.clip(values, -CLAMP, CLAMP, out=values)  # a value of 2³¹ or more would become 0
     # |v|, rounded to nearest with ties to even and saturated: the project's own rule (output.py). `dst` is written
     # in place where OpenCV finds it of the right layout; a last axis of 1 makes it a new array.
     stored = cv2.convertScaleAbs(values, dst=out if problem.output_channels > 1 else None)
