@@ -11,6 +11,7 @@
     record.py     the record and its schema
     compare.py    two records: same, faster, slower or ambiguous
     goals.py      the bars that the project sets itself, and what a record says about them
+    gemm.py       the ladder of matrix products beside cuBLAS
     tune.py       a quick measured profile for `--method auto`
 
 Importing the package loads no array library.

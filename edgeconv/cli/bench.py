@@ -1,4 +1,4 @@
-"""`edgeconv bench`: measure a grid; `edgeconv bench compare`: two records, row by row."""
+"""`edgeconv bench`: measure a grid; `bench compare`: two records, row by row; `bench gemm`: matrix products."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def grid(
 ) -> None:
     """Measure a grid of works: each method and peer is checked first, then timed by turns beside a plain copy.
 
-    See also 'edgeconv bench compare --help'. Ends with 1 where a method's output is wrong.
+    See also --help of 'edgeconv bench compare' and 'edgeconv bench gemm'. Ends with 1 where a method's output is wrong.
     """
     import sys
 
@@ -168,4 +168,55 @@ def compare(
         write_bytes_atomically(junit, to_junit(comparison))
     typer.echo(text, nl=False)
     if not comparison.passed:
+        raise typer.Exit(EXIT_DIFFERENT)
+
+
+@app.command("gemm")
+def gemm(
+    sizes: Annotated[str, typer.Option(help="Sides: '512,1024', or '512:8192' for every doubling.")] = "512:8192",
+    dtypes: Annotated[str, typer.Option(help="float32, float64, or both with a comma.")] = "float32,float64",
+    blocks: Annotated[str, typer.Option(help="Thread-block shapes of each step: usual or all.")] = "usual",
+    time_limit: Annotated[float, typer.Option(help="Seconds of sampling a row.")] = 0.2,
+    output: Annotated[Path, typer.Option("--output", "-o", help="The record, as JSON.")] = Path("gemm.json"),
+) -> None:
+    """The ladder of matrix products on a card, from a thread an element to cuBLAS; ends with 1 where one is wrong."""
+    from edgeconv.errors import EXIT_DIFFERENT, UnavailableError, UsageError
+    from edgeconv.methods.cuda.gemm_ladder import REALS
+    from edgeconv.methods.cuda.probe import cuda_unavailable_reason
+    from edgeconv.resize import parse_sizes
+
+    chosen = [word.strip() for word in dtypes.split(",")]
+    if not set(chosen) <= set(REALS):
+        raise UsageError(f"--dtypes '{dtypes}' is not {' or '.join(REALS)}, or both with a comma.")
+    if blocks not in ("usual", "all"):
+        raise UsageError(f"--blocks '{blocks}' is not one of usual, all.")
+    sides = parse_sizes(sizes)
+    reason = cuda_unavailable_reason()
+    if reason is not None:
+        raise UnavailableError(f"'edgeconv bench gemm' needs an NVIDIA GPU: {reason}.")
+    from edgeconv.bench import gemm as ladder
+    from edgeconv.bench.watch import Watch, card_reader
+    from edgeconv.devices import get_device
+    from edgeconv.files import write_bytes_atomically
+    from edgeconv.progress import Progress
+    from edgeconv.report import to_json
+    from edgeconv.timing import Budget
+
+    line = Progress(len(sides) * len(chosen), "sizes")
+    try:
+        record = ladder.measure(
+            sides,
+            chosen,  # type: ignore[arg-type]  # checked above
+            blocks,  # type: ignore[arg-type]
+            Budget(min_samples=5, max_samples=50, time_limit_seconds=time_limit),
+            get_device("cuda"),
+            Watch("cuda", card_reader()),
+            line.update,
+        )
+    finally:
+        line.close()
+    write_bytes_atomically(output, to_json(record))
+    typer.echo(ladder.to_markdown(record), nl=False)
+    typer.echo(output)
+    if not all(row["right"] for row in record["rows"]):
         raise typer.Exit(EXIT_DIFFERENT)

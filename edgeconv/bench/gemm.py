@@ -1,0 +1,195 @@
+"""`edgeconv bench gemm`: the ladder of matrix products beside the vendor's, each checked first, timed by turns.
+
+Square products C = A·B of random numbers from −1 to 1, float32 (multiply-adds, no TF32 on either side) and float64.
+
+    gflops            2 · n³ / median seconds / 1e9
+    share_of_vendor   median seconds of cuBLAS at the same size and type in the same run / median seconds
+    share_of_peak     gflops / measured rate of float32 multiply-adds (float32 alone)
+
+Some rows of each result are compared with the float64 product before anything is timed; a step that is wrong gets no
+time. The L2 is emptied before each sample. With `all` blocks every thread-block shape of a step is a row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgeconv import __version__
+from edgeconv.bench.watch import Watch
+from edgeconv.cost import FLOPS_PER_MULTIPLY_ADD, Roof
+from edgeconv.devices.base import Device
+from edgeconv.methods.cuda.gemm_ladder import STEPS, Step
+from edgeconv.methods.cuda.gemm_ladder import prepare as prepare_step
+from edgeconv.report import describe_series, header, library_versions, seconds_text
+from edgeconv.timing import Budget, Sampler, interleave
+
+KIND = "bench gemm"
+VENDOR = STEPS[-1].name
+SIZES = (512, 1024, 2048, 4096, 8192)
+SEED = 20_261_121
+CHECKED_ROWS = 8
+ERROR_STEPS = 8
+"""A sum of n products errs by about √n roundings of its typical size; this many times that is wrong."""
+TURNS = 3
+
+Blocks = Literal["usual", "all"]
+Real = Literal["float32", "float64"]
+
+
+@dataclass(frozen=True)
+class Operands:
+    """A and B on the device, room for C, and the first rows of the exact product."""
+
+    a: Any
+    b: Any
+    c: Any
+    expected: NDArray[np.float64]
+
+    @property
+    def size(self) -> int:
+        """The side of all three."""
+        return int(self.a.shape[0])
+
+
+@dataclass(frozen=True)
+class Contender:
+    """A step with one shape of thread blocks, ready for one size."""
+
+    step: str
+    idea: str
+    block: str | None
+    run: Callable[[], None]
+
+
+def make_operands(size: int, dtype: Real, device: Device) -> Operands:
+    """Random operands on the device."""
+    rng = np.random.default_rng(SEED)
+    a, b = (rng.uniform(-1, 1, (size, size)).astype(dtype) for _ in range(2))
+    expected = a[:CHECKED_ROWS].astype(np.float64) @ b.astype(np.float64)
+    on_device = [device.empty((size, size), dtype) for _ in range(3)]
+    for host, place in zip((a, b), on_device[:2], strict=True):
+        device.copy_in(host, place)
+    return Operands(a=on_device[0], b=on_device[1], c=on_device[2], expected=expected)
+
+
+def contenders(operands: Operands, dtype: Real, blocks: Blocks) -> list[Contender]:
+    """Every step of the ladder, the vendor's last."""
+    found = []
+    for step in STEPS:
+        shapes = step.blocks[dtype] or (None,)
+        for block in shapes if blocks == "all" else shapes[:1]:
+            product = prepare_step(step.name, dtype, *(operands.size,) * 3, block)
+            found.append(_contender(step, None if block is None else str(block), product, operands))
+    return found
+
+
+def measure(
+    sizes: Sequence[int],
+    dtypes: Sequence[Real],
+    blocks: Blocks,
+    budget: Budget,
+    device: Device,
+    watch: Watch,
+    progress: Callable[[int, str], None] = lambda done, note: None,
+) -> dict[str, Any]:
+    """The record: a row a step, block shape, size and type."""
+    roof = device.roof()
+    rows: list[dict[str, Any]] = []
+    works = [(dtype, size) for dtype in dtypes for size in sizes]
+    for index, (dtype, size) in enumerate(works):
+        progress(index, f"{size} {dtype}")
+        operands = make_operands(size, dtype, device)
+        watch.begin()
+        found = time_size(contenders(operands, dtype, blocks), operands, dtype, budget, device, roof, watch)
+        seen = watch.report()
+        rows += [{**row, "machine": seen} for row in found]
+    return {
+        **header(),
+        "edgeconv_version": __version__,
+        "kind": KIND,
+        "machine": device.describe(),
+        "versions": library_versions(),
+        "roof": asdict(roof),
+        "rows": rows,
+    }
+
+
+def time_size(
+    entered: Sequence[Contender],
+    operands: Operands,
+    dtype: Real,
+    budget: Budget,
+    device: Device,
+    roof: Roof,
+    watch: Watch,
+) -> list[dict[str, Any]]:
+    """Check all, time those that are right by turns, and set each against the vendor's."""
+    errors = [_error(contender, operands, device) for contender in entered]
+    allowed = ERROR_STEPS * float(np.finfo(dtype).eps) * operands.size**0.5
+    samplers = []
+    for contender, error in zip(entered, errors, strict=True):
+        samplers.append(None if not error <= allowed else Sampler(_timed(contender, device), budget))
+    turns = [(sampler, watch.look) for sampler in samplers if sampler is not None]
+    interleave(turns, budget.time_limit_seconds / TURNS)
+    medians = [None if sampler is None else sampler.series.statistics.median_seconds for sampler in samplers]
+    vendor = next((m for m, contender in zip(medians, entered, strict=True) if contender.step == VENDOR), None)
+    rows = []
+    for contender, error, sampler, seconds in zip(entered, errors, samplers, medians, strict=True):
+        rate = None if seconds is None else FLOPS_PER_MULTIPLY_ADD * operands.size**3 / seconds
+        peak = roof.fma_flops_per_second if dtype == "float32" else None
+        rows.append(
+            {
+                "step": contender.step,
+                "idea": contender.idea,
+                "block": contender.block,
+                "dtype": dtype,
+                "size": operands.size,
+                "right": sampler is not None,
+                "relative_error": error if np.isfinite(error) else None,
+                "allowed_error": allowed,
+                "gflops": None if rate is None else rate / 1e9,
+                "share_of_vendor": None if seconds is None or vendor is None else vendor / seconds,
+                "share_of_peak": None if rate is None or peak is None else rate / peak,
+                "l2_state": "cold",
+                "timing": None if sampler is None else describe_series(sampler.series),
+            }
+        )
+    return rows
+
+
+def to_markdown(record: dict[str, Any]) -> str:
+    """A line a row, sizes together."""
+    lines = ["| type | size | step | blocks | median | GFLOPS | of cuBLAS | of peak | error |", "| --- " * 9 + "|"]
+    for row in record["rows"]:
+        timing = row["timing"]
+        median = "WRONG" if timing is None else seconds_text(timing["median_seconds"])
+        gflops = "–" if row["gflops"] is None else f"{row['gflops']:,.0f}"
+        shares = ["–" if row[name] is None else f"{row[name]:.0%}" for name in ("share_of_vendor", "share_of_peak")]
+        error = "infinite" if row["relative_error"] is None else f"{row['relative_error']:.1g}"
+        cells = (row["dtype"], str(row["size"]), row["step"], row["block"] or "–", median, gflops, *shares, error)
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def _contender(step: Step, block: str | None, product: Callable[[Any, Any, Any], None], on: Operands) -> Contender:
+    return Contender(step.name, step.idea, block, lambda: product(on.a, on.b, on.c))
+
+
+def _timed(contender: Contender, device: Device) -> Callable[[], float]:
+    return lambda: device.time_once(contender.run, "cold")
+
+
+def _error(contender: Contender, operands: Operands, device: Device) -> float:
+    """Largest error of the checked rows over their root mean square; infinite where any is not a number."""
+    operands.c[...] = np.nan
+    contender.run()
+    host = np.empty(operands.c.shape, operands.c.dtype)
+    device.copy_out(operands.c, host)
+    error = np.abs(host[:CHECKED_ROWS] - operands.expected).max()
+    scale = np.sqrt(np.square(operands.expected).mean())
+    return float(error / scale) if np.isfinite(host).all() else float("inf")

@@ -1,0 +1,84 @@
+"""`bench gemm` but for the card: what is checked, what gets a time, and the figures; and on a card, all of it."""
+
+from __future__ import annotations
+
+from itertools import cycle
+
+import numpy as np
+import pytest
+from bench_records import ROOF, FakeDevice
+from command import edgeconv
+
+from edgeconv.bench.gemm import VENDOR, Contender, make_operands, time_size, to_markdown
+from edgeconv.bench.watch import Watch
+from edgeconv.methods.cuda.probe import cuda_unavailable_reason
+from edgeconv.timing import Budget
+
+BUDGET = Budget(min_samples=3, max_samples=3, time_limit_seconds=1000.0)
+
+
+def entered(device: FakeDevice, operands, **seconds: float) -> list[Contender]:
+    """Contenders by name: `hasty` leaves a result unwritten, `sloppy` errs, the others are right."""
+    found = []
+    for name, taken in seconds.items():
+
+        def run(name: str = name) -> None:
+            np.matmul(operands.a, operands.b, out=operands.c)
+            if name == "sloppy":
+                operands.c[0, 0] += 1e-2
+            if name == "hasty":
+                operands.c[-1, -1] = np.nan
+
+        device.seconds_of[run] = cycle([taken])
+        found.append(Contender(name, "", "8×8×8", run))
+    return found
+
+
+def rows(dtype: str = "float32", **seconds: float) -> dict[str, dict]:
+    device = FakeDevice()
+    operands = make_operands(32, dtype, device)
+    found = time_size(entered(device, operands, **seconds), operands, dtype, BUDGET, device, ROOF, Watch("cpu"))
+    return {row["step"]: row for row in found}
+
+
+def test_figures_are_those_of_the_formulas() -> None:
+    found = rows(**{"own": 2e-3, VENDOR: 1e-3})
+    assert found["own"]["gflops"] == pytest.approx(2 * 32**3 / 2e-3 / 1e9)
+    assert found["own"]["share_of_vendor"] == 0.5
+    assert found["own"]["share_of_peak"] == pytest.approx(2 * 32**3 / 2e-3 / ROOF.fma_flops_per_second)
+    assert found[VENDOR]["share_of_vendor"] == 1.0
+    assert found["own"]["timing"]["n"] == 3
+    assert found["own"]["relative_error"] < found["own"]["allowed_error"]
+
+
+def test_the_measured_peak_is_that_of_float32_alone() -> None:
+    assert rows("float64", own=1e-3)["own"]["share_of_peak"] is None
+
+
+@pytest.mark.parametrize("name", ["hasty", "sloppy"])
+def test_a_wrong_product_gets_no_time(name: str) -> None:
+    found = rows(**{name: 1e-9, VENDOR: 1e-3})
+    assert (found[name]["right"], found[name]["timing"], found[name]["gflops"]) == (False, None, None)
+    assert found[VENDOR]["right"]
+    text = to_markdown({"rows": list(found.values())})
+    assert f"| {name} | 8×8×8 | WRONG | – |" in text
+    assert "infinite" in text or name == "sloppy"
+
+
+@pytest.mark.parametrize("words", [("--dtypes", "float16"), ("--blocks", "some"), ("--sizes", "0")])
+def test_words_that_mean_nothing_are_one_line(tmp_path, words) -> None:
+    refused = edgeconv("bench", "gemm", *words, cwd=tmp_path)
+    assert (refused.code, len(refused.error_lines)) == (2, 1)
+
+
+@pytest.mark.skipif(cuda_unavailable_reason() is None, reason="there is a card here")
+def test_without_a_card_it_says_what_is_missing(tmp_path) -> None:
+    refused = edgeconv("bench", "gemm", cwd=tmp_path)
+    assert (refused.code, len(refused.error_lines)) == (4, 1)
+
+
+@pytest.mark.gpu
+def test_the_whole_ladder_on_a_card(tmp_path) -> None:
+    done = edgeconv("bench", "gemm", "--sizes", "512", "--blocks", "all", "--time-limit", "0.01", cwd=tmp_path)
+    assert done.code == 0, done.err
+    assert (tmp_path / "gemm.json").exists()
