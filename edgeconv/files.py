@@ -7,12 +7,12 @@ An output is written to a temporary file in its own folder and then moved over i
 from __future__ import annotations
 
 import os
-import secrets
 import stat
 import sys
 from contextlib import suppress
 from pathlib import Path
 
+from edgeconv import temporaries
 from edgeconv.errors import ImageReadError, ImageWriteError
 
 STANDARD_STREAM = "-"
@@ -83,7 +83,7 @@ def refuse_overwrite(source: Path | str, destination: Path | str) -> None:
 
 def _replace(target: Path, data: bytes | memoryview) -> None:
     """Write a temporary file beside `target`, flush it to the disk, and move it over `target`."""
-    temporary = target.with_name(f".edgeconv-{secrets.token_hex(6)}.tmp")
+    temporary = temporaries.begin(target)
     try:
         with temporary.open("xb") as stream:
             stream.write(data)
@@ -94,6 +94,8 @@ def _replace(target: Path, data: bytes | memoryview) -> None:
         with suppress(OSError):
             temporary.unlink()
         raise
+    finally:
+        temporaries.end(temporary)
 
 
 def _write_to_standard_output(data: bytes | memoryview) -> None:

@@ -1,0 +1,90 @@
+"""Names of files that are being written, so that what a killed process leaves behind can be told and removed.
+
+    .edgeconv-<place>-<process id>-<random>.tmp     beside the file whose place it will take
+
+`place` stands for the host and, on Linux, its process namespace: only there does the process id mean anything. Two
+containers that share a folder have different places even where their host names are alike.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import sys
+import time
+import zlib
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+
+NAME = re.compile(r"\.edgeconv-(?:(?P<place>[0-9a-f]{8})-(?P<process>\d+)-)?[0-9a-f]{12}\.tmp")
+"""Of the first versions too, which had the random part alone."""
+
+STALE_SECONDS = 24 * 3600
+"""Nothing is written for so long: a file of this age is left over, wherever its process ran."""
+
+_in_hand: set[Path] = set()
+
+
+def begin(target: Path) -> Path:
+    """A new name beside `target`, remembered until `end`."""
+    temporary = target.with_name(f".edgeconv-{_place()}-{os.getpid()}-{secrets.token_hex(6)}.tmp")
+    _in_hand.add(temporary)
+    return temporary
+
+
+def end(temporary: Path) -> None:
+    """The file has taken its place, or is gone."""
+    _in_hand.discard(temporary)
+
+
+def remove_in_hand() -> None:
+    """Remove what this process is writing, just before it is ended without ceremony."""
+    for temporary in tuple(_in_hand):
+        with suppress(OSError):
+            temporary.unlink()
+
+
+def left_over_in(folder: Path) -> list[Path]:
+    """Temporary files in `folder` that no living process is writing, sorted; none where it cannot be listed."""
+    try:
+        names = sorted(os.listdir(folder))
+    except OSError:
+        return []
+    return [folder / name for name in names if _is_left_over(folder, name)]
+
+
+def _is_left_over(folder: Path, name: str) -> bool:
+    parts = NAME.fullmatch(name)
+    if parts is None:
+        return False
+    if parts["place"] == _place() and not _lives(int(parts["process"])):
+        return True
+    try:
+        return time.time() - (folder / name).stat().st_mtime > STALE_SECONDS
+    except OSError:  # gone meanwhile
+        return False
+
+
+def _lives(process: int) -> bool:
+    """Whether there is such a process; True where the system gives no harmless way to ask."""
+    if sys.platform == "win32":
+        return True  # os.kill(…, 0) would end it
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except OSError:  # somebody else's
+        return True
+    return True
+
+
+@cache
+def _place() -> str:
+    import platform
+
+    words = platform.node()
+    with suppress(OSError):
+        words += os.readlink("/proc/self/ns/pid")
+    return f"{zlib.crc32(os.fsencode(words)):08x}"
