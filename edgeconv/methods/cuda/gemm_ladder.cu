@@ -5,10 +5,10 @@
 //   registers        a thread holds THREAD_M × THREAD_N elements of C: each operand read from shared memory feeds 8 products
 //   double_buffer    two buffers of tiles: the next tile is copied, asynchronously, while this one is multiplied
 //
-// In the last two a block makes TILE_M × TILE_N elements, TILE_K deep a step. A's tile lies transposed, so that a
-// thread reads its column of A, like its row of B, 16 bytes at a time. A warp makes a part of the tile that is 8 lanes
-// high and 4 wide, and a lane's rows and columns are taken in runs of RUN, lane after lane: so what the lanes of a warp
-// read at once lies side by side, in all banks.
+// In the last two a block makes TILE_M × TILE_N elements, TILE_K deep a step, and all reads and copies are 16 bytes: a
+// thread takes its rows of A several depths at a time, its columns of B one depth after the other. A warp makes a part
+// of the tile that is 8 lanes high and 4 wide; neighbouring lanes have neighbouring rows, and columns in runs of RUN,
+// lane after lane. The rows of A's tile are one run longer than they need be, so that 8 of them lie in all banks.
 //
 // REAL float or double    TILE (plain, shared)    TILE_M, TILE_N, TILE_K, THREAD_M, THREAD_N, BLOCKS_A_MULTIPROCESSOR (the last two)
 // WHOLE 1 where m, n and k are multiples of the tile: no bounds are tested then.
@@ -47,10 +47,11 @@ constexpr int RUN = 16 / sizeof(REAL);  // elements of a 16-byte read
 constexpr int THREADS = (TILE_M / THREAD_M) * (TILE_N / THREAD_N);
 constexpr int WARP_M = LANES_DOWN * THREAD_M, WARP_N = LANES_ACROSS * THREAD_N;
 constexpr int WARPS_ACROSS = TILE_N / WARP_N;
-constexpr int PITCH_A = TILE_M + 4;  // moves the columns that a transposed copy writes at once to other banks
+constexpr int PITCH_A = TILE_K + RUN;
 static_assert(TILE_M % WARP_M == 0 && TILE_N % WARP_N == 0, "warps divide the tile");
-static_assert(THREAD_M % RUN == 0 && THREAD_N % RUN == 0, "a thread's rows and columns are whole 16-byte reads");
-static_assert(TILE_M * TILE_K % THREADS == 0 && TILE_K * TILE_N % (THREADS * RUN) == 0, "threads share the copies evenly");
+static_assert(TILE_K % RUN == 0 && THREAD_N % RUN == 0, "a thread's depths and columns are whole 16-byte reads");
+static_assert(TILE_M * TILE_K % (THREADS * RUN) == 0 && THREADS * RUN % TILE_K == 0, "threads share A's copies evenly");
+static_assert(TILE_K * TILE_N % (THREADS * RUN) == 0 && THREADS * RUN % TILE_N == 0, "threads share B's copies evenly");
 
 struct alignas(16) Run {
     REAL value[RUN];
@@ -91,56 +92,66 @@ struct Matrices {
     int m, n, k;
 };
 
-// The tiles of A (transposed) and B that start at depth `first`.
+// The tiles of A and B that start at depth `first`.
 __device__ __forceinline__ void copy_tiles(const Matrices &in, int top, int left, int first, REAL (*tile_a)[PITCH_A],
                                            REAL (*tile_b)[TILE_N]) {
+    if (WHOLE) {
+        constexpr int ROWS_A = THREADS * RUN / TILE_K, ROWS_B = THREADS * RUN / TILE_N;  // that all threads copy at once
+        const int row = threadIdx.x * RUN / TILE_K, depth = threadIdx.x * RUN % TILE_K;
+        const REAL *from_a = in.a + static_cast<long long>(top + row) * in.k + first + depth;
 #pragma unroll
+        for (int r = 0; r < TILE_M; r += ROWS_A, from_a += static_cast<long long>(ROWS_A) * in.k)
+            copy_run(from_a, &tile_a[r + row][depth]);
+        const int line = threadIdx.x * RUN / TILE_N, column = threadIdx.x * RUN % TILE_N;
+        const REAL *from_b = in.b + static_cast<long long>(first + line) * in.n + left + column;
+#pragma unroll
+        for (int r = 0; r < TILE_K; r += ROWS_B, from_b += static_cast<long long>(ROWS_B) * in.n)
+            copy_run(from_b, &tile_b[r + line][column]);
+        return;
+    }
     for (int e = threadIdx.x; e < TILE_M * TILE_K; e += THREADS) {
         const int row = e / TILE_K, depth = e % TILE_K;
-        const bool inside = WHOLE || (top + row < in.m && first + depth < in.k);
+        const bool inside = top + row < in.m && first + depth < in.k;
         const long long place = inside ? static_cast<long long>(top + row) * in.k + first + depth : 0;
-        copy_one(in.a + place, &tile_a[depth][row], inside);
+        copy_one(in.a + place, &tile_a[row][depth], inside);
     }
-    if (WHOLE) {
-#pragma unroll
-        for (int e = threadIdx.x * RUN; e < TILE_K * TILE_N; e += THREADS * RUN)
-            copy_run(in.b + static_cast<long long>(first + e / TILE_N) * in.n + left + e % TILE_N,
-                     &tile_b[e / TILE_N][e % TILE_N]);
-    } else {
-        for (int e = threadIdx.x; e < TILE_K * TILE_N; e += THREADS) {
-            const int depth = e / TILE_N, column = e % TILE_N;
-            const bool inside = first + depth < in.k && left + column < in.n;
-            const long long place = inside ? static_cast<long long>(first + depth) * in.n + left + column : 0;
-            copy_one(in.b + place, &tile_b[depth][column], inside);
-        }
+    for (int e = threadIdx.x; e < TILE_K * TILE_N; e += THREADS) {
+        const int depth = e / TILE_N, column = e % TILE_N;
+        const bool inside = first + depth < in.k && left + column < in.n;
+        const long long place = inside ? static_cast<long long>(first + depth) * in.n + left + column : 0;
+        copy_one(in.b + place, &tile_b[depth][column], inside);
     }
 }
 
-// Where this thread's part of the tile starts; its runs are LANES · RUN apart.
+// Where this thread's part of the tile starts: its rows are LANES_DOWN apart, its runs of columns LANES_ACROSS · RUN.
 struct Part {
     int row, column;
 };
 __device__ __forceinline__ Part part_of_thread() {
     const int warp = threadIdx.x / WARP, lane = threadIdx.x % WARP;
-    return {warp / WARPS_ACROSS * WARP_M + lane / LANES_ACROSS * RUN,
+    return {warp / WARPS_ACROSS * WARP_M + lane / LANES_ACROSS,
             warp % WARPS_ACROSS * WARP_N + lane % LANES_ACROSS * RUN};
 }
 
 __device__ __forceinline__ void multiply_tiles(const REAL (*tile_a)[PITCH_A], const REAL (*tile_b)[TILE_N],
                                                const Part &part, REAL (&sum)[THREAD_M][THREAD_N]) {
 #pragma unroll
-    for (int i = 0; i < TILE_K; ++i) {
-        Run rows[THREAD_M / RUN], columns[THREAD_N / RUN];
-#pragma unroll
-        for (int r = 0; r < THREAD_M / RUN; ++r)
-            rows[r] = *reinterpret_cast<const Run *>(&tile_a[i][part.row + r * LANES_DOWN * RUN]);
-#pragma unroll
-        for (int r = 0; r < THREAD_N / RUN; ++r)
-            columns[r] = *reinterpret_cast<const Run *>(&tile_b[i][part.column + r * LANES_ACROSS * RUN]);
+    for (int first = 0; first < TILE_K; first += RUN) {
+        Run depths[THREAD_M];
 #pragma unroll
         for (int y = 0; y < THREAD_M; ++y)
+            depths[y] = *reinterpret_cast<const Run *>(&tile_a[part.row + y * LANES_DOWN][first]);
 #pragma unroll
-            for (int x = 0; x < THREAD_N; ++x) sum[y][x] += rows[y / RUN].value[y % RUN] * columns[x / RUN].value[x % RUN];
+        for (int i = 0; i < RUN; ++i) {
+            Run columns[THREAD_N / RUN];
+#pragma unroll
+            for (int r = 0; r < THREAD_N / RUN; ++r)
+                columns[r] = *reinterpret_cast<const Run *>(&tile_b[first + i][part.column + r * LANES_ACROSS * RUN]);
+#pragma unroll
+            for (int y = 0; y < THREAD_M; ++y)
+#pragma unroll
+                for (int x = 0; x < THREAD_N; ++x) sum[y][x] += depths[y].value[i] * columns[x / RUN].value[x % RUN];
+        }
     }
 }
 
@@ -148,7 +159,7 @@ __device__ __forceinline__ void store_part(const REAL (&sum)[THREAD_M][THREAD_N]
                                            REAL *c, int m, int n) {
 #pragma unroll
     for (int y = 0; y < THREAD_M; ++y) {
-        const int row = top + part.row + y / RUN * LANES_DOWN * RUN + y % RUN;
+        const int row = top + part.row + y * LANES_DOWN;
 #pragma unroll
         for (int x = 0; x < THREAD_N; x += RUN) {
             const int column = left + part.column + x / RUN * LANES_ACROSS * RUN;
@@ -169,7 +180,7 @@ __device__ __forceinline__ void store_part(const REAL (&sum)[THREAD_M][THREAD_N]
 
 extern "C" __global__ __launch_bounds__(THREADS, BLOCKS_A_MULTIPROCESSOR) void registers(const REAL *a, const REAL *b,
                                                                                       REAL *c, int m, int n, int k) {
-    __shared__ alignas(16) REAL tile_a[TILE_K][PITCH_A];
+    __shared__ alignas(16) REAL tile_a[TILE_M][PITCH_A];
     __shared__ alignas(16) REAL tile_b[TILE_K][TILE_N];
     const Matrices in = {a, b, m, n, k};
     const int top = blockIdx.y * TILE_M, left = blockIdx.x * TILE_N;
@@ -189,7 +200,7 @@ extern "C" __global__ __launch_bounds__(THREADS, BLOCKS_A_MULTIPROCESSOR) void r
 extern "C" __global__ __launch_bounds__(THREADS, BLOCKS_A_MULTIPROCESSOR) void double_buffer(const REAL *a,
                                                                                           const REAL *b, REAL *c,
                                                                                           int m, int n, int k) {
-    __shared__ alignas(16) REAL tile_a[2][TILE_K][PITCH_A];
+    __shared__ alignas(16) REAL tile_a[2][TILE_M][PITCH_A];
     __shared__ alignas(16) REAL tile_b[2][TILE_K][TILE_N];
     const Matrices in = {a, b, m, n, k};
     const int top = blockIdx.y * TILE_M, left = blockIdx.x * TILE_N;

@@ -59,14 +59,16 @@ def _squares(*sides: int) -> dict[str, tuple[Block, ...]]:
 
 _TILED: dict[str, tuple[Block, ...]] = {
     "float32": (
-        Block(128, 128, 8, (8, 8), resident=2),
-        Block(128, 128, 16, (8, 8), resident=1),
-        Block(64, 64, 8, (8, 8), resident=6),
+        Block(64, 128, 16, (8, 8), resident=3),
+        Block(64, 64, 16, (8, 8), resident=5),
+        Block(64, 64, 32, (8, 8), resident=5),
+        Block(128, 128, 16, (8, 16), resident=2),
+        Block(128, 128, 8, (16, 8), resident=2),
     ),
     "float64": (
-        Block(128, 64, 8, (8, 4), resident=2),
+        Block(64, 64, 16, (8, 8), resident=4),
+        Block(128, 64, 8, (8, 8), resident=2),
         Block(64, 64, 8, (8, 4), resident=3),
-        Block(64, 32, 8, (4, 4), resident=4),
     ),
 }
 
