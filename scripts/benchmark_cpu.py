@@ -6,8 +6,8 @@
 Ours and the peers take turns within a round, so that what else the machine does falls on all of them; the figure
 of a goal is the median over the rounds of (our time / the fastest peer's time in the same round). Small pictures
 are run several times in a row within a turn, after one run that is not timed. Between turns there is a pause, in
-which other libraries' threads stop spinning. Every entrant's result is compared with the oracle before anything
-is timed.
+which other libraries' threads stop spinning. Rounds in which other processes were busy are left out, as far as
+enough remain. Every entrant's result is compared with the oracle before anything is timed.
 
 The floor of a row is the time that a copy of its fewest bytes takes, timed in every round beside the entrants on
 as many threads as pay for it; for float32 the time of its useful FLOPs at the measured FMA rate where that is
@@ -49,8 +49,9 @@ from edgeconv.timing import summarize
 SIZES = (128, 256, 512, 1024, 2048, 4096)
 ROUNDS = 25
 FEWEST_ROUNDS = 7
-ROW_SECONDS = 15
+ROW_SECONDS = 8
 """No new round after this long, once there are `FEWEST_ROUNDS`."""
+QUIET_SHARE = 0.15
 PAUSE_SECONDS = 0.004
 TURN_SECONDS = 0.003
 """A turn repeats a run until it has lasted about as long."""
@@ -130,6 +131,8 @@ class Row:
     entrants: dict[str, dict[str, Any]] = field(default_factory=dict)
     left_out: dict[str, str] = field(default_factory=dict)
     goals: list[dict[str, Any]] = field(default_factory=list)
+    rounds: str = ""
+    """How many were kept, and of how many."""
 
 
 def measure(contest: Contest, size: int, stride: int, rounds: int, fma_rate: float) -> Row:
@@ -165,7 +168,7 @@ def measure(contest: Contest, size: int, stride: int, rounds: int, fma_rate: flo
     row.entrants["edgeconv"] |= {"choice": plan.choice, "workspace_bytes": plan.workspace_bytes}
     runs[COPY] = copy_of(problem.input_bytes + problem.output_bytes)
     row.entrants[COPY] = {}
-    samples = take_turns(runs, rounds)
+    samples, row.rounds = take_turns(runs, rounds)
     for name, series in samples.items():
         row.entrants[name] |= {
             "samples_seconds": series,
@@ -175,22 +178,32 @@ def measure(contest: Contest, size: int, stride: int, rounds: int, fma_rate: flo
     return row
 
 
-def take_turns(runs: dict[str, Callable[[], Any]], rounds: int) -> dict[str, list[float]]:
-    """Seconds a run, one figure a round and entrant."""
+def take_turns(runs: dict[str, Callable[[], Any]], rounds: int) -> tuple[dict[str, list[float]], str]:
+    """Seconds a run, one figure a round and entrant, and which rounds were kept.
+
+    A round counts as quiet where other processes used at most `QUIET_SHARE` of the machine meanwhile. It goes on
+    until `rounds` were quiet or the time is up; where fewer than `FEWEST_ROUNDS` were, all rounds are kept.
+    """
     repeats = {}
     for name, run in runs.items():
         run()
         repeats[name] = max(1, round(TURN_SECONDS / timed(run, 1)))
-    samples: dict[str, list[float]] = {name: [] for name in runs}
+    taken: list[tuple[float, dict[str, float]]] = []
     started = time.perf_counter()
-    for number in range(rounds):
-        if number >= FEWEST_ROUNDS and time.perf_counter() - started > ROW_SECONDS:
+    while sum(share <= QUIET_SHARE for share, _ in taken) < rounds:
+        if len(taken) >= FEWEST_ROUNDS and time.perf_counter() - started > ROW_SECONDS:
             break
+        before = Load.now()
+        seconds = {}
         for name, run in runs.items():
             time.sleep(PAUSE_SECONDS)
             run()
-            samples[name].append(timed(run, repeats[name]))
-    return samples
+            seconds[name] = timed(run, repeats[name])
+        taken.append((Load.now().others_since(before), seconds))
+    quiet = [seconds for share, seconds in taken if share <= QUIET_SHARE]
+    kept = quiet if len(quiet) >= FEWEST_ROUNDS else [seconds for _, seconds in taken]
+    told = f"{len(kept)} {'quiet' if kept is quiet else 'of all'} of {len(taken)}"
+    return {name: [seconds[name] for seconds in kept] for name in runs}, told
 
 
 def timed(run: Callable[[], Any], repeats: int) -> float:
@@ -332,7 +345,7 @@ def file_to_file(picture: Path, rounds: int) -> Row:
 
 COLUMNS = (
     *("work", "side", "stride", "edgeconv", "peers", "copy", "share of the floor", "nominal / useful GFLOPS"),
-    *("goal", "figure", "met"),
+    *("goal", "figure", "met", "rounds"),
 )
 
 
@@ -346,10 +359,11 @@ def table(record: dict[str, Any]) -> str:
         + ", ".join(f"{name} {number}" for name, number in record["versions"].items())
         + ".",
         "",
-        f"Medians of up to {record['rounds']} rounds in milliseconds, p10–p90 beside ours; a row's entrants take turns."
+        f"Medians of up to {record['rounds']} quiet rounds in milliseconds, p10–p90 beside ours; a row's entrants take"
+        f" turns. A round is quiet where other processes used at most {QUIET_SHARE:.0%} of the machine."
         " *copy* moves the row's fewest bytes by memcpy: the memory floor."
         f" Multiply-adds in registers ran at {record['fma_gflops']:.0f} GFLOPS."
-        f" Busy with other work meanwhile: {record['other_load_share']:.0%} of the machine.",
+        f" Over all, other work took {record['other_load_share']:.0%} of the machine.",
         "",
         "| " + " | ".join(COLUMNS) + " |",
         "|---" * len(COLUMNS) + "|",
@@ -381,6 +395,7 @@ def table(record: dict[str, Any]) -> str:
                     "<br>".join(f"{goal['what']} {goal['goal']}" for goal in goals),
                     "<br>".join(str(goal["figure"]) for goal in goals),
                     "<br>".join(met[goal["met"]] for goal in goals),
+                    row["rounds"],
                 ]
             )
             + " |"
@@ -398,19 +413,31 @@ def differs(entrant: dict[str, Any]) -> str:
     return "" if entrant.get("oracle", "agrees") == "agrees" else f" ({entrant['oracle']})"
 
 
-def busy_jiffies() -> tuple[int, int]:
-    """(busy, all) of the whole machine since it started, where Linux tells it."""
-    try:
-        fields = [int(word) for word in Path("/proc/stat").read_text(encoding="ascii").split("\n")[0].split()[1:9]]
-    except OSError:
-        return 0, 0
-    return sum(fields) - fields[3] - fields[4], sum(fields)
+@dataclass(frozen=True)
+class Load:
+    """What the machine and this process have done so far, in CPU seconds."""
 
+    wall: float
+    machine: float
+    own: float
 
-def own_seconds() -> float:
-    """CPU time of this process and of those it has waited for."""
-    times = os.times()
-    return times.user + times.system + times.children_user + times.children_system
+    @classmethod
+    def now(cls) -> Load:
+        """Read the counters; where the system does not tell, nobody else seems to work."""
+        times = os.times()
+        own = times.user + times.system + times.children_user + times.children_system
+        try:
+            first_line = Path("/proc/stat").read_text(encoding="ascii").partition("\n")[0]
+        except OSError:
+            return cls(time.perf_counter(), own, own)
+        fields = [int(word) for word in first_line.split()[1:9]]
+        idle = fields[3] + fields[4]
+        return cls(time.perf_counter(), (sum(fields) - idle) / os.sysconf("SC_CLK_TCK"), own)
+
+    def others_since(self, before: Load) -> float:
+        """Share of the machine that other processes used."""
+        others = (self.machine - before.machine) - (self.own - before.own)
+        return max(0.0, others) / ((self.wall - before.wall) * (os.cpu_count() or 1))
 
 
 def numbers(text: str) -> tuple[int, ...]:
@@ -429,7 +456,7 @@ def main(arguments: Iterable[str] | None = None) -> int:
     chosen = parser.parse_args(None if arguments is None else list(arguments))
     wanted = chosen.only.split(",") if chosen.only else [*(contest.name for contest in CONTESTS), "file"]
 
-    started, own_before, (busy_before, all_before) = time.time(), own_seconds(), busy_jiffies()
+    started, before = time.time(), Load.now()
     fma_rate = measured_fma_rate()
     rows = []
     for contest in CONTESTS:
@@ -441,9 +468,6 @@ def main(arguments: Iterable[str] | None = None) -> int:
                 print(contest.name, size, stride, rows[-1].goals, flush=True)
     if "file" in wanted:
         rows.append(file_to_file(chosen.picture, max(5, chosen.rounds // 3)))
-    busy_after, all_after = busy_jiffies()
-    ticks = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
-    others = max(0.0, (busy_after - busy_before) / ticks - (own_seconds() - own_before))
     record = {
         "schema_version": 1,
         "when": datetime.fromtimestamp(started, UTC).strftime("%Y-%m-%d %H:%M UTC"),
@@ -453,7 +477,7 @@ def main(arguments: Iterable[str] | None = None) -> int:
         "versions": peers.peer_versions(),
         "rounds": chosen.rounds,
         "fma_gflops": fma_rate / 1e9,
-        "other_load_share": others / max(1.0, (all_after - all_before) / ticks),
+        "other_load_share": Load.now().others_since(before),
         "rows": [vars(row) for row in rows],
     }
     text = table(record)
