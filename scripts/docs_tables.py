@@ -15,6 +15,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from edgeconv.bench.grid import GRIDS
+from edgeconv.bench.peers import PEERS
 from edgeconv.bench.record import Record, read_record
 from edgeconv.export.tables import Table, fastest, goals
 from edgeconv.filters import DEFAULT_FILTER, FILTERS
@@ -97,6 +99,17 @@ def diff_cost(machine: str) -> str:
     return markdown(("against", "decoding both", "exact figures", "figures / decoding", "memory", "page"), rows)
 
 
+def peers() -> str:
+    """The table of peers."""
+    rows = ([f"`{entry.name}`", entry.device.upper(), entry.summary] for entry in PEERS)
+    return markdown(("peer", "device", "what it does"), rows)
+
+
+def grids() -> str:
+    """The table of named grids."""
+    return markdown(("grid", "what it holds"), ([f"`{grid.name}`", grid.summary] for grid in GRIDS))
+
+
 def bench_table(machine: str, grid: str, make: Callable[[Record], Table]) -> str:
     """A table of a bench record, or a line that says that there is none yet."""
     path = RESULTS / "bench" / machine / f"{grid}.json"
@@ -111,6 +124,8 @@ def bench_table(machine: str, grid: str, make: Callable[[Record], Table]) -> str
 TABLES: dict[str, Callable[[], str]] = {
     "methods": methods,
     "filters": filters,
+    "peers": peers,
+    "grids": grids,
     "run-h200": lambda: run_reports("h200"),
     "diff-cost": lambda: diff_cost("two-core-epyc"),
     "bench-goals-h200": lambda: bench_table("h200", "card", goals),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from command import PROJECT
 
 from edgeconv.bench.entrants import ORACLE, method_entrants
 from edgeconv.bench.grid import GRIDS, Grid, Part, changed, named_grid, read_grid, works
@@ -48,6 +49,15 @@ def test_a_file_shares_what_stands_at_its_top(tmp_path) -> None:
     read = read_grid(path)
     assert read.name == "mine"
     assert [(part.sizes, part.strides) for part in read.parts] == [((64, 128), (2,)), ((32,), (1,))]
+
+
+def test_the_file_in_the_documentation_is_read(tmp_path) -> None:
+    page = (PROJECT / "docs" / "bench.md").read_text(encoding="utf-8")
+    path = tmp_path / "mine.toml"
+    path.write_text(page.partition("```toml\n")[2].partition("```")[0], encoding="utf-8")
+    first, second = read_grid(path).parts
+    assert (first.sizes[-1], first.strides, second.peers) == (4096, (1, 2), ("all",))
+    assert first.methods == second.methods == ("all", "im2col:gemm=cublas")
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,6 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeconv import __version__
 from edgeconv.bench.watch import Watch
 from edgeconv.cost import FLOPS_PER_MULTIPLY_ADD, Roof
 from edgeconv.devices.base import Device
@@ -110,7 +109,6 @@ def measure(
         rows += [{**row, "machine": seen} for row in found]
     return {
         **header(),
-        "edgeconv_version": __version__,
         "kind": KIND,
         "machine": device.describe(),
         "versions": library_versions(),
