@@ -5,11 +5,14 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 
 import jsonschema
 from command import edgeconv
 
 from edgeconv.bench import record
+from edgeconv.bench.grid import GRIDS
+from edgeconv.export import exporter_names
 from edgeconv.export.csv import HEADER
 
 SHORT = ("--time-limit", "0.002", "--samples", "5", "--devices", "cpu")
@@ -32,6 +35,11 @@ def test_a_grid_becomes_a_record_a_table_and_a_page_of_text(tmp_path) -> None:
     page = (tmp_path / "out" / "bench.md").read_text(encoding="utf-8")
     assert "## The fastest" in page
     assert "floor share = median seconds of a copy" in page
+
+
+def test_the_help_names_every_grid_format_and_command(tmp_path) -> None:
+    words = set(re.findall(r"[\w-]+", edgeconv("bench", "--help").text))
+    assert {grid.name for grid in GRIDS} | set(exporter_names()) | {"compare", "gemm"} <= words
 
 
 def test_pictures_of_a_users_own(tmp_path) -> None:
