@@ -36,6 +36,9 @@ MAX_SIDE = 1_000_000
 
 STREAM_NAME = "standard input"
 
+QUALITY_FLAGS = {"JPEG": "IMWRITE_JPEG_QUALITY", "WebP": "IMWRITE_WEBP_QUALITY"}
+"""Formats that can lose something, and OpenCV's word for how little. JPEG is 95 unless asked, WebP loses nothing."""
+
 GREY_NOTE = "grey spread to three channels"
 
 
@@ -96,9 +99,17 @@ def write_image(pixels: NDArray[Any], destination: Path | str, *, format: str | 
 
 
 def encode_image(
-    pixels: NDArray[Any], destination: Path | str, *, format: str | None = None, threads: int | None = None
+    pixels: NDArray[Any],
+    destination: Path | str,
+    *,
+    format: str | None = None,
+    threads: int | None = None,
+    quality: int | None = None,
 ) -> bytes | memoryview:
-    """The bytes that `write_image` would write, PNG by up to `threads` threads. Raises ImageWriteError."""
+    """The bytes that `write_image` would write, PNG by up to `threads` threads, JPEG and WebP at `quality` 1 to 100.
+
+    Raises ImageWriteError.
+    """
     entry = _format_for(pixels, destination, format)
     height, width = pixels.shape[:2]
     if pixels.dtype.name not in entry.writes:
@@ -120,9 +131,10 @@ def encode_image(
 
         return b"".join(encode_png(pixels, threads))
     cv2 = _opencv()
+    flags = [] if quality is None else [getattr(cv2, QUALITY_FLAGS[entry.name]), quality]
     bgr = cv2.cvtColor(pixels, cv2.COLOR_RGB2BGR) if pixels.shape[2:] == (3,) else pixels
     try:
-        done, encoded = cv2.imencode(entry.suffixes[0], np.ascontiguousarray(bgr))
+        done, encoded = cv2.imencode(entry.suffixes[0], np.ascontiguousarray(bgr), flags)
     except cv2.error as error:
         raise ImageWriteError(f"{destination}: {entry.name} could not be encoded ({_first_line(error)}).") from None
     if not done:
