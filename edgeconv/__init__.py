@@ -3,7 +3,7 @@
     import edgeconv
     edges = edgeconv.convolve(image, filter="sobel", stride=2)      # NumPy or CuPy in, the same out
 
-Importing this package loads neither CuPy, OpenCV nor Numba; names are fetched when they are first used.
+Importing this package loads neither CuPy, OpenCV nor the CPU engine's compiler; names are fetched when first used.
 """
 
 from __future__ import annotations

@@ -71,11 +71,15 @@ def convolve(
         raise UsageError(f"A picture must be a NumPy or CuPy array, not {type(image).__name__}.")
     if on_card and device == "cpu":
         raise UsageError("A CuPy array is on the card: use device 'auto' or 'cuda', or pass cupy.asnumpy(image).")
-    problem = request.problem(image.shape, image.dtype)
-    choice = choose(method, "cuda" if on_card else device, "many pictures", problem)
     if on_card:
         import cupy
 
+        image = cupy.asarray(image)  # another library's array on the card, such as a torch.Tensor, is not copied
+    problem = request.problem(image.shape, image.dtype)
+    if options is not None and not isinstance(options, Options):
+        raise UsageError(f"Options must be edgeconv.Options(...), not {type(options).__name__}.")
+    choice = choose(method, "cuda" if on_card else device, "many pictures", problem)
+    if on_card:
         with cupy.cuda.Device(image.device.id):
             session = _session(problem, choice.method, choice.device, options or Options())
             result = session.convolve_on_device(cupy.ascontiguousarray(image))

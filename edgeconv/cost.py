@@ -4,7 +4,7 @@
                     Cin is 1 where channels stand by themselves, 3 otherwise.
     useful FLOPs    what is left without zero weights, with equal input kernels summed first and equal
                     output channels computed once. Joining directions (root, maximum) is not counted.
-    fewest bytes    the picture read once and the output written once, in the types as stored
+    fewest bytes    the picture read once (what a window covers of it) and the output written once, as stored
     floor           the longer of fewest bytes / copy bandwidth and useful FLOPs / FMA rate
 
 A method that needs fewer operations still divides the same nominal count by its time.
@@ -17,7 +17,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeconv.geometry import KERNEL_SIZE
+from edgeconv.filters import RGB_CHANNELS
+from edgeconv.geometry import KERNEL_SIZE, touched
 from edgeconv.problem import Problem
 
 FLOPS_PER_MULTIPLY_ADD = 2
@@ -66,8 +67,16 @@ def count(problem: Problem) -> Counts:
     return Counts(
         nominal_flops=FLOPS_PER_MULTIPLY_ADD * multiply_adds * pixels,
         useful_flops=useful_flops_per_pixel(problem.weights, problem.groups) * pixels,
-        fewest_bytes=problem.input_bytes + problem.output_bytes,
+        fewest_bytes=_touched_bytes(problem) + problem.output_bytes,
     )
+
+
+def _touched_bytes(problem: Problem) -> int:
+    """Bytes of the pixels that some window covers: a stride above 3 passes over rows and columns."""
+    rows, columns = (
+        touched(size, problem.stride, problem.padding, problem.border) for size in (problem.height, problem.width)
+    )
+    return rows * columns * RGB_CHANNELS * problem.dtype.itemsize
 
 
 def useful_flops_per_pixel(weights: NDArray[np.float32], groups: int) -> int:

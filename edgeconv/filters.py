@@ -34,13 +34,16 @@ RGB_CHANNELS = 3
 
 @dataclass(frozen=True, eq=False)
 class Filter:
-    """`kernels` is (directions, 3, 3), or (1, out, in, 3, 3) for a full set that is not one kernel repeated."""
+    """`kernels` is (directions, 3, 3), or (1, out, in, 3, 3) for a full set; it is made read-only."""
 
     name: str
     kernels: NDArray[np.float32]
     combine: Combine
     summary: str
     source: str
+
+    def __post_init__(self) -> None:
+        self.kernels.setflags(write=False)
 
     @property
     def directions(self) -> int:
@@ -147,8 +150,13 @@ def custom_filter(values: Any, name: str = "custom") -> Filter:
     Raises UsageError for any other shape and for values that are not finite numbers.
     """
     try:
-        weights = np.array(values, dtype=np.float64)
-    except (TypeError, ValueError):
+        raw = np.asanyarray(values)
+        if raw.dtype.kind == "c" or isinstance(raw, np.ma.MaskedArray):
+            raise UsageError(f"Kernel '{name}' has complex or masked values: give real numbers.")
+        weights = np.array(raw, dtype=np.float64)
+    except UsageError:
+        raise
+    except (TypeError, ValueError, OverflowError):
         raise UsageError(f"Kernel '{name}' is not a 3×3 table of numbers.") from None
     square = (KERNEL_SIZE, KERNEL_SIZE)
     if weights.shape not in (square, (RGB_CHANNELS, RGB_CHANNELS, *square)):
@@ -183,7 +191,7 @@ def read_kernel(path: Path) -> Filter:
     if suffix == ".json":
         try:
             values = json.loads(text)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise UsageError(f"Kernel file '{path}' is not JSON: {error}.") from None
     elif suffix == ".csv":
         values = [row for row in csv.reader(io.StringIO(text)) if row]
@@ -221,6 +229,8 @@ def weight_set(chosen: Filter, channels: Channels, luma: Luma = "bt601") -> Weig
     each   every channel by itself (three groups of one)
     luma   3→1: luma is linear, so its three shares are folded into the kernel
     """
+    if luma not in LUMA_WEIGHTS:
+        raise UsageError(f"Luma '{luma}' is not one of {', '.join(LUMA_WEIGHTS)}.")
     kernels = chosen.kernels
     if chosen.is_full_set:
         if channels != "mix":
@@ -232,8 +242,6 @@ def weight_set(chosen: Filter, channels: Channels, luma: Luma = "bt601") -> Weig
     if channels == "each":
         return WeightSet(_repeat(tall, RGB_CHANNELS, 1), groups=RGB_CHANNELS, combine=chosen.combine)
     if channels == "luma":
-        if luma not in LUMA_WEIGHTS:
-            raise UsageError(f"Luma '{luma}' is not one of {', '.join(LUMA_WEIGHTS)}.")
         share = np.array(LUMA_WEIGHTS[luma], dtype=np.float64)
         folded = tall.astype(np.float64) * share[:, np.newaxis, np.newaxis]
         return WeightSet(folded.astype(np.float32), groups=1, combine=chosen.combine)

@@ -36,7 +36,9 @@ def parse_padding(padding: int | str) -> int:
         if not text.isdecimal():
             raise UsageError(f"Padding '{padding}' is not 'same', 'valid' or a whole number from 0.")
         padding = int(text)
-    if isinstance(padding, bool) or not 0 <= padding <= MAX_PADDING:
+    if isinstance(padding, bool) or not isinstance(padding, int | np.integer):
+        raise UsageError(f"Padding {padding!r} is not 'same', 'valid' or a whole number from 0.")
+    if not 0 <= padding <= MAX_PADDING:
         raise UsageError(f"Padding {padding} is outside 0 to {MAX_PADDING}.")
     return int(padding)
 
@@ -75,6 +77,16 @@ def border_indices(size: int, padding: int, border: Border) -> NDArray[np.intp]:
         folded = np.mod(position, period)
         return np.where(folded < size, folded, period - folded)
     raise UsageError(f"Border '{border}' is not one of {', '.join(BORDERS)}.")
+
+
+def touched(size: int, stride: int, padding: int, border: Border) -> int:
+    """How many of the `size` pixels along one axis lie under some window.
+
+    Up to a stride of 3 that is all of them, or all but what the last window leaves at the end.
+    """
+    first = np.arange(output_size(size, stride, padding), dtype=np.intp) * stride
+    under = border_indices(size, padding, border)[first[:, np.newaxis] + np.arange(KERNEL_SIZE)]
+    return int(np.unique(under[under != OUTSIDE]).size)
 
 
 def bands(rows: int, rows_per_band: int) -> Iterator[tuple[int, int]]:

@@ -1,7 +1,8 @@
 """The main job: a picture file in, its edges in another, and a report beside it.
 
 Order matters for an honest report: decode, set up, one cold run whose result is the one that is saved, encode; only
-then the samples, the roof and the check, so that none of them warms up what is called cold.
+then the samples, the roof and the check, so that none of them warms up what is called cold. Picture and report are
+written last, one after the other: a run that is stopped leaves neither.
 """
 
 from __future__ import annotations
@@ -68,23 +69,29 @@ def run(job: Job, process_seconds: float | None = None) -> dict[str, Any]:
         watch.phases_seconds["start"] = process_seconds
     with watch.phase("decode"):
         picture = read_image(job.source, max_pixels=job.max_pixels)
-    problem = job.request.problem(picture.pixels.shape, picture.pixels.dtype)
-    choice = choose(job.method, job.device, "one picture", problem)
-    output_format = FORMAT_OF_DTYPE[job.request.output_dtype(picture.pixels.dtype).name]
-    target = output_path(job, choice.method, output_format)
-    report_path = None if target is None else target.with_suffix(".json")
+    dtype = picture.pixels.dtype
+    with watch.phase("set_up"):
+        problem = job.request.problem(picture.pixels.shape, dtype)
+        choice = choose(job.method, job.device, "one picture", problem)
+        output_format = FORMAT_OF_DTYPE[job.request.output_dtype(dtype).name]
+        target = output_path(job, choice.method, output_format)
+        report_path = None if target is None else target.with_suffix(".json")
+    source = {"file": job.source, "format": picture.format, "notes": list(picture.notes)}
+    source |= report.describe_pixels(picture.pixels)
+    problem_record = report.describe_problem(job.request, problem)
     if target is not None and report_path is not None:
-        _refuse_to_overwrite(job, target, report_path)
+        _refuse_to_overwrite(job, target, report_path, Origin(source, problem_record, choice.method))
 
     with watch.phase("set_up"):
         session = Session(problem, choice.method, choice.device, job.options)
+        session.take_arrays()
     raw = session.convolve(picture.pixels, watch)
     cold_seconds = watch.phases_seconds["convolve"]
     with watch.phase("convolve"):
-        finished = job.request.finish(raw, picture.pixels.dtype)
+        finished = job.request.finish(raw, dtype)
     with watch.phase("encode"):
         encoded = encode_image(finished, target or STREAM, format=None if target else output_format)
-        write_bytes_atomically(target or STREAM, encoded)
+    peak_bytes = session.device.peak_bytes()
 
     kernel = end_to_end = roof = None
     if job.samples > 0:
@@ -97,6 +104,8 @@ def run(job: Job, process_seconds: float | None = None) -> dict[str, Any]:
         limit = SAMPLED_CHECK if job.check == "sample" else None
         tolerance = verify.tolerance_for(problem, job.options.math)
         checked = verify.check(picture.pixels, raw, problem, tolerance, limit)
+    with watch.phase("encode"):
+        write_bytes_atomically(target or STREAM, encoded)
 
     counts = cost.count(problem)
     speed = None
@@ -107,11 +116,10 @@ def run(job: Job, process_seconds: float | None = None) -> dict[str, Any]:
     record = {
         **report.header(),
         "kind": "run",
-        "input": {"file": job.source, "format": picture.format, "notes": list(picture.notes)}
-        | report.describe_pixels(picture.pixels),
+        "input": source,
         "output": {"file": STREAM if target is None else str(target), **_file_identity(encoded)}
         | report.describe_pixels(finished),
-        "problem": report.describe_problem(job.request, problem),
+        "problem": problem_record,
         "method": {
             "name": choice.method,
             "asked_for": job.method,
@@ -125,8 +133,10 @@ def run(job: Job, process_seconds: float | None = None) -> dict[str, Any]:
         "device": {"kind": choice.device, **session.device.describe()},
         "versions": report.library_versions(),
         "phases_seconds": {name: watch.phases_seconds[name] for name in report.PHASES if name in watch.phases_seconds},
+        "whole_run_seconds": sum(watch.phases_seconds.values()),
         "timing": {
-            "clock": "CUDA events" if session.device.moves_data else "monotonic",
+            "kernel_clock": "CUDA events" if session.device.moves_data else "host",
+            "leaves_out": "normalize" if job.request.mode_for(dtype) == "normalize" else None,
             "l2_state": session.device.l2_state,
             "cold_seconds": cold_seconds,
             "kernel": None if kernel is None else report.describe_series(kernel),
@@ -136,7 +146,7 @@ def run(job: Job, process_seconds: float | None = None) -> dict[str, Any]:
         },
         "counts": report.describe_counts(counts),
         "speed": speed,
-        "peak_bytes": session.device.peak_bytes(),
+        "peak_bytes": peak_bytes,
         "check": report.describe_check(checked),
     }
     if report_path is not None:
@@ -170,24 +180,38 @@ def _file_identity(encoded: bytes | memoryview) -> dict[str, Any]:
     return {"file_bytes": len(encoded), "file_sha256": hashlib.sha256(encoded).hexdigest()}
 
 
-def _refuse_to_overwrite(job: Job, target: Path, report_path: Path) -> None:
-    """Never the input; nothing else either, but for an earlier output of ours that nobody has touched since."""
+@dataclass(frozen=True)
+class Origin:
+    """What an output comes from: an earlier one of the same origin may be replaced."""
+
+    input: dict[str, Any]
+    problem: dict[str, Any]
+    method: str
+
+    def made(self, earlier: dict[str, Any]) -> bool:
+        """Whether the record of an earlier run tells of the same picture, problem and method."""
+        same_input = all(earlier["input"][name] == self.input[name] for name in ("file", "sha256"))
+        return bool(same_input and earlier["problem"] == self.problem and earlier["method"]["name"] == self.method)
+
+
+def _refuse_to_overwrite(job: Job, target: Path, report_path: Path, origin: Origin) -> None:
+    """Never the input; nothing else either, but for this very job's own earlier output that nobody touched since."""
     if job.source != STREAM:
         refuse_overwrite(Path(job.source), target)
         refuse_overwrite(Path(job.source), report_path)
-    if job.overwrite or not (target.exists() or report_path.exists()):
+    if job.overwrite or not (os.path.lexists(target) or os.path.lexists(report_path)):
         return
-    if not _is_own_output(target, report_path):
-        taken = target if target.exists() else report_path
+    if not _is_own_output(target, report_path, origin):
+        taken = target if os.path.lexists(target) else report_path
         raise ImageWriteError(f"Output '{taken}' exists: pass --overwrite to replace it, or -o for another place.")
 
 
-def _is_own_output(target: Path, report_path: Path) -> bool:
-    """True where the report beside it is edgeconv's and still describes the very bytes of the picture."""
+def _is_own_output(target: Path, report_path: Path, origin: Origin) -> bool:
+    """True where the report beside it tells of the same job and still describes the very bytes of the picture."""
     try:
         earlier = json.loads(report_path.read_text(encoding="utf-8"))
         recorded = {name: earlier["output"][name] for name in ("file_bytes", "file_sha256")}
-        return earlier["schema_version"] >= 1 and recorded == _file_identity(target.read_bytes())
+        return origin.made(earlier) and recorded == _file_identity(target.read_bytes())
     except (OSError, ValueError, KeyError, TypeError):
         return False
 

@@ -80,15 +80,6 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=POOL.forget_threads)
 
 
-def _forget_threads() -> None:
-    """A forked child inherits the pool's count of threads, but not the threads."""
-    POOL.__init__()  # type: ignore[misc]
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_threads)
-
-
 def run_pieces(work: Callable[[int, int], None], pieces: int, threads: int) -> None:
     """Call `work(piece, worker)` for every piece, each taken by whichever of `threads` workers is free next."""
     if threads == 1:

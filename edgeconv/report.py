@@ -157,6 +157,12 @@ def seconds_text(seconds: float) -> str:
     return f"{seconds * 1e6:.2f} µs"
 
 
+ABOVE_THE_ROOF = {
+    "memory": "above the roof: the picture lay in a cache, and the roof is that of memory",
+    "arithmetic": "above the roof: 8-bit arithmetic, or a machine that was busy while its float32 roof was measured",
+}
+
+
 def table(report: dict[str, Any]) -> str:
     """The report in about a dozen lines."""
     rows = _picture_rows(report) + _time_rows(report) + _speed_rows(report) + _check_rows(report)
@@ -187,7 +193,7 @@ def _picture_rows(report: dict[str, Any]) -> list[tuple[str, str]]:
 
 def _time_rows(report: dict[str, Any]) -> list[tuple[str, str]]:
     phases = "  ".join(f"{name} {seconds_text(value)}" for name, value in report["phases_seconds"].items())
-    rows = [("phases", phases)]
+    rows = [("phases", f"{phases}; whole run {seconds_text(report['whole_run_seconds'])}")]
     timing = report["timing"]
     cold = f"cold {seconds_text(timing['cold_seconds'])}"
     kernel = timing["kernel"]
@@ -220,9 +226,7 @@ def _speed_rows(report: dict[str, Any]) -> list[tuple[str, str]]:
         )
         rows.append(("roofline", f"{shares}; measured here {copy:.4g} GB/s copy, {fma:.4g} GFLOPS float32"))
         if speed["roofline_share"] > 1:
-            rows.append(
-                ("note", "above the roof: whole-number arithmetic, or a machine busy while the roof was measured")
-            )
+            rows.append(("note", ABOVE_THE_ROOF[speed["bound_by"]]))
     return [*rows, ("workspace", f"{workspace:,} bytes")]
 
 
@@ -233,10 +237,8 @@ def _check_rows(report: dict[str, Any]) -> list[tuple[str, str]]:
     verdict = "right" if check["passed"] else "WRONG"
     error = "infinite" if check["relative_error"] is None else f"{check['relative_error']:.2g}"
     absolute = "infinite" if check["max_abs_error"] is None else f"{check['max_abs_error']:.3g}"
-    return [
-        (
-            "check",
-            f"{verdict}: largest error {absolute} ({error} relative) against float64, "
-            f"{check['checked_share']:.0%} of the output checked",
-        )
-    ]
+    if not check["checked_samples"]:
+        return [("check", "nothing to check: every output reaches a pixel that is no finite number")]
+    before = " (before normalize)" if report["timing"]["leaves_out"] else ""
+    extent = f"{check['checked_samples']:,} samples checked ({check['checked_share']:.2g} of the output)"
+    return [("check", f"{verdict}{before}: largest error {absolute} ({error} relative) against float64; {extent}")]

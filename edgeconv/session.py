@@ -28,17 +28,22 @@ class Session:
     def __init__(self, problem: Problem, method: str, device: DeviceName, options: Options) -> None:
         self.problem = problem
         self.method_name = method
-        self._method = require(method, device)
+        ready = require(method, device, options)
         self.device = get_device(device)
         self.needed_bytes = problem.input_bytes + problem.output_bytes
         self._staging: tuple[NDArray[Any], NDArray[Any]] | None = None
         with self.device.guard(self.needed_bytes + options.workspace_limit_bytes):
-            self.plan = self._method.prepare(problem, options)
+            self.plan = ready.prepare(problem, options)
             self.needed_bytes += self.plan.workspace_bytes
-            self.out = self.device.empty(problem.output_shape, problem.output_dtype)
-            self.image: Any = None
-            if self.device.moves_data:
-                self.image = self.device.empty(problem.input_shape, problem.dtype)
+        self._arrays: tuple[Any, Any] | None = None
+
+    def take_arrays(self) -> tuple[Any, Any]:
+        """The session's own image (None on the CPU) and out on the device; allocated when first asked for."""
+        if self._arrays is None:
+            problem = self.problem
+            image = self.device.empty(problem.input_shape, problem.dtype) if self.device.moves_data else None
+            self._arrays = image, self.device.empty(problem.output_shape, problem.output_dtype)
+        return self._arrays
 
     def convolve(self, image_hwc: NDArray[Any], watch: Stopwatch | None = None) -> NDArray[Any]:
         """Filter a host picture; the result is a host array of its own. Phases are added to `watch`."""
@@ -50,14 +55,15 @@ class Session:
                 with watch.phase("convolve"):
                     self.plan.run(image_hwc, result)
                 return result
+            image, out = self.take_arrays()
             with watch.phase("host_to_device"):
-                self.device.copy_in(image_hwc, self.image)
+                self.device.copy_in(image_hwc, image)
             with watch.phase("convolve"):
-                self.plan.run(self.image, self.out)
+                self.plan.run(image, out)
                 self.device.synchronize()
             result = np.empty(self.problem.output_shape, self.problem.output_dtype)
             with watch.phase("device_to_host"):
-                self.device.copy_out(self.out, result)
+                self.device.copy_out(out, result)
             return result
 
     def convolve_on_device(self, image_hwc: Any) -> Any:
@@ -69,12 +75,13 @@ class Session:
 
     def time_kernel(self, image_hwc: NDArray[Any], budget: Budget) -> Series:
         """Sample the plan alone: device arrays in, device arrays out."""
-        image: Any = image_hwc
         with self.device.guard(self.needed_bytes):
+            image, out = self.take_arrays()
             if self.device.moves_data:
-                self.device.copy_in(image_hwc, self.image)
-                image = self.image
-            return collect(lambda: self.device.time_once(lambda: self.plan.run(image, self.out)), budget)
+                self.device.copy_in(image_hwc, image)
+            else:
+                image = image_hwc
+            return collect(lambda: self.device.time_once(lambda: self.plan.run(image, out)), budget)
 
     def time_end_to_end(self, image_hwc: NDArray[Any], budget: Budget) -> Series:
         """Sample host array in, host array out, with page-locked host arrays on a card."""
@@ -87,13 +94,14 @@ class Session:
                     self.device.host_empty(self.problem.output_shape, self.problem.output_dtype),
                 )
             staged_image, staged_out = self._staging
+            image, out = self.take_arrays()
             np.copyto(staged_image, image_hwc)
 
             def once() -> float:
                 started = time.perf_counter()
-                self.device.copy_in(staged_image, self.image)
-                self.plan.run(self.image, self.out)
-                self.device.copy_out(self.out, staged_out)
+                self.device.copy_in(staged_image, image)
+                self.plan.run(image, out)
+                self.device.copy_out(out, staged_out)
                 return time.perf_counter() - started
 
             return collect(once, budget)

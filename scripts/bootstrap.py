@@ -1,6 +1,6 @@
 """Set edgeconv up in .venv beside this project, with nothing but Python 3.11 and pip, and run it or its tests.
 
-    python3 scripts/bootstrap.py run  [edgeconv run's own arguments]     default: images/input_2048.png, to edges/
+    python3 scripts/bootstrap.py run  [edgeconv run's own arguments]     default: images/input_2048.png, to edges/ here
     python3 scripts/bootstrap.py test [pytest's own arguments]
     python3 scripts/bootstrap.py test --extras dev [pytest's own arguments]
 
@@ -24,6 +24,7 @@ MINIMUM_PYTHON = (3, 11)
 SOURCE_PICTURE = PROJECT / "images" / "input_4096.png"
 
 DEFAULT_JOB = ("images/input_2048.png", "--output", "edges/")
+"""Of `run` with nothing after it; the project's own picture and folder, wherever it is called from."""
 
 CUDA_EXTRAS = ((580, "cuda13"), (525, "cuda12"))
 """Least NVIDIA driver branch for each extra, newest first (CUDA Compatibility, minor version compatibility)."""
@@ -88,8 +89,10 @@ def main() -> int:
         return 2
     if not SOURCE_PICTURE.exists():  # too large to keep in the repository
         subprocess.run((python, PROJECT / "scripts" / "make_input.py", "--sizes", "4096"), cwd=PROJECT, check=True)
-    module = ("edgeconv", "run", *(rest or DEFAULT_JOB)) if arguments.what == "run" else ("pytest", *rest)
-    return subprocess.run((python, "-m", *module), cwd=PROJECT, check=False).returncode
+    if arguments.what == "test":
+        return subprocess.run((python, "-m", "pytest", *rest), cwd=PROJECT, check=False).returncode
+    job = rest or [str(PROJECT / word) if "/" in word else word for word in DEFAULT_JOB]
+    return subprocess.run((python, "-m", "edgeconv", "run", *job), check=False).returncode
 
 
 if __name__ == "__main__":

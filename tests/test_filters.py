@@ -163,12 +163,25 @@ def test_a_bad_kernel_file_is_refused(tmp_path, name: str, content: str) -> None
         read_kernel(path)
 
 
+@pytest.mark.parametrize(
+    "values", [np.full((3, 3), 1j), np.ma.masked_array(np.ones((3, 3)), np.eye(3)), [[10**400] * 3] * 3]
+)
+def test_values_that_are_no_real_numbers_are_refused(values) -> None:
+    with pytest.raises(UsageError):
+        custom_filter(values)
+
+
+def test_the_table_cannot_be_changed_by_accident() -> None:
+    with pytest.raises(ValueError, match="read-only"):
+        named_filter("sobel").kernels[0, 0, 0] = 7
+
+
 def test_unknown_words_are_refused_with_those_there_are() -> None:
     with pytest.raises(UsageError, match="laplacian8"):
         named_filter("sobol")
     with pytest.raises(UsageError, match=", ".join(CHANNELS)):
         weight_set(named_filter("sobel"), "both")
     with pytest.raises(UsageError, match="bt601"):
-        weight_set(named_filter("sobel"), "luma", "bt2020")
+        weight_set(named_filter("sobel"), "mix", "bt2020")
     with pytest.raises(UsageError, match="3×3"):
         custom_filter(np.ones((5, 5)))

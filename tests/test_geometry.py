@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edgeconv.errors import UsageError
-from edgeconv.geometry import BORDERS, MAX_PADDING, OUTSIDE, bands, border_indices, output_size, parse_padding
+from edgeconv.geometry import BORDERS, MAX_PADDING, OUTSIDE, bands, border_indices, output_size, parse_padding, touched
 
 NUMPY_MODES = {"replicate": "edge", "reflect": "symmetric", "reflect101": "reflect"}
 
@@ -40,7 +40,7 @@ def test_every_border_is_covered() -> None:
     assert {*NUMPY_MODES, "zero"} == set(BORDERS)
 
 
-@pytest.mark.parametrize("padding", ["sme", "-1", "1.5", "", -1, MAX_PADDING + 1, True])
+@pytest.mark.parametrize("padding", ["sme", "-1", "1.5", "", -1, MAX_PADDING + 1, True, 1.5, None])
 def test_bad_padding_is_refused(padding) -> None:
     with pytest.raises(UsageError):
         parse_padding(padding)
@@ -51,6 +51,20 @@ def test_what_does_not_fit_is_refused() -> None:
         output_size(2, 1, 0)
     with pytest.raises(UsageError, match="Stride 0"):
         output_size(8, 0, 1)
+
+
+@given(st.integers(1, 40), st.integers(1, 9), st.integers(0, 12), st.sampled_from(BORDERS))
+def test_touched_counts_the_pixels_under_some_window(size: int, stride: int, padding: int, border) -> None:
+    if size + 2 * padding < 3:
+        return
+    indices = border_indices(size, padding, border)
+    under = {indices[y * stride + u] for y in range(output_size(size, stride, padding)) for u in range(3)}
+    assert touched(size, stride, padding, border) == len(under - {OUTSIDE})
+
+
+@pytest.mark.parametrize(("stride", "expected"), [(1, 12), (2, 12), (3, 11), (4, 8), (100, 2)])
+def test_a_stride_above_three_passes_over_pixels(stride: int, expected: int) -> None:
+    assert touched(12, stride, 1, "zero") == expected
 
 
 @given(st.integers(0, 200), st.integers(1, 50))

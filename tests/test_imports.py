@@ -42,7 +42,7 @@ def test_one_picture_on_the_cpu_loads_no_compiler(tmp_path) -> None:
     )
     loaded = modules_after(code)
     assert "cv2" in loaded
-    assert not loaded & {"numba", "cupy", "matplotlib"}
+    assert not loaded & {"llvmlite", "numba", "cupy", "matplotlib"}
 
 
 def test_every_public_name_is_there() -> None:

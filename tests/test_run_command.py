@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import numpy as np
 import pytest
+from command import PROJECT, edgeconv
 from jsonschema import Draft202012Validator
+from problems import random_image
 
 import edgeconv as package
-from command import edgeconv
 from edgeconv import report
 from edgeconv.filters import named_filter, weight_set
 from edgeconv.image import read_image, write_image
 from edgeconv.methods.base import Options
 from edgeconv.methods.reference import Reference
 from edgeconv.problem import make_problem
-from problems import random_image
 
 HEIGHT, WIDTH = 37, 53
 
@@ -63,6 +68,7 @@ def test_the_report_fits_its_schema_and_tells_the_truth(folder: Path) -> None:
     assert record["counts"]["nominal_flops"] == 2 * 9 * 3 * HEIGHT * WIDTH
     assert record["counts"]["fewest_bytes"] == 2 * 3 * HEIGHT * WIDTH
     assert record["check"]["checked_share"] == 1.0
+    assert record["whole_run_seconds"] == pytest.approx(sum(record["phases_seconds"].values()))
     kernel = record["timing"]["kernel"]
     assert kernel["n"] == len(kernel["samples_seconds"])
     gflops = record["counts"]["nominal_flops"] / kernel["median_seconds"] / 1e9
@@ -161,6 +167,49 @@ def test_an_edited_output_is_not_replaced_either(folder: Path) -> None:
     assert edgeconv("run", "photo.png", "-m", "opencv", cwd=folder).code == 2
 
 
+def test_the_result_of_another_picture_or_kernel_is_not_replaced(folder: Path) -> None:
+    (folder / "x").mkdir()
+    write_image(random_image(9, 9, "uint8"), folder / "x" / "photo.png")
+    assert edgeconv("run", "photo.png", "-m", "opencv", "-o", "out/", cwd=folder).code == 0
+    kept = (folder / "out" / "photo_laplacian8_opencv_s1.png").read_bytes()
+    for words in (["x/photo.png"], ["photo.png", "--border", "reflect"], ["photo.png", "--channels", "each"]):
+        done = edgeconv("run", *words, "-m", "opencv", "-o", "out/", cwd=folder)
+        assert (done.code, len(done.error_lines)) == (2, 1), words
+        assert "--overwrite" in done.err
+    assert (folder / "out" / "photo_laplacian8_opencv_s1.png").read_bytes() == kept
+    assert edgeconv("run", "photo.png", "-m", "opencv", "-o", "out/", cwd=folder).code == 0
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
+def test_a_run_that_is_stopped_leaves_nothing(folder: Path) -> None:
+    before = names(folder)
+    words = [sys.executable, "-m", "edgeconv", "run", "photo.png", "--time-limit", "30", "--samples", "1000000"]
+    environment = {**os.environ, "PYTHONPATH": str(PROJECT)}
+    process = subprocess.Popen(words, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    time.sleep(2.0)
+    process.send_signal(signal.SIGINT)
+    _, error = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert len(error.splitlines()) == 1
+    assert names(folder) == before
+
+
+def test_a_picture_that_holds_nan_is_filtered_and_checked_where_it_can_be(folder: Path) -> None:
+    pixels = random_image(9, 8, "float32")
+    pixels[4, 4, 0] = np.nan
+    np.save(folder / "hole.npy", pixels)
+    record = json.loads(edgeconv("run", "hole.npy", "-m", "opencv", "--json", cwd=folder).text)
+    assert record["check"]["passed"]
+    assert record["check"]["checked_samples"] == 9 * 8 * 3 - 3 * 3 * 3
+
+
+def test_normalize_says_what_time_and_check_leave_out(folder: Path) -> None:
+    words = ("run", "photo.png", "-m", "opencv", "--output-mode", "normalize")
+    assert "before normalize" in edgeconv(*words, cwd=folder).text
+    record = json.loads((folder / "photo_laplacian8_opencv_s1.json").read_text(encoding="utf-8"))
+    assert record["timing"]["leaves_out"] == "normalize"
+
+
 def test_the_input_is_never_the_output(folder: Path) -> None:
     before = (folder / "photo.png").read_bytes()
     (folder / "link.png").symlink_to(folder / "photo.png")
@@ -192,6 +241,7 @@ def test_the_input_is_never_the_output(folder: Path) -> None:
         (["photo.png", "--check", "twice"], 2, ["twice", "full"]),
         (["photo.png", "--threads", 0], 2, ["--threads 0"]),
         (["photo.png", "--math", "double"], 2, ["double", "tf32"]),
+        (["photo.png", "--method", "sliding", "--device", "cpu", "--math", "tf32"], 4, ["--math tf32", "cudnn"]),
         (["photo.png", "--workspace-limit", "lots"], 2, ["lots", "512M"]),
         (["photo.png", "-o", "out.gif"], 2, ["out.gif"]),
         (["photo.png", "-o", "out.json"], 2, ["out.json"]),
@@ -221,6 +271,33 @@ def test_a_picture_smaller_than_the_filter_names_the_way_out(folder: Path) -> No
 
 def test_the_version_is_the_packages() -> None:
     assert edgeconv("--version").text.strip() == f"edgeconv {package.__version__}"
+
+
+@pytest.mark.parametrize(
+    "words", [["nothing"], ["run"], ["run", "x.png", "--stride", "abc"], ["run", "x.png", "--nope"]]
+)
+def test_words_that_are_no_command_line_get_one_line_too(words: list[str]) -> None:
+    done = edgeconv(*words)
+    assert (done.code, len(done.error_lines), done.out) == (2, 1, b"")
+    assert "--help" in done.err
+
+
+def test_no_words_at_all_show_the_help() -> None:
+    done = edgeconv()
+    assert (done.code, done.err) == (0, "")
+    assert "Commands:" in done.text
+
+
+def test_what_should_not_happen_is_one_line_with_a_way_to_see_more(folder: Path) -> None:
+    code = "import sys, edgeconv.job; edgeconv.job.run = None; from edgeconv.cli import main; main()"
+    words = [sys.executable, "-c", code, "run", "photo.png"]
+    environment = {**os.environ, "PYTHONPATH": str(PROJECT)}
+    done = subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
+    assert "EDGECONV_DEBUG" in done.stderr
+    environment["EDGECONV_DEBUG"] = "1"
+    done = subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    assert "Traceback" in done.stderr
 
 
 def test_filters_lists_every_filter() -> None:

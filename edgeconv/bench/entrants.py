@@ -121,7 +121,7 @@ class MethodEntrant(Entrant):
         """See Entrant.prepare."""
         problem = bench.problem
         with bench.device.guard(self.options.workspace_limit_bytes):
-            plan = require(self.name, self.device).prepare(problem, self.options)
+            plan = require(self.name, self.device, self.options).prepare(problem, self.options)
         return Ready(
             run=lambda: plan.run(bench.image, bench.out),
             result=bench.result,

@@ -12,7 +12,10 @@ from typing import NoReturn
 import typer
 
 from edgeconv.cli import batch, bench, compare, diff, doctor, filters, report, resize, run, tune, verify
-from edgeconv.errors import EXIT_SIGNAL_BASE, EdgeconvError, MemoryLimitError
+from edgeconv.errors import EXIT_OK, EXIT_SIGNAL_BASE, EdgeconvError, MemoryLimitError, UsageError
+
+DEBUG = "EDGECONV_DEBUG"
+"""The environment variable that shows where an unexpected error came from."""
 
 COMMANDS: dict[str, Callable[..., None] | typer.Typer] = {
     "run": run.run,
@@ -31,7 +34,6 @@ COMMANDS: dict[str, Callable[..., None] | typer.Typer] = {
 app = typer.Typer(
     name="edgeconv",
     help="3×3 edge-detection filters on RGB pictures, by interchangeable convolution methods, with honest GFLOPS.",
-    no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -67,14 +69,20 @@ def main() -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _stop)
     try:
-        app(prog_name="edgeconv")
+        sys.exit(app(sys.argv[1:] or ["--help"], prog_name="edgeconv", standalone_mode=False) or EXIT_OK)
     except EdgeconvError as error:
         _fail(str(error), error.exit_code)
+    except typer.Abort:
+        _fail("stopped.", EXIT_SIGNAL_BASE + signal.SIGINT)
     except MemoryError:
         _fail("Out of memory: use a smaller picture, or lower --workspace-limit.", MemoryLimitError.exit_code)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that the exit flush does not fail too
-        sys.exit(0)
+    except Exception as error:
+        if hasattr(error, "format_message"):  # a wrong word, as Typer's parser puts it
+            _fail(f"{error.format_message().rstrip('.')}. See 'edgeconv COMMAND --help'.", UsageError.exit_code)
+        if DEBUG in os.environ:
+            raise
+        what = f"{type(error).__name__}: {error}"
+        _fail(f"This should not have happened ({what}). Set {DEBUG}=1 to see where.", EdgeconvError.exit_code)
 
 
 def _stop(number: int, frame: FrameType | None) -> NoReturn:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import get_args
 
 from edgeconv.errors import UsageError
 from edgeconv.filters import DEFAULT_FILTER, Filter, named_filter, parse_kernel, read_kernel
-from edgeconv.methods.base import Gemm, Math, Options
+from edgeconv.methods.base import Options
 
 SIZE_UNITS = {"K": 2**10, "M": 2**20, "G": 2**30}
 
@@ -45,11 +44,6 @@ def chosen_filter(name: str, kernel: str | None, kernel_file: str | None) -> Fil
 
 def parse_options(workspace_limit: str, threads: int | None, math: str, gemm: str, cudnn_find: bool) -> Options:
     """Method options from their words."""
-    for name, word, words in (("--math", math, get_args(Math)), ("--gemm", gemm, get_args(Gemm))):
-        if word not in words:
-            raise UsageError(f"{name} '{word}' is not one of {', '.join(words)}.")
-    if threads is not None and threads < 1:
-        raise UsageError(f"--threads {threads} is not a whole number from 1.")
     return Options(
         workspace_limit_bytes=parse_bytes(workspace_limit),
         threads=threads,

@@ -39,7 +39,7 @@ class Device(ABC):
     @property
     @abstractmethod
     def current(self) -> str:
-        """Which of several devices of this kind the calling thread works on: `cpu`, `cuda:0`."""
+        """Where work of the calling thread queues up: `cpu`, or card and stream. One plan serves one such queue."""
 
     @abstractmethod
     def describe(self) -> dict[str, Any]:

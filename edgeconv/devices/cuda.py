@@ -50,7 +50,7 @@ class CudaDevice(Device):
     @property
     def current(self) -> str:
         """See Device.current."""
-        return f"{self.name}:{cupy.cuda.Device().id}"
+        return f"{self.name}:{cupy.cuda.Device().id}, stream {_stream().ptr}"
 
     def describe(self) -> dict[str, Any]:
         """See Device.describe."""

@@ -21,7 +21,7 @@ from edgeconv.diff.inputs import ArrayInput
 from edgeconv.errors import EXIT_DIFFERENT, UsageError
 from edgeconv.image import DEFAULT_MAX_PIXELS, read_image
 from edgeconv.job import SAMPLED_CHECK
-from edgeconv.methods import METHODS
+from edgeconv.methods import METHODS, find
 from edgeconv.methods.base import DeviceName, Options
 from edgeconv.problem import Problem
 from edgeconv.request import Request
@@ -100,8 +100,9 @@ def run(
 def run_all(pixels: NDArray[Any], problem: Problem, request: Request, options: Options) -> Iterator[Ran]:
     """The reference's output, then that of every other method that runs here, in the table's order."""
     for name, device in sorted(runnable(), key=lambda entry: entry != REFERENCE):
-        raw = Session(problem, name, device, options).convolve(pixels)
-        tolerance = verify.tolerance_for(problem, options.math)
+        known = options if options.math in find(name, device).maths else replace(options, math="fma")
+        raw = Session(problem, name, device, known).convolve(pixels)
+        tolerance = verify.tolerance_for(problem, known.math)
         checked = verify.check(pixels, raw, problem, tolerance, SAMPLED_CHECK)
         yield Ran(name, device, request.finish(raw, pixels.dtype), checked)
 

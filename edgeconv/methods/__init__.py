@@ -11,7 +11,7 @@ from functools import cache
 from importlib import import_module
 
 from edgeconv.errors import UsageError
-from edgeconv.methods.base import DEVICES, DeviceName, Method, refuse
+from edgeconv.methods.base import DEVICES, MATHS, DeviceName, Math, Method, Options, refuse
 
 
 @dataclass(frozen=True)
@@ -22,6 +22,8 @@ class Entry:
     device: DeviceName
     location: str
     summary: str
+    maths: tuple[Math, ...] = ("fma",)
+    """The arithmetics of `Options.math` that it knows."""
 
     def load(self) -> Method:
         """The method itself; one instance a process."""
@@ -37,9 +39,19 @@ METHODS: tuple[Entry, ...] = (
     Entry("im2col", "cpu", "edgeconv.methods.cpu.im2col:Im2col", "columns in memory in bands, then GEMM"),
     Entry("sliding", "cuda", "edgeconv.methods.cuda.sliding:Sliding", "one pass over HWC, nothing materialised"),
     Entry("im2col", "cuda", "edgeconv.methods.cuda.im2col:Im2col", "columns in memory in bands, then GEMM"),
-    Entry("implicit", "cuda", "edgeconv.methods.cuda.implicit:Implicit", "im2col inside the GEMM, nothing in memory"),
     Entry(
-        "cudnn", "cuda", "edgeconv.methods.cuda.cudnn:CuDNN", "cuDNN NHWC, chosen by GetConvolutionForwardAlgorithm_v7"
+        "implicit",
+        "cuda",
+        "edgeconv.methods.cuda.implicit:Implicit",
+        "im2col inside the GEMM, nothing in memory",
+        MATHS,
+    ),
+    Entry(
+        "cudnn",
+        "cuda",
+        "edgeconv.methods.cuda.cudnn:CuDNN",
+        "cuDNN NHWC, chosen by GetConvolutionForwardAlgorithm_v7",
+        MATHS,
     ),
 )
 
@@ -67,11 +79,15 @@ def find(name: str, device: DeviceName) -> Entry:
     raise UsageError(f"Method '{name}' does not exist for device '{device}': use --device {home}.")
 
 
-def require(name: str, device: DeviceName) -> Method:
+def require(name: str, device: DeviceName, options: Options | None = None) -> Method:
     """The method `name` on `device`, ready to prepare; raises UnavailableError with the reason and the way out."""
-    method = find(name, device).load()
+    entry = find(name, device)
+    method = entry.load()
     reason = method.unavailable_reason()
     if reason is not None:
-        others = [entry.name for entry in METHODS if entry.device == "cpu" and entry.name != name]
+        others = [other.name for other in METHODS if other.device == "cpu" and other.name != name]
         raise refuse(name, reason, f"Use --device cpu with --method {' or '.join(others[-2:])}, or --method auto.")
+    if options is not None and options.math not in entry.maths:
+        able = " or ".join(f"{other.name} (on {other.device})" for other in METHODS if options.math in other.maths)
+        raise refuse(name, f"it knows no --math {options.math}", f"Use --method {able}, or leave --math out.")
     return method

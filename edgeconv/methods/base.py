@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
-from edgeconv.errors import MemoryLimitError, UnavailableError
+from edgeconv.errors import MemoryLimitError, UnavailableError, UsageError
 from edgeconv.problem import Problem
 
 DeviceName = Literal["cpu", "cuda"]
@@ -39,6 +39,15 @@ class Options:
     """CUDA im2col: the project's GEMM, or the vendor's."""
     cudnn_find: bool = False
     """cudnn: also measure every algorithm and take the fastest."""
+
+    def __post_init__(self) -> None:
+        for name, word, words in (("math", self.math, MATHS), ("gemm", self.gemm, GEMMS)):
+            if word not in words:
+                raise UsageError(f"--{name} '{word}' is not one of {', '.join(words)}.")
+        if self.threads is not None and (not isinstance(self.threads, int) or self.threads < 1):
+            raise UsageError(f"--threads {self.threads} is not a whole number from 1.")
+        if not isinstance(self.workspace_limit_bytes, int) or self.workspace_limit_bytes < 0:
+            raise UsageError(f"A workspace limit of {self.workspace_limit_bytes} is not a whole number of bytes.")
 
 
 @dataclass
