@@ -88,8 +88,8 @@ constexpr int LANE_SAMPLES = LANE_PIXELS * OUT_CHANNELS;
 constexpr int LANE_OUT_BYTES = LANE_SAMPLES * sizeof(OUTPUT);
 constexpr int LANE_OUT_WORDS = LANE_OUT_BYTES / WORD;
 constexpr int OUT_ROW_BYTES = LANES * LANE_OUT_BYTES;
-#ifdef BULK_WRITES
-constexpr int STAGES = 2;  // one is filled while the copy engine reads the other
+#if defined(BULK_READS) || defined(BULK_WRITES)
+constexpr int STAGES = 2;  // one is filled while the copy engine, or a lane that no barrier held up, reads the other
 #else
 constexpr int STAGES = 1;
 #endif
@@ -403,10 +403,10 @@ extern "C" __global__ void __launch_bounds__(LANES, MIN_BLOCKS)
         if (y >= 0) {
 #ifdef BULK_WRITES
             if (lane == 0) start_bulk_write(out_row, filled, out_bytes);
-            staged ^= 1;
 #else
             write_row(reinterpret_cast<unsigned char *>(out_row), filled, out_bytes, lane);
 #endif
+            if (STAGES == 2) staged ^= 1;
             out_row += out_pitch;
         }
     }
