@@ -71,7 +71,7 @@ def test_kernels(libraries: Path, maker: str, rules: Case) -> None:
     assert ended.code == 0, ended.text
 
 
-@pytest.mark.parametrize("rules", RULES, ids=str)
+@pytest.mark.parametrize("rules", [*RULES, Case(RANDOM, "mix", "float32", "raw", padding=0)], ids=str)
 def test_bulk_copies(libraries: Path, rules: Case) -> None:
     """The way that rows take on compute capability 9.0 and later, where they start on 16 bytes."""
     aligned = [Work(SLIDING, with_shape(rules, shape)) for shape in ((48, 48), (5, 320), (3, 16), (90, 176))]
@@ -109,10 +109,13 @@ class Fault:
     pattern: str
     instead: str
     shows: str
+    bulk: bool = False
+    """On a card with bulk copies."""
 
 
 NOTHING, WRONG = "(void)0", r"wrong: \d+ wrong samples"
 FLOATS = Case(RANDOM, "mix", "float32", "raw", shape=(37, 131))
+ALIGNED = Case(RANDOM, "mix", "float32", "raw", shape=(37, 400))
 FAULTS = (
     Fault(
         "a thread past the end is not sent home",
@@ -145,6 +148,27 @@ FAULTS = (
     Fault("a warp's barrier is missing", IM2COL, FLOATS, "product.cuh", r"__syncwarp\(\)", NOTHING, WRONG),
     Fault("barriers are missing", SLIDING, FLOATS, "sliding.cu", r"__sync(warp|threads)\(\)", NOTHING, WRONG),
     Fault("nobody waits for copies", SLIDING, FLOATS, "sliding.cu", r"__pipeline_wait_prior\(.*\)", NOTHING, WRONG),
+    Fault("nobody waits for bulk reads", SLIDING, ALIGNED, "sliding.cu", r"wait_for_phase\(.*\)", NOTHING, WRONG, True),
+    Fault(
+        "nobody waits for bulk writes",
+        SLIDING,
+        ALIGNED,
+        "sliding.cu",
+        r"wait_for_bulk_writes<.*>\(\)",
+        NOTHING,
+        WRONG,
+        True,
+    ),
+    Fault(
+        "a phase counts too few bytes",
+        SLIDING,
+        ALIGNED,
+        "sliding.cu",
+        r"expect_bytes\(arrival, \(",
+        "expect_bytes(arrival, 16 + (",
+        "waits for a phase that does not end|a phase begins before",
+        True,
+    ),
     Fault(
         "one thread does not come to the barrier",
         IMPLICIT,
@@ -174,6 +198,6 @@ def test_a_fault_comes_to_light(tmp_path: Path, fault: Fault) -> None:
     faulty, changes = re.subn(fault.pattern, fault.instead, source.read_text(encoding="utf-8"))
     assert changes, f"{fault.source} has changed: nothing matches {fault.pattern}"
     source.write_text(faulty, encoding="utf-8")
-    ended = run_on_cpu([Work(fault.maker, fault.rules)], tmp_path, sources)
+    ended = run_on_cpu([Work(fault.maker, fault.rules)], tmp_path, sources, fault.bulk)
     assert ended.code != 0, f"it did not come to light: {ended.text}"
     assert re.search(fault.shows, ended.text), ended.text

@@ -13,7 +13,7 @@
 namespace host_cuda {
 
 constexpr int BULK_ALIGNMENT = 16;
-constexpr int MOST_TURNS = 100000;  // of the scheduler, before a wait is taken to be for ever
+constexpr int MOST_TURNS = 1000;  // of the scheduler, before a wait is taken to be for ever
 
 struct BulkRead {
     unsigned char *to;

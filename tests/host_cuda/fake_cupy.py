@@ -31,7 +31,7 @@ L2_BYTES = 1 << 18
 COMPUTE_CAPABILITY = "80"
 """A very small card, so that a small picture still makes blocks that go round more than once."""
 
-COMPILER = ("g++", "-std=c++17", "-O1", "-g", "-fPIC", "-shared", "-fno-strict-aliasing", "-fno-omit-frame-pointer")
+COMPILER = ("g++", "-std=c++17", "-O0", "-g", "-fPIC", "-shared", "-fno-strict-aliasing", "-fno-omit-frame-pointer")
 SANITIZERS = ("-fsanitize=address,undefined", "-fsanitize-sections=shared_memory", "-fno-sanitize-recover=all")
 WARNINGS = ("-Wno-unknown-pragmas",)
 

@@ -7,7 +7,7 @@
 // the largest number). Exited threads count as arrived, as on the card; threads that wait at barriers which the
 // others never reach end the program.
 //
-// Not there: dynamic shared memory, shuffles, atomics, textures. No kernel here uses them. -ftz=true is not imitated.
+// Not there: dynamic shared memory, votes, other shuffles, atomics, textures. No kernel here uses them. -ftz=true is not imitated.
 #pragma once
 #include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
@@ -23,6 +23,7 @@
 
 // --- words of the language ----------------------------------------------------------------------------------------
 #define __global__
+#define __host__
 #define __device__
 #define __forceinline__ inline
 #define __noinline__ __attribute__((noinline))
@@ -212,6 +213,21 @@ void call(void (*kernel)(Parameters...), void **arguments) {
 
 inline void __syncthreads() { host_cuda::leave(host_cuda::State::at_block_barrier); }
 inline void __syncwarp() { host_cuda::leave(host_cuda::State::at_warp_barrier); }
+
+// Every lane of the warp takes part, as `mask` must say.
+template <typename T>
+T __shfl_sync(unsigned mask, T value, int lane) {
+    static_assert(sizeof(T) == sizeof(unsigned), "only words are shuffled");
+    static std::vector<unsigned> words;
+    if (mask != 0xFFFFFFFFu) host_cuda::fail("a shuffle of some lanes is not imitated");
+    words.resize(host_cuda::fibers.size());
+    const size_t thread = static_cast<size_t>(host_cuda::current - host_cuda::fibers.data());
+    words[thread] = same_bits<unsigned>(value);
+    __syncwarp();
+    const T taken = same_bits<T>(words[thread / warpSize * warpSize + lane % warpSize]);
+    __syncwarp();
+    return taken;
+}
 
 // The linker's names for the ends of the section that holds every __shared__ variable; absent where there is none.
 extern "C" __attribute__((weak)) unsigned char __start_shared_memory[], __stop_shared_memory[];
