@@ -26,12 +26,7 @@ def is_standard_stream(path: Path | str) -> bool:
 def read_bytes(source: Path | str) -> bytes:
     """All of a file, or of standard input for `-`. Raises ImageReadError."""
     if is_standard_stream(source):
-        if sys.stdin.isatty():
-            raise ImageReadError("Standard input is a terminal: pipe a picture into it, or name a file.")
-        data = sys.stdin.buffer.read()
-        if not data:
-            raise ImageReadError("Standard input is empty: pipe a picture into it, or name a file.")
-        return data
+        return _read_standard_input()
     try:
         data = Path(source).read_bytes()
     except FileNotFoundError:
@@ -39,9 +34,9 @@ def read_bytes(source: Path | str) -> bytes:
     except IsADirectoryError:
         raise ImageReadError(f"{source}: is a folder: name a picture in it.") from None
     except (OSError, ValueError) as error:
-        if Path(source).is_dir():  # Windows answers PermissionError for a folder
+        if os.path.isdir(source):  # Windows answers PermissionError for a folder
             raise ImageReadError(f"{source}: is a folder: name a picture in it.") from None
-        raise ImageReadError(f"{source}: cannot be read ({_reason(error)}): check its permissions.") from None
+        raise ImageReadError(f"{source}: cannot be read ({_reason(error)}): check its name and permissions.") from None
     if not data:
         raise ImageReadError(f"{source}: the file is empty (0 bytes): export or download it again.")
     return data
@@ -73,12 +68,39 @@ def write_bytes_atomically(path: Path | str, data: bytes | memoryview) -> None:
 
 
 def refuse_overwrite(source: Path | str, destination: Path | str) -> None:
-    """Raise ImageWriteError where writing `destination` would replace the input `source`."""
+    """Raise ImageWriteError where writing `destination` would replace the input `source`, or nobody can tell."""
+    if is_same_file(source, destination):
+        raise ImageWriteError(f"{destination}: is the input itself: choose another name or folder with -o.")
+
+
+def is_same_file(source: Path | str, destination: Path | str) -> bool:
+    """Whether both are one file, by whatever name; a standard stream or a missing file is none.
+
+    Raises ImageWriteError for names that the system refuses.
+    """
     if is_standard_stream(source) or is_standard_stream(destination):
-        return
-    with suppress(FileNotFoundError):
-        if os.path.samefile(source, destination):
-            raise ImageWriteError(f"{destination}: is the input itself: choose another name or folder with -o.")
+        return False
+    try:
+        return os.path.samefile(source, destination)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except (OSError, ValueError) as error:
+        raise ImageWriteError(f"{destination}: cannot be written ({_reason(error)}): choose another place.") from None
+
+
+def _read_standard_input() -> bytes:
+    way_out = "pipe a picture into it, or name a file"
+    if sys.stdin is None:  # as Python has it where the descriptor was closed
+        raise ImageReadError(f"Standard input is closed: {way_out}.")
+    if sys.stdin.isatty():
+        raise ImageReadError(f"Standard input is a terminal: {way_out}.")
+    try:
+        data = sys.stdin.buffer.read()
+    except OSError as error:
+        raise ImageReadError(f"Standard input cannot be read ({_reason(error)}): {way_out}.") from None
+    if not data:
+        raise ImageReadError(f"Standard input is empty: {way_out}.")
+    return data
 
 
 def _replace(target: Path, data: bytes | memoryview) -> None:
@@ -99,6 +121,8 @@ def _replace(target: Path, data: bytes | memoryview) -> None:
 
 
 def _write_to_standard_output(data: bytes | memoryview) -> None:
+    if sys.stdout is None:
+        raise ImageWriteError("Standard output is closed: name a file with -o.")
     try:
         sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
