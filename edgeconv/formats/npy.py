@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,15 +15,25 @@ DTYPES = ("uint8", "uint16", "float16", "float32", "float64")
 RESAVE = "save a height × width × 3 array of uint8, uint16 or float32 with numpy.save"
 
 
-def read_header(data: bytes) -> Header:
-    """Read the shape and type of a whole NPY file. Raises BadPicture."""
-    stream = io.BytesIO(data)
+def read_shape(stream: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    """The shape and type of the array that starts here; leaves `stream` at its first byte. Raises BadPicture.
+
+    NumPy reads the header, a Python literal, with Python's own parser, so that damage may raise nearly anything:
+    ValueError, SyntaxError, TokenError, TypeError, RecursionError, even MemoryError.
+    """
     try:
         version = np.lib.format.read_magic(stream)
         read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
         shape, _, dtype = read(stream)
-    except ValueError:
+    except Exception:
         raise BadPicture("its NPY header is damaged") from None
+    return shape, dtype
+
+
+def read_header(data: bytes) -> Header:
+    """Read the shape and type of a whole NPY file. Raises BadPicture."""
+    stream = io.BytesIO(data)
+    shape, dtype = read_shape(stream)
     if dtype.name not in DTYPES:
         raise BadPicture(f"an array of {dtype} is not a picture", RESAVE)
     if len(shape) not in (2, 3) or (len(shape) == 3 and shape[2] not in (1, 3, 4)):

@@ -110,7 +110,7 @@ def _first_directory(data: bytes) -> tuple[Fields, bool]:
             if length and place + size <= len(data):
                 fields[tag] = struct.unpack_from(f"{order}{length}{TYPE_CODES[kind]}", data, place)
         (following,) = struct.unpack_from(order + offset_code, data, first + count * entry_bytes)
-    except struct.error:
+    except (struct.error, OverflowError):  # the second for a BigTIFF's places past any address
         raise cut_short("its directory is not complete") from None
     return fields, following != 0
 

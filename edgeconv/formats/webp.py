@@ -32,7 +32,7 @@ def read_header(data: bytes) -> Header:
             frames = 2 if body[0] & ANIMATION_FLAG else 1
             width = 1 + int.from_bytes(body[4:7], "little")
             height = 1 + int.from_bytes(body[7:10], "little")
-        elif kind == b"VP8 " and not width and body[3:6] == LOSSY_START:
+        elif kind == b"VP8 " and not width and len(body) == 10 and body[3:6] == LOSSY_START:
             width, height = (side & 0x3FFF for side in struct.unpack_from("<HH", body, 6))
         elif kind == b"VP8L" and len(body) >= 5 and body[0] == LOSSLESS_START:
             packed = int.from_bytes(body[1:5], "little")
