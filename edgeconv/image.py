@@ -4,16 +4,20 @@
                   grey is spread to three equal channels; alpha is dropped; both are noted
                   8 bits give uint8, 16 bits uint16, floats float32 (a float16 NPY stays float16)
                   EXIF and TIFF orientation is applied; of several frames or pages the first is taken
+    longest_side  what the header of a file says, no pixel read
     write_image   by the suffix: 8 bits to all of them, 16 bits to PNG, TIFF and NPY, float32 to TIFF and NPY
 
-OpenCV decodes, and encodes all but PNG, which png.py writes faster; always from and to memory, so that no path passes
-through it. What it does quietly wrong (a truncated JPEG, floats saturated to PNG, 16 bits cut to 8) is caught here.
+OpenCV decodes, but for a few TIFFs that Pillow does, and encodes all but PNG, which png.py writes faster; always from
+and to memory, so that no path passes through it. What it does quietly wrong (a truncated JPEG, floats saturated to
+PNG, 16 bits cut to 8) is caught here.
 `import cv2` comes late: `import edgeconv` must not pay for it.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any
@@ -23,8 +27,8 @@ from numpy.typing import NDArray
 
 from edgeconv.errors import ImageReadError, ImageWriteError, MemoryLimitError
 from edgeconv.files import is_standard_stream, read_bytes, refuse_overwrite, write_bytes_atomically
-from edgeconv.formats import FORMATS, NAMES, SUFFIXES, Format, format_of, npy
-from edgeconv.formats.base import BadPicture, Header
+from edgeconv.formats import FORMATS, NAMES, SUFFIXES, Format, by_pillow, format_of, npy
+from edgeconv.formats.base import AGAIN, BadPicture, Header
 
 __all__ = ["DEFAULT_MAX_PIXELS", "Picture", "read_image", "refuse_overwrite", "write_bytes_atomically", "write_image"]
 
@@ -33,6 +37,9 @@ DEFAULT_MAX_PIXELS = 2**28
 
 MAX_SIDE = 1_000_000
 """libpng's own limit, and past any picture; kept for all formats."""
+
+SIGNATURE_BYTES = 16
+"""Enough of a file to tell its format by."""
 
 STREAM_NAME = "standard input"
 
@@ -88,6 +95,20 @@ def decode_image(data: bytes, name: str, *, max_pixels: int = DEFAULT_MAX_PIXELS
     return Picture(pixels, name, entry.name, tuple(_notes(header, entry, name)), header.grey)
 
 
+def longest_side(path: Path) -> int | None:
+    """The larger of height and width as the header of a file says, read alone; None where there is no such header."""
+    try:
+        with path.open("rb") as stream:
+            entry = format_of(stream.read(SIGNATURE_BYTES))
+            stream.seek(0)
+            if entry is None:
+                return None
+            sides = npy.read_shape(stream)[0][:2] if entry.name == "NPY" else by_pillow.read_size(stream, entry.name)
+    except (OSError, BadPicture):
+        return None
+    return max(sides)
+
+
 def write_image(pixels: NDArray[Any], destination: Path | str, *, format: str | None = None) -> None:
     """Write `pixels` (HWC with 3 channels in RGB order, or 1; or HW) to a file, completely or not at all.
 
@@ -110,7 +131,10 @@ def encode_image(
 
     Raises ImageWriteError.
     """
+    if not isinstance(pixels, np.ndarray):
+        raise ImageWriteError(f"{destination}: a {type(pixels).__name__} is not a picture: use a NumPy array.")
     entry = _format_for(pixels, destination, format)
+    pixels = pixels.astype(pixels.dtype.newbyteorder("="), copy=False)  # OpenCV takes any bytes for this machine's
     height, width = pixels.shape[:2]
     if pixels.dtype.name not in entry.writes:
         able = [other.suffixes[0] for other in FORMATS if pixels.dtype.name in other.writes]
@@ -124,23 +148,15 @@ def encode_image(
             f"{destination}: {entry.name} cannot hold a side of {max(height, width):,} pixels "
             f"(at most {entry.max_side:,}): use .tiff or .npy."
         )
-    if entry.name == "NPY":
-        return npy.encode(pixels)
-    if entry.name == "PNG":
-        from edgeconv.png import encode_png
-
-        return b"".join(encode_png(pixels, threads))
-    cv2 = _opencv()
-    flags = [] if quality is None else [getattr(cv2, QUALITY_FLAGS[entry.name]), quality]
-    bgr = cv2.cvtColor(pixels, cv2.COLOR_RGB2BGR) if pixels.shape[2:] == (3,) else pixels
     try:
-        done, encoded = cv2.imencode(entry.suffixes[0], np.ascontiguousarray(bgr), flags)
-    except cv2.error as error:
-        raise ImageWriteError(f"{destination}: {entry.name} could not be encoded ({_first_line(error)}).") from None
-    if not done:
-        raise ImageWriteError(f"{destination}: {entry.name} could not be encoded: use another format.")
-    buffer: NDArray[np.uint8] = encoded
-    return buffer.data
+        return _encode(pixels, entry, threads, quality)
+    except BadPicture as bad:
+        raise ImageWriteError(f"{destination}: {entry.name}: {bad.reason}: {bad.remedy}.") from None
+    except MemoryError:
+        raise MemoryLimitError(
+            f"{destination}: {entry.name}: no memory to encode {width:,}×{height:,} pixels ({pixels.nbytes:,} bytes "
+            "and a copy): use a smaller picture."
+        ) from None
 
 
 def _opencv() -> Any:
@@ -170,11 +186,14 @@ def _decode(data: bytes, entry: Format, header: Header) -> NDArray[Any]:
     """The pixels, HWC RGB, upright. Raises BadPicture, MemoryError."""
     if entry.name == "NPY":
         pixels = npy.decode(data)
-    elif entry.name == "TIFF":
-        # Both turn a TIFF upright themselves, OpenCV even when told not to.
-        pixels = _decode_with_pillow(data) if header.decoder == "pillow" else _decode_tiff(data)
+    elif header.decoder == "pillow":
+        pixels = by_pillow.decode_tiff(data, header)
     else:
-        pixels = _turn_upright(_decode_rgb(data), header.orientation)
+        with _failures("decoded", AGAIN):
+            if entry.name == "TIFF":  # turned upright by OpenCV even when told not to, as by Pillow
+                pixels = _decode_tiff(data)
+            else:
+                pixels = _turn_upright(_decode_rgb(data), header.orientation)
     if pixels.ndim == 2 or pixels.shape[2] == 1:
         pixels = np.repeat(pixels.reshape(*pixels.shape[:2], 1), 3, axis=2)
     if pixels.dtype == np.float64:
@@ -200,38 +219,49 @@ def _decode_tiff(data: bytes) -> NDArray[Any]:
     return rgb
 
 
-def _decode_with_pillow(data: bytes) -> NDArray[Any]:
-    """Decode an 8-bit TIFF with Pillow, upright; colours stay as stored, whatever alpha beside them says."""
-    import io
-
-    from PIL import Image, ImageOps
-
-    try:
-        image = ImageOps.exif_transpose(Image.open(io.BytesIO(data)))
-        if image.mode in ("LA", "La"):
-            image = image.convert("L")
-        return np.asarray(image if image.mode in ("L", "RGB", "RGBA", "RGBX", "RGBa") else image.convert("RGB"))
-    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
-        raise BadPicture(f"it cannot be decoded ({_first_line(error)})") from None
-
-
 def _imdecode(data: bytes, flags: int) -> NDArray[Any]:
-    """`cv2.imdecode` that raises: BadPicture for damage, MemoryError where the pixels do not fit."""
+    """`cv2.imdecode` that raises BadPicture for damage."""
     cv2 = _opencv()
     log = cv2.utils.logging
     level = log.getLogLevel()
     log.setLogLevel(log.LOG_LEVEL_SILENT)  # what it would print comes back as our one line
     try:
         pixels: NDArray[Any] | None = cv2.imdecode(np.frombuffer(data, np.uint8), flags)
-    except cv2.error as error:
-        if error.code == cv2.Error.StsNoMem:
-            raise MemoryError from None
-        raise BadPicture(f"it cannot be decoded ({_first_line(error)})") from None
     finally:
         log.setLogLevel(level)
     if pixels is None:
         raise BadPicture("it cannot be decoded, so its contents are damaged")
     return pixels
+
+
+@contextmanager
+def _failures(what: str, remedy: str) -> Iterator[Any]:
+    """The module cv2, whose errors in the block become MemoryError, or BadPicture: it cannot be `what`."""
+    cv2 = _opencv()
+    try:
+        yield cv2
+    except cv2.error as error:
+        if error.code == cv2.Error.StsNoMem:
+            raise MemoryError from None
+        raise BadPicture(f"it cannot be {what} ({_first_line(error)})", remedy) from None
+
+
+def _encode(pixels: NDArray[Any], entry: Format, threads: int | None, quality: int | None) -> bytes | memoryview:
+    """A file's bytes. Raises BadPicture, MemoryError."""
+    if entry.name == "NPY":
+        return npy.encode(pixels)
+    if entry.name == "PNG":
+        from edgeconv.png import encode_png
+
+        return b"".join(encode_png(pixels, threads))
+    with _failures("encoded", "use another format") as cv2:
+        flags = [] if quality is None else [getattr(cv2, QUALITY_FLAGS[entry.name]), quality]
+        bgr = cv2.cvtColor(pixels, cv2.COLOR_RGB2BGR) if pixels.shape[2:] == (3,) else pixels
+        done, encoded = cv2.imencode(entry.suffixes[0], np.ascontiguousarray(bgr), flags)
+    if not done:
+        raise BadPicture("it cannot be encoded", "use another format")
+    buffer: NDArray[np.uint8] = encoded
+    return buffer.data
 
 
 def _turn_upright(pixels: NDArray[Any], orientation: int) -> NDArray[Any]:

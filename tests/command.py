@@ -30,7 +30,15 @@ class Finished:
 
 def edgeconv(*arguments: object, cwd: Path | None = None, stdin: bytes = b"") -> Finished:
     """`edgeconv ARGUMENTS` with this interpreter, from the project's own source."""
+    return _finished([sys.executable, "-m", "edgeconv", *map(str, arguments)], cwd, stdin)
+
+
+def shell(line: str, cwd: Path) -> Finished:
+    """A line for sh, in which "$0" is this interpreter."""
+    return _finished(["sh", "-c", line, sys.executable], cwd, b"")
+
+
+def _finished(words: list[str], cwd: Path | None, stdin: bytes) -> Finished:
     environment = {**os.environ, "PYTHONPATH": str(PROJECT), "PYTHONUTF8": "1"}
-    words = [sys.executable, "-m", "edgeconv", *map(str, arguments)]
     done = subprocess.run(words, cwd=cwd, input=stdin, capture_output=True, env=environment, check=False)
     return Finished(done.returncode, done.stdout, done.stderr.decode())

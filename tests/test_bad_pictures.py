@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import io
+import os
+import random
 import sys
+import warnings
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 import pytest
-from command import edgeconv
+from command import edgeconv, shell
 from damaged import BAD_FILES, JPEG, SMALLER, BadFile
-from picture_files import noisy, saved
+from picture_files import exif, noisy, png, png_chunk, saved, smooth_image, tiff
+from PIL import Image
 
 from edgeconv import image
 from edgeconv.errors import ImageReadError, MemoryLimitError
-from edgeconv.image import read_image
+from edgeconv.image import decode_image, longest_side, read_image
 
 BAD_BY_NAME = {bad.name: bad for bad in BAD_FILES}
 
@@ -62,12 +67,19 @@ def test_a_name_that_no_file_can_have() -> None:
         read_image("bad\0name.png")
 
 
+def test_a_name_that_is_too_long(tmp_path: Path) -> None:
+    long = tmp_path / ("x" * 300 + ".png")
+    with pytest.raises(ImageReadError, match=r"cannot be read \(.*\): check its name and permissions"):
+        read_image(long)
+    assert longest_side(long) is None
+
+
 def test_a_file_that_may_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(path: Path) -> bytes:
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(Path, "read_bytes", refuse)
-    with pytest.raises(ImageReadError, match=r"cannot be read \(Permission denied\): check its permissions"):
+    with pytest.raises(ImageReadError, match=r"cannot be read \(Permission denied\): check its name and permissions"):
         read_image(tmp_path / "secret.png")
     with pytest.raises(ImageReadError, match="is a folder"):  # what Windows answers for a folder
         read_image(tmp_path)
@@ -103,6 +115,13 @@ def test_pixels_that_do_not_fit_in_memory_say_how_many_bytes(tmp_path: Path, mon
         read_image(path)
 
 
+def test_pixels_of_a_type_that_opencv_cannot_convert(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A damaged TIFF may say one type to us and another to OpenCV."""
+    monkeypatch.setattr(image, "_imdecode", lambda data, flags: noisy().astype(np.int32))
+    with pytest.raises(ImageReadError, match=r"a\.tif: TIFF: it cannot be decoded \(OpenCV"):
+        decode_image(tiff(noisy()), "a.tif")
+
+
 class Piped:
     """Standard input as a pipe, or as a terminal."""
 
@@ -125,6 +144,29 @@ def test_standard_input_that_holds_nothing_useful(monkeypatch: pytest.MonkeyPatc
             read_image("-")
 
 
+def test_standard_input_that_is_closed_or_broken(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Broken(io.BytesIO):
+        def read(self, size: int | None = -1) -> bytes:
+            raise OSError(9, "Bad file descriptor")
+
+    broken = Piped(b"")
+    broken.buffer = Broken()
+    for stream, says in (
+        (None, "Standard input is closed: pipe a picture into it, or name a file"),
+        (broken, r"Standard input cannot be read \(Bad file descriptor\): pipe"),
+    ):
+        monkeypatch.setattr(sys, "stdin", stream)
+        with pytest.raises(ImageReadError, match=says):
+            read_image("-")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs a POSIX shell")
+def test_a_command_whose_standard_input_is_closed(tmp_path: Path) -> None:
+    done = shell('"$0" -m edgeconv resize - --sizes 8 <&-', cwd=tmp_path)
+    assert (done.code, len(done.error_lines)) == (2, 1)
+    assert "Standard input is closed" in done.err
+
+
 def test_what_follows_the_end_of_a_jpeg_does_not_matter(tmp_path: Path) -> None:
     path = tmp_path / "tail.jpg"
     path.write_bytes(JPEG + b"\x00" * 100)
@@ -143,3 +185,64 @@ def test_the_end_marker_of_a_thumbnail_is_not_taken_for_the_picture_s(tmp_path: 
     path.write_bytes((JPEG[:2] + segment + JPEG[2:])[:-2])
     with pytest.raises(ImageReadError, match="no end-of-image marker"):
         read_image(path)
+
+
+def whole_files() -> dict[str, bytes]:
+    """One small file of every sort that is read by a path of its own."""
+    picture, smooth = noisy(20, 30), smooth_image(20, 30)
+    arrays = {}
+    for dtype in ("u1", "f4", ">f8"):
+        stream = io.BytesIO()
+        np.save(stream, picture.astype(dtype))
+        arrays[f"NPY {dtype}"] = stream.getvalue()
+    return arrays | {
+        "PNG": png(picture, extra=png_chunk(b"eXIf", exif(5).removeprefix(b"Exif\0\0"))),
+        "PNG palette": saved(picture, "PNG", mode="P"),
+        "JPEG": saved(picture, "JPEG", exif=exif(6)),
+        "JPEG progressive": saved(smooth, "JPEG", progressive=True),
+        "TIFF": saved(picture, "TIFF"),
+        "TIFF deflate": saved(smooth, "TIFF", compression="tiff_deflate"),
+        "TIFF LZW": saved(picture, "TIFF", compression="tiff_lzw"),
+        "TIFF fax": saved(picture, "TIFF", mode="1", compression="group4"),
+        "BigTIFF": tiff(picture.astype(np.uint16), big=True),
+        "BigTIFF big-endian": tiff(picture.astype(np.float32), big=True, order=">"),
+        "WebP": saved(picture, "WEBP", exif=exif(3)),
+        "WebP lossless": saved(picture, "WEBP", lossless=True),
+        "BMP": saved(picture, "BMP"),
+    }
+
+
+def damaged(data: bytes, chance: random.Random) -> bytes:
+    """`data` with up to eight bits flipped, in the headers more often than elsewhere; every fifth also cut."""
+    changed = bytearray(data)
+    for _ in range(chance.choice((1, 2, 4, 8))):
+        front = chance.randrange(min(len(changed), chance.choice((64, 256, len(changed)))))
+        changed[chance.choice((front, front, -1 - front))] ^= 1 << chance.randrange(8)
+    return bytes(changed[: chance.randrange(len(changed))] if chance.random() < 0.2 else changed)
+
+
+@pytest.mark.parametrize("what", whole_files())
+def test_random_damage_is_refused_or_read_and_nothing_else(what: str, tmp_path: Path) -> None:
+    chance = random.Random(what)
+    whole = whole_files()[what]
+    assert decode_image(whole, "whole").pixels.shape[2] == 3
+    path = tmp_path / "damaged"
+    for _ in range(150):
+        path.write_bytes(damaged(whole, chance))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Pillow's and NumPy's, about what they could still read
+            longest_side(path)
+            with suppress(ImageReadError, MemoryLimitError):
+                assert read_image(path, max_pixels=2**20).pixels.shape[2] == 3
+
+
+def test_a_limit_of_pillow_s_own_is_not_in_force(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 100)  # 24 times less: an error of Pillow's, not a warning
+    path = tmp_path / "deflate.tif"
+    path.write_bytes(saved(noisy(40, 60), "TIFF", compression="tiff_deflate"))
+    np.testing.assert_array_equal(read_image(path).pixels, noisy(40, 60))
+    assert longest_side(path) == 60
+    assert Image.MAX_IMAGE_PIXELS == 100
+    with pytest.raises(ImageReadError, match="above the limit of 2,399"):
+        read_image(path, max_pixels=2399)
+    assert Image.MAX_IMAGE_PIXELS == 100

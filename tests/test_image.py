@@ -14,9 +14,11 @@ from PIL import Image
 from problems import random_image
 
 from edgeconv import files
-from edgeconv.errors import ImageWriteError
+from edgeconv.cli import words
+from edgeconv.errors import ImageWriteError, MemoryLimitError
+from edgeconv.files import refuse_overwrite, write_bytes_atomically
 from edgeconv.formats import FORMATS
-from edgeconv.image import Picture, encode_image, read_image, refuse_overwrite, write_bytes_atomically, write_image
+from edgeconv.image import DEFAULT_MAX_PIXELS, Picture, encode_image, longest_side, read_image, write_image
 
 HEIGHT, WIDTH = 21, 34
 LOSSLESS = [
@@ -59,6 +61,28 @@ def test_what_is_written_is_read_back_to_the_bit(
     pixels = random_image(*shape, dtype)
     write_image(pixels, tmp_path / f"picture{suffix}")
     assert_same(read_image(tmp_path / f"picture{suffix}"), pixels)
+
+
+@pytest.mark.parametrize(("suffix", "dtype"), LOSSLESS)
+@pytest.mark.parametrize("order", ["<", ">"])
+def test_the_byte_order_of_an_array_is_of_no_account(tmp_path: Path, suffix: str, dtype: str, order: str) -> None:
+    pixels = random_image(HEIGHT, WIDTH, dtype)
+    write_image(pixels.astype(pixels.dtype.newbyteorder(order)), tmp_path / f"picture{suffix}")
+    assert_same(read_image(tmp_path / f"picture{suffix}"), pixels)
+
+
+@pytest.mark.parametrize("suffix", [suffix for entry in FORMATS for suffix in entry.suffixes])
+@pytest.mark.parametrize("shape", [(1, 1), (2, 1), (HEIGHT, WIDTH)])
+def test_the_longest_side_is_in_the_header(tmp_path: Path, suffix: str, shape: tuple[int, int]) -> None:
+    path = tmp_path / f"picture{suffix}"
+    write_image(random_image(*shape, "uint8"), path)
+    assert longest_side(path) == max(shape)
+
+
+def test_what_has_no_header_has_no_longest_side(tmp_path: Path) -> None:
+    for data in (b"", b"text", b"\x89PNG\r\n\x1a\n"):
+        (tmp_path / "a.png").write_bytes(data)
+        assert longest_side(tmp_path / "a.png") is None
 
 
 @pytest.mark.parametrize(("suffix", "dtype"), LOSSLESS)
@@ -294,6 +318,12 @@ def test_standard_output_in_a_named_format(monkeypatch: pytest.MonkeyPatch) -> N
     assert sys.stdout.buffer.getvalue()[:2] == b"II"
 
 
+def test_no_standard_output_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdout", None)
+    with pytest.raises(ImageWriteError, match="Standard output is closed: name a file"):
+        write_image(noisy(), "-")
+
+
 def test_standard_output_that_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     class Closed(io.BytesIO):
         def write(self, data: object) -> int:
@@ -329,6 +359,12 @@ def test_a_format_that_cannot_hold_it_is_refused(tmp_path: Path, name: str, dtyp
 def test_what_is_no_picture_is_not_written(tmp_path: Path, shape: tuple[int, ...]) -> None:
     with pytest.raises(ImageWriteError, match="is not a picture"):
         write_image(np.zeros(shape, np.uint8), tmp_path / "a.png")
+
+
+@pytest.mark.parametrize("thing", [[[[1, 2, 3]]], None, "pixels"])
+def test_what_is_no_array_is_not_written(tmp_path: Path, thing: object) -> None:
+    with pytest.raises(ImageWriteError, match=rf"a\.png: a {type(thing).__name__} is not a picture: use a NumPy array"):
+        write_image(thing, tmp_path / "a.png")
 
 
 def test_a_side_that_a_format_cannot_store(tmp_path: Path) -> None:
@@ -375,16 +411,29 @@ def test_a_failed_write_leaves_what_was_there_and_no_rest(
 def test_an_encoder_that_fails_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     import cv2
 
-    monkeypatch.setattr(cv2, "imencode", lambda suffix, pixels: (False, None))
-    with pytest.raises(ImageWriteError, match=r"a\.jpg: JPEG could not be encoded: use another format"):
+    monkeypatch.setattr(cv2, "imencode", lambda *arguments: (False, None))
+    with pytest.raises(ImageWriteError, match=r"a\.jpg: JPEG: it cannot be encoded: use another format"):
         encode_image(noisy(), "a.jpg")
 
-    def fail(suffix: str, pixels: np.ndarray) -> None:
+    def fail(*arguments: object) -> None:
         raise cv2.error("no")
 
     monkeypatch.setattr(cv2, "imencode", fail)
-    with pytest.raises(ImageWriteError, match=r"could not be encoded \(no\)"):
+    with pytest.raises(ImageWriteError, match=r"it cannot be encoded \(no\): use another format"):
         encode_image(noisy(), "a.jpg")
+
+
+def test_an_encoder_without_memory_says_how_many_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    import cv2
+
+    def exhausted(*arguments: object) -> None:
+        error = cv2.error("Insufficient memory")
+        error.code = cv2.Error.StsNoMem
+        raise error
+
+    monkeypatch.setattr(cv2, "imencode", exhausted)
+    with pytest.raises(MemoryLimitError, match=r"a\.jpg: JPEG: no memory to encode 60×40 pixels \(7,200 bytes"):
+        encode_image(noisy(40, 60), "a.jpg")
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no such files")
@@ -409,3 +458,25 @@ def test_the_input_is_never_overwritten(tmp_path: Path) -> None:
     refuse_overwrite(path, tmp_path / "b.png")
     refuse_overwrite("-", path)
     refuse_overwrite(path, "-")
+
+
+def test_an_output_name_that_the_system_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "a.png"
+    write_image(noisy(), path)
+    for name in ("x" * 300 + ".png", "a\0b.png"):
+        with pytest.raises(ImageWriteError, match=r"cannot be written \(.*\): choose another place"):
+            refuse_overwrite(path, tmp_path / name)
+        with pytest.raises(ImageWriteError, match=r"cannot be written \(.*\): choose another place"):
+            write_image(noisy(), tmp_path / name)
+    refuse_overwrite(path, path / "below.png")  # no folder there: for the writer to say
+
+    def refuse(first: Path, second: Path) -> bool:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(os.path, "samefile", refuse)
+    with pytest.raises(ImageWriteError, match=r"secret\.png: cannot be written \(Permission denied\)"):
+        refuse_overwrite(path, tmp_path / "secret.png")
+
+
+def test_the_commands_start_from_the_same_limit() -> None:
+    assert words.DEFAULT_MAX_PIXELS == DEFAULT_MAX_PIXELS  # words.py imports nothing, so it states the number again
