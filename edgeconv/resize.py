@@ -7,25 +7,38 @@ stretch would change. The type stays (16 bits stay 16 bits), and every size is m
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeconv.errors import ImageReadError, ImageWriteError, UsageError
-from edgeconv.files import STANDARD_STREAM, is_standard_stream, refuse_overwrite
+from edgeconv.errors import ImageReadError, ImageWriteError, MemoryLimitError, UsageError
+from edgeconv.files import is_same_file, is_standard_stream, refuse_overwrite
 from edgeconv.formats import SUFFIXES
-from edgeconv.image import DEFAULT_MAX_PIXELS, MAX_SIDE, read_image, write_image
+from edgeconv.image import DEFAULT_MAX_PIXELS, MAX_SIDE, longest_side, read_image, write_image
 
 Interpolation = Literal["auto", "area", "lanczos", "cubic", "linear", "nearest"]
 INTERPOLATIONS: tuple[Interpolation, ...] = get_args(Interpolation)
 
 DEFAULT_SIZES = "128:4096"
 
-_SIZED_STEM = re.compile(r"(?P<base>.+)_(?P<size>\d+)")
+_SIZED_STEM = re.compile(r"(?P<base>.+)_(?P<size>[1-9]\d*)")
+"""What `resize_file` may have named. `IMG_0001` is not: sizes have no leading zeros."""
+
+
+@dataclass(frozen=True)
+class Resized:
+    """What became of one picture."""
+
+    files: tuple[Path, ...]
+    """The files that hold its sizes, in the order of the sizes."""
+    notes: tuple[str, ...]
+    """What was done to it beyond decoding and resizing, one phrase each."""
 
 
 def parse_sizes(text: str) -> tuple[int, ...]:
@@ -72,10 +85,18 @@ def resize(pixels: NDArray[Any], size: int, *, square: bool = False, interpolati
         "linear": cv2.INTER_LINEAR,
         "nearest": cv2.INTER_NEAREST_EXACT,
     }[interpolation]
-    sides = tuple(max(1, (2 * side * size + longest) // (2 * longest)) for side in (width, height))
-    computed = pixels.astype(np.float32) if pixels.dtype == np.float16 else pixels  # OpenCV has no float16 here
-    resized: NDArray[Any] = cv2.resize(np.ascontiguousarray(computed), sides, interpolation=code)
-    return resized.reshape(sides[1], sides[0], -1).astype(pixels.dtype, copy=False)
+    new_width, new_height = (max(1, (2 * side * size + longest) // (2 * longest)) for side in (width, height))
+    try:
+        computed = pixels.astype(np.float32) if pixels.dtype == np.float16 else pixels  # OpenCV has no float16 here
+        resized: NDArray[Any] = cv2.resize(np.ascontiguousarray(computed), (new_width, new_height), interpolation=code)
+        return resized.reshape(new_height, new_width, -1).astype(pixels.dtype, copy=False)
+    except (MemoryError, cv2.error) as error:
+        if isinstance(error, cv2.error) and error.code != cv2.Error.StsNoMem:
+            raise
+        needed = new_height * new_width * pixels[0, 0].nbytes
+        raise MemoryLimitError(
+            f"Size {size}: no memory for {new_width:,}×{new_height:,} pixels ({needed:,} bytes): choose a smaller size."
+        ) from None
 
 
 def resize_file(
@@ -87,30 +108,33 @@ def resize_file(
     interpolation: str = "auto",
     overwrite: bool = False,
     max_pixels: int = DEFAULT_MAX_PIXELS,
-) -> list[Path]:
-    """Write `source` in each of `sizes` as `<stem>_<size>.png` (floats .tiff) and return the files that hold them.
+) -> Resized:
+    """Write `source` in each of `sizes` as `<stem>_<size>.png` (floats .tiff).
 
     `folder` is made where it is missing; None is the source's own (the current one for `-`). A stem that ends in
     the picture's own size loses it: input_4096.png gives input_128.png. A size that would be the source file
     itself is left out; a file that already holds the very pixels is left as it is and listed. Raises ImageReadError,
-    UsageError, and ImageWriteError before anything is written where a file holds something else and `overwrite` is
-    not set.
+    UsageError, MemoryLimitError, and ImageWriteError before anything is written where a file holds something else and
+    `overwrite` is not set.
     """
     picture = read_image(source, max_pixels=max_pixels)
+    height, width = picture.pixels.shape[:2]
+    own_size = max(height, width)
+    keeps_shape = not square or height == width
     stem = "stdin" if is_standard_stream(source) else Path(source).stem
     found = _SIZED_STEM.fullmatch(stem)
-    if found and int(found["size"]) == max(picture.pixels.shape):
+    if found and int(found["size"]) == own_size:
         stem = found["base"]
     into = _folder_for(source, folder)
     done: list[int] = []
     suffix = ".tiff" if picture.pixels.dtype.kind == "f" else ".png"
     targets = {size: into / f"{stem}_{size}{suffix}" for size in sizes}
     for size, target in list(targets.items()):
-        if size == max(picture.pixels.shape) and not square and _same_file(source, target):
+        if size == own_size and keeps_shape and is_same_file(source, target):
             del targets[size]
             continue
         refuse_overwrite(source, target)
-        if target.exists() and not overwrite:
+        if os.path.exists(target) and not overwrite:
             if not _holds(target, resize(picture.pixels, size, square=square, interpolation=interpolation)):
                 way_out = "pass --overwrite to replace it, or -o for another folder"
                 raise ImageWriteError(f"Output '{target}' exists and holds something else: {way_out}.")
@@ -118,32 +142,49 @@ def resize_file(
     for size, target in targets.items():
         if size not in done:
             write_image(resize(picture.pixels, size, square=square, interpolation=interpolation), target)
-    return list(targets.values())
+    return Resized(tuple(targets.values()), picture.notes)
 
 
 def find_pictures(places: Iterable[Path | str]) -> list[Path]:
     """The pictures in `places` (files, or folders that are not searched deeper), sorted within each folder.
 
-    Of one picture in several sizes (`name_128.png`, `name_256.png`) only the largest is taken, so that a folder may
-    hold its own results. Raises ImageReadError for a place that is missing and where there is no picture at all.
+    A folder may hold its own results: `name_128.png` is left out where it has 128 pixels on its longest side and
+    there is `name` itself, or a larger size of it. Any other number is part of a name. Raises ImageReadError for a
+    folder that cannot be read and where there is no picture at all.
     """
     pictures: list[Path] = []
     for place in map(Path, places):
-        if not place.is_dir():
+        if os.path.isdir(place):
+            pictures += _originals(place)
+        else:
             pictures.append(place)
-            continue
-        largest: dict[str, tuple[int, Path]] = {}
-        for path in sorted(place.iterdir()):
-            if path.suffix.lower() not in SUFFIXES or not path.is_file():
-                continue
-            found = _SIZED_STEM.fullmatch(path.stem)
-            base, size = (found["base"], int(found["size"])) if found else (path.name, 0)
-            if base not in largest or size > largest[base][0]:
-                largest[base] = (size, path)
-        pictures += [path for _, path in largest.values()]
     if not pictures:
         raise ImageReadError(f"{', '.join(map(str, places))}: no picture there: name a folder that holds some.")
     return pictures
+
+
+def _originals(folder: Path) -> list[Path]:
+    """The pictures of one folder, sorted, without the smaller sizes of others."""
+    try:
+        paths = sorted(path for path in folder.iterdir() if path.suffix.lower() in SUFFIXES and path.is_file())
+    except OSError as error:
+        raise ImageReadError(f"{folder}: cannot be read ({error.strerror}): check its permissions.") from None
+    sized = {path: found for path in paths if (found := _sized(path))}
+    unsized = {path.stem for path in paths if path not in sized}
+    largest = {base: 0 for base, _ in sized.values()}
+    for base, size in sized.values():
+        largest[base] = max(largest[base], size)
+    return [
+        path
+        for path in paths
+        if path not in sized or (sized[path][0] not in unsized and sized[path][1] == largest[sized[path][0]])
+    ]
+
+
+def _sized(path: Path) -> tuple[str, int] | None:
+    """The base of a stem `base_size` and the size, where the picture (its header alone is read) has that size."""
+    found = _SIZED_STEM.fullmatch(path.stem)
+    return (found["base"], int(found["size"])) if found and longest_side(path) == int(found["size"]) else None
 
 
 def _middle_square(pixels: NDArray[Any]) -> NDArray[Any]:
@@ -171,7 +212,3 @@ def _holds(path: Path, pixels: NDArray[Any]) -> bool:
         return np.array_equal(read_image(path).pixels, pixels)
     except ImageReadError:
         return False
-
-
-def _same_file(source: Path | str, target: Path) -> bool:
-    return str(source) != STANDARD_STREAM and target.exists() and target.samefile(source)

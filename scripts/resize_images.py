@@ -3,6 +3,9 @@
     python scripts/resize_images.py images/                            128 to 4096, beside the pictures
     python scripts/resize_images.py photos/ more/ -o sized --sizes 256:1024 --square
 
+`python` is one that has edgeconv installed: .venv/bin/python after scripts/bootstrap.py. Smaller sizes that an earlier
+run left among the pictures are no pictures of their own: see `edgeconv.resize.find_pictures`.
+
 A picture that cannot be read or written is named and left out, and the others go on: exit code 1. Nothing that
 exists is replaced without --overwrite, and no two pictures of one run may take the same name.
 """
@@ -15,8 +18,8 @@ from typing import Annotated
 
 import typer
 
+from edgeconv.cli import words
 from edgeconv.errors import EXIT_DIFFERENT, EdgeconvError
-from edgeconv.image import DEFAULT_MAX_PIXELS
 from edgeconv.resize import DEFAULT_SIZES, find_pictures, parse_sizes, resize_file
 
 
@@ -33,7 +36,7 @@ def resize_images(
         Path | None, typer.Option("--output", "-o", help="A folder (made if missing). Default: each picture's own.")
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace files of these names.")] = False,
-    max_pixels: Annotated[int, typer.Option(help="Refuse a larger picture before it is decoded.")] = DEFAULT_MAX_PIXELS,
+    max_pixels: words.MaxPixels = words.DEFAULT_MAX_PIXELS,
 ) -> None:
     """Save every picture of some folders in several sizes as NAME_SIZE.png, aspect kept, 16 bits kept."""
     failed = 0
@@ -49,7 +52,7 @@ def resize_images(
         try:
             if first is not picture:
                 raise EdgeconvError(f"{picture}: has the same stem as {first}: give it its own output folder.")
-            written = resize_file(
+            resized = resize_file(
                 picture,
                 wanted,
                 folder=output,
@@ -62,7 +65,9 @@ def resize_images(
             print(f"resize_images: error: {error}", file=sys.stderr)
             failed += 1
             continue
-        for path in written:
+        if resized.notes:
+            print(f"resize_images: note: {picture}: {', '.join(resized.notes)}", file=sys.stderr)
+        for path in resized.files:
             print(path)
     if failed:
         print(f"resize_images: {failed} of {len(pictures)} pictures failed.", file=sys.stderr)

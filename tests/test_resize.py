@@ -11,11 +11,11 @@ from types import ModuleType
 
 import numpy as np
 import pytest
-from command import PROJECT, edgeconv
+from command import PROJECT, edgeconv, shell
 from picture_files import noisy, smooth_image
 from problems import random_image
 
-from edgeconv.errors import ImageReadError, ImageWriteError, UsageError
+from edgeconv.errors import ImageReadError, ImageWriteError, MemoryLimitError, UsageError
 from edgeconv.image import read_image, write_image
 from edgeconv.resize import DEFAULT_SIZES, INTERPOLATIONS, find_pictures, parse_sizes, resize, resize_file
 
@@ -102,7 +102,7 @@ def test_options_that_make_no_sense() -> None:
 def test_a_picture_that_carries_its_size_in_its_name_is_renamed(tmp_path: Path) -> None:
     write_image(smooth_image(64, 48), tmp_path / "input_64.png")
     written = resize_file(tmp_path / "input_64.png", (16, 32, 64))
-    assert [path.name for path in written] == ["input_16.png", "input_32.png"]
+    assert [path.name for path in written.files] == ["input_16.png", "input_32.png"]
     assert read_image(tmp_path / "input_32.png").pixels.shape == (32, 24, 3)
     np.testing.assert_array_equal(read_image(tmp_path / "input_64.png").pixels, smooth_image(64, 48))
 
@@ -129,9 +129,9 @@ def test_nothing_is_written_where_one_file_exists(tmp_path: Path) -> None:
 def test_a_size_that_is_already_there_is_left_as_it_is(tmp_path: Path) -> None:
     write_image(noisy(), tmp_path / "a.png")
     first = resize_file(tmp_path / "a.png", (10, 20))
-    before = [path.stat().st_mtime_ns for path in first]
+    before = [path.stat().st_mtime_ns for path in first.files]
     assert resize_file(tmp_path / "a.png", (10, 20)) == first
-    assert [path.stat().st_mtime_ns for path in first] == before
+    assert [path.stat().st_mtime_ns for path in first.files] == before
 
 
 def test_the_input_is_not_replaced_by_its_own_square(tmp_path: Path) -> None:
@@ -140,21 +140,105 @@ def test_the_input_is_not_replaced_by_its_own_square(tmp_path: Path) -> None:
         resize_file(tmp_path / "a_60.png", (60,), square=True, overwrite=True)
 
 
+def test_the_square_of_a_square_is_the_picture_itself(tmp_path: Path) -> None:
+    write_image(smooth_image(64, 64), tmp_path / "sq_64.png")
+    done = edgeconv("resize", "sq_64.png", "--square", "--sizes", "16,32,64", cwd=tmp_path)
+    assert (done.code, done.err) == (0, "")
+    assert names(tmp_path) == ["sq_16.png", "sq_32.png", "sq_64.png"]
+    np.testing.assert_array_equal(read_image(tmp_path / "sq_64.png").pixels, smooth_image(64, 64))
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (2, 1)])
+def test_a_picture_smaller_than_its_channels_has_its_own_size(tmp_path: Path, shape: tuple[int, int]) -> None:
+    own = max(shape)
+    write_image(random_image(*shape, "uint8"), tmp_path / f"dot_{own}.png")
+    assert resize_file(tmp_path / f"dot_{own}.png", (own, 8)).files == (tmp_path / "dot_8.png",)
+
+
+def test_an_output_name_that_is_too_long(tmp_path: Path) -> None:
+    path = tmp_path / ("x" * 250 + ".png")
+    write_image(noisy(), tmp_path / "a.png")
+    (tmp_path / "a.png").rename(path)
+    with pytest.raises(ImageWriteError, match=r"cannot be written \(.*\): choose another place"):
+        resize_file(path, (1000,))
+
+
+def test_a_size_that_does_not_fit_in_memory_says_how_many_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    import cv2
+
+    def exhausted(*arguments: object, **options: object) -> None:
+        error = cv2.error("Insufficient memory")
+        error.code = cv2.Error.StsNoMem
+        raise error
+
+    monkeypatch.setattr(cv2, "resize", exhausted)
+    says = r"Size 60000: no memory for 60,000×30,000 pixels \(10,800,000,000 bytes\): choose a smaller size"
+    with pytest.raises(MemoryLimitError, match=says):
+        resize(random_image(20, 40, "uint16"), 60_000)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs a POSIX shell")
+def test_a_size_above_the_memory_limit_of_the_process(tmp_path: Path) -> None:
+    write_image(noisy(), tmp_path / "a.png")
+    done = shell('ulimit -v 6000000 && "$0" -m edgeconv resize a.png --sizes 60000', cwd=tmp_path)
+    assert (done.code, len(done.error_lines)) == (5, 1)
+    assert "no memory for 60,000×40,000 pixels (7,200,000,000 bytes)" in done.err
+    assert names(tmp_path) == ["a.png"]
+
+
 def test_an_output_folder_that_cannot_be_made(tmp_path: Path) -> None:
     write_image(noisy(), tmp_path / "a.png")
     with pytest.raises(ImageWriteError, match=r"Output folder '.*' cannot be made"):
         resize_file(tmp_path / "a.png", (10,), folder=tmp_path / "a.png" / "below")
 
 
+def pictures(folder: Path, longest_sides: dict[str, int]) -> None:
+    for name, side in longest_sides.items():
+        write_image(noisy(side // 2, side), folder / name)
+
+
+def found(folder: Path) -> list[str]:
+    return [path.name for path in find_pictures([folder])]
+
+
 def test_a_folder_may_hold_its_own_results(tmp_path: Path) -> None:
-    for name in ("b_64.png", "b_128.png", "a.jpg", "b_32.png", "notes.txt"):
-        (tmp_path / name).write_bytes(b"")
+    pictures(tmp_path, {"b_64.png": 64, "b_128.png": 128, "b_32.tif": 32, "a.bmp": 100, "a_16.png": 16})
+    (tmp_path / "notes.txt").write_bytes(b"text")
     (tmp_path / "folder.png").mkdir()
-    assert [path.name for path in find_pictures([tmp_path])] == ["a.jpg", "b_128.png"]
-    assert find_pictures([tmp_path / "b_32.png"]) == [tmp_path / "b_32.png"]
-    (tmp_path / "empty").mkdir()
+    assert found(tmp_path) == ["a.bmp", "b_128.png"]
+    assert find_pictures([tmp_path / "b_64.png"]) == [tmp_path / "b_64.png"]
+
+
+@pytest.mark.parametrize(
+    "camera", [["IMG_0001.png", "IMG_0002.png", "IMG_0003.png"], ["photo_2023.png", "photo_2024.png"], ["a_1.png"]]
+)
+def test_a_number_that_is_no_size_is_part_of_the_name(tmp_path: Path, camera: list[str]) -> None:
+    pictures(tmp_path, dict.fromkeys(camera, 40))
+    assert found(tmp_path) == camera
+
+
+def test_a_number_with_zeros_before_it_is_no_size(tmp_path: Path) -> None:
+    pictures(tmp_path, {"IMG_0040.png": 40, "IMG_0041.png": 40, "IMG_0060.png": 60})
+    assert len(found(tmp_path)) == 3
+
+
+def test_a_damaged_picture_is_left_for_the_reader_to_name(tmp_path: Path) -> None:
+    pictures(tmp_path, {"a_64.png": 64})
+    (tmp_path / "a_32.png").write_bytes(b"\x89PNG\r\n\x1a\n damaged")
+    (tmp_path / "b.jpg").write_bytes(b"")
+    assert found(tmp_path) == ["a_32.png", "a_64.png", "b.jpg"]
+
+
+def test_folders_without_pictures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ImageReadError, match="no picture there: name a folder that holds some"):
-        find_pictures([tmp_path / "empty"])
+        find_pictures([tmp_path])
+
+    def refuse(path: Path) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "iterdir", refuse)
+    with pytest.raises(ImageReadError, match=r"cannot be read \(Permission denied\): check its permissions"):
+        find_pictures([tmp_path])
 
 
 def test_the_command(tmp_path: Path) -> None:
@@ -165,6 +249,13 @@ def test_the_command(tmp_path: Path) -> None:
     assert [Path(line).name for line in done.text.splitlines()] == ["input_16.png", "input_32.png"]
     wrong = edgeconv("resize", "input_64.png", "--sizes", "none", cwd=tmp_path)
     assert (wrong.code, len(wrong.error_lines)) == (2, 1)
+
+
+def test_the_command_says_what_else_was_done(tmp_path: Path) -> None:
+    write_image(random_image(20, 30, "uint16")[:, :, :1], tmp_path / "grey.png")
+    done = edgeconv("resize", "grey.png", "--sizes", "8", cwd=tmp_path)
+    assert done.text.split() == ["grey_8.png"]
+    assert done.error_lines == ["edgeconv: note: grey.png: grey spread to three channels, 16 bits a sample kept"]
 
 
 def test_the_command_takes_standard_input(tmp_path: Path) -> None:
@@ -192,6 +283,17 @@ def test_a_batch_goes_on_past_a_bad_picture(tmp_path: Path) -> None:
     assert len(done.stderr.splitlines()) == 2
     assert "bad.png: is not a picture" in done.stderr
     assert "1 of 3 pictures failed" in done.stderr
+
+
+def test_a_batch_may_be_run_twice_and_says_what_else_was_done(tmp_path: Path) -> None:
+    pictures(tmp_path, {"IMG_0001.png": 40, "IMG_0002.png": 40})
+    write_image(noisy()[:, :, :1], tmp_path / "grey.png")
+    for _ in range(2):
+        done = batch(".", "--sizes", "8,16", cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        assert done.stderr.splitlines() == ["resize_images: note: grey.png: grey spread to three channels"]
+        assert len(done.stdout.split()) == 6
+    assert len(names(tmp_path)) == 9
 
 
 def test_a_batch_never_gives_two_pictures_one_name(tmp_path: Path) -> None:

@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from edgeconv.cli import words
+
 
 def resize(
     picture: Annotated[str, typer.Argument(help="PNG, JPEG, TIFF, WebP, BMP or NPY; - for standard input.")],
@@ -20,12 +22,12 @@ def resize(
         str | None, typer.Option("--output", "-o", help="A folder (made if missing). Default: the picture's own.")
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace files of these names.")] = False,
-    max_pixels: Annotated[int, typer.Option(help="Refuse a larger picture before it is decoded.")] = 2**28,
+    max_pixels: words.MaxPixels = words.DEFAULT_MAX_PIXELS,
 ) -> None:
     """Save one picture in several sizes as NAME_SIZE.png, aspect kept, 16 bits kept."""
     from edgeconv.resize import parse_sizes, resize_file
 
-    written = resize_file(
+    resized = resize_file(
         picture,
         parse_sizes(sizes),
         folder=output,
@@ -34,5 +36,7 @@ def resize(
         overwrite=overwrite,
         max_pixels=max_pixels,
     )
-    for path in written:
+    if resized.notes:
+        typer.echo(f"edgeconv: note: {picture}: {', '.join(resized.notes)}", err=True)
+    for path in resized.files:
         typer.echo(path)
