@@ -2,6 +2,8 @@
 
     python scripts/make_input.py [--output images] [--sizes 128:4096]
 
+`python` is one that has edgeconv installed: .venv/bin/python after scripts/bootstrap.py.
+
 4096×4096 RGB, 8 bits, a chart of what an edge filter answers to: a zone plate (every direction, frequencies up
 to half of Nyquist, which is Nyquist at 2048), slanted edges, text, gradients, thin lines, small steps of contrast,
 colour edges of equal luma, texture, a little noise. Smaller sizes are its area averages: all show the same thing.
