@@ -1,11 +1,13 @@
 """The ledger: what became of every picture, one JSON object a line, only ever appended to.
 
-    {"input", "input_bytes", "input_sha256", "parameters_sha256", "output", "output_bytes", "output_sha256",
-     "status": "done" | "failed", "seconds", "error", "finished_utc"}
+    {"input", "input_realpath", "input_bytes", "input_sha256", "parameters_sha256", "output", "output_bytes",
+     "output_sha256", "status": "done" | "failed", "seconds", "error", "notes", "finished_utc"}
 
-`input` is the path as it was given; `output` is relative to the ledger's folder. A row is one write to a file opened
-for appending, so a process that is killed leaves at most one broken last line, which readers pass over and the next
-row does not run into. Of several rows for an output the last one counts.
+`input` is the path as it was given, `input_realpath` the same from the root with links followed; `output` is relative
+to the ledger's folder; `notes` says what decoding dropped or changed. Names that are not UTF-8 are written as Python
+holds them, a lone surrogate for each odd byte, escaped, so they are read back to the same path. A row is one write to
+a file opened for appending, so a process that is killed leaves at most one broken last line, which readers pass over
+and the next row does not run into. Of several rows for an output the last one counts.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -47,7 +49,15 @@ class Row:
     status: Status
     seconds: float
     error: str | None
+    notes: tuple[str, ...] = ()
+    input_realpath: str | None = None
+    """None in rows of before it was kept."""
     finished_utc: str = ""
+
+    @property
+    def source(self) -> str:
+        """The input's real path, as far as it is known."""
+        return self.input_realpath or os.path.realpath(self.input)
 
 
 def read_rows(folder: Path) -> Iterator[Row]:
@@ -60,9 +70,15 @@ def read_rows(folder: Path) -> Iterator[Row]:
         raise ImageReadError(f"Ledger '{folder / LEDGER_NAME}' cannot be read: {error.strerror}.") from None
     for line in lines:
         try:
-            yield Row(**json.loads(line))
-        except (ValueError, TypeError):
+            fields = json.loads(line)
+            yield Row(**fields | {"notes": tuple(fields.get("notes", ()))})
+        except (ValueError, TypeError, AttributeError):
             continue
+
+
+def done_by_output(rows: Iterable[Row]) -> dict[str, Row]:
+    """The last row of each output that was done, by the output's name."""
+    return {row.output: row for row in rows if row.status == "done" and row.output is not None}
 
 
 class Ledger:
@@ -81,7 +97,7 @@ class Ledger:
     def append(self, row: Row) -> None:
         """Write one row and flush it to the system. Raises ImageWriteError where that fails."""
         record = asdict(row) | {"finished_utc": datetime.now(UTC).isoformat(timespec="milliseconds")}
-        line = json.dumps(record, ensure_ascii=False).encode() + b"\n"
+        line = json.dumps(record).encode("ascii") + b"\n"
         try:
             with self._lock:
                 written = self._stream.write(line)
@@ -121,9 +137,8 @@ def verify(folder: Path) -> list[Finding]:
     """Hash every output that the ledger calls done and compare; raises ImageReadError where there is no ledger."""
     if not (folder / LEDGER_NAME).is_file():
         raise ImageReadError(f"{folder}: has no {LEDGER_NAME}: name the output folder of 'edgeconv batch'.")
-    latest = {row.output: row for row in read_rows(folder) if row.status == "done" and row.output is not None}
     findings = []
-    for output, row in latest.items():
+    for output, row in done_by_output(read_rows(folder)).items():
         try:
             same = sha256_of((folder / output).read_bytes()) == row.output_sha256
         except OSError:

@@ -9,179 +9,98 @@ hand, so memory is bounded by the number of workers and does not grow with the n
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from edgeconv.batch.ledger import Ledger, Row, read_rows, sha256_of
-from edgeconv.batch.plan import Names, Task
-from edgeconv.choose import Choice
+from edgeconv import temporaries
+from edgeconv.batch.earlier import Earlier
+from edgeconv.batch.ledger import Ledger, Row, sha256_of
+from edgeconv.batch.plan import Task, real_paths, shard
+from edgeconv.batch.settings import Settings
+from edgeconv.batch.summary import Outcome, Summary
 from edgeconv.devices import get_device
-from edgeconv.errors import EdgeconvError, ImageWriteError, MemoryLimitError
+from edgeconv.errors import EdgeconvError, ImageReadError, ImageWriteError, MemoryLimitError
 from edgeconv.files import read_bytes, refuse_overwrite, write_bytes_atomically
 from edgeconv.image import decode_image, encode_image
 from edgeconv.job import FORMAT_OF_DTYPE
-from edgeconv.methods.base import Options
 from edgeconv.problem import Problem
-from edgeconv.report import describe_filter
-from edgeconv.request import Request
 from edgeconv.session import Session
 from edgeconv.threads import usable_threads
 from edgeconv.timing import Stopwatch
-
-STAGES = ("read", "decode", "set_up", "host_to_device", "convolve", "device_to_host", "encode", "write")
-"""In the order of one picture; on the CPU nothing crosses a bus."""
-
-
-@dataclass(frozen=True)
-class Settings:
-    """What is done to every picture, and what happens when one fails."""
-
-    request: Request
-    choice: Choice
-    output: Path
-    names: Names
-    options: Options = field(default_factory=Options)
-    format: str | None = None
-    """A suffix without its dot; None keeps every bit in the commonest format."""
-    overwrite: bool = False
-    resume: bool = False
-    retry_failed: bool = False
-    jobs: int | None = None
-    max_failures: int | None = None
-    max_pixels: int = 2**28
-
-    def parameters_sha256(self) -> str:
-        """Hash of everything that decides what an output holds."""
-        request = self.request
-        words = {
-            "filter": describe_filter(request.filter),
-            "channels": request.channels,
-            "luma": request.luma,
-            "stride": request.stride,
-            "padding": request.padding,
-            "border": request.border,
-            "output_mode": request.output_mode,
-            "method": self.choice.method,
-            "device": self.choice.device,
-            "math": self.options.math,
-            "name": self.names.template,
-            "format": self.format,
-        }
-        return hashlib.sha256(json.dumps(words, sort_keys=True).encode()).hexdigest()
-
-
-@dataclass
-class Summary:
-    """How a batch went. Stage seconds are summed over all workers."""
-
-    pictures: int
-    done: int = 0
-    skipped: int = 0
-    """Done before and unchanged since."""
-    failed: int = 0
-    seconds: float = 0.0
-    workers: int = 1
-    stopped_because: str | None = None
-    stage_seconds: dict[str, float] = field(default_factory=lambda: dict.fromkeys(STAGES, 0.0))
-    failures: list[tuple[str, str]] = field(default_factory=list)
-
-    @property
-    def finished(self) -> int:
-        """Pictures that need no more work in this run."""
-        return self.done + self.skipped + self.failed
-
-    @property
-    def pictures_per_second(self) -> float:
-        """Of those that were done."""
-        return self.done / self.seconds if self.seconds > 0 else 0.0
-
-    @property
-    def slowest_stage(self) -> str:
-        """The stage that most worker time went into."""
-        return max(self.stage_seconds, key=lambda stage: self.stage_seconds[stage])
-
-    def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON."""
-        record = asdict(self)
-        record["failures"] = [{"input": source, "error": error} for source, error in self.failures]
-        return record | {"pictures_per_second": self.pictures_per_second, "slowest_stage": self.slowest_stage}
-
-
-@dataclass(frozen=True)
-class _Outcome:
-    source: str
-    state: Literal["done", "skipped", "failed", "dropped"]
-    """`skipped`: done before and unchanged. `dropped`: not begun, because the batch was stopped."""
-    error: str | None
-    stage_seconds: dict[str, float]
 
 
 class Batch:
     """Runs tasks. `stop` may be called from a signal handler: pictures in hand are finished, no more are begun."""
 
     def __init__(self, tasks: list[Task], settings: Settings) -> None:
-        self._tasks, self._settings = tasks, settings
+        """`tasks` are those of all shares, so that no share writes over another's input."""
+        self.tasks = shard(tasks, *settings.share)
+        self._settings = settings
         self._parameters = settings.parameters_sha256()
-        self._sources = {os.path.realpath(task.source) for task in tasks}
+        self._inputs = real_paths(tasks)
+        self._device = get_device(settings.choice.device)
         self._local = threading.local()
         self._stop_reason: str | None = None
         self._failures = 0
         self._failures_lock = threading.Lock()
-        workers = settings.jobs or usable_threads()
-        self.workers = max(1, min(workers, len(tasks)))
-        threads = settings.options.threads or max(1, usable_threads() // self.workers)
+        self._names_taken: dict[str, Task] = {}
+        self.workers = max(1, min(settings.jobs or usable_threads(), len(self.tasks)))
+        threads = settings.options.threads or threads_each(self.workers)
         self._options = replace(settings.options, threads=threads)
-        known = list(read_rows(settings.output))
-        self._earlier = {row.input: row for row in known if row.parameters_sha256 == self._parameters}
-        self._own = {row.output: row for row in known if row.status == "done" and row.output is not None}
+        self._earlier = Earlier(settings.output, self._parameters)
 
     def stop(self, reason: str) -> None:
         """Begin no more pictures."""
         self._stop_reason = reason
 
     def run(self, on_progress: Callable[[Summary], None] = lambda summary: None) -> Summary:
-        """Filter everything; raises only what makes going on pointless (no ledger, no device)."""
-        summary = Summary(pictures=len(self._tasks), workers=self.workers)
+        """Filter everything; raises only what makes going on pointless (no folder or ledger to write to)."""
         started = time.perf_counter()
         self._make_folder(self._settings.output)
-        _one_thread_each(self.workers)
+        summary = Summary(pictures=len(self.tasks), workers=self.workers, left_overs=self._remove_left_overs())
+        leave_cores_to(self.workers)
         with Ledger(self._settings.output) as ledger, ThreadPoolExecutor(self.workers) as pool:
-            running: set[Future[_Outcome]] = set()
-            waiting = iter(self._tasks)
-            while True:
-                while len(running) < 2 * self.workers and self._stop_reason is None:
-                    task = next(waiting, None)
-                    if task is None:
+            running: set[Future[Outcome]] = set()
+            waiting = iter(self.tasks)
+            try:
+                while True:
+                    while len(running) < 2 * self.workers and self._stop_reason is None:
+                        task = next(waiting, None)
+                        if task is None:
+                            break
+                        running.add(pool.submit(self._one, task, ledger))
+                    if not running:
                         break
-                    running.add(pool.submit(self._one, task, ledger))
-                if not running:
-                    break
-                finished, running = wait(running, return_when=FIRST_COMPLETED)
-                for future in finished:
-                    self._count(future.result(), summary)
-                summary.seconds = time.perf_counter() - started
-                on_progress(summary)
+                    finished, running = wait(running, return_when=FIRST_COMPLETED)
+                    for future in finished:
+                        summary.count(future.result())
+                    summary.seconds = time.perf_counter() - started
+                    on_progress(summary)
+            except BaseException:
+                self.stop("an error")  # so that the pool, on the way out, waits only for what is in hand
+                raise
         summary.stopped_because = self._stop_reason
+        for device in {get_device("cpu"), self._device}:
+            summary.peak_bytes[device.name] = device.peak_bytes()
         return summary
 
-    def _count(self, outcome: _Outcome, summary: Summary) -> None:
-        for stage, seconds in outcome.stage_seconds.items():
-            summary.stage_seconds[stage] += seconds
-        if outcome.state == "done":
-            summary.done += 1
-        elif outcome.state == "skipped":
-            summary.skipped += 1
-        elif outcome.state == "failed":
-            summary.failed += 1
-            summary.failures.append((outcome.source, outcome.error or "failed"))
+    def _remove_left_overs(self) -> list[str]:
+        """Remove what killed runs left half-written where this one writes; their names."""
+        removed = []
+        for folder in sorted({self._settings.output / task.folder for task in self.tasks}):
+            for path in temporaries.left_over_in(folder):
+                try:
+                    path.unlink()
+                except OSError:  # gone meanwhile, or not ours to remove: it is in nobody's way
+                    continue
+                removed.append(str(path))
+        return removed
 
     def _count_failure(self) -> None:
         """In the worker, so that not even the next picture is begun once the limit is reached."""
@@ -191,29 +110,34 @@ class Batch:
             if limit is not None and self._failures >= limit and self._stop_reason is None:
                 self._stop_reason = f"{self._failures} failed"
 
-    def _one(self, task: Task, ledger: Ledger) -> _Outcome:
-        """One picture from file to ledger row; its own errors end up in the row."""
+    def _one(self, task: Task, ledger: Ledger) -> Outcome:
+        """One picture from file to ledger row. Whatever befalls it ends up in the row; only a lost row is raised."""
         watch = Stopwatch()
         if self._stop_reason is not None:
-            return _Outcome(str(task.source), "dropped", None, {})
+            return Outcome(str(task.source), "dropped", None, {})
         started = time.perf_counter()
         facts: dict[str, Any] = {"input_bytes": None, "input_sha256": None}
         facts |= {"output": None, "output_bytes": None, "output_sha256": None}
         error: str | None = None
         try:
+            if task.problem is not None:
+                raise ImageReadError(task.problem)
             with watch.phase("read"):
                 data = read_bytes(task.source)
                 facts |= {"input_bytes": len(data), "input_sha256": sha256_of(data)}
-            earlier = self._earlier_outcome(task, facts["input_sha256"], watch)
+                earlier = self._earlier_outcome(task, facts["input_sha256"], watch)
             if earlier is not None:
                 return earlier
-            facts |= self._filter(task, data, watch)
+            self._filter(task, data, facts, watch)
         except EdgeconvError as failure:
             error = str(failure)
         except MemoryError:
             error = str(MemoryLimitError(f"{task.source}: out of memory: lower --jobs."))
+        except Exception as failure:  # no one picture may end the work on ten thousand others
+            error = f"{task.source}: {type(failure).__name__}: {' '.join(str(failure).split())}"
         row = Row(
             input=str(task.source),
+            input_realpath=os.path.realpath(task.source),
             parameters_sha256=self._parameters,
             status="done" if error is None else "failed",
             seconds=time.perf_counter() - started,
@@ -222,27 +146,35 @@ class Batch:
         )
         if error is not None:
             self._count_failure()
-        ledger.append(row)
-        return _Outcome(row.input, row.status, error, watch.phases_seconds)
+        try:
+            ledger.append(row)
+        except ImageWriteError:
+            self.stop("the ledger cannot be written")
+            raise
+        return Outcome(row.input, row.status, error, watch.phases_seconds, row.notes)
 
-    def _earlier_outcome(self, task: Task, input_sha256: str, watch: Stopwatch) -> _Outcome | None:
-        """What an earlier run made of the same input with the same parameters, if that still stands."""
-        row = self._earlier.get(str(task.source))
-        if not self._settings.resume or row is None or row.input_sha256 != input_sha256:
+    def _earlier_outcome(self, task: Task, input_sha256: str, watch: Stopwatch) -> Outcome | None:
+        """What an earlier run made of the same input for the same place and parameters, if that still stands."""
+        if not self._settings.resume:
+            return None
+        row = self._earlier.row_of(os.path.realpath(task.source), input_sha256)
+        if row is None:
             return None
         if row.status == "failed":
             retry = self._settings.retry_failed
-            return None if retry else _Outcome(row.input, "failed", row.error, watch.phases_seconds)
-        path = self._settings.output / (row.output or "")
-        still_there = path.is_file() and path.stat().st_size == row.output_bytes
-        return _Outcome(row.input, "skipped", None, watch.phases_seconds) if still_there else None
+            return None if retry else Outcome(str(task.source), "failed", row.error, watch.phases_seconds, row.notes)
+        if Path(row.output or "").parent != task.folder or not self._earlier.still_stands(row):
+            return None
+        return Outcome(str(task.source), "skipped", None, watch.phases_seconds, row.notes)
 
-    def _filter(self, task: Task, data: bytes, watch: Stopwatch) -> dict[str, Any]:
+    def _filter(self, task: Task, data: bytes, facts: dict[str, Any], watch: Stopwatch) -> None:
+        """Decode, convolve, encode and write; what is known goes into `facts` as soon as it is."""
         settings = self._settings
         with watch.phase("decode"):
             picture = decode_image(data, str(task.source), max_pixels=settings.max_pixels)
+        facts["notes"] = picture.notes
         pixels = picture.pixels
-        with get_device(settings.choice.device).own_stream():
+        with self._device.own_stream():
             with watch.phase("set_up"):
                 session = self._session(settings.request.problem(pixels.shape, pixels.dtype))
             raw = session.convolve(pixels, watch)
@@ -253,24 +185,26 @@ class Batch:
         relative = task.folder / settings.names.name(task.source.stem, suffix, width, height)
         target = settings.output / relative
         with watch.phase("encode"):
-            encoded = encode_image(finished, target, threads=self._options.threads)
+            encoded = encode_image(finished, target, threads=self._options.threads, quality=settings.quality)
         with watch.phase("write"):
             digest = sha256_of(encoded)
             self._write(task, target, relative.as_posix(), encoded, digest)
-        return {"output": relative.as_posix(), "output_bytes": len(encoded), "output_sha256": digest}
+        facts |= {"output": relative.as_posix(), "output_bytes": len(encoded), "output_sha256": digest}
 
     def _write(self, task: Task, target: Path, name: str, encoded: bytes | memoryview, digest: str) -> None:
         """Put the output in place unless it is there already; never over an input or what is not ours."""
         refuse_overwrite(task.source, target)
+        first = self._names_taken.setdefault(name.lower(), task)
+        if first is not task:
+            raise ImageWriteError(f"{target}: is where {first.source} goes: give --name what tells the two apart.")
         if target.exists():
-            present = sha256_of(read_bytes(target))
+            if os.path.realpath(target) in self._inputs:
+                raise ImageWriteError(f"{target}: is one of the inputs: choose another folder with -o.")
+            present = sha256_of(target.read_bytes())
             if present == digest:
                 return
-            if os.path.realpath(target) in self._sources:
-                raise ImageWriteError(f"{target}: is one of the inputs: choose another folder with -o.")
-            own = self._own.get(name)
-            if not self._settings.overwrite and (own is None or own.output_sha256 != present):
-                raise ImageWriteError(f"{target}: exists and is not ours: pass --overwrite, or -o for another folder.")
+            if not self._settings.overwrite:
+                self._earlier.refuse_unless_ours(name, present, os.path.realpath(task.source))
         self._make_folder(target.parent)
         write_bytes_atomically(target, encoded)
 
@@ -294,8 +228,13 @@ class Batch:
             raise ImageWriteError(f"Output folder '{folder}' cannot be made: {error.strerror}.") from None
 
 
-def _one_thread_each(workers: int) -> None:
+def threads_each(workers: int) -> int:
+    """Threads for every worker, so that all together keep every usable core busy and no more."""
+    return max(1, usable_threads() // workers)
+
+
+def leave_cores_to(workers: int) -> None:
     """Keep OpenCV from starting threads of its own beside those that already keep every core busy."""
     import cv2
 
-    cv2.setNumThreads(max(1, usable_threads() // workers))
+    cv2.setNumThreads(threads_each(workers))

@@ -1,24 +1,34 @@
 """Which pictures go where, settled before the first is written.
 
 A folder keeps its shape: with `--recursive`, photos/a/b.png goes to OUT/a/<name of b>. Two pictures that would take
-the same name are found here, and so is one that would be written over an input.
+the same name are found here, and so is one that would be written over an input, as far as names tell before a picture
+is decoded. What is in the way of one picture (a folder that cannot be listed) becomes that task's problem and stops no
+other.
 """
 
 from __future__ import annotations
 
 import os
+import stat
 import string
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from edgeconv.batch.ledger import done_by_output, read_rows
 from edgeconv.errors import ImageReadError, ImageWriteError, UsageError
+from edgeconv.files import is_standard_stream, read_bytes
 from edgeconv.formats import SUFFIXES
+from edgeconv.image import QUALITY_FLAGS
+from edgeconv.job import FORMAT_OF_DTYPE
 
 DEFAULT_NAME = "{stem}_{filter}_{method}_s{stride}{ext}"
 NAME_FIELDS = ("stem", "filter", "method", "stride", "width", "height", "ext")
 LATE_FIELDS = ("width", "height")
 """Known only once a picture is decoded; names are compared without them."""
+
+
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 @dataclass(frozen=True)
@@ -27,34 +37,73 @@ class Task:
 
     source: Path
     folder: Path
+    problem: str | None = None
+    """Why there is nothing to filter, where that is known before it is read: then the task fails with these words."""
 
 
-def find_tasks(places: Iterable[Path], recursive: bool, leave_out: Path | None = None) -> list[Task]:
+@dataclass(frozen=True)
+class Found:
+    """What is to be filtered, and how many earlier outputs in the same folders are not."""
+
+    tasks: list[Task]
+    earlier_outputs: int = 0
+
+
+def find_tasks(places: Iterable[Path], recursive: bool, output: Path | None = None) -> Found:
     """The pictures in `places`, sorted within each; raises ImageReadError where a place is missing or there is none.
 
     A file that is named is taken whatever its suffix. In folders, hidden files (our temporary ones too) are passed
-    over, and so is the folder `leave_out`, where the outputs go, unless it is itself one of the places.
+    over, and so are the folder `output`, unless it is itself one of the places, and the files that its ledger calls
+    outputs of earlier runs.
     """
+    outputs: set[str] = set()
+    if output is not None:
+        outputs = {os.path.realpath(output / name) for name in done_by_output(read_rows(output))}
     tasks: list[Task] = []
+    earlier_outputs = 0
     for place in places:
-        if place.is_dir():
-            tasks += _in_folder(place, recursive, leave_out)
-        elif place.exists():
-            tasks.append(Task(place, Path()))
+        if _is_folder(place):
+            in_folder = _in_folder(place, recursive, output)
+            own = [task for task in in_folder if os.path.realpath(task.source) not in outputs]
+            earlier_outputs += len(in_folder) - len(own)
+            tasks += own
         else:
-            raise ImageReadError(f"{place}: there is no such file or folder: check the name.")
+            tasks.append(Task(place, Path()))
     unique = {os.path.realpath(task.source): task for task in reversed(tasks)}
     if not unique:
         raise ImageReadError(
             "No picture was found: name files, or folders that hold PNG, JPEG, TIFF, WebP, BMP or NPY."
+            if not earlier_outputs
+            else f"No picture was found but {earlier_outputs} outputs of earlier runs: choose another folder with -o."
         )
-    return [task for task in tasks if unique[os.path.realpath(task.source)] is task]
+    return Found([task for task in tasks if unique[os.path.realpath(task.source)] is task], earlier_outputs)
+
+
+def real_paths(tasks: Iterable[Task]) -> frozenset[str]:
+    """The inputs from the root, links followed: what no output may ever replace."""
+    return frozenset(os.path.realpath(task.source) for task in tasks)
+
+
+def _is_folder(place: Path) -> bool:
+    """Raises ImageReadError for what is not there; a file that cannot be looked at fails when it is read."""
+    try:
+        return stat.S_ISDIR(place.stat().st_mode)
+    except (FileNotFoundError, ValueError):  # ValueError: a NUL byte, which no name has
+        raise ImageReadError(f"{place}: there is no such file or folder: check the name.") from None
+    except OSError:
+        return False
 
 
 def _in_folder(top: Path, recursive: bool, leave_out: Path | None) -> list[Task]:
     found: list[Task] = []
     hidden = None if leave_out is None else os.path.realpath(leave_out)
-    for folder, below, names in os.walk(top):
+
+    def unlistable(error: OSError) -> None:
+        folder = Path(error.filename)
+        words = f"{folder}: the folder cannot be listed ({error.strerror}): check its permissions."
+        found.append(Task(folder, folder.relative_to(top), words))
+
+    for folder, below, names in os.walk(top, onerror=unlistable):
         below[:] = sorted(
             name
             for name in below
@@ -67,13 +116,17 @@ def _in_folder(top: Path, recursive: bool, leave_out: Path | None) -> list[Task]
 
 
 def read_list(path: Path) -> list[Path]:
-    """Paths from a text file, one a line; empty lines are passed over. Raises UsageError."""
+    """Paths from a text file, or from standard input for `-`, one a line; empty lines are passed over.
+
+    Bytes that are not UTF-8 stay what they are, as names of files may hold them. Raises UsageError.
+    """
     try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
-        raise UsageError(f"--files-from '{path}' cannot be read: {reason}.") from None
-    return [Path(line) for line in lines if line.strip()]
+        data = read_bytes(path)
+    except ImageReadError as error:
+        source = "standard input" if is_standard_stream(path) else f"'{path}'"
+        raise UsageError(f"--files-from {source} gives no list: {error}") from None
+    lines = data.removeprefix(BYTE_ORDER_MARK).splitlines()
+    return [Path(os.fsdecode(line)) for line in lines if line.strip()]
 
 
 def parse_format(text: str | None) -> str | None:
@@ -85,6 +138,18 @@ def parse_format(text: str | None) -> str | None:
         known = ", ".join(sorted(known.lstrip(".") for known in SUFFIXES))
         raise UsageError(f"--format '{text}' is not one of {known}.")
     return suffix.lstrip(".")
+
+
+def parse_quality(quality: int | None, format: str | None) -> int | None:
+    """1 to 100, for a format that can lose something. Raises UsageError."""
+    if quality is None:
+        return None
+    able = sorted(suffix.lstrip(".") for suffix, entry in SUFFIXES.items() if entry.name in QUALITY_FLAGS)
+    if format not in able:
+        raise UsageError(f"--quality says how much is lost, so it needs --format {' or '.join(able)}.")
+    if not 1 <= quality <= 100:
+        raise UsageError(f"--quality {quality} is not a whole number from 1 to 100.")
+    return quality
 
 
 def parse_shard(text: str) -> tuple[int, int]:
@@ -139,13 +204,18 @@ class Names:
             raise UsageError(f"--name '{self.template}' is not a template: {error}.") from None
 
 
-def refuse_collisions(tasks: Iterable[Task], output: Path, names: Names) -> None:
-    """Raise ImageWriteError where two outputs would take one name, or an output may be one of the inputs.
+def refuse_collisions(tasks: Collection[Task], output: Path, names: Names, format: str | None) -> None:
+    """Raise ImageWriteError where two outputs would take one name, or one that of an input.
 
-    Names are compared without regard to case, as many file systems do, and with `*` for what is known only later.
+    `tasks` are those of all shares. Names are compared without regard to case, as many file systems do, and with `*`
+    for what is known only later; whether such an output is an input is looked at again when it is written.
     """
+    inputs = {path.lower() for path in real_paths(tasks)}
+    suffixes = sorted({f".{suffix}" for suffix in ([format] if format else FORMAT_OF_DTYPE.values())})
     taken: dict[tuple[Path, str], Path] = {}
     for task in tasks:
+        if task.problem is not None:
+            continue
         name = names.name(task.source.stem, "", *("*" for _ in LATE_FIELDS))
         first = taken.setdefault((task.folder, name.lower()), task.source)
         if first is not task.source:
@@ -153,3 +223,11 @@ def refuse_collisions(tasks: Iterable[Task], output: Path, names: Names) -> None
                 f"{task.source} and {first} would both be written to {output / task.folder / name}: "
                 "rename one, or filter them into different folders."
             )
+        folder = os.path.realpath(output / task.folder)
+        for suffix in suffixes:
+            target = names.name(task.source.stem, suffix, *("*" for _ in LATE_FIELDS))
+            if os.path.realpath(os.path.join(folder, target)).lower() in inputs:
+                raise ImageWriteError(
+                    f"{task.source} would be written to {output / task.folder / target}, which is one of the inputs: "
+                    "choose another folder with -o, or other names with --name."
+                )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from edgeconv.batch.ledger import LEDGER_NAME
-from edgeconv.batch.pipeline import Summary
+from edgeconv.batch.summary import Summary
 from edgeconv.choose import Choice
 from edgeconv.progress import duration_text
 from edgeconv.report import seconds_text
@@ -17,11 +17,13 @@ def note(summary: Summary) -> str:
     return f"{failed}mostly {summary.slowest_stage}"
 
 
-def summary_text(summary: Summary, choice: Choice, output: Path) -> str:
-    """A handful of lines."""
+def summary_text(summary: Summary, choice: Choice, output: Path, earlier_outputs: int = 0) -> str:
+    """A handful of lines; `earlier_outputs` are files that were passed over because earlier runs made them."""
     counts = f"{summary.done} done, {summary.skipped} unchanged since before, {summary.failed} failed"
     left = summary.pictures - summary.finished
     lines = [f"pictures  {summary.pictures}: {counts}" + (f", {left} not begun" if left else "")]
+    if earlier_outputs:
+        lines.append(f"left out  {earlier_outputs} outputs of earlier runs in the same folder")
     if summary.stopped_because:
         lines.append(f"stopped   {summary.stopped_because}; go on with --resume")
     lines.append(f"method    {choice.method} on {choice.device} ({choice.why})")
@@ -32,5 +34,12 @@ def summary_text(summary: Summary, choice: Choice, output: Path) -> str:
         stages = ((stage, seconds) for stage, seconds in summary.stage_seconds.items() if seconds > 0)
         shares = "  ".join(f"{stage} {seconds_text(seconds)} ({seconds / total:.0%})" for stage, seconds in stages)
         lines.append(f"stages    {shares}")
+    held = (f"{count / 2**20:,.0f} MiB ({device})" for device, count in summary.peak_bytes.items() if count is not None)
+    if memory := ", ".join(held):
+        lines.append(f"memory    at most {memory}")
+    for note, count in summary.notes.most_common():
+        lines.append(f"note      {note}: {count}")
+    for path in summary.left_overs:
+        lines.append(f"removed   {path}, half-written by a run that was killed")
     lines.append(f"ledger    {output / LEDGER_NAME}")
     return "\n".join(lines)

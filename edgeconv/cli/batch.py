@@ -15,7 +15,9 @@ def batch(
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for outputs and ledger (made if missing).")] = (
         Path("edges")
     ),
-    files_from: Annotated[Path | None, typer.Option(help="Take paths from a text file, one a line.")] = None,
+    files_from: Annotated[
+        Path | None, typer.Option(help="Take paths from a text file, one a line; - for standard input.")
+    ] = None,
     recursive: Annotated[
         bool, typer.Option("--recursive", "-r", help="Search folders deeper, keeping their shape.")
     ] = (False),
@@ -32,10 +34,11 @@ def batch(
     output_mode: words.OutputModeWord = None,
     name: Annotated[
         str, typer.Option(help="Output names, from {stem} {filter} {method} {stride} {width} {height} {ext}.")
-    ] = "{stem}_{filter}_{method}_s{stride}{ext}",
+    ] = words.DEFAULT_NAME,
     format: Annotated[
         str | None, typer.Option(help="png, jpg, tiff, webp, bmp or npy. Default: the one that keeps every bit.")
     ] = None,
+    quality: Annotated[int | None, typer.Option(help="1 to 100, for --format jpg or webp.")] = None,
     jobs: Annotated[str, typer.Option("--jobs", "-j", help="Pictures in hand at once; auto is one a usable core.")] = (
         "auto"
     ),
@@ -43,8 +46,11 @@ def batch(
         False
     ),
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Resume, and try failed ones again.")] = False,
+    keep_going: Annotated[
+        bool, typer.Option("--keep-going", help="Filter the others when pictures fail. This is the default.")
+    ] = (False),
     fail_fast: Annotated[bool, typer.Option("--fail-fast", help="Stop at the first failure.")] = False,
-    max_failures: Annotated[int | None, typer.Option(help="Stop at this many failures. Default: keep going.")] = None,
+    max_failures: Annotated[int | None, typer.Option(help="Stop at this many failures.")] = None,
     shard: Annotated[str | None, typer.Option(help="Only a share of the pictures: 2/8 is the second of eight.")] = None,
     overwrite: words.Overwrite = False,
     threads: words.Threads = None,
@@ -58,8 +64,10 @@ def batch(
     """Filter many pictures into a folder, with a ledger of what became of each; ends with 1 where some failed."""
     import json
 
+    from edgeconv import temporaries
     from edgeconv.batch import plan
-    from edgeconv.batch.pipeline import Batch, Settings
+    from edgeconv.batch.pipeline import Batch
+    from edgeconv.batch.settings import Settings
     from edgeconv.batch.text import note, summary_text
     from edgeconv.choose import choose
     from edgeconv.cli.options import chosen_filter, parse_jobs, parse_options
@@ -70,6 +78,8 @@ def batch(
 
     if max_failures is not None and max_failures < 1:
         raise UsageError(f"--max-failures {max_failures} is not a whole number from 1.")
+    if keep_going and (fail_fast or max_failures is not None):
+        raise UsageError("--keep-going excludes --fail-fast and --max-failures.")
     request = make_request(
         chosen_filter(filter_name, kernel, kernel_file),
         channels=channels,
@@ -91,6 +101,8 @@ def batch(
         names=names,
         options=parse_options(workspace_limit, threads, math, gemm, cudnn_find),
         format=plan.parse_format(format),
+        quality=plan.parse_quality(quality, plan.parse_format(format)),
+        share=(1, 1) if shard is None else plan.parse_shard(shard),
         overwrite=overwrite,
         resume=resume or retry_failed,
         retry_failed=retry_failed,
@@ -98,18 +110,20 @@ def batch(
         max_failures=1 if fail_fast else max_failures,
         max_pixels=max_pixels,
     )
-    tasks = plan.find_tasks(sources, recursive, leave_out=output)
-    plan.refuse_collisions(tasks, output, names)
-    if shard is not None:
-        tasks = plan.shard(tasks, *plan.parse_shard(shard))
-    work = Batch(tasks, settings)
-    progress = Progress(len(tasks), "pictures")
-    with stopping(work.stop) as received:
+    found = plan.find_tasks(sources, recursive, output)
+    plan.refuse_collisions(found.tasks, output, names, settings.format)
+    work = Batch(found.tasks, settings)
+    progress = Progress(len(work.tasks), "pictures")
+    with stopping(work.stop, temporaries.remove_in_hand) as received:
         summary = work.run(lambda now: progress.update(now.finished, note(now)))
     progress.close()
     for source, error in summary.failures:
         typer.echo(f"edgeconv: failed: {error if source in error else f'{source}: {error}'}", err=True)
-    typer.echo(json.dumps(summary.to_dict(), indent=2) if json_only else summary_text(summary, choice, output))
+    typer.echo(
+        json.dumps(summary.to_dict() | {"earlier_outputs": found.earlier_outputs}, indent=2)
+        if json_only
+        else summary_text(summary, choice, output, found.earlier_outputs)
+    )
     if received.exit_code is not None:
         raise typer.Exit(received.exit_code)
     if summary.failed:

@@ -38,3 +38,4 @@ MaxPixels = Annotated[int, typer.Option("--max-pixels", help="Refuse a larger pi
 DEFAULT_FILTER = "laplacian8"
 DEFAULT_WORKSPACE_LIMIT = "512M"
 DEFAULT_MAX_PIXELS = 2**28
+DEFAULT_NAME = "{stem}_{filter}_{method}_s{stride}{ext}"

@@ -1,0 +1,52 @@
+"""What earlier runs left in the output folder: what need not be done again, and what may be replaced.
+
+An output is ours to replace only where the last done row for its name says that it holds the result of this very
+input and these very parameters, and where nobody has changed it since. A result of another picture, of other
+parameters or of another program is somebody's work.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from edgeconv.batch.ledger import Row, done_by_output, read_rows, sha256_of
+from edgeconv.errors import ImageWriteError
+
+
+class Earlier:
+    """The ledger of an output folder as it was when the batch began."""
+
+    def __init__(self, folder: Path, parameters_sha256: str) -> None:
+        self._folder, self._parameters = folder, parameters_sha256
+        rows = list(read_rows(folder))
+        self._by_source = {row.source: row for row in rows if row.parameters_sha256 == parameters_sha256}
+        self._by_output = done_by_output(rows)
+
+    def row_of(self, source: str, input_sha256: str) -> Row | None:
+        """The last row for an input, by its real path, of the same content and with the same parameters."""
+        row = self._by_source.get(source)
+        return row if row is not None and row.input_sha256 == input_sha256 else None
+
+    def still_stands(self, row: Row) -> bool:
+        """Whether the output of a done row is there byte for byte, and no later row took its name."""
+        if row.output is None or self._by_output.get(row.output) is not row:
+            return False
+        try:
+            return sha256_of((self._folder / row.output).read_bytes()) == row.output_sha256
+        except OSError:
+            return False
+
+    def refuse_unless_ours(self, name: str, present_sha256: str, source: str) -> None:
+        """Raise ImageWriteError where the output `name`, which holds `present_sha256`, is not ours to replace."""
+        row = self._by_output.get(name)
+        if row is None or row.output_sha256 != present_sha256:
+            reason = "exists and is not ours"
+        elif row.source != source:
+            reason = f"holds the result of another picture, {row.input}"
+        elif row.parameters_sha256 != self._parameters:
+            reason = "holds a result with other parameters"
+        else:
+            return
+        raise ImageWriteError(
+            f"{self._folder / name}: {reason}: pass --overwrite, or choose another folder with -o or names with --name."
+        )

@@ -1,0 +1,60 @@
+"""What a batch does to every picture, and what it does when one fails."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from edgeconv.batch.plan import Names
+from edgeconv.choose import Choice
+from edgeconv.image import DEFAULT_MAX_PIXELS
+from edgeconv.methods.base import Options
+from edgeconv.report import describe_filter
+from edgeconv.request import Request
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The words of the command line, checked."""
+
+    request: Request
+    choice: Choice
+    output: Path
+    names: Names
+    options: Options = field(default_factory=Options)
+    format: str | None = None
+    """A suffix without its dot; None keeps every bit in the commonest format."""
+    quality: int | None = None
+    """1 to 100 for JPEG and WebP; None is the format's own default."""
+    share: tuple[int, int] = (1, 1)
+    """(i, N): only the i-th of N shares of the pictures, counted from 1."""
+    overwrite: bool = False
+    resume: bool = False
+    retry_failed: bool = False
+    jobs: int | None = None
+    max_failures: int | None = None
+    max_pixels: int = DEFAULT_MAX_PIXELS
+
+    def parameters_sha256(self) -> str:
+        """Hash of everything that decides what an output holds."""
+        request = self.request
+        words: dict[str, Any] = {
+            "filter": describe_filter(request.filter),
+            "channels": request.channels,
+            "luma": request.luma,
+            "stride": request.stride,
+            "padding": request.padding,
+            "border": request.border,
+            "output_mode": request.output_mode,
+            "method": self.choice.method,
+            "device": self.choice.device,
+            "math": self.options.math,
+            "name": self.names.template,
+            "format": self.format,
+        }
+        if self.quality is not None:  # left out otherwise, so that ledgers of before there was one still count
+            words["quality"] = self.quality
+        return hashlib.sha256(json.dumps(words, sort_keys=True).encode()).hexdigest()

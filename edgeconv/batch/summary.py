@@ -1,0 +1,79 @@
+"""How a batch goes: what became of one picture, and the sums over all of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+STAGES = ("read", "decode", "set_up", "host_to_device", "convolve", "device_to_host", "encode", "write")
+"""In the order of one picture; on the CPU nothing crosses a bus."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one picture in this run."""
+
+    source: str
+    state: Literal["done", "skipped", "failed", "dropped"]
+    """`skipped`: done before and unchanged. `dropped`: not begun, because the batch was stopped."""
+    error: str | None
+    stage_seconds: dict[str, float]
+    notes: tuple[str, ...] = ()
+    """What decoding dropped or changed, one phrase each."""
+
+
+@dataclass
+class Summary:
+    """How a batch went. Stage seconds are summed over all workers."""
+
+    pictures: int
+    done: int = 0
+    skipped: int = 0
+    """Done before and unchanged since."""
+    failed: int = 0
+    seconds: float = 0.0
+    workers: int = 1
+    stopped_because: str | None = None
+    stage_seconds: dict[str, float] = field(default_factory=lambda: dict.fromkeys(STAGES, 0.0))
+    failures: list[tuple[str, str]] = field(default_factory=list)
+    notes: Counter[str] = field(default_factory=Counter)
+    """Pictures to which each note applies, those that were skipped included."""
+    left_overs: list[str] = field(default_factory=list)
+    """Half-written files of killed runs that were removed at the start."""
+    peak_bytes: dict[str, int | None] = field(default_factory=dict)
+    """Most memory held at once, by device: of this process since it started, and of the pool on a card."""
+
+    def count(self, outcome: Outcome) -> None:
+        """Add one picture."""
+        for stage, seconds in outcome.stage_seconds.items():
+            self.stage_seconds[stage] += seconds
+        self.notes.update(outcome.notes)
+        if outcome.state == "done":
+            self.done += 1
+        elif outcome.state == "skipped":
+            self.skipped += 1
+        elif outcome.state == "failed":
+            self.failed += 1
+            self.failures.append((outcome.source, outcome.error or "failed"))
+
+    @property
+    def finished(self) -> int:
+        """Pictures that need no more work in this run."""
+        return self.done + self.skipped + self.failed
+
+    @property
+    def pictures_per_second(self) -> float:
+        """Of those that were done."""
+        return self.done / self.seconds if self.seconds > 0 else 0.0
+
+    @property
+    def slowest_stage(self) -> str:
+        """The stage that most worker time went into."""
+        return max(self.stage_seconds, key=lambda stage: self.stage_seconds[stage])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON."""
+        record = asdict(self) | {"notes": dict(self.notes)}
+        record["failures"] = [{"input": source, "error": error} for source, error in self.failures]
+        return record | {"pictures_per_second": self.pictures_per_second, "slowest_stage": self.slowest_stage}

@@ -1,0 +1,260 @@
+"""What a batch may replace, what it passes over, and what its ledger says: nothing of anybody's is lost."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from batch_folders import RULES, SUFFIX, contents, draw_photos, run_here
+from command import edgeconv
+from problems import random_image
+
+from edgeconv.batch import ledger
+from edgeconv.errors import ImageWriteError
+from edgeconv.image import write_image
+
+
+@pytest.fixture
+def photos(tmp_path: Path) -> Path:
+    return draw_photos(tmp_path / "photos")
+
+
+def test_the_ledger_tells_every_pictures_fate(photos: Path) -> None:
+    (photos / "bad.png").write_bytes(b"not a picture")
+    out = photos.parent / "edges"
+    done = edgeconv("batch", photos, "-o", out, *RULES)
+    assert done.code == 1
+    assert "bad.png" in done.err
+    rows = {Path(row.input).name: row for row in ledger.read_rows(out)}
+    assert {name: row.status for name, row in rows.items()} == {"a.png": "done", "b.tiff": "done", "bad.png": "failed"}
+    good = rows["a.png"]
+    assert good.input_sha256 == ledger.sha256_of((photos / "a.png").read_bytes())
+    assert good.output_sha256 == ledger.sha256_of((out / str(good.output)).read_bytes())
+    assert rows["bad.png"].output is None
+    assert "is not a picture" in str(rows["bad.png"].error)
+
+
+def test_nothing_foreign_is_overwritten_and_ones_own_is_left_when_equal(photos: Path) -> None:
+    out = photos.parent / "edges"
+    assert edgeconv("batch", photos, "-o", out, *RULES).code == 0
+    before = {path: path.stat().st_mtime_ns for path in out.glob("*.png")}
+    assert edgeconv("batch", photos, "-o", out, *RULES).code == 0
+    assert {path: path.stat().st_mtime_ns for path in out.glob("*.png")} == before
+    (out / f"a{SUFFIX}.png").write_bytes(b"a person's own")
+    refused = edgeconv("batch", photos, "-o", out, *RULES)
+    assert refused.code == 1
+    assert "--overwrite" in refused.err
+    assert (out / f"a{SUFFIX}.png").read_bytes() == b"a person's own"
+    assert edgeconv("batch", photos, "-o", out, *RULES, "--overwrite").code == 0
+    assert (out / f"a{SUFFIX}.png").read_bytes() != b"a person's own"
+
+
+def test_the_result_of_another_picture_is_not_replaced(photos: Path) -> None:
+    out = photos.parent / "edges"
+    assert edgeconv("batch", photos, "-o", out, *RULES).code == 0
+    before = contents(out)
+    refused = edgeconv("batch", photos / "deep", "-o", out, *RULES)
+    assert refused.code == 1
+    assert "another picture" in refused.err
+    assert "--overwrite" in refused.err
+    assert contents(out) == before
+    assert edgeconv("batch", photos / "deep", "-o", out, *RULES, "--overwrite").code == 0
+    assert contents(out) != before
+
+
+def test_a_picture_of_the_same_relative_name_elsewhere_is_another_one(tmp_path: Path) -> None:
+    out = tmp_path / "edges"
+    for seed, place in enumerate(("here", "there")):
+        (tmp_path / place).mkdir()
+        write_image(random_image(9, 9, "uint8", seed), tmp_path / place / "a.png")
+    assert edgeconv("batch", "a.png", "-o", out, *RULES, cwd=tmp_path / "here").code == 0
+    assert edgeconv("batch", "a.png", "-o", out, *RULES, cwd=tmp_path / "there").code == 1
+    assert edgeconv("batch", "../here/a.png", "-o", out, *RULES, "--resume", cwd=tmp_path / "there").code == 0
+
+
+def test_a_result_with_other_parameters_is_not_replaced_and_one_of_changed_pixels_is(photos: Path) -> None:
+    out = photos.parent / "edges"
+    assert edgeconv("batch", photos, "-o", out, *RULES).code == 0
+    refused = edgeconv("batch", photos, "-o", out, *RULES, "--border", "replicate")
+    assert refused.code == 1
+    assert "other parameters" in refused.err
+    before = contents(out)
+    write_image(random_image(20, 30, "uint8", 99), photos / "a.png")
+    assert edgeconv("batch", photos, "-o", out, *RULES).code == 0
+    assert contents(out)[f"a{SUFFIX}.png"] != before[f"a{SUFFIX}.png"]
+
+
+def test_an_empty_file_in_the_way_can_be_overwritten(photos: Path) -> None:
+    out = photos.parent / "edges"
+    out.mkdir()
+    (out / f"a{SUFFIX}.png").touch()
+    assert edgeconv("batch", photos, "-o", out, *RULES).code == 1
+    assert edgeconv("batch", photos, "-o", out, *RULES, "--overwrite").code == 0
+
+
+@pytest.mark.parametrize("format", [(), ("--format", "tiff")])
+def test_an_output_that_would_be_an_input_is_found_before_the_first_write(photos: Path, format: tuple[str]) -> None:
+    before = contents(photos)
+    done = edgeconv("batch", photos, "-o", photos, *RULES, "--name", "{stem}{ext}", "--overwrite", *format)
+    assert (done.code, len(done.error_lines)) == (2, 1)
+    assert "one of the inputs" in done.err
+    assert contents(photos) == before
+    assert not (photos / ledger.LEDGER_NAME).exists()
+
+
+def test_an_input_whose_name_is_known_only_late_is_not_overwritten_either(photos: Path) -> None:
+    write_image(random_image(9, 9, "uint8"), photos / "a-30x20.png")
+    before = contents(photos)
+    done = edgeconv("batch", photos, "-o", photos, *RULES, "--name", "{stem}-{width}x{height}{ext}", "--overwrite")
+    assert done.code == 1
+    assert "a-30x20.png: is one of the inputs" in done.err
+    assert {name: data for name, data in contents(photos).items() if name in before} == before
+
+
+def test_an_input_of_another_share_is_not_overwritten(photos: Path) -> None:
+    write_image(random_image(9, 9, "uint8"), photos / "a-30x20.png")
+    names = ("--name", "{stem}-{width}x{height}{ext}", "--overwrite")
+    before = contents(photos)
+    for share in ("1/3", "2/3", "3/3"):
+        edgeconv("batch", photos, "-o", photos, *RULES, *names, "--shard", share)
+    assert {name: data for name, data in contents(photos).items() if name in before} == before
+    done = edgeconv("batch", photos, "-o", photos, *RULES, "--name", "{stem}{ext}", "--overwrite", "--shard", "3/3")
+    assert (done.code, contents(photos).keys() & before.keys()) == (2, before.keys())
+
+
+def test_two_pictures_never_take_one_name_even_where_it_is_known_only_late(tmp_path: Path) -> None:
+    write_image(random_image(4, 23, "uint8", 1), tmp_path / "a.png")
+    write_image(random_image(4, 3, "uint8", 2), tmp_path / "a2.png")
+    out = tmp_path / "out"
+    done = edgeconv("batch", tmp_path, "-o", out, *RULES, "--name", "{stem}{width}{ext}", "--overwrite")
+    assert done.code == 1
+    assert "tells the two apart" in done.err
+    assert set(contents(out)) == {"a23.png"}
+    assert sorted(row.status for row in ledger.read_rows(out)) == ["done", "failed"]
+
+
+def test_outputs_beside_their_inputs_are_not_filtered_again(photos: Path) -> None:
+    for counts in ((3, 0), (0, 3)):
+        done = edgeconv("batch", photos, "-r", "-o", photos, *RULES, "--resume", "--json")
+        summary = json.loads(done.text)
+        assert (summary["done"], summary["skipped"]) == counts
+        assert summary["earlier_outputs"] == counts[1]
+    assert "3 outputs of earlier runs" in edgeconv("batch", photos, "-r", "-o", photos, *RULES).text
+    assert edgeconv("batch", photos / f"a{SUFFIX}.png", "-o", photos, *RULES).code == 0  # named, so it is meant
+
+
+def test_resume_passes_over_what_is_done_and_unchanged(photos: Path) -> None:
+    out = photos.parent / "edges"
+
+    def resumed(*more: str) -> dict[str, int]:
+        summary = json.loads(edgeconv("batch", photos, "-o", out, *RULES, "--resume", "--json", *more).text)
+        return {key: summary[key] for key in ("done", "skipped", "failed")}
+
+    assert resumed() == {"done": 2, "skipped": 0, "failed": 0}
+    assert resumed() == {"done": 0, "skipped": 2, "failed": 0}
+    write_image(random_image(20, 30, "uint8", 99), photos / "a.png")
+    assert resumed() == {"done": 1, "skipped": 1, "failed": 0}
+    (out / f"b{SUFFIX}.png").unlink()
+    assert resumed() == {"done": 1, "skipped": 1, "failed": 0}
+    assert resumed("--stride", "2") == {"done": 2, "skipped": 0, "failed": 0}
+
+
+def test_resume_makes_an_output_again_that_was_changed_but_not_in_size(photos: Path) -> None:
+    out = photos.parent / "edges"
+    run_here([photos], out)
+    path = out / f"a{SUFFIX}.png"
+    right = path.read_bytes()
+    path.write_bytes(right[:-1] + bytes([right[-1] ^ 1]))
+    again = run_here([photos], out, resume=True, overwrite=True)
+    assert (again.done, again.skipped) == (1, 1)
+    assert path.read_bytes() == right
+
+
+def test_resume_makes_an_output_again_whose_name_another_picture_took(photos: Path) -> None:
+    out = photos.parent / "edges"
+    run_here([photos], out)
+    before = contents(out)
+    run_here([photos / "deep"], out, overwrite=True)
+    again = run_here([photos], out, resume=True, overwrite=True)
+    assert (again.done, again.skipped) == (1, 1)
+    assert contents(out) == before
+
+
+def test_resume_makes_what_is_wanted_in_another_place(photos: Path) -> None:
+    out = photos.parent / "edges"
+    run_here([photos], out, recursive=True)
+    again = run_here([photos / "deep"], out, resume=True, overwrite=True)
+    assert (again.done, again.skipped) == (1, 0)
+
+
+def test_failed_pictures_are_tried_again_only_when_asked(photos: Path) -> None:
+    out = photos.parent / "edges"
+    (photos / "bad.png").write_bytes(b"not a picture")
+    edgeconv("batch", photos, "-o", out, *RULES)
+    again = edgeconv("batch", photos, "-o", out, *RULES, "--resume", "--json")
+    assert (again.code, json.loads(again.text)["failed"]) == (1, 1)
+    assert len(list(ledger.read_rows(out))) == 3
+    edgeconv("batch", photos, "-o", out, *RULES, "--retry-failed")
+    assert len(list(ledger.read_rows(out))) == 4
+
+
+def test_verify_names_what_is_missing_or_changed(photos: Path) -> None:
+    out = photos.parent / "edges"
+    edgeconv("batch", photos, "-r", "-o", out, *RULES)
+    assert edgeconv("verify", out).code == 0
+    (out / f"a{SUFFIX}.png").unlink()
+    with (out / f"b{SUFFIX}.png").open("ab") as stream:
+        stream.write(b"!")
+    found = edgeconv("verify", out)
+    assert found.code == 1
+    assert set(found.text.splitlines()) >= {f"missing: a{SUFFIX}.png", f"changed: b{SUFFIX}.png"}
+    assert "1 of 3 outputs" in found.text
+    assert edgeconv("verify", photos).code == 2
+
+
+def test_a_broken_last_line_of_the_ledger_hides_no_row(tmp_path: Path) -> None:
+    row = ledger.Row("a", 1, "x", "p", "o", 2, "y", "done", 0.1, None)
+    with ledger.Ledger(tmp_path) as book:
+        book.append(row)
+    with (tmp_path / ledger.LEDGER_NAME).open("ab") as stream:
+        stream.write(b'{"input": "b", "inp')
+    with ledger.Ledger(tmp_path) as book:
+        book.append(row)
+    assert [found.input for found in ledger.read_rows(tmp_path)] == ["a", "a"]
+
+
+def test_a_ledger_of_before_notes_and_real_paths_is_still_read(photos: Path) -> None:
+    out = photos.parent / "edges"
+    run_here([photos], out)
+    book = out / ledger.LEDGER_NAME
+    rows = [json.loads(line) for line in book.read_bytes().splitlines()]
+    for row in rows:
+        del row["notes"], row["input_realpath"]
+    book.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
+    again = run_here([photos], out, resume=True)
+    assert (again.done, again.skipped) == (0, 2)
+    shutil.rmtree(photos)
+    assert edgeconv("verify", out).code == 0
+
+
+def test_a_ledger_that_cannot_be_written_stops_everything(photos: Path) -> None:
+    out = photos.parent / "edges"
+    (out / ledger.LEDGER_NAME).mkdir(parents=True)
+    done = edgeconv("batch", photos, "-o", out, *RULES)
+    assert (done.code, len(done.error_lines)) == (2, 1)
+    assert contents(out) == {}
+
+
+def test_a_ledger_that_fails_in_the_middle_stops_everything(photos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for index in range(30):
+        write_image(random_image(9, 9, "uint8", index), photos / f"{index}.png")
+
+    def refuse(book: ledger.Ledger, row: ledger.Row) -> None:
+        raise ImageWriteError("Ledger is full.")
+
+    monkeypatch.setattr(ledger.Ledger, "append", refuse)
+    with pytest.raises(ImageWriteError, match="full"):
+        run_here([photos], photos.parent / "edges", jobs=1)
+    assert len(contents(photos.parent / "edges")) <= 2
