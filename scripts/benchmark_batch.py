@@ -24,7 +24,8 @@ from typing import Any
 
 from edgeconv import report
 from edgeconv.batch import plan
-from edgeconv.batch.pipeline import Batch, Settings
+from edgeconv.batch.pipeline import Batch, leave_cores_to, threads_each
+from edgeconv.batch.settings import Settings
 from edgeconv.choose import AUTO, choose
 from edgeconv.devices import get_device
 from edgeconv.files import read_bytes, write_bytes_atomically
@@ -58,18 +59,21 @@ def edgeconv_batch(source: Path, target: Path, device: str) -> dict[str, Any]:
     choice = choose(AUTO, device, "many pictures")
     request = make_request(FILTER, channels="each", output_mode="abs")
     names = plan.Names("{stem}{ext}", request.filter.name, choice.method, request.stride)
-    tasks = plan.find_tasks([source], recursive=False)
-    return Batch(tasks, Settings(request, choice, target, names)).run().to_dict()
+    found = plan.find_tasks([source], recursive=False)
+    return Batch(found.tasks, Settings(request, choice, target, names)).run().to_dict()
 
 
 def codecs_only(source: Path, target: Path, edges: dict[str, Any]) -> None:
-    """Decode every input and encode its edges with as many workers as a batch has, and do nothing else."""
+    """Decode every input and encode its edges with a batch's workers and their threads, and do nothing else."""
+    workers = min(usable_threads(), len(edges))
+    leave_cores_to(workers)
 
     def one(path: Path) -> None:
         decode_image(read_bytes(path), path.name)
-        write_bytes_atomically(target / path.name, encode_image(edges[path.name], target / path.name))
+        encoded = encode_image(edges[path.name], target / path.name, threads=threads_each(workers))
+        write_bytes_atomically(target / path.name, encoded)
 
-    with ThreadPoolExecutor(usable_threads()) as pool:
+    with ThreadPoolExecutor(workers) as pool:
         list(pool.map(one, pngs(source)))
 
 
@@ -83,7 +87,6 @@ def opencv_loop(source: Path, target: Path) -> None:
     for path in pngs(source):
         wide = cv2.filter2D(cv2.imread(str(path)), cv2.CV_16S, kernel, borderType=cv2.BORDER_CONSTANT)
         cv2.imwrite(str(target / path.name), cv2.convertScaleAbs(wide))
-    cv2.setNumThreads(1)
 
 
 def mogrify(source: Path, target: Path) -> None:
@@ -159,6 +162,7 @@ def main() -> int:
         "pictures": arguments.pictures,
         "side": arguments.size,
         "device": get_device("cpu").describe(),
+        "card": get_device("cuda").describe() if summary["peak_bytes"].keys() > {"cpu"} else None,
         "versions": report.library_versions(),
         "first_summary": summary,
         "samples_seconds": samples,
