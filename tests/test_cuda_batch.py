@@ -1,0 +1,70 @@
+"""A batch on the card: several workers, each with its stream, plan and staging, give what the CPU gives."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from batch_folders import contents
+from problems import random_image
+
+from edgeconv import verify
+from edgeconv.batch import ledger, plan
+from edgeconv.batch.pipeline import Batch
+from edgeconv.batch.settings import Settings
+from edgeconv.batch.summary import Summary
+from edgeconv.choose import Choice
+from edgeconv.image import read_image, write_image
+from edgeconv.methods import method_names
+from edgeconv.methods.base import DeviceName
+from edgeconv.request import Request, make_request
+
+pytestmark = pytest.mark.gpu
+
+SHAPES = ((64, 64), (517, 301), (1200, 900), (1200, 900), (1, 1), (37, 2049), (900, 1200), (1024, 1024))
+"""The larger ones are staged through page-locked slots, the smaller ones copied directly; shapes change in between."""
+WORKERS = 4
+
+
+@pytest.fixture
+def photos(tmp_path: Path) -> Path:
+    folder = tmp_path / "photos"
+    folder.mkdir()
+    for number, (height, width) in enumerate(SHAPES):
+        kind = "uint16" if number % 4 == 1 else "uint8"
+        write_image(random_image(height, width, kind, number), folder / f"{number}.png")
+    return folder
+
+
+def run(photos: Path, output: Path, method: str, device: DeviceName, request: Request) -> Summary:
+    names = plan.Names("{stem}{ext}", request.filter.name, method, request.stride)
+    settings = Settings(request, Choice(method, device, "for a test"), output, names, jobs=WORKERS)
+    return Batch(plan.find_tasks([photos], recursive=False).tasks, settings).run()
+
+
+@pytest.mark.parametrize("channels", ["each", "mix"])
+def test_the_card_gives_the_very_files_that_the_cpu_gives(photos: Path, channels: str) -> None:
+    request = make_request("laplacian8", channels=channels)
+    expected, out = photos.parent / "cpu", photos.parent / "cuda"
+    assert run(photos, expected, "sliding", "cpu", request).done == len(SHAPES)
+    summary = run(photos, out, "sliding", "cuda", request)
+    assert (summary.done, summary.failures) == (len(SHAPES), [])
+    assert contents(out) == contents(expected)
+    assert summary.stage_seconds["host_to_device"] > 0
+    assert summary.peak_bytes["cuda"]
+    assert {finding.state for finding in ledger.verify(out)} == {"same"}
+
+
+@pytest.mark.parametrize("method", method_names("cuda"))
+def test_no_worker_disturbs_another(photos: Path, method: str) -> None:
+    request = make_request("sobel", stride=2)
+    out = photos.parent / method
+    summary = run(photos, out, method, "cuda", request)
+    assert (summary.done, summary.failures) == (len(SHAPES), [])
+    for path in sorted(photos.iterdir()):
+        pixels = read_image(path).pixels
+        problem = request.problem(pixels.shape, pixels.dtype)
+        result = np.ascontiguousarray(read_image(out / path.name).pixels[:, :, : problem.output_shape[2]])
+        check = verify.check(pixels, result, problem)
+        assert check.passed, f"{path.name}: {check.unexplained_samples} wrong samples, worst {check.worst}"
