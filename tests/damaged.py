@@ -43,6 +43,7 @@ def _bmp_head(width: int, height: int, bits: int) -> bytes:
 
 PNG = png(noisy())
 JPEG = saved(noisy(), "JPEG")
+RESTARTING = saved(noisy(), "JPEG", subsampling=0, restart_marker_blocks=1)
 PROGRESSIVE = saved(noisy(), "JPEG", progressive=True)
 TIFF = saved(noisy(), "TIFF")
 DEFLATED = saved(noisy(), "TIFF", compression="tiff_deflate")
@@ -106,6 +107,24 @@ BAD_FILES = (
         b"\xff\xd8\xff\xc1\x00\x0b\x0c\x00\x10\x00\x10\x01\x01\x11\x00\xff\xd9",
         "JPEG of 12 bits is not supported",
         "convert it to a 16-bit PNG or TIFF",
+    ),
+    BadFile(
+        "JPEG with restart markers whose second half is zero and whose end is there",
+        "k.jpg",
+        RESTARTING[: len(RESTARTING) // 2] + bytes(len(RESTARTING) // 2 - 2) + JPEG[-2:],
+        "its compressed data is damaged (",
+    ),
+    BadFile(
+        "JPEG with restart markers cut, with an end marker put behind",
+        "l.jpg",
+        _cut(RESTARTING, 0.9) + JPEG[-2:],
+        "of 39 restart markers are there",
+    ),
+    BadFile(
+        "JPEG with a restart marker out of order",
+        "m.jpg",
+        RESTARTING.replace(b"\xff\xd3", b"\xff\xd5", 1),
+        "its restart markers are out of order",
     ),
     BadFile("TIFF header alone", "a.tif", TIFF[:4], "the file is cut short (its directory"),
     BadFile("TIFF cut in its pixels", "b.tif", _cut(TIFF, 0.5), "the file is cut short"),

@@ -199,6 +199,7 @@ def whole_files() -> dict[str, bytes]:
         "PNG": png(picture, extra=png_chunk(b"eXIf", exif(5).removeprefix(b"Exif\0\0"))),
         "PNG palette": saved(picture, "PNG", mode="P"),
         "JPEG": saved(picture, "JPEG", exif=exif(6)),
+        "JPEG with restarts": saved(picture, "JPEG", restart_marker_blocks=1),
         "JPEG progressive": saved(smooth, "JPEG", progressive=True),
         "TIFF": saved(picture, "TIFF"),
         "TIFF deflate": saved(smooth, "TIFF", compression="tiff_deflate"),

@@ -18,7 +18,15 @@ from edgeconv.cli import words
 from edgeconv.errors import ImageWriteError, MemoryLimitError
 from edgeconv.files import refuse_overwrite, write_bytes_atomically
 from edgeconv.formats import FORMATS
-from edgeconv.image import DEFAULT_MAX_PIXELS, Picture, encode_image, longest_side, read_image, write_image
+from edgeconv.image import (
+    DEFAULT_MAX_PIXELS,
+    Picture,
+    decode_image,
+    encode_image,
+    longest_side,
+    read_image,
+    write_image,
+)
 
 HEIGHT, WIDTH = 21, 34
 LOSSLESS = [
@@ -245,6 +253,22 @@ def test_a_cmyk_jpeg_becomes_rgb_and_is_said(tmp_path: Path) -> None:
 def test_a_progressive_jpeg_is_whole(tmp_path: Path) -> None:
     picture = read(tmp_path, "slow.jpg", saved(smooth_image(64, 64), "JPEG", progressive=True, quality=98))
     assert np.abs(picture.pixels.astype(int) - smooth_image(64, 64)).max() <= 12
+
+
+@pytest.mark.parametrize("progressive", [False, True])
+@pytest.mark.parametrize("subsampling", ["4:4:4", "4:2:2", "4:2:0"])
+@pytest.mark.parametrize("shape", [(1, 1), (8, 16), (17, 16), (16, 17), (37, 61)])
+@pytest.mark.parametrize("blocks", [1, 3, 1000])
+def test_restart_markers_of_every_layout(
+    shape: tuple[int, int], subsampling: str, progressive: bool, blocks: int
+) -> None:
+    stored = smooth_image(*shape)
+    for mode in ("RGB", "L", "CMYK"):
+        options = {} if mode == "L" else {"subsampling": subsampling}
+        data = saved(stored, "JPEG", mode, progressive=progressive, restart_marker_blocks=blocks, **options)
+        assert decode_image(data, mode).pixels.shape == stored.shape
+        filled = data.replace(b"\xff\xd0", b"\xff\xff\xd0")
+        np.testing.assert_array_equal(decode_image(filled, mode).pixels, decode_image(data, mode).pixels)
 
 
 @pytest.mark.parametrize("format", ["PNG", "WEBP", "TIFF"])

@@ -1,7 +1,9 @@
 """JPEG: the segments are walked up to the end-of-image marker, because decoders fill a missing end with grey.
 
 Only the main picture's own segments are looked at: a thumbnail lies inside an APP1 segment and is stepped over,
-and whatever follows the end marker is none of our business. Source: ITU-T T.81, annex B.
+and whatever follows the end marker is none of our business. Where the file has restart markers, as many cameras
+write them, every scan must have all of its own in their order. Other damage inside compressed data is not seen here:
+only decoding it would tell, and libjpeg makes up what is missing. Source: ITU-T T.81, annexes A and B.
 """
 
 from __future__ import annotations
@@ -9,19 +11,28 @@ from __future__ import annotations
 import struct
 
 import numpy as np
+from numpy.typing import NDArray
 
 from edgeconv.formats.base import BadPicture, Header, cut_short
 from edgeconv.formats.tiff import orientation_of_exif
 
 SIGNATURE = b"\xff\xd8\xff"
-MARKER, START_OF_SCAN, END_OF_IMAGE, APP1 = 0xFF, 0xDA, 0xD9, 0xE1
+MARKER, START_OF_SCAN, END_OF_IMAGE, RESTART_INTERVAL, APP1 = 0xFF, 0xDA, 0xD9, 0xDD, 0xE1
 STUFFED, RESTART_FIRST, RESTART_LAST = 0x00, 0xD0, 0xD7
-"""What may follow an 0xFF inside compressed data."""
+"""What may follow an 0xFF inside compressed data, beside another 0xFF, which fills up before a marker."""
+RESTARTS = 8
+"""Restart markers are counted from 0 to 7 and again from 0."""
 ALONE = (0x01, *range(RESTART_FIRST, RESTART_LAST + 1), 0xD8)
 """Markers with no segment behind them: TEM, RST0 to RST7, SOI."""
 FRAMES = tuple(marker for marker in range(0xC0, 0xD0) if marker not in (0xC4, 0xC8, 0xCC))
 """Start-of-frame markers; C4, C8 and CC are tables and a reserved code."""
+DCT_FRAMES = (0xC0, 0xC1, 0xC2)
+"""Frames of 8×8 blocks in Huffman code: baseline, extended and progressive."""
+BLOCK = 8
 EXIF = b"Exif\x00\x00"
+
+Codes = NDArray[np.uint8]
+"""Second bytes of markers, in the order of the file."""
 
 
 def read_header(data: bytes) -> Header:
@@ -29,6 +40,8 @@ def read_header(data: bytes) -> Header:
     position = 2
     frame: tuple[int, int, int, int] | None = None
     orientation = 1
+    blocks_frame = b""
+    interval = 0
     while True:
         position, marker = _next_marker(data, position)
         if marker == END_OF_IMAGE:
@@ -43,9 +56,17 @@ def read_header(data: bytes) -> Header:
             raise cut_short("a segment is not complete")
         if marker in FRAMES and length >= 8:
             frame = struct.unpack_from(">BHHB", data, position + 2)
+            blocks_frame = data[position + 2 : stop] if marker in DCT_FRAMES else b""
+        elif marker == RESTART_INTERVAL and length >= 4:
+            (interval,) = struct.unpack_from(">H", data, position + 2)
         elif marker == APP1 and data.startswith(EXIF, position + 2):
             orientation = orientation_of_exif(data[position + 2 : stop])
-        position = _end_of_scan(data, stop) if marker == START_OF_SCAN else stop
+        if marker == START_OF_SCAN:
+            scan, (position, restarts) = data[position + 2 : stop], _end_of_scan(data, stop)
+            if interval and blocks_frame:
+                _check_restarts(restarts, -(-_units(blocks_frame, scan) // interval) - 1)
+        else:
+            position = stop
     if frame is None:
         raise BadPicture("it has no frame header")
     bits, height, width, components = frame
@@ -72,13 +93,42 @@ def _next_marker(data: bytes, position: int) -> tuple[int, int]:
     return position + 1, data[position]
 
 
-def _end_of_scan(data: bytes, position: int) -> int:
-    """Where the compressed data that starts at `position` ends: at the first marker that is not part of it."""
+def _end_of_scan(data: bytes, position: int) -> tuple[int, Codes]:
+    """Where the compressed data that starts at `position` ends: at the first marker that is not part of it.
+
+    Also the codes of the restart markers up to there.
+    """
     codes = np.frombuffer(data, np.uint8, offset=position)
     places = np.flatnonzero(codes[:-1] == MARKER)
     following = codes[places + 1]
-    in_scan = (following == STUFFED) | ((following >= RESTART_FIRST) & (following <= RESTART_LAST))
-    markers = places[~in_scan]
-    if not markers.size:
+    restart = (following >= RESTART_FIRST) & (following <= RESTART_LAST)
+    ends = np.flatnonzero(~(restart | (following == STUFFED) | (following == MARKER)))
+    if not ends.size:
         raise cut_short("no end-of-image marker")
-    return position + int(markers[0])
+    return position + int(places[ends[0]]), following[: ends[0]][restart[: ends[0]]]
+
+
+def _check_restarts(restarts: Codes, expected: int) -> None:
+    """Raise BadPicture where a scan lacks one of its restart markers. More than needed do no harm."""
+    if len(restarts) < expected:
+        raise BadPicture(
+            f"its compressed data is damaged ({len(restarts):,} of {expected:,} restart markers are there)"
+        )
+    if (restarts[:expected] - RESTART_FIRST != np.arange(expected) % RESTARTS).any():
+        raise BadPicture("its compressed data is damaged (its restart markers are out of order)")
+
+
+def _units(frame: bytes, scan: bytes) -> int:
+    """The units (MCUs) of a scan: groups of blocks of all its components, or the blocks of a single one (T.81, A.2)."""
+    try:
+        _, height, width, components = struct.unpack_from(">BHHB", frame)
+        sampling = {frame[6 + 3 * index]: divmod(frame[7 + 3 * index], 16) for index in range(components)}
+        most_across, most_down = (max(factors) for factors in zip(*sampling.values(), strict=True))
+        chosen = [sampling[component] for component in scan[1 : 1 + 2 * scan[0] : 2]]
+        across, down = chosen[0] if len(chosen) == 1 else (1, 1)
+        columns = -(-width * across // most_across)
+        rows = -(-height * down // most_down)
+        units: int = -(-columns // BLOCK) * -(-rows // BLOCK)
+    except (struct.error, IndexError, KeyError, ValueError, ZeroDivisionError):
+        raise BadPicture("its scan does not fit its frame") from None
+    return units
