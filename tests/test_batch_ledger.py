@@ -174,10 +174,11 @@ def test_resume_makes_an_output_again_that_was_changed_but_not_in_size(photos: P
 
 def test_resume_makes_an_output_again_whose_name_another_picture_took(photos: Path) -> None:
     out = photos.parent / "edges"
-    run_here([photos], out)
+    write_image(random_image(20, 30, "uint8", 98), photos / "deep" / "a.png")
+    run_here([photos], out, format="bmp")  # so that both results are of one size
     before = contents(out)
-    run_here([photos / "deep"], out, overwrite=True)
-    again = run_here([photos], out, resume=True, overwrite=True)
+    run_here([photos / "deep"], out, format="bmp", overwrite=True)
+    again = run_here([photos], out, format="bmp", resume=True, overwrite=True)
     assert (again.done, again.skipped) == (1, 1)
     assert contents(out) == before
 
@@ -257,4 +258,4 @@ def test_a_ledger_that_fails_in_the_middle_stops_everything(photos: Path, monkey
     monkeypatch.setattr(ledger.Ledger, "append", refuse)
     with pytest.raises(ImageWriteError, match="full"):
         run_here([photos], photos.parent / "edges", jobs=1)
-    assert len(contents(photos.parent / "edges")) <= 2
+    assert len(contents(photos.parent / "edges")) == 1
