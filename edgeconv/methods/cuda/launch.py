@@ -33,7 +33,11 @@ class PackedLaunch:
 
     def __call__(self, image: Any, out: Any) -> None:
         """Put one launch in the current stream; `image` and `out` are CuPy arrays."""
-        self._image.value = image.data.ptr
-        self._out.value = out.data.ptr
+        self.at(image.data.ptr, out.data.ptr)
+
+    def at(self, image_address: int, out_address: int) -> None:
+        """The same for a caller that has the arrays' addresses."""
+        self._image.value = image_address
+        self._out.value = out_address
         stream = cupy.cuda.get_current_stream().ptr
         cupy.cuda.driver.launchKernel(self._function, *self._shape, 0, stream, self._block, 0)

@@ -1,10 +1,15 @@
-// sliding: warps walk down strips of the picture, its rows in a ring in shared memory.
+// sliding: blocks walk down strips of the picture, its rows in a ring in shared memory.
 //
-// A warp owns LANES·LANE_PIXELS output pixels across and a strip of rows down. The bytes of a row of the padded
-// picture go by asynchronous copies, 16 bytes each, into the warp's own ring, some steps ahead of their use. Each lane
-// reads its window of a row from there once and adds it to the sums of all output rows that it touches, which stay
-// in registers; a finished row goes back through shared memory, so that the warp writes whole sectors. No warp waits
-// for another, and device memory is read twice only where strips meet.
+// A block owns LANES·LANE_PIXELS output pixels across and a strip of rows down. The bytes of a row of the padded
+// picture go into the block's ring some steps ahead of their use; each lane reads what it needs of a row from there
+// once and adds it to the sums of all output rows that the row touches, which stay in registers. A finished row goes
+// back through shared memory, so that whole lines are written. Device memory is read twice only where strips meet.
+//
+// Each step of the way here, with what it was expected to gain and what it did, stands in docs/kernels-tried.md.
+//
+//     sliding_sums.cuh    a window a lane: float32 FMA, or exact integers four products at a time (dp4a)
+//     sliding_mma.cuh     a warp's windows as a matrix: the tensor cores
+//     bulk.cuh            one lane moves a row (compute capability 9.0); else every lane copies 16 bytes at a time
 //
 // INPUT, OUTPUT    sample types            BORDER, COMBINE, STORE    rules, by name
 // DIRECTIONS       1, or 2 (magnitude)     OUT_CHANNELS, IN_GROUP    3→3 mix 3 3, each 3 1, luma 1 3
@@ -12,7 +17,7 @@
 // ALIGNED_IN/_OUT  1 where every row of the picture, of the output, starts on 16 bytes
 // WHOLE_WEIGHTS    8-bit pictures with whole weights: exact integer sums, by dp4a or the tensor cores
 // USES_MMA         the tensor cores: 8-bit pictures with whole weights, and float16 pictures (sliding_mma.cuh)
-// LANE_PIXELS, STEPS_AHEAD, WARPS, MIN_BLOCKS    see Tile in sliding.py
+// LANE_PIXELS, STEPS_AHEAD, WARPS, MIN_BLOCKS    see Tile in sliding.py; speed only
 #include <cuda_pipeline.h>
 
 #include "bulk.cuh"
@@ -314,7 +319,6 @@ extern "C" __global__ void __launch_bounds__(LANES, MIN_BLOCKS)
     __shared__ __align__(LINE) unsigned char stage[STAGES * OUT_ROW_BYTES];
     __shared__ Arrival arrival[RING_ROWS];
     const int lane = threadIdx.x;
-    const Filter &filter = filter_of(weights, lane);
 
     // A warp owns a tile: LANES·LANE_PIXELS output pixels across, one strip of rows down.
     const int strip = blockIdx.x / size.tiles_across;
@@ -356,7 +360,11 @@ extern "C" __global__ void __launch_bounds__(LANES, MIN_BLOCKS)
     if (EDGES_STAY && !span.interior())
         for (int i = 0; i < RING_ROWS; ++i) fill_edges(ring + i * ROW_BYTES, image, lane, span, size.width);
     for (int i = 0; i < STEPS_AHEAD; ++i) fetch_step();
+#ifdef BULK_READS
+    wait_for_lanes();
+#endif
 
+    const Filter &filter = filter_of(weights, lane);  // under way while the first rows are
     Responses pending[PENDING + 1];  // the output rows under way, the one that ends first in front
 #pragma unroll
     for (int i = 0; i <= PENDING; ++i) clear(pending[i]);
@@ -364,11 +372,10 @@ extern "C" __global__ void __launch_bounds__(LANES, MIN_BLOCKS)
     unsigned parity = 0, staged = 0;
     for (int y = -PENDING; y < rows; ++y) {
         fetch_step();
+#ifndef BULK_READS
         __pipeline_wait_prior(STEPS_AHEAD);
-#ifdef BULK_WRITES
-        if (lane == 0) wait_for_bulk_writes<STAGES - 1>();
-#endif
         wait_for_lanes();
+#endif
         Responses done;
 #pragma unroll
         for (int i = 0; i < STRIDE; ++i) {
@@ -396,8 +403,10 @@ extern "C" __global__ void __launch_bounds__(LANES, MIN_BLOCKS)
 
         unsigned char *const filled = stage + staged * OUT_ROW_BYTES;
         finish(filled, lane, done);
+        // After this barrier the row is staged, its slot is free for the next fetch, and the other stage for the next row.
 #ifdef BULK_WRITES
         fence_before_bulk();
+        if (lane == 0) wait_for_bulk_writes<0>();
 #endif
         wait_for_lanes();
         if (y >= 0) {

@@ -33,6 +33,9 @@ CHUNK_BYTES = 16
 DIRECT_THREADS = (32, 8)
 LARGEST_STRIP_STRIDE = KERNEL_SIZE
 
+LARGE_PIXELS = 2**23
+"""From here on narrow lanes, and so more warps, are faster for float32 pictures; below, fewer blocks."""
+
 LINE_BYTES = 128
 """A cache line: see sliding.cu."""
 
@@ -63,21 +66,30 @@ class Tile:
     """Warps that share a tile and a ring: one block."""
     min_blocks: int
     """Blocks that must fit a multiprocessor: caps the registers."""
-    arithmetic: Arithmetic = "fma"
+    strip_rows: int
+    """Output rows of a strip, about: made such that every resident block gets the same number of strips."""
+    arithmetic: Arithmetic
 
 
 def tile_for(problem: Problem) -> Tile:
     """The tile that measured fastest (docs/kernels-tried.md) for the sample size, stride and directions."""
     arithmetic = arithmetic_for(problem)
+    wide = problem.dtype.itemsize == 4
     if problem.stride > 1:
-        return Tile(2 if problem.dtype.itemsize == 4 else 4, 1, 1, 16, arithmetic)
+        return Tile(2 if wide else 4, 1, 1, 16, 3, arithmetic)
     if arithmetic == "mma":
-        return Tile(4, 3, 4, 4, arithmetic)
+        if problem.directions > 1:
+            return Tile(8 if problem.dtype == np.uint8 else 4, 3, 2, 5, 40, arithmetic)
+        return Tile(8, 3, 4, 4, 40, arithmetic) if problem.dtype == np.uint8 else Tile(8, 2, 2, 6, 40, arithmetic)
     if arithmetic == "dp4a":
-        return Tile(8, 3, 4, 4, arithmetic)
+        return Tile(8, 3, 4, 4, 9, arithmetic)
     if problem.directions > 1:
-        return Tile(4, 3, 2, 6, arithmetic)
-    return Tile({1: 8, 2: 4, 4: 4}[problem.dtype.itemsize], 2, 2, 8, arithmetic)
+        return Tile(2 if wide else 4, 2, 4, 4, 16, arithmetic)
+    if not wide:
+        return Tile(8, 2, 4, 3, 24, arithmetic)
+    if problem.output_height * problem.output_width >= LARGE_PIXELS:
+        return Tile(2, 2, 4, 8, 13, arithmetic)
+    return Tile(4, 2, 4, 5, 13, arithmetic)
 
 
 def has_int8_weights(problem: Problem) -> bool:
@@ -189,7 +201,9 @@ def direct_variant(problem: Problem) -> KernelVariant:
 def strip_variant(problem: Problem, tile: Tile, aligned_in: bool, aligned_out: bool) -> KernelVariant:
     """The kernel whose blocks walk down strips; aligned where every row of that picture starts on 16 bytes."""
     defines = _rules(problem)
-    defines += tuple((name.upper(), value) for name, value in asdict(tile).items() if name != "arithmetic")
+    defines += tuple(
+        (name.upper(), value) for name, value in asdict(tile).items() if name not in ("strip_rows", "arithmetic")
+    )
     defines += (("ALIGNED_IN", int(aligned_in)), ("ALIGNED_OUT", int(aligned_out)))
     defines += (("HALO_BYTES", _halo_bytes(problem)),)
     if tile.arithmetic == "mma":
@@ -240,9 +254,6 @@ class StripPlan(Plan):
     """Warps that walk down strips."""
 
     tile: Tile | None = None
-    waves: int = 1
-    """How many tiles each resident warp gets, one after another."""
-    strip_rows: int | None = None
 
     def __post_init__(self) -> None:
         problem = self.problem
@@ -255,7 +266,7 @@ class StripPlan(Plan):
         self._weights = pack(problem)
         self._launches: dict[tuple[bool, bool], Any] = {}
         self.launches = 1
-        self._launch(self._aligned(0, 0))
+        self._usual = self._launch(self._aligned(0, 0))
         overlap = max(0, KERNEL_SIZE - problem.stride) * (self._strips - 1)
         self.moved_bytes = problem.input_bytes + problem.output_bytes + overlap * self._pitches[0]
         kinds = ("whole 8-bit", "32-bit integer") if problem.dtype == np.uint8 else ("twofold half", "float32")
@@ -268,8 +279,12 @@ class StripPlan(Plan):
 
     def run(self, image: Any, out: Any) -> None:
         """See Plan.run. The first arrays that do not start on 16 bytes cost a compile of their own."""
-        aligned = self._aligned(image.data.ptr, out.data.ptr)
-        (self._launches.get(aligned) or self._launch(aligned))(image, out)
+        image_address, out_address = image.data.ptr, out.data.ptr
+        launch = self._usual
+        if (image_address | out_address) % CHUNK_BYTES:
+            aligned = self._aligned(image_address, out_address)
+            launch = self._launches.get(aligned) or self._launch(aligned)
+        launch.at(image_address, out_address)
 
     def _aligned(self, image_address: int, out_address: int) -> tuple[bool, bool]:
         in_pitch, out_pitch = self._pitches
@@ -287,8 +302,10 @@ class StripPlan(Plan):
         resident = cupy.cuda.driver.occupancyMaxActiveBlocksPerMultiprocessor(kernel.kernel.ptr, threads, 0)
         resident *= cupy.cuda.Device().attributes["MultiProcessorCount"]
         across = -(-problem.output_width // (threads * tile.lane_pixels))
-        strips = max(1, self.waves * resident // across)
-        self._rows_per_strip = self.strip_rows or -(-problem.output_height // strips)
+        strips_at_once = max(1, resident // across)
+        rows_at_once = -(-problem.output_height // strips_at_once)
+        strips = max(1, round(rows_at_once / tile.strip_rows)) * strips_at_once
+        self._rows_per_strip = -(-problem.output_height // strips)
         self._strips = -(-problem.output_height // self._rows_per_strip)
         geometry = [problem.height, problem.width, *problem.output_shape[:2], problem.padding]
         geometry += [across, self._rows_per_strip]

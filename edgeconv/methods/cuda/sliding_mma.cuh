@@ -44,6 +44,11 @@ struct Filter {
 };
 __device__ __forceinline__ Filter filter_of(const Weights &weights, int lane) {
     Filter filter;
+    const unsigned *words = &weights.word[0][0][0][0][0];
+#ifdef __CUDA_ARCH__
+    // Keep the compiler from seeing the constant bank here, which serves one lane at a time: a plain load serves all.
+    asm("" : "+l"(words));
+#endif
 #pragma unroll
     for (int u = 0; u < KERNEL_SIZE; ++u)
 #pragma unroll
@@ -52,7 +57,8 @@ __device__ __forceinline__ Filter filter_of(const Weights &weights, int lane) {
             for (int part = 0; part < PARTS; ++part)
 #pragma unroll
                 for (int i = 0; i < B_WORDS; ++i)
-                    filter.word[u][p][part][i] = weights.word[u][p][part][i][lane % WARP_LANES];
+                    filter.word[u][p][part][i] =
+                        words[(((u * PRODUCTS + p) * PARTS + part) * B_WORDS + i) * WARP_LANES + lane % WARP_LANES];
     return filter;
 }
 
@@ -165,6 +171,7 @@ __device__ __forceinline__ void add_row(Responses &sum, const Window &window, co
 // Put one finished row of responses into the stage, as samples.
 __device__ __forceinline__ void finish(unsigned char *staged, int lane, const Responses &sum) {
     const int group = lane % WARP_LANES / 4, pair = lane % 4;
+    const bool has_output = pair < PRODUCT_SAMPLES * DIRECTIONS / 2;
     OUTPUT *const to = reinterpret_cast<OUTPUT *>(staged) +
                        (lane / WARP_LANES * TILES * GROUPS + group) * GROUP_PIXELS * RGB + (3 - DIRECTIONS) * pair;
 #pragma unroll
@@ -177,15 +184,18 @@ __device__ __forceinline__ void finish(unsigned char *staged, int lane, const Re
                 OUTPUT *const at = to + (m * GROUPS + half * (GROUPS / 2)) * GROUP_PIXELS * RGB + p * PRODUCT_SAMPLES;
                 if (DIRECTIONS == 2) {
                     store_sample<store>(length(to_value(first), to_value(second)), *at);
-                } else if (pair < PRODUCT_SAMPLES / 2) {
-#ifdef WHOLE_WEIGHTS
-                    const bool positive = store == Store::abs;
-                    *reinterpret_cast<unsigned short *>(at) = static_cast<unsigned short>(
-                        pack_clipped(positive ? abs(first) : first, positive ? abs(second) : second, 0));
-#else
-                    const float value[2] = {first, second};
-                    *reinterpret_cast<unsigned *>(at) = pack(value, static_cast<const OUTPUT *>(nullptr));
-#endif
+                    continue;
                 }
+                // All lanes pack, so that only the store itself depends on the lane.
+#ifdef WHOLE_WEIGHTS
+                const bool positive = store == Store::abs;
+                const unsigned short both = static_cast<unsigned short>(
+                    pack_clipped(positive ? abs(first) : first, positive ? abs(second) : second, 0));
+                if (has_output) *reinterpret_cast<unsigned short *>(at) = both;
+#else
+                const float value[2] = {first, second};
+                const unsigned both = pack(value, static_cast<const OUTPUT *>(nullptr));
+                if (has_output) *reinterpret_cast<unsigned *>(at) = both;
+#endif
             }
 }
