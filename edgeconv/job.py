@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -76,11 +77,9 @@ def run(job: Job, process_seconds: float | None = None) -> dict[str, Any]:
         output_format = FORMAT_OF_DTYPE[job.request.output_dtype(dtype).name]
         target = output_path(job, choice.method, output_format)
         report_path = None if target is None else target.with_suffix(".json")
-    source = {"file": job.source, "format": picture.format, "notes": list(picture.notes)}
-    source |= report.describe_pixels(picture.pixels)
     problem_record = report.describe_problem(job.request, problem)
     if target is not None and report_path is not None:
-        _refuse_to_overwrite(job, target, report_path, Origin(source, problem_record, choice.method))
+        _refuse_to_overwrite(job, target, report_path, Origin(picture, problem_record, choice.method))
 
     with watch.phase("set_up"):
         session = Session(problem, choice.method, choice.device, job.options)
@@ -89,8 +88,11 @@ def run(job: Job, process_seconds: float | None = None) -> dict[str, Any]:
     cold_seconds = watch.phases_seconds["convolve"]
     with watch.phase("convolve"):
         finished = job.request.finish(raw, dtype)
-    with watch.phase("encode"):
-        encoded = encode_image(finished, target or STREAM, format=None if target else output_format)
+    with ThreadPoolExecutor(2) as hashing:  # beside the encoder, which leaves part of the cores idle
+        described = [hashing.submit(report.describe_pixels, pixels) for pixels in (picture.pixels, finished)]
+        with watch.phase("encode"):
+            encoded = encode_image(finished, target or STREAM, format=None if target else output_format)
+        input_pixels, output_pixels = (future.result() for future in described)
     peak_bytes = session.device.peak_bytes()
 
     kernel = end_to_end = roof = None
@@ -116,9 +118,8 @@ def run(job: Job, process_seconds: float | None = None) -> dict[str, Any]:
     record = {
         **report.header(),
         "kind": "run",
-        "input": source,
-        "output": {"file": STREAM if target is None else str(target), **_file_identity(encoded)}
-        | report.describe_pixels(finished),
+        "input": {"file": job.source, "format": picture.format, "notes": list(picture.notes)} | input_pixels,
+        "output": {"file": STREAM if target is None else str(target), **_file_identity(encoded)} | output_pixels,
         "problem": problem_record,
         "method": {
             "name": choice.method,
@@ -184,14 +185,15 @@ def _file_identity(encoded: bytes | memoryview) -> dict[str, Any]:
 class Origin:
     """What an output comes from: an earlier one of the same origin may be replaced."""
 
-    input: dict[str, Any]
+    picture: Picture
     problem: dict[str, Any]
     method: str
 
     def made(self, earlier: dict[str, Any]) -> bool:
         """Whether the record of an earlier run tells of the same picture, problem and method."""
-        same_input = all(earlier["input"][name] == self.input[name] for name in ("file", "sha256"))
-        return bool(same_input and earlier["problem"] == self.problem and earlier["method"]["name"] == self.method)
+        if earlier["problem"] != self.problem or earlier["method"]["name"] != self.method:
+            return False
+        return bool(earlier["input"]["sha256"] == report.sha256_of(self.picture.pixels))
 
 
 def _refuse_to_overwrite(job: Job, target: Path, report_path: Path, origin: Origin) -> None:
