@@ -19,7 +19,8 @@ from typing import Any
 from edgeconv import cost, report, verify
 from edgeconv.choose import AUTO, choose
 from edgeconv.errors import ImageWriteError, UsageError
-from edgeconv.image import DEFAULT_MAX_PIXELS, encode_image, read_image, refuse_overwrite, write_bytes_atomically
+from edgeconv.files import refuse_overwrite, write_bytes_atomically
+from edgeconv.image import DEFAULT_MAX_PIXELS, Picture, encode_image, read_image
 from edgeconv.methods.base import Options
 from edgeconv.request import Request
 from edgeconv.session import Session
