@@ -52,7 +52,10 @@ def batch(
     fail_fast: Annotated[bool, typer.Option("--fail-fast", help="Stop at the first failure.")] = False,
     max_failures: Annotated[int | None, typer.Option(help="Stop at this many failures.")] = None,
     shard: Annotated[str | None, typer.Option(help="Only a share of the pictures: 2/8 is the second of eight.")] = None,
-    overwrite: words.Overwrite = False,
+    overwrite: Annotated[
+        bool,
+        typer.Option("--overwrite", help="Replace what is not an earlier result of the same input and parameters."),
+    ] = (False),
     threads: words.Threads = None,
     workspace_limit: words.WorkspaceLimit = words.DEFAULT_WORKSPACE_LIMIT,
     math: words.MathWord = "fma",
