@@ -174,7 +174,7 @@ class Batch:
             picture = decode_image(data, str(task.source), max_pixels=settings.max_pixels)
         facts["notes"] = picture.notes
         pixels = picture.pixels
-        with self._device.own_stream():
+        with self._device.own_stream(self._options.threads):
             with watch.phase("set_up"):
                 session = self._session(settings.request.problem(pixels.shape, pixels.dtype))
             raw = session.convolve(pixels, watch)

@@ -93,8 +93,11 @@ class Device(ABC):
         """Most memory held at once so far: of the process on the CPU, of the pool on a card."""
 
     @abstractmethod
-    def own_stream(self) -> AbstractContextManager[Any]:
-        """A context in which this thread's work waits for no other thread's (a CUDA stream of the thread's own)."""
+    def own_stream(self, threads: int | None = None) -> AbstractContextManager[Any]:
+        """A context in which this thread's work waits for no other thread's (a CUDA stream of the thread's own).
+
+        `threads` bounds the helpers of this thread's transfers where others are busy beside it.
+        """
 
     @abstractmethod
     def free_bytes(self) -> int | None:

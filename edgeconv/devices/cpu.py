@@ -121,7 +121,7 @@ class CpuDevice(Device):
 
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
-    def own_stream(self) -> AbstractContextManager[Any]:
+    def own_stream(self, threads: int | None = None) -> AbstractContextManager[Any]:
         """See Device.own_stream: threads never wait for each other here."""
         return nullcontext()
 

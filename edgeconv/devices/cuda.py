@@ -104,7 +104,7 @@ class CudaDevice(Device):
     def _staging(self) -> Staging:
         """This thread's page-locked slots."""
         if not hasattr(self._thread, "staging"):
-            self._thread.staging = Staging()
+            self._thread.staging = Staging(getattr(self._thread, "transfer_threads", None))
         staging: Staging = self._thread.staging
         return staging
 
@@ -173,8 +173,9 @@ class CudaDevice(Device):
         """See Device.peak_bytes: the most that CuPy's pool has held."""
         return max(self._peak_bytes, int(cupy.get_default_memory_pool().total_bytes()))
 
-    def own_stream(self) -> AbstractContextManager[Any]:
-        """See Device.own_stream."""
+    def own_stream(self, threads: int | None = None) -> AbstractContextManager[Any]:
+        """See Device.own_stream; `threads` counts from this thread's first large transfer on."""
+        self._thread.transfer_threads = threads
         if not hasattr(self._thread, "stream"):
             self._thread.stream = cupy.cuda.Stream(non_blocking=True)
         stream: AbstractContextManager[Any] = self._thread.stream

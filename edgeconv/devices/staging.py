@@ -44,8 +44,8 @@ class _Slot:
 class Staging:
     """Slots for the threads of one transfer at a time; not for two threads at once."""
 
-    def __init__(self) -> None:
-        self._threads = min(MOST_THREADS, usable_threads())
+    def __init__(self, threads: int | None = None) -> None:
+        self._threads = min(MOST_THREADS, threads or usable_threads())
         self._slots = [[_Slot() for _ in range(SLOTS_A_THREAD)] for _ in range(self._threads)]
 
     def to_device(self, host: NDArray[Any], array: Any) -> None:
