@@ -40,4 +40,21 @@ inline void multiply(bool half, float (&sums)[4], const unsigned (&a)[4], const 
     __syncwarp();
 }
 
+// What the lanes of a warp hold of two operands, for a kernel that writes the product out itself.
+struct LaneWords {
+    unsigned a[4], b[2];
+};
+static std::vector<LaneWords> lane_words;  // one a thread
+
+// Every lane of the warp calls this with its words; a warp barrier must follow the last use of the result.
+template <int A_WORDS, int B_WORDS>
+const LaneWords *share_words(const unsigned (&a)[A_WORDS], const unsigned (&b)[B_WORDS]) {
+    const size_t thread = static_cast<size_t>(current - fibers.data());
+    lane_words.resize(fibers.size());
+    for (int i = 0; i < A_WORDS; ++i) lane_words[thread].a[i] = a[i];
+    for (int i = 0; i < B_WORDS; ++i) lane_words[thread].b[i] = b[i];
+    __syncwarp();
+    return &lane_words[thread / warpSize * warpSize];
+}
+
 }  // namespace host_cuda

@@ -96,7 +96,7 @@ __device__ __forceinline__ void multiply(Response (&d)[4], const unsigned (&a)[A
 }
 #endif
 #else
-// The same product by shuffles, for a compiler without tensor cores.
+// The same product written out, for tests on a CPU: tests/host_cuda shows every lane what the others hold.
 __device__ __forceinline__ Response dot_word(unsigned a, unsigned b) {
     Response sum = 0;
 #ifdef WHOLE_WEIGHTS
@@ -110,13 +110,14 @@ __device__ __forceinline__ Response dot_word(unsigned a, unsigned b) {
 }
 __device__ __forceinline__ void multiply(Response (&d)[4], const unsigned (&a)[A_WORDS], const unsigned (&b)[B_WORDS]) {
     const int lane = threadIdx.x % WARP_LANES, group = lane / 4, pair = lane % 4;
+    const auto *lanes = host_cuda::share_words(a, b);
     for (int i = 0; i < B_WORDS; ++i)
         for (int t = 0; t < 4; ++t)
-            for (int half = 0; half < 2; ++half) {
-                const unsigned row = __shfl_sync(0xFFFFFFFFu, a[2 * i + half], group * 4 + t);
+            for (int half = 0; half < 2; ++half)
                 for (int k = 0; k < 2; ++k)
-                    d[2 * half + k] += dot_word(row, __shfl_sync(0xFFFFFFFFu, b[i], (2 * pair + k) * 4 + t));
-            }
+                    d[2 * half + k] +=
+                        dot_word(lanes[group * 4 + t].a[2 * i + half], lanes[(2 * pair + k) * 4 + t].b[i]);
+    __syncwarp();
 }
 #endif
 
