@@ -101,6 +101,7 @@ def run(job: Job, process_seconds: float | None = None) -> dict[str, Any]:
         budget = Budget(max_samples=job.samples, time_limit_seconds=job.time_limit_seconds)
         kernel = session.time_kernel(picture.pixels, budget)
         end_to_end = session.time_end_to_end(picture.pixels, budget) if session.device.moves_data else kernel
+        session.release_arrays()
         roof = session.measure_roof()
     checked = None
     if job.check != "none":

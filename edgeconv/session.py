@@ -45,6 +45,10 @@ class Session:
             self._arrays = image, self.device.empty(problem.output_shape, problem.output_dtype)
         return self._arrays
 
+    def release_arrays(self) -> None:
+        """Give the session's own arrays back; they are taken again when they are needed."""
+        self._arrays = self._staging = None
+
     def convolve(self, image_hwc: NDArray[Any], watch: Stopwatch | None = None) -> NDArray[Any]:
         """Filter a host picture; the result is a host array of its own. Phases are added to `watch`."""
         watch = watch or Stopwatch()
