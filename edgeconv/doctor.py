@@ -10,7 +10,7 @@ from edgeconv.choose import AUTO, Purpose, choose
 from edgeconv.devices import get_device
 from edgeconv.methods import METHODS
 from edgeconv.methods.cuda.probe import cuda_unavailable_reason
-from edgeconv.report import library_versions
+from edgeconv.report import installed_versions
 
 CONFLICTS = (
     (
@@ -39,7 +39,7 @@ def text() -> str:
     if cuda_unavailable_reason() is None:
         lines += _facts(get_device("cuda").describe())
     lines += ["", "libraries"]
-    lines += [f"  {name} {found}" for name, found in library_versions().items()]
+    lines += [f"  {name} {found}" for name, found in installed_versions().items()]
     lines += [
         f"  conflict: {' and '.join(names)}: {advice}" for names, advice in CONFLICTS if all(map(_installed, names))
     ]

@@ -134,7 +134,7 @@ def run(job: Job, process_seconds: float | None = None) -> dict[str, Any]:
             "choice": session.plan.choice,
         },
         "device": {"kind": choice.device, **session.device.describe()},
-        "versions": report.library_versions(),
+        "versions": report.installed_versions(),
         "phases_seconds": {name: watch.phases_seconds[name] for name in report.PHASES if name in watch.phases_seconds},
         "whole_run_seconds": sum(watch.phases_seconds.values()),
         "timing": {

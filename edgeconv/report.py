@@ -50,7 +50,7 @@ def schema() -> dict[str, Any]:
     return loaded
 
 
-def library_versions() -> dict[str, str]:
+def installed_versions() -> dict[str, str]:
     """Installed versions of what computes, by distribution name."""
     found = {"python": platform.python_version()}
     for name in LIBRARIES:

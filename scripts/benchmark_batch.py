@@ -163,7 +163,7 @@ def main() -> int:
         "side": arguments.size,
         "device": get_device("cpu").describe(),
         "card": get_device("cuda").describe() if summary["peak_bytes"].keys() > {"cpu"} else None,
-        "versions": report.library_versions(),
+        "versions": report.installed_versions(),
         "first_summary": summary,
         "samples_seconds": samples,
         "pictures_per_second": rates,

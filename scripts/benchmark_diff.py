@@ -122,7 +122,7 @@ def measure(size: int, rounds: int) -> dict[str, Any]:
     return {
         **report.header(),
         "kind": "benchmark_diff",
-        "versions": report.library_versions(),
+        "versions": report.installed_versions(),
         "picture": report.describe_pixels(picture),
         "picture_bytes": picture.nbytes,
         "peak_bytes_of_small_pair": without,

@@ -94,7 +94,7 @@ def main() -> int:
             for method in arguments.methods.split(",")
             for channels in ("mix", "each")
         ]
-    record = {**report.header(), "kind": "memory", "side": SIDE, "versions": report.library_versions(), "rows": rows}
+    record = {**report.header(), "kind": "memory", "side": SIDE, "versions": report.installed_versions(), "rows": rows}
     arguments.output.parent.mkdir(parents=True, exist_ok=True)
     write_bytes_atomically(arguments.output, report.to_json(record))
     return 0 if all(row["pictures_above_interpreter"] <= GOAL_IN_PICTURES for row in rows) else 1

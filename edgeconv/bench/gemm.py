@@ -24,7 +24,7 @@ from edgeconv.cost import FLOPS_PER_MULTIPLY_ADD, Roof
 from edgeconv.devices.base import Device
 from edgeconv.methods.cuda.gemm_ladder import STEPS, Step
 from edgeconv.methods.cuda.gemm_ladder import prepare as prepare_step
-from edgeconv.report import describe_series, header, library_versions, seconds_text
+from edgeconv.report import describe_series, header, installed_versions, seconds_text
 from edgeconv.timing import Budget, Sampler, interleave
 
 KIND = "bench gemm"
@@ -111,7 +111,7 @@ def measure(
         **header(),
         "kind": KIND,
         "machine": device.describe(),
-        "versions": library_versions(),
+        "versions": installed_versions(),
         "roof": asdict(roof),
         "rows": rows,
     }

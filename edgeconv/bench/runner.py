@@ -33,7 +33,7 @@ from edgeconv.files import write_bytes_atomically
 from edgeconv.image import read_image
 from edgeconv.methods.base import DeviceName, Options
 from edgeconv.methods.cuda.probe import cuda_unavailable_reason
-from edgeconv.report import library_versions
+from edgeconv.report import installed_versions
 
 SAVE_EVERY_SECONDS = 10.0
 MPIXEL = 10**6
@@ -167,7 +167,7 @@ def _new_record(plan: Run) -> Record:
         "rules": asdict(plan.rules),
         "options": asdict(plan.options),
         "machine": {},
-        "versions": library_versions(),
+        "versions": installed_versions(),
         "roofs": {},
         "formulas": card.FORMULAS,
         "warnings": [],

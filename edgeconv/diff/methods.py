@@ -86,7 +86,7 @@ def run(
         "input": {"file": source, "format": picture.format, "notes": list(picture.notes)}
         | report.describe_pixels(pixels),
         "problem": report.describe_problem(request, problem),
-        "versions": report.library_versions(),
+        "versions": report.installed_versions(),
         "methods": [
             {"name": ran.method, "device": ran.device, "check": report.describe_check(ran.check)}
             for ran in (reference, *others)
