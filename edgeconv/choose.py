@@ -6,6 +6,7 @@ methods for which there is memory; else by rules that hold on most machines.
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -63,7 +64,7 @@ def _choose_by_profile(device: str, purpose: Purpose, problem: Problem) -> tuple
     """The method that takes least by the profile, or None and a remark on the profile."""
     from edgeconv import tuned
 
-    if not tuned.profile_path().exists():
+    if not os.path.exists(tuned.profile_path()):  # False, and no error, where the folder cannot be read
         return None, ""
     from edgeconv.devices import get_device
     from edgeconv.report import seconds_text

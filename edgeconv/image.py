@@ -26,11 +26,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.errors import ImageReadError, ImageWriteError, MemoryLimitError
-from edgeconv.files import is_standard_stream, read_bytes, refuse_overwrite, write_bytes_atomically
+from edgeconv.files import is_standard_stream, read_bytes, write_bytes_atomically
 from edgeconv.formats import FORMATS, NAMES, SUFFIXES, Format, by_pillow, format_of, npy
 from edgeconv.formats.base import AGAIN, BadPicture, Header
-
-__all__ = ["DEFAULT_MAX_PIXELS", "Picture", "read_image", "refuse_overwrite", "write_bytes_atomically", "write_image"]
 
 DEFAULT_MAX_PIXELS = 2**28
 """16384×16384: larger headers are refused before anything is allocated, unless the caller raises the limit."""

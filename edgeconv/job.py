@@ -166,7 +166,7 @@ def output_path(job: Job, method: str, output_format: str) -> Path | None:
     if job.output is None:
         return Path(name)
     path = Path(job.output)
-    is_folder = job.output.endswith(("/", "\\")) or path.is_dir() or not path.suffix
+    is_folder = job.output.endswith(("/", "\\")) or os.path.isdir(path) or not path.suffix
     if not is_folder:
         if path.suffix.lower() == ".json":
             raise UsageError(f"Output '{path}' ends in .json, which is the report's own: name a picture.")

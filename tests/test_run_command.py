@@ -247,6 +247,8 @@ def test_the_input_is_never_the_output(folder: Path) -> None:
         (["photo.png", "-o", "out.json"], 2, ["out.json"]),
         (["photo.png", "-o", "nowhere/out.png"], 2, ["nowhere"]),
         (["deep.png", "-o", "out.jpg"], 2, ["out.jpg"]),
+        (["photo.png", "-o", "x" * 300 + ".png"], 2, ["xxx"]),
+        (["x" * 300 + ".png"], 2, ["xxx"]),
     ],
     ids=lambda value: " ".join(map(str, value)) if isinstance(value, list) else None,
 )

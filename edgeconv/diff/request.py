@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,8 +16,8 @@ def run_request(
 ) -> job.Done:
     """Do what was asked for. Raises EdgeconvError; then nothing is written."""
     conversions = parse_conversions(convert)
-    if any(Path(name).is_dir() for name in names):
-        if len(names) != 2 or reference is not None or not all(Path(name).is_dir() for name in names):
+    if any(map(os.path.isdir, names)):
+        if len(names) != 2 or reference is not None or not all(map(os.path.isdir, names)):
             raise UsageError("A folder is compared with one other folder: name two, and no --reference.")
         return folders.run(Path(names[0]), Path(names[1]), conversions, wanted, update)
     if update:

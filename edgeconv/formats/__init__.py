@@ -1,7 +1,7 @@
 """The table of picture formats: how each is told by its first bytes, what it can hold, how it is encoded.
 
-A new format costs one file, with its `read_header`, and one line here. OpenCV does the decoding and encoding of
-all but NPY; the modules only look at what the file says, and whether all of it is there.
+A new format costs one file, with its `read_header`, and one line here. OpenCV decodes all but NPY and
+some TIFFs, and encodes all but NPY and PNG; the modules only look at what the file says, and whether it is complete.
 """
 
 from __future__ import annotations
