@@ -312,7 +312,20 @@ __device__ __forceinline__ void write_row(unsigned char *to, const unsigned char
     }
 }
 
-extern "C" __global__ void __launch_bounds__(LANES, MIN_BLOCKS)
+// The tensor-core kernels fill their registers to the cap. Borders other than zero, and targets after Hopper, need more:
+// there the cap leaves each of a multiprocessor's four schedulers one warp fewer.
+#if defined(USES_MMA) && defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1000
+constexpr bool NEEDS_MORE = true;
+#elif defined(USES_MMA)
+constexpr bool NEEDS_MORE = border != Border::zero;
+#else
+constexpr bool NEEDS_MORE = false;
+#endif
+constexpr int SCHEDULERS = 4;
+constexpr int WARPS_A_SCHEDULER = (MIN_BLOCKS * WARPS + SCHEDULERS - 1) / SCHEDULERS;
+constexpr int RESIDENT_BLOCKS = NEEDS_MORE ? (WARPS_A_SCHEDULER - 1) * SCHEDULERS / WARPS : MIN_BLOCKS;
+
+extern "C" __global__ void __launch_bounds__(LANES, RESIDENT_BLOCKS)
     sliding(const INPUT *__restrict__ image, OUTPUT *__restrict__ out, const __grid_constant__ Geometry size,
             const __grid_constant__ Weights weights) {
     __shared__ __align__(LINE) unsigned char ring[RING_ROWS * ROW_BYTES];

@@ -79,7 +79,7 @@ def tile_for(problem: Problem) -> Tile:
         return Tile(2 if wide else 4, 1, 1, 16, 3, arithmetic)
     if arithmetic == "mma":
         if problem.directions > 1:
-            return Tile(8 if problem.dtype == np.uint8 else 4, 3, 2, 5, 40, arithmetic)
+            return Tile(8, 3, 2, 4, 40, arithmetic) if problem.dtype == np.uint8 else Tile(4, 3, 2, 5, 40, arithmetic)
         return Tile(8, 3, 4, 4, 40, arithmetic) if problem.dtype == np.uint8 else Tile(8, 2, 2, 6, 40, arithmetic)
     if arithmetic == "dp4a":
         return Tile(8, 3, 4, 4, 9, arithmetic)
