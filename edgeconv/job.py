@@ -19,15 +19,12 @@ from typing import Any
 from edgeconv import cost, report, verify
 from edgeconv.choose import AUTO, choose
 from edgeconv.errors import ImageWriteError, UsageError
-from edgeconv.files import refuse_overwrite, write_bytes_atomically
+from edgeconv.files import STANDARD_STREAM, refuse_overwrite, write_bytes_atomically
 from edgeconv.image import DEFAULT_MAX_PIXELS, Picture, encode_image, read_image
 from edgeconv.methods.base import Options
 from edgeconv.request import Request
 from edgeconv.session import Session
 from edgeconv.timing import Budget, Stopwatch
-
-STREAM = "-"
-"""The file name that means standard input or standard output."""
 
 SAMPLED_CHECK = 300_000
 """Output samples that `--check sample` compares: enough for every border, a small part of a second in NumPy."""
@@ -92,7 +89,7 @@ def run(job: Job, process_seconds: float | None = None) -> dict[str, Any]:
     with ThreadPoolExecutor(2) as hashing:  # beside the encoder, which leaves part of the cores idle
         described = [hashing.submit(report.describe_pixels, pixels) for pixels in (picture.pixels, finished)]
         with watch.phase("encode"):
-            encoded = encode_image(finished, target or STREAM, format=None if target else output_format)
+            encoded = encode_image(finished, target or STANDARD_STREAM, format=None if target else output_format)
         input_pixels, output_pixels = (future.result() for future in described)
     peak_bytes = session.device.peak_bytes()
 
@@ -109,7 +106,7 @@ def run(job: Job, process_seconds: float | None = None) -> dict[str, Any]:
         tolerance = verify.tolerance_for(problem, job.options.math)
         checked = verify.check(picture.pixels, raw, problem, tolerance, limit)
     with watch.phase("encode"):
-        write_bytes_atomically(target or STREAM, encoded)
+        write_bytes_atomically(target or STANDARD_STREAM, encoded)
 
     counts = cost.count(problem)
     speed = None
@@ -121,7 +118,8 @@ def run(job: Job, process_seconds: float | None = None) -> dict[str, Any]:
         **report.header(),
         "kind": "run",
         "input": {"file": job.source, "format": picture.format, "notes": list(picture.notes)} | input_pixels,
-        "output": {"file": STREAM if target is None else str(target), **_file_identity(encoded)} | output_pixels,
+        "output": {"file": STANDARD_STREAM if target is None else str(target), **_file_identity(encoded)}
+        | output_pixels,
         "problem": problem_record,
         "method": {
             "name": choice.method,
@@ -159,9 +157,9 @@ def run(job: Job, process_seconds: float | None = None) -> dict[str, Any]:
 
 def output_path(job: Job, method: str, output_format: str) -> Path | None:
     """Where the picture goes, in `output_format` unless the name says otherwise; None for standard output."""
-    if job.output == STREAM:
+    if job.output == STANDARD_STREAM:
         return None
-    stem = "stdin" if job.source == STREAM else Path(job.source).stem
+    stem = "stdin" if job.source == STANDARD_STREAM else Path(job.source).stem
     name = f"{stem}_{job.request.filter.name}_{method}_s{job.request.stride}.{output_format}"
     if job.output is None:
         return Path(name)
@@ -200,7 +198,7 @@ class Origin:
 
 def _refuse_to_overwrite(job: Job, target: Path, report_path: Path, origin: Origin) -> None:
     """Never the input; nothing else either, but for this very job's own earlier output that nobody touched since."""
-    if job.source != STREAM:
+    if job.source != STANDARD_STREAM:
         refuse_overwrite(Path(job.source), target)
         refuse_overwrite(Path(job.source), report_path)
     if job.overwrite or not (os.path.lexists(target) or os.path.lexists(report_path)):

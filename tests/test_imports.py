@@ -60,3 +60,12 @@ def test_every_command_explains_itself_and_stands_in_the_readme(command: str) ->
     assert shown.code == 0
     assert "--help" in shown.text
     assert f"edgeconv {command}" in (PROJECT / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_words_of_the_command_line_are_those_of_the_code() -> None:
+    from edgeconv import filters
+    from edgeconv.cli import options, words
+    from edgeconv.methods.base import DEFAULT_WORKSPACE_LIMIT
+
+    assert words.DEFAULT_FILTER == filters.DEFAULT_FILTER
+    assert options.parse_bytes(words.DEFAULT_WORKSPACE_LIMIT) == DEFAULT_WORKSPACE_LIMIT

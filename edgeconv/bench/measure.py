@@ -28,8 +28,9 @@ from edgeconv.bench.watch import Watch
 from edgeconv.cost import Counts, Roof, count
 from edgeconv.devices.base import L2_STATES, L2State
 from edgeconv.errors import EdgeconvError
+from edgeconv.files import STANDARD_STREAM
 from edgeconv.image import decode_image, encode_image
-from edgeconv.job import FORMAT_OF_DTYPE, STREAM
+from edgeconv.job import FORMAT_OF_DTYPE
 from edgeconv.methods.base import DeviceName
 from edgeconv.output import full_range
 from edgeconv.problem import Problem
@@ -364,12 +365,12 @@ def _time_files(bench: Bench) -> dict[str, Any]:
     out = bench.result()
     out_format = FORMAT_OF_DTYPE[out.dtype.name]
     in_format = FORMAT_OF_DTYPE[bench.image_host.dtype.name]
-    picture = bytes(encode_image(bench.image_host, STREAM, format=in_format))
+    picture = bytes(encode_image(bench.image_host, STANDARD_STREAM, format=in_format))
     return {
         "format": in_format,
         "file_bytes": len(picture),
         "decode_seconds": _median_seconds(lambda: decode_image(picture, "bench")),
-        "encode_seconds": _median_seconds(lambda: encode_image(out, STREAM, format=out_format)),
+        "encode_seconds": _median_seconds(lambda: encode_image(out, STANDARD_STREAM, format=out_format)),
     }
 
 

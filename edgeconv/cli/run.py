@@ -41,6 +41,7 @@ def run(
     from edgeconv import job, report
     from edgeconv.cli.options import chosen_filter, parse_options
     from edgeconv.errors import EXIT_DIFFERENT
+    from edgeconv.files import is_standard_stream
     from edgeconv.request import make_request
 
     started = job.seconds_since_process_start()
@@ -69,7 +70,7 @@ def run(
         ),
         started,
     )
-    to_standard_error = output == job.STREAM
+    to_standard_error = output is not None and is_standard_stream(output)
     text = report.to_json(record).decode().rstrip() if json_only else report.table(record)
     typer.echo(text, err=to_standard_error)
     if record["check"] is not None and not record["check"]["passed"]:

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from edgeconv.bench.record import Record
 from edgeconv.bench.synthetic import bench_filter
+from edgeconv.files import STANDARD_STREAM
 from edgeconv.filters import RGB_CHANNELS
 from edgeconv.image import encode_image
-from edgeconv.job import STREAM
 from edgeconv.methods.reference import values
 from edgeconv.output import normalize, store
 from edgeconv.request import make_request
@@ -45,7 +45,7 @@ def samples(record: Record) -> list[Sample]:
     """The picture, and one result a filter and way of channels that the record names."""
     picture = chart()
     pairs = dict.fromkeys((row["work"]["filter"], row["work"]["channels"]) for row in record["rows"])
-    shown = [Sample("the picture", bytes(encode_image(picture, STREAM, format="png")))]
+    shown = [Sample("the picture", bytes(encode_image(picture, STANDARD_STREAM, format="png")))]
     for name, channels in pairs:
         problem = make_request(bench_filter(name, channels), channels=channels).problem(picture.shape, picture.dtype)
         raw = values(picture, problem, 0, problem.output_height)
@@ -54,5 +54,5 @@ def samples(record: Record) -> list[Sample]:
         result = normalize(raw, picture.dtype) if stretched else store(raw, "abs", picture.dtype)
         full = np.broadcast_to(result, picture.shape) if result.shape[-1] == 1 else result
         words = f"{name}, {channels}" + (", stretched" if stretched else "")
-        shown.append(Sample(words, bytes(encode_image(np.ascontiguousarray(full), STREAM, format="png"))))
+        shown.append(Sample(words, bytes(encode_image(np.ascontiguousarray(full), STANDARD_STREAM, format="png"))))
     return shown
