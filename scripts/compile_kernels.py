@@ -30,7 +30,7 @@ ARCHITECTURES = ("sm_75", "sm_80", "sm_90", "sm_100", "sm_120")
 """From the oldest that CUDA 13 compiles for (Turing) to the newest (Blackwell, two of them)."""
 
 ADDED_BY_CUPY = ("-ftz=true", "--device-as-default-execution-space")
-MODULES_BESIDE_METHODS = ("edgeconv.methods.cuda.roof", "edgeconv.methods.cuda.gemm_ladder")
+MODULES_BESIDE_METHODS = tuple(f"edgeconv.methods.cuda.{name}" for name in ("roof", "conv_ladder", "gemm_ladder"))
 
 
 @dataclass(frozen=True)

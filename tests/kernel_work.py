@@ -10,18 +10,25 @@ import sys
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from cpu_problems import Case
 
-from edgeconv.methods.base import Options
+from edgeconv.methods.base import Options, Plan
+from edgeconv.methods.cuda.conv_ladder import Block, prepare
+from edgeconv.methods.cuda.sliding import DirectPlan, StripPlan, has_strips
+from edgeconv.problem import Problem
 
 TESTS = Path(__file__).resolve().parent
 PROGRAM = TESTS / "host_cuda" / "run_on_cpu.py"
 CUDA_METHODS = "edgeconv.methods.cuda"
 SLIDING = f"{CUDA_METHODS}.sliding:Sliding"
+LARGE_SLIDING = "kernel_work:large_sliding"
+TEXTBOOK = f"{CUDA_METHODS}.textbook:Textbook"
 IM2COL = f"{CUDA_METHODS}.im2col:Im2col"
 BANDED = f"{CUDA_METHODS}.im2col:banded_plan"
 IMPLICIT = f"{CUDA_METHODS}.implicit:Implicit"
+CONV_STEP = "kernel_work:conv_step"
 CUDNN = f"{CUDA_METHODS}.cudnn:CuDNN"
 
 SANITIZER_OPTIONS = {
@@ -32,16 +39,28 @@ SANITIZER_OPTIONS = {
 
 @dataclass(frozen=True)
 class Work:
-    """One plan to run: `maker` is `module:name` of a Method, or of a function of a problem and options."""
+    """One plan to run: `maker` is `module:name` of a Method, or of a function of a problem, options and `words`."""
 
     maker: str
     case: Case
     options: Options = field(default_factory=Options)
     offset_samples: int = 0
     """Where the arrays start past an aligned address."""
+    words: tuple[Any, ...] = ()
 
     def __str__(self) -> str:
-        return f"{self.maker.rpartition('.')[2]} {self.case} {self.options.math} offset {self.offset_samples}"
+        maker = " ".join([self.maker.rpartition(".")[2], *map(str, self.words)])
+        return f"{maker} {self.case} {self.options.math} offset {self.offset_samples}"
+
+
+def conv_step(problem: Problem, options: Options, name: str, block: Block) -> Plan:
+    """A step of the ladder of convolutions, as a maker."""
+    return prepare(name, problem, block)
+
+
+def large_sliding(problem: Problem, options: Options) -> Plan:
+    """What `sliding` prepares where the picture is large enough for strips, for any picture, as a maker."""
+    return StripPlan(problem) if has_strips(problem) else DirectPlan(problem)
 
 
 @dataclass(frozen=True)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 from command import PROJECT
+from command import script as load_script
 
 from edgeconv.errors import UnavailableError
 from edgeconv.methods.cuda.kernels import KernelVariant
@@ -42,14 +41,8 @@ extern "C" __global__ void __launch_bounds__(1024, 2) spills(float *data) {
 
 @pytest.fixture(scope="module")
 def script() -> ModuleType:
-    """The script as a module; registered, because its dataclasses look their module up."""
-    spec = spec_from_file_location("compile_kernels", PROJECT / "scripts" / "compile_kernels.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
+    """The script as a module."""
+    return load_script("compile_kernels")
 
 
 def needs_nvrtc(script: ModuleType) -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from cpu_problems import EVERY_FILTER, EVERY_TYPE, GEOMETRY, Case, geometry_cases
+from kernel_work import large_sliding
 from problems import assert_right, random_image, run_on_card
 
 from edgeconv.errors import UsageError
 from edgeconv.methods.base import Options
-from edgeconv.methods.cuda.sliding import Sliding, has_int8_weights
+from edgeconv.methods.cuda.sliding import Sliding
 
 pytestmark = pytest.mark.gpu
 
@@ -17,9 +18,9 @@ pytestmark = pytest.mark.gpu
 def check_on_card(case: Case, offset_samples: int = 0) -> None:
     problem = case.problem()
     image = random_image(problem.height, problem.width, problem.dtype)
-    plan = Sliding().prepare(problem, Options())
     try:
-        assert_right(run_on_card(plan, image, problem, offset_samples))
+        for prepare in (Sliding().prepare, large_sliding):
+            assert_right(run_on_card(prepare(problem, Options()), image, problem, offset_samples))
     except (AssertionError, UsageError) as failure:
         raise AssertionError(f"{case}: {failure}") from failure
 
@@ -49,6 +50,8 @@ LARGE = (
     Case("laplacian8", "mix", "uint8", "abs", shape=(1031, 512)),
     Case("laplacian8", "each", "uint8", "abs", shape=(1031, 1021)),
     Case("sobel", "each", "uint8", "abs", shape=(259, 1024)),
+    Case("scharr", "each", "uint8", "abs", shape=(259, 1024)),
+    Case("sobel", "each", "float16", "raw", shape=(259, 1024)),
     Case("kirsch", "mix", "uint8", "abs", shape=(130, 1024)),
     Case("laplacian8", "each", "uint8", "raw", stride=2, shape=(515, 1024)),
     Case("random", "mix", "float32", "raw", stride=3, shape=(515, 1024)),
@@ -61,12 +64,6 @@ LARGE = (
 @pytest.mark.parametrize("case", LARGE, ids=str)
 def test_many_tiles_and_any_start(case, offset_samples):
     check_on_card(case, offset_samples)
-
-
-def test_whole_weights_are_summed_in_integers_and_others_are_not():
-    assert has_int8_weights(Case("kirsch", "mix", "uint8", "abs").problem())
-    assert not has_int8_weights(Case("random", "mix", "uint8", "abs").problem())
-    assert not has_int8_weights(Case("kirsch", "mix", "uint16", "abs").problem())
 
 
 def test_a_plan_runs_in_a_captured_graph():

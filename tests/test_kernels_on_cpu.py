@@ -13,7 +13,18 @@ from pathlib import Path
 
 import pytest
 from cpu_problems import RANDOM, Case
-from kernel_work import BANDED, CUDNN, IM2COL, IMPLICIT, SLIDING, Work, run_on_cpu, sanitizer_library
+from kernel_work import (
+    BANDED,
+    CUDNN,
+    IM2COL,
+    IMPLICIT,
+    LARGE_SLIDING,
+    SLIDING,
+    TEXTBOOK,
+    Work,
+    run_on_cpu,
+    sanitizer_library,
+)
 from problems import AWKWARD_SHAPES
 
 from edgeconv.methods.base import Options
@@ -38,6 +49,8 @@ RULES = (
     Case("kirsch", "luma", "float32", "abs", stride=7, border="reflect"),
 )
 """What changes a kernel's code: types, rules, strides, numbers of directions and channels."""
+
+MAKERS = (SLIDING, LARGE_SLIDING, TEXTBOOK, IM2COL, BANDED, IMPLICIT)
 
 REDUCED_RULES = (
     Case(RANDOM, "mix", "float32", "raw"),
@@ -65,7 +78,7 @@ def libraries(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("rules", RULES, ids=str)
-@pytest.mark.parametrize("maker", [SLIDING, IM2COL, BANDED, IMPLICIT], ids=lambda maker: maker.rpartition(".")[2])
+@pytest.mark.parametrize("maker", MAKERS, ids=lambda maker: maker.rpartition(".")[2])
 def test_kernels(libraries: Path, maker: str, rules: Case) -> None:
     ended = run_on_cpu(works(maker, rules, Options()), libraries)
     assert ended.code == 0, ended.text
@@ -74,7 +87,7 @@ def test_kernels(libraries: Path, maker: str, rules: Case) -> None:
 @pytest.mark.parametrize("rules", [*RULES, Case(RANDOM, "mix", "float32", "raw", padding=0)], ids=str)
 def test_bulk_copies(libraries: Path, rules: Case) -> None:
     """The way that rows take on compute capability 9.0 and later, where they start on 16 bytes."""
-    aligned = [Work(SLIDING, with_shape(rules, shape)) for shape in ((48, 48), (5, 320), (3, 16), (90, 176))]
+    aligned = [Work(LARGE_SLIDING, with_shape(rules, shape)) for shape in ((48, 48), (5, 320), (3, 16), (90, 176))]
     ended = run_on_cpu(aligned, libraries, bulk=True)
     assert ended.code == 0, ended.text
 
@@ -118,6 +131,15 @@ FLOATS = Case(RANDOM, "mix", "float32", "raw", shape=(37, 131))
 ALIGNED = Case(RANDOM, "mix", "float32", "raw", shape=(37, 400))
 FAULTS = (
     Fault(
+        "blocks count as if the picture were whole ones",
+        TEXTBOOK,
+        FLOATS,
+        "textbook.cu",
+        r"\(size\.out_width \+ BLOCK - 1\) / BLOCK",
+        "size.out_width / BLOCK",
+        WRONG,
+    ),
+    Fault(
         "a thread past the end is not sent home",
         SLIDING,
         Case(RANDOM, "mix", "float32", "raw", stride=7, shape=(37, 131)),
@@ -146,26 +168,37 @@ FAULTS = (
     ),
     Fault("a block's barrier is missing", IMPLICIT, FLOATS, "implicit.cu", r"__syncthreads\(\)", NOTHING, WRONG),
     Fault("a warp's barrier is missing", IM2COL, FLOATS, "product.cuh", r"__syncwarp\(\)", NOTHING, WRONG),
-    Fault("barriers are missing", SLIDING, FLOATS, "sliding.cu", r"__sync(warp|threads)\(\)", NOTHING, WRONG),
-    Fault("nobody waits for copies", SLIDING, FLOATS, "sliding.cu", r"__pipeline_wait_prior\(.*\)", NOTHING, WRONG),
-    Fault("nobody waits for bulk reads", SLIDING, ALIGNED, "sliding.cu", r"wait_for_phase\(.*\)", NOTHING, WRONG, True),
+    Fault("barriers are missing", LARGE_SLIDING, FLOATS, "sliding.cu", r"__sync(warp|threads)\(\)", NOTHING, WRONG),
     Fault(
-        "nobody waits for bulk writes",
-        SLIDING,
+        "nobody waits for copies", LARGE_SLIDING, FLOATS, "sliding.cu", r"__pipeline_wait_prior\(.*\)", NOTHING, WRONG
+    ),
+    Fault(
+        "nobody waits for bulk reads",
+        LARGE_SLIDING,
         ALIGNED,
         "sliding.cu",
-        r"wait_for_bulk_writes<.*>\(\)",
+        r"wait_for_phase\(.*\)",
+        NOTHING,
+        WRONG,
+        True,
+    ),
+    Fault(
+        "nobody waits for bulk writes",
+        LARGE_SLIDING,
+        ALIGNED,
+        "sliding.cu",
+        r"wait_for_bulk_writes\(\)",
         NOTHING,
         WRONG,
         True,
     ),
     Fault(
         "a phase counts too few bytes",
-        SLIDING,
+        LARGE_SLIDING,
         ALIGNED,
         "sliding.cu",
-        r"expect_bytes\(arrival, \(",
-        "expect_bytes(arrival, 16 + (",
+        r"expect_bytes\(arrival, bytes\)",
+        "expect_bytes(arrival, bytes + 16)",
         "waits for a phase that does not end|a phase begins before",
         True,
     ),

@@ -82,7 +82,7 @@ class CudaDevice(Device):
 
     def copy_in(self, host: NDArray[Any], array: Any) -> None:
         """See Device.copy_in."""
-        if host.nbytes <= DIRECT_BYTES or is_page_locked(host):
+        if self._is_direct(host):
             array.set(host)
         else:
             self._staging().to_device(host, array)
@@ -90,7 +90,7 @@ class CudaDevice(Device):
 
     def copy_out(self, array: Any, host: NDArray[Any]) -> None:
         """See Device.copy_out."""
-        if host.nbytes <= DIRECT_BYTES or is_page_locked(host):
+        if self._is_direct(host):
             array.get(out=host)
         else:
             self._staging().to_host(array, host)
@@ -100,6 +100,13 @@ class CudaDevice(Device):
         """See Device.synchronize."""
         cupy.cuda.get_current_stream().synchronize()
         self._peak_bytes = max(self._peak_bytes, cupy.get_default_memory_pool().total_bytes())
+
+    def _is_direct(self, host: NDArray[Any]) -> bool:
+        """Whether one call of the driver does it best: a thread that has no helpers would only do the same in Python,
+        and take the interpreter lock from the others for every piece.
+        """
+        alone = getattr(self._thread, "transfer_threads", None) == 1
+        return alone or host.nbytes <= DIRECT_BYTES or is_page_locked(host)
 
     def _staging(self) -> Staging:
         """This thread's page-locked slots."""

@@ -23,6 +23,10 @@ MATHS: tuple[Math, ...] = get_args(Math)
 Gemm = Literal["own", "cublas"]
 GEMMS: tuple[Gemm, ...] = get_args(Gemm)
 
+Block = Literal[8, 16, 32]
+BLOCKS: tuple[Block, ...] = get_args(Block)
+DEFAULT_BLOCK: Block = 16
+
 DEFAULT_WORKSPACE_LIMIT = 512 * 2**20
 
 
@@ -39,11 +43,14 @@ class Options:
     """CUDA im2col: the project's GEMM, or the vendor's."""
     cudnn_find: bool = False
     """cudnn: also measure every algorithm and take the fastest."""
+    block: Block = DEFAULT_BLOCK
+    """CUDA textbook: the side of a thread block."""
 
     def __post_init__(self) -> None:
-        for name, word, words in (("math", self.math, MATHS), ("gemm", self.gemm, GEMMS)):
+        for name, words in (("math", MATHS), ("gemm", GEMMS), ("block", BLOCKS)):
+            word = getattr(self, name)
             if word not in words:
-                raise UsageError(f"--{name} '{word}' is not one of {', '.join(words)}.")
+                raise UsageError(f"--{name} '{word}' is not one of {', '.join(map(str, words))}.")
         if self.threads is not None and (not isinstance(self.threads, int) or self.threads < 1):
             raise UsageError(f"--threads {self.threads} is not a whole number from 1.")
         if not isinstance(self.workspace_limit_bytes, int) or self.workspace_limit_bytes < 0:

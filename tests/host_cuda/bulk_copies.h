@@ -2,7 +2,7 @@
 //
 // A read from device memory arrives when somebody waits for the phase that counts it, and a write takes its bytes
 // from shared memory when its thread waits for it, or ends: who waits too late or not at all works with wrong bytes.
-// A barrier has one arrival (`expect_bytes`) a phase, as bulk.cuh sets it up. Rules: PTX ISA, mbarrier, cp.async.bulk.
+// Each arrival at a barrier (`expect_bytes`) says how many bytes it stands for. Rules: PTX ISA, mbarrier, cp.async.bulk.
 #pragma once
 #include "host_cuda.h"
 
@@ -22,7 +22,7 @@ struct BulkRead {
 
 struct Barrier {
     unsigned phase = 0;
-    bool arrived = false;
+    unsigned count = 0, arrived = 0;
     size_t expected = 0;
     std::vector<BulkRead> reads;
 
@@ -30,10 +30,11 @@ struct Barrier {
     bool end_phase() {
         size_t moving = 0;
         for (const BulkRead &read : reads) moving += read.bytes.size();
-        if (!arrived || moving != expected) return false;
+        if (arrived < count || moving != expected) return false;
         for (const BulkRead &read : reads) std::memcpy(read.to, read.bytes.data(), read.bytes.size());
         reads.clear();
-        arrived = false;
+        arrived = 0;
+        expected = 0;
         ++phase;
         return true;
     }
@@ -53,28 +54,29 @@ inline void check_bulk(const void *to, const void *from, size_t count) {
         fail("a bulk copy's addresses and size are multiples of 16 bytes");
 }
 
-inline void finish_writes(size_t left) {
-    std::vector<BulkWrite> &writes = bulk_writes[current];
-    while (writes.size() > left) {
-        std::memcpy(writes.front().to, writes.front().from, writes.front().count);
-        writes.erase(writes.begin());
-    }
+inline void finish_writes() {
+    for (const BulkWrite &write : bulk_writes[current]) std::memcpy(write.to, write.from, write.count);
+    bulk_writes[current].clear();
 }
 
 }  // namespace host_cuda
 
-inline void init_barrier(unsigned long long *barrier) {
+inline bool elected() { return threadIdx.x % warpSize == 0; }
+
+inline void init_barrier(unsigned long long *barrier, unsigned count) {
     host_cuda::barriers[barrier] = {};
-    host_cuda::before_exit = [] { host_cuda::finish_writes(0); };
+    host_cuda::barriers[barrier].count = count;
+    host_cuda::before_exit = host_cuda::finish_writes;
 }
 
 inline void fence_before_bulk() {}
 
 inline void expect_bytes(unsigned long long *barrier, unsigned bytes) {
     host_cuda::Barrier &state = host_cuda::barriers.at(barrier);
-    if (state.arrived && !state.end_phase()) host_cuda::fail("a phase begins before the one before has ended");
-    state.arrived = true;
-    state.expected = bytes;
+    if (state.arrived == state.count && !state.end_phase())
+        host_cuda::fail("a phase begins before the one before has ended");
+    ++state.arrived;
+    state.expected += bytes;
 }
 
 inline void start_bulk_read(void *to, const void *from, unsigned count, unsigned long long *barrier) {
@@ -100,7 +102,4 @@ inline void start_bulk_write(void *to, const void *from, unsigned count) {
         {static_cast<unsigned char *>(to), static_cast<const unsigned char *>(from), count});
 }
 
-template <int LEFT>
-inline void wait_for_bulk_writes() {
-    host_cuda::finish_writes(LEFT);
-}
+inline void wait_for_bulk_writes() { host_cuda::finish_writes(); }

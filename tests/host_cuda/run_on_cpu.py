@@ -33,7 +33,7 @@ def make_plan(work: Work, problem: Problem) -> Plan:
     maker = getattr(import_module(module), name)
     if isinstance(maker, type) and issubclass(maker, Method):
         return maker().prepare(problem, work.options)
-    return maker(problem, work.options)
+    return maker(problem, work.options, *work.words)
 
 
 def run(work: Work) -> None:

@@ -10,14 +10,22 @@ __device__ __forceinline__ unsigned shared_address(const void *pointer) {
     return static_cast<unsigned>(__cvta_generic_to_shared(pointer));
 }
 
-__device__ __forceinline__ void init_barrier(unsigned long long *barrier) {
-    asm volatile("mbarrier.init.shared.b64 [%0], 1;" ::"r"(shared_address(barrier)) : "memory");
+// True in one lane of the warp, always the same; the compiler knows that it is one.
+__device__ __forceinline__ bool elected() {
+    unsigned one;
+    asm volatile("{\n.reg .pred one;\nelect.sync _|one, 0xffffffff;\nselp.u32 %0, 1, 0, one;\n}" : "=r"(one));
+    return one;
+}
+
+// A phase of the barrier takes `count` arrivals.
+__device__ __forceinline__ void init_barrier(unsigned long long *barrier, unsigned count) {
+    asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(shared_address(barrier)), "r"(count) : "memory");
 }
 
 // Make ordinary accesses of this thread to shared memory come before copies that start later.
 __device__ __forceinline__ void fence_before_bulk() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
-// The phase under way ends when `bytes` have arrived.
+// Arrive; the phase under way ends no sooner than `bytes` have been copied.
 __device__ __forceinline__ void expect_bytes(unsigned long long *barrier, unsigned bytes) {
     asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(shared_address(barrier)), "r"(bytes)
                  : "memory");
@@ -51,9 +59,8 @@ __device__ __forceinline__ void start_bulk_write(void *to, const void *from, uns
                  : "memory");
 }
 
-// Wait until all but the last `LEFT` writes of this thread have read their shared memory.
-template <int LEFT>
+// Wait until the writes of this thread have read their shared memory.
 __device__ __forceinline__ void wait_for_bulk_writes() {
-    asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(LEFT) : "memory");
+    asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
 }
 #endif

@@ -1,9 +1,10 @@
 // sliding: blocks walk down strips of the picture, its rows in a ring in shared memory.
 //
-// A block owns LANES·LANE_PIXELS output pixels across and a strip of rows down. The bytes of a row of the padded
-// picture go into the block's ring some steps ahead of their use; each lane reads what it needs of a row from there
-// once and adds it to the sums of all output rows that the row touches, which stay in registers. A finished row goes
-// back through shared memory, so that whole lines are written. Device memory is read twice only where strips meet.
+// A block owns LANES·LANE_PIXELS output pixels across and a strip of rows down, and goes down it in steps of some
+// rows. The bytes of a row of the padded picture go into the block's ring some steps ahead of their use; each lane
+// reads what it needs of a row from there once and adds it to the sums of all output rows that the row touches, which
+// stay in registers. A finished row goes back through shared memory, so that whole lines are written.
+// Device memory is read twice only where strips meet.
 //
 // Each step of the way here, with what it was expected to gain and what it did, stands in docs/kernels-tried.md.
 //
@@ -17,7 +18,8 @@
 // ALIGNED_IN/_OUT  1 where every row of the picture, of the output, starts on 16 bytes
 // WHOLE_WEIGHTS    8-bit pictures with whole weights: exact integer sums, by dp4a or the tensor cores
 // USES_MMA         the tensor cores: 8-bit pictures with whole weights, and float16 pictures (sliding_mma.cuh)
-// LANE_PIXELS, STEPS_AHEAD, WARPS, MIN_BLOCKS    see Tile in sliding.py; speed only
+// SHORT_SUMS       two directions whose sums are below 2048 in size, so that their squares are whole floats
+// LANE_PIXELS, STEP_ROWS, STEPS_AHEAD, WARPS, MIN_BLOCKS    see Tile in sliding.py; speed only
 #include <cuda_pipeline.h>
 
 #include "bulk.cuh"
@@ -30,26 +32,19 @@
 #if defined(HAS_BULK_COPIES) && ALIGNED_OUT
 #define BULK_WRITES
 #endif
-typedef unsigned long long Arrival;
-
-__device__ __forceinline__ void wait_for_lanes() {
-    if (WARPS == 1)
-        __syncwarp();
-    else
-        __syncthreads();
-}
+typedef unsigned long long Barrier;
 
 constexpr Border border = Border::BORDER;
 constexpr Combine combine = Combine::COMBINE;
 constexpr Store store = Store::STORE;
 
-constexpr int LANES = 32 * WARPS;  // threads of a block, which share one ring
+constexpr int WARP = 32;
+constexpr int LANES = WARP * WARPS;  // threads of a block, which share one ring
 constexpr int CHUNK = 16;  // bytes of one asynchronous copy
 constexpr int LINE = 128;  // bytes of a cache line
 constexpr int WORD = 4;
 
 constexpr int round_up(int value, int step) { return (value + step - 1) / step * step; }
-constexpr int widest_access(int pitch) { return pitch % 16 == 0 ? 16 : pitch % 8 == 0 ? 8 : 4; }
 
 // --- a row of the picture in shared memory, bytes -----------------------------------------------------------------
 constexpr int SAMPLE_BYTES = sizeof(INPUT);
@@ -62,43 +57,26 @@ constexpr int USED_BYTES = (LANES - 1) * LANE_BYTES + WINDOW_END;
 constexpr int ROW_BYTES = round_up(USED_BYTES + CHUNK, LINE);  // the tensor cores read up to a chunk further
 static_assert(LANE_BYTES % WORD == 0, "a lane's window must start on a whole word");
 
-constexpr int READ = widest_access(LANE_BYTES);  // bytes that a lane reads at once
-constexpr int WINDOW_START = LEAD / READ * READ;
-constexpr int WINDOW_WORDS = (round_up(WINDOW_END, READ) - WINDOW_START) / WORD;
-
-// A tile starts on a line of the picture where rows do, and its slot starts on one of shared memory: a copy whose two
-// sides lie differently in their lines is cut into single sectors, three times as many requests (measured).
-// So the chunks from the tile's own start are copied first, then what the windows need to either side.
+// A slot lies in the lines of shared memory as its bytes lie in those of the picture where rows start on a line: a
+// copy whose two sides lie differently is cut into single sectors, three times as many requests (measured).
 constexpr int BEGIN_CHUNK = LEAD / CHUNK;
-constexpr int TILE_CHUNK = round_up(LEAD, LINE) / CHUNK;
 constexpr int END_CHUNK = round_up(USED_BYTES, CHUNK) / CHUNK;
-constexpr int TILE_END_CHUNK =
-    TILE_CHUNK + LANES * LANE_BYTES / CHUNK < END_CHUNK ? TILE_CHUNK + LANES * LANE_BYTES / CHUNK : END_CHUNK;
-constexpr int ROW_CHUNKS = END_CHUNK - BEGIN_CHUNK;
-constexpr int LANE_CHUNKS = (ROW_CHUNKS + LANES - 1) / LANES;
-__device__ __forceinline__ int chunk_of(int lane, int i) {
-    const int chunk = TILE_CHUNK + lane + i * LANES;
-    return chunk < END_CHUNK ? chunk : chunk - ROW_CHUNKS;
-}
-__device__ __forceinline__ bool has_chunk(int lane, int i) {
-    return (i + 1) * LANES <= ROW_CHUNKS || lane + i * LANES < ROW_CHUNKS;
-}
 
-// --- the ring: the rows of this step, and those of the steps under way ----------------------------------------------
-constexpr int RING_ROWS = (1 + STEPS_AHEAD) * STRIDE;
+// --- the ring: the input rows of this step, and those of the steps under way ----------------------------------------
+constexpr int STEP_INPUT_ROWS = STEP_ROWS * STRIDE;
+constexpr int SLOTS = 1 + STEPS_AHEAD;
+constexpr int SLOT_BYTES = STEP_INPUT_ROWS * ROW_BYTES;
 constexpr int PENDING = STRIDE == 1 ? 2 : STRIDE == 2 ? 1 : 0;  // output rows that wait for more input rows
 
 // --- a row of the output ----------------------------------------------------------------------------------------------
 constexpr int LANE_SAMPLES = LANE_PIXELS * OUT_CHANNELS;
 constexpr int LANE_OUT_BYTES = LANE_SAMPLES * sizeof(OUTPUT);
-constexpr int LANE_OUT_WORDS = LANE_OUT_BYTES / WORD;
 constexpr int OUT_ROW_BYTES = LANES * LANE_OUT_BYTES;
 #if defined(BULK_READS) || defined(BULK_WRITES)
 constexpr int STAGES = 2;  // one is filled while the copy engine, or a lane that no barrier held up, reads the other
 #else
 constexpr int STAGES = 1;
 #endif
-constexpr int WRITE = widest_access(LANE_OUT_BYTES);
 static_assert(LANE_OUT_BYTES % WORD == 0, "a lane's output must be whole words");
 
 struct Geometry {
@@ -112,8 +90,50 @@ typedef int Response;
 // Where a float is wanted, sums start at the bits of 1.5·2^23: their bits, read as a float, are that plus the sum.
 constexpr float SUM_ORIGIN = 12582912.0f;
 constexpr bool WANTS_FLOAT = combine == Combine::magnitude || store == Store::raw;
+#ifdef SHORT_SUMS
+constexpr Response START = 0;
+#else
 constexpr Response START = WANTS_FLOAT ? 0x4B400000 : 0;
+#endif
 __device__ __forceinline__ float to_value(int response) { return __int_as_float(response) - SUM_ORIGIN; }
+
+// From the square of a length of whole numbers to 8 bits some units of the last place can't matter: a half-way point
+// k + 1/2 has a square at least 1/4 from every whole one.
+__device__ __forceinline__ float fast_root(float square) {
+#ifdef __CUDA_ARCH__
+    float root;
+    asm("sqrt.approx.ftz.f32 %0, %1;" : "=f"(root) : "f"(square));
+    return root;
+#else
+    return sqrtf(square);
+#endif
+}
+
+// a·b + c, at least 0 and at most 1: one instruction, which the compiler does not make of its parts.
+__device__ __forceinline__ float clipped_fma(float a, float b, float c) {
+#ifdef __CUDA_ARCH__
+    float sum;
+    asm("fma.rn.ftz.sat.f32 %0, %1, %2, %3;" : "=f"(sum) : "f"(a), "f"(b), "f"(c));
+    return sum;
+#else
+    return fminf(fmaxf(fmaf(a, b, c), 0.0f), 1.0f);
+#endif
+}
+
+// sqrt(first² + second²) as 8 bits. Scaled such that what is too long to be one is clipped to 1 on the way, for nothing.
+__device__ __forceinline__ uint8 length_byte(int first, int second) {
+    constexpr float SCALE = 257.0f / 65536.0f;  // a little more than 1/255; exact times any sum, and times SUM_ORIGIN
+#ifdef SHORT_SUMS
+    // The squares add up below 2^23: as the low bits of a float that is 2^23 more.
+    const int square = second * second + (first * first + static_cast<int>(TWO_POW_23_BITS));
+    const float clipped = clipped_fma(__int_as_float(square), SCALE * SCALE, -TWO_POW_23 * SCALE * SCALE);
+#else
+    const float x = fmaf(__int_as_float(first), SCALE, -SUM_ORIGIN * SCALE);
+    const float y = fmaf(__int_as_float(second), SCALE, -SUM_ORIGIN * SCALE);
+    const float clipped = clipped_fma(y, y, x * x);
+#endif
+    return static_cast<uint8>(__float_as_uint(fmaf(fast_root(clipped), 1.0f / SCALE, TWO_POW_23)));
+}
 #else
 typedef float Response;
 constexpr Response START = 0.0f;
@@ -122,15 +142,11 @@ __device__ __forceinline__ float to_value(float response) { return response; }
 
 // sqrt(first² + second²).
 __device__ __forceinline__ float length(float first, float second) {
+    const float square = fmaf(second, second, first * first);
 #ifdef WHOLE_WEIGHTS
-    // From whole numbers to 8 bits, two units of the last place can't matter: a half-way point k + 1/2 has a square
-    // at least 1/4 from every whole one. The tiny term keeps the root of nothing from being 0·∞.
-    if (store != Store::raw) {
-        const float square = fmaf(second, second, fmaf(first, first, 1e-30f));
-        return square * rsqrtf(square);
-    }
+    if (store != Store::raw) return fast_root(square);
 #endif
-    return sqrtf(fmaf(second, second, first * first));
+    return sqrtf(square);
 }
 
 // Four or two values as the samples of one output word.
@@ -228,9 +244,10 @@ __device__ __forceinline__ void copy_chunk(unsigned char *to, const unsigned cha
     }
 }
 
-// The samples of a row that no whole chunk brings.
-__device__ __noinline__ void fill_edges(unsigned char *slot, const INPUT *row, int lane, Span span, int width) {
-    for (int i = lane; i < span.samples_before + span.samples_after; i += LANES) {
+// The samples of a row that no whole chunk brings, by `lanes` lanes.
+__device__ __noinline__ void fill_edges(unsigned char *slot, const INPUT *row, int lane, int lanes, Span span,
+                                        int width) {
+    for (int i = lane; i < span.samples_before + span.samples_after; i += lanes) {
         const int first_after = max(span.whole_to * CHUNK - LEAD, 0) / SAMPLE_BYTES;
         const int sample = i < span.samples_before ? i : first_after + i - span.samples_before;
         const int column = source_index<border>(span.position + sample / RGB, width);
@@ -240,50 +257,53 @@ __device__ __noinline__ void fill_edges(unsigned char *slot, const INPUT *row, i
     }
 }
 
-// Start the copy of one row of the padded picture. `arrival` counts its bytes where it goes by a bulk copy.
-__device__ __forceinline__ void fetch_row(unsigned char *slot, const INPUT *image, int position, int lane,
-                                          const Span &span, const Geometry &size, Arrival *arrival) {
-    const int source = source_index<border>(position, size.height);
-    if (source == OUTSIDE) {
+__device__ __forceinline__ void fill_zeros(unsigned char *from, int bytes, int lane, int lanes) {
 #pragma unroll 1
-        for (int at = lane * CHUNK; at < ROW_BYTES; at += LANES * CHUNK)
-            *reinterpret_cast<uint4 *>(slot + at) = make_uint4(0, 0, 0, 0);
+    for (int at = lane * CHUNK; at < bytes; at += lanes * CHUNK)
+        *reinterpret_cast<uint4 *>(from + at) = make_uint4(0, 0, 0, 0);
+}
+
 #ifdef BULK_READS
+// Start the copy of row `position` of the padded picture by one warp; `arrival` counts its bytes.
+__device__ __forceinline__ void fetch_row(unsigned char *slot, int position, int end, const INPUT *image, int lane,
+                                          const Span &span, const Geometry &size, Barrier *arrival) {
+    const int source = position < end ? source_index<border>(position, size.height) : OUTSIDE;
+    if (source == OUTSIDE) {
+        if (position < end) fill_zeros(slot, ROW_BYTES, lane % WARP, WARP);
         fence_before_bulk();
-        if (lane == 0) expect_bytes(arrival, 0);
-#endif
+        if (elected()) expect_bytes(arrival, 0);
         return;
     }
     const INPUT *const row = image + static_cast<long long>(source) * size.width * RGB;
     const unsigned char *const from = reinterpret_cast<const unsigned char *>(row) + span.first;
-#ifdef BULK_READS
-    if (lane == 0) {
-        const auto read = [&](int begin, int end) {
-            begin = max(begin, span.whole_from), end = min(end, span.whole_to);
-            if (begin < end) start_bulk_read(slot + begin * CHUNK, from + begin * CHUNK, (end - begin) * CHUNK, arrival);
-        };
-        expect_bytes(arrival, (span.whole_to - span.whole_from) * CHUNK);
-        read(TILE_CHUNK, TILE_END_CHUNK);
-        read(BEGIN_CHUNK, TILE_CHUNK);
-        read(TILE_END_CHUNK, END_CHUNK);
+    const int begin = span.whole_from * CHUNK, bytes = span.whole_to * CHUNK - begin;
+    if (elected()) {
+        expect_bytes(arrival, bytes);
+        if (bytes > 0) start_bulk_read(slot + begin, from + begin, bytes, arrival);
     }
-#else
-    if (span.interior()) {
-#pragma unroll
-        for (int i = 0; i < LANE_CHUNKS; ++i) {
-            const int at = chunk_of(lane, i) * CHUNK;
-            if (has_chunk(lane, i)) copy_chunk(slot + at, from + at);
-        }
-        return;
-    }
-#pragma unroll
-    for (int i = 0; i < LANE_CHUNKS; ++i) {
-        const int chunk = chunk_of(lane, i), at = chunk * CHUNK;
-        if (has_chunk(lane, i) && chunk >= span.whole_from && chunk < span.whole_to) copy_chunk(slot + at, from + at);
-    }
-#endif
-    if (!EDGES_STAY) fill_edges(slot, row, lane, span, size.width);
+    if (!EDGES_STAY) fill_edges(slot, row, lane % WARP, WARP, span, size.width);
 }
+#else
+// Start the copy of row `position` of the padded picture by all lanes of the block.
+__device__ __forceinline__ void fetch_row(unsigned char *slot, int position, int end, const INPUT *image, int lane,
+                                          const Span &span, const Geometry &size) {
+    if (position >= end) return;
+    const int source = source_index<border>(position, size.height);
+    if (source == OUTSIDE) return fill_zeros(slot, ROW_BYTES, lane, LANES);
+    const INPUT *const row = image + static_cast<long long>(source) * size.width * RGB;
+    const unsigned char *const from = reinterpret_cast<const unsigned char *>(row) + span.first;
+    constexpr int CHUNKS = END_CHUNK - BEGIN_CHUNK;
+#pragma unroll
+    for (int i = 0; i < CHUNKS; i += LANES) {
+        const int chunk = BEGIN_CHUNK + i + lane, at = chunk * CHUNK;
+        if (i + LANES <= CHUNKS && span.interior())
+            copy_chunk(slot + at, from + at);
+        else if (chunk >= span.whole_from && chunk < span.whole_to)
+            copy_chunk(slot + at, from + at);
+    }
+    if (!EDGES_STAY) fill_edges(slot, row, lane, LANES, span, size.width);
+}
+#endif
 
 // --- from the lanes to the output -----------------------------------------------------------------------------------------
 // Write a staged row of `bytes` bytes, neighbouring lanes side by side.
@@ -312,28 +332,19 @@ __device__ __forceinline__ void write_row(unsigned char *to, const unsigned char
     }
 }
 
-// The tensor-core kernels fill their registers to the cap. Borders other than zero, and targets after Hopper, need more:
-// there the cap leaves each of a multiprocessor's four schedulers one warp fewer.
-#if defined(USES_MMA) && defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1000
-constexpr bool NEEDS_MORE = true;
-#elif defined(USES_MMA)
-constexpr bool NEEDS_MORE = border != Border::zero;
-#else
-constexpr bool NEEDS_MORE = false;
-#endif
-constexpr int SCHEDULERS = 4;
-constexpr int WARPS_A_SCHEDULER = (MIN_BLOCKS * WARPS + SCHEDULERS - 1) / SCHEDULERS;
-constexpr int RESIDENT_BLOCKS = NEEDS_MORE ? (WARPS_A_SCHEDULER - 1) * SCHEDULERS / WARPS : MIN_BLOCKS;
+// The warps of a block share the bulk copies: which starts that of input row i of a step, and of output row i.
+__device__ __forceinline__ constexpr int reader_of(int i) { return i % WARPS; }
+__device__ __forceinline__ constexpr int writer_of(int i) { return i % WARPS; }
+constexpr int WRITERS = STEP_ROWS < WARPS ? STEP_ROWS : WARPS;
 
-extern "C" __global__ void __launch_bounds__(LANES, RESIDENT_BLOCKS)
+extern "C" __global__ void __launch_bounds__(LANES, MIN_BLOCKS)
     sliding(const INPUT *__restrict__ image, OUTPUT *__restrict__ out, const __grid_constant__ Geometry size,
             const __grid_constant__ Weights weights) {
-    __shared__ __align__(LINE) unsigned char ring[RING_ROWS * ROW_BYTES];
-    __shared__ __align__(LINE) unsigned char stage[STAGES * OUT_ROW_BYTES];
-    __shared__ Arrival arrival[RING_ROWS];
+    __shared__ __align__(LINE) unsigned char ring[SLOTS * SLOT_BYTES];
+    __shared__ __align__(LINE) unsigned char stage[STAGES * STEP_ROWS * OUT_ROW_BYTES];
     const int lane = threadIdx.x;
+    const int warp = __shfl_sync(~0u, lane / WARP, 0);  // the same for all its lanes, and known to be
 
-    // A warp owns a tile: LANES·LANE_PIXELS output pixels across, one strip of rows down.
     const int strip = blockIdx.x / size.tiles_across;
     const int first_x = blockIdx.x % size.tiles_across * LANES * LANE_PIXELS;
     const int first_y = strip * size.rows_per_strip;
@@ -345,94 +356,83 @@ extern "C" __global__ void __launch_bounds__(LANES, RESIDENT_BLOCKS)
 
 #if defined(USES_MMA) && !defined(WHOLE_WEIGHTS)
     // What lies beyond the samples that arrive is multiplied by zero weights: it must not be a NaN.
-    for (int at = lane * CHUNK; at < RING_ROWS * ROW_BYTES; at += LANES * CHUNK)
-        *reinterpret_cast<uint4 *>(ring + at) = make_uint4(0, 0, 0, 0);
+    fill_zeros(ring, SLOTS * SLOT_BYTES, lane, LANES);
+    __syncthreads();
 #endif
+    if (EDGES_STAY && !span.interior())
+        for (int i = 0; i < SLOTS * STEP_INPUT_ROWS; ++i)
+            fill_edges(ring + i * ROW_BYTES, image, lane, LANES, span, size.width);
 #ifdef BULK_READS
+    __shared__ Barrier arrived[SLOTS];  // all input rows of a step
     if (lane == 0)
-        for (int i = 0; i < RING_ROWS; ++i) init_barrier(arrival + i);
+        for (int i = 0; i < SLOTS; ++i) init_barrier(arrived + i, STEP_INPUT_ROWS);
     fence_before_bulk();
 #endif
-    wait_for_lanes();
+    __syncthreads();
 
-    // A step is STRIDE rows of the padded picture. Each call starts the copies of one more.
+    // A step is STEP_INPUT_ROWS rows of the padded picture. Each call starts the copies of one more.
     int position = first_y * STRIDE - size.padding, fetch_slot = 0;
     const int end = position + (rows - 1) * STRIDE + KERNEL_SIZE;
     const auto fetch_step = [&] {
+        unsigned char *const to = ring + fetch_slot * SLOT_BYTES;
 #pragma unroll
-        for (int i = 0; i < STRIDE; ++i, ++position) {
-            const int slot = fetch_slot + i;
-            if (position < end) fetch_row(ring + slot * ROW_BYTES, image, position, lane, span, size, arrival + slot);
+        for (int i = 0; i < STEP_INPUT_ROWS; ++i, ++position) {
 #ifdef BULK_READS
-            else if (lane == 0) expect_bytes(arrival + slot, 0);
+            if (warp == reader_of(i))
+                fetch_row(to + i * ROW_BYTES, position, end, image, lane, span, size, arrived + fetch_slot);
+#else
+            fetch_row(to + i * ROW_BYTES, position, end, image, lane, span, size);
 #endif
         }
-        fetch_slot = fetch_slot == RING_ROWS - STRIDE ? 0 : fetch_slot + STRIDE;
         __pipeline_commit();
+        if (++fetch_slot == SLOTS) fetch_slot = 0;
     };
-    if (EDGES_STAY && !span.interior())
-        for (int i = 0; i < RING_ROWS; ++i) fill_edges(ring + i * ROW_BYTES, image, lane, span, size.width);
     for (int i = 0; i < STEPS_AHEAD; ++i) fetch_step();
 #ifdef BULK_READS
-    wait_for_lanes();
+    __syncthreads();  // what lanes put there themselves, no barrier counts
 #endif
 
     const Filter &filter = filter_of(weights, lane);  // under way while the first rows are
-    Responses pending[PENDING + 1];  // the output rows under way, the one that ends first in front
+    Column columns[PARTS_OF_ROW];
 #pragma unroll
-    for (int i = 0; i <= PENDING; ++i) clear(pending[i]);
+    for (int part = 0; part < PARTS_OF_ROW; ++part) columns[part].start();
     int slot = 0;
     unsigned parity = 0, staged = 0;
-    for (int y = -PENDING; y < rows; ++y) {
+    for (int y = -PENDING; y < rows; y += STEP_ROWS) {
         fetch_step();
-#ifndef BULK_READS
-        __pipeline_wait_prior(STEPS_AHEAD);
-        wait_for_lanes();
-#endif
-        Responses done;
-#pragma unroll
-        for (int i = 0; i < STRIDE; ++i) {
 #ifdef BULK_READS
-            wait_for_phase(arrival + slot + i, parity);
+        wait_for_phase(arrived + slot, parity);
+#else
+        __pipeline_wait_prior(STEPS_AHEAD);
+        __syncthreads();
 #endif
-            Window window;
-            window.read(ring + (slot + i) * ROW_BYTES, lane);
-            if (STRIDE == 1) {
-                move(done, pending[0]), add_row(done, window, filter, 2);
-                move(pending[0], pending[1]), add_row(pending[0], window, filter, 1);
-                clear(pending[1]), add_row(pending[1], window, filter, 0);
-            } else if (STRIDE == 2 && i == 0) {
-                move(done, pending[0]), add_row(done, window, filter, 2);
-                clear(pending[0]), add_row(pending[0], window, filter, 0);
-            } else if (STRIDE == 2) {
-                add_row(pending[0], window, filter, 1);
-            } else {
-                if (i == 0) clear(done);
-                add_row(done, window, filter, i);
-            }
-        }
-        slot += STRIDE;
-        if (slot == RING_ROWS) slot = 0, parity ^= 1;
+        const unsigned char *const step = ring + slot * SLOT_BYTES;
+        unsigned char *const filled = stage + staged * STEP_ROWS * OUT_ROW_BYTES;
+#pragma unroll
+        for (int part = 0; part < PARTS_OF_ROW; ++part) columns[part].step(step, filled, lane, part, filter);
+        if (++slot == SLOTS) slot = 0, parity ^= 1;
 
-        unsigned char *const filled = stage + staged * OUT_ROW_BYTES;
-        finish(filled, lane, done);
-        // After this barrier the row is staged, its slot is free for the next fetch, and the other stage for the next row.
+        // After this barrier the rows are staged, their slots are free for the next fetch, and the other stage for the
+        // rows of the next step.
 #ifdef BULK_WRITES
         fence_before_bulk();
-        if (lane == 0) wait_for_bulk_writes<0>();
+        if (warp < WRITERS && elected()) wait_for_bulk_writes();
 #endif
-        wait_for_lanes();
-        if (y >= 0) {
+        __syncthreads();
+#pragma unroll
+        for (int row = 0; row < STEP_ROWS; ++row) {
+            if (y + row < 0 || y + row >= rows) continue;
+            const unsigned char *const from = filled + row * OUT_ROW_BYTES;
 #ifdef BULK_WRITES
-            if (lane == 0) start_bulk_write(out_row, filled, out_bytes);
+            if (warp == writer_of(row) && elected()) start_bulk_write(out_row, from, out_bytes);
 #else
-            write_row(reinterpret_cast<unsigned char *>(out_row), filled, out_bytes, lane);
+            write_row(reinterpret_cast<unsigned char *>(out_row), from, out_bytes, lane);
 #endif
-            if (STAGES == 2) staged ^= 1;
             out_row += out_pitch;
         }
+        if (STAGES == 2) staged ^= 1;
     }
 #ifdef BULK_WRITES
-    if (lane == 0) wait_for_bulk_writes<0>();
+    if (warp < WRITERS && elected()) wait_for_bulk_writes();
 #endif
 }

@@ -2,8 +2,9 @@
 
 Two kernels share the work:
 
-    sliding.cu          warps walk down strips of the picture; strides 1 to 3, where neighbouring windows overlap
-    sliding_direct.cu   a thread an output pixel; larger strides, whose windows share nothing
+    sliding.cu          blocks walk down strips of the picture; strides 1 to 3, where neighbouring windows overlap
+    sliding_direct.cu   a thread an output pixel; larger strides, whose windows share nothing, and pictures so small
+                        that what a strip waits for at its start is longer than the work
 
 A uint8 picture with whole weights from -127 to 127 (every named filter but luma's) is summed in exact integers, four
 products an instruction; all else is float32 FMA. Weights go in as a kernel parameter, so a new filter compiles
@@ -23,7 +24,7 @@ from edgeconv.geometry import KERNEL_SIZE
 from edgeconv.methods.base import Method, Options, Plan
 from edgeconv.methods.cuda.kernels import KernelVariant, load
 from edgeconv.methods.cuda.probe import cuda_unavailable_reason
-from edgeconv.methods.cuda.product import sample_problems, unique
+from edgeconv.methods.cuda.product import round_up, sample_problem, sample_problems, unique
 from edgeconv.problem import Problem
 
 LANES = 32
@@ -33,13 +34,18 @@ CHUNK_BYTES = 16
 DIRECT_THREADS = (32, 8)
 LARGEST_STRIP_STRIDE = KERNEL_SIZE
 
-LARGE_PIXELS = 2**23
-"""From here on narrow lanes, and so more warps, are faster for float32 pictures; below, fewer blocks."""
+DIRECT_PIXELS, DIRECT_FLOAT32_PIXELS = 2**16, 2**18
+"""Up to so many output pixels a thread each was faster; the second for float32 at stride 1 (256×256 and 512×512)."""
 
 LINE_BYTES = 128
 """A cache line: see sliding.cu."""
+BARRIER_BYTES, STAGES = 8, 2
+MOST_SHARED_BYTES = 48 * 1024
+"""What a block of any card may have without asking for more."""
 
 INT8_LARGEST = 127
+SHORT_LARGEST = 2047
+"""Two squares of no more add up below 2^23."""
 HALVES_STEP = 2.0**-21
 """Share of the largest weight that two halves may lose; float32 sums of float16 pictures round more than that."""
 
@@ -56,40 +62,24 @@ ARITHMETIC_NAMES: dict[Arithmetic, str] = {
 
 @dataclass(frozen=True)
 class Tile:
-    """How the strips are cut: the macros of sliding.cu that change speed and nothing else."""
+    """How the strips are cut: the macros of sliding.cu that change speed and nothing else, and the strips' height."""
 
     lane_pixels: int
     """Output pixels a lane computes in a row."""
+    step_rows: int
+    """Output rows of a step, between two barriers; pairs of them for the tensor cores."""
     steps_ahead: int
-    """Steps (of one output row) whose input rows are under way while one is computed."""
+    """Steps whose input rows are under way while one is computed."""
     warps: int
     """Warps that share a tile and a ring: one block."""
     min_blocks: int
     """Blocks that must fit a multiprocessor: caps the registers."""
     strip_rows: int
     """Output rows of a strip, about: made such that every resident block gets the same number of strips."""
-    arithmetic: Arithmetic
 
 
-def tile_for(problem: Problem) -> Tile:
-    """The tile that measured fastest (docs/kernels-tried.md) for the sample size, stride and directions."""
-    arithmetic = arithmetic_for(problem)
-    wide = problem.dtype.itemsize == 4
-    if problem.stride > 1:
-        return Tile(2 if wide else 4, 1, 1, 16, 3, arithmetic)
-    if arithmetic == "mma":
-        if problem.directions > 1:
-            return Tile(8, 3, 2, 4, 40, arithmetic) if problem.dtype == np.uint8 else Tile(4, 3, 2, 5, 40, arithmetic)
-        return Tile(8, 3, 4, 4, 40, arithmetic) if problem.dtype == np.uint8 else Tile(8, 2, 2, 6, 40, arithmetic)
-    if arithmetic == "dp4a":
-        return Tile(8, 3, 4, 4, 9, arithmetic)
-    if problem.directions > 1:
-        return Tile(2 if wide else 4, 2, 4, 4, 16, arithmetic)
-    if not wide:
-        return Tile(8, 2, 4, 3, 24, arithmetic)
-    if problem.output_height * problem.output_width >= LARGE_PIXELS:
-        return Tile(2, 2, 4, 8, 13, arithmetic)
-    return Tile(4, 2, 4, 5, 13, arithmetic)
+MACROS = ("lane_pixels", "step_rows", "steps_ahead", "warps", "min_blocks")
+"""The fields of Tile that sliding.cu is compiled with."""
 
 
 def has_int8_weights(problem: Problem) -> bool:
@@ -97,6 +87,14 @@ def has_int8_weights(problem: Problem) -> bool:
     weights = problem.weights
     whole = np.array_equal(weights, np.rint(weights)) and float(np.abs(weights).max()) <= INT8_LARGEST
     return problem.dtype == np.uint8 and whole
+
+
+def has_short_sums(problem: Problem) -> bool:
+    """Whether an 8-bit picture's two responses are both at most SHORT_LARGEST in size."""
+    taps = problem.weights.reshape(problem.directions, problem.output_channels, -1)
+    largest = max(float(np.where(taps * sign > 0, taps * sign, 0).sum(axis=-1).max()) for sign in (1, -1))
+    limit = np.iinfo(np.uint8).max * largest
+    return problem.dtype == np.uint8 and problem.directions == 2 and limit <= SHORT_LARGEST
 
 
 def halves(weights: NDArray[np.float32]) -> NDArray[np.float16]:
@@ -121,6 +119,84 @@ def arithmetic_for(problem: Problem) -> Arithmetic:
     if has_int8_weights(problem):
         return "mma" if fits_products and problem.output_dtype == np.uint8 and _needs_mma(problem) else "dp4a"
     return "mma" if fits_products and has_half_weights(problem) else "fma"
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of TILES: what it is for (nothing said: all), and the tile."""
+
+    tile: Tile
+    arithmetic: Arithmetic | None = None
+    stride: int | None = None
+    directions: int | None = None
+    sample_bytes: int | None = None
+    least_pixels: int = 0
+    """Of the output."""
+
+    def fits(self, problem: Problem, arithmetic: Arithmetic) -> bool:
+        """Whether the line is for this kind of work, in any size."""
+        asked = (arithmetic, problem.stride, problem.directions, problem.dtype.itemsize)
+        said = (self.arithmetic, self.stride, self.directions, self.sample_bytes)
+        return all(mine in (None, its) for mine, its in zip(said, asked, strict=True))
+
+
+TILES = (
+    Row(Tile(4, 4, 1, 4, 6, 31), "mma", directions=2, sample_bytes=1, least_pixels=2**23),
+    Row(Tile(8, 2, 1, 2, 8, 13), "mma", directions=2, sample_bytes=1, least_pixels=2**21),
+    Row(Tile(4, 2, 1, 4, 4, 10), "mma", directions=2, sample_bytes=1),
+    Row(Tile(4, 4, 1, 4, 4, 16), "mma", sample_bytes=1, least_pixels=2**23),
+    Row(Tile(4, 2, 1, 4, 4, 16), "mma", sample_bytes=1),
+    Row(Tile(4, 4, 1, 2, 6, 62), "mma", directions=2),
+    Row(Tile(4, 4, 1, 2, 8, 13), "mma", least_pixels=2**23),
+    Row(Tile(4, 2, 1, 2, 8, 10), "mma"),
+    Row(Tile(4, 3, 1, 4, 4, 16), "dp4a", stride=1, least_pixels=2**23),
+    Row(Tile(4, 2, 1, 4, 4, 13), "dp4a", stride=1),
+    Row(Tile(2, 2, 1, 4, 4, 8), stride=1, directions=2, sample_bytes=4),
+    Row(Tile(4, 2, 1, 4, 4, 62), stride=1, directions=2),
+    Row(Tile(2, 3, 2, 4, 4, 13), stride=1, sample_bytes=4, least_pixels=2**23),
+    Row(Tile(2, 3, 1, 4, 6, 10), stride=1, sample_bytes=4, least_pixels=2**21),
+    Row(Tile(4, 1, 1, 2, 12, 13), stride=1, sample_bytes=4, least_pixels=2**19),
+    Row(Tile(2, 2, 1, 2, 8, 8), stride=1, sample_bytes=4),
+    Row(Tile(4, 2, 2, 4, 6, 8), stride=1, sample_bytes=2),
+    Row(Tile(8, 1, 1, 4, 4, 31), stride=1),
+    Row(Tile(1, 2, 1, 4, 6, 3), stride=2, sample_bytes=4, least_pixels=2**19),
+    Row(Tile(2, 1, 2, 4, 4, 4), stride=2, sample_bytes=4),
+    Row(Tile(2, 2, 1, 4, 4, 6), stride=2, sample_bytes=2),
+    Row(Tile(4, 1, 1, 8, 3, 31), stride=2, directions=2),
+    Row(Tile(4, 2, 1, 4, 4, 6), stride=2),
+    Row(Tile(1, 1, 1, 4, 6, 3), stride=3, sample_bytes=4),
+    Row(Tile(2, 1, 1, 4, 4, 2), stride=3, sample_bytes=2),
+    Row(Tile(4, 1, 1, 4, 4, 2)),
+)
+"""The first line that fits holds. Measured on one NVIDIA H200, by scripts/sweep_cuda_sliding.py."""
+
+
+def shared_bytes(problem: Problem, tile: Tile) -> int:
+    """Shared memory of a block, at most: the ring and the stage of sliding.cu."""
+    lanes = LANES * tile.warps
+    in_pixel, out_pixel = RGB_CHANNELS * problem.dtype.itemsize, problem.output_channels * problem.output_dtype.itemsize
+    pixels = (lanes * tile.lane_pixels - 1) * problem.stride + KERNEL_SIZE
+    row = round_up(LINE_BYTES + pixels * in_pixel + CHUNK_BYTES, LINE_BYTES)
+    ring = (1 + tile.steps_ahead) * (tile.step_rows * problem.stride * row + BARRIER_BYTES)
+    return ring + STAGES * tile.step_rows * lanes * tile.lane_pixels * out_pixel
+
+
+def tiles_of(problem: Problem) -> tuple[tuple[int, Tile], ...]:
+    """The tiles for this kind of work, each with the least number of output pixels that it is for, largest first."""
+    arithmetic = arithmetic_for(problem)
+    fitting = [
+        (row.least_pixels, row.tile)
+        for row in TILES
+        if row.fits(problem, arithmetic) and shared_bytes(problem, row.tile) <= MOST_SHARED_BYTES
+    ]
+    last = [least for least, _ in fitting].index(0)
+    return tuple(fitting[: last + 1])
+
+
+def tile_for(problem: Problem) -> Tile:
+    """The tile that measured fastest for this work."""
+    pixels = problem.output_height * problem.output_width
+    return next(tile for least, tile in tiles_of(problem) if pixels >= least)
 
 
 def _needs_mma(problem: Problem) -> bool:
@@ -201,14 +277,15 @@ def direct_variant(problem: Problem) -> KernelVariant:
 def strip_variant(problem: Problem, tile: Tile, aligned_in: bool, aligned_out: bool) -> KernelVariant:
     """The kernel whose blocks walk down strips; aligned where every row of that picture starts on 16 bytes."""
     defines = _rules(problem)
-    defines += tuple(
-        (name.upper(), value) for name, value in asdict(tile).items() if name not in ("strip_rows", "arithmetic")
-    )
+    defines += tuple((name.upper(), getattr(tile, name)) for name in MACROS)
     defines += (("ALIGNED_IN", int(aligned_in)), ("ALIGNED_OUT", int(aligned_out)))
     defines += (("HALO_BYTES", _halo_bytes(problem)),)
-    if tile.arithmetic == "mma":
+    arithmetic = arithmetic_for(problem)
+    if arithmetic == "mma":
         defines += (("USES_MMA", 1),)
-    if tile.arithmetic != "fma" and problem.dtype == np.uint8:
+        if has_short_sums(problem):
+            defines += (("SHORT_SUMS", 1),)
+    if arithmetic != "fma" and problem.dtype == np.uint8:
         defines += (("WHOLE_WEIGHTS", 1),)
     return KernelVariant("sliding.cu", "sliding", defines)
 
@@ -218,13 +295,35 @@ def has_strips(problem: Problem) -> bool:
     return problem.stride <= LARGEST_STRIP_STRIDE and problem.combine != "maximum"
 
 
+def is_small(problem: Problem) -> bool:
+    """Whether a thread a pixel is faster than strips and stores the same bytes.
+
+    It does in integers, and in float32, where both add in the same order; the tensor cores' sums of float16 differ.
+    """
+    if arithmetic_for(problem) == "mma" and problem.dtype == np.float16:
+        return False
+    plain = problem.dtype == np.float32 and problem.stride == 1
+    return problem.output_height * problem.output_width <= (DIRECT_FLOAT32_PIXELS if plain else DIRECT_PIXELS)
+
+
 def variants() -> tuple[KernelVariant, ...]:
     """Representative kernels, for a machine without a GPU to compile."""
-    listed = []
-    for problem in sample_problems():
-        if has_strips(problem):
-            listed += [strip_variant(problem, tile_for(problem), aligned, aligned) for aligned in (False, True)]
-        listed.append(direct_variant(problem))
+    tiled = (
+        sample_problem("laplacian8", "each", "uint16", output_mode="clip"),
+        sample_problem("sobel", "each", "uint16", output_mode="abs"),
+        sample_problem("scharr", "each", "uint8", output_mode="abs"),
+        sample_problem("laplacian8", "luma", "uint8", padding=0, output_mode="abs"),
+        sample_problem("sobel", "each", "uint8", stride=2, output_mode="abs"),
+        sample_problem("sobel", "each", "uint8", stride=2),
+        sample_problem("laplacian8", "each", "uint16", stride=3),
+        sample_problem("sobel", "each", "float32"),
+        sample_problem("laplacian8", "mix", "float16", stride=2),
+    )
+    problems = sample_problems()
+    listed = [direct_variant(problem) for problem in problems]
+    for problem in filter(has_strips, (*problems, *tiled)):
+        for _, tile in tiles_of(problem):
+            listed += [strip_variant(problem, tile, aligned, aligned) for aligned in (False, True)]
     return unique(listed)
 
 
@@ -249,6 +348,21 @@ class DirectPlan(Plan):
         self._launch(image, out)
 
 
+def strip_height(problem: Problem, tile: Tile, strips_at_once: int) -> int:
+    """Output rows of a strip where so many strips are worked on at a time: all of them get the same number in turn.
+
+    But no fewer than pay for the rows that strips share, which count twice where samples are wide. The steps of a
+    strip are whole ones, those counted that only bring the rows above its first output.
+    """
+    rows_at_once = -(-problem.output_height // strips_at_once)
+    turns = max(1, round(rows_at_once / tile.strip_rows))
+    shared = KERNEL_SIZE - problem.stride
+    least = shared * (2 if problem.dtype.itemsize == 4 else 1)
+    before = (KERNEL_SIZE - 1) // problem.stride
+    rows = max(-(-problem.output_height // (strips_at_once * turns)), least)
+    return round_up(rows + before, tile.step_rows) - before
+
+
 @dataclass
 class StripPlan(Plan):
     """Warps that walk down strips."""
@@ -257,12 +371,13 @@ class StripPlan(Plan):
 
     def __post_init__(self) -> None:
         problem = self.problem
-        tile = self.tile = self.tile or tile_for(problem)
+        self.tile = self.tile or tile_for(problem)
         self._pitches = (
             problem.width * RGB_CHANNELS * problem.dtype.itemsize,
             problem.output_width * problem.output_channels * problem.output_dtype.itemsize,
         )
-        pack = {"fma": lambda work: work.weights, "dp4a": dp4a_weights, "mma": mma_weights}[tile.arithmetic]
+        arithmetic = arithmetic_for(problem)
+        pack = {"fma": lambda work: work.weights, "dp4a": dp4a_weights, "mma": mma_weights}[arithmetic]
         self._weights = pack(problem)
         self._launches: dict[tuple[bool, bool], Any] = {}
         self.launches = 1
@@ -273,8 +388,8 @@ class StripPlan(Plan):
         self.choice = {
             "kernel": "strips",
             "rows_per_strip": self._rows_per_strip,
-            **asdict(tile),
-            "arithmetic": ARITHMETIC_NAMES[tile.arithmetic].format(*kinds),
+            **asdict(self.tile),
+            "arithmetic": ARITHMETIC_NAMES[arithmetic].format(*kinds),
         }
 
     def run(self, image: Any, out: Any) -> None:
@@ -303,9 +418,7 @@ class StripPlan(Plan):
         resident *= cupy.cuda.Device().attributes["MultiProcessorCount"]
         across = -(-problem.output_width // (threads * tile.lane_pixels))
         strips_at_once = max(1, resident // across)
-        rows_at_once = -(-problem.output_height // strips_at_once)
-        strips = max(1, round(rows_at_once / tile.strip_rows)) * strips_at_once
-        self._rows_per_strip = -(-problem.output_height // strips)
+        self._rows_per_strip = strip_height(problem, tile, strips_at_once)
         self._strips = -(-problem.output_height // self._rows_per_strip)
         geometry = [problem.height, problem.width, *problem.output_shape[:2], problem.padding]
         geometry += [across, self._rows_per_strip]
@@ -323,4 +436,4 @@ class Sliding(Method):
 
     def prepare(self, problem: Problem, options: Options) -> Plan:
         """See Method.prepare. Any problem can be done; no workspace is needed."""
-        return StripPlan(problem) if has_strips(problem) else DirectPlan(problem)
+        return StripPlan(problem) if has_strips(problem) and not is_small(problem) else DirectPlan(problem)

@@ -3,7 +3,7 @@
 // A row of A is a group of four neighbouring pixels, which start a whole number of words apart: its sixteen samples in
 // a row of the picture hold all that some of the group's outputs need of that row. A column of B holds the weights of
 // one of those outputs, zero where it does not look. So a product adds one row of the picture to eight columns of
-// sixteen groups, and the accumulators roll down the strip as those of sliding_sums.cuh do.
+// sixteen groups; for 8-bit samples m16n8k32 adds two rows at once.
 //
 //     one direction     two products a row: six outputs of two pixels each, two columns idle
 //     two directions    three products a row: four outputs each, x and y response side by side in one lane
@@ -15,12 +15,11 @@
 static_assert(STRIDE == 1 && OUT_CHANNELS == RGB, "the layout of the products assumes both");
 static_assert(sizeof(INPUT) == sizeof(OUTPUT), "outputs lie as inputs do");
 
-constexpr int WARP_LANES = 32;
 constexpr int GROUP_PIXELS = 4;
 constexpr int GROUP_BYTES = GROUP_PIXELS * PIXEL_BYTES;
 constexpr int GROUPS = 16;  // rows of A
-constexpr int TILES = WARP_LANES * LANE_PIXELS / GROUP_PIXELS / GROUPS;
-static_assert(TILES * GROUPS * GROUP_PIXELS == WARP_LANES * LANE_PIXELS, "a warp has whole products");
+constexpr int PARTS_OF_ROW = WARP * LANE_PIXELS / GROUP_PIXELS / GROUPS;
+static_assert(PARTS_OF_ROW * GROUPS * GROUP_PIXELS == WARP * LANE_PIXELS, "a warp has whole products");
 
 constexpr int PRODUCTS = DIRECTIONS == 2 ? 3 : 2;  // a row of the picture
 constexpr int PRODUCT_SAMPLES = GROUP_PIXELS * RGB / PRODUCTS;
@@ -35,12 +34,13 @@ constexpr int A_WORDS = 4, B_WORDS = 2, PARTS = 2;
 #endif
 
 struct Weights {
-    unsigned word[KERNEL_SIZE][PRODUCTS][PARTS][B_WORDS][WARP_LANES];
+    unsigned word[KERNEL_SIZE][PRODUCTS][PARTS][B_WORDS][WARP];
 };
 
-// A lane's share of the weights stays in its registers.
+// A lane's share of the weights stays in its registers: rows 0 and 1 of the 3×3 filters, then rows 1 and 2, so that two
+// rows lie side by side either way.
 struct Filter {
-    unsigned word[KERNEL_SIZE][PRODUCTS][PARTS][B_WORDS];
+    unsigned word[2][PRODUCTS][PARTS][2][B_WORDS];
 };
 __device__ __forceinline__ Filter filter_of(const Weights &weights, int lane) {
     Filter filter;
@@ -50,15 +50,17 @@ __device__ __forceinline__ Filter filter_of(const Weights &weights, int lane) {
     asm("" : "+l"(words));
 #endif
 #pragma unroll
-    for (int u = 0; u < KERNEL_SIZE; ++u)
+    for (int first = 0; first < 2; ++first)
 #pragma unroll
         for (int p = 0; p < PRODUCTS; ++p)
 #pragma unroll
             for (int part = 0; part < PARTS; ++part)
 #pragma unroll
-                for (int i = 0; i < B_WORDS; ++i)
-                    filter.word[u][p][part][i] =
-                        words[(((u * PRODUCTS + p) * PARTS + part) * B_WORDS + i) * WARP_LANES + lane % WARP_LANES];
+                for (int u = 0; u < 2; ++u)
+#pragma unroll
+                    for (int i = 0; i < B_WORDS; ++i)
+                        filter.word[first][p][part][u][i] =
+                            words[((((first + u) * PRODUCTS + p) * PARTS + part) * B_WORDS + i) * WARP + lane % WARP];
     return filter;
 }
 
@@ -109,7 +111,7 @@ __device__ __forceinline__ Response dot_word(unsigned a, unsigned b) {
     return sum;
 }
 __device__ __forceinline__ void multiply(Response (&d)[4], const unsigned (&a)[A_WORDS], const unsigned (&b)[B_WORDS]) {
-    const int lane = threadIdx.x % WARP_LANES, group = lane / 4, pair = lane % 4;
+    const int lane = threadIdx.x % WARP, group = lane / 4, pair = lane % 4;
     const auto *lanes = host_cuda::share_words(a, b);
     for (int i = 0; i < B_WORDS; ++i)
         for (int t = 0; t < 4; ++t)
@@ -121,70 +123,65 @@ __device__ __forceinline__ void multiply(Response (&d)[4], const unsigned (&a)[A
 }
 #endif
 
-// The rows of A that a lane holds of one row of the picture.
-struct Window {
-    unsigned word[TILES][PRODUCTS][A_WORDS];
+// The products of two rows, in one instruction where there is one.
+__device__ __forceinline__ void multiply(Response (&d)[4], const unsigned (&a)[2][A_WORDS],
+                                         const unsigned (&b)[2][B_WORDS]) {
+#if defined(WHOLE_WEIGHTS) && defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    asm("mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+        : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
+        : "r"(a[0][0]), "r"(a[0][1]), "r"(a[1][0]), "r"(a[1][1]), "r"(b[0][0]), "r"(b[1][0]));
+#else
+    multiply(d, a[0], b[0]);
+    multiply(d, a[1], b[1]);
+#endif
+}
 
-    __device__ __forceinline__ void read(const unsigned char *row, int lane) {
-        const int group = lane % WARP_LANES / 4, pair = lane % 4;
+// The rows of A that a lane holds of two rows of the picture.
+struct Window {
+    unsigned word[PRODUCTS][2][A_WORDS];
+
+    __device__ __forceinline__ void read(const unsigned char *rows, int lane, int part) {
+        const int group = lane % WARP / 4, pair = lane % 4;
         const unsigned char *const from =
-            row + (lane / WARP_LANES * TILES * GROUPS + group) * GROUP_BYTES + pair * WORD;
+            rows + ((lane / WARP * PARTS_OF_ROW + part) * GROUPS + group) * GROUP_BYTES + pair * WORD;
 #pragma unroll
-        for (int m = 0; m < TILES; ++m)
+        for (int p = 0; p < PRODUCTS; ++p)
 #pragma unroll
-            for (int p = 0; p < PRODUCTS; ++p)
+            for (int row = 0; row < 2; ++row)
 #pragma unroll
                 for (int i = 0; i < A_WORDS; ++i)
-                    word[m][p][i] = *reinterpret_cast<const unsigned *>(
-                        from + (m * GROUPS + i % 2 * (GROUPS / 2)) * GROUP_BYTES + (first_word(p) + i / 2 * 4) * WORD);
+                    word[p][row][i] = *reinterpret_cast<const unsigned *>(
+                        from + row * ROW_BYTES + i % 2 * (GROUPS / 2) * GROUP_BYTES + (first_word(p) + i / 2 * 4) * WORD);
     }
 };
 
-typedef Response Responses[TILES][PRODUCTS][4];
-
-__device__ __forceinline__ void move(Responses &to, const Responses &from) {
-#pragma unroll
-    for (int m = 0; m < TILES; ++m)
-#pragma unroll
-        for (int p = 0; p < PRODUCTS; ++p)
-#pragma unroll
-            for (int i = 0; i < 4; ++i) to[m][p][i] = from[m][p][i];
-}
+typedef Response Responses[PRODUCTS][4];
 
 __device__ __forceinline__ void clear(Responses &sum) {
 #pragma unroll
-    for (int m = 0; m < TILES; ++m)
-#pragma unroll
         for (int p = 0; p < PRODUCTS; ++p)
 #pragma unroll
-            for (int i = 0; i < 4; ++i) sum[m][p][i] = START;
-}
-
-__device__ __forceinline__ void add_row(Responses &sum, const Window &window, const Filter &filter, int u) {
-#pragma unroll
-    for (int part = 0; part < PARTS; ++part)
-#pragma unroll
-        for (int m = 0; m < TILES; ++m)
-#pragma unroll
-            for (int p = 0; p < PRODUCTS; ++p) multiply(sum[m][p], window.word[m][p], filter.word[u][p][part]);
+            for (int i = 0; i < 4; ++i) sum[p][i] = START;
 }
 
 // Put one finished row of responses into the stage, as samples.
-__device__ __forceinline__ void finish(unsigned char *staged, int lane, const Responses &sum) {
-    const int group = lane % WARP_LANES / 4, pair = lane % 4;
+__device__ __forceinline__ void finish(unsigned char *staged, int lane, int part, const Responses &sum) {
+    const int group = lane % WARP / 4, pair = lane % 4;
     const bool has_output = pair < PRODUCT_SAMPLES * DIRECTIONS / 2;
     OUTPUT *const to = reinterpret_cast<OUTPUT *>(staged) +
-                       (lane / WARP_LANES * TILES * GROUPS + group) * GROUP_PIXELS * RGB + (3 - DIRECTIONS) * pair;
-#pragma unroll
-    for (int m = 0; m < TILES; ++m)
+                       ((lane / WARP * PARTS_OF_ROW + part) * GROUPS + group) * GROUP_PIXELS * RGB + (3 - DIRECTIONS) * pair;
 #pragma unroll
         for (int p = 0; p < PRODUCTS; ++p)
 #pragma unroll
             for (int half = 0; half < 2; ++half) {
-                const Response first = sum[m][p][2 * half], second = sum[m][p][2 * half + 1];
-                OUTPUT *const at = to + (m * GROUPS + half * (GROUPS / 2)) * GROUP_PIXELS * RGB + p * PRODUCT_SAMPLES;
+                const Response first = sum[p][2 * half], second = sum[p][2 * half + 1];
+                OUTPUT *const at = to + half * (GROUPS / 2) * GROUP_PIXELS * RGB + p * PRODUCT_SAMPLES;
                 if (DIRECTIONS == 2) {
+#ifdef WHOLE_WEIGHTS
+                    *at = length_byte(first, second);
+#else
                     store_sample<store>(length(to_value(first), to_value(second)), *at);
+#endif
                     continue;
                 }
                 // All lanes pack, so that only the store itself depends on the lane.
@@ -200,3 +197,41 @@ __device__ __forceinline__ void finish(unsigned char *staged, int lane, const Re
 #endif
             }
 }
+
+// A warp's part of a strip, going down by pairs of rows: the windows of the pair before, from which the rows of the
+// output are summed anew. They take fewer registers than the sums under way would.
+static_assert(STEP_ROWS % 2 == 0, "a step is pairs of rows");
+struct Column {
+    Window before;
+
+    __device__ __forceinline__ void start() { before = Window(); }
+
+    // Take the input rows of a step, put the output rows that end with them into the stage.
+    __device__ __forceinline__ void step(const unsigned char *rows, unsigned char *staged, int lane, int part,
+                                         const Filter &filter) {
+#pragma unroll
+        for (int y = 0; y < STEP_ROWS; y += 2) {
+            Window two;
+            two.read(rows + y * ROW_BYTES, lane, part);
+            Responses first, second;
+            clear(first), clear(second);
+#pragma unroll
+            for (int half = 0; half < PARTS; ++half)
+#pragma unroll
+                for (int p = 0; p < PRODUCTS; ++p) {
+                    multiply(first[p], before.word[p], filter.word[0][p][half]);
+                    multiply(first[p], two.word[p][0], filter.word[1][p][half][1]);
+                }
+            finish(staged + y * OUT_ROW_BYTES, lane, part, first);
+#pragma unroll
+            for (int half = 0; half < PARTS; ++half)
+#pragma unroll
+                for (int p = 0; p < PRODUCTS; ++p) {
+                    multiply(second[p], two.word[p], filter.word[1][p][half]);
+                    multiply(second[p], before.word[p][1], filter.word[0][p][half][0]);
+                }
+            finish(staged + (y + 1) * OUT_ROW_BYTES, lane, part, second);
+            before = two;
+        }
+    }
+};

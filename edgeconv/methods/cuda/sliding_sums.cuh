@@ -1,8 +1,15 @@
 // The sums of sliding.cu, one lane a window: float32 FMA, or exact integers by dp4a (WHOLE_WEIGHTS).
 //
-// A lane reads LANE_PIXELS pixels and their neighbours of one row and adds them to its own responses. What the names
-// below must provide is what sliding_mma.cuh provides too: Weights, Filter, Window, Responses, clear, move, add_row,
-// finish.
+// A lane reads LANE_PIXELS pixels and their neighbours of one row and adds them to its own responses, of all the output
+// rows that the row touches. What sliding.cu asks for, here and of sliding_mma.cuh: Weights, Filter and filter_of,
+// PARTS_OF_ROW, and Column.
+constexpr int widest_access(int pitch) { return pitch % 16 == 0 ? 16 : pitch % 8 == 0 ? 8 : 4; }
+constexpr int READ = widest_access(LANE_BYTES);  // bytes that a lane reads at once
+constexpr int WINDOW_START = LEAD / READ * READ;
+constexpr int WINDOW_WORDS = (round_up(WINDOW_END, READ) - WINDOW_START) / WORD;
+constexpr int WRITE = widest_access(LANE_OUT_BYTES);
+constexpr int LANE_OUT_WORDS = LANE_OUT_BYTES / WORD;
+
 #ifdef WHOLE_WEIGHTS
 struct Weights {
 #if IN_GROUP == 1
@@ -34,6 +41,7 @@ struct Weights {
 typedef Weights Filter;
 __device__ __forceinline__ const Filter &filter_of(const Weights &weights, int) { return weights; }
 
+constexpr int PARTS_OF_ROW = 1;  // a lane's
 typedef Response Responses[LANE_PIXELS][OUT_CHANNELS][DIRECTIONS];
 
 // A lane's window of one row, as it lies in shared memory.
@@ -196,3 +204,41 @@ __device__ __forceinline__ void finish(unsigned char *staged, int lane, const Re
     }
     put(staged + lane * LANE_OUT_BYTES, word);
 }
+
+// A lane's part of a strip, going down: the sums of the output rows under way, the one that ends first in front.
+struct Column {
+    Responses pending[PENDING + 1];
+
+    __device__ __forceinline__ void start() {
+#pragma unroll
+        for (int i = 0; i <= PENDING; ++i) clear(pending[i]);
+    }
+
+    // Take the input rows of a step, put the output rows that end with them into the stage.
+    __device__ __forceinline__ void step(const unsigned char *rows, unsigned char *staged, int lane, int,
+                                         const Filter &filter) {
+#pragma unroll
+        for (int y = 0; y < STEP_ROWS; ++y) {
+            Responses done;
+#pragma unroll
+            for (int i = 0; i < STRIDE; ++i) {
+                Window window;
+                window.read(rows + (y * STRIDE + i) * ROW_BYTES, lane);
+                if (STRIDE == 1) {
+                    move(done, pending[0]), add_row(done, window, filter, 2);
+                    move(pending[0], pending[1]), add_row(pending[0], window, filter, 1);
+                    clear(pending[1]), add_row(pending[1], window, filter, 0);
+                } else if (STRIDE == 2 && i == 0) {
+                    move(done, pending[0]), add_row(done, window, filter, 2);
+                    clear(pending[0]), add_row(pending[0], window, filter, 0);
+                } else if (STRIDE == 2) {
+                    add_row(pending[0], window, filter, 1);
+                } else {
+                    if (i == 0) clear(done);
+                    add_row(done, window, filter, i);
+                }
+            }
+            finish(staged + y * OUT_ROW_BYTES, lane, done);
+        }
+    }
+};

@@ -1,0 +1,168 @@
+"""Find the tiles of `sliding` on this card: every shape of a grid, timed cold and checked, the best ones printed.
+
+    python scripts/sweep_cuda_sliding.py [--work "float32 mix" ...] [--sizes 512,4096] [--output FILE.json]
+
+What it prints goes by hand into TILES of edgeconv/methods/cuda/sliding.py. Compiles in as many processes as there are
+processors; then each tile runs as in benchmark_cuda_sliding.py, on arrays that no cache holds, in turn with device
+copies, first all of the grid with one height of strips, then the fastest with other heights.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import asdict, replace
+from itertools import product
+from multiprocessing import Pool
+from pathlib import Path
+from typing import Any
+
+from benchmark_cuda_sliding import CHECKED_SAMPLES, REAL, ROTATED_BYTES, WHOLE, Row
+
+from edgeconv import verify
+from edgeconv.methods.cuda.kernels import KernelVariant, load
+from edgeconv.methods.cuda.sliding import LANES, StripPlan, Tile, arithmetic_for, strip_variant
+from edgeconv.problem import Problem
+
+WORKS = {
+    "float32 mix": ("float32", "mix", REAL, 1),
+    "float32 mix stride 2": ("float32", "mix", REAL, 2),
+    "float32 mix stride 3": ("float32", "mix", REAL, 3),
+    "float32 each": ("float32", "each", REAL, 1),
+    "float32 sobel": ("float32", "each", "sobel", 1),
+    "uint8 each": ("uint8", "each", WHOLE, 1),
+    "uint8 each stride 2": ("uint8", "each", WHOLE, 2),
+    "uint8 mix": ("uint8", "mix", WHOLE, 1),
+    "uint8 mix real": ("uint8", "mix", REAL, 1),
+    "uint8 sobel": ("uint8", "each", "sobel", 1),
+    "uint8 sobel stride 2": ("uint8", "each", "sobel", 2),
+    "uint16 each": ("uint16", "each", REAL, 1),
+    "uint16 each stride 2": ("uint16", "each", REAL, 2),
+    "uint16 each stride 3": ("uint16", "each", REAL, 3),
+    "uint8 each stride 3": ("uint8", "each", WHOLE, 3),
+    "uint16 sobel": ("uint16", "each", "sobel", 1),
+    "float16 mix": ("float16", "mix", REAL, 1),
+    "float16 sobel": ("float16", "each", "sobel", 1),
+}
+
+LANE_PIXELS, STEP_ROWS, STEPS_AHEAD, WARPS = (1, 2, 4, 8), (1, 2, 3, 4), (1, 2), (2, 4, 8)
+RESIDENT_THREADS = (512, 768)
+"""What min_blocks asks for, at least; the registers that are left follow from it."""
+FIRST_STRIP_ROWS = 16
+STRIP_ROWS = (2, 3, 4, 6, 8, 10, 13, 16, 20, 26, 31, 40, 62)
+FINALISTS = 6
+QUICK_REPEATS, REPEATS = 5, 15
+
+
+def problem_of(work: str, size: int) -> Problem:
+    """The problem of a work at a size."""
+    dtype, channels, weights, stride = WORKS[work]
+    mode: Any = "raw" if dtype.startswith("float") else "abs"
+    return Row(size, dtype, channels, weights, stride, mode).problem()  # type: ignore[arg-type]
+
+
+def tiles(work: str) -> Iterator[Tile]:
+    """The grid."""
+    pairs = arithmetic_for(problem_of(work, LANES)) == "mma"
+    for pixels, rows, ahead, warps, threads in product(LANE_PIXELS, STEP_ROWS, STEPS_AHEAD, WARPS, RESIDENT_THREADS):
+        if not (pairs and (rows % 2 or pixels < 4)):
+            yield Tile(pixels, rows, ahead, warps, threads // (LANES * warps), FIRST_STRIP_ROWS)
+
+
+def variant(work: str, tile: Tile) -> KernelVariant:
+    """The kernel for rows that start on 16 bytes."""
+    return strip_variant(problem_of(work, LANES * 16), tile, True, True)
+
+
+def compiles(asked: tuple[str, Tile]) -> bool:
+    """Whether it does; what comes of it stays in CuPy's cache on disk."""
+    try:
+        load(variant(*asked))
+    except Exception:  # too much shared memory, or a shape that the layout does not allow: not a tile
+        return False
+    return True
+
+
+class Bench:
+    """The arrays of one work at one size, and what a tile takes on them."""
+
+    def __init__(self, work: str, size: int) -> None:
+        import cupy
+        from benchmark_cuda_gemm_methods import captured, put_copies, random_pictures
+
+        self.problem = problem_of(work, size)
+        self.pair_bytes = self.problem.input_bytes + self.problem.output_bytes
+        self.count = max(3, -(-ROTATED_BYTES // self.pair_bytes))
+        self.pictures = random_pictures(self.problem, self.count)
+        self.outs = cupy.empty((self.count, *self.problem.output_shape), self.problem.output_dtype)
+        self.copies = cupy.empty_like(self.pictures)
+        self.copy, _ = captured(lambda: put_copies(self.pictures, self.copies))
+
+    def measure(self, tile: Tile, repeats: int, check: bool = False) -> dict[str, Any]:
+        """Seconds and share of the floor; whether it is right, where asked."""
+        from benchmark_cuda_gemm_methods import captured, put_runs, seconds_of
+
+        plan = StripPlan(self.problem, tile=tile)
+        run, _ = captured(lambda: put_runs(plan, self.pictures, self.outs))
+        for call in (self.copy, run):
+            seconds_of(call)
+        copied, runs = [], []
+        for _ in range(repeats):
+            copied.append(seconds_of(self.copy) / self.count)
+            runs.append(seconds_of(run) / self.count)
+        seconds, copy = sorted(runs)[repeats // 2], sorted(copied)[repeats // 2]
+        share = copy * self.pair_bytes / (2 * self.problem.input_bytes) / seconds
+        passed = None
+        if check:
+            picture, out = self.pictures[0].get(), self.outs[0].get()
+            passed = verify.check(picture, out, self.problem, max_samples=CHECKED_SAMPLES).passed
+        return {"tile": asdict(tile), "seconds": seconds, "share_of_floor": share, "passed": passed}
+
+
+def best(work: str, size: int, grid: list[Tile]) -> list[dict[str, Any]]:
+    """The finalists with every height of strips, the fastest first and checked."""
+    bench = Bench(work, size)
+    first = sorted((bench.measure(tile, QUICK_REPEATS) for tile in grid), key=lambda found: float(found["seconds"]))
+    tried = [
+        bench.measure(replace(Tile(**found["tile"]), strip_rows=rows), REPEATS)
+        for found in first[:FINALISTS]
+        for rows in STRIP_ROWS
+    ]
+    tried.sort(key=lambda found: float(found["seconds"]))
+    return [bench.measure(Tile(**found["tile"]), REPEATS, check=True) for found in tried[:FINALISTS]]
+
+
+def main() -> None:
+    """Sweep what is asked for, print the best, write all that was printed."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--work", nargs="*", choices=WORKS, default=list(WORKS))
+    parser.add_argument("--sizes", default="512,1024,2048,4096")
+    parser.add_argument("--output", type=Path)
+    arguments = parser.parse_args()
+    asked = [(work, tile) for work in arguments.work for tile in tiles(work)]
+    with Pool(os.cpu_count()) as pool:
+        usable = [pair for pair, good in zip(asked, pool.map(compiles, asked, chunksize=4), strict=True) if good]
+    results = []
+    for work, size in product(arguments.work, map(int, arguments.sizes.split(","))):
+        import cupy
+
+        found = best(work, size, [tile for name, tile in usable if name == work])
+        cupy.get_default_memory_pool().free_all_blocks()
+        results.append({"work": work, "size": size, "best": found})
+        for row in found:
+            right = "ok" if row["passed"] else "WRONG"
+            shape = " ".join(str(value) for value in row["tile"].values())
+            print(
+                f"{work:22} {size:5} {row['seconds'] * 1e6:8.2f} us {row['share_of_floor']:.3f} {right} {shape}",
+                flush=True,
+            )
+    if arguments.output:
+        arguments.output.write_text(
+            json.dumps({"benchmark": "sweep_cuda_sliding", "results": results}, indent=1) + "\n"
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,85 @@
+"""How CUDA `sliding` chooses: tiles that a block has room for, strips of whole steps, arithmetic by the weights."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+from cpu_problems import RANDOM, Case
+from hypothesis import given
+from hypothesis import strategies as st
+
+from edgeconv.geometry import KERNEL_SIZE
+from edgeconv.methods.cuda.sliding import (
+    MOST_SHARED_BYTES,
+    TILES,
+    arithmetic_for,
+    has_int8_weights,
+    has_short_sums,
+    shared_bytes,
+    strip_height,
+    tile_for,
+    tiles_of,
+)
+
+MODES = {"uint8": ("abs", "clip", "raw"), "uint16": ("abs", "clip", "raw"), "float32": ("raw",), "float16": ("raw",)}
+WORKS = [
+    Case(name, channels, dtype, mode, stride=stride, shape=(40, 40))
+    for name, channels, (dtype, modes), stride in product(
+        ("laplacian8", "sobel", "scharr", RANDOM), ("each", "mix", "luma"), MODES.items(), (1, 2, 3)
+    )
+    for mode in modes
+]
+
+
+@pytest.mark.parametrize("work", WORKS, ids=str)
+def test_every_work_has_tiles_for_every_size_that_a_block_has_room_for(work):
+    problem = work.problem()
+    tiles = tiles_of(problem)
+    sizes = [least for least, _ in tiles]
+    assert sizes == sorted(sizes, reverse=True)
+    assert sizes[-1] == 0
+    assert all(shared_bytes(problem, tile) <= MOST_SHARED_BYTES for _, tile in tiles)
+    if arithmetic_for(problem) == "mma":
+        assert all(tile.step_rows % 2 == 0 for _, tile in tiles), "the tensor cores take pairs of rows"
+
+
+def test_no_line_of_the_table_is_for_nothing():
+    used = {tile for work in WORKS for _, tile in tiles_of(work.problem())}
+    assert {row.tile for row in TILES} == used
+
+
+def test_the_tile_is_that_of_the_number_of_pixels():
+    small, large = (Case(RANDOM, "mix", "float32", "raw", shape=(side, side)).problem() for side in (300, 4096))
+    assert tile_for(large) == tiles_of(large)[0][1]
+    assert tile_for(small) == tiles_of(small)[-1][1]
+
+
+@given(
+    height=st.integers(1, 5000),
+    stride=st.integers(1, 3),
+    strips_at_once=st.integers(1, 300),
+    dtype=st.sampled_from(sorted(MODES)),
+)
+def test_strips_are_whole_steps_and_no_higher_than_they_must_be(height, stride, strips_at_once, dtype):
+    problem = Case(RANDOM, "mix", dtype, "raw", stride=stride, shape=(height * stride, 64)).problem()
+    tile = tile_for(problem)
+    rows = strip_height(problem, tile, strips_at_once)
+    before = (KERNEL_SIZE - 1) // stride
+    assert rows >= 1
+    assert (rows + before) % tile.step_rows == 0
+    alone = -(-problem.output_height // strips_at_once)
+    assert rows <= max(alone, 2 * (KERNEL_SIZE - stride)) + tile.step_rows
+
+
+def test_whole_weights_are_summed_in_integers_and_others_are_not():
+    assert has_int8_weights(Case("kirsch", "mix", "uint8", "abs").problem())
+    assert not has_int8_weights(Case(RANDOM, "mix", "uint8", "abs").problem())
+    assert not has_int8_weights(Case("kirsch", "mix", "uint16", "abs").problem())
+
+
+def test_short_sums_are_those_whose_squares_stay_whole_floats():
+    assert has_short_sums(Case("sobel", "each", "uint8", "abs").problem())
+    assert not has_short_sums(Case("scharr", "each", "uint8", "abs").problem())
+    assert not has_short_sums(Case("laplacian8", "each", "uint8", "abs").problem())
+    assert not has_short_sums(Case("sobel", "each", "uint16", "abs").problem())
