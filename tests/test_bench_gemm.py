@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from itertools import cycle
 
+import jsonschema
 import numpy as np
 import pytest
 from bench_records import ROOF, FakeDevice
-from command import edgeconv
+from command import PROJECT, edgeconv
 
-from edgeconv.bench.gemm import VENDOR, Contender, make_operands, time_size, to_markdown
+from edgeconv.bench.gemm import VENDOR, make_operands, time_size, to_markdown
+from edgeconv.bench.ladder import Contender, schema
 from edgeconv.bench.watch import Watch
+from edgeconv.export import ladders
+from edgeconv.methods.cuda.gemm_ladder import REALS, STEPS
 from edgeconv.methods.cuda.probe import cuda_unavailable_reason
 from edgeconv.timing import Budget
 
@@ -71,6 +76,32 @@ def test_words_that_mean_nothing_are_one_line(tmp_path, words) -> None:
     assert (refused.code, len(refused.error_lines)) == (2, 1)
 
 
+def test_the_committed_record_fits_the_schema() -> None:
+    path = PROJECT / "docs" / "results" / "bench_gemm_h200.json"
+    record = json.loads(path.read_text(encoding="utf-8"))
+    jsonschema.validate(record, schema())
+    assert all(row["right"] for row in record["rows"])
+
+
+def test_the_page_has_every_step_type_and_size() -> None:
+    path = PROJECT / "docs" / "results" / "bench_gemm_h200.json"
+    record = json.loads(path.read_text(encoding="utf-8"))
+    table = ladders.gemm_sizes(record)
+    assert len(table.rows) == len(STEPS) * len(REALS)
+    row = next(r for r in record["rows"] if (r["step"], r["dtype"], r["size"]) == ("shared", "float64", 4096))
+    line = next(found for found in table.rows if found[:2] == ("`shared`", "float64"))
+    assert line[table.header.index("4096")] == f"{row['gflops']:,.0f} ({row['share_of_vendor']:.0%})"
+
+
+@pytest.mark.parametrize("wrong", [{"right": 1}, {"gflops": -1}, {"stride": 1}, {"timing": {}}])
+def test_the_schema_refuses_what_is_no_row(wrong) -> None:
+    path = PROJECT / "docs" / "results" / "bench_gemm_h200.json"
+    record = json.loads(path.read_text(encoding="utf-8"))
+    record["rows"][0] |= wrong
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(record, schema())
+
+
 @pytest.mark.skipif(cuda_unavailable_reason() is None, reason="there is a card here")
 def test_without_a_card_it_says_what_is_missing(tmp_path) -> None:
     refused = edgeconv("bench", "gemm", cwd=tmp_path)
@@ -81,4 +112,4 @@ def test_without_a_card_it_says_what_is_missing(tmp_path) -> None:
 def test_the_whole_ladder_on_a_card(tmp_path) -> None:
     done = edgeconv("bench", "gemm", "--sizes", "512", "--blocks", "all", "--time-limit", "0.01", cwd=tmp_path)
     assert done.code == 0, done.err
-    assert (tmp_path / "gemm.json").exists()
+    jsonschema.validate(json.loads((tmp_path / "gemm.json").read_text(encoding="utf-8")), schema())

@@ -30,9 +30,12 @@ def figures(monkeypatch, result: record.Record, goal: Goal) -> list[tuple[object
 
 
 def test_a_share_of_the_floor(monkeypatch, result) -> None:
-    goal = Goal("floor", 0.6, *WORK, sizes=(8, 16, 32), entrants=("own", "other"))
+    goal = Goal("floor", 0.6, *WORK, sizes=(8, 16, 32), entrants=("own", "other"), binds="noise")
     assert figures(monkeypatch, result, goal) == [(8, "own", 0.5, False), (16, "own", 0.5, False)]
-    assert tables.goals(result).rows[0][1:] == ("8", "1", "floor ≥ 0.6", "own", "0.5", "MISSED")
+    assert tables.goals(result).rows[0][1:] == ("8", "1", "floor ≥ 0.6", "own", "0.5", "MISSED by 16.7%", "noise")
+    met = Goal("floor", 0.4, *WORK, sizes=(8,), entrants=("own",), binds="noise")
+    assert figures(monkeypatch, result, met) == [(8, "own", 0.5, True)]
+    assert tables.goals(result).rows[0][-2:] == ("met", "")
 
 
 def test_a_ratio_to_the_fastest_rival(monkeypatch, result) -> None:

@@ -6,13 +6,13 @@ import pytest
 from command import PROJECT
 
 from edgeconv.bench.entrants import ORACLE, method_entrants
-from edgeconv.bench.grid import GRIDS, Grid, Part, changed, named_grid, read_grid, works
+from edgeconv.bench.grid import BLOCK_SIDES, GRIDS, Grid, Part, changed, named_grid, read_grid, works
 from edgeconv.bench.peers import PEERS, peer_entrants
 from edgeconv.bench.synthetic import bench_filter, bench_pixels
 from edgeconv.bench.words import chosen_grid, parse_rules, parse_share
 from edgeconv.errors import UsageError
 from edgeconv.methods import method_names
-from edgeconv.methods.base import DEVICES, Options
+from edgeconv.methods.base import BLOCKS, DEVICES, Options
 
 
 @pytest.mark.parametrize("entry", GRIDS, ids=lambda entry: entry.name)
@@ -28,6 +28,12 @@ def test_the_lab_grid_has_the_sizes_and_strides_of_the_lab_reports() -> None:
     lab = {(work.size, work.stride) for work, _ in works(named_grid("lab"))}
     expected = {32, 64, 128, 256, 512} | {256, 512, 1024, 2048, 4096}
     assert lab == {(size, stride) for size in expected for stride in (1, 2, 3)}
+
+
+def test_the_lab_grid_has_the_textbook_kernel_with_every_thread_block() -> None:
+    assert set(BLOCK_SIDES) < set(named_grid("lab").parts[0].methods)
+    found = method_entrants(["textbook", *BLOCK_SIDES], "cuda", Options())
+    assert {entrant.options.block for entrant in found} == set(BLOCKS) == {8, 16, 32}
 
 
 def test_words_take_the_place_of_a_grids_own() -> None:
@@ -86,10 +92,12 @@ def test_a_grid_that_is_not_there_is_refused() -> None:
 
 
 def test_method_words_carry_options() -> None:
-    found = method_entrants(["cudnn:find:math=tf32", "im2col:gemm=cublas", "sliding:threads=1"], "cuda", Options())
-    assert [entrant.label for entrant in found] == ["cudnn:find:math=tf32", "im2col:gemm=cublas", "sliding:threads=1"]
+    words = ["cudnn:find:math=tf32", "im2col:gemm=cublas", "sliding:threads=1", "textbook:block=8"]
+    found = method_entrants(words, "cuda", Options())
+    assert [entrant.label for entrant in found] == words
     assert (found[0].options.cudnn_find, found[0].options.math) == (True, "tf32")
-    assert (found[1].options.gemm, found[2].options.threads) == ("cublas", 1)
+    assert (found[1].options.gemm, found[2].options.threads, found[3].options.block) == ("cublas", 1, 8)
+    assert [entrant.label for entrant in method_entrants(words, "cpu", Options())] == ["sliding:threads=1"]
 
 
 def test_all_methods_are_those_that_run_here_without_the_oracle() -> None:
@@ -97,7 +105,9 @@ def test_all_methods_are_those_that_run_here_without_the_oracle() -> None:
     assert labels == [name for name in method_names("cpu") if name != ORACLE]
 
 
-@pytest.mark.parametrize("word", ["nothing", "sliding:math=double", "sliding:threads=0", "sliding:fast"])
+@pytest.mark.parametrize(
+    "word", ["nothing", "sliding:math=double", "textbook:block=7", "sliding:threads=0", "sliding:fast"]
+)
 def test_method_words_that_mean_nothing_are_refused(word: str) -> None:
     with pytest.raises(UsageError):
         method_entrants([word], "cpu", Options())

@@ -14,6 +14,7 @@ from edgeconv.bench.tune import GRID, profile_of, start_seconds
 from edgeconv.choose import choose
 from edgeconv.devices import get_device
 from edgeconv.errors import UnavailableError
+from edgeconv.methods import METHODS
 from edgeconv.request import make_request
 from edgeconv.tuned import Curve, Point, Profile, machine_facts, read_profile
 
@@ -164,3 +165,8 @@ def test_the_command_measures_and_run_goes_by_it(monkeypatch, tmp_path) -> None:
     sizes = {len(entry.points) for entry in profile.curves}
     assert sizes == {len(GRID.parts[0].sizes)}
     assert "profile" in choose("auto", "cpu", "many pictures", problem()).why
+
+
+def test_what_is_there_to_compare_is_not_measured_for_a_choice() -> None:
+    left_out = {entry.name for entry in METHODS} - set(GRID.parts[0].methods)
+    assert left_out == {"reference", "textbook"}

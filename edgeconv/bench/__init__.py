@@ -11,7 +11,9 @@
     record.py     the record and its schema
     compare.py    two records: same, faster, slower or ambiguous
     goals.py      the bars that the project sets itself, and what a record says about them
+    ladder.py     what the two ladders share: steps timed by turns, their record and its schema
     gemm.py       the ladder of matrix products beside cuBLAS
+    conv.py       the ladder of convolutions beside a copy
     tune.py       a quick measured profile for `--method auto`
 
 Importing the package loads no array library.

@@ -2,9 +2,10 @@
 
 An entrant is asked for by a word: a name of the table of methods with options behind colons,
 
-    sliding    im2col:gemm=cublas    cudnn:find:math=tf32    implicit:math=half    sliding:threads=1
+    sliding    im2col:gemm=cublas    cudnn:find:math=tf32    textbook:block=8    sliding:threads=1
 
-or `all`: every method that runs here but the reference, which checks the others and competes only by name.
+or `all`: every method that runs here but the reference, which checks the others and competes only by name. A word
+whose options concern cards alone names nobody on the CPU.
 """
 
 from __future__ import annotations
@@ -24,11 +25,13 @@ from edgeconv.devices import get_device
 from edgeconv.devices.base import Device
 from edgeconv.errors import UsageError
 from edgeconv.methods import METHODS, find, method_names, require
-from edgeconv.methods.base import GEMMS, MATHS, DeviceName, Options
+from edgeconv.methods.base import BLOCKS, GEMMS, MATHS, DeviceName, Options
 from edgeconv.problem import Problem
 from edgeconv.verify import tolerance_for
 
 ORACLE = "reference"
+FOR_CARDS = ("math", "gemm", "find", "block")
+"""Options in a word that say nothing on the CPU."""
 
 Kind = Literal["method", "peer", "copy"]
 
@@ -175,23 +178,25 @@ def method_entrants(words: Iterable[str], device: DeviceName, options: Options) 
         if name not in method_names():
             raise UsageError(f"Method '{name}' is not known: use {ALL} or some of {', '.join(method_names())}.")
         changed = _with_settings(word, settings, options)
-        if name in method_names(device):
+        concerned = device == "cuda" or not any(setting.partition("=")[0] in FOR_CARDS for setting in settings)
+        if name in method_names(device) and concerned:
             chosen.setdefault(word, MethodEntrant(word, name, device, changed))
     return list(chosen.values())
 
 
 def _with_settings(word: str, settings: list[str], options: Options) -> Options:
-    """Options with `gemm=cublas`, `math=tf32`, `find` or `threads=1` applied."""
-    words: dict[str, tuple[str, ...]] = {"math": MATHS, "gemm": GEMMS}
+    """Options with `gemm=cublas`, `math=tf32`, `block=8`, `find` or `threads=1` applied."""
+    words: dict[str, tuple[Any, ...]] = {"math": MATHS, "gemm": GEMMS, "block": BLOCKS}
     for setting in settings:
         name, _, value = setting.partition("=")
-        if name in words and value in words[name]:
-            options = replace(options, **{name: value})  # type: ignore[arg-type]
+        named = {str(choice): choice for choice in words.get(name, ())}
+        if value in named:
+            options = replace(options, **{name: named[value]})
         elif setting == "find":
             options = replace(options, cudnn_find=True)
         elif name == "threads" and value.isdecimal() and int(value) > 0:
             options = replace(options, threads=int(value))
         else:
-            allowed = "math=fma|tf32|half, gemm=own|cublas, find, threads=N"
+            allowed = "math=fma|tf32|half, gemm=own|cublas, block=8|16|32, find, threads=N"
             raise UsageError(f"'{setting}' in '{word}' is not one of {allowed}.")
     return options

@@ -13,19 +13,20 @@ time. The L2 is emptied before each sample. With `all` blocks every thread-block
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from edgeconv.bench.ladder import Blocks, Contender, describe_step, record_of, time_by_turns
 from edgeconv.bench.watch import Watch
 from edgeconv.cost import FLOPS_PER_MULTIPLY_ADD, Roof
 from edgeconv.devices.base import Device
 from edgeconv.methods.cuda.gemm_ladder import STEPS, Step
 from edgeconv.methods.cuda.gemm_ladder import prepare as prepare_step
-from edgeconv.report import describe_series, header, installed_versions, seconds_text
-from edgeconv.timing import Budget, Sampler, interleave
+from edgeconv.report import seconds_text
+from edgeconv.timing import Budget
 
 KIND = "bench gemm"
 VENDOR = STEPS[-1].name
@@ -34,9 +35,7 @@ SEED = 20_261_121
 CHECKED_ROWS = 8
 ERROR_STEPS = 8
 """A sum of n products errs by about √n roundings of its typical size; this many times that is wrong."""
-TURNS = 3
 
-Blocks = Literal["usual", "all"]
 Real = Literal["float32", "float64"]
 
 
@@ -53,16 +52,6 @@ class Operands:
     def size(self) -> int:
         """The side of all three."""
         return int(self.a.shape[0])
-
-
-@dataclass(frozen=True)
-class Contender:
-    """A step with one shape of thread blocks, ready for one size."""
-
-    step: str
-    idea: str
-    block: str | None
-    run: Callable[[], None]
 
 
 def make_operands(size: int, dtype: Real, device: Device) -> Operands:
@@ -107,14 +96,7 @@ def measure(
         found = time_size(contenders(operands, dtype, blocks), operands, dtype, budget, device, roof, watch)
         seen = watch.report()
         rows += [{**row, "machine": seen} for row in found]
-    return {
-        **header(),
-        "kind": KIND,
-        "machine": device.describe(),
-        "versions": installed_versions(),
-        "roof": asdict(roof),
-        "rows": rows,
-    }
+    return record_of(KIND, device, roof, rows)
 
 
 def time_size(
@@ -129,32 +111,22 @@ def time_size(
     """Check all, time those that are right by turns, and set each against the vendor's."""
     errors = [_error(contender, operands, device) for contender in entered]
     allowed = ERROR_STEPS * float(np.finfo(dtype).eps) * operands.size**0.5
-    samplers = []
-    for contender, error in zip(entered, errors, strict=True):
-        samplers.append(None if not error <= allowed else Sampler(_timed(contender, device), budget))
-    turns = [(sampler, watch.look) for sampler in samplers if sampler is not None]
-    interleave(turns, budget.time_limit_seconds / TURNS)
-    medians = [None if sampler is None else sampler.series.statistics.median_seconds for sampler in samplers]
+    series = time_by_turns(entered, [error <= allowed for error in errors], budget, device, watch)
+    medians = [None if found is None else found.statistics.median_seconds for found in series]
     vendor = next((m for m, contender in zip(medians, entered, strict=True) if contender.step == VENDOR), None)
     rows = []
-    for contender, error, sampler, seconds in zip(entered, errors, samplers, medians, strict=True):
+    for contender, error, found, seconds in zip(entered, errors, series, medians, strict=True):
         rate = None if seconds is None else FLOPS_PER_MULTIPLY_ADD * operands.size**3 / seconds
         peak = roof.fma_flops_per_second if dtype == "float32" else None
         rows.append(
             {
-                "step": contender.step,
-                "idea": contender.idea,
-                "block": contender.block,
+                **describe_step(contender, found, error if np.isfinite(error) else None),
+                "allowed_error": allowed,
                 "dtype": dtype,
                 "size": operands.size,
-                "right": sampler is not None,
-                "relative_error": error if np.isfinite(error) else None,
-                "allowed_error": allowed,
                 "gflops": None if rate is None else rate / 1e9,
                 "share_of_vendor": None if seconds is None or vendor is None else vendor / seconds,
                 "share_of_peak": None if rate is None or peak is None else rate / peak,
-                "l2_state": "cold",
-                "timing": None if sampler is None else describe_series(sampler.series),
             }
         )
     return rows
@@ -176,10 +148,6 @@ def to_markdown(record: dict[str, Any]) -> str:
 
 def _contender(step: Step, block: str | None, product: Callable[[Any, Any, Any], None], on: Operands) -> Contender:
     return Contender(step.name, step.idea, block, lambda: product(on.a, on.b, on.c))
-
-
-def _timed(contender: Contender, device: Device) -> Callable[[], float]:
-    return lambda: device.time_once(contender.run, "cold")
 
 
 def _error(contender: Contender, operands: Operands, device: Device) -> float:

@@ -75,13 +75,24 @@ class Work:
 VARIANTS = ("im2col:gemm=cublas", "implicit:math=tf32", "implicit:math=half", "cudnn:find", "cudnn:math=tf32")
 """What the table of methods does not show: the same methods with other arithmetic, or a vendor's product inside."""
 
+BLOCK_SIDES = ("textbook:block=8", "textbook:block=32")
+"""The lab reports' thread-block sizes beside the usual 16."""
+
 _GENERAL = Part(filters=("random",), channels=("mix",), methods=(ALL, *VARIANTS), peers=(ALL,))
 
 GRIDS: tuple[Grid, ...] = (
     Grid(
         "lab",
-        "the grids of the lab reports, 32 to 512 and 256 to 4096, strides 1 to 3, 3→3 channels, float32",
-        (replace(_GENERAL, sizes=(32, 64, 128, 256, 512, 1024, 2048, 4096), strides=(1, 2, 3)),),
+        "the grids of the lab reports, 32 to 512 and 256 to 4096, strides 1 to 3, 3→3 channels, float32; "
+        "the textbook kernel with thread blocks of 8, 16 and 32",
+        (
+            replace(
+                _GENERAL,
+                sizes=(32, 64, 128, 256, 512, 1024, 2048, 4096),
+                strides=(1, 2, 3),
+                methods=(*_GENERAL.methods, *BLOCK_SIDES),
+            ),
+        ),
     ),
     Grid(
         "card",

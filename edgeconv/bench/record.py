@@ -7,6 +7,7 @@ tables in docs read only this.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -43,18 +44,27 @@ def to_json(record: Record) -> bytes:
 
 def read_record(path: Path) -> Record:
     """A record from its file; raises UsageError for a file that is missing, not JSON or not a bench record."""
+    return read_kinds(path, {KIND: ("a record of edgeconv bench", SCHEMA_VERSION)})
+
+
+def read_kinds(path: Path, kinds: Mapping[str, tuple[str, int]]) -> Record:
+    """What a JSON file holds, if it is of one of `kinds`: by `kind`, what that is in words, and its schema's version.
+
+    Raises UsageError for a file that is missing, not JSON or of no such kind.
+    """
     try:
         record: Record = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise UsageError(f"Record '{path}' cannot be read: {error.strerror}.") from None
     except ValueError as error:
         raise UsageError(f"Record '{path}' is not JSON: {error}.") from None
-    if not isinstance(record, dict) or record.get("kind") != KIND:
-        raise UsageError(f"'{path}' is not a record of edgeconv bench.")
-    if record.get("schema_version") != SCHEMA_VERSION:
-        raise UsageError(
-            f"'{path}' has schema version {record.get('schema_version')} and this edgeconv reads {SCHEMA_VERSION}."
-        )
+    kind = str(record.get("kind")) if isinstance(record, dict) else ""
+    if kind not in kinds:
+        wanted = " or ".join(words for words, _ in kinds.values())
+        raise UsageError(f"'{path}' is not {wanted}.")
+    found, version = record.get("schema_version"), kinds[kind][1]
+    if found != version:
+        raise UsageError(f"'{path}' has schema version {found} and this edgeconv reads {version}.")
     return record
 
 

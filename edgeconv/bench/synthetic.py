@@ -5,7 +5,8 @@ Pixels fill the whole range of an integer type and −1 to 1 of a float type. Tw
     random         weights from −1 to 1; 27 different ones an output channel in `mix`
     random-whole   whole weights from −8 to 8, which 8-bit arithmetic sums exactly
 
-In `each` and `luma` they are one 3×3 kernel, as a named filter is.
+In `each` and `luma` they are one 3×3 kernel, as a named filter is. A kernel of one's own is named by its rows,
+`0,1,0;1,-4,1;0,1,0`.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeconv.filters import RGB_CHANNELS, Filter, filter_names, named_filter
+from edgeconv.filters import RGB_CHANNELS, Filter, filter_names, named_filter, parse_kernel
 from edgeconv.geometry import KERNEL_SIZE
 
 SEED = 20_261_121
@@ -30,7 +31,9 @@ def bench_filter_names() -> tuple[str, ...]:
 
 
 def bench_filter(name: str, channels: str) -> Filter:
-    """A random filter that suits `channels`, or a named one; raises UsageError for an unknown name."""
+    """A random filter that suits `channels`, a named one, or a kernel by its rows; else raises UsageError."""
+    if ";" in name:
+        return parse_kernel(name)
     if name not in RANDOM_FILTERS:
         return named_filter(name)
     outer = (RGB_CHANNELS, RGB_CHANNELS) if channels == "mix" else ()

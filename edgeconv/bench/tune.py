@@ -19,6 +19,7 @@ from edgeconv.bench.summary import median
 from edgeconv.errors import UnavailableError
 from edgeconv.files import write_bytes_atomically
 from edgeconv.filters import DEFAULT_FILTER
+from edgeconv.methods import METHODS
 from edgeconv.methods.base import DeviceName
 from edgeconv.timing import Budget
 from edgeconv.tuned import Curve, Point, Profile, machine_facts, profile_path
@@ -33,6 +34,7 @@ GRID = Grid(
             dtypes=("uint8", "float32"),
             filters=(DEFAULT_FILTER,),
             channels=("mix",),
+            methods=tuple(dict.fromkeys(entry.name for entry in METHODS if not entry.to_compare)),
         ),
     ),
 )

@@ -1,7 +1,8 @@
-"""`edgeconv bench`: measure a grid; `bench compare`: two records, row by row; `bench gemm`: matrix products."""
+"""`edgeconv bench`: measure a grid; `bench compare`: two records, row by row; `bench gemm`, `bench conv`: ladders."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,6 +12,10 @@ from typer.core import TyperGroup
 from edgeconv.cli import words
 
 GRID_COMMAND = "grid"
+
+BlocksWord = Annotated[str, typer.Option("--blocks", help="Thread-block shapes of each step: usual or all.")]
+LadderTime = Annotated[float, typer.Option("--time-limit", help="Seconds of sampling a row.")]
+RecordPath = Annotated[Path, typer.Option("--output", "-o", help="The record, as JSON.")]
 
 
 class _GridUnlessNamed(TyperGroup):
@@ -75,7 +80,8 @@ def grid(
 ) -> None:
     """Measure a grid of works: each method and peer is checked first, then timed by turns beside a plain copy.
 
-    See also --help of 'edgeconv bench compare' and 'edgeconv bench gemm'. Ends with 1 where a method's output is wrong.
+    See also --help of 'edgeconv bench compare', 'bench gemm' and 'bench conv'. Ends with 1 where a method's output is
+    wrong.
     """
     import sys
 
@@ -175,44 +181,67 @@ def compare(
 def gemm(
     sizes: Annotated[str, typer.Option(help="Sides: '512,1024', or '512:8192' for every doubling.")] = "512:8192",
     dtypes: Annotated[str, typer.Option(help="float32, float64, or both with a comma.")] = "float32,float64",
-    blocks: Annotated[str, typer.Option(help="Thread-block shapes of each step: usual or all.")] = "usual",
-    time_limit: Annotated[float, typer.Option(help="Seconds of sampling a row.")] = 0.2,
-    output: Annotated[Path, typer.Option("--output", "-o", help="The record, as JSON.")] = Path("gemm.json"),
+    blocks: BlocksWord = "usual",
+    time_limit: LadderTime = 0.2,
+    output: RecordPath = Path("gemm.json"),
 ) -> None:
     """The ladder of matrix products on a card, from a thread an element to cuBLAS; ends with 1 where one is wrong."""
-    from edgeconv.errors import EXIT_DIFFERENT, UnavailableError, UsageError
+    from edgeconv.errors import UsageError
     from edgeconv.methods.cuda.gemm_ladder import REALS
-    from edgeconv.methods.cuda.probe import cuda_unavailable_reason
     from edgeconv.resize import parse_sizes
 
     chosen = [word.strip() for word in dtypes.split(",")]
     if not set(chosen) <= set(REALS):
         raise UsageError(f"--dtypes '{dtypes}' is not {' or '.join(REALS)}, or both with a comma.")
+    _ladder("gemm", parse_sizes(sizes), chosen, blocks, time_limit, output)
+
+
+@app.command("conv")
+def conv(
+    sizes: Annotated[str, typer.Option(help="Sides: '512,1024', or '128:4096' for every doubling.")] = "128:4096",
+    strides: Annotated[str, typer.Option(help="'1,2,3'.")] = "1,2,3",
+    blocks: BlocksWord = "usual",
+    time_limit: LadderTime = 0.2,
+    output: RecordPath = Path("conv.json"),
+) -> None:
+    """The ladder of convolutions on a card, from the textbook kernel to the shipped; ends with 1 where one is wrong."""
+    from edgeconv.errors import UsageError
+    from edgeconv.methods.cuda.conv_ladder import STRIDES
+    from edgeconv.resize import parse_sizes
+
+    chosen = [int(word) if word.strip().isdecimal() else 0 for word in strides.split(",")]
+    if not set(chosen) <= set(STRIDES):
+        raise UsageError(f"--strides '{strides}' are not some of {', '.join(map(str, STRIDES))}.")
+    _ladder("conv", parse_sizes(sizes), chosen, blocks, time_limit, output)
+
+
+def _ladder(name: str, sizes: Sequence[int], others: Sequence[Any], blocks: str, seconds: float, output: Path) -> None:
+    """Measure a ladder at all sizes, and each of `others` (types or strides); write the record and show it."""
+    from importlib import import_module
+
+    from edgeconv.errors import EXIT_DIFFERENT, UnavailableError, UsageError
+    from edgeconv.methods.cuda.probe import cuda_unavailable_reason
+
     if blocks not in ("usual", "all"):
         raise UsageError(f"--blocks '{blocks}' is not one of usual, all.")
-    sides = parse_sizes(sizes)
+    if not seconds > 0:
+        raise UsageError("--time-limit must be above 0.")
     reason = cuda_unavailable_reason()
     if reason is not None:
-        raise UnavailableError(f"'edgeconv bench gemm' needs an NVIDIA GPU: {reason}.")
-    from edgeconv.bench import gemm as ladder
+        raise UnavailableError(f"'edgeconv bench {name}' needs an NVIDIA GPU: {reason}.")
+    from edgeconv.bench.record import to_json
     from edgeconv.bench.watch import Watch, card_reader
     from edgeconv.devices import get_device
     from edgeconv.files import write_bytes_atomically
     from edgeconv.progress import Progress
-    from edgeconv.report import to_json
     from edgeconv.timing import Budget
 
-    line = Progress(len(sides) * len(chosen), "sizes")
+    ladder = import_module(f"edgeconv.bench.{name}")
+    budget = Budget(min_samples=5, max_samples=50, time_limit_seconds=seconds)
+    line = Progress(len(sizes) * len(others), "works")
     try:
-        record = ladder.measure(
-            sides,
-            chosen,  # type: ignore[arg-type]  # checked above
-            blocks,  # type: ignore[arg-type]
-            Budget(min_samples=5, max_samples=50, time_limit_seconds=time_limit),
-            get_device("cuda"),
-            Watch("cuda", card_reader()),
-            line.update,
-        )
+        device, watch = get_device("cuda"), Watch("cuda", card_reader())
+        record = ladder.measure(sizes, others, blocks, budget, device, watch, line.update)
     finally:
         line.close()
     write_bytes_atomically(output, to_json(record))

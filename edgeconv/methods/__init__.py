@@ -24,6 +24,8 @@ class Entry:
     summary: str
     maths: tuple[Math, ...] = ("fma",)
     """The arithmetics of `Options.math` that it knows."""
+    to_compare: bool = False
+    """Whether it is there only to compare others with, so that `auto` never takes it."""
 
     def load(self) -> Method:
         """The method itself; one instance a process."""
@@ -31,13 +33,26 @@ class Entry:
 
 
 METHODS: tuple[Entry, ...] = (
-    Entry("reference", "cpu", "edgeconv.methods.reference:Reference", "NumPy in float64, obvious and slow: the oracle"),
+    Entry(
+        "reference",
+        "cpu",
+        "edgeconv.methods.reference:Reference",
+        "NumPy in float64, obvious and slow: the oracle",
+        to_compare=True,
+    ),
     Entry(
         "opencv", "cpu", "edgeconv.methods.opencv:OpenCV", "cv2.filter2D and cv2.transform, the CPU's vendor library"
     ),
     Entry("sliding", "cpu", "edgeconv.methods.cpu.sliding:Sliding", "one pass over HWC, nothing materialised"),
     Entry("im2col", "cpu", "edgeconv.methods.cpu.im2col:Im2col", "columns in memory in bands, then GEMM"),
     Entry("sliding", "cuda", "edgeconv.methods.cuda.sliding:Sliding", "one pass over HWC, nothing materialised"),
+    Entry(
+        "textbook",
+        "cuda",
+        "edgeconv.methods.cuda.textbook:Textbook",
+        "a thread an output value, nothing reused",
+        to_compare=True,
+    ),
     Entry("im2col", "cuda", "edgeconv.methods.cuda.im2col:Im2col", "columns in memory in bands, then GEMM"),
     Entry(
         "implicit",

@@ -49,7 +49,8 @@ PEERS: tuple[PeerEntry, ...] = (
     PeerEntry("torch-unfold", "cuda", f"{_HERE}.torch:Unfold", "unfold and matmul: its own im2col"),
     PeerEntry("jax", "cuda", f"{_HERE}.jax:JAX", "lax.conv_general_dilated, HWC"),
     PeerEntry("cupy-ndimage", "cuda", f"{_HERE}.ndimage:CuPy", "cupyx.scipy.ndimage.correlate"),
-    PeerEntry("npp", "cuda", f"{_HERE}.npp:NPP", "nppiFilterBorder and what follows it"),
+    PeerEntry("npp", "cuda", f"{_HERE}.npp:NPP", "nppiFilterBorder, channels apart with one kernel"),
+    PeerEntry("cvcuda", "cuda", f"{_HERE}.cvcuda:CVCUDA", "cvcuda.conv2d and cvcuda.laplacian"),
     PeerEntry("cucim", "cuda", f"{_HERE}.skimage:CuCIM", "cucim.skimage.filters, its named filters"),
 )
 

@@ -73,10 +73,19 @@ _TILED: dict[str, tuple[Block, ...]] = {
 }
 
 STEPS: tuple[Step, ...] = (
-    Step("plain", "a thread an element, operands from global memory", _squares(16, 8, 32)),
-    Step("shared", "square tiles in shared memory", _squares(32, 16, 8)),
-    Step("registers", "a block of C in each thread's registers, 16-byte reads", _TILED),
-    Step("double_buffer", "the next tiles copied while these are multiplied", _TILED),
+    Step("plain", "a thread an element of C, every operand from global memory", _squares(16, 8, 32)),
+    Step(
+        "shared",
+        "square tiles of A and B in shared memory: an operand is read from global memory as many times less often as a "
+        "tile is wide",
+        _squares(32, 16, 8),
+    ),
+    Step(
+        "registers",
+        "a block of C in each thread's registers, 16-byte reads: an operand read from shared memory feeds 8 products",
+        _TILED,
+    ),
+    Step("double_buffer", "two buffers: the next tiles are copied, asynchronously, while these are multiplied", _TILED),
     Step("cublas", "the vendor's product", {name: () for name in REALS}),
 )
 

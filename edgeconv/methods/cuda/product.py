@@ -71,14 +71,16 @@ def round_up(value: int, multiple: int) -> int:
     return -(-value // multiple) * multiple
 
 
+def sample_problem(filter_name: str, channels: Any, dtype: str, **rules: Any) -> Problem:
+    """A small problem of some kind; only its kind matters."""
+    weights: WeightSet = weight_set(named_filter(filter_name), channels)
+    side = 4 * KERNEL_SIZE
+    return make_problem((side, side, 3), dtype, weights, **rules)
+
+
 def sample_problems() -> tuple[Problem, ...]:
     """Problems that between them ask for every macro: what `variants()` of these methods compile without a GPU."""
-
-    def problem(filter_name: str, channels: Any, dtype: str, **rules: Any) -> Problem:
-        weights: WeightSet = weight_set(named_filter(filter_name), channels)
-        side = 4 * KERNEL_SIZE
-        return make_problem((side, side, 3), dtype, weights, **rules)
-
+    problem = sample_problem
     return (
         problem("laplacian8", "mix", "float32"),
         problem("laplacian8", "mix", "float32", stride=2, border="replicate", output_mode="abs"),

@@ -1,0 +1,74 @@
+"""textbook on CUDA: the kernel of a first lesson, one thread an output value, one launch an output channel.
+
+What the lab reports measure with thread blocks of 8 × 8, 16 × 16 and 32 × 32 (`--block`). It is there to be compared
+with: conv_ladder.py goes on from it step by step to `sliding`. All sums are float32 multiply-adds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from edgeconv.methods.base import BLOCKS, DEFAULT_BLOCK, Block, Method, Options, Plan
+from edgeconv.methods.cuda.kernels import KernelVariant, load
+from edgeconv.methods.cuda.probe import cuda_unavailable_reason
+from edgeconv.methods.cuda.product import geometry_argument, problem_defines, sample_problems, unique
+from edgeconv.problem import Problem
+
+
+def textbook_variant(problem: Problem, block: Block) -> KernelVariant:
+    """The kernel with thread blocks of `block` × `block`."""
+    return KernelVariant("textbook.cu", "textbook", (*problem_defines(problem), ("BLOCK", block)))
+
+
+def variants() -> tuple[KernelVariant, ...]:
+    """Representative kernels, for a machine without a GPU to compile."""
+    problems = sample_problems()
+    sides = [textbook_variant(problems[0], block) for block in BLOCKS]
+    return unique([*sides, *(textbook_variant(problem, DEFAULT_BLOCK) for problem in problems)])
+
+
+@dataclass
+class TextbookPlan(Plan):
+    """A launch for each output channel."""
+
+    block: Block = DEFAULT_BLOCK
+
+    def __post_init__(self) -> None:
+        import cupy
+
+        from edgeconv.methods.cuda.launch import PackedLaunch
+
+        problem, side = self.problem, self.block
+        kernel = load(textbook_variant(problem, side))
+        blocks = -(-problem.output_width // side) * -(-problem.output_height // side)
+        self._weights = cupy.asarray(problem.weights)
+        arguments = (np.uint64(self._weights.data.ptr), geometry_argument(problem))
+        self._launches = [
+            PackedLaunch(kernel, blocks, (side, side), *arguments, np.int32(channel))
+            for channel in range(problem.output_channels)
+        ]
+        self.launches = len(self._launches)
+        self.workspace_bytes = problem.weights.nbytes
+        # Within a launch the caches keep a window's samples for the windows beside it.
+        self.moved_bytes = problem.input_bytes * self.launches + problem.output_bytes
+        self.choice = {"kernel": "a thread an output value", "block": side, "arithmetic": "float32 FMA"}
+
+    def run(self, image: Any, out: Any) -> None:
+        """See Plan.run."""
+        for launch in self._launches:
+            launch(image, out)
+
+
+class Textbook(Method):
+    """The CUDA method `textbook`."""
+
+    def unavailable_reason(self) -> str | None:
+        """See Method.unavailable_reason."""
+        return cuda_unavailable_reason()
+
+    def prepare(self, problem: Problem, options: Options) -> Plan:
+        """See Method.prepare. Any problem can be done."""
+        return TextbookPlan(problem, block=options.block)

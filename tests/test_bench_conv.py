@@ -1,0 +1,154 @@
+"""`bench conv` but for the card: what is checked, what gets a time, and the figures; and on a card, all of it."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from itertools import cycle
+
+import jsonschema
+import numpy as np
+import pytest
+from bench_records import ROOF, FakeDevice
+from command import PROJECT, edgeconv, script
+
+from edgeconv.bench import conv
+from edgeconv.bench.conv import COPY, KIND, make_work, time_work, to_markdown
+from edgeconv.bench.ladder import Contender, record_of, schema
+from edgeconv.bench.watch import Watch
+from edgeconv.export import ladders
+from edgeconv.methods.base import Options
+from edgeconv.methods.cuda.conv_ladder import STEPS
+from edgeconv.methods.cuda.probe import cuda_unavailable_reason
+from edgeconv.methods.reference import Reference
+from edgeconv.report import seconds_text
+from edgeconv.timing import Budget
+
+BUDGET = Budget(min_samples=3, max_samples=3, time_limit_seconds=1000.0)
+profiler = script("profile_conv_ladder")
+FIRST, SECOND = STEPS[0].name, STEPS[1].name
+
+
+def record(entered: list[tuple[str, str, float]], wrong: str = "") -> dict:
+    """Of contenders (step, block, seconds); the step `wrong` leaves a sample unwritten."""
+    device = FakeDevice()
+    work = make_work(16, 2, device)
+    plan = Reference().prepare(work.problem, Options())
+    found = []
+    for step, block, seconds in entered:
+
+        def run(step: str = step) -> None:
+            plan.run(work.image, work.out)
+            if step == wrong:
+                work.out[-1, -1, -1] = np.nan
+
+        device.seconds_of[run] = cycle([seconds])
+        found.append(Contender(step, "", block, run))
+    watch = Watch("cpu")
+    rows = time_work(found, work, BUDGET, device, watch)
+    return record_of(KIND, device, ROOF, [{**row, "machine": watch.report()} for row in rows])
+
+
+def test_figures_are_those_of_the_formulas() -> None:
+    made = record([(COPY, None, 1e-4), (FIRST, "16×16", 8e-4), (FIRST, "8×8", 1e-3), (SECOND, "16×16", 2e-4)])
+    jsonschema.validate(made, schema())
+    copy, first, other, second = made["rows"]
+    assert (copy["share_of_floor"], copy["gflops"], copy["gain"]) == (1.0, None, None)
+    assert first["gflops"] == pytest.approx(2 * 81 * 8 * 8 / 8e-4 / 1e9)
+    assert (first["share_of_floor"], first["gain"]) == (0.125, None)
+    assert other["share_of_floor"] == pytest.approx(0.1)
+    assert (second["share_of_floor"], second["gain"]) == (0.5, pytest.approx(4.0))  # over the usual blocks
+    assert {row["l2_state"] for row in made["rows"]} == {"cold"}
+    assert "| 2 | 16 | pixel | 16×16 | 200 µs | 4.00 × | 50% |" in to_markdown(made)
+
+
+def test_a_wrong_step_gets_no_time_and_the_next_no_gain() -> None:
+    made = record([(COPY, None, 1e-4), (FIRST, "16×16", 1e-9), (SECOND, "16×16", 2e-4)], wrong=FIRST)
+    jsonschema.validate(made, schema())
+    _, first, second = made["rows"]
+    assert (first["right"], first["timing"], first["gflops"], first["relative_error"]) == (False, None, None, None)
+    assert (second["right"], second["gain"]) == (True, None)
+    assert f"| {FIRST} | 16×16 | WRONG | – |" in to_markdown(made)
+
+
+def test_every_size_and_stride_is_measured_and_told_of(monkeypatch) -> None:
+    device = FakeDevice()
+
+    def only_the_copy(work: conv.Work, blocks: str, on: FakeDevice) -> list[Contender]:
+        return [Contender(COPY, blocks, None, on.copier(work.counts.fewest_bytes))]
+
+    monkeypatch.setattr(conv, "contenders", only_the_copy)
+    told: list[tuple[int, str]] = []
+    seen = Watch("cpu")
+    made = conv.measure((8, 16), (1, 3), "all", BUDGET, device, seen, lambda done, note: told.append((done, note)))
+    jsonschema.validate(made, schema())
+    assert [(row["size"], row["stride"]) for row in made["rows"]] == [(8, 1), (16, 1), (8, 3), (16, 3)]
+    assert told == [(0, "8 stride 1"), (1, "16 stride 1"), (2, "8 stride 3"), (3, "16 stride 3")]
+    assert {row["idea"] for row in made["rows"]} == {"all"}
+
+
+@pytest.mark.parametrize(
+    "words", [("--strides", "4"), ("--strides", "x"), ("--blocks", "some"), ("--sizes", "0"), ("--time-limit", "0")]
+)
+def test_words_that_mean_nothing_are_one_line(tmp_path, words) -> None:
+    refused = edgeconv("bench", "conv", *words, cwd=tmp_path)
+    assert (refused.code, len(refused.error_lines)) == (2, 1)
+
+
+@pytest.mark.skipif(cuda_unavailable_reason() is None, reason="there is a card here")
+def test_without_a_card_it_says_what_is_missing(tmp_path) -> None:
+    refused = edgeconv("bench", "conv", cwd=tmp_path)
+    assert (refused.code, len(refused.error_lines)) == (4, 1)
+
+
+@pytest.mark.gpu
+def test_the_whole_ladder_on_a_card(tmp_path) -> None:
+    done = edgeconv("bench", "conv", "--sizes", "250,256", "--blocks", "all", "--time-limit", "0.01", cwd=tmp_path)
+    assert done.code == 0, done.err
+    jsonschema.validate(json.loads((tmp_path / "conv.json").read_text(encoding="utf-8")), schema())
+
+
+# --- the page -----------------------------------------------------------------------------------------------------
+
+
+def committed(name: str) -> dict:
+    return json.loads((PROJECT / "docs" / "results" / f"{name}.json").read_text(encoding="utf-8"))
+
+
+def test_the_committed_record_fits_the_schema_and_is_right() -> None:
+    made = committed("bench_conv_h200")
+    jsonschema.validate(made, schema())
+    assert all(row["right"] for row in made["rows"])
+
+
+def test_the_page_sets_what_was_predicted_beside_what_came() -> None:
+    made, profile = committed("bench_conv_h200"), committed("conv_ladder_profile_h200")
+    table = ladders.conv_steps(made, profile)
+    assert [line[0] for line in table.rows] == [f"`{step.name}`" for step in STEPS]
+    for step, line in zip(STEPS, table.rows, strict=True):
+        assert (line[1], line[2]) == (step.idea, step.because)
+        row = next(r for r in made["rows"] if (r["step"], r["size"], r["stride"]) == (step.name, 4096, 1))
+        assert line[5] == seconds_text(row["timing"]["median_seconds"])
+    assert ladders.conv_blocks(made).header[1:4] == ("16×16", "8×8", "32×32")
+
+
+def test_the_header_of_the_source_is_short_and_whole() -> None:
+    lines = ladders.conv_source(committed("bench_conv_h200"))
+    assert max(map(len, lines)) <= ladders.WIDTH + 7
+    text = " ".join(" ".join(lines).split())
+    for step in STEPS:
+        assert step.idea in text
+
+
+def test_what_the_profiler_prints_becomes_a_row_a_step() -> None:
+    counters = [*profiler.COUNTERS.values(), *profiler.BUSY.values()]
+    head = ["ID", "thread Domain:Push/Pop_Range:PL_Type:PL_Value:CLR_Type:Color:Msg_Type:Msg", *counters]
+    units = ["", "", *["inst"] * len(counters)]
+    launches = [[str(n), '"step:textbook:none:none"', *["1,000"] * len(counters)] for n in range(3)]
+    launches.append(["3", '"step:pixel:none:none"', *["7"] * len(counters)])
+    text = io.StringIO()
+    csv.writer(text, quoting=csv.QUOTE_ALL).writerows([head, units, *launches])
+    textbook, pixel = profiler.parse("==PROF== connected\n" + text.getvalue())
+    assert (textbook["step"], textbook["launches"], pixel["step"], pixel["launches"]) == ("textbook", 3, "pixel", 1)
+    assert (textbook["instructions"], textbook["l2_busy_percent"], pixel["dram_bytes"]) == (3000.0, 1000.0, 7.0)

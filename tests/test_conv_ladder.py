@@ -1,0 +1,148 @@
+"""The ladder of convolutions: its table anywhere, its kernels on the CPU under sanitizers, and its steps on a card."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+from cpu_problems import RANDOM, Case
+from kernel_work import CONV_STEP, Work, run_on_cpu, sanitizer_library
+from problems import AWKWARD_SHAPES, assert_right, random_image, run_on_card
+
+from edgeconv.errors import UsageError
+from edgeconv.methods.cuda.conv_ladder import (
+    ROWS_A_STRIP,
+    SHARED_BYTES,
+    STEPS,
+    STRIDES,
+    TILED,
+    prepare,
+    rows_of_whole_waves,
+    step,
+    variants,
+)
+from edgeconv.methods.cuda.kernels import FOLDER
+
+OWN = [entry for entry in STEPS if entry.name not in ("textbook", "sliding")]
+"""The others are methods, which have tests of their own."""
+SHAPES = (*AWKWARD_SHAPES, (5, 300), (90, 48))
+
+
+def case(stride: int, shape: tuple[int, int]) -> Case:
+    return Case(RANDOM, "mix", "float32", "raw", stride=stride, shape=shape)
+
+
+def test_an_unknown_step_is_refused_with_those_there_are() -> None:
+    with pytest.raises(UsageError, match="rolling"):
+        step("fastest")
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        Case(RANDOM, "mix", "float32", "abs"),
+        Case(RANDOM, "mix", "float16", "raw"),
+        Case(RANDOM, "each", "float32", "raw"),
+        Case("sobel", "mix", "float32", "raw"),
+        Case(RANDOM, "mix", "float32", "raw", border="reflect"),
+        Case(RANDOM, "mix", "float32", "raw", padding=2),
+        Case(RANDOM, "mix", "float32", "raw", stride=4),
+    ],
+    ids=str,
+)
+def test_other_work_is_refused(other: Case) -> None:
+    for entry in STEPS:
+        with pytest.raises(UsageError, match="ladder does float32"):
+            prepare(entry.name, other.problem())
+
+
+def test_threads_are_whole_warps_and_within_the_limits() -> None:
+    for entry in STEPS:
+        for block in entry.blocks:
+            assert block.across * block.down % 32 == 0
+            assert block.across * block.down <= 1024
+        for stride in STRIDES:
+            assert bool(entry.blocks_for(stride)) == bool(entry.blocks)
+            assert all(entry.shared_bytes(block, stride) <= SHARED_BYTES for block in entry.blocks_for(stride))
+    assert len(step(TILED).blocks_for(3)) < len(step(TILED).blocks)
+
+
+def test_the_textbook_has_the_thread_blocks_of_the_lab_reports() -> None:
+    assert {str(block) for block in STEPS[0].blocks} == {"8×8", "16×16", "32×32"}
+
+
+def test_every_kernel_is_listed_once_and_every_kernel_of_the_source_is_a_step() -> None:
+    listed = variants()
+    assert len(set(listed)) == len(listed)
+    source = (FOLDER / "conv_ladder.cu").read_text(encoding="utf-8")
+    entries = set(re.findall(r"__global__ .* void (\w+)\(", source))
+    assert entries == {variant.entry for variant in listed} == {entry.entry or entry.name for entry in OWN}
+
+
+@pytest.mark.parametrize(("height", "at_once"), [(4096, 132), (1024, 528), (128, 1056), (1, 7), (4096, 1)])
+def test_strips_are_whole_waves(height: int, at_once: int) -> None:
+    rows = rows_of_whole_waves(height, at_once)
+    strips = -(-height // rows)
+    waves = -(-strips // at_once)
+    assert rows <= 2 * ROWS_A_STRIP
+    assert rows == -(-height // (waves * at_once))
+
+
+needs_sanitizers = pytest.mark.skipif(
+    sanitizer_library() is None, reason="needs g++ with AddressSanitizer on Linux (apt install g++)"
+)
+
+
+@pytest.fixture(scope="session")
+def libraries(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where compiled kernels are kept."""
+    return tmp_path_factory.mktemp("libraries")
+
+
+@needs_sanitizers
+@pytest.mark.parametrize("stride", STRIDES)
+@pytest.mark.parametrize("entry", OWN, ids=lambda entry: entry.name)
+def test_a_step_on_the_cpu(libraries: Path, entry, stride: int) -> None:
+    works = [
+        Work(CONV_STEP, case(stride, shape), words=(entry.name, block))
+        for block in entry.blocks_for(stride)[:2]
+        for shape in SHAPES
+    ]
+    ended = run_on_cpu(works, libraries)
+    assert ended.code == 0, ended.text
+
+
+FAULTS = (
+    ("shared", r"__syncthreads\(\)", "(void)0", r"wrong: \d+ wrong samples"),
+    ("pixel", r"return position >= 0 && position < size", "return position >= 0", "AddressSanitizer: use-after-poison"),
+    ("rolling", r"open\[ahead \+ 1\]\[s\] : 0\.0f", "open[ahead + 1][s] : open[ahead][s]", r"wrong: \d+ wrong samples"),
+    ("vector", r"from \+ k \* VECTOR\);", "from + k * VECTOR + 1);", "misaligned address"),
+)
+
+
+@needs_sanitizers
+@pytest.mark.parametrize(("name", "pattern", "instead", "shows"), FAULTS, ids=[fault[0] for fault in FAULTS])
+def test_a_fault_comes_to_light(tmp_path: Path, name: str, pattern: str, instead: str, shows: str) -> None:
+    sources = tmp_path / "sources"
+    shutil.copytree(FOLDER, sources, ignore=shutil.ignore_patterns("*.py", "__pycache__"))
+    source = sources / "conv_ladder.cu"
+    faulty, changes = re.subn(pattern, instead, source.read_text(encoding="utf-8"))
+    assert changes, f"nothing matches {pattern}"
+    source.write_text(faulty, encoding="utf-8")
+    works = [Work(CONV_STEP, case(1, (37, 132)), words=(name, step(name).blocks[0]))]
+    ended = run_on_cpu(works, tmp_path, sources)
+    assert ended.code != 0, f"it did not come to light: {ended.text}"
+    assert re.search(shows, ended.text), ended.text
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("stride", STRIDES)
+@pytest.mark.parametrize("entry", STEPS, ids=lambda entry: entry.name)
+def test_a_step_on_a_card(entry, stride: int) -> None:
+    for block in entry.blocks_for(stride) or (None,):
+        for shape in (*SHAPES, (259, 1024), (1031, 517)):
+            problem = case(stride, shape).problem()
+            image = random_image(*shape, "float32")
+            assert_right(run_on_card(prepare(entry.name, problem, block), image, problem))
