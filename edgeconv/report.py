@@ -33,6 +33,10 @@ LIBRARIES = (
     "opencv-python-headless",
     "llvmlite",
     "isal",
+    "tifffile",
+    "imagecodecs",
+    "zarr",
+    "pyvips",
     "cupy-cuda13x",
     "cupy-cuda12x",
     "nvidia-cudnn-cu13",
@@ -165,7 +169,7 @@ ABOVE_THE_ROOF = {
 
 def table(report: dict[str, Any]) -> str:
     """The report in about a dozen lines."""
-    rows = _picture_rows(report) + _time_rows(report) + _speed_rows(report) + _check_rows(report)
+    rows = _picture_rows(report) + _time_rows(report) + _speed_rows(report) + _check_rows(report) + _tile_rows(report)
     widest = max(len(name) for name, _ in rows)
     return "\n".join(f"{name:<{widest}}  {value}" for name, value in rows)
 
@@ -242,3 +246,40 @@ def _check_rows(report: dict[str, Any]) -> list[tuple[str, str]]:
     before = " (before normalize)" if report["timing"]["leaves_out"] else ""
     extent = f"{check['checked_samples']:,} samples checked ({check['checked_share']:.2g} of the output)"
     return [("check", f"{verdict}{before}: largest error {absolute} ({error} relative) against float64; {extent}")]
+
+
+def _tile_rows(report: dict[str, Any]) -> list[tuple[str, str]]:
+    """Only of a picture that was filtered by tiles."""
+    tiles = report.get("tiles")
+    if tiles is None:
+        return []
+    again = tiles["chunks_decoded"] / tiles["passes"] / max(1, tiles["chunks"])
+    waits = (f"{stage} {seconds_text(tiles[f'waited_for_{stage}_seconds'])}" for stage in ("decode", "encode"))
+    peak = "not known here" if tiles["peak_bytes"] is None else _mebibytes(tiles["peak_bytes"])
+    limit = "no limit" if tiles["limit_bytes"] is None else f"limit {_mebibytes(tiles['limit_bytes'])}"
+    rows = [
+        (
+            "tiles",
+            f"{tiles['count']:,} of {tiles['columns']}×{tiles['rows']}, {tiles['passes']} "
+            f"pass{'es' if tiles['passes'] > 1 else ''}, each piece of the input decoded {again:.3g} times; "
+            f"speed is that of one tile, the whole run {tiles['whole_run_gflops']:.4g} GFLOPS; waited for "
+            f"{', '.join(waits)}",
+        ),
+        ("memory", f"peak {peak} of the process, planned {_mebibytes(tiles['planned_bytes'])}, {limit}"),
+    ]
+    proof = tiles["proof"]
+    if proof is not None:
+        first = proof["first"]
+        found = (
+            "the same, byte for byte"
+            if first is None
+            else f"DIFFERENT in {proof['differing_samples']:,}, first (y {first['y']}, x {first['x']}, "
+            f"channel {first['channel']}): {first['written']} in the file, {first['expected']} expected"
+        )
+        against = f"{proof['compared_samples']:,} samples of the file against {proof['against']}"
+        rows.append(("proof", f"{found}; {against} in {seconds_text(proof['seconds'])}"))
+    return rows
+
+
+def _mebibytes(count: int) -> str:
+    return f"{count / 2**20:,.0f} MiB"

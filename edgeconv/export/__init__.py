@@ -1,4 +1,4 @@
-"""Records of `edgeconv bench` as files for people and programs: one file a format, one table.
+"""Records of `edgeconv bench` and reports of `edgeconv run` as files for people and programs: one file a format.
 
 An exporter gives back its files as bytes by the ending of their names; writing is done here, whole files or none.
 Exporters read records alone, so that `edgeconv report` makes on any machine what the bench would have made.

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from edgeconv.bench.record import Record, Row
+from edgeconv.export import ladders, runs
+from edgeconv.export.kinds import split
 
 WORK = (
     "picture",
@@ -63,11 +65,19 @@ def export(records: Sequence[Record]) -> dict[str, bytes]:
     text = io.StringIO()
     writer = csv.writer(text)
     writer.writerow(HEADER)
-    for record in records:
+    given = split(records)
+    for record in given.benches:
         for row in record["rows"]:
             machine = record["machine"].get(row["device"], {}).get("name", "")
             for state in row["timings"] or [None]:
                 writer.writerow([record["created_utc"], machine, *_values(row, state)])
+    for record in given.ladders:
+        for step in record["rows"]:
+            row = ladders.as_row(record, step)
+            writer.writerow([record["created_utc"], record["machine"]["name"], *_values(row, step["l2_state"])])
+    for report in given.runs:
+        state = report["timing"]["l2_state"]
+        writer.writerow([report["created_utc"], report["device"]["name"], *_values(runs.as_row(report), state)])
     return {".csv": text.getvalue().encode()}
 
 

@@ -22,7 +22,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from edgeconv.bench.record import Record, Row, lead_account, lead_series
-from edgeconv.bench.summary import Group, Phases, break_even_size, groups, median, phases
+from edgeconv.bench.summary import Group, break_even_size, groups, median, phases
 
 INK = "#3a3d41"
 """Dark grey: readable on white, and a text that occurs nowhere else in a drawing."""
@@ -30,6 +30,8 @@ FLOOR = "#8a8d91"
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F52A0", "#A6761D", "#5F8C2B", "#C23B50")
 """Okabe and Ito's palette but for its yellow, and four more that hold on light and dark."""
 PHASE_COLOURS = {
+    "start": "#8a8d91",
+    "set up": "#A6761D",
     "decode": "#CC79A7",
     "host to device": "#E69F00",
     "convolve": "#0072B2",
@@ -67,7 +69,7 @@ def gflops(record: Record) -> list[Drawing]:
             axis.set_title(f"stride {group.stride}")
             axis.set_ylabel("GFLOPS (nominal)")
             axis.set_ylim(bottom=0)
-        _legend(figure, axes)
+        legend(figure, axes)
         caption = "Nominal GFLOPS over the side of the picture. Dashed: peers."
         drawings.append(Drawing(f"gflops_{key}", f"GFLOPS, {_short(panels[0])}", caption, figure))
     return drawings
@@ -83,7 +85,7 @@ def times(record: Record) -> list[Drawing]:
             axis.set_title(f"stride {group.stride}")
             axis.set_ylabel("median time, µs")
             axis.set_yscale("log")
-        _legend(figure, axes)
+        legend(figure, axes)
         state = next((row["lead_l2_state"] for row in panels[0].rows if row["lead_l2_state"]), "")
         caption = f"Median time with a {state} L2. Dotted: a copy of the fewest bytes, the floor. Dashed: peers."
         drawings.append(Drawing(f"time_{key}", f"Time, {_short(panels[0])}", caption, figure))
@@ -118,7 +120,7 @@ def roofline(record: Record) -> list[Drawing]:
         axis.set_xlabel("nominal FLOPs a byte of picture and output")
         axis.set_ylabel("GFLOPS (nominal)")
         axis.grid(True, alpha=0.25)
-        _legend(figure, [axis])
+        legend(figure, [axis])
         caption = (
             f"The largest size of each work under the roof measured in this run: {copy:,.0f} GB/s copied, "
             f"{fma:,.0f} GFLOPS of multiply-adds. Crosses: peers. A method that shares work may stand above it."
@@ -137,7 +139,7 @@ def floor(record: Record) -> list[Drawing]:
         shares = [[_share(group, name, size) for group, size in columns] for name in entrants]
         figure = Figure(figsize=(2.0 + 0.52 * len(columns), 1.2 + 0.3 * len(entrants)), layout="constrained")
         axis = figure.add_subplot()
-        _ink(axis)
+        ink(axis)
         axis.imshow(shares, cmap="viridis", vmin=0, vmax=1, aspect="auto")
         for y, line in enumerate(shares):
             for x, share in enumerate(line):
@@ -156,33 +158,16 @@ def waterfall(record: Record) -> list[Drawing]:
     """Phases of a whole picture with the fastest method of each device, size by size."""
     drawings = []
     for key, panels in _by_work(record):
-        bars: list[tuple[str, Phases]] = []
+        bars: list[tuple[str, dict[str, float], str]] = []
         for size in sorted({size for group in panels for size in group.sizes}):
             for group in panels:
                 found = phases(record, group, size)
                 if found is not None:
-                    bars.append((f"{size} {group.device}", found))
+                    note = f"{sum(found.seconds.values()) * 1e3:.3g} ms  {found.method}"
+                    bars.append((f"{size} {group.device}", found.seconds, note))
         if not bars:
             continue
-        figure = Figure(figsize=(7.2, 1.4 + 0.26 * len(bars)), layout="constrained")
-        axis = figure.add_subplot()
-        _ink(axis)
-        labelled = set()
-        for place, (_, found) in enumerate(bars):
-            left = 0.0
-            total = sum(found.seconds.values())
-            for name, seconds in found.seconds.items():
-                label = None if name in labelled else name
-                labelled.add(name)
-                axis.barh(place, seconds / total, left=left, color=PHASE_COLOURS[name], label=label, height=0.8)
-                left += seconds / total
-            axis.text(1.01, place, f"{total * 1e3:.3g} ms  {found.method}", va="center", color=INK, fontsize=7)
-        axis.set_yticks(range(len(bars)), [label for label, _ in bars], fontsize=8)
-        axis.set_xlim(0, 1)
-        axis.set_xlabel("share of the whole")
-        axis.invert_yaxis()
-        axis.xaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
-        _legend(figure, [axis])
+        figure = stacked_bars(bars)
         even = break_even_size(record, panels)
         words = "" if even is None else f" From {even} on, the card with its bus is faster than the CPU."
         if even is None and len({group.device for group in panels}) > 1:
@@ -205,7 +190,7 @@ def cudnn(record: Record) -> list[Drawing]:
             continue
         figure = _figure(1, 1.6)
         axis = figure.add_subplot()
-        _ink(axis)
+        ink(axis)
         fastest = min(names, key=lambda name: times[name])
         for place, name in enumerate(names):
             colour = "#009E73" if name == fastest else "#0072B2"
@@ -271,21 +256,51 @@ def _share(group: Group, entrant: str, size: int) -> float:
     return math.nan if share is None else float(share)
 
 
+def stacked_bars(bars: Sequence[tuple[str, dict[str, float], str]]) -> Figure:
+    """A line for each (name, seconds by phase, note): its phases as shares of its whole, the first on top."""
+    figure = Figure(figsize=(7.2, 1.4 + 0.26 * len(bars)), layout="constrained")
+    axis = figure.add_subplot()
+    ink(axis)
+    labelled = set()
+    for place, (_, phases_seconds, note) in enumerate(bars):
+        left, total = 0.0, sum(phases_seconds.values())
+        for name, seconds in phases_seconds.items():
+            label = None if name in labelled else name
+            labelled.add(name)
+            axis.barh(place, seconds / total, left=left, color=PHASE_COLOURS[name], label=label, height=0.8)
+            left += seconds / total
+        axis.text(1.01, place, note, va="center", color=INK, fontsize=7)
+    axis.set_yticks(range(len(bars)), [name for name, _, _ in bars], fontsize=8)
+    axis.set_xlim(0, 1)
+    axis.set_xlabel("share of the whole")
+    axis.invert_yaxis()
+    axis.xaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
+    legend(figure, [axis])
+    return figure
+
+
 def _figure(columns: int, widen: float = 1.0) -> Figure:
     width, height = PANEL_INCHES
     return Figure(figsize=(width * columns * widen, height), layout="constrained")
 
 
 def _panels(panels: Sequence[Group]) -> tuple[Figure, list[Axes]]:
-    """A row of axes over size, logarithmic in the side."""
-    figure = _figure(len(panels))
-    axes = list(figure.subplots(1, len(panels), squeeze=False)[0])
-    for axis, group in zip(axes, panels, strict=True):
-        _ink(axis)
-        axis.set_xscale("log", base=2)
-        axis.set_xticks(group.sizes, [str(size) for size in group.sizes], fontsize=7)
-        axis.minorticks_off()
+    figure, axes = size_panels([group.sizes for group in panels])
+    for axis in axes:
         axis.set_xlabel("side of the picture")
+    return figure, axes
+
+
+def size_panels(sizes: Sequence[Sequence[int]]) -> tuple[Figure, list[Axes]]:
+    """A row of axes over size, logarithmic in the side; one for each list of sizes."""
+    figure = _figure(len(sizes))
+    axes = list(figure.subplots(1, len(sizes), squeeze=False)[0])
+    for axis, ticks in zip(axes, sizes, strict=True):
+        ink(axis)
+        axis.set_xscale("log", base=2)
+        axis.set_xticks(list(ticks), [str(size) for size in ticks], fontsize=7)
+        axis.minorticks_off()
+        axis.set_xlabel("side")
         axis.grid(True, alpha=0.25)
     return figure, axes
 
@@ -313,8 +328,9 @@ def _colours(names: Iterable[str]) -> dict[str, str]:
     return {name: COLOURS[index % len(COLOURS)] for index, name in enumerate(dict.fromkeys(names))}
 
 
-def _ink(axis: Axes) -> None:
-    axis.tick_params(colors=INK)
+def ink(axis: Axes) -> None:
+    """Draw what is not data in `INK`."""
+    axis.tick_params(which="both", colors=INK)
     for part in (axis.xaxis.label, axis.yaxis.label, axis.title):
         part.set_color(INK)
     for spine in axis.spines.values():
@@ -323,10 +339,10 @@ def _ink(axis: Axes) -> None:
     axis.patch.set_alpha(0)
 
 
-def _legend(figure: Figure, axes: Sequence[Axes]) -> None:
+def legend(figure: Figure, axes: Sequence[Axes]) -> None:
     """One legend under all panels, each label once."""
     for axis in axes:
-        _ink(axis)
+        ink(axis)
     found: dict[str, Any] = {}
     for axis in axes:
         for handle, label in zip(*axis.get_legend_handles_labels(), strict=True):

@@ -14,13 +14,17 @@ from string import Template
 
 from edgeconv.bench.record import Record
 from edgeconv.bench.summary import Group, groups
-from edgeconv.export import tables
+from edgeconv.export import ladders, runs, tables
 from edgeconv.export.figures import INK, Drawing, draw
+from edgeconv.export.kinds import split
+from edgeconv.export.ladder_figures import draw_ladder
 from edgeconv.export.plot import svg
+from edgeconv.export.run_figures import draw_runs
 from edgeconv.export.samples import Sample, samples
 from edgeconv.export.tables import Table
 
-WORDS = ("reason", "work", "differs")
+RUNS_PREFIX = "run-"
+WORDS = ("reason", "work", "differs", "what binds it")
 """Columns that hold sentences."""
 BROAD_POINTS = 500
 """Wider drawings scroll sideways on a phone in place of shrinking until nobody can read them."""
@@ -33,9 +37,18 @@ PIXELS_PER_POINT = 1.4
 
 def export(records: Sequence[Record]) -> dict[str, bytes]:
     """See Exporter.load."""
-    title = "edgeconv bench: " + ", ".join(dict.fromkeys(record["grid"]["name"] for record in records))
+    given = split(records)
+    titles = []
+    if given.benches:
+        names = dict.fromkeys(record["grid"]["name"] for record in given.benches)
+        titles.append("edgeconv bench: " + ", ".join(names))
+    titles += dict.fromkeys(ladders.title(record) for record in given.ladders)
+    titles += [runs.title(given.runs)] if given.runs else []
+    title = "; ".join(titles)
     body = [f"<h1>{escape(title)}</h1>"]
-    body += [_record(record, f"r{number}-") for number, record in enumerate(records, 1)]
+    body += [_record(record, f"r{number}-") for number, record in enumerate(given.benches, 1)]
+    body += [_ladder(record, f"l{number}-") for number, record in enumerate(given.ladders, 1)]
+    body += [_runs(given.runs)] if given.runs else []
     page = Template(files("edgeconv.export").joinpath("page.html").read_text(encoding="utf-8"))
     return {".html": page.substitute(title=escape(title), body="\n".join(body)).encode()}
 
@@ -61,11 +74,41 @@ def _record(record: Record, prefix: str) -> str:
         ("samples", "What the filters give", _samples(samples(record))),
         ("machine", "Machine and versions", _list(tables.machine_lines(record))),
     ]
+    return "\n".join([*parts, *_sections(sections, prefix)])
+
+
+def _ladder(record: Record, prefix: str) -> str:
+    shown = ladders.shown(record)
+    words = f"{ladders.title(record)} · {record['created_utc']} · {len(record['rows'])} rows"
+    sections = [
+        ("steps", "Step by step", "".join(_figure(drawing, prefix) for drawing in draw_ladder(record))),
+        ("tables", "Times and GFLOPS", "".join(map(_unless_empty, shown[:-1]))),
+        ("rows", "Every thread block", _folded(shown[-1])),
+    ]
+    return "\n".join([f'<p class="soft">{escape(words)}</p>', *_sections(sections, prefix)])
+
+
+def _runs(reports: Sequence[runs.Report]) -> str:
+    words = f"{len(reports)} reports of edgeconv run, {min(report['created_utc'] for report in reports)} and later"
+    parts = [f'<p class="soft">{escape(words)}</p>']
+    parts += [f'<p class="warn">{escape(warning)}.</p>' for warning in runs.wrong(reports)]
+    sections = [
+        ("overview", "How fast, and how near the roof", _unless_empty(runs.overview(reports))),
+        ("plots", "Plots", "".join(_figure(drawing, RUNS_PREFIX) for drawing in draw_runs(reports))),
+        ("phases", "Where the time went", _unless_empty(runs.phases(reports))),
+        ("pictures", "Pictures", _unless_empty(runs.pictures(reports))),
+        ("cudnn", "What cuDNN ranked and what was measured", "".join(map(_folded, runs.cudnn_traces(reports)))),
+        ("machine", "Machine and versions", _list(runs.machine_lines(reports))),
+    ]
+    return "\n".join([*parts, *_sections(sections, RUNS_PREFIX)])
+
+
+def _sections(sections: Sequence[tuple[str, str, str]], prefix: str) -> list[str]:
+    """Those that have something in them, after links to them."""
     shown = [(prefix + name, heading, content) for name, heading, content in sections if content]
     links = " ".join(f'<a href="#{name}">{escape(heading)}</a>' for name, heading, _ in shown)
-    parts.append(f"<nav>{links}</nav>")
-    parts += [f'<section id="{name}"><h2>{escape(heading)}</h2>{content}</section>' for name, heading, content in shown]
-    return "\n".join(parts)
+    parts = [f'<section id="{name}"><h2>{escape(heading)}</h2>{content}</section>' for name, heading, content in shown]
+    return [f"<nav>{links}</nav>", *parts]
 
 
 def _fastest(record: Record) -> str:

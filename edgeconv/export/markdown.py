@@ -6,13 +6,29 @@ from collections.abc import Sequence
 
 from edgeconv.bench.record import Record
 from edgeconv.bench.summary import groups
-from edgeconv.export import tables
+from edgeconv.export import ladders, runs, tables
+from edgeconv.export.kinds import split
 from edgeconv.export.tables import Table
 
 
 def export(records: Sequence[Record]) -> dict[str, bytes]:
     """See Exporter.load."""
-    return {".md": "\n".join(_record(record) for record in records).encode()}
+    given = split(records)
+    parts = [*map(_record, given.benches), *map(_ladder, given.ladders)]
+    parts += [_runs(given.runs)] if given.runs else []
+    return {".md": "\n".join(parts).encode()}
+
+
+def _ladder(record: Record) -> str:
+    lines = [f"# {ladders.title(record)}", "", f"{record['created_utc']}, {len(record['rows'])} rows", ""]
+    return "\n".join([*lines, *(_draw(table, 2) for table in ladders.shown(record))])
+
+
+def _runs(reports: Sequence[runs.Report]) -> str:
+    lines = [f"# {runs.title(reports)}", "", *(f"- {line}" for line in runs.machine_lines(reports)), ""]
+    lines += [f"**Note:** {warning}.\n" for warning in runs.wrong(reports)]
+    shown = (runs.overview(reports), runs.phases(reports), runs.pictures(reports), *runs.cudnn_traces(reports))
+    return "\n".join([*lines, *(_draw(table, 2) for table in shown)])
 
 
 def _record(record: Record) -> str:

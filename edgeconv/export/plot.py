@@ -12,6 +12,9 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 
 from edgeconv.bench.record import Record
 from edgeconv.export.figures import Drawing, draw
+from edgeconv.export.kinds import split
+from edgeconv.export.ladder_figures import draw_ladder
+from edgeconv.export.run_figures import draw_runs
 
 PNG_DPI = 150
 FONTS = ["system-ui", "Segoe UI", "Helvetica", "Arial", "DejaVu Sans", "sans-serif"]
@@ -21,13 +24,20 @@ _REFERENCE = re.compile(r'(?<=\bid=")(?=[^"])|(?<=url\(#)|(?<=href="#)')
 
 
 def export(records: Sequence[Record]) -> dict[str, bytes]:
-    """See Exporter.load: of several records the files are numbered."""
+    """See Exporter.load: of several records the files are numbered; reports of runs stand in one drawing together."""
+    files: dict[str, bytes] = {}
+    given = split(records)
+    for kind, drawn in ((given.benches, draw), (given.ladders, draw_ladder)):
+        for number, record in enumerate(kind, 1):
+            files |= _files(drawn(record), f"_{number}" if len(kind) > 1 else "")
+    return files | (_files(draw_runs(given.runs), "") if given.runs else {})
+
+
+def _files(drawings: Sequence[Drawing], place: str) -> dict[str, bytes]:
     files = {}
-    for number, record in enumerate(records, 1):
-        place = f"_{number}" if len(records) > 1 else ""
-        for drawing in draw(record):
-            files[f"{place}_{drawing.name}.svg"] = svg(drawing).encode()
-            files[f"{place}_{drawing.name}.png"] = png(drawing)
+    for drawing in drawings:
+        files[f"{place}_{drawing.name}.svg"] = svg(drawing).encode()
+        files[f"{place}_{drawing.name}.png"] = png(drawing)
     return files
 
 

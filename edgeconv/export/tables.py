@@ -85,8 +85,9 @@ def goals(record: Record) -> Table:
         goal = outcome.goal
         figure = f"{outcome.figure / MICROSECOND:.2f} µs" if goal.measure == "call" else f"{outcome.figure:.3g}"
         place = ("all", "all") if outcome.size is None else (str(outcome.size), str(outcome.stride))
-        rows.append((goal.work, *place, goal.words, outcome.entrant, figure, "met" if outcome.met else "MISSED"))
-    return Table("Goals", ("work", "size", "stride", "goal", "by", "figure", ""), tuple(rows))
+        verdict = ("met", "") if outcome.met else (f"MISSED by {outcome.short_by:.1%}", goal.binds)
+        rows.append((goal.work, *place, goal.words, outcome.entrant, figure, *verdict))
+    return Table("Goals", ("work", "size", "stride", "goal", "by", "figure", "", "what binds it"), tuple(rows))
 
 
 def over_size(group: Group, title: str, cell: Callable[[Row], str]) -> Table:
@@ -158,17 +159,19 @@ def cudnn_traces(record: Record) -> list[Table]:
     """The ranked list of cuDNN beside what was measured, for every row whose choice has one."""
     tables = []
     for row in record["rows"]:
-        ranked = row["choice"].get("ranked") or []
-        measured = row["choice"].get("measured") or []
-        if not ranked:
-            continue
-        lines = [("heuristic", str(number), *_trace(entry)) for number, entry in enumerate(ranked, 1)]
-        lines += [("measured", str(number), *_trace(entry)) for number, entry in enumerate(measured, 1)]
         work = row["work"]
-        title = f"{row['entrant']}, {work['size']}, stride {work['stride']}, {work['dtype']}"
-        header = ("ranking", "place", "algorithm", "math", "workspace", "time", "reason")
-        tables.append(Table(title, header, tuple(lines)))
+        if row["choice"].get("ranked"):
+            title = f"{row['entrant']}, {work['size']}, stride {work['stride']}, {work['dtype']}"
+            tables.append(cudnn_trace(title, row["choice"]))
     return tables
+
+
+def cudnn_trace(title: str, choice: dict[str, Any]) -> Table:
+    """One such list."""
+    lines = [("heuristic", str(number), *_trace(entry)) for number, entry in enumerate(choice["ranked"], 1)]
+    lines += [("measured", str(number), *_trace(entry)) for number, entry in enumerate(choice.get("measured") or [], 1)]
+    header = ("ranking", "place", "algorithm", "math", "workspace", "time", "reason")
+    return Table(title, header, tuple(lines))
 
 
 def percent(share: float | None) -> str:

@@ -1,0 +1,225 @@
+"""`edgeconv report` of runs and ladders: what tables, spreadsheet, drawings and page hold, alone and beside a bench."""
+
+from __future__ import annotations
+
+import copy
+import csv
+import io
+import json
+import re
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from bench_records import TimedMethod, measured
+from browser import Browser, chromium
+from command import PROJECT, edgeconv
+from problems import random_image
+
+from edgeconv.bench import record
+from edgeconv.errors import UsageError
+from edgeconv.export import export, find_exporter, runs
+from edgeconv.export.csv import HEADER
+from edgeconv.export.kinds import read
+from edgeconv.image import write_image
+from edgeconv.report import PHASES
+
+RESULTS = PROJECT / "docs" / "results" / "run"
+NASTY = "<script>alert('x')</script> & | pipe.png"
+
+
+def committed(machine: str, name: str) -> dict:
+    return json.loads((RESULTS / machine / f"{name}.json").read_text(encoding="utf-8"))
+
+
+@pytest.fixture
+def reports() -> list[dict]:
+    """Two machines; one run with cuDNN's ranking, one whose output is wrong, one that was neither timed nor checked."""
+    made = [
+        committed("h200", "cuda_cudnn_s1"),
+        committed("h200", "cuda_sliding_s2"),
+        committed("two-core-epyc", "cpu_sliding_s1"),
+        committed("two-core-epyc", "cpu_opencv_s1"),
+    ]
+    made[2]["check"]["passed"] = False
+    made[3]["timing"] |= {"kernel": None, "end_to_end": None}
+    made[3] |= {"speed": None, "check": None}
+    made[3]["input"]["file"] = NASTY
+    return made
+
+
+def text_of(made: list[dict], name: str) -> str:
+    (content,) = find_exporter(name).load()(made).values()
+    return content.decode()
+
+
+def test_labels_say_what_differs_and_are_never_twice_the_same(reports) -> None:
+    one = reports[0]
+    assert runs.labels([one]) == ["cuda cudnn"]
+    assert runs.labels([one, one]) == ["cuda cudnn #1", "cuda cudnn #2"]
+    other = copy.deepcopy(one)
+    other["problem"]["stride"] = 3
+    other["method"]["options"]["math"] = "tf32"
+    assert runs.labels([one, other]) == ["cuda cudnn s1 fma", "cuda cudnn s3 tf32"]
+
+
+def test_markdown_has_a_line_a_run_with_its_figures_and_phases(reports) -> None:
+    page = text_of(reports, "markdown")
+    cudnn = reports[0]
+    assert re.search(r"\| cuda cudnn s1 .* \| 571 µs \| 1,190.3 \| 636.9 \| 44.1 \| 1% \| 1% \| memory \| ", page)
+    assert "output is not what the float64 oracle gives" in page
+    assert re.search(r"\| cpu opencv s1 .* \| – \| – \| – \| – \| – \| – \| – \| .* \| – \|", page)
+    assert "\\| pipe.png" in page
+    for phase in PHASES:
+        assert phase.replace("_", " ") in page
+    assert f"| heuristic | 1 | {cudnn['method']['choice']['ranked'][0]['algorithm']} |" in page
+
+
+def test_the_spreadsheet_has_the_columns_of_the_bench(reports) -> None:
+    lines = list(csv.DictReader(io.StringIO(text_of(reports, "csv"))))
+    assert list(lines[0]) == list(HEADER)
+    first, _, wrong, bare = lines
+    speed, timing = reports[0]["speed"], reports[0]["timing"]
+    assert (first["kind"], first["entrant"], first["device"], first["size"]) == ("run", "cudnn", "cuda", "2048")
+    assert float(first["median_seconds"]) == timing["kernel"]["median_seconds"]
+    assert float(first["gflops"]) == speed["kernel_gflops"]
+    assert float(first["large_copy_share"]) == speed["memory_floor_share"]
+    assert float(first["host_to_device_seconds"]) == reports[0]["phases_seconds"]["host_to_device"]
+    assert (wrong["status"], bare["status"], bare["median_seconds"], bare["gflops"]) == ("wrong", "measured", "", "")
+
+
+def test_a_report_and_a_record_stand_in_the_same_files(monkeypatch, reports) -> None:
+    bench = measured(monkeypatch, TimedMethod("own", [2e-3]))
+    page = text_of([reports[0], bench], "markdown")
+    assert page.startswith("# Bench 'test'")
+    assert "# edgeconv run: input_2048.png" in page
+    kinds = {line["kind"] for line in csv.DictReader(io.StringIO(text_of([bench, *reports], "csv")))}
+    assert kinds == {"copy", "method", "run"}
+
+
+def test_drawings_are_the_same_each_time_and_leave_out_what_was_not_measured(reports, tmp_path) -> None:
+    pytest.importorskip("matplotlib")
+    written = export(reports, ["plot"], tmp_path, "edges")
+    drawings = [path for path in written if path.suffix == ".svg"]
+    assert [path.stem for path in drawings] == ["edges_run_phases", "edges_run_gflops", "edges_run_roof"]
+    again = find_exporter("plot").load()(reports)
+    assert all(again[path.name.removeprefix("edges")] == path.read_bytes() for path in written)
+    texts = {path.stem: " ".join(ElementTree.parse(path).getroot().itertext()) for path in drawings}
+    assert "cpu opencv" in texts["edges_run_phases"]
+    assert "cpu opencv" not in texts["edges_run_gflops"]
+    assert "1,190" in texts["edges_run_gflops"]
+    only_phases = find_exporter("plot").load()(reports[3:])
+    assert {name.partition(".")[0] for name in only_phases} == {"_run_phases"}
+
+
+def test_the_page_escapes_what_reports_say_and_asks_for_nothing(reports) -> None:
+    pytest.importorskip("matplotlib")
+    page = text_of(reports, "html")
+    assert "<script" not in page
+    assert "&lt;script&gt;" in page
+    assert "http" not in page.replace("http://www.w3.org", "")
+    identifiers = re.findall(r'\bid="([^"]+)"', page)
+    assert len(identifiers) == len(set(identifiers))
+
+
+@pytest.mark.skipif(chromium() is None, reason="no Chromium here")
+@pytest.mark.parametrize(("width", "scheme"), [(1200, "light"), (390, "dark")])
+def test_the_page_in_a_browser(reports, tmp_path, width: int, scheme: str) -> None:
+    pytest.importorskip("matplotlib")
+    path = tmp_path / "runs.html"
+    path.write_text(text_of(reports, "html"), encoding="utf-8")
+    with Browser(tmp_path / "profile", width, 800) as window:
+        metrics = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 500}
+        window.send("Emulation.setDeviceMetricsOverride", **metrics)
+        features = [{"name": "prefers-color-scheme", "value": scheme}]
+        window.send("Emulation.setEmulatedMedia", media="", features=features)
+        window.open(path)
+        assert window.problems == []
+        assert window.run("document.documentElement.scrollWidth") <= width
+        assert window.run("document.querySelectorAll('figure svg').length") == 3
+        assert window.run("document.querySelectorAll('section').length") == 6
+        assert window.run("document.querySelector('.warn').textContent").startswith("cpu sliding")
+
+
+def test_reports_that_were_just_made_become_a_page(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    write_image(random_image(40, 30, "uint8"), tmp_path / "photo.png")
+    for words in (("--method", "opencv", "--samples", 3), ("--method", "reference", "--samples", 0, "--check", "none")):
+        assert edgeconv("run", "photo.png", *words, cwd=tmp_path).code == 0
+    made = sorted(tmp_path.glob("photo_*.json"))
+    done = edgeconv("report", *made, "--html", "r.html", "--csv", "r.csv", "--plots", "p", cwd=tmp_path)
+    assert done.code == 0, done.err
+    assert "Where the time went" in (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert list((tmp_path / "p").glob("bench_run_phases.svg"))
+    printed = edgeconv("report", *made, cwd=tmp_path)
+    assert printed.text.startswith("# edgeconv run: photo.png")
+    assert "| cpu reference | – |" in printed.text
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ('{"kind": "diff"}', "is not a record of edgeconv bench or"),
+        ('{"kind": ["run"]}', "or a report of edgeconv run"),
+        ("[]", "is not a record of edgeconv bench or"),
+        ('{"kind": "run", "schema_version": 99}', "schema version 99"),
+        ("{", "is not JSON"),
+    ],
+)
+def test_other_files_are_refused_with_their_name(tmp_path, content: str, words: str) -> None:
+    path = tmp_path / "odd.json"
+    path.write_text(content, encoding="utf-8")
+    with pytest.raises(UsageError, match=r"odd\.json") as caught:
+        read(path)
+    assert words in str(caught.value)
+
+
+def test_the_bench_still_reads_nothing_but_its_own(tmp_path) -> None:
+    path = tmp_path / "run.json"
+    path.write_text(json.dumps(committed("h200", "cuda_sliding_s2")), encoding="utf-8")
+    with pytest.raises(UsageError, match="not a record of edgeconv bench"):
+        record.read_record(path)
+
+
+# --- the ladders ----------------------------------------------------------------------------------------------------
+
+
+def ladder(name: str) -> dict:
+    return json.loads((PROJECT / "docs" / "results" / f"bench_{name}_h200.json").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize(("name", "of"), [("conv", "of the floor"), ("gemm", "of cuBLAS")])
+def test_a_ladder_is_shown_in_every_format(name: str, of: str, tmp_path) -> None:
+    pytest.importorskip("matplotlib")
+    made = ladder(name)
+    made["rows"][2] |= {"right": False, "timing": None, "gflops": None, "relative_error": None}
+    wrong = made["rows"][2]
+    page = text_of([made], "markdown")
+    assert page.startswith(f"# edgeconv bench {name} on NVIDIA H200")
+    assert of in page
+    assert f"| {wrong['step']} | {wrong['size']} |" in page
+    assert "| WRONG |" in page
+    lines = list(csv.DictReader(io.StringIO(text_of([made], "csv"))))
+    assert len(lines) == len(made["rows"])
+    assert (lines[0]["kind"], lines[2]["status"], lines[2]["median_seconds"]) == (f"bench {name}", "wrong", "")
+    assert float(lines[3]["gflops"]) == made["rows"][3]["gflops"]
+    assert f'aria-label="GFLOPS of each step, edgeconv bench {name}"' in text_of([made], "html")
+    (drawing,) = (path for path in export([made], ["plot"], tmp_path, "x") if path.suffix == ".svg")
+    texts = " ".join(ElementTree.parse(drawing).getroot().itertext())
+    assert drawing.stem == f"x_bench_{name}"
+    assert {"textbook", "sliding"} < set(texts.split()) if name == "conv" else "cublas" in texts
+
+
+def test_the_command_shows_ladders_benches_and_runs_in_one_page(monkeypatch, tmp_path) -> None:
+    pytest.importorskip("matplotlib")
+    bench = measured(monkeypatch, TimedMethod("own", [2e-3]))
+    given = {"bench": bench, "conv": ladder("conv"), "run": committed("h200", "cuda_sliding_s2")}
+    for name, made in given.items():
+        (tmp_path / f"{name}.json").write_text(json.dumps(made), encoding="utf-8")
+    words = ("bench.json", "conv.json", "run.json")
+    assert edgeconv("report", *words, "--html", "all.html", "--csv", "all.csv", cwd=tmp_path).code == 0
+    page = (tmp_path / "all.html").read_text(encoding="utf-8")
+    title = re.findall("<title>(.*)</title>", page)[0]
+    assert title == "edgeconv bench: test; edgeconv bench conv on NVIDIA H200; edgeconv run: input_2048.png"
+    identifiers = re.findall(r'\bid="([^"]+)"', page)
+    assert len(identifiers) == len(set(identifiers))
