@@ -67,12 +67,14 @@ class WorkerPool:
     def _work(self) -> None:
         while True:
             job, worker, done = self._jobs.get()
+            failure: BaseException | None = None
             try:
                 job(worker)
-            except BaseException as failure:  # handed to the caller, who raises it
-                done.put(failure)
-            else:
-                done.put(None)
+            except BaseException as error:  # handed to the caller, who raises it
+                failure = error
+            del job  # a thread that waits must not keep the last pictures alive
+            done.put(failure)
+            del failure
 
 
 POOL = WorkerPool()

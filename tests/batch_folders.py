@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
+from command import unmeasured
 from problems import random_image
 
 from edgeconv.batch import ledger, plan
+from edgeconv.batch.names import DEFAULT_NAME, Names
 from edgeconv.batch.pipeline import Batch
 from edgeconv.batch.settings import Settings
 from edgeconv.batch.summary import Summary
@@ -33,9 +38,28 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
 
 
-def run_here(places: list[Path], output: Path, *, recursive: bool = False, **settings: Any) -> Summary:
-    """A batch by RULES in this process."""
+def settings_for(output: Path | str, **settings: Any) -> Settings:
+    """The settings that RULES stand for."""
     choice = Choice("reference", "cpu", "for a test")
-    names = plan.Names(plan.DEFAULT_NAME, "laplacian8", choice.method, 1)
+    names = Names(DEFAULT_NAME, "laplacian8", choice.method, 1)
+    return Settings(make_request(channels="each"), choice, str(output), names, **settings)
+
+
+def run_here(
+    places: list[Path] | list[str], output: Path | str, *, recursive: bool = False, **settings: Any
+) -> Summary:
+    """A batch by RULES in this process."""
     found = plan.find_tasks(places, recursive, output)
-    return Batch(found.tasks, Settings(make_request(channels="each"), choice, output, names, **settings)).run()
+    return Batch(found.tasks, settings_for(output, **settings)).run()
+
+
+def under_way(photos: Path, out: Path, *more: str) -> subprocess.Popen[bytes]:
+    """A batch in a process group of its own whose ledger has a first row."""
+    words = [sys.executable, "-m", "edgeconv", "batch", str(photos), "-o", str(out), *RULES, *more]
+    process = subprocess.Popen(
+        words, env=unmeasured(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True
+    )
+    book = out / ledger.LEDGER_NAME
+    while process.poll() is None and not (book.exists() and book.stat().st_size):
+        time.sleep(0.002)
+    return process

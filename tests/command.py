@@ -1,12 +1,14 @@
-"""Run the command line as a user does, in a process of its own."""
+"""Run the command line as a user does, in a process of its own; and the project's scripts as modules."""
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 
 PROJECT = Path(__file__).resolve().parent.parent
 
@@ -33,9 +35,30 @@ def edgeconv(*arguments: object, cwd: Path | None = None, stdin: bytes = b"") ->
     return _finished([sys.executable, "-m", "edgeconv", *map(str, arguments)], cwd, stdin)
 
 
+def unmeasured() -> dict[str, str]:
+    """The environment of a command that a signal or a limit will stop: without the measuring of coverage.
+
+    Its tracer takes a lock, and an exception that a signal raises in there leaves it taken: the process waits for ever.
+    Its own file at the end is under the limits of the process too, and what it then says is not of the command.
+    """
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE_")}
+    return {**kept, "PYTHONPATH": str(PROJECT)}
+
+
 def shell(line: str, cwd: Path) -> Finished:
     """A line for sh, in which "$0" is this interpreter."""
     return _finished(["sh", "-c", line, sys.executable], cwd, b"")
+
+
+def script(name: str) -> ModuleType:
+    """A script of scripts/ as a module; registered, because dataclasses look their module up."""
+    spec = importlib.util.spec_from_file_location(name, PROJECT / "scripts" / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
 
 
 def _finished(words: list[str], cwd: Path | None, stdin: bytes) -> Finished:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import numpy as np
 import pytest
@@ -14,7 +14,12 @@ from problems import random_image
 
 import edgeconv as package
 from edgeconv.batch import ledger, plan
+from edgeconv.batch.names import DEFAULT_NAME, Names, refuse_collisions
 from edgeconv.batch.settings import Settings
+from edgeconv.batch.summary import Summary
+from edgeconv.batch.task import Task
+from edgeconv.batch.text import note, summary_text
+from edgeconv.choose import Choice
 from edgeconv.cli import words
 from edgeconv.devices import get_device
 from edgeconv.errors import ImageWriteError, UsageError
@@ -77,6 +82,21 @@ def test_quality_trades_bytes_for_detail_and_counts_as_a_parameter(photos: Path,
     assert sizes[0] > 1.5 * sizes[1]
 
 
+def test_the_level_of_png_trades_time_for_bytes_and_counts_as_a_parameter(photos: Path) -> None:
+    out = photos.parent / "edges"
+    write_image(np.tile(random_image(20, 30, "uint8"), (10, 10, 1)), photos / "a.png")
+    sizes, pixels = [], []
+    for level in ((), ("--png-level", 0), ("--png-level", 1), ("--png-level", 9)):
+        done = edgeconv("batch", photos, "-o", out, *RULES, *level, "--overwrite", "--resume", "--json")
+        assert json.loads(done.text)["done"] == 2, done.err
+        sizes.append((out / f"a{SUFFIX}.png").stat().st_size)
+        pixels.append(read_image(out / f"a{SUFFIX}.png").pixels)
+    default, stored, fastest, smallest = sizes
+    assert default == fastest
+    assert smallest < fastest < stored
+    assert all(np.array_equal(pixels[0], other) for other in pixels[1:])
+
+
 def test_what_decoding_drops_is_said_and_kept(photos: Path) -> None:
     write_image(random_image(9, 9, "uint8")[:, :, 0], photos / "grey.png")
     write_image(random_image(9, 9, "uint8")[:, :, 1], photos / "pale.png")
@@ -100,6 +120,19 @@ def test_the_most_memory_that_was_held_is_said(photos: Path) -> None:
         pytest.skip("this system does not tell")
     assert 2**20 < summary["peak_bytes"]["cpu"] < 2**33
     assert "MiB (cpu)" in edgeconv("batch", photos, "-o", out, *RULES).text
+
+
+def test_the_summary_shows_where_the_time_of_a_picture_goes() -> None:
+    summary = Summary(pictures=4, done=4, seconds=2.0, workers=2)
+    summary.stage_seconds |= {"read": 0.01, "decode": 1.0, "convolve": 0.49, "encode": 2.5}
+    text = summary_text(summary, Choice("sliding", "cpu", "for a test"), "out")
+    assert text.splitlines()[3:7] == [
+        "stages    read              10 ms   0%  #",
+        "          decode              1 s  25%  ##########",
+        "          convolve         490 ms  12%            #####",
+        "          encode            2.5 s  62%                 #########################",
+    ]
+    assert note(summary) == "mostly encode"
 
 
 @pytest.mark.parametrize(("option", "failed"), [(["--fail-fast"], 1), (["--max-failures", "2"], 2)])
@@ -130,6 +163,8 @@ def test_a_limit_of_failures_stops_the_batch(photos: Path, option: list[str], fa
         ([".", "--keep-going", "--fail-fast"], ["--keep-going", "--fail-fast"]),
         ([".", "--quality", "50"], ["--format", "jpg"]),
         ([".", "--quality", "101", "--format", "jpg"], ["101"]),
+        ([".", "--png-level", "10"], ["10", "0 to 9"]),
+        ([".", "--png-level", "3", "--format", "jpg"], ["--png-level", "jpg"]),
         (["--files-from", "-"], ["standard input"]),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
@@ -143,7 +178,7 @@ def test_bad_words_get_one_line_and_make_nothing(photos: Path, arguments: list[s
 
 
 def test_the_default_words_are_the_ones_that_the_code_behind_them_has() -> None:
-    assert words.DEFAULT_NAME == plan.DEFAULT_NAME
+    assert words.DEFAULT_NAME == DEFAULT_NAME
     assert words.DEFAULT_MAX_PIXELS == DEFAULT_MAX_PIXELS == Settings.max_pixels
 
 
@@ -157,15 +192,39 @@ def test_colliding_names_are_found_before_the_first_write(photos: Path) -> None:
     assert not out.exists()
 
 
+def task(source: str, folder: str = "") -> Task:
+    return Task(source, PurePosixPath(folder), f"/{source}")
+
+
 def test_collisions_do_not_depend_on_case() -> None:
-    tasks = [plan.Task(Path("x/Photo.png"), Path()), plan.Task(Path("y/photo.jpg"), Path())]
-    names = plan.Names(plan.DEFAULT_NAME, "sobel", "sliding", 1)
+    names = Names(DEFAULT_NAME, "sobel", "sliding", 1)
     with pytest.raises(ImageWriteError, match="both be written"):
-        plan.refuse_collisions(tasks, Path("out"), names, None)
-    plan.refuse_collisions([tasks[0], plan.Task(Path("y/photo.jpg"), Path("y"))], Path("out"), names, None)
+        refuse_collisions([task("x/Photo.png"), task("y/photo.jpg")], "out", names, None)
+    refuse_collisions([task("x/Photo.png"), task("y/photo.jpg", "y")], "out", names, None)
 
 
 @pytest.mark.parametrize("text", ["", "1", "0/4", "5/4", "a/b", "1/0"])
 def test_a_share_must_be_one_of_the_shares(text: str) -> None:
     with pytest.raises(UsageError):
         plan.parse_shard(text)
+
+
+@pytest.mark.parametrize(
+    ("template", "meets"),
+    [
+        ("{stem}{ext}", False),
+        ("{stem}_{width}x{height}{ext}", False),
+        ("{width:05d}-{stem}{ext}", False),
+        ("{stem}{width}{ext}", True),
+        ("{stem}12{width}{ext}", True),
+        ("{stem}{stride}{height}{ext}", True),
+        ("{width}{stem}{ext}", True),
+        ("{stem}_{width:x}{ext}", True),
+    ],
+)
+def test_a_name_must_keep_sizes_apart_from_the_stem_where_several_processes_write(template: str, meets: bool) -> None:
+    names = Names(template, "sobel", "sliding", 1)
+    if not meets:
+        return names.refuse_late_meetings()
+    with pytest.raises(UsageError, match="runs"):
+        names.refuse_late_meetings()

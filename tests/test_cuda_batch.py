@@ -11,6 +11,8 @@ from problems import random_image
 
 from edgeconv import verify
 from edgeconv.batch import ledger, plan
+from edgeconv.batch.engines import own_cluster
+from edgeconv.batch.names import Names
 from edgeconv.batch.pipeline import Batch
 from edgeconv.batch.settings import Settings
 from edgeconv.batch.summary import Summary
@@ -38,8 +40,8 @@ def photos(tmp_path: Path) -> Path:
 
 
 def run(photos: Path, output: Path, method: str, device: DeviceName, request: Request) -> Summary:
-    names = plan.Names("{stem}{ext}", request.filter.name, method, request.stride)
-    settings = Settings(request, Choice(method, device, "for a test"), output, names, jobs=WORKERS)
+    names = Names("{stem}{ext}", request.filter.name, method, request.stride)
+    settings = Settings(request, Choice(method, device, "for a test"), str(output), names, jobs=WORKERS)
     return Batch(plan.find_tasks([photos], recursive=False).tasks, settings).run()
 
 
@@ -68,3 +70,29 @@ def test_no_worker_disturbs_another(photos: Path, method: str) -> None:
         result = np.ascontiguousarray(read_image(out / path.name).pixels[:, :, : problem.output_shape[2]])
         check = verify.check(pixels, result, problem)
         assert check.passed, f"{path.name}: {check.unexplained_samples} wrong samples, worst {check.worst}"
+
+
+def bus_address() -> str:
+    """Where the card sits that this process calls the first."""
+    import cupy
+
+    return str(cupy.cuda.Device(0).pci_bus_id)
+
+
+def test_two_cards_work_side_by_side_and_give_the_very_files_of_one(photos: Path) -> None:
+    cards = own_cluster.cards_here()
+    if len(cards) < 2:
+        pytest.skip("there is one card here")
+    request = make_request("laplacian8", channels="each")
+    expected, out = photos.parent / "one", photos.parent / "two"
+    assert run(photos, expected, "sliding", "cuda", request).done == len(SHAPES)
+    names = Names("{stem}{ext}", request.filter.name, "sliding", request.stride)
+    settings = Settings(request, Choice("sliding", "cuda", "for a test"), str(out), names)
+    tasks = plan.find_tasks([photos], recursive=False).tasks
+    with own_cluster.own_cluster(own_cluster.seats_for(cards[:2], jobs=WORKERS, pictures=len(tasks))) as engine:
+        assert len(set(engine.client.run(bus_address).values())) == 2
+        assert engine.choose("auto", "auto", None).device == "cuda"
+        summary = Batch(tasks, settings, engine).run()
+    assert (summary.done, summary.failures) == (len(SHAPES), [])
+    assert contents(out) == contents(expected)
+    assert summary.peak_bytes["cuda"]

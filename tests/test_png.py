@@ -85,3 +85,16 @@ def test_joined_checksums(first, second):
 def test_refuses_what_png_cannot_hold(bad):
     with pytest.raises(ValueError, match=r"shape|uint8 and uint16"):
         png.encode_png(bad)
+
+
+@pytest.mark.parametrize("level", png.LEVELS)
+def test_every_level_gives_a_file_that_others_read(level):
+    for picture in pictures((700, 2500, 3), np.uint8):
+        assert np.array_equal(decoded(b"".join(png.encode_png(picture, level=level))), picture)
+
+
+def test_without_isal_every_level_is_there(monkeypatch):
+    monkeypatch.setattr(png, "deflate", zlib)
+    picture = next(iter(pictures((40, 50, 3), np.uint8)))
+    for level in png.LEVELS:
+        assert np.array_equal(decoded(b"".join(png.encode_png(picture, level=level))), picture)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
 import threading
+import weakref
 
 import pytest
 
@@ -35,6 +37,18 @@ def test_a_failure_in_any_worker_is_raised_once_all_have_ended(failing):
         POOL.run(job, 3)
     assert sorted(ended) == [worker for worker in range(3) if worker != failing]
     run_pieces(lambda piece, worker: None, 10, 3)  # the pool works on
+
+
+def test_threads_that_wait_keep_nothing_alive():
+    class Picture:
+        pass
+
+    picture = Picture()
+    seen = weakref.ref(picture)
+    run_pieces(lambda piece, worker, picture=picture: None, 10, 3)
+    del picture
+    gc.collect()
+    assert seen() is None
 
 
 def test_small_work_stays_on_the_callers_thread_unless_threads_are_asked_for():

@@ -7,46 +7,47 @@ parameters or of another program is somebody's work.
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from edgeconv.batch.ledger import Row, done_by_output, read_rows, sha256_of
-from edgeconv.errors import ImageWriteError
+from edgeconv.batch.ledger import Row, done_by_output, read_rows
+from edgeconv.batch.stores import store_of
+from edgeconv.errors import ImageReadError, ImageWriteError
 
 
 class Earlier:
     """The ledger of an output folder as it was when the batch began."""
 
-    def __init__(self, folder: Path, parameters_sha256: str) -> None:
+    def __init__(self, folder: str, parameters_sha256: str) -> None:
         self._folder, self._parameters = folder, parameters_sha256
         rows = list(read_rows(folder))
         self._by_source = {row.source: row for row in rows if row.parameters_sha256 == parameters_sha256}
         self._by_output = done_by_output(rows)
 
-    def row_of(self, source: str, input_sha256: str) -> Row | None:
-        """The last row for an input, by its real path, of the same content and with the same parameters."""
-        row = self._by_source.get(source)
+    def row_of(self, identity: str, input_sha256: str) -> Row | None:
+        """The last row for an input, by its identity, of the same content and with the same parameters."""
+        row = self._by_source.get(identity)
         return row if row is not None and row.input_sha256 == input_sha256 else None
 
     def still_stands(self, row: Row) -> bool:
         """Whether the output of a done row is there byte for byte, and no later row took its name."""
         if row.output is None or self._by_output.get(row.output) is not row:
             return False
+        store = store_of(self._folder)
         try:
-            return sha256_of((self._folder / row.output).read_bytes()) == row.output_sha256
-        except OSError:
+            return store.digest(store.join(self._folder, row.output)) == row.output_sha256
+        except ImageReadError:
             return False
 
-    def refuse_unless_ours(self, name: str, present_sha256: str, source: str) -> None:
+    def refuse_unless_ours(self, name: str, present_sha256: str, identity: str) -> None:
         """Raise ImageWriteError where the output `name`, which holds `present_sha256`, is not ours to replace."""
         row = self._by_output.get(name)
         if row is None or row.output_sha256 != present_sha256:
             reason = "exists and is not ours"
-        elif row.source != source:
+        elif row.source != identity:
             reason = f"holds the result of another picture, {row.input}"
         elif row.parameters_sha256 != self._parameters:
             reason = "holds a result with other parameters"
         else:
             return
         raise ImageWriteError(
-            f"{self._folder / name}: {reason}: pass --overwrite, or choose another folder with -o or names with --name."
+            f"{store_of(self._folder).join(self._folder, name)}: {reason}: "
+            "pass --overwrite, or choose another folder with -o or names with --name."
         )

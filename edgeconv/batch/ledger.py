@@ -5,9 +5,12 @@
 
 `input` is the path as it was given, `input_realpath` the same from the root with links followed; `output` is relative
 to the ledger's folder; `notes` says what decoding dropped or changed. Names that are not UTF-8 are written as Python
-holds them, a lone surrogate for each odd byte, escaped, so they are read back to the same path. A row is one write to
-a file opened for appending, so a process that is killed leaves at most one broken last line, which readers pass over
-and the next row does not run into. Of several rows for an output the last one counts.
+holds them, a lone surrogate for each odd byte, escaped, so they are read back to the same path. Of several rows for an
+output the last one counts.
+
+On this machine the ledger is one file. A row is one write to a file opened for appending, so a process that is killed
+leaves at most one broken last line, which readers pass over and the next row does not run into. In a remote store,
+where nothing can be appended to, it is a folder of segments (segments.py).
 """
 
 from __future__ import annotations
@@ -23,6 +26,8 @@ from threading import Lock
 from types import TracebackType
 from typing import Literal
 
+from edgeconv.batch.segments import SEGMENTS_NAME, SegmentLedger, read_segments
+from edgeconv.batch.stores import is_remote, store_of
 from edgeconv.errors import ImageReadError, ImageWriteError
 
 LEDGER_NAME = "edgeconv-ledger.jsonl"
@@ -59,15 +64,31 @@ class Row:
         """The input's real path, as far as it is known."""
         return self.input_realpath or os.path.realpath(self.input)
 
+    def to_line(self) -> bytes:
+        """The row as it is written, finished now."""
+        record = asdict(self) | {"finished_utc": datetime.now(UTC).isoformat(timespec="milliseconds")}
+        return json.dumps(record).encode("ascii") + b"\n"
 
-def read_rows(folder: Path) -> Iterator[Row]:
+
+def place_of(folder: str) -> str:
+    """Where the ledger of an output folder is."""
+    return store_of(folder).join(folder, SEGMENTS_NAME if is_remote(folder) else LEDGER_NAME)
+
+
+def open_ledger(folder: str) -> Ledger | SegmentLedger:
+    """The ledger of an output folder, for appending. Raises ImageWriteError."""
+    return SegmentLedger(place_of(folder)) if is_remote(folder) else Ledger(Path(folder))
+
+
+def read_rows(folder: Path | str) -> Iterator[Row]:
     """The rows of a folder's ledger in the order written; a line that a killed process left broken is passed over."""
+    place = place_of(str(folder))
     try:
-        lines = (folder / LEDGER_NAME).read_bytes().splitlines()
+        lines = (read_segments(place) if is_remote(place) else Path(place).read_bytes()).splitlines()
     except FileNotFoundError:
         return
     except OSError as error:
-        raise ImageReadError(f"Ledger '{folder / LEDGER_NAME}' cannot be read: {error.strerror}.") from None
+        raise ImageReadError(f"Ledger '{place}' cannot be read: {error.strerror}.") from None
     for line in lines:
         try:
             fields = json.loads(line)
@@ -96,8 +117,7 @@ class Ledger:
 
     def append(self, row: Row) -> None:
         """Write one row and flush it to the system. Raises ImageWriteError where that fails."""
-        record = asdict(row) | {"finished_utc": datetime.now(UTC).isoformat(timespec="milliseconds")}
-        line = json.dumps(record).encode("ascii") + b"\n"
+        line = row.to_line()
         try:
             with self._lock:
                 written = self._stream.write(line)
@@ -133,16 +153,25 @@ class Finding:
     state: Literal["same", "missing", "changed"]
 
 
-def verify(folder: Path) -> list[Finding]:
+def verify(folder: Path | str) -> list[Finding]:
     """Hash every output that the ledger calls done and compare; raises ImageReadError where there is no ledger."""
-    if not (folder / LEDGER_NAME).is_file():
-        raise ImageReadError(f"{folder}: has no {LEDGER_NAME}: name the output folder of 'edgeconv batch'.")
+    folder = str(folder)
+    store = store_of(folder)
+    done = done_by_output(read_rows(folder))
+    if not done and not _is_there(folder):
+        name = Path(place_of(folder)).name
+        raise ImageReadError(f"{folder}: has no {name}: name the output folder of 'edgeconv batch'.")
     findings = []
-    for output, row in done_by_output(read_rows(folder)).items():
+    for output, row in done.items():
         try:
-            same = sha256_of((folder / output).read_bytes()) == row.output_sha256
-        except OSError:
-            findings.append(Finding(output, "missing"))
-            continue
-        findings.append(Finding(output, "same" if same else "changed"))
+            digest = store.digest(store.join(folder, output))
+        except ImageReadError:
+            digest = None
+        same: Literal["same", "changed"] = "same" if digest == row.output_sha256 else "changed"
+        findings.append(Finding(output, "missing" if digest is None else same))
     return findings
+
+
+def _is_there(folder: str) -> bool:
+    place = place_of(folder)
+    return bool(store_of(place).names(place)) if is_remote(place) else Path(place).is_file()

@@ -5,10 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
-from edgeconv.batch.plan import Names
+from edgeconv.batch.names import Names
 from edgeconv.choose import Choice
 from edgeconv.image import DEFAULT_MAX_PIXELS
 from edgeconv.methods.base import Options
@@ -22,13 +21,16 @@ class Settings:
 
     request: Request
     choice: Choice
-    output: Path
+    output: str
+    """A folder or a URL."""
     names: Names
     options: Options = field(default_factory=Options)
     format: str | None = None
     """A suffix without its dot; None keeps every bit in the commonest format."""
     quality: int | None = None
     """1 to 100 for JPEG and WebP; None is the format's own default."""
+    png_level: int | None = None
+    """0 to 9 for PNG; None is the encoder's own default."""
     share: tuple[int, int] = (1, 1)
     """(i, N): only the i-th of N shares of the pictures, counted from 1."""
     overwrite: bool = False
@@ -55,6 +57,7 @@ class Settings:
             "name": self.names.template,
             "format": self.format,
         }
-        if self.quality is not None:  # left out otherwise, so that ledgers of before there was one still count
-            words["quality"] = self.quality
+        for name in ("quality", "png_level"):  # left out otherwise, so that ledgers of before there was one still count
+            if getattr(self, name) is not None:
+                words[name] = getattr(self, name)
         return hashlib.sha256(json.dumps(words, sort_keys=True).encode()).hexdigest()

@@ -6,6 +6,8 @@ from collections import Counter
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
+from edgeconv.batch.ledger import Row
+
 STAGES = ("read", "decode", "set_up", "host_to_device", "convolve", "device_to_host", "encode", "write")
 """In the order of one picture; on the CPU nothing crosses a bus."""
 
@@ -21,6 +23,8 @@ class Outcome:
     stage_seconds: dict[str, float]
     notes: tuple[str, ...] = ()
     """What decoding dropped or changed, one phrase each."""
+    row: Row | None = None
+    """For the ledger; None where there is nothing new to keep."""
 
 
 @dataclass

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from edgeconv.batch.ledger import LEDGER_NAME
+from edgeconv.batch.ledger import place_of
 from edgeconv.batch.summary import Summary
 from edgeconv.choose import Choice
 from edgeconv.progress import duration_text
 from edgeconv.report import seconds_text
+
+WATERFALL_WIDTH = 40
 
 
 def note(summary: Summary) -> str:
@@ -17,7 +17,22 @@ def note(summary: Summary) -> str:
     return f"{failed}mostly {summary.slowest_stage}"
 
 
-def summary_text(summary: Summary, choice: Choice, output: Path, earlier_outputs: int = 0) -> str:
+def waterfall(stage_seconds: dict[str, float]) -> list[str]:
+    """A line a stage that took time, in the order of one picture; its bar starts where the one before it ends."""
+    total = sum(stage_seconds.values())
+    lines = []
+    before = 0.0
+    for stage, seconds in stage_seconds.items():
+        if seconds > 0:
+            start = int(before / total * WATERFALL_WIDTH)
+            before += seconds
+            bar = "#" * max(1, int(before / total * WATERFALL_WIDTH) - start)
+            name = stage.replace("_", " ")
+            lines.append(f"{name:<15}{seconds_text(seconds):>8} {seconds / total:>4.0%}  {' ' * start}{bar}")
+    return lines
+
+
+def summary_text(summary: Summary, choice: Choice, output: str, earlier_outputs: int = 0) -> str:
     """A handful of lines; `earlier_outputs` are files that were passed over because earlier runs made them."""
     counts = f"{summary.done} done, {summary.skipped} unchanged since before, {summary.failed} failed"
     left = summary.pictures - summary.finished
@@ -30,10 +45,8 @@ def summary_text(summary: Summary, choice: Choice, output: Path, earlier_outputs
     if summary.done:
         rate = f"{summary.pictures_per_second:.3g} pictures/s with {summary.workers} workers"
         lines.append(f"time      {duration_text(summary.seconds)}, {rate}")
-        total = sum(summary.stage_seconds.values())
-        stages = ((stage, seconds) for stage, seconds in summary.stage_seconds.items() if seconds > 0)
-        shares = "  ".join(f"{stage} {seconds_text(seconds)} ({seconds / total:.0%})" for stage, seconds in stages)
-        lines.append(f"stages    {shares}")
+        stages = waterfall(summary.stage_seconds)
+        lines += [f"{'' if number else 'stages':<10}{line}" for number, line in enumerate(stages)]
     held = (f"{count / 2**20:,.0f} MiB ({device})" for device, count in summary.peak_bytes.items() if count is not None)
     if memory := ", ".join(held):
         lines.append(f"memory    at most {memory}")
@@ -41,5 +54,5 @@ def summary_text(summary: Summary, choice: Choice, output: Path, earlier_outputs
         lines.append(f"note      {note}: {count}")
     for path in summary.left_overs:
         lines.append(f"removed   {path}, half-written by a run that was killed")
-    lines.append(f"ledger    {output / LEDGER_NAME}")
+    lines.append(f"ledger    {place_of(output)}")
     return "\n".join(lines)

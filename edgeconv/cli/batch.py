@@ -11,10 +11,12 @@ from edgeconv.cli import words
 
 
 def batch(
-    places: Annotated[list[Path] | None, typer.Argument(help="Pictures, and folders of pictures.")] = None,
-    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for outputs and ledger (made if missing).")] = (
-        Path("edges")
-    ),
+    places: Annotated[
+        list[str] | None, typer.Argument(help="Pictures, and folders of pictures; URLs such as s3://bucket/in too.")
+    ] = None,
+    output: Annotated[
+        str, typer.Option("--output", "-o", help="Folder or URL for outputs and ledger (made if missing).")
+    ] = "edges",
     files_from: Annotated[
         Path | None, typer.Option(help="Take paths from a text file, one a line; - for standard input.")
     ] = None,
@@ -39,9 +41,18 @@ def batch(
         str | None, typer.Option(help="png, jpg, tiff, webp, bmp or npy. Default: the one that keeps every bit.")
     ] = None,
     quality: Annotated[int | None, typer.Option(help="1 to 100, for --format jpg or webp.")] = None,
+    png_level: Annotated[
+        int | None, typer.Option(help="PNG: 0 (stored), 1 (fastest, the default) to 9 (smallest).")
+    ] = (None),
     jobs: Annotated[str, typer.Option("--jobs", "-j", help="Pictures in hand at once; auto is one a usable core.")] = (
         "auto"
     ),
+    scheduler: Annotated[
+        str | None, typer.Option(help="Let a Dask cluster work: its address, or local for one of this machine's own.")
+    ] = None,
+    devices: Annotated[
+        str | None, typer.Option(help="Several cards of this machine, one worker each: all, or numbers such as 0,1.")
+    ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Pass over what the ledger calls done and is unchanged.")] = (
         False
     ),
@@ -68,11 +79,14 @@ def batch(
     import json
 
     from edgeconv import temporaries
-    from edgeconv.batch import plan
+    from edgeconv.batch import choosing, encoding, plan
+    from edgeconv.batch.engines import engine_for
+    from edgeconv.batch.names import Names, refuse_collisions
     from edgeconv.batch.pipeline import Batch
     from edgeconv.batch.settings import Settings
+    from edgeconv.batch.stores import plain
     from edgeconv.batch.text import note, summary_text
-    from edgeconv.choose import choose
+    from edgeconv.choose import Choice
     from edgeconv.cli.options import chosen_filter, parse_jobs, parse_options
     from edgeconv.cli.stopping import stopping
     from edgeconv.errors import EXIT_DIFFERENT, UsageError
@@ -95,37 +109,45 @@ def batch(
     sources = [*(places or []), *(plan.read_list(files_from) if files_from is not None else [])]
     if not sources:
         raise UsageError("No picture was named: give files or folders, or --files-from.")
-    choice = choose(method, device, "many pictures")
-    names = plan.Names(name, request.filter.name, choice.method, request.stride)
-    settings = Settings(
-        request=request,
-        choice=choice,
-        output=output,
-        names=names,
-        options=parse_options(workspace_limit, threads, math, gemm, cudnn_find),
-        format=plan.parse_format(format),
-        quality=plan.parse_quality(quality, plan.parse_format(format)),
-        share=(1, 1) if shard is None else plan.parse_shard(shard),
-        overwrite=overwrite,
-        resume=resume or retry_failed,
-        retry_failed=retry_failed,
-        jobs=parse_jobs(jobs),
-        max_failures=1 if fail_fast else max_failures,
-        max_pixels=max_pixels,
-    )
-    found = plan.find_tasks(sources, recursive, output)
-    plan.refuse_collisions(found.tasks, output, names, settings.format)
-    work = Batch(found.tasks, settings)
-    progress = Progress(len(work.tasks), "pictures")
-    with stopping(work.stop, temporaries.remove_in_hand) as received:
-        summary = work.run(lambda now: progress.update(now.finished, note(now)))
-    progress.close()
+    output_format = encoding.parse_format(format)
+
+    def settings_for(choice: Choice) -> Settings:
+        return Settings(
+            request=request,
+            choice=choice,
+            output=plain(output),
+            names=Names(name, request.filter.name, choice.method, request.stride),
+            options=parse_options(workspace_limit, threads, math, gemm, cudnn_find),
+            format=output_format,
+            quality=encoding.parse_quality(quality, output_format),
+            png_level=encoding.parse_png_level(png_level, output_format),
+            share=(1, 1) if shard is None else plan.parse_shard(shard),
+            overwrite=overwrite,
+            resume=resume or retry_failed,
+            retry_failed=retry_failed,
+            jobs=parse_jobs(jobs),
+            max_failures=1 if fail_fast else max_failures,
+            max_pixels=max_pixels,
+        )
+
+    settings_for(Choice(method, "cpu", "to check the words before anything is made"))
+    found = plan.find_tasks(sources, recursive, plain(output))
+    with engine_for(scheduler, devices, device, parse_jobs(jobs), len(found.tasks)) as cluster:
+        settings = choosing.settle(settings_for, found.tasks, method, device, cluster)
+        refuse_collisions(found.tasks, settings.output, settings.names, settings.format)
+        if cluster is not None:
+            settings.names.refuse_late_meetings()
+        work = Batch(found.tasks, settings, cluster)
+        progress = Progress(len(work.tasks), "pictures")
+        with stopping(work.stop, temporaries.remove_in_hand) as received:
+            summary = work.run(lambda now: progress.update(now.finished, note(now)))
+        progress.close()
     for source, error in summary.failures:
         typer.echo(f"edgeconv: failed: {error if source in error else f'{source}: {error}'}", err=True)
     typer.echo(
         json.dumps(summary.to_dict() | {"earlier_outputs": found.earlier_outputs}, indent=2)
         if json_only
-        else summary_text(summary, choice, output, found.earlier_outputs)
+        else summary_text(summary, settings.choice, settings.output, found.earlier_outputs)
     )
     if received.exit_code is not None:
         raise typer.Exit(received.exit_code)

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 
 def verify(
-    folder: Annotated[Path, typer.Argument(help="The output folder of 'edgeconv batch'.")],
+    folder: Annotated[str, typer.Argument(help="The output folder of 'edgeconv batch', or its URL.")],
 ) -> None:
     """Hash every output that the ledger calls done; name those that are missing or changed and end with 1."""
     from edgeconv.batch import ledger
+    from edgeconv.batch.stores import plain
     from edgeconv.errors import EXIT_DIFFERENT
 
-    findings = ledger.verify(folder)
+    findings = ledger.verify(plain(folder))
     wrong = [finding for finding in findings if finding.state != "same"]
     for finding in wrong:
         typer.echo(f"{finding.state}: {finding.output}")

@@ -1,0 +1,42 @@
+"""How outputs are stored: the words of `--format`, `--quality` and `--png-level`, checked."""
+
+from __future__ import annotations
+
+from edgeconv.errors import UsageError
+from edgeconv.formats import SUFFIXES
+from edgeconv.image import QUALITY_FLAGS
+from edgeconv.png import LEVELS
+
+
+def parse_format(text: str | None) -> str | None:
+    """A suffix of the table of formats, with or without its dot, as a suffix without. Raises UsageError."""
+    if text is None:
+        return None
+    suffix = "." + text.lower().lstrip(".")
+    if suffix not in SUFFIXES:
+        known = ", ".join(sorted(known.lstrip(".") for known in SUFFIXES))
+        raise UsageError(f"--format '{text}' is not one of {known}.")
+    return suffix.lstrip(".")
+
+
+def parse_quality(quality: int | None, format: str | None) -> int | None:
+    """1 to 100, for a format that can lose something. Raises UsageError."""
+    if quality is None:
+        return None
+    able = sorted(suffix.lstrip(".") for suffix, entry in SUFFIXES.items() if entry.name in QUALITY_FLAGS)
+    if format not in able:
+        raise UsageError(f"--quality says how much is lost, so it needs --format {' or '.join(able)}.")
+    if not 1 <= quality <= 100:
+        raise UsageError(f"--quality {quality} is not a whole number from 1 to 100.")
+    return quality
+
+
+def parse_png_level(level: int | None, format: str | None) -> int | None:
+    """A level of png.py, where PNG is what is written or may be. Raises UsageError."""
+    if level is None:
+        return None
+    if format not in (None, "png"):
+        raise UsageError(f"--png-level is for PNG, and --format is {format}: leave one of the two out.")
+    if level not in LEVELS:
+        raise UsageError(f"--png-level {level} is not a whole number from {LEVELS[0]} to {LEVELS[-1]}.")
+    return level

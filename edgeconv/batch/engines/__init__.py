@@ -1,0 +1,43 @@
+"""Who does the work of a batch: threads of this process, or the workers of a Dask cluster."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING
+
+from edgeconv.errors import UsageError
+
+if TYPE_CHECKING:
+    from edgeconv.batch.engines.cluster import Cluster
+
+LOCAL = "local"
+"""The word of `--scheduler` for a cluster of this machine's own processes."""
+
+
+def engine_for(
+    scheduler: str | None, devices: str | None, device: str, jobs: int | None, pictures: int
+) -> AbstractContextManager[Cluster | None]:
+    """The cluster that `--scheduler` or `--devices` ask for, as long as the block lasts; None for threads here.
+
+    Raises UsageError for words that do not go together, UnavailableError for what is not there.
+    """
+    if scheduler is None and devices is None:
+        return nullcontext()
+    if devices is not None and device == "cpu":
+        raise UsageError("--devices are cards, and --device is cpu: leave one of the two out.")
+    elsewhere = scheduler is not None and scheduler != LOCAL
+    for option, given in (("--devices", devices), ("--jobs", jobs)):
+        if elsewhere and given is not None:
+            raise UsageError(
+                f"{option} is for this machine: the workers of {scheduler} have cards and threads already."
+            )
+
+    from edgeconv.batch.engines import connecting, own_cluster
+
+    connecting.refuse_without_dask("--devices" if scheduler is None else "--scheduler")
+    if elsewhere:
+        return connecting.connected(scheduler, f"The Dask scheduler at {scheduler}", threads_each=1)
+    cards = own_cluster.cards_here() if device != "cpu" else []
+    if devices is not None:
+        cards = own_cluster.parse_devices(devices, cards)
+    return own_cluster.own_cluster(own_cluster.seats_for(cards, jobs, pictures))

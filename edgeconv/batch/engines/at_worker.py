@@ -1,0 +1,110 @@
+"""What a Dask worker does for a batch.
+
+It is called by name with pickled words (see `cluster.CALL`), so that Dask itself never unpickles anything of
+edgeconv's: a worker that lacks it then answers with an error, where Dask would lose the whole connection.
+"""
+
+from __future__ import annotations
+
+import pickle
+import signal
+import threading
+import time
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from importlib.util import find_spec
+from typing import Any
+
+import edgeconv
+from edgeconv.batch.stores import store_of
+from edgeconv.batch.summary import Outcome
+from edgeconv.batch.task import Task
+from edgeconv.batch.work import Work, held_bytes, leave_cores_to
+from edgeconv.choose import Choice, choose
+from edgeconv.errors import ImageReadError, UnavailableError
+from edgeconv.problem import Problem
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What must hold in every worker, so that it does not matter which one has a picture."""
+
+    maker: tuple[str, ...]
+    """See `maker_here`."""
+    token: str | None = None
+    """A file in the output folder, while there is one: whoever can read it sees the same folder."""
+    token_text: bytes = b""
+
+    def check(self) -> None:
+        """Raise UnavailableError where this process is of no use to the batch."""
+        _check(self)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Of one call of `run_tasks`."""
+
+    outcomes: list[Outcome]
+    seconds: float
+    worker: str
+    peak_bytes: dict[str, int | None]
+
+
+def maker_here() -> tuple[str, ...]:
+    """What the bytes of an output depend on beside its parameters."""
+    import cv2
+
+    png = "isal" if find_spec("isal") else "zlib"
+    return f"edgeconv {edgeconv.__version__}", f"OpenCV {cv2.__version__}", f"PNG by {png}"
+
+
+@cache
+def _check(terms: Terms) -> None:
+    for there, here in zip(terms.maker, maker_here(), strict=True):
+        if there != here:
+            raise UnavailableError(f"it has {here} and the client {there}: install the same everywhere")
+    if terms.token is None:
+        return
+    try:
+        seen = store_of(terms.token).read(terms.token)
+    except ImageReadError:
+        seen = b""
+    if seen != terms.token_text:
+        folder = terms.token.rpartition("/")[0]
+        raise UnavailableError(f"it does not see {folder}: use a folder that all machines share, or a URL")
+
+
+def look(terms: Terms) -> None:
+    """Raise UnavailableError where this worker is of no use to the batch."""
+    terms.check()
+
+
+def choose_here(terms: Terms, method: str, device: str, problem: Problem | None) -> Choice:
+    """What this worker would take. Raises UnavailableError."""
+    terms.check()
+    return choose(method, device, "many pictures", problem)
+
+
+def run_tasks(terms: Terms, tasks: list[Task], threads_each: int, work: bytes) -> Answer:
+    """Do a few pictures, one after the other; `work` is the pickled Work that all calls share."""
+    from distributed import get_worker
+
+    terms.check()
+    leave_cores_to(threads_each)
+    own = _unpickled(work)
+    started = time.perf_counter()
+    outcomes = [own.one(task) for task in tasks]
+    return Answer(outcomes, time.perf_counter() - started, str(get_worker().name), held_bytes(own.device_name))
+
+
+@lru_cache(maxsize=1)
+def _unpickled(work: bytes) -> Work:
+    """One Work for all threads of this worker; the bytes are one object in its memory, whose hash is kept."""
+    own: Work = pickle.loads(work)
+    return own
+
+
+def dask_setup(worker: Any) -> None:
+    """Called by Dask in each worker of a cluster of our own: Ctrl-C is for the client, which lets workers finish."""
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.SIG_IGN)

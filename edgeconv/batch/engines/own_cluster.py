@@ -1,0 +1,93 @@
+"""A Dask cluster of this machine's own processes: one worker a card, or one a core where there is none.
+
+Cards are given out by CUDA_VISIBLE_DEVICES, so each worker sees one card and calls it the first: plans, streams,
+page-locked memory and pools are those of one process and one card, and the host's cores are shared out evenly.
+The scheduler listens on the loopback address alone.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from edgeconv.batch.engines.cluster import Cluster
+from edgeconv.batch.engines.connecting import connected, quiet
+from edgeconv.errors import UnavailableError, UsageError
+from edgeconv.methods.cuda.probe import cuda_unavailable_reason
+from edgeconv.threads import usable_threads
+
+VISIBLE = "CUDA_VISIBLE_DEVICES"
+LOOPBACK = "127.0.0.1"
+
+
+@dataclass(frozen=True)
+class Seat:
+    """One worker process."""
+
+    threads: int
+    environment: dict[str, str] = field(default_factory=dict)
+
+
+def cards_here() -> list[str]:
+    """The cards that this process may use, as CUDA_VISIBLE_DEVICES names them; none where CUDA does not run."""
+    if cuda_unavailable_reason() is not None:
+        return []
+    import cupy
+
+    count = cupy.cuda.runtime.getDeviceCount()
+    named = os.environ.get(VISIBLE)
+    return [str(number) for number in range(count)] if named is None else named.split(",")[:count]
+
+
+def parse_devices(text: str, cards: list[str]) -> list[str]:
+    """`all`, or numbers from 0 such as `0,2`, as the names of those cards. Raises UsageError, UnavailableError."""
+    if not cards:
+        raise UnavailableError(f"--devices '{text}': {cuda_unavailable_reason() or 'no NVIDIA GPU found'}.")
+    if text == "all":
+        return cards
+    numbers = text.split(",")
+    if not all(number.isdecimal() for number in numbers) or len(set(numbers)) < len(numbers):
+        raise UsageError(f"--devices '{text}' is not all, or different numbers such as 0,1.")
+    if missing := [number for number in numbers if int(number) >= len(cards)]:
+        raise UnavailableError(
+            f"--devices '{text}': there is no card {missing[0]}, they go from 0 to {len(cards) - 1}."
+        )
+    return [cards[int(number)] for number in numbers]
+
+
+def seats_for(cards: list[str], jobs: int | None, pictures: int) -> list[Seat]:
+    """Workers for `jobs` pictures at once (as many as there are usable cores, if None)."""
+    threads = max(1, min(jobs or usable_threads(), pictures))
+    if cards:
+        return [Seat(max(1, threads // len(cards)), {VISIBLE: card}) for card in cards]
+    return [Seat(1)] * threads
+
+
+@contextmanager
+def own_cluster(seats: list[Seat]) -> Iterator[Cluster]:
+    """An engine of one process a seat, ended with the block. Raises as `connected` does."""
+    from distributed import Nanny, Scheduler, SpecCluster
+
+    def options(seat: Seat) -> dict[str, object]:
+        return {
+            "nthreads": seat.threads,
+            "env": seat.environment,
+            "memory_limit": 0,  # a picture in hand a thread bounds it; Dask would end a worker that it finds large
+            "preload": ["edgeconv.batch.engines.at_worker"],
+            "silence_logs": logging.CRITICAL,
+        }
+
+    threads = sum(seat.threads for seat in seats)
+    with (
+        quiet(),
+        SpecCluster(
+            workers={number: {"cls": Nanny, "options": options(seat)} for number, seat in enumerate(seats)},
+            scheduler={"cls": Scheduler, "options": {"host": LOOPBACK, "port": 0, "dashboard": False}},
+            silence_logs=logging.CRITICAL,
+        ) as cluster,
+        connected(cluster, "The cluster of this machine", max(1, usable_threads() // threads)) as engine,
+    ):
+        yield engine

@@ -1,0 +1,54 @@
+"""Threads of this process.
+
+OpenCV, the CPU engine and CuPy let go of the interpreter lock, so while one worker's picture is on the bus or in a
+kernel the others decode and encode.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from itertools import islice
+
+from edgeconv.batch.engines.base import Engine, Settle
+from edgeconv.batch.summary import Outcome
+from edgeconv.batch.task import Task
+from edgeconv.batch.work import Work, held_bytes, leave_cores_to
+from edgeconv.methods.base import DeviceName
+from edgeconv.threads import usable_threads
+
+
+class Threads(Engine):
+    """As many as there are usable cores, unless told otherwise."""
+
+    def __init__(self, jobs: int | None, pictures: int, device: DeviceName) -> None:
+        self.workers = max(1, min(jobs or usable_threads(), pictures))
+        self.threads_each = max(1, usable_threads() // self.workers)
+        self._device = device
+
+    def run(self, work: Work, tasks: Iterable[Task], stopped: Callable[[], bool], settle: Settle) -> Generator[Outcome]:
+        """See Engine.run; a worker settles its own outcomes, so that not one more is begun after the last that may."""
+        leave_cores_to(self.threads_each)
+
+        def one(task: Task) -> Outcome:
+            if stopped():
+                return Outcome(task.source, "dropped", None, {})
+            outcome = work.one(task)
+            settle(outcome)
+            return outcome
+
+        waiting = iter(tasks)
+        with ThreadPoolExecutor(self.workers) as pool:
+            running: set[Future[Outcome]] = set()
+            while True:
+                if not stopped():
+                    running |= {pool.submit(one, task) for task in islice(waiting, 2 * self.workers - len(running))}
+                if not running:
+                    return
+                finished, running = wait(running, return_when=FIRST_COMPLETED)
+                for future in finished:
+                    yield future.result()
+
+    def peak_bytes(self) -> dict[str, int | None]:
+        """See Engine.peak_bytes."""
+        return held_bytes(self._device)

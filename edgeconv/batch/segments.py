@@ -1,0 +1,74 @@
+"""The ledger in a remote store, where nothing can be appended to: a folder of segments, each put once and never again.
+
+    OUT/edgeconv-ledger/20261121T064512.123456Z-5f0c31aa.jsonl
+
+A segment holds the rows of some seconds; its name says when it was put and by which run, so that names in order are
+rows in order and two runs at once (`--shard`) never meet. A run that is killed loses the rows of its last seconds and
+no picture: whoever resumes it makes the same bytes again, finds them in place and writes the row.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from datetime import UTC, datetime
+from threading import Lock
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from edgeconv.batch.stores import store_of
+from edgeconv.errors import ImageWriteError
+
+if TYPE_CHECKING:
+    from edgeconv.batch.ledger import Row
+
+SEGMENTS_NAME = "edgeconv-ledger"
+SUFFIX = ".jsonl"
+MOST_ROWS = 512
+MOST_SECONDS = 5.0
+"""What a killed run may have to do again, against a request to the store for every row."""
+
+
+def read_segments(place: str) -> bytes:
+    """All lines of a ledger in the order written."""
+    store = store_of(place)
+    return b"".join(store.read(store.join(place, name)) for name in store.names(place) if name.endswith(SUFFIX))
+
+
+class SegmentLedger:
+    """Gathers rows and puts them by the segment; for several threads at once."""
+
+    def __init__(self, place: str) -> None:
+        self.path = place
+        self._store = store_of(place)
+        self._run = secrets.token_hex(4)
+        self._lock = Lock()
+        self._lines: list[bytes] = []
+        self._put_at = time.monotonic()
+
+    def append(self, row: Row) -> None:
+        """Take a row, and put what is due. Raises ImageWriteError where that fails."""
+        with self._lock:
+            self._lines.append(row.to_line())
+            if len(self._lines) >= MOST_ROWS or time.monotonic() - self._put_at >= MOST_SECONDS:
+                self._put()
+
+    def _put(self) -> None:
+        now = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")
+        segment = self._store.join(self.path, f"{now}-{self._run}{SUFFIX}")
+        try:
+            self._store.write(segment, b"".join(self._lines))
+        except ImageWriteError as error:
+            raise ImageWriteError(f"Ledger: {str(error).rstrip('.')}. Nothing more was filtered.") from None
+        self._lines.clear()
+        self._put_at = time.monotonic()
+
+    def __enter__(self) -> SegmentLedger:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with self._lock:
+            if self._lines:
+                self._put()

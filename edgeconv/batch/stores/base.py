@@ -1,0 +1,60 @@
+"""What a batch asks of the store that holds its pictures or its results. Places are texts: paths or URLs."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
+from pathlib import PurePosixPath
+
+from edgeconv.batch.task import Task
+
+
+class Store(ABC):
+    """Stateless: every call names its place."""
+
+    @abstractmethod
+    def identity(self, place: str) -> str:
+        """The place from the root, links followed."""
+
+    @abstractmethod
+    def join(self, folder: str, relative: PurePosixPath | str) -> str:
+        """A place below `folder`."""
+
+    @abstractmethod
+    def is_folder(self, place: str) -> bool:
+        """Raises ImageReadError for what is not there, as far as it is cheap to know."""
+
+    @abstractmethod
+    def pictures(self, folder: str, recursive: bool, leave_out: str | None) -> Iterator[Task]:
+        """Everything with a picture's suffix in `folder`, sorted; hidden names and the folder `leave_out` passed over.
+
+        A folder that cannot be listed is a task with a problem.
+        """
+
+    @abstractmethod
+    def names(self, folder: str) -> list[str]:
+        """Names of the files right in `folder`, sorted; none where there is no such folder."""
+
+    @abstractmethod
+    def read(self, place: str) -> bytes:
+        """All of a file. Raises ImageReadError."""
+
+    @abstractmethod
+    def digest(self, place: str) -> str | None:
+        """SHA-256 of the file that is there, None where there is none. Raises ImageReadError."""
+
+    @abstractmethod
+    def write(self, place: str, data: bytes | memoryview) -> None:
+        """Put a whole file in place, or raise ImageWriteError and leave what was there before."""
+
+    @abstractmethod
+    def remove(self, place: str) -> None:
+        """Remove a file; nothing where that fails."""
+
+    @abstractmethod
+    def make_folder(self, folder: str) -> None:
+        """Make sure that files can be put in `folder`. Raises ImageWriteError."""
+
+    @abstractmethod
+    def remove_left_overs(self, folders: Iterable[str]) -> list[str]:
+        """Remove what killed runs left half-written in `folders`; the names."""

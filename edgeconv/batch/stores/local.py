@@ -1,0 +1,110 @@
+"""Folders of this machine. Files appear complete or not at all (see files.py)."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from collections.abc import Iterable, Iterator
+from pathlib import Path, PurePosixPath
+
+from edgeconv import temporaries
+from edgeconv.batch.stores.base import Store
+from edgeconv.batch.task import Task
+from edgeconv.errors import ImageReadError, ImageWriteError
+from edgeconv.files import read_bytes, write_bytes_atomically
+from edgeconv.formats import SUFFIXES
+
+
+class LocalStore(Store):
+    """Paths."""
+
+    def identity(self, place: str) -> str:
+        """See Store.identity."""
+        return os.path.realpath(place)
+
+    def join(self, folder: str, relative: PurePosixPath | str) -> str:
+        """See Store.join."""
+        return str(Path(folder, relative))
+
+    def is_folder(self, place: str) -> bool:
+        """See Store.is_folder; a file that cannot be looked at fails when it is read."""
+        try:
+            return stat.S_ISDIR(os.stat(place).st_mode)
+        except (FileNotFoundError, ValueError):  # ValueError: a NUL byte, which no name has
+            raise ImageReadError(f"{place}: there is no such file or folder: check the name.") from None
+        except OSError:
+            return False
+
+    def pictures(self, folder: str, recursive: bool, leave_out: str | None) -> Iterator[Task]:
+        """See Store.pictures."""
+        top = Path(folder)
+        hidden = None if leave_out is None else self.identity(leave_out)
+        unlistable: list[Task] = []
+
+        def note(error: OSError) -> None:
+            place = Path(error.filename)
+            words = f"{place}: the folder cannot be listed ({error.strerror}): check its permissions."
+            relative = PurePosixPath(place.relative_to(top).as_posix())
+            unlistable.append(Task(str(place), relative, self.identity(str(place)), words))
+
+        for below, folders, names in os.walk(top, onerror=note):
+            folders[:] = sorted(
+                name
+                for name in folders
+                if recursive and not name.startswith(".") and self.identity(os.path.join(below, name)) != hidden
+            )
+            relative = PurePosixPath(Path(below).relative_to(top).as_posix())
+            for name in sorted(names):
+                if not name.startswith(".") and Path(name).suffix.lower() in SUFFIXES:
+                    place = str(Path(below, name))
+                    yield Task(place, relative, self.identity(place))
+        yield from unlistable
+
+    def names(self, folder: str) -> list[str]:
+        """See Store.names."""
+        try:
+            return sorted(entry.name for entry in os.scandir(folder) if entry.is_file())
+        except OSError:
+            return []
+
+    def read(self, place: str) -> bytes:
+        """See Store.read."""
+        return read_bytes(place)
+
+    def digest(self, place: str) -> str | None:
+        """See Store.digest."""
+        try:
+            return hashlib.sha256(Path(place).read_bytes()).hexdigest()
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except (OSError, ValueError) as error:
+            raise ImageReadError(f"{place}: is in the way and cannot be read ({error}).") from None
+
+    def write(self, place: str, data: bytes | memoryview) -> None:
+        """See Store.write."""
+        self.make_folder(os.path.dirname(place))
+        write_bytes_atomically(place, data)
+
+    def remove(self, place: str) -> None:
+        """See Store.remove."""
+        Path(place).unlink(missing_ok=True)
+
+    def make_folder(self, folder: str) -> None:
+        """See Store.make_folder."""
+        try:
+            Path(folder).mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise ImageWriteError(f"Output folder '{folder}' cannot be made: {error.strerror}.") from None
+
+    def remove_left_overs(self, folders: Iterable[str]) -> list[str]:
+        """See Store.remove_left_overs."""
+        removed = []
+        for folder in sorted(set(folders)):
+            for path in temporaries.left_over_in(Path(folder)):
+                try:
+                    path.unlink()
+                except OSError:  # gone meanwhile, or not ours to remove: it is in nobody's way
+                    continue
+                removed.append(str(path))
+        return removed

@@ -1,0 +1,147 @@
+"""Remote stores of whole objects (S3, Google Cloud Storage, Azure Blob and their like) through fsspec.
+
+An object is put in one go, which these stores show complete or not at all, and its size is then asked for. No listing
+is kept, so that what another machine wrote a moment ago is seen. Nothing is asked of the network but what a place
+names; whoever opens the store (s3fs, gcsfs, adlfs) finds the user's credentials in its own way.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from pathlib import PurePosixPath
+from typing import Any
+
+from edgeconv.batch.stores.base import Store
+from edgeconv.batch.task import Task
+from edgeconv.errors import ImageReadError, ImageWriteError, UnavailableError, UsageError
+from edgeconv.formats import SUFFIXES
+
+CHECK = "check the address and your rights"
+
+
+class RemoteStore(Store):
+    """URLs."""
+
+    def identity(self, place: str) -> str:
+        """See Store.identity."""
+        files, path = _open(place)
+        return str(files.unstrip_protocol(path))
+
+    def join(self, folder: str, relative: PurePosixPath | str) -> str:
+        """See Store.join."""
+        below = PurePosixPath(relative).as_posix()
+        return folder if below == "." else f"{folder.rstrip('/')}/{below}"
+
+    def is_folder(self, place: str) -> bool:
+        """See Store.is_folder; what is named as a picture is taken for one, as ten thousand questions take minutes."""
+        files, path = _open(place)
+        if not place.endswith("/") and PurePosixPath(path).suffix.lower() in SUFFIXES:
+            return False
+        try:
+            if files.isdir(path):
+                return True
+            there = files.exists(path)
+        except Exception as error:  # of whichever library speaks with the store
+            raise ImageReadError(f"{place}: cannot be looked at ({_reason(error)}): {CHECK}.") from None
+        if not there:
+            raise ImageReadError(f"{place}: there is no such object or folder: {CHECK}.")
+        return False
+
+    def pictures(self, folder: str, recursive: bool, leave_out: str | None) -> Iterator[Task]:
+        """See Store.pictures."""
+        files, top = _open(folder)
+        beside = None if leave_out is None else self.identity(leave_out)
+        hidden = None if beside in (None, self.identity(folder)) else f"{beside}/"
+        try:
+            found = files.find(top, maxdepth=None if recursive else 1)
+        except Exception as error:
+            words = f"{folder}: cannot be listed ({_reason(error)}): {CHECK}."
+            yield Task(folder, PurePosixPath(), self.identity(folder), words)
+            return
+        for path in sorted(found):
+            relative = PurePosixPath(path).relative_to(top)
+            identity = str(files.unstrip_protocol(path))
+            if any(part.startswith(".") for part in relative.parts) or (hidden and identity.startswith(hidden)):
+                continue
+            if relative.suffix.lower() in SUFFIXES:
+                yield Task(self.join(folder, relative), relative.parent, identity)
+
+    def names(self, folder: str) -> list[str]:
+        """See Store.names."""
+        files, path = _open(folder)
+        try:
+            return sorted(PurePosixPath(name).name for name in files.find(path, maxdepth=1))
+        except FileNotFoundError:
+            return []
+        except Exception as error:
+            raise ImageReadError(f"{folder}: cannot be listed ({_reason(error)}): {CHECK}.") from None
+
+    def read(self, place: str) -> bytes:
+        """See Store.read."""
+        files, path = _open(place)
+        try:
+            data: bytes = files.cat_file(path)
+        except FileNotFoundError:
+            raise ImageReadError(f"{place}: there is no such object: {CHECK}.") from None
+        except Exception as error:
+            raise ImageReadError(f"{place}: cannot be read ({_reason(error)}): {CHECK}.") from None
+        if not data:
+            raise ImageReadError(f"{place}: the object is empty (0 bytes): upload it again.")
+        return data
+
+    def digest(self, place: str) -> str | None:
+        """See Store.digest."""
+        files, path = _open(place)
+        try:
+            return hashlib.sha256(files.cat_file(path)).hexdigest()
+        except FileNotFoundError:
+            return None
+        except Exception as error:
+            raise ImageReadError(f"{place}: is in the way and cannot be read ({_reason(error)}).") from None
+
+    def write(self, place: str, data: bytes | memoryview) -> None:
+        """See Store.write; whatever arrived in part is removed."""
+        files, path = _open(place)
+        try:
+            files.pipe_file(path, bytes(data))
+            arrived = files.info(path)["size"]
+        except Exception as error:
+            raise ImageWriteError(f"{place}: cannot be written ({_reason(error)}): {CHECK}.") from None
+        if arrived != len(data):
+            self.remove(place)
+            raise ImageWriteError(f"{place}: {arrived:,} of {len(data):,} bytes arrived: try again.")
+
+    def remove(self, place: str) -> None:
+        """See Store.remove."""
+        files, path = _open(place)
+        with suppress(Exception):
+            files.rm_file(path)
+
+    def make_folder(self, folder: str) -> None:
+        """A store of objects has no folders to make, and no bucket is ever made for a slip of the pen."""
+
+    def remove_left_overs(self, folders: Iterable[str]) -> list[str]:
+        """Nothing is ever half-written."""
+        return []
+
+
+def _open(place: str) -> tuple[Any, str]:
+    """fsspec's file system for a URL, and the path in it. Raises UnavailableError, UsageError."""
+    try:
+        from fsspec.core import url_to_fs
+    except ImportError:
+        raise UnavailableError(f"{place}: needs fsspec: pip install 'edgeconv[remote]'.") from None
+    try:
+        files, path = url_to_fs(place, use_listings_cache=False)
+    except ImportError as error:
+        raise UnavailableError(f"{place}: needs a package that is not here ({_reason(error)}).") from None
+    except Exception as error:
+        raise UsageError(f"{place}: cannot be opened ({_reason(error)}): {CHECK}.") from None
+    return files, path
+
+
+def _reason(error: Exception) -> str:
+    """An error's own words, on one line and not too many."""
+    return " ".join(f"{type(error).__name__}: {error}".split())[:200]

@@ -1,0 +1,189 @@
+"""What becomes of one picture, wherever that is done.
+
+    read → decode → (host to device → convolve → device to host) → encode → write → row of the ledger
+
+A thread has a session (plan, buffers, CUDA stream) of its own and one picture in hand, so memory is bounded by the
+number of threads and does not grow with the number of pictures. The row is only made here; one process, the one that
+owns the ledger, writes it.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from pathlib import PurePosixPath
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgeconv.batch.earlier import Earlier
+from edgeconv.batch.ledger import Row, sha256_of
+from edgeconv.batch.settings import Settings
+from edgeconv.batch.stores import is_remote, store_of
+from edgeconv.batch.summary import Outcome
+from edgeconv.batch.task import Task
+from edgeconv.devices import get_device
+from edgeconv.errors import EdgeconvError, ImageReadError, ImageWriteError, MemoryLimitError
+from edgeconv.files import refuse_overwrite
+from edgeconv.image import decode_image, encode_image
+from edgeconv.job import FORMAT_OF_DTYPE
+from edgeconv.methods.base import DeviceName, Options
+from edgeconv.problem import Problem
+from edgeconv.session import Session
+from edgeconv.timing import Stopwatch
+
+
+class Work:
+    """Does a batch's work, by any number of threads at once. Another process gets a copy by pickling."""
+
+    def __init__(self, settings: Settings, options: Options, inputs: frozenset[str], earlier: Earlier) -> None:
+        """`inputs` are the identities of all pictures of all shares, which no output may ever replace."""
+        self._settings, self._options, self._inputs, self._earlier = settings, options, inputs, earlier
+        self._parameters = settings.parameters_sha256()
+        self.output, self.device_name = settings.output, settings.choice.device
+        self._device = get_device(self.device_name)
+        self._store = store_of(settings.output)
+        self._names_taken: dict[str, Task] = {}
+        self._thread = threading.local()
+        self._set_up = threading.Lock()
+        """One plan at a time: threads that begin together would all compile what the first one leaves for them."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self._settings, self._options, self._inputs, self._earlier)
+
+    def one(self, task: Task) -> Outcome:
+        """One picture from file to row. Whatever befalls it ends up in the row; nothing is raised."""
+        watch = Stopwatch()
+        started = time.perf_counter()
+        facts: dict[str, Any] = {"input_bytes": None, "input_sha256": None}
+        facts |= {"output": None, "output_bytes": None, "output_sha256": None}
+        error: str | None = None
+        try:
+            if task.problem is not None:
+                raise ImageReadError(task.problem)
+            with watch.phase("read"):
+                data = store_of(task.source).read(task.source)
+                facts |= {"input_bytes": len(data), "input_sha256": sha256_of(data)}
+                earlier = self._earlier_outcome(task, facts["input_sha256"], watch)
+            if earlier is not None:
+                return earlier
+            self._filter(task, data, facts, watch)
+        except EdgeconvError as failure:
+            error = str(failure)
+        except MemoryError:
+            error = str(MemoryLimitError(f"{task.source}: out of memory: lower --jobs."))
+        except Exception as failure:  # no one picture may end the work on ten thousand others
+            error = f"{task.source}: {type(failure).__name__}: {' '.join(str(failure).split())}"
+        return self._outcome(task, facts, error, time.perf_counter() - started, watch.phases_seconds)
+
+    def lost(self, task: Task, error: str) -> Outcome:
+        """The outcome of a picture that ended the process that worked on it."""
+        facts = dict.fromkeys(("input_bytes", "input_sha256", "output", "output_bytes", "output_sha256"))
+        return self._outcome(task, facts, error, 0.0, {})
+
+    def _outcome(
+        self, task: Task, facts: dict[str, Any], error: str | None, seconds: float, stage_seconds: dict[str, float]
+    ) -> Outcome:
+        row = Row(
+            input=task.source,
+            input_realpath=task.identity,
+            parameters_sha256=self._parameters,
+            status="done" if error is None else "failed",
+            seconds=seconds,
+            error=error,
+            **facts,
+        )
+        return Outcome(row.input, row.status, error, stage_seconds, row.notes, row)
+
+    def _earlier_outcome(self, task: Task, input_sha256: str, watch: Stopwatch) -> Outcome | None:
+        """What an earlier run made of the same input for the same place and parameters, if that still stands."""
+        if not self._settings.resume:
+            return None
+        row = self._earlier.row_of(task.identity, input_sha256)
+        if row is None:
+            return None
+        if row.status == "failed":
+            retry = self._settings.retry_failed
+            return None if retry else Outcome(task.source, "failed", row.error, watch.phases_seconds, row.notes)
+        if PurePosixPath(row.output or "").parent != task.folder or not self._earlier.still_stands(row):
+            return None
+        return Outcome(task.source, "skipped", None, watch.phases_seconds, row.notes)
+
+    def _filter(self, task: Task, data: bytes, facts: dict[str, Any], watch: Stopwatch) -> None:
+        """Decode, convolve, encode and write; what is known goes into `facts` as soon as it is."""
+        settings = self._settings
+        with watch.phase("decode"):
+            picture = decode_image(data, task.source, max_pixels=settings.max_pixels)
+        facts["notes"] = picture.notes
+        pixels = picture.pixels
+        finished = self.convolve(pixels, watch)
+        height, width = finished.shape[:2]
+        suffix = "." + (settings.format or FORMAT_OF_DTYPE[finished.dtype.name])
+        name = (task.folder / settings.names.name(task.stem, suffix, width, height)).as_posix()
+        target = self._store.join(settings.output, name)
+        with watch.phase("encode"):
+            encoded = encode_image(
+                finished,
+                target,
+                threads=self._options.threads,
+                quality=settings.quality,
+                png_level=settings.png_level,
+            )
+        with watch.phase("write"):
+            digest = sha256_of(encoded)
+            self._write(task, target, name, encoded, digest)
+        facts |= {"output": name, "output_bytes": len(encoded), "output_sha256": digest}
+
+    def convolve(self, pixels: NDArray[Any], watch: Stopwatch) -> NDArray[Any]:
+        """The finished output of a picture (HWC), by this thread's session and stream; good until its next picture."""
+        request = self._settings.request
+        with self._device.own_stream(self._options.threads):
+            with watch.phase("set_up"):
+                session = self._session(request.problem(pixels.shape, pixels.dtype))
+            raw = session.convolve(pixels, watch, self._thread.result)
+        with watch.phase("convolve"):
+            return np.asarray(request.finish(raw, pixels.dtype))
+
+    def _write(self, task: Task, target: str, name: str, encoded: bytes | memoryview, digest: str) -> None:
+        """Put the output in place unless it is there already; never over an input or what is not ours."""
+        if not is_remote(task.source) and not is_remote(target):
+            refuse_overwrite(task.source, target)
+        first = self._names_taken.setdefault(name.lower(), task)
+        if first != task:
+            raise ImageWriteError(f"{target}: is where {first.source} goes: give --name what tells the two apart.")
+        present = self._store.digest(target)
+        if present is not None:
+            if self._store.identity(target) in self._inputs:
+                raise ImageWriteError(f"{target}: is one of the inputs: choose another folder with -o.")
+            if present == digest:
+                return
+            if not self._settings.overwrite:
+                self._earlier.refuse_unless_ours(name, present, task.identity)
+        self._store.write(target, encoded)
+
+    def _session(self, problem: Problem) -> Session:
+        """This thread's session and the array for its results; made anew only when shape or type change."""
+        key = (problem.input_shape, problem.dtype)
+        if getattr(self._thread, "key", None) != key:
+            self._thread.session = self._thread.result = None  # let go of the old buffers before new ones are taken
+            self._thread.key = None
+            choice = self._settings.choice
+            with self._set_up:
+                self._thread.session = Session(problem, choice.method, choice.device, self._options)
+            self._thread.result = self._thread.session.new_result()
+            self._thread.key = key
+        session: Session = self._thread.session
+        return session
+
+
+def held_bytes(device: DeviceName) -> dict[str, int | None]:
+    """The most memory that this process, and its pool on a card, have held at once so far."""
+    return {each.name: each.peak_bytes() for each in dict.fromkeys((get_device("cpu"), get_device(device)))}
+
+
+def leave_cores_to(threads: int) -> None:
+    """Keep OpenCV from starting more threads for one picture than its share of the cores."""
+    import cv2
+
+    cv2.setNumThreads(threads)
