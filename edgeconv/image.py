@@ -124,10 +124,11 @@ def encode_image(
     format: str | None = None,
     threads: int | None = None,
     quality: int | None = None,
+    png_level: int | None = None,
 ) -> bytes | memoryview:
     """The bytes that `write_image` would write, PNG by up to `threads` threads, JPEG and WebP at `quality` 1 to 100.
 
-    Raises ImageWriteError.
+    `png_level` is 0 (stored) to 9 (smallest); None is the fastest that compresses. Raises ImageWriteError.
     """
     if not isinstance(pixels, np.ndarray):
         raise ImageWriteError(f"{destination}: a {type(pixels).__name__} is not a picture: use a NumPy array.")
@@ -147,7 +148,7 @@ def encode_image(
             f"(at most {entry.max_side:,}): use .tiff or .npy."
         )
     try:
-        return _encode(pixels, entry, threads, quality)
+        return _encode(pixels, entry, threads, quality, png_level)
     except BadPicture as bad:
         raise ImageWriteError(f"{destination}: {entry.name}: {bad.reason}: {bad.remedy}.") from None
     except MemoryError:
@@ -244,14 +245,16 @@ def _failures(what: str, remedy: str) -> Iterator[Any]:
         raise BadPicture(f"it cannot be {what} ({_first_line(error)})", remedy) from None
 
 
-def _encode(pixels: NDArray[Any], entry: Format, threads: int | None, quality: int | None) -> bytes | memoryview:
+def _encode(
+    pixels: NDArray[Any], entry: Format, threads: int | None, quality: int | None, png_level: int | None
+) -> bytes | memoryview:
     """A file's bytes. Raises BadPicture, MemoryError."""
     if entry.name == "NPY":
         return npy.encode(pixels)
     if entry.name == "PNG":
-        from edgeconv.png import encode_png
+        from edgeconv.png import LEVEL, encode_png
 
-        return b"".join(encode_png(pixels, threads))
+        return b"".join(encode_png(pixels, threads, LEVEL if png_level is None else png_level))
     with _failures("encoded", "use another format") as cv2:
         flags = [] if quality is None else [getattr(cv2, QUALITY_FLAGS[entry.name]), quality]
         bgr = cv2.cvtColor(pixels, cv2.COLOR_RGB2BGR) if pixels.shape[2:] == (3,) else pixels

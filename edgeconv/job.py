@@ -16,15 +16,19 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from numpy.typing import NDArray
+
 from edgeconv import cost, report, verify
-from edgeconv.choose import AUTO, choose
+from edgeconv.choose import AUTO, Choice, choose
+from edgeconv.cost import Roof
 from edgeconv.errors import ImageWriteError, UsageError
 from edgeconv.files import STANDARD_STREAM, refuse_overwrite, write_bytes_atomically
 from edgeconv.image import DEFAULT_MAX_PIXELS, Picture, encode_image, read_image
 from edgeconv.methods.base import Options
+from edgeconv.problem import Problem
 from edgeconv.request import Request
 from edgeconv.session import Session
-from edgeconv.timing import Budget, Stopwatch
+from edgeconv.timing import Budget, Series, Stopwatch
 
 SAMPLED_CHECK = 300_000
 """Output samples that `--check sample` compares: enough for every border, a small part of a second in NumPy."""
@@ -79,67 +83,122 @@ def run(job: Job, process_seconds: float | None = None) -> dict[str, Any]:
     if target is not None and report_path is not None:
         _refuse_to_overwrite(job, target, report_path, Origin(picture, problem_record, choice.method))
 
-    with watch.phase("set_up"):
-        session = Session(problem, choice.method, choice.device, job.options)
-        session.take_arrays()
-    raw = session.convolve(picture.pixels, watch)
-    cold_seconds = watch.phases_seconds["convolve"]
-    with watch.phase("convolve"):
-        finished = job.request.finish(raw, dtype)
+    filtered = filter_picture(picture, job.request, problem, choice, job.options, watch)
+    finished = filtered.finished
     with ThreadPoolExecutor(2) as hashing:  # beside the encoder, which leaves part of the cores idle
         described = [hashing.submit(report.describe_pixels, pixels) for pixels in (picture.pixels, finished)]
         with watch.phase("encode"):
             encoded = encode_image(finished, target or STANDARD_STREAM, format=None if target else output_format)
         input_pixels, output_pixels = (future.result() for future in described)
-    peak_bytes = session.device.peak_bytes()
+    peak_bytes = filtered.session.device.peak_bytes()
 
-    kernel = end_to_end = roof = None
-    if job.samples > 0:
-        budget = Budget(max_samples=job.samples, time_limit_seconds=job.time_limit_seconds)
-        kernel = session.time_kernel(picture.pixels, budget)
-        end_to_end = session.time_end_to_end(picture.pixels, budget) if session.device.moves_data else kernel
-        session.release_arrays()
-        roof = session.measure_roof()
-    checked = None
-    if job.check != "none":
-        limit = SAMPLED_CHECK if job.check == "sample" else None
-        tolerance = verify.tolerance_for(problem, job.options.math)
-        checked = verify.check(picture.pixels, raw, problem, tolerance, limit)
+    measured = measure(filtered, Budget(max_samples=job.samples, time_limit_seconds=job.time_limit_seconds), job.check)
     with watch.phase("encode"):
         write_bytes_atomically(target or STANDARD_STREAM, encoded)
 
-    counts = cost.count(problem)
-    speed = None
-    if kernel is not None and end_to_end is not None:
-        seconds = kernel.statistics.median_seconds
-        gflops_end_to_end = counts.nominal_flops / end_to_end.statistics.median_seconds / 1e9
-        speed = report.describe_speed(cost.speed(counts, seconds, roof), gflops_end_to_end, roof)
     record = {
         **report.header(),
         "kind": "run",
         "input": {"file": job.source, "format": picture.format, "notes": list(picture.notes)} | input_pixels,
         "output": {"file": STANDARD_STREAM if target is None else str(target), **_file_identity(encoded)}
         | output_pixels,
-        "problem": problem_record,
+        **describe(filtered, measured, asked_for=job.method, peak_bytes=peak_bytes),
+    }
+    if report_path is not None:
+        write_bytes_atomically(report_path, report.to_json(record))
+    return record
+
+
+@dataclass(frozen=True, eq=False)
+class Filtered:
+    """A picture that was filtered once, and the session that did it, which may be measured."""
+
+    picture: Picture
+    request: Request
+    problem: Problem
+    choice: Choice
+    options: Options
+    session: Session
+    raw: NDArray[Any]
+    """What the method gave, HWC."""
+    finished: NDArray[Any]
+    """The output: `raw` after the second pass of `normalize`."""
+    cold_seconds: float
+    watch: Stopwatch
+
+
+def filter_picture(
+    picture: Picture, request: Request, problem: Problem, choice: Choice, options: Options, watch: Stopwatch
+) -> Filtered:
+    """Set a session up and run it once; phases are added to `watch`."""
+    with watch.phase("set_up"):
+        session = Session(problem, choice.method, choice.device, options)
+        session.take_arrays()
+    raw = session.convolve(picture.pixels, watch)
+    cold_seconds = watch.phases_seconds["convolve"]
+    with watch.phase("convolve"):
+        finished = request.finish(raw, picture.pixels.dtype)
+    return Filtered(picture, request, problem, choice, options, session, raw, finished, cold_seconds, watch)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """How fast and how right; None for what was not asked for."""
+
+    kernel: Series | None
+    end_to_end: Series | None
+    roof: Roof | None
+    check: verify.Check | None
+
+
+def measure(filtered: Filtered, budget: Budget, check: str) -> Measured:
+    """Sample the session (not at all for a budget of no samples), measure the roof, and compare with the oracle."""
+    session, pixels = filtered.session, filtered.picture.pixels
+    kernel = end_to_end = roof = checked = None
+    if budget.max_samples > 0:
+        kernel = session.time_kernel(pixels, budget)
+        end_to_end = session.time_end_to_end(pixels, budget) if session.device.moves_data else kernel
+        session.release_arrays()
+        roof = session.measure_roof()
+    if check != "none":
+        limit = SAMPLED_CHECK if check == "sample" else None
+        tolerance = verify.tolerance_for(filtered.problem, filtered.options.math)
+        checked = verify.check(pixels, filtered.raw, filtered.problem, tolerance, limit)
+    return Measured(kernel, end_to_end, roof, checked)
+
+
+def describe(filtered: Filtered, measured: Measured, asked_for: str, peak_bytes: int | None) -> dict[str, Any]:
+    """The part of the report that holds with or without files: problem, method, device, times, speed and check."""
+    session, phases = filtered.session, filtered.watch.phases_seconds
+    kernel, end_to_end = measured.kernel, measured.end_to_end
+    counts = cost.count(filtered.problem)
+    speed = None
+    if kernel is not None and end_to_end is not None:
+        gflops_end_to_end = counts.nominal_flops / end_to_end.statistics.median_seconds / 1e9
+        rates = cost.speed(counts, kernel.statistics.median_seconds, measured.roof)
+        speed = report.describe_speed(rates, gflops_end_to_end, measured.roof)
+    normalized = filtered.request.mode_for(filtered.problem.dtype) == "normalize"
+    return {
+        "problem": report.describe_problem(filtered.request, filtered.problem),
         "method": {
-            "name": choice.method,
-            "asked_for": job.method,
-            "why": choice.why,
-            "options": asdict(job.options),
+            "name": filtered.choice.method,
+            "asked_for": asked_for,
+            "why": filtered.choice.why,
+            "options": asdict(filtered.options),
             "workspace_bytes": session.plan.workspace_bytes,
             "moved_bytes": session.plan.moved_bytes,
             "launches": session.plan.launches,
             "choice": session.plan.choice,
         },
-        "device": {"kind": choice.device, **session.device.describe()},
+        "device": {"kind": filtered.choice.device, **session.device.describe()},
         "versions": report.installed_versions(),
-        "phases_seconds": {name: watch.phases_seconds[name] for name in report.PHASES if name in watch.phases_seconds},
-        "whole_run_seconds": sum(watch.phases_seconds.values()),
+        "phases_seconds": {name: phases[name] for name in report.PHASES if name in phases},
+        "whole_run_seconds": sum(phases.values()),
         "timing": {
             "kernel_clock": "CUDA events" if session.device.moves_data else "host",
-            "leaves_out": "normalize" if job.request.mode_for(dtype) == "normalize" else None,
+            "leaves_out": "normalize" if normalized else None,
             "l2_state": session.device.l2_state,
-            "cold_seconds": cold_seconds,
+            "cold_seconds": filtered.cold_seconds,
             "kernel": None if kernel is None else report.describe_series(kernel),
             "end_to_end": None
             if end_to_end is None or not session.device.moves_data
@@ -148,11 +207,8 @@ def run(job: Job, process_seconds: float | None = None) -> dict[str, Any]:
         "counts": report.describe_counts(counts),
         "speed": speed,
         "peak_bytes": peak_bytes,
-        "check": report.describe_check(checked),
+        "check": report.describe_check(measured.check),
     }
-    if report_path is not None:
-        write_bytes_atomically(report_path, report.to_json(record))
-    return record
 
 
 def output_path(job: Job, method: str, output_format: str) -> Path | None:

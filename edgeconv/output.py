@@ -32,11 +32,20 @@ def full_range(dtype: np.dtype[Any]) -> float:
     return float(np.iinfo(dtype).max) if dtype.kind == "u" else 1.0
 
 
-def normalize(raw: Any, dtype: np.dtype[Any], xp: Any = np, rows_per_strip: int = 256) -> Any:
+STRETCH_SAMPLES = 2**20
+"""Samples that are stretched at once: 8 MB in float64."""
+
+
+def normalize(raw: Any, dtype: np.dtype[Any], xp: Any = np) -> Any:
     """Stretch `raw` (HWC) over the full range of `dtype`, strip by strip; a flat picture becomes zero."""
-    low, high = float(raw.min()), float(raw.max())
+    return stretch(raw, float(raw.min()), float(raw.max()), dtype, xp)
+
+
+def stretch(raw: Any, low: float, high: float, dtype: np.dtype[Any], xp: Any = np) -> Any:
+    """What `normalize` makes of a part of a picture (HWC) whose least and greatest raw values are `low` and `high`."""
     scale = full_range(dtype) / (high - low) if high > low else 0.0
     out = xp.empty(raw.shape, dtype)
+    rows_per_strip = max(1, STRETCH_SAMPLES // (raw.shape[1] * raw.shape[2]))
     for start in range(0, raw.shape[0], rows_per_strip):
         strip = (raw[start : start + rows_per_strip].astype(xp.float64) - low) * scale
         out[start : start + rows_per_strip] = xp.rint(strip) if dtype.kind == "u" else strip

@@ -49,13 +49,15 @@ class Session:
         """Give the session's own arrays back; they are taken again when they are needed."""
         self._arrays = self._staging = None
 
-    def convolve(self, image_hwc: NDArray[Any], watch: Stopwatch | None = None) -> NDArray[Any]:
-        """Filter a host picture; the result is a host array of its own. Phases are added to `watch`."""
+    def convolve(
+        self, image_hwc: NDArray[Any], watch: Stopwatch | None = None, result: NDArray[Any] | None = None
+    ) -> NDArray[Any]:
+        """Filter a host picture into `result`, or into a host array of its own. Phases are added to `watch`."""
         watch = watch or Stopwatch()
         image_hwc = np.ascontiguousarray(image_hwc)
         with self.device.guard(self.needed_bytes):
             if not self.device.moves_data:
-                result = np.empty(self.problem.output_shape, self.problem.output_dtype)
+                result = self.new_result() if result is None else result
                 with watch.phase("convolve"):
                     self.plan.run(image_hwc, result)
                 return result
@@ -65,10 +67,14 @@ class Session:
             with watch.phase("convolve"):
                 self.plan.run(image, out)
                 self.device.synchronize()
-            result = np.empty(self.problem.output_shape, self.problem.output_dtype)
+            result = self.new_result() if result is None else result
             with watch.phase("device_to_host"):
                 self.device.copy_out(out, result)
             return result
+
+    def new_result(self) -> NDArray[Any]:
+        """A host array that takes a result."""
+        return np.empty(self.problem.output_shape, self.problem.output_dtype)
 
     def convolve_on_device(self, image_hwc: Any) -> Any:
         """Filter a picture that is already on the device into a new array there, without waiting for it."""

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from command import PROJECT, edgeconv
+from command import PROJECT, edgeconv, unmeasured
 from jsonschema import Draft202012Validator
 from problems import random_image
 
@@ -184,8 +184,7 @@ def test_the_result_of_another_picture_or_kernel_is_not_replaced(folder: Path) -
 def test_a_run_that_is_stopped_leaves_nothing(folder: Path) -> None:
     before = names(folder)
     words = [sys.executable, "-m", "edgeconv", "run", "photo.png", "--time-limit", "30", "--samples", "1000000"]
-    environment = {**os.environ, "PYTHONPATH": str(PROJECT)}
-    process = subprocess.Popen(words, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process = subprocess.Popen(words, cwd=folder, env=unmeasured(), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     time.sleep(2.0)
     process.send_signal(signal.SIGINT)
     _, error = process.communicate(timeout=30)

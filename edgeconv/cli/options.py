@@ -6,14 +6,15 @@ from pathlib import Path
 
 from edgeconv.errors import UsageError
 from edgeconv.filters import DEFAULT_FILTER, Filter, named_filter, parse_kernel, read_kernel
-from edgeconv.methods.base import Options
+from edgeconv.methods.base import DEFAULT_BLOCK, Options
 
 SIZE_UNITS = {"K": 2**10, "M": 2**20, "G": 2**30}
 
 
 def parse_bytes(text: str) -> int:
-    """A number of bytes: `1048576`, `1024K`, `512M`, `2G` (powers of two)."""
-    digits, unit = (text[:-1], text[-1:].upper()) if text[-1:].upper() in SIZE_UNITS else (text, "")
+    """A number of bytes: `1048576`, `1024K`, `512M`, `2G` or `2GiB` (powers of two)."""
+    short = text[:-2] if text[-2:].upper() == "IB" and text[-3:-2].upper() in SIZE_UNITS else text
+    digits, unit = (short[:-1], short[-1:].upper()) if short[-1:].upper() in SIZE_UNITS else (short, "")
     if not digits.isdecimal():
         raise UsageError(f"'{text}' is not a number of bytes: write 512M, 2G or a whole number.")
     return int(digits) * SIZE_UNITS.get(unit, 1)
@@ -42,7 +43,9 @@ def chosen_filter(name: str, kernel: str | None, kernel_file: str | None) -> Fil
     return named_filter(name)
 
 
-def parse_options(workspace_limit: str, threads: int | None, math: str, gemm: str, cudnn_find: bool) -> Options:
+def parse_options(
+    workspace_limit: str, threads: int | None, math: str, gemm: str, cudnn_find: bool, block: int = DEFAULT_BLOCK
+) -> Options:
     """Method options from their words."""
     return Options(
         workspace_limit_bytes=parse_bytes(workspace_limit),
@@ -50,4 +53,5 @@ def parse_options(workspace_limit: str, threads: int | None, math: str, gemm: st
         math=math,  # type: ignore[arg-type]
         gemm=gemm,  # type: ignore[arg-type]
         cudnn_find=cudnn_find,
+        block=block,  # type: ignore[arg-type]
     )

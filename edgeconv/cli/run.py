@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from edgeconv.cli import words
 
+if TYPE_CHECKING:
+    from edgeconv.job import Job
+
 
 def run(
-    picture: Annotated[str, typer.Argument(help="PNG, JPEG, TIFF, WebP, BMP or NPY; - for standard input.")],
+    picture: Annotated[
+        str, typer.Argument(help="PNG, JPEG, TIFF, WebP, BMP or NPY; - for standard input; a Zarr, by tiles.")
+    ],
     filter_name: words.FilterName = words.DEFAULT_FILTER,
     kernel: words.KernelText = None,
     kernel_file: words.KernelFile = None,
@@ -31,10 +37,14 @@ def run(
     math: words.MathWord = "fma",
     gemm: words.GemmWord = "own",
     cudnn_find: words.CudnnFind = False,
+    block: words.BlockSide = words.DEFAULT_BLOCK,
     samples: Annotated[int, typer.Option(help="Most timed runs after the first; 0 for none.")] = 200,
     time_limit: Annotated[float, typer.Option(help="Seconds that the timed runs may take.")] = 0.15,
     check: Annotated[str, typer.Option(help="Compare with the float64 oracle: sample, full or none.")] = "sample",
     max_pixels: words.MaxPixels = words.DEFAULT_MAX_PIXELS,
+    tile: words.TileSide = None,
+    memory_limit: words.MemoryLimit = None,
+    verify_tiles: words.VerifyTiles = False,
     json_only: Annotated[bool, typer.Option("--json", help="Print the report as JSON in place of the table.")] = False,
 ) -> None:
     """Filter one picture; save it as NAME_FILTER_METHOD_sSTRIDE.png with its report beside it as .json."""
@@ -43,6 +53,7 @@ def run(
     from edgeconv.errors import EXIT_DIFFERENT
     from edgeconv.files import is_standard_stream
     from edgeconv.request import make_request
+    from edgeconv.tiles.sources.zarr import is_zarr
 
     started = job.seconds_since_process_start()
     request = make_request(
@@ -54,25 +65,53 @@ def run(
         border=border,
         output_mode=output_mode,
     )
-    record = job.run(
-        job.Job(
-            source=picture,
-            request=request,
-            method=method,
-            device=device,
-            output=output,
-            overwrite=overwrite,
-            options=parse_options(workspace_limit, threads, math, gemm, cudnn_find),
-            samples=samples,
-            time_limit_seconds=time_limit,
-            check=check,
-            max_pixels=max_pixels,
-        ),
-        started,
+    work = job.Job(
+        source=picture,
+        request=request,
+        method=method,
+        device=device,
+        output=output,
+        overwrite=overwrite,
+        options=parse_options(workspace_limit, threads, math, gemm, cudnn_find, block),
+        samples=samples,
+        time_limit_seconds=time_limit,
+        check=check,
+        max_pixels=max_pixels,
     )
+    if tile is not None or memory_limit is not None or verify_tiles or is_zarr(Path(picture)):
+        record = _by_tiles(work, tile, memory_limit, verify_tiles, started)
+    else:
+        record = job.run(work, started)
     to_standard_error = output is not None and is_standard_stream(output)
     text = report.to_json(record).decode().rstrip() if json_only else report.table(record)
     typer.echo(text, err=to_standard_error)
     if record["check"] is not None and not record["check"]["passed"]:
         typer.echo("edgeconv: the output is not what the float64 oracle gives; see 'check' in the report.", err=True)
         raise typer.Exit(EXIT_DIFFERENT)
+    proof = record.get("tiles", {}).get("proof")
+    if proof is not None and not proof["passed"]:
+        typer.echo(f"edgeconv: the output is not that of {proof['against']}; see 'proof' in the report.", err=True)
+        raise typer.Exit(EXIT_DIFFERENT)
+
+
+def _by_tiles(
+    work: Job, side: int | None, memory_limit: str | None, prove: bool, started: float | None
+) -> dict[str, Any]:
+    """`job.run` by tiles, with a line on standard error that says how far it is."""
+    from edgeconv.cli.options import parse_bytes
+    from edgeconv.progress import Progress
+    from edgeconv.tiles import job
+
+    options = job.TileOptions(side, None if memory_limit is None else parse_bytes(memory_limit), prove)
+    shown: list[Progress] = []
+
+    def progress(done: int, total: int, what: str) -> None:
+        if not shown:
+            shown.append(Progress(total, "tiles"))
+        shown[0].update(done, what)
+
+    try:
+        return job.run(work, options, started, progress)
+    finally:
+        for line in shown:
+            line.close()

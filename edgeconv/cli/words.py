@@ -33,9 +33,23 @@ WorkspaceLimit = Annotated[
 MathWord = Annotated[str, typer.Option("--math", help="CUDA arithmetic: fma (true float32), tf32 or half.")]
 GemmWord = Annotated[str, typer.Option("--gemm", help="CUDA im2col: own or cublas.")]
 CudnnFind = Annotated[bool, typer.Option("--cudnn-find", help="cudnn: also measure every algorithm.")]
+BlockSide = Annotated[int, typer.Option("--block", help="CUDA textbook: side of a thread block, 8, 16 or 32.")]
 MaxPixels = Annotated[int, typer.Option("--max-pixels", help="Refuse a larger picture before it is decoded.")]
+TileSide = Annotated[
+    int | None,
+    typer.Option("--tile", help="TIFF, Zarr: filter by tiles of so many pixels a side, a multiple of 16."),
+]
+MemoryLimit = Annotated[
+    str | None,
+    typer.Option(help="TIFF, Zarr: most memory of the whole process (1GiB, 512M); tiles are chosen to fit."),
+]
+VerifyTiles = Annotated[
+    bool,
+    typer.Option("--verify-tiles", help="With tiles: read the output back and prove it against the whole picture."),
+]
 
 DEFAULT_FILTER = "laplacian8"
 DEFAULT_WORKSPACE_LIMIT = "512M"
+DEFAULT_BLOCK = 16
 DEFAULT_MAX_PIXELS = 2**28
 DEFAULT_NAME = "{stem}_{filter}_{method}_s{stride}{ext}"

@@ -2,8 +2,9 @@
 
 OpenCV 5.0 was tried on every combination below and is wrong, without a word, on some of them. With more than 8 bits
 it takes separate planes for interleaved ones and white-is-zero for black-is-zero, and it gives grey with alpha as
-8 bits: refused here. With up to 8 bits it turns damaged compressed strips into black, and multiplies colours by a
-straight alpha: those files go to Pillow. Source: TIFF 6.0; BigTIFF; EXIF 2.32 for the orientation.
+8 bits: refused here. With up to 8 bits it turns damaged compressed strips into black, multiplies colours by a
+straight alpha, and scrambles mirrored tiles or refuses them: those files go to Pillow. Source: TIFF 6.0; BigTIFF; EXIF
+2.32 for the orientation.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ def read_header(data: bytes) -> Header:
         orientation=_orientation(fields),
         frames=2 if another else 1,
         colours={CMYK: "CMYK"}.get(photometric, "RGB"),
-        decoder="pillow" if not deep and (compressed or straight_alpha) else "opencv",
+        decoder="pillow" if not deep and (compressed or straight_alpha or TILE_OFFSETS in fields) else "opencv",
     )
 
 

@@ -1,0 +1,45 @@
+"""Length and hash of a file, or of all files of a folder: how an input or an earlier output is known again."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+BLOCK_BYTES = 2**20
+
+
+class Stopped(Exception):
+    """Hashing was told to stop."""
+
+
+def file_identity(path: Path, stop: threading.Event | None = None) -> dict[str, Any]:
+    """`file_bytes` and `file_sha256`; of a folder over names and contents of its files, in the order of their names.
+
+    Raises OSError, and Stopped once `stop` is set.
+    """
+    digest, length = hashlib.sha256(), 0
+    for name, file in _files(path):
+        digest.update(name.encode())
+        with file.open("rb") as stream:
+            while block := stream.read(BLOCK_BYTES):
+                if stop is not None and stop.is_set():
+                    raise Stopped
+                digest.update(block)
+                length += len(block)
+    return {"file_bytes": length, "file_sha256": digest.hexdigest()}
+
+
+def _files(path: Path) -> Iterator[tuple[str, Path]]:
+    """A file alone, under no name; the files of a folder with their names in it."""
+    if not path.is_dir():
+        yield "", path
+        return
+    for folder, folders, names in os.walk(path):
+        folders.sort()
+        for name in sorted(names):
+            file = Path(folder) / name
+            yield file.relative_to(path).as_posix(), file

@@ -1,0 +1,95 @@
+"""Pictures in pieces, in memory and in files, for the tests of tiles."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from edgeconv.choose import Choice
+from edgeconv.methods.base import DeviceName, Options
+from edgeconv.request import Request
+from edgeconv.session import Session
+from edgeconv.tiles.grid import Rules, Tile
+from edgeconv.tiles.pipeline import Clock, Filter, for_each_tile
+from edgeconv.tiles.reader import Reader
+from edgeconv.tiles.sources.base import Layout, Source
+
+THREADS = 2
+
+
+class ArraySource(Source):
+    """An array (HWC, three channels) as a source with the given chunks; counts what was loaded."""
+
+    def __init__(self, pixels: np.ndarray, row_cuts: tuple[int, ...], column_cuts: tuple[int, ...]) -> None:
+        super().__init__(Path("array"))
+        self._pixels = pixels
+        self.loaded: list[tuple[int, int]] = []
+        height, width = pixels.shape[:2]
+        self.layout = Layout(height, width, pixels.dtype, "array", (), row_cuts, column_cuts, 3 * pixels.dtype.itemsize)
+
+    def load(self, row: int, column: int) -> np.ndarray:
+        self.loaded.append((row, column))
+        rows, columns = self.span(row, column)
+        return self._pixels[rows.start : rows.stop, columns.start : columns.stop].copy()
+
+    def close(self) -> None:
+        pass
+
+
+def in_one_chunk(pixels: np.ndarray) -> ArraySource:
+    """The whole array as its only chunk."""
+    return ArraySource(pixels, (0, pixels.shape[0]), (0, pixels.shape[1]))
+
+
+def by_whole(pixels: np.ndarray, request: Request, method: str, device: DeviceName = "cpu") -> np.ndarray:
+    """The output of the whole picture, before a second pass of `normalize`."""
+    problem = request.problem(pixels.shape, pixels.dtype)
+    return Session(problem, method, device, Options()).convolve(pixels)
+
+
+def by_tiles(
+    source: Source,
+    request: Request,
+    tile: tuple[int, int],
+    method: str,
+    device: DeviceName = "cpu",
+    shifted: bool = False,
+    keep_bytes: int = 2**20,
+) -> np.ndarray:
+    """The same put together from tiles of `tile` (rows, columns of the output)."""
+    layout = source.layout
+    problem = request.problem((layout.height, layout.width, 3), layout.dtype)
+    grid = Rules(request.stride, request.padding, request.border).grid((layout.height, layout.width), tile, shifted)
+    out = np.zeros(problem.output_shape, problem.output_dtype)
+    written = np.zeros(problem.output_shape[:2], int)
+
+    def handle(tile: Tile, padded: np.ndarray, raw: np.ndarray) -> None:
+        out[tile.rows.start : tile.rows.stop, tile.columns.start : tile.columns.stop] = raw
+        written[tile.rows.start : tile.rows.stop, tile.columns.start : tile.columns.stop] += 1
+
+    clock = Clock()
+    with ThreadPoolExecutor(THREADS) as pool:
+        reader = Reader(source, grid, keep_bytes, pool, THREADS)
+        work = Filter(request, Choice(method, device, "a test"), Options(), layout.dtype, clock)
+        for_each_tile(grid, reader, work, handle, clock)
+    assert (written == 1).all(), "a sample was not written exactly once"
+    return out
+
+
+def assert_same(got: np.ndarray, expected: np.ndarray) -> None:
+    """Byte for byte, naming the first place that differs."""
+    assert (got.shape, got.dtype) == (expected.shape, expected.dtype)
+    bits = np.dtype(f"u{expected.dtype.itemsize}")
+    differs = np.argwhere(np.ascontiguousarray(got).view(bits) != np.ascontiguousarray(expected).view(bits))
+    if len(differs):
+        place = tuple(differs[0].tolist())
+        raise AssertionError(f"{len(differs)} samples differ, first {place}: {got[place]} and not {expected[place]}")
+
+
+def random_cuts(rng: Any, size: int) -> tuple[int, ...]:
+    """Cuts of `size` at random places."""
+    inner = np.unique(rng.integers(1, size, rng.integers(0, 6))) if size > 1 else []
+    return (0, *(int(cut) for cut in inner), size)

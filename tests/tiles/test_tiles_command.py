@@ -1,0 +1,314 @@
+"""`edgeconv run` by tiles as a stranger would use it: what appears on disk and on the screen, and what never does."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tifffile
+from command import PROJECT, edgeconv, unmeasured
+from jsonschema import Draft202012Validator
+from picture_files import saved, smooth_image
+from pieces import assert_same, by_whole
+from problems import random_image
+
+from edgeconv import report
+from edgeconv.errors import UnavailableError
+from edgeconv.image import read_image
+from edgeconv.job import Job
+from edgeconv.request import make_request
+from edgeconv.tiles import job as tiled
+from edgeconv.tiles import sources
+from edgeconv.tiles.pipeline import Filter
+
+HEIGHT, WIDTH = 141, 203
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with an 8-bit, a 16-bit and a float TIFF."""
+    for dtype, name in (("uint8", "photo.tif"), ("uint16", "deep.tif"), ("float32", "field.tif")):
+        tifffile.imwrite(
+            tmp_path / name, random_image(HEIGHT, WIDTH, dtype), photometric="rgb", tile=(48, 64), compression="lzw"
+        )
+    return tmp_path
+
+
+def names(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()}
+
+
+def test_the_output_is_that_of_the_whole_picture_and_the_report_fits_its_schema(folder: Path) -> None:
+    done = edgeconv(
+        "run", "photo.tif", "--tile", 64, "--stride", 2, "-f", "sobel", "--device", "cpu", "--verify-tiles", cwd=folder
+    )
+    assert (done.code, done.err) == (0, "")
+    assert names(folder) == {
+        "photo.tif", "deep.tif", "field.tif", "photo_sobel_sliding_s2.tiff", "photo_sobel_sliding_s2.json"
+    }  # fmt: skip
+    request = make_request("sobel", stride=2)
+    expected = by_whole(read_image(folder / "photo.tif").pixels, request, "sliding")
+    assert_same(read_image(folder / "photo_sobel_sliding_s2.tiff").pixels, expected)
+    record = json.loads((folder / "photo_sobel_sliding_s2.json").read_text())
+    Draft202012Validator(report.schema(), format_checker=Draft202012Validator.FORMAT_CHECKER).validate(record)
+    assert (record["tiles"]["rows"], record["tiles"]["count"]) == (64, 4)
+    assert record["tiles"]["proof"]["against"] == "whole picture"
+    assert record["tiles"]["proof"]["compared_samples"] == expected.size
+    assert record["check"]["checked_share"] == 1.0  # the windows cover a picture as small as this
+    assert record["timing"]["kernel"]["n"] == 1  # the tiles of the full size after the first
+    for word in ("102×71×3 uint8", "GFLOPS", "right", "byte for byte", "peak"):
+        assert word in done.text, word
+
+
+@pytest.mark.parametrize("source", ["photo.tif", "deep.tif", "field.tif"])
+@pytest.mark.parametrize("mode", ["abs", "clip", "normalize", "raw"])
+def test_every_mode_and_type_is_that_of_the_whole_picture(folder: Path, source: str, mode: str) -> None:
+    """Both commands, file to file, so that the door for pixels is compared too."""
+    common = ("run", source, "--output-mode", mode, "--method", "im2col", "--device", "cpu", "--border", "reflect")
+    whole = edgeconv(*common, "-o", "whole.tif", "--samples", 0, cwd=folder)
+    if source == "field.tif" and mode == "clip":
+        assert whole.code == edgeconv(*common, "--tile", 32, "-o", "tiles.tif", cwd=folder).code == 2
+        return
+    assert whole.code == 0
+    done = edgeconv(*common, "--tile", 32, "-o", "tiles.tif", "--verify-tiles", cwd=folder)
+    assert (done.code, done.err) == (0, "")
+    assert_same(read_image(folder / "tiles.tif").pixels, read_image(folder / "whole.tif").pixels)
+
+
+def test_a_zarr_needs_no_option_and_gives_a_zarr(folder: Path) -> None:
+    assert edgeconv("run", "deep.tif", "--tile", 64, "-o", "deep.zarr", "-f", "identity", cwd=folder).code == 0
+    done = edgeconv("run", "deep.zarr", "--device", "cpu", "--json", cwd=folder)
+    assert done.code == 0, done.err
+    record = json.loads(done.text)
+    assert record["output"]["file"] == "deep_laplacian8_sliding_s1.zarr"
+    assert record["tiles"]["limit_bytes"] == tiled.DEFAULT_LIMIT_BYTES
+    assert edgeconv("run", "deep_laplacian8_sliding_s1.zarr", "-f", "identity", "-o", "edges.tif", cwd=folder).code == 0
+
+
+def test_its_own_earlier_output_is_replaced_and_nothing_else(folder: Path) -> None:
+    words = ("run", "photo.tif", "--tile", 64, "-o", "edges.tif", "--device", "cpu")
+    assert edgeconv(*words, cwd=folder).code == 0
+    first = (folder / "edges.tif").read_bytes()
+    assert edgeconv(*words, cwd=folder).code == 0
+    assert (folder / "edges.tif").read_bytes() == first
+    refused = edgeconv(*words, "--filter", "sobel", cwd=folder)
+    assert (refused.code, len(refused.error_lines)) == (2, 1)
+    assert "pass --overwrite" in refused.err
+    (folder / "edges.tif").write_bytes(first + b"touched")
+    assert edgeconv(*words, cwd=folder).code == 2
+    assert edgeconv(*words, "--overwrite", cwd=folder).code == 0
+    assert (folder / "edges.tif").read_bytes() == first
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "says"),
+    [
+        (("photo.tif", "--tile", 100), 2, "--tile 100 is not a multiple of 16"),
+        (("photo.tif", "--tile", 64, "-o", "photo.tif", "--overwrite"), 2, "is the input itself"),
+        (("photo.tif", "--tile", 64, "-o", "edges.png"), 2, "'.png' is no format that is written by tiles"),
+        (("photo.tif", "--tile", 64, "-o", "-"), 2, "name a file"),
+        (("-", "--tile", 64), 2, "name a file"),
+        (("photo.tif", "--tile", 64, "-o", "none/edges.tif"), 2, "the folder none does not exist"),
+        (("photo.tif", "--memory-limit", "50MiB"), 5, "set --memory-limit"),
+        (("photo.tif", "--memory-limit", "0"), 2, "leaves no memory at all"),
+        (("photo.tif", "--memory-limit", "lots"), 2, "is not a number of bytes"),
+        (("photo.tif", "--tile", 8192, "--memory-limit", "300MiB"), 0, ""),  # the picture is smaller than the tile
+        (("field.tif", "--tile", 64, "--method", "opencv"), 2, "use --method sliding"),
+        (("photo.tif", "--tile", 64, "--check", "some"), 2, "--check 'some'"),
+        (("none.tif", "--tile", 64), 2, "there is no such file"),
+        (("photo.bmp", "--verify-tiles"), 2, "convert it to TIFF"),
+    ],
+)
+def test_what_cannot_be_done_is_one_line_and_leaves_nothing(folder: Path, words: tuple, code: int, says: str) -> None:
+    (folder / "photo.bmp").write_bytes(saved(smooth_image(40, 60), "BMP"))
+    before = names(folder)
+    done = edgeconv("run", *words, "--device", "cpu", cwd=folder)
+    assert done.code == code, done.err
+    assert says in done.err
+    if code:
+        assert len(done.error_lines) == 1
+        assert names(folder) == before
+
+
+def test_a_damaged_tile_is_one_line_with_its_place_and_leaves_nothing(folder: Path) -> None:
+    with tifffile.TiffFile(folder / "photo.tif") as file:
+        place, count = file.pages.first.dataoffsets[5], file.pages.first.databytecounts[5]
+    data = bytearray((folder / "photo.tif").read_bytes())
+    data[place : place + count] = bytes(count)
+    (folder / "photo.tif").write_bytes(bytes(data))
+    before = names(folder)
+    for words in (("--tile", 32), ("--tile", 32, "--output-mode", "normalize"), ("--memory-limit", "1GiB")):
+        done = edgeconv("run", "photo.tif", "--device", "cpu", *words, cwd=folder)
+        assert (done.code, len(done.error_lines)) == (2, 1)
+        assert "photo.tif: TIFF: the piece at rows 48 to 95, columns 64 to 127 cannot be decoded" in done.err
+        assert names(folder) == before
+
+
+def test_never_does_a_folder_that_is_no_zarr_go(folder: Path) -> None:
+    (folder / "photos.zarr").mkdir()
+    (folder / "photos.zarr" / "precious.txt").write_text("precious")
+    done = edgeconv("run", "photo.tif", "--tile", 64, "-o", "photos.zarr", "--overwrite", cwd=folder)
+    assert done.code == 2
+    assert "no Zarr that could be replaced" in done.err
+    assert (folder / "photos.zarr" / "precious.txt").read_text() == "precious"
+
+
+def test_an_output_inside_the_input_or_around_it_is_refused(folder: Path) -> None:
+    assert edgeconv("run", "photo.tif", "--tile", 64, "-o", "in.zarr", cwd=folder).code == 0
+    inside = edgeconv("run", "in.zarr", "-o", "in.zarr/out.zarr", cwd=folder)
+    assert (inside.code, "lies inside the input" in inside.err) == (2, True)
+    (folder / "out.zarr").mkdir()
+    shutil.move(folder / "in.zarr", folder / "out.zarr" / "in.zarr")
+    around = edgeconv("run", "out.zarr/in.zarr", "-o", "out.zarr", "--overwrite", cwd=folder)
+    assert (around.code, "the input lies inside it" in around.err) == (2, True)
+
+
+# --- stopped in the middle -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX signals")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("target", ["edges.tif", "edges.zarr"])
+def test_a_run_that_is_stopped_leaves_nothing(tmp_path: Path, number: signal.Signals, target: str) -> None:
+    pixels = random_image(1500, 1500, "uint8")
+    tifffile.imwrite(tmp_path / "large.tif", pixels, photometric="rgb", tile=(64, 64), compression="lzw")
+    words = ("run", "large.tif", "--tile", "16", "-o", target, "--device", "cpu")  # 8,836 tiles
+    with subprocess.Popen(
+        [sys.executable, "-m", "edgeconv", *words],
+        cwd=tmp_path,
+        env=unmeasured(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        while process.poll() is None and not any(name.startswith(".edgeconv") for name in names(tmp_path)):
+            time.sleep(0.01)
+        time.sleep(0.2)
+        process.send_signal(number)
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 128 + number, err.decode()
+    assert err.decode().splitlines() == [f"edgeconv: error: stopped by {number.name}."]
+    assert names(tmp_path) == {"large.tif"}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX limits")
+def test_a_disk_that_is_full_is_one_line_and_leaves_nothing(folder: Path) -> None:
+    """A limit on the size of files does what a full disk does: a write that fails in the middle."""
+    code = (
+        "import resource, signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN);"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (20000, 20000));"
+        "sys.argv = ['edgeconv', *sys.argv[1:]]; from edgeconv.cli import main; main()"
+    )
+    for target in ("edges.tif", "edges.zarr"):
+        done = subprocess.run(
+            [
+                sys.executable,
+                "-c",
+                code,
+                "run",
+                "photo.tif",
+                "--tile",
+                "2048",
+                "-f",
+                "identity",
+                "--channels",
+                "each",
+                "-o",
+                target,
+            ],
+            cwd=folder,
+            env=unmeasured(),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 2, done.stderr
+        assert len(done.stderr.splitlines()) == 1
+        assert f"{target}: cannot be written (File too large)" in done.stderr
+        assert names(folder) == {"photo.tif", "deep.tif", "field.tif"}
+
+
+# --- the proof can fail --------------------------------------------------------------------------------------------
+
+
+def job_of(folder: Path, check: str = "sample") -> Job:
+    source, target = (str(folder / name) for name in ("photo.tif", "o.tif"))
+    return Job(source, make_request(), method="sliding", device="cpu", output=target, check=check)
+
+
+class Askew(Filter):
+    """A filter whose output depends on the shape of its tile in one sample."""
+
+    def run(self, padded: np.ndarray) -> np.ndarray:
+        out = super().run(padded)
+        if padded.shape[0] == 66:
+            out[3, 5, 1] ^= 1
+        return out
+
+
+@pytest.mark.parametrize("limit", [None, "tight"])
+def test_the_proof_finds_one_sample_that_depends_on_the_tile(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, limit: str | None
+) -> None:
+    monkeypatch.setattr(tiled, "Filter", Askew)
+    monkeypatch.setattr(tiled._Run, "_whole_fits", lambda self: limit is None)
+    record = tiled.run(
+        job_of(folder, check="none"),
+        tiled.TileOptions(side=64, prove=True),
+    )
+    proof = record["tiles"]["proof"]
+    assert not proof["passed"]
+    assert proof["first"]["channel"] == 1
+    assert (proof["first"]["y"] - 3) % 32 == 0
+    assert (proof["first"]["x"] - 5) % 32 == 0
+    assert "DIFFERENT in" in report.table(record)
+
+
+def test_a_proof_that_fails_ends_with_1(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from typer.testing import CliRunner
+
+    from edgeconv.cli import app
+
+    monkeypatch.setattr(tiled, "Filter", Askew)
+    words = ["run", str(folder / "photo.tif"), "--tile", "64", "--verify-tiles", "--device", "cpu", "--check", "none"]
+    done = CliRunner().invoke(app, [*words, "-o", str(folder / "o.tif")])
+    assert done.exit_code == 1
+    assert "the output is not that of whole picture" in done.stderr
+
+
+def test_the_check_finds_one_wrong_sample(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Wrong(Filter):
+        def run(self, padded: np.ndarray) -> np.ndarray:
+            out = super().run(padded)
+            out[-1, -1, 2] ^= 16
+            return out
+
+    monkeypatch.setattr(tiled, "Filter", Wrong)
+    record = tiled.run(
+        job_of(folder),
+        tiled.TileOptions(side=512),
+    )
+    assert not record["check"]["passed"]
+    assert (record["check"]["worst"]["y"], record["check"]["worst"]["x"]) == (HEIGHT - 1, WIDTH - 1)
+
+
+def test_what_is_not_installed_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sources, "find_spec", lambda name: None)
+    with pytest.raises(UnavailableError, match=r"needs tifffile and imagecodecs, .*: pip install 'edgeconv\[large\]'"):
+        sources.require(sources.KINDS[0])
+
+
+def test_tiles_cost_nothing_where_they_are_not_asked_for() -> None:
+    """A plain run loads none of the libraries of tiles."""
+    code = (
+        "import sys; import edgeconv.cli.run, edgeconv.tiles.job;"
+        "print(*{'tifffile', 'zarr', 'imagecodecs'} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=PROJECT, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == ""

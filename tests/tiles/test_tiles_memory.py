@@ -1,0 +1,227 @@
+"""A limit on memory is kept, refused with a limit that would do, and binds."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tifffile
+from command import PROJECT
+from pieces import in_one_chunk
+from problems import random_image
+from test_project import script
+
+from edgeconv.errors import MemoryLimitError
+from edgeconv.request import make_request
+from edgeconv.tiles.grid import Rules, even_cuts
+from edgeconv.tiles.memory import MEBIBYTE, PIECES, Plan, Work, piece_of, plan_chosen, plan_given
+from edgeconv.tiles.sources.base import Layout
+
+RESIDENT = 150 * MEBIBYTE
+
+benchmark_tiles = script("benchmark_tiles")
+
+
+def work_for(
+    height: int,
+    width: int,
+    chunk: tuple[int, int],
+    dtype: str = "uint8",
+    stride: int = 1,
+    method: str = "sliding",
+    output_mode: str | None = None,
+) -> Work:
+    request = make_request(stride=stride, output_mode=output_mode)
+    kind = np.dtype(dtype)
+    layout = Layout(
+        height, width, kind, "TIFF", (), even_cuts(height, chunk[0]), even_cuts(width, chunk[1]), 3 * kind.itemsize
+    )
+    return Work(
+        layout=layout,
+        rules=Rules(stride, 1, "zero"),
+        problem=request.problem((height, width, 3), kind),
+        finished_dtype=request.output_dtype(kind),
+        method=method,
+        device="cpu",
+        threads=2,
+        resident_bytes=RESIDENT,
+    )
+
+
+def test_whole_rows_are_taken_where_they_fit() -> None:
+    plan = plan_chosen(work_for(40_000, 40_000, (512, 512)), 1024 * MEBIBYTE)
+    assert plan.tile == (512, 40_000)
+    assert plan.planned_bytes <= 1024 * MEBIBYTE
+    assert plan.keep_bytes > 0
+
+
+def test_narrower_tiles_are_taken_where_rows_do_not_fit() -> None:
+    plan = plan_chosen(work_for(100_000, 100_000, (512, 512)), 512 * MEBIBYTE)
+    assert plan.tile[1] < 100_000
+    assert plan.tile[0] % plan.piece == plan.tile[1] % plan.piece == 0
+
+
+def test_a_small_picture_is_one_tile() -> None:
+    assert plan_chosen(work_for(300, 400, (64, 64)), 1024 * MEBIBYTE).tile == (512, 400)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "float32"])
+@pytest.mark.parametrize("stride", [1, 2, 3])
+@pytest.mark.parametrize("chunk", [(512, 512), (16, 60_000), (4096, 4096)])
+def test_more_memory_never_means_a_refusal_and_a_plan_is_never_above_the_limit(
+    dtype: str, stride: int, chunk: tuple[int, int]
+) -> None:
+    work = work_for(60_000, 60_000, chunk, dtype, stride)
+    fitted = False
+    for limit in (64, 256, 384, 512, 1024, 2048, 8192):
+        try:
+            plan = plan_chosen(work, limit * MEBIBYTE)
+        except MemoryLimitError:
+            assert not fitted
+        else:
+            fitted = True
+            assert plan.planned_bytes <= limit * MEBIBYTE
+            assert all(side % plan.piece == 0 or side == 60_000 // stride for side in plan.tile)
+    assert fitted
+
+
+def test_a_limit_below_the_program_itself_is_refused_with_one_that_would_do() -> None:
+    work = work_for(60_000, 60_000, (512, 512))
+    with pytest.raises(MemoryLimitError, match=r"the limit is 100 MiB \(150 MiB are the program itself\)") as error:
+        plan_chosen(work, 100 * MEBIBYTE)
+    assert error.value.exit_code == 5
+    suggested = int(str(error.value).split("--memory-limit ")[1].removesuffix("MiB."))
+    assert plan_chosen(work, suggested * MEBIBYTE).planned_bytes <= suggested * MEBIBYTE
+
+
+def test_one_tall_strip_that_must_be_decoded_at_once_is_refused() -> None:
+    with pytest.raises(MemoryLimitError, match="set --memory-limit"):
+        plan_chosen(work_for(40_000, 40_000, (40_000, 40_000)), 1024 * MEBIBYTE)
+
+
+def test_a_tile_that_is_set_is_taken_or_refused() -> None:
+    work = work_for(60_000, 60_000, (512, 512))
+    assert plan_given(work, 4096, 2048 * MEBIBYTE).tile == (4096, 4096)
+    assert plan_given(work, 4096, None).piece == PIECES[0]
+    with pytest.raises(MemoryLimitError, match=r"Tiles of 8192×8192 need about .*leave --tile out, or set") as error:
+        plan_given(work, 8192, 512 * MEBIBYTE)
+    suggested = int(str(error.value).split("--memory-limit ")[1].removesuffix("MiB."))
+    assert plan_given(work, 8192, suggested * MEBIBYTE).planned_bytes <= suggested * MEBIBYTE
+
+
+def test_what_neighbouring_tiles_share_is_whole_chunks() -> None:
+    def seams(chunk: int, step: int) -> tuple[int, int]:
+        found = work_for(64, 64, (chunk, chunk)).seams(0, step)
+        return found.shared_pixels, found.chunks_reached
+
+    assert seams(16, 16) == (32, 10)  # rows 15 and 16 of the first seam, each in a chunk of its own
+    assert seams(64, 16) == (64, 4)
+    assert seams(1, 16) == (2, 17 + 18 + 18 + 17)
+    assert seams(16, 64) == (0, 4)
+
+
+def test_tall_chunks_that_cannot_be_kept_get_tall_tiles() -> None:
+    """Flat tiles would decode each of them eight times and more."""
+    plan = plan_chosen(work_for(60_000, 60_000, (4096, 4096)), 1024 * MEBIBYTE)
+    assert plan.tile[0] >= 4096
+
+
+def test_normalize_and_the_oracle_cost_more() -> None:
+    plain, tile = work_for(10_000, 10_000, (512, 512)), (512, 10_000)
+    assert (
+        work_for(10_000, 10_000, (512, 512), output_mode="normalize").cost(tile, 512).tiles
+        > plain.cost(tile, 512).tiles
+    )
+    assert work_for(10_000, 10_000, (512, 512), method="reference").cost(tile, 512).tiles > plain.cost(tile, 512).tiles
+
+
+@pytest.mark.parametrize(
+    ("side", "piece"), [(4096, 512), (512, 512), (1008, 336), (144, 144), (2032, 2032), (16, 16), (768, 384)]
+)
+def test_pieces_divide_the_tile(side: int, piece: int) -> None:
+    assert piece_of(side) == piece
+    assert side % piece == 0
+
+
+def test_a_plan_is_for_the_process_as_it_is() -> None:
+    """The source says what it takes to load a chunk."""
+    layout = in_one_chunk(random_image(10, 20, "uint16")).layout
+    assert layout.chunk_bytes == 10 * 20 * 3 * 2
+    assert layout.loading_bytes == 3 * layout.chunk_bytes
+    assert isinstance(plan_given(work_for(10, 20, (10, 20)), 16, None), Plan)
+
+
+# --- measured ------------------------------------------------------------------------------------------------------
+
+MARKED = benchmark_tiles.RUN
+
+LARGE = "EDGECONV_TEST_LARGE"
+"""The environment variable that asks for the full size."""
+
+
+def run_marked(*words: object) -> tuple[int, dict[str, object]]:
+    """`edgeconv run WORDS --json` in a process of its own: its high-water mark, and its report."""
+    done = subprocess.run(
+        [sys.executable, "-c", MARKED, "run", *map(str, words), "--json"],
+        cwd=PROJECT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return int(done.stderr.split()[-1]), json.loads(done.stdout)
+
+
+def measured_under(limit: int, side: int, folder: Path, *words: object, target: str = "edges.tif") -> dict[str, object]:
+    """Filter a picture of `side` under a limit in MiB; the report, once mark and proof are found to be right."""
+    benchmark_tiles.draw(folder / "large.tif", side)
+    options = ("--memory-limit", f"{limit}MiB", "--verify-tiles", "--device", "cpu", *words)
+    mark, record = run_marked(folder / "large.tif", "-o", folder / target, *options)
+    assert mark <= limit * MEBIBYTE, f"{mark / MEBIBYTE:.0f} MiB under a limit of {limit} MiB"
+    assert record["tiles"]["proof"]["passed"]
+    assert record["check"]["passed"]
+    return record
+
+
+def test_a_picture_larger_than_the_limit_is_filtered_under_it_and_at_once_would_not_fit(tmp_path: Path) -> None:
+    """8,000 × 8,000 are 183 MiB, in and out 366: more than the whole limit, the program included."""
+    limit = 320
+    record = measured_under(limit, 8000, tmp_path)
+    assert record["tiles"]["proof"]["against"] == "other tiles"
+    with tifffile.TiffFile(tmp_path / "edges.tif") as file:
+        assert file.pages.first.shape == (8000, 8000, 3)
+    whole, _ = run_marked(
+        tmp_path / "large.tif", "-o", tmp_path / "whole.tif", "--samples", 0, "--check", "none", "--device", "cpu"
+    )
+    assert whole > limit * MEBIBYTE
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--filter", "sobel", "--stride", "2", "--output-mode", "normalize"),
+        ("--output-mode", "raw", "--border", "reflect"),
+        ("--method", "im2col", "--check", "full", "--stride", "3"),
+        ("--method", "reference", "--stride", "3", "--channels", "luma"),
+    ],
+)
+def test_the_limit_is_kept_by_other_modes_and_methods(tmp_path: Path, words: tuple[str, ...]) -> None:
+    measured_under(400, 4000, tmp_path, *words)
+
+
+def test_the_limit_is_kept_from_zarr_to_zarr(tmp_path: Path) -> None:
+    measured_under(400, 5000, tmp_path, "--output-mode", "raw", target="edges.zarr")
+    mark, _ = run_marked(tmp_path / "edges.zarr", "-o", tmp_path / "again.zarr", "--memory-limit", "500MiB")
+    assert mark <= 500 * MEBIBYTE
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(LARGE not in os.environ, reason=f"takes minutes and 7 GB of disk: set {LARGE} to run it")
+def test_forty_thousand_pixels_square_are_filtered_under_one_gibibyte(tmp_path: Path) -> None:
+    """4.8 GB of samples; the test above is the same at a size that every machine has room for."""
+    measured_under(1024, 40_000, tmp_path)

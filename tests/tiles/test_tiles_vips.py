@@ -1,0 +1,87 @@
+"""PNG, JPEG and WebP by pieces through libvips: the pixels of the door for whole pictures, and its strictness."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from command import edgeconv
+from picture_files import exif, noisy, png, saved, smooth_image
+from pieces import assert_same
+from problems import random_image
+from test_tiles_memory import run_marked
+from test_tiles_tiff import pixels_of
+
+from edgeconv.errors import ImageReadError
+from edgeconv.image import read_image, write_image
+from edgeconv.tiles.memory import MEBIBYTE
+from edgeconv.tiles.sources import open_source
+
+HEIGHT, WIDTH = 141, 203
+
+
+def with_alpha(dtype: str) -> np.ndarray:
+    pixels = random_image(HEIGHT, WIDTH, dtype)
+    return np.concatenate([pixels, pixels[:, :, :1]], axis=2)
+
+
+FILES = {
+    "rgb.png": png(random_image(HEIGHT, WIDTH, "uint8")),
+    "deep.png": png(random_image(HEIGHT, WIDTH, "uint16")),
+    "grey.png": png(random_image(HEIGHT, WIDTH, "uint8")[:, :, :1].copy()),
+    "deep grey.png": png(random_image(HEIGHT, WIDTH, "uint16")[:, :, :1].copy()),
+    "alpha.png": png(with_alpha("uint8")),
+    "deep alpha.png": png(with_alpha("uint16")),
+    "palette.png": saved(noisy(HEIGHT, WIDTH), "PNG", mode="P"),
+    "one bit.png": saved(noisy(HEIGHT, WIDTH), "PNG", mode="1"),
+    "full.jpg": saved(noisy(HEIGHT, WIDTH), "JPEG", subsampling=0),
+    "half.jpg": saved(noisy(HEIGHT, WIDTH), "JPEG", subsampling=2),
+    "progressive.jpg": saved(noisy(HEIGHT, WIDTH), "JPEG", progressive=True),
+    "grey.jpg": saved(noisy(HEIGHT, WIDTH), "JPEG", mode="L"),
+    "lossy.webp": saved(noisy(HEIGHT, WIDTH), "WEBP"),
+    "exact.webp": saved(noisy(HEIGHT, WIDTH), "WEBP", lossless=True),
+    **{f"turned{turn}.jpg": saved(noisy(HEIGHT, WIDTH), "JPEG", exif=exif(turn)) for turn in range(2, 9)},
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_pixels_and_notes_are_those_of_the_whole_picture(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_bytes(FILES[name])
+    got, notes = pixels_of(tmp_path / name)
+    whole = read_image(tmp_path / name)
+    assert_same(got, whole.pixels)
+    assert set(notes) == set(whole.notes)
+
+
+@pytest.mark.parametrize("name", ["rgb.png", "half.jpg", "exact.webp"])
+def test_a_file_that_is_cut_short_is_one_line(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_bytes(FILES[name][: len(FILES[name]) * 2 // 3])
+    with pytest.raises(ImageReadError, match=f"{name}: (PNG|JPEG|WebP): it cannot be (opened|decoded)") as error:
+        pixels_of(tmp_path / name)
+    assert "\n" not in str(error.value)
+
+
+def test_cmyk_is_refused_with_a_way_out(tmp_path: Path) -> None:
+    (tmp_path / "print.jpg").write_bytes(saved(noisy(), "JPEG", mode="CMYK"))
+    with pytest.raises(ImageReadError, match=r"4 bands of uchar, cmyk.*convert it to RGB"):
+        open_source(tmp_path / "print.jpg")
+
+
+def test_a_png_goes_to_a_zarr_by_tiles(tmp_path: Path) -> None:
+    (tmp_path / "photo.png").write_bytes(FILES["rgb.png"])
+    words = ("--tile", 64, "--verify-tiles", "--device", "cpu", "--stride", 3, "--border", "reflect101")
+    done = edgeconv("run", "photo.png", *words, "-o", "edges.zarr", cwd=tmp_path)
+    assert (done.code, done.err) == (0, "")
+    assert "byte for byte" in done.text
+    assert edgeconv("run", "photo.png", *words[3:], "--method", "sliding", "-o", "whole.png", cwd=tmp_path).code == 0
+    assert_same(pixels_of(tmp_path / "edges.zarr")[0], read_image(tmp_path / "whole.png").pixels)
+
+
+def test_a_png_larger_than_the_limit_is_filtered_under_it(tmp_path: Path) -> None:
+    """6,000 × 6,000 are 103 MiB: libvips keeps them in a file of its own."""
+    write_image(np.tile(smooth_image(600, 600), (10, 10, 1)), tmp_path / "large.png")
+    words = ("--memory-limit", "400MiB", "--verify-tiles", "--device", "cpu", "--samples", 0)
+    mark, record = run_marked(tmp_path / "large.png", "-o", tmp_path / "edges.tif", *words)
+    assert record["tiles"]["proof"]["passed"]
+    assert mark <= record["tiles"]["planned_bytes"] <= 400 * MEBIBYTE
