@@ -1,0 +1,165 @@
+"""What the window's knobs say, in the words of `edgeconv run`: one frozen record, and the command line it stands for.
+
+The words are checked where the command line checks them (request.py, cli/options.py), so the window accepts what the
+command accepts, refuses what it refuses, and says the same.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any
+
+from edgeconv.choose import AUTO
+from edgeconv.cli.options import chosen_filter, parse_options
+from edgeconv.cli.words import DEFAULT_BLOCK, DEFAULT_FILTER, DEFAULT_WORKSPACE_LIMIT
+from edgeconv.errors import EdgeconvError
+from edgeconv.filters import CHANNELS, LUMA_WEIGHTS, Filter, filter_names
+from edgeconv.geometry import BORDERS, NAMED_PADDINGS
+from edgeconv.methods import method_names
+from edgeconv.methods.base import BLOCKS, DEVICES, GEMMS, MATHS, Options
+from edgeconv.problem import OUTPUT_MODES
+from edgeconv.request import Request, make_request
+
+CUSTOM = "custom"
+"""How lists call a kernel of the user's own."""
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """The options of `edgeconv run` that decide what is computed and how; names and defaults are the command's."""
+
+    filter: str = DEFAULT_FILTER
+    kernel: str | None = None
+    kernel_file: str | None = None
+    channels: str = "mix"
+    luma: str = "bt601"
+    stride: int = 1
+    padding: str = "same"
+    border: str = "zero"
+    output_mode: str | None = None
+    method: str = AUTO
+    device: str = AUTO
+    threads: int | None = None
+    workspace_limit: str = DEFAULT_WORKSPACE_LIMIT
+    math: str = "fma"
+    gemm: str = "own"
+    cudnn_find: bool = False
+    block: int = DEFAULT_BLOCK
+
+    def chosen_filter(self) -> Filter:
+        """The filter itself. Raises UsageError."""
+        return chosen_filter(self.filter, self.kernel, self.kernel_file)
+
+    def request(self) -> Request:
+        """Every word checked. Raises UsageError."""
+        return make_request(
+            self.chosen_filter(),
+            channels=self.channels,
+            luma=self.luma,
+            stride=self.stride,
+            padding=self.padding,
+            border=self.border,
+            output_mode=self.output_mode,
+        )
+
+    def options(self) -> Options:
+        """What a method is told beyond the problem. Raises UsageError."""
+        words = (self.workspace_limit, self.threads, self.math, self.gemm, self.cudnn_find, self.block)
+        return parse_options(*words)
+
+    def words(self) -> list[str]:
+        """The options that are not the command's defaults, as words for a command line."""
+        default = Parameters()
+        words = []
+        for name, value in asdict(self).items():
+            if value == getattr(default, name):
+                continue
+            flag = "--" + name.replace("_", "-")
+            words.append(flag if value is True else f"{flag}={value}")  # "=" keeps a kernel's minus from being a flag
+        return words
+
+    def command(self, source: str) -> str:
+        """`edgeconv run SOURCE ...`, quoted for a shell: it gives the very picture that the window shows."""
+        named = os.path.join(os.curdir, source) if source.startswith("-") else source
+        words = ["edgeconv", "run", named, *self.words()]
+        return subprocess.list2cmdline(words) if os.name == "nt" else shlex.join(words)
+
+    def with_filter(self, name: str) -> Parameters:
+        """The same with a named filter in the place of whatever kernel there was."""
+        return replace(self, filter=name, kernel=None, kernel_file=None)
+
+    def with_kernel(self, text: str) -> Parameters:
+        """The same with a 3×3 kernel written as rows, in the place of a named filter."""
+        return replace(self, filter=DEFAULT_FILTER, kernel=text, kernel_file=None)
+
+    def with_kernel_file(self, path: str) -> Parameters:
+        """The same with a kernel from a file."""
+        return replace(self, filter=DEFAULT_FILTER, kernel=None, kernel_file=path)
+
+    @property
+    def filter_label(self) -> str:
+        """The filter's name, or `custom`."""
+        return self.filter if self.kernel is None and self.kernel_file is None else CUSTOM
+
+    def summary(self) -> str:
+        """In a few words: the filter, and every rule that is not the usual one."""
+        default = Parameters()
+        rules = {
+            name: value for name, value in asdict(self).items() if name in RULES and value != getattr(default, name)
+        }
+        return ", ".join([self.filter_label, *(f"{RULES[name]}{value}" for name, value in rules.items())])
+
+
+RULES = {"channels": "", "luma": "", "stride": "stride ", "padding": "padding ", "border": "", "output_mode": ""}
+"""What stands before the word of a rule in a summary: most words say themselves what they are about."""
+
+CHOICES: dict[str, tuple[str, ...]] = {
+    "filter": filter_names(),
+    "channels": CHANNELS,
+    "luma": tuple(LUMA_WEIGHTS),
+    "padding": tuple(NAMED_PADDINGS),
+    "border": BORDERS,
+    "output_mode": (AUTO, *OUTPUT_MODES),
+    "method": (AUTO, *method_names()),
+    "device": (AUTO, *DEVICES),
+    "math": MATHS,
+    "gemm": GEMMS,
+    "block": tuple(map(str, BLOCKS)),
+}
+"""The words of each parameter that has a list of them; `output_mode` auto is the command's default, None."""
+
+
+def value_of(name: str, word: str) -> str | int | None:
+    """What the word of a list stands for."""
+    if name == "block":
+        return int(word)
+    return None if name == "output_mode" and word == AUTO else word
+
+
+def kernel_text(cells: list[str]) -> str:
+    """Nine cells, row by row, as `--kernel` takes them."""
+    rows = [",".join(cell.strip() for cell in cells[start : start + 3]) for start in (0, 3, 6)]
+    return ";".join(rows)
+
+
+def kernel_cells(chosen: Filter) -> list[str]:
+    """The nine cells of a filter's first kernel, in the shortest form that gives the number again."""
+    kernel = chosen.kernels[0] if not chosen.is_full_set else chosen.kernels[0, 0, 0]
+    return [f"{float(value):.9g}" for value in kernel.reshape(-1)]
+
+
+def from_record(record: Any) -> Parameters:
+    """Parameters as settings keep them; whatever has no meaning any more is left at its default."""
+    if not isinstance(record, dict):
+        return Parameters()
+    known = {field.name: record[field.name] for field in fields(Parameters) if field.name in record}
+    try:
+        found = Parameters(**known)
+        found.request()
+        found.options()
+    except (EdgeconvError, TypeError, AttributeError):
+        return Parameters()
+    return found

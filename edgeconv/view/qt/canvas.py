@@ -1,0 +1,433 @@
+"""The picture area: one of five ways to look at one or two layers, with a zoom and a place that both share.
+
+Drawing happens in physical pixels, so that 1:1 is 1:1 on a screen of any density. Enlarged pixels stay square and
+sharp; from `VALUES_FROM` screen pixels a pixel on, their values stand on them. Tiles that are not made yet are drawn
+from a coarser level and refined by the next paintings.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+from PySide6.QtCore import QEvent, QPointF, QRect, QRectF, QSize, Qt, QTimer, Signal
+from PySide6.QtGui import (
+    QColor,
+    QFont,
+    QFontMetricsF,
+    QKeyEvent,
+    QMouseEvent,
+    QNativeGestureEvent,
+    QPainter,
+    QPaintEvent,
+    QResizeEvent,
+    QWheelEvent,
+)
+from PySide6.QtWidgets import QSizePolicy, QWidget
+
+from edgeconv.diff.record import number
+from edgeconv.diff.scale import Scale
+from edgeconv.view.pyramid import TILE, Pyramid
+from edgeconv.view.qt import furniture, theme
+from edgeconv.view.qt.seen import Seen
+from edgeconv.view.qt.tiles import TileStore
+from edgeconv.view.state import MODES, Mode
+from edgeconv.view.viewport import Viewport
+from edgeconv.view.work import Layer
+
+BLINK_MILLISECONDS = 500
+BAR_REACH = 7
+"""Logical pixels from the bar within which it is taken hold of."""
+BAR_STEP = 0.02
+WHEEL_NOTCH = 120
+"""Qt's angle of one notch of a wheel."""
+NOTCHES_PER_DOUBLING = 3
+ZOOM_STEP = math.sqrt(2)
+PAN_STEP = 60
+GRID_FROM, VALUES_FROM = 12, 52
+"""Logical screen pixels a pixel from which pixels are outlined, and from which their values are written."""
+VALUES_PIXELS = 13
+"""The largest letters of those values, in logical pixels."""
+MOST_VALUES = 600
+"""Pixels of a side whose values are written at once: more take longer than a painting may."""
+MIDDLE_GREY = 127
+ON_BRIGHT, ON_DARK = QColor(0, 0, 0, 200), QColor(255, 255, 255, 215)
+GAP = 2
+"""Logical pixels between the two areas of the side-by-side view."""
+HINT = "Open a picture: drop it here, paste it, or press Ctrl+O"
+
+
+@dataclass(frozen=True)
+class Heat:
+    """A map of differences and what its colours mean: `legend` indexes the classes that occur."""
+
+    pyramid: Pyramid
+    scale: Scale
+    legend: tuple[int, ...]
+
+
+class Canvas(QWidget):
+    """Shows layers. The window sets them; the user moves them."""
+
+    hovered = Signal(object)
+    """(x, y) of the pixel under the pointer in the first layer's coordinates, or None."""
+    moved = Signal()
+    """Zoom, place or bar changed."""
+    painted = Signal()
+    """A picture is on the screen, with every tile it needs."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.mode: Mode = MODES[0]
+        self.left: Layer | None = None
+        self.right: Layer | None = None
+        self.heat: Heat | None = None
+        self.viewport = Viewport(1, 1, 1, 1)
+        self.bar = 0.5
+        self.shows_left = True
+        """Of the blink view: which of the two is seen now."""
+        self.tiles = TileStore()
+        self._held: QPointF | None = None
+        self._holds_bar = False
+        self._unfinished = False
+        self._blink = QTimer(self)
+        self._blink.setInterval(BLINK_MILLISECONDS)
+        self._blink.timeout.connect(self._turn)
+        self.setMouseTracking(True)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
+        self.setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)
+        self.setAccessibleName("Picture")
+        self.setAccessibleDescription("Arrow keys move, plus and minus zoom, brackets move the bar of the split view.")
+
+    def sizeHint(self) -> QSize:
+        """See QWidget.sizeHint."""
+        return QSize(820, 640)
+
+    # --- what is shown ------------------------------------------------------------------------------------------
+
+    def set_mode(self, mode: Mode) -> None:
+        """Look another way."""
+        self.mode = mode
+        self.shows_left = True
+        if mode.name == "blink":
+            self._blink.start()
+        else:
+            self._blink.stop()
+        self._follow_frame()
+
+    def set_layers(self, left: Layer | None, right: Layer | None) -> None:
+        """Show other layers in the place of the old ones."""
+        self.left, self.right = left, right
+        self._follow_frame()
+
+    def set_heat(self, heat: Heat | None) -> None:
+        """Show another map of differences."""
+        self.heat = heat
+        self._follow_frame()
+
+    @property
+    def frame(self) -> Pyramid | None:
+        """Whose pixels the coordinates count: the first of two sides, or the only one."""
+        layer = (self.left if self.mode.needs_both else None) or self.right
+        return None if layer is None else layer.pyramid
+
+    def _follow_frame(self) -> None:
+        frame = self.frame
+        if frame is not None:
+            self._set_area()
+            self.viewport = self.viewport.of_picture(frame.width, frame.height)
+        shown = [layer.pyramid for layer in (self.left, self.right) if layer is not None]
+        self.tiles.keep_only([*shown, self.heat.pyramid] if self.heat is not None else shown)
+        self._changed()
+
+    def start_afresh(self) -> None:
+        """The next layer is another picture: show all of it."""
+        self.viewport = Viewport(1, 1, self.viewport.area_width, self.viewport.area_height)
+        self.left = self.right = self.heat = None
+        self._changed()
+
+    @property
+    def complete(self) -> bool:
+        """The last painting had every tile it needed."""
+        return not self._unfinished
+
+    # --- zoom and pan -------------------------------------------------------------------------------------------
+
+    def fit(self) -> None:
+        """All of the picture."""
+        self.look(self.viewport.fit())
+
+    def actual_size(self) -> None:
+        """One physical pixel a pixel."""
+        self.look(self.viewport.at_zoom(1.0))
+
+    def zoom_by(self, factor: float, at: QPointF | None = None) -> None:
+        """Zoom about a point of the widget, or the middle."""
+        if at is None:
+            self.look(self.viewport.zoomed(factor))
+            return
+        x, y = self._in_area(at)
+        self.look(self.viewport.zoomed(factor, x, y))
+
+    def pan(self, dx: float, dy: float) -> None:
+        """Move the picture by logical pixels."""
+        density = self.devicePixelRatioF()
+        self.look(self.viewport.panned(dx * density, dy * density))
+
+    def move_bar(self, by: float) -> None:
+        """Move the bar of the split view by a share of the width."""
+        self.bar = min(1.0, max(0.0, self.bar + by))
+        self._changed()
+
+    def look(self, viewport: Viewport) -> None:
+        """At another place, or nearer."""
+        if self.frame is not None:
+            self.viewport = viewport
+            self._changed()
+
+    def _changed(self) -> None:
+        self.update()
+        self.moved.emit()
+
+    def _set_area(self) -> None:
+        density = self.devicePixelRatioF()
+        width = self._area_width() * density
+        self.viewport = self.viewport.resized(width, self.height() * density)
+
+    def _area_width(self) -> float:
+        return (self.width() - GAP) / 2 if self.mode.name == "side" else float(self.width())
+
+    def _in_area(self, point: QPointF) -> tuple[float, float]:
+        """A point of the widget in physical pixels of the area that it lies in."""
+        density = self.devicePixelRatioF()
+        x = point.x()
+        if self.mode.name == "side" and x >= self._area_width() + GAP:
+            x -= self._area_width() + GAP
+        return x * density, point.y() * density
+
+    # --- events -------------------------------------------------------------------------------------------------
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """See QWidget.resizeEvent."""
+        self._set_area()
+        self._changed()
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        """A wheel zooms; a touch pad's pixels pan, and zoom with Ctrl."""
+        pixels = event.pixelDelta()
+        by_ctrl = bool(event.modifiers() & Qt.KeyboardModifier.ControlModifier)
+        if not pixels.isNull() and not by_ctrl and event.phase() != Qt.ScrollPhase.NoScrollPhase:
+            self.pan(pixels.x(), pixels.y())
+        else:
+            notches = event.angleDelta().y() / WHEEL_NOTCH
+            self.zoom_by(2 ** (notches / NOTCHES_PER_DOUBLING), event.position())
+        event.accept()
+
+    def event(self, event: QEvent) -> bool:
+        """A pinch zooms."""
+        if isinstance(event, QNativeGestureEvent) and event.gestureType() == Qt.NativeGestureType.ZoomNativeGesture:
+            self.zoom_by(1 + event.value(), event.position())
+            return True
+        return super().event(event)
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        """Take hold of the bar or of the picture."""
+        if event.button() in (Qt.MouseButton.LeftButton, Qt.MouseButton.MiddleButton):
+            self._held = event.position()
+            self._holds_bar = event.button() == Qt.MouseButton.LeftButton and self._over_bar(event.position())
+            if not self._holds_bar and self.frame is not None:
+                self.setCursor(Qt.CursorShape.ClosedHandCursor)
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        """Move what is held, and say what is under the pointer."""
+        place = event.position()
+        if self._held is not None and self._holds_bar:
+            self.bar = min(1.0, max(0.0, place.x() / max(1, self.width())))
+            self._changed()
+        elif self._held is not None:
+            self.pan(place.x() - self._held.x(), place.y() - self._held.y())
+            self._held = place
+        elif self._over_bar(place):
+            self.setCursor(Qt.CursorShape.SplitHCursor)
+        else:
+            self.unsetCursor()
+        self.hovered.emit(self.viewport.pixel_at(*self._in_area(place)) if self.frame is not None else None)
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        """Let go."""
+        self._held = None
+        self.unsetCursor()
+
+    def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
+        """Between all of it and 1:1 at the pointer."""
+        if self._over_bar(event.position()):
+            self.bar = 0.5
+            self._changed()
+        elif self.viewport.fitted:
+            self.look(self.viewport.at_zoom(1.0, *self._in_area(event.position())))
+        else:
+            self.fit()
+
+    def leaveEvent(self, event: QEvent) -> None:
+        """Nothing is under the pointer."""
+        self.hovered.emit(None)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Arrow keys pan."""
+        steps = {
+            Qt.Key.Key_Left: (PAN_STEP, 0),
+            Qt.Key.Key_Right: (-PAN_STEP, 0),
+            Qt.Key.Key_Up: (0, PAN_STEP),
+            Qt.Key.Key_Down: (0, -PAN_STEP),
+        }
+        if event.key() in steps:
+            self.pan(*steps[Qt.Key(event.key())])
+        else:
+            super().keyPressEvent(event)
+
+    def _over_bar(self, place: QPointF) -> bool:
+        return self.mode.name == "split" and abs(place.x() - self.bar * self.width()) <= BAR_REACH
+
+    def _turn(self) -> None:
+        self.shows_left = not self.shows_left
+        self.update()
+
+    # --- painting -----------------------------------------------------------------------------------------------
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """Draw everything, in physical pixels."""
+        painter = QPainter(self)
+        ink = theme.colours()
+        painter.fillRect(self.rect(), QColor(ink.canvas))
+        if self.frame is None:
+            painter.setPen(QColor(ink.dim))
+            painter.drawText(self.rect(), Qt.AlignmentFlag.AlignCenter, HINT)
+            return
+        density = self.devicePixelRatioF()
+        painter.scale(1 / density, 1 / density)
+        self.tiles.begin_painting()
+        self._unfinished = False
+        areas = list(self._areas(density))
+        for area, pyramid, layer in areas:
+            self._draw(painter, area, pyramid, layer)
+        painter.resetTransform()
+        self._draw_furniture(painter, ink)
+        painter.end()
+        if self._unfinished:
+            QTimer.singleShot(0, self.update)
+        elif areas:
+            self.painted.emit()
+
+    def _areas(self, density: float) -> Iterator[tuple[QRect, Pyramid, Layer | None]]:
+        """(where, what, whose values) of everything that is seen; rectangles in physical pixels."""
+        width, height = round(self.width() * density), round(self.height() * density)
+        everything = QRect(0, 0, width, height)
+        left, right = self.left, self.right
+        name = self.mode.name
+        if name == "difference":
+            if self.heat is not None:
+                yield everything, self.heat.pyramid, None
+            return
+        if not self.mode.needs_both or left is None:
+            if right is not None:
+                yield everything, right.pyramid, right
+            return
+        if name == "blink":
+            seen = left if self.shows_left or right is None else right
+            yield everything, seen.pyramid, seen
+            return
+        if name == "split":
+            cut = round(self.bar * width)
+            halves = QRect(0, 0, cut, height), QRect(cut, 0, width - cut, height)
+        else:
+            half = round(self._area_width() * density)
+            halves = QRect(0, 0, half, height), QRect(width - half, 0, half, height)
+        for rectangle, layer in zip(halves, (left, right), strict=True):
+            if layer is not None and not rectangle.isEmpty():
+                yield rectangle, layer.pyramid, layer
+
+    def _draw(self, painter: QPainter, area: QRect, pyramid: Pyramid, layer: Layer | None) -> None:
+        """One layer, clipped to its area."""
+        painter.save()
+        painter.setClipRect(area)
+        seen = Seen(self.viewport, pyramid, area.left() if self.mode.name == "side" else 0)
+        level = pyramid.level_for(seen.zoom)
+        painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform, seen.zoom < 1)
+        visible = seen.visible(area)
+        span = TILE << level
+        for row in range(visible.top() // span, -(-(visible.top() + visible.height()) // span)):
+            for column in range(visible.left() // span, -(-(visible.left() + visible.width()) // span)):
+                self._draw_part(painter, seen, level, QRect(column * span, row * span, span, span) & visible)
+        logical_zoom = seen.zoom / self.devicePixelRatioF()
+        if logical_zoom >= GRID_FROM:
+            furniture.draw_grid(painter, seen, visible)
+        few = visible.width() * visible.height() <= MOST_VALUES
+        if layer is not None and few and logical_zoom >= VALUES_FROM:
+            self._draw_values(painter, seen, layer, visible)
+        painter.restore()
+
+    def _draw_part(self, painter: QPainter, seen: Seen, level: int, part: QRect) -> None:
+        """A part (in pixels of level 0, within one tile of `level`) from that level, or a coarser one for now."""
+        pyramid = seen.pyramid
+        for source in range(level, pyramid.levels):
+            span, factor = TILE << source, 1 << source
+            row, column = part.top() // span, part.left() // span
+            image = self.tiles.image(pyramid, (source, row, column), must=source == pyramid.levels - 1)
+            if image is None:
+                self._unfinished = True
+                continue
+            left, top = (part.left() - column * span) / factor, (part.top() - row * span) / factor
+            within = QRectF(left, top, part.width() / factor, part.height() / factor)
+            painter.drawImage(seen.target(part), image, within & QRectF(image.rect()))
+            return
+
+    def _draw_values(self, painter: QPainter, seen: Seen, layer: Layer, part: QRect) -> None:
+        """The samples of each pixel, written on it where they have room."""
+        lines = layer.pixels.shape[2]
+        font = QFont(self.font())
+        font.setPixelSize(max(6, round(min(seen.zoom / (lines + 1.2), VALUES_PIXELS * self.devicePixelRatioF()))))
+        painter.setFont(font)
+        width_of = cache(QFontMetricsF(font).horizontalAdvance)
+        rows, columns = slice(part.top(), part.top() + part.height()), slice(part.left(), part.left() + part.width())
+        shown = seen.pyramid.part(rows, columns).astype(np.int16)
+        bright = (shown.max(axis=2) + shown.min(axis=2)) // 2 > MIDDLE_GREY
+        for row, line in enumerate(layer.pixels[rows, columns].tolist()):
+            for column, values in enumerate(line):
+                texts = [number(value) for value in values]
+                if max(map(width_of, texts)) <= seen.zoom - 4:
+                    painter.setPen(ON_BRIGHT if bright[row, column] else ON_DARK)
+                    place = seen.target(QRect(part.left() + column, part.top() + row, 1, 1))
+                    painter.drawText(place, Qt.AlignmentFlag.AlignCenter, "\n".join(texts))
+
+    def _draw_furniture(self, painter: QPainter, ink: theme.Colours) -> None:
+        """Names of the sides, the bar, the legend: in logical pixels, over the picture."""
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setFont(self.font())
+        left = self.left.label if self.left is not None else ""
+        right = self.right.label if self.right is not None else ""
+        width, height, start = self.width(), self.height(), furniture.MARGIN
+        if self.mode.name == "split":
+            x = round(self.bar * width)
+            painter.setClipRect(0, 0, x, height)
+            furniture.draw_name(painter, left, start)
+            painter.setClipRect(x, 0, width - x, height)
+            furniture.draw_name(painter, right, width - start, from_right=True)
+            painter.setClipping(False)
+            furniture.draw_bar(painter, x, height)
+        elif self.mode.name == "side":
+            half = round(self._area_width())
+            painter.fillRect(half, 0, GAP, height, QColor(ink.line))
+            furniture.draw_name(painter, left, start)
+            furniture.draw_name(painter, right, width - half + start)
+        elif self.mode.name == "blink":
+            furniture.draw_name(painter, left if self.shows_left else right, start)
+        elif self.mode.name == "difference":
+            if self.heat is not None:
+                furniture.draw_name(painter, f"{right} − {left}", start)
+                furniture.draw_legend(painter, self.heat.scale, self.heat.legend, height)
+        else:
+            furniture.draw_name(painter, right, start)

@@ -1,0 +1,237 @@
+"""The knobs: one widget a parameter, in the order in which one thinks of them. They say what changed, no more."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QWheelEvent
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QComboBox,
+    QFormLayout,
+    QLabel,
+    QLineEdit,
+    QSpinBox,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from edgeconv.choose import AUTO
+from edgeconv.errors import EdgeconvError
+from edgeconv.filters import Filter
+from edgeconv.view.parameters import CHOICES, CUSTOM, Parameters, kernel_cells, kernel_text, value_of
+from edgeconv.view.qt.kernel import KernelEditor
+
+MOST_STRIDE = 999
+MOST_THREADS = 1024
+SIDE_MARGIN = 14
+
+
+class Controls(QWidget):
+    """`changed` brings the parameters that the user turned, by name."""
+
+    changed = Signal(dict)
+    replaced = Signal(object)
+    """Parameters as a whole, where one knob moves several."""
+    complained = Signal(str)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setProperty("role", "panel")
+        self._shown = Parameters()
+        self.filter = _Combo(CHOICES["filter"])
+        self.filter.setAccessibleName("Filter")
+        self.kernel = KernelEditor()
+        self.note = QLabel()
+        self.note.setProperty("role", "dim")
+        self.note.setWordWrap(True)
+        self.channels, self.luma = self._combo("channels"), self._combo("luma")
+        self.border, self.output_mode = self._combo("border"), self._combo("output_mode")
+        self.method, self.device = self._combo("method"), self._combo("device")
+        self.math, self.gemm, self.block = self._combo("math"), self._combo("gemm"), self._combo("block")
+        self.stride = _Spin(1, MOST_STRIDE)
+        self.padding = _Combo((*CHOICES["padding"], "0", "1", "2"))
+        self.padding.setEditable(True)
+        self.padding.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
+        self.threads = _Spin(0, MOST_THREADS)
+        self.threads.setSpecialValueText(AUTO)
+        self.workspace_limit = QLineEdit()
+        self.cudnn_find = QCheckBox("measure every algorithm")
+        self.advanced = QToolButton()
+        self._lay_out()
+        self._listen()
+
+    def show_parameters(self, parameters: Parameters) -> None:
+        """Turn the knobs to what holds; what they say meanwhile is what is `_shown` already, and so no change."""
+        self._shown = parameters
+        names = [*CHOICES["filter"], CUSTOM] if parameters.filter_label == CUSTOM else [*CHOICES["filter"]]
+        if self.filter.count() != len(names):
+            self.filter.clear()
+            self.filter.addItems(names)
+        self.filter.setCurrentText(parameters.filter_label)
+        self._show_filter(parameters)
+        for name in ("channels", "luma", "border", "method", "device", "math", "gemm", "block"):
+            combo: _Combo = getattr(self, name)
+            combo.setCurrentText(str(getattr(parameters, name)))
+        self.output_mode.setCurrentText(parameters.output_mode or AUTO)
+        self._rules.setRowVisible(self.luma, parameters.channels == "luma")
+        self.stride.setValue(parameters.stride)
+        if self.padding.currentText() != parameters.padding:
+            self.padding.setCurrentText(parameters.padding)
+        self.threads.setValue(parameters.threads or 0)
+        if self.workspace_limit.text() != parameters.workspace_limit:
+            self.workspace_limit.setText(parameters.workspace_limit)
+        self.cudnn_find.setChecked(parameters.cudnn_find)
+
+    def _show_filter(self, parameters: Parameters) -> None:
+        try:
+            chosen = parameters.chosen_filter()
+        except EdgeconvError as error:  # a kernel file that has gone since
+            self.note.setText(str(error))
+            return
+        self.kernel.show_cells(kernel_cells(chosen))
+        self.kernel.setEnabled(not chosen.is_full_set)
+        self.note.setText(_filter_note(parameters, chosen))
+
+    def _combo(self, name: str) -> _Combo:
+        combo = _Combo(CHOICES[name])
+        combo.textActivated.connect(lambda word: self._turn(name, value_of(name, word)))
+        return combo
+
+    def _lay_out(self) -> None:
+        column = QVBoxLayout(self)
+        column.setContentsMargins(SIDE_MARGIN, 10, SIDE_MARGIN, 10)
+        column.setSpacing(6)
+        column.addWidget(_heading("Filter"))
+        column.addWidget(self.filter)
+        column.addWidget(self.kernel)
+        column.addWidget(self.note)
+        column.addSpacing(6)
+        column.addWidget(_heading("Convolution"))
+        self._rules = _form(
+            ("&Channels", self.channels),
+            ("&Luma", self.luma),
+            ("S&tride", self.stride),
+            ("&Padding", self.padding),
+            ("&Border", self.border),
+            ("&Output", self.output_mode),
+        )
+        column.addLayout(self._rules)
+        column.addSpacing(6)
+        column.addWidget(_heading("Method"))
+        column.addLayout(_form(("&Method", self.method), ("&Device", self.device)))
+        self.advanced.setText("More")
+        self.advanced.setCheckable(True)
+        self.advanced.setArrowType(Qt.ArrowType.RightArrow)
+        self.advanced.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+        self.advanced.setAutoRaise(True)
+        self.advanced.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        more = QWidget()
+        more.setLayout(
+            _form(
+                ("T&hreads", self.threads),
+                ("&Workspace", self.workspace_limit),
+                ("M&ath", self.math),
+                ("GE&MM", self.gemm),
+                ("cuD&NN", self.cudnn_find),
+                ("Bloc&k", self.block),
+            )
+        )
+        more.setVisible(False)
+        self.advanced.toggled.connect(more.setVisible)
+        self.advanced.toggled.connect(
+            lambda opened: self.advanced.setArrowType(Qt.ArrowType.DownArrow if opened else Qt.ArrowType.RightArrow)
+        )
+        column.addWidget(self.advanced)
+        column.addWidget(more)
+        column.addStretch(1)
+
+    def _listen(self) -> None:
+        self.filter.textActivated.connect(self._choose_filter)
+        self.kernel.edited.connect(lambda cells: self.replaced.emit(self._shown.with_kernel(kernel_text(cells))))
+        self.kernel.spoilt.connect(self.complained)
+        self.stride.valueChanged.connect(lambda value: self._turn("stride", value))
+        self.padding.textActivated.connect(lambda word: self._turn("padding", word))
+        line = QLineEdit()
+        self.padding.setLineEdit(line)
+        line.editingFinished.connect(lambda: self._turn("padding", line.text().strip()))
+        self.threads.valueChanged.connect(lambda value: self._turn("threads", value or None))
+        self.workspace_limit.editingFinished.connect(
+            lambda: self._turn("workspace_limit", self.workspace_limit.text().strip())
+        )
+        self.cudnn_find.toggled.connect(lambda wanted: self._turn("cudnn_find", wanted))
+
+    def _choose_filter(self, name: str) -> None:
+        if name != CUSTOM:
+            self.replaced.emit(self._shown.with_filter(name))
+
+    def _turn(self, name: str, value: Any) -> None:
+        if getattr(self._shown, name) != value:
+            self.changed.emit({name: value})
+
+
+class _Combo(QComboBox):
+    """A list that the wheel does not turn while the panel is scrolled."""
+
+    def __init__(self, words: tuple[str, ...]) -> None:
+        super().__init__()
+        self.addItems(list(words))
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        """Only where it has the focus."""
+        if self.hasFocus():
+            super().wheelEvent(event)
+        else:
+            event.ignore()
+
+
+class _Spin(QSpinBox):
+    """A whole number that the wheel does not turn while the panel is scrolled."""
+
+    def __init__(self, least: int, most: int) -> None:
+        super().__init__()
+        self.setRange(least, most)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setKeyboardTracking(True)
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        """Only where it has the focus."""
+        if self.hasFocus():
+            super().wheelEvent(event)
+        else:
+            event.ignore()
+
+
+def _heading(text: str) -> QLabel:
+    label = QLabel(text)
+    label.setProperty("role", "heading")
+    return label
+
+
+def _form(*rows: tuple[str, QWidget]) -> QFormLayout:
+    form = QFormLayout()
+    form.setContentsMargins(0, 0, 0, 0)
+    form.setVerticalSpacing(5)
+    form.setHorizontalSpacing(12)
+    form.setLabelAlignment(Qt.AlignmentFlag.AlignLeft)
+    form.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.AllNonFixedFieldsGrow)
+    for text, widget in rows:
+        label = QLabel(text)
+        label.setMinimumWidth(76)
+        label.setBuddy(widget)
+        widget.setAccessibleName(text.replace("&", ""))
+        form.addRow(label, widget)
+    return form
+
+
+def _filter_note(parameters: Parameters, chosen: Filter) -> str:
+    """A line under the editor."""
+    if chosen.is_full_set:
+        return f"{chosen.name}: 3×3×3×3, a kernel for each pair of channels"
+    if parameters.kernel is not None or parameters.kernel_file is not None:
+        return "your own kernel" if parameters.kernel_file is None else f"from {parameters.kernel_file}"
+    first = "" if chosen.directions == 1 else f" (the first of {chosen.directions} is shown)"
+    return chosen.summary + first

@@ -1,0 +1,258 @@
+"""The window's widgets, menus and bars, put together. What they do is in window.py; what they hold is in the model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from PySide6.QtCore import QSize, Qt, QTimer
+from PySide6.QtGui import QAction, QActionGroup, QKeySequence
+from PySide6.QtWidgets import (
+    QComboBox,
+    QFrame,
+    QHBoxLayout,
+    QLabel,
+    QMainWindow,
+    QMenu,
+    QScrollArea,
+    QSizePolicy,
+    QSplitter,
+    QTabWidget,
+    QToolBar,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from edgeconv.view.qt import actions, icons, theme
+from edgeconv.view.qt.benchpanel import BenchPanel
+from edgeconv.view.qt.canvas import Canvas
+from edgeconv.view.qt.controls import Controls
+from edgeconv.view.qt.history import HistoryPanel
+from edgeconv.view.qt.memory import Memory
+from edgeconv.view.qt.rows import DifferencePanel
+from edgeconv.view.qt.speed import SpeedPanel
+from edgeconv.view.state import MODES
+
+FIRST_SIZE = QSize(1320, 860)
+PANEL_WIDTH = 350
+LEAST_PANEL_WIDTH = 280
+CONTROLS_HEIGHT = 525
+"""All of the usual knobs, without scrolling."""
+SOURCE_WIDTH = 150
+ZOOM_WIDTH = 58
+BUSY_AFTER_MILLISECONDS = 150
+"""Quicker work is not announced: a word that flickers tells nobody anything."""
+NOTICE_MILLISECONDS = 8000
+
+
+class Frame(QMainWindow):
+    """Everything that is seen; `does` says what each command of actions.py does."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setWindowTitle("edgeconv")
+        self.setAcceptDrops(True)
+        self.canvas = Canvas()
+        self.controls = Controls()
+        self.speed, self.difference, self.history = SpeedPanel(), DifferencePanel(), HistoryPanel()
+        self.bench = BenchPanel()
+        self.actions_by_name: dict[str, QAction] = {}
+        self.look = "system"
+
+    def build(self, does: Mapping[str, Callable[[], Any]]) -> None:
+        """Put it all together."""
+        self._make_actions(does)
+        self._make_menus()
+        self._make_tool_bar()
+        self._make_status_bar()
+        self._make_message_bar()
+        self._lay_out()
+
+    def complain(self, message: str) -> None:
+        """One line above the picture, until something else is asked for."""
+        self.message_text.setText(message)
+        self.message.show()
+
+    def notice(self, message: str) -> None:
+        """One line in the status bar, for a while."""
+        self.statusBar().showMessage(message, NOTICE_MILLISECONDS)
+
+    def show_busy(self, busy: bool) -> None:
+        """Say that something is being computed, if it takes long enough to be read."""
+        if busy:
+            self._busy.start()
+        else:
+            self._busy.stop()
+            self.busy_label.setText("")
+
+    def set_look(self, look: str) -> None:
+        """`system`, `light` or `dark`."""
+        self.look = look if look in theme.SCHEMES else "system"
+        theme.apply(self.look)
+        self.actions_by_name[f"look-{self.look}"].setChecked(True)
+        ink = theme.colours()
+        for command in actions.COMMANDS:
+            if command.icon is not None:
+                self.actions_by_name[command.name].setIcon(icons.icon(command.icon, ink.text, ink.on_accent))
+        self.canvas.update()
+
+    def restore_places(self, memory: Memory) -> None:
+        """Size, place and splits of last time, or good ones."""
+        geometry = memory.load_bytes("geometry")
+        if geometry is None or not self.restoreGeometry(geometry):
+            self.resize(FIRST_SIZE)
+        self.splitter.setSizes([FIRST_SIZE.width() - PANEL_WIDTH, PANEL_WIDTH])
+        self.side.setSizes([CONTROLS_HEIGHT, FIRST_SIZE.height() - CONTROLS_HEIGHT])
+        for name, splitter in (("splitter", self.splitter), ("side", self.side)):
+            state = memory.load_bytes(name)
+            if state is not None:
+                splitter.restoreState(state)
+
+    def keep_places(self, memory: Memory) -> None:
+        """Remember them."""
+        memory.keep_bytes("geometry", self.saveGeometry())
+        memory.keep_bytes("splitter", self.splitter.saveState())
+        memory.keep_bytes("side", self.side.saveState())
+
+    def _make_actions(self, does: Mapping[str, Callable[[], Any]]) -> None:
+        for command in actions.COMMANDS:
+            action = QAction(command.text, self)
+            action.setShortcuts([QKeySequence(keys) for keys in command.keys])
+            action.setCheckable(command.checkable)
+            words = command.text.replace("&", "").rstrip("…")
+            action.setToolTip(f"{words} ({command.keys[0]})" if command.keys else words)
+            action.triggered.connect(lambda checked=False, do=does[command.name]: do())
+            self.addAction(action)
+            self.actions_by_name[command.name] = action
+        for names in ([mode.name for mode in MODES], actions.LOOKS):
+            group = QActionGroup(self)
+            for name in names:
+                group.addAction(self.actions_by_name[name])
+
+    def _make_menus(self) -> None:
+        self.recent_menu = QMenu("Open &recent", self)
+        look_menu = QMenu("&Look", self)
+        for name in actions.LOOKS:
+            look_menu.addAction(self.actions_by_name[name])
+        submenus = {"recent": self.recent_menu, "look": look_menu}
+        for title, names in actions.MENUS:
+            menu = self.menuBar().addMenu(title)
+            for name in names.split():
+                if name == "-":
+                    menu.addSeparator()
+                elif name in submenus:
+                    menu.addMenu(submenus[name])
+                else:
+                    menu.addAction(self.actions_by_name[name])
+
+    def _make_tool_bar(self) -> None:
+        bar = QToolBar("Tools")
+        bar.setObjectName("tools")
+        bar.setMovable(False)
+        bar.setIconSize(QSize(icons.SIDE, icons.SIDE))
+        bar.setContextMenuPolicy(Qt.ContextMenuPolicy.PreventContextMenu)
+        self.left_label, self.right_label = _dim_label(), _dim_label()
+        self.left_box, self.right_box = QComboBox(), QComboBox()
+        for label, box in ((self.left_label, self.left_box), (self.right_label, self.right_box)):
+            label.setContentsMargins(8, 0, 6, 0)
+            label.setBuddy(box)
+            box.setMinimumWidth(SOURCE_WIDTH)
+            box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
+            box.view().setTextElideMode(Qt.TextElideMode.ElideMiddle)
+        self.zoom_label = QLabel()
+        self.zoom_label.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        self.zoom_label.setMinimumWidth(ZOOM_WIDTH)
+        gap = QWidget()
+        gap.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
+        self._add_to(bar, actions.TOOL_BAR_START)
+        bar.addSeparator()
+        self.left_parts = [bar.addWidget(self.left_label), bar.addWidget(self.left_box)]
+        bar.addAction(self.actions_by_name["swap"])
+        for widget in (self.right_label, self.right_box, gap):
+            bar.addWidget(widget)
+        self._add_to(bar, actions.TOOL_BAR_END)
+        for button in bar.findChildren(QToolButton):
+            button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        self.addToolBar(bar)
+
+    def _add_to(self, bar: QToolBar, names: str) -> None:
+        for name in names.split():
+            if name == "-":
+                bar.addSeparator()
+            elif name == "zoom":
+                bar.addWidget(self.zoom_label)
+            else:
+                bar.addAction(self.actions_by_name[name])
+
+    def _make_message_bar(self) -> None:
+        self.message = QFrame()
+        self.message.setObjectName("message")
+        self.message_text = QLabel()
+        self.message_text.setWordWrap(True)
+        self.message_text.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self.message_text.setAccessibleName("Message")
+        close = QToolButton()
+        close.setText("✕")
+        close.setAutoRaise(True)
+        close.setAccessibleName("Dismiss the message")
+        close.clicked.connect(self.message.hide)
+        row = QHBoxLayout(self.message)
+        row.setContentsMargins(12, 6, 6, 6)
+        row.addWidget(self.message_text, 1)
+        row.addWidget(close)
+        self.message.hide()
+
+    def _make_status_bar(self) -> None:
+        self.picture_label, self.busy_label, self.values_label = _dim_label(), _dim_label(), QLabel()
+        self.values_label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        bar = self.statusBar()
+        bar.setSizeGripEnabled(False)
+        bar.setContentsMargins(10, 0, 10, 0)
+        bar.addWidget(self.picture_label)
+        bar.addWidget(self.busy_label)
+        bar.addPermanentWidget(self.values_label)
+        self._busy = QTimer(self)
+        self._busy.setSingleShot(True)
+        self._busy.setInterval(BUSY_AFTER_MILLISECONDS)
+        self._busy.timeout.connect(lambda: self.busy_label.setText("computing …"))
+
+    def _lay_out(self) -> None:
+        scroll = QScrollArea()
+        scroll.setWidget(self.controls)
+        scroll.setWidgetResizable(True)
+        scroll.setFrameShape(QFrame.Shape.NoFrame)
+        scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.tabs = QTabWidget()
+        self.tabs.setDocumentMode(True)
+        for title, panel in (
+            ("Speed", self.speed),
+            ("Difference", self.difference),
+            ("History", self.history),
+            ("Bench", self.bench),
+        ):
+            self.tabs.addTab(panel, title)
+        self.side = QSplitter(Qt.Orientation.Vertical)
+        self.side.addWidget(scroll)
+        self.side.addWidget(self.tabs)
+        self.side.setMinimumWidth(LEAST_PANEL_WIDTH)
+        middle = QWidget()
+        column = QVBoxLayout(middle)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(self.message)
+        column.addWidget(self.canvas, 1)
+        self.splitter = QSplitter()
+        self.splitter.addWidget(middle)
+        self.splitter.addWidget(self.side)
+        self.splitter.setStretchFactor(0, 1)
+        for splitter in (self.side, self.splitter):
+            splitter.setHandleWidth(1)
+            splitter.setChildrenCollapsible(False)
+        self.setCentralWidget(self.splitter)
+
+
+def _dim_label() -> QLabel:
+    label = QLabel()
+    label.setProperty("role", "dim")
+    return label

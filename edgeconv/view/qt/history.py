@@ -1,0 +1,105 @@
+"""Every measured run, the newest first, and the way back to its parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, Qt, Signal
+from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableView, QVBoxLayout, QWidget
+
+from edgeconv.report import seconds_text
+from edgeconv.view.state import Run
+
+Index = QModelIndex | QPersistentModelIndex
+
+COLUMNS = ("#", "Filter", "Method", "Kernel", "GFLOPS")
+NUMBERS = ("#", "Kernel", "GFLOPS")
+"""Columns that stand at the right."""
+
+
+class _RunTable(QAbstractTableModel):
+    """Runs, the newest first."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.runs: list[Run] = []
+
+    def show_runs(self, runs: Sequence[Run]) -> None:
+        """Show others."""
+        self.beginResetModel()
+        self.runs = list(reversed(runs))
+        self.endResetModel()
+
+    def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: B008  # Qt's own signature
+        """See QAbstractItemModel.rowCount."""
+        return 0 if parent.isValid() else len(self.runs)
+
+    def columnCount(self, parent: Index = QModelIndex()) -> int:  # noqa: B008
+        """See QAbstractItemModel.columnCount."""
+        return len(COLUMNS)
+
+    def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        """See QAbstractItemModel.headerData."""
+        if orientation == Qt.Orientation.Horizontal and role == Qt.ItemDataRole.TextAlignmentRole:
+            return _alignment(section)
+        if orientation == Qt.Orientation.Horizontal and role == Qt.ItemDataRole.DisplayRole:
+            return COLUMNS[section]
+        return None
+
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        """See QAbstractItemModel.data."""
+        run = self.runs[index.row()]
+        if role == Qt.ItemDataRole.TextAlignmentRole:
+            return _alignment(index.column())
+        if role == Qt.ItemDataRole.ToolTipRole:
+            return f"{run.picture}\n{run.parameters.summary()}\n{run.method_label}"
+        if role != Qt.ItemDataRole.DisplayRole:
+            return None
+        kernel, speed = run.record["timing"]["kernel"], run.record["speed"]
+        return (
+            str(run.number),
+            run.parameters.summary(),
+            f"{run.record['method']['name']} {run.record['device']['kind'].upper()}",
+            "" if kernel is None else seconds_text(kernel["median_seconds"]),
+            "" if speed is None else f"{speed['kernel_gflops']:,.4g}",
+        )[index.column()]
+
+
+def _alignment(column: int) -> int:
+    side = Qt.AlignmentFlag.AlignRight if COLUMNS[column] in NUMBERS else Qt.AlignmentFlag.AlignLeft
+    return int(side | Qt.AlignmentFlag.AlignVCenter)
+
+
+class HistoryPanel(QWidget):
+    """Every measured run; Enter or a double click goes back to its parameters."""
+
+    chosen = Signal(object)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._runs = _RunTable()
+        self.table = QTableView()
+        self.table.setModel(self._runs)
+        self.table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
+        self.table.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
+        self.table.setShowGrid(False)
+        self.table.setAlternatingRowColors(True)
+        self.table.setTabKeyNavigation(False)
+        self.table.setWordWrap(False)
+        self.table.setTextElideMode(Qt.TextElideMode.ElideRight)
+        self.table.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.table.setAccessibleName("Runs")
+        self.table.verticalHeader().hide()
+        header = self.table.horizontalHeader()
+        header.setHighlightSections(False)
+        header.setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
+        header.setSectionResizeMode(1, QHeaderView.ResizeMode.Stretch)
+        self.table.activated.connect(lambda index: self.chosen.emit(self._runs.runs[index.row()]))
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.addWidget(self.table)
+
+    def show_runs(self, runs: Sequence[Run]) -> None:
+        """Show others."""
+        self._runs.show_runs(runs)

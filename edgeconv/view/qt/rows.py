@@ -1,0 +1,72 @@
+"""Figures as names and values in two columns; among them those of `edgeconv diff`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QFrame, QGridLayout, QLabel, QScrollArea, QVBoxLayout, QWidget
+
+from edgeconv.diff.record import Comparisons, rows
+
+MARGIN = 14
+
+
+class Rows(QScrollArea):
+    """Names and values in two columns; values may be selected and copied."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setWidgetResizable(True)
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.head = QVBoxLayout()
+        self._body = QWidget()
+        self._body.setProperty("role", "panel")
+        column = QVBoxLayout(self._body)
+        column.setContentsMargins(MARGIN, 10, MARGIN, 10)
+        column.setSpacing(8)
+        column.addLayout(self.head)
+        self._grid = QGridLayout()
+        self._grid.setHorizontalSpacing(12)
+        self._grid.setVerticalSpacing(4)
+        self._grid.setColumnStretch(1, 1)
+        column.addLayout(self._grid)
+        column.addStretch(1)
+        self.setWidget(self._body)
+        self._labels: list[tuple[QLabel, QLabel]] = []
+
+    def show_rows(self, pairs: Sequence[tuple[str, str]]) -> None:
+        """Show other rows; labels are used again."""
+        while len(self._labels) < len(pairs):
+            name, value = QLabel(), QLabel()
+            name.setProperty("role", "dim")
+            name.setAlignment(Qt.AlignmentFlag.AlignTop)
+            value.setWordWrap(True)
+            value.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+            self._grid.addWidget(name, len(self._labels), 0)
+            self._grid.addWidget(value, len(self._labels), 1)
+            self._labels.append((name, value))
+        for index, (name, value) in enumerate(self._labels):
+            used = index < len(pairs)
+            name.setText(pairs[index][0] if used else "")
+            value.setText(pairs[index][1] if used else "")
+            name.setVisible(used)
+            value.setVisible(used)
+
+    def texts(self) -> list[tuple[str, str]]:
+        """What is shown."""
+        return [(name.text(), value.text()) for name, value in self._labels if name.text() or value.text()]
+
+
+class DifferencePanel(Rows):
+    """The figures of `edgeconv diff`."""
+
+    def show_comparisons(self, comparisons: Comparisons | None) -> None:
+        """Show what was found; None says how to get there."""
+        if comparisons is None:
+            self.show_rows([("", "Press 5 to compare the two sides.")])
+            return
+        (comparison,) = comparisons.each
+        lines = [("reference", comparisons.reference_label), ("other", comparison.label)]
+        self.show_rows([*lines, *rows(comparisons, comparison)])

@@ -1,0 +1,130 @@
+"""How fast the output that is seen was computed, how near to what this machine can do, and how right it is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from PySide6.QtCore import QEvent, QRectF, QSize, Qt
+from PySide6.QtGui import QColor, QPainter, QPaintEvent
+from PySide6.QtWidgets import QLabel, QWidget
+
+from edgeconv.report import seconds_text
+from edgeconv.view.qt import theme
+from edgeconv.view.qt.rows import Rows
+from edgeconv.view.state import Run
+
+
+class SpeedPanel(Rows):
+    """How fast the output that is seen was computed, and how right it is."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.gflops = QLabel("–")
+        self.gflops.setProperty("role", "figure")
+        self.method = QLabel("open a picture to measure")
+        self.method.setProperty("role", "dim")
+        self.method.setWordWrap(True)
+        self.phases = PhaseBar()
+        self._run: Run | None = None
+        for widget in (self.gflops, self.method, self.phases):
+            self.head.addWidget(widget)
+
+    def changeEvent(self, event: QEvent) -> None:
+        """The squares follow light and dark."""
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.PaletteChange and self._run is not None:
+            self.show_run(self._run)
+
+    def show_run(self, run: Run) -> None:
+        """Show a measured run."""
+        self._run = run
+        record = run.record
+        speed = record["speed"]
+        self.gflops.setText("–" if speed is None else f"{speed['kernel_gflops']:,.4g} GFLOPS")
+        self.method.setText(f"{run.method_label} · {record['method']['why']}")
+        self.phases.show_phases(record["phases_seconds"])
+        self.show_rows(speed_rows(record))
+
+
+def speed_rows(record: dict[str, Any]) -> list[tuple[str, str]]:
+    """The report's figures as lines of a narrow panel."""
+    timing, speed = record["timing"], record["speed"]
+    lines = []
+    if timing["kernel"] is not None:
+        kernel = timing["kernel"]
+        lines.append(("kernel", f"{seconds_text(kernel['median_seconds'])}, median of {kernel['n']}"))
+        spread = " to ".join(seconds_text(kernel[f"{name}_seconds"]) for name in ("p10", "p90"))
+        lines.append(("p10 to p90", spread))
+    lines.append(("cold", seconds_text(timing["cold_seconds"])))
+    if timing["end_to_end"] is not None:
+        lines.append(("end to end", seconds_text(timing["end_to_end"]["median_seconds"])))
+    if speed is not None:
+        lines.append(
+            ("memory", f"{speed['gigabytes_per_second']:,.4g} GB/s, {speed['memory_floor_share']:.0%} of the floor")
+        )
+        lines.append(("roofline", f"{speed['roofline_share']:.0%}, bound by {speed['bound_by']}"))
+        roof = speed["roof"]
+        rates = f"{roof['copy_bytes_per_second'] / 1e9:,.4g} GB/s, {roof['fma_flops_per_second'] / 1e9:,.4g} GFLOPS"
+        lines.append(("roof here", rates))
+    check = record["check"]
+    if check is not None:
+        lines.append(("error", _error_text(check)))
+    lines.append(("phases", _phases_text(record["phases_seconds"])))
+    return lines
+
+
+def _error_text(check: dict[str, Any]) -> str:
+    verdict = "right" if check["passed"] else "WRONG"
+    largest = "infinite" if check["max_abs_error"] is None else f"{check['max_abs_error']:.3g}"
+    return f"{verdict}, largest {largest} against float64 on {check['checked_share']:.0%}"
+
+
+def _phases_text(phases_seconds: dict[str, float]) -> str:
+    """Each phase behind a square in its colour of the bar."""
+    ink = theme.colours()
+    squares = (
+        f"<span style='color: {ink.curves[index % len(ink.curves)]}'>■</span>" for index in range(len(phases_seconds))
+    )
+    phases = (f"{name.replace('_', ' ')} {seconds_text(value)}" for name, value in phases_seconds.items())
+    return "&nbsp; ".join(
+        f"{square}&nbsp;{phase.replace(' ', '&nbsp;')}" for square, phase in zip(squares, phases, strict=True)
+    )
+
+
+class PhaseBar(QWidget):
+    """Where the time of one run went, as a bar cut into phases."""
+
+    HEIGHT = 10
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._phases: dict[str, float] = {}
+        self.setFixedHeight(self.HEIGHT)
+        self.setAccessibleName("Phases")
+
+    def sizeHint(self) -> QSize:
+        """See QWidget.sizeHint."""
+        return QSize(200, self.HEIGHT)
+
+    def show_phases(self, phases_seconds: dict[str, float]) -> None:
+        """Draw others."""
+        self._phases = phases_seconds
+        told = "\n".join(f"{name.replace('_', ' ')}: {seconds_text(value)}" for name, value in phases_seconds.items())
+        self.setToolTip(told)
+        self.setAccessibleDescription(told)
+        self.update()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """One piece a phase, as long as its share."""
+        total = sum(self._phases.values())
+        if not total:
+            return
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setPen(Qt.PenStyle.NoPen)
+        ink, x = theme.colours(), 0.0
+        for index, value in enumerate(self._phases.values()):
+            width = value / total * self.width()
+            painter.setBrush(QColor(ink.curves[index % len(ink.curves)]))
+            painter.drawRect(QRectF(x, 0, width, self.height()))
+            x += width

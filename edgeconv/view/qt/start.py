@@ -1,0 +1,138 @@
+"""Before Qt is touched: is it there, can its libraries be loaded, is there a screen? One line where not.
+
+Qt itself ends the process with a long complaint where its platform plugin cannot start, so that is tried first: the
+plugin is loaded as Qt would load it, and the X server is asked once.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import re
+import sys
+from pathlib import Path
+
+from edgeconv.errors import UnavailableError
+
+NEED = "edgeconv view needs"
+
+DEBIAN_PACKAGES = {
+    "libEGL.so.1": "libegl1",
+    "libGL.so.1": "libgl1",
+    "libX11-xcb.so.1": "libx11-xcb1",
+    "libX11.so.6": "libx11-6",
+    "libdbus-1.so.3": "libdbus-1-3",
+    "libfontconfig.so.1": "libfontconfig1",
+    "libfreetype.so.6": "libfreetype6",
+    "libglib-2.0.so.0": "libglib2.0-0",
+    "libgthread-2.0.so.0": "libglib2.0-0",
+    "libwayland-client.so.0": "libwayland-client0",
+    "libwayland-cursor.so.0": "libwayland-cursor0",
+    "libwayland-egl.so.1": "libwayland-egl1",
+    "libxcb-cursor.so.0": "libxcb-cursor0",
+    "libxcb-icccm.so.4": "libxcb-icccm4",
+    "libxcb-image.so.0": "libxcb-image0",
+    "libxcb-keysyms.so.1": "libxcb-keysyms1",
+    "libxcb-randr.so.0": "libxcb-randr0",
+    "libxcb-render-util.so.0": "libxcb-render-util0",
+    "libxcb-render.so.0": "libxcb-render0",
+    "libxcb-shape.so.0": "libxcb-shape0",
+    "libxcb-shm.so.0": "libxcb-shm0",
+    "libxcb-sync.so.1": "libxcb-sync1",
+    "libxcb-util.so.1": "libxcb-util1",
+    "libxcb-xfixes.so.0": "libxcb-xfixes0",
+    "libxcb-xinput.so.0": "libxcb-xinput0",
+    "libxcb-xkb.so.1": "libxcb-xkb1",
+    "libxcb.so.1": "libxcb1",
+    "libxkbcommon-x11.so.0": "libxkbcommon-x11-0",
+    "libxkbcommon.so.0": "libxkbcommon0",
+}
+"""Debian's and Ubuntu's package of each library that Qt's wheel does not bring."""
+
+
+def require_qt() -> None:
+    """Raise UnavailableError with what to install where a window cannot be opened here."""
+    try:
+        from PySide6 import QtGui, QtSvg, QtWidgets  # noqa: F401  # only whether they can be imported
+    except ModuleNotFoundError:
+        raise UnavailableError(f"{NEED} PySide6: pip install 'edgeconv[gui]'.") from None
+    except ImportError as error:
+        raise UnavailableError(f"{NEED} {missing_library(str(error))}.") from None
+    if _gives_back_too_much():
+        from PySide6 import __version__
+
+        raise UnavailableError(
+            f"{NEED} another PySide6: {__version__} ends Python {sys.version_info.major}.{sys.version_info.minor} "
+            "after some thousand calls. pip install 'edgeconv[gui]' takes one that does not, or use Python 3.12."
+        )
+    if sys.platform == "linux":
+        reason = _platform_reason()
+        if reason is not None:
+            raise UnavailableError(f"{NEED} {reason}.")
+
+
+def _gives_back_too_much() -> bool:
+    """Whether this PySide6 drops a reference to None at each call, as 6.12.0 does: fatal where None is mortal."""
+    from PySide6.QtCore import QObject
+
+    called, calls = QObject(), 100
+    before = sys.getrefcount(None)
+    for _ in range(calls):
+        called.setObjectName("")
+    return before - sys.getrefcount(None) > calls // 2
+
+
+def missing_library(loader_words: str) -> str:
+    """The dynamic loader's complaint as a library and the package that has it."""
+    found = re.search(r"(lib[\w.+-]+\.so[.\d]*): cannot open shared object", loader_words)
+    if found is None:
+        return f"a Qt that can be loaded: {' '.join(loader_words.split())}"
+    library = found[1]
+    package = DEBIAN_PACKAGES.get(library)
+    way = f"apt install {package}" if package else "install the system package that has it"
+    return f"the system library {library}: {way}"
+
+
+def _platform_reason() -> str | None:
+    """Why neither of the screens that the environment names can be used; None where one can, or another was named."""
+    named = os.environ.get("QT_QPA_PLATFORM", "").partition(":")[0]
+    if named not in ("", "xcb", "wayland"):
+        return None
+    reasons = []
+    if named == "wayland" or (not named and os.environ.get("WAYLAND_DISPLAY")):
+        reasons.append(plugin_reason("wayland"))
+    if named == "xcb" or (not named and os.environ.get("DISPLAY")):
+        reasons.append(plugin_reason("xcb") or _x_server_reason())
+    if not reasons:
+        return "a screen: neither DISPLAY nor WAYLAND_DISPLAY is set (over ssh, use ssh -X)"
+    return None if None in reasons else reasons[0]
+
+
+def plugin_reason(platform: str) -> str | None:
+    """Why Qt's plugin for a platform cannot be loaded."""
+    from PySide6.QtCore import QLibraryInfo
+
+    folder = Path(QLibraryInfo.path(QLibraryInfo.LibraryPath.PluginsPath)) / "platforms"
+    plugin = folder / f"libq{platform}.so"
+    if not plugin.exists():
+        return f"Qt's plugin for {platform}, which this PySide6 does not have"
+    try:
+        ctypes.CDLL(str(plugin))
+    except OSError as error:
+        return missing_library(str(error))
+    return None
+
+
+def _x_server_reason() -> str | None:
+    """Why the X server of DISPLAY does not answer."""
+    try:
+        xcb = ctypes.CDLL("libxcb.so.1")
+    except OSError as error:
+        return missing_library(str(error))
+    xcb.xcb_connect.restype = ctypes.c_void_p
+    xcb.xcb_connection_has_error.argtypes = xcb.xcb_disconnect.argtypes = (ctypes.c_void_p,)
+    connection = xcb.xcb_connect(None, None)
+    refused = xcb.xcb_connection_has_error(connection) != 0
+    xcb.xcb_disconnect(connection)
+    display = os.environ.get("DISPLAY", "")
+    return f"an X server, and none answers at DISPLAY '{display}'" if refused else None

@@ -1,0 +1,56 @@
+"""Work that nothing cancels: saving, exporting, benching. Each has a thread; its end is on the interface thread."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from functools import partial
+
+from PySide6.QtCore import QObject, Signal
+
+from edgeconv.errors import EdgeconvError
+
+After = Callable[[], None]
+"""What is left to do on the interface thread."""
+
+
+class Tasks(QObject):
+    """`complained` brings the line of a task that could not be done."""
+
+    complained = Signal(str)
+    _called = Signal(object)
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._running: list[threading.Thread] = []
+        self._called.connect(lambda after: after())
+
+    def start(self, work: Callable[[], After]) -> None:
+        """Call `work` on a new thread, then what it returns on this one."""
+        thread = threading.Thread(target=self._do, args=(work,), name="edgeconv-task")
+        self._running.append(thread)
+        thread.start()
+
+    def call(self, after: After) -> None:
+        """From any thread: do `after` on the interface thread."""
+        self._called.emit(after)
+
+    @property
+    def busy(self) -> bool:
+        """Something is under way, or its end was not heard yet."""
+        return bool(self._running)
+
+    def join(self) -> None:
+        """Wait until what is being written is written."""
+        for thread in list(self._running):
+            thread.join()
+
+    def _do(self, work: Callable[[], After]) -> None:
+        try:
+            self.call(work())
+        except EdgeconvError as error:
+            self.complained.emit(str(error))
+        except Exception as error:  # a library's own, of any class: the window stays
+            what = f"{type(error).__name__}: {' '.join(str(error).split())}"
+            self.complained.emit(f"This should not have happened ({what}).")
+        self.call(partial(self._running.remove, threading.current_thread()))

@@ -1,0 +1,467 @@
+"""The window's behaviour: hands what the user does to the model, its requests to the workers, their answers to widgets.
+
+Nothing is computed here and nothing waits here. Live requests go to a lane where the newest wins (lane.py); what
+leaves the window (outgoing.py) and benches (benchrun.py) are tasks that no newer request cancels.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from PySide6.QtCore import QMimeData, QObject, Qt, Signal
+from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QGuiApplication, QImage, QStandardItemModel
+from PySide6.QtWidgets import QApplication, QComboBox, QFileDialog, QMessageBox
+
+from edgeconv.diff.inputs import layout_text
+from edgeconv.diff.record import number
+from edgeconv.errors import EdgeconvError
+from edgeconv.view.lane import Lane, Token
+from edgeconv.view.parameters import Parameters, from_record
+from edgeconv.view.qt import actions
+from edgeconv.view.qt.benchrun import BenchRun
+from edgeconv.view.qt.canvas import BAR_STEP, ZOOM_STEP, Heat
+from edgeconv.view.qt.frame import Frame
+from edgeconv.view.qt.memory import Memory
+from edgeconv.view.qt.outgoing import PICTURE_FILTER, Outgoing
+from edgeconv.view.qt.tasks import After, Tasks
+from edgeconv.view.sources import Source
+from edgeconv.view.state import MODES, Model, Request, find_mode
+from edgeconv.view.work import (
+    Answer,
+    DifferenceReady,
+    Done,
+    Failed,
+    Layer,
+    LayerReady,
+    PictureRead,
+    RunMeasured,
+    Workshop,
+)
+
+KERNEL_FILTER = "Kernels (*.json *.csv)"
+
+
+class _Post(QObject):
+    """Brings the workers' answers to the interface thread."""
+
+    answered = Signal(object)
+
+
+class ViewWindow(Frame):
+    """One window. Tests and scripts may look at `model`, `workshop` and `lane`."""
+
+    first_view = Signal()
+    """An output is on the screen for the first time."""
+
+    def __init__(self, model: Model, workshop: Workshop, memory: Memory) -> None:
+        super().__init__()
+        self.model, self.workshop, self.memory = model, workshop, memory
+        self.tasks = Tasks(self)
+        self.tasks.complained.connect(self.complain)
+        self.outgoing = Outgoing(self, model, workshop, self.tasks)
+        self.bench_run = BenchRun(self.bench, model, workshop, self.tasks)
+        self._post = _Post()
+        self._post.answered.connect(self._on_answer)
+        self.lane: Lane[Request] = Lane(self._serve, "edgeconv-view")
+        self._left: Layer | None = None
+        self._right: Layer | None = None
+        self._notes: tuple[str, ...] = ()
+        self._reasons: dict[Source, str] | None = None
+        self._pasted: Path | None = None
+        self._shown_picture: str | None = None
+        self._seen_first = False
+        self._closed = False
+        self._settled_generation = 0
+        self._pointed_at: tuple[int, int] | None = None
+        self.build(self._does())
+        self._listen()
+        self._restore()
+
+    @property
+    def settled(self) -> bool:
+        """Everything that the newest request asked for has come."""
+        return self._settled_generation == self.model.generation
+
+    def _does(self) -> dict[str, Any]:
+        """What each command does."""
+        model, canvas, outgoing = self.model, self.canvas, self.outgoing
+        return {
+            "open": self.ask_open,
+            "paste": self.paste,
+            "next": lambda: self._follow(model.step(1)),
+            "previous": lambda: self._follow(model.step(-1)),
+            "reload": self.reload,
+            "save": outgoing.ask_save,
+            "export-diff": outgoing.ask_page_of_sides,
+            "export-methods": outgoing.ask_page_of_methods,
+            "quit": self.close,
+            "undo": lambda: self._follow(model.undo()),
+            "redo": lambda: self._follow(model.redo()),
+            "reset": lambda: self.set_parameters(Parameters()),
+            "load-kernel": self._ask_kernel,
+            "copy-picture": lambda: outgoing.copy_picture(self._right),
+            "copy-command": lambda: outgoing.copy_command(self._is_pasted(model.picture)),
+            "swap": self.swap,
+            "bar-left": lambda: canvas.move_bar(-BAR_STEP),
+            "bar-right": lambda: canvas.move_bar(BAR_STEP),
+            "zoom-in": lambda: canvas.zoom_by(ZOOM_STEP),
+            "zoom-out": lambda: canvas.zoom_by(1 / ZOOM_STEP),
+            "fit": canvas.fit,
+            "actual": canvas.actual_size,
+            "focus-picture": canvas.setFocus,
+            "focus-controls": self.controls.filter.setFocus,
+            "focus-figures": lambda: self.tabs.tabBar().setFocus(),
+            "bench": self._show_and_bench,
+            "keys": self._show_keys,
+            **{mode.name: partial(self.show_mode, mode.name) for mode in MODES},
+            **{name: partial(self.set_look, name.removeprefix("look-")) for name in actions.LOOKS},
+        }
+
+    def _listen(self) -> None:
+        self.canvas.hovered.connect(self._show_values)
+        self.canvas.moved.connect(self._show_zoom)
+        self.canvas.painted.connect(self._on_painted)
+        self.controls.changed.connect(self._on_knobs)
+        self.controls.replaced.connect(self.set_parameters)
+        self.controls.complained.connect(self.complain)
+        self.history.chosen.connect(lambda run: self._follow(self.model.restore(run)))
+        self.bench.saved.connect(self._save_bench)
+        self.left_box.activated.connect(lambda index: self._show_source("left", self.left_box.itemData(index)))
+        self.right_box.activated.connect(lambda index: self._show_source("right", self.right_box.itemData(index)))
+
+    def _restore(self) -> None:
+        self.set_look(str(self.memory.load("look") or "system"))
+        recent = self.memory.load("recent")
+        self.model.recent = [path for path in recent if isinstance(path, str)] if isinstance(recent, list) else []
+        self.restore_places(self.memory)
+        self.canvas.setFocus()
+        self.show_mode(find_mode(str(self.memory.load("mode"))).name)
+
+    # --- from the user to the model -----------------------------------------------------------------------------
+
+    def open_pictures(self, paths: Sequence[str]) -> None:
+        """Add pictures and go to the first."""
+        self._follow(self.model.open(paths))
+
+    def ask_open(self) -> None:
+        """By the system's dialog."""
+        folder = os.path.dirname(self.model.picture or (self.model.recent or [""])[0])
+        paths, _ = QFileDialog.getOpenFileNames(self, "Open pictures", folder, PICTURE_FILTER)
+        if paths:
+            self.open_pictures(paths)
+
+    def paste(self) -> None:
+        """Open what the clipboard holds: files, a path, or a picture."""
+        if not self._take(QGuiApplication.clipboard().mimeData()):
+            self.complain("The clipboard holds no picture: copy one, or its file, first.")
+
+    def dragEnterEvent(self, event: QDragEnterEvent) -> None:
+        """Files and pictures may be dropped."""
+        if event.mimeData().hasUrls() or event.mimeData().hasImage():
+            event.acceptProposedAction()
+
+    def dropEvent(self, event: QDropEvent) -> None:
+        """Open what is dropped."""
+        if self._take(event.mimeData()):
+            event.acceptProposedAction()
+
+    def _take(self, data: QMimeData) -> bool:
+        """Open files or a picture from the clipboard or a drop; False where there is neither."""
+        paths = [url.toLocalFile() for url in data.urls() if url.isLocalFile()]
+        if not paths and not data.hasImage() and os.path.isfile(data.text().strip()):
+            paths = [data.text().strip()]
+        if paths:
+            self.open_pictures(paths)
+            return True
+        image = data.imageData() if data.hasImage() else None
+        if not isinstance(image, QImage) or image.isNull():
+            return False
+        self._pasted = self._pasted or Path(tempfile.mkdtemp(prefix="edgeconv-pasted-"))
+        path = str(self._pasted / f"pasted-{len(os.listdir(self._pasted)) + 1}.png")
+
+        def write() -> After:
+            if not image.save(path):
+                raise EdgeconvError("The pasted picture cannot be kept: is the disk full?")
+            return lambda: self.open_pictures([path])
+
+        self.tasks.start(write)
+        return True
+
+    def _is_pasted(self, path: str | None) -> bool:
+        return path is not None and self._pasted is not None and Path(path).parent == self._pasted
+
+    def reload(self) -> None:
+        """Read every picture anew."""
+        for path in self.model.pictures:
+            self.workshop.forget(path)
+        self.refresh()
+
+    def swap(self) -> None:
+        """Exchange the sides."""
+        self.model.swap()
+        self.refresh()
+
+    def show_mode(self, name: str) -> None:
+        """Look another way."""
+        self.model.show(mode=find_mode(name))
+        if name == "difference":
+            self.tabs.setCurrentWidget(self.difference)
+        self.canvas.set_mode(self.model.mode)
+        self.refresh()
+
+    def _show_source(self, side: str, source: Source) -> None:
+        self._follow(self.model.show(left=source) if side == "left" else self.model.show(right=source))
+
+    def _on_knobs(self, changes: dict[str, Any]) -> None:
+        try:
+            self._follow(self.model.edit(**changes))
+        except EdgeconvError as error:
+            self.complain(str(error))
+
+    def set_parameters(self, parameters: Parameters) -> None:
+        """Put other parameters in place, or say why not."""
+        try:
+            self._follow(self.model.set_parameters(parameters, "kernel" if parameters.kernel is not None else None))
+        except EdgeconvError as error:
+            self.complain(str(error))
+
+    def _ask_kernel(self) -> None:
+        path, _ = QFileDialog.getOpenFileName(self, "Load kernel", "", KERNEL_FILTER)
+        if path:
+            self.set_parameters(self.model.parameters.with_kernel_file(path))
+
+    def _follow(self, changed: bool) -> None:
+        if changed:
+            self.refresh()
+
+    # --- from the model to widgets and workers ------------------------------------------------------------------
+
+    def refresh(self) -> None:
+        """Show what the model holds, and ask for what is to be seen."""
+        self.message.hide()
+        self._show_state()
+        request = self.model.next_request()
+        if request is None:
+            self.lane.cancel()
+            return
+        if request.picture != self._shown_picture:
+            self.canvas.start_afresh()
+            self._left = self._right = None
+            self._shown_picture = request.picture
+        self.show_busy(True)
+        self.lane.submit(request)
+
+    def _show_state(self) -> None:
+        model = self.model
+        self.controls.show_parameters(model.parameters)
+        self.actions_by_name[model.mode.name].setChecked(True)
+        enabled = {
+            "undo": model.can_undo,
+            "redo": model.can_redo,
+            "next": len(model.pictures) > 1,
+            "previous": len(model.pictures) > 1,
+            "bar-left": model.mode.name == "split",
+            "bar-right": model.mode.name == "split",
+        }
+        needing = ("save", "copy-command", "copy-picture", "export-diff", "export-methods", "bench", "reload")
+        for name, may in (enabled | dict.fromkeys(needing, model.picture is not None)).items():
+            self.actions_by_name[name].setEnabled(may)
+        self.bench.button.setEnabled(model.picture is not None)
+        for part in self.left_parts:
+            part.setVisible(model.mode.needs_both)
+        self.left_label.setText(model.mode.sides[0])
+        self.right_label.setText(model.mode.sides[-1])
+        self._fill(self.left_box, model.left)
+        self._fill(self.right_box, model.right)
+        self._show_recent()
+        name = "" if model.picture is None else f"{os.path.basename(model.picture)} – "
+        self.setWindowTitle(f"{name}edgeconv")
+
+    def _fill(self, box: QComboBox, chosen: Source) -> None:
+        sources = self.model.sources()
+        if [box.itemData(index) for index in range(box.count())] != list(sources):
+            box.clear()
+            for source in sources:
+                box.addItem(source.label, source)
+            self._grey_out(box)
+        box.setCurrentIndex(sources.index(chosen) if chosen in sources else 0)
+
+    def _grey_out(self, box: QComboBox) -> None:
+        """Methods that cannot run here can be seen, with the reason, and not chosen."""
+        items = box.model()
+        assert isinstance(items, QStandardItemModel)  # a combo box makes one of its own
+        for index in range(box.count()):
+            reason = (self._reasons or {}).get(box.itemData(index))
+            if reason is not None:
+                box.setItemData(index, reason, Qt.ItemDataRole.ToolTipRole)
+                items.item(index).setEnabled(False)
+
+    def _show_recent(self) -> None:
+        if [action.text() for action in self.recent_menu.actions()] == self.model.recent:
+            return
+        self.recent_menu.clear()
+        for path in self.model.recent:
+            self.recent_menu.addAction(path, partial(self.open_pictures, [path]))
+        self.recent_menu.setEnabled(bool(self.model.recent))
+
+    def _serve(self, request: Request, token: Token) -> None:
+        """On a worker's thread."""
+        self.workshop.serve(request, token, self._deliver)
+
+    def _deliver(self, answer: Answer) -> None:
+        """On a worker's thread, which may outlive the window."""
+        if not self._closed:
+            self._post.answered.emit(answer)
+
+    def _on_answer(self, answer: Answer) -> None:
+        if self._closed or not self.model.accepts(answer.generation):
+            return
+        if isinstance(answer, PictureRead):
+            self.model.remember(answer.path)
+            self._notes = answer.notes
+            self._show_recent()
+        elif isinstance(answer, LayerReady):
+            self._show_layer(answer)
+        elif isinstance(answer, DifferenceReady):
+            self._show_difference(answer)
+        elif isinstance(answer, RunMeasured):
+            self._show_measured(answer)
+        elif isinstance(answer, Failed):
+            self._show_failure(answer)
+        elif isinstance(answer, Done):
+            self.show_busy(False)
+            self._settled_generation = answer.generation
+            self._learn_reasons()
+
+    def _show_layer(self, answer: LayerReady) -> None:
+        if answer.side == "left":
+            self._left = answer.layer
+        else:
+            self._right = answer.layer
+        self.canvas.set_layers(self._left, self._right)
+        self._show_values(self._pointed_at)
+        if answer.side == "right":
+            if self.model.mode.name != "difference":
+                self.show_busy(False)
+                self.difference.show_comparisons(None)
+            notes = "".join(f" · {note}" for note in self._notes)
+            self.picture_label.setText(f"{answer.layer.label} · {layout_text(answer.layer.pixels)}{notes}")
+
+    def _show_difference(self, answer: DifferenceReady) -> None:
+        (comparison,) = answer.comparisons.each
+        counts = comparison.figures.judged.histogram
+        legend = tuple(index for index, count in enumerate(counts) if count)
+        self.canvas.set_heat(Heat(answer.pyramid, answer.comparisons.scale, legend))
+        self.difference.show_comparisons(answer.comparisons)
+
+    def _show_measured(self, answer: RunMeasured) -> None:
+        known = next((run for run in reversed(self.model.runs) if run.record is answer.record), None)
+        run = known or self.model.add_run(answer.picture, answer.parameters, answer.record)
+        self.speed.show_run(run)
+        self.history.show_runs(self.model.runs)
+
+    def _show_failure(self, answer: Failed) -> None:
+        if answer.unreadable is not None:
+            self.model.forget(answer.unreadable)
+            self.workshop.forget(answer.unreadable)
+            self.refresh()  # back to what can be shown; the message comes after, so that it stays
+            if self.model.picture is None:
+                self._shown_picture = None
+                self.show_busy(False)
+        elif self.model.mode.name == "difference":
+            self.canvas.set_heat(None)
+            self.difference.show_comparisons(None)
+        self.complain(answer.message)
+
+    def _learn_reasons(self) -> None:
+        """Once all is quiet: which methods cannot run here, and why. Asking loads their libraries."""
+        if self._reasons is not None:
+            return
+        self._reasons = {}
+
+        def ask() -> After:
+            from edgeconv.diff.methods import not_runnable
+
+            found = {Source("method", name, device): reason for name, device, reason in not_runnable()}
+            return lambda: self._show_reasons(found)
+
+        self.tasks.start(ask)
+
+    def _show_reasons(self, found: dict[Source, str]) -> None:
+        self._reasons = found
+        for box in (self.left_box, self.right_box):
+            self._grey_out(box)
+
+    def _show_zoom(self) -> None:
+        zoom = self.canvas.viewport.zoom
+        self.zoom_label.setText("" if self.canvas.frame is None else f"{zoom:.0%}" if zoom < 10 else f"{zoom:.4g}×")
+
+    def _show_values(self, place: tuple[int, int] | None) -> None:
+        self._pointed_at = place
+        frame = self.canvas.frame
+        if place is None or frame is None or place[0] >= frame.width or place[1] >= frame.height:
+            self.values_label.setText("")
+            return
+        x, y = place
+        words = [f"x {x}  y {y}"]
+        for layer in (self._left, self._right) if self.model.mode.needs_both else (self._right,):
+            if layer is not None:
+                height, width = layer.pixels.shape[:2]
+                values = layer.pixels[y * height // frame.height, x * width // frame.width].tolist()
+                words.append(f"{layer.source.label} {' '.join(number(value) for value in values)}")
+        self.values_label.setText("    ".join(words))
+
+    def _on_painted(self) -> None:
+        if not self._seen_first and self._right is not None and self._right.source.needs_filter:
+            self._seen_first = True
+            self.first_view.emit()
+
+    # --- the rest -----------------------------------------------------------------------------------------------
+
+    def _show_and_bench(self) -> None:
+        self.tabs.setCurrentWidget(self.bench)
+        self.bench_run.start()
+
+    def _save_bench(self) -> None:
+        if self.bench_run.record is not None:
+            self.outgoing.ask_record(self.bench_run.record)
+
+    def _show_keys(self) -> None:
+        rows = ((words, " or ".join(keys)) for words, keys in actions.listed_keys())
+        lines = (f"<tr><td>{words}&nbsp;&nbsp;</td><td><b>{keys}</b></td></tr>" for words, keys in rows)
+        box = QMessageBox(self)
+        box.setWindowTitle("Keys")
+        box.setText(f"<table cellspacing='2'>{''.join(lines)}</table>")
+        box.open()
+
+    def closeEvent(self, event: QCloseEvent) -> None:
+        """Keep the settings, want nothing more from the workers, but let what is being written be written."""
+        self._remember()
+        self._closed = True
+        self.lane.close()
+        self.bench_run.stop()
+        self.hide()
+        self.tasks.join()
+        if self._pasted is not None:
+            shutil.rmtree(self._pasted, ignore_errors=True)
+        event.accept()
+        QApplication.quit()
+
+    def _remember(self) -> None:
+        self.memory.keep("look", self.look)
+        self.memory.keep("recent", [path for path in self.model.recent if not self._is_pasted(path)])
+        self.memory.keep("mode", self.model.mode.name)
+        self.memory.keep("parameters", vars(self.model.parameters))
+        self.keep_places(self.memory)
+        self.memory.write()
+
+
+def remembered_parameters(memory: Memory) -> Parameters:
+    """Those of last time."""
+    return from_record(memory.load("parameters"))

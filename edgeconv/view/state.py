@@ -1,0 +1,218 @@
+"""The window's state without a window: pictures, parameters with their past, what is shown, requests and runs.
+
+Every change that asks for other pixels makes a new request with a higher generation; what comes back from an older
+one is not accepted. Nothing here knows of Qt, of threads or of pixels.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from edgeconv.timing import Clock
+from edgeconv.view.parameters import Parameters
+from edgeconv.view.sources import INPUT, OUTPUT, Source, computed_sources
+from edgeconv.view.timeline import Timeline
+
+MOST_RUNS = 200
+MOST_RECENT = 12
+
+
+@dataclass(frozen=True)
+class Mode:
+    """A way to look; `sides` are the names of what it shows."""
+
+    name: str
+    label: str
+    sides: tuple[str, ...]
+    """One name: the right side alone is shown."""
+
+    @property
+    def needs_both(self) -> bool:
+        """Whether it shows two sources."""
+        return len(self.sides) > 1
+
+
+MODES: tuple[Mode, ...] = (
+    Mode("single", "Single", ("Show",)),
+    Mode("split", "Split", ("Left", "Right")),
+    Mode("side", "Side by side", ("Left", "Right")),
+    Mode("blink", "Blink", ("First", "Second")),
+    Mode("difference", "Difference", ("Reference", "Other")),
+)
+
+
+def find_mode(name: str) -> Mode:
+    """The mode of a name; the first where settings hold a word of another version."""
+    return next((mode for mode in MODES if mode.name == name), MODES[0])
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the window wants to see: enough to compute it anywhere."""
+
+    generation: int
+    picture: str
+    parameters: Parameters
+    mode: Mode
+    left: Source
+    right: Source
+
+
+@dataclass(frozen=True)
+class Run:
+    """A measured output: `record` is the report of `edgeconv run` without its files."""
+
+    number: int
+    picture: str
+    parameters: Parameters
+    record: dict[str, Any]
+
+    @property
+    def method_label(self) -> str:
+        """Method and device that ran."""
+        return f"{self.record['method']['name']} on {self.record['device']['kind'].upper()}"
+
+
+class Model:
+    """All of it. Methods that change what is to be seen answer whether anything changed."""
+
+    def __init__(self, parameters: Parameters | None = None, clock: Clock = time.monotonic) -> None:
+        self._timeline = Timeline(parameters or Parameters(), clock)
+        self.pictures: list[str] = []
+        self.picture: str | None = None
+        self.mode = MODES[0]
+        self.left, self.right = INPUT, OUTPUT
+        self.generation = 0
+        self.runs: list[Run] = []
+        self.recent: list[str] = []
+
+    # --- pictures -----------------------------------------------------------------------------------------------
+
+    def open(self, paths: Iterable[str]) -> bool:
+        """Add pictures to the list and go to the first of them."""
+        added = [os.path.abspath(path) for path in paths]
+        for path in added:
+            if path not in self.pictures:
+                self.pictures.append(path)
+        return bool(added) and self.go_to(added[0])
+
+    def go_to(self, path: str) -> bool:
+        """Make a picture of the list the current one."""
+        changed = path != self.picture
+        self.picture = path
+        return changed
+
+    def step(self, by: int) -> bool:
+        """Go to the next (1) or previous (−1) picture of the list, round its ends."""
+        if self.picture is None or len(self.pictures) < 2:
+            return False
+        place = self.pictures.index(self.picture) + by
+        return self.go_to(self.pictures[place % len(self.pictures)])
+
+    def forget(self, path: str) -> None:
+        """Take a picture that could not be read from the list; whoever showed it shows something else."""
+        if path in self.pictures:
+            self.pictures.remove(path)
+        self.recent = [other for other in self.recent if other != path]
+        if self.picture == path:
+            self.picture = self.pictures[-1] if self.pictures else None
+        gone = Source("file", path)
+        self.left = INPUT if self.left == gone else self.left
+        self.right = OUTPUT if self.right == gone else self.right
+
+    def remember(self, path: str) -> None:
+        """Put a picture that was read at the top of the recent ones."""
+        self.recent = [path, *(other for other in self.recent if other != path)][:MOST_RECENT]
+
+    # --- parameters ---------------------------------------------------------------------------------------------
+
+    @property
+    def parameters(self) -> Parameters:
+        """Those that hold now."""
+        return self._timeline.present
+
+    def edit(self, **changes: Any) -> bool:
+        """Change parameters by name; quick changes of the same ones are undone together."""
+        return self.set_parameters(replace(self.parameters, **changes), key=",".join(changes))
+
+    def set_parameters(self, parameters: Parameters, key: str | None = None) -> bool:
+        """Put all of them in place at once. Raises UsageError, and changes nothing, for words without meaning."""
+        parameters.request()
+        parameters.options()
+        return self._timeline.change(parameters, key)
+
+    def undo(self) -> bool:
+        """Take the last change of parameters back."""
+        return self._timeline.undo()
+
+    def redo(self) -> bool:
+        """Make it again."""
+        return self._timeline.redo()
+
+    @property
+    def can_undo(self) -> bool:
+        """There is a change to take back."""
+        return self._timeline.can_undo
+
+    @property
+    def can_redo(self) -> bool:
+        """There is one to make again."""
+        return self._timeline.can_redo
+
+    # --- what is shown ------------------------------------------------------------------------------------------
+
+    def sources(self) -> tuple[Source, ...]:
+        """What a side may show: what is computed from the picture, then the other pictures of the list."""
+        others = (Source("file", path) for path in self.pictures if path != self.picture)
+        return (*computed_sources(), *others)
+
+    def show(self, mode: Mode | None = None, left: Source | None = None, right: Source | None = None) -> bool:
+        """Change the mode or a side."""
+        before = (self.mode, self.left, self.right)
+        self.mode, self.left, self.right = mode or self.mode, left or self.left, right or self.right
+        return before != (self.mode, self.left, self.right)
+
+    def swap(self) -> None:
+        """Exchange the sides."""
+        self.left, self.right = self.right, self.left
+
+    def next_request(self) -> Request | None:
+        """A request for what is to be seen now, newer than all before; None where no picture is open."""
+        self.generation += 1
+        return self.request()
+
+    def request(self) -> Request | None:
+        """What is to be seen now, as the newest request says it."""
+        if self.picture is None:
+            return None
+        sides = {"left": self.left, "right": self.right}
+        for name, side in sides.items():  # the current picture as a file of the list is the input itself
+            if side == Source("file", self.picture):
+                sides[name] = INPUT
+        return Request(self.generation, self.picture, self.parameters, self.mode, **sides)
+
+    def accepts(self, generation: int) -> bool:
+        """Whether an answer belongs to the newest request."""
+        return generation == self.generation
+
+    # --- runs ---------------------------------------------------------------------------------------------------
+
+    def add_run(self, picture: str, parameters: Parameters, record: dict[str, Any]) -> Run:
+        """Keep a measured run, the newest last."""
+        number = self.runs[-1].number + 1 if self.runs else 1
+        run = Run(number, picture, parameters, record)
+        self.runs = [*self.runs, run][-MOST_RUNS:]
+        return run
+
+    def restore(self, run: Run) -> bool:
+        """Go back to a run's parameters and picture; undo leads back."""
+        changed = self._timeline.change(run.parameters)
+        return self.go_to(run.picture) or changed
+
+    def command(self) -> str | None:
+        """The command line that computes what `output` shows; None where no picture is open."""
+        return None if self.picture is None else self.parameters.command(self.picture)

@@ -1,0 +1,144 @@
+"""Pictures of the window's main views for README.md and docs/view.md, drawn off the screen from the project's picture.
+
+    python3 scripts/view_screenshots.py [--folder docs/view]
+
+    split.png        input beside gradient magnitude, light          difference.png   two filters subtracted, dark
+    pixels.png       single pixels with their values, light          bench.png        GFLOPS over size, dark
+
+Figures in the pictures are those of the machine that draws them. Each is kept in 256 colours, to stay small.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+os.environ["QT_QPA_PLATFORM"] = "offscreen"
+os.environ["QT_LOGGING_RULES"] = "qt.qpa.*=false"
+
+import numpy as np
+from PIL import Image
+from PySide6.QtCore import QEventLoop, QTimer
+from PySide6.QtGui import QImage, QPixmap
+
+from edgeconv.api import convolve
+from edgeconv.image import read_image, write_image
+from edgeconv.view.parameters import Parameters
+from edgeconv.view.qt.app import open_window
+from edgeconv.view.qt.memory import PLACE_VARIABLE
+from edgeconv.view.qt.window import ViewWindow
+from edgeconv.view.sources import INPUT, OUTPUT, Source
+from edgeconv.view.state import find_mode
+from edgeconv.view.work import Workshop
+
+PROJECT = Path(__file__).resolve().parent.parent
+PICTURE = PROJECT / "images" / "input_1024.png"
+SIZE = (1280, 800)
+COLOURS = 256
+SEEN, PIXEL_ZOOM = (572, 46), 58.0
+"""The middle of what pixels.png shows, and how large."""
+LOOK_MILLISECONDS = 10
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    """Let the window live until `condition` holds."""
+    loop, looking = QEventLoop(), QTimer()
+    looking.timeout.connect(lambda: loop.quit() if condition() else None)
+    looking.start(LOOK_MILLISECONDS)
+    loop.exec()
+
+
+def settle(window: ViewWindow) -> None:
+    """Until everything that was asked for has come and is drawn."""
+    wait_for(lambda: window.settled and not window.tasks.busy)
+    wait_for(lambda: window.grab() is not None and window.canvas.complete)
+
+
+def keep(shot: QPixmap, path: Path) -> None:
+    """A small PNG of what was grabbed."""
+    image = shot.toImage().convertToFormat(QImage.Format.Format_RGB888)
+    rows = np.frombuffer(image.constBits(), np.uint8).reshape(image.height(), image.bytesPerLine())
+    pixels = rows[:, : 3 * image.width()].reshape(image.height(), image.width(), 3)
+    Image.fromarray(pixels).quantize(COLOURS, dither=Image.Dither.NONE).save(path, optimize=True)
+    print(f"{path} ({path.stat().st_size // 1024} KiB)")
+
+
+def split(window: ViewWindow) -> None:
+    """Input beside gradient magnitude."""
+    window.set_look("light")
+    window.set_parameters(Parameters(filter="sobel", channels="each", method="sliding", device="cpu"))
+    window.show_mode("split")
+    settle(window)
+
+
+def difference(window: ViewWindow) -> None:
+    """Two filters subtracted."""
+    window.set_look("dark")
+    other = Path(tempfile.gettempdir()) / "sobel.png"
+    write_image(convolve(read_image(PICTURE).pixels, "sobel", channels="each", device="cpu"), other)
+    window.open_pictures([str(other)])
+    window.open_pictures([str(PICTURE)])
+    window.set_parameters(Parameters(filter="prewitt", channels="each", device="cpu"))
+    window.model.show(left=Source("file", str(other)))
+    window.show_mode("difference")
+    settle(window)
+    other.unlink()
+
+
+def pixels(window: ViewWindow) -> None:
+    """Single pixels with their values."""
+    window.set_look("light")
+    window.model.show(find_mode("side"), INPUT, OUTPUT)
+    window.set_parameters(Parameters(filter="sharpen", channels="each", device="cpu"))
+    window.tabs.setCurrentWidget(window.history)
+    window.show_mode("side")
+    settle(window)
+    canvas = window.canvas
+    canvas.look(replace(canvas.viewport, centre_x=SEEN[0], centre_y=SEEN[1]).at_zoom(PIXEL_ZOOM))
+    canvas.hovered.emit(SEEN)
+    settle(window)
+
+
+def bench(window: ViewWindow) -> None:
+    """GFLOPS over size."""
+    window.set_look("dark")
+    window.show_mode("single")
+    window.set_parameters(Parameters(filter="sobel", channels="each", method="sliding", device="cpu"))
+    window.canvas.fit()
+    settle(window)
+    window.actions_by_name["bench"].trigger()
+    settle(window)
+
+
+SHOTS: dict[str, Callable[[ViewWindow], None]] = {
+    "split": split,
+    "difference": difference,
+    "pixels": pixels,
+    "bench": bench,
+}
+
+
+def main() -> int:
+    """Draw them all."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--folder", type=Path, default=PROJECT / "docs" / "view")
+    folder = parser.parse_args().folder
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as settings:
+        os.environ[PLACE_VARIABLE] = str(Path(settings) / "settings.ini")
+        window = open_window([str(PICTURE)], {"device": "cpu"}, Workshop())
+        window.resize(*SIZE)
+        for name, prepare in SHOTS.items():
+            prepare(window)
+            keep(window.grab(), folder / f"{name}.png")
+        window.close()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,42 @@
+"""Tests of widgets are the files `test_qt_*.py`; where Qt is missing they are skipped with the reason, unimported."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from qt_here import qt_reason
+
+from edgeconv.cost import Roof
+from edgeconv.devices.cpu import CpuDevice
+from edgeconv.timing import Budget
+from edgeconv.view import work
+
+
+class _WithoutQt(pytest.Module):
+    def collect(self) -> Iterator[pytest.Item]:
+        pytest.skip(str(qt_reason()), allow_module_level=True)
+
+
+def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> pytest.Module | None:
+    if module_path.name.startswith("test_qt_") and qt_reason() is not None:
+        return _WithoutQt.from_parent(parent, path=module_path)
+    return None
+
+
+ROOF = Roof(1e10, 1e11, "made up: measuring it takes longer than all the rest of a test")
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No rest before a measurement, few samples, and a roof that is known already."""
+    monkeypatch.setattr(work, "REST_SECONDS", 0.01)
+    monkeypatch.setattr(work, "BUDGET", Budget(min_samples=1, max_samples=2))
+    monkeypatch.setattr(CpuDevice, "roof", lambda device: ROOF)
+
+
+@pytest.fixture(autouse=True)
+def _own_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The user's settings are never touched."""
+    monkeypatch.setenv("EDGECONV_VIEW_SETTINGS", str(tmp_path / "settings.ini"))

@@ -1,0 +1,116 @@
+"""The knobs in the words of `edgeconv run`: what is copied gives, in a shell, what the window shows."""
+
+from __future__ import annotations
+
+import shlex
+
+import numpy as np
+import pytest
+from command import edgeconv
+from hypothesis import given
+from hypothesis import strategies as st
+from problems import random_image
+
+from edgeconv.api import convolve
+from edgeconv.cli import words
+from edgeconv.errors import UsageError
+from edgeconv.filters import filter_names, named_filter
+from edgeconv.image import read_image, write_image
+from edgeconv.view.parameters import CHOICES, Parameters, from_record, kernel_cells, kernel_text, value_of
+
+NO_KNOBS = {"picture", "output", "overwrite", "samples", "time_limit", "check", "max_pixels", "json_only"}
+NO_KNOBS |= {"tile", "memory_limit", "verify_tiles"}
+"""Options of `edgeconv run` that say where pictures come from and go, and how a run is measured."""
+
+
+def test_defaults_need_no_words() -> None:
+    assert Parameters().words() == []
+    assert Parameters().command("photo.png") == "edgeconv run photo.png"
+
+
+def test_defaults_are_those_of_the_command() -> None:
+    import inspect
+
+    from edgeconv.cli.run import run
+
+    command = {name: entry.default for name, entry in inspect.signature(run).parameters.items()}
+    command["filter"] = command.pop("filter_name")
+    for name, value in vars(Parameters()).items():
+        assert command.pop(name) == value, name
+    assert command.keys() == NO_KNOBS, "an option of run that is neither a knob nor known to be none"
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        Parameters(filter="sobel", channels="each", stride=2, border="reflect101"),
+        Parameters().with_kernel("-1,0,1;-2,0,2;-1,0,1.5"),
+        Parameters(channels="luma", luma="bt709", padding="valid", output_mode="normalize"),
+        Parameters(method="sliding", device="cpu", padding="2", threads=1, workspace_limit="64M"),
+    ],
+    ids=lambda parameters: parameters.summary(),
+)
+def test_the_copied_command_gives_the_same_picture(parameters: Parameters, tmp_path) -> None:
+    picture = random_image(23, 31, np.uint8)
+    write_image(picture, tmp_path / "-odd name.png")
+    program, subcommand, *rest = shlex.split(parameters.command("-odd name.png"))
+    assert (program, subcommand) == ("edgeconv", "run")
+    done = edgeconv("run", *rest, "-o", "out.png", "--samples", 0, cwd=tmp_path)
+    assert done.code == 0, done.err
+    request = parameters.request()
+    expected = convolve(
+        picture,
+        request.filter,
+        stride=parameters.stride,
+        padding=parameters.padding,
+        border=parameters.border,
+        channels=parameters.channels,
+        luma=parameters.luma,
+        output_mode=parameters.output_mode,
+        device="cpu",
+    )
+    got = read_image(tmp_path / "out.png").pixels
+    assert np.array_equal(got, np.broadcast_to(expected, got.shape))
+
+
+@pytest.mark.parametrize(
+    "name", ["channels", "luma", "border", "math", "gemm", "method", "device", "padding", "filter"]
+)
+def test_every_listed_word_is_accepted(name: str) -> None:
+    for word in CHOICES[name]:
+        changed = Parameters(**{name: value_of(name, word)})
+        changed.request()
+        changed.options()
+
+
+def test_a_kernel_takes_the_place_of_a_filter_and_back() -> None:
+    own = Parameters(filter="sobel").with_kernel("1,2,3;4,5,6;7,8,9")
+    assert (own.filter, own.filter_label) == (words.DEFAULT_FILTER, "custom")
+    assert own.with_filter("kirsch").words() == ["--filter=kirsch"]
+
+
+@pytest.mark.parametrize("name", filter_names())
+def test_cells_of_a_filter_make_its_kernel_again(name: str) -> None:
+    text = kernel_text(kernel_cells(named_filter(name)))
+    again = Parameters().with_kernel(text).chosen_filter()
+    assert np.array_equal(again.kernels[0], named_filter(name).kernels[0])
+
+
+@given(st.lists(st.floats(-1e6, 1e6, width=32), min_size=9, max_size=9))
+def test_any_kernel_survives_its_cells(values: list[float]) -> None:
+    cells = [f"{value:.9g}" for value in values]
+    kernel = Parameters().with_kernel(kernel_text(cells)).chosen_filter()
+    assert kernel_cells(kernel) == [f"{float(np.float32(cell)):.9g}" for cell in cells]
+
+
+def test_settings_come_back_and_nonsense_does_not() -> None:
+    parameters = Parameters(filter="sobel", stride=3, threads=2)
+    assert from_record(vars(parameters)) == parameters
+    assert from_record({**vars(parameters), "from_a_later_version": 1}) == parameters
+    for nonsense in (None, [], {"filter": "gone"}, {"stride": "many"}, {"padding": 7.5}, {"kernel": 5}):
+        assert from_record(nonsense) == Parameters()
+
+
+def test_a_wrong_word_is_refused_as_by_the_command() -> None:
+    with pytest.raises(UsageError, match="Padding 'wide'"):
+        Parameters(padding="wide").request()

@@ -1,0 +1,200 @@
+"""What requests are answered with: pixels of `convolve`, figures of `diff`, the record of `run`, or one line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from problems import random_image
+
+from edgeconv.api import convolve
+from edgeconv.diff import metrics
+from edgeconv.image import write_image
+from edgeconv.methods.base import Plan
+from edgeconv.view import work
+from edgeconv.view.lane import Token
+from edgeconv.view.parameters import Parameters
+from edgeconv.view.sources import INPUT, OUTPUT, REFERENCE_OUTPUT, Source
+from edgeconv.view.state import Request, find_mode
+
+
+@pytest.fixture
+def picture(tmp_path: Path) -> Path:
+    path = tmp_path / "picture.png"
+    write_image(random_image(40, 56, np.uint8), path)
+    return path
+
+
+def request_for(path: Path, parameters: Parameters | None = None, mode: str = "single", **sides: Source) -> Request:
+    chosen = {"left": INPUT, "right": OUTPUT} | sides
+    return Request(1, str(path), parameters or Parameters(device="cpu"), find_mode(mode), **chosen)
+
+
+def answers(workshop: work.Workshop, request: Request, token: Token | None = None) -> list[work.Answer]:
+    found: list[work.Answer] = []
+    workshop.serve(request, token or Token(), found.append)
+    assert isinstance(found[-1], work.Done)
+    assert all(answer.generation == request.generation for answer in found)
+    return found
+
+
+def only(found: list[work.Answer], kind: type) -> Any:
+    (answer,) = [answer for answer in found if isinstance(answer, kind)]
+    return answer
+
+
+def layers(found: list[work.Answer]) -> Iterator[work.Layer]:
+    return (answer.layer for answer in found if isinstance(answer, work.LayerReady))
+
+
+@pytest.mark.parametrize("method", ["opencv", "sliding", "im2col", "reference"])
+def test_the_output_is_that_of_convolve(picture: Path, method: str) -> None:
+    parameters = Parameters(filter="sobel", method=method, device="cpu", channels="each", stride=2)
+    (layer,) = layers(answers(work.Workshop(), request_for(picture, parameters)))
+    expected = convolve(random_image(40, 56, np.uint8), "sobel", method, device="cpu", channels="each", stride=2)
+    assert np.array_equal(layer.pixels, expected)
+    assert layer.label == f"sobel by {method} on CPU"
+
+
+def test_sides_come_left_first_and_a_single_view_asks_for_one(picture: Path) -> None:
+    found = answers(work.Workshop(), request_for(picture, mode="split"))
+    assert [answer.side for answer in found if isinstance(answer, work.LayerReady)] == ["left", "right"]
+    found = answers(work.Workshop(), request_for(picture))
+    assert [answer.side for answer in found if isinstance(answer, work.LayerReady)] == ["right"]
+
+
+def test_the_difference_has_the_figures_of_diff(picture: Path) -> None:
+    found = answers(work.Workshop(), request_for(picture, mode="difference"))
+    left, right = (layer.pixels for layer in layers(found))
+    (comparison,) = only(found, work.DifferenceReady).comparisons.each
+    assert comparison.figures == metrics.compare(left, right)
+
+
+def test_pictures_of_other_sizes_are_one_line(picture: Path) -> None:
+    parameters = Parameters(stride=2, device="cpu")
+    found = answers(work.Workshop(), request_for(picture, parameters, "difference"))
+    failed = only(found, work.Failed)
+    assert "compare pictures of one size" in failed.message
+    assert failed.unreadable is None
+    assert len(list(layers(found))) == 2, "both sides are shown all the same"
+
+
+def test_a_run_is_measured_once_and_told_again(picture: Path) -> None:
+    workshop = work.Workshop()
+    first = only(answers(workshop, request_for(picture)), work.RunMeasured)
+    again = only(answers(workshop, replace(request_for(picture), mode=find_mode("split"))), work.RunMeasured)
+    assert (first.again, again.again) == (False, True)
+    assert again.record is first.record
+    assert first.record["check"]["passed"]
+    assert first.record["speed"]["kernel_gflops"] > 0
+    assert {"decode", "set_up", "convolve"} <= first.record["phases_seconds"].keys()
+    assert first.parameters.method == "auto"
+
+
+def test_the_method_of_a_side_is_what_is_measured(picture: Path) -> None:
+    found = answers(work.Workshop(), request_for(picture, mode="split", right=REFERENCE_OUTPUT))
+    measured = only(found, work.RunMeasured)
+    assert (measured.parameters.method, measured.parameters.device) == ("reference", "cpu")
+
+
+def test_two_pictures_are_not_measured(picture: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other.png"
+    write_image(random_image(40, 56, np.uint8, seed=1), other)
+    found = answers(work.Workshop(), request_for(picture, mode="split", right=Source("file", str(other))))
+    assert not [answer for answer in found if isinstance(answer, work.RunMeasured)]
+    assert np.array_equal(list(layers(found))[1].pixels, random_image(40, 56, np.uint8, seed=1))
+
+
+def test_a_cancelled_request_computes_no_further(picture: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    token = Token()
+    computed: list[str] = []
+
+    def compute(self: work.Workshop, *arguments: Any) -> None:
+        computed.append("output")
+
+    def cancel(answer: work.Answer) -> None:
+        if isinstance(answer, work.PictureRead):
+            token.cancel()
+
+    monkeypatch.setattr(work.Workshop, "_computed", compute)
+    work.Workshop().serve(request_for(picture), token, cancel)
+    assert computed == []
+
+
+def test_a_request_that_is_stale_before_its_rest_is_never_measured(picture: Path) -> None:
+    token = Token()
+    found: list[work.Answer] = []
+
+    def deliver(answer: work.Answer) -> None:
+        found.append(answer)
+        if isinstance(answer, work.LayerReady):
+            token.cancel()
+
+    work.Workshop().serve(request_for(picture), token, deliver)
+    assert not [answer for answer in found if isinstance(answer, work.RunMeasured)]
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"), [(None, "no such file"), (b"", "empty"), (b"no picture", "is not a picture")]
+)
+def test_a_file_that_cannot_be_read_is_one_line_that_names_it(
+    tmp_path: Path, content: bytes | None, reason: str
+) -> None:
+    path = tmp_path / "bad.png"
+    if content is not None:
+        path.write_bytes(content)
+    failed = only(answers(work.Workshop(), request_for(path)), work.Failed)
+    assert failed.unreadable == str(path)
+    assert reason in failed.message
+    assert "\n" not in failed.message
+
+
+def test_a_bad_file_beside_a_good_picture_is_named_too(picture: Path, tmp_path: Path) -> None:
+    bad = Source("file", str(tmp_path / "gone.png"))
+    failed = only(answers(work.Workshop(), request_for(picture, mode="split", right=bad)), work.Failed)
+    assert failed.unreadable == bad.name
+
+
+def test_a_method_that_cannot_run_here_is_one_line(picture: Path) -> None:
+    failed = only(
+        answers(work.Workshop(), request_for(picture, Parameters(method="implicit", device="cpu"))), work.Failed
+    )
+    assert "use --device cuda" in failed.message
+    assert failed.unreadable is None
+
+
+@pytest.mark.parametrize("error", [MemoryError(), RuntimeError("a library's\nown words")])
+def test_whatever_a_method_raises_the_answer_is_one_line(picture: Path, monkeypatch, error: Exception) -> None:
+    def fail(self: Plan, image: Any, out: Any) -> None:
+        raise error
+
+    monkeypatch.setattr("edgeconv.methods.reference.ReferencePlan.run", fail)
+    parameters = Parameters(method="reference", device="cpu")
+    failed = only(answers(work.Workshop(), request_for(picture, parameters)), work.Failed)
+    assert "memory" in failed.message or "a library's own words" in failed.message
+    assert "\n" not in failed.message
+
+
+def test_a_picture_that_was_changed_is_read_anew_when_asked(picture: Path) -> None:
+    workshop = work.Workshop()
+    (before,) = layers(answers(workshop, request_for(picture)))
+    write_image(random_image(40, 56, np.uint8, seed=5), picture)
+    (kept,) = layers(answers(workshop, request_for(picture)))
+    assert kept is before
+    workshop.forget(str(picture))
+    (after,) = layers(answers(workshop, request_for(picture)))
+    assert np.array_equal(after.pixels, convolve(random_image(40, 56, np.uint8, seed=5), device="cpu"))
+
+
+def test_two_float_sides_are_shown_in_one_range(tmp_path: Path) -> None:
+    path = tmp_path / "picture.npy"
+    np.save(path, random_image(20, 20, np.float32))
+    left, right = layers(answers(work.Workshop(), request_for(path, mode="split")))
+    low, high = left.pixels.min(), left.pixels.max()
+    shown = right.pyramid.tile((0, 0, 0)).astype(float)
+    expected = np.rint((np.clip(right.pixels, low, high) - low) * (255 / (high - low)))
+    assert np.abs(shown - expected).max() <= 1
