@@ -1,7 +1,8 @@
-"""Write the tables of README.md and docs/ from the code and from committed results; `--check` only compares.
+"""Write the tables of README.md, docs/ and the ladders' sources from the code and from committed results.
 
-A table stands between `<!-- table NAME -->` and `<!-- end NAME -->`. Its rows come from the tables in the package
-(methods, filters) or from the reports under docs/results, never from a keyboard.
+A table stands between `<!-- table NAME -->` and `<!-- end NAME -->`, in a source behind `// `. Its rows come from the
+tables in the package (methods, filters, steps) or from the reports under docs/results, never from a keyboard.
+`--check` only compares.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import json
 import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -18,16 +20,23 @@ from typing import Any
 from edgeconv.bench.grid import GRIDS
 from edgeconv.bench.peers import PEERS
 from edgeconv.bench.record import Record, read_record
+from edgeconv.export import ladders
 from edgeconv.export.tables import Table, fastest, goals
 from edgeconv.filters import DEFAULT_FILTER, FILTERS
 from edgeconv.methods import METHODS
+from edgeconv.methods.cuda.conv_ladder import STRIDES
 from edgeconv.report import seconds_text
+from edgeconv.view.qt.actions import listed_keys
 
 PROJECT = Path(__file__).resolve().parent.parent
 RESULTS = PROJECT / "docs" / "results"
-PAGES = ("README.md", "docs/bench.md", "docs/diff.md")
+SOURCES = tuple(f"edgeconv/methods/cuda/{name}_ladder.cu" for name in ("conv", "gemm"))
+PAGES = ("README.md", "docs/bench.md", "docs/diff.md", "docs/view.md", "docs/kernels.md", *SOURCES)
 
-MARKED = re.compile(r"(?P<open><!-- table (?P<name>[\w-]+) -->\n).*?(?P<close><!-- end (?P=name) -->)", re.DOTALL)
+MARKED = re.compile(
+    r"(?P<open>(?P<comment>// |)<!-- table (?P<name>[\w-]+) -->\n).*?(?P<close>(?P=comment)<!-- end (?P=name) -->)",
+    re.DOTALL,
+)
 
 
 def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -99,6 +108,31 @@ def diff_cost(machine: str) -> str:
     return markdown(("against", "decoding both", "exact figures", "figures / decoding", "memory", "page"), rows)
 
 
+def view_keys() -> str:
+    """The keys of the window's commands."""
+    rows = ([words, ", ".join(f"`{key}`" for key in keys)] for words, keys in listed_keys())
+    return markdown(("command", "keys"), rows)
+
+
+def view_cost(machine: str) -> str:
+    """Openings and stalls of scripts/benchmark_view.py."""
+    record = json.loads((RESULTS / "view" / f"{machine}.json").read_text(encoding="utf-8"))
+    opening, stall = record["opening"], record["stall"]
+    found = {
+        "opening, from the start of the process": (opening["process_seconds"], opening["process_goal_seconds"]),
+        "opening, from its first line": (opening["application_seconds"], opening["application_goal_seconds"]),
+    }
+    found |= {
+        f"longest stall, `{method}`": (seconds, stall["goal_seconds"])
+        for method, seconds in stall["longest_seconds"].items()
+    }
+    rows = (
+        [name, seconds_text(median(seconds)), seconds_text(min(seconds)), f"≤ {seconds_text(goal)}"]
+        for name, (seconds, goal) in found.items()
+    )
+    return markdown(("", "median", "least", "goal"), rows)
+
+
 def peers() -> str:
     """The table of peers."""
     rows = ([f"`{entry.name}`", entry.device.upper(), entry.summary] for entry in PEERS)
@@ -121,6 +155,24 @@ def bench_table(machine: str, grid: str, make: Callable[[Record], Table]) -> str
     return f"{names}, {record['created_utc']}.\n\n" + markdown(table.header, table.rows)
 
 
+def record_of(name: str) -> Record:
+    """A record that stands by itself under docs/results."""
+    record: Record = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
+    return record
+
+
+def ladder(table: Table) -> str:
+    """A table of a ladder."""
+    return markdown(table.header, table.rows)
+
+
+def conv_sizes(stride: int) -> str:
+    """Times of the convolutions over the sizes."""
+    return ladder(ladders.conv_sizes(record_of(CONV), stride))
+
+
+CONV, GEMM, PROFILE = "bench_conv_h200", "bench_gemm_h200", "conv_ladder_profile_h200"
+
 TABLES: dict[str, Callable[[], str]] = {
     "methods": methods,
     "filters": filters,
@@ -128,17 +180,32 @@ TABLES: dict[str, Callable[[], str]] = {
     "grids": grids,
     "run-h200": lambda: run_reports("h200"),
     "diff-cost": lambda: diff_cost("two-core-epyc"),
+    "view-keys": view_keys,
+    "view-cost": lambda: view_cost("two-core-epyc"),
     "bench-goals-h200": lambda: bench_table("h200", "card", goals),
     "bench-fastest-h200": lambda: bench_table("h200", "lab", fastest),
     "bench-goals-cpu": lambda: bench_table("two-core-epyc", "processor", goals),
     "bench-fastest-cpu": lambda: bench_table("two-core-epyc", "lab", fastest),
     "run-cpu": lambda: run_reports("two-core-epyc"),
+    "conv-ladder": lambda: ladder(ladders.conv_steps(record_of(CONV), record_of(PROFILE))),
+    "conv-binds": lambda: ladder(ladders.conv_binds(record_of(PROFILE))),
+    **{f"conv-stride-{stride}": partial(conv_sizes, stride) for stride in STRIDES},
+    "conv-blocks": lambda: ladder(ladders.conv_blocks(record_of(CONV))),
+    "gemm-ladder": lambda: ladder(ladders.gemm_steps(record_of(GEMM))),
+    "gemm-sizes": lambda: ladder(ladders.gemm_sizes(record_of(GEMM))),
+    "conv-ladder-source": lambda: "".join(f"{line}\n" for line in ladders.conv_source(record_of(CONV))),
+    "gemm-ladder-source": lambda: "".join(f"{line}\n" for line in ladders.gemm_source(record_of(GEMM))),
 }
 
 
 def renewed(text: str) -> str:
     """`text` with every marked table made anew."""
-    return MARKED.sub(lambda found: found["open"] + TABLES[found["name"]]() + found["close"], text)
+
+    def fill(found: re.Match[str]) -> str:
+        lines = TABLES[found["name"]]().splitlines(keepends=True)
+        return found["open"] + "".join(found["comment"] + line for line in lines) + found["close"]
+
+    return MARKED.sub(fill, text)
 
 
 def main() -> int:

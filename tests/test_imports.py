@@ -65,7 +65,8 @@ def test_every_command_explains_itself_and_stands_in_the_readme(command: str) ->
 def test_the_words_of_the_command_line_are_those_of_the_code() -> None:
     from edgeconv import filters
     from edgeconv.cli import options, words
-    from edgeconv.methods.base import DEFAULT_WORKSPACE_LIMIT
+    from edgeconv.methods.base import DEFAULT_BLOCK, DEFAULT_WORKSPACE_LIMIT
 
     assert words.DEFAULT_FILTER == filters.DEFAULT_FILTER
     assert options.parse_bytes(words.DEFAULT_WORKSPACE_LIMIT) == DEFAULT_WORKSPACE_LIMIT
+    assert words.DEFAULT_BLOCK == DEFAULT_BLOCK

@@ -2,33 +2,18 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import re
-import sys
 import tomllib
 from pathlib import Path
-from types import ModuleType
 
 import pytest
-from command import PROJECT
+from command import PROJECT, script
 from jsonschema import Draft202012Validator
 
 import edgeconv
 from edgeconv import report
 from edgeconv.methods import METHODS
-
-
-def script(name: str) -> ModuleType:
-    """A script of scripts/ as a module."""
-    spec = importlib.util.spec_from_file_location(name, PROJECT / "scripts" / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    return module
-
 
 docs_tables = script("docs_tables")
 bootstrap = script("bootstrap")

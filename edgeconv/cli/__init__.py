@@ -11,7 +11,7 @@ from typing import NoReturn
 
 import typer
 
-from edgeconv.cli import batch, bench, compare, diff, doctor, filters, report, resize, run, tune, verify
+from edgeconv.cli import batch, bench, compare, diff, doctor, filters, report, resize, run, tune, verify, view
 from edgeconv.errors import EXIT_OK, EXIT_SIGNAL_BASE, EdgeconvError, MemoryLimitError, UsageError
 
 DEBUG = "EDGECONV_DEBUG"
@@ -22,6 +22,7 @@ COMMANDS: dict[str, Callable[..., None] | typer.Typer] = {
     "batch": batch.batch,
     "verify": verify.verify,
     "compare": compare.compare,
+    "view": view.view,
     "diff": diff.diff,
     "bench": bench.app,
     "report": report.report,
