@@ -120,6 +120,18 @@ def test_large_flat_pictures_are_read_where_they_lie():
     assert not choice_of("laplacian8", "each")["reads_picture_directly"]
 
 
+@pytest.mark.parametrize("padding", [1, 5, 10, 11, 21, 22, 42, 43, 85, 86, 171, 300])
+@pytest.mark.parametrize("border", ["zero", "reflect101"])
+def test_paddings_of_any_width_are_right_on_pictures_that_pass_the_caches(monkeypatch, padding, border):
+    """Round a third of 32, 64, 128, 256 and 512 samples, wherever the blocks of a processor end."""
+    monkeypatch.setattr(engine, "STREAMING_BYTES", 0)
+    case = Case("prewitt", "each", "uint8", "abs", shape=(12, 2000), padding=padding, border=border)
+    problem = case.problem()
+    plan = SLIDING.prepare(problem, Options())
+    assert_right(run_on_host(plan, random_image(12, 2000, "uint8"), problem))
+    assert padding > 1 or plan.choice["reads_picture_directly"]
+
+
 def test_a_weight_that_differs_in_its_last_bit_is_not_collapsed():
     weights = np.ones((1, 3, 3, 3, 3), np.float32)
     weights[0, 1, 2, 0, 0] = np.nextafter(np.float32(1), np.float32(2))

@@ -174,10 +174,14 @@ def _tables(problem: Problem, recipe: Recipe, layout: Layout) -> tuple[NDArray[n
 
 
 def _reads_directly(recipe: Recipe, layout: Layout, tiles: NDArray[np.int64]) -> bool:
-    """Whether flat rows can be read where they lie: large pictures, whose tiles are longer than a block."""
-    inside = tiles[:, Tile.GROUPS_STOP] - tiles[:, Tile.GROUPS_START]
-    long_enough = bool((inside >= layout.block_pixels + rowcode.reach(recipe)).all())
-    return recipe.flat and recipe.streaming and recipe.staged == recipe.source and long_enough
+    """Whether flat rows can be read where they lie: large pictures, whose tiles are longer than a block inside.
+
+    What of a tile lies outside is one block at each end, so wide paddings are staged.
+    """
+    start, stop = tiles[:, Tile.GROUPS_START], tiles[:, Tile.GROUPS_STOP] - rowcode.reach(recipe)
+    long_enough = bool((stop - start >= layout.block_pixels).all())
+    narrow = bool((np.maximum(start, tiles[:, Tile.OUT_COUNT] - stop) <= layout.block_pixels).all())
+    return recipe.flat and recipe.streaming and recipe.staged == recipe.source and long_enough and narrow
 
 
 def _whole_groups(
