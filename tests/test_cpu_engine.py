@@ -52,6 +52,8 @@ CUT_UP = [
     Case("kirsch", "luma", "uint16", "clip", shape=(75, 1500), stride=2),
     Case(RANDOM, "mix", "float32", "raw", shape=(75, 1500), stride=3, border="reflect"),
     Case(RANDOM, "mix", "float16", "abs", shape=(75, 1500), padding=4, border="replicate"),
+    Case(RANDOM, "mix", "uint8", "abs", shape=(75, 1500)),
+    Case(RANDOM, "each", "uint8", "abs", shape=(75, 1501), padding=4, border="reflect"),
 ]
 
 
@@ -70,6 +72,25 @@ def test_tiles_strips_threads_and_streaming_change_no_bit(method, case, monkeypa
         for threads in (1, 2, 5):
             cut = run_on_host(method.prepare(problem, Options(threads=threads)), image, problem)
             assert cut.out.tobytes() == whole.out.tobytes(), f"{threads} threads, streaming from {streaming_bytes}"
+
+
+@pytest.mark.parametrize("vector_bytes", [16, 32, 64])
+@pytest.mark.parametrize("case", CUT_UP, ids=str)
+def test_every_length_of_registers_is_right(case, vector_bytes, monkeypatch):
+    """Blocks end elsewhere with other registers, and this processor can play those that are no longer than its own."""
+    here = jit.processor()
+    if vector_bytes > here.vector_bytes:
+        pytest.skip(f"this processor's registers have {here.vector_bytes} bytes")
+    narrow = dataclasses.replace(here, vector_bytes=vector_bytes)
+    monkeypatch.setattr(jit, "processor", lambda: narrow)
+    problem = case.problem()
+    image = random_image(problem.height, problem.width, problem.dtype)
+    for tile_pixels in (300, 16384):
+        monkeypatch.setattr("edgeconv.methods.cpu.sliding.TILE_PIXELS", tile_pixels)
+        for streaming_bytes in (0, 2**40):
+            monkeypatch.setattr(engine, "STREAMING_BYTES", streaming_bytes)
+            for method in (SLIDING, IM2COL):
+                assert_right(run_on_host(method.prepare(problem, Options(threads=2)), image, problem))
 
 
 @pytest.mark.parametrize("offset_bytes", [0, 4, 16, 60])

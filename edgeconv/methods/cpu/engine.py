@@ -176,12 +176,16 @@ def _tables(problem: Problem, recipe: Recipe, layout: Layout) -> tuple[NDArray[n
 def _reads_directly(recipe: Recipe, layout: Layout, tiles: NDArray[np.int64]) -> bool:
     """Whether flat rows can be read where they lie: large pictures, whose tiles are longer than a block inside.
 
-    What of a tile lies outside is one block at each end, so wide paddings are staged.
+    What of a tile lies outside is one block at each end, so wide paddings are staged; and its taps that lie inside are
+    one vector, so short registers stage too.
     """
-    start, stop = tiles[:, Tile.GROUPS_START], tiles[:, Tile.GROUPS_STOP] - rowcode.reach(recipe)
+    reach = rowcode.reach(recipe)
+    start, stop = tiles[:, Tile.GROUPS_START], tiles[:, Tile.GROUPS_STOP] - reach
     long_enough = bool((stop - start >= layout.block_pixels).all())
     narrow = bool((np.maximum(start, tiles[:, Tile.OUT_COUNT] - stop) <= layout.block_pixels).all())
-    return recipe.flat and recipe.streaming and recipe.staged == recipe.source and long_enough and narrow
+    in_a_vector = layout.vector_bytes // SCALAR_BYTES[recipe.source] >= reach
+    like = recipe.flat and recipe.streaming and recipe.staged == recipe.source
+    return like and long_enough and narrow and in_a_vector
 
 
 def _whole_groups(

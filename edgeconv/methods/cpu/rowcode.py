@@ -115,8 +115,13 @@ class Layout:
 
 
 def make_layout(recipe: Recipe, vector_bytes: int, tile_pixels: int, columns: bool) -> Layout:
-    """Choose the lengths: blocks of one register of stored samples or four of sums, rows padded to cache lines."""
+    """Choose the lengths: blocks of one register of stored samples or four of sums, rows padded to cache lines.
+
+    Past the caches whole lines are stored, and what comes before the first of them in a run must fit into a block.
+    """
     block = max(vector_bytes // SCALAR_BYTES[recipe.stored], SUM_REGISTERS * vector_bytes // SCALAR_BYTES[recipe.sum])
+    if recipe.streaming:
+        block = max(block, CACHE_LINE_BYTES // SCALAR_BYTES[recipe.stored])
     staged_bytes = SCALAR_BYTES[recipe.staged]
     longest = max(tile_pixels, block, 2 * vector_bytes) + block + reach(recipe)
     pitch_bytes = _odd_lines(longest * staged_bytes)
