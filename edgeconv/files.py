@@ -2,11 +2,15 @@
 
 An output is written to a temporary file in its own folder and then moved over its name in one step
 (`os.replace`), so that a crash, a full disk or Ctrl-C leaves what was there before.
+
+Text may hold what a file cannot: a name that is no text has a lone surrogate for each odd byte, and XML has no control
+characters. They are written as Python's escapes: a person sees them, and that of a surrogate JSON reads back.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import stat
 import sys
 from contextlib import suppress
@@ -16,6 +20,9 @@ from edgeconv import temporaries
 from edgeconv.errors import ImageReadError, ImageWriteError
 
 STANDARD_STREAM = "-"
+
+_NOT_IN_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""Source: XML 1.0, fifth edition, production 2 (Char)."""
 
 
 def is_standard_stream(path: Path | str) -> bool:
@@ -52,13 +59,13 @@ def write_bytes_atomically(path: Path | str, data: bytes | memoryview) -> None:
         _write_to_standard_output(data)
         return
     try:
-        target = Path(os.path.realpath(path))
-        if target.exists() and not stat.S_ISREG(target.stat().st_mode):
-            if target.is_dir():
+        place = Path(path)
+        if place.exists() and not stat.S_ISREG(place.stat().st_mode):
+            if place.is_dir():
                 raise ImageWriteError(f"{path}: is a folder: name a file in it.")
-            target.write_bytes(data)  # replacing /dev/null or a pipe by a file would be a surprise
+            place.write_bytes(data)  # replacing /dev/null or a pipe by a file would be a surprise
             return
-        _replace(target, data)
+        _replace(Path(os.path.realpath(path)), data)  # not before: /dev/stdout is a link that leads to no name
     except FileNotFoundError:
         raise ImageWriteError(f"{path}: the folder {Path(path).parent} does not exist: create it first.") from None
     except NotADirectoryError:
@@ -70,7 +77,7 @@ def write_bytes_atomically(path: Path | str, data: bytes | memoryview) -> None:
 def refuse_overwrite(source: Path | str, destination: Path | str) -> None:
     """Raise ImageWriteError where writing `destination` would replace the input `source`, or nobody can tell."""
     if is_same_file(source, destination):
-        raise ImageWriteError(f"{destination}: is the input itself: choose another name or folder with -o.")
+        raise ImageWriteError(f"{destination}: is the input itself: choose another name or folder for the output.")
 
 
 def is_same_file(source: Path | str, destination: Path | str) -> bool:
@@ -86,6 +93,16 @@ def is_same_file(source: Path | str, destination: Path | str) -> bool:
         return False
     except (OSError, ValueError) as error:
         raise ImageWriteError(f"{destination}: cannot be written ({_reason(error)}): choose another place.") from None
+
+
+def utf8(text: str) -> bytes:
+    """Text as it is written to a file; a lone surrogate as `\\udcff`."""
+    return text.encode(errors="backslashreplace")
+
+
+def xml_text(text: str) -> str:
+    """Text of characters that XML 1.0 allows; any other as `\\x01` or `\\udcff`."""
+    return _NOT_IN_XML.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
 def _read_standard_input() -> bytes:

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from edgeconv import __version__
 from edgeconv.cost import Counts, Roof, Speed
+from edgeconv.files import utf8
 from edgeconv.filters import Filter
 from edgeconv.problem import Problem
 from edgeconv.request import Request
@@ -147,7 +148,7 @@ def header() -> dict[str, Any]:
 
 def to_json(report: dict[str, Any]) -> bytes:
     """UTF-8, two spaces, keys in the order of the record; raises ValueError on NaN."""
-    return (json.dumps(report, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode()
+    return utf8(json.dumps(report, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
 
 
 # --- for a person -----------------------------------------------------------------------------------------------
@@ -155,10 +156,17 @@ def to_json(report: dict[str, Any]) -> bytes:
 
 def seconds_text(seconds: float) -> str:
     """Three significant digits in the unit that suits."""
+    rounded = float(f"{seconds:.3g}")  # 0.9996 ms is shown as 1 ms, never as 1,000 µs
     for scale, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")):
-        if seconds >= scale:
-            return f"{seconds / scale:.3g} {unit}" if seconds / scale < 1000 else f"{seconds / scale:.0f} {unit}"
+        if rounded >= scale:
+            return f"{digits_text(seconds / scale, 3)} {unit}"
     return f"{seconds * 1e6:.2f} µs"
+
+
+def digits_text(value: float, digits: int) -> str:
+    """So many significant digits, never an exponent for what is large: whole from 1,000 on, with separators."""
+    text = f"{value:.{digits}g}"
+    return f"{value:,.0f}" if float(text) >= 1000 else text
 
 
 ABOVE_THE_ROOF = {
@@ -218,17 +226,18 @@ def _speed_rows(report: dict[str, Any]) -> list[tuple[str, str]]:
     rows = [
         (
             "speed",
-            f"{speed['kernel_gflops']:.4g} GFLOPS (end to end {speed['end_to_end_gflops']:.4g}), "
-            f"{speed['gigabytes_per_second']:.4g} GB/s",
+            f"{digits_text(speed['kernel_gflops'], 4)} GFLOPS "
+            f"(end to end {digits_text(speed['end_to_end_gflops'], 4)}), "
+            f"{digits_text(speed['gigabytes_per_second'], 4)} GB/s",
         )
     ]
     roof = speed["roof"]
     if roof is not None:
-        copy, fma = (roof[f"{name}_per_second"] / 1e9 for name in ("copy_bytes", "fma_flops"))
+        copy, fma = (digits_text(roof[f"{name}_per_second"] / 1e9, 4) for name in ("copy_bytes", "fma_flops"))
         shares = (
             f"{speed['roofline_share']:.0%} (bound by {speed['bound_by']}), memory {speed['memory_floor_share']:.0%}"
         )
-        rows.append(("roofline", f"{shares}; measured here {copy:.4g} GB/s copy, {fma:.4g} GFLOPS float32"))
+        rows.append(("roofline", f"{shares}; measured here {copy} GB/s copy, {fma} GFLOPS float32"))
         if speed["roofline_share"] > 1:
             rows.append(("note", ABOVE_THE_ROOF[speed["bound_by"]]))
     return [*rows, ("workspace", f"{workspace:,} bytes")]
@@ -262,7 +271,7 @@ def _tile_rows(report: dict[str, Any]) -> list[tuple[str, str]]:
             "tiles",
             f"{tiles['count']:,} of {tiles['columns']}×{tiles['rows']}, {tiles['passes']} "
             f"pass{'es' if tiles['passes'] > 1 else ''}, each piece of the input decoded {again:.3g} times; "
-            f"speed is that of one tile, the whole run {tiles['whole_run_gflops']:.4g} GFLOPS; waited for "
+            f"speed is that of one tile, the whole run {digits_text(tiles['whole_run_gflops'], 4)} GFLOPS; waited for "
             f"{', '.join(waits)}",
         ),
         ("memory", f"peak {peak} of the process, planned {_mebibytes(tiles['planned_bytes'])}, {limit}"),

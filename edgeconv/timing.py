@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 Clock = Callable[[], float]
 
@@ -50,12 +50,15 @@ class Budget:
     """When to stop: at `max_samples`, after `time_limit_seconds`, or once noise is at most `noise_target`.
 
     The time limit waits for `LEAST_SAMPLES`, since one sample has no spread, but no longer than `PATIENCE` limits.
+    Series that are taken by turns share the budget out: a turn ends with its part of the samples or of the time, or
+    with its part of `min_samples` where these are quiet, and no series is quiet before it had all its `turns`.
     """
 
     min_samples: int = 5
     max_samples: int = 200
     time_limit_seconds: float = 0.15
     noise_target: float = 0.02
+    turns: int = 1
 
 
 LEAST_SAMPLES = 3
@@ -91,30 +94,19 @@ class Sampler:
         self._time_once, self._budget, self._clock = time_once, budget, clock
         self._samples: list[float] = []
         self._spent_seconds = 0.0
+        self._turn = 0
         self.stopped_because: str | None = None
 
-    def take(self) -> None:
-        """Take one sample, and see whether the budget says stop."""
-        started = self._clock()
-        self._samples.append(self._time_once())
-        self._spent_seconds += self._clock() - started
-        budget, n = self._budget, len(self._samples)
-        if n >= budget.max_samples:
-            self.stopped_because = "sample limit"
-            return
-        limit = budget.time_limit_seconds
-        limits_over = self._spent_seconds / limit if limit > 0 else PATIENCE
-        if limits_over >= (1 if n >= LEAST_SAMPLES else PATIENCE):
-            self.stopped_because = "time limit"
-        elif n >= budget.min_samples and summarize(self._samples).noise <= budget.noise_target:
-            self.stopped_because = "noise target"
-
-    def take_for(self, seconds: float) -> None:
-        """Take samples, at least one, until the budget says stop or `seconds` have gone."""
-        until = self._spent_seconds + seconds
+    def take_turn(self) -> None:
+        """Take samples, at least one, until this turn's part of the budget is used up, or all of it."""
+        budget = self._budget
+        self._turn += 1
+        before, until = len(self._samples), self._spent_seconds + budget.time_limit_seconds / budget.turns
         while self.stopped_because is None:
-            self.take()
-            if self._spent_seconds >= until:
+            self._take()
+            taken = len(self._samples) - before
+            quiet = taken * budget.turns >= budget.min_samples and self._is_quiet()
+            if quiet or taken * budget.turns >= budget.max_samples or self._spent_seconds >= until:
                 return
 
     @property
@@ -124,17 +116,39 @@ class Sampler:
             raise ValueError("the series is not complete")
         return Series(tuple(self._samples), self.stopped_because)
 
+    def _take(self) -> None:
+        """Take one sample, and see whether the budget says stop."""
+        started = self._clock()
+        self._samples.append(self._time_once())
+        self._spent_seconds += self._clock() - started
+        self.stopped_because = self._why_to_stop()
+
+    def _why_to_stop(self) -> str | None:
+        budget, n = self._budget, len(self._samples)
+        if n >= budget.max_samples:
+            return "sample limit"
+        limit = budget.time_limit_seconds
+        limits_over = self._spent_seconds / limit if limit > 0 else PATIENCE
+        if limits_over >= (1 if n >= LEAST_SAMPLES else PATIENCE):
+            return "time limit"
+        if self._turn >= budget.turns and n >= budget.min_samples and self._is_quiet():
+            return "noise target"
+        return None
+
+    def _is_quiet(self) -> bool:
+        return summarize(self._samples).noise <= self._budget.noise_target
+
 
 def collect(time_once: Callable[[], float], budget: Budget, clock: Clock = time.perf_counter) -> Series:
     """Call `time_once` (it returns the seconds of one run) until the budget says stop; at least once."""
-    sampler = Sampler(time_once, budget, clock)
+    sampler = Sampler(time_once, replace(budget, turns=1), clock)
     while sampler.stopped_because is None:
-        sampler.take()
+        sampler.take_turn()
     return sampler.series
 
 
-def interleave(turns: Sequence[tuple[Sampler, Callable[[], None]]], turn_seconds: float) -> None:
-    """Fill several series by turns of `turn_seconds`, so that a machine that slows down slows all of them alike.
+def interleave(turns: Sequence[tuple[Sampler, Callable[[], None]]]) -> None:
+    """Fill several series by turns, so that a machine that slows down slows all of them alike.
 
     With each sampler comes what is done, untimed, before its turn: a run that brings back what the others drove
     out of the caches.
@@ -142,7 +156,7 @@ def interleave(turns: Sequence[tuple[Sampler, Callable[[], None]]], turn_seconds
     while pending := [turn for turn in turns if turn[0].stopped_because is None]:
         for sampler, settle in pending:
             settle()
-            sampler.take_for(turn_seconds)
+            sampler.take_turn()
 
 
 class Stopwatch:

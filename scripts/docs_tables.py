@@ -127,10 +127,10 @@ def view_cost(machine: str) -> str:
         for method, seconds in stall["longest_seconds"].items()
     }
     rows = (
-        [name, seconds_text(median(seconds)), seconds_text(min(seconds)), f"≤ {seconds_text(goal)}"]
+        [name, seconds_text(median(seconds)), seconds_text(max(seconds)), f"≤ {seconds_text(goal)}"]
         for name, (seconds, goal) in found.items()
     )
-    return markdown(("", "median", "least", "goal"), rows)
+    return markdown(("", "median", "most", "goal"), rows)
 
 
 def peers() -> str:
@@ -152,7 +152,14 @@ def bench_table(machine: str, grid: str, make: Callable[[Record], Table]) -> str
     record = read_record(path)
     table = make(record)
     names = ", ".join(facts["name"] for facts in record["machine"].values())
-    return f"{names}, {record['created_utc']}.\n\n" + markdown(table.header, table.rows)
+    peers = sorted({row["entrant"] for row in record["rows"] if row["kind"] == "peer" and row["status"] == "measured"})
+    beside = f"Peers with a time: {', '.join(peers)}." if peers else "No peers."
+    return f"{names}, {record['created_utc']}. {beside}\n\n" + markdown(table.header, table.rows)
+
+
+def cpu_goals(record: Record) -> Table:
+    """The goals of a CPU in a record that has a card too."""
+    return goals({**record, "rows": [row for row in record["rows"] if row["device"] == "cpu"]})
 
 
 def record_of(name: str) -> Record:
@@ -185,6 +192,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "bench-goals-h200": lambda: bench_table("h200", "card", goals),
     "bench-fastest-h200": lambda: bench_table("h200", "lab", fastest),
     "bench-goals-cpu": lambda: bench_table("two-core-epyc", "processor", goals),
+    "bench-goals-host": lambda: bench_table("h200", "lab", cpu_goals),
     "bench-fastest-cpu": lambda: bench_table("two-core-epyc", "lab", fastest),
     "run-cpu": lambda: run_reports("two-core-epyc"),
     "conv-ladder": lambda: ladder(ladders.conv_steps(record_of(CONV), record_of(PROFILE))),

@@ -15,6 +15,7 @@ from edgeconv.bench.entrants import Bench, Entrant, MethodEntrant, Ready
 from edgeconv.bench.grid import Grid, Part
 from edgeconv.bench.measure import Rules
 from edgeconv.bench.record import Record
+from edgeconv.bench.watch import Watch
 from edgeconv.cost import Roof
 from edgeconv.devices.cpu import CpuDevice
 from edgeconv.methods.base import Options
@@ -98,6 +99,7 @@ def use(monkeypatch: pytest.MonkeyPatch, *entrants_here: Entrant) -> FakeDevice:
     device = FakeDevice()
     monkeypatch.setattr(entrants, "get_device", lambda name: device)
     monkeypatch.setattr(runner, "get_device", lambda name: device)
+    monkeypatch.setattr(runner, "Watch", lambda name: Watch(name, read_cpu=lambda: None))  # others may be at work
     monkeypatch.setattr(runner, "method_entrants", lambda words, name, options: list(entrants_here))
     return device
 

@@ -33,10 +33,33 @@ def test_constant_samples_have_an_exact_interval() -> None:
     assert ratio_interval([1.0] * 8 + [9.0] * 2, [1.0] * 8 + [18.0] * 2, "p90").ratio == 2.0
 
 
-def test_few_samples_tell_nothing() -> None:
-    assert ratio_interval([1.0] * 4, [9.0] * 40) == Ratio(9.0, 0.0, float("inf"))
-    assert judge(ratio_interval([1.0] * 4, [9.0] * 40), 0.05) == "ambiguous"
-    assert str(ratio_interval([1.0] * 4, [9.0] * 40)) == "9.000 (few samples)"
+def test_one_sample_of_each_tells_nothing() -> None:
+    assert ratio_interval([1.0], [9.0]) == Ratio(9.0, 0.0, float("inf"))
+    assert judge(ratio_interval([1.0], [9.0]), 0.05) == "ambiguous"
+    assert str(ratio_interval([1.0], [9.0])) == "9.000 (few samples)"
+
+
+def test_few_samples_have_the_interval_of_student() -> None:
+    """Mean logarithms 0 and 3, each with a variance of 1 of three: pooled 1, error sqrt(2/3), 4.604 of them."""
+    base, new = np.exp([-1.0, 0.0, 1.0]), np.exp([2.0, 3.0, 4.0])
+    found = ratio_interval(base.tolist(), new.tolist())
+    assert np.log([found.low, found.ratio, found.high]) == pytest.approx(
+        [3 - 4.604 * (2 / 3) ** 0.5, 3, 3 + 4.604 * (2 / 3) ** 0.5]
+    )
+
+
+def test_a_work_that_became_so_slow_that_few_samples_fit_is_slower() -> None:
+    assert judge(ratio_interval(series(1.0, n=40), series(20.0, n=3)), 0.05) == "slower"
+    assert judge(ratio_interval(series(1.0, n=40), series(20.0, n=1)), 0.05) == "slower"
+    assert judge(ratio_interval(series(1.0, 0.2, n=3), series(1.2, 0.2, n=3, seed=1)), 0.05) == "ambiguous"
+
+
+def test_few_samples_of_the_same_time_are_seldom_called_slower() -> None:
+    called = [
+        judge(ratio_interval(series(1.0, 0.1, 3, 2 * seed), series(1.0, 0.1, 3, 2 * seed + 1)), 0.0)
+        for seed in range(400)
+    ]
+    assert 0 < sum(verdict == "slower" for verdict in called) <= 8  # 0.5 % each side, of 400: 2
 
 
 def test_the_interval_covers_the_truth_about_as_often_as_it_says() -> None:
@@ -105,13 +128,34 @@ def test_a_row_that_turns_wrong_is_lost(monkeypatch, base) -> None:
     assert "lost" in to_markdown(found)
 
 
-def test_a_work_that_the_new_record_did_not_reach_is_left_out(base) -> None:
+def test_a_work_that_the_new_record_did_not_reach_is_refused_or_left_out(base) -> None:
     new = copy.deepcopy(base)
     new["rows"] = [row for row in new["rows"] if row["work"]["size"] == 8]
-    assert len(compare(base, new, Gate()).lines) == 2
+    with pytest.raises(UsageError, match=r"grid: 1 of 2 works are not in the second.*--allow grid"):
+        compare(base, new, Gate())
+    assert len(compare(base, new, Gate(), ("grid",)).lines) == 2
+    assert compare(new, base, Gate()).passed
     new["rows"] = []
     with pytest.raises(UsageError, match="no measured row in common"):
+        compare(base, new, Gate(), ("grid",))
+
+
+def disturb(rows) -> None:
+    for row in rows:
+        row["machine"]["flags"] = ["other processes kept 40% of the cores busy"]
+
+
+def test_a_row_beside_other_processes_proves_nothing(monkeypatch, base) -> None:
+    new = measured(monkeypatch, TimedMethod("a", [2e-3]), TimedMethod("b", [2e-3]))
+    disturb(row for row in new["rows"] if row["entrant"] == "a")
+    found = compare(base, new, Gate())
+    assert [line.verdict for line in found.lines] == ["slower", "slower", "ambiguous", "ambiguous"]
+    assert {line.note for line in found.lines if line.verdict == "ambiguous"} == {"other processes were at work"}
+    assert "other processes were at work" in to_markdown(found)
+    disturb(new["rows"])
+    with pytest.raises(UsageError, match="--allow load"):
         compare(base, new, Gate())
+    assert {line.verdict for line in compare(base, new, Gate(), ("load",)).lines} == {"slower"}
 
 
 def slow_card(result: record.Record) -> None:
@@ -123,6 +167,16 @@ def other_clock(result: record.Record) -> None:
         row["machine"]["sm_clock_min_mhz"] = 1500
 
 
+def warm_for_cold(result: record.Record) -> None:
+    for row in result["rows"]:
+        row["lead_l2_state"] = "cold" if row["lead_l2_state"] == "warm" else "warm"
+
+
+def other_pixels(result: record.Record) -> None:
+    for row in result["rows"]:
+        row["work"]["input_sha256"] = "0" * 64
+
+
 @pytest.mark.parametrize(
     ("change", "kind"),
     [
@@ -131,6 +185,9 @@ def other_clock(result: record.Record) -> None:
         (lambda new: new["machine"].update(cuda={"name": "a card"}), "machine"),
         (lambda new: new["versions"].update(numpy="0.1"), "versions"),
         (slow_card, "clocks"),
+        (lambda new: new["options"].update(threads=7), "options"),
+        (warm_for_cold, "options"),
+        (other_pixels, "pictures"),
         (other_clock, "clocks"),
     ],
 )

@@ -41,6 +41,7 @@ def test_a_share_of_the_floor(monkeypatch, result) -> None:
 def test_a_ratio_to_the_fastest_rival(monkeypatch, result) -> None:
     goal = Goal("rivals", 0.5, *WORK, sizes=(8,), entrants=("own",), rivals=("other", "absent"))
     assert figures(monkeypatch, result, goal) == [(8, "own", 0.5, True)]
+    assert tables.goals(result).rows[0][3] == "rivals ≤ 0.5 (other)"  # who did not take part is not named
     assert figures(monkeypatch, result, Goal("rivals", 1, *WORK, (8,), (1,), ("own",), ("absent",))) == []
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -111,6 +113,19 @@ def test_json_and_junit_hold_the_same_figures(folder: Path) -> None:
     suite = ElementTree.parse(folder / "out.xml").getroot()
     assert suite.attrib == {"tests": "2", "failures": "1", "errors": "0"}
     assert [case.find("failure") is not None for case in suite.iter("testcase")] == [False, True]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems allow only names that are text")
+@pytest.mark.parametrize("name", ["x\x01.png", os.fsdecode(b"\xff\xfe.png")])
+def test_an_odd_name_stands_in_every_output(folder: Path, name: str) -> None:
+    (folder / name).write_bytes((folder / "b.png").read_bytes())
+    words = ("--json", "--junit", "out.xml", "--html", "page.html", "--pictures", "p", "--contact-sheet", "c.png")
+    done = edgeconv("diff", "a.png", name, *words, cwd=folder)
+    assert done.code == 1, done.err
+    assert json.loads(done.text)["comparisons"][0]["file"] == name
+    (case,) = ElementTree.parse(folder / "out.xml").getroot().iter("testcase")
+    assert case.attrib["name"] == name.encode("unicode_escape").decode()
+    (folder / "page.html").read_text(encoding="utf-8")
 
 
 def test_an_output_that_exists_is_replaced_only_when_asked(folder: Path) -> None:

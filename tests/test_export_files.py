@@ -12,10 +12,10 @@ from xml.etree import ElementTree
 import pytest
 from bench_records import BrokenPeer, TimedMethod, WrongMethod, measured
 from browser import Browser, chromium
-from command import edgeconv
+from command import edgeconv, shell
 
 from edgeconv.bench import record
-from edgeconv.bench.summary import break_even_size, geometric_mean, groups, phases, winners
+from edgeconv.bench.summary import geometric_mean, groups, phases, winners
 from edgeconv.errors import UnavailableError, UsageError
 from edgeconv.export import EXPORTERS, Exporter, export, find_exporter
 
@@ -92,8 +92,6 @@ def test_phases_and_the_size_from_which_a_card_pays(result) -> None:
     assert list(found.seconds) == ["decode", "host to device", "convolve", "device to host", "encode"]
     assert found.seconds["convolve"] == pytest.approx(2e-5)
     assert list(phases(both, cpu, 8).seconds) == ["decode", "convolve", "encode"]
-    assert break_even_size(both, [cpu, cuda]) == 16
-    assert break_even_size(both, [cpu]) is None
 
 
 def test_csv_has_a_line_a_row_and_state(result) -> None:
@@ -215,3 +213,53 @@ def test_the_report_command_makes_a_page_from_records(result, tmp_path) -> None:
     (tmp_path / "b.json").write_text("{}", encoding="utf-8")
     refused = edgeconv("report", "b.json", cwd=tmp_path)
     assert (refused.code, len(refused.error_lines)) == (2, 1)
+
+
+@pytest.mark.parametrize("output", ["--html", "--markdown", "--csv"])
+@pytest.mark.parametrize("name", ["keep.json", "./keep.json", "link.json"])
+def test_a_report_never_takes_the_place_of_its_record(result, tmp_path, output: str, name: str) -> None:
+    kept = record.to_json(result)
+    (tmp_path / "keep.json").write_bytes(kept)
+    (tmp_path / "link.json").symlink_to("keep.json")
+    done = edgeconv("report", "keep.json", output, name, "--overwrite", cwd=tmp_path)
+    assert (done.code, len(done.error_lines)) == (2, 1)
+    assert "is the input itself" in done.err
+    assert (tmp_path / "keep.json").read_bytes() == kept
+
+
+def test_what_is_there_is_replaced_only_when_asked_and_then_all_of_it(result, tmp_path) -> None:
+    (tmp_path / "a.json").write_bytes(record.to_json(result))
+    (tmp_path / "r.md").write_text("precious", encoding="utf-8")
+    words = ("report", "a.json", "--csv", "r.csv", "--markdown", "r.md")
+    refused = edgeconv(*words, cwd=tmp_path)
+    assert (refused.code, refused.error_lines) == (
+        2,
+        ["edgeconv: error: Output 'r.md' exists: pass --overwrite to replace it, or choose another name."],
+    )
+    assert not (tmp_path / "r.csv").exists()
+    assert (tmp_path / "r.md").read_text(encoding="utf-8") == "precious"
+    done = edgeconv(*words, "--overwrite", cwd=tmp_path)
+    assert (done.code, done.text.splitlines()) == (0, ["r.md", "r.csv"])
+    assert (tmp_path / "r.md").read_text(encoding="utf-8").startswith("# Bench")
+
+
+def test_plots_that_are_there_are_replaced_only_when_asked(result, tmp_path) -> None:
+    pytest.importorskip("matplotlib")
+    (tmp_path / "a.json").write_bytes(record.to_json(result))
+    assert edgeconv("report", "a.json", "--plots", "p", cwd=tmp_path).code == 0
+    drawn = {path.name for path in (tmp_path / "p").iterdir()}
+    first = tmp_path / "p" / min(drawn)
+    first.write_text("precious", encoding="utf-8")
+    assert edgeconv("report", "a.json", "--plots", "p", "--csv", "r.csv", cwd=tmp_path).code == 2
+    assert first.read_text(encoding="utf-8") == "precious"
+    assert not (tmp_path / "r.csv").exists()
+    assert edgeconv("report", "a.json", "--plots", "p", "--overwrite", cwd=tmp_path).code == 0
+    assert {path.name for path in (tmp_path / "p").iterdir()} == drawn
+    assert first.read_bytes() != b"precious"
+
+
+@pytest.mark.skipif(not Path("/dev/stdout").exists(), reason="this system has no /dev/stdout")
+def test_a_pipe_is_written_to_and_needs_no_leave_to_be_replaced(result, tmp_path) -> None:
+    (tmp_path / "a.json").write_bytes(record.to_json(result))
+    done = shell('"$0" -m edgeconv report a.json --csv /dev/stdout | cat', tmp_path)
+    assert done.text.startswith("created_utc,"), done.err

@@ -6,7 +6,9 @@ import copy
 import csv
 import io
 import json
+import os
 import re
+import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -126,6 +128,7 @@ def test_the_page_escapes_what_reports_say_and_asks_for_nothing(reports) -> None
 @pytest.mark.parametrize(("width", "scheme"), [(1200, "light"), (390, "dark")])
 def test_the_page_in_a_browser(reports, tmp_path, width: int, scheme: str) -> None:
     pytest.importorskip("matplotlib")
+    reports[1]["input"]["file"] = "x" * 60 + ".png"
     path = tmp_path / "runs.html"
     path.write_text(text_of(reports, "html"), encoding="utf-8")
     with Browser(tmp_path / "profile", width, 800) as window:
@@ -154,6 +157,35 @@ def test_reports_that_were_just_made_become_a_page(tmp_path: Path) -> None:
     printed = edgeconv("report", *made, cwd=tmp_path)
     assert printed.text.startswith("# edgeconv run: photo.png")
     assert "| cpu reference | – |" in printed.text
+
+
+@pytest.mark.parametrize("name", ["cost $5 and $6.png", "a$x_{$.png", "x\x01.png", "\udcff.png"])
+def test_a_picture_of_an_odd_name_is_shown_in_every_format(name: str, reports, tmp_path) -> None:
+    pytest.importorskip("matplotlib")
+    reports[3]["input"]["file"] = name
+    shown = name.replace("\x01", r"\x01").replace("\udcff", r"\udcff")
+    for path in export(reports, ["csv", "markdown", "html", "plot"], tmp_path, "odd"):
+        text = path.read_bytes().decode() if path.suffix != ".png" else ""
+        if path.suffix == ".svg":
+            drawn = ["".join(found.itertext()) for found in ElementTree.fromstring(text).iter()]
+            assert path.stem != "odd_run_phases" or any(found.endswith(shown) for found in drawn)
+        elif text and "\x01" not in name:
+            assert shown in text
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems allow only names that are text")
+def test_a_picture_whose_name_is_no_text_gets_its_report_and_its_page(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    name = os.fsdecode(b"\xff\xfe.png")
+    write_image(random_image(40, 30, "uint8"), tmp_path / name)
+    done = edgeconv("run", name, "--method", "opencv", "--samples", 3, "-o", "e/", cwd=tmp_path)
+    assert done.code == 0, done.err
+    (made,) = (tmp_path / "e").glob("*.json")
+    assert json.loads(made.read_bytes())["input"]["file"] == name
+    again = edgeconv("run", name, "--method", "opencv", "--samples", 3, "-o", "e/", "--json", cwd=tmp_path)
+    assert (again.code, json.loads(again.text)["input"]["file"]) == (0, name)
+    shown = edgeconv("report", made, "--html", "r.html", "--csv", "r.csv", "--plots", "p", cwd=tmp_path)
+    assert shown.code == 0, shown.err
 
 
 @pytest.mark.parametrize(

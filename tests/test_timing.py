@@ -77,14 +77,26 @@ def test_interleaved_series_take_turns_and_settle_before_each() -> None:
             events.append(name)
             return clock.run_of(seconds)
 
-        return Sampler(once, Budget(min_samples=5, max_samples=4, time_limit_seconds=1000.0), clock)
+        return Sampler(once, Budget(min_samples=9, max_samples=8, time_limit_seconds=8.0, turns=4), clock)
 
     quick, slow = sampler("quick", 1.0), sampler("slow", 3.0)
-    interleave([(quick, lambda: events.append("settle")), (slow, lambda: events.append("settle"))], turn_seconds=2.0)
+    interleave([(quick, lambda: events.append("settle")), (slow, lambda: events.append("settle"))])
     turn = ["settle", "quick", "quick", "settle", "slow"]
-    assert events == turn + turn + ["settle", "slow"] * 2
-    assert quick.series.samples_seconds == (1.0,) * 4
-    assert slow.series.stopped_because == "sample limit"
+    assert events == turn * 3 + ["settle", "quick", "quick"]
+    assert quick.series.samples_seconds == (1.0,) * 8
+    assert slow.series.stopped_because == "time limit"
+
+
+def test_a_quiet_series_still_takes_all_its_turns() -> None:
+    clock = FakeClock()
+    budget = Budget(min_samples=6, max_samples=100, time_limit_seconds=1000.0, turns=3)
+    sampler = Sampler(lambda: clock.run_of(1.0), budget, clock)
+    ends = []
+    while sampler.stopped_because is None:
+        sampler.take_turn()
+        ends.append(clock.now)
+    assert ends == [2.0, 4.0, 6.0]
+    assert sampler.series.stopped_because == "noise target"
 
 
 def test_an_unfinished_series_cannot_be_read() -> None:

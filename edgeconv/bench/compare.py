@@ -8,7 +8,9 @@ With a margin of 5 % and [low, high] the 99 % interval of the ratio new / base (
     ambiguous   the rest: the samples do not tell; more of them might
 
 A row that was measured before and is wrong, refused or failed now is `lost`; so is one that is not there although
-its work and device were measured. Records of unlike machines, clocks or library versions are refused unless allowed.
+its work and device were measured. A row that was measured beside other processes proves nothing and is ambiguous at
+best. Records are refused, unless that is allowed, where machines, clocks, library versions, options or pictures are
+unlike, where the second lacks works of the first, and where nothing was measured on a quiet machine.
 """
 
 from __future__ import annotations
@@ -18,8 +20,8 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from edgeconv.bench.intervals import CONFIDENCE, STATISTICS, Ratio, ratio_interval
-from edgeconv.bench.record import Record, Row, lead_series, row_key, row_title
-from edgeconv.bench.watch import CLOCK_TOLERANCE
+from edgeconv.bench.record import Record, Row, lead_series, row_key, row_title, unlike_facts, unlike_machines
+from edgeconv.bench.watch import CLOCK_TOLERANCE, OTHERS_WORDS
 from edgeconv.diff.junit import Case, to_xml
 from edgeconv.errors import UsageError
 from edgeconv.report import seconds_text
@@ -28,10 +30,8 @@ Verdict = Literal["slower", "lost", "ambiguous", "same", "faster"]
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 FAILING: tuple[Verdict, ...] = ("slower", "lost")
 
-Unlike = Literal["machine", "clocks", "versions"]
+Unlike = Literal["machine", "clocks", "versions", "options", "pictures", "grid", "load"]
 UNLIKES: tuple[Unlike, ...] = get_args(Unlike)
-
-MACHINE_FACTS = ("name", "machine", "usable_threads", "governor", "compute_capability", "multiprocessors")
 
 
 @dataclass(frozen=True)
@@ -87,12 +87,10 @@ def compare(base: Record, new: Record, gate: Gate, allowed: tuple[str, ...] = ()
         words = "; ".join(f"{kind}: {', '.join(items)}" for kind, items in refused.items())
         raise UsageError(f"These records are not alike ({words}): allow it with --allow {','.join(refused)}.")
     rows = {row_key(row): row for row in new["rows"]}
-    reached = {row_key(row)[:-2] for row in new["rows"]}
-    lines = []
-    for row in base["rows"]:
-        series = lead_series(row)
-        if row["kind"] != "copy" and series is not None and row_key(row)[:-2] in reached:
-            lines.append(_line(row, series, rows.get(row_key(row)), gate))
+    reached = _works(new)
+    lines = [
+        _line(row, rows.get(row_key(row)), gate, "load" in allowed) for row in _measured(base) if _work(row) in reached
+    ]
     if not lines:
         raise UsageError("These records have no measured row in common: compare runs of the same grid.")
     order = {verdict: index for index, verdict in enumerate(VERDICTS)}
@@ -112,30 +110,31 @@ def judge(ratio: Ratio, margin: float) -> Verdict:
 
 def differences(base: Record, new: Record) -> dict[Unlike, list[str]]:
     """What makes a comparison doubtful, by kind; empty lists where nothing does."""
-    machine, clocks = [], []
-    for device in base["machine"].keys() | new["machine"].keys():
-        if device not in base["machine"] or device not in new["machine"]:
-            machine.append(f"only one was measured on {device}")
-            continue
-        ours, theirs = base["machine"][device], new["machine"][device]
-        machine += [
-            f"{device} {name} {ours.get(name)} and {theirs.get(name)}"
-            for name in MACHINE_FACTS
-            if ours.get(name) != theirs.get(name)
-        ]
+    clocks = []
     ours_mhz, theirs_mhz = _slowest_clock(base), _slowest_clock(new)
     if ours_mhz and theirs_mhz and max(ours_mhz, theirs_mhz) > min(ours_mhz, theirs_mhz) * (1 + CLOCK_TOLERANCE):
         clocks.append(f"{ours_mhz} and {theirs_mhz} MHz")
     for words, record in (("the first", base), ("the second", new)):
         if any(_is_slowed(row) for row in record["rows"]):
             clocks.append(f"{words} was measured on a card that was throttled or whose clock moved")
-    names = sorted(base["versions"].keys() | new["versions"].keys())
-    versions = [
-        f"{name} {base['versions'].get(name)} and {new['versions'].get(name)}"
-        for name in names
-        if base["versions"].get(name) != new["versions"].get(name)
-    ]
-    return {"machine": machine, "clocks": clocks, "versions": versions}
+    theirs = {row_key(row): row for row in new["rows"]}
+    pairs = [(row, theirs[row_key(row)]) for row in _measured(base) if row_key(row) in theirs]
+    states = {(a["lead_l2_state"], b["lead_l2_state"]) for a, b in pairs if b["lead_l2_state"] is not None}
+    options = unlike_facts(base["options"], new["options"])
+    options += [f"L2 {ours} and {other}" for ours, other in sorted(states) if ours != other]
+    pictures = {str(a["work"]["picture"]) for a, b in pairs if a["work"]["input_sha256"] != b["work"]["input_sha256"]}
+    wanted = _works(base)
+    missing = wanted - _works(new)
+    quiet = not pairs or any(not _is_disturbed(a) and not _is_disturbed(b) for a, b in pairs)
+    return {
+        "machine": unlike_machines(base["machine"], new["machine"]),
+        "clocks": clocks,
+        "versions": unlike_facts(base["versions"], new["versions"]),
+        "options": options,
+        "pictures": [f"{name} has other pixels" for name in sorted(pictures)],
+        "grid": [f"{len(missing)} of {len(wanted)} works are not in the second"] if missing else [],
+        "load": [] if quiet else ["other processes were at work at every row"],
+    }
 
 
 def to_markdown(comparison: Comparison) -> str:
@@ -153,7 +152,7 @@ def to_markdown(comparison: Comparison) -> str:
     text += ["| verdict | row | base | new | new / base |", "| --- | --- | --- | --- | --- |"]
     for line in comparison.lines:
         new = seconds_text(line.new_seconds) if line.new_seconds is not None else line.note
-        ratio = "" if line.ratio is None else str(line.ratio)
+        ratio = "" if line.ratio is None else ", ".join(filter(None, (str(line.ratio), line.note)))
         text.append(f"| {line.verdict} | {line.title} | {seconds_text(line.base_seconds)} | {new} | {ratio} |")
     return "\n".join(text) + "\n"
 
@@ -162,12 +161,28 @@ def to_junit(comparison: Comparison) -> bytes:
     """One test case a row; slower and lost rows are failures."""
     cases = []
     for line in comparison.lines:
-        message = f"{line.verdict}: {line.note}" if line.ratio is None else f"{line.verdict}: new / base {line.ratio}"
+        ratio = "" if line.ratio is None else f"new / base {line.ratio}"
+        message = f"{line.verdict}: {', '.join(filter(None, (ratio, line.note)))}"
         cases.append(Case(line.title, "failure" if line.verdict in FAILING else "passed", message))
     return to_xml("edgeconv bench compare", cases)
 
 
-def _line(row: Row, base: dict[str, Any], other: Row | None, gate: Gate) -> Line:
+def _measured(record: Record) -> list[Row]:
+    """The rows of methods and peers that have a time."""
+    return [row for row in record["rows"] if row["kind"] != "copy" and lead_series(row) is not None]
+
+
+def _work(row: Row) -> tuple[Any, ...]:
+    """The work and the device, whoever did it."""
+    return row_key(row)[:-2]
+
+
+def _works(record: Record) -> set[tuple[Any, ...]]:
+    return {_work(row) for row in record["rows"]}
+
+
+def _line(row: Row, other: Row | None, gate: Gate, load_allowed: bool) -> Line:
+    base = row["timings"][row["lead_l2_state"]]
     base_seconds = _summary(base, gate.statistic)
     found = None if other is None else lead_series(other)
     if other is None or found is None:
@@ -175,7 +190,10 @@ def _line(row: Row, base: dict[str, Any], other: Row | None, gate: Gate) -> Line
         return Line(row_title(row), "lost", base_seconds, None, None, note)
     ratio = ratio_interval(base["samples_seconds"], found["samples_seconds"], gate.statistic)
     new_seconds = _summary(found, gate.statistic)
-    return Line(row_title(row), judge(ratio, gate.margin), base_seconds, new_seconds, ratio, "")
+    verdict, note = judge(ratio, gate.margin), ""
+    if not load_allowed and verdict in ("slower", "faster") and (_is_disturbed(row) or _is_disturbed(other)):
+        verdict, note = "ambiguous", "other processes were at work"
+    return Line(row_title(row), verdict, base_seconds, new_seconds, ratio, note)
 
 
 def _summary(series: dict[str, Any], statistic: str) -> float:
@@ -190,3 +208,7 @@ def _slowest_clock(record: Record) -> int | None:
 
 def _is_slowed(row: Row) -> bool:
     return any(flag.startswith(("throttled", "clock moved")) for flag in row["machine"]["flags"])
+
+
+def _is_disturbed(row: Row) -> bool:
+    return any(flag.startswith(OTHERS_WORDS) for flag in row["machine"]["flags"])

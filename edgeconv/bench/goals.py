@@ -57,8 +57,7 @@ class Goal:
         """The bar, in words."""
         sign = "≤" if self.measure in AT_MOST else "≥"
         bar = f"{self.bar / MICROSECOND:g} µs" if self.measure == "call" else f"{self.bar:g}"
-        rivals = f" ({', '.join(self.rivals)})" if self.rivals else ""
-        return f"{self.measure} {sign} {bar}{rivals}"
+        return f"{self.measure} {sign} {bar}"
 
 
 @dataclass(frozen=True)
@@ -70,6 +69,13 @@ class Outcome:
     stride: int | None
     entrant: str
     figure: float
+    rivals: tuple[str, ...] = ()
+    """Those of the goal's that have a time there."""
+
+    @property
+    def words(self) -> str:
+        """The bar and whom it was held against, in words."""
+        return f"{self.goal.words} ({', '.join(self.rivals)})" if self.rivals else self.goal.words
 
     @property
     def met(self) -> bool:
@@ -140,22 +146,29 @@ def outcomes(record: Record) -> list[Outcome]:
 
 def _of_goal(record: Record, goal: Goal) -> Iterator[Outcome]:
     leads = []
+    met_in_all: set[str] = set()
     for stride in goal.strides:
         for size in goal.sizes:
             rows = [row for row in record["rows"] if _is_about(row, goal, size, stride)]
             own = fastest(row for row in rows if row["entrant"] in goal.entrants)
             rival = fastest(row for row in rows if row["entrant"] in goal.rivals)
+            present = {row["entrant"] for row in rows} & set(goal.rivals)
             if own is None or (goal.rivals and rival is None):
                 continue
             if goal.measure == "lead" and rival is not None:
                 leads.append(median(rival) / median(own))
+                met_in_all |= present
                 continue
             figure = _FIGURES[goal.measure](own, rival, rows)
             if figure is not None:
-                yield Outcome(goal, size, stride, own["entrant"], figure)
+                yield Outcome(goal, size, stride, own["entrant"], figure, _in_order(goal, present))
     mean = geometric_mean(leads)
     if mean is not None:
-        yield Outcome(goal, None, None, f"{len(leads)} works", mean)
+        yield Outcome(goal, None, None, f"{len(leads)} works", mean, _in_order(goal, met_in_all))
+
+
+def _in_order(goal: Goal, present: set[str]) -> tuple[str, ...]:
+    return tuple(name for name in goal.rivals if name in present)
 
 
 def _is_about(row: Row, goal: Goal, size: int, stride: int) -> bool:

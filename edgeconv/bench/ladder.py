@@ -19,7 +19,6 @@ from edgeconv.devices.base import Device, L2State
 from edgeconv.report import describe_series, header, installed_versions
 from edgeconv.timing import Budget, Sampler, Series, interleave
 
-TURNS = 3
 L2_STATE: L2State = "cold"
 
 Blocks = Literal["usual", "all"]
@@ -47,7 +46,7 @@ def time_by_turns(
         for contender, is_right in zip(entered, right, strict=True)
     ]
     turns = [(sampler, watch.look) for sampler in samplers if sampler is not None]
-    interleave(turns, budget.time_limit_seconds / TURNS)
+    interleave(turns)
     return [None if sampler is None else sampler.series for sampler in samplers]
 
 

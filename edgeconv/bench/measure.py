@@ -39,8 +39,6 @@ from edgeconv.request import Request, make_request
 from edgeconv.resize import resize
 from edgeconv.timing import Budget, Sampler, Series, collect, interleave
 
-TURNS = 4
-"""Rounds that a time limit is cut into."""
 SETTLED_SECONDS = 0.02
 """A longer run fills the caches many times over, so that nothing is gained by an untimed one before it."""
 TRAIN_CALLS = 50
@@ -55,7 +53,7 @@ LONGEST_REASON = 500
 DIGITS = 10
 """A sample is kept to a tenth of a nanosecond, finer than any clock here."""
 
-DEFAULT_BUDGET = Budget(min_samples=7, max_samples=100, time_limit_seconds=0.12)
+DEFAULT_BUDGET = Budget(min_samples=7, max_samples=100, time_limit_seconds=0.12, turns=4)
 
 
 @dataclass(frozen=True)
@@ -188,7 +186,11 @@ class _Candidate:
             return
         limit = rules.check_samples if rules.check == "sample" else None
         self.check = verify.check(
-            bench.image_host, self.ready.result(), self.ready.problem, self.ready.tolerance, limit
+            bench.image_host,
+            self.ready.result(),
+            self.ready.problem,
+            max(self.ready.tolerance, verify.tolerance_for(self.ready.problem)),  # no peer is held to more than we are
+            limit,
         )
         if not self.check.passed:
             self.status = "wrong"
@@ -311,7 +313,7 @@ def _take_turns(runners: Sequence[_Candidate], state: L2State, budget: Budget, w
             watch.look()
 
         turns.append((Sampler(timed, budget), settle))
-    interleave(turns, budget.time_limit_seconds / TURNS)
+    interleave(turns)
     for runner, (sampler, _) in zip(runners, turns, strict=True):
         if runner.status == "measured":
             runner.series[state] = sampler.series

@@ -13,11 +13,15 @@ from pathlib import Path
 from typing import Any
 
 from edgeconv.errors import UsageError
+from edgeconv.files import utf8
 
 KIND = "bench"
 SCHEMA_VERSION = 1
 ROW_LISTS = ("rows", "files", "left_out")
 """Lists that are written one entry a line, so that a record can be read and compared line by line."""
+
+MACHINE_FACTS = ("name", "machine", "usable_threads", "governor", "compute_capability", "multiprocessors")
+"""Those that change a time."""
 
 Row = dict[str, Any]
 Record = dict[str, Any]
@@ -39,7 +43,7 @@ def to_json(record: Record) -> bytes:
         else:
             text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False).replace("\n", "\n  ")
         parts.append(f'  "{name}": {text}')
-    return ("{\n" + ",\n".join(parts) + "\n}\n").encode()
+    return utf8("{\n" + ",\n".join(parts) + "\n}\n")
 
 
 def read_record(path: Path) -> Record:
@@ -73,6 +77,24 @@ def row_key(row: Row) -> tuple[Any, ...]:
     work = row["work"]
     names = ("picture", "size", "stride", "dtype", "filter", "channels", "padding", "border", "output_mode")
     return (*(work[name] for name in names), row["device"], row["kind"], row["entrant"])
+
+
+def unlike_facts(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> list[str]:
+    """What two mappings differ in: `name ours and theirs`, sorted by name."""
+    names = sorted(ours.keys() | theirs.keys())
+    return [f"{name} {ours.get(name)} and {theirs.get(name)}" for name in names if ours.get(name) != theirs.get(name)]
+
+
+def unlike_machines(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> list[str]:
+    """What two machines, each its devices' facts by name, differ in, as far as that changes a time."""
+    found = []
+    for device in sorted(ours.keys() | theirs.keys()):
+        if device not in ours or device not in theirs:
+            found.append(f"only one was measured on {device}")
+            continue
+        facts = ({name: side[device].get(name) for name in MACHINE_FACTS} for side in (ours, theirs))
+        found += [f"{device} {words}" for words in unlike_facts(*facts)]
+    return found
 
 
 def row_title(row: Row) -> str:

@@ -24,21 +24,33 @@ from edgeconv.bench.entrants import CopyEntrant, Entrant, method_entrants
 from edgeconv.bench.grid import Grid, Part, Work, works
 from edgeconv.bench.measure import Place, Rules, measure, pixels_for
 from edgeconv.bench.peers import peer_entrants
-from edgeconv.bench.record import KIND, SCHEMA_VERSION, Record, read_record, to_json
+from edgeconv.bench.record import (
+    KIND,
+    SCHEMA_VERSION,
+    Record,
+    read_record,
+    to_json,
+    unlike_facts,
+    unlike_machines,
+)
 from edgeconv.bench.watch import Watch, card_reader
 from edgeconv.cost import Roof
 from edgeconv.devices import get_device
-from edgeconv.errors import UsageError
+from edgeconv.errors import UnavailableError, UsageError
 from edgeconv.files import write_bytes_atomically
 from edgeconv.image import read_image
 from edgeconv.methods.base import DeviceName, Options
 from edgeconv.methods.cuda.probe import cuda_unavailable_reason
-from edgeconv.report import installed_versions
+from edgeconv.report import installed_versions, sha256_of
 
 SAVE_EVERY_SECONDS = 10.0
 MPIXEL = 10**6
 ABOVE_ROOF = 1.1
-"""A share of the roofline that cannot be."""
+"""A share of the roofline that wants an explanation."""
+ABOVE_ROOF_WORDS = (
+    "lie above the measured roof: the method shares work or computes in less than float32, or something else was at work "
+    "while the roof was measured"
+)
 FIXED_COST_PIXELS = MPIXEL
 """What a work costs beside its pixels, as so many pixels: only for the guess at the time left."""
 
@@ -69,12 +81,21 @@ def run(plan: Run, progress: Callable[[int, int, str], None] = lambda done, tota
     record = _new_record(plan)
     done = _take_over(plan, record) if plan.resume else set()
     places = _Places(plan, record)
-    for part in plan.grid.parts:  # so that a word without meaning is refused before anything is written
-        places.of(part)
+    found = [
+        places.of(part) for part in plan.grid.parts
+    ]  # a word without meaning is refused before anything is written
+    if not any(found):
+        reasons = sorted({f"{entry['name']}: {entry['reason']}" for entry in record["left_out"]})
+        raise UnavailableError(f"Nothing of this grid can run here ({'; '.join(reasons) or 'it names no entrant'}).")
     pictures: dict[str | None, NDArray[Any]] = {name: read_image(name).pixels for name in plan.pictures}
     started, saved = time.perf_counter(), time.perf_counter()
     costs = [work.size**2 + FIXED_COST_PIXELS for work, _ in todo]
     spent, earlier_seconds = 0, record["wall_seconds"]
+
+    def keep() -> None:
+        record["wall_seconds"] = earlier_seconds + time.perf_counter() - started
+        _save(plan, record)
+
     try:
         for index, (work, part) in enumerate(todo):
             if plan.stop_after_seconds is not None and time.perf_counter() - started > plan.stop_after_seconds:
@@ -82,6 +103,7 @@ def run(plan: Run, progress: Callable[[int, int, str], None] = lambda done, tota
             pixels = pixels_for(work, pictures.get(work.picture))
             for place in places.of(part):
                 if (work, place.device) in done:
+                    _refuse_other_pixels(record, work, pixels)
                     continue
                 progress(spent // MPIXEL, sum(costs) // MPIXEL, f"{work} on {place.device}")
                 first = not any(asdict(work).items() <= entry.items() for entry in record["files"])
@@ -92,14 +114,15 @@ def run(plan: Run, progress: Callable[[int, int, str], None] = lambda done, tota
             gc.collect()  # pictures that hang in cycles of closures would pile up on a small machine
             spent += costs[index]
             if time.perf_counter() - saved > SAVE_EVERY_SECONDS:
-                record["wall_seconds"] = earlier_seconds + time.perf_counter() - started
-                _save(plan, record)
+                keep()
                 saved = time.perf_counter()
         else:
             record["complete"] = True
-    finally:
-        record["wall_seconds"] = earlier_seconds + time.perf_counter() - started
-        _save(plan, record)
+    except BaseException:
+        if record["rows"]:  # an earlier record is worth more than one of nothing
+            keep()
+        raise
+    keep()
     return record
 
 
@@ -130,7 +153,9 @@ class _Places:
             for name, why in missing:
                 self._leave_out("peer", name, device, why)
             for peer in peers:
-                self._record["versions"][peer.name] = peer.version
+                earlier = self._record["versions"].setdefault(peer.name, peer.version)
+                if earlier != peer.version:
+                    raise UsageError(f"The record was measured with {peer.name} {earlier}, and here is {peer.version}.")
             self._known[part, device] = Place(device, (*entrants, *peers), self._roof(device), self._watch(device))
         return self._known[part, device]
 
@@ -189,14 +214,30 @@ def _take_over(plan: Run, record: Record) -> set[tuple[Work, DeviceName]]:
             raise UsageError(
                 f"'{plan.path}' was measured with another {name}: leave --resume out, or choose another -o."
             )
-    here = {device: get_device(device).describe()["name"] for device in earlier["machine"]}
-    there = {device: facts["name"] for device, facts in earlier["machine"].items()}
-    if here != there:
-        raise UsageError(f"'{plan.path}' was measured on another machine ({', '.join(there.values())}).")
-    for name in ("created_utc", "wall_seconds", "machine", "roofs", "files", "rows"):
+    here = {device: get_device(device).describe() for device in earlier["machine"]}
+    unlike = unlike_machines(earlier["machine"], here)
+    if unlike:
+        raise UsageError(f"'{plan.path}' was measured on another machine ({', '.join(unlike)}).")
+    there = {name: earlier["versions"].get(name) for name in record["versions"]}
+    unlike = unlike_facts(
+        {"edgeconv": earlier["edgeconv_version"], **there}, {"edgeconv": __version__, **record["versions"]}
+    )
+    if unlike:
+        raise UsageError(f"'{plan.path}' was measured with other versions ({', '.join(unlike)}).")
+    for name in ("created_utc", "wall_seconds", "machine", "versions", "roofs", "files", "rows"):
         record[name] = earlier[name]
     fields = ("picture", "size", "stride", "dtype", "filter", "channels")
     return {(Work(*(row["work"][name] for name in fields)), row["device"]) for row in earlier["rows"]}
+
+
+def _refuse_other_pixels(record: Record, work: Work, pixels: NDArray[Any]) -> None:
+    """A picture that was changed between two parts of a record would be two under one name."""
+    if work.picture is None:
+        return
+    found = sha256_of(pixels)
+    for row in record["rows"]:
+        if asdict(work).items() <= row["work"].items() and row["work"]["input_sha256"] != found:
+            raise UsageError(f"'{work.picture}' is no longer what the record measured: leave --resume out.")
 
 
 def _plain(value: Any) -> Any:
@@ -223,10 +264,13 @@ def _warnings(record: Record) -> list[str]:
         if names:
             lines.append(f"{', '.join(names)} {words} in {sum(row['status'] == status for row in rows)} rows")
     above = sum(
-        (account.get("roofline_share") or 0) > ABOVE_ROOF for row in rows for account in row["accounts"].values()
+        (account.get("roofline_share") or 0) > ABOVE_ROOF
+        for row in rows
+        if row["kind"] != "copy"  # which computes nothing
+        for account in row["accounts"].values()
     )
     if above:
-        lines.append(f"{above} times lie above the measured roof: something else was at work while it was measured")
+        lines.append(f"{above} times {ABOVE_ROOF_WORDS}")
     flagged: dict[str, int] = {}
     for row in rows:
         for flag in row["machine"]["flags"]:

@@ -139,21 +139,6 @@ def phases(record: Record, group: Group, size: int) -> Phases | None:
     return Phases(method["entrant"], seconds)
 
 
-def break_even_size(record: Record, devices: Sequence[Group]) -> int | None:
-    """The least size from which a card with both ways over the bus beats the CPU, at this and every larger size."""
-    by_device = {group.device: group for group in devices}
-    if not {"cpu", "cuda"} <= by_device.keys():
-        return None
-    answer = None
-    for size in sorted(set(by_device["cpu"].sizes) & set(by_device["cuda"].sizes), reverse=True):
-        found = {name: phases(record, group, size) for name, group in by_device.items()}
-        totals = {name: sum(entry.seconds.values()) for name, entry in found.items() if entry is not None}
-        if len(totals) < 2 or totals["cuda"] >= totals["cpu"]:
-            break
-        answer = size
-    return answer
-
-
 def _files_of(record: Record, group: Group, size: int) -> dict[str, float] | None:
     """What decoding and encoding took for a work of the group."""
     for entry in record["files"]:

@@ -39,7 +39,7 @@ GRID = Grid(
     ),
 )
 RULES = Rules(
-    budget=Budget(min_samples=3, max_samples=15, time_limit_seconds=0.02, noise_target=0.05),
+    budget=Budget(min_samples=3, max_samples=15, time_limit_seconds=0.02, noise_target=0.05, turns=4),
     l2_states=("warm",),
     check_samples=30_000,
 )

@@ -19,13 +19,14 @@ from edgeconv.methods.base import DeviceName
 
 CLOCK_TOLERANCE = 0.03
 OTHERS_TOLERANCE = 0.10
+OTHERS_WORDS = "other processes kept"
 JIFFIES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
 IDLE = ("idle", "iowait")
 
 
 @dataclass(frozen=True)
 class CpuUse:
-    """Core-seconds since some start: of everybody, of this process, and how many cores and seconds there were."""
+    """Core-seconds since some start: of everybody, of this process and its own, and how many cores and seconds."""
 
     busy_seconds: float
     own_seconds: float
@@ -41,7 +42,9 @@ def read_cpu_use() -> CpuUse | None:
         busy = sum(value for name, value in spent.items() if name not in IDLE) / os.sysconf("SC_CLK_TCK")
     except (OSError, ValueError, IndexError):
         return None
-    return CpuUse(busy, time.process_time(), time.perf_counter(), os.cpu_count() or 1)
+    children = os.times()  # of those that were waited for, as a peer that is a command is
+    own = time.process_time() + children.children_user + children.children_system
+    return CpuUse(busy, own, time.perf_counter(), os.cpu_count() or 1)
 
 
 def read_no_card() -> Reading | None:
@@ -94,7 +97,7 @@ class Watch:
             flags.append(f"clock moved: {min(clocks)} to {max(clocks)} MHz")
         others = _others_share(self._before, self._read_cpu())
         if self.device == "cpu" and others is not None and others > OTHERS_TOLERANCE:
-            flags.append(f"other processes kept {others:.0%} of the cores busy")
+            flags.append(f"{OTHERS_WORDS} {others:.0%} of the cores busy")
         return {
             "sm_clock_min_mhz": min(clocks, default=None),
             "sm_clock_max_mhz": max(clocks, default=None),

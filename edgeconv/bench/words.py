@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from edgeconv.bench.grid import Grid, changed, named_grid, read_grid
@@ -11,7 +12,6 @@ from edgeconv.bench.measure import DEFAULT_BUDGET, Rules
 from edgeconv.devices.base import L2_STATES
 from edgeconv.errors import UsageError
 from edgeconv.request import make_request
-from edgeconv.timing import Budget
 
 CHECKS = ("sample", "full")
 
@@ -50,7 +50,8 @@ def parse_rules(
         raise UsageError("--samples must be a whole number from 1, and --time-limit above 0.")
     make_request(padding=padding, border=border, output_mode=output_mode)
     return Rules(
-        budget=Budget(
+        budget=replace(
+            DEFAULT_BUDGET,
             min_samples=min(samples, DEFAULT_BUDGET.min_samples),
             max_samples=samples,
             time_limit_seconds=time_limit_seconds,

@@ -16,6 +16,7 @@ GRID_COMMAND = "grid"
 BlocksWord = Annotated[str, typer.Option("--blocks", help="Thread-block shapes of each step: usual or all.")]
 LadderTime = Annotated[float, typer.Option("--time-limit", help="Seconds of sampling a row.")]
 RecordPath = Annotated[Path, typer.Option("--output", "-o", help="The record, as JSON.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace outputs that exist.")]
 
 
 class _GridUnlessNamed(TyperGroup):
@@ -77,6 +78,7 @@ def grid(
         float | None, typer.Option(help="Seconds after which no further work is begun; --resume goes on.")
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with a record that was stopped.")] = False,
+    overwrite: Overwrite = False,
 ) -> None:
     """Measure a grid of works: each method and peer is checked first, then timed by turns beside a plain copy.
 
@@ -88,7 +90,7 @@ def grid(
     from edgeconv.bench.runner import Run, run
     from edgeconv.bench.words import chosen_grid, parse_rules
     from edgeconv.cli.options import parse_options
-    from edgeconv.errors import EXIT_DIFFERENT
+    from edgeconv.errors import EXIT_DIFFERENT, UsageError
     from edgeconv.export import EXPORTERS, export, find_exporter
     from edgeconv.progress import Progress
     from edgeconv.resize import find_pictures
@@ -110,6 +112,8 @@ def grid(
         wanted = [entry for entry, reason in reasons.items() if reason is None]
     for entry in wanted:
         find_exporter(entry)
+    if stop_after is not None and not stop_after >= 0:
+        raise UsageError(f"--stop-after {stop_after} is not a number of seconds from 0.")
     plan = Run(
         grid=chosen_grid(grid_name, axes),
         rules=rules,
@@ -120,7 +124,7 @@ def grid(
         stop_after_seconds=stop_after,
         command=tuple(sys.argv[1:]),
     )
-    output.mkdir(parents=True, exist_ok=True)
+    _make_room(output, name, resume or overwrite)
     shown: list[Progress] = []
 
     def progress(done: int, total: int, note: str) -> None:
@@ -144,34 +148,57 @@ def grid(
         raise typer.Exit(EXIT_DIFFERENT)
 
 
+def _make_room(folder: Path, name: str, replace: bool) -> None:
+    """Make the folder of a bench; what an earlier one of that name left there stays, unless it may be replaced."""
+    from edgeconv.errors import ImageWriteError
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        taken = [path for path in sorted(folder.iterdir()) if path.name.startswith((f"{name}.", f"{name}_"))]
+    except OSError as error:
+        raise ImageWriteError(f"Output folder '{folder}' cannot be used: {error.strerror}.") from None
+    if taken and not replace:
+        raise ImageWriteError(f"Output '{taken[0]}' exists: pass --resume, --overwrite, or another --name.")
+
+
 @app.command("compare")
 def compare(
     base: Annotated[Path, typer.Argument(help="The record to measure against.")],
     new: Annotated[Path, typer.Argument(help="The record in question.")],
     fail_on: Annotated[str, typer.Option(help="Statistic and margin: median:5%, p90:10%.")] = "median:5%",
     allow: Annotated[
-        str, typer.Option(help="Compare although these differ: machine, clocks, versions (commas between).")
+        str,
+        typer.Option(
+            help="Compare although these differ: machine, clocks, versions, options, pictures, grid, load (commas between)."
+        ),
     ] = "",
     markdown: Annotated[Path | None, typer.Option(help="Write the table to this file too.")] = None,
     junit: Annotated[Path | None, typer.Option(help="Write JUnit XML to this file.")] = None,
+    overwrite: Overwrite = False,
 ) -> None:
     """Same, faster, slower or ambiguous, row by row, from the samples. Ends with 1 only for a real slowdown."""
     from edgeconv.bench.compare import UNLIKES, parse_gate, to_junit, to_markdown
     from edgeconv.bench.compare import compare as compare_records
     from edgeconv.bench.record import read_record
+    from edgeconv.diff.outputs import Outputs
     from edgeconv.errors import EXIT_DIFFERENT, UsageError
-    from edgeconv.files import write_bytes_atomically
+    from edgeconv.files import utf8
 
     allowed = tuple(word.strip() for word in allow.split(",") if word.strip())
     for word in allowed:
         if word not in UNLIKES:
             raise UsageError(f"--allow '{word}' is not one of {', '.join(UNLIKES)}.")
+    outputs = Outputs((str(base), str(new)), overwrite)
+    for path in (markdown, junit):
+        if path is not None:
+            outputs.reserve_file(path)
     comparison = compare_records(read_record(base), read_record(new), parse_gate(fail_on), allowed)
     text = to_markdown(comparison)
     if markdown is not None:
-        write_bytes_atomically(markdown, text.encode())
+        outputs.add(markdown, utf8(text))
     if junit is not None:
-        write_bytes_atomically(junit, to_junit(comparison))
+        outputs.add(junit, to_junit(comparison))
+    outputs.write()
     typer.echo(text, nl=False)
     if not comparison.passed:
         raise typer.Exit(EXIT_DIFFERENT)
@@ -184,6 +211,7 @@ def gemm(
     blocks: BlocksWord = "usual",
     time_limit: LadderTime = 0.2,
     output: RecordPath = Path("gemm.json"),
+    overwrite: Overwrite = False,
 ) -> None:
     """The ladder of matrix products on a card, from a thread an element to cuBLAS; ends with 1 where one is wrong."""
     from edgeconv.errors import UsageError
@@ -193,7 +221,7 @@ def gemm(
     chosen = [word.strip() for word in dtypes.split(",")]
     if not set(chosen) <= set(REALS):
         raise UsageError(f"--dtypes '{dtypes}' is not {' or '.join(REALS)}, or both with a comma.")
-    _ladder("gemm", parse_sizes(sizes), chosen, blocks, time_limit, output)
+    _ladder("gemm", parse_sizes(sizes), chosen, blocks, time_limit, output, overwrite)
 
 
 @app.command("conv")
@@ -203,6 +231,7 @@ def conv(
     blocks: BlocksWord = "usual",
     time_limit: LadderTime = 0.2,
     output: RecordPath = Path("conv.json"),
+    overwrite: Overwrite = False,
 ) -> None:
     """The ladder of convolutions on a card, from the textbook kernel to the shipped; ends with 1 where one is wrong."""
     from edgeconv.errors import UsageError
@@ -212,13 +241,22 @@ def conv(
     chosen = [int(word) if word.strip().isdecimal() else 0 for word in strides.split(",")]
     if not set(chosen) <= set(STRIDES):
         raise UsageError(f"--strides '{strides}' are not some of {', '.join(map(str, STRIDES))}.")
-    _ladder("conv", parse_sizes(sizes), chosen, blocks, time_limit, output)
+    _ladder("conv", parse_sizes(sizes), chosen, blocks, time_limit, output, overwrite)
 
 
-def _ladder(name: str, sizes: Sequence[int], others: Sequence[Any], blocks: str, seconds: float, output: Path) -> None:
+def _ladder(
+    name: str,
+    sizes: Sequence[int],
+    others: Sequence[Any],
+    blocks: str,
+    seconds: float,
+    output: Path,
+    overwrite: bool,
+) -> None:
     """Measure a ladder at all sizes, and each of `others` (types or strides); write the record and show it."""
     from importlib import import_module
 
+    from edgeconv.diff.outputs import Outputs
     from edgeconv.errors import EXIT_DIFFERENT, UnavailableError, UsageError
     from edgeconv.methods.cuda.probe import cuda_unavailable_reason
 
@@ -226,6 +264,7 @@ def _ladder(name: str, sizes: Sequence[int], others: Sequence[Any], blocks: str,
         raise UsageError(f"--blocks '{blocks}' is not one of usual, all.")
     if not seconds > 0:
         raise UsageError("--time-limit must be above 0.")
+    Outputs((), overwrite).reserve_file(output)
     reason = cuda_unavailable_reason()
     if reason is not None:
         raise UnavailableError(f"'edgeconv bench {name}' needs an NVIDIA GPU: {reason}.")
@@ -237,7 +276,7 @@ def _ladder(name: str, sizes: Sequence[int], others: Sequence[Any], blocks: str,
     from edgeconv.timing import Budget
 
     ladder = import_module(f"edgeconv.bench.{name}")
-    budget = Budget(min_samples=5, max_samples=50, time_limit_seconds=seconds)
+    budget = Budget(min_samples=5, max_samples=50, time_limit_seconds=seconds, turns=3)
     line = Progress(len(sizes) * len(others), "works")
     try:
         device, watch = get_device("cuda"), Watch("cuda", card_reader())

@@ -7,6 +7,10 @@ from typing import Annotated
 
 import typer
 
+from edgeconv.cli import comparing
+
+PLOT_STEM = "bench"
+
 
 def report(
     records: Annotated[list[Path], typer.Argument(help="JSON files that edgeconv bench and edgeconv run wrote.")],
@@ -14,9 +18,11 @@ def report(
     markdown: Annotated[Path | None, typer.Option(help="Write the tables to this file.")] = None,
     csv: Annotated[Path | None, typer.Option(help="Write one line a row to this file.")] = None,
     plots: Annotated[Path | None, typer.Option(help="Write each plot as SVG and PNG into this folder.")] = None,
+    overwrite: comparing.Overwrite = False,
 ) -> None:
     """Show records and reports again: a page, tables, a spreadsheet, plots. With none asked for, prints the tables."""
-    from edgeconv.export import export, find_exporter
+    from edgeconv.diff.outputs import Outputs
+    from edgeconv.export import find_exporter
     from edgeconv.export.kinds import read
 
     loaded = [read(path) for path in records]
@@ -25,13 +31,13 @@ def report(
         (text,) = find_exporter("markdown").load()(loaded).values()
         typer.echo(text.decode(), nl=False)
         return
-    from edgeconv.files import write_bytes_atomically
-
-    for name, path in wanted.items():
-        if path is not None:
-            (content,) = find_exporter(name).load()(loaded).values()
-            write_bytes_atomically(path, content)
-            typer.echo(path)
+    outputs = Outputs(map(str, records), overwrite)
+    named = {name: outputs.reserve_file(path) for name, path in wanted.items() if path is not None}
+    for name, path in named.items():
+        (content,) = find_exporter(name).load()(loaded).values()
+        outputs.add(path, content)
     if plots is not None:
-        for path in export(loaded, ["plot"], plots, "bench"):
-            typer.echo(path)
+        for ending, content in find_exporter("plot").load()(loaded).items():
+            outputs.add(outputs.reserve(plots / f"{PLOT_STEM}{ending}"), content)
+    for path, _ in outputs.write():
+        typer.echo(path)

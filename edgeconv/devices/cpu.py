@@ -23,10 +23,6 @@ from edgeconv.threads import usable_threads
 
 COPY_BYTES = 64 * 2**20
 """Twice the last-level cache of most desktop processors, and still allocated in milliseconds."""
-GEMM_SIDE = 512
-TILE_SIDE = 64
-"""A product so small that NumPy's library leaves it to the calling thread."""
-TILES = 200
 ROOF_REPEATS = 4
 FLUSH_BYTES_AT_LEAST = 64 * 2**20
 
@@ -104,11 +100,12 @@ class CpuDevice(Device):
         return min((alone, together), key=_best_seconds)
 
     def roof(self) -> Roof:
-        """See Device.roof: large copies by every usable thread, and a float32 matrix product."""
+        """See Device.roof: large copies, and float32 multiply-adds in registers, by every usable thread."""
+        threads = usable_threads()
         return Roof(
-            copy_bytes_per_second=_copy_rate(usable_threads()),
-            fma_flops_per_second=_gemm_rate(usable_threads()),
-            how=f"copy of {COPY_BYTES >> 20} MiB by {usable_threads()} threads; NumPy float32 products",
+            copy_bytes_per_second=_copy_rate(threads),
+            fma_flops_per_second=_fma_rate(threads),
+            how=f"copy of {COPY_BYTES >> 20} MiB, and float32 multiply-adds in registers, by {threads} threads",
         )
 
     def peak_bytes(self) -> int | None:
@@ -182,20 +179,11 @@ def _copy_rate(threads: int) -> float:
     return 2 * source.nbytes / seconds
 
 
-def _gemm_rate(threads: int) -> float:
-    """FLOPs a second of float32 multiply-adds: the better of two ways to keep every thread at products.
+def _fma_rate(threads: int) -> float:
+    """FLOPs a second of float32 multiply-adds that wait for nothing."""
+    from edgeconv.methods.cpu import peak
 
-    NumPy's own threads are the faster way on an idle machine, but wait for each other when something else holds a
-    core; small products that each thread does by itself then come nearer to the truth.
-    """
-    left = np.ones((GEMM_SIDE, GEMM_SIDE), np.float32)
-    product = np.empty_like(left)
-    together = 2 * GEMM_SIDE**3 / _best_seconds(lambda: np.matmul(left, left, out=product))
-    tiles = np.ones((threads, TILES, TILE_SIDE, TILE_SIDE), np.float32)
-    results = np.empty_like(tiles)
-    with ThreadPoolExecutor(threads) as pool:
-        seconds = _best_seconds(lambda: list(pool.map(lambda a, b: np.matmul(a, a[0], out=b), tiles, results)))
-    return max(together, 2 * TILE_SIDE**3 * TILES * threads / seconds)
+    return peak.flops_of_a_run(threads) / _best_seconds(lambda: peak.run(threads))
 
 
 def processor_name() -> str:

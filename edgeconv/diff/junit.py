@@ -1,6 +1,7 @@
 """Comparisons as JUnit XML, which CI systems show: one test case an input or pair.
 
 Written for the schema that Jenkins' JUnit plug-in and GitLab read: testsuites, testsuite, testcase, failure, error.
+What XML cannot hold, such as control characters in a name, stands as an escape.
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 from xml.etree import ElementTree
+
+from edgeconv.files import utf8, xml_text
 
 Outcome = Literal["passed", "failure", "error"]
 
@@ -39,5 +42,5 @@ def to_xml(suite: str, cases: Iterable[Case]) -> bytes:
         if case.outcome != "passed":
             ElementTree.SubElement(entry, case.outcome, {"message": case.message}).text = case.details
     ElementTree.indent(root)
-    xml: bytes = ElementTree.tostring(root, encoding="utf-8", xml_declaration=True)
-    return xml + b"\n"
+    xml: str = ElementTree.tostring(root, encoding="unicode", xml_declaration=True)
+    return utf8(xml_text(xml) + "\n")

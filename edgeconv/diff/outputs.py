@@ -1,4 +1,4 @@
-"""Files that a comparison writes: refused before any work is done, written only after all of it is.
+"""Files that `diff`, `compare` and `report` write: refused before any work is done, written only after all of it is.
 
 Nothing that exists is replaced unless that was asked for, an input never; and where one file cannot be written,
 none is begun.
@@ -28,7 +28,7 @@ class Outputs:
             refuse_overwrite(source, path)
         if path.is_dir():
             raise ImageWriteError(f"Output '{path}' is a folder: name a file in it.")
-        if path.exists() and not self._overwrite:
+        if path.is_file() and not self._overwrite:  # a device or pipe is written to, not replaced
             raise ImageWriteError(f"Output '{path}' exists: pass --overwrite to replace it, or choose another name.")
         return path
 

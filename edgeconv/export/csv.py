@@ -10,6 +10,7 @@ from typing import Any
 from edgeconv.bench.record import Record, Row
 from edgeconv.export import ladders, runs
 from edgeconv.export.kinds import split
+from edgeconv.files import utf8
 
 WORK = (
     "picture",
@@ -78,7 +79,7 @@ def export(records: Sequence[Record]) -> dict[str, bytes]:
     for report in given.runs:
         state = report["timing"]["l2_state"]
         writer.writerow([report["created_utc"], report["device"]["name"], *_values(runs.as_row(report), state)])
-    return {".csv": text.getvalue().encode()}
+    return {".csv": utf8(text.getvalue())}
 
 
 def _values(row: Row, state: str | None) -> list[Any]:

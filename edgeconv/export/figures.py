@@ -4,11 +4,13 @@
     time        how long, over size, with the floor drawn in             (log axes)
     roofline    how near to what this machine can do at all
     floor       share of the floor, every entrant at every size          (heat map)
-    waterfall   where a whole picture's time goes, and from which size a card pays
+    waterfall   where a whole picture's time goes, and at which sizes a card pays
     cudnn       what cuDNN's heuristic put first, and what was fastest
 
 Ink and background: axes and text are drawn in `INK`, which the page replaces by its own text colour, so that one
 drawing serves light and dark; a file of its own is drawn on white.
+
+Text that comes from a record goes through `literal`, for matplotlib takes what stands between two `$` as maths.
 """
 
 from __future__ import annotations
@@ -16,13 +18,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from edgeconv.bench.record import Record, Row, lead_account, lead_series
-from edgeconv.bench.summary import Group, break_even_size, groups, median, phases
+from edgeconv.bench.summary import Group, Phases, groups, median, phases
+from edgeconv.files import xml_text
+from edgeconv.report import digits_text
 
 INK = "#3a3d41"
 """Dark grey: readable on white, and a text that occurs nowhere else in a drawing."""
@@ -38,8 +43,9 @@ PHASE_COLOURS = {
     "device to host": "#D55E00",
     "encode": "#7F52A0",
 }
-LINE_STYLES = {"method": ("-", "-."), "peer": ("--", (0, (1, 1))), "copy": (":",)}
-"""By kind: for the first round through the colours, and for those after it."""
+LINE_STYLES = {"method": ("-", "-."), "peer": ("--", (0, (2, 1))), "copy": (":",)}
+"""By kind: for the first round through the colours, and for those after it. Methods have markers too."""
+LINE_WORDS = "With markers: methods. Dashed: peers."
 PANEL_INCHES = (4.2, 3.4)
 SECONDS_PER_MICROSECOND = 1e-6
 
@@ -70,7 +76,7 @@ def gflops(record: Record) -> list[Drawing]:
             axis.set_ylabel("GFLOPS (nominal)")
             axis.set_ylim(bottom=0)
         legend(figure, axes)
-        caption = "Nominal GFLOPS over the side of the picture. Dashed: peers."
+        caption = f"Nominal GFLOPS over the side of the picture. {LINE_WORDS}"
         drawings.append(Drawing(f"gflops_{key}", f"GFLOPS, {_short(panels[0])}", caption, figure))
     return drawings
 
@@ -87,7 +93,7 @@ def times(record: Record) -> list[Drawing]:
             axis.set_yscale("log")
         legend(figure, axes)
         state = next((row["lead_l2_state"] for row in panels[0].rows if row["lead_l2_state"]), "")
-        caption = f"Median time with a {state} L2. Dotted: a copy of the fewest bytes, the floor. Dashed: peers."
+        caption = f"Median time with a {state} L2. Dotted: a copy of the fewest bytes, the floor. {LINE_WORDS}"
         drawings.append(Drawing(f"time_{key}", f"Time, {_short(panels[0])}", caption, figure))
     return drawings
 
@@ -111,7 +117,7 @@ def roofline(record: Record) -> list[Drawing]:
         labelled = set()
         for row in rows:
             marker = "o" if row["kind"] == "method" else "x"
-            label = None if row["entrant"] in labelled else row["entrant"]
+            label = None if row["entrant"] in labelled else literal(row["entrant"])
             labelled.add(row["entrant"])
             place = (row["counts"]["intensity_flops_per_byte"], (lead_account(row) or {})["gflops"])
             axis.plot(*place, marker, color=colours[row["entrant"]], label=label, markersize=6)
@@ -123,7 +129,8 @@ def roofline(record: Record) -> list[Drawing]:
         legend(figure, [axis])
         caption = (
             f"The largest size of each work under the roof measured in this run: {copy:,.0f} GB/s copied, "
-            f"{fma:,.0f} GFLOPS of multiply-adds. Crosses: peers. A method that shares work may stand above it."
+            f"{fma:,.0f} GFLOPS of float32 multiply-adds. Crosses: peers. Above it may stand what shares work, what "
+            "computes in narrower numbers (8-bit pictures, half, TF32), and what finds its picture in a cache."
         )
         drawings.append(Drawing(f"roofline_{device}", f"Roofline, {device.upper()}", caption, figure))
     return drawings
@@ -146,7 +153,7 @@ def floor(record: Record) -> list[Drawing]:
                 if not math.isnan(share):
                     colour = "white" if share < 0.6 else "black"
                     axis.text(x, y, f"{share:.0%}", ha="center", va="center", color=colour, fontsize=7)
-        axis.set_yticks(range(len(entrants)), entrants, fontsize=8)
+        axis.set_yticks(range(len(entrants)), [literal(name) for name in entrants], fontsize=8)
         labels = [f"{size}\ns{group.stride}" for group, size in columns]
         axis.set_xticks(range(len(columns)), labels, fontsize=7)
         caption = "Time of a copy of the fewest bytes over the median time, by side and stride; 100 % is the floor."
@@ -163,19 +170,14 @@ def waterfall(record: Record) -> list[Drawing]:
             for group in panels:
                 found = phases(record, group, size)
                 if found is not None:
-                    note = f"{sum(found.seconds.values()) * 1e3:.3g} ms  {found.method}"
+                    note = f"{digits_text(_total(found) * 1e3, 3)} ms  {found.method}"
                     bars.append((f"{size} {group.device}", found.seconds, note))
         if not bars:
             continue
         figure = stacked_bars(bars)
-        even = break_even_size(record, panels)
-        words = "" if even is None else f" From {even} on, the card with its bus is faster than the CPU."
-        if even is None and len({group.device for group in panels}) > 1:
-            words = " At none of these sizes does the card with its bus beat the CPU."
-        caption = f"From file to file in memory, with the fastest method of each device.{words}"
-        drawings.append(
-            Drawing(f"waterfall_{key}", f"Where the time goes, {_short(panels[0], False)}", caption, figure)
-        )
+        caption = f"From file to file in memory, with the fastest method of each device.{_card_words(record, panels)}"
+        title = f"Where the time goes, {_short(panels[0], False)}, stride {panels[0].stride}"
+        drawings.append(Drawing(f"waterfall_{key}", title, caption, figure))
     return drawings
 
 
@@ -195,7 +197,8 @@ def cudnn(record: Record) -> list[Drawing]:
         for place, name in enumerate(names):
             colour = "#009E73" if name == fastest else "#0072B2"
             axis.barh(place, times[name] / SECONDS_PER_MICROSECOND, color=colour)
-        axis.set_yticks(range(len(names)), [f"{math_type}\n{algorithm}" for algorithm, math_type in names], fontsize=7)
+        labels = [literal(f"{math_type}\n{algorithm}") for algorithm, math_type in names]
+        axis.set_yticks(range(len(names)), labels, fontsize=7)
         axis.invert_yaxis()
         axis.set_xlabel("measured time, µs")
         work = row["work"]
@@ -226,7 +229,18 @@ def _gather(record: Record, key: Callable[[Group], tuple[Any, ...]]) -> list[tup
     for group in groups(record):
         if any(lead_series(row) for row in group.rows):
             found.setdefault(key(group), []).append(group)
-    return [("_".join(_file_word(part) for part in parts if part), panels) for parts, panels in found.items()]
+    names = ["_".join(_file_word(part) for part in parts if part) for parts in found]
+    return list(zip(_numbered(names), found.values(), strict=True))
+
+
+def _numbered(names: Sequence[str]) -> list[str]:
+    """The same, numbered where they repeat, as those of pictures of one name in two folders; case tells none apart."""
+    spelled = [name.casefold() for name in names]
+    numbers = [spelled[: place + 1].count(name) for place, name in enumerate(spelled)]
+    return [
+        name if spelled.count(name.casefold()) == 1 else f"{name}_{number}"
+        for name, number in zip(names, numbers, strict=True)
+    ]
 
 
 def _file_word(part: Any) -> str:
@@ -256,6 +270,25 @@ def _share(group: Group, entrant: str, size: int) -> float:
     return math.nan if share is None else float(share)
 
 
+def _card_words(record: Record, panels: Sequence[Group]) -> str:
+    """A sentence about the sizes at which a card with both ways over the bus beats the CPU; none where only one ran."""
+    faster = []
+    for size in sorted({size for group in panels for size in group.sizes}):
+        found = {group.device: phases(record, group, size) for group in panels}
+        cpu, cuda = found.get("cpu"), found.get("cuda")
+        if cpu is not None and cuda is not None:
+            faster.append((size, _total(cuda) < _total(cpu)))
+    stretches = [[size for size, _ in sizes] for won, sizes in groupby(faster, lambda entry: entry[1]) if won]
+    if not stretches:
+        return " At none of the sizes timed on both does the card with its bus beat the CPU." if faster else ""
+    words = [f"at {sizes[0]}" if len(sizes) == 1 else f"from {sizes[0]} to {sizes[-1]}" for sizes in stretches]
+    return f" Of the sizes timed on both, the card with its bus beats the CPU {' and '.join(words)}."
+
+
+def _total(found: Phases) -> float:
+    return sum(found.seconds.values())
+
+
 def stacked_bars(bars: Sequence[tuple[str, dict[str, float], str]]) -> Figure:
     """A line for each (name, seconds by phase, note): its phases as shares of its whole, the first on top."""
     figure = Figure(figsize=(7.2, 1.4 + 0.26 * len(bars)), layout="constrained")
@@ -269,8 +302,8 @@ def stacked_bars(bars: Sequence[tuple[str, dict[str, float], str]]) -> Figure:
             labelled.add(name)
             axis.barh(place, seconds / total, left=left, color=PHASE_COLOURS[name], label=label, height=0.8)
             left += seconds / total
-        axis.text(1.01, place, note, va="center", color=INK, fontsize=7)
-    axis.set_yticks(range(len(bars)), [name for name, _, _ in bars], fontsize=8)
+        axis.text(1.01, place, literal(note), va="center", color=INK, fontsize=7)
+    axis.set_yticks(range(len(bars)), [literal(name) for name, _, _ in bars], fontsize=8)
     axis.set_xlim(0, 1)
     axis.set_xlabel("share of the whole")
     axis.invert_yaxis()
@@ -320,12 +353,17 @@ def _lines(axis: Axes, group: Group, value: Callable[[Row], float], skip: tuple[
             marker="o" if rows[0]["kind"] == "method" else None,
             markersize=3,
             linewidth=1.6,
-            label=name,
+            label=literal(name),
         )
 
 
 def _colours(names: Iterable[str]) -> dict[str, str]:
     return {name: COLOURS[index % len(COLOURS)] for index, name in enumerate(dict.fromkeys(names))}
+
+
+def literal(text: str) -> str:
+    """Text for matplotlib that is drawn as it stands, never as maths, and that an SVG can hold."""
+    return xml_text(text).replace("$", r"\$")
 
 
 def ink(axis: Axes) -> None:

@@ -22,6 +22,7 @@ from edgeconv.export.plot import svg
 from edgeconv.export.run_figures import draw_runs
 from edgeconv.export.samples import Sample, samples
 from edgeconv.export.tables import Table
+from edgeconv.files import utf8
 
 RUNS_PREFIX = "run-"
 WORDS = ("reason", "work", "differs", "what binds it")
@@ -50,7 +51,7 @@ def export(records: Sequence[Record]) -> dict[str, bytes]:
     body += [_ladder(record, f"l{number}-") for number, record in enumerate(given.ladders, 1)]
     body += [_runs(given.runs)] if given.runs else []
     page = Template(files("edgeconv.export").joinpath("page.html").read_text(encoding="utf-8"))
-    return {".html": page.substitute(title=escape(title), body="\n".join(body)).encode()}
+    return {".html": utf8(page.substitute(title=escape(title), body="\n".join(body)))}
 
 
 def _record(record: Record, prefix: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from edgeconv.bench.conv import COPY
 from edgeconv.bench.conv import KIND as CONV_KIND
 from edgeconv.bench.record import Record
-from edgeconv.export.figures import COLOURS, Drawing, legend, size_panels
+from edgeconv.export.figures import COLOURS, Drawing, legend, literal, size_panels
 from edgeconv.export.ladders import panels, steps_of, usual
 
 
@@ -19,8 +19,8 @@ def draw_ladder(record: Record) -> list[Drawing]:
             points = [(size, usual(rows, size=size, **work).get(step)) for size in sizes]
             timed = [(size, row["gflops"]) for size, row in points if row is not None and row["gflops"] is not None]
             places, rates = [size for size, _ in timed], [rate for _, rate in timed]
-            axis.plot(places, rates, "o-", color=COLOURS[number % len(COLOURS)], label=step, markersize=3)
-        axis.set_title(title)
+            axis.plot(places, rates, "o-", color=COLOURS[number % len(COLOURS)], label=literal(step), markersize=3)
+        axis.set_title(literal(title))
         if record["kind"] == CONV_KIND:  # a hundredfold from the smallest picture to the largest
             axis.set_yscale("log")
         else:

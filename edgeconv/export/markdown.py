@@ -9,6 +9,7 @@ from edgeconv.bench.summary import groups
 from edgeconv.export import ladders, runs, tables
 from edgeconv.export.kinds import split
 from edgeconv.export.tables import Table
+from edgeconv.files import utf8
 
 
 def export(records: Sequence[Record]) -> dict[str, bytes]:
@@ -16,7 +17,7 @@ def export(records: Sequence[Record]) -> dict[str, bytes]:
     given = split(records)
     parts = [*map(_record, given.benches), *map(_ladder, given.ladders)]
     parts += [_runs(given.runs)] if given.runs else []
-    return {".md": "\n".join(parts).encode()}
+    return {".md": utf8("\n".join(parts))}
 
 
 def _ladder(record: Record) -> str:

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from edgeconv.export.figures import COLOURS, INK, Drawing, ink, legend, stacked_bars
+from edgeconv.export.figures import COLOURS, INK, Drawing, ink, legend, literal, stacked_bars
 from edgeconv.export.runs import Report, labels
-from edgeconv.report import PHASES, seconds_text
+from edgeconv.report import PHASES, digits_text, seconds_text
 
 BAR = 0.38
 """Height of each of two bars of a run."""
@@ -44,7 +44,8 @@ def gflops(reports: Sequence[Report]) -> list[Drawing]:
         values = [report["speed"][field] for _, report in timed]
         axis.plot(values, range(len(values)), "o", color=colour, label=label, fillstyle=fill, markersize=size)
         for place, value in enumerate(values):
-            axis.annotate(_number(value), (value, place), (6, 3), textcoords="offset points", fontsize=7, color=INK)
+            text = digits_text(value, 3)
+            axis.annotate(text, (value, place), (6, 3), textcoords="offset points", fontsize=7, color=INK)
     axis.set_xscale("log")
     axis.margins(x=0.15)
     axis.set_xlabel("GFLOPS (nominal)")
@@ -70,11 +71,6 @@ def shares(reports: Sequence[Report]) -> list[Drawing]:
     return [Drawing("run_roof", "Share of the roof", caption, figure)]
 
 
-def _number(value: float) -> str:
-    """Three digits and more."""
-    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
-
-
 def _timed(reports: Sequence[Report]) -> list[tuple[str, Report]]:
     named = zip(labels(reports), reports, strict=True)
     return [(name, report) for name, report in named if report["speed"] is not None]
@@ -85,7 +81,7 @@ def _bars(names: Sequence[str]) -> tuple[Figure, Axes]:
     figure = Figure(figsize=(7.2, 1.4 + 0.42 * len(names)), layout="constrained")
     axis = figure.add_subplot()
     ink(axis)
-    axis.set_yticks(range(len(names)), names, fontsize=8)
+    axis.set_yticks(range(len(names)), [literal(name) for name in names], fontsize=8)
     axis.invert_yaxis()
     axis.grid(True, axis="x", alpha=0.25)
     return figure, axis

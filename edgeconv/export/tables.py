@@ -86,7 +86,7 @@ def goals(record: Record) -> Table:
         figure = f"{outcome.figure / MICROSECOND:.2f} µs" if goal.measure == "call" else f"{outcome.figure:.3g}"
         place = ("all", "all") if outcome.size is None else (str(outcome.size), str(outcome.stride))
         verdict = ("met", "") if outcome.met else (f"MISSED by {outcome.short_by:.1%}", goal.binds)
-        rows.append((goal.work, *place, goal.words, outcome.entrant, figure, *verdict))
+        rows.append((goal.work, *place, outcome.words, outcome.entrant, figure, *verdict))
     return Table("Goals", ("work", "size", "stride", "goal", "by", "figure", "", "what binds it"), tuple(rows))
 
 

@@ -24,7 +24,7 @@ from edgeconv.view.parameters import Parameters, kernel_cells, kernel_text
 LEAST_SIDE = 64
 MOST_SIDE = 4096
 """Larger ones take minutes on a small machine and change no curve."""
-BUDGET = Budget(min_samples=5, max_samples=40, time_limit_seconds=0.06)
+BUDGET = Budget(min_samples=5, max_samples=40, time_limit_seconds=0.06, turns=4)
 
 
 class BenchStoppedError(EdgeconvError):

@@ -24,6 +24,7 @@ from edgeconv.diff.html import tables
 from edgeconv.diff.html.tiles import TILE, TileWriter
 from edgeconv.diff.record import Comparisons
 from edgeconv.errors import UsageError
+from edgeconv.files import utf8
 
 Rows = Sequence[tuple[str, str]]
 
@@ -140,4 +141,4 @@ def _filled(frame: str, parts: dict[str, str]) -> bytes:
     for piece in pieces[1:]:
         name, closing, rest = piece.partition("-->")
         filled.append(parts[name] + rest if closing and name in parts else f"<!--{piece}")
-    return "".join(filled).encode()
+    return utf8("".join(filled))

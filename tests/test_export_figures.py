@@ -1,0 +1,137 @@
+"""Drawings of records: what they say is so, names from outside stay text, and none takes another's file."""
+
+from __future__ import annotations
+
+import copy
+import re
+from itertools import product
+from xml.etree import ElementTree
+
+import pytest
+from bench_records import TimedMethod, measured
+
+from edgeconv.bench import record
+from edgeconv.bench.summary import Phases
+from edgeconv.export import find_exporter
+
+pytest.importorskip("matplotlib")
+
+from edgeconv.export import figures  # it needs matplotlib
+from edgeconv.export.plot import svg
+
+
+@pytest.fixture
+def result(monkeypatch) -> record.Record:
+    """A method and a peer, sizes 8 and 16."""
+    peer = TimedMethod("peer", [4e-3])
+    peer.kind = "peer"
+    return measured(monkeypatch, TimedMethod("own", [2e-3]), peer)
+
+
+def repeated(result: record.Record, name: str, values: list, outside: bool = False) -> record.Record:
+    """All rows once for each of `values` of a field of the work, or of the row itself."""
+    again = copy.deepcopy(result)
+    pairs = product(values, copy.deepcopy(result["rows"]))
+    again["rows"] = [
+        {**row, name: value} if outside else {**row, "work": {**row["work"], name: value}} for value, row in pairs
+    ]
+    return again
+
+
+def texts(drawing: figures.Drawing) -> list[str]:
+    """Every text of a drawing, as its SVG has it."""
+    root = ElementTree.fromstring(svg(drawing))
+    return ["".join(found.itertext()) for found in root.iter("{http://www.w3.org/2000/svg}text")]
+
+
+# --- names from outside ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "drawn"),
+    [
+        ("cost $5 and $6.png", "cost $5 and $6.png"),
+        ("a$x_{$.png", "a$x_{$.png"),
+        (r"one$ and \$.png", r"one$ and \$.png"),
+        ("x\x01.png", r"x\x01.png"),
+        ("\udcff.png", r"\udcff.png"),
+    ],
+)
+def test_a_name_is_drawn_as_it_stands_wherever_there_are_names(result, name: str, drawn: str) -> None:
+    bars = figures.stacked_bars([(name, {"decode": 1.0}, f"1 s  {name}")])
+    assert {drawn, f"1 s  {drawn}"} <= set(texts(figures.Drawing("bars", "", "", bars)))
+    for row in result["rows"]:
+        if row["kind"] == "peer":
+            row["entrant"] = name
+    for plot in (figures.gflops, figures.times, figures.roofline, figures.floor):
+        (drawing,) = plot(result)
+        assert drawn in texts(drawing), drawing.name
+
+
+def test_pictures_of_one_name_in_several_folders_keep_their_own_drawings(result) -> None:
+    twice = repeated(result, "picture", ["one/photo.png", "two/photo.png", "two/PHOTO.png", "two/other.png"])
+    drawings = figures.gflops(twice)
+    names = [drawing.name.removeprefix("gflops_cpu_") for drawing in drawings]
+    photos = ("photo-png_*_1", "photo-png_*_2", "PHOTO-png_*_3", "other-png_*")
+    rest = "_".join(result["rows"][0]["work"][word] for word in ("dtype", "filter", "channels"))
+    assert names == [photo.replace("*", rest) for photo in photos]
+    files = find_exporter("plot").load()([twice])
+    assert len(files) == 2 * len(figures.draw(twice))
+    (page,) = find_exporter("html").load()([twice]).values()
+    identifiers = re.findall(r'\bid="([^"]+)"', page.decode())
+    assert len(identifiers) == len(set(identifiers))
+
+
+# --- captions and titles --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("cpu", "cuda", "words"),
+    [
+        ([1, 1, 1, 1], [2, 2, 2, 2], "At none of the sizes timed on both does the card with its bus beat the CPU."),
+        ([1, 1, 1, 1], [2, 1, 0.5, 0.5], "beats the CPU from 32 to 64."),
+        ([1, 1, 1, 1], [2, 0.5, 0.5, 2], "beats the CPU from 16 to 32."),
+        ([1, 1, 1, 1], [0.5, 2, 2, 0.5], "beats the CPU at 8 and at 64."),
+        ([1, 1, 1, None], [2, 2, 0.5, 0.5], "beats the CPU at 32."),
+        ([1, 1, 1, 1], [None, None, None, None], "device."),
+    ],
+)
+def test_the_sizes_at_which_a_card_pays_are_those_at_which_it_is_faster(
+    monkeypatch, result, cpu: list, cuda: list, words: str
+) -> None:
+    sizes = [8, 16, 32, 64]
+    seconds = {"cpu": dict(zip(sizes, cpu, strict=True)), "cuda": dict(zip(sizes, cuda, strict=True))}
+    both = repeated(repeated(result, "size", sizes), "device", ["cpu", "cuda"], outside=True)
+
+    def phases(made: record.Record, group: figures.Group, size: int) -> Phases | None:
+        found = seconds[group.device][size]
+        return None if found is None else Phases("own", {"decode": 0.1, "convolve": found})
+
+    monkeypatch.setattr(figures, "phases", phases)
+    (drawing,) = figures.waterfall(both)
+    assert drawing.caption.endswith(words)
+
+
+def test_no_two_drawings_have_one_title(result) -> None:
+    strides = repeated(result, "stride", [1, 2, 3])
+    strides["files"] = [{**entry, "stride": stride} for stride in (1, 2, 3) for entry in result["files"]]
+    titles = [drawing.title for drawing in figures.draw(strides)]
+    assert sum(title.startswith("Where the time goes") for title in titles) == 3
+    assert len(titles) == len(set(titles))
+
+
+def test_peers_are_dashed_however_many_there_are(monkeypatch) -> None:
+    entrants = [TimedMethod(f"peer {number}", [1e-3]) for number in range(23)]
+    for entrant in entrants:
+        entrant.kind = "peer"
+    (drawing,) = figures.gflops(measured(monkeypatch, *entrants))
+    dashes = [tuple(map(float, found)) for found in re.findall(r"stroke-dasharray: ([\d.]+),([\d.]+);", svg(drawing))]
+    assert len(dashes) >= 23
+    assert all(length >= 2 * gap for length, gap in dashes)
+    assert "Dashed: peers." in drawing.caption
+
+
+def test_the_roofline_names_every_reason_to_stand_above_it(result) -> None:
+    (drawing,) = figures.roofline(result)
+    for reason in ("shares work", "narrower numbers", "8-bit", "in a cache"):
+        assert reason in drawing.caption

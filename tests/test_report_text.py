@@ -1,0 +1,82 @@
+"""What a report shows to a person: figures in units and digits that suit, and text that any file can hold."""
+
+from __future__ import annotations
+
+import json
+from xml.etree import ElementTree
+
+import pytest
+
+from edgeconv import report
+from edgeconv.files import utf8, xml_text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0.0, "0.00 µs"),
+        (4.2e-7, "0.42 µs"),
+        (9.996e-7, "1 µs"),
+        (1.234e-5, "12.3 µs"),
+        (0.0009994, "999 µs"),
+        (0.0009996, "1 ms"),
+        (0.9994, "999 ms"),
+        (0.9996, "1 s"),
+        (59.96, "60 s"),
+        (999.4, "999 s"),
+        (999.6, "1,000 s"),
+        (12345.6, "12,346 s"),
+    ],
+)
+def test_seconds_have_three_digits_in_the_unit_that_suits_once_rounded(seconds: float, text: str) -> None:
+    assert report.seconds_text(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.01234567, "0.01235"),
+        (49.727, "49.73"),
+        (999.94, "999.9"),
+        (999.96, "1,000"),
+        (1378.4, "1,378"),
+        (49727.6, "49,728"),
+    ],
+)
+def test_figures_have_separators_from_a_thousand_on(value: float, text: str) -> None:
+    assert report.digits_text(value, 4) == text
+
+
+def test_the_table_of_a_fast_run_has_no_exponents(monkeypatch) -> None:
+    made = {
+        "speed": {
+            "kernel_gflops": 49727.6,
+            "end_to_end_gflops": 1378.0,
+            "gigabytes_per_second": 1841.8,
+            "roofline_share": 0.44,
+            "memory_floor_share": 0.44,
+            "bound_by": "memory",
+            "roof": {"copy_bytes_per_second": 4.2e12, "fma_flops_per_second": 5.9e13},
+        },
+        "method": {"workspace_bytes": 0},
+    }
+    for name in ("picture", "time", "check", "tile"):
+        monkeypatch.setattr(report, f"_{name}_rows", lambda made: [])
+    shown = report.table(made)
+    assert "49,728 GFLOPS (end to end 1,378), 1,842 GB/s" in shown
+    assert "measured here 4,200 GB/s copy, 59,000 GFLOPS float32" in shown
+
+
+def test_a_name_that_is_no_text_is_written_as_an_escape_that_json_reads_back() -> None:
+    record = {"file": "\udcff é €.png"}
+    written = report.to_json(record)
+    assert r"\udcff é €.png" in written.decode()
+    assert json.loads(written) == record
+    assert utf8("é") == "é".encode()
+
+
+def test_text_for_xml_keeps_what_xml_allows_and_shows_the_rest() -> None:
+    allowed = "a\t\n\x20\x7fé€\ud7ff\ue000\ufffd\U0001f600\U0010ffff"
+    assert xml_text(allowed) == allowed
+    ElementTree.fromstring(f"<x>{xml_text(allowed)}</x>")
+    assert xml_text("\x00\x1b\ufffe\udcff") == r"\x00\x1b\ufffe\udcff"
