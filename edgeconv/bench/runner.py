@@ -48,8 +48,8 @@ MPIXEL = 10**6
 ABOVE_ROOF = 1.1
 """A share of the roofline that wants an explanation."""
 ABOVE_ROOF_WORDS = (
-    "lie above the measured roof: the method shares work or computes in less than float32, or something else was at work "
-    "while the roof was measured"
+    "lie above the measured roof: the method shares work or computes in less than float32, or something else was at "
+    "work while the roof was measured"
 )
 FIXED_COST_PIXELS = MPIXEL
 """What a work costs beside its pixels, as so many pixels: only for the guess at the time left."""

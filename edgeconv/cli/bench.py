@@ -169,7 +169,7 @@ def compare(
     allow: Annotated[
         str,
         typer.Option(
-            help="Compare although these differ: machine, clocks, versions, options, pictures, grid, load (commas between)."
+            help="Compare although these differ: machine, clocks, versions, options, pictures, grid, load (by commas)."
         ),
     ] = "",
     markdown: Annotated[Path | None, typer.Option(help="Write the table to this file too.")] = None,
