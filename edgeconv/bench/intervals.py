@@ -33,7 +33,7 @@ STUDENT_T = (
     2.831, 2.819, 2.807, 2.797, 2.787, 2.779, 2.771, 2.763, 2.756, 2.750,
 )
 # fmt: on
-"""Half the width of a 99 % interval in standard errors, from 1 degree of freedom on; beyond the last it shrinks a bit."""
+"""Half the width of a 99 % interval in standard errors, from 1 degree of freedom on; the last stands for more."""
 
 STATISTICS: dict[str, float] = {"median": 0.5, "p10": 0.1, "p90": 0.9}
 """Name and share of the samples that lie below."""
