@@ -39,6 +39,8 @@ def view(
     """
     from edgeconv.errors import UsageError
     from edgeconv.files import is_standard_stream
+    from edgeconv.view.background import leave
+    from edgeconv.view.signals import note
     from edgeconv.view.work import Workshop
 
     if any(map(is_standard_stream, pictures or [])):
@@ -48,6 +50,7 @@ def view(
     workshop = Workshop(max_pixels)
     if pictures:
         workshop.begin(pictures[0])  # while Qt is loaded and the window built
+    signals = note()
     from edgeconv.view.qt.start import require_qt
 
     require_qt()
@@ -58,4 +61,4 @@ def view(
     changes = {
         "filter" if name == "filter_name" else name: context.params[name] for name in given - {"pictures", "max_pixels"}
     }
-    raise typer.Exit(run(pictures or [], changes, workshop))
+    leave(run(pictures or [], changes, workshop, signals))

@@ -6,7 +6,9 @@
     state       all of that together: pictures, modes, requests by generation, runs
     pyramid     pictures in tiles at every size
     keep        what is dear to make, bounded by bytes
-    lane        threads: the newest request wins         work  what a request computes, step by step
+    background  threads, and the end with one at work    lane  the newest request wins
+    signals     Ctrl-C, noted until it can be obeyed
+    work        what a request computes, step by step
     benching    GFLOPS over size for the picture at hand
     qt/         the widgets
 

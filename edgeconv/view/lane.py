@@ -2,20 +2,25 @@
 
 A request that is waiting is replaced by a newer one, a request that is being served is told to stop; it looks at its
 token between steps. A step that cannot be interrupted (a slow method on a large picture) does not keep the newest
-request waiting: another thread serves it, up to `most_threads`.
-
-Threads are daemons, because Python would otherwise wait for a convolution that nobody wants any more.
+request waiting: another thread serves it. Of these there are `AT_ONCE`, because quick steps only get into each other's
+way; where the newest request has waited for `HELP_SECONDS` all the same, stale steps are slow, and one more helps.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import Generic, TypeVar
+
+from edgeconv.view import background
 
 Item = TypeVar("Item")
 
-MOST_THREADS = 2
+AT_ONCE = 2
+MOST_THREADS = 8
+"""However slow the stale steps are: each holds an output."""
+HELP_SECONDS = 0.3
 
 
 class Token:
@@ -57,9 +62,8 @@ class Lane(Generic[Item]):
                 token.cancel()
                 return token
             self._waiting = (item, token)
-            if len(self._serving) < self._most_threads:
-                self._serving.append(token)
-                threading.Thread(target=self._work, args=(token,), name=self._name, daemon=True).start()
+            work = self._work if len(self._serving) < AT_ONCE else partial(self._help, token)
+            background.start(work, self._name)
         return token
 
     def cancel(self) -> None:
@@ -86,14 +90,25 @@ class Lane(Generic[Item]):
             self._waiting[1].cancel()
             self._waiting = None
 
-    def _work(self, place: Token) -> None:
-        """Serve until nothing waits; `place` is this thread's entry among those that serve."""
-        while True:
+    def _help(self, token: Token) -> None:
+        """Serve the request of `token` where all who serve are still busy after a while."""
+        if token.wait(HELP_SECONDS):
+            self._work()
+
+    def _work(self) -> None:
+        """Serve until nothing waits."""
+        while (taken := self._take()) is not None:
+            item, token = taken
+            self._serve(item, token)
             with self._lock:
-                self._serving.remove(place)
-                if self._waiting is None:
-                    return
-                item, place = self._waiting
-                self._waiting = None
-                self._serving.append(place)
-            self._serve(item, place)
+                self._serving.remove(token)
+
+    def _take(self) -> tuple[Item, Token] | None:
+        """What waits, now to be served; None where nothing does, or as many serve already as may."""
+        with self._lock:
+            taken = self._waiting
+            if taken is None or len(self._serving) >= self._most_threads:
+                return None
+            self._waiting = None
+            self._serving.append(taken[1])
+            return taken

@@ -12,9 +12,11 @@ import subprocess
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
+import numpy as np
+
 from edgeconv.choose import AUTO
 from edgeconv.cli.options import chosen_filter, parse_options
-from edgeconv.cli.words import DEFAULT_BLOCK, DEFAULT_FILTER, DEFAULT_WORKSPACE_LIMIT
+from edgeconv.cli.words import DEFAULT_BLOCK, DEFAULT_FILTER, DEFAULT_MAX_PIXELS, DEFAULT_WORKSPACE_LIMIT
 from edgeconv.errors import EdgeconvError
 from edgeconv.filters import CHANNELS, LUMA_WEIGHTS, Filter, filter_names
 from edgeconv.geometry import BORDERS, NAMED_PADDINGS
@@ -81,10 +83,11 @@ class Parameters:
             words.append(flag if value is True else f"{flag}={value}")  # "=" keeps a kernel's minus from being a flag
         return words
 
-    def command(self, source: str) -> str:
+    def command(self, source: str, max_pixels: int = DEFAULT_MAX_PIXELS) -> str:
         """`edgeconv run SOURCE ...`, quoted for a shell: it gives the very picture that the window shows."""
         named = os.path.join(os.curdir, source) if source.startswith("-") else source
-        words = ["edgeconv", "run", named, *self.words()]
+        limit = [] if max_pixels == DEFAULT_MAX_PIXELS else [f"--max-pixels={max_pixels}"]
+        words = ["edgeconv", "run", named, *self.words(), *limit]
         return subprocess.list2cmdline(words) if os.name == "nt" else shlex.join(words)
 
     def with_filter(self, name: str) -> Parameters:
@@ -139,6 +142,10 @@ def value_of(name: str, word: str) -> str | int | None:
     return None if name == "output_mode" and word == AUTO else word
 
 
+LONGEST_CELL = 16
+"""Letters of a cell of the editor: more than any float32 needs."""
+
+
 def kernel_text(cells: list[str]) -> str:
     """Nine cells, row by row, as `--kernel` takes them."""
     rows = [",".join(cell.strip() for cell in cells[start : start + 3]) for start in (0, 3, 6)]
@@ -148,18 +155,49 @@ def kernel_text(cells: list[str]) -> str:
 def kernel_cells(chosen: Filter) -> list[str]:
     """The nine cells of a filter's first kernel, in the shortest form that gives the number again."""
     kernel = chosen.kernels[0] if not chosen.is_full_set else chosen.kernels[0, 0, 0]
-    return [f"{float(value):.9g}" for value in kernel.reshape(-1)]
+    return [_shortest(value) for value in kernel.reshape(-1)]
+
+
+def _shortest(value: np.float32) -> str:
+    """As few digits as tell this number from every other float32; with an exponent where it is long without."""
+    plain = np.format_float_positional(value, unique=True, trim="-")
+    return plain if len(plain) <= LONGEST_CELL else np.format_float_scientific(value, unique=True, trim="-")
+
+
+def same_number(text: str, other: str) -> bool:
+    """Whether both are numbers, and the same one as weights are kept."""
+    try:
+        numbers = np.array([text, other], dtype=np.float64)
+    except ValueError:
+        return False
+    with np.errstate(over="ignore"):
+        left, right = numbers.astype(np.float32)
+    return bool(left == right)
+
+
+def is_text(text: str) -> bool:
+    """Whether it is text throughout: the name of a file may hold bytes that are not."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def from_record(record: Any) -> Parameters:
-    """Parameters as settings keep them; whatever has no meaning any more is left at its default."""
+    """Parameters as settings keep them; whatever has no meaning any more is left at its default.
+
+    A kernel's file that has gone takes nothing along with it but the kernel.
+    """
     if not isinstance(record, dict):
         return Parameters()
     known = {field.name: record[field.name] for field in fields(Parameters) if field.name in record}
-    try:
-        found = Parameters(**known)
-        found.request()
-        found.options()
-    except (EdgeconvError, TypeError, AttributeError):
-        return Parameters()
-    return found
+    for fitting in (known, known | {"kernel_file": None}):
+        try:
+            found = Parameters(**fitting)
+            found.request()
+            found.options()
+        except (EdgeconvError, TypeError, AttributeError):
+            continue
+        return found
+    return Parameters()

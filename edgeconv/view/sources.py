@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import Literal
 
+from edgeconv.diff.inputs import labels_of
 from edgeconv.methods import METHODS
+from edgeconv.methods.base import SPECIAL_OPTIONS
 from edgeconv.view.parameters import Parameters
 
 Kind = Literal["input", "output", "method", "file"]
@@ -24,15 +27,19 @@ class Source:
         """Whether it is computed."""
         return self.kind in ("output", "method")
 
-    def method_of(self, parameters: Parameters) -> tuple[str, str]:
-        """(method, device) that computes it."""
-        return (self.name, self.device) if self.kind == "method" else (parameters.method, parameters.device)
+    def parameters_of(self, chosen: Parameters) -> Parameters:
+        """Those by which it is computed: a method other than the chosen one is told the options that it knows."""
+        if self.kind != "method":
+            return chosen
+        (entry,) = (entry for entry in METHODS if (entry.name, entry.device) == (self.name, self.device))
+        unknown = {name: getattr(Parameters, name) for name in SPECIAL_OPTIONS if name not in entry.knows}
+        return replace(chosen, method=self.name, device=self.device, **unknown)
 
     @property
     def label(self) -> str:
-        """What lists call it."""
+        """What it is called by itself."""
         if self.kind == "file":
-            return self.name.replace("\\", "/").rpartition("/")[2] or self.name
+            return labels_of([self.name])[0] or self.name
         if self.kind == "method":
             return f"{self.name} on {self.device.upper()}"
         return {"input": "input", "output": "output"}[self.kind]
@@ -49,3 +56,16 @@ def computed_sources() -> tuple[Source, ...]:
     methods = [Source("method", entry.name, entry.device) for entry in METHODS]
     methods.sort(key=lambda source: source != REFERENCE_OUTPUT)
     return (INPUT, OUTPUT, *methods)
+
+
+def labels(sources: Iterable[Source]) -> dict[Source, str]:
+    """What they are called together: files of one name with as much of their folders as tells them apart."""
+    every = list(dict.fromkeys(sources))
+    alike: dict[str, list[Source]] = {}
+    for source in every:
+        alike.setdefault(source.label, []).append(source)
+    names: dict[Source, str] = {}
+    for label, found in alike.items():
+        paths = [source.name if source.kind == "file" else label for source in found]
+        names |= zip(found, labels_of(paths), strict=True)
+    return {source: names[source] for source in every}

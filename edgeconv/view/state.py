@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from edgeconv.image import DEFAULT_MAX_PIXELS
 from edgeconv.timing import Clock
 from edgeconv.view.parameters import Parameters
 from edgeconv.view.sources import INPUT, OUTPUT, Source, computed_sources
@@ -84,6 +85,8 @@ class Model:
         self._timeline = Timeline(parameters or Parameters(), clock)
         self.pictures: list[str] = []
         self.picture: str | None = None
+        self._visited: list[str] = []
+        """Pictures of the list in the order in which they were last gone to."""
         self.mode = MODES[0]
         self.left, self.right = INPUT, OUTPUT
         self.generation = 0
@@ -94,17 +97,22 @@ class Model:
 
     def open(self, paths: Iterable[str]) -> bool:
         """Add pictures to the list and go to the first of them."""
-        added = [os.path.abspath(path) for path in paths]
-        for path in added:
-            if path not in self.pictures:
-                self.pictures.append(path)
+        added = self.add(paths)
         return bool(added) and self.go_to(added[0])
+
+    def add(self, paths: Iterable[str]) -> list[str]:
+        """Add pictures to the list, each once; returns their full names."""
+        added = [os.path.abspath(path) for path in paths]
+        self.pictures = list(dict.fromkeys([*self.pictures, *added]))
+        return added
 
     def go_to(self, path: str) -> bool:
         """Make a picture of the list the current one."""
-        changed = path != self.picture
+        if path == self.picture:
+            return False
         self.picture = path
-        return changed
+        self._visited = [*(other for other in self._visited if other != path), path]
+        return True
 
     def step(self, by: int) -> bool:
         """Go to the next (1) or previous (−1) picture of the list, round its ends."""
@@ -114,15 +122,22 @@ class Model:
         return self.go_to(self.pictures[place % len(self.pictures)])
 
     def forget(self, path: str) -> None:
-        """Take a picture that could not be read from the list; whoever showed it shows something else."""
-        if path in self.pictures:
-            self.pictures.remove(path)
-        self.recent = [other for other in self.recent if other != path]
+        """Take a picture that could not be read from the list; whoever showed it shows what was there before."""
+        for paths in (self.pictures, self.recent, self._visited):
+            if path in paths:
+                paths.remove(path)
         if self.picture == path:
-            self.picture = self.pictures[-1] if self.pictures else None
+            self.picture = None
+            for before in [*self.pictures[:1], *self._visited][-1:]:
+                self.go_to(before)
         gone = Source("file", path)
         self.left = INPUT if self.left == gone else self.left
         self.right = OUTPUT if self.right == gone else self.right
+
+    def inputs(self) -> list[str]:
+        """Every file that is open here, which nothing may replace."""
+        kernel_file = self.parameters.kernel_file
+        return [*self.pictures, *([] if kernel_file is None else [kernel_file])]
 
     def remember(self, path: str) -> None:
         """Put a picture that was read at the top of the recent ones."""
@@ -211,8 +226,8 @@ class Model:
     def restore(self, run: Run) -> bool:
         """Go back to a run's parameters and picture; undo leads back."""
         changed = self._timeline.change(run.parameters)
-        return self.go_to(run.picture) or changed
+        return self.open([run.picture]) or changed
 
-    def command(self) -> str | None:
+    def command(self, max_pixels: int = DEFAULT_MAX_PIXELS) -> str | None:
         """The command line that computes what `output` shows; None where no picture is open."""
-        return None if self.picture is None else self.parameters.command(self.picture)
+        return None if self.picture is None else self.parameters.command(self.picture, max_pixels)

@@ -27,11 +27,12 @@ from edgeconv.diff.record import Comparisons
 from edgeconv.errors import EdgeconvError, ImageReadError, MemoryLimitError
 from edgeconv.image import DEFAULT_MAX_PIXELS, Picture, read_image
 from edgeconv.timing import Budget, Stopwatch
+from edgeconv.view import background
 from edgeconv.view.keep import Keep
 from edgeconv.view.lane import Token
 from edgeconv.view.parameters import Parameters
 from edgeconv.view.pyramid import HeatPyramid, PicturePyramid, Pyramid
-from edgeconv.view.sources import Source
+from edgeconv.view.sources import Source, labels
 from edgeconv.view.state import Request
 
 Side = Literal["left", "right"]
@@ -54,6 +55,11 @@ class Layer:
     pixels: NDArray[Any]
     """HWC with 1 or 3 channels, any type."""
     pyramid: Pyramid
+
+    @property
+    def name(self) -> str:
+        """A short word for it."""
+        return self.label if self.source.kind == "file" else self.source.label
 
 
 @dataclass(frozen=True)
@@ -161,7 +167,7 @@ class Workshop:
             with suppress(EdgeconvError, MemoryError):  # said when it is asked for
                 self.decode(os.path.abspath(path))
 
-        threading.Thread(target=decode, name="edgeconv-decode", daemon=True).start()
+        background.start(decode, "edgeconv-decode")
 
     def decode(self, path: str) -> Picture:
         """A picture, from memory where it was decoded before. Raises ImageReadError, MemoryLimitError."""
@@ -204,27 +210,28 @@ class Workshop:
         return path, self._readings.get(path, 0)
 
     def _computed(self, path: str, parameters: Parameters, source: Source) -> _Computed:
-        method, device = source.method_of(parameters)
-        asked = replace(parameters, method=method, device=device)
+        asked = source.parameters_of(parameters)
+        request, options = asked.request(), asked.options()
+        weights = request.filter.kernels.tobytes()  # a kernel's file may hold others than it did
 
         def compute() -> _Computed:
             picture, decode_seconds = self._decoded(path)
-            request, options = asked.request(), asked.options()
             watch = Stopwatch()
             watch.phases_seconds["decode"] = decode_seconds
             problem = request.problem(picture.pixels.shape, picture.pixels.dtype)
-            choice = choose(method, device, "one picture", problem)
+            choice = choose(asked.method, asked.device, "one picture", problem)
             filtered = job.filter_picture(picture, request, problem, choice, options, watch)
             filtered.session.release_arrays()  # as large as the output; taken again to be measured
             label = f"{parameters.filter_label} by {choice.method} on {choice.device.upper()}"
             return _Computed(filtered, label)
 
-        return self._outputs.get((self._reading(path), asked), compute)
+        return self._outputs.get((self._reading(path), asked, weights), compute)
 
     def _pixels(self, request: Request, source: Source) -> tuple[NDArray[Any], str]:
         """What a source holds, and what to call it."""
         if source.kind == "file":
-            return self.decode(source.name).pixels, source.label
+            seen = labels((source, request.left, request.right, Source("file", request.picture)))
+            return self.decode(source.name).pixels, seen[source]
         if source.kind == "input":
             return self.decode(request.picture).pixels, source.label
         computed = self._computed(request.picture, request.parameters, source)
@@ -251,7 +258,7 @@ class Workshop:
 
     def _measure(self, request: Request, source: Source, token: Token, deliver: Deliver) -> None:
         computed = self._computed(request.picture, request.parameters, source)
-        method, device = source.method_of(request.parameters)
+        asked = source.parameters_of(request.parameters)
         again = computed.record is not None
         if computed.record is None:
             if not token.wait(REST_SECONDS):
@@ -265,11 +272,18 @@ class Workshop:
                 budget = replace(BUDGET, min_samples=1, max_samples=1) if slow else BUDGET
                 measured = job.measure(filtered, budget, "sample")
                 peak_bytes = filtered.session.device.peak_bytes()
-                computed.record = job.describe(filtered, measured, asked_for=method, peak_bytes=peak_bytes)
+                computed.record = job.describe(filtered, measured, asked_for=asked.method, peak_bytes=peak_bytes)
             finally:
                 self.measuring.release()
-        parameters = replace(request.parameters, method=method, device=device)
-        deliver(RunMeasured(request.generation, request.picture, parameters, computed.record, again))
+        deliver(RunMeasured(request.generation, request.picture, asked, computed.record, again))
+
+    def output_name(self, path: str, parameters: Parameters) -> str:
+        """What `edgeconv run` calls the output where it is not told."""
+        pixels, request = self.decode(path).pixels, parameters.request()
+        problem = request.problem(pixels.shape, pixels.dtype)
+        method = choose(parameters.method, parameters.device, "one picture", problem).method
+        output_format = job.FORMAT_OF_DTYPE[request.output_dtype(pixels.dtype).name]
+        return str(job.output_path(job.Job(path, request), method, output_format))
 
     def comparison_inputs(self, request: Request) -> tuple[Input, Input]:
         """Both sides of a request as `edgeconv diff` takes them; a file stays a file, so its page is the command's."""

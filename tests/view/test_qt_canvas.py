@@ -247,3 +247,32 @@ def test_tiles_are_bounded_and_those_of_old_pictures_let_go(qtbot: QtBot) -> Non
     store.image(new, (0, 0, 0), must=True)
     store.keep_only([new])
     assert store.held_bytes == 256 * 256 * 4
+
+
+@pytest.mark.parametrize("shape", [(1, 4500), (4500, 1)])
+def test_a_line_of_pixels_is_seen_from_afar(canvas: Canvas, shape: tuple[int, int]) -> None:
+    empty = drawn(canvas)[-1, -1]
+    canvas.set_layers(None, layer(np.full((*shape, 3), 255, np.uint8)))
+    assert canvas.viewport.zoom < 0.2
+    seen = (drawn(canvas)[CLEAR:] != empty).any(axis=2)
+    assert seen.sum() >= HEIGHT - CLEAR
+
+
+def test_a_long_legend_is_wrapped(canvas: Canvas) -> None:
+    scale = scale_for("uint8")
+    canvas.set_mode(find_mode("difference"))
+    picture = layer(random_image(480, 640, np.uint8))
+    canvas.set_layers(picture, picture)
+    canvas.set_heat(Heat(HeatPyramid(np.zeros((480, 640), np.uint8), scale), scale, tuple(range(len(scale.labels)))))
+    canvas.resize(300, HEIGHT)
+    colours = {tuple(colour) for colour in drawn(canvas)[:, :300].reshape(-1, 3)}
+    assert {tuple(colour) for colour in scale.colours} <= colours
+
+
+def test_a_pointer_at_rest_names_what_moves_under_it(canvas: Canvas, qtbot: QtBot) -> None:
+    canvas.set_layers(None, layer(random_image(100, 100, np.uint8)))
+    top, left = corner(canvas)
+    qtbot.mouseMove(canvas, QPoint(left + 50, top + 50))
+    with qtbot.waitSignal(canvas.hovered) as heard:
+        canvas.pan(10, 20)
+    assert heard.args == [(40, 30)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,18 @@ import pytest
 from command import edgeconv
 from jsonschema import Draft202012Validator
 from problems import random_image
-from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
+from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QTimer, QUrl
 from PySide6.QtGui import QDropEvent, QGuiApplication, QImage, QPalette
-from PySide6.QtWidgets import QApplication, QMessageBox, QWidget
+from PySide6.QtWidgets import (
+    QApplication,
+    QFileDialog,
+    QLabel,
+    QLineEdit,
+    QMessageBox,
+    QToolBar,
+    QToolButton,
+    QWidget,
+)
 from pytestqt.qtbot import QtBot
 from windows import PATIENCE_MILLISECONDS, drawn, opened, pixels_of, settle
 
@@ -23,11 +33,14 @@ from edgeconv.api import convolve
 from edgeconv.bench.record import read_record
 from edgeconv.image import read_image, write_image
 from edgeconv.methods import METHODS
-from edgeconv.view.qt import actions
+from edgeconv.view.parameters import Parameters
+from edgeconv.view.qt import actions, outgoing
+from edgeconv.view.qt.app import open_window
+from edgeconv.view.qt.history import HistoryPanel
 from edgeconv.view.qt.seen import nearest
 from edgeconv.view.qt.window import ViewWindow
 from edgeconv.view.sources import INPUT, OUTPUT, REFERENCE_OUTPUT, Source
-from edgeconv.view.state import MODES
+from edgeconv.view.state import MODES, Run
 from edgeconv.view.work import LayerReady, Workshop
 
 PIXELS = random_image(90, 120, np.uint8)
@@ -156,6 +169,122 @@ def test_several_pictures_are_walked_and_may_stand_beside_each_other(
     assert window.windowTitle() == "other.png – edgeconv"
 
 
+def press(qtbot: QtBot, key: Qt.Key, modifier: Qt.KeyboardModifier = Qt.KeyboardModifier.NoModifier) -> None:
+    widget = QApplication.focusWidget()
+    assert widget is not None
+    qtbot.keyClick(widget, key, modifier)
+
+
+def test_an_unreadable_picture_leads_back_to_the_one_that_was_shown(
+    qtbot: QtBot, picture: Path, tmp_path: Path
+) -> None:
+    other = tmp_path / "other.png"
+    write_image(PIXELS[:50], other)
+    window = opened(qtbot, picture, other)
+    window.open_pictures([str(tmp_path / "gone.png")])
+    qtbot.waitUntil(window.message.isVisible, timeout=PATIENCE_MILLISECONDS)
+    settle(qtbot, window)
+    assert window.model.picture == str(picture)
+
+
+def test_when_the_only_picture_has_gone_nothing_of_it_stays(qtbot: QtBot, picture: Path) -> None:
+    window = opened(qtbot, picture)
+    picture.unlink()
+    trigger(window, "reload")
+    qtbot.waitUntil(window.message.isVisible, timeout=PATIENCE_MILLISECONDS)
+    settle(qtbot, window)
+    assert window.canvas.frame is None
+    assert window.picture_label.text() == ""
+
+
+def image_of(pixels: np.ndarray) -> QImage:
+    height, width = pixels.shape[:2]
+    return QImage(pixels.data, width, height, 3 * width, QImage.Format.Format_RGB888).copy()
+
+
+def test_the_newest_of_two_pasted_pictures_is_shown_and_none_is_lost(
+    qtbot: QtBot, picture: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    window = opened(qtbot, picture)
+    tasks: list[Any] = []
+    monkeypatch.setattr(window.tasks, "start", tasks.append)
+    clipboard = QGuiApplication.clipboard()
+    for side in (10, 20):
+        clipboard.setImage(image_of(random_image(side, side, np.uint8)))
+        trigger(window, "paste")
+    older, newer = tasks
+    finish_newer = newer()
+    finish_older = older()
+    monkeypatch.undo()
+    finish_newer()
+    finish_older()
+    settle(qtbot, window)
+    assert [read_image(path).pixels.shape[0] for path in window.model.pictures] == [90, 20, 10]
+    assert window.model.picture == window.model.pictures[1]
+
+
+def test_a_picture_that_is_opened_after_a_paste_stays(qtbot: QtBot, picture: Path, monkeypatch) -> None:
+    window = opened(qtbot)
+    tasks: list[Any] = []
+    monkeypatch.setattr(window.tasks, "start", tasks.append)
+    QGuiApplication.clipboard().setImage(image_of(random_image(10, 10, np.uint8)))
+    trigger(window, "paste")
+    window.open_pictures([str(picture)])
+    tasks[0]()()
+    monkeypatch.undo()
+    assert window.model.picture == str(picture)
+    assert len(window.model.pictures) == 2
+
+
+def test_a_link_that_is_dropped_is_refused_in_one_line(qtbot: QtBot) -> None:
+    window = opened(qtbot)
+    dropped = QMimeData()
+    dropped.setUrls([QUrl("https://example.org/picture.png")])
+    event = QDropEvent(
+        QPointF(5, 5), Qt.DropAction.CopyAction, dropped, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
+    )
+    window.dropEvent(event)
+    assert not event.isAccepted()
+    assert "save it first" in window.message_text.text()
+
+
+def test_no_field_takes_a_drop_from_the_window(qtbot: QtBot) -> None:
+    window = opened(qtbot)
+    assert not [line for line in window.findChildren(QLineEdit) if line.acceptDrops()]
+
+
+def test_files_of_one_name_are_told_apart(qtbot: QtBot, tmp_path: Path) -> None:
+    paths = [tmp_path / folder / "same.png" for folder in ("one", "two", "three")]
+    for path in paths:
+        path.parent.mkdir()
+        write_image(PIXELS, path)
+    window = opened(qtbot, *paths)
+    for name, path in (("two/same.png", paths[1]), ("three/same.png", paths[2])):
+        index = window.right_box.findText(name)
+        assert index >= 0, name
+        assert window.right_box.itemData(index, Qt.ItemDataRole.ToolTipRole) == str(path)
+    window.model.show(left=Source("file", str(paths[1])), right=Source("file", str(paths[2])))
+    trigger(window, "split")
+    settle(qtbot, window)
+    assert window.canvas.left is not None
+    assert window.canvas.right is not None
+    assert (window.canvas.left.label, window.canvas.right.label) == ("two/same.png", "three/same.png")
+    assert window.windowTitle() == "one/same.png – edgeconv"
+
+
+def test_names_are_never_taken_for_markup(qtbot: QtBot, tmp_path: Path) -> None:
+    path = tmp_path / "<b>a&b.png"
+    write_image(PIXELS, path)
+    window = opened(qtbot, path)
+    (action,) = window.recent_menu.actions()
+    assert action.text() == str(path).replace("&", "&&")
+    rich = [label.text() for label in window.findChildren(QLabel) if label.textFormat() != Qt.TextFormat.PlainText]
+    knobs = [label.text() for label in window.controls.findChildren(QLabel)]
+    assert [text for text in rich if text not in knobs] == [dict(window.speed.texts())["phases"]]
+    tips = window.history.table.model().index(0, 0).data(Qt.ItemDataRole.ToolTipRole)
+    assert "&lt;b&gt;a&amp;b.png" in tips
+
+
 # --- knobs ------------------------------------------------------------------------------------------------------
 
 
@@ -187,7 +316,11 @@ def test_a_cell_without_a_number_is_marked_and_changes_nothing(qtbot: QtBot, pic
     qtbot.keyClicks(cell, "-")
     assert cell.property("wrong")
     assert window.model.parameters == before
+    assert not window.message.isVisible(), "a sign is the beginning of a number"
+    qtbot.keyClicks(cell, "-")
+    assert window.model.parameters == before
     assert "no number" in window.message_text.text()
+    qtbot.keyClick(cell, Qt.Key.Key_Backspace)
     qtbot.keyClicks(cell, "3")
     assert not cell.property("wrong")
     assert window.model.parameters.kernel == "-3,1,1;1,-8,1;1,1,1"
@@ -202,6 +335,84 @@ def test_up_and_down_walk_the_cells(qtbot: QtBot, picture: Path) -> None:
     assert QApplication.focusWidget() is cells[4]
     qtbot.keyClick(cells[1], Qt.Key.Key_Up)
     assert QApplication.focusWidget() is cells[7]
+
+
+def test_decimals_are_typed_letter_by_letter(qtbot: QtBot, picture: Path) -> None:
+    window = opened(qtbot, picture)
+    cell = window.controls.kernel.cells[4]
+    cell.setFocus()
+    cell.selectAll()
+    for typed in ("-", "-0", "-0.", "-0.1", "-0.15"):
+        qtbot.keyClicks(cell, typed[-1])
+        assert cell.text() == typed
+    assert window.model.parameters.kernel == "1,1,1;1,-0.15,1;1,1,1"
+
+
+@pytest.mark.parametrize("knob", ["stride", "padding", "threads", "workspace_limit"])
+def test_undo_is_the_windows_in_every_field(qtbot: QtBot, picture: Path, knob: str) -> None:
+    window = opened(qtbot, picture)
+    before = window.model.parameters
+    window.activateWindow()
+    window.controls.advanced.setChecked(True)
+    field = getattr(window.controls, knob)
+    field.setFocus()
+    (field if isinstance(field, QLineEdit) else field.lineEdit()).selectAll()
+    press(qtbot, Qt.Key.Key_2)
+    press(qtbot, Qt.Key.Key_Return)
+    assert str(getattr(window.model.parameters, knob)) == "2"
+    press(qtbot, Qt.Key.Key_Z, Qt.KeyboardModifier.ControlModifier)
+    assert window.model.parameters == before
+    press(qtbot, Qt.Key.Key_Y, Qt.KeyboardModifier.ControlModifier)
+    assert str(getattr(window.model.parameters, knob)) == "2"
+
+
+def test_a_kernel_file_that_was_written_anew_is_read_anew(qtbot: QtBot, picture: Path, tmp_path: Path) -> None:
+    kernel = tmp_path / "kernel.csv"
+    window = opened(qtbot, picture)
+    for centre in (3, 5, 7):
+        kernel.write_text(f"0,0,0\n0,{centre},0\n0,0,-1\n")
+        if centre == 7:
+            trigger(window, "reload")
+        else:
+            window.load_kernel(str(kernel))
+        settle(qtbot, window)
+        weights = [[0, 0, 0], [0, centre, 0], [0, 0, -1]]
+        assert np.array_equal(shown(window), convolve(PIXELS, weights, device="cpu")), centre
+        assert window.controls.kernel.cells[4].text() == str(centre)
+
+
+def test_what_is_saved_is_shown_though_the_kernel_file_changed(
+    qtbot: QtBot, picture: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kernel = tmp_path / "kernel.csv"
+    kernel.write_text("0,0,0\n0,3,0\n0,0,-1\n")
+    window = opened(qtbot, picture, kernel_file=str(kernel))
+    kernel.write_text("0,0,0\n0,5,0\n0,0,-1\n")
+    monkeypatch.setattr(outgoing, "ask_name", lambda *_: str(tmp_path / "out.png"))
+    trigger(window, "save")
+    settle(qtbot, window)
+    assert np.array_equal(shown(window), read_image(tmp_path / "out.png").pixels)
+
+
+def test_a_relative_kernel_file_is_remembered_and_copied_by_its_full_name(
+    qtbot: QtBot, picture: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "kernel.csv").write_text("0,0,0\n0,3,0\n0,0,-1\n")
+    monkeypatch.chdir(tmp_path)
+    window = opened(qtbot, picture, kernel_file="kernel.csv", stride=2)
+    monkeypatch.chdir("/")
+    assert f"--kernel-file={tmp_path / 'kernel.csv'}" in str(window.model.command())
+    window.close()
+    assert opened(qtbot).model.parameters == window.model.parameters
+
+
+def test_no_mnemonic_is_taken_twice(qtbot: QtBot) -> None:
+    window = opened(qtbot)
+    texts = [action.text() for action in window.menuBar().actions()]
+    texts += [label.text() for label in window.findChildren(QLabel) if label.buddy() is not None]
+    letters = [text[text.index("&") + 1].upper() for text in texts if "&" in text]
+    assert len(letters) > 15
+    assert sorted(letters) == sorted(set(letters))
 
 
 @pytest.mark.parametrize(
@@ -243,6 +454,9 @@ def test_stride_luma_and_the_rarer_knobs(qtbot: QtBot, picture: Path) -> None:
     assert words == (
         "--channels=luma --luma=bt709 --stride=3 --device=cpu --threads=1 --workspace-limit=64M --cudnn-find --block=8"
     )
+    controls.cudnn_find.setChecked(False)  # what only methods of a card know is refused by the others
+    controls.block.textActivated.emit("16")
+    settle(qtbot, window)
     expected = convolve(PIXELS, channels="luma", luma="bt709", stride=3, device="cpu")
     assert np.array_equal(shown(window), np.repeat(expected, 3, axis=2))
     trigger(window, "reset")
@@ -362,6 +576,32 @@ def test_sizes_that_differ_cannot_be_subtracted_but_stand_beside_each_other(qtbo
     assert not window.message.isVisible()
 
 
+def test_a_map_keeps_the_names_of_what_it_was_made_of(qtbot: QtBot, picture: Path, monkeypatch) -> None:
+    window = opened(qtbot, picture, filter="sobel")
+    window.model.show(left=REFERENCE_OUTPUT)
+    trigger(window, "difference")
+    settle(qtbot, window)
+    label = "sobel by opencv on CPU − sobel by reference on CPU"
+    assert window.canvas.heat is not None
+    assert window.canvas.heat.label == label
+    monkeypatch.setattr(window, "_show_difference", lambda answer: None)  # it is still being computed
+    window.set_parameters(window.model.parameters.with_filter("kirsch"))
+    settle(qtbot, window)
+    assert window.canvas.right is not None
+    assert window.canvas.right.label == "kirsch by opencv on CPU"
+    assert window.canvas.heat.label == label
+
+
+def test_the_values_follow_the_picture_that_moves_under_the_pointer(qtbot: QtBot, picture: Path) -> None:
+    window = opened(qtbot, picture)
+    canvas = window.canvas
+    x, y = (nearest(place) for place in canvas.viewport.to_screen(60, 45))
+    qtbot.mouseMove(canvas, QPoint(x, y))
+    assert window.values_label.text().startswith("x 60  y 45 ")
+    canvas.pan(10, -5)
+    assert window.values_label.text().startswith("x 50  y 50 ")
+
+
 def test_the_values_of_both_sides_are_read_under_the_pointer(qtbot: QtBot, picture: Path) -> None:
     window = opened(qtbot, picture)
     trigger(window, "split")
@@ -421,6 +661,123 @@ def test_nothing_is_written_over_the_input(qtbot: QtBot, picture: Path) -> None:
     assert picture.read_bytes() == before
 
 
+def test_no_input_is_replaced_by_anything(qtbot: QtBot, picture: Path, tmp_path: Path) -> None:
+    other, kernel = tmp_path / "other.png", tmp_path / "kernel.json"
+    write_image(PIXELS, other)
+    kernel.write_text("[[0,1,0],[1,-4,1],[0,1,0]]")
+    window = opened(qtbot, picture, other, kernel_file=str(kernel))
+    away = window.outgoing
+    writers = (away.save, away.page_of_sides, away.page_of_methods, lambda path: away.record({"rows": []}, path))
+    attempts = [(write, path) for write in writers for path in (picture, other, kernel)]
+    attempts.append((away.save, kernel.with_suffix(".png")))  # the report would be the kernel's file
+    before = {path: path.read_bytes() for path in (picture, other, kernel)}
+    for write, path in attempts:
+        write(str(path))
+        qtbot.waitUntil(window.message.isVisible, timeout=PATIENCE_MILLISECONDS)
+        assert "is an input" in window.message_text.text()
+        window.message.hide()
+    assert {path: path.read_bytes() for path in before} == before
+    assert not kernel.with_suffix(".png").exists()
+
+
+@pytest.mark.parametrize("answer", [True, False])
+def test_a_report_that_nobody_was_asked_about_is_asked_about(
+    qtbot: QtBot, picture: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: bool
+) -> None:
+    window = opened(qtbot, picture)
+    target, beside = tmp_path / "out.png", tmp_path / "out.json"
+    beside.write_text("precious")
+    asked: list[str] = []
+    monkeypatch.setattr(outgoing, "ask_name", lambda *_: str(target))
+    monkeypatch.setattr(outgoing, "replace_too", lambda parent, question: (asked.append(question), answer)[1])
+    trigger(window, "save")
+    settle(qtbot, window)
+    assert len(asked) == 1
+    assert str(beside) in asked[0]
+    assert target.exists() == answer
+    assert (beside.read_text() == "precious") != answer
+    if answer:
+        trigger(window, "save")
+        settle(qtbot, window)
+        assert len(asked) == 1, "the report of the very picture that is replaced goes with it"
+
+
+def test_the_question_is_answered_no_by_default(qtbot: QtBot) -> None:
+    window = opened(qtbot)
+
+    def press_return() -> None:
+        box = QApplication.activeModalWidget()
+        assert isinstance(box, QMessageBox)
+        qtbot.keyClick(box, Qt.Key.Key_Return)
+
+    QTimer.singleShot(0, press_return)
+    assert not outgoing.replace_too(window, "<b>?")
+
+
+def test_a_name_without_a_suffix_gets_that_of_the_offered_one(qtbot: QtBot, tmp_path: Path, monkeypatch) -> None:
+    window = opened(qtbot)
+    monkeypatch.setattr(QFileDialog, "exec", lambda dialog: dialog.selectFile("edges") or 1)
+    offered = str(tmp_path / "picture_sobel.tiff")
+    assert outgoing.ask_name(window, "Save", offered, outgoing.PICTURE_FILTER) == str(tmp_path / "edges.tiff")
+
+
+@pytest.mark.parametrize(
+    ("parameters", "name"),
+    [
+        ({"output_mode": "raw"}, "picture_laplacian8_opencv_s1.tiff"),
+        ({"filter": "sobel", "method": "sliding", "stride": 2}, "picture_sobel_sliding_s2.png"),
+    ],
+)
+def test_the_offered_name_is_the_commands_and_can_be_saved(
+    qtbot: QtBot, picture: Path, monkeypatch, parameters: dict[str, Any], name: str
+) -> None:
+    window = opened(qtbot, picture, **parameters)
+    monkeypatch.setattr(outgoing, "ask_name", lambda parent, title, offered, filters: offered)
+    trigger(window, "save")
+    settle(qtbot, window)
+    assert not window.message.isVisible()
+    assert (picture.parent / name).exists()
+
+
+def test_floats_are_copied_in_the_range_in_which_they_are_shown(qtbot: QtBot, tmp_path: Path) -> None:
+    wide, narrow = tmp_path / "wide.npy", tmp_path / "narrow.npy"
+    write_image(random_image(20, 30, np.float32) * np.float32(4), wide)
+    write_image(random_image(20, 30, np.float32), narrow)
+    window = opened(qtbot, wide, narrow)
+    window.model.show(left=INPUT, right=Source("file", str(narrow)))
+    trigger(window, "split")
+    settle(qtbot, window)
+    trigger(window, "copy-picture")
+    settle(qtbot, window)
+    window.canvas.bar = 0.0
+    assert np.array_equal(pixels_of(QGuiApplication.clipboard().image())[15:], shown(window)[15:])
+
+
+def test_the_map_is_copied_where_it_is_what_is_seen(qtbot: QtBot, picture: Path) -> None:
+    window = opened(qtbot, picture)
+    trigger(window, "difference")
+    settle(qtbot, window)
+    trigger(window, "copy-picture")
+    settle(qtbot, window)
+    heat = window.canvas.heat
+    assert heat is not None
+    expected = heat.pyramid.part(slice(0, 90), slice(0, 120))
+    assert np.array_equal(pixels_of(QGuiApplication.clipboard().image()), expected)
+
+
+def test_a_name_that_is_no_text_is_not_copied(qtbot: QtBot, picture: Path, tmp_path: Path) -> None:
+    odd = Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff.png"))
+    try:
+        odd.write_bytes(picture.read_bytes())
+    except OSError:
+        pytest.skip("this file system holds no such name")
+    window = opened(qtbot, odd)
+    QGuiApplication.clipboard().setText("before")
+    trigger(window, "copy-command")
+    assert QGuiApplication.clipboard().text() == "before"
+    assert "no text" in window.message_text.text()
+
+
 def test_a_place_that_cannot_be_written_is_one_line(qtbot: QtBot, picture: Path, tmp_path: Path) -> None:
     window = opened(qtbot, picture)
     window.outgoing.save(str(tmp_path / "nowhere" / "out.png"))
@@ -432,15 +789,15 @@ def test_the_dialogs_offer_a_name_and_take_the_answer(qtbot: QtBot, picture: Pat
     window = opened(qtbot, picture)
     offered: list[str] = []
 
-    def answer(parent: QWidget, title: str, name: str, filters: str) -> tuple[str, str]:
+    def answer(parent: QWidget, title: str, name: str, filters: str) -> str:
         offered.append(name)
-        return str(tmp_path / f"answer{len(offered)}{Path(name).suffix}"), ""
+        return str(tmp_path / f"answer{len(offered)}{Path(name).suffix}")
 
-    monkeypatch.setattr("edgeconv.view.qt.outgoing.QFileDialog.getSaveFileName", answer)
+    monkeypatch.setattr(outgoing, "ask_name", answer)
     for name in ("save", "export-diff", "export-methods"):
         trigger(window, name)
         settle(qtbot, window)
-    names = ["picture_laplacian8_s1.png", "picture_diff.html", "picture_methods.html"]
+    names = ["picture_laplacian8_opencv_s1.png", "picture_diff.html", "picture_methods.html"]
     assert offered == [str(tmp_path / name) for name in names]
     for name in ("answer1.png", "answer1.json", "answer2.html", "answer3.html"):
         assert (tmp_path / name).stat().st_size > 0, name
@@ -510,6 +867,28 @@ def test_history_leads_back_to_parameters(qtbot: QtBot, picture: Path) -> None:
     assert window.model.parameters.filter == "sobel"
 
 
+def test_a_new_run_leaves_the_chosen_one_chosen(qtbot: QtBot, picture: Path) -> None:
+    window = opened(qtbot, picture)
+    table = window.history.table
+    table.selectRow(0)
+    window.set_parameters(window.model.parameters.with_filter("sobel"))
+    settle(qtbot, window)
+    assert table.model().rowCount() == 2
+    assert table.currentIndex().row() == 1
+    assert table.currentIndex().siblingAtColumn(0).data() == "1"
+
+
+def test_runs_that_are_no_longer_kept_go_from_the_history(qtbot: QtBot) -> None:
+    panel = HistoryPanel()
+    qtbot.addWidget(panel)
+    record = {"timing": {"kernel": None}, "speed": None, "method": {"name": "sliding"}, "device": {"kind": "cpu"}}
+    runs = [Run(number, "a.png", Parameters(), record) for number in range(1, 6)]
+    panel.show_runs(runs[:3])
+    panel.show_runs(runs[2:])
+    table = panel.table.model()
+    assert [table.index(row, 0).data() for row in range(table.rowCount())] == ["5", "4", "3"]
+
+
 def test_bench_this_draws_and_keeps_a_record(qtbot: QtBot, picture: Path, tmp_path: Path, monkeypatch) -> None:
     window = opened(qtbot, picture)
     trigger(window, "bench")
@@ -519,7 +898,7 @@ def test_bench_this_draws_and_keeps_a_record(qtbot: QtBot, picture: Path, tmp_pa
     assert {line.label for line in window.bench.plot.lines} == {"opencv on CPU", "sliding on CPU", "im2col on CPU"}
     assert len(np.unique(pixels_of(window.bench.plot.grab().toImage()).reshape(-1, 3), axis=0)) > 10
     path = tmp_path / "record.json"
-    monkeypatch.setattr("edgeconv.view.qt.outgoing.QFileDialog.getSaveFileName", lambda *_: (str(path), ""))
+    monkeypatch.setattr(outgoing, "ask_name", lambda *_: str(path))
     window.bench.save.click()
     settle(qtbot, window)
     assert read_record(path)["complete"]
@@ -581,6 +960,29 @@ def test_everything_is_reached_by_tab(qtbot: QtBot, picture: Path) -> None:
     places = [reached.index(knob) for knob in knobs]
     assert places == sorted(places), "the order of Tab is that of the eye"
     assert {window.canvas, window.left_box, window.right_box, window.tabs.tabBar()} <= set(reached)
+
+
+def test_a_first_window_fits_on_the_screen(qtbot: QtBot) -> None:
+    window = open_window([], {}, Workshop())
+    qtbot.addWidget(window)
+    room = window.screen().availableSize()
+    assert window.width() <= room.width()
+    assert window.height() <= room.height()
+
+
+@pytest.mark.parametrize("mode", [mode.name for mode in MODES])
+def test_every_command_of_the_tool_bar_is_seen_in_a_small_window(qtbot: QtBot, picture: Path, mode: str) -> None:
+    window = opened(qtbot, picture, size=(900, 600))
+    trigger(window, mode)
+    settle(qtbot, window)
+    (bar,) = window.findChildren(QToolBar)
+    arrow = bar.findChild(QToolButton, "qt_toolbar_ext_button")
+    assert isinstance(arrow, QToolButton)
+    assert not arrow.isVisible()
+    window.resize(600, 600)
+    QApplication.processEvents()
+    assert arrow.isVisible()
+    assert arrow.width() >= 14
 
 
 def test_light_and_dark(qtbot: QtBot, picture: Path) -> None:

@@ -7,6 +7,7 @@ from queue import SimpleQueue
 
 import pytest
 
+from edgeconv.view import lane as lane_module
 from edgeconv.view.keep import Keep
 from edgeconv.view.lane import Lane, Token
 
@@ -41,6 +42,24 @@ def test_a_newer_item_cancels_the_one_that_is_served_and_passes_it() -> None:
     assert finished.get(timeout=PATIENCE) == 1, "the newest must not wait for a stale step"
     go_on.set()
     assert finished.get(timeout=PATIENCE) == 0
+
+
+def test_the_newest_waits_for_no_number_of_stale_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lane_module, "HELP_SECONDS", 0.001)
+    began: SimpleQueue[int] = SimpleQueue()
+    go_on = threading.Event()
+
+    def serve(item: int, token: Token) -> None:
+        began.put(item)
+        go_on.wait(PATIENCE)  # steps that cannot be interrupted
+
+    lane: Lane[int] = Lane(serve, "test")
+    for item in range(lane_module.MOST_THREADS):
+        lane.submit(item)
+        assert began.get(timeout=PATIENCE) == item
+    lane.submit(lane_module.MOST_THREADS)
+    go_on.set()
+    assert began.get(timeout=PATIENCE) == lane_module.MOST_THREADS, "one more than may serve is served by who is first"
 
 
 def test_what_waits_is_replaced() -> None:

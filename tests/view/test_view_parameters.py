@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 
 import numpy as np
@@ -16,7 +17,17 @@ from edgeconv.cli import words
 from edgeconv.errors import UsageError
 from edgeconv.filters import filter_names, named_filter
 from edgeconv.image import read_image, write_image
-from edgeconv.view.parameters import CHOICES, Parameters, from_record, kernel_cells, kernel_text, value_of
+from edgeconv.view.parameters import (
+    CHOICES,
+    LONGEST_CELL,
+    Parameters,
+    from_record,
+    is_text,
+    kernel_cells,
+    kernel_text,
+    same_number,
+    value_of,
+)
 
 NO_KNOBS = {"picture", "output", "overwrite", "samples", "time_limit", "check", "max_pixels", "json_only"}
 NO_KNOBS |= {"tile", "memory_limit", "verify_tiles"}
@@ -98,9 +109,38 @@ def test_cells_of_a_filter_make_its_kernel_again(name: str) -> None:
 
 @given(st.lists(st.floats(-1e6, 1e6, width=32), min_size=9, max_size=9))
 def test_any_kernel_survives_its_cells(values: list[float]) -> None:
-    cells = [f"{value:.9g}" for value in values]
-    kernel = Parameters().with_kernel(kernel_text(cells)).chosen_filter()
-    assert kernel_cells(kernel) == [f"{float(np.float32(cell)):.9g}" for cell in cells]
+    kernel = Parameters().with_kernel(kernel_text([f"{value:.9g}" for value in values])).chosen_filter()
+    cells = kernel_cells(kernel)
+    assert all(len(cell) <= LONGEST_CELL for cell in cells)
+    assert np.array_equal(Parameters().with_kernel(kernel_text(cells)).chosen_filter().kernels, kernel.kernels)
+
+
+@pytest.mark.parametrize("text", ["0.1", "-1.05", "0.333", "1000000", "-0.0005", "1e-38"])
+def test_a_cell_is_written_as_one_writes_it(text: str) -> None:
+    kernel = Parameters().with_kernel(f"{text},0,0;0,0,0;0,0,0").chosen_filter()
+    assert same_number(kernel_cells(kernel)[0], text)
+    assert len(kernel_cells(kernel)[0]) <= len(text)
+
+
+def test_numbers_are_the_same_as_weights_and_letters_are_none() -> None:
+    assert same_number("0.1", "0.100000001")
+    assert same_number(" 5", "5.0")
+    assert not same_number("0.1", "0.10001")
+    assert not any(same_number(text, "0") for text in ("", "-", "nan", "x"))
+
+
+def test_a_kernel_file_that_has_gone_takes_no_other_knob_along(tmp_path) -> None:
+    kept = vars(Parameters(stride=3, channels="each", threads=2).with_kernel_file(str(tmp_path / "gone.json")))
+    assert from_record(kept) == Parameters(stride=3, channels="each", threads=2)
+
+
+def test_a_larger_limit_of_pixels_is_copied() -> None:
+    assert Parameters().command("a.png", 2**30) == "edgeconv run a.png --max-pixels=1073741824"
+
+
+def test_names_that_are_no_text_are_known() -> None:
+    assert is_text("ünï 😀.png")
+    assert not is_text(os.fsdecode(b"\xff.png"))
 
 
 def test_settings_come_back_and_nonsense_does_not() -> None:

@@ -10,7 +10,7 @@ from edgeconv.diff.methods import REFERENCE
 from edgeconv.errors import UsageError
 from edgeconv.methods import METHODS
 from edgeconv.view.parameters import Parameters
-from edgeconv.view.sources import INPUT, OUTPUT, REFERENCE_OUTPUT, Source
+from edgeconv.view.sources import INPUT, OUTPUT, REFERENCE_OUTPUT, Source, computed_sources, labels
 from edgeconv.view.state import MODES, MOST_RECENT, MOST_RUNS, Model, find_mode
 
 RECORD = {"method": {"name": "sliding"}, "device": {"kind": "cpu"}}
@@ -112,6 +112,43 @@ def test_an_unreadable_picture_is_forgotten_everywhere() -> None:
     assert model.pictures == [os.path.abspath("a.png")]
     model.forget(os.path.abspath("a.png"))
     assert model.picture is None
+
+
+def test_an_unreadable_picture_leads_back_to_the_one_before() -> None:
+    model = model_with("a.png", "b.png", "c.png")
+    model.step(1)
+    model.step(-1)
+    model.open(["bad.png"])
+    model.forget(os.path.abspath("bad.png"))
+    assert model.picture == os.path.abspath("a.png")
+    model.forget(os.path.abspath("a.png"))
+    assert model.picture == os.path.abspath("b.png")
+
+
+def test_without_one_before_an_unreadable_picture_leads_to_the_first_of_the_list() -> None:
+    model = model_with("bad.png", "b.png", "c.png")
+    model.forget(os.path.abspath("bad.png"))
+    assert model.picture == os.path.abspath("b.png")
+
+
+def test_a_run_of_a_picture_that_was_taken_from_the_list_brings_it_back() -> None:
+    model = model_with("a.png", "b.png")
+    run = model.add_run(str(model.picture), Parameters(filter="sobel"), RECORD)
+    model.forget(run.picture)
+    assert model.restore(run)
+    assert model.picture == run.picture
+    assert model.step(1)
+
+
+def test_every_file_that_is_open_is_an_input() -> None:
+    model = model_with("a.png", "b.png")
+    assert model.inputs() == [os.path.abspath("a.png"), os.path.abspath("b.png")]
+
+
+def test_files_of_one_name_are_told_apart_by_their_folders() -> None:
+    files = [Source("file", path) for path in ("/a/one/x.png", "/a/two/x.png", "/a/y.png", "/a/input")]
+    assert list(labels([INPUT, *files]).values()) == ["input", "one/x.png", "two/x.png", "y.png", "a/input"]
+    assert labels(computed_sources())[REFERENCE_OUTPUT] == "reference on CPU"
 
 
 def test_recent_pictures_are_few_and_the_newest_first() -> None:

@@ -101,6 +101,13 @@ def test_the_method_of_a_side_is_what_is_measured(picture: Path) -> None:
     assert (measured.parameters.method, measured.parameters.device) == ("reference", "cpu")
 
 
+def test_a_method_beside_the_chosen_one_is_not_told_what_it_does_not_know(picture: Path) -> None:
+    parameters = Parameters(method="implicit", math="tf32", block=8)
+    found = answers(work.Workshop(), request_for(picture, parameters, right=REFERENCE_OUTPUT))
+    assert len(list(layers(found))) == 1
+    assert only(found, work.RunMeasured).parameters == Parameters(method="reference", device="cpu")
+
+
 def test_two_pictures_are_not_measured(picture: Path, tmp_path: Path) -> None:
     other = tmp_path / "other.png"
     write_image(random_image(40, 56, np.uint8, seed=1), other)

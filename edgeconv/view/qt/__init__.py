@@ -7,8 +7,10 @@
     seen      where a layer lies on the screen               furniture  what is drawn over it
     tiles     pieces of pictures as QImages, bounded
     controls  the knobs                                      kernel  the 3×3 editor among them
+    fields    lines, lists and numbers of the knobs
     rows      figures in two columns; speed is one           history, benchpanel, plot  runs and curves
     tasks     work that nothing cancels                      outgoing, benchrun  save, export, copy; bench
+    words     text that is never taken for markup
     theme     light and dark                                 icons  drawn lines that follow it
     memory    what is kept from one time to the next
 

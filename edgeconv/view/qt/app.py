@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-import signal
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
-from types import FrameType
 from typing import Any
 
 from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QApplication
 
-from edgeconv.errors import EXIT_SIGNAL_BASE
+from edgeconv.errors import EXIT_OK
 from edgeconv.view.parameters import Parameters
 from edgeconv.view.qt.memory import Memory
 from edgeconv.view.qt.window import ViewWindow, remembered_parameters
+from edgeconv.view.signals import Noted
 from edgeconv.view.state import Model
 from edgeconv.view.work import Workshop
 
 SIGNAL_MILLISECONDS = 200
-"""How long Python may not run at all, so that it sees signals while nothing happens in the window."""
+"""How long Python may not run at all, so that it hears signals while nothing happens in the window."""
 SWITCH_SECONDS = 0.0002
 """How long a worker's Python code may hold the interpreter while the window waits for it; usually 5 ms. Qt's calls let
 go of the interpreter, so one turn of a knob may have to wait for it a hundred times."""
@@ -50,30 +50,23 @@ def open_window(images: Sequence[str], changes: dict[str, Any], workshop: Worksh
     return window
 
 
-def run(images: Sequence[str], changes: dict[str, Any], workshop: Workshop) -> int:
-    """Open a window and stay until it is closed; returns the exit code."""
+def run(images: Sequence[str], changes: dict[str, Any], workshop: Workshop, signals: Noted) -> int:
+    """Open a window and stay until it is closed, or a signal came; returns the exit code."""
     app = application()
     window = open_window(images, changes, workshop)
-    code = 0
-
-    def leave(number: int, frame: FrameType | None) -> None:
-        nonlocal code
-        code = EXIT_SIGNAL_BASE + number
-        window.close()
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, leave)
     wake = QTimer()
-    wake.timeout.connect(lambda: None)
+    wake.timeout.connect(lambda: None if signals.exit_code is None else window.close())
     wake.start(SIGNAL_MILLISECONDS)
     app.exec()
-    return code
+    return EXIT_OK if signals.exit_code is None else signals.exit_code
 
 
 def _chosen(remembered: Parameters, changes: dict[str, Any]) -> Parameters:
     """What was given, over what is remembered; a filter of one sort takes the place of one of another."""
     if {"filter", "kernel", "kernel_file"} & changes.keys():
         remembered = remembered.with_filter(Parameters.filter)
+    if "kernel_file" in changes:  # remembered for a time when the folder of now is another
+        changes = changes | {"kernel_file": os.path.abspath(changes["kernel_file"])}
     chosen = replace(remembered, **changes)
     chosen.request()
     chosen.options()

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QProgressBar, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QProgressBar, QPushButton, QVBoxLayout, QWidget
 
 from edgeconv.view.qt.plot import CurvePlot
 from edgeconv.view.qt.rows import MARGIN
+from edgeconv.view.qt.words import plain_label
 
 if TYPE_CHECKING:
     from edgeconv.view.benching import Line
@@ -32,8 +33,7 @@ class BenchPanel(QWidget):
         self.progress.setRange(0, 1000)
         self.progress.setTextVisible(False)
         self.progress.setFixedHeight(6)
-        self.note = QLabel("")
-        self.note.setProperty("role", "dim")
+        self.note = plain_label("dim")
         self.note.setWordWrap(True)
         self.plot = CurvePlot()
         buttons = QHBoxLayout()

@@ -62,11 +62,19 @@ HINT = "Open a picture: drop it here, paste it, or press Ctrl+O"
 
 @dataclass(frozen=True)
 class Heat:
-    """A map of differences and what its colours mean: `legend` indexes the classes that occur."""
+    """A map of differences, what its colours mean, and of what it is: other sides may be chosen while it is seen."""
 
     pyramid: Pyramid
     scale: Scale
     legend: tuple[int, ...]
+    """Indexes of the classes that occur."""
+    reference: str = ""
+    other: str = ""
+
+    @property
+    def label(self) -> str:
+        """Which two were subtracted."""
+        return f"{self.other} − {self.reference}"
 
 
 class Canvas(QWidget):
@@ -91,6 +99,7 @@ class Canvas(QWidget):
         """Of the blink view: which of the two is seen now."""
         self.tiles = TileStore()
         self._held: QPointF | None = None
+        self._pointer: QPointF | None = None
         self._holds_bar = False
         self._unfinished = False
         self._blink = QTimer(self)
@@ -135,6 +144,13 @@ class Canvas(QWidget):
         layer = (self.left if self.mode.needs_both else None) or self.right
         return None if layer is None else layer.pyramid
 
+    @property
+    def answer(self) -> Pyramid | None:
+        """What the view is about: the map of differences, else the right side, or the only one."""
+        if self.mode.name == "difference" and self.heat is not None:
+            return self.heat.pyramid
+        return None if self.right is None else self.right.pyramid
+
     def _follow_frame(self) -> None:
         frame = self.frame
         if frame is not None:
@@ -148,7 +164,7 @@ class Canvas(QWidget):
         """The next layer is another picture: show all of it."""
         self.viewport = Viewport(1, 1, self.viewport.area_width, self.viewport.area_height)
         self.left = self.right = self.heat = None
-        self._changed()
+        self._follow_frame()
 
     @property
     def complete(self) -> bool:
@@ -192,6 +208,15 @@ class Canvas(QWidget):
     def _changed(self) -> None:
         self.update()
         self.moved.emit()
+        if self._pointer is not None:  # another pixel may be under it now
+            self._hover(self._pointer)
+
+    def _hover(self, place: QPointF | None) -> None:
+        self._pointer = place
+        if place is None or self.frame is None:
+            self.hovered.emit(None)
+        else:
+            self.hovered.emit(self.viewport.pixel_at(*self._in_area(place)))
 
     def _set_area(self) -> None:
         density = self.devicePixelRatioF()
@@ -255,7 +280,7 @@ class Canvas(QWidget):
             self.setCursor(Qt.CursorShape.SplitHCursor)
         else:
             self.unsetCursor()
-        self.hovered.emit(self.viewport.pixel_at(*self._in_area(place)) if self.frame is not None else None)
+        self._hover(place)
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
         """Let go."""
@@ -274,7 +299,7 @@ class Canvas(QWidget):
 
     def leaveEvent(self, event: QEvent) -> None:
         """Nothing is under the pointer."""
-        self.hovered.emit(None)
+        self._hover(None)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Arrow keys pan."""
@@ -427,7 +452,7 @@ class Canvas(QWidget):
             furniture.draw_name(painter, left if self.shows_left else right, start)
         elif self.mode.name == "difference":
             if self.heat is not None:
-                furniture.draw_name(painter, f"{right} − {left}", start)
-                furniture.draw_legend(painter, self.heat.scale, self.heat.legend, height)
+                furniture.draw_name(painter, self.heat.label, start)
+                furniture.draw_legend(painter, self.heat.scale, self.heat.legend, width, height)
         else:
             furniture.draw_name(painter, right, start)

@@ -5,14 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QWheelEvent
 from PySide6.QtWidgets import (
     QCheckBox,
-    QComboBox,
     QFormLayout,
     QLabel,
-    QLineEdit,
-    QSpinBox,
     QToolButton,
     QVBoxLayout,
     QWidget,
@@ -22,7 +18,9 @@ from edgeconv.choose import AUTO
 from edgeconv.errors import EdgeconvError
 from edgeconv.filters import Filter
 from edgeconv.view.parameters import CHOICES, CUSTOM, Parameters, kernel_cells, kernel_text, value_of
+from edgeconv.view.qt.fields import Combo, Line, Spin
 from edgeconv.view.qt.kernel import KernelEditor
+from edgeconv.view.qt.words import plain_label
 
 MOST_STRIDE = 999
 MOST_THREADS = 1024
@@ -41,23 +39,20 @@ class Controls(QWidget):
         super().__init__(parent)
         self.setProperty("role", "panel")
         self._shown = Parameters()
-        self.filter = _Combo(CHOICES["filter"])
+        self.filter = Combo(CHOICES["filter"])
         self.filter.setAccessibleName("Filter")
         self.kernel = KernelEditor()
-        self.note = QLabel()
-        self.note.setProperty("role", "dim")
+        self.note = plain_label("dim")
         self.note.setWordWrap(True)
         self.channels, self.luma = self._combo("channels"), self._combo("luma")
         self.border, self.output_mode = self._combo("border"), self._combo("output_mode")
         self.method, self.device = self._combo("method"), self._combo("device")
         self.math, self.gemm, self.block = self._combo("math"), self._combo("gemm"), self._combo("block")
-        self.stride = _Spin(1, MOST_STRIDE)
-        self.padding = _Combo((*CHOICES["padding"], "0", "1", "2"))
-        self.padding.setEditable(True)
-        self.padding.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
-        self.threads = _Spin(0, MOST_THREADS)
+        self.stride = Spin(1, MOST_STRIDE)
+        self.padding = Combo((*CHOICES["padding"], "0", "1", "2"), own=True)
+        self.threads = Spin(0, MOST_THREADS)
         self.threads.setSpecialValueText(AUTO)
-        self.workspace_limit = QLineEdit()
+        self.workspace_limit = Line()
         self.cudnn_find = QCheckBox("measure every algorithm")
         self.advanced = QToolButton()
         self._lay_out()
@@ -73,7 +68,7 @@ class Controls(QWidget):
         self.filter.setCurrentText(parameters.filter_label)
         self._show_filter(parameters)
         for name in ("channels", "luma", "border", "method", "device", "math", "gemm", "block"):
-            combo: _Combo = getattr(self, name)
+            combo: Combo = getattr(self, name)
             combo.setCurrentText(str(getattr(parameters, name)))
         self.output_mode.setCurrentText(parameters.output_mode or AUTO)
         self._rules.setRowVisible(self.luma, parameters.channels == "luma")
@@ -95,8 +90,8 @@ class Controls(QWidget):
         self.kernel.setEnabled(not chosen.is_full_set)
         self.note.setText(_filter_note(parameters, chosen))
 
-    def _combo(self, name: str) -> _Combo:
-        combo = _Combo(CHOICES[name])
+    def _combo(self, name: str) -> Combo:
+        combo = Combo(CHOICES[name])
         combo.textActivated.connect(lambda word: self._turn(name, value_of(name, word)))
         return combo
 
@@ -104,24 +99,24 @@ class Controls(QWidget):
         column = QVBoxLayout(self)
         column.setContentsMargins(SIDE_MARGIN, 10, SIDE_MARGIN, 10)
         column.setSpacing(6)
-        column.addWidget(_heading("Filter"))
+        column.addWidget(plain_label("heading", "Filter"))
         column.addWidget(self.filter)
         column.addWidget(self.kernel)
         column.addWidget(self.note)
         column.addSpacing(6)
-        column.addWidget(_heading("Convolution"))
+        column.addWidget(plain_label("heading", "Convolution"))
         self._rules = _form(
             ("&Channels", self.channels),
             ("&Luma", self.luma),
-            ("S&tride", self.stride),
+            ("&Stride", self.stride),
             ("&Padding", self.padding),
             ("&Border", self.border),
             ("&Output", self.output_mode),
         )
         column.addLayout(self._rules)
         column.addSpacing(6)
-        column.addWidget(_heading("Method"))
-        column.addLayout(_form(("&Method", self.method), ("&Device", self.device)))
+        column.addWidget(plain_label("heading", "Method"))
+        column.addLayout(_form(("Me&thod", self.method), ("&Device", self.device)))
         self.advanced.setText("More")
         self.advanced.setCheckable(True)
         self.advanced.setArrowType(Qt.ArrowType.RightArrow)
@@ -131,10 +126,10 @@ class Controls(QWidget):
         more = QWidget()
         more.setLayout(
             _form(
-                ("T&hreads", self.threads),
+                ("Th&reads", self.threads),
                 ("&Workspace", self.workspace_limit),
                 ("M&ath", self.math),
-                ("GE&MM", self.gemm),
+                ("&GEMM", self.gemm),
                 ("cuD&NN", self.cudnn_find),
                 ("Bloc&k", self.block),
             )
@@ -154,8 +149,8 @@ class Controls(QWidget):
         self.kernel.spoilt.connect(self.complained)
         self.stride.valueChanged.connect(lambda value: self._turn("stride", value))
         self.padding.textActivated.connect(lambda word: self._turn("padding", word))
-        line = QLineEdit()
-        self.padding.setLineEdit(line)
+        line = self.padding.lineEdit()
+        assert line is not None  # words of one's own may be typed
         line.editingFinished.connect(lambda: self._turn("padding", line.text().strip()))
         self.threads.valueChanged.connect(lambda value: self._turn("threads", value or None))
         self.workspace_limit.editingFinished.connect(
@@ -170,45 +165,6 @@ class Controls(QWidget):
     def _turn(self, name: str, value: Any) -> None:
         if getattr(self._shown, name) != value:
             self.changed.emit({name: value})
-
-
-class _Combo(QComboBox):
-    """A list that the wheel does not turn while the panel is scrolled."""
-
-    def __init__(self, words: tuple[str, ...]) -> None:
-        super().__init__()
-        self.addItems(list(words))
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-
-    def wheelEvent(self, event: QWheelEvent) -> None:
-        """Only where it has the focus."""
-        if self.hasFocus():
-            super().wheelEvent(event)
-        else:
-            event.ignore()
-
-
-class _Spin(QSpinBox):
-    """A whole number that the wheel does not turn while the panel is scrolled."""
-
-    def __init__(self, least: int, most: int) -> None:
-        super().__init__()
-        self.setRange(least, most)
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self.setKeyboardTracking(True)
-
-    def wheelEvent(self, event: QWheelEvent) -> None:
-        """Only where it has the focus."""
-        if self.hasFocus():
-            super().wheelEvent(event)
-        else:
-            event.ignore()
-
-
-def _heading(text: str) -> QLabel:
-    label = QLabel(text)
-    label.setProperty("role", "heading")
-    return label
 
 
 def _form(*rows: tuple[str, QWidget]) -> QFormLayout:

@@ -11,7 +11,6 @@ from PySide6.QtWidgets import (
     QComboBox,
     QFrame,
     QHBoxLayout,
-    QLabel,
     QMainWindow,
     QMenu,
     QScrollArea,
@@ -32,15 +31,19 @@ from edgeconv.view.qt.history import HistoryPanel
 from edgeconv.view.qt.memory import Memory
 from edgeconv.view.qt.rows import DifferencePanel
 from edgeconv.view.qt.speed import SpeedPanel
+from edgeconv.view.qt.words import plain_label
 from edgeconv.view.state import MODES
 
 FIRST_SIZE = QSize(1320, 860)
+MOST_OF_SCREEN = 0.95
+"""The rest is for the frame that the window manager draws."""
 PANEL_WIDTH = 350
 LEAST_PANEL_WIDTH = 280
 CONTROLS_HEIGHT = 525
 """All of the usual knobs, without scrolling."""
-SOURCE_WIDTH = 150
-ZOOM_WIDTH = 58
+LEAST_SOURCE_WIDTH, SOURCE_WIDTH = 68, 150
+"""Narrow enough for every command to have its place in a window of 900 pixels."""
+ZOOM_WIDTH = 52
 BUSY_AFTER_MILLISECONDS = 150
 """Quicker work is not announced: a word that flickers tells nobody anything."""
 NOTICE_MILLISECONDS = 8000
@@ -101,7 +104,7 @@ class Frame(QMainWindow):
         """Size, place and splits of last time, or good ones."""
         geometry = memory.load_bytes("geometry")
         if geometry is None or not self.restoreGeometry(geometry):
-            self.resize(FIRST_SIZE)
+            self.resize(FIRST_SIZE.boundedTo(self.screen().availableSize() * MOST_OF_SCREEN))
         self.splitter.setSizes([FIRST_SIZE.width() - PANEL_WIDTH, PANEL_WIDTH])
         self.side.setSizes([CONTROLS_HEIGHT, FIRST_SIZE.height() - CONTROLS_HEIGHT])
         for name, splitter in (("splitter", self.splitter), ("side", self.side)):
@@ -152,15 +155,17 @@ class Frame(QMainWindow):
         bar.setMovable(False)
         bar.setIconSize(QSize(icons.SIDE, icons.SIDE))
         bar.setContextMenuPolicy(Qt.ContextMenuPolicy.PreventContextMenu)
-        self.left_label, self.right_label = _dim_label(), _dim_label()
+        self.left_label, self.right_label = plain_label("dim"), plain_label("dim")
         self.left_box, self.right_box = QComboBox(), QComboBox()
         for label, box in ((self.left_label, self.left_box), (self.right_label, self.right_box)):
-            label.setContentsMargins(8, 0, 6, 0)
+            label.setContentsMargins(6, 0, 4, 0)
             label.setBuddy(box)
-            box.setMinimumWidth(SOURCE_WIDTH)
+            box.setMinimumWidth(LEAST_SOURCE_WIDTH)
+            box.setMaximumWidth(SOURCE_WIDTH)
+            box.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
             box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
             box.view().setTextElideMode(Qt.TextElideMode.ElideMiddle)
-        self.zoom_label = QLabel()
+        self.zoom_label = plain_label()
         self.zoom_label.setAlignment(Qt.AlignmentFlag.AlignCenter)
         self.zoom_label.setMinimumWidth(ZOOM_WIDTH)
         gap = QWidget()
@@ -188,7 +193,7 @@ class Frame(QMainWindow):
     def _make_message_bar(self) -> None:
         self.message = QFrame()
         self.message.setObjectName("message")
-        self.message_text = QLabel()
+        self.message_text = plain_label()
         self.message_text.setWordWrap(True)
         self.message_text.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self.message_text.setAccessibleName("Message")
@@ -204,7 +209,7 @@ class Frame(QMainWindow):
         self.message.hide()
 
     def _make_status_bar(self) -> None:
-        self.picture_label, self.busy_label, self.values_label = _dim_label(), _dim_label(), QLabel()
+        self.picture_label, self.busy_label, self.values_label = plain_label("dim"), plain_label("dim"), plain_label()
         self.values_label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         bar = self.statusBar()
         bar.setSizeGripEnabled(False)
@@ -250,9 +255,3 @@ class Frame(QMainWindow):
             splitter.setHandleWidth(1)
             splitter.setChildrenCollapsible(False)
         self.setCentralWidget(self.splitter)
-
-
-def _dim_label() -> QLabel:
-    label = QLabel()
-    label.setProperty("role", "dim")
-    return label

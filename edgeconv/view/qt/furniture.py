@@ -50,26 +50,34 @@ def draw_bar(painter: QPainter, x: int, height: int) -> None:
         painter.drawLine(tip, QPointF(x + side * 3, middle + 4))
 
 
-def draw_legend(painter: QPainter, scale: Scale, classes: Sequence[int], height: int) -> None:
-    """A swatch and its |difference| for each of `classes`, at the bottom."""
+def draw_legend(painter: QPainter, scale: Scale, classes: Sequence[int], width: int, height: int) -> None:
+    """A swatch and its |difference| for each of `classes`, at the bottom, in as many rows as they need."""
     metrics = painter.fontMetrics()
     title = "|difference|"
-    title_width = metrics.horizontalAdvance(title) + 14
-    widths = [SWATCH + SWATCH_GAP + metrics.horizontalAdvance(scale.labels[index]) + MARGIN for index in classes]
-    tall = metrics.height() + 12
-    plate = QRectF(MARGIN, height - tall - MARGIN, MARGIN + title_width + sum(widths), tall)
+    start = MARGIN + metrics.horizontalAdvance(title) + 14
+    line = metrics.height() + 6
+    places, right, x, y = [], 0, start, 0
+    for index in classes:
+        wide = SWATCH + SWATCH_GAP + metrics.horizontalAdvance(scale.labels[index]) + MARGIN
+        if x > start and x + wide > width - 2 * MARGIN:
+            x, y = start, y + line
+        places.append((index, x, y, wide))
+        x += wide
+        right = max(right, x)
+    tall = y + line + 6
+    plate = QRectF(MARGIN, height - tall - MARGIN, right, tall)
     _draw_plate(painter, plate)
+    first = QRectF(plate.left(), plate.top() + 3, plate.width(), line)
     painter.setPen(PLATE_DIM)
-    painter.drawText(plate.adjusted(MARGIN, 0, 0, 0), Qt.AlignmentFlag.AlignVCenter, title)
-    x = plate.left() + MARGIN + title_width
-    for index, width in zip(classes, widths, strict=True):
+    painter.drawText(first.adjusted(MARGIN, 0, 0, 0), Qt.AlignmentFlag.AlignVCenter, title)
+    for index, x, y, wide in places:
+        place = QRectF(first.left() + x, first.top() + y, wide, line)
         painter.setPen(QPen(QColor(255, 255, 255, 90), 1))
         painter.setBrush(QColor(*scale.colours[index]))
-        painter.drawRect(QRectF(x, plate.center().y() - SWATCH / 2, SWATCH, SWATCH))
+        painter.drawRect(QRectF(place.left(), place.center().y() - SWATCH / 2, SWATCH, SWATCH))
         painter.setPen(PLATE_TEXT)
-        text = QRectF(x + SWATCH + SWATCH_GAP, plate.top(), width, plate.height())
+        text = place.adjusted(SWATCH + SWATCH_GAP, 0, 0, 0)
         painter.drawText(text, Qt.AlignmentFlag.AlignVCenter, scale.labels[index])
-        x += width
 
 
 def draw_grid(painter: QPainter, seen: Seen, part: QRect) -> None:

@@ -9,6 +9,7 @@ from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelInd
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableView, QVBoxLayout, QWidget
 
 from edgeconv.report import seconds_text
+from edgeconv.view.qt.words import tip
 from edgeconv.view.state import Run
 
 Index = QModelIndex | QPersistentModelIndex
@@ -26,10 +27,17 @@ class _RunTable(QAbstractTableModel):
         self.runs: list[Run] = []
 
     def show_runs(self, runs: Sequence[Run]) -> None:
-        """Show others."""
-        self.beginResetModel()
-        self.runs = list(reversed(runs))
-        self.endResetModel()
+        """Add those that are new, and let go of those that are no longer kept: the rest stay where they are."""
+        newest = self.runs[0].number if self.runs else 0
+        added = [run for run in reversed(runs) if run.number > newest]
+        if added:
+            self.beginInsertRows(QModelIndex(), 0, len(added) - 1)
+            self.runs = added + self.runs
+            self.endInsertRows()
+        if len(self.runs) > len(runs):
+            self.beginRemoveRows(QModelIndex(), len(runs), len(self.runs) - 1)
+            self.runs = self.runs[: len(runs)]
+            self.endRemoveRows()
 
     def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: B008  # Qt's own signature
         """See QAbstractItemModel.rowCount."""
@@ -53,7 +61,7 @@ class _RunTable(QAbstractTableModel):
         if role == Qt.ItemDataRole.TextAlignmentRole:
             return _alignment(index.column())
         if role == Qt.ItemDataRole.ToolTipRole:
-            return f"{run.picture}\n{run.parameters.summary()}\n{run.method_label}"
+            return tip(f"{run.picture}\n{run.parameters.summary()}\n{run.method_label}")
         if role != Qt.ItemDataRole.DisplayRole:
             return None
         kernel, speed = run.record["timing"]["kernel"], run.record["speed"]
@@ -101,5 +109,5 @@ class HistoryPanel(QWidget):
         column.addWidget(self.table)
 
     def show_runs(self, runs: Sequence[Run]) -> None:
-        """Show others."""
+        """Show the runs, the newest last."""
         self._runs.show_runs(runs)

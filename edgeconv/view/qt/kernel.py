@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 
-from PySide6.QtCore import QEvent, Qt, Signal
-from PySide6.QtGui import QKeyEvent, QKeySequence
-from PySide6.QtWidgets import QGridLayout, QLineEdit, QWidget
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QKeyEvent
+from PySide6.QtWidgets import QGridLayout, QWidget
 
 from edgeconv.geometry import KERNEL_SIZE
+from edgeconv.view.parameters import LONGEST_CELL, same_number
+from edgeconv.view.qt.fields import Line
 
 CELL_HEIGHT = 27
 
@@ -18,7 +20,7 @@ class KernelEditor(QWidget):
 
     edited = Signal(list)
     spoilt = Signal(str)
-    """A cell holds no number: why, for a person."""
+    """A cell holds what is no number and does not become one by more letters: why, for a person."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -42,22 +44,20 @@ class KernelEditor(QWidget):
     def show_cells(self, texts: list[str]) -> None:
         """Show other numbers; a cell that holds the same number in other letters is left as it was typed."""
         for cell, text in zip(self.cells, texts, strict=True):
-            if _number(cell.text()) != float(text):
+            if not same_number(cell.text(), text):
                 cell.setText(text)
             cell.mark(right=True)
 
     def _on_typing(self) -> None:
-        right = True
-        for cell in self.cells:
-            holds = _number(cell.text()) is not None
-            cell.mark(holds)
-            right &= holds
-        if right:
-            self.edited.emit(self.texts())
-        else:
+        texts = self.texts()
+        for cell, text in zip(self.cells, texts, strict=True):
+            cell.mark(_is_number(text))
+        if all(map(_is_number, texts)):
+            self.edited.emit(texts)
+        elif not all(map(_may_become_number, texts)):
             self.spoilt.emit("A cell of the kernel holds no number: the picture shows the last whole kernel.")
 
-    def _move(self, cell: QLineEdit, rows: int, columns: int) -> None:
+    def _move(self, cell: Line, rows: int, columns: int) -> None:
         """Go to a neighbouring cell, round the edges."""
         place = next(index for index, other in enumerate(self.cells) if other is cell)
         row, column = divmod(place, KERNEL_SIZE)
@@ -66,8 +66,8 @@ class KernelEditor(QWidget):
         target.selectAll()
 
 
-class _Cell(QLineEdit):
-    """One number. Up and Down go to the row above and below; undo is the window's, not the letter's."""
+class _Cell(Line):
+    """One number. Up and Down go to the row above and below."""
 
     stepped = Signal(object, int, int)
 
@@ -75,7 +75,7 @@ class _Cell(QLineEdit):
         super().__init__()
         self.setAlignment(Qt.AlignmentFlag.AlignCenter)
         self.setFixedHeight(CELL_HEIGHT)
-        self.setMaxLength(16)
+        self.setMaxLength(LONGEST_CELL)
         self._right = True
 
     def mark(self, right: bool) -> None:
@@ -87,17 +87,6 @@ class _Cell(QLineEdit):
         self.style().unpolish(self)
         self.style().polish(self)
 
-    def event(self, event: QEvent) -> bool:
-        """Leave undo and redo to the window."""
-        if (
-            event.type() == QEvent.Type.ShortcutOverride
-            and isinstance(event, QKeyEvent)
-            and (event.matches(QKeySequence.StandardKey.Undo) or event.matches(QKeySequence.StandardKey.Redo))
-        ):
-            event.ignore()
-            return True
-        return super().event(event)
-
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Up and Down leave the cell."""
         if event.key() == Qt.Key.Key_Up:
@@ -108,9 +97,13 @@ class _Cell(QLineEdit):
             super().keyPressEvent(event)
 
 
-def _number(text: str) -> float | None:
+def _is_number(text: str) -> bool:
     try:
-        value = float(text)
+        return math.isfinite(float(text))
     except ValueError:
-        return None
-    return value if math.isfinite(value) else None
+        return False
+
+
+def _may_become_number(text: str) -> bool:
+    """Whether it is one, or the beginning of one, such as nothing, a sign or a point."""
+    return _is_number(text) or _is_number(text + "0")

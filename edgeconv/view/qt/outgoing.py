@@ -1,28 +1,34 @@
 """What leaves the window: saved pictures and reports, pages, records, and what goes to the clipboard.
 
-Files are written by the code of the commands (`run`, `diff`, `compare`, `bench`), so they are the commands' files. The
-system's dialog has asked before something is replaced; an input never is. What only some of this needs is imported when
-it is needed: the window opens sooner.
+Files are written by the code of the commands (`run`, `diff`, `compare`, `bench`), so they are the commands' files.
+Before something is replaced the user is asked, by the system's dialog or, about the report beside a picture, here; an
+input never is. What only some of this needs is imported when it is needed: the window opens sooner.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication, QImage
-from PySide6.QtWidgets import QFileDialog
+from PySide6.QtWidgets import QFileDialog, QMessageBox, QWidget
 
 from edgeconv import job
-from edgeconv.diff import maps
-from edgeconv.files import write_bytes_atomically
+from edgeconv.errors import ImageWriteError
+from edgeconv.files import is_same_file, write_bytes_atomically
 from edgeconv.formats import SUFFIXES
+from edgeconv.view.parameters import is_text
+from edgeconv.view.pyramid import Pyramid
 from edgeconv.view.qt.frame import Frame
 from edgeconv.view.qt.tasks import After, Tasks
 from edgeconv.view.state import Model, Request
-from edgeconv.view.work import Layer, Workshop
+from edgeconv.view.work import Workshop
 
 if TYPE_CHECKING:
     from edgeconv.bench.record import Record
@@ -33,26 +39,46 @@ RECORD_FILTER = "Records (*.json)"
 
 
 class Outgoing:
-    """`ask_...` opens a dialog; the others write to a path, on a thread of their own."""
+    """`ask_...` opens a dialog; the others write to a path, on a thread of their own, over whatever is there."""
 
     def __init__(self, frame: Frame, model: Model, workshop: Workshop, tasks: Tasks) -> None:
         self._frame, self._model, self._workshop, self._tasks = frame, model, workshop, tasks
 
     def ask_save(self) -> None:
         """Where the picture is to go; the name that is offered is the command's."""
-        source = self._model.picture
-        if source is not None:
-            parameters = self._model.parameters
-            name = f"{_stem(source)}_{parameters.filter_label}_s{parameters.stride}.png"
-            self._ask("Save picture and report", name, PICTURE_FILTER, self.save)
+        source, parameters = self._model.picture, self._model.parameters
+        if source is None:
+            return
+
+        def work() -> After:
+            name = self._workshop.output_name(source, parameters)
+            return lambda: self._ask("Save picture and report", name, PICTURE_FILTER, self._save_if_report_may)
+
+        self._tasks.start(work)
+
+    def _save_if_report_may(self, path: str) -> None:
+        """The dialog has asked about the picture; a report that is not that picture's own is asked about here."""
+        beside = _report_of(path)
+
+        def ask() -> None:
+            if replace_too(self._frame, f"The report goes to '{beside}', and that exists: replace it too?"):
+                self.save(path)
+
+        def work() -> After:
+            own = not os.path.lexists(beside) or _tells_of(beside, path)
+            return (lambda: self.save(path)) if own else ask
+
+        self._tasks.start(work)
 
     def save(self, path: str) -> None:
         """What `edgeconv run -o PATH` writes: the picture, and its report beside it."""
         source, parameters = self._model.picture, self._model.parameters
         if source is None:
             return
+        inputs = self._model.inputs()
 
         def work() -> After:
+            protect(inputs, path, _report_of(path))
             record = job.run(
                 job.Job(
                     source=source,
@@ -85,13 +111,14 @@ class Outgoing:
         request = self._model.request()
         if request is None:
             return
+        inputs = self._model.inputs()
 
         def work(request: Request = request) -> After:
             from edgeconv.diff import job as diff_job
 
+            protect(inputs, path)
             left, right = self._workshop.comparison_inputs(request)
-            wanted = diff_job.Wanted(html=path, overwrite=True)
-            done = diff_job.run(left, [right], wanted, protect=[request.picture])
+            done = diff_job.run(left, [right], diff_job.Wanted(html=path, overwrite=True))
             return lambda: self._frame.notice(diff_job.ending(done))
 
         self._tasks.start(work)
@@ -111,11 +138,13 @@ class Outgoing:
         source, parameters = self._model.picture, self._model.parameters
         if source is None:
             return
+        inputs = self._model.inputs()
 
         def work() -> After:
             from edgeconv.diff import job as diff_job
             from edgeconv.diff import methods
 
+            protect(inputs, path)
             wanted = diff_job.Wanted(html=path, overwrite=True)
             limit = self._workshop.max_pixels
             done = methods.run(source, parameters.request(), parameters.options(), wanted, max_pixels=limit)
@@ -129,35 +158,41 @@ class Outgoing:
 
     def record(self, record: Record, path: str) -> None:
         """As `edgeconv report` and `edgeconv bench compare` read it."""
+        inputs = self._model.inputs()
 
         def work() -> After:
             from edgeconv.bench.record import to_json
 
+            protect(inputs, path)
             write_bytes_atomically(path, to_json(record))
             return lambda: self._frame.notice(f"wrote {path}")
 
         self._tasks.start(work)
 
-    def copy_picture(self, layer: Layer | None) -> None:
-        """A side, as it is shown, to the clipboard."""
-        if layer is None:
+    def copy_picture(self, shown: Pyramid | None) -> None:
+        """A side, or the map of differences, as it is shown, to the clipboard."""
+        if shown is None:
             return
 
         def work() -> After:
-            shown = np.ascontiguousarray(maps.view(layer.pixels, *maps.display_range(layer.pixels)))
-            height, width = shown.shape[:2]
-            image = QImage(shown.data, width, height, 3 * width, QImage.Format.Format_RGB888).copy()
+            height, width = shown.height, shown.width
+            pixels = np.ascontiguousarray(shown.part(slice(0, height), slice(0, width)))
+            image = QImage(pixels.data, width, height, 3 * width, QImage.Format.Format_RGB888).copy()
             return lambda: self._to_clipboard(image)
 
         self._tasks.start(work)
 
     def copy_command(self, is_pasted: bool) -> None:
         """The command line that computes what `output` shows."""
-        command = self._model.command()
-        if command is not None:
-            QGuiApplication.clipboard().setText(command)
-            hint = " (a pasted picture lasts as long as this window: give it a file of its own)" if is_pasted else ""
-            self._frame.notice(f"copied: {command}{hint}")
+        command = self._model.command(self._workshop.max_pixels)
+        if command is None:
+            return
+        if not is_text(command):
+            self._frame.complain("A name in this command is no text, and a clipboard holds text: rename the file.")
+            return
+        QGuiApplication.clipboard().setText(command)
+        hint = " (a pasted picture lasts as long as this window: give it a file of its own)" if is_pasted else ""
+        self._frame.notice(f"copied: {command}{hint}")
 
     def _to_clipboard(self, image: QImage) -> None:
         QGuiApplication.clipboard().setImage(image)
@@ -165,9 +200,55 @@ class Outgoing:
 
     def _ask(self, title: str, name: str, filters: str, write: Callable[[str], None]) -> None:
         folder = os.path.dirname(self._model.picture or "")
-        path, _ = QFileDialog.getSaveFileName(self._frame, title, os.path.join(folder, name), filters)
+        path = ask_name(self._frame, title, os.path.join(folder, name), filters)
         if path:
             write(path)
+
+
+def ask_name(parent: QWidget, title: str, offered: str, filters: str) -> str:
+    """A name for a file by the system's dialog, which asks before it gives one that exists; empty where there is none.
+
+    A name without a suffix gets that of the one that is `offered`.
+    """
+    dialog = QFileDialog(parent, title, os.path.dirname(offered), filters)
+    dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
+    dialog.setDefaultSuffix(os.path.splitext(offered)[1])
+    dialog.selectFile(offered)
+    name = dialog.selectedFiles()[0] if dialog.exec() else ""
+    dialog.deleteLater()
+    return name
+
+
+def replace_too(parent: QWidget, question: str) -> bool:
+    """Whether the user says yes."""
+    box = QMessageBox(QMessageBox.Icon.Question, "edgeconv", question, parent=parent)
+    box.setTextFormat(Qt.TextFormat.PlainText)
+    box.setStandardButtons(QMessageBox.StandardButton.Yes | QMessageBox.StandardButton.No)
+    box.setDefaultButton(QMessageBox.StandardButton.No)
+    answer = box.exec()
+    box.deleteLater()
+    return answer == QMessageBox.StandardButton.Yes
+
+
+def protect(inputs: Iterable[str], *outputs: str) -> None:
+    """Raise ImageWriteError where an output would replace an input of the window."""
+    for output in outputs:
+        if any(is_same_file(path, output) for path in inputs):
+            raise ImageWriteError(f"{output}: is an input that is open here: choose another name.")
+
+
+def _report_of(path: str) -> str:
+    """Where `edgeconv run` puts the report of a picture."""
+    return os.path.splitext(path)[0] + ".json"
+
+
+def _tells_of(report_path: str, path: str) -> bool:
+    """Whether a report is that of the picture beside it, whose fate it shares."""
+    try:
+        output = json.loads(Path(report_path).read_text(encoding="utf-8"))["output"]
+        return bool(output["file_sha256"] == hashlib.sha256(Path(path).read_bytes()).hexdigest())
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
 
 
 def _stem(path: str) -> str:

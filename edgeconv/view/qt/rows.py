@@ -8,6 +8,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QFrame, QGridLayout, QLabel, QScrollArea, QVBoxLayout, QWidget
 
 from edgeconv.diff.record import Comparisons, rows
+from edgeconv.view.qt.words import plain_label
 
 MARGIN = 14
 
@@ -36,11 +37,10 @@ class Rows(QScrollArea):
         self.setWidget(self._body)
         self._labels: list[tuple[QLabel, QLabel]] = []
 
-    def show_rows(self, pairs: Sequence[tuple[str, str]]) -> None:
-        """Show other rows; labels are used again."""
+    def show_rows(self, pairs: Sequence[tuple[str, str]], coloured: str | None = None) -> None:
+        """Show other rows; labels are used again. The value of the row `coloured` is in Qt's markup."""
         while len(self._labels) < len(pairs):
-            name, value = QLabel(), QLabel()
-            name.setProperty("role", "dim")
+            name, value = plain_label("dim"), plain_label()
             name.setAlignment(Qt.AlignmentFlag.AlignTop)
             value.setWordWrap(True)
             value.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
@@ -49,8 +49,10 @@ class Rows(QScrollArea):
             self._labels.append((name, value))
         for index, (name, value) in enumerate(self._labels):
             used = index < len(pairs)
-            name.setText(pairs[index][0] if used else "")
-            value.setText(pairs[index][1] if used else "")
+            words, text = pairs[index] if used else ("", "")
+            value.setTextFormat(Qt.TextFormat.RichText if used and words == coloured else Qt.TextFormat.PlainText)
+            name.setText(words)
+            value.setText(text)
             name.setVisible(used)
             value.setVisible(used)
 

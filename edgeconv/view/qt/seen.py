@@ -44,12 +44,15 @@ class Seen:
         return QRect(left, top, max(0, right - left), max(0, bottom - top))
 
     def target(self, part: QRect) -> QRectF:
-        """Where a part of the layer lies on the screen, its edges on whole pixels so that neighbours meet."""
+        """Where a part of the layer lies on the screen, its edges on whole pixels so that neighbours meet.
+
+        However far away, it is a pixel long and wide: a line of pixels stays a line.
+        """
         x0, y0 = self.viewport.to_screen(part.left() * self.scale_x, part.top() * self.scale_y)
         right, bottom = part.left() + part.width(), part.top() + part.height()
         x1, y1 = self.viewport.to_screen(right * self.scale_x, bottom * self.scale_y)
         left, top = nearest(x0) + self.offset, nearest(y0)
-        return QRectF(left, top, nearest(x1) + self.offset - left, nearest(y1) - top)
+        return QRectF(left, top, max(1, nearest(x1) + self.offset - left), max(1, nearest(y1) - top))
 
 
 def nearest(place: float) -> int:

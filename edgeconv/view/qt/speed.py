@@ -6,12 +6,15 @@ from typing import Any
 
 from PySide6.QtCore import QEvent, QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QPainter, QPaintEvent
-from PySide6.QtWidgets import QLabel, QWidget
+from PySide6.QtWidgets import QWidget
 
 from edgeconv.report import seconds_text
 from edgeconv.view.qt import theme
 from edgeconv.view.qt.rows import Rows
+from edgeconv.view.qt.words import plain_label
 from edgeconv.view.state import Run
+
+PHASES = "phases"
 
 
 class SpeedPanel(Rows):
@@ -19,10 +22,8 @@ class SpeedPanel(Rows):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.gflops = QLabel("–")
-        self.gflops.setProperty("role", "figure")
-        self.method = QLabel("open a picture to measure")
-        self.method.setProperty("role", "dim")
+        self.gflops = plain_label("figure", "–")
+        self.method = plain_label("dim", "open a picture to measure")
         self.method.setWordWrap(True)
         self.phases = PhaseBar()
         self._run: Run | None = None
@@ -43,7 +44,7 @@ class SpeedPanel(Rows):
         self.gflops.setText("–" if speed is None else f"{speed['kernel_gflops']:,.4g} GFLOPS")
         self.method.setText(f"{run.method_label} · {record['method']['why']}")
         self.phases.show_phases(record["phases_seconds"])
-        self.show_rows(speed_rows(record))
+        self.show_rows(speed_rows(record), coloured=PHASES)
 
 
 def speed_rows(record: dict[str, Any]) -> list[tuple[str, str]]:
@@ -69,7 +70,7 @@ def speed_rows(record: dict[str, Any]) -> list[tuple[str, str]]:
     check = record["check"]
     if check is not None:
         lines.append(("error", _error_text(check)))
-    lines.append(("phases", _phases_text(record["phases_seconds"])))
+    lines.append((PHASES, _phases_text(record["phases_seconds"])))
     return lines
 
 

@@ -70,6 +70,7 @@ QToolBar {{ border: 0; border-bottom: 1px solid {line}; padding: 4px 6px; spacin
 QToolBar QToolButton {{ padding: 4px; border: 1px solid transparent; border-radius: 5px; }}
 QToolBar QToolButton:hover {{ background: {button}; border-color: {line}; }}
 QToolBar QToolButton:checked {{ background: {accent}; color: {on_accent}; }}
+QToolBar QToolButton#qt_toolbar_ext_button {{ padding: 0; min-width: 14px; }}
 QToolBar QToolButton:focus {{ border-color: {accent}; }}
 QToolBar::separator {{ background: {line}; width: 1px; margin: 4px 6px; }}
 QStatusBar {{ border-top: 1px solid {line}; }}

@@ -30,7 +30,8 @@ from edgeconv.view.qt.frame import Frame
 from edgeconv.view.qt.memory import Memory
 from edgeconv.view.qt.outgoing import PICTURE_FILTER, Outgoing
 from edgeconv.view.qt.tasks import After, Tasks
-from edgeconv.view.sources import Source
+from edgeconv.view.qt.words import tip
+from edgeconv.view.sources import Source, labels
 from edgeconv.view.state import MODES, Model, Request, find_mode
 from edgeconv.view.work import (
     Answer,
@@ -74,6 +75,8 @@ class ViewWindow(Frame):
         self._notes: tuple[str, ...] = ()
         self._reasons: dict[Source, str] | None = None
         self._pasted: Path | None = None
+        self._openings = 0
+        """Whatever the user opened, by now; numbers what is pasted, and tells whether something came after it."""
         self._shown_picture: str | None = None
         self._seen_first = False
         self._closed = False
@@ -97,7 +100,7 @@ class ViewWindow(Frame):
             "next": lambda: self._follow(model.step(1)),
             "previous": lambda: self._follow(model.step(-1)),
             "reload": self.reload,
-            "save": outgoing.ask_save,
+            "save": self.save,
             "export-diff": outgoing.ask_page_of_sides,
             "export-methods": outgoing.ask_page_of_methods,
             "quit": self.close,
@@ -105,7 +108,7 @@ class ViewWindow(Frame):
             "redo": lambda: self._follow(model.redo()),
             "reset": lambda: self.set_parameters(Parameters()),
             "load-kernel": self._ask_kernel,
-            "copy-picture": lambda: outgoing.copy_picture(self._right),
+            "copy-picture": lambda: outgoing.copy_picture(canvas.answer),
             "copy-command": lambda: outgoing.copy_command(self._is_pasted(model.picture)),
             "swap": self.swap,
             "bar-left": lambda: canvas.move_bar(-BAR_STEP),
@@ -147,6 +150,7 @@ class ViewWindow(Frame):
 
     def open_pictures(self, paths: Sequence[str]) -> None:
         """Add pictures and go to the first."""
+        self._openings += 1
         self._follow(self.model.open(paths))
 
     def ask_open(self) -> None:
@@ -170,6 +174,8 @@ class ViewWindow(Frame):
         """Open what is dropped."""
         if self._take(event.mimeData()):
             event.acceptProposedAction()
+        else:
+            self.complain("What was dropped is neither a picture nor a file here: save it first, and drop the file.")
 
     def _take(self, data: QMimeData) -> bool:
         """Open files or a picture from the clipboard or a drop; False where there is neither."""
@@ -183,15 +189,25 @@ class ViewWindow(Frame):
         if not isinstance(image, QImage) or image.isNull():
             return False
         self._pasted = self._pasted or Path(tempfile.mkdtemp(prefix="edgeconv-pasted-"))
-        path = str(self._pasted / f"pasted-{len(os.listdir(self._pasted)) + 1}.png")
+        self._openings += 1
+        opening = self._openings
+        path = str(self._pasted / f"pasted-{opening}.png")
 
         def write() -> After:
             if not image.save(path):
                 raise EdgeconvError("The pasted picture cannot be kept: is the disk full?")
-            return lambda: self.open_pictures([path])
+            return lambda: self._open_pasted(path, opening)
 
         self.tasks.start(write)
         return True
+
+    def _open_pasted(self, path: str, opening: int) -> None:
+        """Go to a pasted picture, unless something was opened after it: then it is only listed."""
+        if opening == self._openings:
+            self.open_pictures([path])
+        else:
+            self.model.add([path])
+            self._show_state()
 
     def _is_pasted(self, path: str | None) -> bool:
         return path is not None and self._pasted is not None and Path(path).parent == self._pasted
@@ -234,7 +250,22 @@ class ViewWindow(Frame):
     def _ask_kernel(self) -> None:
         path, _ = QFileDialog.getOpenFileName(self, "Load kernel", "", KERNEL_FILTER)
         if path:
-            self.set_parameters(self.model.parameters.with_kernel_file(path))
+            self.load_kernel(path)
+
+    def load_kernel(self, path: str) -> None:
+        """Put the kernel of a file in place; one that is loaded already may hold another by now."""
+        try:
+            self.model.set_parameters(self.model.parameters.with_kernel_file(path))
+        except EdgeconvError as error:
+            self.complain(str(error))
+        else:
+            self.refresh()
+
+    def save(self) -> None:
+        """Ask where to, and write what is seen: a kernel's file is read anew for both."""
+        if self.model.parameters.kernel_file is not None:
+            self.refresh()
+        self.outgoing.ask_save()
 
     def _follow(self, changed: bool) -> None:
         if changed:
@@ -247,13 +278,16 @@ class ViewWindow(Frame):
         self.message.hide()
         self._show_state()
         request = self.model.next_request()
+        if self.model.picture != self._shown_picture:
+            self._shown_picture = self.model.picture
+            self._left = self._right = None
+            self.canvas.start_afresh()
         if request is None:
+            self.picture_label.setText("")
+            self.difference.show_comparisons(None)
+            self.show_busy(False)
             self.lane.cancel()
             return
-        if request.picture != self._shown_picture:
-            self.canvas.start_afresh()
-            self._left = self._right = None
-            self._shown_picture = request.picture
         self.show_busy(True)
         self.lane.submit(request)
 
@@ -280,15 +314,24 @@ class ViewWindow(Frame):
         self._fill(self.left_box, model.left)
         self._fill(self.right_box, model.right)
         self._show_recent()
-        name = "" if model.picture is None else f"{os.path.basename(model.picture)} – "
-        self.setWindowTitle(f"{name}edgeconv")
+        self._show_title()
+
+    def _show_title(self) -> None:
+        if self.model.picture is None:
+            self.setWindowTitle("edgeconv")
+            return
+        picture = Source("file", self.model.picture)
+        name = labels((picture, *self.model.sources()))[picture]
+        self.setWindowTitle(f"{name.replace('[*]', '[*][*]')} – edgeconv")  # once, it is Qt's mark of changes
 
     def _fill(self, box: QComboBox, chosen: Source) -> None:
         sources = self.model.sources()
         if [box.itemData(index) for index in range(box.count())] != list(sources):
             box.clear()
-            for source in sources:
-                box.addItem(source.label, source)
+            for source, label in labels(sources).items():
+                box.addItem(label, source)
+                if source.kind == "file":
+                    box.setItemData(box.count() - 1, tip(source.name), Qt.ItemDataRole.ToolTipRole)
             self._grey_out(box)
         box.setCurrentIndex(sources.index(chosen) if chosen in sources else 0)
 
@@ -299,15 +342,16 @@ class ViewWindow(Frame):
         for index in range(box.count()):
             reason = (self._reasons or {}).get(box.itemData(index))
             if reason is not None:
-                box.setItemData(index, reason, Qt.ItemDataRole.ToolTipRole)
+                box.setItemData(index, tip(reason), Qt.ItemDataRole.ToolTipRole)
                 items.item(index).setEnabled(False)
 
     def _show_recent(self) -> None:
-        if [action.text() for action in self.recent_menu.actions()] == self.model.recent:
+        if [action.data() for action in self.recent_menu.actions()] == self.model.recent:
             return
         self.recent_menu.clear()
         for path in self.model.recent:
-            self.recent_menu.addAction(path, partial(self.open_pictures, [path]))
+            action = self.recent_menu.addAction(path.replace("&", "&&"), partial(self.open_pictures, [path]))
+            action.setData(path)
         self.recent_menu.setEnabled(bool(self.model.recent))
 
     def _serve(self, request: Request, token: Token) -> None:
@@ -351,13 +395,15 @@ class ViewWindow(Frame):
                 self.show_busy(False)
                 self.difference.show_comparisons(None)
             notes = "".join(f" · {note}" for note in self._notes)
+            self.picture_label.setToolTip(tip(self.model.picture or ""))
             self.picture_label.setText(f"{answer.layer.label} · {layout_text(answer.layer.pixels)}{notes}")
 
     def _show_difference(self, answer: DifferenceReady) -> None:
         (comparison,) = answer.comparisons.each
         counts = comparison.figures.judged.histogram
         legend = tuple(index for index, count in enumerate(counts) if count)
-        self.canvas.set_heat(Heat(answer.pyramid, answer.comparisons.scale, legend))
+        names = answer.comparisons.reference.name, comparison.source.name
+        self.canvas.set_heat(Heat(answer.pyramid, answer.comparisons.scale, legend, *names))
         self.difference.show_comparisons(answer.comparisons)
 
     def _show_measured(self, answer: RunMeasured) -> None:
@@ -371,9 +417,6 @@ class ViewWindow(Frame):
             self.model.forget(answer.unreadable)
             self.workshop.forget(answer.unreadable)
             self.refresh()  # back to what can be shown; the message comes after, so that it stays
-            if self.model.picture is None:
-                self._shown_picture = None
-                self.show_busy(False)
         elif self.model.mode.name == "difference":
             self.canvas.set_heat(None)
             self.difference.show_comparisons(None)
@@ -414,7 +457,7 @@ class ViewWindow(Frame):
             if layer is not None:
                 height, width = layer.pixels.shape[:2]
                 values = layer.pixels[y * height // frame.height, x * width // frame.width].tolist()
-                words.append(f"{layer.source.label} {' '.join(number(value) for value in values)}")
+                words.append(f"{layer.name} {' '.join(number(value) for value in values)}")
         self.values_label.setText("    ".join(words))
 
     def _on_painted(self) -> None:

@@ -1,0 +1,101 @@
+"""The end of the process: with the right code, at once, and with what is left to do done, whatever is still at work."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from command import PROJECT, Finished
+from problems import random_image
+from qt_here import qt_reason
+
+from edgeconv.image import write_image
+
+PATIENCE_SECONDS = 60
+"""Far more than anything takes, and less than a thread that never ends."""
+
+LEAVE = """
+import atexit, sys, threading
+from edgeconv.view import background
+began = threading.Event()
+def work():
+    began.set()
+    if sys.argv[1] == "at work":
+        threading.Event().wait()
+background.start(work, "test")
+began.wait()
+atexit.register(lambda: sys.stdout.write("cleaned up"))
+background.leave(7)
+"""
+
+CLOSED_AT_WORK = """
+import threading
+from PySide6.QtCore import QTimer
+from edgeconv.view.qt import app
+from edgeconv.view.work import Workshop
+from edgeconv.cli import main
+at_work = threading.Event()
+def serve(*arguments):
+    at_work.set()
+    threading.Event().wait()  # a step that cannot be interrupted
+def opened(*arguments):
+    window = open_window(*arguments)
+    at_work.wait()
+    QTimer.singleShot(0, window, window.close)
+    return window
+open_window, app.open_window, Workshop.serve = app.open_window, opened, serve
+main()
+"""
+
+SIGNAL_WHILE_OPENING = """
+import os, signal
+from edgeconv.view.qt.canvas import Canvas
+from edgeconv.cli import main
+def sizeHint(self):  # called by Qt, which loses what is raised here
+    os.kill(os.getpid(), signal.Signals[os.environ["SIGNAL"]])
+    return size(self)
+size, Canvas.sizeHint = Canvas.sizeHint, sizeHint
+main()
+"""
+
+
+def run_python(code: str, *arguments: str, **environment: str) -> Finished:
+    off_screen = {"QT_QPA_PLATFORM": "offscreen", "QT_LOGGING_RULES": "default.warning=false"}
+    variables = {**os.environ, "PYTHONPATH": str(PROJECT), **off_screen, **environment}
+    words = [sys.executable, "-c", code, *arguments]
+    done = subprocess.run(words, capture_output=True, env=variables, timeout=PATIENCE_SECONDS, check=False)
+    return Finished(done.returncode, done.stdout, done.stderr.decode())
+
+
+@pytest.fixture
+def picture(tmp_path: Path) -> str:
+    write_image(random_image(40, 50, np.uint8), tmp_path / "picture.png")
+    return str(tmp_path / "picture.png")
+
+
+@pytest.mark.parametrize("thread", ["over", "at work"])
+def test_leaving_cleans_up_and_waits_for_nobody(thread: str) -> None:
+    done = run_python(LEAVE, thread)
+    assert (done.code, done.text, done.err) == (7, "cleaned up", "")
+
+
+needs_qt = pytest.mark.skipif(qt_reason() is not None, reason=str(qt_reason()))
+
+
+@needs_qt
+def test_a_window_that_is_closed_at_work_ends_the_process(picture: str) -> None:
+    done = run_python(CLOSED_AT_WORK, "view", picture)
+    assert (done.code, done.err) == (0, "")
+
+
+@needs_qt
+@pytest.mark.skipif(sys.platform == "win32", reason="signals are sent otherwise")
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+def test_a_signal_while_the_window_opens_is_heard(picture: str, name: str) -> None:
+    done = run_python(SIGNAL_WHILE_OPENING, "view", picture, SIGNAL=name)
+    assert (done.code, done.err) == (128 + signal.Signals[name], "")
