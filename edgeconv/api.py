@@ -83,9 +83,9 @@ def convolve(
         with cupy.cuda.Device(image.device.id):
             session = _session(problem, choice.method, choice.device, options or Options())
             result = session.convolve_on_device(cupy.ascontiguousarray(image))
-            return request.finish(result, image.dtype, cupy)
+            return request.finish(result, image.dtype, cupy, image)
     session = _session(problem, choice.method, choice.device, options or Options())
-    return request.finish(session.convolve(image.astype(problem.dtype, copy=False)), image.dtype)
+    return request.finish(session.convolve(image.astype(problem.dtype, copy=False)), image.dtype, image=image)
 
 
 _latest = threading.local()

@@ -1,16 +1,23 @@
-"""A check-up of this machine: methods, devices, libraries and known conflicts, as lines of text."""
+"""A check-up of this machine: methods, what `auto` takes, devices, libraries and known conflicts, as lines of text."""
 
 from __future__ import annotations
 
 from importlib.metadata import PackageNotFoundError, version
 from typing import get_args
 
-from edgeconv import __version__
+import numpy as np
+
+from edgeconv import __version__, tuned
 from edgeconv.choose import AUTO, Purpose, choose
 from edgeconv.devices import get_device
+from edgeconv.filters import RGB_CHANNELS
 from edgeconv.methods import METHODS
 from edgeconv.methods.cuda.probe import cuda_unavailable_reason
 from edgeconv.report import installed_versions
+from edgeconv.request import make_request
+
+SIDES = (256, 1024, 4096)
+"""Of the pictures for which a profile is asked."""
 
 CONFLICTS = (
     (
@@ -31,10 +38,7 @@ def text() -> str:
         reason = entry.load().unavailable_reason()
         state = "works" if reason is None else f"no: {reason}"
         lines.append(f"  {entry.device:<5} {entry.name:<10} {state}")
-    for purpose in get_args(Purpose):
-        choice = choose(AUTO, AUTO, purpose)
-        lines.append(f"  {AUTO} for {purpose}: {choice.method} on {choice.device} ({choice.why})")
-    lines += ["", "devices"]
+    lines += ["", f"{AUTO} (stride 1, 8 bits)", *_auto(), "", "devices"]
     lines += _facts(get_device("cpu").describe())
     if cuda_unavailable_reason() is None:
         lines += _facts(get_device("cuda").describe())
@@ -44,6 +48,22 @@ def text() -> str:
         f"  conflict: {' and '.join(names)}: {advice}" for names, advice in CONFLICTS if all(map(_installed, names))
     ]
     return "\n".join(lines)
+
+
+def _auto() -> list[str]:
+    """The profile of `edgeconv tune`, whether it holds, and what `auto` takes: by it for some sizes, else by rule."""
+    profile, note = tuned.read_profile(tuned.machine_facts(get_device("cpu").describe()))
+    state = "holds for this machine" if profile else note or "is not there yet: run 'edgeconv tune'"
+    sides = SIDES if profile else (None,)
+    return [f"  profile {tuned.profile_path()}: {state}", *(_taken(p, s) for p in get_args(Purpose) for s in sides)]
+
+
+def _taken(purpose: Purpose, side: int | None) -> str:
+    """What `auto` takes for pictures of `side` by `side` pixels, or for any."""
+    problem = None if side is None else make_request().problem((side, side, RGB_CHANNELS), np.uint8)
+    choice = choose(AUTO, AUTO, purpose, problem)
+    sized = "" if side is None else f" of {side}×{side}"
+    return f"  {AUTO} for {purpose}{sized}: {choice.method} on {choice.device} ({choice.why})"
 
 
 def _facts(facts: dict[str, object]) -> list[str]:

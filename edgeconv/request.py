@@ -10,7 +10,7 @@ import numpy as np
 from edgeconv.errors import UsageError
 from edgeconv.filters import DEFAULT_FILTER, Channels, Filter, Luma, custom_filter, named_filter, weight_set
 from edgeconv.geometry import BORDERS, Border, parse_padding
-from edgeconv.output import normalize
+from edgeconv.output import finite_range, range_of_type, range_to_stretch, stretch
 from edgeconv.problem import OUTPUT_MODES, OutputMode, Problem, StoredMode, make_problem
 
 
@@ -51,9 +51,18 @@ class Request:
             output_mode=stored,
         )
 
-    def finish(self, out: Any, dtype: Any, xp: Any = np) -> Any:
-        """Apply the second pass of `normalize`; every other mode is already complete."""
-        return normalize(out, np.dtype(dtype), xp) if self.mode_for(dtype) == "normalize" else out
+    def finish(self, out: Any, dtype: Any, xp: Any = np, image: Any = None) -> Any:
+        """Apply the second pass of `normalize`; every other mode is already complete.
+
+        How far rounding may reach depends on how bright `image` is. Without it, whole numbers are as bright as their
+        type allows, and floats are taken for black.
+        """
+        kind = np.dtype(dtype)
+        if self.mode_for(kind) != "normalize":
+            return out
+        weights = weight_set(self.filter, self.channels, self.luma).weights
+        pixels = range_of_type(kind) if image is None else finite_range(image, xp)
+        return stretch(out, *range_to_stretch(finite_range(out, xp), pixels, weights), kind, xp)
 
 
 def make_request(

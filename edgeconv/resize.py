@@ -21,6 +21,7 @@ from edgeconv.errors import ImageReadError, ImageWriteError, MemoryLimitError, U
 from edgeconv.files import is_same_file, is_standard_stream, refuse_overwrite
 from edgeconv.formats import SUFFIXES
 from edgeconv.image import DEFAULT_MAX_PIXELS, MAX_SIDE, longest_side, read_image, write_image
+from edgeconv.job import FORMAT_OF_DTYPE
 
 Interpolation = Literal["auto", "area", "lanczos", "cubic", "linear", "nearest"]
 INTERPOLATIONS: tuple[Interpolation, ...] = get_args(Interpolation)
@@ -109,7 +110,7 @@ def resize_file(
     overwrite: bool = False,
     max_pixels: int = DEFAULT_MAX_PIXELS,
 ) -> Resized:
-    """Write `source` in each of `sizes` as `<stem>_<size>.png` (floats .tiff).
+    """Write `source` in each of `sizes` as `<stem>_<size>.png` (float32 .tiff, float16 .npy).
 
     `folder` is made where it is missing; None is the source's own (the current one for `-`). A stem that ends in
     the picture's own size loses it: input_4096.png gives input_128.png. A size that would be the source file
@@ -127,7 +128,7 @@ def resize_file(
         stem = found["base"]
     into = _folder_for(source, folder)
     done: list[int] = []
-    suffix = ".tiff" if picture.pixels.dtype.kind == "f" else ".png"
+    suffix = "." + FORMAT_OF_DTYPE[picture.pixels.dtype.name]
     targets = {size: into / f"{stem}_{size}{suffix}" for size in sizes}
     for size, target in list(targets.items()):
         if size == own_size and keeps_shape and is_same_file(source, target):

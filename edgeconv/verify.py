@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -23,12 +24,11 @@ from edgeconv.filters import RGB_CHANNELS
 from edgeconv.geometry import KERNEL_SIZE, bands
 from edgeconv.methods import reference
 from edgeconv.methods.base import Math
-from edgeconv.output import store
+from edgeconv.output import TOLERANCE_FLOAT32 as TOLERANCE_FLOAT32
+from edgeconv.output import error_limit, finite_range, join_ranges, magnitude, store
 from edgeconv.problem import Problem
 
-TOLERANCE_FLOAT32 = 1e-6
 TOLERANCE_REDUCED = 1e-3
-FLOAT32_STEP = 2.0**-23
 ROWS_PER_BLOCK = 8
 LEVELS_OF_A_TIE = 1
 KEPT_SAMPLES = 4_000_000
@@ -110,8 +110,8 @@ def check(
     image, spoilt = _without_nonfinite(image)
     row_samples = problem.output_width * problem.output_channels
     oracle = _Oracle(image, problem, rows_to_check(problem.output_height, row_samples, max_samples))
-    largest = max(float(np.abs(expected).max()) for _, expected in oracle)
-    limit = error_limit(image, problem, largest, tolerance)
+    values = reduce(join_ranges, (finite_range(expected) for _, expected in oracle))
+    largest, limit = magnitude(values), error_limit(problem.weights, finite_range(image), values, tolerance)
 
     worst: Sample | None = None
     max_error, differing, unexplained, checked = 0.0, 0, 0, 0
@@ -194,18 +194,6 @@ def _reached(spoilt: NDArray[np.float32], problem: Problem, start: int, stop: in
     return reference.values(spoilt, touch, start, stop) > 0
 
 
-def error_limit(image: NDArray[Any], problem: Problem, largest: float, tolerance: float) -> float:
-    """The largest |error| of a right float output whose largest |value| is `largest`, in output units."""
-    return max(tolerance * largest, FLOAT32_STEP * _largest_terms(image, problem))
-
-
 def _as_output(values: NDArray[np.float64], problem: Problem) -> NDArray[np.float64]:
     """The oracle in output units but not yet rounded."""
     return np.abs(values) if problem.output_mode == "abs" else values
-
-
-def _largest_terms(image: NDArray[Any], problem: Problem) -> float:
-    """An upper bound of Σ|weight · pixel| over all output samples."""
-    per_output = np.abs(problem.weights.astype(np.float64)).sum(axis=(2, 3, 4)).max()
-    low, high = float(image.min()), float(image.max())
-    return float(per_output) * max(abs(low), abs(high))

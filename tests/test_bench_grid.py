@@ -100,6 +100,13 @@ def test_method_words_carry_options() -> None:
     assert [entrant.label for entrant in method_entrants(words, "cpu", Options())] == ["sliding:threads=1"]
 
 
+def test_all_methods_get_the_options_that_concern_them() -> None:
+    found = {
+        entrant.name: entrant.options for entrant in method_entrants(["all"], "cpu", Options(gemm="cublas", threads=1))
+    }
+    assert found["sliding"] == Options(threads=1)
+
+
 def test_all_methods_are_those_that_run_here_without_the_oracle() -> None:
     labels = [entrant.label for entrant in method_entrants(["all", "opencv"], "cpu", Options())]
     assert labels == [name for name in method_names("cpu") if name != ORACLE]

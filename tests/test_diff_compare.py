@@ -15,8 +15,9 @@ from problems import random_image
 from edgeconv.choose import runnable
 from edgeconv.diff import job, methods
 from edgeconv.diff.record import schema
+from edgeconv.errors import UnavailableError
 from edgeconv.image import write_image
-from edgeconv.methods import METHODS
+from edgeconv.methods import METHODS, find, known
 from edgeconv.methods.base import Options
 from edgeconv.request import make_request
 from edgeconv.session import Session
@@ -40,6 +41,17 @@ def test_every_method_that_works_here_is_compared_and_the_others_named(picture: 
     assert len(record["left_out"]) + len(record["methods"]) == len(METHODS)
     assert record["allowed"]["atol"] == methods.ROUNDING_TIE
     assert all((picture.parent / name).stat().st_size > 0 for name in ("c.html", "c.png", "c.xml"))
+
+
+@pytest.mark.parametrize("odd", [np.nan, np.inf])
+def test_a_float_picture_that_holds_no_number_somewhere_is_judged_by_the_rest(tmp_path: Path, odd: float) -> None:
+    pixels = random_image(40, 50, "float32")
+    plain = np.abs(pixels).max()
+    pixels[20, 25, 1] = odd
+    write_image(pixels, tmp_path / "in.npy")
+    done = edgeconv("compare", "in.npy", "--json", cwd=tmp_path)
+    assert (done.code, done.err) == (0, "")
+    assert 0 < json.loads(done.text)["allowed"]["atol"] < 1e-3 * plain
 
 
 @pytest.mark.parametrize("words", ["--crop 41", "--html in.png", "--html nowhere/c.html", "--filter nothing"])
@@ -72,6 +84,20 @@ def test_a_method_that_errs_by_two_levels_in_one_sample_is_found(
     if step:
         assert (found["worst"]["x"], found["worst"]["y"], found["worst"]["channel"]) == (30, 20, "G")
         assert "WRONG" in done.text
+
+
+def test_an_option_is_for_those_who_know_it_and_refused_where_nobody_does(
+    picture: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = [("opencv", "cpu"), ("reference", "cpu")]
+    monkeypatch.setattr(methods, "runnable", lambda: here)
+    for options, words in ((Options(math="tf32"), "--math tf32"), (Options(gemm="cublas"), "--gemm cublas")):
+        with pytest.raises(UnavailableError, match=words):
+            methods.run(str(picture), make_request(), options, job.Wanted())
+    monkeypatch.setattr(methods, "runnable", lambda: [*here, ("im2col", "cuda")])
+    methods.refuse_what_none_knows(Options(gemm="cublas"))
+    assert known(find("opencv", "cpu"), Options(gemm="cublas", threads=2)) == Options(threads=2)
+    assert known(find("im2col", "cuda"), Options(gemm="cublas", block=8)) == Options(gemm="cublas")
 
 
 def test_the_middle_square_is_the_middle() -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from command import edgeconv
 
-from edgeconv import doctor
+from edgeconv import doctor, tuned
+from edgeconv.devices import get_device
 from edgeconv.methods import METHODS
 from edgeconv.methods.cuda.probe import cuda_unavailable_reason
 
@@ -24,6 +27,24 @@ def test_auto_is_explained_for_one_and_for_many() -> None:
     text = doctor.text()
     assert "auto for one picture: " in text
     assert "auto for many pictures: " in text
+
+
+def test_the_profile_and_what_is_taken_by_it_are_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    path = tmp_path / "profile.json"
+    monkeypatch.setenv(tuned.PLACE_VARIABLE, str(path))
+    assert f"profile {path}: is not there yet: run 'edgeconv tune'" in doctor.text()
+    points = (tuned.Point(2**16, 1e-9, 0), tuned.Point(2**20, 1e-9, 0))
+    curve = tuned.Curve("im2col", "cpu", 1, "uint8", 0.5, points)
+    machine = tuned.machine_facts(get_device("cpu").describe())
+    path.write_bytes(tuned.Profile(machine, (curve,)).to_json())
+    text = doctor.text()
+    assert f"profile {path}: holds for this machine" in text
+    for side in doctor.SIDES:
+        assert f"auto for one picture of {side}×{side}: im2col on cpu (the least time by this machine's profile" in text
+    path.write_bytes(tuned.Profile(machine | {"name": "another"}, (curve,)).to_json())
+    text = doctor.text()
+    assert f"profile {path}: the profile is of another machine: {tuned.RETUNE}" in text
+    assert "im2col on cpu (" not in text
 
 
 def test_two_opencvs_at_once_are_named_with_the_way_out(monkeypatch: pytest.MonkeyPatch) -> None:

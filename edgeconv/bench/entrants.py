@@ -24,7 +24,7 @@ from edgeconv.cost import count
 from edgeconv.devices import get_device
 from edgeconv.devices.base import Device
 from edgeconv.errors import UsageError
-from edgeconv.methods import METHODS, find, method_names, require
+from edgeconv.methods import METHODS, find, known, method_names, require
 from edgeconv.methods.base import BLOCKS, GEMMS, MATHS, DeviceName, Options
 from edgeconv.problem import Problem
 from edgeconv.verify import tolerance_for
@@ -170,7 +170,7 @@ def method_entrants(words: Iterable[str], device: DeviceName, options: Options) 
         if word == ALL:
             for entry in METHODS:
                 if entry.device == device and entry.name != ORACLE:
-                    entrant = MethodEntrant(entry.name, entry.name, device, options)
+                    entrant = MethodEntrant(entry.name, entry.name, device, known(entry, options))
                     if entrant.unavailable_reason() is None:
                         chosen.setdefault(entry.name, entrant)
             continue

@@ -45,12 +45,13 @@ from edgeconv.report import installed_versions, sha256_of
 
 SAVE_EVERY_SECONDS = 10.0
 MPIXEL = 10**6
-ABOVE_ROOF = 1.1
-"""A share of the roofline that wants an explanation."""
-ABOVE_ROOF_WORDS = (
-    "lie above the measured roof: the method shares work or computes in less than float32, or something else was at "
-    "work while the roof was measured"
-)
+ABOVE = 1.1
+"""A share of floor or roofline that wants an explanation."""
+ABOVE_WORDS = {
+    "roofline_share": "lie above the measured roof: the method shares work or computes in less than float32, or "
+    "something else was at work while the roof was measured",
+    "floor_share": "beat the copy that is their floor: there it was slow to start or disturbed, the share says little",
+}
 FIXED_COST_PIXELS = MPIXEL
 """What a work costs beside its pixels, as so many pixels: only for the guess at the time left."""
 
@@ -263,14 +264,15 @@ def _warnings(record: Record) -> list[str]:
         names = sorted({f"{row['entrant']} on {row['device']}" for row in rows if row["status"] == status})
         if names:
             lines.append(f"{', '.join(names)} {words} in {sum(row['status'] == status for row in rows)} rows")
-    above = sum(
-        (account.get("roofline_share") or 0) > ABOVE_ROOF
-        for row in rows
-        if row["kind"] != "copy"  # which computes nothing
-        for account in row["accounts"].values()
-    )
-    if above:
-        lines.append(f"{above} times {ABOVE_ROOF_WORDS}")
+    for share, words in ABOVE_WORDS.items():
+        above = sum(
+            (account.get(share) or 0) > ABOVE
+            for row in rows
+            if row["kind"] != "copy"  # which computes nothing, and is its own floor
+            for account in row["accounts"].values()
+        )
+        if above:
+            lines.append(f"{above} times {words}")
     flagged: dict[str, int] = {}
     for row in rows:
         for flag in row["machine"]["flags"]:

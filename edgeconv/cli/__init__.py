@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import signal
 import sys
 from collections.abc import Callable
+from traceback import extract_tb
 from types import FrameType
 from typing import NoReturn
 
@@ -42,7 +44,8 @@ app = typer.Typer(
 )
 for _name, _command in COMMANDS.items():
     if isinstance(_command, typer.Typer):
-        app.add_typer(_command, name=_name)
+        _own = _command.registered_commands[0].callback  # what the name does that no word follows
+        app.add_typer(_command, name=_name, help=inspect.getdoc(_own))
     else:
         app.command(_name)(_command)
 
@@ -70,7 +73,9 @@ def main() -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _stop)
     try:
-        sys.exit(app(sys.argv[1:] or ["--help"], prog_name="edgeconv", standalone_mode=False) or EXIT_OK)
+        code = app(sys.argv[1:] or ["--help"], prog_name="edgeconv", standalone_mode=False) or EXIT_OK
+        _flush_standard_output()
+        sys.exit(code)
     except EdgeconvError as error:
         _fail(str(error), error.exit_code)
     except typer.Abort:
@@ -78,12 +83,32 @@ def main() -> None:
     except MemoryError:
         _fail("Out of memory: use a smaller picture, or lower --workspace-limit.", MemoryLimitError.exit_code)
     except Exception as error:
+        if _came_from_printing(error):
+            _fail_to_print(error)
         if hasattr(error, "format_message"):  # a wrong word, as Typer's parser puts it
             _fail(f"{error.format_message().rstrip('.')}. See 'edgeconv COMMAND --help'.", UsageError.exit_code)
         if DEBUG in os.environ:
             raise
         what = f"{type(error).__name__}: {error}"
         _fail(f"This should not have happened ({what}). Set {DEBUG}=1 to see where.", EdgeconvError.exit_code)
+
+
+def _flush_standard_output() -> None:
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except OSError as error:
+        _fail_to_print(error)
+
+
+def _came_from_printing(error: Exception) -> bool:
+    """Whether standard output took no more. What goes to files has words of its own, and a broken pipe is Typer's."""
+    return isinstance(error, OSError) and extract_tb(error.__traceback__)[-1].name == typer.echo.__name__
+
+
+def _fail_to_print(error: Exception) -> NoReturn:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else Python tries again at its end and complains
+    _fail(f"Standard output cannot be written ({getattr(error, 'strerror', error)}).", EdgeconvError.exit_code)
 
 
 def _stop(number: int, frame: FrameType | None) -> NoReturn:

@@ -69,7 +69,7 @@ def compare(
         junit=junit,
         contact_sheet=contact_sheet,
         pictures=pictures,
-        page_limit_bytes=parse_bytes(page_limit),
+        page_limit_bytes=parse_bytes(page_limit, "--page-limit"),
         overwrite=overwrite,
     )
     options = parse_options(workspace_limit, threads, math, gemm, cudnn_find=False)

@@ -56,7 +56,7 @@ def diff(
             junit=junit,
             contact_sheet=contact_sheet,
             pictures=pictures,
-            page_limit_bytes=parse_bytes(page_limit),
+            page_limit_bytes=parse_bytes(page_limit, "--page-limit"),
             max_pixels=max_pixels,
             overwrite=overwrite,
         ),

@@ -6,7 +6,7 @@ import typer
 
 
 def doctor() -> None:
-    """Show which methods run here, why the others do not, and the libraries and devices that were found."""
+    """Show which methods run here, why the others do not, what auto takes by which profile, libraries and devices."""
     from edgeconv import doctor as checkup
 
     typer.echo(checkup.text())

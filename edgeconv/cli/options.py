@@ -11,12 +11,15 @@ from edgeconv.methods.base import DEFAULT_BLOCK, Options
 SIZE_UNITS = {"K": 2**10, "M": 2**20, "G": 2**30}
 
 
-def parse_bytes(text: str) -> int:
-    """A number of bytes: `1048576`, `1024K`, `512M`, `2G` or `2GiB` (powers of two)."""
+def parse_bytes(text: str, option: str = "") -> int:
+    """A number of bytes: `1048576`, `1024K`, `512M`, `2G` or `2GiB` (powers of two).
+
+    Raises UsageError, which begins with the name of the `option`.
+    """
     short = text[:-2] if text[-2:].upper() == "IB" and text[-3:-2].upper() in SIZE_UNITS else text
     digits, unit = (short[:-1], short[-1:].upper()) if short[-1:].upper() in SIZE_UNITS else (short, "")
     if not digits.isdecimal():
-        raise UsageError(f"'{text}' is not a number of bytes: write 512M, 2G or a whole number.")
+        raise UsageError(f"{option} '{text}' is not a number of bytes: write 512M, 2G or a whole number.".lstrip())
     return int(digits) * SIZE_UNITS.get(unit, 1)
 
 
@@ -27,6 +30,14 @@ def parse_jobs(text: str) -> int | None:
     if not text.isdecimal() or int(text) < 1:
         raise UsageError(f"--jobs '{text}' is not auto or a whole number from 1.")
     return int(text)
+
+
+def check_sampling(samples: int, seconds: float) -> None:
+    """Raise UsageError for a number of timed runs below 0, or a time for them that is not above 0."""
+    if samples < 0:
+        raise UsageError(f"--samples {samples} is not a whole number from 0.")
+    if not seconds > 0:
+        raise UsageError(f"--time-limit {seconds:g} is not a number of seconds above 0.")
 
 
 def chosen_filter(name: str, kernel: str | None, kernel_file: str | None) -> Filter:
@@ -48,7 +59,7 @@ def parse_options(
 ) -> Options:
     """Method options from their words."""
     return Options(
-        workspace_limit_bytes=parse_bytes(workspace_limit),
+        workspace_limit_bytes=parse_bytes(workspace_limit, "--workspace-limit"),
         threads=threads,
         math=math,  # type: ignore[arg-type]
         gemm=gemm,  # type: ignore[arg-type]

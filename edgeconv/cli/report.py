@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from edgeconv.cli import comparing
 
+if TYPE_CHECKING:
+    from edgeconv.bench.record import Record
+
 PLOT_STEM = "bench"
+
+DAMAGE = (TypeError, ValueError, AttributeError, LookupError, ArithmeticError)
+"""What exporters raise where a record does not hold what its kind and version promise."""
 
 
 def report(
@@ -22,22 +29,44 @@ def report(
 ) -> None:
     """Show records and reports again: a page, tables, a spreadsheet, plots. With none asked for, prints the tables."""
     from edgeconv.diff.outputs import Outputs
-    from edgeconv.export import find_exporter
     from edgeconv.export.kinds import read
 
-    loaded = [read(path) for path in records]
+    loaded = [(path, read(path)) for path in records]
     wanted = {"html": html, "markdown": markdown, "csv": csv}
     if not any([*wanted.values(), plots]):
-        (text,) = find_exporter("markdown").load()(loaded).values()
+        (text,) = _made("markdown", loaded).values()
         typer.echo(text.decode(), nl=False)
         return
     outputs = Outputs(map(str, records), overwrite)
     named = {name: outputs.reserve_file(path) for name, path in wanted.items() if path is not None}
     for name, path in named.items():
-        (content,) = find_exporter(name).load()(loaded).values()
+        (content,) = _made(name, loaded).values()
         outputs.add(path, content)
     if plots is not None:
-        for ending, content in find_exporter("plot").load()(loaded).items():
+        for ending, content in _made("plot", loaded).items():
             outputs.add(outputs.reserve(plots / f"{PLOT_STEM}{ending}"), content)
     for path, _ in outputs.write():
         typer.echo(path)
+
+
+def _made(name: str, loaded: Sequence[tuple[Path, Record]]) -> dict[str, bytes]:
+    """What an exporter makes of the records, by ending; raises UsageError that names a record it can make nothing of.
+
+    A record is of the right kind and version here, so what an exporter stumbles over is damage: a value that is
+    missing or of another type.
+    """
+    from edgeconv.errors import EdgeconvError, UsageError
+    from edgeconv.export import find_exporter
+
+    export = find_exporter(name).load()
+    try:
+        return export([record for _, record in loaded])
+    except EdgeconvError:
+        raise
+    except DAMAGE as error:
+        if len(loaded) > 1:
+            for one in loaded:
+                _made(name, [one])  # to learn which it is
+        paths = ", ".join(f"'{path}'" for path, _ in loaded)
+        what = f"{type(error).__name__}: {error}"
+        raise UsageError(f"Record {paths} is damaged ({what}): copy it once more from where it was made.") from error

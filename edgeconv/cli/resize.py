@@ -24,7 +24,7 @@ def resize(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace files of these names.")] = False,
     max_pixels: words.MaxPixels = words.DEFAULT_MAX_PIXELS,
 ) -> None:
-    """Save one picture in several sizes as NAME_SIZE.png, aspect kept, 16 bits kept."""
+    """Save one picture in several sizes as NAME_SIZE.png, aspect and type kept: floats as .tiff, float16 as .npy."""
     from edgeconv.resize import parse_sizes, resize_file
 
     resized = resize_file(

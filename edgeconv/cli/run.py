@@ -49,13 +49,14 @@ def run(
 ) -> None:
     """Filter one picture; save it as NAME_FILTER_METHOD_sSTRIDE.png with its report beside it as .json."""
     from edgeconv import job, report
-    from edgeconv.cli.options import chosen_filter, parse_options
+    from edgeconv.cli.options import check_sampling, chosen_filter, parse_options
     from edgeconv.errors import EXIT_DIFFERENT
     from edgeconv.files import is_standard_stream
     from edgeconv.request import make_request
     from edgeconv.tiles.sources.zarr import is_zarr
 
     started = job.seconds_since_process_start()
+    check_sampling(samples, time_limit)
     request = make_request(
         chosen_filter(filter_name, kernel, kernel_file),
         channels=channels,
@@ -102,7 +103,8 @@ def _by_tiles(
     from edgeconv.progress import Progress
     from edgeconv.tiles import job
 
-    options = job.TileOptions(side, None if memory_limit is None else parse_bytes(memory_limit), prove)
+    limit_bytes = None if memory_limit is None else parse_bytes(memory_limit, "--memory-limit")
+    options = job.TileOptions(side, limit_bytes, prove)
     shown: list[Progress] = []
 
     def progress(done: int, total: int, what: str) -> None:

@@ -24,7 +24,13 @@ LumaWord = Annotated[str, typer.Option("--luma", help="bt601 or bt709, for --cha
 OutputModeWord = Annotated[
     str | None, typer.Option("--output-mode", help="abs, clip, normalize or raw. Default: abs; raw for float pictures.")
 ]
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an output that edgeconv did not write.")]
+Overwrite = Annotated[
+    bool,
+    typer.Option(
+        "--overwrite",
+        help="Replace an output that exists. Not needed for one of the same picture and settings, untouched since.",
+    ),
+]
 Threads = Annotated[int | None, typer.Option("--threads", help="CPU threads. Default: what this process may use.")]
 WorkspaceLimit = Annotated[
     str,

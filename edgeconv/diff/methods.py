@@ -18,11 +18,12 @@ from edgeconv import report, verify
 from edgeconv.choose import runnable
 from edgeconv.diff import job
 from edgeconv.diff.inputs import ArrayInput
-from edgeconv.errors import EXIT_DIFFERENT, UsageError
+from edgeconv.errors import EXIT_DIFFERENT, UnavailableError, UsageError
 from edgeconv.image import DEFAULT_MAX_PIXELS, read_image
 from edgeconv.job import SAMPLED_CHECK
-from edgeconv.methods import METHODS, find
+from edgeconv.methods import METHODS, able, find, known
 from edgeconv.methods.base import DeviceName, Options
+from edgeconv.output import error_limit, finite_range
 from edgeconv.problem import Problem
 from edgeconv.request import Request
 from edgeconv.session import Session
@@ -65,6 +66,7 @@ def run(
     picture = read_image(source, max_pixels=max_pixels)
     pixels = picture.pixels if crop is None else middle_square(picture.pixels, crop)
     problem = request.problem(pixels.shape, pixels.dtype)
+    refuse_what_none_knows(options)
     reference, *others = run_all(pixels, problem, request, options)
     if not others:
         raise UsageError("No method but the reference runs here: see edgeconv doctor.")
@@ -98,13 +100,26 @@ def run(
 
 
 def run_all(pixels: NDArray[Any], problem: Problem, request: Request, options: Options) -> Iterator[Ran]:
-    """The reference's output, then that of every other method that runs here, in the table's order."""
+    """The reference's output, then that of every other method that runs here, in the table's order.
+
+    Each is told as much of `options` as it knows.
+    """
     for name, device in sorted(runnable(), key=lambda entry: entry != REFERENCE):
-        known = options if options.math in find(name, device).maths else replace(options, math="fma")
-        raw = Session(problem, name, device, known).convolve(pixels)
-        tolerance = verify.tolerance_for(problem, known.math)
+        own = known(find(name, device), options)
+        raw = Session(problem, name, device, own).convolve(pixels)
+        tolerance = verify.tolerance_for(problem, own.math)
         checked = verify.check(pixels, raw, problem, tolerance, SAMPLED_CHECK)
-        yield Ran(name, device, request.finish(raw, pixels.dtype), checked)
+        yield Ran(name, device, request.finish(raw, pixels.dtype, image=pixels), checked)
+
+
+def refuse_what_none_knows(options: Options) -> None:
+    """Raise UnavailableError for an option that no method that runs here knows."""
+    here = [find(name, device) for name, device in runnable()]
+    for option, words in options.asked().items():
+        if not any(option in entry.knows for entry in here):
+            raise UnavailableError(
+                f"No method that runs here knows {words}: leave it out, or go where {able(option)} runs."
+            )
 
 
 def not_runnable() -> Iterator[tuple[str, DeviceName, str]]:
@@ -116,11 +131,11 @@ def not_runnable() -> Iterator[tuple[str, DeviceName, str]]:
 
 
 def agreement(pixels: NDArray[Any], reference: NDArray[Any], problem: Problem, options: Options) -> float:
-    """The |difference| that two right outputs may have."""
+    """The |difference| that two right outputs may have, by what of picture and output is finite."""
     if reference.dtype.kind == "u":
         return ROUNDING_TIE
-    largest = float(np.abs(reference.astype(np.float64)).max())
-    return verify.error_limit(pixels, problem, largest, verify.tolerance_for(problem, options.math))
+    tolerance = verify.tolerance_for(problem, options.math)
+    return error_limit(problem.weights, finite_range(pixels), finite_range(reference), tolerance)
 
 
 def middle_square(pixels: NDArray[Any], side: int) -> NDArray[Any]:

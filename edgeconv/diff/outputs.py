@@ -1,11 +1,12 @@
 """Files that `diff`, `compare` and `report` write: refused before any work is done, written only after all of it is.
 
-Nothing that exists is replaced unless that was asked for, an input never; and where one file cannot be written,
-none is begun.
+Nothing that exists is replaced unless that was asked for, an input never; no two outputs have one name; and where one
+file cannot be written, none is begun.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -20,9 +21,10 @@ class Outputs:
         self._inputs = [name for name in inputs if not is_standard_stream(name)]
         self._overwrite = overwrite
         self._data: dict[Path, bytes | memoryview] = {}
+        self._reserved: set[str] = set()
 
     def reserve(self, path: Path | str) -> Path:
-        """Check that `path` may be written. Raises ImageWriteError."""
+        """Check that `path` may be written, and keep it from any other output. Raises ImageWriteError."""
         path = Path(path)
         for source in self._inputs:
             refuse_overwrite(source, path)
@@ -30,6 +32,10 @@ class Outputs:
             raise ImageWriteError(f"Output '{path}' is a folder: name a file in it.")
         if path.is_file() and not self._overwrite:  # a device or pipe is written to, not replaced
             raise ImageWriteError(f"Output '{path}' exists: pass --overwrite to replace it, or choose another name.")
+        place = os.path.normcase(os.path.realpath(path))
+        if place in self._reserved and (path.is_file() or not path.exists()):
+            raise ImageWriteError(f"Output '{path}' is named for two things: give each a name of its own.")
+        self._reserved.add(place)
         return path
 
     def reserve_file(self, path: Path | str) -> Path:

@@ -6,12 +6,12 @@ compiler is loaded before a method that needs it is asked.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import import_module
 
 from edgeconv.errors import UsageError
-from edgeconv.methods.base import DEVICES, MATHS, DeviceName, Math, Method, Options, refuse
+from edgeconv.methods.base import DEVICES, SPECIAL_OPTIONS, DeviceName, Method, Options, SpecialOption, refuse
 
 
 @dataclass(frozen=True)
@@ -22,8 +22,8 @@ class Entry:
     device: DeviceName
     location: str
     summary: str
-    maths: tuple[Math, ...] = ("fma",)
-    """The arithmetics of `Options.math` that it knows."""
+    knows: tuple[SpecialOption, ...] = ()
+    """The options that concern it, of those that do not concern every method."""
     to_compare: bool = False
     """Whether it is there only to compare others with, so that `auto` never takes it."""
 
@@ -51,22 +51,23 @@ METHODS: tuple[Entry, ...] = (
         "cuda",
         "edgeconv.methods.cuda.textbook:Textbook",
         "a thread an output value, nothing reused",
+        ("block",),
         to_compare=True,
     ),
-    Entry("im2col", "cuda", "edgeconv.methods.cuda.im2col:Im2col", "columns in memory in bands, then GEMM"),
+    Entry("im2col", "cuda", "edgeconv.methods.cuda.im2col:Im2col", "columns in memory in bands, then GEMM", ("gemm",)),
     Entry(
         "implicit",
         "cuda",
         "edgeconv.methods.cuda.implicit:Implicit",
         "im2col inside the GEMM, nothing in memory",
-        MATHS,
+        ("math",),
     ),
     Entry(
         "cudnn",
         "cuda",
         "edgeconv.methods.cuda.cudnn:CuDNN",
         "cuDNN NHWC, chosen by GetConvolutionForwardAlgorithm_v7",
-        MATHS,
+        ("math", "cudnn_find"),
     ),
 )
 
@@ -95,14 +96,33 @@ def find(name: str, device: DeviceName) -> Entry:
 
 
 def require(name: str, device: DeviceName, options: Options | None = None) -> Method:
-    """The method `name` on `device`, ready to prepare; raises UnavailableError with the reason and the way out."""
+    """The method `name` on `device`, ready to prepare; raises UnavailableError with the reason and the way out.
+
+    Options that do not concern the method are refused, never ignored.
+    """
     entry = find(name, device)
     method = entry.load()
     reason = method.unavailable_reason()
     if reason is not None:
         others = [other.name for other in METHODS if other.device == "cpu" and other.name != name]
         raise refuse(name, reason, f"Use --device cpu with --method {' or '.join(others[-2:])}, or --method auto.")
-    if options is not None and options.math not in entry.maths:
-        able = " or ".join(f"{other.name} (on {other.device})" for other in METHODS if options.math in other.maths)
-        raise refuse(name, f"it knows no --math {options.math}", f"Use --method {able}, or leave --math out.")
+    refuse_unknown(entry, options or Options())
     return method
+
+
+def refuse_unknown(entry: Entry, options: Options) -> None:
+    """Raise UnavailableError for an option that is asked for and does not concern the method."""
+    for option, words in options.asked().items():
+        if option not in entry.knows:
+            way_out = f"Use --method {able(option)}, or leave {words.split()[0]} out."
+            raise refuse(entry.name, f"it knows no {words}", way_out)
+
+
+def able(option: SpecialOption) -> str:
+    """The methods that know an option, for a person."""
+    return " or ".join(f"{entry.name} (on {entry.device})" for entry in METHODS if option in entry.knows)
+
+
+def known(entry: Entry, options: Options) -> Options:
+    """`options` as far as `entry` knows them: for several methods at once, which need not know the same."""
+    return replace(options, **{name: getattr(Options, name) for name in SPECIAL_OPTIONS if name not in entry.knows})

@@ -29,10 +29,18 @@ DEFAULT_BLOCK: Block = 16
 
 DEFAULT_WORKSPACE_LIMIT = 512 * 2**20
 
+SpecialOption = Literal["math", "gemm", "cudnn_find", "block"]
+SPECIAL_OPTIONS: tuple[SpecialOption, ...] = get_args(SpecialOption)
+"""Fields of `Options` that only the methods that say so know."""
+
 
 @dataclass(frozen=True)
 class Options:
-    """What a user may tell a method beyond the problem. A method ignores what does not concern it."""
+    """What a user may tell a method beyond the problem.
+
+    Workspace and threads every method takes. The others concern some methods only: which, says their table
+    (methods/__init__.py), and any other refuses them.
+    """
 
     workspace_limit_bytes: int = DEFAULT_WORKSPACE_LIMIT
     threads: int | None = None
@@ -55,6 +63,15 @@ class Options:
             raise UsageError(f"--threads {self.threads} is not a whole number from 1.")
         if not isinstance(self.workspace_limit_bytes, int) or self.workspace_limit_bytes < 0:
             raise UsageError(f"A workspace limit of {self.workspace_limit_bytes} is not a whole number of bytes.")
+
+    def asked(self) -> dict[SpecialOption, str]:
+        """Those of SPECIAL_OPTIONS that are not left as they are, each as a person writes it."""
+        words: dict[SpecialOption, str] = {}
+        for name in SPECIAL_OPTIONS:
+            value, flag = getattr(self, name), "--" + name.replace("_", "-")
+            if value != getattr(Options, name):
+                words[name] = flag if value is True else f"{flag} {value}"
+        return words
 
 
 @dataclass

@@ -1,0 +1,127 @@
+"""What holds for every command: words that cannot be used are refused by name, and a full disk is one line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from bench_records import TimedMethod, measured
+from command import edgeconv, shell
+from problems import random_image
+
+from edgeconv.bench import record
+from edgeconv.cli import COMMANDS
+from edgeconv.cli.options import parse_bytes
+from edgeconv.diff.outputs import Outputs
+from edgeconv.errors import ImageWriteError, UnavailableError, UsageError
+from edgeconv.image import write_image
+from edgeconv.methods import METHODS, find, require
+from edgeconv.methods.base import SPECIAL_OPTIONS, Options
+
+OTHER_THAN_USUAL = {
+    "--math tf32": Options(math="tf32"),
+    "--gemm cublas": Options(gemm="cublas"),
+    "--cudnn-find": Options(cudnn_find=True),
+    "--block 8": Options(block=8),
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with one small picture."""
+    write_image(random_image(20, 30, "uint8"), tmp_path / "photo.png")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "says"),
+    [
+        ("run photo.png --samples -1", 2, "--samples -1"),
+        ("run photo.png --time-limit -1", 2, "--time-limit -1"),
+        ("run photo.png --time-limit 0", 2, "--time-limit 0"),
+        ("run photo.png --time-limit nan", 2, "--time-limit nan"),
+        ("run photo.png --workspace-limit lots", 2, "--workspace-limit 'lots'"),
+        ("run photo.png --memory-limit much", 2, "--memory-limit 'much'"),
+        ("diff photo.png photo.png --page-limit big", 2, "--page-limit 'big'"),
+        ("compare photo.png --page-limit big", 2, "--page-limit 'big'"),
+        *((f"run photo.png --method sliding --device cpu {words}", 4, words) for words in OTHER_THAN_USUAL),
+        ("diff photo.png photo.png --html h --junit h", 2, "'h' is named for two things"),
+        ("diff photo.png photo.png --html h --contact-sheet ./h", 2, "'h' is named for two things"),
+    ],
+)
+def test_what_cannot_be_used_is_refused_by_name(folder: Path, words: str, code: int, says: str) -> None:
+    done = edgeconv(*words.split(), cwd=folder)
+    assert (done.code, len(done.error_lines), done.out) == (code, 1, b""), done.err
+    assert says in done.err
+    assert [path.name for path in folder.iterdir()] == ["photo.png"]
+
+
+@pytest.mark.parametrize("words", OTHER_THAN_USUAL)
+def test_a_method_refuses_what_does_not_concern_it_and_names_those_that_it_does(words: str) -> None:
+    options = OTHER_THAN_USUAL[words]
+    (option,) = options.asked()
+    assert options.asked() == {option: words}
+    able = [entry for entry in METHODS if option in entry.knows]
+    assert able
+    with pytest.raises(UnavailableError) as refused:
+        require("sliding", "cpu", options)
+    for entry in able:
+        assert f"{entry.name} (on {entry.device})" in str(refused.value)
+    assert f"leave {words.split()[0]} out" in str(refused.value)
+
+
+def test_what_is_not_asked_for_is_never_refused() -> None:
+    assert Options(threads=2, workspace_limit_bytes=1).asked() == {}
+    require("sliding", "cpu", Options(threads=2))
+    known = {option for entry in METHODS for option in entry.knows}
+    assert known == set(SPECIAL_OPTIONS)
+    assert find("cudnn", "cuda").knows == ("math", "cudnn_find")
+
+
+def test_a_number_of_bytes_names_its_option_or_none() -> None:
+    with pytest.raises(UsageError, match=r"^--page-limit 'x' is not"):
+        parse_bytes("x", "--page-limit")
+    with pytest.raises(UsageError, match=r"^'x' is not"):
+        parse_bytes("x")
+
+
+def test_two_outputs_never_have_one_name(tmp_path: Path) -> None:
+    (tmp_path / "there").write_bytes(b"")
+    (tmp_path / "link").symlink_to("there")
+    outputs = Outputs((), overwrite=True)
+    outputs.reserve_file(tmp_path / "there")
+    with pytest.raises(ImageWriteError, match="two things"):
+        outputs.reserve_file(tmp_path / "link")
+    outputs.reserve_file("/dev/null")
+    outputs.reserve_file("/dev/null")
+
+
+def test_every_command_has_a_description() -> None:
+    lines = edgeconv("--help").text.partition("Commands:")[2].splitlines()
+    described = {line.split()[0]: line.split()[1:] for line in lines if line.strip()}
+    assert described.keys() == COMMANDS.keys()
+    assert all(described.values()), described
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+@pytest.mark.parametrize("words", ["filters", "doctor", "--help", "--version", "run photo.png -m opencv --overwrite"])
+def test_standard_output_that_is_full_is_one_line(folder: Path, words: str) -> None:
+    done = shell(f'"$0" -m edgeconv {words} > /dev/full', folder)
+    line = "edgeconv: error: Standard output cannot be written (No space left on device)."
+    assert (done.code, done.error_lines) == (2, [line])
+
+
+@pytest.mark.parametrize("output", ["--markdown", "--csv", "--html", None])
+def test_a_damaged_record_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, output: str | None) -> None:
+    if output == "--html":
+        pytest.importorskip("matplotlib")
+    good = record.to_json(measured(monkeypatch, TimedMethod("opencv", [1e-3], "opencv")))
+    (tmp_path / "good.json").write_bytes(good)
+    damaged = json.loads(good)
+    damaged["rows"][0]["work"] = 7
+    (tmp_path / "bad.json").write_text(json.dumps(damaged), encoding="utf-8")
+    done = edgeconv("report", "good.json", "bad.json", *([] if output is None else [output, "out"]), cwd=tmp_path)
+    assert (done.code, len(done.error_lines), done.out) == (2, 1, b"")
+    assert "Record 'bad.json' is damaged (" in done.err
+    assert not (tmp_path / "out").exists()

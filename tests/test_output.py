@@ -1,0 +1,80 @@
+"""From values to samples: rounding noise is not stretched, and NaN and infinities take no part in the range."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+
+from edgeconv import convolve
+from edgeconv.choose import runnable
+from edgeconv.methods import METHODS
+from edgeconv.output import NO_RANGE, error_limit, finite_range, magnitude, normalize, store
+from edgeconv.problem import StoredMode
+from edgeconv.request import make_request
+
+ON_CPU = [entry.name for entry in METHODS if (entry.name, entry.device) in runnable() and entry.device == "cpu"]
+
+
+def stripes(dtype: str) -> np.ndarray:
+    """Rows that are all equal: a derivative along y is 0 everywhere."""
+    row = np.random.default_rng(7).integers(0, 256, (1, 40, 3))
+    return np.repeat(row, 30, axis=0).astype(dtype) if dtype != "float32" else np.repeat(row / 255, 30, 0).astype(dtype)
+
+
+@pytest.mark.parametrize("method", ON_CPU)
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "float32"])
+def test_rounding_noise_of_a_flat_answer_is_flat(method: str, dtype: str) -> None:
+    rules: dict[str, Any] = {"filter": "sobel-y", "channels": "luma", "border": "replicate", "device": "cpu"}
+    out = convolve(stripes(dtype), method=method, output_mode="normalize", **rules)
+    assert not out.any(), f"{method} {dtype}: up to {out.max()}"
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "float32"])
+def test_one_level_in_one_sample_is_no_noise(dtype: str) -> None:
+    picture = stripes(dtype)
+    picture[15, 20, 2] += 1 if picture.dtype.kind == "u" else 1e-5
+    for channels in ("luma", "each"):
+        rules: dict[str, Any] = {"channels": channels, "border": "replicate", "device": "cpu", "method": "sliding"}
+        out = convolve(picture, filter="sobel-y", output_mode="normalize", **rules)
+        assert out.max() == (1.0 if out.dtype.kind == "f" else np.iinfo(out.dtype).max)
+
+
+def test_without_the_picture_whole_numbers_are_as_bright_as_their_type() -> None:
+    request = make_request("sobel-y", channels="luma", output_mode="normalize")
+    noise = np.array([[[0.0], [5e-5]]], np.float32)
+    assert not request.finish(noise, "uint8").any()
+    assert request.finish(noise, "uint8", image=np.ones((1, 2, 3), np.uint8)).max() == 255
+
+
+@pytest.mark.parametrize("odd", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("flat", [False, True])
+def test_what_is_no_number_stays_and_the_others_fill_the_range(odd: float, flat: bool) -> None:
+    raw = np.array([[[2.0], [2.0 if flat else 4.0], [odd], [2.0 if flat else 3.0]]], np.float32)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        out = normalize(raw, np.dtype(np.float32))
+    expected = [0.0, 0.0, odd, 0.0] if flat else [0.0, 1.0, odd, 0.5]
+    np.testing.assert_array_equal(out.ravel(), np.array(expected, np.float32))
+
+
+def test_a_picture_without_any_number_is_left_as_it_is() -> None:
+    nothing = np.full((2, 2, 1), np.nan, np.float32)
+    assert np.isnan(normalize(nothing, np.dtype(np.float32))).all()
+    assert finite_range(nothing) == NO_RANGE
+    assert magnitude(NO_RANGE) == 0.0
+
+
+@pytest.mark.parametrize("mode", ["raw", "abs"])
+def test_a_value_beyond_float16_is_infinite_without_a_warning(mode: StoredMode) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert np.isinf(store(np.array([1e6, -1e6]), mode, np.dtype(np.float16))).all()
+
+
+def test_the_limit_is_the_larger_of_share_and_step() -> None:
+    weights = make_request("sobel-y", channels="luma").problem((9, 9, 3), "uint8").weights
+    assert error_limit(weights, (0.0, 255.0), (-1.0, 0.5)) == pytest.approx(8 * 255 * 2.0**-23)
+    assert error_limit(weights, (0.0, 1.0), (-700.0, 0.0), 1e-3) == pytest.approx(0.7)
