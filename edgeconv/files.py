@@ -49,6 +49,18 @@ def read_bytes(source: Path | str) -> bytes:
     return data
 
 
+def special_file_problem(path: Path | str) -> str | None:
+    """Why a file that a search came upon must not be read: a pipe, a socket or a device may never end."""
+    try:
+        kind = os.stat(path).st_mode
+    except (OSError, ValueError):  # whoever reads it says why it cannot be read
+        return None
+    if stat.S_ISREG(kind):
+        return None
+    what = "a pipe" if stat.S_ISFIFO(kind) else "a socket" if stat.S_ISSOCK(kind) else "no plain file"
+    return f"{path}: is {what} with a picture's name: remove it, or name it by itself if it is meant."
+
+
 def write_bytes_atomically(path: Path | str, data: bytes | memoryview) -> None:
     """Write `data` to `path`, or to standard output for `-`, completely or not at all.
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -41,6 +41,8 @@ class Filter:
     combine: Combine
     summary: str
     source: str
+    file: Path | None = None
+    """Where it was read from, if it was: no output may take that place."""
 
     def __post_init__(self) -> None:
         self.kernels.setflags(write=False)
@@ -197,7 +199,7 @@ def read_kernel(path: Path) -> Filter:
         values = [row for row in csv.reader(io.StringIO(text)) if row]
     else:
         raise UsageError(f"Kernel file '{path}' must end in .json or .csv.")
-    return custom_filter(values, name=path.stem)
+    return replace(custom_filter(values, name=path.stem), file=path)
 
 
 # --- from a filter to weights -----------------------------------------------------------------------------------

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from edgeconv.errors import ImageReadError, ImageWriteError, MemoryLimitError
 from edgeconv.files import is_standard_stream, read_bytes, write_bytes_atomically
-from edgeconv.formats import FORMATS, NAMES, SUFFIXES, Format, by_pillow, format_of, npy
+from edgeconv.formats import FORMATS, NAMES, SUFFIXES, Format, by_pillow, format_of, npy, tiff
 from edgeconv.formats.base import AGAIN, BadPicture, Header
 
 DEFAULT_MAX_PIXELS = 2**28
@@ -45,6 +45,9 @@ QUALITY_FLAGS = {"JPEG": "IMWRITE_JPEG_QUALITY", "WebP": "IMWRITE_WEBP_QUALITY"}
 """Formats that can lose something, and OpenCV's word for how little. JPEG is 95 unless asked, WebP loses nothing."""
 
 GREY_NOTE = "grey spread to three channels"
+FRAMES_NOTE = "first of several frames or pages taken"
+PROFILE_NOTE = "colour profile dropped"
+"""Samples are filtered as they are stored, and an output says nothing of what its colours mean."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +84,7 @@ def decode_image(data: bytes, name: str, *, max_pixels: int = DEFAULT_MAX_PIXELS
     try:
         header = entry.read_header(data)
         _check_size(header, max_pixels)
-        pixels = _decode(data, entry, header)
+        pixels = _decode_or_say_why(data, entry, header)
     except BadPicture as bad:
         raise ImageReadError(f"{name}: {entry.name}: {bad.reason}: {bad.remedy}.") from None
     except MemoryError:
@@ -181,6 +184,17 @@ def _check_size(header: Header, max_pixels: int) -> None:
         )
 
 
+def _decode_or_say_why(data: bytes, entry: Format, header: Header) -> NDArray[Any]:
+    """As `_decode`; what a decoder says of a compression that it may lack is not taken for damage."""
+    try:
+        return _decode(data, entry, header)
+    except BadPicture:
+        if header.rare_compression is None:
+            raise
+        reason = f"its compression ({header.rare_compression}) is not supported here, or its contents are damaged"
+        raise BadPicture(reason, tiff.BY_TILES) from None
+
+
 def _decode(data: bytes, entry: Format, header: Header) -> NDArray[Any]:
     """The pixels, HWC RGB, upright. Raises BadPicture, MemoryError."""
     if entry.name == "NPY":
@@ -195,9 +209,15 @@ def _decode(data: bytes, entry: Format, header: Header) -> NDArray[Any]:
                 pixels = _turn_upright(_decode_rgb(data), header.orientation)
     if pixels.ndim == 2 or pixels.shape[2] == 1:
         pixels = np.repeat(pixels.reshape(*pixels.shape[:2], 1), 3, axis=2)
-    if pixels.dtype == np.float64:
-        pixels = pixels.astype(np.float32)
-    return np.ascontiguousarray(pixels[:, :, :3])
+    return np.ascontiguousarray(as_float32(pixels)[:, :, :3])
+
+
+def as_float32(pixels: NDArray[Any]) -> NDArray[Any]:
+    """`pixels`, rounded where they are float64; a value beyond float32 becomes infinite, without a warning."""
+    if pixels.dtype != np.float64:
+        return pixels
+    with np.errstate(over="ignore", invalid="ignore"):
+        return pixels.astype(np.float32)
 
 
 def _decode_rgb(data: bytes) -> NDArray[Any]:
@@ -212,8 +232,7 @@ def _decode_tiff(data: bytes) -> NDArray[Any]:
     pixels = _imdecode(data, cv2.IMREAD_UNCHANGED)
     if pixels.ndim == 2 or pixels.shape[2] not in (3, 4):
         return pixels
-    if pixels.dtype == np.float64:
-        pixels = pixels.astype(np.float32)  # cvtColor has no float64
+    pixels = as_float32(pixels)  # cvtColor has no float64
     rgb: NDArray[Any] = cv2.cvtColor(pixels, cv2.COLOR_BGR2RGB if pixels.shape[2] == 3 else cv2.COLOR_BGRA2RGB)
     return rgb
 
@@ -287,7 +306,9 @@ def _notes(header: Header, entry: Format, name: str) -> list[str]:
     if header.orientation != 1:
         notes.append(f"orientation {header.orientation} applied")
     if header.frames > 1:
-        notes.append("first of several frames or pages taken")
+        notes.append(FRAMES_NOTE)
+    if header.profile:
+        notes.append(PROFILE_NOTE)
     if header.bits == 16:
         notes.append("16 bits a sample kept")
     if header.bits == 64:

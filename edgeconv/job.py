@@ -2,7 +2,7 @@
 
 Order matters for an honest report: decode, set up, one cold run whose result is the one that is saved, encode; only
 then the samples, the roof and the check, so that none of them warms up what is called cold. Picture and report are
-written last, one after the other: a run that is stopped leaves neither.
+written last, one after the other: a run that is stopped, or whose report cannot be written, leaves neither.
 """
 
 from __future__ import annotations
@@ -10,19 +10,22 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from numpy.typing import NDArray
 
-from edgeconv import cost, report, verify
+from edgeconv import cost, report, temporaries, verify
 from edgeconv.choose import AUTO, Choice, choose
 from edgeconv.cost import Roof
 from edgeconv.errors import ImageWriteError, UsageError
-from edgeconv.files import STANDARD_STREAM, refuse_overwrite, write_bytes_atomically
+from edgeconv.files import STANDARD_STREAM, is_same_file, refuse_overwrite, write_bytes_atomically
 from edgeconv.image import DEFAULT_MAX_PIXELS, Picture, encode_image, read_image
 from edgeconv.methods.base import Options
 from edgeconv.problem import Problem
@@ -80,8 +83,10 @@ def run(job: Job, process_seconds: float | None = None) -> dict[str, Any]:
         target = output_path(job, choice.method, output_format)
         report_path = None if target is None else target.with_suffix(".json")
     problem_record = report.describe_problem(job.request, problem)
-    if target is not None and report_path is not None:
-        _refuse_to_overwrite(job, target, report_path, Origin(picture, problem_record, choice.method))
+    origin = Origin(picture, problem_record, choice.method)
+    _refuse_to_overwrite(job, target, report_path, origin)
+    if target is not None:
+        temporaries.remove_left_over_in(Path(os.path.realpath(target)).parent)
 
     filtered = filter_picture(picture, job.request, problem, choice, job.options, watch)
     finished = filtered.finished
@@ -93,19 +98,20 @@ def run(job: Job, process_seconds: float | None = None) -> dict[str, Any]:
     peak_bytes = filtered.session.device.peak_bytes()
 
     measured = measure(filtered, Budget(max_samples=job.samples, time_limit_seconds=job.time_limit_seconds), job.check)
-    with watch.phase("encode"):
-        write_bytes_atomically(target or STANDARD_STREAM, encoded)
-
-    record = {
-        **report.header(),
-        "kind": "run",
-        "input": {"file": job.source, "format": picture.format, "notes": list(picture.notes)} | input_pixels,
-        "output": {"file": STANDARD_STREAM if target is None else str(target), **_file_identity(encoded)}
-        | output_pixels,
-        **describe(filtered, measured, asked_for=job.method, peak_bytes=peak_bytes),
-    }
-    if report_path is not None:
-        write_bytes_atomically(report_path, report.to_json(record))
+    _refuse_to_overwrite(job, target, report_path, origin)  # again: another run may have written there meanwhile
+    with withdrawn_without_report(target):
+        with watch.phase("encode"):
+            write_bytes_atomically(target or STANDARD_STREAM, encoded)
+        record = {
+            **report.header(),
+            "kind": "run",
+            "input": {"file": job.source, "format": picture.format, "notes": list(picture.notes)} | input_pixels,
+            "output": {"file": STANDARD_STREAM if target is None else str(target), **_file_identity(encoded)}
+            | output_pixels,
+            **describe(filtered, measured, asked_for=job.method, peak_bytes=peak_bytes),
+        }
+        if report_path is not None:
+            write_bytes_atomically(report_path, report.to_json(record))
     return record
 
 
@@ -137,7 +143,7 @@ def filter_picture(
     raw = session.convolve(picture.pixels, watch)
     cold_seconds = watch.phases_seconds["convolve"]
     with watch.phase("convolve"):
-        finished = request.finish(raw, picture.pixels.dtype)
+        finished = request.finish(raw, picture.pixels.dtype, image=picture.pixels)
     return Filtered(picture, request, problem, choice, options, session, raw, finished, cold_seconds, watch)
 
 
@@ -252,11 +258,37 @@ class Origin:
         return bool(earlier["input"]["sha256"] == report.sha256_of(self.picture.pixels))
 
 
-def _refuse_to_overwrite(job: Job, target: Path, report_path: Path, origin: Origin) -> None:
+@contextmanager
+def withdrawn_without_report(target: Path | None) -> Iterator[None]:
+    """The block puts an output at `target` and then its report: where it fails, an output that is new there is removed.
+
+    One that took the place of an earlier output stays, as that is gone.
+    """
+    is_new = target is not None and not os.path.lexists(target)
+    try:
+        yield
+    except BaseException:  # Ctrl-C too
+        if target is not None and is_new:
+            shutil.rmtree(target, ignore_errors=True) if target.is_dir() else target.unlink(missing_ok=True)
+        raise
+
+
+def refuse_inputs(job: Job, target: Path, report_path: Path) -> None:
+    """Raise ImageWriteError where picture or report would replace what the job reads, or the report a folder."""
+    kernel = job.request.filter.file
+    for path in (target, report_path):
+        refuse_overwrite(job.source, path)
+        if kernel is not None and is_same_file(kernel, path):
+            raise ImageWriteError(f"{path}: is the kernel file: choose another name or folder for the output.")
+    if report_path.is_dir():
+        raise ImageWriteError(f"{report_path}: is a folder where the report goes: choose another name with -o.")
+
+
+def _refuse_to_overwrite(job: Job, target: Path | None, report_path: Path | None, origin: Origin) -> None:
     """Never the input; nothing else either, but for this very job's own earlier output that nobody touched since."""
-    if job.source != STANDARD_STREAM:
-        refuse_overwrite(Path(job.source), target)
-        refuse_overwrite(Path(job.source), report_path)
+    if target is None or report_path is None:
+        return
+    refuse_inputs(job, target, report_path)
     if job.overwrite or not (os.path.lexists(target) or os.path.lexists(report_path)):
         return
     if not _is_own_output(target, report_path, origin):

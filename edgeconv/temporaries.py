@@ -1,4 +1,4 @@
-"""Names of files that are being written, so that what a killed process leaves behind can be told and removed.
+"""Names of files and folders being written, so that what a killed process leaves behind can be told and removed.
 
     .edgeconv-<place>-<process id>-<random>.tmp     beside the file whose place it will take
 
@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import re
 import secrets
+import shutil
 import sys
 import time
 import zlib
@@ -43,7 +44,27 @@ def remove_in_hand() -> None:
     """Remove what this process is writing, just before it is ended without ceremony."""
     for temporary in tuple(_in_hand):
         with suppress(OSError):
-            temporary.unlink()
+            remove(temporary)
+
+
+def remove(temporary: Path) -> None:
+    """Remove a temporary file, or the folder of a Zarr. Raises OSError."""
+    if temporary.is_dir() and not temporary.is_symlink():
+        shutil.rmtree(temporary)
+    else:
+        temporary.unlink()
+
+
+def remove_left_over_in(folder: Path) -> list[Path]:
+    """Remove what killed processes left in `folder`; what was removed."""
+    removed = []
+    for path in left_over_in(folder):
+        try:
+            remove(path)
+        except OSError:  # gone meanwhile, or not ours to remove: it is in nobody's way
+            continue
+        removed.append(path)
+    return removed
 
 
 def left_over_in(folder: Path) -> list[Path]:

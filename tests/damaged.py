@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import zlib
 from dataclasses import dataclass
 
 import numpy as np
@@ -41,12 +42,21 @@ def _bmp_head(width: int, height: int, bits: int) -> bytes:
     return b"BM" + struct.pack("<IHHIIiiHHIIiiII", 54, 0, 0, 54, 40, width, height, 1, bits, 0, 0, 0, 0, 0, 0)
 
 
+def _with_wrong_checksum(data: bytes, place: int) -> bytes:
+    """`data` with the last byte of the zlib stream at `place` changed, which no decoder needs for the pixels."""
+    stream = zlib.decompressobj()
+    stream.decompress(data[place:])
+    return _with_byte(data, len(data) - len(stream.unused_data) - 1)
+
+
 PNG = png(noisy())
 JPEG = saved(noisy(), "JPEG")
 RESTARTING = saved(noisy(), "JPEG", subsampling=0, restart_marker_blocks=1)
 PROGRESSIVE = saved(noisy(), "JPEG", progressive=True)
 TIFF = saved(noisy(), "TIFF")
 DEFLATED = saved(noisy(), "TIFF", compression="tiff_deflate")
+RARE = tiff(noisy()).replace(b"\x03\x01\x03\x00\x01\x00\x00\x00\x01\x00", b"\x03\x01\x03\x00\x01\x00\x00\x00\x52\xc3")
+FLIPPED = _with_wrong_checksum(DEFLATED, 8)
 WEBP = saved(noisy(), "WEBP")
 BMP = saved(noisy(), "BMP")
 GIF = saved(noisy(), "GIF")
@@ -137,6 +147,14 @@ BAD_FILES = (
         "it cannot be decoded",
     ),
     BadFile(
+        "TIFF of JPEG XL",
+        "m.tif",
+        RARE,
+        "its compression (JPEG XL) is not supported here",
+        f"--tile 1024), or {CONVERT}",
+    ),
+    BadFile("deflated TIFF whose checksum is wrong", "l.tif", FLIPPED, "strip or tile 1 is damaged"),
+    BadFile(
         "TIFF of whole 32-bit numbers",
         "f.tif",
         tiff(noisy().astype(np.uint32)),
@@ -148,7 +166,7 @@ BAD_FILES = (
         "g.tif",
         tiff(noisy().astype(np.uint16), planar=2),
         "its layout (3 samples of 16 bits) is not supported",
-        CONVERT,
+        f"--tile 1024), or {CONVERT}",
     ),
     BadFile(
         "16-bit TIFF where white is zero",

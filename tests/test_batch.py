@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path, PurePosixPath
 
 import numpy as np
@@ -24,6 +25,8 @@ from edgeconv.cli import words
 from edgeconv.devices import get_device
 from edgeconv.errors import ImageWriteError, UsageError
 from edgeconv.image import DEFAULT_MAX_PIXELS, read_image, write_image
+
+LINKS = pytest.mark.skipif(sys.platform == "win32", reason="links need rights there")
 
 
 @pytest.fixture
@@ -56,12 +59,25 @@ def test_the_list_of_pictures_can_come_from_standard_input(photos: Path) -> None
     assert set(contents(out)) == {f"a{SUFFIX}.png", f"b{SUFFIX}.png"}
 
 
+def test_what_a_list_names_and_is_not_there_stops_no_other(photos: Path) -> None:
+    out, listed = photos.parent / "edges", photos.parent / "list.txt"
+    listed.write_text(f"{photos / 'gone.png'}\n{photos / 'a.png'}\n", encoding="utf-8")
+    done = edgeconv("batch", "--files-from", listed, "-o", out, *RULES, "--json")
+    assert (done.code, len(done.error_lines), json.loads(done.text)["done"]) == (1, 1, 1), done.err
+    assert "gone.png: there is no such file" in done.err
+    assert {row.status for row in ledger.read_rows(out)} == {"done", "failed"}
+    assert edgeconv("batch", photos / "gone.png", photos / "a.png", "-o", out, *RULES).code == 2  # a slip of the pen
+
+
 def test_names_can_hold_the_size(photos: Path) -> None:
     out = photos.parent / "edges"
     assert (
         edgeconv("batch", photos, "-o", out, *RULES, "--stride", 2, "--name", "{stem}-{width}x{height}{ext}").code == 0
     )
     assert set(contents(out)) == {"a-15x10.png", "b-15x11.png"}
+    filled = ("--name", "{{{stem!s:_>3}}}-{width:04d}x{height:04}{ext}")
+    assert edgeconv("batch", photos, "-o", photos / "filled", *RULES, *filled).code == 0
+    assert set(contents(photos / "filled")) == {"{__a}-0030x0020.png", "{__b}-0030x0021.png"}
 
 
 def test_shares_are_disjoint_and_together_complete(photos: Path) -> None:
@@ -69,6 +85,53 @@ def test_shares_are_disjoint_and_together_complete(photos: Path) -> None:
     for share in ("1/2", "2/2"):
         assert edgeconv("batch", photos, "-r", "-o", out, *RULES, "--shard", share).code == 0
     assert sorted(Path(row.input).name for row in ledger.read_rows(out)) == ["a.png", "a.png", "b.tiff"]
+
+
+def test_a_picture_that_arrives_between_two_shares_moves_no_other_one() -> None:
+    before = [task(f"{index}.png") for index in range(60)]
+    after = [task("00.png"), *before, task("deep/1.png", "deep")]
+    for count in (1, 2, 7):
+        first = {share: plan.shard(before, share, count) for share in range(1, count + 1)}
+        assert sorted(each.source for tasks in first.values() for each in tasks) == sorted(t.source for t in before)
+        assert all(set(first[share]) <= set(plan.shard(after, share, count)) for share in first)
+        assert all(first.values())
+
+
+def test_a_share_goes_by_the_name_below_the_place_whatever_lies_above_it() -> None:
+    here, there = (Task(f"{top}/a/x.png", PurePosixPath("a"), f"{top}/a/x.png") for top in ("/one", "/other"))
+    assert [bool(plan.shard([here], share, 5)) for share in range(1, 6)] == [
+        bool(plan.shard([there], share, 5)) for share in range(1, 6)
+    ]
+
+
+def test_several_processes_by_shares_could_not_see_two_pictures_meet_in_one_name(photos: Path) -> None:
+    done = edgeconv("batch", photos, "-o", "made", *RULES, "--name", "{stem}{width}{ext}", "--shard", "1/2", cwd=photos)
+    assert (done.code, len(done.error_lines)) == (2, 1), done.err
+    assert "--name" in done.err
+
+
+@LINKS
+def test_two_names_of_one_file_give_two_outputs_and_both_are_passed_over_later(photos: Path) -> None:
+    for name in ("cat.png", "dog.png"):
+        (photos / name).symlink_to(photos / "deep" / "a.png")
+    out = photos.parent / "edges"
+    words = ("batch", photos, photos / "a.png", "-o", out, *RULES, "--resume", "--json")
+    for counts in ((4, 0), (0, 4)):
+        summary = json.loads(edgeconv(*words).text)
+        assert (summary["done"], summary["skipped"]) == counts
+    assert set(contents(out)) == {f"{stem}{SUFFIX}.png" for stem in ("a", "b", "cat", "dog")}
+    (out / f"cat{SUFFIX}.png").unlink()
+    summary = json.loads(edgeconv(*words).text)
+    assert (summary["done"], summary["skipped"]) == (1, 3)
+
+
+@LINKS
+def test_a_link_to_a_folder_is_not_searched_and_that_is_said(photos: Path) -> None:
+    (photos / "elsewhere").symlink_to(photos / "deep")
+    done = edgeconv("batch", photos, "-r", "-o", photos.parent / "edges", *RULES, "--json")
+    assert (done.code, json.loads(done.text)["done"], len(done.error_lines)) == (0, 3, 1)
+    assert str(photos / "elsewhere") in done.err
+    assert edgeconv("batch", photos, "-o", photos.parent / "more", *RULES).err == ""  # no deeper folder was meant
 
 
 @pytest.mark.parametrize("format", ["jpg", "webp"])
@@ -158,6 +221,8 @@ def test_a_limit_of_failures_stops_the_batch(photos: Path, option: list[str], fa
         ([".", "--name", "../{stem}"], ["-o"]),
         ([".", "--jobs", "0"], ["--jobs"]),
         ([".", "--shard", "3/2"], ["--shard"]),
+        ([".", "--name", "{stem}_x"], ["{stem}_x", "{ext}"]),
+        ([".", "--name", "{stem}.jpg", "--format", "png"], [".jpg", "--format is png"]),
         ([".", "--format", "gif"], ["gif", "png"]),
         ([".", "--max-failures", "0"], ["--max-failures"]),
         ([".", "--keep-going", "--fail-fast"], ["--keep-going", "--fail-fast"]),
@@ -177,6 +242,21 @@ def test_bad_words_get_one_line_and_make_nothing(photos: Path, arguments: list[s
     assert not (photos / "made").exists()
 
 
+def test_an_option_that_the_method_does_not_know_is_refused_before_the_first_write(photos: Path) -> None:
+    words = ("--method", "sliding", "--device", "cpu", "--math", "tf32")
+    done = edgeconv("batch", photos, "-o", "made", *words, cwd=photos)
+    assert (done.code, len(done.error_lines)) == (4, 1), done.err
+    assert "--math" in done.err
+    assert not (photos / "made").exists()
+
+
+def test_a_name_that_ends_in_a_suffix_says_the_format(photos: Path) -> None:
+    out = photos.parent / "edges"
+    assert edgeconv("batch", photos, "-o", out, *RULES, "--name", "{stem}.BMP").code == 0
+    assert all(data.startswith(b"BM") for data in contents(out).values())
+    assert edgeconv("batch", photos, "-o", out, *RULES, "--name", "{stem}.tif", "--format", "tiff").code == 0
+
+
 def test_the_default_words_are_the_ones_that_the_code_behind_them_has() -> None:
     assert words.DEFAULT_NAME == DEFAULT_NAME
     assert words.DEFAULT_MAX_PIXELS == DEFAULT_MAX_PIXELS == Settings.max_pixels
@@ -194,6 +274,19 @@ def test_colliding_names_are_found_before_the_first_write(photos: Path) -> None:
 
 def task(source: str, folder: str = "") -> Task:
     return Task(source, PurePosixPath(folder), f"/{source}")
+
+
+def test_collisions_do_not_depend_on_how_a_letter_is_written() -> None:
+    names = Names(DEFAULT_NAME, "sobel", "sliding", 1)
+    for one, other in (("\u00e9.png", "e\u0301.jpg"), ("STRASSE.png", "stra\u00dfe.jpg")):
+        with pytest.raises(ImageWriteError, match="both be written"):
+            refuse_collisions([task(one), task(other)], "out", names, None)
+
+
+@pytest.mark.parametrize("template", ["{stem:d}{ext}", "{stem}{width:s}{ext}", "{stem}_{stride:nine}{ext}"])
+def test_a_format_that_does_not_fit_its_field_is_found_at_once(template: str) -> None:
+    with pytest.raises(UsageError, match="is not a template"):
+        Names(template, "sobel", "sliding", 1)
 
 
 def test_collisions_do_not_depend_on_case() -> None:

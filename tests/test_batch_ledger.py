@@ -145,6 +145,27 @@ def test_outputs_beside_their_inputs_are_not_filtered_again(photos: Path) -> Non
     assert edgeconv("batch", photos / f"a{SUFFIX}.png", "-o", photos, *RULES).code == 0  # named, so it is meant
 
 
+def test_an_output_among_the_inputs_without_its_row_does_not_stop_a_batch_from_being_resumed(photos: Path) -> None:
+    words = ("batch", photos, "-r", "-o", photos, *RULES, "--resume", "--json")
+    assert edgeconv(*words).code == 0
+    made = contents(photos)
+    book = photos / ledger.LEDGER_NAME
+    book.write_bytes(b"".join(book.read_bytes().splitlines(keepends=True)[:-1]))  # killed between a file and its row
+    resumed = edgeconv(*words)
+    summary = json.loads(resumed.text or "{}")
+    assert (resumed.code, summary["done"], summary["skipped"], summary["earlier_outputs"]) == (0, 1, 2, 3), resumed.err
+    assert contents(photos) == made
+
+
+def test_an_input_where_an_output_goes_is_not_overwritten_by_a_batch_that_is_resumed(photos: Path) -> None:
+    write_image(random_image(9, 9, "uint8"), photos / f"a{SUFFIX}.png")
+    before = contents(photos)
+    done = edgeconv("batch", photos, "-o", photos, *RULES, "--resume", "--overwrite")
+    assert done.code == 1
+    assert f"a{SUFFIX}.png: is one of the inputs" in done.err
+    assert {name: data for name, data in contents(photos).items() if name in before} == before
+
+
 def test_resume_passes_over_what_is_done_and_unchanged(photos: Path) -> None:
     out = photos.parent / "edges"
 
@@ -197,8 +218,20 @@ def test_failed_pictures_are_tried_again_only_when_asked(photos: Path) -> None:
     again = edgeconv("batch", photos, "-o", out, *RULES, "--resume", "--json")
     assert (again.code, json.loads(again.text)["failed"]) == (1, 1)
     assert len(list(ledger.read_rows(out))) == 3
-    edgeconv("batch", photos, "-o", out, *RULES, "--retry-failed")
+    assert "--retry-failed tries again" in again.err
+    afresh = edgeconv("batch", photos, "-o", out, *RULES, "--retry-failed")
     assert len(list(ledger.read_rows(out))) == 4
+    assert "earlier run" not in afresh.err
+
+
+def test_what_was_in_the_way_can_be_overwritten_by_a_batch_that_is_resumed(photos: Path) -> None:
+    out = photos.parent / "edges"
+    out.mkdir()
+    (out / f"a{SUFFIX}.png").write_bytes(b"a person's own")
+    assert run_here([photos], out).failed == 1
+    assert run_here([photos], out, resume=True).failed == 1
+    resumed = run_here([photos], out, resume=True, overwrite=True)
+    assert (resumed.done, resumed.skipped, resumed.failed) == (1, 1, 0)
 
 
 def test_verify_names_what_is_missing_or_changed(photos: Path) -> None:
@@ -224,6 +257,35 @@ def test_a_broken_last_line_of_the_ledger_hides_no_row(tmp_path: Path) -> None:
     with ledger.Ledger(tmp_path) as book:
         book.append(row)
     assert [found.input for found in ledger.read_rows(tmp_path)] == ["a", "a"]
+
+
+def test_a_row_that_a_killed_run_left_broken_is_no_damage(photos: Path) -> None:
+    out = photos.parent / "edges"
+    run_here([photos], out)
+    book = out / ledger.LEDGER_NAME
+    with book.open("ab") as stream:
+        stream.write(b'{"input": "b", "inp')
+    assert ledger.damaged_lines(out) == []
+    run_here([photos], out)
+    assert ledger.damaged_lines(out) == []
+    assert edgeconv("verify", out).code == 0
+
+
+@pytest.mark.parametrize("damage", [b"\0\0\0\n", b'{"input": "a", "output": 7}\n', b"[" * 9999 + b"\n", None])
+def test_verify_names_a_row_that_was_damaged_later(photos: Path, damage: bytes | None) -> None:
+    out = photos.parent / "edges"
+    run_here([photos], out, recursive=True)
+    book = out / ledger.LEDGER_NAME
+    lines = book.read_bytes().splitlines(keepends=True)
+    number_for_a_name = json.dumps(json.loads(lines[1]) | {"output": 7}).encode() + b"\n"
+    lines[1] = number_for_a_name if damage is None else damage
+    book.write_bytes(b"".join(lines))
+    found = edgeconv("verify", out)
+    assert (found.code, len(found.error_lines)) == (1, 1)
+    assert "unreadable: line 2 of" in found.text
+    assert "2 of 2 outputs" in found.text
+    run_here([photos], out, recursive=True, resume=True)
+    assert "3 of 3 outputs" in edgeconv("verify", out).text
 
 
 def test_a_ledger_of_before_notes_and_real_paths_is_still_read(photos: Path) -> None:

@@ -121,3 +121,13 @@ def test_a_folder_that_cannot_be_listed_is_a_failure_with_its_name(
 def test_a_folder_of_which_nothing_is_wanted_need_not_be_listed(photos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "scandir", closed(photos / "deep"))
     assert run_here([photos], photos.parent / "edges").failed == 0
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+def test_a_pipe_with_a_pictures_name_fails_and_is_not_waited_for(photos: Path) -> None:
+    os.mkfifo(photos / "endless.png")
+    (photos / "linked.png").symlink_to(photos / "endless.png")
+    done = edgeconv("batch", photos, "-o", photos.parent / "edges", *RULES, "--json")
+    summary = json.loads(done.text)
+    assert (done.code, summary["done"], summary["failed"]) == (1, 2, 2)
+    assert all("is a pipe" in failure["error"] for failure in summary["failures"])

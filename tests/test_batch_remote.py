@@ -163,6 +163,23 @@ def test_segments_are_put_once_and_read_in_order(photos: Path, memory: str, monk
     assert {finding.state for finding in ledger.verify(memory)} == {"same"}
 
 
+def test_segments_that_arrived_empty_or_in_part_cost_no_other_row(photos: Path, memory: str) -> None:
+    run_here([photos], memory)
+    place = ledger.place_of(memory)
+    store_of(memory).write(f"{place}/0.jsonl", b"")
+    store_of(memory).write(f"{place}/1.jsonl", b'{"input": "b", "inp')
+    assert {finding.state for finding in ledger.verify(memory)} == {"same"}
+    assert len(ledger.verify(memory)) == 2
+    assert ledger.damaged_lines(memory) == [1]
+
+
+def test_a_store_with_real_folders_gets_those_that_it_needs(photos: Path) -> None:
+    out = photos.parent / "made" / "edges"
+    summary = run_here([photos], f"local://{out}", recursive=True)
+    assert (summary.done, summary.failures) == (3, [])
+    assert {path.name for path in out.iterdir()} == {f"a{SUFFIX}.png", f"b{SUFFIX}.png", "deep", "edgeconv-ledger"}
+
+
 def test_memory_of_one_process_is_no_place_for_several(photos: Path, memory: str) -> None:
     with own_cluster.own_cluster([Seat(1)]) as engine, pytest.raises(UnavailableError, match="does not see"):
         Batch(plan.find_tasks([photos], False).tasks, settings_for(memory), engine).run()

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
@@ -12,7 +15,10 @@ from browser import Browser, chromium
 from command import edgeconv
 from jsonschema import Draft202012Validator
 
+from edgeconv.diff.folders import run
+from edgeconv.diff.job import Wanted
 from edgeconv.diff.record import schema
+from edgeconv.errors import ImageReadError
 from edgeconv.image import write_image
 
 
@@ -111,6 +117,34 @@ def test_update_makes_the_baseline_like_the_new_folder_and_keeps_the_old_files(f
     assert again.code == 0
     assert "needs no update" in again.text
     assert len(list(folders.glob("old.before-*"))) == 1
+
+
+def test_a_folder_that_cannot_be_listed_is_an_error_and_never_an_empty_one(
+    folders: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scandir, before = os.scandir, contents(folders / "old")
+
+    def closed(path: Any = ".") -> Any:
+        if Path(path) == folders / "new/deep":
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", closed)
+    with pytest.raises(ImageReadError, match="deep: the folder cannot be listed") as caught:
+        run(folders / "old", folders / "new", (), Wanted(), update=True)
+    assert caught.value.exit_code == 2
+    assert contents(folders / "old") == before
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+@pytest.mark.parametrize("name", ["added.png", "deep/changed.png", "gone.png"])
+def test_a_pipe_with_a_pictures_name_is_not_read(folders: Path, name: str) -> None:
+    place = folders / ("old" if name == "gone.png" else "new") / name
+    place.unlink()
+    os.mkfifo(place)
+    done = edgeconv("diff", "old", "new", cwd=folders)
+    assert done.code == 2
+    assert f"{place.relative_to(folders)}: is a pipe" in done.text
 
 
 def test_update_changes_nothing_when_a_picture_cannot_be_read(folders: Path) -> None:

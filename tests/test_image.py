@@ -5,12 +5,13 @@ from __future__ import annotations
 import io
 import os
 import sys
+import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
 from picture_files import exif, noisy, png, png_chunk, saved, smooth_image, tiff
-from PIL import Image
+from PIL import Image, ImageCms
 from problems import random_image
 
 from edgeconv import files
@@ -145,6 +146,13 @@ def test_grey_is_spread_and_said(tmp_path: Path, make, dtype: str) -> None:
     picture = read(tmp_path, "grey", make(grey))
     assert_same(picture, np.repeat(grey, 3, axis=2))
     assert "grey spread to three channels" in picture.notes
+
+
+@pytest.mark.parametrize("format", ["PNG", "JPEG", "TIFF", "WEBP"])
+def test_a_colour_profile_is_dropped_and_said(tmp_path: Path, format: str) -> None:
+    profile = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
+    said = [read(tmp_path, "a", saved(noisy(), format, **more)).notes for more in ({}, {"icc_profile": profile})]
+    assert said == [(), ("colour profile dropped",)]
 
 
 @pytest.mark.parametrize("extra_samples", [0, 1, 2], ids=["unspecified", "premultiplied", "straight"])
@@ -504,3 +512,18 @@ def test_an_output_name_that_the_system_refuses(tmp_path: Path, monkeypatch: pyt
 
 def test_the_commands_start_from_the_same_limit() -> None:
     assert words.DEFAULT_MAX_PIXELS == DEFAULT_MAX_PIXELS  # words.py imports nothing, so it states the number again
+
+
+def test_decoding_says_nothing_of_its_own(tmp_path: Path) -> None:
+    """Neither of values beyond float32, nor of what Pillow finds odd; what was filtered before is filtered again."""
+    huge = np.full((4, 5, 3), 1e300)
+    odd = saved(noisy(), "TIFF", compression="tiff_lzw", software="x" * 9)
+    place = odd.index(b"\x31\x01\x02\x00") + 8
+    odd = odd[:place] + b"\xff\xff\xff\x7f" + odd[place + 4 :]
+    before = list(warnings.filters)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        np.save(tmp_path / "huge.npy", huge)
+        assert np.isinf(read_image(tmp_path / "huge.npy").pixels).all()
+        assert_same(read(tmp_path, "odd.tif", odd), noisy())
+    assert warnings.filters == before

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,12 +18,14 @@ from jsonschema import Draft202012Validator
 from problems import random_image
 
 import edgeconv as package
-from edgeconv import report
+from edgeconv import job, report
+from edgeconv.errors import ImageWriteError
 from edgeconv.filters import named_filter, weight_set
 from edgeconv.image import read_image, write_image
 from edgeconv.methods.base import Options
 from edgeconv.methods.reference import Reference
 from edgeconv.problem import make_problem
+from edgeconv.request import make_request
 
 HEIGHT, WIDTH = 37, 53
 
@@ -191,6 +194,55 @@ def test_a_run_that_is_stopped_leaves_nothing(folder: Path) -> None:
     assert process.returncode == 130
     assert len(error.splitlines()) == 1
     assert names(folder) == before
+
+
+def job_of(folder: Path) -> job.Job:
+    return job.Job(str(folder / "photo.png"), make_request(), "reference", "cpu", str(folder / "o.png"), samples=0)
+
+
+def test_what_another_run_wrote_meanwhile_is_not_replaced(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    measure = job.measure
+
+    def measure_beside_another_run(*arguments: Any) -> job.Measured:
+        (folder / "o.png").write_bytes(b"of another run")
+        return measure(*arguments)
+
+    monkeypatch.setattr(job, "measure", measure_beside_another_run)
+    with pytest.raises(ImageWriteError, match="--overwrite"):
+        job.run(job_of(folder))
+    assert (folder / "o.png").read_bytes() == b"of another run"
+
+
+def test_no_picture_is_left_without_its_report(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "o.json").mkdir()
+    before = names(folder)
+    for more in ((), ("--overwrite",)):
+        done = edgeconv("run", "photo.png", "-o", "o.png", *more, cwd=folder)
+        assert (done.code, len(done.error_lines), names(folder)) == (2, 1, before), done.err
+        assert "o.json: is a folder" in done.err
+    (folder / "o.json").rmdir()
+    write = job.write_bytes_atomically
+
+    def refuse_reports(path: Path | str, data: bytes) -> None:
+        if str(path).endswith(".json"):
+            raise ImageWriteError(f"{path}: cannot be written (no space left on device): choose another place.")
+        write(path, data)
+
+    monkeypatch.setattr(job, "write_bytes_atomically", refuse_reports)
+    with pytest.raises(ImageWriteError, match="no space"):
+        job.run(job_of(folder))
+    assert names(folder) == before - {"o.json"}
+
+
+def test_the_kernel_file_is_never_an_output_either(folder: Path) -> None:
+    kernel = "[[0, 1, 0], [1, -4, 1], [0, 1, 0]]"
+    (folder / "kern.json").write_text(kernel, encoding="utf-8")
+    for more in ((), ("--overwrite",)):
+        done = edgeconv("run", "photo.png", "--kernel-file", "kern.json", "-o", "kern.png", *more, cwd=folder)
+        assert (done.code, len(done.error_lines)) == (2, 1)
+        assert "kern.json: is the kernel file" in done.err
+    assert (folder / "kern.json").read_text(encoding="utf-8") == kernel
+    assert not (folder / "kern.png").exists()
 
 
 def test_a_picture_that_holds_nan_is_filtered_and_checked_where_it_can_be(folder: Path) -> None:

@@ -62,7 +62,8 @@ def _of_earlier_run(output: str, device: str, settings_for: Callable[[Choice], S
 
 def _first_problem(tasks: Iterable[Task], settings: Settings) -> Problem | None:
     """The problem of the first picture that can be read."""
-    for task, _ in zip(tasks, range(MOST_TRIED), strict=False):
+    readable = (task for task in tasks if task.problem is None)
+    for task, _ in zip(readable, range(MOST_TRIED), strict=False):
         try:
             data = store_of(task.source).read(task.source)
             pixels = decode_image(data, task.source, max_pixels=settings.max_pixels).pixels

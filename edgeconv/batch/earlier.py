@@ -7,8 +7,12 @@ parameters or of another program is somebody's work.
 
 from __future__ import annotations
 
+from collections import defaultdict
+from pathlib import PurePath, PurePosixPath
+
 from edgeconv.batch.ledger import Row, done_by_output, read_rows
 from edgeconv.batch.stores import store_of
+from edgeconv.batch.task import Task
 from edgeconv.errors import ImageReadError, ImageWriteError
 
 
@@ -18,13 +22,19 @@ class Earlier:
     def __init__(self, folder: str, parameters_sha256: str) -> None:
         self._folder, self._parameters = folder, parameters_sha256
         rows = list(read_rows(folder))
-        self._by_source = {row.source: row for row in rows if row.parameters_sha256 == parameters_sha256}
+        self._rows_of: dict[tuple[str, str], list[Row]] = defaultdict(list)
+        """By the input's identity and stem: a file may have two names, each with an output of its own."""
+        for row in rows:
+            if row.parameters_sha256 == parameters_sha256:
+                self._rows_of[row.source, PurePath(row.input).stem].append(row)
         self._by_output = done_by_output(rows)
 
-    def row_of(self, identity: str, input_sha256: str) -> Row | None:
-        """The last row for an input, by its identity, of the same content and with the same parameters."""
-        row = self._by_source.get(identity)
-        return row if row is not None and row.input_sha256 == input_sha256 else None
+    def row_of(self, task: Task, input_sha256: str) -> Row | None:
+        """The last row for a task, if it tells of the same content and the same parameters."""
+        for row in reversed(self._rows_of.get((task.identity, task.stem), [])):
+            if row.output is None or PurePosixPath(row.output).parent == task.folder:
+                return row if row.input_sha256 == input_sha256 else None
+        return None
 
     def still_stands(self, row: Row) -> bool:
         """Whether the output of a done row is there byte for byte, and no later row took its name."""

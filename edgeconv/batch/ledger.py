@@ -9,7 +9,8 @@ holds them, a lone surrogate for each odd byte, escaped, so they are read back t
 output the last one counts.
 
 On this machine the ledger is one file. A row is one write to a file opened for appending, so a process that is killed
-leaves at most one broken last line, which readers pass over and the next row does not run into. In a remote store,
+leaves at most one broken last line, which readers pass over and the next run marks as cut short. Any other line that is
+no row was damaged later: `verify` names it, as an output that it told of is not looked at. In a remote store,
 where nothing can be appended to, it is a folder of segments (segments.py).
 """
 
@@ -31,6 +32,9 @@ from edgeconv.batch.stores import is_remote, store_of
 from edgeconv.errors import ImageReadError, ImageWriteError
 
 LEDGER_NAME = "edgeconv-ledger.jsonl"
+
+CUT_SHORT = b" (cut short)"
+"""Put behind the broken last line of a run that was killed."""
 
 Status = Literal["done", "failed"]
 
@@ -81,20 +85,41 @@ def open_ledger(folder: str) -> Ledger | SegmentLedger:
 
 
 def read_rows(folder: Path | str) -> Iterator[Row]:
-    """The rows of a folder's ledger in the order written; a line that a killed process left broken is passed over."""
-    place = place_of(str(folder))
+    """The rows of a folder's ledger in the order written, lines that are none left out. Raises ImageReadError."""
+    for line in _lines_of(place_of(str(folder))):
+        row = _row_of(line)
+        if row is not None:
+            yield row
+
+
+def damaged_lines(folder: Path | str) -> list[int]:
+    """Lines of a folder's ledger, from 1, that are no rows and that no killed run left so. Raises ImageReadError."""
+    *whole, _ = _lines_of(place_of(str(folder)))  # the last one lacks its end, or there is nothing in it
+    return [number for number, line in enumerate(whole, 1) if not line.endswith(CUT_SHORT) and _row_of(line) is None]
+
+
+def _lines_of(place: str) -> list[bytes]:
+    """What stands before, between and behind the ends of lines; nothing where there is no ledger."""
     try:
-        lines = (read_segments(place) if is_remote(place) else Path(place).read_bytes()).splitlines()
+        data = read_segments(place) if is_remote(place) else Path(place).read_bytes()
     except FileNotFoundError:
-        return
+        return [b""]
     except OSError as error:
         raise ImageReadError(f"Ledger '{place}' cannot be read: {error.strerror}.") from None
-    for line in lines:
-        try:
-            fields = json.loads(line)
-            yield Row(**fields | {"notes": tuple(fields.get("notes", ()))})
-        except (ValueError, TypeError, AttributeError):
-            continue
+    return data.split(b"\n")
+
+
+def _row_of(line: bytes) -> Row | None:
+    """The row that a line holds, if it holds one whose names and hashes are texts."""
+    try:
+        fields = json.loads(line)
+        row = Row(**fields | {"notes": tuple(fields.get("notes", ()))})
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        return None
+    texts = (row.input, row.parameters_sha256, row.status)
+    maybe_texts = (row.input_sha256, row.input_realpath, row.output, row.output_sha256, row.error)
+    are_texts = all(isinstance(text, str) for text in texts)
+    return row if are_texts and all(text is None or isinstance(text, str) for text in maybe_texts) else None
 
 
 def done_by_output(rows: Iterable[Row]) -> dict[str, Row]:
@@ -111,7 +136,7 @@ class Ledger:
         try:
             self._stream = self.path.open("ab", buffering=0)
             if self._ends_in_a_broken_line():
-                self._stream.write(b"\n")
+                self._stream.write(CUT_SHORT + b"\n")
         except OSError as error:
             raise self._unwritable(error) from None
 

@@ -2,22 +2,26 @@
 
     {stem}_{filter}_{method}_s{stride}{ext}     also {width} and {height}, which only the decoded picture tells
 
-Names are compared without regard to case, as many file systems do, and with `*` for what is known only late. Whether a
-late name meets another or an input is looked at again when it is written; where several processes write, nobody sees
-all names, so there a template must keep the late fields from running into the rest (`refuse_late_meetings`).
+A template ends in {ext}, or in the suffix of a format. Names are compared without regard to case and to how accents are
+written, as many file systems do, and with `*` for what is known only late. Whether a late name meets another or an
+input is looked at again when it is written; where several processes write, nobody sees all names, so there a template
+must keep the late fields from running into the rest (`refuse_late_meetings`).
 """
 
 from __future__ import annotations
 
 import re
 import string
-from collections.abc import Collection
+import unicodedata
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import PurePosixPath
 
 from edgeconv.batch.stores import store_of
 from edgeconv.batch.task import Task
 from edgeconv.errors import ImageWriteError, UsageError
+from edgeconv.formats import SUFFIXES
 from edgeconv.job import FORMAT_OF_DTYPE
 
 DEFAULT_NAME = "{stem}_{filter}_{method}_s{stride}{ext}"
@@ -49,13 +53,17 @@ class Names:
             raise UsageError(f"--name '{self.template}' has {{{unknown[0]}}}, which is not one of {known}.")
         if "stem" not in fields:
             raise UsageError(f"--name '{self.template}' lacks {{stem}}, so all pictures would take one name.")
+        self.name("stem", ".ext", 1, 1)  # whether each format specification fits its field
         if "/" in self.template or "\\" in self.template:
             raise UsageError(f"--name '{self.template}' has a folder in it: name the folder with -o.")
 
     def name(self, stem: str, ext: str, width: int | str, height: int | str) -> str:
         """The file name of one output; `ext` has its dot."""
+        return self._filled(self.template, stem, ext, width, height)
+
+    def _filled(self, template: str, stem: str, ext: str, width: int | str, height: int | str) -> str:
         try:
-            return self.template.format(
+            return template.format(
                 stem=stem,
                 ext=ext,
                 width=width,
@@ -69,7 +77,31 @@ class Names:
 
     def early(self, stem: str, ext: str) -> str:
         """The name as far as it is known before the picture is."""
-        return self.name(stem, ext, *(LATE for _ in LATE_FIELDS))
+        return self._filled(self._early_template, stem, ext, *(LATE for _ in LATE_FIELDS))
+
+    @cached_property
+    def _early_template(self) -> str:
+        """The template without the format specifications of late fields, which are for numbers."""
+        parts = []
+        for literal, field, form, conversion in string.Formatter().parse(self.template):
+            parts.append(literal.replace("{", "{{").replace("}", "}}"))
+            if field is not None and field in LATE_FIELDS:
+                parts.append(f"{{{field}}}")
+            elif field is not None:
+                parts.append(f"{{{field}{f'!{conversion}' if conversion else ''}{f':{form}' if form else ''}}}")
+        return "".join(parts)
+
+    def refuse_other_suffix(self, format: str | None) -> None:
+        """Raise UsageError where names would end in no format that is written, or in another than `format`."""
+        if self.template.endswith("{ext}"):
+            return
+        suffix = PurePosixPath(self.template).suffix.lower()
+        if suffix not in SUFFIXES:
+            raise UsageError(
+                f"--name '{self.template}' ends in no format: end it in {{ext}}, or in .png, .tiff or such."
+            )
+        if format is not None and SUFFIXES[suffix] is not SUFFIXES[f".{format}"]:
+            raise UsageError(f"--name '{self.template}' ends in {suffix}, and --format is {format}: end it in {{ext}}.")
 
     def refuse_late_meetings(self) -> None:
         """Raise UsageError where two pictures of different stems might get one name for their sizes alone.
@@ -91,32 +123,68 @@ class Names:
             )
 
 
+def as_compared(name: str) -> str:
+    """A name as file systems may compare it: without regard to case, and to how a letter's accents are written."""
+    return unicodedata.normalize("NFC", name).casefold()
+
+
 def refuse_collisions(tasks: Collection[Task], output: str, names: Names, format: str | None) -> None:
     """Raise ImageWriteError where two outputs would take one name, or one that of an input.
 
     `tasks` are those of all shares.
     """
     store = store_of(output)
-    inputs = {task.identity.lower() for task in tasks}
-    suffixes = sorted({f".{suffix}" for suffix in ([format] if format else FORMAT_OF_DTYPE.values())})
-    taken: dict[tuple[PurePosixPath, str], str] = {}
-    folders: dict[PurePosixPath, str] = {}
+    inputs = {as_compared(task.identity) for task in tasks}
+    places = Places(output, names, format)
+    taken: dict[tuple[str, str], str] = {}
     for task in tasks:
         if task.problem is not None:
             continue
         name = names.early(task.stem, "")
-        first = taken.setdefault((task.folder, name.lower()), task.source)
+        first = taken.setdefault((as_compared(task.folder.as_posix()), as_compared(name)), task.source)
         if first is not task.source:
             raise ImageWriteError(
                 f"{task.source} and {first} would both be written to {store.join(output, task.folder / name)}: "
                 "rename one, or filter them into different folders."
             )
-        if task.folder not in folders:
-            folders[task.folder] = store.identity(store.join(output, task.folder))
-        for suffix in suffixes:
-            target = names.early(task.stem, suffix)
-            if store.identity(store.join(folders[task.folder], target)).lower() in inputs:
+        for target, identity in places.of(task):
+            if as_compared(identity) in inputs:
                 raise ImageWriteError(
                     f"{task.source} would be written to {store.join(output, task.folder / target)}, "
                     "which is one of the inputs: choose another folder with -o, or other names with --name."
                 )
+
+
+def split_off_outputs(
+    tasks: Collection[Task], output: str, names: Names, format: str | None
+) -> tuple[list[Task], list[Task]]:
+    """Tasks, and those that are not pictures to filter but lie where another task's output goes.
+
+    Such a file is there where a run that wrote among its inputs was killed between an output and its row. Whether it
+    holds that output is looked at when the output is made: it is replaced by nothing else.
+    """
+    places = Places(output, names, format)
+    made_by: dict[str, set[Task]] = {}
+    for task in tasks:
+        for _, identity in places.of(task) if task.problem is None else ():
+            made_by.setdefault(identity, set()).add(task)
+    outputs = [task for task in tasks if made_by.get(task.identity, set()) - {task}]
+    left_out = set(outputs)
+    return [task for task in tasks if task not in left_out], outputs
+
+
+class Places:
+    """Where outputs may go, as far as that is known before their pictures are."""
+
+    def __init__(self, output: str, names: Names, format: str | None) -> None:
+        self._output, self._names, self._store = output, names, store_of(output)
+        self._suffixes = sorted({f".{suffix}" for suffix in ([format] if format else FORMAT_OF_DTYPE.values())})
+        self._folders: dict[PurePosixPath, str] = {}
+
+    def of(self, task: Task) -> Iterator[tuple[str, str]]:
+        """Name and identity of each file that may become the output of a task."""
+        if task.folder not in self._folders:
+            self._folders[task.folder] = self._store.identity(self._store.join(self._output, task.folder))
+        for suffix in self._suffixes:
+            target = self._names.early(task.stem, suffix)
+            yield target, self._store.identity(self._store.join(self._folders[task.folder], target))

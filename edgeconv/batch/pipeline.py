@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import closing
 from dataclasses import replace
 
@@ -27,8 +27,13 @@ from edgeconv.errors import ImageWriteError
 class Batch:
     """Runs tasks. `stop` may be called from a signal handler: pictures in hand are finished, no more are begun."""
 
-    def __init__(self, tasks: list[Task], settings: Settings, engine: Engine | None = None) -> None:
-        """`tasks` are those of all shares, so that no share writes over another's input; threads here do the work."""
+    def __init__(
+        self, tasks: list[Task], settings: Settings, engine: Engine | None = None, outputs: Iterable[Task] = ()
+    ) -> None:
+        """`tasks` are those of all shares, so that no share writes over another's input; threads here do the work.
+
+        `outputs` are not filtered, but written over as little as an input.
+        """
         if engine is not None:
             settings = replace(settings, output=from_the_root(settings.output))
         self.tasks = shard(tasks, *settings.share)
@@ -36,7 +41,7 @@ class Batch:
         self._engine = engine or Threads(settings.jobs, len(self.tasks), settings.choice.device)
         options = replace(settings.options, threads=settings.options.threads or self._engine.threads_each)
         earlier = Earlier(settings.output, settings.parameters_sha256())
-        self._work = Work(settings, options, frozenset(task.identity for task in tasks), earlier)
+        self._work = Work(settings, options, frozenset(task.identity for task in (*tasks, *outputs)), earlier)
         self._stop_reason: str | None = None
         self._failures = 0
         self._failures_lock = threading.Lock()

@@ -6,16 +6,17 @@ picture (a folder that cannot be listed) becomes that task's problem and stops n
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path, PurePath, PurePosixPath
 
 from edgeconv.batch.ledger import done_by_output, read_rows
-from edgeconv.batch.stores import plain, store_of
+from edgeconv.batch.stores import from_the_root, plain, store_of
 from edgeconv.batch.task import Task
 from edgeconv.errors import ImageReadError, UsageError
-from edgeconv.files import is_standard_stream, read_bytes
+from edgeconv.files import is_standard_stream, read_bytes, utf8
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
@@ -26,14 +27,21 @@ class Found:
 
     tasks: list[Task]
     earlier_outputs: int = 0
+    links_passed_over: tuple[str, ...] = ()
+    """Links to folders, which a search leaves alone: they may lead out of the folder, or round in a circle."""
 
 
-def find_tasks(places: Iterable[Path | str], recursive: bool, output: Path | str | None = None) -> Found:
+def find_tasks(
+    places: Iterable[Path | str], recursive: bool, output: Path | str | None = None, listed: Iterable[str] = ()
+) -> Found:
     """The pictures in `places`, sorted within each; raises ImageReadError where a place is missing or there is none.
+
+    `listed` are places too, but one of them that is missing is a task with a problem and stops no other.
 
     A file that is named is taken whatever its suffix. In folders, hidden files (our temporary ones too) are passed
     over, and so are the folder `output`, unless it is itself one of the places, and the files that its ledger calls
-    outputs of earlier runs.
+    outputs of earlier runs. Links to files are followed, and two names of one file are two pictures; a picture that is
+    named twice is taken once.
     """
     outputs: set[str] = set()
     leave_out = None if output is None else str(output)
@@ -42,24 +50,38 @@ def find_tasks(places: Iterable[Path | str], recursive: bool, output: Path | str
         outputs = {home.identity(home.join(leave_out, name)) for name in done_by_output(read_rows(leave_out))}
     tasks: list[Task] = []
     earlier_outputs = 0
-    for place in (plain(str(place)) for place in places):
+    links: list[str] = []
+    for place, may_lack in (*((str(place), False) for place in places), *((place, True) for place in listed)):
+        place = plain(place)
         store = store_of(place)
-        if store.is_folder(place):
+        try:
+            is_folder = store.is_folder(place)
+        except ImageReadError as error:
+            if not may_lack:
+                raise
+            tasks.append(Task(place, PurePosixPath(), from_the_root(place), str(error)))
+            continue
+        if is_folder:
             beside = leave_out if leave_out is not None and type(store_of(leave_out)) is type(store) else None
-            in_folder = list(store.pictures(place, recursive, beside))
+            in_folder = list(store.pictures(place, recursive, beside, links.append))
             own = [task for task in in_folder if task.identity not in outputs]
             earlier_outputs += len(in_folder) - len(own)
             tasks += own
         else:
             tasks.append(Task(place, PurePosixPath(), store.identity(place)))
-    unique = {task.identity: task for task in reversed(tasks)}
+    unique = {_result_of(task): task for task in reversed(tasks)}
     if not unique:
         raise ImageReadError(
             "No picture was found: name files, or folders that hold PNG, JPEG, TIFF, WebP, BMP or NPY."
             if not earlier_outputs
             else f"No picture was found but {earlier_outputs} outputs of earlier runs: choose another folder with -o."
         )
-    return Found([task for task in tasks if unique[task.identity] is task], earlier_outputs)
+    return Found([task for task in tasks if unique[_result_of(task)] is task], earlier_outputs, tuple(links))
+
+
+def _result_of(task: Task) -> tuple[str, PurePosixPath, str]:
+    """What two tasks have in common where they would give the same output of the same picture."""
+    return task.identity, task.folder, task.stem
 
 
 def read_list(path: Path) -> list[str]:
@@ -77,7 +99,7 @@ def read_list(path: Path) -> list[str]:
 
 
 def parse_shard(text: str) -> tuple[int, int]:
-    """`i/N` with 1 ≤ i ≤ N: the i-th of N equal shares. Raises UsageError."""
+    """`i/N` with 1 ≤ i ≤ N: the i-th of N shares of about one size. Raises UsageError."""
     index, _, count = text.partition("/")
     if not (index.isdecimal() and count.isdecimal() and 1 <= int(index) <= int(count)):
         raise UsageError(f"--shard '{text}' is not like 2/8: the second of eight shares.")
@@ -85,5 +107,14 @@ def parse_shard(text: str) -> tuple[int, int]:
 
 
 def shard(tasks: list[Task], index: int, count: int) -> list[Task]:
-    """Every `count`-th task from the `index`-th on, so that shares are disjoint and together complete."""
-    return tasks[index - 1 :: count]
+    """The tasks of the `index`-th of `count` shares: disjoint, together complete, and of about one size.
+
+    A task's share depends on its own name below its place and on nothing else, so that a picture that comes or goes
+    between two shares moves no other one.
+    """
+    return [task for task in tasks if _share_of(task, count) == index]
+
+
+def _share_of(task: Task, count: int) -> int:
+    name = (task.folder / PurePath(task.source).name).as_posix()
+    return int.from_bytes(hashlib.sha256(utf8(name)).digest()) % count + 1

@@ -11,12 +11,14 @@ from __future__ import annotations
 
 import secrets
 import time
+from contextlib import suppress
 from datetime import UTC, datetime
 from threading import Lock
 from types import TracebackType
 from typing import TYPE_CHECKING
 
 from edgeconv.batch.stores import store_of
+from edgeconv.batch.stores.base import EmptyFileError
 from edgeconv.errors import ImageWriteError
 
 if TYPE_CHECKING:
@@ -30,9 +32,14 @@ MOST_SECONDS = 5.0
 
 
 def read_segments(place: str) -> bytes:
-    """All lines of a ledger in the order written."""
+    """All lines of a ledger in the order written; a segment whose end is lost keeps its last line to itself."""
     store = store_of(place)
-    return b"".join(store.read(store.join(place, name)) for name in store.names(place) if name.endswith(SUFFIX))
+    segments = []
+    for name in store.names(place):
+        if name.endswith(SUFFIX):
+            with suppress(EmptyFileError):  # put by a store that then lost its connection: there was never a row in it
+                segments.append(store.read(store.join(place, name)).removesuffix(b"\n") + b"\n")
+    return b"".join(segments)
 
 
 class SegmentLedger:

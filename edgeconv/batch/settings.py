@@ -36,9 +36,13 @@ class Settings:
     overwrite: bool = False
     resume: bool = False
     retry_failed: bool = False
+    """With `resume`; `overwrite` implies it, as what it allows may be what was in the way."""
     jobs: int | None = None
     max_failures: int | None = None
     max_pixels: int = DEFAULT_MAX_PIXELS
+
+    def __post_init__(self) -> None:
+        self.names.refuse_other_suffix(self.format)
 
     def parameters_sha256(self) -> str:
         """Hash of everything that decides what an output holds."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from edgeconv.batch.ledger import place_of
 from edgeconv.batch.summary import Summary
 from edgeconv.choose import Choice
@@ -10,11 +12,19 @@ from edgeconv.report import seconds_text
 
 WATERFALL_WIDTH = 40
 
+LINKS_NAMED = 3
+
 
 def note(summary: Summary) -> str:
     """Failures so far and the stage that most time goes into."""
     failed = f"{summary.failed} failed, " if summary.failed else ""
     return f"{failed}mostly {summary.slowest_stage}"
+
+
+def links_note(links: Sequence[str]) -> str:
+    """That links to folders were not searched, and the first of them by name."""
+    more = f" and {len(links) - LINKS_NAMED} more" if len(links) > LINKS_NAMED else ""
+    return f"links to folders were not searched: {', '.join(links[:LINKS_NAMED])}{more}; name them to take them too."
 
 
 def waterfall(stage_seconds: dict[str, float]) -> list[str]:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import threading
 import time
-from pathlib import PurePosixPath
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from numpy.typing import NDArray
 
 from edgeconv.batch.earlier import Earlier
 from edgeconv.batch.ledger import Row, sha256_of
+from edgeconv.batch.names import as_compared
 from edgeconv.batch.settings import Settings
 from edgeconv.batch.stores import is_remote, store_of
 from edgeconv.batch.summary import Outcome
@@ -32,6 +32,8 @@ from edgeconv.methods.base import DeviceName, Options
 from edgeconv.problem import Problem
 from edgeconv.session import Session
 from edgeconv.timing import Stopwatch
+
+OF_AN_EARLIER_RUN = "(in an earlier run; --retry-failed tries again)"
 
 
 class Work:
@@ -100,13 +102,15 @@ class Work:
         """What an earlier run made of the same input for the same place and parameters, if that still stands."""
         if not self._settings.resume:
             return None
-        row = self._earlier.row_of(task.identity, input_sha256)
+        row = self._earlier.row_of(task, input_sha256)
         if row is None:
             return None
         if row.status == "failed":
-            retry = self._settings.retry_failed
-            return None if retry else Outcome(task.source, "failed", row.error, watch.phases_seconds, row.notes)
-        if PurePosixPath(row.output or "").parent != task.folder or not self._earlier.still_stands(row):
+            if self._settings.retry_failed or self._settings.overwrite:
+                return None
+            error = f"{row.error} {OF_AN_EARLIER_RUN}"
+            return Outcome(task.source, "failed", error, watch.phases_seconds, row.notes)
+        if not self._earlier.still_stands(row):
             return None
         return Outcome(task.source, "skipped", None, watch.phases_seconds, row.notes)
 
@@ -143,21 +147,21 @@ class Work:
                 session = self._session(request.problem(pixels.shape, pixels.dtype))
             raw = session.convolve(pixels, watch, self._thread.result)
         with watch.phase("convolve"):
-            return np.asarray(request.finish(raw, pixels.dtype))
+            return np.asarray(request.finish(raw, pixels.dtype, image=pixels))
 
     def _write(self, task: Task, target: str, name: str, encoded: bytes | memoryview, digest: str) -> None:
         """Put the output in place unless it is there already; never over an input or what is not ours."""
         if not is_remote(task.source) and not is_remote(target):
             refuse_overwrite(task.source, target)
-        first = self._names_taken.setdefault(name.lower(), task)
+        first = self._names_taken.setdefault(as_compared(name), task)
         if first != task:
             raise ImageWriteError(f"{target}: is where {first.source} goes: give --name what tells the two apart.")
         present = self._store.digest(target)
         if present is not None:
-            if self._store.identity(target) in self._inputs:
-                raise ImageWriteError(f"{target}: is one of the inputs: choose another folder with -o.")
             if present == digest:
                 return
+            if self._store.identity(target) in self._inputs:
+                raise ImageWriteError(f"{target}: is one of the inputs: choose another folder with -o.")
             if not self._settings.overwrite:
                 self._earlier.refuse_unless_ours(name, present, task.identity)
         self._store.write(target, encoded)

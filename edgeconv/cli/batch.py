@@ -81,15 +81,16 @@ def batch(
     from edgeconv import temporaries
     from edgeconv.batch import choosing, encoding, plan
     from edgeconv.batch.engines import engine_for
-    from edgeconv.batch.names import Names, refuse_collisions
+    from edgeconv.batch.names import Names, refuse_collisions, split_off_outputs
     from edgeconv.batch.pipeline import Batch
     from edgeconv.batch.settings import Settings
     from edgeconv.batch.stores import plain
-    from edgeconv.batch.text import note, summary_text
+    from edgeconv.batch.text import links_note, note, summary_text
     from edgeconv.choose import Choice
     from edgeconv.cli.options import chosen_filter, parse_jobs, parse_options
     from edgeconv.cli.stopping import stopping
     from edgeconv.errors import EXIT_DIFFERENT, UsageError
+    from edgeconv.methods import require
     from edgeconv.progress import Progress
     from edgeconv.request import make_request
 
@@ -106,8 +107,8 @@ def batch(
         border=border,
         output_mode=output_mode,
     )
-    sources = [*(places or []), *(plan.read_list(files_from) if files_from is not None else [])]
-    if not sources:
+    listed = plan.read_list(files_from) if files_from is not None else []
+    if not places and not listed:
         raise UsageError("No picture was named: give files or folders, or --files-from.")
     output_format = encoding.parse_format(format)
 
@@ -131,13 +132,20 @@ def batch(
         )
 
     settings_for(Choice(method, "cpu", "to check the words before anything is made"))
-    found = plan.find_tasks(sources, recursive, plain(output))
+    found = plan.find_tasks(places or [], recursive, plain(output), listed)
+    if found.links_passed_over:
+        typer.echo(f"edgeconv: {links_note(found.links_passed_over)}", err=True)
     with engine_for(scheduler, devices, device, parse_jobs(jobs), len(found.tasks)) as cluster:
         settings = choosing.settle(settings_for, found.tasks, method, device, cluster)
-        refuse_collisions(found.tasks, settings.output, settings.names, settings.format)
-        if cluster is not None:
+        if cluster is None or settings.choice.device == "cpu":  # cards of other machines are theirs to ask
+            require(settings.choice.method, settings.choice.device, settings.options)
+        named = (settings.output, settings.names, settings.format)
+        tasks, outputs = split_off_outputs(found.tasks, *named) if settings.resume else (found.tasks, [])
+        earlier_outputs = found.earlier_outputs + len(outputs)
+        refuse_collisions(tasks, *named)
+        if cluster is not None or settings.share != (1, 1):
             settings.names.refuse_late_meetings()
-        work = Batch(found.tasks, settings, cluster)
+        work = Batch(tasks, settings, cluster, outputs)
         progress = Progress(len(work.tasks), "pictures")
         with stopping(work.stop, temporaries.remove_in_hand) as received:
             summary = work.run(lambda now: progress.update(now.finished, note(now)))
@@ -145,9 +153,9 @@ def batch(
     for source, error in summary.failures:
         typer.echo(f"edgeconv: failed: {error if source in error else f'{source}: {error}'}", err=True)
     typer.echo(
-        json.dumps(summary.to_dict() | {"earlier_outputs": found.earlier_outputs}, indent=2)
+        json.dumps(summary.to_dict() | {"earlier_outputs": earlier_outputs}, indent=2)
         if json_only
-        else summary_text(summary, settings.choice, settings.output, found.earlier_outputs)
+        else summary_text(summary, settings.choice, settings.output, earlier_outputs)
     )
     if received.exit_code is not None:
         raise typer.Exit(received.exit_code)

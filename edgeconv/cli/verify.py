@@ -10,7 +10,10 @@ import typer
 def verify(
     folder: Annotated[str, typer.Argument(help="The output folder of 'edgeconv batch', or its URL.")],
 ) -> None:
-    """Hash every output that the ledger calls done; name those that are missing or changed and end with 1."""
+    """Hash every output that the ledger calls done; name those that are missing or changed and end with 1.
+
+    So do rows that cannot be read, as the outputs that they tell of are not looked at.
+    """
     from edgeconv.batch import ledger
     from edgeconv.batch.stores import plain
     from edgeconv.errors import EXIT_DIFFERENT
@@ -19,6 +22,15 @@ def verify(
     wrong = [finding for finding in findings if finding.state != "same"]
     for finding in wrong:
         typer.echo(f"{finding.state}: {finding.output}")
+    damaged = ledger.damaged_lines(plain(folder))
+    for number in damaged:
+        typer.echo(f"unreadable: line {number:,} of {ledger.place_of(plain(folder))}")
     typer.echo(f"{len(findings) - len(wrong)} of {len(findings)} outputs are as they were written.")
-    if wrong:
+    if damaged:
+        typer.echo(
+            f"edgeconv: {len(damaged)} rows of the ledger cannot be read, and outputs may be missing from this count: "
+            "'edgeconv batch --resume' makes sure of them; then remove those lines.",
+            err=True,
+        )
+    if wrong or damaged:
         raise typer.Exit(EXIT_DIFFERENT)

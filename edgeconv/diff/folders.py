@@ -5,7 +5,7 @@
     layout      another size, number of channels or type
     new         only in the second folder
     missing     only in the first
-    unreadable  one of the two cannot be decoded
+    unreadable  one of the two cannot be decoded, or is a pipe, a socket or a device
 
 Folders within are searched too; links to folders and names that begin with a dot are not.
 """
@@ -35,7 +35,7 @@ from edgeconv.errors import (
     MemoryLimitError,
     UsageError,
 )
-from edgeconv.files import read_bytes, write_bytes_atomically
+from edgeconv.files import read_bytes, special_file_problem, write_bytes_atomically
 from edgeconv.formats import SUFFIXES
 
 EXIT_CODES = {
@@ -90,14 +90,18 @@ def run(baseline: Path, new: Path, conversions: tuple[str, ...], wanted: Wanted,
 
 
 def compare_folders(baseline: Path, new: Path, conversions: tuple[str, ...], wanted: Wanted) -> list[Pair]:
-    """Every relative name of the two folders, sorted. Raises UsageError, UnavailableError."""
+    """Every relative name of the two folders, sorted. Raises ImageReadError, UsageError, UnavailableError."""
     before, after = _pictures_in(baseline), _pictures_in(new)
     names = sorted(before | after)
     if not names:
         raise UsageError(f"{baseline} and {new} hold no picture: name folders that do.")
     pairs = []
     for name in names:
-        if name not in before:
+        places = [folder / name for folder, found in ((baseline, before), (new, after)) if name in found]
+        problems = filter(None, map(special_file_problem, places))
+        if (problem := next(problems, None)) is not None:
+            pairs.append(Pair(name, "unreadable", problem))
+        elif name not in before:
             pairs.append(Pair(name, "new", "not in the baseline"))
         elif name not in after:
             pairs.append(Pair(name, "missing", "not in the new folder"))
@@ -163,9 +167,18 @@ def _compare_pair(name: str, before: Path, after: Path, conversions: tuple[str, 
 
 
 def _pictures_in(folder: Path) -> set[str]:
-    """Names relative to `folder`, with forward slashes."""
+    """Names relative to `folder`, with forward slashes.
+
+    Raises ImageReadError for a folder that cannot be listed: what is in it would pass for missing.
+    """
+
+    def refuse(error: OSError) -> None:
+        raise ImageReadError(
+            f"{error.filename}: the folder cannot be listed ({error.strerror}): check its permissions."
+        ) from None
+
     found = set()
-    for place, folders, files in os.walk(folder):
+    for place, folders, files in os.walk(folder, onerror=refuse):
         folders[:] = [name for name in folders if not name.startswith(".")]
         for name in files:
             if Path(name).suffix.lower() in SUFFIXES and not name.startswith("."):

@@ -24,8 +24,12 @@ class Header:
     """EXIF: 1 upright, 2 to 8 mirrored or turned."""
     frames: int = 1
     """Pictures in the file: pages of a TIFF, frames of an animation (2 where there is more than one but no count)."""
+    profile: bool = False
+    """Whether a colour profile (ICC) says what the colours mean; samples are taken as they are."""
     colours: str = "RGB"
     """Colour space as stored; anything but RGB is converted while it is decoded."""
+    rare_compression: str | None = None
+    """The name of a compression that not every decoder has."""
     decoder: Literal["opencv", "pillow"] = "opencv"
     """Pillow for the few files that OpenCV gets wrong without a word."""
 

@@ -2,13 +2,15 @@
 
 Pillow warns of and refuses pictures above its own `Image.MAX_IMAGE_PIXELS`, which lies below edgeconv's limit and
 knows nothing of `--max-pixels`. While a picture is open here that check is off: its size was compared with our limit
-before, or no pixel is decoded at all.
+before, or no pixel is decoded at all. Its warnings of odd tags are kept from the screen too: damage that matters is an
+error. (What libtiff prints by itself cannot be kept back in one thread alone.)
 """
 
 from __future__ import annotations
 
 import io
 import threading
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import IO, Any
@@ -21,9 +23,13 @@ from edgeconv.formats.base import BadPicture, Header
 MODES_AS_STORED = ("L", "RGB", "RGBA", "RGBX", "RGBa")
 """Modes whose first channels are the colours as the file has them."""
 
+MULTIPLIED, STRAIGHT = "RGBa", "RGBA"
+"""How samples of a file begin whose colours Pillow would divide by their alpha, and how where it leaves them alone."""
+
 _lock = threading.Lock()
 _open_here = 0
 _limit_before: int | None = None
+_filters_before = warnings.catch_warnings()
 
 
 def decode_tiff(data: bytes, header: Header) -> NDArray[Any]:
@@ -36,10 +42,21 @@ def decode_tiff(data: bytes, header: Header) -> NDArray[Any]:
     with _opened(io.BytesIO(data), "TIFF") as stored:
         if stored.width * stored.height != header.width * header.height:
             raise BadPicture("its directory states two sizes")
+        stored.tile = [_as_stored(piece) for piece in stored.tile]
         image = ImageOps.exif_transpose(stored)
         if image.mode in ("LA", "La"):
-            image = image.convert("L")
+            image = image.getchannel(0)
         return np.asarray(image if image.mode in MODES_AS_STORED else image.convert("RGB"))
+
+
+def _as_stored(piece: Any) -> Any:
+    """A piece of a file as Pillow describes it (decoder, place, offset, arguments), read without any division."""
+    decoder, place, offset, arguments = piece
+    if not isinstance(arguments, tuple) or not str(arguments[0]).startswith(MULTIPLIED):
+        return piece
+    arguments = (arguments[0].replace(MULTIPLIED, STRAIGHT), *arguments[1:])
+    # a named tuple from Pillow 11 on
+    return piece._replace(args=arguments) if hasattr(piece, "_replace") else (decoder, place, offset, arguments)
 
 
 def read_size(stream: IO[bytes], format: str) -> tuple[int, int]:
@@ -54,7 +71,7 @@ def _opened(stream: IO[bytes], format: str) -> Iterator[Any]:
     """A `PIL.Image` of `stream`, whose every failure is BadPicture or MemoryError."""
     from PIL import Image
 
-    with _without_limit():
+    with _left_in_peace():
         try:
             with Image.open(stream, formats=[format]) as image:
                 yield image
@@ -66,14 +83,17 @@ def _opened(stream: IO[bytes], format: str) -> Iterator[Any]:
 
 
 @contextmanager
-def _without_limit() -> Iterator[None]:
-    """Put Pillow's limit out of the way, and back when the last of the threads in here leaves."""
-    global _open_here, _limit_before
+def _left_in_peace() -> Iterator[None]:
+    """Put Pillow's limit and warnings out of the way, and back when the last of the threads in here leaves."""
+    global _open_here, _limit_before, _filters_before
     from PIL import Image
 
     with _lock:
         if _open_here == 0:
             _limit_before, Image.MAX_IMAGE_PIXELS = Image.MAX_IMAGE_PIXELS, None
+            _filters_before = warnings.catch_warnings()
+            _filters_before.__enter__()
+            warnings.filterwarnings("ignore", module=r"PIL\.")
         _open_here += 1
     try:
         yield
@@ -82,3 +102,4 @@ def _without_limit() -> Iterator[None]:
             _open_here -= 1
             if _open_here == 0:
                 Image.MAX_IMAGE_PIXELS = _limit_before
+                _filters_before.__exit__(None, None, None)

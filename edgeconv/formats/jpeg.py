@@ -17,7 +17,7 @@ from edgeconv.formats.base import BadPicture, Header, cut_short
 from edgeconv.formats.tiff import orientation_of_exif
 
 SIGNATURE = b"\xff\xd8\xff"
-MARKER, START_OF_SCAN, END_OF_IMAGE, RESTART_INTERVAL, APP1 = 0xFF, 0xDA, 0xD9, 0xDD, 0xE1
+MARKER, START_OF_SCAN, END_OF_IMAGE, RESTART_INTERVAL, APP1, APP2 = 0xFF, 0xDA, 0xD9, 0xDD, 0xE1, 0xE2
 STUFFED, RESTART_FIRST, RESTART_LAST = 0x00, 0xD0, 0xD7
 """What may follow an 0xFF inside compressed data, beside another 0xFF, which fills up before a marker."""
 RESTARTS = 8
@@ -30,6 +30,7 @@ DCT_FRAMES = (0xC0, 0xC1, 0xC2)
 """Frames of 8×8 blocks in Huffman code: baseline, extended and progressive."""
 BLOCK = 8
 EXIF = b"Exif\x00\x00"
+PROFILE = b"ICC_PROFILE\x00"
 
 Codes = NDArray[np.uint8]
 """Second bytes of markers, in the order of the file."""
@@ -39,7 +40,7 @@ def read_header(data: bytes) -> Header:
     """Walk the segments of a whole JPEG file and return what it says. Raises BadPicture."""
     position = 2
     frame: tuple[int, int, int, int] | None = None
-    orientation = 1
+    orientation, profile = 1, False
     blocks_frame = b""
     interval = 0
     while True:
@@ -61,6 +62,8 @@ def read_header(data: bytes) -> Header:
             (interval,) = struct.unpack_from(">H", data, position + 2)
         elif marker == APP1 and data.startswith(EXIF, position + 2):
             orientation = orientation_of_exif(data[position + 2 : stop])
+        elif marker == APP2 and data.startswith(PROFILE, position + 2):
+            profile = True
         if marker == START_OF_SCAN:
             scan, (position, restarts) = data[position + 2 : stop], _end_of_scan(data, stop)
             if interval and blocks_frame:
@@ -78,6 +81,7 @@ def read_header(data: bytes) -> Header:
         bits=bits,
         grey=components == 1,
         orientation=orientation,
+        profile=profile,
         colours="CMYK" if components == 4 else "RGB",
     )
 

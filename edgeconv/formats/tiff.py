@@ -10,6 +10,7 @@ straight alpha, and scrambles mirrored tiles or refuses them: those files go to 
 from __future__ import annotations
 
 import struct
+import zlib
 
 from edgeconv.formats.base import BadPicture, Header, cut_short
 
@@ -22,7 +23,10 @@ TYPE_CODES = {1: "B", 3: "H", 4: "I", 13: "I", 16: "Q", 18: "Q"}
 
 WIDTH, HEIGHT, BITS, COMPRESSION, PHOTOMETRIC = 256, 257, 258, 259, 262
 STRIP_OFFSETS, ORIENTATION, SAMPLES, STRIP_BYTES = 273, 274, 277, 279
+FILL_ORDER = 266
 PLANAR, TILE_OFFSETS, TILE_BYTES, EXTRA_SAMPLES, SAMPLE_FORMAT = 284, 324, 325, 338, 339
+
+COLOUR_PROFILE = 34675
 
 WHITE_IS_ZERO, BLACK_IS_ZERO, RGB, CMYK, YCBCR = 0, 1, 2, 5, 6
 COLOUR_CHANNELS = {WHITE_IS_ZERO: 1, BLACK_IS_ZERO: 1, RGB: 3, 3: 1, CMYK: 4, YCBCR: 3}
@@ -30,9 +34,19 @@ COLOUR_CHANNELS = {WHITE_IS_ZERO: 1, BLACK_IS_ZERO: 1, RGB: 3, 3: 1, CMYK: 4, YC
 UNSIGNED, FLOAT = 1, 3
 STRAIGHT_ALPHA = 2
 UNCOMPRESSED = 1
+DEFLATES = (8, 32946)
+"""Compressions by zlib: Adobe's number, and the older one of PKZIP."""
+INFLATE_BYTES = 2**20
+"""Inflated at once while a checksum is compared, so that memory is bounded whatever a strip claims."""
 SEPARATE_PLANES = 2
 
+COMMON_COMPRESSIONS = (UNCOMPRESSED, 2, 3, 4, 5, 6, 7, 32773, *DEFLATES)
+"""Those that every libtiff has: fax, LZW, JPEG and PackBits beside deflate."""
+COMPRESSIONS = {34712: "JPEG 2000", 34887: "LERC", 34925: "LZMA", 50000: "Zstandard", 50001: "WebP", 50002: "JPEG XL"}
+"""Names of others, which OpenCV's or Pillow's libtiff may lack; imagecodecs, which reads tiles, has them."""
+
 CONVERT = "convert it to an interleaved 8- or 16-bit RGB TIFF or PNG"
+BY_TILES = f"filter it by tiles (edgeconv run --tile 1024), or {CONVERT}"
 
 Fields = dict[int, tuple[int, ...]]
 
@@ -52,13 +66,15 @@ def read_header(data: bytes) -> Header:
     colours = COLOUR_CHANNELS[photometric]
     alpha = samples > colours
     deep = bits > 8
-    compressed = one(COMPRESSION, UNCOMPRESSED) != UNCOMPRESSED
+    compression = one(COMPRESSION, UNCOMPRESSED)
+    compressed = compression != UNCOMPRESSED
     straight_alpha = photometric == RGB and alpha and one(EXTRA_SAMPLES, 0) == STRAIGHT_ALPHA
     known = (kind == UNSIGNED and bits in (1, 2, 4, 8, 16)) or (kind == FLOAT and bits in (32, 64))
     planes_apart = samples > 1 and one(PLANAR, 1) == SEPARATE_PLANES
     plain = photometric == RGB or (photometric == BLACK_IS_ZERO and not alpha)
     if not known or (deep and (planes_apart or not plain)):
-        raise BadPicture(f"its layout ({samples} samples of {bits} bits) is not supported", CONVERT)
+        remedy = BY_TILES if known else CONVERT
+        raise BadPicture(f"its layout ({samples} samples of {bits} bits) is not supported", remedy)
     _check_strips(data, fields)
     return Header(
         width=width,
@@ -68,6 +84,10 @@ def read_header(data: bytes) -> Header:
         alpha=alpha,
         orientation=_orientation(fields),
         frames=2 if another else 1,
+        profile=COLOUR_PROFILE in fields,
+        rare_compression=None
+        if compression in COMMON_COMPRESSIONS
+        else COMPRESSIONS.get(compression, f"number {compression}"),
         colours={CMYK: "CMYK"}.get(photometric, "RGB"),
         decoder="pillow" if not deep and (compressed or straight_alpha or TILE_OFFSETS in fields) else "opencv",
     )
@@ -89,7 +109,10 @@ def _orientation(fields: Fields) -> int:
 
 
 def _first_directory(data: bytes) -> tuple[Fields, bool]:
-    """The whole-number fields of the first directory, and whether another directory follows."""
+    """The whole-number fields of the first directory, and whether another directory follows.
+
+    Of a colour profile, which is no numbers, the length.
+    """
     order = {b"II": "<", b"MM": ">"}.get(data[:2], "")
     if not order:
         raise BadPicture("it has no TIFF header")
@@ -102,6 +125,8 @@ def _first_directory(data: bytes) -> tuple[Fields, bool]:
         fields: Fields = {}
         for entry in range(first, first + count * entry_bytes, entry_bytes):
             tag, kind, length = struct.unpack_from(order + "HH" + offset_code, data, entry)
+            if tag == COLOUR_PROFILE:
+                fields[tag] = (length,)
             if kind not in TYPE_CODES:
                 continue
             size = length * struct.calcsize(order + TYPE_CODES[kind])
@@ -117,7 +142,7 @@ def _first_directory(data: bytes) -> tuple[Fields, bool]:
 
 
 def _check_strips(data: bytes, fields: Fields) -> None:
-    """Raise BadPicture where a strip or tile of pixels lies beyond the end of the file."""
+    """Raise BadPicture where a strip or tile of pixels lies beyond the file's end, or a deflated one is damaged."""
     offsets = fields.get(STRIP_OFFSETS) or fields.get(TILE_OFFSETS)
     lengths = fields.get(STRIP_BYTES) or fields.get(TILE_BYTES)
     if not offsets or not lengths:
@@ -125,3 +150,21 @@ def _check_strips(data: bytes, fields: Fields) -> None:
     needed = max(offset + length for offset, length in zip(offsets, lengths, strict=False))
     if needed > len(data):
         raise cut_short(f"{len(data):,} of {needed:,} bytes are there")
+    if fields.get(COMPRESSION, (UNCOMPRESSED,))[0] in DEFLATES and fields.get(FILL_ORDER, (1,))[0] == 1:
+        for number, (offset, length) in enumerate(zip(offsets, lengths, strict=False), 1):
+            if length and not _inflates(memoryview(data)[offset : offset + length]):
+                raise BadPicture(f"it cannot be decoded (strip or tile {number:,} is damaged)")
+
+
+def _inflates(stored: memoryview) -> bool:
+    """Whether a zlib stream is whole and its checksum right: libtiff stops before it, once it has its pixels."""
+    stream = zlib.decompressobj()
+    rest: bytes | memoryview = stored
+    try:
+        while rest and not stream.eof:
+            stream.decompress(rest, INFLATE_BYTES)
+            rest = stream.unconsumed_tail
+        stream.flush()
+    except zlib.error:
+        return False
+    return stream.eof

@@ -20,7 +20,7 @@ def read_header(data: bytes) -> Header:
     if needed > len(data):
         raise cut_short(f"{len(data):,} of {needed:,} bytes are there")
     width = height = 0
-    alpha, orientation, frames = False, 1, 1
+    alpha, orientation, frames, profile = False, 1, 1, False
     position = 12
     while position + 8 <= needed:
         kind, length = struct.unpack_from("<4sI", data, position)
@@ -39,9 +39,13 @@ def read_header(data: bytes) -> Header:
             alpha |= bool(packed >> 28 & 1)
             if not width:
                 width, height = 1 + (packed & 0x3FFF), 1 + (packed >> 14 & 0x3FFF)
+        elif kind == b"ICCP":
+            profile = True
         elif kind == b"EXIF":
             orientation = orientation_of_exif(data[position + 8 : position + 8 + length])
         position += 8 + length + length % 2
     if not width:
         raise BadPicture("it holds no picture")
-    return Header(width=width, height=height, bits=8, alpha=alpha, orientation=orientation, frames=frames)
+    return Header(
+        width=width, height=height, bits=8, alpha=alpha, orientation=orientation, frames=frames, profile=profile
+    )

@@ -1,4 +1,7 @@
-"""Length and hash of a file, or of all files of a folder: how an input or an earlier output is known again."""
+"""Length and hash of a file, or of all files of a folder: how an input or an earlier output is known again.
+
+Also the state of such files as the system tells it, read or not: how a change under one's hands is noticed.
+"""
 
 from __future__ import annotations
 
@@ -31,6 +34,21 @@ def file_identity(path: Path, stop: threading.Event | None = None) -> dict[str, 
                 digest.update(block)
                 length += len(block)
     return {"file_bytes": length, "file_sha256": digest.hexdigest()}
+
+
+def file_state(path: Path) -> str | None:
+    """A text that differs once a file, or any file of a folder, is another, of another length or written to.
+
+    None where it cannot be looked at.
+    """
+    digest = hashlib.sha256()
+    try:
+        for name, file in _files(path):
+            found = file.stat()
+            digest.update(repr((name, found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)).encode())
+    except OSError:
+        return None
+    return digest.hexdigest()
 
 
 def _files(path: Path) -> Iterator[tuple[str, Path]]:

@@ -23,21 +23,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv import job as whole
-from edgeconv import report, verify
+from edgeconv import report, temporaries, verify
 from edgeconv.choose import Choice, choose
 from edgeconv.devices import get_device
 from edgeconv.devices.cpu import COPY_BYTES
 from edgeconv.errors import ImageReadError, ImageWriteError, UsageError
-from edgeconv.files import is_standard_stream, refuse_overwrite, write_bytes_atomically
+from edgeconv.files import is_standard_stream, write_bytes_atomically
 from edgeconv.filters import RGB_CHANNELS
 from edgeconv.job import CHECKS, Job
-from edgeconv.output import stretch
+from edgeconv.output import NO_RANGE, Range, finite_range, join_ranges, range_to_stretch, stretch
 from edgeconv.session import Session
 from edgeconv.threads import resolve_threads
 from edgeconv.tiles import memory
 from edgeconv.tiles.check import TileCheck
 from edgeconv.tiles.grid import Grid, Rules, Tile, plain_grid
-from edgeconv.tiles.identity import file_identity
+from edgeconv.tiles.identity import file_identity, file_state
 from edgeconv.tiles.memory import TILE_STEP, Plan, Work, plan_chosen, plan_given
 from edgeconv.tiles.pipeline import Clock, Filter, Writer, for_each_tile, one_thread
 from edgeconv.tiles.proof import Proof
@@ -102,9 +102,10 @@ def run(
         raise UsageError(f"--check '{job.check}' is not one of {', '.join(CHECKS)}.")
     if is_standard_stream(job.source) or (job.output is not None and is_standard_stream(job.output)):
         raise UsageError("Tiles are read and written in any order, which a standard stream is not: name a file.")
+    state = file_state(Path(job.source))
     source = open_source(Path(job.source))
     try:
-        return _Run(job, tiles, source, start_seconds, progress).run()
+        return _Run(job, tiles, source, state, start_seconds, progress).run()
     finally:
         source.close()
 
@@ -113,9 +114,17 @@ class _Run:
     """One job, from an open source to its report."""
 
     def __init__(
-        self, job: Job, tiles: TileOptions, source: Source, start_seconds: float | None, progress: Progress
+        self,
+        job: Job,
+        tiles: TileOptions,
+        source: Source,
+        state: str | None,
+        start_seconds: float | None,
+        progress: Progress,
     ) -> None:
+        """`state` is that of the input's files before it was opened."""
         self._job, self._options, self._source, self._progress = job, tiles, source, progress
+        self._state = state
         self._began, self._start_seconds = time.perf_counter(), start_seconds
         layout, request = source.layout, job.request
         self._rules = Rules(request.stride, request.padding, request.border)
@@ -133,6 +142,7 @@ class _Run:
     def run(self) -> dict[str, Any]:
         """See the module's `run`."""
         self._refuse_to_overwrite()
+        temporaries.remove_left_over_in(Path(os.path.realpath(self._target)).parent)
         plan = self._plan()
         grid = self._rules.grid((self._problem.height, self._problem.width), plan.tile)
         shape = Shape(*self._problem.output_shape, dtype=self._finished_dtype)
@@ -150,35 +160,38 @@ class _Run:
                 peak_bytes = get_device("cpu").peak_bytes()  # before the roof is measured, which is no part of the job
                 roof = self._measure_roof(session)
                 output_identity, input_identity = file_identity(sink.path), hashed()
-                sink.commit()
+                self._refuse_changed_input()
+                self._refuse_to_overwrite()  # again: another run may have written there meanwhile
+                with whole.withdrawn_without_report(self._target):
+                    sink.commit()
+                    record = Ran(
+                        job=self._job,
+                        layout=self._source.layout,
+                        problem=self._problem,
+                        choice=self._choice,
+                        session=session,
+                        plan=plan,
+                        limit_bytes=self._limit(),
+                        tiles=len(grid),
+                        passes=passes,
+                        chunks=chunks,
+                        chunks_decoded=self._decoded,
+                        clock=self._clock,
+                        start_seconds=self._start_seconds,
+                        set_up_seconds=set_up_seconds,
+                        whole_seconds=(self._start_seconds or 0.0) + time.perf_counter() - self._began,
+                        roof=roof,
+                        peak_bytes=peak_bytes,
+                        checked=checked,
+                        proof=proof,
+                        input_identity=input_identity,
+                        output_identity=output_identity,
+                        output=str(self._target),
+                        shape=shape,
+                    ).to_dict()
+                    write_bytes_atomically(self._report_path, report.to_json(record))
             finally:
                 sink.discard()
-        record = Ran(
-            job=self._job,
-            layout=self._source.layout,
-            problem=self._problem,
-            choice=self._choice,
-            session=session,
-            plan=plan,
-            limit_bytes=self._limit(),
-            tiles=len(grid),
-            passes=passes,
-            chunks=chunks,
-            chunks_decoded=self._decoded,
-            clock=self._clock,
-            start_seconds=self._start_seconds,
-            set_up_seconds=set_up_seconds,
-            whole_seconds=(self._start_seconds or 0.0) + time.perf_counter() - self._began,
-            roof=roof,
-            peak_bytes=peak_bytes,
-            checked=checked,
-            proof=proof,
-            input_identity=input_identity,
-            output_identity=output_identity,
-            output=str(self._target),
-            shape=shape,
-        ).to_dict()
-        write_bytes_atomically(self._report_path, report.to_json(record))
         return record
 
     # --- before the first tile ------------------------------------------------------------------------------------
@@ -207,8 +220,7 @@ class _Run:
     def _refuse_to_overwrite(self) -> None:
         """Never the input; nothing else either, but for this job's own earlier output that nobody touched since."""
         source, target = self._source.path, self._target
-        for path in (target, self._report_path):
-            refuse_overwrite(source, path)
+        whole.refuse_inputs(self._job, target, self._report_path)
         if os.path.realpath(target).startswith(os.path.realpath(source) + os.sep):
             raise ImageWriteError(f"{target}: lies inside the input: choose another place with -o.")
         if os.path.realpath(source).startswith(os.path.realpath(target) + os.sep):
@@ -220,6 +232,11 @@ class _Run:
         if not self._is_own_output():
             taken = target if os.path.lexists(target) else self._report_path
             raise ImageWriteError(f"Output '{taken}' exists: pass --overwrite to replace it, or -o for another place.")
+
+    def _refuse_changed_input(self) -> None:
+        """Raise ImageReadError where tiles and hash may be of different states of the input."""
+        if file_state(self._source.path) != self._state:
+            raise ImageReadError(f"{self._source.path}: was changed while it was read: run this again.")
 
     def _is_own_output(self) -> bool:
         """True where the report beside it tells of the same job and still describes the very bytes of the output."""
@@ -276,22 +293,22 @@ class _Run:
 
     # --- passes ---------------------------------------------------------------------------------------------------
 
-    def _range(self, grid: Grid, plan: Plan, pool: Executor) -> tuple[float, float]:
-        """The least and the greatest raw value of the whole output; NaN where there is one, as NumPy has it."""
-        found = [np.inf, -np.inf]
+    def _range(self, grid: Grid, plan: Plan, pool: Executor) -> Range:
+        """The range of the whole output's raw values, to be stretched."""
+        values = pixels = NO_RANGE
 
         def extend(tile: Tile, padded: NDArray[Any], raw: NDArray[Any]) -> None:
-            found[0] = float(np.minimum(found[0], raw.min()))
-            found[1] = float(np.maximum(found[1], raw.max()))
+            nonlocal values, pixels
+            values, pixels = join_ranges(values, finite_range(raw)), join_ranges(pixels, finite_range(padded))
             self._step("finding the range")
 
         reader = self._reader(grid, plan, pool)
         for_each_tile(grid, reader, self._filter, extend, self._clock)
         self._decoded += reader.decoded
-        return found[0], found[1]
+        return range_to_stretch(values, pixels, self._problem.weights)
 
     def _write(
-        self, sink: Sink, grid: Grid, plan: Plan, pool: Executor, low_high: tuple[float, float] | None
+        self, sink: Sink, grid: Grid, plan: Plan, pool: Executor, low_high: Range | None
     ) -> tuple[verify.Check | None, int]:
         """The pass that is saved; the check, and how many chunks the picture has."""
         tolerance = verify.tolerance_for(self._problem, self._job.options.math)
@@ -312,7 +329,7 @@ class _Run:
         self._decoded += reader.decoded
         return (None if self._job.check == "none" else check.result()), reader.chunks
 
-    def _finish(self, raw: NDArray[Any], low_high: tuple[float, float] | None) -> NDArray[Any]:
+    def _finish(self, raw: NDArray[Any], low_high: Range | None) -> NDArray[Any]:
         if low_high is None:
             return raw
         finished: NDArray[Any] = stretch(raw, *low_high, dtype=self._problem.dtype)
@@ -327,7 +344,7 @@ class _Run:
 
     # --- after the last tile --------------------------------------------------------------------------------------
 
-    def _prove(self, sink: Sink, plan: Plan, pool: Executor, low_high: tuple[float, float] | None) -> Proof:
+    def _prove(self, sink: Sink, plan: Plan, pool: Executor, low_high: Range | None) -> Proof:
         """Read the output back and compare it with the whole picture's, or with that of other tiles."""
         began = time.perf_counter()
         self._filter.release()
@@ -352,13 +369,15 @@ class _Run:
 
     def _prove_by_whole(self, output: Source, plan: Plan, pool: Executor) -> Proof:
         proof = Proof("whole picture")
-        problem, request = self._problem, self._job.request
+        problem = self._problem
         at_once = plain_grid((0, problem.height), (0, problem.width))
         (everything,) = at_once
         picture = Reader(self._source, at_once, 0, pool, self._threads).read(everything)
         raw = Session(problem, self._choice.method, self._choice.device, self._job.options).convolve(picture)
+        pixels = finite_range(picture) if self._normalizes else NO_RANGE
         del picture
-        expected = request.finish(raw, problem.dtype)
+        low_high = range_to_stretch(finite_range(raw), pixels, problem.weights) if self._normalizes else None
+        expected = self._finish(raw, low_high)
         del raw
         grid = self._rules.grid((problem.height, problem.width), plan.tile)
         written = Reader(output, plain_grid(grid.rows.cuts, grid.columns.cuts), 0, pool, self._threads)
@@ -368,9 +387,7 @@ class _Run:
             self._step("proving")
         return proof
 
-    def _prove_by_other_tiles(
-        self, output: Source, plan: Plan, pool: Executor, low_high: tuple[float, float] | None
-    ) -> Proof:
+    def _prove_by_other_tiles(self, output: Source, plan: Plan, pool: Executor, low_high: Range | None) -> Proof:
         proof = Proof("other tiles")
         grid = self._rules.grid((self._problem.height, self._problem.width), plan.tile, shifted=True)
         written = Reader(output, plain_grid(grid.rows.cuts, grid.columns.cuts), 0, pool, self._threads)

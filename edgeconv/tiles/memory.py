@@ -6,7 +6,7 @@ the first code is compiled is measured; what the tiles add is counted:
     windows    one that is being put together, one that is being filtered
     outputs    one that is being computed, one that is being compressed; for `normalize` each in two types; one that is
                read back for a proof; copies that a format makes
-    chunks     as many in hand as there are threads, and those kept for the next tiles
+    chunks     as many in hand as there are threads, but no more than a window reaches; those kept for the next tiles
     pieces     as many in hand as there are threads, as samples and compressed
     working    what the method, the check and the allocator take beside
 """
@@ -136,7 +136,7 @@ class Work:
         return Cost(
             resident=self.resident_bytes,
             tiles=2 * window + outputs + pieces + working,
-            loading=self.threads * layout.loading_bytes,
+            loading=min(self.threads, self._chunks_of_a_window(tile)) * layout.loading_bytes,
             keep=self._keep_bytes(tile),
         )
 
@@ -148,6 +148,13 @@ class Work:
         if self.method == "reference":
             return row * ROWS_PER_BAND * (2 * self.problem.stride + 2 * self.problem.directions + 2)
         return row * KERNEL_SIZE * (self.problem.stride + 1) * self.threads
+
+    def _chunks_of_a_window(self, tile: tuple[int, int]) -> int:
+        """Most chunks that one window reaches; a proof cuts tiles elsewhere, which may be one more along an axis."""
+        layout, found = self.layout, 1
+        for axis, cuts in enumerate((layout.row_cuts, layout.column_cuts)):
+            found *= min(len(cuts) - 1, self.seams(axis, tile[axis]).most_reached + self.proving)
+        return found
 
     def _keep_bytes(self, tile: tuple[int, int]) -> int:
         """Chunks that reach into the next row of tiles, over the whole width, and a column of them beside the tile."""
@@ -175,6 +182,8 @@ class Seams:
     """Most pixels of chunks that two neighbouring tiles both reach."""
     chunks_reached: int
     """By all tiles together: a chunk counts for every tile that reaches it."""
+    most_reached: int
+    """By one tile."""
 
 
 @lru_cache(maxsize=256)
@@ -186,8 +195,8 @@ def _seams(size: int, rules: Rules, step: int, chunk_cuts: tuple[int, ...]) -> S
         first = bisect_right(chunk_cuts, after.start) - 1
         stop = bisect_left(chunk_cuts, before.stop)
         most = max(most, chunk_cuts[stop] - chunk_cuts[first] if stop > first else 0)
-    reaches = sum(bisect_left(chunk_cuts, span.stop) - bisect_right(chunk_cuts, span.start) + 1 for span in needed)
-    return Seams(most, reaches)
+    reaches = [bisect_left(chunk_cuts, span.stop) - bisect_right(chunk_cuts, span.start) + 1 for span in needed]
+    return Seams(most, sum(reaches), max(reaches))
 
 
 def piece_of(side: int) -> int:

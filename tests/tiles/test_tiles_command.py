@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -20,13 +22,16 @@ from pieces import assert_same, by_whole
 from problems import random_image
 
 from edgeconv import report
-from edgeconv.errors import UnavailableError
+from edgeconv.errors import ImageReadError, ImageWriteError, UnavailableError
 from edgeconv.image import read_image
 from edgeconv.job import Job
 from edgeconv.request import make_request
+from edgeconv.temporaries import STALE_SECONDS
 from edgeconv.tiles import job as tiled
 from edgeconv.tiles import sources
 from edgeconv.tiles.pipeline import Filter
+from edgeconv.tiles.sinks import kind_for
+from edgeconv.tiles.sinks.base import Shape
 
 HEIGHT, WIDTH = 141, 203
 
@@ -82,6 +87,26 @@ def test_every_mode_and_type_is_that_of_the_whole_picture(folder: Path, source: 
     assert_same(read_image(folder / "tiles.tif").pixels, read_image(folder / "whole.tif").pixels)
 
 
+@pytest.mark.parametrize("dtype", ["uint8", "float32"])
+def test_the_range_is_of_what_is_finite_and_rounding_noise_is_none(tmp_path: Path, dtype: str) -> None:
+    words = ("--tile", 32, "--output-mode", "normalize", "--border", "replicate", "--device", "cpu", "--verify-tiles")
+    rows = np.repeat(random_image(1, WIDTH, dtype), HEIGHT, axis=0)
+    tifffile.imwrite(tmp_path / "rows.tif", rows, photometric="rgb")
+    flat = ("-m", "sliding", "-f", "sobel-y", "--channels", "luma", "-o", "flat.tif")
+    done = edgeconv("run", "rows.tif", *words, *flat, cwd=tmp_path)
+    assert (done.code, done.err) == (0, "")
+    assert not read_image(tmp_path / "flat.tif").pixels.any()
+    if dtype == "float32":
+        rows[70, 100] = np.nan, np.inf, -np.inf
+        tifffile.imwrite(tmp_path / "odd.tif", rows, photometric="rgb")
+        done = edgeconv("run", "odd.tif", *words, "-m", "sliding", "--channels", "each", "-o", "out.tif", cwd=tmp_path)
+        assert (done.code, done.err) == (0, "")
+        out = read_image(tmp_path / "out.tif").pixels
+        finite = out[np.isfinite(out)]
+        assert finite.size == out.size - 27
+        assert (finite.min(), finite.max()) == (0.0, 1.0)
+
+
 def test_a_zarr_needs_no_option_and_gives_a_zarr(folder: Path) -> None:
     assert edgeconv("run", "deep.tif", "--tile", 64, "-o", "deep.zarr", "-f", "identity", cwd=folder).code == 0
     done = edgeconv("run", "deep.zarr", "--device", "cpu", "--json", cwd=folder)
@@ -112,9 +137,14 @@ def test_its_own_earlier_output_is_replaced_and_nothing_else(folder: Path) -> No
     [
         (("photo.tif", "--tile", 100), 2, "--tile 100 is not a multiple of 16"),
         (("photo.tif", "--tile", 64, "-o", "photo.tif", "--overwrite"), 2, "is the input itself"),
+        (("photo.tif", "--tile", 64, "-o", "kern.tif", "--kernel-file", "kern.json"), 2, "is the kernel file"),
+        (("photo.tif", "--tile", 64, "-o", "made.tif", "--overwrite"), 2, "made.json: is a folder"),
         (("photo.tif", "--tile", 64, "-o", "edges.png"), 2, "'.png' is no format that is written by tiles"),
         (("photo.tif", "--tile", 64, "-o", "-"), 2, "name a file"),
         (("-", "--tile", 64), 2, "name a file"),
+        (("photo.tif", "--tile", 64, "-o", "photo.bmp/edges.zarr"), 2, "photo.bmp/edges.zarr: cannot be written"),
+        (("x" * 300,), 2, "xxx: cannot be read"),
+        (("x" * 300, "--tile", 64), 2, "xxx: cannot be read"),
         (("photo.tif", "--tile", 64, "-o", "none/edges.tif"), 2, "the folder none does not exist"),
         (("photo.tif", "--memory-limit", "50MiB"), 5, "set --memory-limit"),
         (("photo.tif", "--memory-limit", "0"), 2, "leaves no memory at all"),
@@ -128,6 +158,8 @@ def test_its_own_earlier_output_is_replaced_and_nothing_else(folder: Path) -> No
 )
 def test_what_cannot_be_done_is_one_line_and_leaves_nothing(folder: Path, words: tuple, code: int, says: str) -> None:
     (folder / "photo.bmp").write_bytes(saved(smooth_image(40, 60), "BMP"))
+    (folder / "kern.json").write_text("[[0, 1, 0], [1, -4, 1], [0, 1, 0]]")
+    (folder / "made.json").mkdir()
     before = names(folder)
     done = edgeconv("run", *words, "--device", "cpu", cwd=folder)
     assert done.code == code, done.err
@@ -197,6 +229,30 @@ def test_a_run_that_is_stopped_leaves_nothing(tmp_path: Path, number: signal.Sig
     assert names(tmp_path) == {"large.tif"}
 
 
+@pytest.mark.parametrize("words", [(), ("--tile", 64), ("--tile", 64, "-o", "o.zarr")])
+def test_what_a_killed_run_left_half_written_is_removed_by_the_next_one(folder: Path, words: tuple) -> None:
+    long_ago = time.time() - 2 * STALE_SECONDS
+    (folder / ".edgeconv-0123456789ab.tmp").write_bytes(b"half")
+    (folder / ".edgeconv-ba9876543210.tmp" / "0").mkdir(parents=True)
+    (folder / ".edgeconv-ba9876543210.tmp" / "0" / "zarr.json").write_bytes(b"half")
+    for left in folder.glob(".edgeconv-*.tmp"):
+        os.utime(left, (long_ago, long_ago))
+    (folder / ".edgeconv-0000456789ab.tmp").write_bytes(b"somebody is writing this")
+    assert edgeconv("run", "photo.tif", *words, "--samples", 0, cwd=folder).code == 0
+    assert [left.name for left in folder.glob(".edgeconv-*")] == [".edgeconv-0000456789ab.tmp"]
+
+
+@pytest.mark.parametrize("suffix", [".tif", ".zarr"])
+def test_an_output_that_is_a_link_is_made_where_the_link_leads(tmp_path: Path, suffix: str) -> None:
+    (tmp_path / "disk").mkdir()
+    target = tmp_path / f"o{suffix}"
+    target.symlink_to(tmp_path / "disk" / target.name)
+    sink = kind_for(target).make(target, Shape(32, 32, 3, np.dtype(np.uint8)), 16)
+    assert sink.path.parent == tmp_path / "disk"
+    sink.discard()
+    assert list((tmp_path / "disk").iterdir()) == []
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX limits")
 def test_a_disk_that_is_full_is_one_line_and_leaves_nothing(folder: Path) -> None:
     """A limit on the size of files does what a full disk does: a write that fails in the middle."""
@@ -240,6 +296,49 @@ def test_a_disk_that_is_full_is_one_line_and_leaves_nothing(folder: Path) -> Non
 def job_of(folder: Path, check: str = "sample") -> Job:
     source, target = (str(folder / name) for name in ("photo.tif", "o.tif"))
     return Job(source, make_request(), method="sliding", device="cpu", output=target, check=check)
+
+
+@pytest.mark.parametrize("target", ["o.tif", "o.zarr"])
+def test_no_output_is_left_without_its_report(folder: Path, monkeypatch: pytest.MonkeyPatch, target: str) -> None:
+    def refuse(path: Path, data: bytes) -> None:
+        raise ImageWriteError(f"{path}: cannot be written (no space left on device): choose another place.")
+
+    before = names(folder)
+    monkeypatch.setattr(tiled, "write_bytes_atomically", refuse)
+    with pytest.raises(ImageWriteError, match="no space"):
+        tiled.run(replace(job_of(folder), output=str(folder / target)), tiled.TileOptions(side=64))
+    assert names(folder) == before
+
+
+def test_what_another_run_wrote_meanwhile_is_not_replaced(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class BesideAnotherRun(Filter):
+        def run(self, padded: np.ndarray) -> np.ndarray:
+            (folder / "o.tif").write_bytes(b"of another run")
+            return super().run(padded)
+
+    monkeypatch.setattr(tiled, "Filter", BesideAnotherRun)
+    with pytest.raises(ImageWriteError, match="--overwrite"):
+        tiled.run(job_of(folder), tiled.TileOptions(side=64))
+    assert (folder / "o.tif").read_bytes() == b"of another run"
+
+
+@pytest.mark.parametrize("source", ["photo.tif", "in.zarr"])
+def test_an_input_that_changes_while_it_is_read_is_noticed(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, source: str
+) -> None:
+    assert edgeconv("run", "photo.tif", "--tile", 64, "-o", "in.zarr", cwd=folder).code == 0
+    touched = folder / source if source.endswith("tif") else next(path for path in folder.rglob("in.zarr/0/c/0/0/0"))
+    before = names(folder)
+
+    class BesideAnEditor(Filter):
+        def run(self, padded: np.ndarray) -> np.ndarray:
+            os.utime(touched)
+            return super().run(padded)
+
+    monkeypatch.setattr(tiled, "Filter", BesideAnEditor)
+    with pytest.raises(ImageReadError, match="was changed while it was read"):
+        tiled.run(replace(job_of(folder), source=str(folder / source)), tiled.TileOptions(side=64))
+    assert names(folder) == before
 
 
 class Askew(Filter):

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -102,6 +103,17 @@ def test_a_limit_below_the_program_itself_is_refused_with_one_that_would_do() ->
 def test_one_tall_strip_that_must_be_decoded_at_once_is_refused() -> None:
     with pytest.raises(MemoryLimitError, match="set --memory-limit"):
         plan_chosen(work_for(40_000, 40_000, (40_000, 40_000)), 1024 * MEBIBYTE)
+
+
+def test_no_more_chunks_are_in_hand_than_a_window_reaches() -> None:
+    """A strip of 300 MB is needed three times over, however many threads there are."""
+    one = work_for(10_000, 10_000, (10_000, 10_000))
+    many = replace(one, threads=64)
+    assert many.cost((256, 256), 256).loading == one.cost((256, 256), 256).loading == one.layout.loading_bytes
+    assert plan_chosen(many, 1400 * MEBIBYTE).planned_bytes <= 1400 * MEBIBYTE
+    tiled = replace(work_for(10_000, 10_000, (500, 500)), threads=64)
+    assert tiled.cost((512, 512), 512).loading == 2 * 2 * tiled.layout.loading_bytes
+    assert replace(tiled, proving=True).cost((512, 512), 512).loading == 3 * 3 * tiled.layout.loading_bytes
 
 
 def test_a_tile_that_is_set_is_taken_or_refused() -> None:

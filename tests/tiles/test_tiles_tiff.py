@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -93,6 +94,20 @@ def test_alpha_is_dropped_and_grey_is_spread_with_a_note(tmp_path: Path, dtype: 
     assert_same(pixels_of(tmp_path / "inverted.tif")[0], np.iinfo(dtype).max - grey)
 
 
+@pytest.mark.parametrize("compression", [None, "lzw", "packbits", "deflate"])
+@pytest.mark.parametrize("channels", [2, 4])
+def test_premultiplied_colours_stay_as_stored(tmp_path: Path, channels: int, compression: str | None) -> None:
+    pixels = random_image(17, 23, "uint8")
+    pixels = np.concatenate([pixels, pixels[:, :, :1] // 2 + 9], axis=2)[:, :, -channels:]
+    pixels[:, :, :-1] = np.minimum(pixels[:, :, :-1], pixels[:, :, -1:])
+    path = tmp_path / "a.tif"
+    kind = "rgb" if channels == 4 else "minisblack"
+    tifffile.imwrite(path, pixels, photometric=kind, extrasamples=["assocalpha"], compression=compression)
+    colours = pixels[:, :, :3] if channels == 4 else np.repeat(pixels[:, :, :1], 3, axis=2)
+    assert_same(read_image(path).pixels, colours)
+    assert_same(pixels_of(path)[0], colours)
+
+
 def test_float64_becomes_float32_with_a_note(tmp_path: Path) -> None:
     pixels = np.random.default_rng(0).uniform(-1, 1, (HEIGHT, WIDTH, 3))
     tifffile.imwrite(tmp_path / "deep.tif", pixels, photometric="rgb", tile=(64, 64))
@@ -105,6 +120,19 @@ def test_a_palette_gives_its_colours(tmp_path: Path) -> None:
     path = tmp_path / "palette.tif"
     path.write_bytes(saved(smooth_image(HEIGHT, WIDTH), "TIFF", mode="P"))
     assert_same(pixels_of(path)[0], read_image(path).pixels)
+
+
+def test_a_palette_of_another_length_is_damage(tmp_path: Path) -> None:
+    path = tmp_path / "p.tif"
+    tifffile.imwrite(
+        path, np.zeros((8, 9), np.uint8), photometric="palette", colormap=np.zeros((3, 256), np.uint16), metadata=None
+    )
+    data = path.read_bytes()
+    count = struct.pack("<HHI", 320, 3, 768)
+    assert data.count(count) == 1
+    path.write_bytes(data.replace(count, struct.pack("<HHI", 320, 3, 76)))
+    with pytest.raises(ImageReadError, match="its palette is damaged"):
+        open_source(path)
 
 
 @pytest.mark.parametrize("orientation", range(1, 9))

@@ -9,6 +9,7 @@ import pytest
 from command import edgeconv
 from picture_files import exif, noisy, png, saved, smooth_image
 from pieces import assert_same
+from PIL import Image, ImageCms
 from problems import random_image
 from test_tiles_memory import run_marked
 from test_tiles_tiff import pixels_of
@@ -19,6 +20,9 @@ from edgeconv.tiles.memory import MEBIBYTE
 from edgeconv.tiles.sources import open_source
 
 HEIGHT, WIDTH = 141, 203
+
+PROFILE = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
+MOVED = Image.fromarray(noisy(HEIGHT, WIDTH)[::-1])
 
 
 def with_alpha(dtype: str) -> np.ndarray:
@@ -41,6 +45,10 @@ FILES = {
     "grey.jpg": saved(noisy(HEIGHT, WIDTH), "JPEG", mode="L"),
     "lossy.webp": saved(noisy(HEIGHT, WIDTH), "WEBP"),
     "exact.webp": saved(noisy(HEIGHT, WIDTH), "WEBP", lossless=True),
+    "profile.png": saved(noisy(HEIGHT, WIDTH), "PNG", icc_profile=PROFILE),
+    "profile.jpg": saved(noisy(HEIGHT, WIDTH), "JPEG", icc_profile=PROFILE),
+    "profile.webp": saved(noisy(HEIGHT, WIDTH), "WEBP", lossless=True, icc_profile=PROFILE),
+    "moving.webp": saved(noisy(HEIGHT, WIDTH), "WEBP", lossless=True, save_all=True, append_images=[MOVED]),
     **{f"turned{turn}.jpg": saved(noisy(HEIGHT, WIDTH), "JPEG", exif=exif(turn)) for turn in range(2, 9)},
 }
 
@@ -57,9 +65,19 @@ def test_pixels_and_notes_are_those_of_the_whole_picture(tmp_path: Path, name: s
 @pytest.mark.parametrize("name", ["rgb.png", "half.jpg", "exact.webp"])
 def test_a_file_that_is_cut_short_is_one_line(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_bytes(FILES[name][: len(FILES[name]) * 2 // 3])
-    with pytest.raises(ImageReadError, match=f"{name}: (PNG|JPEG|WebP): it cannot be (opened|decoded)") as error:
+    says = "it cannot be opened|it cannot be decoded|the file is cut short"
+    with pytest.raises(ImageReadError, match=f"{name}: (PNG|JPEG|WebP): ({says})") as error:
         pixels_of(tmp_path / name)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("lost", [1, 5, 12])
+def test_a_png_that_lacks_its_last_bytes_alone_is_refused_too(tmp_path: Path, lost: int) -> None:
+    (tmp_path / "a.png").write_bytes(FILES["rgb.png"][:-lost])
+    with pytest.raises(ImageReadError, match="the file is cut short"):
+        open_source(tmp_path / "a.png")
+    (tmp_path / "a.png").write_bytes(FILES["rgb.png"] + b"something behind it")
+    open_source(tmp_path / "a.png").close()
 
 
 def test_cmyk_is_refused_with_a_way_out(tmp_path: Path) -> None:
@@ -85,3 +103,14 @@ def test_a_png_larger_than_the_limit_is_filtered_under_it(tmp_path: Path) -> Non
     mark, record = run_marked(tmp_path / "large.png", "-o", tmp_path / "edges.tif", *words)
     assert record["tiles"]["proof"]["passed"]
     assert mark <= record["tiles"]["planned_bytes"] <= 400 * MEBIBYTE
+
+
+def test_a_limit_that_a_wide_jpeg_does_not_keep_to_is_refused_with_one_that_it_keeps_to(tmp_path: Path) -> None:
+    """Under 300 MiB its tiles would be narrow: libvips looks at whole rows for each, and 343 MiB were measured."""
+    write_image(np.tile(smooth_image(600, 600), (10, 20, 1)), tmp_path / "wide.jpg")
+    words = (tmp_path / "wide.jpg", "-o", tmp_path / "edges.tif", "--device", "cpu", "--samples", 0)
+    refused = edgeconv("run", *words, "--memory-limit", "300MiB")
+    assert refused.code == 5
+    limit = int(refused.err.split("--memory-limit ")[1].split("MiB")[0])
+    mark, _ = run_marked(*words, "--memory-limit", f"{limit}MiB", "--verify-tiles")
+    assert mark <= limit * MEBIBYTE, f"{mark / MEBIBYTE:.0f} MiB under a limit of {limit} MiB"

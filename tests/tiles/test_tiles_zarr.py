@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -103,6 +104,21 @@ def test_a_damaged_chunk_is_named_by_its_place(tmp_path: Path) -> None:
     with pytest.raises(ImageReadError, match=r"rows 32 to 63, columns 0 to 31 cannot be decoded") as error:
         pixels_of(tmp_path / "a.zarr")
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("change", ["no datasets", "a group", "a list"])
+def test_metadata_that_make_no_sense_are_one_line(tmp_path: Path, change: str) -> None:
+    ome(tmp_path / "in.zarr", np.zeros((3, 8, 9), np.uint8), "cyx", (3, 4, 4), 3)
+    place = tmp_path / "in.zarr" / "zarr.json"
+    said = json.loads(place.read_text())
+    scale = said["attributes"]["ome"]["multiscales"][0]
+    if change == "no datasets":
+        scale["datasets"] = []
+    else:
+        scale["datasets"][0]["path"] = ""
+    place.write_text("[]" if change == "a list" else json.dumps(said))
+    with pytest.raises(ImageReadError, match=r"in\.zarr: Zarr: "):
+        open_source(tmp_path / "in.zarr")
 
 
 def test_what_is_no_picture_is_one_line(tmp_path: Path) -> None:

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import PurePosixPath
 
 from edgeconv.batch.task import Task
+from edgeconv.errors import ImageReadError
+
+
+class EmptyFileError(ImageReadError):
+    """A file or object of 0 bytes."""
 
 
 class Store(ABC):
@@ -25,10 +30,12 @@ class Store(ABC):
         """Raises ImageReadError for what is not there, as far as it is cheap to know."""
 
     @abstractmethod
-    def pictures(self, folder: str, recursive: bool, leave_out: str | None) -> Iterator[Task]:
+    def pictures(
+        self, folder: str, recursive: bool, leave_out: str | None, pass_over: Callable[[str], None]
+    ) -> Iterator[Task]:
         """Everything with a picture's suffix in `folder`, sorted; hidden names and the folder `leave_out` passed over.
 
-        A folder that cannot be listed is a task with a problem.
+        A folder that cannot be listed is a task with a problem; `pass_over` is told of links to folders.
         """
 
     @abstractmethod
@@ -37,7 +44,7 @@ class Store(ABC):
 
     @abstractmethod
     def read(self, place: str) -> bytes:
-        """All of a file. Raises ImageReadError."""
+        """All of a file. Raises ImageReadError, of an object that is empty EmptyFileError."""
 
     @abstractmethod
     def digest(self, place: str) -> str | None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path, PurePosixPath
 
 from edgeconv import temporaries
 from edgeconv.batch.stores.base import Store
 from edgeconv.batch.task import Task
 from edgeconv.errors import ImageReadError, ImageWriteError
-from edgeconv.files import read_bytes, write_bytes_atomically
+from edgeconv.files import read_bytes, special_file_problem, write_bytes_atomically
 from edgeconv.formats import SUFFIXES
 
 
@@ -36,7 +36,9 @@ class LocalStore(Store):
         except OSError:
             return False
 
-    def pictures(self, folder: str, recursive: bool, leave_out: str | None) -> Iterator[Task]:
+    def pictures(
+        self, folder: str, recursive: bool, leave_out: str | None, pass_over: Callable[[str], None]
+    ) -> Iterator[Task]:
         """See Store.pictures."""
         top = Path(folder)
         hidden = None if leave_out is None else self.identity(leave_out)
@@ -54,11 +56,13 @@ class LocalStore(Store):
                 for name in folders
                 if recursive and not name.startswith(".") and self.identity(os.path.join(below, name)) != hidden
             )
+            for link in filter(os.path.islink, (os.path.join(below, name) for name in folders)):
+                pass_over(link)
             relative = PurePosixPath(Path(below).relative_to(top).as_posix())
             for name in sorted(names):
                 if not name.startswith(".") and Path(name).suffix.lower() in SUFFIXES:
                     place = str(Path(below, name))
-                    yield Task(place, relative, self.identity(place))
+                    yield Task(place, relative, self.identity(place), special_file_problem(place))
         yield from unlistable
 
     def names(self, folder: str) -> list[str]:
@@ -99,12 +103,4 @@ class LocalStore(Store):
 
     def remove_left_overs(self, folders: Iterable[str]) -> list[str]:
         """See Store.remove_left_overs."""
-        removed = []
-        for folder in sorted(set(folders)):
-            for path in temporaries.left_over_in(Path(folder)):
-                try:
-                    path.unlink()
-                except OSError:  # gone meanwhile, or not ours to remove: it is in nobody's way
-                    continue
-                removed.append(str(path))
-        return removed
+        return [str(path) for folder in sorted(set(folders)) for path in temporaries.remove_left_over_in(Path(folder))]

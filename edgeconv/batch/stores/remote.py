@@ -8,17 +8,20 @@ names; whoever opens the store (s3fs, gcsfs, adlfs) finds the user's credentials
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import PurePosixPath
 from typing import Any
 
-from edgeconv.batch.stores.base import Store
+from edgeconv.batch.stores.base import EmptyFileError, Store
 from edgeconv.batch.task import Task
 from edgeconv.errors import ImageReadError, ImageWriteError, UnavailableError, UsageError
 from edgeconv.formats import SUFFIXES
 
 CHECK = "check the address and your rights"
+
+WITH_FOLDERS = {"file", "local", "sftp", "ssh", "smb"}
+"""Protocols of stores where a file cannot be put before its folder is made."""
 
 
 class RemoteStore(Store):
@@ -49,7 +52,9 @@ class RemoteStore(Store):
             raise ImageReadError(f"{place}: there is no such object or folder: {CHECK}.")
         return False
 
-    def pictures(self, folder: str, recursive: bool, leave_out: str | None) -> Iterator[Task]:
+    def pictures(
+        self, folder: str, recursive: bool, leave_out: str | None, pass_over: Callable[[str], None]
+    ) -> Iterator[Task]:
         """See Store.pictures."""
         files, top = _open(folder)
         beside = None if leave_out is None else self.identity(leave_out)
@@ -88,7 +93,7 @@ class RemoteStore(Store):
         except Exception as error:
             raise ImageReadError(f"{place}: cannot be read ({_reason(error)}): {CHECK}.") from None
         if not data:
-            raise ImageReadError(f"{place}: the object is empty (0 bytes): upload it again.")
+            raise EmptyFileError(f"{place}: the object is empty (0 bytes): upload it again.")
         return data
 
     def digest(self, place: str) -> str | None:
@@ -105,6 +110,8 @@ class RemoteStore(Store):
         """See Store.write; whatever arrived in part is removed."""
         files, path = _open(place)
         try:
+            if _has_folders(files):
+                files.makedirs(str(PurePosixPath(path).parent), exist_ok=True)
             files.pipe_file(path, bytes(data))
             arrived = files.info(path)["size"]
         except Exception as error:
@@ -120,7 +127,7 @@ class RemoteStore(Store):
             files.rm_file(path)
 
     def make_folder(self, folder: str) -> None:
-        """A store of objects has no folders to make, and no bucket is ever made for a slip of the pen."""
+        """See Store.make_folder: `write` makes what it needs, and no bucket is ever made for a slip of the pen."""
 
     def remove_left_overs(self, folders: Iterable[str]) -> list[str]:
         """Nothing is ever half-written."""
@@ -140,6 +147,12 @@ def _open(place: str) -> tuple[Any, str]:
     except Exception as error:
         raise UsageError(f"{place}: cannot be opened ({_reason(error)}): {CHECK}.") from None
     return files, path
+
+
+def _has_folders(files: Any) -> bool:
+    """Whether a file system of fsspec has folders that are there or not, and not names with slashes alone."""
+    protocols = (files.protocol,) if isinstance(files.protocol, str) else files.protocol
+    return not WITH_FOLDERS.isdisjoint(protocols)
 
 
 def _reason(error: Exception) -> str:

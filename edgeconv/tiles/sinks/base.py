@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from concurrent.futures import Executor
 from dataclasses import dataclass
@@ -38,7 +39,7 @@ class Sink(ABC):
         self.shape = shape
         self.piece = piece
         """Side of the pieces that the file itself is cut into; tiles start at multiples of it."""
-        self.path = temporaries.begin(target)
+        self.path = temporaries.begin(Path(os.path.realpath(target)))  # a link may lead to another disk
         """Where the output is until it is committed."""
 
     @abstractmethod

@@ -1,14 +1,15 @@
 """An OME-Zarr (NGFF 0.5, Zarr 3) of one resolution: axes c, y, x, a chunk for every piece, compressed by Zstandard.
 
 It is written into a temporary folder beside its place and then renamed: where an older output stands there, that is
-moved aside first and removed last.
+moved aside first, under a name that nobody takes for a left-over, and removed last.
 """
 
 from __future__ import annotations
 
 import os
-import shutil
+import secrets
 from concurrent.futures import Executor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +60,7 @@ class ZarrSink(Sink):
     def commit(self) -> None:
         """See Sink.commit."""
         target = Path(os.path.realpath(self.target))
-        aside = temporaries.begin(target)
+        aside = target.with_name(f"{target.name}.replaced-{secrets.token_hex(6)}")
         try:
             if target.exists():
                 os.rename(target, aside)
@@ -68,14 +69,18 @@ class ZarrSink(Sink):
             if aside.exists() and not target.exists():
                 os.rename(aside, target)
             raise self.unwritable(error) from None
-        finally:
-            temporaries.end(aside)
         temporaries.end(self.path)
-        _remove(aside)
+        if os.path.lexists(aside):
+            going = temporaries.begin(target)
+            with suppress(OSError):  # what remains of it is a left-over
+                os.rename(aside, going)
+                temporaries.remove(going)
+            temporaries.end(going)
 
     def discard(self) -> None:
         """See Sink.discard."""
-        _remove(self.path)
+        with suppress(OSError):
+            temporaries.remove(self.path)
         temporaries.end(self.path)
 
 
@@ -88,10 +93,3 @@ def _multiscale(target: Path) -> dict[str, Any]:
         "axes": axes,
         "datasets": [{"path": LEVEL_NAME, "coordinateTransformations": [scale]}],
     }
-
-
-def _remove(folder: Path) -> None:
-    if folder.is_dir():
-        shutil.rmtree(folder, ignore_errors=True)
-    else:  # a file stood where the output goes, and --overwrite was given
-        folder.unlink(missing_ok=True)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from edgeconv.errors import ImageReadError
 from edgeconv.filters import RGB_CHANNELS
 from edgeconv.formats.base import AGAIN
-from edgeconv.image import MAX_SIDE
+from edgeconv.image import MAX_SIDE, as_float32
 from edgeconv.tiles.grid import Span
 
 COPIES_WHILE_LOADING = 3
@@ -115,7 +115,8 @@ def check_size(path: Path, format: str, height: int, width: int) -> None:
 
 def as_rgb(pixels: NDArray[Any]) -> NDArray[Any]:
     """`pixels` (HWC with 1 to 4 channels) with three: grey spread, alpha dropped, native bytes, float64 rounded."""
-    dtype = np.dtype(np.float32) if pixels.dtype == np.float64 else pixels.dtype.newbyteorder("=")
+    pixels = as_float32(pixels)
+    dtype = pixels.dtype.newbyteorder("=")
     if pixels.shape[2] < RGB_CHANNELS:
         return np.repeat(pixels[:, :, :1].astype(dtype, copy=False), RGB_CHANNELS, axis=2)
     return np.ascontiguousarray(pixels[:, :, :RGB_CHANNELS], dtype)

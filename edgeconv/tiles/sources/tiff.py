@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from edgeconv.errors import ImageReadError
 from edgeconv.formats.tiff import (
     BLACK_IS_ZERO,
+    COLOUR_PROFILE,
     CONVERT,
     FLOAT,
     ORIENTATION,
@@ -31,7 +32,7 @@ from edgeconv.formats.tiff import (
     WHITE_IS_ZERO,
     YCBCR,
 )
-from edgeconv.image import GREY_NOTE
+from edgeconv.image import FRAMES_NOTE, GREY_NOTE, PROFILE_NOTE
 from edgeconv.tiles.grid import even_cuts
 from edgeconv.tiles.sources.base import Layout, Source, as_rgb, check_size, unusable
 
@@ -116,7 +117,9 @@ class TiffSource(Source):
             width=width,
             dtype=np.dtype(np.float32 if self._stored == "float64" else self._stored),
             format=FORMAT,
-            notes=_notes(photometric, extra, self._stored, another, self._empty_segments()),
+            notes=_notes(
+                photometric, extra, self._stored, another, self._empty_segments(), COLOUR_PROFILE in page.tags
+            ),
             row_cuts=self._row_cuts(),
             column_cuts=even_cuts(width, page.tilewidth if page.is_tiled else width),
             stored_bytes_a_pixel=page.samplesperpixel * np.dtype(self._stored).itemsize,
@@ -255,10 +258,12 @@ def _palette(path: Path, page: Any) -> NDArray[np.uint8]:
     """(entries, 3), 8 bits a colour."""
     if page.colormap is None or page.bitspersample != 8:
         raise unusable(path, FORMAT, f"a palette of {page.bitspersample} bits is not supported", CONVERT)
+    if page.colormap.shape != (3, 256):
+        raise unusable(path, FORMAT, "its palette is damaged")
     return np.ascontiguousarray((page.colormap.T >> PALETTE_SHIFT).astype(np.uint8))
 
 
-def _notes(photometric: int, extra: bool, stored: str, another: bool, empty: int) -> tuple[str, ...]:
+def _notes(photometric: int, extra: bool, stored: str, another: bool, empty: int, profile: bool) -> tuple[str, ...]:
     """What a person may not expect to have happened to this picture, in the words of image.py where it has them."""
     notes = []
     if COLOURS[photometric] == 1 and photometric != PALETTE:
@@ -266,7 +271,9 @@ def _notes(photometric: int, extra: bool, stored: str, another: bool, empty: int
     if extra:
         notes.append("alpha channel dropped")
     if another:
-        notes.append("first of several frames or pages taken")
+        notes.append(FRAMES_NOTE)
+    if profile:
+        notes.append(PROFILE_NOTE)
     if stored == "uint16":
         notes.append("16 bits a sample kept")
     if stored == "float64":

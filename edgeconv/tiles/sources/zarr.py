@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from edgeconv.errors import ImageReadError
 from edgeconv.formats.npy import DTYPES
 from edgeconv.image import GREY_NOTE
 from edgeconv.tiles.grid import even_cuts
@@ -28,8 +29,11 @@ RESAVE = "save it as an OME-Zarr with axes c, y, x and 1, 3 or 4 channels"
 
 
 def is_zarr(path: Path) -> bool:
-    """Whether `path` is a folder with a Zarr in it."""
-    return any((path / mark).is_file() for mark in MARKS)
+    """Whether `path` is a folder with a Zarr in it, as far as the system lets one look."""
+    try:
+        return any((path / mark).is_file() for mark in MARKS)
+    except (OSError, ValueError):  # a name too long, a folder that is closed: whoever reads it says so
+        return False
 
 
 def open_zarr(path: Path) -> ZarrSource:
@@ -39,7 +43,9 @@ def open_zarr(path: Path) -> ZarrSource:
     try:
         node = zarr.open(str(path), mode="r")
         array, axes, levels = _finest(path, node)
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (ImageReadError, MemoryError):
+        raise
+    except Exception as error:  # whatever metadata that say something else lead to
         words = " ".join(str(error).split())[:120] or type(error).__name__
         raise unusable(path, FORMAT, f"it cannot be opened ({words})") from None
     return ZarrSource(path, array, axes, levels)
@@ -98,6 +104,8 @@ def _finest(path: Path, node: Any) -> tuple[Any, str, int]:
     scales = attributes.get("ome", attributes).get("multiscales")
     if scales:
         array = node[scales[0]["datasets"][0]["path"]]
+        if not hasattr(array, "shape"):
+            raise unusable(path, FORMAT, "its 'multiscales' name no array", RESAVE)
         named = scales[0].get("axes") or list(OLD_AXES[-array.ndim :])
         axes = "".join(axis["name"] if isinstance(axis, dict) else axis for axis in named)
         if len(axes) != array.ndim or len(set(axes)) != len(axes) or not {"x", "y"} <= set(axes) <= set(OLD_AXES):
