@@ -39,7 +39,7 @@ COLOURS = {"srgb": 3, "rgb16": 3, "b-w": 1, "grey16": 1}
 PIECE_BYTES = 4 * 2**20
 """Of rows that are fetched at once."""
 
-WINDOW_BYTES = 56 * 2**20
+WINDOW_BYTES = 72 * 2**20
 """libvips looks at its temporary file through windows with margins of up to 10 MB above and below a piece, and lets go
 of them late: on two threads up to 46 MiB each were measured (narrow tiles of wide pictures), and this leaves a margin.
 """
