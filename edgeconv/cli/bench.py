@@ -9,14 +9,13 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from edgeconv.cli import words
+from edgeconv.cli import comparing, words
 
 GRID_COMMAND = "grid"
 
 BlocksWord = Annotated[str, typer.Option("--blocks", help="Thread-block shapes of each step: usual or all.")]
 LadderTime = Annotated[float, typer.Option("--time-limit", help="Seconds of sampling a row.")]
 RecordPath = Annotated[Path, typer.Option("--output", "-o", help="The record, as JSON.")]
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace outputs that exist.")]
 
 
 class _GridUnlessNamed(TyperGroup):
@@ -78,7 +77,7 @@ def grid(
         float | None, typer.Option(help="Seconds after which no further work is begun; --resume goes on.")
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with a record that was stopped.")] = False,
-    overwrite: Overwrite = False,
+    overwrite: comparing.Overwrite = False,
 ) -> None:
     """Measure a grid of works: each method and peer is checked first, then timed by turns beside a plain copy.
 
@@ -174,7 +173,7 @@ def compare(
     ] = "",
     markdown: Annotated[Path | None, typer.Option(help="Write the table to this file too.")] = None,
     junit: Annotated[Path | None, typer.Option(help="Write JUnit XML to this file.")] = None,
-    overwrite: Overwrite = False,
+    overwrite: comparing.Overwrite = False,
 ) -> None:
     """Same, faster, slower or ambiguous, row by row, from the samples. Ends with 1 only for a real slowdown."""
     from edgeconv.bench.compare import UNLIKES, parse_gate, to_junit, to_markdown
@@ -211,7 +210,7 @@ def gemm(
     blocks: BlocksWord = "usual",
     time_limit: LadderTime = 0.2,
     output: RecordPath = Path("gemm.json"),
-    overwrite: Overwrite = False,
+    overwrite: comparing.Overwrite = False,
 ) -> None:
     """The ladder of matrix products on a card, from a thread an element to cuBLAS; ends with 1 where one is wrong."""
     from edgeconv.errors import UsageError
@@ -231,7 +230,7 @@ def conv(
     blocks: BlocksWord = "usual",
     time_limit: LadderTime = 0.2,
     output: RecordPath = Path("conv.json"),
-    overwrite: Overwrite = False,
+    overwrite: comparing.Overwrite = False,
 ) -> None:
     """The ladder of convolutions on a card, from the textbook kernel to the shipped; ends with 1 where one is wrong."""
     from edgeconv.errors import UsageError

@@ -11,7 +11,9 @@ from functools import cache
 
 import numpy as np
 
+from edgeconv.cost import FLOPS_PER_MULTIPLY_ADD
 from edgeconv.methods.cpu import jit
+from edgeconv.methods.cpu.recipe import SCALAR_BYTES
 from edgeconv.pool import run_pieces
 
 CHAINS = 12
@@ -20,8 +22,7 @@ PIECES_A_THREAD = 8
 """A few milliseconds' worth in all, so that starting the threads does not count, in pieces, so that one that is kept
 waiting holds up a piece only."""
 ENTRY_POINT = "multiply_adds"
-FLOAT_BYTES = 4
-FLOPS_PER_MULTIPLY_ADD = 2
+FLOAT_BYTES = SCALAR_BYTES["f32"]
 
 
 def flops_of_a_run(threads: int) -> int:

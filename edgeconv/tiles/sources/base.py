@@ -39,7 +39,7 @@ class Layout:
     """Ascending from 0 to the size; neighbours bound a chunk."""
     stored_bytes_a_pixel: int
     """Of a decoded pixel with all its channels, before anything is dropped."""
-    library_bytes: int = 0
+    loader_bytes: int = 0
     """What the library that reads it holds for a chunk beside."""
 
     @property
@@ -61,7 +61,7 @@ class Layout:
     def loading_bytes(self) -> int:
         """Most memory that `load` holds at once."""
         pixel_bytes = max(self.stored_bytes_a_pixel, RGB_CHANNELS * self.dtype.itemsize)
-        return COPIES_WHILE_LOADING * self.chunk_rows * self.chunk_columns * pixel_bytes + self.library_bytes
+        return COPIES_WHILE_LOADING * self.chunk_rows * self.chunk_columns * pixel_bytes + self.loader_bytes
 
 
 class Source(ABC):

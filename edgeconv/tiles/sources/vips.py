@@ -107,7 +107,7 @@ class VipsSource(Source):
             row_cuts=even_cuts(image.height, max(1, PIECE_BYTES // (pixel_bytes * image.width))),
             column_cuts=(0, image.width),
             stored_bytes_a_pixel=pixel_bytes,
-            library_bytes=WINDOW_BYTES,
+            loader_bytes=WINDOW_BYTES,
         )
 
     def load(self, row: int, column: int) -> NDArray[Any]:
