@@ -16,7 +16,7 @@ PNG, 16 bits cut to 8) is caught here.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePath
@@ -44,6 +44,18 @@ STREAM_NAME = "standard input"
 QUALITY_FLAGS = {"JPEG": "IMWRITE_JPEG_QUALITY", "WebP": "IMWRITE_WEBP_QUALITY"}
 """Formats that can lose something, and OpenCV's word for how little. JPEG is 95 unless asked, WebP loses nothing."""
 
+TURNS: dict[int, tuple[bool, tuple[int, ...]]] = {
+    1: (False, ()),
+    2: (False, (1,)),
+    3: (False, (0, 1)),
+    4: (False, (0,)),
+    5: (True, ()),
+    6: (True, (1,)),
+    7: (True, (0, 1)),
+    8: (True, (0,)),
+}
+"""EXIF orientations: whether height and width change places, and the axes that are mirrored after that."""
+
 GREY_NOTE = "grey spread to three channels"
 FRAMES_NOTE = "first of several frames or pages taken"
 PROFILE_NOTE = "colour profile dropped"
@@ -55,7 +67,7 @@ class Picture:
     """A decoded picture and where it came from."""
 
     pixels: NDArray[Any]
-    """HWC, three channels, RGB, C-contiguous: uint8, uint16, float32 (or float16)."""
+    """HWC, three channels, RGB, C-contiguous: uint8, uint16, float32 (or float16). By a `Decoder` maybe on a card."""
     source: str
     """The file's name as given, or `standard input`."""
     format: str
@@ -64,6 +76,10 @@ class Picture:
     """What was done beyond decoding, one phrase each."""
     grey: bool = False
     """The file holds one colour channel; `pixels` has it three times."""
+
+
+Decoder = Callable[[bytes, Header], Any]
+"""Another way from a file's bytes to pixels as in Picture, upright; None where this file is not one for it."""
 
 
 def read_image(source: Path | str, *, max_pixels: int = DEFAULT_MAX_PIXELS) -> Picture:
@@ -76,15 +92,22 @@ def read_image(source: Path | str, *, max_pixels: int = DEFAULT_MAX_PIXELS) -> P
     return decode_image(read_bytes(source), name, max_pixels=max_pixels)
 
 
-def decode_image(data: bytes, name: str, *, max_pixels: int = DEFAULT_MAX_PIXELS) -> Picture:
-    """Decode the bytes of a picture file; `name` stands in messages. Raises as `read_image` does."""
+def decode_image(
+    data: bytes, name: str, *, max_pixels: int = DEFAULT_MAX_PIXELS, decoder: Decoder | None = None
+) -> Picture:
+    """Decode the bytes of a picture file; `name` stands in messages. Raises as `read_image` does.
+
+    `decoder` is asked first, after the file was looked through.
+    """
     entry = format_of(data)
     if entry is None:
         raise ImageReadError(f"{name}: is not a picture that edgeconv reads: use one of {NAMES}.")
     try:
         header = entry.read_header(data)
         _check_size(header, max_pixels)
-        pixels = _decode_or_say_why(data, entry, header)
+        pixels = None if decoder is None else decoder(data, header)
+        if pixels is None:
+            pixels = _decode_or_say_why(data, entry, header)
     except BadPicture as bad:
         raise ImageReadError(f"{name}: {entry.name}: {bad.reason}: {bad.remedy}.") from None
     except MemoryError:
@@ -285,13 +308,12 @@ def _encode(
 
 
 def _turn_upright(pixels: NDArray[Any], orientation: int) -> NDArray[Any]:
-    """Apply an EXIF orientation: 2 to 4 mirror, 5 to 8 also swap height and width."""
+    """Apply an EXIF orientation."""
     cv2 = _opencv()
-    both, up_down, left_right = -1, 0, 1
-    if orientation >= 5:
+    transposed, flipped = TURNS[orientation]
+    if transposed:
         pixels = cv2.transpose(pixels)
-    flip = {2: left_right, 3: both, 4: up_down, 6: left_right, 7: both, 8: up_down}.get(orientation)
-    return pixels if flip is None else cv2.flip(pixels, flip)
+    return cv2.flip(pixels, {(0,): 0, (1,): 1, (0, 1): -1}[flipped]) if flipped else pixels
 
 
 def _notes(header: Header, entry: Format, name: str) -> list[str]:

@@ -30,6 +30,8 @@ class Header:
     """Colour space as stored; anything but RGB is converted while it is decoded."""
     rare_compression: str | None = None
     """The name of a compression that not every decoder has."""
+    card_jpeg: bool = False
+    """A JPEG that decoders on cards read as those on the host do: 8×8 blocks in Huffman code, grey or YCbCr."""
     decoder: Literal["opencv", "pillow"] = "opencv"
     """Pillow for the few files that OpenCV gets wrong without a word."""
 

@@ -17,7 +17,8 @@ from edgeconv.formats.base import BadPicture, Header, cut_short
 from edgeconv.formats.tiff import orientation_of_exif
 
 SIGNATURE = b"\xff\xd8\xff"
-MARKER, START_OF_SCAN, END_OF_IMAGE, RESTART_INTERVAL, APP1, APP2 = 0xFF, 0xDA, 0xD9, 0xDD, 0xE1, 0xE2
+MARKER, START_OF_SCAN, END_OF_IMAGE, RESTART_INTERVAL = 0xFF, 0xDA, 0xD9, 0xDD
+APP1, APP2, APP14 = 0xE1, 0xE2, 0xEE
 STUFFED, RESTART_FIRST, RESTART_LAST = 0x00, 0xD0, 0xD7
 """What may follow an 0xFF inside compressed data, beside another 0xFF, which fills up before a marker."""
 RESTARTS = 8
@@ -31,6 +32,11 @@ DCT_FRAMES = (0xC0, 0xC1, 0xC2)
 BLOCK = 8
 EXIF = b"Exif\x00\x00"
 PROFILE = b"ICC_PROFILE\x00"
+ADOBE = b"Adobe"
+ADOBE_TRANSFORM, YCBCR = 11, 1
+"""Where Adobe's segment says what the colours are, and its word for YCbCr (0: as they come)."""
+RGB_NAMES = b"RGB"
+"""Names of components by which libjpeg knows colours that were not turned into YCbCr."""
 
 Codes = NDArray[np.uint8]
 """Second bytes of markers, in the order of the file."""
@@ -40,7 +46,7 @@ def read_header(data: bytes) -> Header:
     """Walk the segments of a whole JPEG file and return what it says. Raises BadPicture."""
     position = 2
     frame: tuple[int, int, int, int] | None = None
-    orientation, profile = 1, False
+    orientation, profile, as_they_come = 1, False, False
     blocks_frame = b""
     interval = 0
     while True:
@@ -58,12 +64,15 @@ def read_header(data: bytes) -> Header:
         if marker in FRAMES and length >= 8:
             frame = struct.unpack_from(">BHHB", data, position + 2)
             blocks_frame = data[position + 2 : stop] if marker in DCT_FRAMES else b""
+            as_they_come |= blocks_frame[6:15:3] == RGB_NAMES
         elif marker == RESTART_INTERVAL and length >= 4:
             (interval,) = struct.unpack_from(">H", data, position + 2)
         elif marker == APP1 and data.startswith(EXIF, position + 2):
             orientation = orientation_of_exif(data[position + 2 : stop])
         elif marker == APP2 and data.startswith(PROFILE, position + 2):
             profile = True
+        elif marker == APP14 and data.startswith(ADOBE, position + 2) and length > 2 + ADOBE_TRANSFORM:
+            as_they_come = data[position + 2 + ADOBE_TRANSFORM] != YCBCR
         if marker == START_OF_SCAN:
             scan, (position, restarts) = data[position + 2 : stop], _end_of_scan(data, stop)
             if interval and blocks_frame:
@@ -83,6 +92,7 @@ def read_header(data: bytes) -> Header:
         orientation=orientation,
         profile=profile,
         colours="CMYK" if components == 4 else "RGB",
+        card_jpeg=bool(blocks_frame) and (components == 1 or (components == 3 and not as_they_come)),
     )
 
 
