@@ -42,6 +42,8 @@ LIBRARIES = (
     "cupy-cuda12x",
     "nvidia-cudnn-cu13",
     "nvidia-cudnn-cu12",
+    "nvidia-nvimgcodec-cu13",
+    "nvidia-nvimgcodec-cu12",
 )
 
 PHASES = ("start", "decode", "set_up", "host_to_device", "convolve", "device_to_host", "encode")

@@ -52,25 +52,37 @@ class Session:
     def convolve(
         self, image_hwc: NDArray[Any], watch: Stopwatch | None = None, result: NDArray[Any] | None = None
     ) -> NDArray[Any]:
-        """Filter a host picture into `result`, or into a host array of its own. Phases are added to `watch`."""
+        """Filter a picture into `result`, or into a host array of its own. Phases are added to `watch`.
+
+        The picture is a host array, or one of the device's own.
+        """
         watch = watch or Stopwatch()
-        image_hwc = np.ascontiguousarray(image_hwc)
         with self.device.guard(self.needed_bytes):
             if not self.device.moves_data:
+                image_hwc = np.ascontiguousarray(image_hwc)
                 result = self.new_result() if result is None else result
                 with watch.phase("convolve"):
                     self.plan.run(image_hwc, result)
                 return result
-            image, out = self.take_arrays()
-            with watch.phase("host_to_device"):
-                self.device.copy_in(image_hwc, image)
-            with watch.phase("convolve"):
-                self.plan.run(image, out)
-                self.device.synchronize()
+            out = self.convolve_and_leave(image_hwc, watch)
             result = self.new_result() if result is None else result
             with watch.phase("device_to_host"):
                 self.device.copy_out(out, result)
             return result
+
+    def convolve_and_leave(self, image_hwc: Any, watch: Stopwatch) -> Any:
+        """Filter a picture of the host or the device into the session's own array on the device, and wait for it."""
+        with self.device.guard(self.needed_bytes):
+            image, out = self.take_arrays()
+            if isinstance(image_hwc, np.ndarray):
+                with watch.phase("host_to_device"):
+                    self.device.copy_in(np.ascontiguousarray(image_hwc), image)
+            else:
+                image = image_hwc
+            with watch.phase("convolve"):
+                self.plan.run(image, out)
+                self.device.synchronize()
+            return out
 
     def new_result(self) -> NDArray[Any]:
         """A host array that takes a result."""

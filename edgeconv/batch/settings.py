@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal, get_args
 
 from edgeconv.batch.names import Names
 from edgeconv.choose import Choice
@@ -13,6 +13,9 @@ from edgeconv.image import DEFAULT_MAX_PIXELS
 from edgeconv.methods.base import Options
 from edgeconv.report import describe_filter
 from edgeconv.request import Request
+
+JpegCodec = Literal["host", "card"]
+JPEG_CODECS: tuple[JpegCodec, ...] = get_args(JpegCodec)
 
 
 @dataclass(frozen=True)
@@ -31,6 +34,8 @@ class Settings:
     """1 to 100 for JPEG and WebP; None is the format's own default."""
     png_level: int | None = None
     """0 to 9 for PNG; None is the encoder's own default."""
+    jpeg_codec: JpegCodec = "host"
+    """Who decodes and encodes JPEG: see codecs.py."""
     share: tuple[int, int] = (1, 1)
     """(i, N): only the i-th of N shares of the pictures, counted from 1."""
     overwrite: bool = False
@@ -64,4 +69,6 @@ class Settings:
         for name in ("quality", "png_level"):  # left out otherwise, so that ledgers of before there was one still count
             if getattr(self, name) is not None:
                 words[name] = getattr(self, name)
+        if self.jpeg_codec != "host":
+            words["jpeg_codec"] = self.jpeg_codec
         return hashlib.sha256(json.dumps(words, sort_keys=True).encode()).hexdigest()

@@ -2,6 +2,8 @@
 
     read → decode → (host to device → convolve → device to host) → encode → write → row of the ledger
 
+What a card decodes or encodes (codecs.py) does not cross the bus.
+
 A thread has a session (plan, buffers, CUDA stream) of its own and one picture in hand, so memory is bounded by the
 number of threads and does not grow with the number of pictures. The row is only made here; one process, the one that
 owns the ledger, writes it.
@@ -11,11 +13,13 @@ from __future__ import annotations
 
 import threading
 import time
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from edgeconv.batch.codecs import Codecs
 from edgeconv.batch.earlier import Earlier
 from edgeconv.batch.ledger import Row, sha256_of
 from edgeconv.batch.names import as_compared
@@ -26,7 +30,6 @@ from edgeconv.batch.task import Task
 from edgeconv.devices import get_device
 from edgeconv.errors import EdgeconvError, ImageReadError, ImageWriteError, MemoryLimitError
 from edgeconv.files import refuse_overwrite
-from edgeconv.image import decode_image, encode_image
 from edgeconv.job import FORMAT_OF_DTYPE
 from edgeconv.methods.base import DeviceName, Options
 from edgeconv.problem import Problem
@@ -44,7 +47,9 @@ class Work:
         self._settings, self._options, self._inputs, self._earlier = settings, options, inputs, earlier
         self._parameters = settings.parameters_sha256()
         self.output, self.device_name = settings.output, settings.choice.device
+        self.jpeg_codec = settings.jpeg_codec
         self._device = get_device(self.device_name)
+        self._codecs = Codecs(settings, options.threads)
         self._store = store_of(settings.output)
         self._names_taken: dict[str, Task] = {}
         self._thread = threading.local()
@@ -117,23 +122,17 @@ class Work:
     def _filter(self, task: Task, data: bytes, facts: dict[str, Any], watch: Stopwatch) -> None:
         """Decode, convolve, encode and write; what is known goes into `facts` as soon as it is."""
         settings = self._settings
-        with watch.phase("decode"):
-            picture = decode_image(data, task.source, max_pixels=settings.max_pixels)
-        facts["notes"] = picture.notes
-        pixels = picture.pixels
-        finished = self.convolve(pixels, watch)
-        height, width = finished.shape[:2]
-        suffix = "." + (settings.format or FORMAT_OF_DTYPE[finished.dtype.name])
-        name = (task.folder / settings.names.name(task.stem, suffix, width, height)).as_posix()
-        target = self._store.join(settings.output, name)
-        with watch.phase("encode"):
-            encoded = encode_image(
-                finished,
-                target,
-                threads=self._options.threads,
-                quality=settings.quality,
-                png_level=settings.png_level,
-            )
+        with self._device.own_stream(self._options.threads):
+            with watch.phase("decode"):
+                picture = self._codecs.decode(data, task.source)
+            facts["notes"] = picture.notes
+            finished = self._convolve(picture.pixels, watch)
+            height, width = finished.shape[:2]
+            suffix = "." + (settings.format or FORMAT_OF_DTYPE[finished.dtype.name])
+            name = (task.folder / settings.names.name(task.stem, suffix, width, height)).as_posix()
+            target = self._store.join(settings.output, name)
+            with watch.phase("encode"):
+                encoded = self._codecs.encode(finished, target)
         with watch.phase("write"):
             digest = sha256_of(encoded)
             self._write(task, target, name, encoded, digest)
@@ -141,13 +140,23 @@ class Work:
 
     def convolve(self, pixels: NDArray[Any], watch: Stopwatch) -> NDArray[Any]:
         """The finished output of a picture (HWC), by this thread's session and stream; good until its next picture."""
-        request = self._settings.request
         with self._device.own_stream(self._options.threads):
-            with watch.phase("set_up"):
-                session = self._session(request.problem(pixels.shape, pixels.dtype))
-            raw = session.convolve(pixels, watch, self._thread.result)
+            return np.asarray(self._convolve(pixels, watch))
+
+    def _convolve(self, pixels: Any, watch: Stopwatch) -> Any:
+        """As `convolve`, of a picture that may lie on the card, and left there where it is encoded there."""
+        request = self._settings.request
+        with watch.phase("set_up"):
+            problem = request.problem(pixels.shape, pixels.dtype)
+            session = self._session(problem)
+        arrays: Any = np
+        if self._codecs.encodes_on_card(problem.output_shape, request.output_dtype(pixels.dtype)):
+            arrays = import_module("cupy")
+            out = session.convolve_and_leave(pixels, watch)
+        else:
+            out = session.convolve(pixels, watch, self._thread.result)
         with watch.phase("convolve"):
-            return np.asarray(request.finish(raw, pixels.dtype, image=pixels))
+            return request.finish(out, pixels.dtype, arrays, image=pixels)
 
     def _write(self, task: Task, target: str, name: str, encoded: bytes | memoryview, digest: str) -> None:
         """Put the output in place unless it is there already; never over an input or what is not ours."""

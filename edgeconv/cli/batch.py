@@ -44,6 +44,10 @@ def batch(
     png_level: Annotated[
         int | None, typer.Option(help="PNG: 0 (stored), 1 (fastest, the default) to 9 (smallest).")
     ] = (None),
+    jpeg_codec: Annotated[
+        str,
+        typer.Option(help="Who decodes and encodes JPEG: host, or card (nvImageCodec; see docs/batch.md)."),
+    ] = "host",
     jobs: Annotated[str, typer.Option("--jobs", "-j", help="Pictures in hand at once; auto is one a usable core.")] = (
         "auto"
     ),
@@ -80,6 +84,7 @@ def batch(
 
     from edgeconv import temporaries
     from edgeconv.batch import choosing, encoding, plan
+    from edgeconv.batch.codecs import require_jpeg_codec
     from edgeconv.batch.engines import engine_for
     from edgeconv.batch.names import Names, refuse_collisions, split_off_outputs
     from edgeconv.batch.pipeline import Batch
@@ -122,6 +127,7 @@ def batch(
             format=output_format,
             quality=encoding.parse_quality(quality, output_format),
             png_level=encoding.parse_png_level(png_level, output_format),
+            jpeg_codec=encoding.parse_jpeg_codec(jpeg_codec),
             share=(1, 1) if shard is None else plan.parse_shard(shard),
             overwrite=overwrite,
             resume=resume or retry_failed,
@@ -139,6 +145,7 @@ def batch(
         settings = choosing.settle(settings_for, found.tasks, method, device, cluster)
         if cluster is None or settings.choice.device == "cpu":  # cards of other machines are theirs to ask
             require(settings.choice.method, settings.choice.device, settings.options)
+            require_jpeg_codec(settings)
         named = (settings.output, settings.names, settings.format)
         tasks, outputs = split_off_outputs(found.tasks, *named) if settings.resume else (found.tasks, [])
         earlier_outputs = found.earlier_outputs + len(outputs)

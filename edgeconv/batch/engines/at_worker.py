@@ -16,11 +16,13 @@ from importlib.util import find_spec
 from typing import Any
 
 import edgeconv
+from edgeconv.batch.settings import JpegCodec
 from edgeconv.batch.stores import store_of
 from edgeconv.batch.summary import Outcome
 from edgeconv.batch.task import Task
 from edgeconv.batch.work import Work, held_bytes, leave_cores_to
 from edgeconv.choose import Choice, choose
+from edgeconv.devices.card_jpeg import nvimgcodec_version, require_card_jpeg
 from edgeconv.errors import ImageReadError, UnavailableError
 from edgeconv.problem import Problem
 
@@ -34,6 +36,7 @@ class Terms:
     token: str | None = None
     """A file in the output folder, while there is one: whoever can read it sees the same folder."""
     token_text: bytes = b""
+    jpeg_codec: JpegCodec = "host"
 
     def check(self) -> None:
         """Raise UnavailableError where this process is of no use to the batch."""
@@ -50,19 +53,22 @@ class Answer:
     peak_bytes: dict[str, int | None]
 
 
-def maker_here() -> tuple[str, ...]:
+def maker_here(jpeg_codec: JpegCodec = "host") -> tuple[str, ...]:
     """What the bytes of an output depend on beside its parameters."""
     import cv2
 
     png = "isal" if find_spec("isal") else "zlib"
-    return f"edgeconv {edgeconv.__version__}", f"OpenCV {cv2.__version__}", f"PNG by {png}"
+    makers = (f"edgeconv {edgeconv.__version__}", f"OpenCV {cv2.__version__}", f"PNG by {png}")
+    return makers if jpeg_codec == "host" else (*makers, f"nvImageCodec {nvimgcodec_version()}")
 
 
 @cache
 def _check(terms: Terms) -> None:
-    for there, here in zip(terms.maker, maker_here(), strict=True):
+    for there, here in zip(terms.maker, maker_here(terms.jpeg_codec), strict=True):
         if there != here:
             raise UnavailableError(f"it has {here} and the client {there}: install the same everywhere")
+    if terms.jpeg_codec == "card":
+        require_card_jpeg()
     if terms.token is None:
         return
     try:

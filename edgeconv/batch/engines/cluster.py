@@ -20,6 +20,7 @@ from typing import Any
 
 from edgeconv.batch.engines import at_worker
 from edgeconv.batch.engines.base import Engine, Settle
+from edgeconv.batch.settings import JpegCodec
 from edgeconv.batch.stores import from_the_root, store_of
 from edgeconv.batch.summary import Outcome
 from edgeconv.batch.task import Task
@@ -85,7 +86,7 @@ class Cluster(Engine):
 
         Raises UnavailableError where a worker, or one that joins later, does not see it.
         """
-        with _token_in(work.output) as terms:
+        with _token_in(work.output, work.jpeg_codec) as terms:
             self.ask("look", terms)
             yield from self._outcomes(terms, work, iter(tasks), stopped, settle)
 
@@ -202,14 +203,14 @@ class Cluster(Engine):
 
 
 @contextmanager
-def _token_in(output: str) -> Iterator[at_worker.Terms]:
+def _token_in(output: str, jpeg_codec: JpegCodec) -> Iterator[at_worker.Terms]:
     """Terms with a token that lies in `output` as long as the block lasts. Raises ImageWriteError."""
     store = store_of(output)
     text = secrets.token_hex(16)
     token = store.join(output, f".edgeconv-{text[:12]}.tmp")
     store.write(token, text.encode())
     try:
-        yield at_worker.Terms(at_worker.maker_here(), token, text.encode())
+        yield at_worker.Terms(at_worker.maker_here(jpeg_codec), token, text.encode(), jpeg_codec)
     finally:
         store.remove(token)
 

@@ -1,0 +1,57 @@
+"""How the pictures of a batch are decoded and encoded: by the host, or JPEG by the card where that is asked for.
+
+--jpeg-codec host    OpenCV, png.py, ... (image.py) for all formats
+--jpeg-codec card    JPEG by nvImageCodec, to and from card memory; all else as above
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from edgeconv.batch.settings import Settings
+from edgeconv.devices.card_jpeg import require_card_jpeg, the_card
+from edgeconv.errors import ImageWriteError, UsageError
+from edgeconv.filters import RGB_CHANNELS
+from edgeconv.formats import SUFFIXES, Format
+from edgeconv.image import Picture, decode_image, encode_image
+
+
+def require_jpeg_codec(settings: Settings) -> None:
+    """Raise UsageError or UnavailableError where this machine lacks what --jpeg-codec asks for."""
+    if settings.jpeg_codec == "host":
+        return
+    if settings.choice.device != "cuda":
+        raise UsageError(f"--jpeg-codec card needs a card, and the pictures are filtered on {settings.choice.device}.")
+    require_card_jpeg()
+
+
+class Codecs:
+    """For any number of threads at once."""
+
+    def __init__(self, settings: Settings, threads: int | None) -> None:
+        """`threads` may encode one picture."""
+        self._settings, self._threads = settings, threads
+
+    def decode(self, data: bytes, name: str) -> Picture:
+        """A picture from a file's bytes, its pixels on the card where that decoded it. Raises ImageReadError."""
+        decoder = None if self._settings.jpeg_codec == "host" else the_card().decode
+        return decode_image(data, name, max_pixels=self._settings.max_pixels, decoder=decoder)
+
+    def encodes_on_card(self, shape: tuple[int, ...], dtype: Any) -> bool:
+        """Whether `encode` wants outputs (HWC) like this where they lie on the card."""
+        entry: Format | None = SUFFIXES.get(f".{self._settings.format}")
+        if self._settings.jpeg_codec == "host" or entry is None or entry.name != "JPEG":
+            return False
+        return dtype.name in entry.writes and shape[2] == RGB_CHANNELS and max(shape[:2]) <= entry.max_side
+
+    def encode(self, finished: Any, target: str) -> bytes | memoryview:
+        """The bytes of an output file, of a NumPy array, or of a CuPy one as above. Raises ImageWriteError."""
+        settings = self._settings
+        if self.encodes_on_card(finished.shape, finished.dtype):
+            try:
+                return the_card().encode(finished, settings.quality)
+            except RuntimeError as error:
+                raise ImageWriteError(f"{target}: JPEG: it cannot be encoded on the card ({error}).") from None
+        return encode_image(
+            finished, target, threads=self._threads, quality=settings.quality, png_level=settings.png_level
+        )

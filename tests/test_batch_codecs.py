@@ -1,0 +1,130 @@
+"""Who decodes and encodes the pictures of a batch: what is asked of a card, and what stays with the host.
+
+What a card makes of it is in test_card_jpeg.py.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from batch_folders import RULES, draw_photos, settings_for
+from command import edgeconv
+from picture_files import exif, png, saved, smooth_image
+
+from edgeconv.batch import codecs
+from edgeconv.batch.engines.at_worker import Terms, maker_here
+from edgeconv.errors import ImageReadError, ImageWriteError, UnavailableError
+from edgeconv.formats import jpeg
+from edgeconv.formats.base import Header
+from edgeconv.image import decode_image
+
+PIXELS = smooth_image(40, 56)
+
+
+@pytest.mark.parametrize(
+    ("data", "answer"),
+    [
+        (saved(PIXELS, "JPEG"), True),
+        (saved(PIXELS, "JPEG", "L"), True),
+        (saved(PIXELS, "JPEG", progressive=True), True),
+        (saved(PIXELS, "JPEG", "CMYK"), False),
+        (saved(PIXELS, "JPEG", keep_rgb=True), False),
+        (saved(PIXELS, "JPEG").replace(b"\xff\xc0", b"\xff\xc9", 1), False),
+        (saved(PIXELS, "JPEG", "L").replace(b"\xff\xc0", b"\xff\xc3", 1), False),
+    ],
+    ids=["YCbCr", "grey", "progressive", "CMYK", "RGB", "arithmetic code", "lossless"],
+)
+def test_a_card_is_given_what_every_decoder_reads_alike(data: bytes, answer: bool) -> None:
+    assert jpeg.read_header(data).card_jpeg is answer
+
+
+def test_colours_that_adobe_says_come_as_they_are_stay_with_the_host() -> None:
+    plain = saved(PIXELS, "JPEG")
+    for transform, answer in ((0, False), (1, True)):
+        segment = b"\xff\xee\x00\x0eAdobe\x00\x64\x00\x00\x00\x00" + bytes([transform])
+        assert jpeg.read_header(plain[:2] + segment + plain[2:]).card_jpeg is answer
+
+
+class FakeCard:
+    """Decodes to a picture that no other decoder gives, and encodes to bytes that no other encoder gives."""
+
+    quality: int | None = None
+
+    def decode(self, data: bytes, header: Header) -> Any:
+        return np.full((header.height, header.width, 3), 7, np.uint8) if header.card_jpeg else None
+
+    def encode(self, pixels: Any, quality: int | None) -> bytes:
+        if pixels.max() == 0:
+            raise RuntimeError("no room")
+        return f"{pixels.shape} at {quality}".encode()
+
+
+@pytest.fixture
+def by_card(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> codecs.Codecs:
+    monkeypatch.setattr(codecs, "the_card", FakeCard)
+    return codecs.Codecs(settings_for(tmp_path, format="jpg", quality=50, jpeg_codec="card"), 1)
+
+
+def test_the_card_decodes_jpeg_and_the_host_the_rest(by_card: codecs.Codecs) -> None:
+    picture = by_card.decode(saved(PIXELS, "JPEG", exif=exif(6)), "a.png")
+    assert (picture.pixels == 7).all()
+    assert picture.notes == ("orientation 6 applied", "the contents are JPEG, not PNG as the name says")
+    for data in (png(PIXELS), saved(PIXELS, "JPEG", "CMYK")):
+        assert np.array_equal(by_card.decode(data, "b.jpg").pixels, decode_image(data, "b.jpg").pixels)
+
+
+def test_a_file_is_looked_through_before_the_card_gets_it(by_card: codecs.Codecs) -> None:
+    with pytest.raises(ImageReadError, match="cut short"):
+        by_card.decode(saved(PIXELS, "JPEG")[:-40], "a.jpg")
+
+
+def test_the_card_encodes_rgb_of_8_bits_and_the_host_the_rest(by_card: codecs.Codecs, tmp_path: Path) -> None:
+    assert by_card.encode(PIXELS, "a.jpg") == b"(40, 56, 3) at 50"
+    assert bytes(by_card.encode(PIXELS[..., :1], "a.jpg")).startswith(jpeg.SIGNATURE)
+    assert not by_card.encodes_on_card((70_000, 8, 3), np.dtype("uint8"))
+    assert not by_card.encodes_on_card((8, 8, 3), np.dtype("uint16"))
+    for others in ({"format": "png"}, {"format": None}, {"format": "jpg", "jpeg_codec": "host"}):
+        settings = settings_for(tmp_path, **{"jpeg_codec": "card", **others})
+        assert not codecs.Codecs(settings, 1).encodes_on_card((8, 8, 3), np.dtype("uint8"))
+
+
+def test_what_the_card_cannot_encode_is_an_error_of_that_picture(by_card: codecs.Codecs) -> None:
+    with pytest.raises(ImageWriteError, match=r"a\.jpg: JPEG: it cannot be encoded on the card \(no room\)"):
+        by_card.encode(np.zeros_like(PIXELS), "a.jpg")
+
+
+def test_who_encodes_counts_as_a_parameter(tmp_path: Path) -> None:
+    of_card, of_host, as_ever = (
+        settings_for(tmp_path, format="jpg", **more).parameters_sha256()
+        for more in ({"jpeg_codec": "card"}, {"jpeg_codec": "host"}, {})
+    )
+    assert of_host == as_ever != of_card
+
+
+def test_a_worker_without_the_codec_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("edgeconv.devices.card_jpeg.card_jpeg_unavailable_reason", lambda: "there is none")
+    Terms(maker_here()).check()
+    with pytest.raises(UnavailableError, match="there is none"):
+        Terms(maker_here("card"), jpeg_codec="card").check()
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "says"),
+    [
+        (("--jpeg-codec", "gpu"), 2, ("gpu", "host, card")),
+        (("--jpeg-codec", "card", "--device", "cpu"), 2, ("--jpeg-codec card", "cpu")),
+    ],
+    ids=["unknown word", "no card asked for"],
+)
+def test_a_codec_that_cannot_be_had_makes_nothing(
+    tmp_path: Path, words: tuple[str, ...], code: int, says: tuple[str, ...]
+) -> None:
+    photos = draw_photos(tmp_path / "photos")
+    done = edgeconv("batch", photos, "-o", tmp_path / "made", *RULES, *words)
+    assert (done.code, len(done.error_lines)) == (code, 1), done.err
+    for word in says:
+        assert word in done.err
+    assert not (tmp_path / "made").exists()
