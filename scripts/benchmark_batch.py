@@ -1,10 +1,11 @@
 """How near a batch comes to its own codecs, and what others take for the same folder.
 
-    python3 scripts/benchmark_batch.py [--pictures N] [--size 2048] [--repeats 5] [--device auto]
+    python3 scripts/benchmark_batch.py [--format png] [--pictures N] [--size 2048] [--repeats 5] [--device auto]
 
 In one run, interleaved, medians: `edgeconv batch`, a pool that only decodes and encodes the same pictures with the same
-codecs and as many workers, a plain OpenCV loop, and ImageMagick's mogrify and libvips where they are installed. The
-goal is ≥ 0.9 of the codec pool's pictures a second. Work: laplacian8 by channel, 8 bits in, |value| clipped, PNG out.
+codecs and as many workers, a plain OpenCV loop, and ImageMagick's mogrify and libvips where they are installed; for
+JPEG also a batch whose JPEG is the card's, where nvImageCodec is installed. The goal is ≥ 0.9 of the codec pool's
+pictures a second. Work: laplacian8 by channel, 8 bits in, |value| clipped, the same format in and out.
 
 The pools get eight pictures a worker, so that their first and last picture count as little as in a long batch; those
 who take one picture after the other get a few.
@@ -30,10 +31,11 @@ from edgeconv import report
 from edgeconv.batch import plan
 from edgeconv.batch.names import Names
 from edgeconv.batch.pipeline import Batch
-from edgeconv.batch.settings import Settings
+from edgeconv.batch.settings import JpegCodec, Settings
 from edgeconv.batch.work import leave_cores_to
 from edgeconv.choose import AUTO, choose
 from edgeconv.devices import get_device
+from edgeconv.devices.card_jpeg import card_jpeg_unavailable_reason
 from edgeconv.files import read_bytes, write_bytes_atomically
 from edgeconv.image import decode_image, encode_image, write_image
 from edgeconv.request import make_request
@@ -43,6 +45,8 @@ PROJECT = Path(__file__).resolve().parent.parent
 GOAL = 0.9
 
 FILTER = "laplacian8"
+ON_CARD = "edgeconv batch, JPEG on the card"
+SUFFIXES = (".png", ".jpg")
 DISTINCT = 16
 """Different pictures; the others are further names of these."""
 PICTURES_A_WORKER = 8
@@ -50,32 +54,34 @@ ONE_BY_ONE = 4
 """Pictures for those who take one after the other: their rate does not depend on how many there are."""
 
 
-def draw(folder: Path, count: int, size: int) -> None:
+def draw(folder: Path, count: int, size: int, suffix: str) -> None:
     """Pictures that compress like photographs, from fixed seeds."""
     import cv2
     import numpy as np
 
     for index in range(count):
-        path = folder / f"{index:04}.png"
+        path = folder / f"{index:04}{suffix}"
         if index < DISTINCT:
             noise = np.random.default_rng(index).integers(0, 255, (size, size, 3), dtype=np.uint8)
             write_image(cv2.GaussianBlur(noise, (0, 0), 3), path)
         else:
-            os.link(folder / f"{index % DISTINCT:04}.png", path)
+            os.link(folder / f"{index % DISTINCT:04}{suffix}", path)
 
 
-def pngs(folder: Path) -> list[Path]:
-    """The PNG files of a folder, sorted."""
-    return sorted(folder.glob("*.png"))
+def pictures(folder: Path) -> list[Path]:
+    """The pictures of a folder, sorted."""
+    return sorted(path for path in folder.iterdir() if path.suffix in SUFFIXES)
 
 
-def edgeconv_batch(source: Path, target: Path, device: str) -> dict[str, Any]:
+def edgeconv_batch(source: Path, target: Path, device: str, jpeg_codec: JpegCodec = "host") -> dict[str, Any]:
     """The batch itself, in this process; its summary."""
     choice = choose(AUTO, device, "many pictures")
     request = make_request(FILTER, channels="each", output_mode="abs")
     names = Names("{stem}{ext}", request.filter.name, choice.method, request.stride)
     found = plan.find_tasks([source], recursive=False)
-    return Batch(found.tasks, Settings(request, choice, str(target), names)).run().to_dict()
+    suffix = pictures(source)[0].suffix.removeprefix(".")
+    settings = Settings(request, choice, str(target), names, format=suffix, jpeg_codec=jpeg_codec)
+    return Batch(found.tasks, settings).run().to_dict()
 
 
 def codecs_only(source: Path, target: Path, edges: dict[str, Any]) -> None:
@@ -90,7 +96,7 @@ def codecs_only(source: Path, target: Path, edges: dict[str, Any]) -> None:
         write_bytes_atomically(target / path.name, encoded)
 
     with ThreadPoolExecutor(workers) as pool:
-        list(pool.map(one, pngs(source)))
+        list(pool.map(one, pictures(source)))
 
 
 def opencv_loop(source: Path, target: Path) -> None:
@@ -100,7 +106,7 @@ def opencv_loop(source: Path, target: Path) -> None:
 
     cv2.setNumThreads(usable_threads())
     kernel = np.array([[1, 1, 1], [1, -8, 1], [1, 1, 1]], np.float32)
-    for path in pngs(source)[:ONE_BY_ONE]:
+    for path in pictures(source)[:ONE_BY_ONE]:
         wide = cv2.filter2D(cv2.imread(str(path)), cv2.CV_16S, kernel, borderType=cv2.BORDER_CONSTANT)
         cv2.imwrite(str(target / path.name), cv2.convertScaleAbs(wide))
 
@@ -108,7 +114,7 @@ def opencv_loop(source: Path, target: Path) -> None:
 def mogrify(source: Path, target: Path) -> None:
     """ImageMagick: its own border, and negative values clipped instead of their absolute value."""
     words = ["mogrify", "-path", target, "-morphology", "Convolve", "3x3: 1,1,1 1,-8,1 1,1,1"]
-    subprocess.run([*map(str, words), *map(str, pngs(source)[:ONE_BY_ONE])], check=True)
+    subprocess.run([*map(str, words), *map(str, pictures(source)[:ONE_BY_ONE])], check=True)
 
 
 def libvips(source: Path, target: Path) -> None:
@@ -116,7 +122,7 @@ def libvips(source: Path, target: Path) -> None:
     import pyvips
 
     mask = pyvips.Image.new_from_array([[1, 1, 1], [1, -8, 1], [1, 1, 1]])
-    for path in pngs(source)[:ONE_BY_ONE]:
+    for path in pictures(source)[:ONE_BY_ONE]:
         wide = pyvips.Image.new_from_file(str(path), access="sequential").conv(mask)
         wide.abs().cast("uchar").write_to_file(str(target / path.name))
 
@@ -131,6 +137,7 @@ def seconds_of(call: Callable[[], Any]) -> float:
 def main() -> int:
     """Measure, print, and write the record; 1 where the goal is missed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--format", choices=("png", "jpg"), default="png")
     parser.add_argument("--pictures", type=int, default=PICTURES_A_WORKER * usable_threads())
     parser.add_argument("--size", type=int, default=2048)
     parser.add_argument("--repeats", type=int, default=5)
@@ -141,10 +148,11 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as scratch:
         source, target = Path(scratch) / "in", Path(scratch) / "out"
         source.mkdir()
-        draw(source, arguments.pictures, arguments.size)
+        suffix = f".{arguments.format}"
+        draw(source, arguments.pictures, arguments.size, suffix)
         summary = edgeconv_batch(source, target, arguments.device)
-        first = {path.name: decode_image(read_bytes(path), path.name).pixels for path in pngs(target)[:DISTINCT]}
-        edges = {path.name: first[f"{index % DISTINCT:04}.png"] for index, path in enumerate(pngs(source))}
+        first = {path.name: decode_image(read_bytes(path), path.name).pixels for path in pictures(target)[:DISTINCT]}
+        edges = {path.name: first[f"{index % DISTINCT:04}{suffix}"] for index, path in enumerate(pictures(source))}
 
         entrants: dict[str, Callable[[], Any]] = {
             "edgeconv batch": lambda: edgeconv_batch(source, target, arguments.device),
@@ -152,6 +160,12 @@ def main() -> int:
             "OpenCV loop": lambda: opencv_loop(source, target),
         }
         skipped = {}
+        if arguments.format == "jpg":
+            reason = card_jpeg_unavailable_reason()
+            if reason is None:
+                entrants[ON_CARD] = lambda: edgeconv_batch(source, target, arguments.device, "card")
+            else:
+                skipped[ON_CARD] = reason
         if shutil.which("mogrify"):
             entrants["ImageMagick mogrify"] = lambda: mogrify(source, target)
         else:
@@ -170,18 +184,19 @@ def main() -> int:
                 target.mkdir()
                 samples[name].append(seconds_of(call))
 
-    pools = ("edgeconv batch", "codecs only")
+    pools = ("edgeconv batch", "codecs only", ON_CARD)
     rates = {
         name: (arguments.pictures if name in pools else ONE_BY_ONE) / statistics.median(times)
         for name, times in samples.items()
     }
     share = rates["edgeconv batch"] / rates["codecs only"]
     for name, rate in rates.items():
-        print(f"{name:<20} {rate:7.2f} pictures/s")
+        print(f"{name:<32} {rate:7.2f} pictures/s")
     print(f"{share:.2f} of the codecs alone (goal {GOAL})")
     record = {
         **report.header(),
         "kind": "batch benchmark",
+        "format": arguments.format,
         "pictures": arguments.pictures,
         "pictures_one_by_one": ONE_BY_ONE,
         "side": arguments.size,
