@@ -35,7 +35,7 @@ DIRECT_THREADS = (32, 8)
 LARGEST_STRIP_STRIDE = KERNEL_SIZE
 
 DIRECT_PIXELS, DIRECT_FLOAT32_PIXELS = 2**16, 2**18
-"""Up to so many output pixels a thread each was faster; the second for float32 at stride 1 (256×256 and 512×512)."""
+"""Up to so many output pixels a thread each was faster (256², 512²); the second for float32 at strides 1 and 2."""
 
 LINE_BYTES = 128
 """A cache line: see sliding.cu."""
@@ -302,7 +302,7 @@ def is_small(problem: Problem) -> bool:
     """
     if arithmetic_for(problem) == "mma" and problem.dtype == np.float16:
         return False
-    plain = problem.dtype == np.float32 and problem.stride == 1
+    plain = problem.dtype == np.float32 and problem.stride <= 2
     return problem.output_height * problem.output_width <= (DIRECT_FLOAT32_PIXELS if plain else DIRECT_PIXELS)
 
 
