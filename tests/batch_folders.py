@@ -34,7 +34,7 @@ def draw_photos(folder: Path) -> Path:
 
 def contents(folder: Path) -> dict[str, bytes]:
     """Every output by relative name, the ledger left out."""
-    files = (path for path in folder.rglob("*") if path.is_file() and path.name != ledger.LEDGER_NAME)
+    files = (path for path in folder.rglob("*") if path.is_file() and not path.name.startswith("edgeconv-ledger"))
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
 
 

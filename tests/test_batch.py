@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 
 import numpy as np
 import pytest
-from batch_folders import RULES, SUFFIX, contents, draw_photos
+from batch_folders import RULES, SUFFIX, contents, draw_photos, settings_for
 from command import edgeconv
 from picture_files import noisy, png
 from problems import random_image
@@ -20,7 +20,6 @@ from edgeconv.batch.settings import Settings
 from edgeconv.batch.summary import Summary
 from edgeconv.batch.task import Task
 from edgeconv.batch.text import note, summary_text
-from edgeconv.choose import Choice
 from edgeconv.cli import words
 from edgeconv.devices import get_device
 from edgeconv.errors import ImageWriteError, UsageError
@@ -188,7 +187,7 @@ def test_the_most_memory_that_was_held_is_said(photos: Path) -> None:
 def test_the_summary_shows_where_the_time_of_a_picture_goes() -> None:
     summary = Summary(pictures=4, done=4, seconds=2.0, workers=2)
     summary.stage_seconds |= {"read": 0.01, "decode": 1.0, "convolve": 0.49, "encode": 2.5}
-    text = summary_text(summary, Choice("sliding", "cpu", "for a test"), "out")
+    text = summary_text(summary, settings_for("out"))
     assert text.splitlines()[3:7] == [
         "stages    read              10 ms   0%  #",
         "          decode              1 s  25%  ##########",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import time
 from pathlib import Path
 
 import pytest
@@ -248,13 +249,37 @@ def test_verify_names_what_is_missing_or_changed(photos: Path) -> None:
     assert edgeconv("verify", photos).code == 2
 
 
+def test_each_share_has_a_file_of_its_own_and_all_are_one_ledger(photos: Path) -> None:
+    write_image(random_image(9, 9, "uint8"), photos / "c.png")
+    out = photos.parent / "edges"
+    for share in ((1, 2), (2, 2)):
+        run_here([photos], out, recursive=True, share=share)
+    names = {path.name for path in out.iterdir() if path.suffix == ".jsonl"}
+    assert names == {"edgeconv-ledger.1-of-2.jsonl", "edgeconv-ledger.2-of-2.jsonl"}
+    assert len(list(ledger.read_rows(out))) == 4
+    assert edgeconv("verify", out).code == 0
+    assert run_here([photos], out, recursive=True, resume=True).skipped == 4
+    (out / "edgeconv-ledger.2-of-2.jsonl").write_bytes(b"no row\n")
+    found = edgeconv("verify", out)
+    assert found.code == 1
+    assert f"unreadable: line 1 of {out / 'edgeconv-ledger.2-of-2.jsonl'}" in found.text
+
+
+def test_of_rows_in_several_files_the_last_that_was_written_counts(tmp_path: Path) -> None:
+    for share, digest in (((2, 2), "first"), ((1, 2), "second"), ((2, 2), "third"), ((1, 1), "last")):
+        with ledger.open_ledger(str(tmp_path), share) as book:
+            book.append(ledger.Row("a", 1, "x", "p", "o", 2, digest, "done", 0.1, None))
+        time.sleep(0.002)
+    assert [row.output_sha256 for row in ledger.read_rows(tmp_path)] == ["first", "second", "third", "last"]
+
+
 def test_a_broken_last_line_of_the_ledger_hides_no_row(tmp_path: Path) -> None:
     row = ledger.Row("a", 1, "x", "p", "o", 2, "y", "done", 0.1, None)
-    with ledger.Ledger(tmp_path) as book:
+    with ledger.open_ledger(str(tmp_path)) as book:
         book.append(row)
     with (tmp_path / ledger.LEDGER_NAME).open("ab") as stream:
         stream.write(b'{"input": "b", "inp')
-    with ledger.Ledger(tmp_path) as book:
+    with ledger.open_ledger(str(tmp_path)) as book:
         book.append(row)
     assert [found.input for found in ledger.read_rows(tmp_path)] == ["a", "a"]
 

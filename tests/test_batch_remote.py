@@ -170,7 +170,7 @@ def test_segments_that_arrived_empty_or_in_part_cost_no_other_row(photos: Path, 
     store_of(memory).write(f"{place}/1.jsonl", b'{"input": "b", "inp')
     assert {finding.state for finding in ledger.verify(memory)} == {"same"}
     assert len(ledger.verify(memory)) == 2
-    assert ledger.damaged_lines(memory) == [1]
+    assert ledger.damaged_lines(memory) == [(place, 1)]
 
 
 def test_a_store_with_real_folders_gets_those_that_it_needs(photos: Path) -> None:

@@ -8,10 +8,11 @@ to the ledger's folder; `notes` says what decoding dropped or changed. Names tha
 holds them, a lone surrogate for each odd byte, escaped, so they are read back to the same path. Of several rows for an
 output the last one counts.
 
-On this machine the ledger is one file. A row is one write to a file opened for appending, so a process that is killed
-leaves at most one broken last line, which readers pass over and the next run marks as cut short. Any other line that is
-no row was damaged later: `verify` names it, as an output that it told of is not looked at. In a remote store,
-where nothing can be appended to, it is a folder of segments (segments.py).
+In a folder the ledger is one file, and one more for each share of an array of jobs (`--shard`): on a file system that
+machines share, what two of them append to one file at once is not kept apart. A row is one write to a file opened for
+appending, so a process that is killed leaves at most one broken last line, which readers pass over and the next run
+marks as cut short. Any other line that is no row was damaged later: `verify` names it, as an output that it told of is
+not looked at. In a remote store, where nothing can be appended to, it is a folder of segments (segments.py).
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -32,6 +34,11 @@ from edgeconv.batch.stores import is_remote, store_of
 from edgeconv.errors import ImageReadError, ImageWriteError
 
 LEDGER_NAME = "edgeconv-ledger.jsonl"
+SHARES_NAME = "edgeconv-ledger.{}-of-{}.jsonl"
+_NAMES = re.compile(r"edgeconv-ledger(\.\d+-of-\d+)?\.jsonl")
+
+ALL = (1, 1)
+"""The share that is everything."""
 
 CUT_SHORT = b" (cut short)"
 """Put behind the broken last line of a run that was killed."""
@@ -74,36 +81,61 @@ class Row:
         return json.dumps(record).encode("ascii") + b"\n"
 
 
-def place_of(folder: str) -> str:
-    """Where the ledger of an output folder is."""
-    return store_of(folder).join(folder, SEGMENTS_NAME if is_remote(folder) else LEDGER_NAME)
+def place_of(folder: str, share: tuple[int, int] = ALL) -> str:
+    """Where the ledger of an output folder is, or what a share of an array of jobs adds to it."""
+    name = LEDGER_NAME if share == ALL else SHARES_NAME.format(*share)
+    return store_of(folder).join(folder, SEGMENTS_NAME if is_remote(folder) else name)
 
 
-def open_ledger(folder: str) -> Ledger | SegmentLedger:
+def open_ledger(folder: str, share: tuple[int, int] = ALL) -> Ledger | SegmentLedger:
     """The ledger of an output folder, for appending. Raises ImageWriteError."""
-    return SegmentLedger(place_of(folder)) if is_remote(folder) else Ledger(Path(folder))
+    place = place_of(folder, share)
+    return SegmentLedger(place) if is_remote(folder) else Ledger(Path(place))
 
 
 def read_rows(folder: Path | str) -> Iterator[Row]:
     """The rows of a folder's ledger in the order written, lines that are none left out. Raises ImageReadError."""
-    for line in _lines_of(place_of(str(folder))):
-        row = _row_of(line)
-        if row is not None:
-            yield row
+    places = _places_in(str(folder))
+    rows = [row for place in places for line in _lines_of(place) if (row := _row_of(line)) is not None]
+    if len(places) > 1:
+        rows.sort(key=lambda row: row.finished_utc)
+    yield from rows
 
 
-def damaged_lines(folder: Path | str) -> list[int]:
-    """Lines of a folder's ledger, from 1, that are no rows and that no killed run left so. Raises ImageReadError."""
-    *whole, _ = _lines_of(place_of(str(folder)))  # the last one lacks its end, or there is nothing in it
-    return [number for number, line in enumerate(whole, 1) if not line.endswith(CUT_SHORT) and _row_of(line) is None]
+def damaged_lines(folder: Path | str) -> list[tuple[str, int]]:
+    """File and line, from 1, of what is no row in a folder's ledger and was not left so by a killed run.
+
+    Raises ImageReadError.
+    """
+    damaged = []
+    for place in _places_in(str(folder)):
+        *whole, _ = _lines_of(place)  # the last one lacks its end, or there is nothing in it
+        damaged += [
+            (place, number)
+            for number, line in enumerate(whole, 1)
+            if not line.endswith(CUT_SHORT) and _row_of(line) is None
+        ]
+    return damaged
+
+
+def _places_in(folder: str) -> list[str]:
+    """Every file of a folder's ledger, or the one folder of its segments; none where there is no ledger."""
+    if is_remote(folder):
+        place = place_of(folder)
+        return [place] if store_of(place).names(place) else []
+    try:
+        names = sorted(filter(_NAMES.fullmatch, os.listdir(folder)))
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise ImageReadError(f"Ledger of '{folder}' cannot be read: {error.strerror}.") from None
+    return [os.path.join(folder, name) for name in names]
 
 
 def _lines_of(place: str) -> list[bytes]:
-    """What stands before, between and behind the ends of lines; nothing where there is no ledger."""
+    """What stands before, between and behind the ends of lines."""
     try:
         data = read_segments(place) if is_remote(place) else Path(place).read_bytes()
-    except FileNotFoundError:
-        return [b""]
     except OSError as error:
         raise ImageReadError(f"Ledger '{place}' cannot be read: {error.strerror}.") from None
     return data.split(b"\n")
@@ -128,10 +160,10 @@ def done_by_output(rows: Iterable[Row]) -> dict[str, Row]:
 
 
 class Ledger:
-    """Appends rows to a folder's ledger; for several threads at once."""
+    """Appends rows to a file of a ledger; for several threads at once."""
 
-    def __init__(self, folder: Path) -> None:
-        self.path = folder / LEDGER_NAME
+    def __init__(self, path: Path) -> None:
+        self.path = path
         self._lock = Lock()
         try:
             self._stream = self.path.open("ab", buffering=0)
@@ -183,7 +215,7 @@ def verify(folder: Path | str) -> list[Finding]:
     folder = str(folder)
     store = store_of(folder)
     done = done_by_output(read_rows(folder))
-    if not done and not _is_there(folder):
+    if not done and not _places_in(folder):
         name = Path(place_of(folder)).name
         raise ImageReadError(f"{folder}: has no {name}: name the output folder of 'edgeconv batch'.")
     findings = []
@@ -195,8 +227,3 @@ def verify(folder: Path | str) -> list[Finding]:
         same: Literal["same", "changed"] = "same" if digest == row.output_sha256 else "changed"
         findings.append(Finding(output, "missing" if digest is None else same))
     return findings
-
-
-def _is_there(folder: str) -> bool:
-    place = place_of(folder)
-    return bool(store_of(place).names(place)) if is_remote(place) else Path(place).is_file()

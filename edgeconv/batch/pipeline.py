@@ -58,7 +58,7 @@ class Batch:
         store.make_folder(output)
         left_overs = store.remove_left_overs({store.join(output, task.folder) for task in self.tasks})
         summary = Summary(pictures=len(self.tasks), workers=self._engine.workers, left_overs=left_overs)
-        with open_ledger(output) as ledger:
+        with open_ledger(output, self._settings.share) as ledger:
 
             def settle(outcome: Outcome) -> None:
                 """Every outcome passes here once: in the worker where that is a thread, else when it arrives."""

@@ -7,6 +7,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
+from edgeconv.batch.ledger import ALL
 from edgeconv.batch.names import Names
 from edgeconv.choose import Choice
 from edgeconv.image import DEFAULT_MAX_PIXELS
@@ -36,7 +37,7 @@ class Settings:
     """0 to 9 for PNG; None is the encoder's own default."""
     jpeg_codec: JpegCodec = "host"
     """Who decodes and encodes JPEG: see codecs.py."""
-    share: tuple[int, int] = (1, 1)
+    share: tuple[int, int] = ALL
     """(i, N): only the i-th of N shares of the pictures, counted from 1."""
     overwrite: bool = False
     resume: bool = False

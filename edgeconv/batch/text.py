@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from edgeconv.batch.ledger import place_of
+from edgeconv.batch.settings import Settings
 from edgeconv.batch.summary import Summary
-from edgeconv.choose import Choice
 from edgeconv.progress import duration_text
 from edgeconv.report import seconds_text
 
@@ -42,8 +42,9 @@ def waterfall(stage_seconds: dict[str, float]) -> list[str]:
     return lines
 
 
-def summary_text(summary: Summary, choice: Choice, output: str, earlier_outputs: int = 0) -> str:
+def summary_text(summary: Summary, settings: Settings, earlier_outputs: int = 0) -> str:
     """A handful of lines; `earlier_outputs` are files that were passed over because earlier runs made them."""
+    choice = settings.choice
     counts = f"{summary.done} done, {summary.skipped} unchanged since before, {summary.failed} failed"
     left = summary.pictures - summary.finished
     lines = [f"pictures  {summary.pictures}: {counts}" + (f", {left} not begun" if left else "")]
@@ -64,5 +65,5 @@ def summary_text(summary: Summary, choice: Choice, output: str, earlier_outputs:
         lines.append(f"note      {note}: {count}")
     for path in summary.left_overs:
         lines.append(f"removed   {path}, half-written by a run that was killed")
-    lines.append(f"ledger    {place_of(output)}")
+    lines.append(f"ledger    {place_of(settings.output, settings.share)}")
     return "\n".join(lines)

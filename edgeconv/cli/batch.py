@@ -86,6 +86,7 @@ def batch(
     from edgeconv.batch import choosing, encoding, plan
     from edgeconv.batch.codecs import require_jpeg_codec
     from edgeconv.batch.engines import engine_for
+    from edgeconv.batch.ledger import ALL
     from edgeconv.batch.names import Names, refuse_collisions, split_off_outputs
     from edgeconv.batch.pipeline import Batch
     from edgeconv.batch.settings import Settings
@@ -128,7 +129,7 @@ def batch(
             quality=encoding.parse_quality(quality, output_format),
             png_level=encoding.parse_png_level(png_level, output_format),
             jpeg_codec=encoding.parse_jpeg_codec(jpeg_codec),
-            share=(1, 1) if shard is None else plan.parse_shard(shard),
+            share=ALL if shard is None else plan.parse_shard(shard),
             overwrite=overwrite,
             resume=resume or retry_failed,
             retry_failed=retry_failed,
@@ -150,7 +151,7 @@ def batch(
         tasks, outputs = split_off_outputs(found.tasks, *named) if settings.resume else (found.tasks, [])
         earlier_outputs = found.earlier_outputs + len(outputs)
         refuse_collisions(tasks, *named)
-        if cluster is not None or settings.share != (1, 1):
+        if cluster is not None or settings.share != ALL:
             settings.names.refuse_late_meetings()
         work = Batch(tasks, settings, cluster, outputs)
         progress = Progress(len(work.tasks), "pictures")
@@ -162,7 +163,7 @@ def batch(
     typer.echo(
         json.dumps(summary.to_dict() | {"earlier_outputs": earlier_outputs}, indent=2)
         if json_only
-        else summary_text(summary, settings.choice, settings.output, earlier_outputs)
+        else summary_text(summary, settings, earlier_outputs)
     )
     if received.exit_code is not None:
         raise typer.Exit(received.exit_code)

@@ -23,8 +23,8 @@ def verify(
     for finding in wrong:
         typer.echo(f"{finding.state}: {finding.output}")
     damaged = ledger.damaged_lines(plain(folder))
-    for number in damaged:
-        typer.echo(f"unreadable: line {number:,} of {ledger.place_of(plain(folder))}")
+    for place, number in damaged:
+        typer.echo(f"unreadable: line {number:,} of {place}")
     typer.echo(f"{len(findings) - len(wrong)} of {len(findings)} outputs are as they were written.")
     if damaged:
         typer.echo(
