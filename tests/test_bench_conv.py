@@ -14,10 +14,11 @@ from bench_records import ROOF, FakeDevice
 from command import PROJECT, edgeconv, script
 
 from edgeconv.bench import conv
-from edgeconv.bench.conv import COPY, KIND, make_work, time_work, to_markdown
+from edgeconv.bench.conv import COPY, KIND, make_work, time_work
 from edgeconv.bench.ladder import Contender, record_of, schema
 from edgeconv.bench.watch import Watch
 from edgeconv.export import ladders
+from edgeconv.export.markdown import every_row
 from edgeconv.methods.base import Options
 from edgeconv.methods.cuda.conv_ladder import STEPS
 from edgeconv.methods.cuda.probe import cuda_unavailable_reason
@@ -60,7 +61,7 @@ def test_figures_are_those_of_the_formulas() -> None:
     assert other["share_of_floor"] == pytest.approx(0.1)
     assert (second["share_of_floor"], second["gain"]) == (0.5, pytest.approx(4.0))  # over the usual blocks
     assert {row["l2_state"] for row in made["rows"]} == {"cold"}
-    assert "| 2 | 16 | pixel | 16×16 | 200 µs | 4.00 × | 50% |" in to_markdown(made)
+    assert "| stride 2 | 16 | pixel | 16×16 | 200 µs | 0 | 4.00 × | 50% |" in every_row(made)
 
 
 def test_a_wrong_step_gets_no_time_and_the_next_no_gain() -> None:
@@ -69,7 +70,7 @@ def test_a_wrong_step_gets_no_time_and_the_next_no_gain() -> None:
     _, first, second = made["rows"]
     assert (first["right"], first["timing"], first["gflops"], first["relative_error"]) == (False, None, None, None)
     assert (second["right"], second["gain"]) == (True, None)
-    assert f"| {FIRST} | 16×16 | WRONG | – |" in to_markdown(made)
+    assert f"| {FIRST} | 16×16 | WRONG | – |" in every_row(made)
 
 
 def test_every_size_and_stride_is_measured_and_told_of(monkeypatch) -> None:

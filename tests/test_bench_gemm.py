@@ -11,10 +11,11 @@ import pytest
 from bench_records import ROOF, FakeDevice
 from command import PROJECT, edgeconv
 
-from edgeconv.bench.gemm import VENDOR, make_operands, time_size, to_markdown
+from edgeconv.bench.gemm import KIND, VENDOR, make_operands, time_size
 from edgeconv.bench.ladder import Contender, schema
 from edgeconv.bench.watch import Watch
 from edgeconv.export import ladders
+from edgeconv.export.markdown import every_row
 from edgeconv.methods.cuda.gemm_ladder import REALS, STEPS
 from edgeconv.methods.cuda.probe import cuda_unavailable_reason
 from edgeconv.timing import Budget
@@ -65,7 +66,7 @@ def test_a_wrong_product_gets_no_time(name: str) -> None:
     found = rows(**{name: 1e-9, VENDOR: 1e-3})
     assert (found[name]["right"], found[name]["timing"], found[name]["gflops"]) == (False, None, None)
     assert found[VENDOR]["right"]
-    text = to_markdown({"rows": list(found.values())})
+    text = every_row({"kind": KIND, "rows": list(found.values())})
     assert f"| {name} | 8×8×8 | WRONG | – |" in text
     assert "infinite" in text or name == "sloppy"
 

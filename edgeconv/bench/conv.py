@@ -28,7 +28,6 @@ from edgeconv.devices.base import Device
 from edgeconv.methods.cuda.conv_ladder import STEPS
 from edgeconv.methods.cuda.conv_ladder import prepare as prepare_step
 from edgeconv.problem import Problem
-from edgeconv.report import seconds_text
 from edgeconv.request import make_request
 from edgeconv.timing import Budget
 
@@ -126,21 +125,6 @@ def time_work(
             }
         )
     return rows
-
-
-def to_markdown(record: dict[str, Any]) -> str:
-    """A line a row, sizes together."""
-    lines = ["| stride | size | step | blocks | median | gain | of the floor | GFLOPS | error |", "| --- " * 9 + "|"]
-    for row in record["rows"]:
-        timing = row["timing"]
-        median = "WRONG" if timing is None else seconds_text(timing["median_seconds"])
-        gain = "–" if row["gain"] is None else f"{row['gain']:.2f} ×"
-        share = "–" if row["share_of_floor"] is None else f"{row['share_of_floor']:.0%}"
-        gflops = "–" if row["gflops"] is None else f"{row['gflops']:,.0f}"
-        error = "infinite" if row["relative_error"] is None else f"{row['relative_error']:.1g}"
-        cells = (str(row["stride"]), str(row["size"]), row["step"], row["block"] or "–", median, gain, share, gflops)
-        lines.append("| " + " | ".join((*cells, error)) + " |")
-    return "\n".join(lines) + "\n"
 
 
 def _run(run: Callable[[Any, Any], None], work: Work) -> Callable[[], None]:

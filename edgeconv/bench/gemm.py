@@ -25,7 +25,6 @@ from edgeconv.cost import FLOPS_PER_MULTIPLY_ADD, Roof
 from edgeconv.devices.base import Device
 from edgeconv.methods.cuda.gemm_ladder import STEPS, Step
 from edgeconv.methods.cuda.gemm_ladder import prepare as prepare_step
-from edgeconv.report import seconds_text
 from edgeconv.timing import Budget
 
 KIND = "bench gemm"
@@ -130,20 +129,6 @@ def time_size(
             }
         )
     return rows
-
-
-def to_markdown(record: dict[str, Any]) -> str:
-    """A line a row, sizes together."""
-    lines = ["| type | size | step | blocks | median | GFLOPS | of cuBLAS | of peak | error |", "| --- " * 9 + "|"]
-    for row in record["rows"]:
-        timing = row["timing"]
-        median = "WRONG" if timing is None else seconds_text(timing["median_seconds"])
-        gflops = "–" if row["gflops"] is None else f"{row['gflops']:,.0f}"
-        shares = ["–" if row[name] is None else f"{row[name]:.0%}" for name in ("share_of_vendor", "share_of_peak")]
-        error = "infinite" if row["relative_error"] is None else f"{row['relative_error']:.1g}"
-        cells = (row["dtype"], str(row["size"]), row["step"], row["block"] or "–", median, gflops, *shares, error)
-        lines.append("| " + " | ".join(cells) + " |")
-    return "\n".join(lines) + "\n"
 
 
 def _contender(step: Step, block: str | None, product: Callable[[Any, Any, Any], None], on: Operands) -> Contender:

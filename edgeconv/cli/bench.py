@@ -270,6 +270,7 @@ def _ladder(
     from edgeconv.bench.record import to_json
     from edgeconv.bench.watch import Watch, card_reader
     from edgeconv.devices import get_device
+    from edgeconv.export.markdown import every_row
     from edgeconv.files import write_bytes_atomically
     from edgeconv.progress import Progress
     from edgeconv.timing import Budget
@@ -283,7 +284,7 @@ def _ladder(
     finally:
         line.close()
     write_bytes_atomically(output, to_json(record))
-    typer.echo(ladder.to_markdown(record), nl=False)
+    typer.echo(every_row(record))
     typer.echo(output)
     if not all(row["right"] for row in record["rows"]):
         raise typer.Exit(EXIT_DIFFERENT)

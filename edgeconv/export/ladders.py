@@ -7,7 +7,7 @@ Where nothing else is said a step stands with its usual thread blocks.
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -142,7 +142,7 @@ def shown(record: Record) -> list[Table]:
                 for step in steps_of(record)
             ]
             tables.append(Table(f"{words}, {what}", ("step", *map(str, sizes)), tuple(lines)))
-    return [*tables, _every_row(record)]
+    return [*tables, every_row(record)]
 
 
 def as_row(record: Record, row: Row) -> Row:
@@ -166,17 +166,23 @@ def as_row(record: Record, row: Row) -> Row:
     }
 
 
-def _every_row(record: Record) -> Table:
+def every_row(record: Record) -> Table:
+    """A line a row, in the order of the record."""
+    is_conv = record["kind"] == CONV_KIND
+    figures = CONV_FIGURES if is_conv else GEMM_FIGURES
     lines = []
     for row in record["rows"]:
-        where = f"stride {row['stride']}" if "stride" in row else row["dtype"]
+        work = f"stride {row['stride']}" if is_conv else row["dtype"]
         error = "infinite" if row["relative_error"] is None else f"{row['relative_error']:.1g}"
-        share = row["share_of_floor"] if "share_of_floor" in row else row["share_of_vendor"]
-        cells = (row["block"] or NOTHING, _median(row), _rate(row), percent(share), error)
-        lines.append((row["step"], str(row["size"]), where, *cells))
-    of = "of the floor" if record["kind"] == CONV_KIND else "of cuBLAS"
-    header = ("step", "size", "work", "blocks", "median", "GFLOPS", of, "error")
-    return Table("Every row", header, tuple(lines))
+        cells = (
+            row["step"],
+            row["block"] or NOTHING,
+            _median(row),
+            _rate(row),
+            *(draw(row) for draw in figures.values()),
+        )
+        lines.append((work, str(row["size"]), *cells, error))
+    return Table("Every row", ("work", "size", "step", "blocks", "median", "GFLOPS", *figures, "error"), tuple(lines))
 
 
 def usual(rows: Iterable[Row], **work: Any) -> dict[str, Row]:
@@ -219,3 +225,14 @@ def _columns(steps: Sequence[tuple[str, str, str, str]]) -> list[str]:
         head = f"  {name:<{widths[0]}}  {median:>{widths[1]}}  {gain:>{widths[2]}}  "
         lines += textwrap.wrap(idea, WIDTH, initial_indent=head, subsequent_indent=" " * len(head))
     return lines
+
+
+CONV_FIGURES: dict[str, Callable[[Row], str]] = {
+    "gain": _gain,
+    "of the floor": lambda row: percent(row["share_of_floor"]),
+}
+GEMM_FIGURES: dict[str, Callable[[Row], str]] = {
+    "of cuBLAS": lambda row: percent(row["share_of_vendor"]),
+    "of peak": lambda row: percent(row["share_of_peak"]),
+}
+"""What only rows of one kind have, by the column's name."""

@@ -20,6 +20,11 @@ def export(records: Sequence[Record]) -> dict[str, bytes]:
     return {".md": utf8("\n".join(parts))}
 
 
+def every_row(record: Record) -> str:
+    """All rows of a ladder's record as one table."""
+    return _draw(ladders.every_row(record), 2)
+
+
 def _ladder(record: Record) -> str:
     lines = [f"# {ladders.title(record)}", "", f"{record['created_utc']}, {len(record['rows'])} rows", ""]
     return "\n".join([*lines, *(_draw(table, 2) for table in ladders.shown(record))])
