@@ -35,19 +35,23 @@ class Session:
         with self.device.guard(self.needed_bytes + options.workspace_limit_bytes):
             self.plan = ready.prepare(problem, options)
             self.needed_bytes += self.plan.workspace_bytes
-        self._arrays: tuple[Any, Any] | None = None
+        self._image: Any = None
+        self._out: Any = None
 
     def take_arrays(self) -> tuple[Any, Any]:
         """The session's own image (None on the CPU) and out on the device; allocated when first asked for."""
-        if self._arrays is None:
-            problem = self.problem
-            image = self.device.empty(problem.input_shape, problem.dtype) if self.device.moves_data else None
-            self._arrays = image, self.device.empty(problem.output_shape, problem.output_dtype)
-        return self._arrays
+        if self._image is None and self.device.moves_data:
+            self._image = self.device.empty(self.problem.input_shape, self.problem.dtype)
+        return self._image, self._take_out()
+
+    def _take_out(self) -> Any:
+        if self._out is None:
+            self._out = self.device.empty(self.problem.output_shape, self.problem.output_dtype)
+        return self._out
 
     def release_arrays(self) -> None:
         """Give the session's own arrays back; they are taken again when they are needed."""
-        self._arrays = self._staging = None
+        self._image = self._out = self._staging = None
 
     def convolve(
         self, image_hwc: NDArray[Any], watch: Stopwatch | None = None, result: NDArray[Any] | None = None
@@ -73,12 +77,11 @@ class Session:
     def convolve_and_leave(self, image_hwc: Any, watch: Stopwatch) -> Any:
         """Filter a picture of the host or the device into the session's own array on the device, and wait for it."""
         with self.device.guard(self.needed_bytes):
-            image, out = self.take_arrays()
+            image, out = image_hwc, self._take_out()
             if isinstance(image_hwc, np.ndarray):
+                image, _ = self.take_arrays()
                 with watch.phase("host_to_device"):
                     self.device.copy_in(np.ascontiguousarray(image_hwc), image)
-            else:
-                image = image_hwc
             with watch.phase("convolve"):
                 self.plan.run(image, out)
                 self.device.synchronize()

@@ -51,10 +51,9 @@ def test_colours_that_adobe_says_come_as_they_are_stay_with_the_host() -> None:
 class FakeCard:
     """Decodes to a picture that no other decoder gives, and encodes to bytes that no other encoder gives."""
 
-    quality: int | None = None
-
     def decode(self, data: bytes, header: Header) -> Any:
-        return np.full((header.height, header.width, 3), 7, np.uint8) if header.card_jpeg else None
+        can = header.card_jpeg and header.width > 8
+        return np.full((header.height, header.width, 3), 7, np.uint8) if can else None
 
     def encode(self, pixels: Any, quality: int | None) -> bytes:
         if pixels.max() == 0:
@@ -73,7 +72,16 @@ def test_the_card_decodes_jpeg_and_the_host_the_rest(by_card: codecs.Codecs) -> 
     assert (picture.pixels == 7).all()
     assert picture.notes == ("orientation 6 applied", "the contents are JPEG, not PNG as the name says")
     for data in (png(PIXELS), saved(PIXELS, "JPEG", "CMYK")):
-        assert np.array_equal(by_card.decode(data, "b.jpg").pixels, decode_image(data, "b.jpg").pixels)
+        picture, expected = by_card.decode(data, "b.jpg"), decode_image(data, "b.jpg")
+        assert np.array_equal(picture.pixels, expected.pixels)
+        assert picture.notes == expected.notes
+
+
+def test_what_the_card_refuses_is_the_hosts_and_that_is_said(by_card: codecs.Codecs) -> None:
+    data = saved(PIXELS[:, :7], "JPEG")
+    picture, expected = by_card.decode(data, "a.jpg"), decode_image(data, "a.jpg")
+    assert np.array_equal(picture.pixels, expected.pixels)
+    assert picture.notes == (*expected.notes, "JPEG decoded by the host, not by the card")
 
 
 def test_a_file_is_looked_through_before_the_card_gets_it(by_card: codecs.Codecs) -> None:
@@ -102,6 +110,14 @@ def test_who_encodes_counts_as_a_parameter(tmp_path: Path) -> None:
         for more in ({"jpeg_codec": "card"}, {"jpeg_codec": "host"}, {})
     )
     assert of_host == as_ever != of_card
+
+
+def test_pictures_that_are_filtered_elsewhere_are_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    settings = settings_for(tmp_path, jpeg_codec="card")
+    monkeypatch.setattr(codecs, "require_card_jpeg", lambda: None)
+    with pytest.raises(UnavailableError, match="--device cuda, or --jpeg-codec host"):
+        codecs.require_jpeg_codec(settings, "auto")
+    codecs.require_jpeg_codec(settings_for(tmp_path), "cpu")
 
 
 def test_a_worker_without_the_codec_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -273,6 +273,17 @@ def test_of_rows_in_several_files_the_last_that_was_written_counts(tmp_path: Pat
     assert [row.output_sha256 for row in ledger.read_rows(tmp_path)] == ["first", "second", "third", "last"]
 
 
+def test_a_clock_that_goes_back_reorders_nothing_within_a_file(tmp_path: Path) -> None:
+    def line(digest: str, second: int) -> bytes:
+        row = {"input": "a", "input_bytes": 1, "input_sha256": "x", "parameters_sha256": "p", "output": "o"}
+        row |= {"output_bytes": 2, "output_sha256": digest, "status": "done", "seconds": 0.1, "error": None}
+        return json.dumps(row | {"finished_utc": f"2026-01-01T00:00:{second:02}.000+00:00"}).encode() + b"\n"
+
+    (tmp_path / "edgeconv-ledger.1-of-2.jsonl").write_bytes(line("old", 10) + line("new", 9))
+    (tmp_path / "edgeconv-ledger.2-of-2.jsonl").write_bytes(line("other", 1))
+    assert [row.output_sha256 for row in ledger.read_rows(tmp_path)] == ["other", "old", "new"]
+
+
 def test_a_broken_last_line_of_the_ledger_hides_no_row(tmp_path: Path) -> None:
     row = ledger.Row("a", 1, "x", "p", "o", 2, "y", "done", 0.1, None)
     with ledger.open_ledger(str(tmp_path)) as book:
@@ -296,7 +307,15 @@ def test_a_row_that_a_killed_run_left_broken_is_no_damage(photos: Path) -> None:
     assert edgeconv("verify", out).code == 0
 
 
-@pytest.mark.parametrize("damage", [b"\0\0\0\n", b'{"input": "a", "output": 7}\n', b"[" * 9999 + b"\n", None])
+WITHOUT_TIME = (
+    b'{"input": "a", "input_bytes": 1, "input_sha256": "x", "parameters_sha256": "p", "output": "o", '
+    b'"output_bytes": 2, "output_sha256": "y", "status": "done", "seconds": 1, "error": null, "finished_utc": 1}\n'
+)
+
+
+@pytest.mark.parametrize(
+    "damage", [b"\0\0\0\n", b'{"input": "a", "output": 7}\n', b"[" * 9999 + b"\n", WITHOUT_TIME, None]
+)
 def test_verify_names_a_row_that_was_damaged_later(photos: Path, damage: bytes | None) -> None:
     out = photos.parent / "edges"
     run_here([photos], out, recursive=True)

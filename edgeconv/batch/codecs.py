@@ -6,23 +6,35 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from edgeconv.batch.settings import Settings
 from edgeconv.devices.card_jpeg import require_card_jpeg, the_card
-from edgeconv.errors import ImageWriteError, UsageError
+from edgeconv.errors import ImageWriteError, UnavailableError, UsageError
 from edgeconv.filters import RGB_CHANNELS
 from edgeconv.formats import SUFFIXES, Format
+from edgeconv.formats.base import Header
 from edgeconv.image import Picture, decode_image, encode_image
 
+HOST_NOTE = "JPEG decoded by the host, not by the card"
 
-def require_jpeg_codec(settings: Settings) -> None:
-    """Raise UsageError or UnavailableError where this machine lacks what --jpeg-codec asks for."""
+
+def require_jpeg_codec(settings: Settings, device: str) -> None:
+    """Raise UsageError or UnavailableError where this machine lacks what --jpeg-codec asks for.
+
+    `device` is the word that was said for --device.
+    """
     if settings.jpeg_codec == "host":
         return
-    if settings.choice.device != "cuda":
-        raise UsageError(f"--jpeg-codec card needs a card, and the pictures are filtered on {settings.choice.device}.")
+    if device == "cpu":
+        raise UsageError("--jpeg-codec card needs a card: leave --device cpu out, or use --jpeg-codec host.")
     require_card_jpeg()
+    if settings.choice.device != "cuda":
+        raise UnavailableError(
+            f"--jpeg-codec card needs pictures that are filtered on a card, and here it is {settings.choice.device} "
+            f"({settings.choice.why}): use --device cuda, or --jpeg-codec host."
+        )
 
 
 class Codecs:
@@ -34,8 +46,19 @@ class Codecs:
 
     def decode(self, data: bytes, name: str) -> Picture:
         """A picture from a file's bytes, its pixels on the card where that decoded it. Raises ImageReadError."""
-        decoder = None if self._settings.jpeg_codec == "host" else the_card().decode
-        return decode_image(data, name, max_pixels=self._settings.max_pixels, decoder=decoder)
+        max_pixels = self._settings.max_pixels
+        if self._settings.jpeg_codec == "host":
+            return decode_image(data, name, max_pixels=max_pixels)
+        refused = False
+
+        def by_card(data: bytes, header: Header) -> Any:
+            nonlocal refused
+            pixels = the_card().decode(data, header)
+            refused = pixels is None and header.card_jpeg
+            return pixels
+
+        picture = decode_image(data, name, max_pixels=max_pixels, decoder=by_card)
+        return replace(picture, notes=(*picture.notes, HOST_NOTE)) if refused else picture
 
     def encodes_on_card(self, shape: tuple[int, ...], dtype: Any) -> bool:
         """Whether `encode` wants outputs (HWC) like this where they lie on the card."""

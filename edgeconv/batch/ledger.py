@@ -18,6 +18,7 @@ not looked at. In a remote store, where nothing can be appended to, it is a fold
 from __future__ import annotations
 
 import hashlib
+import heapq
 import json
 import os
 import re
@@ -95,11 +96,8 @@ def open_ledger(folder: str, share: tuple[int, int] = ALL) -> Ledger | SegmentLe
 
 def read_rows(folder: Path | str) -> Iterator[Row]:
     """The rows of a folder's ledger in the order written, lines that are none left out. Raises ImageReadError."""
-    places = _places_in(str(folder))
-    rows = [row for place in places for line in _lines_of(place) if (row := _row_of(line)) is not None]
-    if len(places) > 1:
-        rows.sort(key=lambda row: row.finished_utc)
-    yield from rows
+    files = (filter(None, map(_row_of, _lines_of(place))) for place in _places_in(str(folder)))
+    return heapq.merge(*files, key=lambda row: row.finished_utc)  # which keeps the order that a file has
 
 
 def damaged_lines(folder: Path | str) -> list[tuple[str, int]]:
@@ -148,7 +146,7 @@ def _row_of(line: bytes) -> Row | None:
         row = Row(**fields | {"notes": tuple(fields.get("notes", ()))})
     except (ValueError, TypeError, AttributeError, RecursionError):
         return None
-    texts = (row.input, row.parameters_sha256, row.status)
+    texts = (row.input, row.parameters_sha256, row.status, row.finished_utc)
     maybe_texts = (row.input_sha256, row.input_realpath, row.output, row.output_sha256, row.error)
     are_texts = all(isinstance(text, str) for text in texts)
     return row if are_texts and all(text is None or isinstance(text, str) for text in maybe_texts) else None

@@ -126,7 +126,7 @@ class Work:
             with watch.phase("decode"):
                 picture = self._codecs.decode(data, task.source)
             facts["notes"] = picture.notes
-            finished = self._convolve(picture.pixels, watch)
+            finished = self._convolve(picture.pixels, watch, may_stay=True)
             height, width = finished.shape[:2]
             suffix = "." + (settings.format or FORMAT_OF_DTYPE[finished.dtype.name])
             name = (task.folder / settings.names.name(task.stem, suffix, width, height)).as_posix()
@@ -141,16 +141,16 @@ class Work:
     def convolve(self, pixels: NDArray[Any], watch: Stopwatch) -> NDArray[Any]:
         """The finished output of a picture (HWC), by this thread's session and stream; good until its next picture."""
         with self._device.own_stream(self._options.threads):
-            return np.asarray(self._convolve(pixels, watch))
+            return np.asarray(self._convolve(pixels, watch, may_stay=False))
 
-    def _convolve(self, pixels: Any, watch: Stopwatch) -> Any:
-        """As `convolve`, of a picture that may lie on the card, and left there where it is encoded there."""
+    def _convolve(self, pixels: Any, watch: Stopwatch, may_stay: bool) -> Any:
+        """As `convolve`, of a picture that may lie on the card; it may stay there where it is encoded there."""
         request = self._settings.request
         with watch.phase("set_up"):
             problem = request.problem(pixels.shape, pixels.dtype)
             session = self._session(problem)
         arrays: Any = np
-        if self._codecs.encodes_on_card(problem.output_shape, request.output_dtype(pixels.dtype)):
+        if may_stay and self._codecs.encodes_on_card(problem.output_shape, request.output_dtype(pixels.dtype)):
             arrays = import_module("cupy")
             out = session.convolve_and_leave(pixels, watch)
         else:

@@ -145,8 +145,8 @@ def batch(
     with engine_for(scheduler, devices, device, parse_jobs(jobs), len(found.tasks)) as cluster:
         settings = choosing.settle(settings_for, found.tasks, method, device, cluster)
         if cluster is None or settings.choice.device == "cpu":  # cards of other machines are theirs to ask
+            require_jpeg_codec(settings, device)
             require(settings.choice.method, settings.choice.device, settings.options)
-            require_jpeg_codec(settings)
         named = (settings.output, settings.names, settings.format)
         tasks, outputs = split_off_outputs(found.tasks, *named) if settings.resume else (found.tasks, [])
         earlier_outputs = found.earlier_outputs + len(outputs)

@@ -1,8 +1,9 @@
 """JPEG on an NVIDIA card, through nvImageCodec: compressed bytes cross the bus, pixels stay where they are filtered.
 
-Decoding uses the card for all but the Huffman code, which threads of the host take apart: that works on every card and
-gives the same samples on all. They differ from libjpeg's by rounding, and an encoded file has other bytes, so this is
-never taken unasked. The JPEG engine that some cards have is not used: its samples are others again.
+Decoding is nvJPEG's hybrid one, which works on every card: of progressive files and of pictures below a million pixels
+a thread of the host takes the Huffman code apart, all else is done on the card. Samples differ from libjpeg's by
+rounding, and an encoded file has other bytes, so this is never taken unasked. The JPEG engine that some cards have is
+not used: its samples are others again.
 
 Source: https://docs.nvidia.com/cuda/nvimagecodec/py_api.html, of nvImageCodec 0.9.
 """
@@ -15,7 +16,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from queue import Empty, LifoQueue
 from typing import Any
@@ -35,15 +35,10 @@ MADE_AT_ONCE = 4
 """Decoders that are set up side by side; that takes a second or two, and the driver does little of it in parallel."""
 INSTALL = "pip install 'edgeconv[nvimgcodec13]', or 'edgeconv[nvimgcodec12]' beside CuPy for CUDA 12"
 
-DISTRIBUTIONS = ("nvidia-nvimgcodec-cu13", "nvidia-nvimgcodec-cu12")
-
 
 def nvimgcodec_version() -> str:
     """The version of nvImageCodec that is installed, or `none`."""
-    for name in DISTRIBUTIONS:
-        with suppress(PackageNotFoundError):
-            return version(name)
-    return "none"
+    return str(_nvimgcodec().__version__) if _is_installed() else "none"
 
 
 @cache
@@ -52,11 +47,11 @@ def card_jpeg_unavailable_reason() -> str | None:
     reason = cuda_unavailable_reason()
     if reason is not None:
         return reason
-    if find_spec("nvidia") is None or find_spec("nvidia.nvimgcodec") is None:
+    if not _is_installed():
         return f"nvImageCodec is not installed ({INSTALL})"
     try:
         the_card()
-    except (ImportError, OSError, RuntimeError) as error:
+    except (ImportError, OSError, RuntimeError, MemoryError, AttributeError, TypeError) as error:
         return f"nvImageCodec cannot be used ({' '.join(str(error).split())})"
     return None
 
@@ -81,7 +76,7 @@ class _Tools:
         self.decoder = codec.Decoder(max_num_cpu_threads=1, backends=backends, options=":fancy_upsampling=1")
         self.encoder = codec.Encoder(max_num_cpu_threads=1)
         black = cupy.zeros((8, 8, RGB_CHANNELS), cupy.uint8)
-        first = self.encoder.encode(black, "jpeg", cuda_stream=self.stream.ptr)
+        first = self.encoder.encode(black, "jpeg", params=_params(QUALITY), cuda_stream=self.stream.ptr)
         if first is None:
             raise RuntimeError("it encodes nothing")
         again = codec.CodeStream(bytes(memoryview(first)))
@@ -119,7 +114,7 @@ class CardJpeg:
         if self._making.acquire(blocking=False):
             try:
                 if self._unmade.acquire(blocking=False):
-                    with suppress(RuntimeError):  # no room for more: those that are there will do
+                    with suppress(RuntimeError, MemoryError):  # no room for more: those that are there will do
                         return _Tools()
             finally:
                 self._making.release()
@@ -139,14 +134,16 @@ class CardJpeg:
                 tools.stream.synchronize()
             except RuntimeError:
                 return None
-        if image is None:
-            return None
-        pixels = cupy.asarray(image)
-        if pixels.shape != (header.height, header.width, RGB_CHANNELS):
-            return None
-        transposed, flipped = TURNS[header.orientation]
-        upright = pixels.swapaxes(0, 1) if transposed else pixels
-        return cupy.ascontiguousarray(cupy.flip(upright, flipped) if flipped else upright)
+            if image is None:
+                return None
+            pixels = cupy.asarray(image)
+            if pixels.shape != (header.height, header.width, RGB_CHANNELS):
+                return None
+            transposed, flipped = TURNS[header.orientation]
+            upright = pixels.swapaxes(0, 1) if transposed else pixels
+            upright = cupy.ascontiguousarray(cupy.flip(upright, flipped) if flipped else upright)
+            cupy.cuda.get_current_stream().synchronize()  # the next image may be given this one's memory
+            return upright
 
     def encode(self, pixels: Any, quality: int | None) -> bytes:
         """The bytes of a JPEG file with a CuPy array (HWC RGB, uint8), colours at half their resolution.
@@ -155,12 +152,7 @@ class CardJpeg:
         """
         import cupy
 
-        codec = self._codec
-        params = codec.EncodeParams(
-            quality_type=codec.QualityType.QUALITY,
-            quality_value=QUALITY if quality is None else quality,
-            chroma_subsampling=codec.ChromaSubsampling.CSS_420,
-        )
+        params = _params(QUALITY if quality is None else quality)
         cupy.cuda.get_current_stream().synchronize()
         with self._tools() as tools:
             encoded = tools.encoder.encode(pixels, "jpeg", params=params, cuda_stream=tools.stream.ptr)
@@ -189,6 +181,19 @@ def _nvimgcodec() -> Any:
     os.environ.setdefault("PYNVIMGCODEC_VERBOSITY", "0")
     with _standard_error_shut():
         return import_module("nvidia.nvimgcodec")
+
+
+def _is_installed() -> bool:
+    return find_spec("nvidia") is not None and find_spec("nvidia.nvimgcodec") is not None
+
+
+def _params(quality: int) -> Any:
+    codec = _nvimgcodec()
+    return codec.EncodeParams(
+        quality_type=codec.QualityType.QUALITY,
+        quality_value=quality,
+        chroma_subsampling=codec.ChromaSubsampling.CSS_420,
+    )
 
 
 @contextmanager
