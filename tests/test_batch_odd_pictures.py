@@ -16,7 +16,7 @@ from command import edgeconv
 from damaged import BAD_FILES
 from problems import random_image
 
-from edgeconv.batch import ledger, plan, work
+from edgeconv.batch import codecs, ledger, plan
 from edgeconv.errors import ImageReadError
 from edgeconv.image import write_image
 
@@ -81,14 +81,14 @@ def test_a_name_that_grows_too_long_fails_alone(photos: Path) -> None:
 
 
 def test_whatever_goes_wrong_with_one_picture_fails_alone(photos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    decode = work.decode_image
+    decode = codecs.decode_image
 
     def decode_or_fail(data: bytes, name: str, **limits: Any) -> Any:
         if name.endswith("a.png"):
             raise ZeroDivisionError("of a kind\nthat nobody thought of")
         return decode(data, name, **limits)
 
-    monkeypatch.setattr(work, "decode_image", decode_or_fail)
+    monkeypatch.setattr(codecs, "decode_image", decode_or_fail)
     summary = run_here([photos], photos.parent / "edges")
     assert (summary.done, summary.failed) == (1, 1)
     (row,) = (row for row in ledger.read_rows(photos.parent / "edges") if row.status == "failed")

@@ -13,6 +13,7 @@ from typing import Any
 from edgeconv.bench.record import Row
 from edgeconv.export.kinds import RUN
 from edgeconv.export.tables import NOTHING, Table, cudnn_trace, percent
+from edgeconv.methods.base import Options
 from edgeconv.report import PHASES, seconds_text
 
 Report = dict[str, Any]
@@ -135,7 +136,7 @@ def _parts(report: Report) -> tuple[str, ...]:
         Path(report["input"]["file"]).name,
         options["math"],
         options["gemm"],
-        f"block {options['block']}" if "block" in options else "",
+        f"block {options['block']}" if options.get("block", Options.block) != Options.block else "",
         report["device"]["name"],
     )
 
