@@ -192,6 +192,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "bench-goals-h200": lambda: bench_table("h200", "card", goals),
     "bench-fastest-h200": lambda: bench_table("h200", "lab", fastest),
     "bench-goals-cpu": lambda: bench_table("two-core-epyc", "processor", goals),
+    "bench-goals-avx2": lambda: bench_table("two-core-epyc-avx2", "processor", goals),
     "bench-goals-host": lambda: bench_table("h200", "lab", cpu_goals),
     "bench-fastest-cpu": lambda: bench_table("two-core-epyc", "lab", fastest),
     "run-cpu": lambda: run_reports("two-core-epyc"),
