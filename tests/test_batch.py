@@ -195,6 +195,9 @@ def test_the_summary_shows_where_the_time_of_a_picture_goes() -> None:
         "          encode            2.5 s  62%                 #########################",
     ]
     assert note(summary) == "mostly encode"
+    for seconds, text in ((0.407, "407 ms"), (9.0, "9 s"), (185.0, "3 min 05 s")):
+        summary.seconds = seconds
+        assert f"time      {text}, " in summary_text(summary, settings_for("out"))
 
 
 @pytest.mark.parametrize(("option", "failed"), [(["--fail-fast"], 1), (["--max-failures", "2"], 2)])

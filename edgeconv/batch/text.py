@@ -10,6 +10,8 @@ from edgeconv.batch.summary import Summary
 from edgeconv.progress import duration_text
 from edgeconv.report import seconds_text
 
+ROUNDED_SECONDS = 10
+"""From here on a whole number of them is near enough."""
 WATERFALL_WIDTH = 40
 
 LINKS_NAMED = 3
@@ -55,7 +57,8 @@ def summary_text(summary: Summary, settings: Settings, earlier_outputs: int = 0)
     lines.append(f"method    {choice.method} on {choice.device} ({choice.why})")
     if summary.done:
         rate = f"{summary.pictures_per_second:.3g} pictures/s with {summary.workers} workers"
-        lines.append(f"time      {duration_text(summary.seconds)}, {rate}")
+        taken = duration_text if summary.seconds >= ROUNDED_SECONDS else seconds_text
+        lines.append(f"time      {taken(summary.seconds)}, {rate}")
         stages = waterfall(summary.stage_seconds)
         lines += [f"{'' if number else 'stages':<10}{line}" for number, line in enumerate(stages)]
     held = (f"{count / 2**20:,.0f} MiB ({device})" for device, count in summary.peak_bytes.items() if count is not None)
