@@ -5,6 +5,7 @@ What the real one makes of pictures is in test_card_jpeg.py.
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 import time
@@ -165,8 +166,6 @@ def test_it_encodes_at_the_quality_that_was_asked_for(made: list[Decoder]) -> No
 
 
 def test_nothing_that_an_import_prints_gets_out(capfd: pytest.CaptureFixture[str]) -> None:
-    import os
-
     with card_jpeg._standard_error_shut():
         os.write(2, b"a library is missing\n")
     os.write(2, b"heard\n")

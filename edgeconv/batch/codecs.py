@@ -1,7 +1,9 @@
 """How the pictures of a batch are decoded and encoded: by the host, or JPEG by the card where that is asked for.
 
---jpeg-codec host    OpenCV, png.py, ... (image.py) for all formats
---jpeg-codec card    JPEG by nvImageCodec, to and from card memory; all else as above
+    --jpeg-codec host    OpenCV, png.py, ... (image.py) for all formats
+    --jpeg-codec card    JPEG by nvImageCodec, to and from card memory; all else as above
+
+Who does it is a parameter of the batch (settings.py), as the bytes differ.
 """
 
 from __future__ import annotations

@@ -117,10 +117,9 @@ def damaged_lines(folder: Path | str) -> list[tuple[str, int]]:
 
 
 def _places_in(folder: str) -> list[str]:
-    """Every file of a folder's ledger, or the one folder of its segments; none where there is no ledger."""
+    """Every file of a folder's ledger, or the place of its segments, which need not be there."""
     if is_remote(folder):
-        place = place_of(folder)
-        return [place] if store_of(place).names(place) else []
+        return [place_of(folder)]
     try:
         names = sorted(filter(_NAMES.fullmatch, os.listdir(folder)))
     except FileNotFoundError:
@@ -213,7 +212,7 @@ def verify(folder: Path | str) -> list[Finding]:
     folder = str(folder)
     store = store_of(folder)
     done = done_by_output(read_rows(folder))
-    if not done and not _places_in(folder):
+    if not done and not _is_there(folder):
         name = Path(place_of(folder)).name
         raise ImageReadError(f"{folder}: has no {name}: name the output folder of 'edgeconv batch'.")
     findings = []
@@ -225,3 +224,8 @@ def verify(folder: Path | str) -> list[Finding]:
         same: Literal["same", "changed"] = "same" if digest == row.output_sha256 else "changed"
         findings.append(Finding(output, "missing" if digest is None else same))
     return findings
+
+
+def _is_there(folder: str) -> bool:
+    places = _places_in(folder)
+    return bool(store_of(folder).names(places[0]) if is_remote(folder) else places)

@@ -72,7 +72,7 @@ def read_header(data: bytes) -> Header:
         elif marker == APP2 and data.startswith(PROFILE, position + 2):
             profile = True
         elif marker == APP14 and data.startswith(ADOBE, position + 2) and length > 2 + ADOBE_TRANSFORM:
-            as_they_come = data[position + 2 + ADOBE_TRANSFORM] != YCBCR
+            as_they_come |= data[position + 2 + ADOBE_TRANSFORM] != YCBCR
         if marker == START_OF_SCAN:
             scan, (position, restarts) = data[position + 2 : stop], _end_of_scan(data, stop)
             if interval and blocks_frame:
