@@ -69,23 +69,33 @@ def convolve(
     on_card = hasattr(image, "__cuda_array_interface__") and not isinstance(image, np.ndarray)
     if not on_card and not isinstance(image, np.ndarray):
         raise UsageError(f"A picture must be a NumPy or CuPy array, not {type(image).__name__}.")
+    if isinstance(image, np.ma.MaskedArray):
+        raise UsageError("A masked array's mask has no meaning here: pass image.filled(value), or image.data.")
     if on_card and device == "cpu":
         raise UsageError("A CuPy array is on the card: use device 'auto' or 'cuda', or pass cupy.asnumpy(image).")
-    if on_card:
-        import cupy
-
-        image = cupy.asarray(image)  # another library's array on the card, such as a torch.Tensor, is not copied
-    problem = request.problem(image.shape, image.dtype)
+    problem = request.problem(tuple(image.shape), _dtype_of(image))
     if options is not None and not isinstance(options, Options):
         raise UsageError(f"Options must be edgeconv.Options(...), not {type(options).__name__}.")
     choice = choose(method, "cuda" if on_card else device, "many pictures", problem)
     if on_card:
-        with cupy.cuda.Device(image.device.id):
+        import cupy
+
+        from edgeconv.devices.cuda import device_of, on_device
+
+        with on_device(device_of(image)):
+            image = cupy.asarray(image)  # another library's array on this GPU, such as a torch.Tensor, is not copied
             session = _session(problem, choice.method, choice.device, options or Options())
             result = session.convolve_on_device(cupy.ascontiguousarray(image))
-            return request.finish(result, image.dtype, cupy, image)
+            return request.finish(result, problem.dtype, cupy, image)
     session = _session(problem, choice.method, choice.device, options or Options())
-    return request.finish(session.convolve(image.astype(problem.dtype, copy=False)), image.dtype, image=image)
+    return request.finish(session.convolve(image.astype(problem.dtype, copy=False)), problem.dtype, image=image)
+
+
+def _dtype_of(image: Any) -> np.dtype[Any]:
+    """The type of a NumPy array's samples, or of one that shows itself through `__cuda_array_interface__`."""
+    typestr = image.dtype.str if isinstance(image, np.ndarray) else image.__cuda_array_interface__["typestr"]
+    kind: np.dtype[Any] = np.dtype(typestr)
+    return kind
 
 
 _latest = threading.local()

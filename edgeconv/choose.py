@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from edgeconv.errors import UsageError
+from edgeconv.exactness import sums_for
 from edgeconv.methods import METHODS, find, method_names, require
 from edgeconv.methods.base import DEVICES, DeviceName
 from edgeconv.methods.cuda.probe import cuda_unavailable_reason
@@ -81,7 +82,11 @@ def _choose_by_profile(device: str, purpose: Purpose, problem: Problem) -> tuple
     for curve in sorted(profile.candidates(problem), key=seconds):
         if device not in (AUTO, curve.device):
             continue
-        if find(curve.method, curve.device).load().unavailable_reason() is not None:
+        entry = find(curve.method, curve.device)
+        if entry.load().unavailable_reason() is not None:
+            continue
+        if entry.float32_sums and sums_for(problem) == "float64":
+            passed_over += f"; {curve.method} on {curve.device} sums in float32, which is not exact for these weights"
             continue
         needed = problem.input_bytes + problem.output_bytes + curve.workspace_bytes(pixels)
         free = get_device(curve.device).free_bytes()

@@ -13,6 +13,7 @@ A method that needs fewer operations still divides the same nominal count by its
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,15 +60,16 @@ class Speed:
     bound_by: str | None
 
 
-def count(problem: Problem) -> Counts:
-    """The work of `problem`."""
+def count(problem: Problem, stored: np.dtype[Any] | None = None) -> Counts:
+    """The work of `problem`; `stored` is the type of the output where a second pass gives another than the method."""
+    out_samples = problem.output_bytes // problem.output_dtype.itemsize
     pixels = problem.output_height * problem.output_width
     in_group = problem.weights.shape[2]
     multiply_adds = KERNEL_SIZE * KERNEL_SIZE * in_group * problem.output_channels * problem.directions
     return Counts(
         nominal_flops=FLOPS_PER_MULTIPLY_ADD * multiply_adds * pixels,
         useful_flops=useful_flops_per_pixel(problem.weights, problem.groups) * pixels,
-        fewest_bytes=_touched_bytes(problem) + problem.output_bytes,
+        fewest_bytes=_touched_bytes(problem) + out_samples * (stored or problem.output_dtype).itemsize,
     )
 
 

@@ -138,12 +138,12 @@ def filter_picture(
 ) -> Filtered:
     """Set a session up and run it once; phases are added to `watch`."""
     with watch.phase("set_up"):
-        session = Session(problem, choice.method, choice.device, options)
+        second_pass = request.second_pass(picture.pixels.dtype)
+        session = Session(problem, choice.method, choice.device, options, second_pass)
         session.take_arrays()
-    raw = session.convolve(picture.pixels, watch)
+    finished = session.convolve(picture.pixels, watch)
     cold_seconds = watch.phases_seconds["convolve"]
-    with watch.phase("convolve"):
-        finished = request.finish(raw, picture.pixels.dtype, image=picture.pixels)
+    raw = finished if second_pass is None else session.raw()
     return Filtered(picture, request, problem, choice, options, session, raw, finished, cold_seconds, watch)
 
 
@@ -168,8 +168,7 @@ def measure(filtered: Filtered, budget: Budget, check: str) -> Measured:
         roof = session.measure_roof()
     if check != "none":
         limit = SAMPLED_CHECK if check == "sample" else None
-        tolerance = verify.tolerance_for(filtered.problem, filtered.options.math)
-        checked = verify.check(pixels, filtered.raw, filtered.problem, tolerance, limit)
+        checked = verify.check(pixels, filtered.raw, filtered.problem, session.plan.arithmetic, limit)
     return Measured(kernel, end_to_end, roof, checked)
 
 
@@ -177,7 +176,7 @@ def describe(filtered: Filtered, measured: Measured, asked_for: str, peak_bytes:
     """The part of the report that holds with or without files: problem, method, device, times, speed and check."""
     session, phases = filtered.session, filtered.watch.phases_seconds
     kernel, end_to_end = measured.kernel, measured.end_to_end
-    counts = cost.count(filtered.problem)
+    counts = cost.count(filtered.problem, stored=filtered.finished.dtype)
     speed = None
     if kernel is not None and end_to_end is not None:
         gflops_end_to_end = counts.nominal_flops / end_to_end.statistics.median_seconds / 1e9

@@ -131,6 +131,7 @@ def describe_check(check: Check | None) -> dict[str, Any] | None:
     if check is None:
         return None
     record = asdict(check)
+    record["bound_by_channel"] = [bound if np.isfinite(bound) else None for bound in check.bound_by_channel]
     for name in ("max_abs_error", "relative_error"):
         if not np.isfinite(record[name]):
             record[name] = None
@@ -256,7 +257,16 @@ def _check_rows(report: dict[str, Any]) -> list[tuple[str, str]]:
         return [("check", "nothing to check: every output reaches a pixel that is no finite number")]
     before = " (before normalize)" if report["timing"]["leaves_out"] else ""
     extent = f"{check['checked_samples']:,} samples checked ({check['checked_share']:.2g} of the output)"
-    return [("check", f"{verdict}{before}: largest error {absolute} ({error} relative) against float64; {extent}")]
+    found = f"{verdict}{before}: largest error {absolute} ({error} relative) against float64; {extent}"
+    return [("check", found), ("exactness", exactness_text(check))]
+
+
+def exactness_text(check: dict[str, Any]) -> str:
+    """How exact the method's arithmetic is, for a person."""
+    if check["exact"]:
+        return f"exact ({check['arithmetic']}): every sample must be equal to the rounded oracle"
+    bounds = (f"{bound:.2g}" if bound is not None else "none" for bound in check["bound_by_channel"])
+    return f"error bound of each output channel in this picture ({check['arithmetic']}): {', '.join(bounds)}"
 
 
 def _tile_rows(report: dict[str, Any]) -> list[tuple[str, str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,6 +13,9 @@ from edgeconv.filters import DEFAULT_FILTER, Channels, Filter, Luma, custom_filt
 from edgeconv.geometry import BORDERS, Border, parse_padding
 from edgeconv.output import finite_range, range_of_type, range_to_stretch, stretch
 from edgeconv.problem import OUTPUT_MODES, OutputMode, Problem, StoredMode, make_problem
+
+SecondPass = Callable[[Any, Any, Any], Any]
+"""Takes raw values, the picture and the module of their arrays (NumPy or CuPy), and gives the finished output."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +54,12 @@ class Request:
             border=self.border,
             output_mode=stored,
         )
+
+    def second_pass(self, dtype: Any) -> SecondPass | None:
+        """What is left to do with the raw values of a picture of `dtype`: see `finish`; None but for `normalize`."""
+        if self.mode_for(dtype) != "normalize":
+            return None
+        return lambda raw, image, xp: self.finish(raw, dtype, xp, image)
 
     def finish(self, out: Any, dtype: Any, xp: Any = np, image: Any = None) -> Any:
         """Apply the second pass of `normalize`; every other mode is already complete.

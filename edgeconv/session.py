@@ -19,14 +19,31 @@ from edgeconv.devices import get_device
 from edgeconv.methods import require
 from edgeconv.methods.base import DeviceName, Options
 from edgeconv.problem import Problem
+from edgeconv.request import SecondPass
 from edgeconv.timing import Budget, Series, Stopwatch, collect
 
 
-class Session:
-    """A prepared convolution. Not for two threads at once."""
+def plain(image_hwc: NDArray[Any]) -> NDArray[Any]:
+    """The picture as native code takes it, C-contiguous and aligned; copied once where it is not."""
+    return np.require(image_hwc, requirements=("C", "A"))
 
-    def __init__(self, problem: Problem, method: str, device: DeviceName, options: Options) -> None:
+
+class Session:
+    """A prepared convolution. Not for two threads at once.
+
+    With a second pass (`normalize`) its result is the finished output, and its times cover both.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        method: str,
+        device: DeviceName,
+        options: Options,
+        second_pass: SecondPass | None = None,
+    ) -> None:
         self.problem = problem
+        self._second_pass = second_pass
         self.method_name = method
         ready = require(method, device, options)
         self.device = get_device(device)
@@ -63,15 +80,36 @@ class Session:
         watch = watch or Stopwatch()
         with self.device.guard(self.needed_bytes):
             if not self.device.moves_data:
-                image_hwc = np.ascontiguousarray(image_hwc)
-                result = self.new_result() if result is None else result
+                image_hwc = plain(image_hwc)
+                raw = self._take_raw(result)
                 with watch.phase("convolve"):
-                    self.plan.run(image_hwc, result)
-                return result
+                    self.plan.run(image_hwc, raw)
+                    filtered: NDArray[Any] = self._finish(raw, image_hwc)
+                return filtered
             out = self.convolve_and_leave(image_hwc, watch)
-            result = self.new_result() if result is None else result
+            with watch.phase("convolve"):
+                finished = self._finish(out, self._image)
+            if result is None:
+                result = np.empty(finished.shape, finished.dtype)
             with watch.phase("device_to_host"):
-                self.device.copy_out(out, result)
+                self.device.copy_out(finished, result)
+            return result
+
+    def _take_raw(self, result: NDArray[Any] | None) -> Any:
+        """Where a CPU method writes to: the caller's array, a new one, or the session's own before a second pass."""
+        if self._second_pass is not None:
+            return self._take_out()
+        return self.new_result() if result is None else result
+
+    def _finish(self, raw: Any, image: Any) -> Any:
+        """The second pass where there is one, on arrays of the device."""
+        return raw if self._second_pass is None else self._second_pass(raw, image, self.device.array_module)
+
+    def raw(self) -> NDArray[Any]:
+        """What the method itself gave in the last run of a session with a second pass, as a host array."""
+        with self.device.guard(self.needed_bytes):
+            result = self.new_result()
+            self.device.copy_out(self._take_out(), result)
             return result
 
     def convolve_and_leave(self, image_hwc: Any, watch: Stopwatch) -> Any:
@@ -81,7 +119,7 @@ class Session:
             if isinstance(image_hwc, np.ndarray):
                 image, _ = self.take_arrays()
                 with watch.phase("host_to_device"):
-                    self.device.copy_in(np.ascontiguousarray(image_hwc), image)
+                    self.device.copy_in(plain(image_hwc), image)
             with watch.phase("convolve"):
                 self.plan.run(image, out)
                 self.device.synchronize()
@@ -99,34 +137,40 @@ class Session:
         return result
 
     def time_kernel(self, image_hwc: NDArray[Any], budget: Budget) -> Series:
-        """Sample the plan alone: device arrays in, device arrays out."""
+        """Sample the plan, and its second pass where there is one: device arrays in, device arrays out."""
         with self.device.guard(self.needed_bytes):
             image, out = self.take_arrays()
             if self.device.moves_data:
                 self.device.copy_in(image_hwc, image)
             else:
-                image = image_hwc
-            return collect(lambda: self.device.time_once(lambda: self.plan.run(image, out)), budget)
+                image = plain(image_hwc)
+
+            def once() -> None:
+                self.plan.run(image, out)
+                self._finish(out, image)
+
+            return collect(lambda: self.device.time_once(once), budget)
 
     def time_end_to_end(self, image_hwc: NDArray[Any], budget: Budget) -> Series:
         """Sample host array in, host array out, with page-locked host arrays on a card."""
         with self.device.guard(self.needed_bytes):
             if not self.device.moves_data:
                 return self.time_kernel(image_hwc, budget)
+            image, out = self.take_arrays()
             if self._staging is None:
+                finished = self.problem.output_dtype if self._second_pass is None else self.problem.dtype
                 self._staging = (
                     self.device.host_empty(self.problem.input_shape, self.problem.dtype),
-                    self.device.host_empty(self.problem.output_shape, self.problem.output_dtype),
+                    self.device.host_empty(self.problem.output_shape, finished),
                 )
             staged_image, staged_out = self._staging
-            image, out = self.take_arrays()
             np.copyto(staged_image, image_hwc)
 
             def once() -> float:
                 started = time.perf_counter()
                 self.device.copy_in(staged_image, image)
                 self.plan.run(image, out)
-                self.device.copy_out(out, staged_out)
+                self.device.copy_out(self._finish(out, image), staged_out)
                 return time.perf_counter() - started
 
             return collect(once, budget)

@@ -1,36 +1,37 @@
-"""Is it right? The one tolerance rule that reports, tests and benchmarks share.
+"""Is it right? The one rule by which reports, tests and benchmarks judge an output.
 
-Outputs are compared with the float64 oracle (methods/reference.py):
+Outputs are compared with the float64 oracle (methods/reference.py), sample by sample:
 
-    floats     max |out − oracle| ≤ tolerance · max |oracle|, or where terms cancel (a Laplacian of a flat picture
-               is nearly nothing left of large terms) ≤ 2⁻²³ · max Σ|weight · pixel|: one float32 step of them
-    integers   equal to the stored oracle, or one level off where the oracle lies that close to a rounding tie
+    exact      a whole-number picture with whole weights, in an arithmetic that holds its sums: equal to the oracle
+    floats     |out − oracle| at most the forward error bound of this very sample (exactness.py): what the arithmetic
+               may lose of Σ|weight · sample| under its window, and what storing it may lose
+    integers   between the stored values of oracle − bound and oracle + bound, so that a level counts as right only
+               where the oracle lies that close to a rounding tie
 
-`tolerance` is 1e-6 for float32 arithmetic, 1e-3 where TF32 or half was asked for or the picture is float16.
-A large picture is checked on whole rows: the first, the last and blocks spread evenly between them.
+So an output channel of small weights, or a dark corner, is not measured by the largest value of the picture.
+A NaN or an infinity must reach the outputs that multiply it by a weight other than zero; what it becomes under a
+zero weight is no part of the operation, and no other output may be touched. A large picture is checked on whole rows:
+the first, the last and blocks spread evenly between them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeconv.filters import RGB_CHANNELS
-from edgeconv.geometry import KERNEL_SIZE, bands
+from edgeconv import exactness
+from edgeconv.exactness import FLOAT32, Arithmetic
+from edgeconv.geometry import bands
 from edgeconv.methods import reference
-from edgeconv.methods.base import Math
-from edgeconv.output import TOLERANCE_FLOAT32 as TOLERANCE_FLOAT32
-from edgeconv.output import error_limit, finite_range, join_ranges, magnitude, store
+from edgeconv.output import finite_range, join_ranges, magnitude, store
 from edgeconv.problem import Problem
 
-TOLERANCE_REDUCED = 1e-3
 ROWS_PER_BLOCK = 8
-LEVELS_OF_A_TIE = 1
 KEPT_SAMPLES = 4_000_000
 """Oracle values that are kept between the two passes of a check: 32 MB."""
 
@@ -55,24 +56,24 @@ class Check:
 
     passed: bool
     tolerance: float
+    """The largest error that a checked sample was allowed, over max |oracle|; 0 where equality is asked for."""
     max_abs_error: float
     """Largest |out − oracle|, in output units; for integers against the stored (rounded, clipped) oracle."""
     relative_error: float
     """max_abs_error / max |oracle|; 0 where both are 0."""
     differing_samples: int
-    """Integer outputs: samples that are not equal to the stored oracle. Floats: samples beyond the tolerance."""
+    """Integer outputs: samples that are not equal to the stored oracle. Floats: samples beyond their bounds."""
     unexplained_samples: int
-    """Those of them that a rounding tie does not explain."""
+    """Samples beyond what the bounds explain."""
     checked_samples: int
     checked_share: float
     worst: Sample | None
     """The first sample with the largest error, None where there is no error."""
-
-
-def tolerance_for(problem: Problem, math: Math = "fma") -> float:
-    """The relative tolerance for a problem and the arithmetic that was asked for."""
-    reduced = math in ("tf32", "half") or problem.dtype == np.float16
-    return TOLERANCE_REDUCED if reduced else TOLERANCE_FLOAT32
+    exact: bool = False
+    """Whether the method's sums are exact for this problem, so that equality was asked for."""
+    arithmetic: str = FLOAT32.name
+    bound_by_channel: list[float] = field(default_factory=list)
+    """For each output channel: the largest error that a value of it may have in this picture before it is stored."""
 
 
 def rows_to_check(output_height: int, row_samples: int, max_samples: int | None) -> list[tuple[int, int]]:
@@ -94,47 +95,50 @@ def check(
     image: NDArray[Any],
     out: NDArray[Any],
     problem: Problem,
-    tolerance: float | None = None,
+    arithmetic: Arithmetic | None = None,
     max_samples: int | None = None,
+    tolerance: float = 0.0,
 ) -> Check:
     """Compare `out` with the oracle's result for `image` (host arrays, HWC), on all or some of its rows.
 
-    Samples whose window holds a NaN or an infinity are not compared: what becomes of them (a zero weight times NaN)
-    is no part of the operation.
+    `arithmetic` is that of the plan (None: what `exactness.own_arithmetic` gives). `tolerance` allows a peer, whose
+    arithmetic is not known, errors of that share of max |oracle| as well.
     """
-    tolerance = tolerance_for(problem) if tolerance is None else tolerance
+    arithmetic = exactness.own_arithmetic(problem) if arithmetic is None else arithmetic
     if out.shape != problem.output_shape or out.dtype != problem.output_dtype:
         raise ValueError(
             f"output is {out.shape} {out.dtype}, the problem's is {problem.output_shape} {problem.output_dtype}"
         )
-    image, spoilt = _without_nonfinite(image)
+    spoilt = _Spoilt(image, problem, arithmetic)
     row_samples = problem.output_width * problem.output_channels
-    oracle = _Oracle(image, problem, rows_to_check(problem.output_height, row_samples, max_samples))
-    values = reduce(join_ranges, (finite_range(expected) for _, expected in oracle))
-    largest, limit = magnitude(values), error_limit(problem.weights, finite_range(image), values, tolerance)
+    oracle = _Oracle(spoilt.clean, problem, arithmetic, rows_to_check(problem.output_height, row_samples, max_samples))
+    largest = magnitude(reduce(join_ranges, (finite_range(expected) for _, expected, _ in oracle)))
 
     worst: Sample | None = None
-    max_error, differing, unexplained, checked = 0.0, 0, 0, 0
-    for (start, stop), expected in oracle:
+    max_error, differing, unexplained, checked, allowed = 0.0, 0, 0, 0, 0.0
+    for (start, stop), expected, bound in oracle:
+        limit = np.maximum(bound, tolerance * largest)
         got = out[start:stop].astype(np.float64)
         if problem.output_dtype.kind == "u":
-            error, beyond = _integer_errors(got, expected, problem, limit, tolerance)
+            error, beyond = _integer_errors(got, expected, problem, limit)
         else:
-            error = np.abs(got - expected)
-            error[np.isnan(error)] = np.inf
-            beyond = error > limit
-        compared = np.ones(error.shape, bool) if spoilt is None else ~_reached(spoilt, problem, start, stop)
+            error, beyond = _float_errors(got, expected, problem, limit)
+        compared = ~spoilt.may_reach(start, stop)
+        lost = spoilt.must_reach(start, stop) & np.isfinite(got)
         error[~compared] = 0
-        differing += int(np.count_nonzero(error if problem.output_dtype.kind == "u" else beyond & compared))
-        unexplained += int(np.count_nonzero(beyond & compared))
+        beyond = beyond & compared | lost
+        differing += int(np.count_nonzero(error) if problem.output_dtype.kind == "u" else np.count_nonzero(beyond))
+        unexplained += int(np.count_nonzero(beyond))
         checked += int(np.count_nonzero(compared))
+        finite = limit[compared & np.isfinite(limit)]
+        allowed = max(allowed, float(finite.max()) if finite.size else 0.0)
         if float(error.max()) > max_error:
             max_error = float(error.max())
             y, x, channel = (int(i) for i in np.unravel_index(int(error.argmax()), error.shape))
             worst = Sample(start + y, x, channel, float(got[y, x, channel]), float(expected[y, x, channel]))
     return Check(
         passed=unexplained == 0,
-        tolerance=tolerance,
+        tolerance=allowed / largest if largest else 0.0,
         max_abs_error=max_error,
         relative_error=max_error / largest if largest else (0.0 if max_error == 0 else float("inf")),
         differing_samples=differing,
@@ -142,56 +146,126 @@ def check(
         checked_samples=checked,
         checked_share=checked / (problem.output_height * row_samples),
         worst=worst,
+        exact=exactness.is_exact(problem, arithmetic),
+        arithmetic=arithmetic.name,
+        bound_by_channel=exactness.bound(problem, arithmetic, magnitude(finite_range(spoilt.clean))).tolist(),
     )
 
 
 class _Oracle:
-    """The oracle's values block by block, twice: kept where they are few, else computed again."""
+    """The oracle's values and their bounds block by block, twice: kept where they are few, else computed again."""
 
-    def __init__(self, image: NDArray[Any], problem: Problem, blocks: list[tuple[int, int]]) -> None:
-        self._image, self._problem, self._blocks = image, problem, blocks
+    def __init__(
+        self, image: NDArray[Any], problem: Problem, arithmetic: Arithmetic, blocks: list[tuple[int, int]]
+    ) -> None:
+        self._image, self._problem, self._arithmetic, self._blocks = image, problem, arithmetic, blocks
+        self._exact = exactness.is_exact(problem, arithmetic)
+        self._sizes = None if self._exact else np.abs(image.astype(np.float64))
         rows = sum(stop - start for start, stop in blocks)
         self._keep = rows * problem.output_width * problem.output_channels <= KEPT_SAMPLES
-        self._kept: dict[tuple[int, int], NDArray[np.float64]] = {}
+        self._kept: dict[tuple[int, int], tuple[NDArray[np.float64], NDArray[np.float64]]] = {}
 
-    def __iter__(self) -> Iterator[tuple[tuple[int, int], NDArray[np.float64]]]:
+    def __iter__(self) -> Iterator[tuple[tuple[int, int], NDArray[np.float64], NDArray[np.float64]]]:
         for block in self._blocks:
-            expected = self._kept.get(block)
-            if expected is None:
-                expected = _as_output(reference.values(self._image, self._problem, *block), self._problem)
+            found = self._kept.get(block)
+            if found is None:
+                values = reference.values(self._image, self._problem, *block)
+                found = _as_output(values, self._problem), self._bound(values, *block)
             if self._keep:
-                self._kept[block] = expected
-            yield block, expected
+                self._kept[block] = found
+            yield block, *found
+
+    def _bound(self, values: NDArray[np.float64], start: int, stop: int) -> NDArray[np.float64]:
+        """The largest error that each value may have (rows, columns, out)."""
+        problem, arithmetic = self._problem, self._arithmetic
+        if self._sizes is None:
+            bound = np.zeros_like(values)
+            if problem.combine == "magnitude" and problem.output_dtype.kind == "f":
+                bound = exactness.join_bounds(bound[np.newaxis], np.abs(values[np.newaxis]), problem)
+        else:
+            weights = np.abs(problem.weights.astype(np.float64))
+            sums = reference.responses(self._sizes, weights, problem, start, stop)
+            samples = reference.responses(self._sizes, np.ones_like(weights), problem, start, stop)
+            if arithmetic.transforms:  # an error reaches as far as a transform's tile does: as large as anywhere
+                top = float(self._sizes.max(initial=0.0))
+                sums[:] = (weights.sum(axis=(2, 3, 4)) * top)[:, np.newaxis, np.newaxis]
+                samples[:] = weights[0, 0].size * top
+            errors = exactness.response_bound(problem, arithmetic, sums, samples)
+            bound = exactness.join_bounds(errors, sums, problem)
+        if problem.output_dtype.kind == "f":
+            bound = exactness.stored_bound(values, bound, problem.output_dtype)
+        return bound
 
 
 def _integer_errors(
-    got: NDArray[np.float64], expected: NDArray[np.float64], problem: Problem, limit: float, tolerance: float
+    got: NDArray[np.float64], expected: NDArray[np.float64], problem: Problem, limit: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Levels off the stored oracle, and which samples a rounding tie does not explain."""
+    """Levels off the stored oracle, and which samples the bounds do not explain."""
     stored, low, high = (
         store(value, "clip", problem.output_dtype).astype(np.float64)
         for value in (expected, expected - limit, expected + limit)
     )
-    error = np.abs(got - stored)
-    beyond = (got < low) | (got > high)
-    if tolerance <= TOLERANCE_FLOAT32:
-        beyond |= error > LEVELS_OF_A_TIE
-    return error, beyond
+    return np.abs(got - stored), (got < low) | (got > high)
 
 
-def _without_nonfinite(image: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.float32] | None]:
-    """The picture with zeros for NaN and infinities, and 1 where they were; None where there are none."""
-    if image.dtype.kind != "f" or np.isfinite(image).all():
-        return image, None
-    finite = np.isfinite(image)
-    return np.where(finite, image, 0).astype(image.dtype), (~finite).astype(np.float32)
+def _float_errors(
+    got: NDArray[np.float64], expected: NDArray[np.float64], problem: Problem, limit: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """Distances from the oracle, and which of them the bounds do not explain.
+
+    An infinity is right where the value, as far as the bound lets it go, leaves the range of the type.
+    """
+    with np.errstate(invalid="ignore"):
+        error = np.abs(got - expected)
+    error[np.isnan(error)] = np.inf
+    largest = float(np.finfo(problem.output_dtype).max)
+    left_range = np.isinf(got) & (np.sign(got) == np.sign(expected)) & (np.abs(expected) + limit >= largest)
+    error[left_range] = 0.0
+    return error, (error > limit) & ~np.isinf(limit)
 
 
-def _reached(spoilt: NDArray[np.float32], problem: Problem, start: int, stop: int) -> NDArray[np.bool_]:
-    """Output samples of rows `start` to `stop` whose window, in any channel, holds a spoilt pixel."""
-    window = np.ones((1, problem.output_channels, RGB_CHANNELS, KERNEL_SIZE, KERNEL_SIZE), np.float32)
-    touch = replace(problem, weights=window, groups=1, combine="single", output_mode="raw")
-    return reference.values(spoilt, touch, start, stop) > 0
+class _Spoilt:
+    """Samples that are no finite numbers: which outputs they may reach, and which they must."""
+
+    def __init__(self, image: NDArray[Any], problem: Problem, arithmetic: Arithmetic) -> None:
+        self._problem, self._arithmetic = problem, arithmetic
+        self._bad: NDArray[np.float32] | None = None
+        self._beyond: NDArray[np.float32] | None = None
+        self.clean = image
+        if image.dtype.kind != "f":
+            return
+        with np.errstate(invalid="ignore"):
+            bad = ~np.isfinite(image)
+            beyond = bad | (np.abs(image.astype(np.float64)) > arithmetic.operand_largest)
+        if beyond.any():
+            self._bad, self._beyond = bad.astype(np.float32), beyond.astype(np.float32)
+            self.clean = np.where(beyond, 0, image).astype(image.dtype)
+
+    def may_reach(self, start: int, stop: int) -> NDArray[np.bool_]:
+        """Output samples of these rows whose window holds such a sample, under any weight."""
+        shape = (stop - start, self._problem.output_width, self._problem.output_channels)
+        if self._beyond is None:
+            return np.zeros(shape, bool)
+        if self._arithmetic.transforms:
+            return np.ones(shape, bool)
+        weights = self._problem.dense_weights() if self._arithmetic.multiplies_zeros else self._problem.weights
+        return self._reached(self._beyond, np.ones(weights.shape[1:]), start, stop)
+
+    def must_reach(self, start: int, stop: int) -> NDArray[np.bool_]:
+        """Those whose every direction multiplies such a sample by a weight other than zero."""
+        if self._bad is None:
+            return np.zeros((stop - start, self._problem.output_width, self._problem.output_channels), bool)
+        used = self._problem.weights != 0
+        needed = used.all(axis=0) if self._problem.combine == "maximum" else used.any(axis=0)
+        return self._reached(self._bad, needed.astype(np.float64), start, stop)
+
+    def _reached(
+        self, places: NDArray[np.float32], window: NDArray[np.float64], start: int, stop: int
+    ) -> NDArray[np.bool_]:
+        touched: NDArray[np.bool_] = (
+            reference.responses(places, window[np.newaxis].astype(np.float64), self._problem, start, stop)[0] > 0
+        )
+        return touched
 
 
 def _as_output(values: NDArray[np.float64], problem: Problem) -> NDArray[np.float64]:

@@ -222,8 +222,7 @@ def measure(row: Row) -> dict[str, Any]:
     copies = cupy.empty_like(pictures)
     outs.view(np.uint8).fill(0xFF)
     plan.run(pictures[0], outs[0])
-    tolerance = verify.tolerance_for(problem, row.options.math)
-    check = verify.check(pictures[0].get(), outs[0].get(), problem, tolerance, CHECKED_SAMPLES)
+    check = verify.check(pictures[0].get(), outs[0].get(), problem, plan.arithmetic, CHECKED_SAMPLES)
 
     run_call, how = captured(lambda: put_runs(plan, pictures, outs))
     copy_call, _ = captured(lambda: put_copies(pictures, copies))

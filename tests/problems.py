@@ -41,21 +41,19 @@ class Ran:
     check: verify.Check
 
 
-def run_on_host(plan: Plan, image: np.ndarray, problem: Problem, tolerance: float | None = None) -> Ran:
-    """Run a CPU plan into a poisoned output and compare every sample with the oracle."""
+def run_on_host(plan: Plan, image: np.ndarray, problem: Problem) -> Ran:
+    """Run a CPU plan into a poisoned output and compare every sample with the oracle, by the plan's own bound."""
     poison = 0xA5 if problem.output_dtype.kind == "u" else np.nan
     out = np.full(problem.output_shape, poison, problem.output_dtype)
     plan.run(image, out)
-    return Ran(out, verify.check(image, out, problem, tolerance))
+    return Ran(out, verify.check(image, out, problem, plan.arithmetic))
 
 
 GUARD_SAMPLES = 64
 """Samples before and after a card's output that must come back as they were."""
 
 
-def run_on_card(
-    plan: Plan, image: np.ndarray, problem: Problem, offset_samples: int = 0, tolerance: float | None = None
-) -> Ran:
+def run_on_card(plan: Plan, image: np.ndarray, problem: Problem, offset_samples: int = 0) -> Ran:
     """Run a CUDA plan on arrays `offset_samples` into their memory, with guarded samples around the output."""
     import cupy
 
@@ -73,7 +71,7 @@ def run_on_card(
     result = out.get()
     out[...] = before[GUARD_SAMPLES + offset_samples : memory.size - GUARD_SAMPLES].reshape(out.shape)
     assert memory.tobytes() == before.tobytes(), "the plan wrote outside its output"
-    return Ran(result, verify.check(image, result, problem, tolerance))
+    return Ran(result, verify.check(image, result, problem, plan.arithmetic))
 
 
 def assert_right(ran: Ran) -> None:

@@ -184,6 +184,7 @@ def test_a_peer_is_held_to_no_more_than_a_method(monkeypatch) -> None:
 
     def strict(self, bench):
         ready = prepare(self, bench)
+        ready.arithmetic = None
         ready.tolerance = 1e-9
         return ready
 

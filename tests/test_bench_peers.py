@@ -52,7 +52,7 @@ def test_a_peer_is_right_or_says_why_not(entry, case) -> None:
     for _ in range(2):
         ready.run()
         (ready.synchronize or (lambda: None))()
-    found = verify.check(pixels, ready.result(), ready.problem, ready.tolerance)
+    found = verify.check(pixels, ready.result(), ready.problem, ready.arithmetic, tolerance=ready.tolerance)
     assert found.passed, found.worst
     if ready.problem.border != problem.border:
         assert "border" in ready.differs

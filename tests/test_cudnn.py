@@ -141,7 +141,7 @@ class TestOnCard:
         assert plan.choice["ranked"]
         assert "measured" in plan.choice["taken"]["why"]
         assert [entry["channels"] for entry in plan.choice["channels_measured"]] == [3, 4, 8]
-        check_plan(plan, problem, options)
+        check_plan(plan, problem)
 
     def test_bands_overlap_at_the_end_and_keep_the_limit(self):
         problem = Case("sobel", "mix", "uint8", "abs", stride=2, border="reflect", shape=(1031, 1024)).problem()
@@ -149,7 +149,7 @@ class TestOnCard:
         plan = CuDNN().prepare(problem, options)
         assert plan.choice["bands"] > 2
         assert plan.workspace_bytes <= options.workspace_limit_bytes
-        check_plan(plan, problem, options)
+        check_plan(plan, problem)
 
     def test_an_algorithm_above_the_limit_is_passed_over(self):
         problem = Case(RANDOM, "mix", "float32", "raw", shape=(1024, 1024)).problem()

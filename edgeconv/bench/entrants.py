@@ -24,10 +24,10 @@ from edgeconv.cost import count
 from edgeconv.devices import get_device
 from edgeconv.devices.base import Device
 from edgeconv.errors import UsageError
+from edgeconv.exactness import Arithmetic
 from edgeconv.methods import METHODS, find, known, method_names, require
 from edgeconv.methods.base import BLOCKS, GEMMS, MATHS, DeviceName, Options
 from edgeconv.problem import Problem
-from edgeconv.verify import tolerance_for
 
 ORACLE = "reference"
 FOR_CARDS = ("math", "gemm", "find", "block")
@@ -45,7 +45,10 @@ class Ready:
     """The output of the last run as a host array of the problem's shape and type."""
     problem: Problem
     """What is computed: the work's problem, or for a peer that has another border the problem with that border."""
-    tolerance: float
+    arithmetic: Arithmetic | None = None
+    """What it computes in; None: what a method of the project would."""
+    tolerance: float = 0.0
+    """For a peer, whose arithmetic is not known: the share of the largest value that it may be off beside that."""
     differs: str | None = None
     """In what a peer's work is not the very same, for a person."""
     synchronize: Callable[[], Any] | None = None
@@ -129,7 +132,7 @@ class MethodEntrant(Entrant):
             run=lambda: plan.run(bench.image, bench.out),
             result=bench.result,
             problem=problem,
-            tolerance=tolerance_for(problem, self.options.math),
+            arithmetic=plan.arithmetic,
             facts={
                 "workspace_bytes": plan.workspace_bytes,
                 "moved_bytes": plan.moved_bytes,
@@ -157,7 +160,7 @@ class CopyEntrant(Entrant):
         moved_bytes = count(bench.problem).fewest_bytes
         with bench.device.guard(moved_bytes):
             run = bench.device.copier(moved_bytes)
-        return Ready(run, lambda: np.empty(0), bench.problem, 0.0, facts={"moved_bytes": moved_bytes})
+        return Ready(run, lambda: np.empty(0), bench.problem, facts={"moved_bytes": moved_bytes})
 
 
 def method_entrants(words: Iterable[str], device: DeviceName, options: Options) -> list[MethodEntrant]:

@@ -189,8 +189,9 @@ class _Candidate:
             bench.image_host,
             self.ready.result(),
             self.ready.problem,
-            max(self.ready.tolerance, verify.tolerance_for(self.ready.problem)),  # no peer is held to more than we are
+            self.ready.arithmetic,
             limit,
+            self.ready.tolerance,
         )
         if not self.check.passed:
             self.status = "wrong"

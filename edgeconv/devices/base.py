@@ -33,6 +33,8 @@ class Device(ABC):
     name: DeviceName
     moves_data: bool
     """False where host arrays are the device's own and nothing crosses a bus."""
+    array_module: Any
+    """NumPy, or CuPy: what the device's own arrays are made with."""
     l2_state: L2State
     """The state of the last-level cache that a report leads with."""
 

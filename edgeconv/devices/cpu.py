@@ -32,6 +32,7 @@ class CpuDevice(Device):
 
     name = "cpu"
     moves_data = False
+    array_module = np
     l2_state: L2State = "warm"
 
     def __init__(self) -> None:

@@ -39,6 +39,7 @@ class CudaDevice(Device):
 
     name = "cuda"
     moves_data = True
+    array_module = cupy
     l2_state: L2State = "cold"
 
     def __init__(self) -> None:
@@ -195,6 +196,7 @@ class CudaDevice(Device):
     @contextmanager
     def guard(self, needed_bytes: int) -> Iterator[None]:
         """See Device.guard."""
+        make_current(cupy.cuda.runtime.getDevice())
         try:
             yield
         except (cupy.cuda.memory.OutOfMemoryError, MemoryError) as error:
@@ -227,6 +229,35 @@ class CudaDevice(Device):
     def _median(self, call: Callable[[], Any]) -> float:
         self.time_once(call)
         return summarize([self.time_once(call) for _ in range(ROOF_REPEATS)]).median_seconds
+
+
+def make_current(device_id: int) -> None:
+    """Make a GPU this thread's own. A thread that never called the CUDA runtime has no context until then, and CuPy's
+    `Device` sets none where its number is already right: a launch would fail with CUDA_ERROR_INVALID_CONTEXT.
+    """
+    cupy.cuda.runtime.setDevice(device_id)
+
+
+@contextmanager
+def on_device(device_id: int) -> Iterator[None]:
+    """Work on one GPU inside the block, and on the one before after it."""
+    before = cupy.cuda.runtime.getDevice()
+    make_current(device_id)
+    try:
+        yield
+    finally:
+        if before != device_id:
+            make_current(before)
+
+
+def device_of(array: Any) -> int:
+    """The GPU that holds an array of CuPy, or of another library that shows its address."""
+    if isinstance(array, cupy.ndarray):
+        return int(array.device.id)
+    address = int(array.__cuda_array_interface__["data"][0])
+    if not address:  # no samples, no place
+        return int(cupy.cuda.runtime.getDevice())
+    return int(cupy.cuda.runtime.pointerGetAttributes(address).device)
 
 
 def _stream() -> Any:

@@ -1,20 +1,20 @@
 """Every convolution method that runs on this machine, on one picture, against the reference method.
 
-What counts as agreeing is the rule of verify.py, unless the user says otherwise: floats within its limit for the
-largest |value|; whole numbers within one level, because a value that lies on a rounding tie may fall to either side.
-Beside that, whole rows of each output are checked against the float64 oracle itself.
+What counts as agreeing follows from exactness.py, unless the user says otherwise: where every method is exact the
+outputs are equal; else they lie within the largest bound of those that are not, and whole numbers within as many levels
+as it reaches. Beside that, whole rows of each output are checked against the float64 oracle, each sample by its bound.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeconv import report, verify
+from edgeconv import exactness, report, verify
 from edgeconv.choose import runnable
 from edgeconv.diff import job
 from edgeconv.diff.inputs import ArrayInput
@@ -23,14 +23,12 @@ from edgeconv.image import DEFAULT_MAX_PIXELS, read_image
 from edgeconv.job import SAMPLED_CHECK
 from edgeconv.methods import METHODS, able, find, known
 from edgeconv.methods.base import DeviceName, Options
-from edgeconv.output import error_limit, finite_range
+from edgeconv.output import finite_range, full_range, magnitude
 from edgeconv.problem import Problem
 from edgeconv.request import Request
 from edgeconv.session import Session
 
 REFERENCE: tuple[str, DeviceName] = ("reference", "cpu")
-ROUNDING_TIE = 1
-"""Levels by which whole numbers may differ on a tie."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +39,8 @@ class Ran:
     device: DeviceName
     output: NDArray[Any]
     check: verify.Check
+    bound: float
+    """The largest error that a sample of `output` may have; see exactness.py."""
 
     @property
     def label(self) -> str:
@@ -71,7 +71,7 @@ def run(
     if not others:
         raise UsageError("No method but the reference runs here: see edgeconv doctor.")
     if by_rule:
-        atol = agreement(pixels, reference.output, problem, options)
+        atol = agreement((reference, *others))
         wanted = replace(wanted, allowance=replace(wanted.allowance, atol=atol))
     left_out = [f"{name} on {device.upper()} did not run: {reason}" for name, device, reason in not_runnable()]
     inputs = [ArrayInput(ran.label, ran.output, (f"float64 oracle: {_check_text(ran.check)}",)) for ran in others]
@@ -106,10 +106,12 @@ def run_all(pixels: NDArray[Any], problem: Problem, request: Request, options: O
     """
     for name, device in sorted(runnable(), key=lambda entry: entry != REFERENCE):
         own = known(find(name, device), options)
-        raw = Session(problem, name, device, own).convolve(pixels)
-        tolerance = verify.tolerance_for(problem, own.math)
-        checked = verify.check(pixels, raw, problem, tolerance, SAMPLED_CHECK)
-        yield Ran(name, device, request.finish(raw, pixels.dtype, image=pixels), checked)
+        session = Session(problem, name, device, own)
+        raw = session.convolve(pixels)
+        checked = verify.check(pixels, raw, problem, session.plan.arithmetic, SAMPLED_CHECK)
+        finished = request.finish(raw, pixels.dtype, image=pixels)
+        bound = largest_error(raw, finished, checked, problem)
+        yield Ran(name, device, finished, checked, bound)
 
 
 def refuse_what_none_knows(options: Options) -> None:
@@ -130,12 +132,26 @@ def not_runnable() -> Iterator[tuple[str, DeviceName, str]]:
             yield entry.name, entry.device, reason
 
 
-def agreement(pixels: NDArray[Any], reference: NDArray[Any], problem: Problem, options: Options) -> float:
-    """The |difference| that two right outputs may have, by what of picture and output is finite."""
-    if reference.dtype.kind == "u":
-        return ROUNDING_TIE
-    tolerance = verify.tolerance_for(problem, options.math)
-    return error_limit(problem.weights, finite_range(pixels), finite_range(reference), tolerance)
+def largest_error(raw: NDArray[Any], finished: NDArray[Any], check: verify.Check, problem: Problem) -> float:
+    """The largest error of a sample that this arithmetic may make in this picture, in units of the output."""
+    bound = max(check.bound_by_channel)
+    if raw.dtype.kind == "f":
+        largest = magnitude(finite_range(raw))
+        bound = float(exactness.stored_bound(np.array(largest), np.array(bound), raw.dtype))
+        if check.exact and problem.combine != "magnitude":
+            bound = 0.0  # the one rounding of an exact value is the same everywhere
+    if finished is raw or not bound:
+        return float(np.ceil(bound)) if raw.dtype.kind == "u" else bound
+    low, high = finite_range(raw)  # normalize stretches the errors with the values, those of its ends among them
+    stretched = 2 * bound * full_range(finished.dtype) / (high - low) if high > low else full_range(finished.dtype)
+    return float(np.ceil(stretched)) if finished.dtype.kind == "u" else stretched
+
+
+def agreement(ran: Sequence[Ran]) -> float:
+    """The |difference| that two right outputs may have: twice the largest error, or 0 where every method is exact."""
+    bounds = [one.bound for one in ran]
+    whole = ran[0].output.dtype.kind == "u"
+    return max(bounds) if whole else 2 * max(bounds)
 
 
 def middle_square(pixels: NDArray[Any], side: int) -> NDArray[Any]:

@@ -26,6 +26,8 @@ class Entry:
     """The options that concern it, of those that do not concern every method."""
     to_compare: bool = False
     """Whether it is there only to compare others with, so that `auto` never takes it."""
+    float32_sums: bool = False
+    """Whether its library sums in float32 whatever the problem needs: then `auto` passes it over (exactness.py)."""
 
     def load(self) -> Method:
         """The method itself; one instance a process."""
@@ -50,7 +52,7 @@ METHODS: tuple[Entry, ...] = (
         "textbook",
         "cuda",
         "edgeconv.methods.cuda.textbook:Textbook",
-        "a thread an output value, nothing reused",
+        "one thread per output value, nothing reused",
         ("block",),
         to_compare=True,
     ),
@@ -68,6 +70,7 @@ METHODS: tuple[Entry, ...] = (
         "edgeconv.methods.cuda.cudnn:CuDNN",
         "cuDNN NHWC, chosen by GetConvolutionForwardAlgorithm_v7",
         ("math", "cudnn_find"),
+        float32_sums=True,
     ),
 )
 

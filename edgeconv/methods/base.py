@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 from edgeconv.errors import MemoryLimitError, UnavailableError, UsageError
+from edgeconv.exactness import FLOAT32, Arithmetic
 from edgeconv.problem import Problem
 
 DeviceName = Literal["cpu", "cuda"]
@@ -90,6 +91,8 @@ class Plan(ABC):
     """Bytes that the method itself reads and writes in one run by its own design; None where it is not modelled."""
     launches: int | None = None
     """Kernel launches in one run; None on the CPU."""
+    arithmetic: Arithmetic = FLOAT32
+    """What sums are computed in, from which the bound of the errors follows: see exactness.py."""
     choice: dict[str, Any] = field(default_factory=dict)
     """What the method decided, ready for JSON: tile sizes, algorithm lists, whether equal filters were shared."""
 
@@ -110,12 +113,12 @@ class Method(ABC):
         """Make a plan. Raises UnavailableError where the method cannot do this problem, MemoryLimitError."""
 
 
-def check_workspace(name: str, needed_bytes: int, options: Options) -> None:
+def check_workspace(name: str, needed_bytes: int, options: Options, or_else: str = "use --method sliding") -> None:
     """Refuse a plan whose smallest workspace is above the limit, with the bytes needed and the option to raise."""
     if needed_bytes > options.workspace_limit_bytes:
         raise MemoryLimitError(
             f"Method '{name}' needs {needed_bytes:,} bytes of workspace and the limit is "
-            f"{options.workspace_limit_bytes:,}: raise --workspace-limit, or use --method sliding."
+            f"{options.workspace_limit_bytes:,}: raise --workspace-limit, or {or_else}."
         )
 
 

@@ -2,7 +2,8 @@
 
     uint8 a channel, whole weights   filter2D to int16 (exact), then convertScaleAbs
     equal kernels                    cv2.transform sums the input channels, one filter2D, the result copied
-    everything else                  filter2D to float32 for every pair of channels that meet, summed
+    everything else                  filter2D to float32 for every pair of channels that meet, summed; to float64
+                                     where float32 does not hold the sums (exactness.py)
 
 A band takes its halo rows along and drops the two outer rows of what filter2D gives back, so OpenCV's own
 border rule is used for the columns alone, and only where the padding is 1. OpenCV has no stride: everything is
@@ -17,9 +18,10 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from edgeconv import exactness
 from edgeconv.filters import RGB_CHANNELS
 from edgeconv.geometry import KERNEL_SIZE, OUTSIDE, Border, border_indices
-from edgeconv.methods.base import Method, Options, Plan
+from edgeconv.methods.base import Method, Options, Plan, check_workspace
 from edgeconv.methods.cpu.arrays import check_arrays
 from edgeconv.output import store
 from edgeconv.pool import run_pieces, threads_for
@@ -48,22 +50,40 @@ class OpenCVPlan(Plan):
         self._columns = border_indices(problem.width, problem.padding, problem.border)
         padded_width = problem.width + 2 * problem.padding
         row_bytes = padded_width * RGB_CHANNELS * problem.dtype.itemsize
+        wide = exactness.sums_for(problem) == "float64"
+        self._float = np.dtype(np.float64 if wide else np.float32)
+        self._depth = cv2.CV_64F if wide else cv2.CV_32F
+        has_wide_root = problem.combine == "magnitude" and problem.output_dtype != np.uint8
+        # Temporaries of one row of a band: the channel sum or planes, a response and the joined value.
+        temporary_row = 3 * padded_width * RGB_CHANNELS * (8 if has_wide_root else self._float.itemsize)
         self._band_rows = max(1, min(problem.output_height, BAND_BYTES // (row_bytes * problem.stride)))
         self._bands = -(-problem.output_height // self._band_rows)
         self._threads = threads_for(options.threads, problem.input_bytes + problem.output_bytes, self._bands)
+        self._fit_workspace(temporary_row, options)
         self._int16_kernel = _kernel_exact_in_int16(problem)
         self._equal_kernel = _one_kernel_a_direction(problem)
         self._channel_sum = problem.groups == 1 and self._equal_kernel is not None
-        # Temporaries of one band in float32: the channel sum or planes, a response and the joined value.
-        source_rows = (self._band_rows - 1) * problem.stride + KERNEL_SIZE
-        temporaries = 3 * source_rows * padded_width * RGB_CHANNELS * 4
-        self.workspace_bytes = temporaries * self._threads
+        self.arithmetic = exactness.own_arithmetic(problem) if self._int16_kernel is None else exactness.WHOLE
         self.choice = {
             "band_rows": self._band_rows,
             "threads": self._threads,
-            "arithmetic": "float32" if self._int16_kernel is None else "int16",
+            "arithmetic": self._float.name if self._int16_kernel is None else "int16",
             "collapsed": self._channel_sum,
         }
+
+    def _fit_workspace(self, temporary_row: int, options: Options) -> None:
+        """Lower bands and, where a row each is still too much, threads until the temporaries keep to the limit."""
+        problem, limit = self.problem, options.workspace_limit_bytes
+
+        def band_bytes(band_rows: int) -> int:
+            return ((band_rows - 1) * problem.stride + KERNEL_SIZE) * temporary_row
+
+        check_workspace("opencv", band_bytes(1), options, "use --method sliding --threads 1")
+        self._threads = max(1, min(self._threads, limit // band_bytes(1)))
+        most_rows = 1 + (limit // self._threads // temporary_row - KERNEL_SIZE) // problem.stride
+        self._band_rows = max(1, min(self._band_rows, most_rows))
+        self._bands = -(-problem.output_height // self._band_rows)
+        self.workspace_bytes = band_bytes(self._band_rows) * self._threads
 
     def run(self, image: Any, out: Any) -> None:
         """See Plan.run."""
@@ -100,35 +120,38 @@ class OpenCVPlan(Plan):
             band[:, self._columns == OUTSIDE] = 0
         return band.astype(np.float32) if band.dtype == np.float16 else band
 
-    def _float_values(self, source: NDArray[Any]) -> NDArray[np.float32]:
-        """Joined responses (rows, columns, out), float32."""
+    def _float_values(self, source: NDArray[Any]) -> NDArray[np.floating[Any]]:
+        """Joined responses (rows, columns, out), float32 or float64."""
         problem = self.problem
         if self._channel_sum:
-            ones = np.ones((1, RGB_CHANNELS), np.float32)
-            source = _hwc(cv2.transform(source.astype(np.float32, copy=False), ones))
+            ones = np.ones((1, RGB_CHANNELS), self._float)
+            source = _hwc(cv2.transform(source.astype(self._float, copy=False), ones))
         responses = (self._response(source, direction) for direction in range(problem.directions))
         if problem.combine == "magnitude":
-            joined = cv2.magnitude(*responses)
+            # Squares of float32 may overflow or vanish, and do not tell 16-bit halves apart; 8 bits they do.
+            root = self._float if problem.output_dtype == np.uint8 else np.float64
+            joined = cv2.magnitude(*(response.astype(root, copy=False) for response in responses))
         elif problem.combine == "maximum":
             joined = next(responses)
-            for response in responses:
-                joined = cv2.max(joined, response)
+            for response in responses:  # NumPy's maximum keeps a NaN, which OpenCV's drops
+                joined = np.maximum(joined, response) if problem.dtype.kind == "f" else cv2.max(joined, response)
         else:
             (joined,) = responses
         if self._channel_sum and problem.output_channels > 1:
             joined = cv2.merge([joined] * problem.output_channels)
         return _hwc(joined)
 
-    def _response(self, source: NDArray[Any], direction: int) -> NDArray[np.float32]:
+    def _response(self, source: NDArray[Any], direction: int) -> NDArray[np.floating[Any]]:
         if self._equal_kernel is not None:
-            return self._filter(source, self._equal_kernel[direction], cv2.CV_32F)
+            return self._filter(source, self._equal_kernel[direction], self._depth)
         planes = cv2.split(source)
         outputs = []
         for kernels in self.problem.dense_weights()[direction]:
-            total = np.zeros((*source.shape[:2], 1), np.float32)
+            total = np.zeros((*source.shape[:2], 1), self._float)
             for plane, kernel in zip(planes, kernels, strict=True):
                 if kernel.any():
-                    total += self._filter(plane, kernel, cv2.CV_32F)
+                    with np.errstate(invalid="ignore", over="ignore"):  # an infinity less another is NaN
+                        total += self._filter(plane, kernel, self._depth)
             outputs.append(total)
         return _hwc(cv2.merge(outputs))
 
@@ -143,13 +166,13 @@ def _hwc(array: Any) -> NDArray[Any]:
 
 
 def _store_band(values: NDArray[Any], out: NDArray[Any], problem: Problem) -> None:
-    """Store int16 or float32 values as the output mode says; OpenCV's saturating casts where they apply."""
+    """Store int16 or float values as the output mode says; OpenCV's saturating casts where they apply."""
     if problem.output_dtype != np.uint8:
         out[...] = store(values, problem.output_mode, problem.output_dtype)
         return
     if problem.output_mode == "clip":
         values = np.clip(values, 0, CLAMP, out=values)
-    elif values.dtype == np.float32:
+    elif values.dtype.kind == "f":
         values = np.clip(values, -CLAMP, CLAMP, out=values)  # a value of 2³¹ or more would become 0
     # |v|, rounded to nearest with ties to even and saturated: the project's own rule (output.py). `dst` is written
     # in place where OpenCV finds it of the right layout; a last axis of 1 makes it a new array.

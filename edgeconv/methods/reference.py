@@ -1,6 +1,6 @@
 """The oracle: NumPy, float64, one obvious sum. Every other method is checked against it.
 
-`responses` can compute any run of output rows alone, so a large picture is checked without a large array.
+`values` can compute any run of output rows alone, so a large picture is checked without a large array.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from edgeconv.exactness import FLOAT64
 from edgeconv.filters import Combine
 from edgeconv.geometry import KERNEL_SIZE, OUTSIDE, bands, border_indices
 from edgeconv.methods.base import Method, Options, Plan
@@ -41,17 +42,31 @@ def join(responses: NDArray[np.float64], combine: Combine) -> NDArray[np.float64
     return alone
 
 
-def values(image: NDArray[Any], problem: Problem, start: int, stop: int) -> NDArray[np.float64]:
-    """Output rows `start` to `stop` (exclusive) in float64, before they are stored."""
-    stride, weights = problem.stride, problem.dense_weights().astype(np.float64)
+def responses(
+    image: NDArray[Any], weights: NDArray[np.float64], problem: Problem, start: int, stop: int
+) -> NDArray[np.float64]:
+    """Output rows `start` to `stop` (exclusive) of every direction: (directions, rows, columns, out), float64.
+
+    `weights` is (directions, out, 3, 3, 3), or (directions, out, 1, 3, 3) where channels stand by themselves; the
+    geometry is the problem's.
+    """
+    stride = problem.stride
     rows, width = stop - start, problem.output_width
     padded = padded_rows(image, problem, start * stride, (stop - 1) * stride + KERNEL_SIZE)
-    responses = np.zeros((problem.directions, rows, width, problem.output_channels))
+    found = np.zeros((weights.shape[0], rows, width, weights.shape[1]))
+    product = "yxo,do->dyxo" if weights.shape[2] == 1 else "yxi,doi->dyxo"
     for u in range(KERNEL_SIZE):
         for v in range(KERNEL_SIZE):
             under = padded[u : u + (rows - 1) * stride + 1 : stride, v : v + (width - 1) * stride + 1 : stride]
-            responses += np.einsum("yxi,doi->dyxo", under, weights[:, :, :, u, v])
-    return join(responses, problem.combine)
+            taps = weights[:, :, 0, u, v] if weights.shape[2] == 1 else weights[:, :, :, u, v]
+            with np.errstate(invalid="ignore", over="ignore"):  # an infinity less another, or times zero, is NaN
+                found += np.einsum(product, under, taps)
+    return found
+
+
+def values(image: NDArray[Any], problem: Problem, start: int, stop: int) -> NDArray[np.float64]:
+    """Output rows `start` to `stop` (exclusive) in float64, before they are stored."""
+    return join(responses(image, problem.weights.astype(np.float64), problem, start, stop), problem.combine)
 
 
 class ReferencePlan(Plan):
@@ -73,4 +88,4 @@ class Reference(Method):
 
     def prepare(self, problem: Problem, options: Options) -> Plan:
         """See Method.prepare."""
-        return ReferencePlan(problem)
+        return ReferencePlan(problem, arithmetic=FLOAT64)

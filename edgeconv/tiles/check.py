@@ -1,4 +1,4 @@
-"""Tiles against the float64 oracle, window by window, with the one tolerance rule of verify.py.
+"""Tiles against the float64 oracle, window by window, with the one rule of verify.py.
 
     sample   64×64 windows on a grid of 5×5 over the output, corners, edges and centre among them
     full     every sample
@@ -16,7 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv import verify
+from edgeconv.exactness import FLOAT32
 from edgeconv.geometry import KERNEL_SIZE
+from edgeconv.methods.base import Plan
 from edgeconv.problem import Problem
 from edgeconv.tiles.grid import Span, Tile
 from edgeconv.verify import Check
@@ -29,28 +31,29 @@ FULL_WINDOW = 256
 class TileCheck:
     """Gathers the comparison of a whole run; `problem` is that of the whole picture."""
 
-    def __init__(self, problem: Problem, full: bool, tolerance: float) -> None:
-        self._problem, self._full, self._tolerance = problem, full, tolerance
+    def __init__(self, problem: Problem, full: bool) -> None:
+        self._problem, self._full = problem, full
         self._rows = _cells(problem.output_height, full)
         self._columns = _cells(problem.output_width, full)
         self._found: list[Check] = []
         self._worst: verify.Sample | None = None
         self._worst_error = 0.0
 
-    def add(self, tile: Tile, padded: NDArray[Any], out: NDArray[Any], problem: Problem) -> None:
-        """Compare what of `out` lies in a window; `problem` is that of the tile."""
+    def add(self, tile: Tile, padded: NDArray[Any], out: NDArray[Any], plan: Plan) -> None:
+        """Compare what of `out` lies in a window; `plan` is the one that filtered the tile."""
         for rows in _within(self._rows, tile.rows):
             for columns in _within(self._columns, tile.columns):
-                self._compare(tile, rows, columns, padded, out, problem)
+                self._compare(tile, rows, columns, padded, out, plan)
 
     def _compare(
-        self, tile: Tile, rows: Span, columns: Span, padded: NDArray[Any], out: NDArray[Any], problem: Problem
+        self, tile: Tile, rows: Span, columns: Span, padded: NDArray[Any], out: NDArray[Any], plan: Plan
     ) -> None:
+        problem = plan.problem
         y, x, stride = rows.start - tile.rows.start, columns.start - tile.columns.start, problem.stride
         height, width = (len(rows) - 1) * stride + KERNEL_SIZE, (len(columns) - 1) * stride + KERNEL_SIZE
         part = padded[y * stride : y * stride + height, x * stride : x * stride + width]
         result = out[y : y + len(rows), x : x + len(columns)]
-        found = verify.check(part, result, replace(problem, height=height, width=width), self._tolerance)
+        found = verify.check(part, result, replace(problem, height=height, width=width), plan.arithmetic)
         self._found.append(found)
         if found.worst is not None and found.max_abs_error > self._worst_error:
             self._worst_error = found.max_abs_error
@@ -61,7 +64,7 @@ class TileCheck:
         checked = sum(found.checked_samples for found in self._found)
         return Check(
             passed=all(found.passed for found in self._found),
-            tolerance=self._tolerance,
+            tolerance=max((found.tolerance for found in self._found), default=0.0),
             max_abs_error=max((found.max_abs_error for found in self._found), default=0.0),
             relative_error=max((found.relative_error for found in self._found), default=0.0),
             differing_samples=sum(found.differing_samples for found in self._found),
@@ -69,6 +72,9 @@ class TileCheck:
             checked_samples=checked,
             checked_share=checked / int(np.prod(self._problem.output_shape, dtype=np.int64)),
             worst=self._worst,
+            exact=all(found.exact for found in self._found),
+            arithmetic=self._found[0].arithmetic if self._found else FLOAT32.name,
+            bound_by_channel=[max(of) for of in zip(*(found.bound_by_channel for found in self._found), strict=True)],
         )
 
 

@@ -311,14 +311,13 @@ class _Run:
         self, sink: Sink, grid: Grid, plan: Plan, pool: Executor, low_high: Range | None
     ) -> tuple[verify.Check | None, int]:
         """The pass that is saved; the check, and how many chunks the picture has."""
-        tolerance = verify.tolerance_for(self._problem, self._job.options.math)
-        check = TileCheck(self._problem, self._job.check == "full", tolerance)
+        check = TileCheck(self._problem, self._job.check == "full")
         with one_thread("edgeconv-write") as thread:
             writer = Writer(sink, thread, pool, self._threads, self._clock)
 
             def handle(tile: Tile, padded: NDArray[Any], raw: NDArray[Any]) -> None:
                 if self._job.check != "none":
-                    check.add(tile, padded, raw, self._filter.problem(padded.shape))
+                    check.add(tile, padded, raw, self._filter.session(padded.shape).plan)
                 writer.put(tile, self._finish(raw, low_high))
                 self._step("filtering")
 

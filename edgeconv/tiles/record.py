@@ -129,7 +129,10 @@ class Ran:
         kernel, end_to_end = (Series(tuple(samples[1:] or samples), EVERY_TILE) for samples in taken)
         return kernel, end_to_end
 
-    def _speed(self, kernel: Series, end_to_end: Series) -> dict[str, Any]:
+    def _speed(self, kernel: Series, end_to_end: Series) -> dict[str, Any] | None:
+        """None for `normalize`, whose second pass no tile's time covers; the whole run's rate does."""
+        if self._normalizes():
+            return None
         counts = cost.count(self.session.problem)
         gflops_end_to_end = counts.nominal_flops / end_to_end.statistics.median_seconds / 1e9
         speed = cost.speed(counts, kernel.statistics.median_seconds, self.roof)

@@ -7,7 +7,7 @@
 // the largest number). Exited threads count as arrived, as on the card; threads that wait at barriers which the
 // others never reach end the program.
 //
-// Not there: dynamic shared memory, votes, other shuffles, atomics, textures. No kernel here uses them. -ftz=true is not imitated.
+// Not there: dynamic shared memory, votes of a warp, other shuffles, atomics, textures. No kernel here uses them. -ftz=true is not imitated.
 #pragma once
 #include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
@@ -212,6 +212,16 @@ void call(void (*kernel)(Parameters...), void **arguments) {
 }  // namespace host_cuda
 
 inline void __syncthreads() { host_cuda::leave(host_cuda::State::at_block_barrier); }
+inline int __syncthreads_or(int predicate) {
+    static int any;
+    any |= predicate != 0;
+    __syncthreads();
+    const int result = any;
+    __syncthreads();
+    any = 0;
+    __syncthreads();
+    return result;
+}
 inline void __syncwarp() { host_cuda::leave(host_cuda::State::at_warp_barrier); }
 
 // Every lane of the warp takes part, as `mask` must say.

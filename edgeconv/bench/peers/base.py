@@ -21,9 +21,8 @@ from edgeconv.errors import UnavailableError
 from edgeconv.geometry import BORDERS, Border
 from edgeconv.methods.base import DeviceName
 from edgeconv.methods.cuda.probe import cuda_unavailable_reason
-from edgeconv.output import store
+from edgeconv.output import TOLERANCE_FLOAT32, store
 from edgeconv.problem import Problem
-from edgeconv.verify import TOLERANCE_FLOAT32
 
 HALO = 1
 """The padding of a filter that gives back a plane of the same size: the only one that image libraries know."""

@@ -23,8 +23,8 @@ from edgeconv.bench.peers.base import HALO, Peer
 from edgeconv.errors import UnavailableError
 from edgeconv.filters import named_filter
 from edgeconv.geometry import Border
+from edgeconv.output import TOLERANCE_FLOAT32
 from edgeconv.problem import Problem, StoredMode
-from edgeconv.verify import TOLERANCE_FLOAT32
 
 BORDERS: dict[Border, str] = {
     "zero": "CONSTANT",

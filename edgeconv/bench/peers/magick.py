@@ -17,8 +17,8 @@ from edgeconv.bench.entrants import Ready
 from edgeconv.bench.peers.base import HALO, Peer
 from edgeconv.errors import UnavailableError
 from edgeconv.geometry import Border
+from edgeconv.output import TOLERANCE_FLOAT32
 from edgeconv.problem import Problem
-from edgeconv.verify import TOLERANCE_FLOAT32
 
 COMMANDS = ("magick", "/usr/bin/convert", "convert")
 """Version 7's name, then version 6's."""

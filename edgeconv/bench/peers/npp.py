@@ -30,8 +30,8 @@ from edgeconv.errors import UnavailableError
 from edgeconv.filters import RGB_CHANNELS
 from edgeconv.geometry import KERNEL_SIZE
 from edgeconv.methods.cuda.probe import cuda_unavailable_reason
+from edgeconv.output import TOLERANCE_FLOAT32
 from edgeconv.problem import Problem, StoredMode
-from edgeconv.verify import TOLERANCE_FLOAT32
 
 LIBRARIES = {name: tuple(f"lib{name}.so.{major}" for major in (13, 12)) for name in ("nppif", "nppial")}
 BORDER_REPLICATE = 2

@@ -40,4 +40,4 @@ class ONNXRuntime(Peer):
         binding = session.io_binding()
         binding.bind_ortvalue_input("picture", held[0])
         binding.bind_ortvalue_output("result", held[1])
-        return Ready(lambda: session.run_with_iobinding(binding), lambda: held[1].numpy(), problem, TOLERANCE)
+        return Ready(lambda: session.run_with_iobinding(binding), lambda: held[1].numpy(), problem, tolerance=TOLERANCE)

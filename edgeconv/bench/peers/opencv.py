@@ -85,11 +85,11 @@ def _two_sobels(problem: Problem, image: NDArray[Any]) -> Ready:
 def _strided(run: Any, out: NDArray[Any], problem: Problem, stride: int) -> Ready:
     """`run` fills `out` for every pixel; at strides the samples wanted are then copied out, as part of the work."""
     if stride == 1:
-        return Ready(run, lambda: out, problem, 0.0)
+        return Ready(run, lambda: out, problem)
     picked = np.empty(problem.output_shape, np.uint8)
 
     def run_and_pick() -> None:
         run()
         np.copyto(picked, out[::stride, ::stride])
 
-    return Ready(run_and_pick, lambda: picked, problem, 0.0)
+    return Ready(run_and_pick, lambda: picked, problem)

@@ -43,4 +43,4 @@ class OpenVINO(Peer):
         out = np.empty(problem.output_shape, problem.output_dtype)
         request.set_input_tensor(openvino.Tensor(image_host, shared_memory=True))
         request.set_output_tensor(openvino.Tensor(out, shared_memory=True))
-        return Ready(request.infer, lambda: out, problem, TOLERANCE)
+        return Ready(request.infer, lambda: out, problem, tolerance=TOLERANCE)

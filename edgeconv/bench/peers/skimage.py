@@ -21,9 +21,8 @@ from edgeconv.bench.peers.ndimage import MODES
 from edgeconv.errors import UnavailableError
 from edgeconv.filters import named_filter
 from edgeconv.geometry import Border
-from edgeconv.output import store
+from edgeconv.output import TOLERANCE_FLOAT32, store
 from edgeconv.problem import Problem
-from edgeconv.verify import TOLERANCE_FLOAT32
 
 MAGNITUDES = ("sobel", "scharr", "prewitt")
 LAPLACIAN = "laplacian4"

@@ -75,7 +75,7 @@ class ChannelsLast(Peer):
             host: NDArray[Any] = held[0][0].permute(1, 2, 0).cpu().numpy()
             return np.ascontiguousarray(host)
 
-        return Ready(run, result, problem, HALF_TOLERANCE if self.half else TOLERANCE, self.differs)
+        return Ready(run, result, problem, tolerance=HALF_TOLERANCE if self.half else TOLERANCE, differs=self.differs)
 
     def convolve(self, image: Any, kernels: Any, problem: Problem) -> Any:
         """(1, 3, height, width) to (1, responses, output height, output width)."""

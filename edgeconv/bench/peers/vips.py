@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from edgeconv.bench.entrants import Ready
 from edgeconv.bench.peers.base import HALO, Peer
 from edgeconv.errors import UnavailableError
+from edgeconv.output import TOLERANCE_FLOAT32
 from edgeconv.problem import Problem
-from edgeconv.verify import TOLERANCE_FLOAT32
 
 FORMATS = {"uint8": "uchar", "uint16": "ushort", "float32": "float"}
 

@@ -30,4 +30,5 @@ def _check(what: str, array: Any, shape: tuple[int, int, int], dtype: np.dtype[A
     if array.shape != shape or array.dtype != dtype:
         raise UsageError(f"The {what} is {array.shape} {array.dtype}: the plan was made for {shape} {dtype}.")
     if not array.flags.c_contiguous or not array.flags.aligned:
-        raise UsageError(f"The {what} is not C-contiguous: pass numpy.ascontiguousarray of it.")
+        state = "C-contiguous" if array.flags.aligned else "aligned to its type"
+        raise UsageError(f"The {what} is not {state}: pass numpy.require(array, requirements=['C', 'A']).")

@@ -29,6 +29,7 @@ _LLVM_TYPE: dict[Scalar, ir.Type] = {
     "i32": I32,
     "f16": ir.HalfType(),
     "f32": ir.FloatType(),
+    "f64": ir.DoubleType(),
 }
 _INTRINSIC_SUFFIX: dict[Scalar, str] = {
     "u8": "i8",
@@ -37,14 +38,15 @@ _INTRINSIC_SUFFIX: dict[Scalar, str] = {
     "i32": "i32",
     "f16": "f16",
     "f32": "f32",
+    "f64": "f64",
 }
 
 UNSIGNED_MAX: dict[Scalar, int] = {"u8": 0xFF, "u16": 0xFFFF}
 
 
 def is_float(scalar: Scalar) -> bool:
-    """True for f16 and f32."""
-    return scalar in ("f16", "f32")
+    """True for f16, f32 and f64."""
+    return scalar in ("f16", "f32", "f64")
 
 
 def vector_type(scalar: Scalar, lanes: int) -> ir.VectorType:
@@ -174,7 +176,7 @@ class Emitter:
         return self.block.call(declared, [*operands, *flag_values])
 
     def convert(self, value: Value, source: Scalar, target: Scalar) -> Value:
-        """Widen exactly, or round to nearest even to f16; integers never narrow here."""
+        """Widen exactly, or round to nearest even to a narrower float; integers never narrow here."""
         if source == target:
             return value
         wanted = vector_type(target, value.type.count)
@@ -186,14 +188,18 @@ class Emitter:
             return self.block.uitofp(value, wanted) if unsigned else self.block.sitofp(value, wanted)
         return self.block.zext(value, wanted)
 
-    def round_to_int(self, value: Value) -> Value:
-        """float32 to int32, to nearest with ties to even (the mode that every thread starts in)."""
+    def round_to_int(self, value: Value, scalar: Scalar) -> Value:
+        """float32 or float64 to int32, to nearest with ties to even (the mode that every thread starts in)."""
         lanes = value.type.count
-        name, wanted = f"llvm.lrint.v{lanes}i32.v{lanes}f32", vector_type("i32", lanes)
+        name, wanted = f"llvm.lrint.v{lanes}i32.v{lanes}{scalar}", vector_type("i32", lanes)
         declared = self.module.globals.get(name) or ir.Function(
             self.module, ir.FunctionType(wanted, [value.type]), name
         )
         return self.block.call(declared, [value])
+
+    def same_bits(self, value: Value, target: Scalar) -> Value:
+        """The bits of every lane as another type of the same length."""
+        return self.block.bitcast(value, vector_type(target, value.type.count))
 
     def narrow(self, value: Value, target: Scalar) -> Value:
         """Drop the upper bits of integers that are known to fit."""

@@ -17,7 +17,7 @@ from edgeconv.geometry import KERNEL_SIZE, OUTSIDE, bands, border_indices
 from edgeconv.methods.base import Options, Plan, check_workspace, refuse
 from edgeconv.methods.cpu import jit, rowcode
 from edgeconv.methods.cpu.arrays import address_of, check_arrays
-from edgeconv.methods.cpu.recipe import SCALAR_BYTES, Recipe
+from edgeconv.methods.cpu.recipe import ARITHMETIC_OF_SUM, SCALAR_BYTES, Recipe
 from edgeconv.methods.cpu.rowcode import Argument, Layout, Pick, Tile
 from edgeconv.pool import POOL, threads_for
 from edgeconv.problem import Problem
@@ -79,8 +79,9 @@ class EnginePlan(Plan):
         strip_rows = _strip_rows(problem, self._threads)
         units = -(-problem.output_height // strip_rows) * len(tiles)
         self.workspace_bytes = layout.scratch_bytes * self._threads
-        check_workspace(name, self.workspace_bytes, options)
+        check_workspace(name, self.workspace_bytes, options, "use fewer --threads")
 
+        self.arithmetic = ARITHMETIC_OF_SUM[recipe.sum]
         self._code = code_for(recipe, layout, processor)
         rows = border_indices(problem.height, problem.padding, problem.border)
         # The code looks one output row ahead, and there is none after the last.

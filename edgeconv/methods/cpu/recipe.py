@@ -6,7 +6,7 @@
     flat      one kernel for every channel by itself: a row of HWC samples is then one long row in which the
               horizontal neighbour is 3 samples away, and nothing has to be taken apart.
     types     whole-number weights on integer pictures are summed in int16 or int32 where every sum fits (exact,
-              in any order); all else in float32.
+              in any order); all else in float32, or in float64 where float32 does not hold the sums (exactness.py).
 
 Nothing here depends on the size of the picture, so pictures of all sizes share code. Equality is bit for bit:
 a filter is never approximated.
@@ -20,12 +20,13 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from edgeconv import exactness
 from edgeconv.filters import RGB_CHANNELS, Combine
 from edgeconv.geometry import KERNEL_SIZE
 from edgeconv.problem import Problem, StoredMode
 
-Scalar = Literal["u8", "u16", "i16", "i32", "f16", "f32"]
-SCALAR_BYTES: dict[Scalar, int] = {"u8": 1, "u16": 2, "i16": 2, "i32": 4, "f16": 2, "f32": 4}
+Scalar = Literal["u8", "u16", "i16", "i32", "f16", "f32", "f64"]
+SCALAR_BYTES: dict[Scalar, int] = {"u8": 1, "u16": 2, "i16": 2, "i32": 4, "f16": 2, "f32": 4, "f64": 8}
 _SCALAR_OF_DTYPE: dict[str, Scalar] = {"uint8": "u8", "uint16": "u16", "float16": "f16", "float32": "f32"}
 
 ALL_CHANNELS = tuple(range(RGB_CHANNELS))
@@ -52,7 +53,7 @@ class Recipe:
     staged: Scalar
     """Type of the samples in the scratch rows that the taps read."""
     sum: Scalar
-    """Type in which products are summed: i16, i32 or f32."""
+    """Type in which products are summed: i16, i32, f32 or f64."""
     stored: Scalar
     planes: tuple[tuple[int, ...], ...]
     """Input channels that are summed into each plane."""
@@ -117,7 +118,7 @@ def make_recipe(problem: Problem, *, share: bool = True, streaming: bool = False
     total = _sum_type(problem, kernels, len(planes[0]))
     return Recipe(
         source=source,
-        staged=source if total != "f32" and not collapse else total,
+        staged=total if total == "f32" or collapse else source,
         sum=total,
         stored=_SCALAR_OF_DTYPE[problem.output_dtype.name],
         planes=planes,
@@ -142,8 +143,8 @@ def _response(kernels: NDArray[np.float32]) -> Response:
 
 def _sum_type(problem: Problem, kernels: NDArray[np.float32], channels_a_plane: int) -> Scalar:
     """The narrowest type that holds every final sum exactly; sums wrap on the way, which does no harm."""
-    if problem.dtype.kind != "u" or not bool((kernels == np.rint(kernels)).all()):
-        return "f32"
+    if not exactness.is_whole(problem):
+        return "f64" if exactness.sums_for(problem) == "float64" else "f32"
     white = int(np.iinfo(problem.dtype).max) * channels_a_plane
     exact = kernels.astype(np.float64)
     largest = np.maximum(exact, 0).sum(axis=(2, 3, 4)).max() * white
@@ -152,4 +153,12 @@ def _sum_type(problem: Problem, kernels: NDArray[np.float32], channels_a_plane: 
         limits = np.iinfo(dtype)
         if limits.min < least and largest <= limits.max and white <= limits.max:
             return "i16" if name == "i16" else "i32"
-    return "f32"
+    return "f64"
+
+
+ARITHMETIC_OF_SUM: dict[Scalar, exactness.Arithmetic] = {
+    "i16": exactness.WHOLE,
+    "i32": exactness.WHOLE,
+    "f32": exactness.FLOAT32,
+    "f64": exactness.FLOAT64,
+}

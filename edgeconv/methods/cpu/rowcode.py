@@ -35,6 +35,10 @@ CACHE_LINE_BYTES = 64
 ZERO_SLOT = KERNEL_SIZE
 SLOTS = KERNEL_SIZE + 1
 COPY_CHUNK_BYTES = 16
+BEYOND_16_BITS = 2**16
+EXPONENT_BITS, ONE_TWICE = 0x7F800000, 0x7F000000
+"""Of a float32: its exponent; what the bits of 2^k and of 2^-k add up to."""
+LEAST_SCALE, LARGEST_SCALE = 0x01000000, 0x7E000000
 WIDEST_VECTOR_STRIDE = KERNEL_SIZE
 """Beyond it most of a source row is not read at all, and samples are picked one by one."""
 
@@ -570,16 +574,71 @@ class _Writer:
         """One value from all directions, and its type."""
         e, scalar = self.e, self.recipe.sum
         if self.recipe.combine == "magnitude":
-            gx, gy = (e.convert(response, scalar, "f32") for response in responses)
-            square = e.call("llvm.fmuladd", "f32", gx, gx, e.block.fmul(gy, gy))
-            return e.call("llvm.sqrt", "f32", square), "f32"
+            return self._length(responses[0], responses[1])
         joined = responses[0]
         for response in responses[1:]:
-            if is_float(scalar):
-                joined = e.block.select(e.block.fcmp_ordered(">", response, joined), response, joined)
+            if is_float(scalar):  # a NaN stays one
+                above = e.block.fcmp_ordered(">", response, joined)
+                taken = e.block.or_(above, e.block.fcmp_unordered("uno", response, response))
+                joined = e.block.select(taken, response, joined)
             else:
                 joined = e.call("llvm.smax", scalar, joined, response)
         return joined, scalar
+
+    def _length(self, first: Value, second: Value) -> tuple[Value, Scalar]:
+        """sqrt(first² + second²), and its type."""
+        e, scalar, recipe = self.e, self.recipe.sum, self.recipe
+        if scalar == "f64":
+            return self._root_of_squares(first, second, scalar), scalar
+        if scalar == "i32" and recipe.stored == "u16":
+            return self._whole_length(first, second), scalar
+        gx, gy = (e.convert(response, scalar, "f32") for response in (first, second))
+        if is_float(scalar) and is_float(recipe.stored):
+            return self._scaled_length(gx, gy), "f32"
+        return self._root_of_squares(gx, gy, "f32"), "f32"
+
+    def _root_of_squares(self, first: Value, second: Value, scalar: Scalar) -> Value:
+        e = self.e
+        square = e.call("llvm.fmuladd", scalar, first, first, e.block.fmul(second, second))
+        return e.call("llvm.sqrt", scalar, square)
+
+    def _scaled_length(self, first: Value, second: Value) -> Value:
+        """The length in float32; scaled by a power of two, so that squares neither overflow nor vanish.
+
+        Where they would do neither, the result is that of the plain formula, bit for bit.
+        """
+        e, lanes = self.e, self.layout.block_pixels
+        bits = (
+            e.block.and_(e.same_bits(value, "i32"), splat("i32", lanes, EXPONENT_BITS)) for value in (first, second)
+        )
+        exponent = e.call("llvm.smax", "i32", *bits)
+        scale = e.call("llvm.smin", "i32", exponent, splat("i32", lanes, LARGEST_SCALE))
+        scale = e.call("llvm.smax", "i32", scale, splat("i32", lanes, LEAST_SCALE))
+        down = e.same_bits(e.block.sub(splat("i32", lanes, ONE_TWICE), scale), "f32")
+        root = self._root_of_squares(e.block.fmul(first, down), e.block.fmul(second, down), "f32")
+        return e.block.fmul(root, e.same_bits(scale, "f32"))
+
+    def _whole_length(self, first: Value, second: Value) -> Value:
+        """The nearest whole number to the length of two whole numbers, up to 65,536, as int32.
+
+        float32 does not hold its square, so the estimate may be one off near a half. What is left of the square tells,
+        and int32 holds that although it does not hold the square.
+        """
+        e, lanes = self.e, self.layout.block_pixels
+        beyond, nothing = splat("f32", lanes, BEYOND_16_BITS), splat("i32", lanes, 0)
+        gx, gy = (e.convert(response, "i32", "f32") for response in (first, second))
+        estimate = self._root_of_squares(gx, gy, "f32")
+        is_beyond = e.block.fcmp_ordered(">=", estimate, beyond)
+        length = e.round_to_int(e.block.select(is_beyond, beyond, estimate), "f32")
+        square = e.block.add(e.block.mul(first, first), e.block.mul(second, second))
+        longer = e.block.add(length, splat("i32", lanes, 1))
+        left = e.block.sub(square, e.block.mul(length, longer))
+        shorter = e.block.sub(length, splat("i32", lanes, 1))
+        is_long = e.block.icmp_signed("<=", left, e.block.sub(nothing, e.block.add(length, length)))
+        is_long = e.block.and_(is_long, e.block.icmp_signed(">", length, nothing))
+        corrected = e.block.select(is_long, shorter, length)
+        corrected = e.block.select(e.block.icmp_signed(">", left, nothing), longer, corrected)
+        return e.block.select(is_beyond, splat("i32", lanes, BEYOND_16_BITS), corrected)
 
     def _stored(self, value_and_type: tuple[Value, Scalar]) -> Value:
         """The output mode's rule (output.py)."""
@@ -594,7 +653,7 @@ class _Writer:
             value = e.block.select(e.block.fcmp_ordered("<", value, white), value, white)
             if recipe.output_mode == "clip":
                 value = e.block.select(e.block.fcmp_ordered(">", value, black), value, black)
-            return e.narrow(e.round_to_int(value), recipe.stored)
+            return e.narrow(e.round_to_int(value, scalar), recipe.stored)
         if recipe.output_mode == "clip":
             value = e.call("llvm.smax", scalar, value, black)
         return e.narrow(e.call("llvm.umin", scalar, value, white), recipe.stored)

@@ -59,6 +59,11 @@ __device__ __forceinline__ void start_bulk_write(void *to, const void *from, uns
                  : "memory");
 }
 
+// Wait until the writes of this thread are done, and let ordinary accesses that follow see them.
+__device__ __forceinline__ void finish_bulk_writes() {
+    asm volatile("cp.async.bulk.wait_group 0;\nfence.proxy.async;" ::: "memory");
+}
+
 // Wait until the writes of this thread have read their shared memory.
 __device__ __forceinline__ void wait_for_bulk_writes() {
     asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");

@@ -18,13 +18,14 @@ with float32 sums, and rounds each response to float16.
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
 import numpy as np
 
 from edgeconv.errors import MemoryLimitError, UnavailableError
+from edgeconv.exactness import ARITHMETIC_OF_MATH, FLOAT16_UNIT, Arithmetic
 from edgeconv.filters import RGB_CHANNELS
 from edgeconv.geometry import KERNEL_SIZE
 from edgeconv.methods.base import Math, Method, Options, Plan, check_workspace, refuse
@@ -32,6 +33,7 @@ from edgeconv.methods.cuda import libcudnn
 from edgeconv.methods.cuda.kernels import KernelVariant, load
 from edgeconv.methods.cuda.libcudnn import (
     STATUS_SUCCESS,
+    Algorithm,
     Convolution,
     CudnnError,
     DataType,
@@ -155,6 +157,19 @@ def _screen(
             continue
         candidates.append(Candidate(line, math_type, needed))
     return report, candidates
+
+
+TRANSFORMING = (Algorithm.FFT, Algorithm.FFT_TILING, Algorithm.WINOGRAD, Algorithm.WINOGRAD_NONFUSED)
+
+
+def arithmetic_of(math: Math, algorithm: Algorithm) -> Arithmetic:
+    """What cuDNN's sums lose: a filter that keeps channels apart is a dense one with zeros, and half stays half."""
+    return replace(
+        ARITHMETIC_OF_MATH[math],
+        multiplies_zeros=True,
+        transforms=algorithm in TRANSFORMING,
+        response_unit=FLOAT16_UNIT if math == "half" else 0.0,
+    )
 
 
 # --- the plan ---------------------------------------------------------------------------------------------------
@@ -325,6 +340,7 @@ class CudnnPlan(Plan):
     def _describe(self, math: Math) -> None:
         problem, taken = self.problem, self._taken
         held = 0 if self._direct else int(self._source.nbytes + self._result.nbytes)
+        self.arithmetic = arithmetic_of(math, taken.line.algorithm)
         self.workspace_bytes = held + taken.workspace_bytes + int(self._weights.nbytes)
         self.choice = {
             "cudnn_version": libcudnn.version(),

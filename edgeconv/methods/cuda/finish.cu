@@ -36,5 +36,5 @@ extern "C" __global__ __launch_bounds__(THREADS) void finish(const STAGED *respo
     const unsigned n = blockIdx.x * THREADS + threadIdx.x;
     if (n >= static_cast<unsigned>(pixels) * OUT_CHANNELS) return;
     const STAGED *response = responses + static_cast<long long>(n / OUT_CHANNELS) * RESPONSE_CHANNELS + n % OUT_CHANNELS;
-    store_sample<store>(join([&](int d) { return to_float(response[d * OUT_CHANNELS]); }), out[n]);
+    store_sample<store>(join([&](int d) -> Sum { return to_float(response[d * OUT_CHANNELS]); }), out[n]);
 }

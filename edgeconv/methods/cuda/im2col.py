@@ -7,17 +7,19 @@
 
 `banded_plan` runs the project's GEMM in such bands too: with bands larger than the L2 it is the textbook method,
 whose bytes are the columns written and read once, and what the benchmark compares the other two with.
-Columns keep the picture's own type with the project's GEMM and are float32 with the vendor's.
-All sums are float32 multiply-adds, whatever `--math` says.
+Columns keep the picture's own type with the project's GEMM and are float32 with the vendor's. The project's GEMM sums
+in float32, or in float64 where float32 does not hold the sums (exactness.py); cuBLAS SGEMM always sums in float32.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from edgeconv.exactness import FLOAT32 as FLOAT32_SUMS
+from edgeconv.exactness import own_arithmetic, sums_for
 from edgeconv.methods.base import Gemm, Method, Options, Plan, check_workspace, refuse
 from edgeconv.methods.cuda.kernels import KernelVariant, load
 from edgeconv.methods.cuda.probe import cuda_unavailable_reason
@@ -62,9 +64,13 @@ BLOCKS_BY_BYTES = {4: 3, 2: 6, 1: 8}
 columns on a card with 132. More hide more latency, and push columns out of the L2."""
 SMALL_THREADS, SMALL_BLOCKS = 64, 8
 """The same for a picture that is no more than one wave of such blocks."""
+WIDE_BLOCKS, WIDE_SMALL_BLOCKS = 2, 4
+"""The same where sums are float64 and need twice the registers."""
 
 
 def _pixels_a_thread(problem: Problem) -> int:
+    if sums_for(problem) == "float64":
+        return 1  # each sum takes two registers
     return 4 if response_count(problem) <= MANY_RESPONSES else 2
 
 
@@ -76,11 +82,13 @@ def banded_shape(problem: Problem) -> Shape:
 def resident_shape(problem: Problem, multiprocessors: int) -> Shape:
     """Of the kernel whose blocks have bands of their own: small blocks and short waits for small pictures."""
     pixels = problem.output_height * problem.output_width
+    wide = sums_for(problem) == "float64"
     for pixels_a_thread in (1, _pixels_a_thread(problem)):
-        small = Shape(SMALL_THREADS, pixels_a_thread, SMALL_BLOCKS)
-        if pixels <= multiprocessors * SMALL_BLOCKS * small.tile:
+        small = Shape(SMALL_THREADS, pixels_a_thread, WIDE_SMALL_BLOCKS if wide else SMALL_BLOCKS)
+        if pixels <= multiprocessors * small.blocks_a_multiprocessor * small.tile:
             return small
-    return Shape(128, _pixels_a_thread(problem), BLOCKS_BY_BYTES[problem.dtype.itemsize])
+    blocks = WIDE_BLOCKS if wide else BLOCKS_BY_BYTES[problem.dtype.itemsize]
+    return Shape(128, _pixels_a_thread(problem), blocks)
 
 
 def _defines(problem: Problem, column: np.dtype[Any], shape: Shape) -> Defines:
@@ -126,7 +134,7 @@ def variants() -> tuple[KernelVariant, ...]:
     for problem in sample_problems():
         listed += [
             resident_variant(problem, resident_shape(problem, multiprocessors=1 << 20)),
-            resident_variant(problem, Shape(SMALL_THREADS, _pixels_a_thread(problem), SMALL_BLOCKS)),
+            resident_variant(problem, resident_shape(problem, multiprocessors=1)),
             resident_variant(problem, resident_shape(problem, multiprocessors=0)),
             columns_variant(problem, problem.dtype),
             columns_variant(problem, FLOAT32),
@@ -164,6 +172,7 @@ class ResidentPlan(Plan):
             workspace_bytes=blocks * bytes_a_block,
             moved_bytes=problem.input_bytes + 2 * columns_bytes + problem.output_bytes,
             launches=1,
+            arithmetic=own_arithmetic(problem),
             choice={
                 "gemm": "own",
                 "math": "fma",
@@ -241,6 +250,7 @@ class BandedPlan(Plan):
             workspace_bytes=int(self._columns.nbytes + (0 if self._responses is None else self._responses.nbytes)),
             moved_bytes=problem.input_bytes + 2 * (columns_bytes + responses_bytes) + problem.output_bytes,
             launches=launches_a_band * len(self._bands),
+            arithmetic=own_arithmetic(problem) if gemm == "own" else replace(FLOAT32_SUMS, multiplies_zeros=True),
             choice={
                 "gemm": gemm,
                 "math": "fma",

@@ -1,4 +1,4 @@
-// The implicit GEMM in float32: im2col happens in the index of the product, and no column is ever in memory.
+// The implicit GEMM in float32 or float64: im2col happens in the index of the product, and no column is ever in memory.
 //
 // A block makes one tile: it fetches the patch under it (patch.cuh), and each warp multiplies ROWS_A_WARP output rows.
 // A thread holds COLUMNS_A_THREAD columns of the product by all its rows, and takes column value k from the patch,
@@ -37,7 +37,7 @@ __device__ __forceinline__ void read_span(const float32 *from, float (&samples)[
 // One output row by one warp: the product, the join, and the values of a thread's pixels to `values`.
 __device__ __forceinline__ void multiply_row(const float32 (*patch)[PITCH], const Weights &weights, float *values) {
     const int lane = threadIdx.x % WARP;
-    float response[DIRECTIONS][OUT_CHANNELS][COLUMNS_A_THREAD] = {};
+    Sum response[DIRECTIONS][OUT_CHANNELS][COLUMNS_A_THREAD] = {};
 #pragma unroll
     for (int u = 0; u < KERNEL_SIZE; ++u) {
         float samples[READ];
@@ -53,8 +53,9 @@ __device__ __forceinline__ void multiply_row(const float32 (*patch)[PITCH], cons
 #pragma unroll
                         for (int p = 0; p < COLUMNS_A_THREAD; ++p)
                             if (meets(o, i))
-                                response[d][o][p] = fmaf(weights.value[d][o][IN_GROUP == RGB ? i : 0][u][v],
-                                                         samples[SKIPPED + (p * STEP + v) * RGB + i], response[d][o][p]);
+                                response[d][o][p] =
+                                    multiply_add(weights.value[d][o][IN_GROUP == RGB ? i : 0][u][v],
+                                                 samples[SKIPPED + (p * STEP + v) * RGB + i], response[d][o][p]);
     }
 #pragma unroll
     for (int p = 0; p < COLUMNS_A_THREAD; ++p)

@@ -1,6 +1,6 @@
 """implicit on CUDA: the GEMM whose right matrix is the picture itself, read through its index; nothing in memory.
 
-    fma    float32 multiply-adds (implicit.cu)
+    fma    float32 multiply-adds (implicit.cu), or float64 where float32 does not hold the sums (exactness.py)
     tf32   tensor cores, operands rounded to 11 bits, float32 sums (implicit_mma.cu)
     half   tensor cores, operands rounded to half, float32 sums (implicit_mma.cu)
 
@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from edgeconv.exactness import ARITHMETIC_OF_MATH, own_arithmetic, sums_for
 from edgeconv.filters import RGB_CHANNELS
 from edgeconv.geometry import KERNEL_SIZE
 from edgeconv.methods.base import MATHS, Math, Method, Options, Plan, refuse
@@ -33,6 +34,8 @@ from edgeconv.methods.cuda.product import (
 from edgeconv.problem import Problem
 
 MANY_RESPONSES = 8
+WIDE_BLOCKS = 3
+"""Blocks of a multiprocessor where sums are float64, which need twice the registers."""
 TALL_ROWS = 2
 """Output rows that a warp makes of a large picture: they share half their reads."""
 
@@ -66,6 +69,8 @@ def shape_of(problem: Problem, math: Math, multiprocessors: int) -> Shape:
     """The shape for a problem: the largest tiles that still fill the card once, else the smallest."""
     step, responses = step_of(problem.stride), response_count(problem)
     warps = 4
+    if sums_for(problem) == "float64":
+        return Shape(warps, WIDE_BLOCKS, columns_a_thread=1 if math == "fma" else 2)
     if math == "fma":
         widths = {1: (4, 2, 1), 2: (2, 1), 3: (1,)}[step]
         blocks = 6 if responses <= RGB_CHANNELS else 4 if responses <= MANY_RESPONSES else 3
@@ -205,8 +210,9 @@ class ImplicitPlan(Plan):
             arguments: tuple[Any, ...] = (geometry_argument(problem), problem.weights)
             if math != "fma":
                 table = cupy.asarray(fragment_table(problem, math, lead_of(problem, aligned)))
-                self._tables.append(table)
-                arguments = (geometry_argument(problem), np.uint64(table.data.ptr))
+                plain = cupy.asarray(problem.weights)  # for what a NaN spoils: mend.cuh
+                self._tables += [table, plain]
+                arguments = (geometry_argument(problem), np.uint64(table.data.ptr), np.uint64(plain.data.ptr))
             kernel = load(variant(problem, math, shape, aligned))
             return PackedLaunch(kernel, tiles, (shape.warps * WARP, 1), *arguments)
 
@@ -219,6 +225,7 @@ class ImplicitPlan(Plan):
             workspace_bytes=sum(int(table.nbytes) for table in self._tables),
             moved_bytes=problem.input_bytes + problem.output_bytes,
             launches=1,
+            arithmetic=own_arithmetic(problem) if math == "fma" else ARITHMETIC_OF_MATH[math],
             choice={
                 "math": math,
                 "copy_bytes": ALIGNMENT if can_be_aligned else problem.dtype.itemsize,

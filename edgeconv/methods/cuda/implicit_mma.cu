@@ -3,7 +3,7 @@
 // As implicit.cu, but a warp multiplies 16 groups of GROUP neighbouring output pixels at once. A row of the product's
 // left matrix is what lies under a group: of three patch rows the 16-byte chunks from the group's start on, LEAD
 // samples early. Its columns are the responses of all pixels of the group, zero weights standing where a sample is
-// not under a pixel; so a NaN reaches as far as its chunk. A chunk of 16 groups is what one half of an ldmatrix reads,
+// not under a pixel; so a NaN reaches as far as its chunk, and mend.cuh computes again what it spoils. A chunk of 16 groups is what one half of an ldmatrix reads,
 // and the groups start 48 (144 at stride 3) bytes apart, which no two banks share.
 //
 // mma.sync m16n8k8 (TF32) and m16n8k16 (HALF), ldmatrix; layouts: PTX ISA, "Matrix fragments for mma". The order of
@@ -13,6 +13,7 @@
 #define TILE_ROWS (WARPS * ROWS_A_WARP)
 #include "responses.cuh"
 #include "patch.cuh"
+#include "mend.cuh"
 
 constexpr int GROUP = STEP == 2 ? 2 : 4;
 constexpr int GROUP_STRIDE = GROUP * STEP * RGB;
@@ -119,9 +120,14 @@ __device__ __forceinline__ void read_weights(const uint2 *table, int n, unsigned
     }
 }
 
+__shared__ int block_is_spoilt;  // by a NaN or an infinity: see mend.cuh
+
 // The sums of n tile `n`, as the instruction leaves them, to values[group · COLUMNS + column].
 __device__ __forceinline__ void put_sums(const float (&sums)[4], int n, float *values) {
     const int lane = threadIdx.x % WARP, column = n * N_TILE + lane % 4 * 2;
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+        if (is_float(static_cast<const INPUT *>(nullptr)) && !is_finite(sums[i])) block_is_spoilt = 1;
     if (column >= COLUMNS) return;
     reinterpret_cast<float2 *>(values)[(lane / 4 * COLUMNS + column) / 2] = {sums[0], sums[1]};
     reinterpret_cast<float2 *>(values)[((lane / 4 + 8) * COLUMNS + column) / 2] = {sums[2], sums[3]};
@@ -177,7 +183,7 @@ __device__ __forceinline__ void join_responses(float *values) {
 }
 
 extern "C" __global__ __launch_bounds__(WARPS * WARP, BLOCKS_A_MULTIPROCESSOR) void implicit_mma(
-    const INPUT *image, OUTPUT *out, const Geometry size, const uint2 *table) {
+    const INPUT *image, OUTPUT *out, const Geometry size, const uint2 *table, const float *plain_weights) {
     __shared__ alignas(16) float32 patch[PATCH_ROWS][PITCH];
     __shared__ alignas(16) float values[WARPS][GATHERED * M_PIXELS * RESPONSES];
     const int warp = threadIdx.x / WARP;
@@ -186,6 +192,8 @@ extern "C" __global__ __launch_bounds__(WARPS * WARP, BLOCKS_A_MULTIPROCESSOR) v
     // Past what a row's copies cover lie samples that zero weights meet: they must not be a NaN.
     for (int r = threadIdx.x; r < PATCH_ROWS; r += WARPS * WARP)
         for (int e = ALIGNED ? CHUNKS * CHUNK : PATCH_SAMPLES; e < PITCH; ++e) patch[r][e] = 0.0f;
+
+    if (threadIdx.x == 0) block_is_spoilt = 0;
 
     unsigned kept[KEPT_WEIGHTS ? N_TILES : 1][K_STEPS][2];
     if (KEPT_WEIGHTS) {
@@ -212,5 +220,13 @@ extern "C" __global__ __launch_bounds__(WARPS * WARP, BLOCKS_A_MULTIPROCESSOR) v
             store_run<PIXELS * OUT_CHANNELS>(values[warp], run, count);
             __syncwarp();
         }
+    }
+
+    if (!is_float(static_cast<const INPUT *>(nullptr))) return;
+    __syncthreads();
+    if (block_is_spoilt) {
+        const Mended mended = {size.height, size.width, size.out_height, size.out_width, size.stride, size.padding};
+        const int rows = min(TILE_ROWS, size.out_height - tile.y), columns = min(TILE_COLUMNS, size.out_width - tile.x);
+        mend(image, out, plain_weights, mended, tile.y, rows, tile.x, columns, threadIdx.x, WARPS * WARP);
     }
 }

@@ -12,6 +12,9 @@ from typing import Any
 import cupy
 import numpy as np
 
+INVALID_CONTEXT = 201
+"""CUDA_ERROR_INVALID_CONTEXT of the driver."""
+
 
 class PackedLaunch:
     """A kernel `(image, out, *arguments)` with its grid, ready to run on any two arrays.
@@ -22,6 +25,7 @@ class PackedLaunch:
 
     def __init__(self, kernel: Any, blocks: int, threads: tuple[int, int], *arguments: Any) -> None:
         self._kernel = kernel
+        self._device = cupy.cuda.runtime.getDevice()
         self._function = int(kernel.kernel.ptr)
         self._shape = (blocks, 1, 1, *threads, 1)
         self._image, self._out = ctypes.c_uint64(), ctypes.c_uint64()
@@ -40,4 +44,11 @@ class PackedLaunch:
         self._image.value = image_address
         self._out.value = out_address
         stream = cupy.cuda.get_current_stream().ptr
-        cupy.cuda.driver.launchKernel(self._function, *self._shape, 0, stream, self._block, 0)
+        try:
+            cupy.cuda.driver.launchKernel(self._function, *self._shape, 0, stream, self._block, 0)
+        except cupy.cuda.driver.CUDADriverError as error:
+            if error.status != INVALID_CONTEXT:
+                raise
+            # A thread that never called the CUDA runtime has no context; asking for the device gives it one.
+            cupy.cuda.runtime.setDevice(self._device)
+            cupy.cuda.driver.launchKernel(self._function, *self._shape, 0, stream, self._block, 0)

@@ -70,18 +70,20 @@ __device__ __forceinline__ void fill_patch(const INPUT *image, float32 (*patch)[
                                            const Tile &tile) {
     const int lane = threadIdx.x % WARP;
     const int top = tile.y * size.stride - size.padding, left = tile.x * size.stride - size.padding;
-    const bool whole = size.stride <= KERNEL_SIZE && left >= 0 && left * RGB + PATCH_SAMPLES <= size.width * RGB;
+    const long long row_samples = static_cast<long long>(size.width) * RGB;
+    const long long left_sample = static_cast<long long>(left) * RGB;  // a row may have more than 2^31 of them
+    const bool whole = size.stride <= KERNEL_SIZE && left >= 0 && left_sample + PATCH_SAMPLES <= row_samples;
     for (int r = threadIdx.x / WARP; r < PATCH_ROWS; r += WARPS) {
         const int row = source_index<border>(top + spread(r, size.stride), size.height);
-        const INPUT *from = image + static_cast<long long>(row) * size.width * RGB;
+        const INPUT *from = image + row * row_samples;
         float32 *const to = patch[r] + LEAD;
         if (row != OUTSIDE && whole && ALIGNED) {
 #pragma unroll
             for (int chunk = lane; chunk < CHUNKS; chunk += WARP)
-                copy_chunk(from + left * RGB - LEAD + chunk * CHUNK, to - LEAD + chunk * CHUNK);
+                copy_chunk(from + left_sample - LEAD + chunk * CHUNK, to - LEAD + chunk * CHUNK);
         } else if (row != OUTSIDE && whole) {
 #pragma unroll
-            for (int e = lane; e < PATCH_SAMPLES; e += WARP) copy_sample(from + left * RGB + e, to + e);
+            for (int e = lane; e < PATCH_SAMPLES; e += WARP) copy_sample(from + left_sample + e, to + e);
         } else {
             for (int e = lane - LEAD; e < (ALIGNED ? CHUNKS * CHUNK - LEAD : PATCH_SAMPLES); e += WARP) {
                 const bool inside = e >= 0 && e < PATCH_SAMPLES;

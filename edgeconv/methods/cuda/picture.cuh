@@ -34,6 +34,10 @@ __device__ __forceinline__ int source_index(int position, int size) {
     return static_cast<int>(folded < size ? folded : last - folded);
 }
 
+__host__ __device__ constexpr bool is_float(const uint8 *) { return false; }
+__host__ __device__ constexpr bool is_float(const uint16 *) { return false; }
+__host__ __device__ constexpr bool is_float(const float32 *) { return true; }
+
 __device__ __forceinline__ float to_float(uint8 sample) { return sample; }
 __device__ __forceinline__ float to_float(uint16 sample) { return sample; }
 __device__ __forceinline__ float to_float(float32 sample) { return sample; }
@@ -43,10 +47,13 @@ __device__ __forceinline__ float to_float(float32 sample) { return sample; }
 constexpr float TWO_POW_23 = 8388608.0f;
 constexpr unsigned TWO_POW_23_BITS = 0x4B000000u;
 
+// |value| by its sign bit: fabsf turns denormal numbers into zeros under -ftz=true.
+__device__ __forceinline__ float absolute(float value) { return __uint_as_float(__float_as_uint(value) & 0x7FFFFFFFu); }
+
 // output.store, one value at a time.
 template <Store store>
 __device__ __forceinline__ float stored_float(float value) {
-    return store == Store::abs ? fabsf(value) : value;
+    return store == Store::abs ? absolute(value) : value;
 }
 
 // A value made to fit an integer sample that ends at `limit`; not yet rounded.
@@ -73,6 +80,7 @@ __device__ __forceinline__ void store_sample(float value, float32 &out) {
     out = stored_float<store>(value);
 }
 #ifdef USES_FLOAT16
+__host__ __device__ constexpr bool is_float(const float16 *) { return true; }
 __device__ __forceinline__ float to_float(float16 sample) { return __half2float(sample); }
 template <Store store>
 __device__ __forceinline__ void store_sample(float value, float16 &out) {

@@ -20,9 +20,13 @@ struct alignas(PIXELS * sizeof(COLUMN)) ColumnRun {
 __device__ __forceinline__ void multiply_columns(const COLUMN *columns, long long leading, int first, int count,
                                                  OUTPUT *out, const Weights &weights, float *values) {
     const int lane = threadIdx.x % WARP;
-    float response[DIRECTIONS][OUT_CHANNELS][PIXELS] = {};
+    Sum response[DIRECTIONS][OUT_CHANNELS][PIXELS] = {};
     const COLUMN *mine = columns + first + lane * PIXELS;
+#ifdef WIDE_SUMS
+#pragma unroll 1  // unrolled, all weights would be kept as float64, in more registers than there are
+#else
 #pragma unroll
+#endif
     for (int i = 0; i < RGB; ++i) {
         ColumnRun run[TAPS];  // nine loads on their way before the first is used
 #pragma unroll
@@ -38,9 +42,9 @@ __device__ __forceinline__ void multiply_columns(const COLUMN *columns, long lon
 #pragma unroll
                     for (int o = 0; o < OUT_CHANNELS; ++o)
                         if (meets(o, i))
-                            response[d][o][p] =
-                                fmaf(weights.value[d][o][IN_GROUP == RGB ? i : 0][tap / KERNEL_SIZE][tap % KERNEL_SIZE],
-                                     sample, response[d][o][p]);
+                            response[d][o][p] = multiply_add(
+                                weights.value[d][o][IN_GROUP == RGB ? i : 0][tap / KERNEL_SIZE][tap % KERNEL_SIZE],
+                                sample, response[d][o][p]);
             }
     }
     __syncwarp();  // the run before has been stored

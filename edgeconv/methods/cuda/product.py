@@ -6,11 +6,13 @@ pictures of any size share a compiled kernel.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from edgeconv.exactness import needs_exact_root, sums_for
 from edgeconv.filters import WeightSet, named_filter, weight_set
 from edgeconv.geometry import KERNEL_SIZE
 from edgeconv.methods.base import Options, refuse
@@ -33,12 +35,21 @@ def problem_defines(problem: Problem, *kinds: np.dtype[Any]) -> Defines:
         ("INPUT", problem.dtype.name),
         ("OUTPUT", problem.output_dtype.name),
         *((("USES_FLOAT16", 1),) if "float16" in names else ()),
+        *rule_defines(problem),
+    )
+
+
+def rule_defines(problem: Problem) -> Defines:
+    """The macros of picture.cuh's rules and of sums.cuh."""
+    return (
         ("BORDER", problem.border),
         ("COMBINE", problem.combine),
         ("STORE", problem.output_mode),
         ("DIRECTIONS", problem.directions),
         ("OUT_CHANNELS", problem.output_channels),
         ("IN_GROUP", int(problem.weights.shape[2])),
+        *((("WIDE_SUMS", 1),) if sums_for(problem) == "float64" else ()),
+        *((("EXACT_ROOT", 1),) if needs_exact_root(problem) else ()),
     )
 
 
@@ -71,9 +82,14 @@ def round_up(value: int, multiple: int) -> int:
     return -(-value // multiple) * multiple
 
 
-def sample_problem(filter_name: str, channels: Any, dtype: str, **rules: Any) -> Problem:
+WIDE_SCALE = 1000.0
+"""What a named filter is multiplied by so that float32 does not hold the sums of a 16-bit picture."""
+
+
+def sample_problem(filter_name: str, channels: Any, dtype: str, scale: float = 1.0, **rules: Any) -> Problem:
     """A small problem of some kind; only its kind matters."""
-    weights: WeightSet = weight_set(named_filter(filter_name), channels)
+    named = named_filter(filter_name)
+    weights: WeightSet = weight_set(replace(named, kernels=named.kernels * np.float32(scale)), channels)
     side = 4 * KERNEL_SIZE
     return make_problem((side, side, 3), dtype, weights, **rules)
 
@@ -95,6 +111,10 @@ def sample_problems() -> tuple[Problem, ...]:
         problem("kirsch", "luma", "float32", stride=2),
         problem("laplacian8", "mix", "float16", border="replicate"),
         problem("sobel", "mix", "uint8", stride=4),
+        problem("sobel", "each", "uint16", output_mode="abs"),
+        problem("laplacian8", "mix", "uint16", WIDE_SCALE, output_mode="clip"),
+        problem("sobel", "mix", "uint16", WIDE_SCALE, stride=2, output_mode="abs"),
+        problem("kirsch", "each", "uint16", WIDE_SCALE, stride=3),
     )
 
 

@@ -1,7 +1,7 @@
 // From the responses of one output pixel to stored samples, for the methods that multiply by a weight matrix.
 //
 //     response[d][o] = Σ over i, u, v of  weights[d][o][i][u][v] · sample
-//     value[o]       = response[0][o] | sqrt(Σ over d of response²) | max over d of response
+//     value[o]       = the responses of all directions, joined (sums.cuh)
 //
 // A warp gathers the values of its pixels in shared memory and stores them as one run of the HWC output, so that
 // its stores are contiguous whatever the number of channels, and 4 samples wide where the address allows it.
@@ -12,6 +12,7 @@
 constexpr Border border = Border::BORDER;
 constexpr Combine combine = Combine::COMBINE;
 constexpr Store store = Store::STORE;
+#include "sums.cuh"
 
 constexpr int WARP = 32;
 constexpr int RESPONSES = DIRECTIONS * OUT_CHANNELS;
@@ -28,17 +29,6 @@ struct Weights {
 
 // Does input channel i belong to the group of output channel o?
 __device__ __forceinline__ constexpr bool meets(int o, int i) { return IN_GROUP == RGB || i == o; }
-
-// Join the responses of one output channel; response(d) answers the one of direction d.
-template <typename Response>
-__device__ __forceinline__ float join(Response response) {
-    float value = response(0);
-    if (combine == Combine::magnitude) value *= value;
-#pragma unroll
-    for (int d = 1; d < DIRECTIONS; ++d)
-        value = combine == Combine::magnitude ? fmaf(response(d), response(d), value) : fmaxf(value, response(d));
-    return combine == Combine::magnitude ? sqrtf(value) : value;
-}
 
 struct alignas(4 * sizeof(OUTPUT)) FourSamples {
     OUTPUT sample[4];

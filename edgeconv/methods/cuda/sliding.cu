@@ -10,6 +10,7 @@
 //
 //     sliding_sums.cuh    a window a lane: float32 FMA, or exact integers four products at a time (dp4a)
 //     sliding_mma.cuh     a warp's windows as a matrix: the tensor cores
+//     mend.cuh            what those spoil beside a NaN or an infinity, computed again
 //     bulk.cuh            one lane moves a row (compute capability 9.0); else every lane copies 16 bytes at a time
 //
 // INPUT, OUTPUT    sample types            BORDER, COMBINE, STORE    rules, by name
@@ -18,6 +19,7 @@
 // ALIGNED_IN/_OUT  1 where every row of the picture, of the output, starts on 16 bytes
 // WHOLE_WEIGHTS    8-bit pictures with whole weights: exact integer sums, by dp4a or the tensor cores
 // USES_MMA         the tensor cores: 8-bit pictures with whole weights, and float16 pictures (sliding_mma.cuh)
+// EXACT_ROOT       magnitudes of 16-bit pictures with whole weights (sums.cuh)
 // SHORT_SUMS       two directions whose sums are below 2048 in size, so that their squares are whole floats
 // LANE_PIXELS, STEP_ROWS, STEPS_AHEAD, WARPS, MIN_BLOCKS    see Tile in sliding.py; speed only
 #include <cuda_pipeline.h>
@@ -37,6 +39,11 @@ typedef unsigned long long Barrier;
 constexpr Border border = Border::BORDER;
 constexpr Combine combine = Combine::COMBINE;
 constexpr Store store = Store::STORE;
+#include "sums.cuh"
+#if defined(USES_MMA) && !defined(WHOLE_WEIGHTS)
+#define MENDS  // outputs beside a NaN or an infinity, see there
+#include "mend.cuh"
+#endif
 
 constexpr int WARP = 32;
 constexpr int LANES = WARP * WARPS;  // threads of a block, which share one ring
@@ -142,11 +149,14 @@ __device__ __forceinline__ float to_value(float response) { return response; }
 
 // sqrt(first² + second²).
 __device__ __forceinline__ float length(float first, float second) {
+#if defined(WHOLE_WEIGHTS)
     const float square = fmaf(second, second, first * first);
-#ifdef WHOLE_WEIGHTS
-    if (store != Store::raw) return fast_root(square);
+    return store == Store::raw ? sqrtf(square) : fast_root(square);
+#elif defined(EXACT_ROOT)
+    return whole_length(first, second);
+#else
+    return length_of(first, second);
 #endif
-    return sqrtf(square);
 }
 
 // Four or two values as the samples of one output word.
@@ -339,7 +349,11 @@ constexpr int WRITERS = STEP_ROWS < WARPS ? STEP_ROWS : WARPS;
 
 extern "C" __global__ void __launch_bounds__(LANES, MIN_BLOCKS)
     sliding(const INPUT *__restrict__ image, OUTPUT *__restrict__ out, const __grid_constant__ Geometry size,
-            const __grid_constant__ Weights weights) {
+            const __grid_constant__ Weights weights
+#ifdef MENDS
+            , const float *__restrict__ plain_weights
+#endif
+    ) {
     __shared__ __align__(LINE) unsigned char ring[SLOTS * SLOT_BYTES];
     __shared__ __align__(LINE) unsigned char stage[STAGES * STEP_ROWS * OUT_ROW_BYTES];
     const int lane = threadIdx.x;
@@ -357,6 +371,7 @@ extern "C" __global__ void __launch_bounds__(LANES, MIN_BLOCKS)
 #if defined(USES_MMA) && !defined(WHOLE_WEIGHTS)
     // What lies beyond the samples that arrive is multiplied by zero weights: it must not be a NaN.
     fill_zeros(ring, SLOTS * SLOT_BYTES, lane, LANES);
+    if (lane == 0) block_is_spoilt = 0;
     __syncthreads();
 #endif
     if (EDGES_STAY && !span.interior())
@@ -432,6 +447,19 @@ extern "C" __global__ void __launch_bounds__(LANES, MIN_BLOCKS)
         }
         if (STAGES == 2) staged ^= 1;
     }
+#ifdef MENDS
+    if (block_is_spoilt) {  // the loop ended with a barrier
+#ifdef BULK_WRITES
+        if (warp < WRITERS && elected()) finish_bulk_writes();
+        __syncthreads();
+#endif
+        const Mended mended = {size.height, size.width, size.out_height, size.out_width, STRIDE, size.padding};
+        const int block = block_index_anew();  // nothing of the strip is kept in registers for this
+        const int x = block % size.tiles_across * LANES * LANE_PIXELS, y = block / size.tiles_across * size.rows_per_strip;
+        mend(image, out, plain_weights, mended, y, min(size.rows_per_strip, size.out_height - y), x,
+             min(size.out_width - x, LANES * LANE_PIXELS), threadIdx.x, LANES);
+    }
+#endif
 #ifdef BULK_WRITES
     if (warp < WRITERS && elected()) wait_for_bulk_writes();
 #endif

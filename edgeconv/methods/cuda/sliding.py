@@ -3,8 +3,9 @@
 Two kernels share the work:
 
     sliding.cu          blocks walk down strips of the picture; strides 1 to 3, where neighbouring windows overlap
-    sliding_direct.cu   a thread an output pixel; larger strides, whose windows share nothing, and pictures so small
-                        that what a strip waits for at its start is longer than the work
+    sliding_direct.cu   one thread per output pixel; larger strides, whose windows share nothing, pictures so small
+                        that what a strip waits for at its start is longer than the work, and whole-number pictures
+                        whose sums need float64 (exactness.py)
 
 A uint8 picture with whole weights from -127 to 127 (every named filter but luma's) is summed in exact integers, four
 products an instruction; all else is float32 FMA. Weights go in as a kernel parameter, so a new filter compiles
@@ -19,12 +20,13 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from edgeconv.exactness import FLOAT32, HALVES_STEP, TWOFOLD_HALF, WHOLE, own_arithmetic, sums_for
 from edgeconv.filters import RGB_CHANNELS
 from edgeconv.geometry import KERNEL_SIZE
 from edgeconv.methods.base import Method, Options, Plan
 from edgeconv.methods.cuda.kernels import KernelVariant, load
 from edgeconv.methods.cuda.probe import cuda_unavailable_reason
-from edgeconv.methods.cuda.product import round_up, sample_problem, sample_problems, unique
+from edgeconv.methods.cuda.product import round_up, rule_defines, sample_problem, sample_problems, unique
 from edgeconv.problem import Problem
 
 LANES = 32
@@ -46,8 +48,6 @@ MOST_SHARED_BYTES = 48 * 1024
 INT8_LARGEST = 127
 SHORT_LARGEST = 2047
 """Two squares of no more add up below 2^23."""
-HALVES_STEP = 2.0**-21
-"""Share of the largest weight that two halves may lose; float32 sums of float16 pictures round more than that."""
 
 MMA_GROUP_PIXELS, MMA_DEPTH, MMA_COLUMNS = 4, 16, 8
 """Shape of the products in sliding_mma.cuh."""
@@ -108,8 +108,9 @@ def halves(weights: NDArray[np.float32]) -> NDArray[np.float16]:
 def has_half_weights(problem: Problem) -> bool:
     """Whether a float16 picture's weights, as two halves each, keep what float32 sums would show."""
     high, low = halves(problem.weights).astype(np.float64)
-    largest = float(np.abs(problem.weights).max())
-    lost = np.abs(high + low - problem.weights)
+    largest = np.abs(problem.weights).max(axis=(2, 3, 4), keepdims=True)  # of each direction and output by itself
+    with np.errstate(invalid="ignore"):
+        lost = np.abs(high + low - problem.weights)
     return problem.dtype == np.float16 and bool(np.all(lost <= largest * HALVES_STEP))
 
 
@@ -256,12 +257,7 @@ def _rules(problem: Problem) -> tuple[tuple[str, str | int], ...]:
     defines: list[tuple[str, str | int]] = [
         ("INPUT", problem.dtype.name),
         ("OUTPUT", problem.output_dtype.name),
-        ("BORDER", problem.border),
-        ("COMBINE", problem.combine),
-        ("STORE", problem.output_mode),
-        ("DIRECTIONS", problem.directions),
-        ("OUT_CHANNELS", problem.output_channels),
-        ("IN_GROUP", int(problem.weights.shape[2])),
+        *rule_defines(problem),
         ("STRIDE", problem.stride),
     ]
     if problem.dtype == np.float16:
@@ -291,8 +287,9 @@ def strip_variant(problem: Problem, tile: Tile, aligned_in: bool, aligned_out: b
 
 
 def has_strips(problem: Problem) -> bool:
-    """Whether sliding.cu does it: windows that overlap or touch, and no more than two directions at once."""
-    return problem.stride <= LARGEST_STRIP_STRIDE and problem.combine != "maximum"
+    """Whether sliding.cu does it: windows that overlap or touch, two directions at most, sums that float32 holds."""
+    overlaps = problem.stride <= LARGEST_STRIP_STRIDE
+    return overlaps and problem.combine != "maximum" and sums_for(problem) == "float32"
 
 
 def is_small(problem: Problem) -> bool:
@@ -341,7 +338,8 @@ class DirectPlan(Plan):
         kernel = load(direct_variant(problem))
         self._launch = PackedLaunch(kernel, blocks, DIRECT_THREADS, np.array(geometry, np.int32), problem.weights)
         self.launches = 1
-        self.choice = {"kernel": "direct", "arithmetic": "float32 FMA"}
+        self.arithmetic = own_arithmetic(problem)
+        self.choice = {"kernel": "direct", "arithmetic": self.arithmetic.name}
 
     def run(self, image: Any, out: Any) -> None:
         """See Plan.run."""
@@ -370,6 +368,8 @@ class StripPlan(Plan):
     tile: Tile | None = None
 
     def __post_init__(self) -> None:
+        import cupy
+
         problem = self.problem
         self.tile = self.tile or tile_for(problem)
         self._pitches = (
@@ -379,6 +379,12 @@ class StripPlan(Plan):
         arithmetic = arithmetic_for(problem)
         pack = {"fma": lambda work: work.weights, "dp4a": dp4a_weights, "mma": mma_weights}[arithmetic]
         self._weights = pack(problem)
+        self.arithmetic = FLOAT32 if arithmetic == "fma" else WHOLE if problem.dtype == np.uint8 else TWOFOLD_HALF
+        self._arguments: list[Any] = [self._weights]
+        if self.arithmetic is TWOFOLD_HALF:
+            self._plain_weights = cupy.asarray(problem.weights)  # for what a NaN spoils: mend.cuh
+            self.workspace_bytes = int(self._plain_weights.nbytes)
+            self._arguments.append(np.uint64(self._plain_weights.data.ptr))
         self._launches: dict[tuple[bool, bool], Any] = {}
         self.launches = 1
         self._usual = self._launch(self._aligned(0, 0))
@@ -422,7 +428,8 @@ class StripPlan(Plan):
         self._strips = -(-problem.output_height // self._rows_per_strip)
         geometry = [problem.height, problem.width, *problem.output_shape[:2], problem.padding]
         geometry += [across, self._rows_per_strip]
-        launch = PackedLaunch(kernel, across * self._strips, (threads, 1), np.array(geometry, np.int32), self._weights)
+        arguments = (np.array(geometry, np.int32), *self._arguments)
+        launch = PackedLaunch(kernel, across * self._strips, (threads, 1), *arguments)
         self._launches[aligned] = launch
         return launch
 

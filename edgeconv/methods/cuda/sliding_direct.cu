@@ -1,8 +1,8 @@
 // sliding_direct: one thread an output pixel, all its channels; every sample is read where it lies.
 //
-// For any stride, padding, border, size and alignment: what sliding.cu's strips do not cover (strides above 3,
-// and pictures too small to be worth a ring) runs here. Nine pixels of three samples a thread, float32 FMA in the
-// order direction, row, column, channel. One launch, nothing materialised.
+// For any stride, padding, border, size and alignment: what sliding.cu's strips do not cover (strides above 3, pictures
+// too small to be worth a ring, and sums that float32 does not hold) runs here. Nine pixels of three samples for each
+// thread, multiply-adds in the order direction, row, column, channel. One launch, nothing materialised.
 //
 // INPUT, OUTPUT    sample types            BORDER, COMBINE, STORE    rules, by name
 // DIRECTIONS       kernels that answer     OUT_CHANNELS, IN_GROUP    3→3 mix 3 3, each 3 1, luma 1 3
@@ -12,6 +12,7 @@
 constexpr Border border = Border::BORDER;
 constexpr Combine combine = Combine::COMBINE;
 constexpr Store store = Store::STORE;
+#include "sums.cuh"
 
 struct Geometry {
     int height, width, out_height, out_width, padding;
@@ -47,25 +48,17 @@ extern "C" __global__ void sliding_direct(const INPUT *__restrict__ image, OUTPU
     OUTPUT *const pixel = out + (static_cast<long long>(y) * size.out_width + x) * OUT_CHANNELS;
 #pragma unroll
     for (int o = 0; o < OUT_CHANNELS; ++o) {
-        float value = 0.0f;
-#pragma unroll
-        for (int d = 0; d < DIRECTIONS; ++d) {
-            float response = 0.0f;
+        const float value = join([&](int d) {
+            Sum response = 0;
 #pragma unroll
             for (int u = 0; u < KERNEL_SIZE; ++u)
 #pragma unroll
                 for (int v = 0; v < KERNEL_SIZE; ++v)
 #pragma unroll
                     for (int i = 0; i < IN_GROUP; ++i)
-                        response = fmaf(weights.value[d][o][i][u][v], window[u][v][IN_GROUP == 1 ? o : i], response);
-            if (combine == Combine::magnitude)
-                value = fmaf(response, response, value);
-            else if (combine == Combine::maximum && d > 0)
-                value = fmaxf(value, response);
-            else
-                value = response;
-        }
-        if (combine == Combine::magnitude) value = sqrtf(value);
+                        response = multiply_add(weights.value[d][o][i][u][v], window[u][v][IN_GROUP == 1 ? o : i], response);
+            return response;
+        });
         store_sample<store>(value, pixel[o]);
     }
 }

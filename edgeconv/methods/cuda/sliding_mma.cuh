@@ -9,7 +9,8 @@
 //     two directions    three products a row: four outputs each, x and y response side by side in one lane
 //
 // 8-bit pictures with whole weights: unsigned by signed bytes, exact 32-bit sums. float16 pictures: each weight is two
-// halves, high and low part (22 bits, checked when the plan is made); products are exact, sums float32.
+// halves, high and low part (22 bits, checked when the plan is made); products are exact, sums float32. A NaN or an
+// infinity spoils what stands beside it, which mend.cuh computes again.
 //
 // STRIDE 1, OUT_CHANNELS 3. Weights come laid out as the lanes hold them (sliding.py, mma_weights).
 static_assert(STRIDE == 1 && OUT_CHANNELS == RGB, "the layout of the products assumes both");
@@ -164,7 +165,30 @@ __device__ __forceinline__ void clear(Responses &sum) {
             for (int i = 0; i < 4; ++i) sum[p][i] = START;
 }
 
-// Put one finished row of responses into the stage, as samples.
+#ifdef MENDS
+// A shared flag instead of a register that every sample would have to go through.
+__shared__ int block_is_spoilt;
+
+// Whether two halves in a word are both finite.
+__device__ __forceinline__ bool are_finite(unsigned halves) {
+#ifdef __CUDA_ARCH__
+    unsigned finite;  // each half times zero is zero, or NaN
+    asm("{\n.reg .b32 none, product;\n.reg .pred low, high;\n"
+        "mov.b32 none, 0;\n"
+        "fma.rn.f16x2 product, %1, none, none;\n"
+        "setp.eq.f16x2 low|high, product, none;\n"
+        "and.pred low, low, high;\n"
+        "selp.u32 %0, 1, 0, low;\n}"
+        : "=r"(finite)
+        : "r"(halves));
+    return finite;
+#else
+    return (halves & 0x7C00u) != 0x7C00u && (halves & 0x7C000000u) != 0x7C000000u;
+#endif
+}
+#endif
+
+// Put one finished row of responses into the stage, as samples; a sample that is not finite is remembered (mend.cuh).
 __device__ __forceinline__ void finish(unsigned char *staged, int lane, int part, const Responses &sum) {
     const int group = lane % WARP / 4, pair = lane % 4;
     const bool has_output = pair < PRODUCT_SAMPLES * DIRECTIONS / 2;
@@ -180,7 +204,9 @@ __device__ __forceinline__ void finish(unsigned char *staged, int lane, int part
 #ifdef WHOLE_WEIGHTS
                     *at = length_byte(first, second);
 #else
-                    store_sample<store>(length(to_value(first), to_value(second)), *at);
+                    const float value = length(to_value(first), to_value(second));
+                    if (!is_finite(value)) block_is_spoilt = 1;
+                    store_sample<store>(value, *at);
 #endif
                     continue;
                 }
@@ -193,6 +219,7 @@ __device__ __forceinline__ void finish(unsigned char *staged, int lane, int part
 #else
                 const float value[2] = {first, second};
                 const unsigned both = pack(value, static_cast<const OUTPUT *>(nullptr));
+                if (!are_finite(both)) block_is_spoilt = 1;
                 if (has_output) *reinterpret_cast<unsigned *>(at) = both;
 #endif
             }

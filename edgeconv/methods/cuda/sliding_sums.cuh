@@ -88,14 +88,19 @@ struct Window {
 
 // Add one row of the picture, row `u` of the 3×3 filters, to the responses of one output row.
 #if defined(WHOLE_WEIGHTS) && IN_GROUP == 1
-// The bytes of four neighbouring pixels of one channel, the first at `byte` of the window, as one word.
+// The bytes of neighbouring pixels of one channel, the first at `byte` of the window, as one word: four pixels, which two
+// outputs share, or at strides above 1 the three that the window of one output holds (the fourth byte meets a zero).
 __device__ __forceinline__ unsigned gather(const Window &window, int byte) {
+    constexpr bool FOUR = STRIDE == 1;
     const unsigned *const w = window.word + byte / WORD;
     switch (byte % WORD) {
-        case 0: return __byte_perm(__byte_perm(w[0], w[1], 0x0630), w[2], 0x5210);
-        case 1: return __byte_perm(__byte_perm(w[0], w[1], 0x0741), w[2], 0x6210);
-        case 2: return __byte_perm(__byte_perm(w[0], w[1], 0x0052), w[2], 0x7410);
-        default: return __byte_perm(__byte_perm(w[0], w[1], 0x0063), __byte_perm(w[2], w[3], 0x0041), 0x5410);
+        case 0: return FOUR ? __byte_perm(__byte_perm(w[0], w[1], 0x0630), w[2], 0x5210) : __byte_perm(w[0], w[1], 0x0630);
+        case 1: return FOUR ? __byte_perm(__byte_perm(w[0], w[1], 0x0741), w[2], 0x6210) : __byte_perm(w[0], w[1], 0x0741);
+        case 2: return __byte_perm(__byte_perm(w[0], w[1], 0x0052), w[2], FOUR ? 0x7410 : 0x0410);
+        default: {
+            const unsigned last = FOUR ? __byte_perm(w[2], w[3], 0x0041) : w[2] >> 8;
+            return __byte_perm(__byte_perm(w[0], w[1], 0x0063), last, 0x5410);
+        }
     }
 }
 __device__ __forceinline__ void add_row(Responses &sum, const Window &window, const Filter &weights, int u) {
@@ -139,9 +144,9 @@ __device__ __forceinline__ void add_row(Responses &sum, const Window &window, co
                 for (int o = 0; o < OUT_CHANNELS; ++o)
 #pragma unroll
                     for (int d = 0; d < DIRECTIONS; ++d)
-                        sum[x][o][d] = fmaf(weights.value[d][o][i][u][v],
-                                            window.sample((x * STRIDE + v) * RGB + (IN_GROUP == 1 ? o : i)),
-                                            sum[x][o][d]);
+                        sum[x][o][d] =
+                            multiply_add(weights.value[d][o][i][u][v],
+                                         window.sample((x * STRIDE + v) * RGB + (IN_GROUP == 1 ? o : i)), sum[x][o][d]);
 }
 #endif
 

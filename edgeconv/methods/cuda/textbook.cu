@@ -23,14 +23,15 @@ extern "C" __global__ __launch_bounds__(BLOCK *BLOCK, 1) void textbook(const INP
     }
     const float value = join([&](int direction) {
         const float *weight = weights + (direction * OUT_CHANNELS + channel) * IN_GROUP * TAPS;
-        float response = 0.0f;
+        Sum response = 0;
 #pragma unroll 1  // the loads of all 27 places at once would take more registers than some cards have
         for (int i = 0; i < IN_GROUP; ++i)
             for (int u = 0; u < KERNEL_SIZE; ++u)
                 for (int v = 0; v < KERNEL_SIZE; ++v, ++weight) {
                     if (row[u] == OUTSIDE || column[v] == OUTSIDE) continue;
                     const long long pixel = static_cast<long long>(row[u]) * size.width + column[v];
-                    response = fmaf(*weight, to_float(image[pixel * RGB + (IN_GROUP == RGB ? i : channel)]), response);
+                    const float sample = to_float(image[pixel * RGB + (IN_GROUP == RGB ? i : channel)]);
+                    response = multiply_add(*weight, sample, response);
                 }
         return response;
     });

@@ -1,7 +1,8 @@
-"""textbook on CUDA: the kernel of a first lesson, one thread an output value, one launch an output channel.
+"""textbook on CUDA: the kernel of a first lesson, one thread per output value, one launch per output channel.
 
 What the lab reports measure with thread blocks of 8 × 8, 16 × 16 and 32 × 32 (`--block`). It is there to be compared
-with: conv_ladder.py goes on from it step by step to `sliding`. All sums are float32 multiply-adds.
+with: conv_ladder.py goes on from it step by step to `sliding`. Sums are multiply-adds in float32, or in float64 where
+float32 does not hold them (exactness.py).
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from edgeconv.exactness import own_arithmetic
 from edgeconv.methods.base import BLOCKS, DEFAULT_BLOCK, Block, Method, Options, Plan
 from edgeconv.methods.cuda.kernels import KernelVariant, load
 from edgeconv.methods.cuda.probe import cuda_unavailable_reason
@@ -54,7 +56,8 @@ class TextbookPlan(Plan):
         self.workspace_bytes = problem.weights.nbytes
         # Within a launch the caches keep a window's samples for the windows beside it.
         self.moved_bytes = problem.input_bytes * self.launches + problem.output_bytes
-        self.choice = {"kernel": "a thread an output value", "block": side, "arithmetic": "float32 FMA"}
+        self.arithmetic = own_arithmetic(problem)
+        self.choice = {"kernel": "one thread per output value", "block": side, "arithmetic": self.arithmetic.name}
 
     def run(self, image: Any, out: Any) -> None:
         """See Plan.run."""

@@ -1,0 +1,56 @@
+// Beside a NaN or an infinity: what the tensor cores spoil there is computed again, sample by sample.
+//
+// A product multiplies by zero weights what stands beside a window in the same fragment, and a NaN or an infinity times
+// zero is NaN. So a block whose sums are not all finite comes back at its end and looks for outputs that are no finite
+// numbers: each is summed anew from its own window in device memory. That takes long, and is rare.
+//
+// Included after sums.cuh. STRIDE, or the stride in `Mended`, is any.
+struct Mended {
+    int height, width, out_height, out_width, stride, padding;
+};
+
+
+__device__ __forceinline__ bool is_finite(float value) {
+    return (__float_as_uint(value) & EXPONENT_BITS) != EXPONENT_BITS;
+}
+
+// blockIdx.x, read again where it is used.
+__device__ __forceinline__ int block_index_anew() {
+#ifdef __CUDA_ARCH__
+    int block;
+    asm volatile("mov.u32 %0, %%ctaid.x;" : "=r"(block));
+    return block;
+#else
+    return blockIdx.x;
+#endif
+}
+
+// The output samples of a rectangle, by `threads` threads of which this is `thread`; what was stored must be visible.
+// `weights` is (directions, out, in group, 3, 3).
+__device__ __noinline__ void mend(const INPUT *image, OUTPUT *out, const float *weights, const Mended &size, int first_y,
+                                  int rows, int first_x, int columns, int thread, int threads) {
+    const long long samples = static_cast<long long>(columns) * OUT_CHANNELS;
+#pragma unroll 1
+    for (long long i = thread; i < rows * samples; i += threads) {
+        const int y = first_y + static_cast<int>(i / samples), x = first_x + static_cast<int>(i % samples / OUT_CHANNELS);
+        const int o = static_cast<int>(i % OUT_CHANNELS);
+        OUTPUT &place = out[(static_cast<long long>(y) * size.out_width + x) * OUT_CHANNELS + o];
+        if (is_finite(to_float(place))) continue;
+        const float value = join([&](int d) {
+            const float *weight = weights + (d * OUT_CHANNELS + o) * IN_GROUP * KERNEL_SIZE * KERNEL_SIZE;
+            Sum response = 0;
+#pragma unroll 1
+            for (int tap = 0; tap < IN_GROUP * KERNEL_SIZE * KERNEL_SIZE; ++tap) {
+                const int u = tap / KERNEL_SIZE % KERNEL_SIZE, v = tap % KERNEL_SIZE;
+                const int row = source_index<border>(y * size.stride + u - size.padding, size.height);
+                const int column = source_index<border>(x * size.stride + v - size.padding, size.width);
+                if (row == OUTSIDE || column == OUTSIDE) continue;
+                const int channel = IN_GROUP == RGB ? tap / (KERNEL_SIZE * KERNEL_SIZE) : o;
+                const long long pixel = static_cast<long long>(row) * size.width + column;
+                response = multiply_add(weight[tap], to_float(image[pixel * RGB + channel]), response);
+            }
+            return response;
+        });
+        store_sample<store>(value, place);
+    }
+}

@@ -1,0 +1,117 @@
+// Sums of products, and how the responses of an output become one value: in float32, or in float64 where float32 does
+// not hold the sums of a whole-number picture (exactness.py decides; WIDE_SUMS).
+//
+//     value = response | sqrt(response[0]² + response[1]²) | max over d of response[d]
+//
+// CuPy compiles with -ftz=true, which turns denormal numbers into zeros. The PTX instructions here have no .ftz, so
+// they keep every bit of IEEE arithmetic, at the same speed.
+//
+// Included after picture.cuh and the constant `combine`.
+// WIDE_SUMS     sums in float64
+// EXACT_ROOT    16-bit output of a magnitude of whole sums: rounded by the whole square, which float32 does not hold
+#ifdef WIDE_SUMS
+typedef double Sum;
+#else
+typedef float Sum;
+#endif
+
+__device__ __forceinline__ float multiply_add(float weight, float sample, float sum) {
+#ifdef __CUDA_ARCH__
+    float result;
+    asm("fma.rn.f32 %0, %1, %2, %3;" : "=f"(result) : "f"(weight), "f"(sample), "f"(sum));
+    return result;
+#else
+    return fmaf(weight, sample, sum);
+#endif
+}
+__device__ __forceinline__ double multiply_add(float weight, float sample, double sum) {
+    return fma(static_cast<double>(weight), static_cast<double>(sample), sum);
+}
+
+__device__ __forceinline__ float multiply(float a, float b) {
+#ifdef __CUDA_ARCH__
+    float result;
+    asm("mul.rn.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
+    return result;
+#else
+    return a * b;
+#endif
+}
+
+// --- magnitudes ---------------------------------------------------------------------------------------------------------
+constexpr unsigned EXPONENT_BITS = 0x7F800000u;
+constexpr unsigned ONE_TWICE = 0x7F000000u;  // the bits of 2^k and of 2^-k add up to it
+constexpr unsigned LEAST_SCALE = 0x01000000u, LARGEST_SCALE = 0x7E000000u;
+
+// sqrt(first² + second²). Both are scaled by a power of two first, so that squares neither overflow nor vanish; where
+// they would do neither, the result is that of the plain formula, bit for bit.
+__device__ __forceinline__ float length_of(float first, float second) {
+    const unsigned exponent =
+        max(__float_as_uint(first) & EXPONENT_BITS, __float_as_uint(second) & EXPONENT_BITS);
+    const unsigned scale = min(max(exponent, LEAST_SCALE), LARGEST_SCALE);
+    const float down = __uint_as_float(ONE_TWICE - scale);
+    const float x = multiply(first, down), y = multiply(second, down);
+    return multiply(sqrtf(fmaf(y, y, x * x)), __uint_as_float(scale));
+}
+__device__ __forceinline__ double length_of(double first, double second) {
+    return sqrt(fma(second, second, first * first));
+}
+
+// The nearest whole number to sqrt(first² + second²), of whole numbers below 2^24, up to 65,536. The estimate may be one
+// off near a half; the square that is left over tells, and 32-bit integers hold it although they do not hold the square.
+__device__ __forceinline__ float whole_length(float first, float second) {
+    constexpr float BEYOND = 65536.0f;  // 16-bit samples end below
+    const float estimate = sqrtf(fmaf(second, second, first * first));
+    if (estimate >= BEYOND) return BEYOND;
+    const unsigned length = rounded(estimate), x = static_cast<int>(rintf(first)), y = static_cast<int>(rintf(second));
+    const int left = static_cast<int>(x * x + y * y - length * (length + 1));  // above (length + ½)² - ¼
+    if (left > 0) return static_cast<float>(length + 1);
+    const bool too_long = length > 0 && left <= -2 * static_cast<int>(length);
+    return static_cast<float>(too_long ? length - 1 : length);
+}
+
+// The larger of two responses; a NaN stays one. (fmaxf would drop it, and -ftz=true make denormal numbers equal.)
+__device__ __forceinline__ float larger(float a, float b) {
+#ifdef __CUDA_ARCH__
+    float result;
+    asm("{\n.reg .pred above, none;\n"
+        "setp.gt.f32 above, %2, %1;\n"
+        "setp.nan.or.f32 none, %2, %2, above;\n"
+        "selp.f32 %0, %2, %1, none;\n}"
+        : "=f"(result)
+        : "f"(a), "f"(b));
+    return result;
+#else
+    return b > a || b != b ? b : a;
+#endif
+}
+__device__ __forceinline__ double larger(double a, double b) { return b > a || b != b ? b : a; }
+
+// A value as a float that is stored as the value would be: past the range of whole samples their limit will do.
+template <typename Output>
+__device__ __forceinline__ float storable(double value, const Output *) {
+    constexpr double BEYOND = 65536.0;
+    return static_cast<float>(fmin(fmax(rint(value), -BEYOND), BEYOND));
+}
+__device__ __forceinline__ float storable(double value, const float32 *) { return static_cast<float>(value); }
+template <typename Output>
+__device__ __forceinline__ float storable(float value, const Output *) {
+    return value;
+}
+
+// The value of an output sample; response(d) gives the response of direction d.
+template <typename Response>
+__device__ __forceinline__ float join(Response response) {
+    Sum value = response(0);
+    if (combine == Combine::magnitude) {
+#if defined(EXACT_ROOT) && !defined(WIDE_SUMS)
+        return whole_length(value, response(DIRECTIONS - 1));
+#else
+        value = length_of(value, response(DIRECTIONS - 1));
+#endif
+    } else {
+#pragma unroll
+        for (int d = 1; d < DIRECTIONS; ++d) value = larger(value, response(d));
+    }
+    return storable(value, static_cast<const OUTPUT *>(nullptr));
+}
