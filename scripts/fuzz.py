@@ -5,7 +5,7 @@
 
 It prints counts for each class, the first failures each with the command that repeats it, and ends with 1 where there
 are any. Workers are processes, so a crash of native code is a finding like any other and the run goes on behind it.
-What is drawn: tests/fuzz/cases.py; what is right: tests/fuzz/oracle.py. Needs NumPy, and CuPy for --device cuda.
+What is drawn: tests/fuzz/cases.py; what is right: tests/fuzz/oracle.py.
 """
 
 from __future__ import annotations
@@ -19,12 +19,14 @@ import sys
 import time
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 PROJECT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(PROJECT / "tests" / "fuzz"), str(PROJECT)]
 
+NEEDED = {"cpu": ("numpy", "cv2", "llvmlite"), "cuda": ("numpy", "cupy")}
 SHOWN_GROUPS = 60
 RECORDED_FAILURES = 200
 END_SECONDS = 60.0
@@ -166,6 +168,10 @@ def main() -> int:
     asked = parser.parse_args()
     if asked.jobs < 1 or asked.seed < 0 or (asked.case is not None and asked.case < 0):
         parser.error("--jobs is a whole number from 1, --seed and --case from 0")
+
+    missing = [name for name in NEEDED[asked.device] if find_spec(name) is None]
+    if missing:
+        parser.error(f"--device {asked.device} needs {', '.join(missing)}, which this Python does not have")
 
     started = time.monotonic()
     if asked.case is not None:
