@@ -17,6 +17,7 @@ import os
 import platform
 import sys
 import time
+from collections.abc import Callable
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
@@ -49,9 +50,9 @@ def work(device: str, seed: int, worker: int, jobs: int, start: int, seconds: fl
 class Crew:
     """The workers; one that dies is replaced by another that goes on behind the case that killed it."""
 
-    def __init__(self, device: str, seed: int, jobs: int, seconds: float) -> None:
+    def __init__(self, device: str, seed: int, jobs: int, seconds: float, target: Callable[..., None] = work) -> None:
         self._context = multiprocessing.get_context("spawn")  # a fork would share what CUDA holds
-        self._device, self._seed, self._jobs = device, seed, jobs
+        self._device, self._seed, self._jobs, self._target = device, seed, jobs, target
         self._deadline = time.monotonic() + seconds
         self.found = import_module("fuzzing").Fuzzed()
 
@@ -86,7 +87,7 @@ class Crew:
         current = self._context.Value("q", max(start - 1, 0))
         seconds = max(0.0, self._deadline - time.monotonic())
         arguments = (self._device, self._seed, worker, self._jobs, start, seconds, current, sender)
-        process = self._context.Process(target=work, args=arguments, daemon=True)
+        process = self._context.Process(target=self._target, args=arguments, daemon=True)
         process.start()
         sender.close()  # so that the end of the process is the end of the pipe
         return worker, process, receiver, current

@@ -301,6 +301,8 @@ def _bounded(
         error = error + abs(values) * 2.0**-11 + 2.0**-25
     values, error = values.reshape(samples), error.reshape(samples)
     free = (terms * 1.01 >= how.largest).reshape(samples).any(axis=1)
+    # Where channels are filtered alike they may be summed first, before a small weight makes them smaller.
+    free = free | (3 * abs(pixels).max(axis=1, keepdims=True) >= how.largest)
 
     if asked.combine == "magnitude":
         root = np.sqrt(np.square(values).sum(axis=1))
