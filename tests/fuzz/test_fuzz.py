@@ -204,7 +204,7 @@ def test_a_mistake_is_found(monkeypatch: pytest.MonkeyPatch, mistake: str) -> No
     prepare = subject._prepare
     monkeypatch.setattr(subject, "_prepare", lambda case, problem: FaultyPlan(problem, prepare(case, problem), mistake))
     case = replace(
-        draw("cpu", 0, 1),
+        draw("cpu", 0, 1 if mistake == "repetition" else 2),
         method="reference",
         dtype="uint8",
         filter="laplacian8",
