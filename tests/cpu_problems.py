@@ -16,6 +16,8 @@ from edgeconv.problem import INPUT_DTYPES, Problem, make_problem
 
 RANDOM = "random"
 """Stands for weights without any structure, where a filter's name is expected."""
+RANDOM_WHOLE = "random-whole"
+"""The same with whole weights that fit a signed byte."""
 
 STRIDES = (1, 2, 3, 4, 7)
 PADDINGS = (0, 1, 2, 5)
@@ -55,6 +57,9 @@ class Case:
 
 
 def weights_of(name: str, channels: str) -> WeightSet:
+    if name == RANDOM_WHOLE:
+        shares = random_weights(channels)
+        return WeightSet(np.rint(shares.weights * 127), shares.groups)
     return random_weights(channels) if name == RANDOM else weight_set(named_filter(name), channels)
 
 

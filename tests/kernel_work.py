@@ -16,7 +16,8 @@ from cpu_problems import Case
 
 from edgeconv.methods.base import Options, Plan
 from edgeconv.methods.cuda.conv_ladder import Block, prepare
-from edgeconv.methods.cuda.sliding import DirectPlan, StripPlan, has_strips
+from edgeconv.methods.cuda.cudnn import CudnnPlan
+from edgeconv.methods.cuda.sliding import DirectPlan, StripPlan, Tile, has_strips
 from edgeconv.problem import Problem
 
 TESTS = Path(__file__).resolve().parent
@@ -30,6 +31,8 @@ BANDED = f"{CUDA_METHODS}.im2col:banded_plan"
 IMPLICIT = f"{CUDA_METHODS}.implicit:Implicit"
 CONV_STEP = "kernel_work:conv_step"
 CUDNN = f"{CUDA_METHODS}.cudnn:CuDNN"
+CUDNN_CHANNELS = "kernel_work:cudnn_channels"
+STRIPS = "kernel_work:strips"
 
 SANITIZER_OPTIONS = {
     "ASAN_OPTIONS": "detect_leaks=0:abort_on_error=0:exitcode=99:detect_stack_use_after_return=0",
@@ -61,6 +64,16 @@ def conv_step(problem: Problem, options: Options, name: str, block: Block) -> Pl
 def large_sliding(problem: Problem, options: Options) -> Plan:
     """What `sliding` prepares where the picture is large enough for strips, for any picture, as a maker."""
     return StripPlan(problem) if has_strips(problem) else DirectPlan(problem)
+
+
+def strips(problem: Problem, options: Options, tile: Tile) -> Plan:
+    """The strips of `sliding`, cut in a given way, as a maker."""
+    return StripPlan(problem, tile=tile)
+
+
+def cudnn_channels(problem: Problem, options: Options, channels: int) -> Plan:
+    """cuDNN's convolution of bands with that many channels, as a maker."""
+    return CudnnPlan(problem, options, direct=False, channels=channels)
 
 
 @dataclass(frozen=True)

@@ -8,13 +8,25 @@ from __future__ import annotations
 
 import re
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 from cpu_problems import RANDOM, Case
+from kernel_table import (
+    MAKERS,
+    REDUCED_RULES,
+    RULES,
+    SUMS,
+    WayToSum,
+    alignments_of,
+    bulk_works,
+    groups,
+    place_of_window,
+    rows_aligned,
+    strip_works,
+)
 from kernel_work import (
-    BANDED,
     CUDNN,
     IM2COL,
     IMPLICIT,
@@ -29,6 +41,7 @@ from problems import AWKWARD_SHAPES
 
 from edgeconv.methods.base import Options
 from edgeconv.methods.cuda.kernels import FOLDER
+from edgeconv.methods.cuda.sliding import tiles_of
 
 pytestmark = pytest.mark.skipif(
     sanitizer_library() is None, reason="needs g++ with AddressSanitizer on Linux (apt install g++)"
@@ -36,28 +49,6 @@ pytestmark = pytest.mark.skipif(
 
 SHAPES = (*AWKWARD_SHAPES, (5, 300), (90, 48))
 """Beside the awkward ones: several tiles across, and rows that start on 16 bytes."""
-
-RULES = (
-    Case(RANDOM, "mix", "float32", "raw"),
-    Case("laplacian8", "mix", "uint8", "abs", border="reflect101"),
-    Case("laplacian8", "each", "uint8", "clip", stride=2, padding=0),
-    Case("sobel", "each", "uint8", "abs", border="replicate"),
-    Case("kirsch", "mix", "uint8", "raw"),
-    Case(RANDOM, "luma", "uint16", "abs", stride=3, padding=2, border="reflect"),
-    Case("sobel", "mix", "uint16", "abs", stride=2),
-    Case(RANDOM, "each", "float16", "raw", padding=5, border="reflect101"),
-    Case("kirsch", "luma", "float32", "abs", stride=7, border="reflect"),
-)
-"""What changes a kernel's code: types, rules, strides, numbers of directions and channels."""
-
-MAKERS = (SLIDING, LARGE_SLIDING, TEXTBOOK, IM2COL, BANDED, IMPLICIT)
-
-REDUCED_RULES = (
-    Case(RANDOM, "mix", "float32", "raw"),
-    Case("sobel", "each", "uint8", "abs", stride=2, border="replicate"),
-    Case("kirsch", "luma", "float16", "raw", stride=3, padding=0),
-)
-"""For the tensor cores' arithmetic."""
 
 
 def with_shape(rules: Case, shape: tuple[int, int]) -> Case:
@@ -234,3 +225,31 @@ def test_a_fault_comes_to_light(tmp_path: Path, fault: Fault) -> None:
     ended = run_on_cpu([Work(fault.maker, fault.rules)], tmp_path, sources, fault.bulk)
     assert ended.code != 0, f"it did not come to light: {ended.text}"
     assert re.search(fault.shows, ended.text), ended.text
+
+
+TABLE = groups()
+
+
+@pytest.mark.parametrize("part", TABLE)
+def test_every_code_path(libraries: Path, part: str) -> None:
+    ended = run_on_cpu(TABLE[part], libraries)
+    assert ended.code == 0, ended.text
+
+
+def test_every_code_path_of_bulk_copies(libraries: Path) -> None:
+    ended = run_on_cpu(bulk_works(), libraries, bulk=True)
+    assert ended.code == 0, ended.text
+
+
+@pytest.mark.parametrize("sums", [sums for sums in SUMS if sums.everywhere], ids=lambda sums: sums.name)
+def test_the_table_has_every_place_where_a_window_can_start(sums: WayToSum) -> None:
+    """By stride, of all paddings up to a cycle of them; and every alignment that occurs."""
+    met = {(work.case.stride, place_of_window(work.case.problem(), work.words[0])) for work in strip_works(sums)}
+    aligned = {rows_aligned(work.case.problem()) for work in strip_works(sums)}
+    for stride in sums.strides:
+        for padding in range(33):
+            rules = replace(sums.rules, stride=stride, padding=padding)
+            problem = rules.problem()
+            _, tile = tiles_of(problem)[-1]
+            assert (stride, place_of_window(problem, tile)) in met, f"stride {stride}, padding {padding}"
+            assert {rows_aligned(case.problem()) for case in alignments_of(rules)} <= aligned

@@ -1,0 +1,285 @@
+"""compute-sanitizer over one case of each compiled CUDA kernel: memcheck, racecheck, initcheck and synccheck.
+
+    python3 scripts/sanitize_gpu.py --output docs/results/sanitize/h200.json [--tool memcheck] [--sanitizer PATH]
+    python3 scripts/sanitize_gpu.py --one-pass         the cases alone, as each tool runs them
+
+Kernels are first compiled by several processes into CuPy's cache, so that the tools only load them. Each tool is one
+process that runs all cases, every one compared with the oracle. The summary is printed and written as JSON.
+Exit code 0 where nothing was found, 1 where something was, 4 where there is no compute-sanitizer.
+
+Each array has an allocation of its own here, with padding behind it under memcheck: in a pool neighbouring arrays would
+hide a read past the end. im2col multiplies whole runs of columns and drops what lies past the last pixel, which
+initcheck would report: its workspaces start as zeros under that tool. cuDNN's and cuBLAS's own kernels are not ours to
+check; the two kernels around cuDNN run without it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, dataclass
+from importlib import import_module
+from multiprocessing import get_context
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+PROJECT = Path(__file__).resolve().parent.parent
+TESTS = PROJECT / "tests"
+sys.path[:0] = [str(PROJECT), str(TESTS), str(TESTS / "fuzz")]
+
+TOOLS: dict[str, tuple[str, ...]] = {
+    "memcheck": ("--padding", "256"),
+    "racecheck": ("--racecheck-report", "all"),
+    "initcheck": (),
+    "synccheck": (),
+}
+USUAL_PLACES = ("/usr/local/cuda/bin/compute-sanitizer", "/opt/cuda/bin/compute-sanitizer")
+FOUND_CODE = 9
+"""What a tool ends with where it found something, apart from what the cases end with."""
+TOOL_VARIABLE = "EDGECONV_SANITIZER"
+ERRORS = re.compile(r"ERROR SUMMARY: (\d+) error")
+HAZARDS = re.compile(r"RACECHECK SUMMARY: (\d+) hazards? displayed \((\d+) errors?, (\d+) warnings?\)")
+RAN = re.compile(r"^ran (\d+) cases of (\d+) kernels$", re.MULTILINE)
+SHOWN_LINES = 60
+SCHEMA_VERSION = 1
+EXIT_FOUND, EXIT_UNAVAILABLE = 1, 4
+
+
+@dataclass(frozen=True)
+class ToolSummary:
+    """What one tool said."""
+
+    tool: str
+    exit_code: int
+    errors: int
+    warnings: int
+    cases: int
+    kernels: int
+    seconds: float
+    first_lines: tuple[str, ...]
+    """Of its reports, or of what went wrong, where it is not clean."""
+
+    @property
+    def clean(self) -> bool:
+        """Whether all cases ran and nothing was found."""
+        return self.exit_code == 0 and self.errors == 0 and self.cases > 0
+
+
+def summary_of(tool: str, text: str, exit_code: int, seconds: float) -> ToolSummary:
+    """Read a tool's output."""
+    hazards, errors, ran = HAZARDS.search(text), ERRORS.search(text), RAN.search(text)
+    found = int(hazards[2]) if hazards else int(errors[1]) if errors else 0
+    warned = int(hazards[3]) if hazards else 0
+    told = hazards is not None or errors is not None
+    clean = told and exit_code == 0 and found == 0 and warned == 0
+    lines = [] if clean else [line.rstrip() for line in text.splitlines() if line.strip()]
+    if not told:
+        lines.insert(0, f"{tool} gave no summary: did it start?")
+    return ToolSummary(
+        tool=tool,
+        exit_code=exit_code if told else exit_code or EXIT_FOUND,
+        errors=found,
+        warnings=warned,
+        cases=int(ran[1]) if ran else 0,
+        kernels=int(ran[2]) if ran else 0,
+        seconds=round(seconds, 1),
+        first_lines=tuple(lines[:SHOWN_LINES]),
+    )
+
+
+# --- the cases ------------------------------------------------------------------------------------------------------
+
+
+def make_plan(work: Any, problem: Any) -> Any:
+    """The plan of `work.maker` for `problem`, as tests/host_cuda makes it."""
+    module, _, name = work.maker.partition(":")
+    maker = getattr(import_module(module), name)
+    if isinstance(maker, type):
+        return maker().prepare(problem, work.options)
+    return maker(problem, work.options, *work.words)
+
+
+def stages_alone(problem: Any, channels: int) -> Any:
+    """The plan of `cudnn` with nothing where cuDNN convolves: its own two kernels, before and after."""
+    cudnn: Any = import_module("edgeconv.methods.cuda.cudnn")
+    options = import_module("edgeconv.methods.base").Options()
+
+    class StagesAlone(cudnn.CudnnPlan):  # type: ignore[misc]
+        def _make_work(self, math: str) -> None:
+            self._work = SimpleNamespace(convolution=SimpleNamespace(set_math=lambda value: None))
+
+        def _choose(self, options: Any) -> None:
+            self._taken = SimpleNamespace(math=None)
+            self._result.fill(0)
+
+        def _describe(self, math: str) -> None:
+            pass
+
+        def _convolve(self, source: int, result: int) -> None:
+            pass
+
+    handle, cudnn._handle = cudnn._handle, lambda *place: SimpleNamespace(set_stream=lambda stream: None)
+    try:
+        return StagesAlone(problem, options, direct=False, channels=channels)
+    finally:
+        cudnn._handle = handle
+
+
+def _random_image(problem: Any) -> Any:
+    import cupy
+
+    return cupy.asarray(import_module("problems").random_image(problem.height, problem.width, problem.dtype))
+
+
+def run_case(work: Any, zeroed: bool) -> None:
+    """One plan on one picture, compared with the oracle; raises AssertionError where it is wrong."""
+    import cupy
+
+    problem = work.case.problem()
+    if zeroed and "im2col" in work.maker:
+        cupy.cuda.set_allocator(_zeroed)
+    plan = make_plan(work, problem)
+    cupy.cuda.set_allocator(None)
+    out = cupy.empty(problem.output_shape, problem.output_dtype)
+    image = _random_image(problem)
+    plan.run(image, out)
+    verify: Any = import_module("edgeconv.verify")
+    found = verify.check(image.get(), out.get(), problem, verify.tolerance_for(problem, work.options.math), 2000)
+    assert found.passed, f"{work}: {found.unexplained_samples} wrong samples, worst {found.worst}"
+
+
+def _zeroed(size: int) -> Any:
+    import cupy
+
+    memory = cupy.cuda.MemoryPointer(cupy.cuda.Memory(size), 0)
+    memory.memset(0, size)
+    return memory
+
+
+def one_pass() -> int:
+    """All cases in this process; 1 at the first that is wrong."""
+    import cupy
+
+    cupy.cuda.set_allocator(None)  # no pool
+    table: Any = import_module("kernel_table")
+    kernels: Any = import_module("edgeconv.methods.cuda.kernels")
+    errors: Any = import_module("edgeconv.errors")
+    product: Any = import_module("edgeconv.methods.cuda.product")
+    zeroed, ran = os.environ.get(TOOL_VARIABLE) == "initcheck", 0
+    for work in table.works_for_a_gpu():
+        try:
+            run_case(work, zeroed)
+        except errors.UnavailableError as reason:
+            print(f"passed over: {work}: {reason}")
+            continue
+        except AssertionError as wrong:
+            print(wrong)
+            return EXIT_FOUND
+        ran += 1
+    for problem in product.sample_problems():
+        for channels in (3, 4, 8):
+            plan = stages_alone(problem, channels)
+            plan.run(_random_image(problem), cupy.empty(problem.output_shape, problem.output_dtype))
+            ran += 1
+    cupy.cuda.Device().synchronize()
+    print(f"ran {ran} cases of {kernels.load.cache_info().currsize} kernels")
+    return 0
+
+
+def compile_share(share: int, shares: int) -> None:
+    """Compile what a part of the cases needs, into CuPy's cache; a process of its own."""
+    table: Any = import_module("kernel_table")
+    errors: Any = import_module("edgeconv.errors")
+    for work in table.works_for_a_gpu()[share::shares]:
+        try:
+            make_plan(work, work.case.problem())
+        except errors.UnavailableError:
+            continue
+
+
+# --- the tools ------------------------------------------------------------------------------------------------------
+
+
+def find_sanitizer(asked: str | None) -> str | None:
+    """The program: as asked, on the path, or where the toolkit puts it."""
+    for place in (asked,) if asked else (shutil.which("compute-sanitizer"), *USUAL_PLACES):
+        if place is not None and os.access(place, os.X_OK):
+            return place
+    return None
+
+
+def run_tool(sanitizer: str, tool: str) -> ToolSummary:
+    """One tool over all cases."""
+    cases = (sys.executable, str(Path(__file__).resolve()), "--one-pass")
+    command = (sanitizer, "--tool", tool, *TOOLS[tool], "--error-exitcode", str(FOUND_CODE), *cases)
+    started = time.monotonic()
+    done = subprocess.run(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        env={**os.environ, TOOL_VARIABLE: tool, "OMP_NUM_THREADS": "1"},
+        check=False,
+    )
+    text = done.stdout.decode(errors="replace")
+    return summary_of(tool, text, done.returncode, time.monotonic() - started)
+
+
+def facts(sanitizer: str) -> dict[str, Any]:
+    """The machine and the versions."""
+    import cupy
+
+    told = subprocess.run((sanitizer, "--version"), capture_output=True, text=True, check=False).stdout
+    return {
+        "gpu": cupy.cuda.runtime.getDeviceProperties(0)["name"].decode(),
+        "cuda_driver": cupy.cuda.runtime.driverGetVersion(),
+        "cuda_runtime": cupy.cuda.runtime.runtimeGetVersion(),
+        "cupy": cupy.__version__,
+        "numpy": np.__version__,
+        "compute_sanitizer": next((line for line in told.splitlines() if "ersion" in line), told.strip()),
+    }
+
+
+def main() -> int:
+    """Parse, run the tools one after the other, print and write."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--one-pass", action="store_true", help="run the cases in this process, without a tool")
+    parser.add_argument("--tool", choices=tuple(TOOLS), action="append", help="only this one; may be given again")
+    parser.add_argument("--sanitizer", metavar="PATH", help="the program, where it is not on the path")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes that compile beforehand")
+    parser.add_argument("--output", type=Path, metavar="FILE.json", help="write the summary, as JSON")
+    asked = parser.parse_args()
+    if asked.one_pass:
+        return one_pass()
+    sanitizer = find_sanitizer(asked.sanitizer)
+    if sanitizer is None:
+        print("There is no compute-sanitizer here: install the CUDA toolkit's, or name it with --sanitizer PATH.")
+        return EXIT_UNAVAILABLE
+    with ProcessPoolExecutor(asked.jobs, mp_context=get_context("spawn")) as pool:
+        list(pool.map(compile_share, range(asked.jobs), [asked.jobs] * asked.jobs))
+    summaries = []
+    for tool in asked.tool or TOOLS:
+        summary = run_tool(sanitizer, tool)
+        summaries.append(summary)
+        verdict = "nothing found" if summary.clean else f"{summary.errors} errors, exit code {summary.exit_code}"
+        print(f"{tool}: {summary.cases} cases of {summary.kernels} kernels in {summary.seconds:.0f} s: {verdict}")
+        print("\n".join(f"    {line}" for line in summary.first_lines))
+    if asked.output is not None:
+        from edgeconv.files import write_bytes_atomically
+
+        record = {"schema_version": SCHEMA_VERSION, **facts(sanitizer), "tools": [asdict(entry) for entry in summaries]}
+        write_bytes_atomically(asked.output, (json.dumps(record, indent=1) + "\n").encode())
+    return 0 if all(summary.clean for summary in summaries) else EXIT_FOUND
+
+
+if __name__ == "__main__":
+    sys.exit(main())

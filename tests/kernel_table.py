@@ -1,0 +1,239 @@
+"""Every code path of the .cu sources: stride × padding × alignment × arithmetic, as far as they select different code.
+
+Macros are what selects code; not every value of them makes a difference:
+
+    sliding.cu       where a lane's window starts in the word, pair or quad of words that it reads at once (LEAD % READ:
+                     the padding's bytes), for each stride, arithmetic, type and tile; alignment of input and output
+    implicit*.cu     the samples that stand before a patch row (LEAD: the padding), for each stride up to 3 and one
+                     above; aligned or not; and the shapes of blocks, which the size of the picture selects
+    the others       the shapes of blocks, or of filled-up channels; strides and paddings are arguments there
+
+A weight of zero hides what is read beside the window, so weights are random, whole where the arithmetic needs it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from cpu_problems import RANDOM, RANDOM_WHOLE, Case
+from kernel_work import (
+    BANDED,
+    CONV_STEP,
+    CUDNN_CHANNELS,
+    IM2COL,
+    IMPLICIT,
+    LARGE_SLIDING,
+    SLIDING,
+    STRIPS,
+    TEXTBOOK,
+    Work,
+)
+
+from edgeconv.methods.base import Options
+from edgeconv.methods.cuda import conv_ladder, sliding
+from edgeconv.problem import Problem
+
+# --- what every kernel is put to, in many shapes ------------------------------------------------------------------
+
+RULES = (
+    Case(RANDOM, "mix", "float32", "raw"),
+    Case("laplacian8", "mix", "uint8", "abs", border="reflect101"),
+    Case("laplacian8", "each", "uint8", "clip", stride=2, padding=0),
+    Case("sobel", "each", "uint8", "abs", border="replicate"),
+    Case("kirsch", "mix", "uint8", "raw"),
+    Case(RANDOM, "luma", "uint16", "abs", stride=3, padding=2, border="reflect"),
+    Case("sobel", "mix", "uint16", "abs", stride=2),
+    Case(RANDOM, "each", "float16", "raw", padding=5, border="reflect101"),
+    Case("kirsch", "luma", "float32", "abs", stride=7, border="reflect"),
+)
+"""What changes a kernel's code: types, rules, strides, numbers of directions and channels."""
+
+MAKERS = (SLIDING, LARGE_SLIDING, TEXTBOOK, IM2COL, BANDED, IMPLICIT)
+
+REDUCED_RULES = (
+    Case(RANDOM, "mix", "float32", "raw"),
+    Case("sobel", "each", "uint8", "abs", stride=2, border="replicate"),
+    Case("kirsch", "luma", "float16", "raw", stride=3, padding=0),
+)
+"""For the tensor cores' arithmetic."""
+
+# --- what only some paddings, alignments and sizes select ----------------------------------------------------------
+
+PADDINGS = range(9)
+"""Among them is every place in a quad of words where a window can start."""
+ALIGNMENTS = ((False, False), (True, True), (True, False), (False, True))
+"""Of input and output rows: on 16 bytes or not."""
+WIDTHS = range(20, 70)
+HEIGHT = 7
+
+
+@dataclass(frozen=True)
+class WayToSum:
+    """A kind of sums, as a problem that asks for it."""
+
+    name: str
+    rules: Case
+    strides: tuple[int, ...] = (1, 2, 3)
+    everywhere: bool = True
+    """With every padding and alignment; else it shares its reads with a kind that is, and meets the default only."""
+
+
+SUMS = (
+    WayToSum("dp4a each", Case(RANDOM_WHOLE, "each", "uint8", "abs")),
+    WayToSum("dp4a mix", Case(RANDOM_WHOLE, "mix", "uint8", "raw", border="reflect")),
+    WayToSum("fma uint8", Case(RANDOM, "mix", "uint8", "abs", border="replicate")),
+    WayToSum("fma uint16", Case(RANDOM, "luma", "uint16", "abs")),
+    WayToSum("fma float32", Case(RANDOM, "mix", "float32", "raw")),
+    WayToSum("mma uint8", Case(RANDOM_WHOLE, "mix", "uint8", "abs"), (1,)),
+    WayToSum("mma float16", Case(RANDOM, "mix", "float16", "raw", border="reflect101"), (1,)),
+    WayToSum("mma uint8 two directions", Case("scharr", "mix", "uint8", "clip", border="replicate"), (1,)),
+    WayToSum("mma uint8 two directions, short", Case("sobel", "each", "uint8", "abs"), (1,), everywhere=False),
+    WayToSum("mma float16 two directions", Case("sobel", "each", "float16", "abs"), (1,), everywhere=False),
+    WayToSum("dp4a each raw", Case(RANDOM_WHOLE, "each", "uint8", "raw", border="replicate"), everywhere=False),
+    WayToSum("dp4a mix clip", Case(RANDOM_WHOLE, "mix", "uint8", "clip"), (2, 3), everywhere=False),
+    WayToSum("dp4a luma", Case(RANDOM_WHOLE, "luma", "uint8", "abs"), everywhere=False),
+    WayToSum("dp4a two directions", Case("sobel", "each", "uint8", "abs"), (2, 3), everywhere=False),
+    WayToSum("fma float16", Case(RANDOM, "each", "float16", "raw", border="reflect"), (2, 3), everywhere=False),
+    WayToSum("fma uint16 two directions", Case("sobel", "each", "uint16", "clip"), everywhere=False),
+    WayToSum("fma float32 two directions", Case("sobel", "each", "float32", "abs"), everywhere=False),
+)
+
+
+def place_of_window(problem: Problem, tile: sliding.Tile) -> int:
+    """Where a lane's window starts within what it reads at once, in bytes: LEAD % READ of sliding_sums.cuh.
+
+    The tensor cores read single words.
+    """
+    lead = -(problem.padding * 3 * problem.dtype.itemsize) % 128
+    if sliding.arithmetic_for(problem) == "mma":
+        return lead % 4
+    lane_bytes = tile.lane_pixels * problem.stride * 3 * problem.dtype.itemsize
+    return lead % next(size for size in (16, 8, 4) if lane_bytes % size == 0)
+
+
+def rows_aligned(problem: Problem) -> tuple[bool, bool]:
+    """Whether rows of input and output are whole runs of 16 bytes."""
+    in_pitch = problem.width * 3 * problem.dtype.itemsize
+    out_pitch = problem.output_width * problem.output_channels * problem.output_dtype.itemsize
+    return in_pitch % 16 == 0, out_pitch % 16 == 0
+
+
+def with_alignment(rules: Case, wanted: tuple[bool, bool]) -> Case | None:
+    """The rules with a picture whose rows are aligned so; None where no width gives that."""
+    for width in WIDTHS:
+        case = replace(rules, shape=(max(HEIGHT, 3), width))
+        if rows_aligned(case.problem()) == wanted:
+            return case
+    return None
+
+
+def alignments_of(rules: Case) -> list[Case]:
+    """The rules with each alignment that some width gives."""
+    return [case for wanted in ALIGNMENTS if (case := with_alignment(rules, wanted)) is not None]
+
+
+def strip_works(sums: WayToSum) -> Iterator[Work]:
+    """At each stride every start of a window, every alignment that occurs, and every tile."""
+    for stride in sums.strides:
+        rules = replace(sums.rules, stride=stride)
+        first, *others = dict.fromkeys(tile for _, tile in reversed(sliding.tiles_of(rules.problem())))
+        places: set[int] = set()
+        alignments: set[tuple[bool, bool]] = set()
+        for padding in PADDINGS if sums.everywhere else (rules.padding,):
+            cases = alignments_of(replace(rules, padding=padding))
+            place = place_of_window(cases[0].problem(), first)
+            new = [case for case in cases if rows_aligned(case.problem()) not in alignments] if sums.everywhere else []
+            for case in new or (cases[:1] if place not in places else []):
+                yield Work(STRIPS, case, words=(first,))
+            places.add(place)
+            alignments |= {rows_aligned(case.problem()) for case in new}
+        if sums.everywhere:
+            yield from (Work(STRIPS, alignments_of(rules)[0], words=(tile,)) for tile in others)
+
+
+def bulk_works() -> list[Work]:
+    """The strips with rows that copy engines move: input, output or both aligned."""
+    works = []
+    for sums in SUMS:
+        for stride in sums.strides if sums.everywhere else sums.strides[:1]:
+            rules = replace(sums.rules, stride=stride)
+            _, tile = sliding.tiles_of(rules.problem())[-1]
+            cases = [case for wanted in ALIGNMENTS[1:] if (case := with_alignment(rules, wanted)) is not None]
+            works += [Work(STRIPS, case, words=(tile,)) for case in cases[: 2 if stride == 2 else 1]]
+    return works
+
+
+def implicit_works() -> Iterator[Work]:
+    """Strides × samples before a patch row, aligned and not; then the shapes of blocks, by the size of the picture."""
+    rules = Case(RANDOM, "mix", "float32", "raw", border="reflect", shape=(9, 40))
+    for math in ("fma", "tf32", "half"):
+        for stride in (1, 2, 3):
+            for padding in range(4):
+                yield Work(IMPLICIT, replace(rules, stride=stride, padding=padding), Options(math=math))
+            yield Work(IMPLICIT, replace(rules, stride=stride, shape=(9, 41)), Options(math=math))
+        yield Work(IMPLICIT, replace(rules, stride=5), Options(math=math))
+        for stride, shapes in BLOCKS_FILLED[math].items():
+            yield from (
+                Work(IMPLICIT, replace(rules, stride=stride, shape=shape), Options(math=math)) for shape in shapes
+            )
+
+
+BLOCKS_FILLED: dict[str, dict[int, tuple[tuple[int, int], ...]]] = {
+    "fma": {1: ((33, 65), (69, 9), (137, 9)), 2: ((138, 18),)},
+    "tf32": {1: ((81, 9), (81, 129)), 2: ((162, 18),)},
+    "half": {},
+}
+"""Pictures (height, width) that take larger blocks than the least, on a GPU of three multiprocessors."""
+
+
+def library_works() -> Iterator[Work]:
+    """Blocks of im2col by the size of the picture, of textbook by its option; channels filled up for cuDNN."""
+    whole, large = (9, 20), (90, 75)
+    for dtype in ("uint8", "uint16", "float16", "float32"):
+        yield Work(IM2COL, Case(RANDOM, "mix", dtype, "raw", shape=whole))
+    for filter_name, dtype, shape in (
+        (RANDOM, "float32", (40, 50)),
+        ("kirsch", "uint8", (20, 50)),
+        (RANDOM, "uint8", large),
+    ):
+        yield Work(IM2COL, Case(filter_name, "mix", dtype, "abs", stride=1, padding=0, shape=shape))
+    for block in (8, 16, 32):
+        yield Work(TEXTBOOK, Case(RANDOM, "each", "uint16", "clip", stride=2, shape=(19, 37)), Options(block=block))
+    for filter_name, dtype in ((RANDOM, "float32"), ("sobel", "uint8")):
+        for channels, math in ((3, "half"), (4, "fma"), (8, "half")):
+            case = Case(filter_name, "mix", dtype, "raw", shape=(7, 11))
+            yield Work(CUDNN_CHANNELS, case, Options(math=math), words=(channels,))
+
+
+def groups() -> dict[str, list[Work]]:
+    """The whole table, in parts that take some seconds each; a kernel that is asked for twice is compiled once."""
+    parts = {sums.name: list(strip_works(sums)) for sums in SUMS if sums.everywhere}
+    parts["other sums"] = [work for sums in SUMS if not sums.everywhere for work in strip_works(sums)]
+    return {**parts, "implicit": list(implicit_works()), "around a library": list(library_works())}
+
+
+def ladder_works() -> Iterator[Work]:
+    """Every step of the ladder of convolutions with its usual block; rows on 16 bytes and not."""
+    for entry in conv_ladder.STEPS:
+        for stride in conv_ladder.STRIDES:
+            for width in (48, 45):
+                case = Case(RANDOM, "mix", "float32", "raw", stride=stride, shape=(19, width))
+                for block in entry.blocks_for(stride)[:1]:
+                    yield Work(CONV_STEP, case, words=(entry.name, block))
+
+
+LARGE_ON_A_GPU = (700, 1300)
+"""Enough to fill a large GPU with the largest blocks of each kind."""
+
+
+def works_for_a_gpu() -> list[Work]:
+    """One case of each compiled kernel, on a GPU: the table, the rules in one shape, and pictures that fill it."""
+    works = [work for part in groups().values() for work in part if work.maker != CUDNN_CHANNELS]
+    works += [*bulk_works(), *ladder_works()]
+    rules = [replace(case, shape=(13, 45)) for case in RULES]
+    works += [Work(maker, case) for maker in MAKERS for case in rules]
+    works += [Work(IMPLICIT, replace(case, shape=(13, 45)), Options(math="half")) for case in REDUCED_RULES]
+    large = [replace(case, shape=LARGE_ON_A_GPU) for case in RULES]
+    works += [Work(maker, case) for maker in (SLIDING, IM2COL, IMPLICIT) for case in large]
+    return list(dict.fromkeys(works))
