@@ -1,0 +1,76 @@
+"""scripts/sanitize_gpu.py: what it makes of a tool's output. The cases themselves need a GPU."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).resolve().parent.parent / "scripts" / "sanitize_gpu.py"
+sys.path.insert(0, str(SCRIPT.parent))
+
+import sanitize_gpu  # noqa: E402
+
+CLEAN = "========= COMPUTE-SANITIZER\nran 309 cases of 280 kernels\n========= ERROR SUMMARY: 0 errors\n"
+FOUND = """========= COMPUTE-SANITIZER
+========= Invalid __global__ read of size 4 bytes
+=========     at sliding+0x1230
+========= Target application returned an error
+========= ERROR SUMMARY: 2 errors
+"""
+RACES = "ran 3 cases of 2 kernels\n========= RACECHECK SUMMARY: 4 hazards displayed (1 error, 3 warnings)\n"
+
+
+def test_a_clean_run() -> None:
+    summary = sanitize_gpu.summary_of("memcheck", CLEAN, 0, 12.34)
+    assert (summary.clean, summary.errors, summary.cases, summary.kernels) == (True, 0, 309, 280)
+    assert (summary.seconds, summary.first_lines) == (12.3, ())
+
+
+def test_what_was_found_is_shown() -> None:
+    summary = sanitize_gpu.summary_of("memcheck", FOUND, sanitize_gpu.FOUND_CODE, 1)
+    assert (summary.clean, summary.errors) == (False, 2)
+    assert "Invalid __global__ read of size 4 bytes" in summary.first_lines[1]
+
+
+def test_hazards_count_as_errors_and_warnings() -> None:
+    summary = sanitize_gpu.summary_of("racecheck", RACES, sanitize_gpu.FOUND_CODE, 1)
+    assert (summary.clean, summary.errors, summary.warnings) == (False, 1, 3)
+
+
+@pytest.mark.parametrize(("text", "code"), [("", 0), ("no such program", 127), ("ran 3 cases of 2 kernels", 0)])
+def test_a_tool_that_gave_no_summary_is_not_clean(text: str, code: int) -> None:
+    summary = sanitize_gpu.summary_of("initcheck", text, code, 1)
+    assert not summary.clean
+    assert summary.exit_code != 0
+    assert "gave no summary" in summary.first_lines[0]
+
+
+def test_cases_that_end_early_are_not_clean() -> None:
+    """The tool has nothing to say of a wrong result, but the cases stopped there."""
+    assert not sanitize_gpu.summary_of("memcheck", "========= ERROR SUMMARY: 0 errors\n", 1, 1).clean
+    assert not sanitize_gpu.summary_of("memcheck", "========= ERROR SUMMARY: 0 errors\n", 0, 1).clean
+
+
+def test_each_tool_runs_the_cases_by_itself(tmp_path: Path) -> None:
+    """With a program in the tool's place that writes down how it was called."""
+    tool = tmp_path / "compute-sanitizer"
+    tool.write_text(f'#!/bin/sh\necho "$EDGECONV_SANITIZER $@" >> {tmp_path}/called\necho "{RACES}"\nexit 9\n')
+    tool.chmod(0o755)
+    summary = sanitize_gpu.run_tool(str(tool), "racecheck")
+    assert (summary.errors, summary.exit_code) == (1, 9)
+    called = (tmp_path / "called").read_text().split()
+    assert called[:3] == ["racecheck", "--tool", "racecheck"]
+    assert called[-2:] == [str(SCRIPT), "--one-pass"]
+    assert called[called.index("--error-exitcode") + 1] == "9"
+    json.dumps(summary.__dict__)
+
+
+def test_without_the_tool_it_says_what_to_install(tmp_path: Path) -> None:
+    asked = (sys.executable, str(SCRIPT), "--sanitizer", str(tmp_path / "none"))
+    done = subprocess.run(asked, capture_output=True, text=True, check=False)
+    assert done.returncode == sanitize_gpu.EXIT_UNAVAILABLE
+    assert "install" in done.stdout
