@@ -159,7 +159,9 @@ def response_bound(
         error = error + arithmetic.response_unit * (sums + error) + FLOAT16_TINY
     if arithmetic.transforms:
         error = error * TRANSFORM_GROWTH
-    beyond = (sums > np.finfo(np.float32).max) | (largest > arithmetic.operand_largest)
+    # Channels that are filtered alike may be added up before a small weight makes them smaller.
+    beyond = np.maximum(sums, samples) > np.finfo(np.float32).max
+    beyond = beyond | (largest > arithmetic.operand_largest)
     result: NDArray[np.float64] = np.where(beyond, np.inf, error * SECOND_ORDER)
     return result
 

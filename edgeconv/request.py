@@ -18,6 +18,11 @@ SecondPass = Callable[[Any, Any, Any], Any]
 """Takes raw values, the picture and the module of their arrays (NumPy or CuPy), and gives the finished output."""
 
 
+LEAST_RANGE_ON_GPU = 2.0**-90
+"""CuPy's own kernels take denormal numbers for zeros, which shows in what is stretched from a range below this one; so
+small a range is stretched on the host."""
+
+
 @dataclass(frozen=True, eq=False)
 class Request:
     """Filter and rules. `output_mode` None means `abs` for whole-number pictures and `raw` for floats."""
@@ -70,9 +75,13 @@ class Request:
         kind = np.dtype(dtype)
         if self.mode_for(kind) != "normalize":
             return out
+        values = finite_range(out, xp)
+        if xp is not np and not values[1] - values[0] >= LEAST_RANGE_ON_GPU:
+            host = self.finish(xp.asnumpy(out), dtype, np, None if image is None else xp.asnumpy(image))
+            return xp.asarray(host)
         weights = weight_set(self.filter, self.channels, self.luma).weights
         pixels = range_of_type(kind) if image is None else finite_range(image, xp)
-        return stretch(out, *range_to_stretch(finite_range(out, xp), pixels, weights), kind, xp)
+        return stretch(out, *range_to_stretch(values, pixels, weights), kind, xp)
 
 
 def make_request(

@@ -68,7 +68,8 @@ class Check:
     checked_samples: int
     checked_share: float
     worst: Sample | None
-    """The first sample with the largest error, None where there is no error."""
+    """The first sample with the largest error, of those that the bounds do not explain where there are such; None where
+    there is no error."""
     exact: bool = False
     """Whether the method's sums are exact for this problem, so that equality was asked for."""
     arithmetic: str = FLOAT32.name
@@ -115,6 +116,7 @@ def check(
     largest = magnitude(reduce(join_ranges, (finite_range(expected) for _, expected, _ in oracle)))
 
     worst: Sample | None = None
+    worst_error, worst_is_wrong = 0.0, False
     max_error, differing, unexplained, checked, allowed = 0.0, 0, 0, 0, 0.0
     for (start, stop), expected, bound in oracle:
         limit = np.maximum(bound, tolerance * largest)
@@ -128,14 +130,19 @@ def check(
         error[~compared] = 0
         beyond = beyond & compared | lost
         differing += int(np.count_nonzero(error) if problem.output_dtype.kind == "u" else np.count_nonzero(beyond))
-        unexplained += int(np.count_nonzero(beyond))
         checked += int(np.count_nonzero(compared))
         finite = limit[compared & np.isfinite(limit)]
         allowed = max(allowed, float(finite.max()) if finite.size else 0.0)
-        if float(error.max()) > max_error:
-            max_error = float(error.max())
-            y, x, channel = (int(i) for i in np.unravel_index(int(error.argmax()), error.shape))
-            worst = Sample(start + y, x, channel, float(got[y, x, channel]), float(expected[y, x, channel]))
+        max_error = max(max_error, float(error.max()))
+        wrong = bool(beyond.any())
+        if wrong or not unexplained:  # where some samples are wrong, the worst of those is shown
+            candidates = np.where(lost, np.inf, np.where(beyond, error, 0)) if wrong else error
+            size = float(candidates.max())
+            if size > (worst_error if wrong == worst_is_wrong else 0.0):
+                worst_error, worst_is_wrong = size, wrong
+                y, x, channel = (int(i) for i in np.unravel_index(int(candidates.argmax()), error.shape))
+                worst = Sample(start + y, x, channel, float(got[y, x, channel]), float(expected[y, x, channel]))
+        unexplained += int(np.count_nonzero(beyond))
     return Check(
         passed=unexplained == 0,
         tolerance=allowed / largest if largest else 0.0,

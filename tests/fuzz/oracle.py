@@ -93,16 +93,21 @@ class Arithmetic:
     """Whole-number pictures with whole weights give the exact result."""
     stores_half: bool = False
     """Responses pass through float16."""
+    multiplies_zeros: bool = False
+    """A vendor's dense product: channels that do not meet are multiplied by zeros, which a NaN survives."""
 
 
 FLOAT32 = Arithmetic()
 FLOAT64 = Arithmetic(unit=2.0**-53, least=2.0**-1074, largest=float(np.finfo(np.float64).max))
-VENDOR_FLOAT32 = replace(FLOAT32, whole_is_exact=False)
+VENDOR_FLOAT32 = replace(FLOAT32, whole_is_exact=False, multiplies_zeros=True)
 TWOFOLD_HALF = replace(FLOAT32, unit=2.0**-23, weight_share=2.0**-21, extra_roundings=9)
 """float16 pictures on tensor cores: weights as two halves, products exact, sums that may cut instead of round."""
-TF32 = replace(VENDOR_FLOAT32, unit=2.0**-23, operand=2.0**-10, operand_least=2.0**-126, extra_roundings=9)
+TF32 = replace(
+    FLOAT32, whole_is_exact=False, unit=2.0**-23, operand=2.0**-10, operand_least=2.0**-126, extra_roundings=9
+)
 HALF = replace(TF32, operand=2.0**-11, operand_least=2.0**-25)
-HALF_STORED = replace(HALF, stores_half=True, largest=65504.0)
+VENDOR_TF32 = replace(TF32, multiplies_zeros=True)
+VENDOR_HALF = replace(HALF, stores_half=True, largest=65504.0, multiplies_zeros=True)
 
 EXACT_LARGEST = 2**53
 """Whole sums are promised to be exact as far as float64 or a 64-bit integer holds every partial one."""
@@ -317,7 +322,8 @@ def _bounded(
     if holes is not None:
         under = (holes.astype(np.int32) @ (matrix != 0).astype(np.int32)).reshape(samples)
         not_finite = (under > 0).any(axis=1)
-        own = np.broadcast_to(meets.T[None], (9, 3, samples[2])).reshape(27, -1).astype(np.int32)
+        reached = np.ones_like(meets) if how.multiplies_zeros else meets
+        own = np.broadcast_to(reached.T[None], (9, 3, samples[2])).reshape(27, -1).astype(np.int32)
         free = (free | (holes.astype(np.int32) @ own > 0)) & ~not_finite
     return Expected(low, high, not_finite, free, exact=False)
 

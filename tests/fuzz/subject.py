@@ -6,7 +6,18 @@ from typing import Any
 
 import numpy as np
 from cases import FuzzCase, lay_out
-from oracle import FLOAT32, FLOAT64, HALF, HALF_STORED, TF32, TWOFOLD_HALF, VENDOR_FLOAT32, Arithmetic, expect
+from oracle import (
+    FLOAT32,
+    FLOAT64,
+    HALF,
+    TF32,
+    TWOFOLD_HALF,
+    VENDOR_FLOAT32,
+    VENDOR_HALF,
+    VENDOR_TF32,
+    Arithmetic,
+    expect,
+)
 
 import edgeconv
 from edgeconv import verify
@@ -39,7 +50,7 @@ def arithmetic_of(case: FuzzCase) -> Arithmetic:
     if case.method == "reference":
         return FLOAT64
     if case.method == "cudnn":
-        return {"fma": VENDOR_FLOAT32, "tf32": TF32, "half": HALF_STORED}[math]
+        return {"fma": VENDOR_FLOAT32, "tf32": VENDOR_TF32, "half": VENDOR_HALF}[math]
     if math != "fma":
         return {"tf32": TF32, "half": HALF}[math]
     if case.options.get("gemm") == "cublas":

@@ -1,0 +1,148 @@
+"""CUDA at the edges: of numbers, of 32-bit counts, of threads and of GPUs. What the fuzzer finds at random, by name."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pytest
+from problems import assert_right, random_image, random_weights, run_on_card
+
+import edgeconv
+from edgeconv import exactness
+from edgeconv.filters import WeightSet, named_filter, weight_set
+from edgeconv.methods import METHODS, require
+from edgeconv.methods.base import Options
+from edgeconv.problem import Problem, make_problem
+
+pytestmark = pytest.mark.gpu
+
+OWN_METHODS = [entry.name for entry in METHODS if entry.device == "cuda" and entry.name != "cudnn"]
+LARGE_ENOUGH_FOR_STRIPS = (300, 400, 3)
+
+
+def run_own(method: str, problem: Problem, image: np.ndarray, **options: Any) -> np.ndarray:
+    plan = require(method, "cuda").prepare(problem, Options(**options))
+    ran = run_on_card(plan, image, problem)
+    assert_right(ran)
+    return ran.out
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("name", ["laplacian8", "sobel"])
+@pytest.mark.parametrize("channels", ["mix", "each"])
+@pytest.mark.parametrize(
+    ("method", "dtype", "options"),
+    [
+        ("sliding", "float16", {}),
+        ("sliding", "float32", {}),
+        ("im2col", "float32", {}),
+        ("textbook", "float32", {}),
+        ("implicit", "float32", {}),
+        ("implicit", "float32", {"math": "tf32"}),
+        ("implicit", "float32", {"math": "half"}),
+        ("implicit", "float16", {"math": "half"}),
+    ],
+)
+def test_a_bad_sample_reaches_its_own_windows_and_no_others(method, dtype, options, channels, name, bad) -> None:
+    image = random_image(*LARGE_ENOUGH_FOR_STRIPS[:2], dtype)
+    problem = make_problem(image.shape, dtype, weight_set(named_filter(name), channels))
+    image[150, 200, 1] = image[0, 0, 0] = image[299, 399, 2] = bad
+    out = run_own(method, problem, image, **options)
+    touched = np.zeros(out.shape, bool)
+    for y, x, channel in ((150, 200, 1), (0, 0, 0), (299, 399, 2)):
+        here = slice(None) if channels == "mix" else channel
+        touched[max(0, y - 1) : y + 2, max(0, x - 1) : x + 2, here] = True
+    assert np.isfinite(out[~touched].astype(np.float64)).all()
+    assert not np.isfinite(out[149, 199, 1])
+
+
+@pytest.mark.parametrize("share", [1e-3, 1e-6, 1e-7])
+def test_an_output_of_small_weights_is_as_right_as_the_others(share: float) -> None:
+    weights = random_weights().weights.copy()
+    weights[:, 1] *= np.float32(share)
+    image = random_image(*LARGE_ENOUGH_FOR_STRIPS[:2], "float16")
+    problem = make_problem(image.shape, "float16", WeightSet(weights, groups=1))
+    run_own("sliding", problem, image)
+
+
+@pytest.mark.parametrize("method", OWN_METHODS)
+@pytest.mark.parametrize("stride", [1, 2, 4])
+def test_whole_sums_beyond_float32_are_exact(method: str, stride: int) -> None:
+    rng = np.random.default_rng(stride)
+    image = random_image(*LARGE_ENOUGH_FOR_STRIPS[:2], "uint16")
+    for combine, directions in (("single", 1), ("magnitude", 2), ("maximum", 8)):
+        kernels = rng.integers(-2000, 2001, (directions, 3, 3, 3, 3)).astype(np.float32)
+        for mode in ("abs", "raw"):
+            problem = make_problem(
+                image.shape, "uint16", WeightSet(kernels, 1, combine), stride=stride, output_mode=mode
+            )
+            plan = require(method, "cuda").prepare(problem, Options())
+            assert exactness.is_exact(problem, plan.arithmetic)
+            assert_right(run_on_card(plan, image, problem))
+
+
+@pytest.mark.parametrize("method", OWN_METHODS)
+@pytest.mark.parametrize("size", [1e-42, 1e-30, 1e19, 2e37])
+def test_magnitudes_neither_vanish_nor_overflow_and_denormals_stay(method: str, size: float) -> None:
+    image = (random_image(*LARGE_ENOUGH_FOR_STRIPS[:2], "float32") * np.float32(size)).astype(np.float32)
+    for name in ("sobel", "identity", "kirsch"):
+        problem = make_problem(image.shape, "float32", weight_set(named_filter(name), "each"))
+        out = run_own(method, problem, image)
+        assert np.isfinite(out).all()
+        if name == "identity":
+            assert np.array_equal(out, image)
+
+
+@pytest.mark.parametrize("method", OWN_METHODS)
+def test_a_row_of_more_samples_than_32_bits_count(method: str) -> None:
+    """715,827,883 pixels of three samples: a column times 3 leaves an int."""
+    import cupy
+
+    width = 2**31 // 3 + 70_000
+    if int(cupy.cuda.runtime.memGetInfo()[0]) < 8 * width:
+        pytest.skip("needs about 6 GB of free GPU memory")
+    problem = make_problem((1, width, 3), "uint8", weight_set(named_filter("laplacian8"), "mix"), output_mode="abs")
+    image = cupy.zeros(problem.input_shape, cupy.uint8)
+    tail = random_image(1, 60_000, "uint8")
+    image[:, -60_000:] = cupy.asarray(tail)
+    out = cupy.full(problem.output_shape, 0xA5, cupy.uint8)
+    require(method, "cuda").prepare(problem, Options(workspace_limit_bytes=2**28)).run(image, out)
+    expected = edgeconv.convolve(tail, "laplacian8", "opencv", device="cpu")
+    assert np.array_equal(cupy.asnumpy(out[:, -59_999:]), expected[:, 1:])
+    assert not bool(out[:, : width - 60_001].any())
+
+
+def test_a_fresh_thread_may_call_with_an_array_of_the_gpu() -> None:
+    import cupy
+
+    image = cupy.asarray(random_image(64, 64, "uint8"))
+    expected = edgeconv.convolve(image, "sobel", "sliding")
+    plan = require("sliding", "cuda").prepare(
+        make_problem(image.shape, "uint8", weight_set(named_filter("sobel"), "mix"), output_mode="abs"), Options()
+    )
+    out = cupy.empty_like(image)
+    with ThreadPoolExecutor(1) as fresh:
+        assert bool((fresh.submit(edgeconv.convolve, image, "sobel", "sliding").result() == expected).all())
+    with ThreadPoolExecutor(1) as fresh:
+        fresh.submit(plan.run, image, out).result()
+    cupy.cuda.runtime.deviceSynchronize()
+    assert bool((out == expected).all())
+
+
+def test_an_array_stays_on_its_own_gpu() -> None:
+    import cupy
+
+    if cupy.cuda.runtime.getDeviceCount() < 2:
+        pytest.skip("needs two GPUs")
+    picture = random_image(200, 300, "uint8")
+    expected = edgeconv.convolve(picture, "sobel", "reference")
+    for device_id in (1, 0, 1):
+        with cupy.cuda.Device(device_id):
+            image = cupy.asarray(picture)
+        before = cupy.cuda.runtime.getDevice()
+        out = edgeconv.convolve(image, "sobel")
+        assert cupy.cuda.runtime.getDevice() == before
+        assert int(out.device.id) == device_id
+        assert np.array_equal(cupy.asnumpy(out), expected)

@@ -1,0 +1,333 @@
+"""How exact every method is, and how exact the check asks it to be: by hand, with no figure taken from the package."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from command import edgeconv as command
+from problems import random_image, random_weights
+
+import edgeconv
+from edgeconv import choose as choose_module
+from edgeconv import exactness, tuned, verify
+from edgeconv.choose import choose
+from edgeconv.errors import MemoryLimitError, UsageError
+from edgeconv.exactness import FLOAT32, FLOAT64, HALF, TF32
+from edgeconv.filters import WeightSet, named_filter, weight_set
+from edgeconv.image import write_image
+from edgeconv.methods import METHODS, require
+from edgeconv.methods.base import Options
+from edgeconv.methods.reference import Reference
+from edgeconv.problem import make_problem
+from edgeconv.session import Session
+from edgeconv.timing import Budget, Stopwatch
+
+CPU_METHODS = [entry.name for entry in METHODS if entry.device == "cpu"]
+EVERY_METHOD = pytest.mark.parametrize("method", CPU_METHODS)
+
+ZERO_SUM = [[30, 60, 30], [60, -360, 60], [30, 60, 30]]
+
+
+def one_weight(value: float, groups: int = 3) -> WeightSet:
+    """The middle of the window times `value`, every channel by itself."""
+    weights = np.zeros((1, 3, 1, 3, 3), np.float32)
+    weights[..., 1, 1] = value
+    return WeightSet(weights, groups=groups)
+
+
+def result_of(method: str, image: np.ndarray, weights: WeightSet, mode: str) -> np.ndarray:
+    problem = make_problem(image.shape, image.dtype, weights, output_mode=mode)
+    out = np.empty(problem.output_shape, problem.output_dtype)
+    require(method, "cpu").prepare(problem, Options()).run(image, out)
+    return out
+
+
+# --- rounding: pinned by hand, in every method -----------------------------------------------------------------------
+
+
+@EVERY_METHOD
+@pytest.mark.parametrize("dtype", ["uint8", "uint16"])
+def test_halves_round_to_the_even_neighbour(method: str, dtype: str) -> None:
+    image = np.repeat(np.arange(1, 9, dtype=dtype)[None, :, None], 3, axis=2)
+    rounded = result_of(method, image, one_weight(0.5), "clip")[0, :, 0]
+    assert rounded.tolist() == [0, 1, 2, 2, 2, 3, 4, 4]  # of 0.5 1 1.5 2 2.5 3 3.5 4
+
+
+@EVERY_METHOD
+def test_magnitudes_of_16_bits_are_rounded_by_their_whole_square(method: str) -> None:
+    """sqrt(x² + y²) a hair above or below a half: float32 holds neither the squares nor the difference."""
+    lengths = (20_000, 40_000, 46_339)
+    weights = np.zeros((2, 3, 1, 3, 3), np.float32)
+    weights[0, :, :, 1, 1], weights[1, :, :, 1, 2] = 1, 1
+    pairs = [(k, round((k + Fraction(1, 4)) ** Fraction(1, 2))) for k in lengths] + [(k, k) for k in lengths]
+    pairs += [(x, y) for x in range(45_000, 45_040) for y in (30_001, 29_998)]
+    for x, y in pairs:
+        image = np.zeros((1, 2, 3), np.uint16)
+        image[0, 0], image[0, 1] = x, y
+        found = int(result_of(method, image, WeightSet(weights, groups=3, combine="magnitude"), "abs")[0, 0, 0])
+        square = x * x + y * y
+        assert (2 * found - 1) ** 2 < 4 * square < (2 * found + 1) ** 2, (x, y, found)
+
+
+# --- whole sums beyond 2²⁴ -------------------------------------------------------------------------------------------
+
+
+@EVERY_METHOD
+@pytest.mark.parametrize("largest", [360, 2_000, 100_000, 1_000_000])
+@pytest.mark.parametrize("dtype", ["uint8", "uint16"])
+def test_whole_sums_are_equal_to_integers(method: str, dtype: str, largest: int) -> None:
+    rng = np.random.default_rng(largest)
+    image = random_image(12, 17, dtype)
+    kernels = rng.integers(-largest, largest, (1, 3, 3, 3, 3), endpoint=True)
+    kernels[:, 0] = ZERO_SUM
+    padded = np.pad(image.astype(np.int64), ((1, 1), (1, 1), (0, 0)))
+    windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), axis=(0, 1))
+    sums = np.einsum("yxiuv,oiuv->yxo", windows, kernels[0])
+    for mode, right in (("abs", np.abs(sums)), ("clip", sums)):
+        out = result_of(method, image, WeightSet(kernels.astype(np.float32), groups=1), mode)
+        assert np.array_equal(out, np.clip(right, 0, np.iinfo(dtype).max)), mode
+
+
+def test_a_plain_16_bit_picture_is_right_with_the_default_method(tmp_path: Path) -> None:
+    write_image(random_image(30, 40, "uint16"), tmp_path / "in.png")
+    (tmp_path / "kernel.json").write_text(json.dumps(ZERO_SUM))
+    done = command("run", "in.png", "--kernel-file", "kernel.json", "--json", "-o", "out.png", cwd=tmp_path)
+    assert done.code == 0, done.err
+    check = json.loads(done.text)["check"]
+    assert (check["exact"], check["tolerance"], check["bound_by_channel"]) == (True, 0, [0, 0, 0])
+
+
+# --- floats at the ends of their range -------------------------------------------------------------------------------
+
+
+@EVERY_METHOD
+@pytest.mark.parametrize("size", [1e-42, 1e-38, 1e-30, 1e-23, 1.0, 1e19, 1e30, 2e37])
+def test_magnitudes_neither_vanish_nor_overflow(method: str, size: float) -> None:
+    image = (random_image(9, 11, "float32") * np.float32(size)).astype(np.float32)
+    out = edgeconv.convolve(image, "sobel", method, channels="each", device="cpu").astype(np.float64)
+    padded = np.pad(image.astype(np.float64), ((1, 1), (1, 1), (0, 0)))
+    across = sum((1, 2, 1)[u] * (padded[u : u + 9, 2:] - padded[u : u + 9, :-2]) for u in range(3))
+    down = sum((1, 2, 1)[v] * (padded[2:, v : v + 11] - padded[:-2, v : v + 11]) for v in range(3))
+    right = np.hypot(across, down)
+    np.testing.assert_allclose(out, right, rtol=0, atol=16 * 2.0**-24 * 8 * size + 16 * 2.0**-149)
+    assert (right > 0).all()
+
+
+@EVERY_METHOD
+def test_denormal_numbers_are_kept(method: str) -> None:
+    image = (np.arange(1, 28, dtype=np.uint32).reshape(3, 3, 3)).view(np.float32)
+    assert np.array_equal(edgeconv.convolve(image, "identity", method, channels="each", device="cpu"), image)
+
+
+@EVERY_METHOD
+@pytest.mark.parametrize("name", ["sobel", "laplacian8", "robinson", "kirsch"])
+@pytest.mark.parametrize("channels", ["mix", "each"])
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_a_bad_sample_reaches_its_own_windows_and_no_others(method: str, name: str, channels: str, bad: float) -> None:
+    image = random_image(20, 40, "float32")
+    clean = edgeconv.convolve(image, name, method, channels=channels, device="cpu")
+    image[10, 20, 1] = bad
+    out = edgeconv.convolve(image, name, method, channels=channels, device="cpu")
+    touched = np.zeros(out.shape, bool)
+    touched[9:12, 19:22, slice(None) if channels == "mix" else 1] = True
+    assert np.array_equal(out[~touched], clean[~touched])
+    corners = touched.copy()
+    corners[10, 20] = False  # under the middle weight, which is zero in most of these filters
+    if name in ("laplacian8", "kirsch"):
+        assert not np.isfinite(out[corners]).any()
+
+
+# --- the check itself ------------------------------------------------------------------------------------------------
+
+
+def test_a_wrong_channel_of_small_weights_does_not_hide_behind_a_large_one() -> None:
+    image = random_image(16, 16, "float32")
+    weights = random_weights()
+    small = weights.weights.copy()
+    small[:, 2] *= 1e-7
+    problem = make_problem(image.shape, "float32", WeightSet(small, groups=1))
+    out = np.empty(problem.output_shape, np.float32)
+    Reference().prepare(problem, Options()).run(image, out)
+    assert verify.check(image, out, problem, FLOAT32).passed
+    out[..., 2] *= 1.02
+    found = verify.check(image, out, problem, FLOAT32)
+    assert not found.passed
+    assert found.worst is not None
+    assert found.worst.channel == 2
+
+
+def test_a_dark_corner_is_not_judged_by_the_bright_rest() -> None:
+    image = random_image(16, 16, "float32")
+    image[:8] *= 1e-6
+    problem = make_problem(image.shape, "float32", random_weights())
+    out = np.empty(problem.output_shape, np.float32)
+    Reference().prepare(problem, Options()).run(image, out)
+    out[2, 2, 0] += 1e-9
+    assert verify.check(image, out, problem, FLOAT32).unexplained_samples == 1
+
+
+def test_exact_methods_are_held_to_equality_and_others_to_their_bound() -> None:
+    image = random_image(8, 8, "uint16")
+    problem = make_problem(image.shape, "uint16", weight_set(named_filter("laplacian8"), "each"), output_mode="clip")
+    out = np.empty(problem.output_shape, problem.output_dtype)
+    Reference().prepare(problem, Options()).run(image, out)
+    assert verify.check(image, out, problem, FLOAT32).exact
+    assert not verify.check(image, out, problem, TF32).exact  # 11 bits do not hold 16
+    y, x, channel = np.argwhere((out > 100) & (out < 60_000))[0]
+    out[y, x, channel] += 1
+    assert verify.check(image, out, problem, FLOAT32).unexplained_samples == 1
+    assert verify.check(image, out, problem, TF32).passed
+
+
+def test_a_nan_that_was_lost_is_found() -> None:
+    image = random_image(8, 8, "float32")
+    problem = make_problem(image.shape, "float32", random_weights())
+    out = np.empty(problem.output_shape, np.float32)
+    image[4, 4, 0] = np.nan
+    Reference().prepare(problem, Options()).run(image, out)
+    assert verify.check(image, out, problem, FLOAT32).passed
+    out[4, 5, 1] = 0.0
+    assert verify.check(image, out, problem, FLOAT32).unexplained_samples == 1
+
+
+@pytest.mark.parametrize(
+    ("weight", "dtype", "sums"),
+    [
+        (255, "uint16", "float32"),
+        (257, "uint16", "float64"),
+        (65_793, "uint8", "float32"),
+        (65_794, "uint8", "float64"),
+        (1e9, "float32", "float32"),
+    ],
+)
+def test_sums_widen_just_beyond_what_float32_holds(weight: float, dtype: str, sums: str) -> None:
+    problem = make_problem((4, 4, 3), dtype, one_weight(weight), output_mode="abs")
+    assert exactness.sums_for(problem) == sums
+    limit = 2**24 / (255 if dtype == "uint8" else 65_535)
+    assert dtype == "float32" or (weight > limit) == (sums == "float64")
+
+
+def test_bounds_by_hand() -> None:
+    weights = np.zeros((1, 3, 1, 3, 3), np.float32)
+    weights[0, 0, 0, 1, 1], weights[0, 1, 0, 1, :2], weights[0, 2] = 1, (3, -4), 0.5
+    problem = make_problem((4, 4, 3), "float32", WeightSet(weights, groups=3))
+    expected = [2 * 1, 3 * 7, 10 * 4.5]  # (terms + 1) · Σ|weight|, in units of 2⁻²⁴ times the largest sample
+    found = exactness.bound(problem, FLOAT32, 8.0) / (2.0**-24 * 8.0)
+    assert found == pytest.approx(expected, rel=0.011)
+    assert exactness.bound(problem, FLOAT64, 8.0).max() < 1e-6 * exactness.bound(problem, FLOAT32, 8.0).max()
+    assert (exactness.bound(problem, HALF, 8.0) > 2.0**-10 * 8.0 * np.array([1, 7, 4.5])).all()
+
+
+def test_auto_passes_over_a_library_that_is_not_exact(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two methods in a profile, the faster is not taken where its library's float32 sums do not hold the result."""
+    entries = {entry.name: entry for entry in METHODS if entry.device == "cpu"}
+    narrow = {"opencv": replace(entries["opencv"], float32_sums=True), "sliding": entries["sliding"]}
+    monkeypatch.setattr(choose_module, "find", lambda name, device: narrow[name])
+    curves = [
+        tuned.Curve(name, "cpu", 1, "uint16", 0.0, (tuned.Point(1, seconds, 0), tuned.Point(10**9, seconds, 0)))
+        for name, seconds in (("opencv", 1e-9), ("sliding", 1e-3))
+    ]
+
+    class Profile:
+        def candidates(self, problem):
+            return curves
+
+    monkeypatch.setattr(tuned, "read_profile", lambda facts: (Profile(), ""))
+    monkeypatch.setattr(choose_module.os.path, "exists", lambda path: True)
+    taken = {
+        weight: choose(
+            "auto", "cpu", "many pictures", make_problem((64, 64, 3), "uint16", one_weight(weight), output_mode="abs")
+        )
+        for weight in (3, 3_000)
+    }
+    assert (taken[3].method, taken[3_000].method) == ("opencv", "sliding")
+    assert "opencv on cpu sums in float32" in taken[3_000].why
+
+
+# --- arrays as people have them --------------------------------------------------------------------------------------
+
+
+@EVERY_METHOD
+def test_unaligned_arrays_are_taken(method: str) -> None:
+    image = random_image(9, 8, "float32")
+    memory = bytearray(image.nbytes + 1)
+    unaligned = np.frombuffer(memory, np.uint8)[1:].view(np.float32).reshape(image.shape)
+    unaligned[...] = image
+    assert not unaligned.flags.aligned
+    expected = edgeconv.convolve(image, "sobel", method, device="cpu")
+    assert np.array_equal(edgeconv.convolve(unaligned, "sobel", method, device="cpu"), expected)
+
+
+def test_masked_arrays_are_refused_with_the_way_out() -> None:
+    masked = np.ma.masked_array(random_image(4, 4, "uint8"), mask=True)
+    with pytest.raises(UsageError, match=r"filled\(value\)"):
+        edgeconv.convolve(masked)
+
+
+# --- workspace -------------------------------------------------------------------------------------------------------
+
+
+@EVERY_METHOD
+def test_every_plan_keeps_to_the_workspace_limit_or_refuses(method: str) -> None:
+    problem = make_problem((600, 500, 3), "uint8", weight_set(named_filter("sobel"), "mix"), output_mode="abs")
+    refusals, ran = [], 0
+    for limit in (0, 2**14, 2**17, 2**18, 2**20, 2**24):
+        try:
+            plan = require(method, "cpu").prepare(problem, Options(workspace_limit_bytes=limit, threads=2))
+        except MemoryLimitError as error:
+            refusals.append((f"{limit:,}", str(error)))
+            continue
+        ran += 1
+        assert plan.workspace_bytes <= limit
+    assert ran
+    for limit_text, refusal in refusals:
+        assert limit_text in refusal
+        assert f"use --method {method}." not in refusal
+
+
+def test_a_small_limit_changes_no_bit_of_opencv() -> None:
+    image = random_image(300, 200, "uint8")
+    usual = edgeconv.convolve(image, "sobel", "opencv", stride=2)
+    small = edgeconv.convolve(image, "sobel", "opencv", stride=2, options=Options(workspace_limit_bytes=2**17))
+    assert np.array_equal(usual, small)
+
+
+# --- normalize -------------------------------------------------------------------------------------------------------
+
+
+def test_normalize_counts_the_bytes_that_it_saves(tmp_path: Path) -> None:
+    write_image(random_image(64, 64, "uint8"), tmp_path / "in.png")
+    words = ("run", "in.png", "--method", "opencv", "--json")
+    fewest = {}
+    for mode in ("raw", "normalize"):
+        record = json.loads(command(*words, "--output-mode", mode, "-o", f"{mode}.tiff", cwd=tmp_path).text)
+        fewest[mode] = record["counts"]["fewest_bytes"]
+        rate = record["counts"]["nominal_flops"] / record["timing"]["kernel"]["median_seconds"] / 1e9
+        assert record["speed"]["end_to_end_gflops"] == pytest.approx(rate, rel=1e-9)
+    assert fewest == {"raw": 64 * 64 * 3 * (1 + 4), "normalize": 64 * 64 * 3 * 2}
+
+
+def test_the_times_of_a_session_hold_its_second_pass() -> None:
+    """A second pass that takes at least so long can't be left out of either time, whatever the machine does."""
+    least_seconds = 0.01
+
+    def slow(raw, image, xp):
+        time.sleep(least_seconds)
+        return raw + 1
+
+    image = random_image(8, 8, "uint8")
+    problem = make_problem(image.shape, "uint8", one_weight(1), output_mode="raw")
+    session = Session(problem, "opencv", "cpu", Options(), slow)
+    watch = Stopwatch()
+    finished = session.convolve(image, watch)
+    assert np.array_equal(finished, session.raw() + 1)
+    assert watch.phases_seconds["convolve"] >= least_seconds
+    budget = Budget(max_samples=3, time_limit_seconds=1.0)
+    for series in (session.time_kernel(image, budget), session.time_end_to_end(image, budget)):
+        assert min(series.samples_seconds) >= least_seconds
