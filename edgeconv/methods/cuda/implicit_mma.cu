@@ -120,14 +120,11 @@ __device__ __forceinline__ void read_weights(const uint2 *table, int n, unsigned
     }
 }
 
-__shared__ int block_is_spoilt;  // by a NaN or an infinity: see mend.cuh
-
 // The sums of n tile `n`, as the instruction leaves them, to values[group · COLUMNS + column].
-__device__ __forceinline__ void put_sums(const float (&sums)[4], int n, float *values) {
+__device__ __forceinline__ void put_sums(const float (&sums)[4], int n, float *values, float &mark) {
     const int lane = threadIdx.x % WARP, column = n * N_TILE + lane % 4 * 2;
 #pragma unroll
-    for (int i = 0; i < 4; ++i)
-        if (is_float(static_cast<const INPUT *>(nullptr)) && !is_finite(sums[i])) block_is_spoilt = 1;
+    for (int i = 0; i < 4; ++i) mark_if_not_finite(sums[i], mark);
     if (column >= COLUMNS) return;
     reinterpret_cast<float2 *>(values)[(lane / 4 * COLUMNS + column) / 2] = {sums[0], sums[1]};
     reinterpret_cast<float2 *>(values)[((lane / 4 + 8) * COLUMNS + column) / 2] = {sums[2], sums[3]};
@@ -138,6 +135,7 @@ __device__ __forceinline__ void put_sums(const float (&sums)[4], int n, float *v
 __device__ __forceinline__ void multiply_groups(const float32 *corner, const uint2 *table,
                                                 const unsigned (&kept)[KEPT_WEIGHTS ? N_TILES : 1][K_STEPS][2],
                                                 float *values) {
+    float mark = 0.0f;
     if (KEPT_WEIGHTS) {
         float sums[N_TILES][4] = {};
 #pragma unroll
@@ -148,7 +146,7 @@ __device__ __forceinline__ void multiply_groups(const float32 *corner, const uin
             for (int n = 0; n < N_TILES; ++n) multiply(sums[n], a, kept[KEPT_WEIGHTS ? n : 0][k]);
         }
 #pragma unroll
-        for (int n = 0; n < N_TILES; ++n) put_sums(sums[n], n, values);
+        for (int n = 0; n < N_TILES; ++n) put_sums(sums[n], n, values, mark);
     } else {
         Fragment a[K_STEPS];
 #pragma unroll
@@ -160,9 +158,10 @@ __device__ __forceinline__ void multiply_groups(const float32 *corner, const uin
             float sums[4] = {};
 #pragma unroll
             for (int k = 0; k < K_STEPS; ++k) multiply(sums, a[k], b[k]);
-            put_sums(sums, n, values);
+            put_sums(sums, n, values, mark);
         }
     }
+    if (is_marked(mark)) block_is_spoilt = 1;
 }
 
 // Join the responses of M_PIXELS pixels where they lie.

@@ -9,6 +9,17 @@ struct Mended {
     int height, width, out_height, out_width, stride, padding;
 };
 
+// Set by any thread of the block whose sums are not all finite: a flag in shared memory, as a register that every sample
+// has to go through costs more.
+__shared__ int block_is_spoilt;
+
+// A mark becomes a NaN, for good, with the first value that is a NaN or an infinity; few values at a time share one.
+__device__ __forceinline__ void mark_if_not_finite(float value, float &mark) {
+    if (is_float(static_cast<const INPUT *>(nullptr))) mark = fmaf(value, 0.0f, mark);
+}
+__device__ __forceinline__ bool is_marked(float mark) {
+    return is_float(static_cast<const INPUT *>(nullptr)) && mark != mark;
+}
 
 __device__ __forceinline__ bool is_finite(float value) {
     return (__float_as_uint(value) & EXPONENT_BITS) != EXPONENT_BITS;

@@ -166,30 +166,19 @@ __device__ __forceinline__ void clear(Responses &sum) {
 }
 
 #ifdef MENDS
-// A shared flag instead of a register that every sample would have to go through.
-__shared__ int block_is_spoilt;
-
-// Whether two halves in a word are both finite.
-__device__ __forceinline__ bool are_finite(unsigned halves) {
+// The same for two halves in a word, by one instruction each.
+__device__ __forceinline__ void mark_if_not_finite(unsigned halves, unsigned &mark) {
 #ifdef __CUDA_ARCH__
-    unsigned finite;  // each half times zero is zero, or NaN
-    asm("{\n.reg .b32 none, product;\n.reg .pred low, high;\n"
-        "mov.b32 none, 0;\n"
-        "fma.rn.f16x2 product, %1, none, none;\n"
-        "setp.eq.f16x2 low|high, product, none;\n"
-        "and.pred low, low, high;\n"
-        "selp.u32 %0, 1, 0, low;\n}"
-        : "=r"(finite)
-        : "r"(halves));
-    return finite;
+    asm("fma.rn.f16x2 %0, %1, %2, %0;" : "+r"(mark) : "r"(halves), "r"(0));
 #else
-    return (halves & 0x7C00u) != 0x7C00u && (halves & 0x7C000000u) != 0x7C000000u;
+    if ((halves & 0x7C00u) == 0x7C00u || (halves & 0x7C000000u) == 0x7C000000u) mark = 0x7FFF7FFFu;
 #endif
 }
+__device__ __forceinline__ bool is_marked(unsigned mark) { return (mark & 0x7FFF7FFFu) != 0; }  // zeros, or NaN
 #endif
 
-// Put one finished row of responses into the stage, as samples; a sample that is not finite is remembered (mend.cuh).
-__device__ __forceinline__ void finish(unsigned char *staged, int lane, int part, const Responses &sum) {
+// Put one finished row of responses into the stage, as samples; `mark` remembers one that is not finite (mend.cuh).
+__device__ __forceinline__ void finish(unsigned char *staged, int lane, int part, const Responses &sum, unsigned &mark) {
     const int group = lane % WARP / 4, pair = lane % 4;
     const bool has_output = pair < PRODUCT_SAMPLES * DIRECTIONS / 2;
     OUTPUT *const to = reinterpret_cast<OUTPUT *>(staged) +
@@ -205,8 +194,8 @@ __device__ __forceinline__ void finish(unsigned char *staged, int lane, int part
                     *at = length_byte(first, second);
 #else
                     const float value = length(to_value(first), to_value(second));
-                    if (!is_finite(value)) block_is_spoilt = 1;
                     store_sample<store>(value, *at);
+                    mark_if_not_finite(static_cast<unsigned>(__half_as_ushort(*at)), mark);
 #endif
                     continue;
                 }
@@ -219,7 +208,7 @@ __device__ __forceinline__ void finish(unsigned char *staged, int lane, int part
 #else
                 const float value[2] = {first, second};
                 const unsigned both = pack(value, static_cast<const OUTPUT *>(nullptr));
-                if (!are_finite(both)) block_is_spoilt = 1;
+                mark_if_not_finite(both, mark);
                 if (has_output) *reinterpret_cast<unsigned *>(at) = both;
 #endif
             }
@@ -249,7 +238,8 @@ struct Column {
                     multiply(first[p], before.word[p], filter.word[0][p][half]);
                     multiply(first[p], two.word[p][0], filter.word[1][p][half][1]);
                 }
-            finish(staged + y * OUT_ROW_BYTES, lane, part, first);
+            unsigned mark = 0;
+            finish(staged + y * OUT_ROW_BYTES, lane, part, first, mark);
 #pragma unroll
             for (int half = 0; half < PARTS; ++half)
 #pragma unroll
@@ -257,7 +247,10 @@ struct Column {
                     multiply(second[p], two.word[p], filter.word[1][p][half]);
                     multiply(second[p], before.word[p][1], filter.word[0][p][half][0]);
                 }
-            finish(staged + (y + 1) * OUT_ROW_BYTES, lane, part, second);
+            finish(staged + (y + 1) * OUT_ROW_BYTES, lane, part, second, mark);
+#ifdef MENDS
+            if (is_marked(mark)) block_is_spoilt = 1;
+#endif
             before = two;
         }
     }

@@ -43,9 +43,11 @@ constexpr unsigned EXPONENT_BITS = 0x7F800000u;
 constexpr unsigned ONE_TWICE = 0x7F000000u;  // the bits of 2^k and of 2^-k add up to it
 constexpr unsigned LEAST_SCALE = 0x01000000u, LARGEST_SCALE = 0x7E000000u;
 
-// sqrt(first² + second²). Both are scaled by a power of two first, so that squares neither overflow nor vanish; where
-// they would do neither, the result is that of the plain formula, bit for bit.
+// sqrt(first² + second²). For float outputs both are scaled by a power of two first, so that squares neither overflow nor
+// vanish; where they would do neither, the result is that of the plain formula, bit for bit. The sums of a whole-number
+// output are below 2^24 (exactness.py), and what vanishes rounds to 0 anyway.
 __device__ __forceinline__ float length_of(float first, float second) {
+    if (!is_float(static_cast<const OUTPUT *>(nullptr))) return sqrtf(fmaf(second, second, first * first));
     const unsigned exponent =
         max(__float_as_uint(first) & EXPONENT_BITS, __float_as_uint(second) & EXPONENT_BITS);
     const unsigned scale = min(max(exponent, LEAST_SCALE), LARGEST_SCALE);
