@@ -120,11 +120,28 @@ __device__ __forceinline__ void read_weights(const uint2 *table, int n, unsigned
     }
 }
 
+// Makes an infinity of what rounding to half would: samples past 65,512, half way from the largest half to the next.
+constexpr float SPOILER_SCALE = HALF ? 3.402823466e38f / 65512.0f : 1.0f;
+
+// Whether the patch holds a NaN or an infinity (mend.cuh), or what rounding to half makes one. Looked for here, once for
+// each sample, and not among the sums, where it costs the products registers.
+__device__ __forceinline__ void look_for_spoilers(const float32 (*patch)[PITCH]) {
+    if (!is_float(static_cast<const INPUT *>(nullptr))) return;
+    const float4 *const fours = reinterpret_cast<const float4 *>(&patch[0][0]);
+    float mark = 0.0f;
+    for (int i = threadIdx.x; i < PATCH_ROWS * PITCH / 4; i += WARPS * WARP) {
+        const float4 four = fours[i];
+        mark_if_not_finite(four.x * SPOILER_SCALE, mark);
+        mark_if_not_finite(four.y * SPOILER_SCALE, mark);
+        mark_if_not_finite(four.z * SPOILER_SCALE, mark);
+        mark_if_not_finite(four.w * SPOILER_SCALE, mark);
+    }
+    if (is_marked(mark)) block_is_spoilt = 1;
+}
+
 // The sums of n tile `n`, as the instruction leaves them, to values[group · COLUMNS + column].
-__device__ __forceinline__ void put_sums(const float (&sums)[4], int n, float *values, float &mark) {
+__device__ __forceinline__ void put_sums(const float (&sums)[4], int n, float *values) {
     const int lane = threadIdx.x % WARP, column = n * N_TILE + lane % 4 * 2;
-#pragma unroll
-    for (int i = 0; i < 4; ++i) mark_if_not_finite(sums[i], mark);
     if (column >= COLUMNS) return;
     reinterpret_cast<float2 *>(values)[(lane / 4 * COLUMNS + column) / 2] = {sums[0], sums[1]};
     reinterpret_cast<float2 *>(values)[((lane / 4 + 8) * COLUMNS + column) / 2] = {sums[2], sums[3]};
@@ -135,7 +152,6 @@ __device__ __forceinline__ void put_sums(const float (&sums)[4], int n, float *v
 __device__ __forceinline__ void multiply_groups(const float32 *corner, const uint2 *table,
                                                 const unsigned (&kept)[KEPT_WEIGHTS ? N_TILES : 1][K_STEPS][2],
                                                 float *values) {
-    float mark = 0.0f;
     if (KEPT_WEIGHTS) {
         float sums[N_TILES][4] = {};
 #pragma unroll
@@ -146,7 +162,7 @@ __device__ __forceinline__ void multiply_groups(const float32 *corner, const uin
             for (int n = 0; n < N_TILES; ++n) multiply(sums[n], a, kept[KEPT_WEIGHTS ? n : 0][k]);
         }
 #pragma unroll
-        for (int n = 0; n < N_TILES; ++n) put_sums(sums[n], n, values, mark);
+        for (int n = 0; n < N_TILES; ++n) put_sums(sums[n], n, values);
     } else {
         Fragment a[K_STEPS];
 #pragma unroll
@@ -158,10 +174,9 @@ __device__ __forceinline__ void multiply_groups(const float32 *corner, const uin
             float sums[4] = {};
 #pragma unroll
             for (int k = 0; k < K_STEPS; ++k) multiply(sums, a[k], b[k]);
-            put_sums(sums, n, values, mark);
+            put_sums(sums, n, values);
         }
     }
-    if (is_marked(mark)) block_is_spoilt = 1;
 }
 
 // Join the responses of M_PIXELS pixels where they lie.
@@ -201,6 +216,7 @@ extern "C" __global__ __launch_bounds__(WARPS * WARP, BLOCKS_A_MULTIPROCESSOR) v
     }
     wait_for_copies();
     __syncthreads();
+    look_for_spoilers(patch);
 
 #pragma unroll 1
     for (int i = 0; i < ROWS_A_WARP; ++i) {

@@ -451,8 +451,8 @@ extern "C" __global__ void __launch_bounds__(LANES, MIN_BLOCKS)
     if (block_is_spoilt) {  // the loop ended with a barrier
 #ifdef BULK_WRITES
         if (warp < WRITERS && elected()) finish_bulk_writes();
-        __syncthreads();
 #endif
+        __syncthreads();  // what any thread stored, every other may read and mend
         const Mended mended = {size.height, size.width, size.out_height, size.out_width, STRIDE, size.padding};
         const int block = block_index_anew();  // nothing of the strip is kept in registers for this
         const int x = block % size.tiles_across * LANES * LANE_PIXELS, y = block / size.tiles_across * size.rows_per_strip;
