@@ -53,11 +53,12 @@ class Crew:
     def __init__(self, device: str, seed: int, jobs: int, seconds: float, target: Callable[..., None] = work) -> None:
         self._context = multiprocessing.get_context("spawn")  # a fork would share what CUDA holds
         self._device, self._seed, self._jobs, self._target = device, seed, jobs, target
-        self._deadline = time.monotonic() + seconds
+        self._seconds, self._deadline = seconds, 0.0
         self.found = import_module("fuzzing").Fuzzed()
 
     def run(self) -> Any:
         """All of it; what was found."""
+        self._deadline = time.monotonic() + self._seconds
         running = [self._start(worker, 0) for worker in range(self._jobs)]
         while running:
             worker, process, receiver, current = running.pop(0)

@@ -22,6 +22,7 @@ from edgeconv.problem import Problem
 
 TESTS = Path(__file__).resolve().parent
 PROGRAM = TESTS / "host_cuda" / "run_on_cpu.py"
+FUZZ_PROGRAM = TESTS / "host_cuda" / "fuzz_on_cpu.py"
 CUDA_METHODS = "edgeconv.methods.cuda"
 SLIDING = f"{CUDA_METHODS}.sliding:Sliding"
 LARGE_SLIDING = "kernel_work:large_sliding"
@@ -94,10 +95,13 @@ def sanitizer_library() -> str | None:
     return str(path.resolve()) if path.is_absolute() and path.exists() else None
 
 
-def run_on_cpu(works: list[Work], libraries: Path, sources: Path | None = None, bulk: bool = False) -> Ended:
+def run_on_cpu(
+    works: list[Any], libraries: Path, sources: Path | None = None, bulk: bool = False, program: Path = PROGRAM
+) -> Ended:
     """Run all of it in one process; compiled kernels are kept in `libraries`, their text comes from `sources`.
 
-    `bulk` compiles them as for a card that has bulk copies (compute capability 9.0).
+    `works` is a list of `Work`, or of what another `program` takes. `bulk` compiles them as for a card that has bulk
+    copies (compute capability 9.0).
     """
     environment = {
         **os.environ,
@@ -112,7 +116,7 @@ def run_on_cpu(works: list[Work], libraries: Path, sources: Path | None = None, 
     if bulk:
         environment["HOST_CUDA_BULK"] = "1"
     done = subprocess.run(
-        (sys.executable, str(PROGRAM)),
+        (sys.executable, str(program)),
         input=pickle.dumps(works),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

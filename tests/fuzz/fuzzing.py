@@ -69,11 +69,11 @@ def indices(device: str, worker: int, workers: int, start: int = 0) -> Iterator[
 def run_until(
     deadline: float, device: str, seed: int, numbers: Iterator[int], about_to_run: Callable[[int], None]
 ) -> Fuzzed:
-    """Cases in order until `time.monotonic()` passes `deadline`."""
+    """Cases in order, one at least, until `time.monotonic()` passes `deadline`."""
     fuzzed = Fuzzed()
     for index in numbers:
-        if time.monotonic() >= deadline:
-            break
         about_to_run(index)
         run_one(draw(device, seed, index), fuzzed)
+        if time.monotonic() >= deadline:
+            break
     return fuzzed

@@ -1,0 +1,106 @@
+"""Fuzz cases of the CUDA kernels, from their own source on the CPU under sanitizers: no GPU is needed.
+
+Chosen, not drawn, because each kernel that is compiled costs most of a second: at the ends of the number range, where
+kinds of arithmetic part. What it cannot show: denormals, which g++ keeps whatever CUDA's compiler is told.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from cases import FuzzCase, draw, draw_kernel
+from kernel_work import FUZZ_PROGRAM, run_on_cpu, sanitizer_library
+
+pytestmark = pytest.mark.skipif(
+    sanitizer_library() is None, reason="needs g++ with AddressSanitizer on Linux (apt install g++)"
+)
+
+PATTERN = draw("cuda", 0, 2)
+RUNS_TWICE = 1
+
+METHODS = ("sliding", "strips", "textbook", "im2col", "banded", "implicit", "cudnn")
+
+
+@pytest.fixture(scope="session")
+def libraries(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where compiled kernels are kept."""
+    return tmp_path_factory.mktemp("libraries")
+
+
+def case_of(number: int, method: str, dtype: str, kernel: str, samples: str, **rules: Any) -> FuzzCase:
+    """A plan of `method`; `kernel` is a filter's name or a kind of weights."""
+    is_kind = kernel in ("whole 127", "whole 2000", "whole 1e5", "small channel", "fractions", "tiny")
+    rng = np.random.default_rng((number, 17))
+    weights = draw_kernel(rng, kernel, full=rules.get("channels", "mix") == "mix") if is_kind else kernel
+    usual = {
+        "channels": "mix",
+        "stride": 1,
+        "padding": 1,
+        "border": "zero",
+        "mode": "raw",
+        "options": {},
+        "shape": (11, 37),
+        "offsets": (number % 5, number % 3),
+        "sample_seed": (number,),
+    }
+    return replace(
+        PATTERN,
+        index=8 * number + RUNS_TWICE,
+        method=method,
+        dtype=dtype,
+        filter=weights,
+        kernel_kind=kernel if is_kind else "named",
+        samples=samples,
+        door="plan",
+        layout="contiguous",
+        on_device=False,
+        **{**usual, **rules},
+    )
+
+
+def pictures(method: str, dtype: str, kernel: str, samples: tuple[str, ...], **rules: Any) -> list[FuzzCase]:
+    """The same kernel over several pictures."""
+    shapes = ((11, 37), (4, 5), (9, 140))
+    return [
+        case_of(number, method, dtype, kernel, kind, **{"shape": shape, **rules})
+        for number, (kind, shape) in enumerate((kind, shape) for kind in samples for shape in shapes)
+    ]
+
+
+def all_right(libraries: Path, *works: list[FuzzCase]) -> None:
+    """Run the cases of all methods in one process; a failure names each that is wrong."""
+    ended = run_on_cpu([case for cases in works for case in cases], libraries, program=FUZZ_PROGRAM)
+    failed = [line for line in ended.text.splitlines() if line.startswith("failed")]
+    assert ended.code == 0, "\n".join(failed) or ended.text
+
+
+HOLES = ("holes", "many holes")
+
+
+def test_whole_sums_on_16_bits(libraries: Path) -> None:
+    """Partial sums pass 2^24, from which float32 counts in twos."""
+    sums = [pictures(name, "uint16", "whole 2000", ("noise", "bright")) for name in METHODS]
+    roots = [pictures(name, "uint16", "sobel", ("noise",), mode="abs", channels="each") for name in METHODS]
+    all_right(libraries, *sums, *roots)
+
+
+def test_large_whole_weights_on_8_bits(libraries: Path) -> None:
+    all_right(libraries, *(pictures(name, "uint8", "whole 1e5", ("noise", "bright"), stride=2) for name in METHODS))
+
+
+def test_magnitudes_of_huge_and_tiny_floats(libraries: Path) -> None:
+    samples = ("huge", "tiny", "unit", *HOLES)
+    all_right(libraries, *(pictures(name, "float32", "prewitt", samples, channels="each") for name in METHODS))
+
+
+def test_nan_and_infinity_reach_their_own_windows(libraries: Path) -> None:
+    filters = ("laplacian4", "robinson")
+    all_right(libraries, *(pictures(name, "float16", kernel, HOLES) for name in METHODS for kernel in filters))
+
+
+def test_an_output_channel_of_small_weights(libraries: Path) -> None:
+    all_right(libraries, *(pictures(name, "float16", "small channel", ("unit", "positive")) for name in METHODS))
