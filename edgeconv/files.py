@@ -13,13 +13,20 @@ import os
 import re
 import stat
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import IO
 
 from edgeconv import temporaries
-from edgeconv.errors import ImageReadError, ImageWriteError
+from edgeconv.errors import ImageReadError, ImageWriteError, UsageError
 
 STANDARD_STREAM = "-"
+PIPE_INTO_IT = "pipe a picture into it, or name a file"
+
+SMALL_BYTES = 2**20
+"""Of a kernel or a grid, which a person writes by hand."""
+NO_WAITING = getattr(os, "O_NONBLOCK", 0)
 
 _NOT_IN_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Source: XML 1.0, fifth edition, production 2 (Char)."""
@@ -30,23 +37,72 @@ def is_standard_stream(path: Path | str) -> bool:
     return str(path) == STANDARD_STREAM
 
 
-def read_bytes(source: Path | str) -> bytes:
-    """All of a file, or of standard input for `-`. Raises ImageReadError."""
-    if is_standard_stream(source):
-        return _read_standard_input()
+@contextmanager
+def opened(source: Path | str) -> Iterator[tuple[IO[bytes], int | None]]:
+    """A file, or standard input for `-`, open for reading, and how many bytes are left in it; None where only reading
+    tells: a pipe or a device, which may have no end, or a file that the system makes up as it is read.
+
+    What goes wrong in the block while it is read is ImageReadError too.
+    """
     try:
-        data = Path(source).read_bytes()
+        if is_standard_stream(source):
+            stream = _standard_input()
+            yield stream, _size_of(stream)
+            return
+        with Path(source).open("rb") as stream:
+            yield stream, _size_of(stream)
     except FileNotFoundError:
         raise ImageReadError(f"{source}: there is no such file: check the name.") from None
     except IsADirectoryError:
         raise ImageReadError(f"{source}: is a folder: name a picture in it.") from None
     except (OSError, ValueError) as error:
+        if is_standard_stream(source):
+            raise ImageReadError(f"Standard input cannot be read ({_reason(error)}): {PIPE_INTO_IT}.") from None
         if os.path.isdir(source):  # Windows answers PermissionError for a folder
             raise ImageReadError(f"{source}: is a folder: name a picture in it.") from None
         raise ImageReadError(f"{source}: cannot be read ({_reason(error)}): check its name and permissions.") from None
+
+
+def empty(source: Path | str) -> ImageReadError:
+    """The error for a file or stream of 0 bytes."""
+    if is_standard_stream(source):
+        return ImageReadError(f"Standard input is empty: {PIPE_INTO_IT}.")
+    return ImageReadError(f"{source}: the file is empty (0 bytes): export or download it again.")
+
+
+def read_bytes(source: Path | str, limit: int) -> bytes:
+    """All of a file, or of standard input for `-`, that is no picture. Raises ImageReadError, also above `limit`."""
+    with opened(source) as (stream, size):
+        most = limit + 1 if size is None else size
+        data = b"" if most > limit + 1 else stream.read(most)
+    if max(most if size is not None else 0, len(data)) > limit:
+        name = "Standard input" if is_standard_stream(source) else source
+        raise ImageReadError(f"{name}: has more than {limit:,} bytes: use a smaller file.")
     if not data:
-        raise ImageReadError(f"{source}: the file is empty (0 bytes): export or download it again.")
+        raise empty(source)
     return data
+
+
+def read_small_text(path: Path, what: str) -> str:
+    """The text of a file that a person wrote (`what`, such as "Kernel file"), UTF-8, of `SMALL_BYTES` at most.
+
+    A plain file alone: a pipe or a device may have no end, or nobody who writes to it. Raises UsageError.
+    """
+    try:
+        # without waiting, or opening a pipe that nobody writes to would never return
+        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | NO_WAITING)) as stream:
+            if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+                raise UsageError(f"{what} '{path}' cannot be read: it is a pipe or a device: name a plain file.")
+            data = stream.read(SMALL_BYTES + 1)
+        if len(data) > SMALL_BYTES:
+            raise UsageError(f"{what} '{path}' cannot be read: it has more than {SMALL_BYTES:,} bytes.")
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise UsageError(f"{what} '{path}' cannot be read: not UTF-8 text.") from None
+    except UsageError:
+        raise
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{what} '{path}' cannot be read: {_reason(error)}.") from None
 
 
 def special_file_problem(path: Path | str) -> str | None:
@@ -117,19 +173,21 @@ def xml_text(text: str) -> str:
     return _NOT_IN_XML.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
-def _read_standard_input() -> bytes:
-    way_out = "pipe a picture into it, or name a file"
+def _standard_input() -> IO[bytes]:
     if sys.stdin is None:  # as Python has it where the descriptor was closed
-        raise ImageReadError(f"Standard input is closed: {way_out}.")
+        raise ImageReadError(f"Standard input is closed: {PIPE_INTO_IT}.")
     if sys.stdin.isatty():
-        raise ImageReadError(f"Standard input is a terminal: {way_out}.")
+        raise ImageReadError(f"Standard input is a terminal: {PIPE_INTO_IT}.")
+    return sys.stdin.buffer
+
+
+def _size_of(stream: IO[bytes]) -> int | None:
+    """The bytes from here to the end of a plain file; None where it is none, or the system states no size."""
     try:
-        data = sys.stdin.buffer.read()
-    except OSError as error:
-        raise ImageReadError(f"Standard input cannot be read ({_reason(error)}): {way_out}.") from None
-    if not data:
-        raise ImageReadError(f"Standard input is empty: {way_out}.")
-    return data
+        found = os.fstat(stream.fileno())
+        return max(0, found.st_size - stream.tell()) or None if stat.S_ISREG(found.st_mode) else None
+    except OSError:  # no descriptor behind it
+        return None
 
 
 def _replace(target: Path, data: bytes | memoryview) -> None:

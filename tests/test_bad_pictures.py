@@ -20,6 +20,7 @@ from PIL import Image
 from edgeconv import image
 from edgeconv.errors import ImageReadError, MemoryLimitError
 from edgeconv.image import decode_image, longest_side, read_image
+from edgeconv.read_rules import ReadRules
 
 BAD_BY_NAME = {bad.name: bad for bad in BAD_FILES}
 
@@ -75,10 +76,10 @@ def test_a_name_that_is_too_long(tmp_path: Path) -> None:
 
 
 def test_a_file_that_may_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(path: Path) -> bytes:
+    def refuse(path: Path, mode: str) -> bytes:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(Path, "read_bytes", refuse)
+    monkeypatch.setattr(Path, "open", refuse)
     with pytest.raises(ImageReadError, match=r"cannot be read \(Permission denied\): check its name and permissions"):
         read_image(tmp_path / "secret.png")
     with pytest.raises(ImageReadError, match="is a folder"):  # what Windows answers for a folder
@@ -89,9 +90,9 @@ def test_a_header_above_the_limit_is_refused_until_the_limit_is_raised(tmp_path:
     path = tmp_path / "wide.png"
     path.write_bytes(saved(np.zeros((10, 1000, 3), np.uint8), "PNG"))
     with pytest.raises(ImageReadError, match="1,000×10 pixels, above the limit of 9,999") as raised:
-        read_image(path, max_pixels=9_999)
+        read_image(path, ReadRules(max_pixels=9_999))
     assert SMALLER in str(raised.value)
-    assert read_image(path, max_pixels=10_000).pixels.shape == (10, 1000, 3)
+    assert read_image(path, ReadRules(max_pixels=10_000)).pixels.shape == (10, 1000, 3)
 
 
 @pytest.mark.parametrize("command", [("run", "--method", "reference"), ("resize", "--sizes", "8")])
@@ -234,7 +235,7 @@ def test_random_damage_is_refused_or_read_and_nothing_else(what: str, tmp_path: 
             warnings.simplefilter("ignore")  # Pillow's and NumPy's, about what they could still read
             longest_side(path)
             with suppress(ImageReadError, MemoryLimitError):
-                assert read_image(path, max_pixels=2**20).pixels.shape[2] == 3
+                assert read_image(path, ReadRules(max_pixels=2**20)).pixels.shape[2] == 3
 
 
 def test_a_limit_of_pillow_s_own_is_not_in_force(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -245,5 +246,5 @@ def test_a_limit_of_pillow_s_own_is_not_in_force(tmp_path: Path, monkeypatch: py
     assert longest_side(path) == 60
     assert Image.MAX_IMAGE_PIXELS == 100
     with pytest.raises(ImageReadError, match="above the limit of 2,399"):
-        read_image(path, max_pixels=2399)
+        read_image(path, ReadRules(max_pixels=2399))
     assert Image.MAX_IMAGE_PIXELS == 100

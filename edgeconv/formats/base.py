@@ -45,6 +45,11 @@ class BadPicture(Exception):
         self.remedy = remedy
 
 
+def too_many(what: str, most: int) -> BadPicture:
+    """The error for a file of more pieces than any encoder writes: to step through them all would take minutes."""
+    return BadPicture(f"it has more than {most:,} {what}")
+
+
 def cut_short(detail: str) -> BadPicture:
     """The error for a file that ends too early."""
     return BadPicture(f"the file is cut short ({detail})")

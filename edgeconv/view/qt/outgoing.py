@@ -88,7 +88,7 @@ class Outgoing:
                     output=path,
                     overwrite=True,
                     options=parameters.options(),
-                    max_pixels=self._workshop.max_pixels,
+                    rules=self._workshop.rules,
                 )
             )
             picture = record["output"]["file"]
@@ -146,8 +146,8 @@ class Outgoing:
 
             protect(inputs, path)
             wanted = diff_job.Wanted(html=path, overwrite=True)
-            limit = self._workshop.max_pixels
-            done = methods.run(source, parameters.request(), parameters.options(), wanted, max_pixels=limit)
+            rules = self._workshop.rules
+            done = methods.run(source, parameters.request(), parameters.options(), wanted, rules=rules)
             return lambda: self._frame.notice(diff_job.ending(done))
 
         self._tasks.start(work)
@@ -184,7 +184,7 @@ class Outgoing:
 
     def copy_command(self, is_pasted: bool) -> None:
         """The command line that computes what `output` shows."""
-        command = self._model.command(self._workshop.max_pixels)
+        command = self._model.command(self._workshop.rules)
         if command is None:
             return
         if not is_text(command):
