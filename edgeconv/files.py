@@ -9,6 +9,7 @@ characters. They are written as Python's escapes: a person sees them, and that o
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import stat
@@ -16,16 +17,18 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from edgeconv import temporaries
-from edgeconv.errors import ImageReadError, ImageWriteError, UsageError
+from edgeconv.errors import ImageReadError, ImageWriteError
 
 STANDARD_STREAM = "-"
 PIPE_INTO_IT = "pipe a picture into it, or name a file"
 
 SMALL_BYTES = 2**20
 """Of a kernel or a grid, which a person writes by hand."""
+RECORD_BYTES = 2**28
+"""Of a report or a record, which edgeconv writes."""
 NO_WAITING = getattr(os, "O_NONBLOCK", 0)
 
 _NOT_IN_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -57,10 +60,12 @@ def opened(source: Path | str) -> Iterator[tuple[IO[bytes], int | None]]:
         raise ImageReadError(f"{source}: is a folder: name a picture in it.") from None
     except (OSError, ValueError) as error:
         if is_standard_stream(source):
-            raise ImageReadError(f"Standard input cannot be read ({_reason(error)}): {PIPE_INTO_IT}.") from None
+            raise ImageReadError(f"Standard input cannot be read ({reason_of(error)}): {PIPE_INTO_IT}.") from None
         if os.path.isdir(source):  # Windows answers PermissionError for a folder
             raise ImageReadError(f"{source}: is a folder: name a picture in it.") from None
-        raise ImageReadError(f"{source}: cannot be read ({_reason(error)}): check its name and permissions.") from None
+        raise ImageReadError(
+            f"{source}: cannot be read ({reason_of(error)}): check its name and permissions."
+        ) from None
 
 
 def empty(source: Path | str) -> ImageReadError:
@@ -83,26 +88,35 @@ def read_bytes(source: Path | str, limit: int) -> bytes:
     return data
 
 
-def read_small_text(path: Path, what: str) -> str:
-    """The text of a file that a person wrote (`what`, such as "Kernel file"), UTF-8, of `SMALL_BYTES` at most.
+def read_text(path: Path, limit: int, *, plain: bool = True) -> str:
+    """The text of a file in UTF-8 with `limit` bytes at most; `plain` refuses a pipe or a device.
 
-    A plain file alone: a pipe or a device may have no end, or nobody who writes to it. Raises UsageError.
+    Either may have no end, and a pipe nobody who writes to it. Raises OSError and ValueError with words for a person.
     """
+    # without waiting, or opening a pipe that nobody writes to would never return
+    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | (NO_WAITING if plain else 0))) as stream:
+        if plain and not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+            raise ValueError("it is a pipe or a device, and must be a plain file")
+        data = stream.read(limit + 1)
+    if len(data) > limit:
+        raise ValueError(f"it has more than {limit:,} bytes")
     try:
-        # without waiting, or opening a pipe that nobody writes to would never return
-        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | NO_WAITING)) as stream:
-            if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
-                raise UsageError(f"{what} '{path}' cannot be read: it is a pipe or a device: name a plain file.")
-            data = stream.read(SMALL_BYTES + 1)
-        if len(data) > SMALL_BYTES:
-            raise UsageError(f"{what} '{path}' cannot be read: it has more than {SMALL_BYTES:,} bytes.")
         return data.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise UsageError(f"{what} '{path}' cannot be read: not UTF-8 text.") from None
-    except UsageError:
-        raise
-    except (OSError, ValueError) as error:
-        raise UsageError(f"{what} '{path}' cannot be read: {_reason(error)}.") from None
+        raise ValueError("not UTF-8 text") from None
+
+
+def parse_json(text: str) -> Any:
+    """What a JSON text holds. Raises ValueError, also where it is nested deeper than Python follows."""
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+
+
+def read_own_json(path: Path) -> Any:
+    """What a JSON file holds that edgeconv itself writes. Raises OSError, ValueError."""
+    return parse_json(read_text(path, RECORD_BYTES))
 
 
 def special_file_problem(path: Path | str) -> str | None:
@@ -139,7 +153,7 @@ def write_bytes_atomically(path: Path | str, data: bytes | memoryview) -> None:
     except NotADirectoryError:
         raise ImageWriteError(f"{path}: {Path(path).parent} is not a folder: choose another place.") from None
     except (OSError, ValueError) as error:
-        raise ImageWriteError(f"{path}: cannot be written ({_reason(error)}): choose another place.") from None
+        raise ImageWriteError(f"{path}: cannot be written ({reason_of(error)}): choose another place.") from None
 
 
 def refuse_overwrite(source: Path | str, destination: Path | str) -> None:
@@ -160,7 +174,7 @@ def is_same_file(source: Path | str, destination: Path | str) -> bool:
     except (FileNotFoundError, NotADirectoryError):
         return False
     except (OSError, ValueError) as error:
-        raise ImageWriteError(f"{destination}: cannot be written ({_reason(error)}): choose another place.") from None
+        raise ImageWriteError(f"{destination}: cannot be written ({reason_of(error)}): choose another place.") from None
 
 
 def utf8(text: str) -> bytes:
@@ -214,10 +228,10 @@ def _write_to_standard_output(data: bytes | memoryview) -> None:
         sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
     except OSError as error:
-        raise ImageWriteError(f"Standard output cannot be written ({_reason(error)}).") from None
+        raise ImageWriteError(f"Standard output cannot be written ({reason_of(error)}).") from None
 
 
-def _reason(error: OSError | ValueError) -> str:
+def reason_of(error: OSError | ValueError) -> str:
     """The system's words without its number and path."""
     text = error.strerror if isinstance(error, OSError) else str(error)
     return text or type(error).__name__

@@ -59,7 +59,7 @@ GREY_NOTE = "grey spread to three channels"
 FRAMES_NOTE = "first of several frames or pages taken"
 PROFILE_NOTE = "colour profile dropped"
 """Samples are filtered as they are stored, and an output says nothing of what its colours mean."""
-SAID_NOTE = "decoder"
+SAID_NOTE = "decoder: "
 """Stands before what a decoder complained of while it went on (overheard.py)."""
 STRICT_REMEDY = "export or download it again, or leave --strict out"
 
@@ -143,7 +143,7 @@ def decode_image(
         raise _no_memory(name, header, len(data)) from None
     if said and rules.strict:
         raise ImageReadError(f"{name}: {entry.name}: its decoder complains ({'; '.join(said)}): {STRICT_REMEDY}.")
-    notes = (*_notes(header, entry, name), *(f"{SAID_NOTE}: {words}" for words in said))
+    notes = (*_notes(header, entry, name), *([f"{SAID_NOTE}{'; '.join(said)}"] if said else ()))
     return Picture(pixels, name, entry.name, notes, header.grey)
 
 

@@ -8,7 +8,6 @@ input never is. What only some of this needs is imported when it is needed: the 
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -21,7 +20,7 @@ from PySide6.QtWidgets import QFileDialog, QMessageBox, QWidget
 
 from edgeconv import job
 from edgeconv.errors import ImageWriteError
-from edgeconv.files import is_same_file, write_bytes_atomically
+from edgeconv.files import is_same_file, read_own_json, write_bytes_atomically
 from edgeconv.formats import SUFFIXES
 from edgeconv.view.parameters import is_text
 from edgeconv.view.pyramid import Pyramid
@@ -245,7 +244,7 @@ def _report_of(path: str) -> str:
 def _tells_of(report_path: str, path: str) -> bool:
     """Whether a report is that of the picture beside it, whose fate it shares."""
     try:
-        output = json.loads(Path(report_path).read_text(encoding="utf-8"))["output"]
+        output = read_own_json(Path(report_path))["output"]
         return bool(output["file_sha256"] == hashlib.sha256(Path(path).read_bytes()).hexdigest())
     except (OSError, ValueError, KeyError, TypeError):
         return False
