@@ -292,9 +292,10 @@ def _decode(data: bytes, entry: Format, header: Header) -> NDArray[Any]:
             if entry.name == "TIFF":  # turned upright by OpenCV even when told not to, as by Pillow
                 pixels = _decode_tiff(tiff.without_the_rest(data))
             elif header.decoder == "pillow":
+                _imdecode(data, _opencv().IMREAD_REDUCED_GRAYSCALE_8)  # for its complaints: Pillow keeps them back
                 pixels = _turn_upright(by_pillow.decode_cmyk_jpeg(data), header.orientation)
             else:
-                pixels = _turn_upright(_decode_rgb(data), header.orientation)
+                pixels = _turn_upright(_decode_rgb(data[: header.file_bytes]), header.orientation)
     if pixels.ndim == 2 or pixels.shape[2] == 1:
         pixels = np.repeat(pixels.reshape(*pixels.shape[:2], 1), 3, axis=2)
     return np.ascontiguousarray(as_float32(pixels)[:, :, :3])

@@ -32,6 +32,8 @@ class Header:
     """The name of a compression that not every decoder has."""
     card_jpeg: bool = False
     """A JPEG that decoders on cards read as those on the host do: 8×8 blocks in Huffman code, grey or YCbCr."""
+    file_bytes: int | None = None
+    """Where the picture ends in its file, if something may follow that a decoder would take for a part of it."""
     decoder: Literal["opencv", "pillow"] = "opencv"
     """Pillow for the few files that OpenCV gets wrong without a word."""
 

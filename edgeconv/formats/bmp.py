@@ -12,6 +12,8 @@ HEADER_BYTES = 38
 OLD_HEADER_BYTES = 12
 """BITMAPCOREHEADER, with 16-bit sides; every later header has 32-bit sides."""
 BITS = (1, 4, 8, 16, 24, 32)
+RUN_BYTES = 2
+"""A run of one pixel, an end of a row and the end of the picture take as much each."""
 UNCOMPRESSED = (0, 3, 6)
 """BI_RGB, BI_BITFIELDS and BI_ALPHABITFIELDS: rows lie as they are, each filled up to four bytes."""
 
@@ -37,4 +39,8 @@ def read_header(feed: Feed) -> Header:
     needed = start + (row_bytes * height if compression in UNCOMPRESSED else stored)
     if not feed.need(needed):
         raise cut_short(f"{len(data):,} of {needed:,} bytes are there")
-    return Header(width=width, height=height, bits=8, alpha=bits == 32)
+    stop = needed
+    if compression not in UNCOMPRESSED:  # what it says of its length is no more than a hint
+        stop = max(needed, start + RUN_BYTES * (width + 1) * (height + 1))
+        feed.need(stop)
+    return Header(width=width, height=height, bits=8, alpha=bits == 32, file_bytes=stop)

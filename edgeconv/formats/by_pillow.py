@@ -8,6 +8,7 @@ before. Its warnings of odd tags are kept from the screen too: damage that matte
 from __future__ import annotations
 
 import io
+import logging
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,6 +20,8 @@ from numpy.typing import NDArray
 from edgeconv.formats.base import BadPicture, Header
 from edgeconv.formats.shared_setting import PutBack, SharedSetting
 from edgeconv.formats.tiff import without_the_rest
+
+logging.getLogger("PIL").addHandler(logging.NullHandler())  # what it would print comes back as our one line
 
 MODES_AS_STORED = ("L", "RGB", "RGBA", "RGBX", "RGBa")
 """Modes whose first channels are the colours as the file has them."""

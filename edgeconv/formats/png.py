@@ -21,12 +21,12 @@ GREY_TYPES = (0, 4)
 ALPHA_TYPES = (4, 6)
 LARGEST_DEFLATE_RATIO = 1032
 """Deflate cannot shrink by more: 258 bytes out of a 2-bit code (zlib technical notes)."""
-MOST_CHUNKS = 2**20
-"""As many as 8 GiB in the 8 KiB that libpng writes at once."""
+MOST_CHUNKS = 2**18
+"""As many as 2 GiB in the 8 KiB that libpng writes at once."""
 MOST_CHUNK_BYTES = 2**31 - 1
 WASTE = 2
 """Pixel data of more than twice its pixels, and `WASTE_BYTES`, is nothing that deflate gives: it grows by 0.03 %."""
-WASTE_BYTES = 2**20
+WASTE_BYTES = 2**16
 
 
 def read_header(feed: Feed) -> Header:

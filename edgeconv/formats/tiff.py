@@ -98,6 +98,8 @@ class Entry:
     count: int
     place: int
     """Of its values in the file."""
+    size: int
+    """Of its values, in bytes."""
     stored: bytes
     """The entry itself."""
 
@@ -111,7 +113,9 @@ class Directory:
     """`<` or `>`."""
     big: bool
     entries: dict[int, Entry]
-    """By tag; of several entries for a tag the last one."""
+    """By tag; of several entries for a tag the first one."""
+    twice: frozenset[int]
+    """Tags that pixels depend on and that have several entries: decoders disagree on which of them counts."""
     other_bytes: int
     """Values of entries that no pixel depends on, each counted as often as an entry points at it."""
     another: bool
@@ -129,6 +133,12 @@ class Directory:
             return np.empty(0, np.uint64)
         return np.frombuffer(bytes(self.feed.data[entry.place : stop]), kind)
 
+    def ask_for(self, tag: int) -> None:
+        """Get the values of a tag, so that they are there for whoever decodes the pixels."""
+        entry = self.entries.get(tag)
+        if entry is not None and entry.size <= OTHER_BYTES:
+            self.feed.need(entry.place + entry.size)
+
     def one(self, tag: int, default: int) -> int:
         """The first value of a tag."""
         found = self.numbers(tag, 1)
@@ -141,6 +151,10 @@ def read_header(feed: Feed) -> Header:
     one = directory.one
     width, height = one(WIDTH, 0), one(HEIGHT, 0)
     feed.sides(width, height)
+    if directory.twice:
+        raise BadPicture(f"its directory has field {min(directory.twice)} twice")
+    for tag in DECODED_BY:
+        directory.ask_for(tag)
     bits, kind = one(BITS, 1), one(SAMPLE_FORMAT, UNSIGNED)
     samples, photometric = one(SAMPLES, 1), one(PHOTOMETRIC, BLACK_IS_ZERO)
     if photometric not in COLOUR_CHANNELS:
@@ -157,7 +171,10 @@ def read_header(feed: Feed) -> Header:
     if not known or (deep and (planes_apart or not plain)):
         remedy = BY_TILES if known else CONVERT
         raise BadPicture(f"its layout ({samples} samples of {bits} bits) is not supported", remedy)
-    _check_strips(directory, width, height, samples if planes_apart else 1, samples * bits)
+    planes = samples if planes_apart else 1
+    _check_strips(
+        directory, width, height, planes, samples // planes * bits, is_plain=not compressed and photometric != YCBCR
+    )
     return Header(
         width=width,
         height=height,
@@ -186,12 +203,14 @@ def orientation_of_exif(block: bytes) -> int:
 
 
 def without_the_rest(data: bytes) -> bytes:
-    """The file for a decoder: as it is, or where its directory is heavy, with one behind it that has only what counts.
+    """The file for a decoder: as it is, or with a directory behind it that has only what pixels depend on.
 
+    So where its own is heavy, or names values that are not there: of a stream no more is read than pixels depend on.
     `data` is one that `read_header` took.
     """
     directory = _first_directory(Feed(data), MOST_ENTRIES)
-    if directory.other_bytes <= OTHER_BYTES:
+    is_whole = all(entry.place + entry.size <= len(data) for entry in directory.entries.values())
+    if directory.other_bytes <= OTHER_BYTES and is_whole:
         return data
     kept = [entry.stored for tag, entry in sorted(directory.entries.items()) if tag in DECODED_BY]
     offset_code, count_code = ("Q", "Q") if directory.big else ("I", "H")
@@ -227,6 +246,7 @@ def _first_directory(feed: Feed, most_entries: int) -> Directory:
         feed.need(stop + offset_bytes)
         entries: dict[int, Entry] = {}
         other_bytes = 0
+        twice = set()
         for position in range(first, stop, entry_bytes):
             tag, kind, length = struct.unpack_from(order + "HH" + offset_code, feed.data, position)
             size = length * TYPE_BYTES.get(kind, 0)
@@ -234,19 +254,27 @@ def _first_directory(feed: Feed, most_entries: int) -> Directory:
             if size > offset_bytes:
                 (place,) = struct.unpack_from(order + offset_code, feed.data, place)
             stored = bytes(feed.data[position : position + entry_bytes])
-            other_bytes += 0 if tag in DECODED_BY and tag not in entries else size
-            if length:
-                entries[tag] = Entry(kind, length, place, stored)
+            if tag in DECODED_BY and tag not in entries:
+                entries[tag] = Entry(kind, length, place, size, stored)
+                continue
+            other_bytes += size
+            if tag in DECODED_BY:
+                twice.add(tag)
+            elif length:
+                entries.setdefault(tag, Entry(kind, length, place, size, stored))
         (following,) = struct.unpack_from(order + offset_code, feed.data, stop)
     except (struct.error, OverflowError):  # the second for a BigTIFF's places past any address
         raise cut_short("its directory is not complete") from None
-    return Directory(feed, order, big, entries, other_bytes, following != 0)
+    return Directory(feed, order, big, entries, frozenset(twice), other_bytes, following != 0)
 
 
-def _check_strips(directory: Directory, width: int, height: int, planes: int, pixel_bits: int) -> None:
+def _check_strips(
+    directory: Directory, width: int, height: int, planes: int, pixel_bits: int, *, is_plain: bool
+) -> None:
     """Raise BadPicture where a strip or tile of pixels lies beyond the file's end, or a deflated one is damaged.
 
-    A directory may list more than the picture has: no more than that are looked at.
+    A directory may list more than the picture has: no more than that are looked at. Of plain samples (`is_plain`)
+    libtiff knows how many there are, whatever the directory says.
     """
     feed = directory.feed
     tiled = TILE_OFFSETS in directory.entries and STRIP_OFFSETS not in directory.entries
@@ -261,6 +289,10 @@ def _check_strips(directory: Directory, width: int, height: int, planes: int, pi
         raise cut_short("it does not say where its pixels are")
     pairs = min(offsets.size, lengths.size)
     offsets, lengths = offsets[:pairs].astype(np.uint64), lengths[:pairs].astype(np.uint64)
+    if is_plain and not tiled:
+        row_bytes = -(-width * pixel_bits // 8)
+        first_rows = np.arange(pairs, dtype=np.uint64) % np.uint64(max(1, -(-height // rows))) * np.uint64(rows)
+        lengths = np.maximum(lengths, np.minimum(rows, height - first_rows) * np.uint64(row_bytes))
     ends = offsets + lengths
     # a sum past 64 bits wraps round to less than what was added
     needed = 2**64 if (ends < offsets).any() else int(ends.max())
@@ -290,7 +322,7 @@ def _inflates(stored: memoryview, most_bytes: int) -> bool:
             if not rest:
                 stream.flush()
                 return stream.eof
-            given += len(stream.decompress(rest, INFLATE_BYTES))
+            given += len(stream.decompress(rest, min(INFLATE_BYTES, most_bytes - given + 1)))
             rest = stream.unconsumed_tail
     except zlib.error:
         return False

@@ -66,6 +66,7 @@ def read_header(feed: Feed) -> Header:
         orientation=orientation or 1,
         frames=frames,
         profile=profile,
+        file_bytes=needed,
     )
 
 

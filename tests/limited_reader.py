@@ -1,0 +1,83 @@
+"""Reads files under a limit of memory, each in a fork of this process, which has loaded the libraries: for
+test_reader_bombs.py.
+
+A line of standard input is [name, path, need in bytes, spare bytes], a line of standard output [name, how it ended,
+seconds, message]. A Zarr is read by tiles, anything else as a whole.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import sys
+import time
+from pathlib import Path
+
+import cv2  # noqa: F401  # before the limit: what it takes is not the picture's
+import numpy as np
+from PIL import Image
+
+from edgeconv import image
+from edgeconv.errors import ImageReadError, MemoryLimitError
+
+Image.init()
+MOST_SECONDS = 20
+
+
+def address_space() -> int:
+    """Bytes that this process has mapped."""
+    return int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+
+
+def read(path: Path) -> int:
+    """Read all of a picture; how many samples."""
+    if not path.is_dir():
+        return int(image.read_image(path).pixels.size)
+    from edgeconv.tiles.sources import open_source
+
+    return int(open_source(path).load(0, 0).size)
+
+
+def attempt(path: str, most_bytes: int) -> tuple[str, str]:
+    """How reading ends under a limit."""
+    resource.setrlimit(resource.RLIMIT_AS, (most_bytes, most_bytes))
+    resource.setrlimit(resource.RLIMIT_CPU, (MOST_SECONDS, MOST_SECONDS))
+    try:
+        return "read", f"{read(Path(path)):,} samples"
+    except ImageReadError as error:
+        return "refused", str(error)
+    except MemoryLimitError as error:
+        return "no memory", str(error)
+    except BaseException as error:  # what a test must see
+        return "failed", repr(error)
+
+
+def main() -> None:
+    """Serve standard input."""
+    jobs = [json.loads(line) for line in sys.stdin]
+    if any(Path(path).is_dir() for _, path, _, _ in jobs):
+        import imagecodecs  # noqa: F401
+        import zarr
+        from zarr.core.sync import sync  # noqa: F401
+
+        zarr.create_array({}, shape=(1,), dtype=np.uint8)
+    for name, path, need, spare in jobs:
+        reader, writer = os.pipe()
+        started = time.perf_counter()
+        child = os.fork()
+        if child == 0:
+            os.close(reader)
+            with os.fdopen(writer, "w") as answer:
+                json.dump(attempt(path, address_space() + need + spare), answer)
+            os._exit(0)
+        os.close(writer)
+        with os.fdopen(reader) as answer:
+            text = answer.read()
+        _, status = os.waitpid(child, 0)
+        word, said = json.loads(text) if text else ("died", f"status {status}")
+        print(json.dumps([name, word, time.perf_counter() - started, said]), flush=True)
+
+
+if __name__ == "__main__":
+    main()
