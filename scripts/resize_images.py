@@ -19,7 +19,7 @@ from typing import Annotated
 import typer
 
 from edgeconv.cli import words
-from edgeconv.cli.options import parse_rules
+from edgeconv.cli.options import parse_read_rules
 from edgeconv.errors import EXIT_DIFFERENT, EdgeconvError
 from edgeconv.resize import DEFAULT_SIZES, find_pictures, parse_sizes, resize_file
 
@@ -45,7 +45,7 @@ def resize_images(
     failed = 0
     try:
         wanted = parse_sizes(sizes)
-        rules = parse_rules(max_pixels, max_bytes, strict)
+        rules = parse_read_rules(max_pixels, max_bytes, strict)
         pictures = find_pictures(places)
     except EdgeconvError as error:
         print(f"resize_images: error: {error}", file=sys.stderr)

@@ -17,6 +17,7 @@ the project's own bars (goals.py).
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, fields, replace
@@ -123,6 +124,8 @@ GRIDS: tuple[Grid, ...] = (
     ),
 )
 
+DEEP_KEY = re.compile(r"""(?:[\w"'-]+[ \t]*\.[ \t]*){32}""")
+
 _KNOWN_WORDS: dict[str, tuple[str, ...]] = {
     "dtypes": INPUT_DTYPES,
     "filters": bench_filter_names(),
@@ -148,7 +151,10 @@ def changed(grid: Grid, words: Mapping[str, Any]) -> Grid:
 def read_grid(path: Path) -> Grid:
     """A grid from a TOML file; raises UsageError naming the file and what is wrong in it."""
     try:
-        content = tomllib.loads(read_text(path, SMALL_BYTES))
+        text = read_text(path, SMALL_BYTES)
+        if DEEP_KEY.search(text):  # Python's parser takes minutes for a key of thousands of parts
+            raise RecursionError
+        content = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise UsageError(f"Grid file '{path}' is not TOML: {error}.") from None
     except RecursionError:

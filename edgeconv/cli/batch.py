@@ -95,7 +95,7 @@ def batch(
     from edgeconv.batch.stores import plain
     from edgeconv.batch.text import links_note, note, summary_text
     from edgeconv.choose import Choice
-    from edgeconv.cli.options import chosen_filter, parse_jobs, parse_options, parse_rules
+    from edgeconv.cli.options import chosen_filter, parse_jobs, parse_options, parse_read_rules
     from edgeconv.cli.stopping import stopping
     from edgeconv.errors import EXIT_DIFFERENT, UsageError
     from edgeconv.methods import require
@@ -137,7 +137,7 @@ def batch(
             retry_failed=retry_failed,
             jobs=parse_jobs(jobs),
             max_failures=1 if fail_fast else max_failures,
-            rules=parse_rules(max_pixels, max_bytes, strict),
+            rules=parse_read_rules(max_pixels, max_bytes, strict),
         )
 
     settings_for(Choice(method, "cpu", "to check the words before anything is made"))

@@ -41,7 +41,7 @@ def diff(
 
     Exit code 0: same; 1: differs; 2: error; 3: sizes, channels or types differ.
     """
-    from edgeconv.cli.options import parse_bytes, parse_rules
+    from edgeconv.cli.options import parse_bytes, parse_read_rules
     from edgeconv.diff import job
     from edgeconv.diff.metrics import Allowance
     from edgeconv.diff.request import run_request
@@ -59,7 +59,7 @@ def diff(
             contact_sheet=contact_sheet,
             pictures=pictures,
             page_limit_bytes=parse_bytes(page_limit, "--page-limit"),
-            rules=parse_rules(max_pixels, max_bytes, strict),
+            rules=parse_read_rules(max_pixels, max_bytes, strict),
             overwrite=overwrite,
         ),
     )

@@ -69,6 +69,6 @@ def parse_options(
     )
 
 
-def parse_rules(max_pixels: int, max_bytes: str, strict: bool) -> ReadRules:
+def parse_read_rules(max_pixels: int, max_bytes: str, strict: bool) -> ReadRules:
     """Which pictures are refused, from their words."""
     return ReadRules(max_pixels, parse_bytes(max_bytes, "--max-bytes"), strict)

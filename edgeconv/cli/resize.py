@@ -27,7 +27,7 @@ def resize(
     strict: words.Strict = False,
 ) -> None:
     """Save one picture in several sizes as NAME_SIZE.png, aspect and type kept: floats as .tiff, float16 as .npy."""
-    from edgeconv.cli.options import parse_rules
+    from edgeconv.cli.options import parse_read_rules
     from edgeconv.resize import parse_sizes, resize_file
 
     resized = resize_file(
@@ -37,7 +37,7 @@ def resize(
         square=square,
         interpolation=interpolation,
         overwrite=overwrite,
-        rules=parse_rules(max_pixels, max_bytes, strict),
+        rules=parse_read_rules(max_pixels, max_bytes, strict),
     )
     if resized.notes:
         typer.echo(f"edgeconv: note: {picture}: {', '.join(resized.notes)}", err=True)

@@ -51,7 +51,7 @@ def run(
 ) -> None:
     """Filter one picture; save it as NAME_FILTER_METHOD_sSTRIDE.png with its report beside it as .json."""
     from edgeconv import job, report
-    from edgeconv.cli.options import check_sampling, chosen_filter, parse_options, parse_rules
+    from edgeconv.cli.options import check_sampling, chosen_filter, parse_options, parse_read_rules
     from edgeconv.errors import EXIT_DIFFERENT
     from edgeconv.files import is_standard_stream
     from edgeconv.request import make_request
@@ -79,7 +79,7 @@ def run(
         samples=samples,
         time_limit_seconds=time_limit,
         check=check,
-        rules=parse_rules(max_pixels, max_bytes, strict),
+        rules=parse_read_rules(max_pixels, max_bytes, strict),
     )
     if tile is not None or memory_limit is not None or verify_tiles or is_zarr(Path(picture)):
         record = _by_tiles(work, tile, memory_limit, verify_tiles, started)

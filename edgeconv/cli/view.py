@@ -42,7 +42,7 @@ def view(
 
     Parameters that are not given are those of last time. Needs PySide6: pip install 'edgeconv[gui]'.
     """
-    from edgeconv.cli.options import parse_rules
+    from edgeconv.cli.options import parse_read_rules
     from edgeconv.errors import UsageError
     from edgeconv.files import is_standard_stream
     from edgeconv.view.background import leave
@@ -53,7 +53,7 @@ def view(
         raise UsageError(
             "The window reads a picture again when it saves, and standard input is gone by then: name a file."
         )
-    workshop = Workshop(parse_rules(max_pixels, max_bytes, strict))
+    workshop = Workshop(parse_read_rules(max_pixels, max_bytes, strict))
     if pictures:
         workshop.begin(pictures[0])  # while Qt is loaded and the window built
     signals = note()

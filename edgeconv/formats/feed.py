@@ -22,6 +22,11 @@ class Feed:
     def __init__(self, data: bytes | bytearray) -> None:
         self.data = data
 
+    @property
+    def most_bytes(self) -> int:
+        """There cannot be more."""
+        return len(self.data)
+
     def need(self, count: int) -> bool:
         """Whether the first `count` bytes are there, after an attempt to get them."""
         return count <= len(self.data)
@@ -42,6 +47,11 @@ class StreamFeed(Feed):
         super().__init__(self._buffer)
         self._stream, self._limit, self._told = stream, limit, sides
         self._ended = False
+
+    @property
+    def most_bytes(self) -> int:
+        """See Feed.most_bytes."""
+        return self._limit
 
     def need(self, count: int) -> bool:
         """See Feed.need. Raises BadPicture where that is above the limit."""

@@ -103,7 +103,7 @@ def read_header(feed: Feed) -> Header:
             samples = 0 if frame is None else frame[1] * frame[2] * frame[3]
             position = _end_of_scan(feed, stop, BYTES_A_SAMPLE * samples + SCAN_BYTES)
             if interval and blocks_frame:
-                expected = -(-_units(blocks_frame, scan) // interval) - 1
+                expected = max(0, -(-_units(blocks_frame, scan) // interval) - 1)
                 _check_restarts(_restarts(feed.data, stop, position), expected)
         else:
             position = stop
@@ -132,9 +132,9 @@ def _next_marker(feed: Feed, position: int) -> tuple[int, int]:
     while True:
         filled = FILL.match(feed.data, position)
         code = position if filled is None else filled.end()
-        if code < len(feed.data):
+        if code < len(feed.data) and feed.data[code]:
             return code + 1, feed.data[code]
-        if code - position > SCAN_BYTES:
+        if code < len(feed.data) or code - position > SCAN_BYTES:  # 0xFF and 0x00 are no marker
             raise BadPicture(f"there is no marker at byte {position:,} where one must be")
         if not feed.grow():
             raise cut_short("no end-of-image marker")

@@ -129,14 +129,14 @@ class Directory:
         kind = np.dtype(self.order + NUMBER_TYPES[entry.kind])
         count = min(entry.count, most)
         stop = entry.place + count * kind.itemsize
-        if not self.feed.need(stop):
+        if stop > self.feed.most_bytes or not self.feed.need(stop):
             return np.empty(0, np.uint64)
         return np.frombuffer(bytes(self.feed.data[entry.place : stop]), kind)
 
     def ask_for(self, tag: int) -> None:
         """Get the values of a tag, so that they are there for whoever decodes the pixels."""
         entry = self.entries.get(tag)
-        if entry is not None and entry.size <= OTHER_BYTES:
+        if entry is not None and entry.place + entry.size <= self.feed.most_bytes:
             self.feed.need(entry.place + entry.size)
 
     def one(self, tag: int, default: int) -> int:
@@ -168,8 +168,8 @@ def read_header(feed: Feed) -> Header:
     known = (kind == UNSIGNED and bits in (1, 2, 4, 8, 16)) or (kind == FLOAT and bits in (32, 64))
     planes_apart = samples > 1 and one(PLANAR, 1) == SEPARATE_PLANES
     plain = photometric == RGB or (photometric == BLACK_IS_ZERO and not alpha)
-    if not known or (deep and (planes_apart or not plain)):
-        remedy = BY_TILES if known else CONVERT
+    if not known or samples < colours or (deep and (planes_apart or not plain)):
+        remedy = BY_TILES if known and samples >= colours else CONVERT
         raise BadPicture(f"its layout ({samples} samples of {bits} bits) is not supported", remedy)
     planes = samples if planes_apart else 1
     _check_strips(
