@@ -1,8 +1,8 @@
 """Reads files under a limit of memory, each in a fork of this process, which has loaded the libraries: for
 test_reader_bombs.py.
 
-A line of standard input is [name, path, need in bytes, spare bytes], a line of standard output [name, how it ended,
-seconds, message]. A Zarr is read by tiles, anything else as a whole.
+A line of standard input is [name, path, by tiles, need in bytes, spare bytes], a line of standard output [name, how it
+ended, seconds, message].
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ def address_space() -> int:
     return int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
 
 
-def read(path: Path) -> int:
-    """Read all of a picture; how many samples."""
-    if not path.is_dir():
+def read(path: Path, by_tiles: bool) -> int:
+    """Read all of a picture, or the first of its pieces; how many samples."""
+    if not by_tiles:
         return int(image.read_image(path).pixels.size)
     from edgeconv.tiles.sources import open_source
 
     return int(open_source(path).load(0, 0).size)
 
 
-def attempt(path: str, most_bytes: int) -> tuple[str, str]:
+def attempt(path: str, by_tiles: bool, most_bytes: int) -> tuple[str, str]:
     """How reading ends under a limit."""
     resource.setrlimit(resource.RLIMIT_AS, (most_bytes, most_bytes))
     resource.setrlimit(resource.RLIMIT_CPU, (MOST_SECONDS, MOST_SECONDS))
     try:
-        return "read", f"{read(Path(path)):,} samples"
+        return "read", f"{read(Path(path), by_tiles):,} samples"
     except ImageReadError as error:
         return "refused", str(error)
     except MemoryLimitError as error:
@@ -56,20 +56,22 @@ def attempt(path: str, most_bytes: int) -> tuple[str, str]:
 def main() -> None:
     """Serve standard input."""
     jobs = [json.loads(line) for line in sys.stdin]
-    if any(Path(path).is_dir() for _, path, _, _ in jobs):
+    if any(by_tiles for _, _, by_tiles, _, _ in jobs):
         import imagecodecs  # noqa: F401
+        import pyvips  # noqa: F401
+        import tifffile  # noqa: F401
         import zarr
         from zarr.core.sync import sync  # noqa: F401
 
         zarr.create_array({}, shape=(1,), dtype=np.uint8)
-    for name, path, need, spare in jobs:
+    for name, path, by_tiles, need, spare in jobs:
         reader, writer = os.pipe()
         started = time.perf_counter()
         child = os.fork()
         if child == 0:
             os.close(reader)
             with os.fdopen(writer, "w") as answer:
-                json.dump(attempt(path, address_space() + need + spare), answer)
+                json.dump(attempt(path, by_tiles, address_space() + need + spare), answer)
             os._exit(0)
         os.close(writer)
         with os.fdopen(reader) as answer:

@@ -20,8 +20,8 @@ SPARE_SECONDS = 2.0
 UNPACKED = 2**25
 
 
-def run_limited(jobs: list[tuple[str, str, int]]) -> dict[str, tuple[str, float, str]]:
-    """How each (name, path, need in bytes) ended in a process of its own with limits: word, seconds and message."""
+def run_limited(jobs: list[tuple[str, str, bool, int]]) -> dict[str, tuple[str, float, str]]:
+    """How each (name, path, by tiles, need in bytes) ended under limits: word, seconds and message."""
     child = Path(__file__).with_name("limited_reader.py")
     lines = "".join(json.dumps([*job, SPARE_BYTES]) + "\n" for job in jobs)
     environment = unmeasured() | {"PYTHONPATH": os.pathsep.join((str(PROJECT), str(PROJECT / "tests")))}
@@ -33,12 +33,18 @@ def run_limited(jobs: list[tuple[str, str, int]]) -> dict[str, tuple[str, float,
 
 
 @pytest.fixture(scope="module")
-def ended(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[str, float, str]]:
-    folder = tmp_path_factory.mktemp("bombs")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("bombs")
+    for bomb in BOMBS:
+        (made / bomb.name).write_bytes(bomb.make())
+    return made
+
+
+@pytest.fixture(scope="module")
+def ended(folder: Path) -> dict[str, tuple[str, float, str]]:
     jobs = []
     for bomb in BOMBS:
-        (folder / bomb.name).write_bytes(bomb.make())
-        jobs.append((bomb.what, str(folder / bomb.name), bomb.need_bytes))
+        jobs.append((bomb.what, str(folder / bomb.name), False, bomb.need_bytes))
     return run_limited(jobs)
 
 
@@ -53,9 +59,19 @@ def test_a_bomb(bomb, ended: dict[str, tuple[str, float, str]]) -> None:
     assert seconds < SPARE_SECONDS + bomb.need_bytes / 2**26
 
 
+def test_no_bomb_does_harm_by_tiles(folder: Path) -> None:
+    pytest.importorskip("tifffile")
+    pytest.importorskip("pyvips")
+    pytest.importorskip("zarr")
+    jobs = [(bomb.what, str(folder / bomb.name), True, bomb.need_bytes) for bomb in BOMBS]
+    for what, (word, seconds, said) in run_limited(jobs).items():
+        assert word in ("read", "refused"), (what, word, said)
+        assert seconds < SPARE_SECONDS + 2, what
+
+
 def test_no_chunk_of_a_zarr_unpacks_beyond_its_place(tmp_path: Path) -> None:
     pytest.importorskip("zarr")
-    jobs = [(what, str(path), 0) for what, path in zarr_bombs(tmp_path, UNPACKED)]
+    jobs = [(what, str(path), True, 0) for what, path in zarr_bombs(tmp_path, UNPACKED)]
     assert len(jobs) > 10
     for what, (word, seconds, said) in run_limited(jobs).items():
         assert (word, " more than " in said) == ("refused", True), (what, word, said)

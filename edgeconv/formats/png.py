@@ -93,8 +93,11 @@ def check_end(stream: IO[bytes]) -> None:
     """Raise BadPicture where a file lacks its end, found by a step from chunk to chunk that reads none of them."""
     size = stream.seek(0, os.SEEK_END)
     position = len(SIGNATURE)
-    kind = b""
+    kind, chunks = b"", 0
     while kind != b"IEND":
+        chunks += 1
+        if chunks > MOST_CHUNKS:
+            raise too_many("chunks", MOST_CHUNKS)
         stream.seek(position)
         head = stream.read(8)
         if len(head) < 8:
