@@ -50,14 +50,20 @@ SHARDS = "sharding_indexed"
 ZSTD_MAGIC = 0xFD2FB528
 
 
-class TooLarge(ValueError):
-    """A chunk of more than its place in the array."""
+class BadChunk(ValueError):
+    """A chunk that must not be unpacked."""
 
 
 def _of_blosc(data: memoryview, bound: int) -> int:
-    """Version, flags, item size, then the bytes that are in it."""
+    """Version, flags, item size, then the bytes that are in it, of a block, and of the chunk as it is stored.
+
+    Its decoder believes the last of these, and would read on behind a chunk that is cut short.
+    """
     del bound
-    return int(struct.unpack_from("<I", data, 4)[0])
+    unpacked, _, stored = struct.unpack_from("<III", data, 4)
+    if stored > len(data):
+        raise BadChunk(f"it is cut short: {len(data):,} of {stored:,} bytes are there")
+    return int(unpacked)
 
 
 def _of_lz4(data: memoryview, bound: int) -> int:
@@ -162,23 +168,25 @@ class Bounds:
         return cls(next(iter(unpacking), None), growth * chunk_bytes + SLACK_BYTES, index_bytes, in_front)
 
     def check(self, data: memoryview) -> None:
-        """Raise TooLarge for a compressed chunk that unpacks to more than it may."""
+        """Raise BadChunk for a compressed chunk that unpacks to more than it may."""
         self.check_stored(len(data))
         if self.codec is None or not data:
             return
         try:
             size = SIZES[self.codec](data, self.most_bytes)
+        except BadChunk:
+            raise
         except (struct.error, zlib.error, OSError, EOFError, ValueError):
             return  # damaged: its decoder says so, and gives no more than it has read up to there
         except lzma.LZMAError as error:
-            raise TooLarge(f"it cannot be unpacked within its bound: {error}") from None
+            raise BadChunk(f"it cannot be unpacked within its bound: {error}") from None
         if size > self.most_bytes:
-            raise TooLarge(f"it unpacks to more than the {self.most_bytes:,} bytes that it may have")
+            raise BadChunk(f"it unpacks to more than the {self.most_bytes:,} bytes that it may have")
 
     def check_stored(self, size: int) -> None:
-        """Raise TooLarge for a chunk that is too large as it is stored."""
+        """Raise BadChunk for a chunk that is too large as it is stored."""
         if size > STORED_GROWTH * self.most_bytes:
-            raise TooLarge(f"its {size:,} bytes are more than a chunk can have")
+            raise BadChunk(f"its {size:,} bytes are more than a chunk can have")
 
     def only_chunk_of(self, shard: memoryview) -> memoryview:
         """The chunk in a shard of one."""
@@ -206,7 +214,7 @@ class BoundedStore(WrapperStore[LocalStore]):
         self._bounds = Bounds.of(array)
 
     async def get(self, key: str, prototype: Any, byte_range: Any = None) -> Any:
-        """See WrapperStore.get. Raises TooLarge, and ValueError for what is no plain file."""
+        """See WrapperStore.get. Raises BadChunk, and ValueError for what is no plain file."""
         bounds = self._bounds
         is_metadata = key.rpartition("/")[2] in METADATA_NAMES
         size = _plain_size(Path(self._store.root) / key)
