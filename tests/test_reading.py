@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import io
 import json
 import os
@@ -13,6 +14,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +25,7 @@ from batch_folders import run_here
 from bombs import Endless
 from command import edgeconv, shell
 from damaged import BMP, JPEG, PNG, RESTARTING, TIFF, WEBP
-from picture_files import exif, noisy, png, png_chunk, png_head, saved
+from picture_files import exif, noisy, png, png_chunk, png_head, saved, tiff
 from PIL import Image
 
 from edgeconv import image
@@ -35,9 +37,11 @@ from edgeconv.bench.record import read_record
 from edgeconv.errors import ImageReadError, MemoryLimitError, UsageError
 from edgeconv.files import SMALL_BYTES, opened, read_bytes
 from edgeconv.filters import read_kernel
-from edgeconv.formats import FORMATS, overheard
+from edgeconv.formats import FORMATS, by_pillow, overheard
+from edgeconv.formats import png as png_format
 from edgeconv.formats import tiff as tiff_format
-from edgeconv.formats.feed import STEP_BYTES
+from edgeconv.formats.base import BadPicture
+from edgeconv.formats.feed import STEP_BYTES, Feed
 from edgeconv.image import SAID_NOTE, decode_image, read_image, write_image
 from edgeconv.read_rules import ReadRules
 
@@ -248,6 +252,78 @@ def test_a_list_or_another_file_is_read_up_to_its_limit(tmp_path: Path, monkeypa
         read_bytes(path, 5)
 
 
+# --- pieces and limits of the formats, in this process (test_reader_bombs.py has them under limits of memory) ------
+
+
+def cut_strip() -> bytes:
+    """A deflated TIFF whose directory says that its strip is ten bytes shorter than it is."""
+    data = saved(noisy(), "TIFF", compression="tiff_deflate")
+    entry = data.index(struct.pack("<HHI", 279, 4, 1))
+    (length,) = struct.unpack_from("<I", data, entry + 8)
+    return data[: entry + 8] + struct.pack("<I", length - 10) + data[entry + 12 :]
+
+
+def twice() -> bytes:
+    """A TIFF whose field 278 is a second 277."""
+    return tiff(noisy()).replace(struct.pack("<HH", 278, 4), struct.pack("<HH", 277, 4))
+
+
+REFUSED = {
+    "a JPEG of too many segments": (
+        lambda: JPEG[:2] + b"\xff\xe9\0\2" * 16_385 + JPEG[2:],
+        "more than 16,384 segments",
+    ),
+    "a JPEG of too many scans": (lambda: JPEG[:-2] + b"\xff\xda\0\2" * 100 + JPEG[-2:], "more than 100 scans"),
+    "a JPEG that ends in a length": (lambda: JPEG[:3] + b"\xe0\0", "a segment is not complete"),
+    "a JPEG with a zero for a marker": (lambda: JPEG[:2] + b"\xff\0" + JPEG[2:], "no marker at byte 2"),
+    "a JPEG with a zero for a later marker": (
+        lambda: JPEG[:20] + b"\xff\0" + JPEG[20:],
+        "there is no marker at byte 20",
+    ),
+    "a WebP of too many chunks": (
+        lambda: b"RIFF" + struct.pack("<I", len(WEBP) - 8 + 8 * 65_536) + WEBP[8:] + b"teSt\0\0\0\0" * 65_536,
+        "more than 65,536 chunks",
+    ),
+    "a PNG with numbers for a chunk's name": (lambda: PNG[:33] + bytes(64), "there is no chunk at byte 33"),
+    "a PNG with too much pixel data": (
+        lambda: png_head(4, 4) + png_chunk(b"IDAT", bytes(2**17)) + png_chunk(b"IEND", b""),
+        "131,072 bytes of pixel data are more than 4×4 pixels can take",
+    ),
+    "an NPY of ten bytes": (lambda: NPY.getvalue()[:10], "its NPY header is damaged"),
+    "a deflated strip that is cut": (cut_strip, r"strip or tile 1 is damaged"),
+    "a TIFF with a field twice": (twice, "its directory has field 277 twice"),
+    "a TIFF in RGB of one sample": (
+        lambda: tiff(noisy()).replace(struct.pack("<HHIH", 277, 3, 1, 3), struct.pack("<HHIH", 277, 3, 1, 1)),
+        "its layout \\(1 samples of 8 bits\\) is not supported",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_refused_with_its_reason(what: str) -> None:
+    make, says = REFUSED[what]
+    with pytest.raises(ImageReadError, match=says):
+        decode_image(make(), "odd")
+
+
+def test_a_png_of_too_many_chunks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(png_format, "MOST_CHUNKS", 2)
+    with pytest.raises(ImageReadError, match="more than 2 chunks"):
+        decode_image(PNG, "odd")
+    with pytest.raises(BadPicture, match="more than 2 chunks"):
+        png_format.check_end(io.BytesIO(PNG))
+
+
+def test_pillow_that_sees_another_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    deflated = saved(noisy(), "TIFF", compression="tiff_deflate")
+    header = replace(tiff_format.read_header(Feed(deflated)), width=7)
+    with pytest.raises(BadPicture, match="its directory states two sizes"):
+        by_pillow.decode_tiff(deflated, header)
+    monkeypatch.setattr(by_pillow, "without_the_rest", exhausted)
+    with pytest.raises(MemoryLimitError, match="7,200 bytes decoded"):
+        decode_image(deflated, "a.tif")
+
+
 # --- memory that is not there -------------------------------------------------------------------------------------
 
 
@@ -420,7 +496,7 @@ def test_without_a_variable_to_set_pictures_are_read_all_the_same(monkeypatch: p
     assert listener.during(lambda: 5) == (5, ())
 
 
-@pytest.mark.parametrize("lacks", ["library", "name", "GNU", "descriptors"])
+@pytest.mark.parametrize("lacks", ["library", "name", "GNU", "descriptors", "streams"])
 def test_a_c_library_that_is_another(lacks: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> Any:
         raise OSError
@@ -434,8 +510,12 @@ def test_a_c_library_that_is_another(lacks: str, monkeypatch: pytest.MonkeyPatch
         monkeypatch.setattr(overheard, "STDERR_NAMES", ("no such variable",))
     elif lacks == "GNU":
         monkeypatch.setattr(overheard.ctypes, "CDLL", lambda name: Library())
-    else:
+    elif lacks == "descriptors":
         monkeypatch.setattr(overheard.os, "pipe", refuse)
+    else:
+        library = ctypes.CDLL(None)
+        library.fdopen = lambda *_: None  # type: ignore[method-assign, assignment]
+        monkeypatch.setattr(overheard.ctypes, "CDLL", lambda name: library)
     assert overheard._CStream.make() is None
 
 

@@ -19,8 +19,7 @@ MOST_CHUNKS = 2**16
 
 def read_header(feed: Feed) -> Header:
     """Walk the chunks of a whole WebP file and return what it says. Raises BadPicture."""
-    if not feed.need(12):
-        raise cut_short(f"{len(feed.data)} bytes")
+    feed.need(12)
     needed = 8 + struct.unpack_from("<I", feed.data, 4)[0]
     feed.need(min(needed, 12 + FIRST_CHUNK_BYTES))
     sides = _sides_of(feed.data[12:16], feed.data[20 : 12 + FIRST_CHUNK_BYTES])
