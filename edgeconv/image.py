@@ -38,6 +38,9 @@ from edgeconv.read_rules import DEFAULT_RULES, ReadRules
 MAX_SIDE = 1_000_000
 """libpng's own limit, and past any picture; kept for all formats."""
 
+UNKNOWN_BYTES = 2**24
+"""A file that begins like no picture is read all the same if it is no larger: a ledger knows it again by its hash."""
+
 STREAM_NAME = "standard input"
 
 QUALITY_FLAGS = {"JPEG": "IMWRITE_JPEG_QUALITY", "WebP": "IMWRITE_WEBP_QUALITY"}
@@ -95,7 +98,7 @@ def read_image(source: Path | str, rules: ReadRules = DEFAULT_RULES) -> Picture:
 
 
 def read_picture_bytes(source: Path | str, rules: ReadRules = DEFAULT_RULES) -> bytes:
-    """All of a picture file, or of a stream as much as belongs to the picture; nothing where it begins like none.
+    """All of a picture file, or of a stream as much as belongs to the picture; hardly more where it begins like none.
 
     A file has the size that the system states, and that is compared before it is read. A pipe, a device or standard
     input may have no end: there the format asks for what its header says, up to the limit. Raises ImageReadError.
@@ -105,7 +108,9 @@ def read_picture_bytes(source: Path | str, rules: ReadRules = DEFAULT_RULES) -> 
         begun = stream.read(SIGNATURE_BYTES)
         if not begun:
             raise empty(source)
-        entry = _format_of(begun, name)
+        if size is None or size > UNKNOWN_BYTES:
+            _format_of(begun, name)
+        entry = format_of(begun)
         try:
             if size is not None:
                 if size > rules.max_bytes:
@@ -113,7 +118,7 @@ def read_picture_bytes(source: Path | str, rules: ReadRules = DEFAULT_RULES) -> 
                 stream.seek(-len(begun), os.SEEK_CUR)
                 return stream.read(size)
             feed = StreamFeed(stream, begun, rules.max_bytes, partial(_check_sides, rules.max_pixels))
-            entry.read_header(feed)
+            _format_of(begun, name).read_header(feed)
             return bytes(feed.data)
         except BadPicture as bad:
             raise _refused(name, entry, bad) from None
@@ -181,8 +186,9 @@ def _format_of(data: bytes, name: str) -> Format:
     return entry
 
 
-def _refused(name: str, entry: Format, bad: BadPicture) -> ImageReadError:
-    return ImageReadError(f"{name}: {entry.name}: {bad.reason}: {bad.remedy}.")
+def _refused(name: str, entry: Format | None, bad: BadPicture) -> ImageReadError:
+    kind = "" if entry is None else f"{entry.name}: "
+    return ImageReadError(f"{name}: {kind}{bad.reason}: {bad.remedy}.")
 
 
 def _no_memory(name: str, header: Header | None, file_bytes: int) -> MemoryLimitError:
