@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from edgeconv.image import read_image as read_image
     from edgeconv.image import write_image as write_image
     from edgeconv.methods.base import Options as Options
+    from edgeconv.read_rules import ReadRules as ReadRules
 
 __version__ = "0.1.0"
 
@@ -25,12 +26,13 @@ _HOMES = {
     "FILTERS": "edgeconv.filters",
     "EdgeconvError": "edgeconv.errors",
     "Options": "edgeconv.methods.base",
+    "ReadRules": "edgeconv.read_rules",
     "convolve": "edgeconv.api",
     "read_image": "edgeconv.image",
     "write_image": "edgeconv.image",
 }
 
-__all__ = ["FILTERS", "EdgeconvError", "Options", "__version__", "convolve", "read_image", "write_image"]
+__all__ = ["FILTERS", "EdgeconvError", "Options", "ReadRules", "__version__", "convolve", "read_image", "write_image"]
 
 
 def __getattr__(name: str) -> Any:

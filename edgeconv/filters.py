@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -24,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.errors import UsageError
+from edgeconv.files import SMALL_BYTES, parse_json, read_text, reason_of
 from edgeconv.geometry import KERNEL_SIZE
 
 Combine = Literal["single", "magnitude", "maximum"]
@@ -158,7 +158,7 @@ def custom_filter(values: Any, name: str = "custom") -> Filter:
         weights = np.array(raw, dtype=np.float64)
     except UsageError:
         raise
-    except (TypeError, ValueError, OverflowError):
+    except (TypeError, ValueError, OverflowError, RecursionError):
         raise UsageError(f"Kernel '{name}' is not a 3×3 table of numbers.") from None
     square = (KERNEL_SIZE, KERNEL_SIZE)
     if weights.shape not in (square, (RGB_CHANNELS, RGB_CHANNELS, *square)):
@@ -184,19 +184,21 @@ def parse_kernel(text: str) -> Filter:
 def read_kernel(path: Path) -> Filter:
     """A kernel from a `.json` file (nested lists) or a `.csv` file (three rows of three)."""
     try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
-        raise UsageError(f"Kernel file '{path}' cannot be read: {reason}.") from None
+        text = read_text(path, SMALL_BYTES)
+    except (OSError, ValueError) as error:
+        raise UsageError(f"Kernel file '{path}' cannot be read: {reason_of(error)}.") from None
     suffix = path.suffix.lower()
     values: Any
     if suffix == ".json":
         try:
-            values = json.loads(text)
-        except (ValueError, RecursionError) as error:
+            values = parse_json(text)
+        except ValueError as error:
             raise UsageError(f"Kernel file '{path}' is not JSON: {error}.") from None
     elif suffix == ".csv":
-        values = [row for row in csv.reader(io.StringIO(text)) if row]
+        try:
+            values = [row for row in csv.reader(io.StringIO(text)) if row]
+        except csv.Error as error:
+            raise UsageError(f"Kernel file '{path}' is not CSV: {error}.") from None
     else:
         raise UsageError(f"Kernel file '{path}' must end in .json or .csv.")
     return replace(custom_filter(values, name=path.stem), file=path)

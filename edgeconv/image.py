@@ -7,9 +7,9 @@
     longest_side  what the header of a file says, no pixel read
     write_image   by the suffix: 8 bits to all of them, 16 bits to PNG, TIFF and NPY, float32 to TIFF and NPY
 
-OpenCV decodes, but for a few TIFFs that Pillow does, and encodes all but PNG, which png.py writes faster; always from
-and to memory, so that no path passes through it. What it does quietly wrong (a truncated JPEG, floats saturated to
-PNG, 16 bits cut to 8) is caught here.
+OpenCV decodes, but for a few TIFFs and JPEGs that Pillow does, and encodes all but PNG, which png.py writes faster;
+always from and to memory, so that no path passes through it. What it does quietly wrong (a truncated JPEG, floats
+saturated to PNG, 16 bits cut to 8) is caught here.
 `import cv2` comes late: `import edgeconv` must not pay for it.
 """
 
@@ -19,6 +19,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -26,18 +27,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.errors import ImageReadError, ImageWriteError, MemoryLimitError
-from edgeconv.files import is_standard_stream, read_bytes, write_bytes_atomically
-from edgeconv.formats import FORMATS, NAMES, SUFFIXES, Format, by_pillow, format_of, npy, tiff
+from edgeconv.files import empty, is_standard_stream, opened, write_bytes_atomically
+from edgeconv.formats import FORMATS, NAMES, SIGNATURE_BYTES, SUFFIXES, Format, by_pillow, format_of, npy, tiff
 from edgeconv.formats.base import AGAIN, BadPicture, Header
-
-DEFAULT_MAX_PIXELS = 2**28
-"""16384×16384: larger headers are refused before anything is allocated, unless the caller raises the limit."""
+from edgeconv.formats.feed import Feed, StreamFeed, above_limit
+from edgeconv.formats.overheard import LISTENER
+from edgeconv.formats.shared_setting import PutBack, SharedSetting
+from edgeconv.read_rules import DEFAULT_RULES, ReadRules
 
 MAX_SIDE = 1_000_000
 """libpng's own limit, and past any picture; kept for all formats."""
 
-SIGNATURE_BYTES = 16
-"""Enough of a file to tell its format by."""
+UNKNOWN_BYTES = 2**24
+"""A file that begins like no picture is read all the same if it is no larger: a ledger knows it again by its hash."""
 
 STREAM_NAME = "standard input"
 
@@ -60,6 +62,9 @@ GREY_NOTE = "grey spread to three channels"
 FRAMES_NOTE = "first of several frames or pages taken"
 PROFILE_NOTE = "colour profile dropped"
 """Samples are filtered as they are stored, and an output says nothing of what its colours mean."""
+SAID_NOTE = "decoder: "
+"""Stands before what a decoder complained of while it went on (overheard.py)."""
+STRICT_REMEDY = "export or download it again, or leave --strict out"
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,55 +87,119 @@ Decoder = Callable[[bytes, Header], Any]
 """Another way from a file's bytes to pixels as in Picture, upright; None where this file is not one for it."""
 
 
-def read_image(source: Path | str, *, max_pixels: int = DEFAULT_MAX_PIXELS) -> Picture:
-    """Read a picture from a file, or from standard input for `-`.
+def read_image(source: Path | str, rules: ReadRules = DEFAULT_RULES) -> Picture:
+    """Read a picture from a file, a pipe or a device, or from standard input for `-`.
 
-    `max_pixels` bounds height × width as the header states them. Raises ImageReadError for a file that is
-    missing, damaged, cut short, too large or of another sort, MemoryLimitError where decoding does not fit.
+    Raises ImageReadError for what is missing, damaged, cut short, of another sort or against the `rules`,
+    MemoryLimitError where decoding does not fit.
     """
     name = STREAM_NAME if is_standard_stream(source) else str(source)
-    return decode_image(read_bytes(source), name, max_pixels=max_pixels)
+    return decode_image(read_picture_bytes(source, rules), name, rules)
+
+
+def read_picture_bytes(source: Path | str, rules: ReadRules = DEFAULT_RULES) -> bytes:
+    """All of a picture file, or of a stream as much as belongs to the picture; hardly more where it begins like none.
+
+    A file has the size that the system states, and that is compared before it is read. A pipe, a device or standard
+    input may have no end: there the format asks for what its header says, up to the limit. Raises ImageReadError.
+    """
+    name = STREAM_NAME if is_standard_stream(source) else str(source)
+    with opened(source) as (stream, size):
+        begun = stream.read(SIGNATURE_BYTES)
+        if not begun:
+            raise empty(source)
+        if size is None or size > UNKNOWN_BYTES:
+            _format_of(begun, name)
+        entry = format_of(begun)
+        try:
+            if size is not None:
+                if size > rules.max_bytes:
+                    raise above_limit(f"it has {size:,} bytes", rules.max_bytes)
+                stream.seek(-len(begun), os.SEEK_CUR)
+                return stream.read(size)
+            feed = StreamFeed(stream, begun, rules.max_bytes, partial(_check_sides, rules.max_pixels))
+            _format_of(begun, name).read_header(feed)
+            return bytes(feed.data)
+        except BadPicture as bad:
+            raise _refused(name, entry, bad) from None
+        except MemoryError:
+            raise MemoryLimitError(f"{name}: no memory to read it: use a smaller picture, or --max-bytes.") from None
 
 
 def decode_image(
-    data: bytes, name: str, *, max_pixels: int = DEFAULT_MAX_PIXELS, decoder: Decoder | None = None
+    data: bytes, name: str, rules: ReadRules = DEFAULT_RULES, *, decoder: Decoder | None = None
 ) -> Picture:
     """Decode the bytes of a picture file; `name` stands in messages. Raises as `read_image` does.
 
     `decoder` is asked first, after the file was looked through.
     """
-    entry = format_of(data)
-    if entry is None:
-        raise ImageReadError(f"{name}: is not a picture that edgeconv reads: use one of {NAMES}.")
+    entry = _format_of(data, name)
+    header: Header | None = None
+    said: tuple[str, ...] = ()
     try:
-        header = entry.read_header(data)
-        _check_size(header, max_pixels)
-        pixels = None if decoder is None else decoder(data, header)
+        header = entry.read_header(Feed(data))
+        _check_sides(rules.max_pixels, header.width, header.height)
+        pixels: Any = None if decoder is None else decoder(data, header)
         if pixels is None:
-            pixels = _decode_or_say_why(data, entry, header)
+            pixels, said = LISTENER.during(partial(_decode_or_say_why, data, entry, header))
     except BadPicture as bad:
-        raise ImageReadError(f"{name}: {entry.name}: {bad.reason}: {bad.remedy}.") from None
+        raise _refused(name, entry, bad) from None
     except MemoryError:
-        needed = header.width * header.height * 3 * max(1, header.bits // 8)
-        raise MemoryLimitError(
-            f"{name}: no memory for {header.width:,}×{header.height:,} pixels ({needed:,} bytes decoded): "
-            "use a smaller picture."
-        ) from None
-    return Picture(pixels, name, entry.name, tuple(_notes(header, entry, name)), header.grey)
+        raise _no_memory(name, header, len(data)) from None
+    if said and rules.strict:
+        raise ImageReadError(f"{name}: {entry.name}: its decoder complains ({'; '.join(said)}): {STRICT_REMEDY}.")
+    notes = (*_notes(header, entry, name), *([f"{SAID_NOTE}{'; '.join(said)}"] if said else ()))
+    return Picture(pixels, name, entry.name, notes, header.grey)
 
 
 def longest_side(path: Path) -> int | None:
     """The larger of height and width as the header of a file says, read alone; None where there is no such header."""
+
+    def tell(width: int, height: int) -> None:
+        raise _SidesFound(width, height)
+
     try:
         with path.open("rb") as stream:
-            entry = format_of(stream.read(SIGNATURE_BYTES))
-            stream.seek(0)
-            if entry is None:
-                return None
-            sides = npy.read_shape(stream)[0][:2] if entry.name == "NPY" else by_pillow.read_size(stream, entry.name)
+            begun = stream.read(SIGNATURE_BYTES)
+            entry = format_of(begun)
+            if entry is not None:
+                entry.read_header(StreamFeed(stream, begun, DEFAULT_RULES.max_bytes, tell))
+    except _SidesFound as found:
+        return found.longest
     except (OSError, BadPicture):
-        return None
-    return max(sides)
+        pass
+    return None
+
+
+class _SidesFound(Exception):
+    """Ends the walk through a file once its header has been read."""
+
+    def __init__(self, width: int, height: int) -> None:
+        super().__init__()
+        self.longest = max(width, height)
+
+
+def _format_of(data: bytes, name: str) -> Format:
+    entry = format_of(data)
+    if entry is None:
+        raise ImageReadError(f"{name}: is not a picture that edgeconv reads: use one of {NAMES}.")
+    return entry
+
+
+def _refused(name: str, entry: Format | None, bad: BadPicture) -> ImageReadError:
+    kind = "" if entry is None else f"{entry.name}: "
+    return ImageReadError(f"{name}: {kind}{bad.reason}: {bad.remedy}.")
+
+
+def _no_memory(name: str, header: Header | None, file_bytes: int) -> MemoryLimitError:
+    """The error for a file that does not fit, by its pixels where its header was read."""
+    if header is None:
+        return MemoryLimitError(f"{name}: no memory to look through {file_bytes:,} bytes: use a smaller picture.")
+    needed = header.width * header.height * 3 * max(1, header.bits // 8)
+    return MemoryLimitError(
+        f"{name}: no memory for {header.width:,}×{header.height:,} pixels ({needed:,} bytes decoded): "
+        "use a smaller picture."
+    )
 
 
 def write_image(pixels: NDArray[Any], destination: Path | str, *, format: str | None = None) -> None:
@@ -193,14 +262,14 @@ def _opencv() -> Any:
     return cv2
 
 
-def _check_size(header: Header, max_pixels: int) -> None:
+def _check_sides(max_pixels: int, width: int, height: int) -> None:
     """Raise BadPicture for a header that no real picture has."""
-    sides = f"{header.width:,}×{header.height:,}"
-    if header.width < 1 or header.height < 1:
+    sides = f"{width:,}×{height:,}"
+    if width < 1 or height < 1:
         raise BadPicture(f"its header says {sides} pixels")
-    if max(header.width, header.height) > MAX_SIDE:
+    if max(width, height) > MAX_SIDE:
         raise BadPicture(f"its header says {sides} pixels, and no side may be above {MAX_SIDE:,}", "cut it into parts")
-    if header.width * header.height > max_pixels:
+    if width * height > max_pixels:
         raise BadPicture(
             f"its header says {sides} pixels, above the limit of {max_pixels:,}",
             "raise --max-pixels if it really is that large",
@@ -222,14 +291,17 @@ def _decode(data: bytes, entry: Format, header: Header) -> NDArray[Any]:
     """The pixels, HWC RGB, upright. Raises BadPicture, MemoryError."""
     if entry.name == "NPY":
         pixels = npy.decode(data)
-    elif header.decoder == "pillow":
+    elif header.decoder == "pillow" and entry.name == "TIFF":
         pixels = by_pillow.decode_tiff(data, header)
     else:
         with _failures("decoded", AGAIN):
             if entry.name == "TIFF":  # turned upright by OpenCV even when told not to, as by Pillow
-                pixels = _decode_tiff(data)
+                pixels = _decode_tiff(tiff.without_the_rest(data))
+            elif header.decoder == "pillow":
+                _imdecode(data, _opencv().IMREAD_REDUCED_GRAYSCALE_8)  # for its complaints: Pillow keeps them back
+                pixels = _turn_upright(by_pillow.decode_cmyk_jpeg(data), header.orientation)
             else:
-                pixels = _turn_upright(_decode_rgb(data), header.orientation)
+                pixels = _turn_upright(_decode_rgb(data[: header.file_bytes]), header.orientation)
     if pixels.ndim == 2 or pixels.shape[2] == 1:
         pixels = np.repeat(pixels.reshape(*pixels.shape[:2], 1), 3, axis=2)
     return np.ascontiguousarray(as_float32(pixels)[:, :, :3])
@@ -263,16 +335,21 @@ def _decode_tiff(data: bytes) -> NDArray[Any]:
 def _imdecode(data: bytes, flags: int) -> NDArray[Any]:
     """`cv2.imdecode` that raises BadPicture for damage."""
     cv2 = _opencv()
-    log = cv2.utils.logging
-    level = log.getLogLevel()
-    log.setLogLevel(log.LOG_LEVEL_SILENT)  # what it would print comes back as our one line
-    try:
+    with _OPENCV_SILENT:  # what it would print comes back as our one line
         pixels: NDArray[Any] | None = cv2.imdecode(np.frombuffer(data, np.uint8), flags)
-    finally:
-        log.setLogLevel(level)
     if pixels is None:
         raise BadPicture("it cannot be decoded, so its contents are damaged")
     return pixels
+
+
+def _silence_opencv() -> PutBack:
+    log = _opencv().utils.logging
+    level = log.getLogLevel()
+    log.setLogLevel(log.LOG_LEVEL_SILENT)
+    return partial(log.setLogLevel, level)
+
+
+_OPENCV_SILENT = SharedSetting(_silence_opencv)
 
 
 @contextmanager

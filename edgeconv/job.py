@@ -8,7 +8,6 @@ written last, one after the other: a run that is stopped, or whose report cannot
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import shutil
 import time
@@ -25,10 +24,11 @@ from edgeconv import cost, report, temporaries, verify
 from edgeconv.choose import AUTO, Choice, choose
 from edgeconv.cost import Roof
 from edgeconv.errors import ImageWriteError, UsageError
-from edgeconv.files import STANDARD_STREAM, is_same_file, refuse_overwrite, write_bytes_atomically
-from edgeconv.image import DEFAULT_MAX_PIXELS, Picture, encode_image, read_image
+from edgeconv.files import STANDARD_STREAM, is_same_file, read_own_json, refuse_overwrite, write_bytes_atomically
+from edgeconv.image import Picture, encode_image, read_image
 from edgeconv.methods.base import Options
 from edgeconv.problem import Problem
+from edgeconv.read_rules import DEFAULT_RULES, ReadRules
 from edgeconv.request import Request
 from edgeconv.session import Session
 from edgeconv.timing import Budget, Series, Stopwatch
@@ -55,7 +55,7 @@ class Job:
     samples: int = 200
     """Most timed runs after the first; 0 for none."""
     time_limit_seconds: float = 0.15
-    max_pixels: int = DEFAULT_MAX_PIXELS
+    rules: ReadRules = DEFAULT_RULES
     check: str = "sample"
     """`full`, `sample` or `none`."""
 
@@ -74,7 +74,7 @@ def run(job: Job, process_seconds: float | None = None) -> dict[str, Any]:
     if process_seconds is not None:
         watch.phases_seconds["start"] = process_seconds
     with watch.phase("decode"):
-        picture = read_image(job.source, max_pixels=job.max_pixels)
+        picture = read_image(job.source, job.rules)
     dtype = picture.pixels.dtype
     with watch.phase("set_up"):
         problem = job.request.problem(picture.pixels.shape, dtype)
@@ -298,7 +298,7 @@ def _refuse_to_overwrite(job: Job, target: Path | None, report_path: Path | None
 def _is_own_output(target: Path, report_path: Path, origin: Origin) -> bool:
     """True where the report beside it tells of the same job and still describes the very bytes of the picture."""
     try:
-        earlier = json.loads(report_path.read_text(encoding="utf-8"))
+        earlier = read_own_json(report_path)
         recorded = {name: earlier["output"][name] for name in ("file_bytes", "file_sha256")}
         return origin.made(earlier) and recorded == _file_identity(target.read_bytes())
     except (OSError, ValueError, KeyError, TypeError):

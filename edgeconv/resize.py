@@ -20,8 +20,9 @@ from numpy.typing import NDArray
 from edgeconv.errors import ImageReadError, ImageWriteError, MemoryLimitError, UsageError
 from edgeconv.files import is_same_file, is_standard_stream, refuse_overwrite
 from edgeconv.formats import SUFFIXES
-from edgeconv.image import DEFAULT_MAX_PIXELS, MAX_SIDE, longest_side, read_image, write_image
+from edgeconv.image import MAX_SIDE, longest_side, read_image, write_image
 from edgeconv.job import FORMAT_OF_DTYPE
+from edgeconv.read_rules import DEFAULT_RULES, ReadRules
 
 Interpolation = Literal["auto", "area", "lanczos", "cubic", "linear", "nearest"]
 INTERPOLATIONS: tuple[Interpolation, ...] = get_args(Interpolation)
@@ -108,7 +109,7 @@ def resize_file(
     square: bool = False,
     interpolation: str = "auto",
     overwrite: bool = False,
-    max_pixels: int = DEFAULT_MAX_PIXELS,
+    rules: ReadRules = DEFAULT_RULES,
 ) -> Resized:
     """Write `source` in each of `sizes` as `<stem>_<size>.png` (float32 .tiff, float16 .npy).
 
@@ -118,7 +119,7 @@ def resize_file(
     UsageError, MemoryLimitError, and ImageWriteError before anything is written where a file holds something else and
     `overwrite` is not set.
     """
-    picture = read_image(source, max_pixels=max_pixels)
+    picture = read_image(source, rules)
     height, width = picture.pixels.shape[:2]
     own_size = max(height, width)
     keeps_shape = not square or height == width

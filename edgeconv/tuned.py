@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from edgeconv import __version__
+from edgeconv.files import read_own_json
 from edgeconv.methods.base import DeviceName
 from edgeconv.problem import Problem
 
@@ -115,7 +116,7 @@ def read_profile(machine: dict[str, Any]) -> tuple[Profile | None, str]:
     """
     path = profile_path()
     try:
-        record = json.loads(path.read_text(encoding="utf-8"))
+        record = read_own_json(path)
     except FileNotFoundError:
         return None, ""
     except (OSError, ValueError):

@@ -36,8 +36,8 @@ from edgeconv.batch.work import leave_cores_to
 from edgeconv.choose import AUTO, choose
 from edgeconv.devices import get_device
 from edgeconv.devices.card_jpeg import card_jpeg_unavailable_reason
-from edgeconv.files import read_bytes, write_bytes_atomically
-from edgeconv.image import decode_image, encode_image, write_image
+from edgeconv.files import write_bytes_atomically
+from edgeconv.image import decode_image, encode_image, read_picture_bytes, write_image
 from edgeconv.request import make_request
 from edgeconv.threads import usable_threads
 
@@ -94,7 +94,7 @@ def codecs_only(source: Path, target: Path, edges: dict[str, Any]) -> None:
     leave_cores_to(threads_each)
 
     def one(path: Path) -> None:
-        decode_image(read_bytes(path), path.name)
+        decode_image(read_picture_bytes(path), path.name)
         encoded = encode_image(edges[path.name], target / path.name, threads=threads_each)
         write_bytes_atomically(target / path.name, encoded)
 
@@ -154,7 +154,9 @@ def main() -> int:
         suffix = f".{arguments.format}"
         draw(source, arguments.pictures, arguments.size, suffix)
         summary = edgeconv_batch(source, target, arguments.device)
-        first = {path.name: decode_image(read_bytes(path), path.name).pixels for path in pictures(target)[:DISTINCT]}
+        first = {
+            path.name: decode_image(read_picture_bytes(path), path.name).pixels for path in pictures(target)[:DISTINCT]
+        }
         edges = {path.name: first[f"{index % DISTINCT:04}{suffix}"] for index, path in enumerate(pictures(source))}
 
         entrants: dict[str, Callable[[], Any]] = {

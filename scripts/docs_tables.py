@@ -31,7 +31,7 @@ from edgeconv.view.qt.actions import listed_keys
 PROJECT = Path(__file__).resolve().parent.parent
 RESULTS = PROJECT / "docs" / "results"
 SOURCES = tuple(f"edgeconv/methods/cuda/{name}_ladder.cu" for name in ("conv", "gemm"))
-PAGES = ("README.md", "docs/bench.md", "docs/diff.md", "docs/view.md", "docs/kernels.md", *SOURCES)
+PAGES = ("README.md", "docs/bench.md", "docs/diff.md", "docs/view.md", "docs/kernels.md", "docs/reading.md", *SOURCES)
 
 MARKED = re.compile(
     r"(?P<open>(?P<comment>// |)<!-- table (?P<name>[\w-]+) -->\n).*?(?P<close>(?P=comment)<!-- end (?P=name) -->)",
@@ -133,6 +133,16 @@ def view_cost(machine: str) -> str:
     return markdown(("", "median", "most", "goal"), rows)
 
 
+def reader_fuzz() -> str:
+    """What became of damaged pictures in the run of scripts/fuzz_reader.py that is committed."""
+    record = json.loads((RESULTS / "reader_fuzz.json").read_text(encoding="utf-8"))
+    outcomes = list(next(iter(record["outcomes"].values())))
+    rows = ([kind, *(f"{counts[name]:,}" for name in outcomes)] for kind, counts in record["outcomes"].items())
+    versions = ", ".join(f"{name} {version}" for name, version in record["versions"].items())
+    beside = f"{record['cases']:,} cases, {len(record['failures'])} of them against what must hold; {versions}.\n\n"
+    return beside + markdown(("kind of file", *outcomes), rows)
+
+
 def peers() -> str:
     """The table of peers."""
     rows = ([f"`{entry.name}`", entry.device.upper(), entry.summary] for entry in PEERS)
@@ -184,6 +194,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "methods": methods,
     "filters": filters,
     "peers": peers,
+    "reader-fuzz": reader_fuzz,
     "grids": grids,
     "run-h200": lambda: run_reports("h200"),
     "diff-cost": lambda: diff_cost("two-core-epyc"),

@@ -19,6 +19,7 @@ from typing import Annotated
 import typer
 
 from edgeconv.cli import words
+from edgeconv.cli.options import parse_read_rules
 from edgeconv.errors import EXIT_DIFFERENT, EdgeconvError
 from edgeconv.resize import DEFAULT_SIZES, find_pictures, parse_sizes, resize_file
 
@@ -37,11 +38,14 @@ def resize_images(
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace files of these names.")] = False,
     max_pixels: words.MaxPixels = words.DEFAULT_MAX_PIXELS,
+    max_bytes: words.MaxBytes = words.DEFAULT_MAX_BYTES,
+    strict: words.Strict = False,
 ) -> None:
     """Save every picture of some folders in several sizes as NAME_SIZE.png, aspect kept, 16 bits kept."""
     failed = 0
     try:
         wanted = parse_sizes(sizes)
+        rules = parse_read_rules(max_pixels, max_bytes, strict)
         pictures = find_pictures(places)
     except EdgeconvError as error:
         print(f"resize_images: error: {error}", file=sys.stderr)
@@ -59,7 +63,7 @@ def resize_images(
                 square=square,
                 interpolation=interpolation,
                 overwrite=overwrite,
-                max_pixels=max_pixels,
+                rules=rules,
             )
         except EdgeconvError as error:
             print(f"resize_images: error: {error}", file=sys.stderr)

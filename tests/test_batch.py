@@ -23,7 +23,8 @@ from edgeconv.batch.text import note, summary_text
 from edgeconv.cli import words
 from edgeconv.devices import get_device
 from edgeconv.errors import ImageWriteError, UsageError
-from edgeconv.image import DEFAULT_MAX_PIXELS, read_image, write_image
+from edgeconv.image import read_image, write_image
+from edgeconv.read_rules import DEFAULT_RULES
 
 LINKS = pytest.mark.skipif(sys.platform == "win32", reason="links need rights there")
 
@@ -261,7 +262,7 @@ def test_a_name_that_ends_in_a_suffix_says_the_format(photos: Path) -> None:
 
 def test_the_default_words_are_the_ones_that_the_code_behind_them_has() -> None:
     assert words.DEFAULT_NAME == DEFAULT_NAME
-    assert words.DEFAULT_MAX_PIXELS == DEFAULT_MAX_PIXELS == Settings.max_pixels
+    assert Settings.rules == DEFAULT_RULES
 
 
 def test_colliding_names_are_found_before_the_first_write(photos: Path) -> None:

@@ -83,10 +83,10 @@ def test_a_name_that_grows_too_long_fails_alone(photos: Path) -> None:
 def test_whatever_goes_wrong_with_one_picture_fails_alone(photos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     decode = codecs.decode_image
 
-    def decode_or_fail(data: bytes, name: str, **limits: Any) -> Any:
+    def decode_or_fail(data: bytes, name: str, *rules: Any) -> Any:
         if name.endswith("a.png"):
             raise ZeroDivisionError("of a kind\nthat nobody thought of")
-        return decode(data, name, **limits)
+        return decode(data, name, *rules)
 
     monkeypatch.setattr(codecs, "decode_image", decode_or_fail)
     summary = run_here([photos], photos.parent / "edges")

@@ -16,11 +16,11 @@ from problems import random_image
 
 from edgeconv import files
 from edgeconv.cli import words
+from edgeconv.cli.options import parse_read_rules
 from edgeconv.errors import ImageWriteError, MemoryLimitError
 from edgeconv.files import refuse_overwrite, write_bytes_atomically
 from edgeconv.formats import FORMATS
 from edgeconv.image import (
-    DEFAULT_MAX_PIXELS,
     Picture,
     decode_image,
     encode_image,
@@ -28,6 +28,7 @@ from edgeconv.image import (
     read_image,
     write_image,
 )
+from edgeconv.read_rules import DEFAULT_RULES, ReadRules
 
 HEIGHT, WIDTH = 21, 34
 LOSSLESS = [
@@ -511,7 +512,12 @@ def test_an_output_name_that_the_system_refuses(tmp_path: Path, monkeypatch: pyt
 
 
 def test_the_commands_start_from_the_same_limit() -> None:
-    assert words.DEFAULT_MAX_PIXELS == DEFAULT_MAX_PIXELS  # words.py imports nothing, so it states the number again
+    # words.py imports nothing, so it states the numbers again
+    assert (
+        parse_read_rules(words.DEFAULT_MAX_PIXELS, words.DEFAULT_MAX_BYTES, strict=False)
+        == DEFAULT_RULES
+        == ReadRules()
+    )
 
 
 def test_decoding_says_nothing_of_its_own(tmp_path: Path) -> None:

@@ -65,8 +65,8 @@ def _first_problem(tasks: Iterable[Task], settings: Settings) -> Problem | None:
     readable = (task for task in tasks if task.problem is None)
     for task, _ in zip(readable, range(MOST_TRIED), strict=False):
         try:
-            data = store_of(task.source).read(task.source)
-            pixels = decode_image(data, task.source, max_pixels=settings.max_pixels).pixels
+            data = store_of(task.source).read(task.source, settings.rules)
+            pixels = decode_image(data, task.source, settings.rules).pixels
             return settings.request.problem(pixels.shape, pixels.dtype)
         except EdgeconvError:  # its row in the ledger will say so
             continue

@@ -48,9 +48,9 @@ class Codecs:
 
     def decode(self, data: bytes, name: str) -> Picture:
         """A picture from a file's bytes, its pixels on the card where that decoded it. Raises ImageReadError."""
-        max_pixels = self._settings.max_pixels
+        rules = self._settings.rules
         if self._settings.jpeg_codec == "host":
-            return decode_image(data, name, max_pixels=max_pixels)
+            return decode_image(data, name, rules)
         refused = False
 
         def by_card(data: bytes, header: Header) -> Any:
@@ -59,7 +59,7 @@ class Codecs:
             refused = pixels is None and header.card_jpeg
             return pixels
 
-        picture = decode_image(data, name, max_pixels=max_pixels, decoder=by_card)
+        picture = decode_image(data, name, rules, decoder=by_card)
         return replace(picture, notes=(*picture.notes, HOST_NOTE)) if refused else picture
 
     def encodes_on_card(self, shape: tuple[int, ...], dtype: Any) -> bool:

@@ -18,6 +18,8 @@ from edgeconv.batch.task import Task
 from edgeconv.errors import ImageReadError, UsageError
 from edgeconv.files import is_standard_stream, read_bytes, utf8
 
+MOST_LIST_BYTES = 2**30
+"""Some millions of paths."""
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
@@ -90,7 +92,7 @@ def read_list(path: Path) -> list[str]:
     Bytes that are not UTF-8 stay what they are, as names of files may hold them. Raises UsageError.
     """
     try:
-        data = read_bytes(path)
+        data = read_bytes(path, MOST_LIST_BYTES)
     except ImageReadError as error:
         source = "standard input" if is_standard_stream(path) else f"'{path}'"
         raise UsageError(f"--files-from {source} gives no list: {error}") from None

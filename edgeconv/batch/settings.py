@@ -10,8 +10,8 @@ from typing import Any, Literal, get_args
 from edgeconv.batch.ledger import ALL
 from edgeconv.batch.names import Names
 from edgeconv.choose import Choice
-from edgeconv.image import DEFAULT_MAX_PIXELS
 from edgeconv.methods.base import Options
+from edgeconv.read_rules import DEFAULT_RULES, ReadRules
 from edgeconv.report import describe_filter
 from edgeconv.request import Request
 
@@ -45,7 +45,8 @@ class Settings:
     """With `resume`; `overwrite` implies it, as what it allows may be what was in the way."""
     jobs: int | None = None
     max_failures: int | None = None
-    max_pixels: int = DEFAULT_MAX_PIXELS
+    rules: ReadRules = DEFAULT_RULES
+    """What is refused, so that it decides nothing about an output that there is."""
 
     def __post_init__(self) -> None:
         self.names.refuse_other_suffix(self.format)

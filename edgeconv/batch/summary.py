@@ -7,9 +7,12 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from edgeconv.batch.ledger import Row
+from edgeconv.image import SAID_NOTE
 
 STAGES = ("read", "decode", "set_up", "host_to_device", "convolve", "device_to_host", "encode", "write")
 """In the order of one picture; on the CPU nothing crosses a bus."""
+SAID = f"{SAID_NOTE}complaints, each in its row of the ledger"
+"""In place of their words, which differ from picture to picture."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +55,7 @@ class Summary:
         """Add one picture."""
         for stage, seconds in outcome.stage_seconds.items():
             self.stage_seconds[stage] += seconds
-        self.notes.update(outcome.notes)
+        self.notes.update(SAID if note.startswith(SAID_NOTE) else note for note in outcome.notes)
         if outcome.state == "done":
             self.done += 1
         elif outcome.state == "skipped":

@@ -70,7 +70,7 @@ class Work:
             if task.problem is not None:
                 raise ImageReadError(task.problem)
             with watch.phase("read"):
-                data = store_of(task.source).read(task.source)
+                data = store_of(task.source).read(task.source, self._settings.rules)
                 facts |= {"input_bytes": len(data), "input_sha256": sha256_of(data)}
                 earlier = self._earlier_outcome(task, facts["input_sha256"], watch)
             if earlier is not None:

@@ -17,6 +17,7 @@ the project's own bars (goals.py).
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, fields, replace
@@ -26,6 +27,7 @@ from typing import Any
 
 from edgeconv.bench.synthetic import bench_filter_names
 from edgeconv.errors import UsageError
+from edgeconv.files import SMALL_BYTES, read_text, reason_of
 from edgeconv.filters import CHANNELS
 from edgeconv.methods.base import DEVICES
 from edgeconv.problem import INPUT_DTYPES
@@ -122,6 +124,8 @@ GRIDS: tuple[Grid, ...] = (
     ),
 )
 
+DEEP_KEY = re.compile(r"""(?:[\w"'-]+[ \t]*\.[ \t]*){32}""")
+
 _KNOWN_WORDS: dict[str, tuple[str, ...]] = {
     "dtypes": INPUT_DTYPES,
     "filters": bench_filter_names(),
@@ -147,11 +151,16 @@ def changed(grid: Grid, words: Mapping[str, Any]) -> Grid:
 def read_grid(path: Path) -> Grid:
     """A grid from a TOML file; raises UsageError naming the file and what is wrong in it."""
     try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UsageError(f"Grid file '{path}' cannot be read: {error.strerror}.") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        text = read_text(path, SMALL_BYTES)
+        if DEEP_KEY.search(text):  # Python's parser takes minutes for a key of thousands of parts
+            raise RecursionError
+        content = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
         raise UsageError(f"Grid file '{path}' is not TOML: {error}.") from None
+    except RecursionError:
+        raise UsageError(f"Grid file '{path}' is nested too deeply: write words and lists of words.") from None
+    except (OSError, ValueError) as error:
+        raise UsageError(f"Grid file '{path}' cannot be read: {reason_of(error)}.") from None
     shared = {name: value for name, value in content.items() if name != "part"}
     parts = content.get("part", [{}])
     if not isinstance(parts, list) or not all(isinstance(part, dict) for part in parts):
@@ -184,15 +193,18 @@ def _part(words: Mapping[str, Any]) -> Part:
 
 
 def _values(name: str, value: Any) -> tuple[Any, ...]:
+    items = list(value) if isinstance(value, list | tuple) else [value]
+    if not all(isinstance(item, str | int) and not isinstance(item, bool) for item in items):
+        raise UsageError(f"{name.capitalize()} must be a word, a number, or a list of these.")
     if name == "sizes" and isinstance(value, str):
         return parse_sizes(value)
     if name in ("sizes", "strides"):
-        items = value.split(",") if isinstance(value, str) else value if isinstance(value, list | tuple) else [value]
+        items = value.split(",") if isinstance(value, str) else items
         numbers = [int(item) if str(item).strip().isdecimal() else 0 for item in items]
         if not numbers or min(numbers) < 1:
             raise UsageError(f"{name.capitalize()} '{value}' are not whole numbers from 1.")
         return tuple(dict.fromkeys(numbers))
-    words = [str(word).strip() for word in (value.split(",") if isinstance(value, str) else value)]
+    words = [str(word).strip() for word in (value.split(",") if isinstance(value, str) else items)]
     known = _KNOWN_WORDS.get(name)
     if known is not None:
         words = list(known) if words == [ALL] else words

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from edgeconv.errors import UsageError
-from edgeconv.files import utf8
+from edgeconv.files import RECORD_BYTES, parse_json, read_text, reason_of, utf8
 
 KIND = "bench"
 SCHEMA_VERSION = 1
@@ -57,9 +57,11 @@ def read_kinds(path: Path, kinds: Mapping[str, tuple[str, int]]) -> Record:
     Raises UsageError for a file that is missing, not JSON or of no such kind.
     """
     try:
-        record: Record = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UsageError(f"Record '{path}' cannot be read: {error.strerror}.") from None
+        text = read_text(path, RECORD_BYTES, plain=False)  # a shell's <(...) is a pipe
+    except (OSError, ValueError) as error:
+        raise UsageError(f"Record '{path}' cannot be read: {reason_of(error)}.") from None
+    try:
+        record: Record = parse_json(text)
     except ValueError as error:
         raise UsageError(f"Record '{path}' is not JSON: {error}.") from None
     kind = str(record.get("kind")) if isinstance(record, dict) else ""

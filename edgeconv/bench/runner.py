@@ -41,6 +41,7 @@ from edgeconv.files import write_bytes_atomically
 from edgeconv.image import read_image
 from edgeconv.methods.base import DeviceName, Options
 from edgeconv.methods.cuda.probe import cuda_unavailable_reason
+from edgeconv.read_rules import DEFAULT_RULES, ReadRules
 from edgeconv.report import installed_versions, sha256_of
 
 SAVE_EVERY_SECONDS = 10.0
@@ -64,6 +65,8 @@ class Run:
     rules: Rules = field(default_factory=Rules)
     options: Options = field(default_factory=Options)
     pictures: tuple[str, ...] = ()
+    read_rules: ReadRules = DEFAULT_RULES
+    """Which pictures are refused."""
     path: Path | None = None
     """The record's file; None keeps it in memory."""
     resume: bool = False
@@ -88,7 +91,9 @@ def run(plan: Run, progress: Callable[[int, int, str], None] = lambda done, tota
     if not any(found):
         reasons = sorted({f"{entry['name']}: {entry['reason']}" for entry in record["left_out"]})
         raise UnavailableError(f"Nothing of this grid can run here ({'; '.join(reasons) or 'it names no entrant'}).")
-    pictures: dict[str | None, NDArray[Any]] = {name: read_image(name).pixels for name in plan.pictures}
+    pictures: dict[str | None, NDArray[Any]] = {
+        name: read_image(name, plan.read_rules).pixels for name in plan.pictures
+    }
     started, saved = time.perf_counter(), time.perf_counter()
     costs = [work.size**2 + FIXED_COST_PIXELS for work, _ in todo]
     spent, earlier_seconds = 0, record["wall_seconds"]

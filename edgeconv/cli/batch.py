@@ -77,6 +77,8 @@ def batch(
     gemm: words.GemmWord = "own",
     cudnn_find: words.CudnnFind = False,
     max_pixels: words.MaxPixels = words.DEFAULT_MAX_PIXELS,
+    max_bytes: words.MaxBytes = words.DEFAULT_MAX_BYTES,
+    strict: words.Strict = False,
     json_only: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
 ) -> None:
     """Filter many pictures into a folder, with a ledger of what became of each; ends with 1 where some failed."""
@@ -93,7 +95,7 @@ def batch(
     from edgeconv.batch.stores import plain
     from edgeconv.batch.text import links_note, note, summary_text
     from edgeconv.choose import Choice
-    from edgeconv.cli.options import chosen_filter, parse_jobs, parse_options
+    from edgeconv.cli.options import chosen_filter, parse_jobs, parse_options, parse_read_rules
     from edgeconv.cli.stopping import stopping
     from edgeconv.errors import EXIT_DIFFERENT, UsageError
     from edgeconv.methods import require
@@ -135,7 +137,7 @@ def batch(
             retry_failed=retry_failed,
             jobs=parse_jobs(jobs),
             max_failures=1 if fail_fast else max_failures,
-            max_pixels=max_pixels,
+            rules=parse_read_rules(max_pixels, max_bytes, strict),
         )
 
     settings_for(Choice(method, "cpu", "to check the words before anything is made"))

@@ -78,6 +78,9 @@ def grid(
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with a record that was stopped.")] = False,
     overwrite: comparing.Overwrite = False,
+    max_pixels: words.MaxPixels = words.DEFAULT_MAX_PIXELS,
+    max_bytes: words.MaxBytes = words.DEFAULT_MAX_BYTES,
+    strict: words.Strict = False,
 ) -> None:
     """Measure a grid of works: each method and peer is checked first, then timed by turns beside a plain copy.
 
@@ -88,7 +91,7 @@ def grid(
 
     from edgeconv.bench.runner import Run, run
     from edgeconv.bench.words import chosen_grid, parse_rules
-    from edgeconv.cli.options import parse_options
+    from edgeconv.cli.options import parse_options, parse_read_rules
     from edgeconv.errors import EXIT_DIFFERENT, UsageError
     from edgeconv.export import EXPORTERS, export, find_exporter
     from edgeconv.progress import Progress
@@ -118,6 +121,7 @@ def grid(
         rules=rules,
         options=parse_options(workspace_limit, threads, "fma", "own", False),
         pictures=tuple(map(str, find_pictures(pictures))) if pictures else (),
+        read_rules=parse_read_rules(max_pixels, max_bytes, strict),
         path=output / f"{name}.json",
         resume=resume,
         stop_after_seconds=stop_after,

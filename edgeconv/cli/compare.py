@@ -40,6 +40,8 @@ def compare(
     junit: comparing.Junit = None,
     page_limit: comparing.PageLimit = comparing.DEFAULT_PAGE_LIMIT,
     max_pixels: words.MaxPixels = words.DEFAULT_MAX_PIXELS,
+    max_bytes: words.MaxBytes = words.DEFAULT_MAX_BYTES,
+    strict: words.Strict = False,
     overwrite: comparing.Overwrite = False,
     json_only: comparing.JsonOnly = False,
 ) -> None:
@@ -48,7 +50,7 @@ def compare(
     Unless told otherwise, whole numbers may differ by one level (a rounding tie), floats by the reports' tolerance.
     Exit code 0: all agree; 1: one does not; 2 to 5: errors.
     """
-    from edgeconv.cli.options import chosen_filter, parse_bytes, parse_options
+    from edgeconv.cli.options import chosen_filter, parse_bytes, parse_options, parse_read_rules
     from edgeconv.diff import job, methods
     from edgeconv.diff.metrics import Allowance
     from edgeconv.request import make_request
@@ -73,5 +75,6 @@ def compare(
         overwrite=overwrite,
     )
     options = parse_options(workspace_limit, threads, math, gemm, cudnn_find=False)
-    done = methods.run(picture, request, options, wanted, crop=crop, by_rule=atol is None, max_pixels=max_pixels)
+    rules = parse_read_rules(max_pixels, max_bytes, strict)
+    done = methods.run(picture, request, options, wanted, crop=crop, by_rule=atol is None, rules=rules)
     comparing.finish(done, json_only)

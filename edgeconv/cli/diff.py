@@ -32,6 +32,8 @@ def diff(
     ] = False,
     page_limit: comparing.PageLimit = comparing.DEFAULT_PAGE_LIMIT,
     max_pixels: words.MaxPixels = words.DEFAULT_MAX_PIXELS,
+    max_bytes: words.MaxBytes = words.DEFAULT_MAX_BYTES,
+    strict: words.Strict = False,
     overwrite: comparing.Overwrite = False,
     json_only: comparing.JsonOnly = False,
 ) -> None:
@@ -39,7 +41,7 @@ def diff(
 
     Exit code 0: same; 1: differs; 2: error; 3: sizes, channels or types differ.
     """
-    from edgeconv.cli.options import parse_bytes
+    from edgeconv.cli.options import parse_bytes, parse_read_rules
     from edgeconv.diff import job
     from edgeconv.diff.metrics import Allowance
     from edgeconv.diff.request import run_request
@@ -57,7 +59,7 @@ def diff(
             contact_sheet=contact_sheet,
             pictures=pictures,
             page_limit_bytes=parse_bytes(page_limit, "--page-limit"),
-            max_pixels=max_pixels,
+            rules=parse_read_rules(max_pixels, max_bytes, strict),
             overwrite=overwrite,
         ),
     )

@@ -7,6 +7,7 @@ from pathlib import Path
 from edgeconv.errors import UsageError
 from edgeconv.filters import DEFAULT_FILTER, Filter, named_filter, parse_kernel, read_kernel
 from edgeconv.methods.base import DEFAULT_BLOCK, Options
+from edgeconv.read_rules import ReadRules
 
 SIZE_UNITS = {"K": 2**10, "M": 2**20, "G": 2**30}
 
@@ -66,3 +67,8 @@ def parse_options(
         cudnn_find=cudnn_find,
         block=block,  # type: ignore[arg-type]
     )
+
+
+def parse_read_rules(max_pixels: int, max_bytes: str, strict: bool) -> ReadRules:
+    """Which pictures are refused, from their words."""
+    return ReadRules(max_pixels, parse_bytes(max_bytes, "--max-bytes"), strict)

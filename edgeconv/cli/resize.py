@@ -23,8 +23,11 @@ def resize(
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace files of these names.")] = False,
     max_pixels: words.MaxPixels = words.DEFAULT_MAX_PIXELS,
+    max_bytes: words.MaxBytes = words.DEFAULT_MAX_BYTES,
+    strict: words.Strict = False,
 ) -> None:
     """Save one picture in several sizes as NAME_SIZE.png, aspect and type kept: floats as .tiff, float16 as .npy."""
+    from edgeconv.cli.options import parse_read_rules
     from edgeconv.resize import parse_sizes, resize_file
 
     resized = resize_file(
@@ -34,7 +37,7 @@ def resize(
         square=square,
         interpolation=interpolation,
         overwrite=overwrite,
-        max_pixels=max_pixels,
+        rules=parse_read_rules(max_pixels, max_bytes, strict),
     )
     if resized.notes:
         typer.echo(f"edgeconv: note: {picture}: {', '.join(resized.notes)}", err=True)

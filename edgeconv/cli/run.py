@@ -42,6 +42,8 @@ def run(
     time_limit: Annotated[float, typer.Option(help="Seconds that the timed runs may take.")] = 0.15,
     check: Annotated[str, typer.Option(help="Compare with the float64 oracle: sample, full or none.")] = "sample",
     max_pixels: words.MaxPixels = words.DEFAULT_MAX_PIXELS,
+    max_bytes: words.MaxBytes = words.DEFAULT_MAX_BYTES,
+    strict: words.Strict = False,
     tile: words.TileSide = None,
     memory_limit: words.MemoryLimit = None,
     verify_tiles: words.VerifyTiles = False,
@@ -49,7 +51,7 @@ def run(
 ) -> None:
     """Filter one picture; save it as NAME_FILTER_METHOD_sSTRIDE.png with its report beside it as .json."""
     from edgeconv import job, report
-    from edgeconv.cli.options import check_sampling, chosen_filter, parse_options
+    from edgeconv.cli.options import check_sampling, chosen_filter, parse_options, parse_read_rules
     from edgeconv.errors import EXIT_DIFFERENT
     from edgeconv.files import is_standard_stream
     from edgeconv.request import make_request
@@ -77,7 +79,7 @@ def run(
         samples=samples,
         time_limit_seconds=time_limit,
         check=check,
-        max_pixels=max_pixels,
+        rules=parse_read_rules(max_pixels, max_bytes, strict),
     )
     if tile is not None or memory_limit is not None or verify_tiles or is_zarr(Path(picture)):
         record = _by_tiles(work, tile, memory_limit, verify_tiles, started)

@@ -8,6 +8,9 @@ import typer
 
 from edgeconv.cli import words
 
+NOT_PARAMETERS = {"pictures", "max_pixels", "max_bytes", "strict"}
+"""Options that say what is opened, and not what is computed of it."""
+
 
 def view(
     context: typer.Context,
@@ -32,11 +35,14 @@ def view(
     cudnn_find: words.CudnnFind = False,
     block: words.BlockSide = words.DEFAULT_BLOCK,
     max_pixels: words.MaxPixels = words.DEFAULT_MAX_PIXELS,
+    max_bytes: words.MaxBytes = words.DEFAULT_MAX_BYTES,
+    strict: words.Strict = False,
 ) -> None:
     """Open a window: turn the knobs, see edges and speed at once, compare methods side by side.
 
     Parameters that are not given are those of last time. Needs PySide6: pip install 'edgeconv[gui]'.
     """
+    from edgeconv.cli.options import parse_read_rules
     from edgeconv.errors import UsageError
     from edgeconv.files import is_standard_stream
     from edgeconv.view.background import leave
@@ -47,7 +53,7 @@ def view(
         raise UsageError(
             "The window reads a picture again when it saves, and standard input is gone by then: name a file."
         )
-    workshop = Workshop(max_pixels)
+    workshop = Workshop(parse_read_rules(max_pixels, max_bytes, strict))
     if pictures:
         workshop.begin(pictures[0])  # while Qt is loaded and the window built
     signals = note()
@@ -58,7 +64,5 @@ def view(
 
     sources = {name: context.get_parameter_source(name) for name in context.params}
     given = {name for name, source in sources.items() if source is not None and source.name == "COMMANDLINE"}
-    changes = {
-        "filter" if name == "filter_name" else name: context.params[name] for name in given - {"pictures", "max_pixels"}
-    }
+    changes = {"filter" if name == "filter_name" else name: context.params[name] for name in given - NOT_PARAMETERS}
     leave(run(pictures or [], changes, workshop, signals))

@@ -41,6 +41,13 @@ GemmWord = Annotated[str, typer.Option("--gemm", help="CUDA im2col: own or cubla
 CudnnFind = Annotated[bool, typer.Option("--cudnn-find", help="cudnn: also measure every algorithm.")]
 BlockSide = Annotated[int, typer.Option("--block", help="CUDA textbook: side of a thread block, 8, 16 or 32.")]
 MaxPixels = Annotated[int, typer.Option("--max-pixels", help="Refuse a larger picture before it is decoded.")]
+MaxBytes = Annotated[
+    str,
+    typer.Option("--max-bytes", help="Refuse a larger file, or more of a pipe or device: bytes, or with K, M or G."),
+]
+Strict = Annotated[
+    bool, typer.Option("--strict", help="Refuse a picture that its decoder complains of; else that is a note.")
+]
 TileSide = Annotated[
     int | None,
     typer.Option("--tile", help="TIFF, Zarr: filter by tiles of so many pixels a side, a multiple of 16."),
@@ -58,4 +65,5 @@ DEFAULT_FILTER = "laplacian8"
 DEFAULT_WORKSPACE_LIMIT = "512M"
 DEFAULT_BLOCK = 16
 DEFAULT_MAX_PIXELS = 2**28
+DEFAULT_MAX_BYTES = "4G"
 DEFAULT_NAME = "{stem}_{filter}_{method}_s{stride}{ext}"

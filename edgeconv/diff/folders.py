@@ -37,6 +37,7 @@ from edgeconv.errors import (
 )
 from edgeconv.files import read_bytes, special_file_problem, write_bytes_atomically
 from edgeconv.formats import SUFFIXES
+from edgeconv.read_rules import DEFAULT_RULES, ReadRules
 
 EXIT_CODES = {
     "unreadable": ImageReadError.exit_code,
@@ -83,7 +84,7 @@ def run(baseline: Path, new: Path, conversions: tuple[str, ...], wanted: Wanted,
         outputs.add(Path(wanted.junit), junit.to_xml("edgeconv diff", map(_case, pairs)))
     text, exit_code = listing(pairs), ending_code(pairs)
     if update:
-        text = f"{text}\n{accept(baseline, new, pairs)}"
+        text = f"{text}\n{accept(baseline, new, pairs, wanted.rules)}"
         exit_code = EXIT_OK
     written = outputs.write()
     return Done(exit_code, _describe(baseline, new, pairs), text, written)
@@ -124,7 +125,7 @@ def listing(pairs: Sequence[Pair]) -> str:
     return "\n".join(lines)
 
 
-def accept(baseline: Path, new: Path, pairs: Sequence[Pair]) -> str:
+def accept(baseline: Path, new: Path, pairs: Sequence[Pair], rules: ReadRules = DEFAULT_RULES) -> str:
     """Make `baseline` like `new` and say what was done; nothing is lost, and no file is ever half-written.
 
     What is replaced or goes is kept in a folder beside the baseline. Raises ImageReadError, before anything is
@@ -142,10 +143,10 @@ def accept(baseline: Path, new: Path, pairs: Sequence[Pair]) -> str:
     for name in replaced + removed:
         assert kept is not None
         _make_folder((kept / name).parent)
-        write_bytes_atomically(kept / name, read_bytes(baseline / name))
+        write_bytes_atomically(kept / name, read_bytes(baseline / name, rules.max_bytes))
     for name in replaced + added:
         _make_folder((baseline / name).parent)
-        write_bytes_atomically(baseline / name, read_bytes(new / name))
+        write_bytes_atomically(baseline / name, read_bytes(new / name, rules.max_bytes))
     for name in removed:
         _change_folder((baseline / name).unlink, baseline / name)
     said = f"baseline {baseline}: {len(replaced)} replaced, {len(added)} added, {len(removed)} removed"
@@ -153,10 +154,11 @@ def accept(baseline: Path, new: Path, pairs: Sequence[Pair]) -> str:
 
 
 def _compare_pair(name: str, before: Path, after: Path, conversions: tuple[str, ...], wanted: Wanted) -> Pair:
+    most_bytes = wanted.rules.max_bytes
     try:
-        if read_bytes(before) == read_bytes(after):
+        if read_bytes(before, most_bytes) == read_bytes(after, most_bytes):
             return Pair(name, "same", "the files are equal byte for byte")
-        inputs = (FileInput(str(path), conversions, wanted.max_pixels) for path in (before, after))
+        inputs = (FileInput(str(path), conversions, wanted.rules) for path in (before, after))
         comparisons = record.compare_all(next(inputs), list(inputs), wanted.allowance, wanted.perceptual)
     except LayoutError as error:
         return Pair(name, "layout", str(error))

@@ -22,7 +22,8 @@ from numpy.typing import NDArray
 from edgeconv.errors import LayoutError, UsageError
 from edgeconv.files import is_standard_stream
 from edgeconv.filters import LUMA_WEIGHTS
-from edgeconv.image import DEFAULT_MAX_PIXELS, GREY_NOTE, Picture, read_image
+from edgeconv.image import GREY_NOTE, Picture, read_image
+from edgeconv.read_rules import DEFAULT_RULES, ReadRules
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ class FileInput:
 
     name: str
     conversions: tuple[str, ...] = ()
-    max_pixels: int = DEFAULT_MAX_PIXELS
+    rules: ReadRules = DEFAULT_RULES
 
     def load(self) -> Loaded:
         """Decode and convert. Raises what `read_image` raises."""
@@ -71,7 +72,7 @@ class FileInput:
         return Loaded(pixels, tuple(notes))
 
     def _read(self) -> Picture:
-        return read_image(self.name, max_pixels=self.max_pixels)
+        return read_image(self.name, self.rules)
 
     @cached_property
     def _kept(self) -> Picture:

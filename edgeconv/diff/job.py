@@ -18,7 +18,7 @@ from edgeconv.diff.metrics import Allowance
 from edgeconv.diff.outputs import Outputs
 from edgeconv.diff.record import Comparisons
 from edgeconv.errors import EXIT_DIFFERENT, EXIT_OK
-from edgeconv.image import DEFAULT_MAX_PIXELS
+from edgeconv.read_rules import DEFAULT_RULES, ReadRules
 
 DEFAULT_PAGE_LIMIT = 256 * 2**20
 """What `edgeconv diff` allows by default."""
@@ -38,8 +38,8 @@ class Wanted:
     """A folder."""
     page_limit_bytes: int = DEFAULT_PAGE_LIMIT
     overwrite: bool = False
-    max_pixels: int = DEFAULT_MAX_PIXELS
-    """The largest picture that is decoded."""
+    rules: ReadRules = DEFAULT_RULES
+    """Which pictures are refused."""
 
 
 @dataclass(frozen=True)

@@ -19,12 +19,13 @@ from edgeconv.choose import runnable
 from edgeconv.diff import job
 from edgeconv.diff.inputs import ArrayInput
 from edgeconv.errors import EXIT_DIFFERENT, UnavailableError, UsageError
-from edgeconv.image import DEFAULT_MAX_PIXELS, read_image
+from edgeconv.image import read_image
 from edgeconv.job import SAMPLED_CHECK
 from edgeconv.methods import METHODS, able, find, known
 from edgeconv.methods.base import DeviceName, Options
 from edgeconv.output import finite_range, full_range, magnitude
 from edgeconv.problem import Problem
+from edgeconv.read_rules import DEFAULT_RULES, ReadRules
 from edgeconv.request import Request
 from edgeconv.session import Session
 
@@ -56,14 +57,14 @@ def run(
     *,
     crop: int | None = None,
     by_rule: bool = True,
-    max_pixels: int = DEFAULT_MAX_PIXELS,
+    rules: ReadRules = DEFAULT_RULES,
 ) -> job.Done:
     """Filter `source` with every method that works here and compare the outputs with the reference's.
 
     `crop` takes the middle square of that side first. `by_rule` puts the rule above in the place of the allowance's
     `atol`. Raises EdgeconvError; then nothing is written.
     """
-    picture = read_image(source, max_pixels=max_pixels)
+    picture = read_image(source, rules)
     pixels = picture.pixels if crop is None else middle_square(picture.pixels, crop)
     problem = request.problem(pixels.shape, pixels.dtype)
     refuse_what_none_knows(options)

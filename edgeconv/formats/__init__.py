@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from edgeconv.formats import bmp, jpeg, npy, png, tiff, webp
 from edgeconv.formats.base import Header
+from edgeconv.formats.feed import Feed
 
 
 @dataclass(frozen=True)
@@ -21,8 +22,8 @@ class Format:
     suffixes: tuple[str, ...]
     signatures: tuple[tuple[int, bytes], ...]
     """(place, bytes): a file that has any one of them there is of this format."""
-    read_header: Callable[[bytes], Header]
-    """Checks a whole file and says what is in it; raises BadPicture."""
+    read_header: Callable[[Feed], Header]
+    """Asks for as much as belongs to the picture, checks it and says what is in it; raises BadPicture."""
     writes: tuple[str, ...]
     """Types of sample that it can hold as they are."""
     max_side: int
@@ -59,6 +60,8 @@ FORMATS = (
 )
 
 SUFFIXES = {suffix: entry for entry in FORMATS for suffix in entry.suffixes}
+SIGNATURE_BYTES = 16
+"""Enough of a file to tell its format by."""
 NAMES = ", ".join(entry.name for entry in FORMATS)
 
 

@@ -32,6 +32,8 @@ class Header:
     """The name of a compression that not every decoder has."""
     card_jpeg: bool = False
     """A JPEG that decoders on cards read as those on the host do: 8×8 blocks in Huffman code, grey or YCbCr."""
+    file_bytes: int | None = None
+    """Where the picture ends in its file, if something may follow that a decoder would take for a part of it."""
     decoder: Literal["opencv", "pillow"] = "opencv"
     """Pillow for the few files that OpenCV gets wrong without a word."""
 
@@ -43,6 +45,11 @@ class BadPicture(Exception):
         super().__init__(reason)
         self.reason = reason
         self.remedy = remedy
+
+
+def too_many(what: str, most: int) -> BadPicture:
+    """The error for a file of more pieces than any encoder writes: to step through them all would take minutes."""
+    return BadPicture(f"it has more than {most:,} {what}")
 
 
 def cut_short(detail: str) -> BadPicture:

@@ -1,15 +1,14 @@
-"""What Pillow is asked for: the 8-bit TIFFs that OpenCV gets wrong, and the size of a picture from its header alone.
+"""What Pillow is asked for: the 8-bit TIFFs and the JPEGs in CMYK that OpenCV gets wrong.
 
 Pillow warns of and refuses pictures above its own `Image.MAX_IMAGE_PIXELS`, which lies below edgeconv's limit and
 knows nothing of `--max-pixels`. While a picture is open here that check is off: its size was compared with our limit
-before, or no pixel is decoded at all. Its warnings of odd tags are kept from the screen too: damage that matters is an
-error. (What libtiff prints by itself cannot be kept back in one thread alone.)
+before. Its warnings of odd tags are kept from the screen too: damage that matters is an error.
 """
 
 from __future__ import annotations
 
 import io
-import threading
+import logging
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,17 +18,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.formats.base import BadPicture, Header
+from edgeconv.formats.shared_setting import PutBack, SharedSetting
+from edgeconv.formats.tiff import without_the_rest
+
+logging.getLogger("PIL").addHandler(logging.NullHandler())  # what it would print comes back as our one line
 
 MODES_AS_STORED = ("L", "RGB", "RGBA", "RGBX", "RGBa")
 """Modes whose first channels are the colours as the file has them."""
 
 MULTIPLIED, STRAIGHT = "RGBa", "RGBA"
 """How samples of a file begin whose colours Pillow would divide by their alpha, and how where it leaves them alone."""
-
-_lock = threading.Lock()
-_open_here = 0
-_limit_before: int | None = None
-_filters_before = warnings.catch_warnings()
 
 
 def decode_tiff(data: bytes, header: Header) -> NDArray[Any]:
@@ -39,7 +37,7 @@ def decode_tiff(data: bytes, header: Header) -> NDArray[Any]:
     """
     from PIL import ImageOps
 
-    with _opened(io.BytesIO(data), "TIFF") as stored:
+    with _opened(io.BytesIO(without_the_rest(data)), "TIFF") as stored:
         if stored.width * stored.height != header.width * header.height:
             raise BadPicture("its directory states two sizes")
         stored.tile = [_as_stored(piece) for piece in stored.tile]
@@ -47,6 +45,15 @@ def decode_tiff(data: bytes, header: Header) -> NDArray[Any]:
         if image.mode in ("LA", "La"):
             image = image.getchannel(0)
         return np.asarray(image if image.mode in MODES_AS_STORED else image.convert("RGB"))
+
+
+def decode_cmyk_jpeg(data: bytes) -> NDArray[Any]:
+    """Decode a JPEG in CMYK or YCCK to RGB, as stored, HWC: R = 255 · (1 - C/255) · (1 - K/255), to nearest.
+
+    OpenCV's own conversion is one level too bright for nearly every sample. Raises BadPicture, MemoryError.
+    """
+    with _opened(io.BytesIO(data), "JPEG") as stored:
+        return np.asarray(stored.convert("RGB"))
 
 
 def _as_stored(piece: Any) -> Any:
@@ -59,19 +66,12 @@ def _as_stored(piece: Any) -> Any:
     return piece._replace(args=arguments) if hasattr(piece, "_replace") else (decoder, place, offset, arguments)
 
 
-def read_size(stream: IO[bytes], format: str) -> tuple[int, int]:
-    """Width and height as the header of a picture of `format` (a name of the table) says. Raises BadPicture."""
-    with _opened(stream, format.upper()) as image:
-        size: tuple[int, int] = image.size
-        return size
-
-
 @contextmanager
 def _opened(stream: IO[bytes], format: str) -> Iterator[Any]:
     """A `PIL.Image` of `stream`, whose every failure is BadPicture or MemoryError."""
     from PIL import Image
 
-    with _left_in_peace():
+    with _LEFT_IN_PEACE:
         try:
             with Image.open(stream, formats=[format]) as image:
                 yield image
@@ -82,24 +82,20 @@ def _opened(stream: IO[bytes], format: str) -> Iterator[Any]:
             raise BadPicture(f"it cannot be decoded ({words})") from None
 
 
-@contextmanager
-def _left_in_peace() -> Iterator[None]:
-    """Put Pillow's limit and warnings out of the way, and back when the last of the threads in here leaves."""
-    global _open_here, _limit_before, _filters_before
+def _leave_in_peace() -> PutBack:
+    """Put Pillow's limit and warnings out of the way."""
     from PIL import Image
 
-    with _lock:
-        if _open_here == 0:
-            _limit_before, Image.MAX_IMAGE_PIXELS = Image.MAX_IMAGE_PIXELS, None
-            _filters_before = warnings.catch_warnings()
-            _filters_before.__enter__()
-            warnings.filterwarnings("ignore", module=r"PIL\.")
-        _open_here += 1
-    try:
-        yield
-    finally:
-        with _lock:
-            _open_here -= 1
-            if _open_here == 0:
-                Image.MAX_IMAGE_PIXELS = _limit_before
-                _filters_before.__exit__(None, None, None)
+    limit, Image.MAX_IMAGE_PIXELS = Image.MAX_IMAGE_PIXELS, None
+    filters = warnings.catch_warnings()
+    filters.__enter__()
+    warnings.filterwarnings("ignore", module=r"PIL\.")
+
+    def put_back() -> None:
+        Image.MAX_IMAGE_PIXELS = limit
+        filters.__exit__(None, None, None)
+
+    return put_back
+
+
+_LEFT_IN_PEACE = SharedSetting(_leave_in_peace)

@@ -3,24 +3,40 @@
 Only the main picture's own segments are looked at: a thumbnail lies inside an APP1 segment and is stepped over,
 and whatever follows the end marker is none of our business. Where the file has restart markers, as many cameras
 write them, every scan must have all of its own in their order. Other damage inside compressed data is not seen here:
-only decoding it would tell, and libjpeg makes up what is missing. Source: ITU-T T.81, annexes A and B.
+only decoding it would tell, and libjpeg makes up what is missing. The walk takes one pass, and files of more segments
+or scans than any encoder writes are refused: a decoder goes over the whole picture for each scan.
+Source: ITU-T T.81, annexes A and B.
 """
 
 from __future__ import annotations
 
+import re
 import struct
 
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeconv.formats.base import BadPicture, Header, cut_short
+from edgeconv.formats.base import BadPicture, Header, cut_short, too_many
+from edgeconv.formats.feed import Feed
 from edgeconv.formats.tiff import orientation_of_exif
 
 SIGNATURE = b"\xff\xd8\xff"
 MARKER, START_OF_SCAN, END_OF_IMAGE, RESTART_INTERVAL = 0xFF, 0xDA, 0xD9, 0xDD
 APP1, APP2, APP14 = 0xE1, 0xE2, 0xEE
-STUFFED, RESTART_FIRST, RESTART_LAST = 0x00, 0xD0, 0xD7
-"""What may follow an 0xFF inside compressed data, beside another 0xFF, which fills up before a marker."""
+RESTART_FIRST, RESTART_LAST = 0xD0, 0xD7
+"""These and 0x00 may follow an 0xFF inside compressed data, and another 0xFF, which fills up before a marker."""
+END_OF_SCAN = re.compile(rb"\xff[^\x00\xff\xd0-\xd7]")
+"""The first marker that is not part of compressed data."""
+FILL = re.compile(rb"\xff*")
+MOST_SEGMENTS = 2**14
+"""A colour profile has at most 255, and a gigabyte of other data beside a picture as many as this."""
+MOST_SCANS = 100
+"""Progressive files of usual encoders have about ten."""
+BYTES_A_SAMPLE = 16
+"""Compressed data of more than this for each sample of a scan is endless: a block of 64 samples takes 208 bytes at most
+(T.81, F.1.2), and twice that where each is 0xFF and needs stuffing."""
+SCAN_BYTES = 2**20
+"""Allowed beside, for fill bytes and restart markers."""
 RESTARTS = 8
 """Restart markers are counted from 0 to 7 and again from 0."""
 ALONE = (0x01, *range(RESTART_FIRST, RESTART_LAST + 1), 0xD8)
@@ -42,41 +58,53 @@ Codes = NDArray[np.uint8]
 """Second bytes of markers, in the order of the file."""
 
 
-def read_header(data: bytes) -> Header:
+def read_header(feed: Feed) -> Header:
     """Walk the segments of a whole JPEG file and return what it says. Raises BadPicture."""
-    position = 2
+    position, segments, scans = 2, 0, 0
     frame: tuple[int, int, int, int] | None = None
-    orientation, profile, as_they_come = 1, False, False
+    orientation: int | None = None
+    profile, as_they_come = False, False
     blocks_frame = b""
     interval = 0
     while True:
-        position, marker = _next_marker(data, position)
+        position, marker = _next_marker(feed, position)
         if marker == END_OF_IMAGE:
             break
+        segments += 1
+        if segments > MOST_SEGMENTS:
+            raise too_many("segments", MOST_SEGMENTS)
         if marker in ALONE:
             continue
-        if position + 2 > len(data):
+        if not feed.need(position + 2):
             raise cut_short("a segment is not complete")
-        (length,) = struct.unpack_from(">H", data, position)
+        (length,) = struct.unpack_from(">H", feed.data, position)
         stop = position + length
-        if length < 2 or stop > len(data):
+        if length < 2 or not feed.need(stop):
             raise cut_short("a segment is not complete")
+        data = feed.data
         if marker in FRAMES and length >= 8:
             frame = struct.unpack_from(">BHHB", data, position + 2)
-            blocks_frame = data[position + 2 : stop] if marker in DCT_FRAMES else b""
+            feed.sides(frame[2], frame[1])
+            blocks_frame = bytes(data[position + 2 : stop]) if marker in DCT_FRAMES else b""
             as_they_come |= blocks_frame[6:15:3] == RGB_NAMES
         elif marker == RESTART_INTERVAL and length >= 4:
             (interval,) = struct.unpack_from(">H", data, position + 2)
-        elif marker == APP1 and data.startswith(EXIF, position + 2):
-            orientation = orientation_of_exif(data[position + 2 : stop])
+        elif marker == APP1 and orientation is None and data.startswith(EXIF, position + 2):
+            orientation = orientation_of_exif(bytes(data[position + 2 : stop]))
         elif marker == APP2 and data.startswith(PROFILE, position + 2):
             profile = True
         elif marker == APP14 and data.startswith(ADOBE, position + 2) and length > 2 + ADOBE_TRANSFORM:
             as_they_come |= data[position + 2 + ADOBE_TRANSFORM] != YCBCR
         if marker == START_OF_SCAN:
-            scan, (position, restarts) = data[position + 2 : stop], _end_of_scan(data, stop)
+            scans += 1
+            if scans > MOST_SCANS:
+                raise too_many("scans", MOST_SCANS)
+            scan = bytes(data[position + 2 : stop])
+            samples = 0 if frame is None else frame[1] * frame[2] * frame[3]
+            position = _end_of_scan(feed, stop, BYTES_A_SAMPLE * samples + SCAN_BYTES)
             if interval and blocks_frame:
-                _check_restarts(restarts, -(-_units(blocks_frame, scan) // interval) - 1)
+                expected = max(0, -(-_units(blocks_frame, scan) // interval) - 1)
+                _check_restarts(_restarts(feed.data, stop, position), expected)
         else:
             position = stop
     if frame is None:
@@ -89,37 +117,49 @@ def read_header(data: bytes) -> Header:
         height=height,
         bits=bits,
         grey=components == 1,
-        orientation=orientation,
+        orientation=orientation or 1,
         profile=profile,
         colours="CMYK" if components == 4 else "RGB",
+        decoder="pillow" if components == 4 else "opencv",
         card_jpeg=bool(blocks_frame) and (components == 1 or (components == 3 and not as_they_come)),
     )
 
 
-def _next_marker(data: bytes, position: int) -> tuple[int, int]:
+def _next_marker(feed: Feed, position: int) -> tuple[int, int]:
     """The code of the marker at `position`, which fill bytes (0xFF) may precede, and the place behind it."""
-    if position < len(data) and data[position] != MARKER:
+    if feed.need(position + 1) and feed.data[position] != MARKER:
         raise BadPicture(f"there is no marker at byte {position:,} where one must be")
-    while position < len(data) and data[position] == MARKER:
-        position += 1
-    if position >= len(data):
-        raise cut_short("no end-of-image marker")
-    return position + 1, data[position]
+    while True:
+        filled = FILL.match(feed.data, position)
+        code = position if filled is None else filled.end()
+        if code < len(feed.data) and feed.data[code]:
+            return code + 1, feed.data[code]
+        if code < len(feed.data) or code - position > SCAN_BYTES:  # 0xFF and 0x00 are no marker
+            raise BadPicture(f"there is no marker at byte {position:,} where one must be")
+        if not feed.grow():
+            raise cut_short("no end-of-image marker")
 
 
-def _end_of_scan(data: bytes, position: int) -> tuple[int, Codes]:
-    """Where the compressed data that starts at `position` ends: at the first marker that is not part of it.
+def _end_of_scan(feed: Feed, start: int, most_bytes: int) -> int:
+    """Where the compressed data that starts at `start` ends: at the first marker that is not part of it."""
+    searched = start
+    while True:
+        found = END_OF_SCAN.search(feed.data, searched)
+        if found is not None:
+            return found.start()
+        if len(feed.data) - start > most_bytes:
+            raise BadPicture(f"its compressed data does not end within {most_bytes:,} bytes")
+        searched = max(start, len(feed.data) - 1)  # the last byte may be the first half of a marker
+        if not feed.grow():
+            raise cut_short("no end-of-image marker")
 
-    Also the codes of the restart markers up to there.
-    """
-    codes = np.frombuffer(data, np.uint8, offset=position)
-    places = np.flatnonzero(codes[:-1] == MARKER)
-    following = codes[places + 1]
-    restart = (following >= RESTART_FIRST) & (following <= RESTART_LAST)
-    ends = np.flatnonzero(~(restart | (following == STUFFED) | (following == MARKER)))
-    if not ends.size:
-        raise cut_short("no end-of-image marker")
-    return position + int(places[ends[0]]), following[: ends[0]][restart[: ends[0]]]
+
+def _restarts(data: bytes | bytearray, start: int, stop: int) -> Codes:
+    """The codes of the restart markers in compressed data."""
+    codes = np.frombuffer(data[start:stop], np.uint8)
+    following: Codes = codes[1:][codes[:-1] == MARKER]
+    restarts: Codes = following[(following >= RESTART_FIRST) & (following <= RESTART_LAST)]
+    return restarts
 
 
 def _check_restarts(restarts: Codes, expected: int) -> None:

@@ -8,7 +8,6 @@ takes two passes, the first for the range.
 
 from __future__ import annotations
 
-import json
 import os
 import threading
 import time
@@ -28,7 +27,7 @@ from edgeconv.choose import Choice, choose
 from edgeconv.devices import get_device
 from edgeconv.devices.cpu import COPY_BYTES
 from edgeconv.errors import ImageReadError, ImageWriteError, UsageError
-from edgeconv.files import is_standard_stream, write_bytes_atomically
+from edgeconv.files import is_standard_stream, read_own_json, write_bytes_atomically
 from edgeconv.filters import RGB_CHANNELS
 from edgeconv.job import CHECKS, Job
 from edgeconv.output import NO_RANGE, Range, finite_range, join_ranges, range_to_stretch, stretch
@@ -241,7 +240,7 @@ class _Run:
     def _is_own_output(self) -> bool:
         """True where the report beside it tells of the same job and still describes the very bytes of the output."""
         try:
-            earlier = json.loads(self._report_path.read_text(encoding="utf-8"))
+            earlier = read_own_json(self._report_path)
             same_job = (
                 earlier["problem"] == report.describe_problem(self._job.request, self._problem)
                 and earlier["method"]["name"] == self._choice.method

@@ -16,17 +16,29 @@ import numpy as np
 
 from edgeconv.choose import AUTO
 from edgeconv.cli.options import chosen_filter, parse_options
-from edgeconv.cli.words import DEFAULT_BLOCK, DEFAULT_FILTER, DEFAULT_MAX_PIXELS, DEFAULT_WORKSPACE_LIMIT
+from edgeconv.cli.words import DEFAULT_BLOCK, DEFAULT_FILTER, DEFAULT_WORKSPACE_LIMIT
 from edgeconv.errors import EdgeconvError
 from edgeconv.filters import CHANNELS, LUMA_WEIGHTS, Filter, filter_names
 from edgeconv.geometry import BORDERS, NAMED_PADDINGS
 from edgeconv.methods import method_names
 from edgeconv.methods.base import BLOCKS, DEVICES, GEMMS, MATHS, Options
 from edgeconv.problem import OUTPUT_MODES
+from edgeconv.read_rules import DEFAULT_RULES, ReadRules
 from edgeconv.request import Request, make_request
 
 CUSTOM = "custom"
 """How lists call a kernel of the user's own."""
+
+
+def _changed(options: Parameters | ReadRules, default: Parameters | ReadRules) -> list[str]:
+    """The options that are not the command's defaults, as words for a command line."""
+    words = []
+    for name, value in asdict(options).items():
+        if value == getattr(default, name):
+            continue
+        flag = "--" + name.replace("_", "-")
+        words.append(flag if value is True else f"{flag}={value}")  # "=" keeps a kernel's minus from being a flag
+    return words
 
 
 @dataclass(frozen=True)
@@ -74,20 +86,12 @@ class Parameters:
 
     def words(self) -> list[str]:
         """The options that are not the command's defaults, as words for a command line."""
-        default = Parameters()
-        words = []
-        for name, value in asdict(self).items():
-            if value == getattr(default, name):
-                continue
-            flag = "--" + name.replace("_", "-")
-            words.append(flag if value is True else f"{flag}={value}")  # "=" keeps a kernel's minus from being a flag
-        return words
+        return _changed(self, Parameters())
 
-    def command(self, source: str, max_pixels: int = DEFAULT_MAX_PIXELS) -> str:
+    def command(self, source: str, rules: ReadRules = DEFAULT_RULES) -> str:
         """`edgeconv run SOURCE ...`, quoted for a shell: it gives the very picture that the window shows."""
         named = os.path.join(os.curdir, source) if source.startswith("-") else source
-        limit = [] if max_pixels == DEFAULT_MAX_PIXELS else [f"--max-pixels={max_pixels}"]
-        words = ["edgeconv", "run", named, *self.words(), *limit]
+        words = ["edgeconv", "run", named, *self.words(), *_changed(rules, DEFAULT_RULES)]
         return subprocess.list2cmdline(words) if os.name == "nt" else shlex.join(words)
 
     def with_filter(self, name: str) -> Parameters:

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from edgeconv.image import DEFAULT_MAX_PIXELS
+from edgeconv.read_rules import DEFAULT_RULES, ReadRules
 from edgeconv.timing import Clock
 from edgeconv.view.parameters import Parameters
 from edgeconv.view.sources import INPUT, OUTPUT, Source, computed_sources
@@ -228,6 +228,6 @@ class Model:
         changed = self._timeline.change(run.parameters)
         return self.open([run.picture]) or changed
 
-    def command(self, max_pixels: int = DEFAULT_MAX_PIXELS) -> str | None:
+    def command(self, rules: ReadRules = DEFAULT_RULES) -> str | None:
         """The command line that computes what `output` shows; None where no picture is open."""
-        return None if self.picture is None else self.parameters.command(self.picture, max_pixels)
+        return None if self.picture is None else self.parameters.command(self.picture, rules)

@@ -25,7 +25,8 @@ from edgeconv.diff.inputs import ArrayInput, FileInput, Input, require_same_layo
 from edgeconv.diff.metrics import Allowance
 from edgeconv.diff.record import Comparisons
 from edgeconv.errors import EdgeconvError, ImageReadError, MemoryLimitError
-from edgeconv.image import DEFAULT_MAX_PIXELS, Picture, read_image
+from edgeconv.image import Picture, read_image
+from edgeconv.read_rules import DEFAULT_RULES, ReadRules
 from edgeconv.timing import Budget, Stopwatch
 from edgeconv.view import background
 from edgeconv.view.keep import Keep
@@ -137,8 +138,8 @@ class _Computed:
 class Workshop:
     """Serves requests, and keeps what the next one may need again."""
 
-    def __init__(self, max_pixels: int = DEFAULT_MAX_PIXELS) -> None:
-        self.max_pixels = max_pixels
+    def __init__(self, rules: ReadRules = DEFAULT_RULES) -> None:
+        self.rules = rules
         self.measuring = threading.Lock()
         """Held by whoever times something: two at once would spoil both."""
         self._pictures: Keep[tuple[Picture, float]] = Keep(KEPT_BYTES, lambda kept: kept[0].pixels.nbytes)
@@ -201,7 +202,7 @@ class Workshop:
         def decode() -> tuple[Picture, float]:
             watch = Stopwatch()
             with watch.phase("decode"):
-                picture = read_image(path, max_pixels=self.max_pixels)
+                picture = read_image(path, self.rules)
             return picture, watch.phases_seconds["decode"]
 
         return self._pictures.get(self._reading(path), decode)
@@ -292,9 +293,9 @@ class Workshop:
 
     def _input(self, request: Request, source: Source) -> Input:
         if source.kind == "file":
-            return FileInput(source.name, max_pixels=self.max_pixels)
+            return FileInput(source.name, rules=self.rules)
         if source.kind == "input":
-            return FileInput(request.picture, max_pixels=self.max_pixels)
+            return FileInput(request.picture, rules=self.rules)
         pixels, label = self._pixels(request, source)
         return ArrayInput(label, pixels)
 

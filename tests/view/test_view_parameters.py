@@ -17,6 +17,7 @@ from edgeconv.cli import words
 from edgeconv.errors import UsageError
 from edgeconv.filters import filter_names, named_filter
 from edgeconv.image import read_image, write_image
+from edgeconv.read_rules import ReadRules
 from edgeconv.view.parameters import (
     CHOICES,
     LONGEST_CELL,
@@ -29,7 +30,8 @@ from edgeconv.view.parameters import (
     value_of,
 )
 
-NO_KNOBS = {"picture", "output", "overwrite", "samples", "time_limit", "check", "max_pixels", "json_only"}
+NO_KNOBS = {"picture", "output", "overwrite", "samples", "time_limit", "check", "json_only"}
+NO_KNOBS |= {"max_pixels", "max_bytes", "strict"}
 NO_KNOBS |= {"tile", "memory_limit", "verify_tiles"}
 """Options of `edgeconv run` that say where pictures come from and go, and how a run is measured."""
 
@@ -134,8 +136,12 @@ def test_a_kernel_file_that_has_gone_takes_no_other_knob_along(tmp_path) -> None
     assert from_record(kept) == Parameters(stride=3, channels="each", threads=2)
 
 
-def test_a_larger_limit_of_pixels_is_copied() -> None:
-    assert Parameters().command("a.png", 2**30) == "edgeconv run a.png --max-pixels=1073741824"
+def test_the_rules_of_reading_are_copied() -> None:
+    assert Parameters().command("a.png", ReadRules(max_pixels=2**30)) == "edgeconv run a.png --max-pixels=1073741824"
+    assert (
+        Parameters().command("a.png", ReadRules(max_bytes=9, strict=True))
+        == "edgeconv run a.png --max-bytes=9 --strict"
+    )
 
 
 def test_names_that_are_no_text_are_known() -> None:

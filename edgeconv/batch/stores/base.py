@@ -8,6 +8,7 @@ from pathlib import PurePosixPath
 
 from edgeconv.batch.task import Task
 from edgeconv.errors import ImageReadError
+from edgeconv.read_rules import DEFAULT_RULES, ReadRules
 
 
 class EmptyFileError(ImageReadError):
@@ -43,8 +44,8 @@ class Store(ABC):
         """Names of the files right in `folder`, sorted; none where there is no such folder."""
 
     @abstractmethod
-    def read(self, place: str) -> bytes:
-        """All of a file. Raises ImageReadError, of an object that is empty EmptyFileError."""
+    def read(self, place: str, rules: ReadRules = DEFAULT_RULES) -> bytes:
+        """All of a file or object that the rules allow. Raises ImageReadError, if it is empty EmptyFileError."""
 
     @abstractmethod
     def digest(self, place: str) -> str | None:

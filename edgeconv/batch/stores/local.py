@@ -12,8 +12,10 @@ from edgeconv import temporaries
 from edgeconv.batch.stores.base import Store
 from edgeconv.batch.task import Task
 from edgeconv.errors import ImageReadError, ImageWriteError
-from edgeconv.files import read_bytes, special_file_problem, write_bytes_atomically
+from edgeconv.files import special_file_problem, write_bytes_atomically
 from edgeconv.formats import SUFFIXES
+from edgeconv.image import read_picture_bytes
+from edgeconv.read_rules import DEFAULT_RULES, ReadRules
 
 
 class LocalStore(Store):
@@ -72,9 +74,9 @@ class LocalStore(Store):
         except OSError:
             return []
 
-    def read(self, place: str) -> bytes:
+    def read(self, place: str, rules: ReadRules = DEFAULT_RULES) -> bytes:
         """See Store.read."""
-        return read_bytes(place)
+        return read_picture_bytes(place, rules)
 
     def digest(self, place: str) -> str | None:
         """See Store.digest."""

@@ -17,6 +17,7 @@ from edgeconv.batch.stores.base import EmptyFileError, Store
 from edgeconv.batch.task import Task
 from edgeconv.errors import ImageReadError, ImageWriteError, UnavailableError, UsageError
 from edgeconv.formats import SUFFIXES
+from edgeconv.read_rules import DEFAULT_RULES, ReadRules
 
 CHECK = "check the address and your rights"
 
@@ -83,17 +84,23 @@ class RemoteStore(Store):
         except Exception as error:
             raise ImageReadError(f"{folder}: cannot be listed ({_reason(error)}): {CHECK}.") from None
 
-    def read(self, place: str) -> bytes:
-        """See Store.read."""
+    def read(self, place: str, rules: ReadRules = DEFAULT_RULES) -> bytes:
+        """See Store.read. One request, whose range ends where the limit is passed."""
         files, path = _open(place)
         try:
-            data: bytes = files.cat_file(path)
+            data: bytes = files.cat_file(path, start=0, end=rules.max_bytes + 1)
         except FileNotFoundError:
             raise ImageReadError(f"{place}: there is no such object: {CHECK}.") from None
         except Exception as error:
+            if _is_empty(files, path):  # which has no range that a store could give
+                raise EmptyFileError(f"{place}: the object is empty (0 bytes): upload it again.") from None
             raise ImageReadError(f"{place}: cannot be read ({_reason(error)}): {CHECK}.") from None
         if not data:
             raise EmptyFileError(f"{place}: the object is empty (0 bytes): upload it again.")
+        if len(data) > rules.max_bytes:
+            raise ImageReadError(
+                f"{place}: it has more than {rules.max_bytes:,} bytes: raise --max-bytes if it really is that large."
+            )
         return data
 
     def digest(self, place: str) -> str | None:
@@ -147,6 +154,13 @@ def _open(place: str) -> tuple[Any, str]:
     except Exception as error:
         raise UsageError(f"{place}: cannot be opened ({_reason(error)}): {CHECK}.") from None
     return files, path
+
+
+def _is_empty(files: Any, path: str) -> bool:
+    try:
+        return bool(files.info(path)["size"] == 0)
+    except Exception:  # of whichever library speaks with the store, which has failed before
+        return False
 
 
 def _has_folders(files: Any) -> bool:

@@ -8,8 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from edgeconv.errors import ImageReadError, UnavailableError
-from edgeconv.formats import format_of
-from edgeconv.image import SIGNATURE_BYTES
+from edgeconv.formats import SIGNATURE_BYTES, format_of
 from edgeconv.tiles.sources import vips
 from edgeconv.tiles.sources.base import Source
 from edgeconv.tiles.sources.tiff import TiffSource, open_tiff

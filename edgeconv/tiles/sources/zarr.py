@@ -40,15 +40,26 @@ def open_zarr(path: Path) -> ZarrSource:
     """Open the finest resolution. Raises ImageReadError."""
     import zarr
 
+    from edgeconv.tiles.sources.zarr_bounds import BoundedStore
+
     try:
-        node = zarr.open(str(path), mode="r")
+        node = zarr.open(BoundedStore.at(path), mode="r")
         array, axes, levels = _finest(path, node)
+        _bound(path, array)
     except (ImageReadError, MemoryError):
         raise
     except Exception as error:  # whatever metadata that say something else lead to
         words = " ".join(str(error).split())[:120] or type(error).__name__
         raise unusable(path, FORMAT, f"it cannot be opened ({words})") from None
     return ZarrSource(path, array, axes, levels)
+
+
+def _bound(path: Path, array: Any) -> None:
+    """Let no chunk unpack to more than its place in the array; raises ImageReadError where that cannot be said."""
+    try:
+        array.store.bound(array)
+    except ValueError as error:
+        raise unusable(path, FORMAT, str(error), "save it with one compression: zstd, blosc, gzip or none") from None
 
 
 class ZarrSource(Source):

@@ -8,7 +8,6 @@ input never is. What only some of this needs is imported when it is needed: the 
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -21,7 +20,7 @@ from PySide6.QtWidgets import QFileDialog, QMessageBox, QWidget
 
 from edgeconv import job
 from edgeconv.errors import ImageWriteError
-from edgeconv.files import is_same_file, write_bytes_atomically
+from edgeconv.files import is_same_file, read_own_json, write_bytes_atomically
 from edgeconv.formats import SUFFIXES
 from edgeconv.view.parameters import is_text
 from edgeconv.view.pyramid import Pyramid
@@ -88,7 +87,7 @@ class Outgoing:
                     output=path,
                     overwrite=True,
                     options=parameters.options(),
-                    max_pixels=self._workshop.max_pixels,
+                    rules=self._workshop.rules,
                 )
             )
             picture = record["output"]["file"]
@@ -146,8 +145,8 @@ class Outgoing:
 
             protect(inputs, path)
             wanted = diff_job.Wanted(html=path, overwrite=True)
-            limit = self._workshop.max_pixels
-            done = methods.run(source, parameters.request(), parameters.options(), wanted, max_pixels=limit)
+            rules = self._workshop.rules
+            done = methods.run(source, parameters.request(), parameters.options(), wanted, rules=rules)
             return lambda: self._frame.notice(diff_job.ending(done))
 
         self._tasks.start(work)
@@ -184,7 +183,7 @@ class Outgoing:
 
     def copy_command(self, is_pasted: bool) -> None:
         """The command line that computes what `output` shows."""
-        command = self._model.command(self._workshop.max_pixels)
+        command = self._model.command(self._workshop.rules)
         if command is None:
             return
         if not is_text(command):
@@ -245,7 +244,7 @@ def _report_of(path: str) -> str:
 def _tells_of(report_path: str, path: str) -> bool:
     """Whether a report is that of the picture beside it, whose fate it shares."""
     try:
-        output = json.loads(Path(report_path).read_text(encoding="utf-8"))["output"]
+        output = read_own_json(Path(report_path))["output"]
         return bool(output["file_sha256"] == hashlib.sha256(Path(path).read_bytes()).hexdigest())
     except (OSError, ValueError, KeyError, TypeError):
         return False

@@ -1,0 +1,198 @@
+"""Mutated files of every format, read in this process: the same cases for tests and scripts/fuzz_reader.py.
+
+A case is a number: it decides the file, the damage and how it is read (as a file, or as a stream). What must hold of
+each: the reader returns a picture of three channels or raises an error of one line that names the file; a stream gives
+what the file gives; neither takes longer than `MOST_SECONDS`.
+
+    refused      the damage is an error
+    said         the picture is read, other than before, and its decoder complained: a note, an error under --strict
+    unseen       the picture is read, other than before, and nobody noticed
+    harmless     the picture is the same
+"""
+
+from __future__ import annotations
+
+import io
+import random
+import time
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+from picture_files import exif, noisy, png, png_chunk, saved, smooth_image, tiff
+
+from edgeconv.errors import EdgeconvError, ImageReadError, MemoryLimitError
+from edgeconv.formats import SIGNATURE_BYTES, format_of
+from edgeconv.formats.base import BadPicture
+from edgeconv.formats.feed import StreamFeed
+from edgeconv.image import SAID_NOTE, Picture, decode_image
+from edgeconv.read_rules import ReadRules
+
+MOST_SECONDS = 5.0
+"""For files of some kilobytes; most take a millisecond."""
+RULES = ReadRules(max_pixels=2**20, max_bytes=2**24)
+OUTCOMES = ("refused", "said", "unseen", "harmless")
+EXTREMES = (0, 1, 0x7F, 0x80, 0xFF, 0x7FFF, 0xFFFF, 0x7FFFFFFF, 0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF)
+
+
+class Broken(AssertionError):
+    """A case that breaks what must hold."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One damaged file."""
+
+    number: int
+    kind: str
+    data: bytes
+
+
+@cache
+def whole_files() -> dict[str, bytes]:
+    """One small file of every sort that is read by a path of its own."""
+    picture, smooth = noisy(20, 30), smooth_image(20, 30)
+    arrays = {}
+    for dtype in ("u1", "f4", ">f8"):
+        stream = io.BytesIO()
+        np.save(stream, picture.astype(dtype))
+        arrays[f"NPY {dtype}"] = stream.getvalue()
+    return arrays | {
+        "PNG": png(picture, extra=png_chunk(b"eXIf", exif(5).removeprefix(b"Exif\0\0"))),
+        "PNG palette": saved(picture, "PNG", mode="P"),
+        "PNG 16 bits": png(picture.astype(np.uint16) * 257),
+        "JPEG": saved(picture, "JPEG", exif=exif(6)),
+        "JPEG with restarts": saved(picture, "JPEG", restart_marker_blocks=1),
+        "JPEG progressive": saved(smooth, "JPEG", progressive=True),
+        "JPEG CMYK": saved(picture, "JPEG", mode="CMYK"),
+        "TIFF": saved(picture, "TIFF"),
+        "TIFF deflate": saved(smooth, "TIFF", compression="tiff_deflate"),
+        "TIFF LZW": saved(picture, "TIFF", compression="tiff_lzw"),
+        "TIFF PackBits": saved(smooth, "TIFF", compression="packbits"),
+        "TIFF JPEG": saved(smooth, "TIFF", compression="jpeg"),
+        "TIFF fax": saved(picture, "TIFF", mode="1", compression="group4"),
+        "BigTIFF": tiff(picture.astype(np.uint16), big=True),
+        "BigTIFF big-endian": tiff(picture.astype(np.float32), big=True, order=">"),
+        "WebP": saved(picture, "WEBP", exif=exif(3)),
+        "WebP lossless": saved(picture, "WEBP", lossless=True),
+        "BMP": saved(picture, "BMP"),
+    }
+
+
+@cache
+def whole_pixels(kind: str) -> np.ndarray:
+    """The pixels of a whole file."""
+    return decode_image(whole_files()[kind], "whole").pixels
+
+
+def case(number: int) -> Case:
+    """The damaged file of a number; each kind in turn."""
+    chance = random.Random(number)
+    kinds = list(whole_files())
+    kind = kinds[number % len(kinds)]
+    data = bytearray(whole_files()[kind])
+    for _ in range(chance.choice((1, 1, 1, 2, 4, 8))):
+        chance.choices((_flip, _overwrite, _number, _cut, _remove, _repeat, _splice), (8, 2, 3, 1, 1, 1, 1))[0](
+            data, chance
+        )
+    return Case(number, kind, bytes(data))
+
+
+def run(number: int) -> tuple[str, str]:
+    """The kind of a case and its outcome. Raises Broken."""
+    made = case(number)
+    started = time.perf_counter()
+    whole, error = _read(made.data)
+    streamed, stream_error = _read_streamed(made.data)
+    seconds = time.perf_counter() - started
+    if seconds > MOST_SECONDS:
+        raise Broken(f"it took {seconds:.1f} s")
+    for failure in (error, stream_error):
+        if failure is not None and ("\n" in str(failure) or not str(failure).startswith("damaged")):
+            raise Broken(f"its error is not one line that begins with the name: {failure!r}")
+    if (whole is None) != (streamed is None):
+        raise Broken(f"as a file: {error or 'read'}; as a stream: {stream_error or 'read'}")
+    if whole is None or streamed is None:
+        return made.kind, "refused"
+    if not _same(whole.pixels, streamed.pixels):
+        raise Broken("a stream gives other pixels than the file")
+    if whole.pixels.ndim != 3 or whole.pixels.shape[2] != 3 or not whole.pixels.flags.c_contiguous:
+        raise Broken(f"its pixels are {whole.pixels.shape}")
+    if _same(whole.pixels, whole_pixels(made.kind)):
+        return made.kind, "harmless"
+    return made.kind, "said" if any(note.startswith(SAID_NOTE) for note in whole.notes) else "unseen"
+
+
+def _same(one: np.ndarray, other: np.ndarray) -> bool:
+    return one.dtype == other.dtype and one.shape == other.shape and one.tobytes() == other.tobytes()
+
+
+def _read(data: bytes) -> tuple[Picture | None, EdgeconvError | None]:
+    try:
+        return decode_image(data, "damaged", RULES), None
+    except (ImageReadError, MemoryLimitError) as error:
+        return None, error
+
+
+def _read_streamed(data: bytes) -> tuple[Picture | None, EdgeconvError | None]:
+    """As from a pipe: no more is given than the walk through it asks for."""
+    begun = data[:SIGNATURE_BYTES]
+    entry = format_of(begun)
+    if entry is None:
+        return _read(begun)
+    feed = StreamFeed(io.BytesIO(data[SIGNATURE_BYTES:]), begun, RULES.max_bytes, lambda width, height: None)
+    try:
+        entry.read_header(feed)
+    except BadPicture as bad:
+        return None, ImageReadError(f"damaged: {bad.reason}")
+    return _read(bytes(feed.data))
+
+
+# --- damage -------------------------------------------------------------------------------------------------------
+
+
+def _place(data: bytearray, chance: random.Random) -> int:
+    """Mostly in the headers."""
+    return chance.randrange(min(len(data), chance.choice((64, 256, len(data))))) if data else 0
+
+
+def _flip(data: bytearray, chance: random.Random) -> None:
+    if data:
+        data[_place(data, chance)] ^= 1 << chance.randrange(8)
+
+
+def _overwrite(data: bytearray, chance: random.Random) -> None:
+    if data:
+        data[_place(data, chance)] = chance.randrange(256)
+
+
+def _number(data: bytearray, chance: random.Random) -> None:
+    """A field of 1 to 8 bytes with a value at the edge of what it holds."""
+    size = chance.choice((1, 2, 4, 8))
+    place = _place(data, chance)
+    value = chance.choice(EXTREMES) & (1 << 8 * size) - 1
+    data[place : place + size] = value.to_bytes(size, chance.choice(("little", "big")))
+
+
+def _cut(data: bytearray, chance: random.Random) -> None:
+    del data[chance.randrange(len(data) + 1) :]
+
+
+def _remove(data: bytearray, chance: random.Random) -> None:
+    place = _place(data, chance)
+    del data[place : place + chance.randrange(1, 33)]
+
+
+def _repeat(data: bytearray, chance: random.Random) -> None:
+    place = _place(data, chance)
+    piece = data[place : place + chance.randrange(1, 65)]
+    data[place:place] = piece * chance.choice((1, 2, 64))
+
+
+def _splice(data: bytearray, chance: random.Random) -> None:
+    """A piece of another file in the place of one of this."""
+    other = chance.choice(list(whole_files().values()))
+    start = chance.randrange(len(other))
+    place = _place(data, chance)
+    size = chance.randrange(1, 129)
+    data[place : place + size] = other[start : start + size]

@@ -1,0 +1,641 @@
+"""What is read of a file, a pipe or a device, what decoders say meanwhile, and what is refused on the way."""
+
+from __future__ import annotations
+
+import ctypes
+import io
+import json
+import os
+import random
+import struct
+import sys
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import pytest
+from batch_folders import run_here
+from bombs import Endless
+from command import edgeconv, shell
+from damaged import BMP, JPEG, PNG, RESTARTING, TIFF, WEBP
+from picture_files import exif, noisy, png, png_chunk, png_head, saved, tiff
+from PIL import Image
+
+from edgeconv import image
+from edgeconv.batch.ledger import read_rows
+from edgeconv.batch.stores import store_of
+from edgeconv.batch.summary import SAID
+from edgeconv.bench.grid import read_grid
+from edgeconv.bench.record import read_record
+from edgeconv.errors import ImageReadError, MemoryLimitError, UsageError
+from edgeconv.files import SMALL_BYTES, opened, read_bytes
+from edgeconv.filters import read_kernel
+from edgeconv.formats import FORMATS, by_pillow, overheard
+from edgeconv.formats import png as png_format
+from edgeconv.formats import tiff as tiff_format
+from edgeconv.formats.base import BadPicture
+from edgeconv.formats.feed import STEP_BYTES, Feed
+from edgeconv.image import SAID_NOTE, decode_image, read_image, write_image
+from edgeconv.read_rules import ReadRules
+
+posix = pytest.mark.skipif(os.name == "nt", reason="needs pipes and devices with names")
+
+WIDE_NPY = b"{'descr': '|u1', 'fortran_order': False, 'shape': (100000, 100000, 3), }"
+NPY = io.BytesIO()
+np.save(NPY, noisy())
+WHOLE = {"PNG": PNG, "JPEG": JPEG, "TIFF": TIFF, "WebP": WEBP, "BMP": BMP, "NPY": NPY.getvalue()}
+
+MOST_BYTES = 2**25
+
+ENDS: dict[str, Callable[[int], bytes]] = {
+    "zeros": bytes,
+    "ones": lambda count: b"\xff" * count,
+    "noise": random.Random(1).randbytes,
+    "stuffed": lambda count: (b"\xff\0" * count)[:count],
+}
+"""How an endless stream goes on."""
+
+
+class Piped:
+    """Standard input that is a pipe."""
+
+    def __init__(self, stream: io.RawIOBase) -> None:
+        self.buffer = stream
+
+    def isatty(self) -> bool:
+        return False
+
+
+def states(folder: Path) -> dict[str, str]:
+    """What a ledger says of each picture."""
+    return {Path(row.input).name: row.status for row in read_rows(folder)}
+
+
+def complaining() -> bytes:
+    """A JPEG with an end marker in its data: libjpeg says so and fills the rest with grey."""
+    data = bytearray(saved(noisy(150, 200), "JPEG"))
+    middle = len(data) // 2
+    data[middle : middle + 2] = b"\xff\xd9"
+    return bytes(data) + b"\xff\xd9"
+
+
+# --- bounds -------------------------------------------------------------------------------------------------------
+
+
+def test_every_format_has_a_whole_file_here() -> None:
+    assert WHOLE.keys() == {entry.name for entry in FORMATS}
+
+
+@pytest.mark.parametrize("end", ENDS)
+@pytest.mark.parametrize("name", WHOLE)
+def test_of_an_endless_stream_no_more_is_read_than_the_picture(
+    name: str, end: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream = Endless(WHOLE[name], ENDS[end])
+    monkeypatch.setattr(sys, "stdin", Piped(stream))
+    np.testing.assert_array_equal(read_image("-").pixels, decode_image(WHOLE[name], name).pixels)
+    assert stream.given <= len(WHOLE[name]) + STEP_BYTES
+
+
+@pytest.mark.parametrize("end", ENDS)
+@pytest.mark.parametrize("share", [0.0, 0.02, 0.1, 0.6])
+@pytest.mark.parametrize("name", WHOLE)
+def test_a_stream_that_goes_wrong_ends_at_what_its_header_allows(
+    name: str, share: float, end: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream = Endless(WHOLE[name][: int(16 + share * (len(WHOLE[name]) - 16))], ENDS[end])
+    monkeypatch.setattr(sys, "stdin", Piped(stream))
+    with suppress(ImageReadError):  # a picture may be filled up by what follows
+        read_image("-", ReadRules(max_bytes=MOST_BYTES))
+    most = MOST_BYTES if name == "TIFF" else 0  # whose directory may lie anywhere
+    assert stream.given <= 4 * STEP_BYTES + most
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_an_endless_stream_of_no_format_is_told_by_its_first_bytes(end: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = Endless(b"", ENDS[end])
+    monkeypatch.setattr(sys, "stdin", Piped(stream))
+    with pytest.raises(ImageReadError, match="is not a picture that edgeconv reads"):
+        read_image("-")
+    assert stream.given <= 64
+
+
+@posix
+@pytest.mark.parametrize("device", ["/dev/zero", "/dev/urandom"])
+def test_a_device(device: str, tmp_path: Path) -> None:
+    for arguments in ((device,), ("-",)):
+        line = f'ulimit -v 4000000; exec "$0" -m edgeconv run {arguments[0]} --method reference < {device}'
+        done = shell(line, cwd=tmp_path)
+        assert (done.code, len(done.error_lines)) == (2, 1)
+        assert "is not a picture that edgeconv reads" in done.err
+
+
+@posix
+def test_a_named_pipe_and_a_device_are_read_as_far_as_they_go(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe.png"
+    os.mkfifo(pipe)
+
+    def write() -> None:
+        with pipe.open("wb") as stream:
+            stream.write(PNG)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    np.testing.assert_array_equal(read_image(pipe).pixels, noisy())
+    writer.join()
+    with pytest.raises(ImageReadError, match=r"/dev/null: the file is empty"):
+        read_image("/dev/null")
+
+
+def test_a_picture_above_the_limit_of_pixels_is_refused_before_its_pixels_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    wide = {
+        "PNG": png_head(100_000, 100_000),
+        "BMP": b"BM" + struct.pack("<IIIIiiHHII", 0, 0, 54, 40, 100_000, 100_000, 1, 24, 0, 0),
+        "JPEG": b"\xff\xd8\xff\xc0\x00\x11\x08\xff\xff\xff\xff\x03" + b"\x01\x11\x00" * 3,
+        "NPY": b"\x93NUMPY\x01\x00\x50\x00" + WIDE_NPY.ljust(80),
+        "WebP": b"RIFF\xff\xff\xff\xffWEBPVP8X\x0a\0\0\0\0\0\0\0" + b"\xff\xff\0\xff\xff\0" + bytes(32),
+        "TIFF": b"II*\0\x08\0\0\0\x02\0" + struct.pack("<HHIIHHII4x", 256, 4, 1, 99_999, 257, 4, 1, 99_999),
+    }
+    assert wide.keys() == WHOLE.keys()
+    for name, head in wide.items():
+        stream = Endless(head, bytes)
+        monkeypatch.setattr(sys, "stdin", Piped(stream))
+        with pytest.raises(ImageReadError, match=r"raise --max-pixels|no side may be above"):
+            read_image("-")
+        assert stream.given <= len(head) + 64, name
+
+
+def test_a_file_above_the_limit_of_bytes_is_refused_before_it_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "large.png"
+    path.write_bytes(PNG)
+    os.truncate(path, 2**42)  # a hole: no bytes on the disk
+    with pytest.raises(ImageReadError, match=r"it has 4,398,046,511,104 bytes, above the limit of .*: raise"):
+        read_image(path)
+    path.write_bytes(PNG)
+    assert read_image(path, ReadRules(max_bytes=len(PNG))).pixels.shape == noisy().shape
+    with pytest.raises(ImageReadError, match="raise --max-bytes"):
+        read_image(path, ReadRules(max_bytes=len(PNG) - 1))
+
+
+def test_a_stream_above_the_limit_of_bytes_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, data in WHOLE.items():
+        monkeypatch.setattr(sys, "stdin", Piped(io.BytesIO(data)))
+        with pytest.raises(ImageReadError, match="raise --max-bytes if it really is that large"):
+            read_image("-", ReadRules(max_bytes=len(data) - 200))
+        monkeypatch.setattr(sys, "stdin", Piped(io.BytesIO(data)))
+        assert read_image("-", ReadRules(max_bytes=len(data))).pixels.size, name
+
+
+@pytest.mark.parametrize(
+    "command",
+    [("run", "a.png"), ("resize", "a.png", "--sizes", "8"), ("diff", "a.png", "a.png"), ("compare", "a.png")],
+    ids=lambda command: command[0],
+)
+def test_every_command_that_reads_a_picture_takes_the_rules(tmp_path: Path, command: tuple[str, ...]) -> None:
+    (tmp_path / "a.png").write_bytes(PNG)
+    for words in (("--max-bytes", "1K"), ("--max-bytes", "many")):
+        refused = edgeconv(*command, *words, cwd=tmp_path)
+        assert (refused.code, len(refused.error_lines)) == (2, 1)
+        assert "--max-bytes" in refused.err
+    assert "--strict" in edgeconv(command[0], "--help").text
+
+
+def test_other_commands_that_read_pictures_take_the_rules() -> None:
+    for command in (("batch",), ("view",), ("bench", "grid")):
+        shown = edgeconv(*command, "--help").text
+        assert all(option in shown for option in ("--max-pixels", "--max-bytes", "--strict")), command
+
+
+def test_a_batch_refuses_a_file_above_the_limit_and_goes_on(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.png").write_bytes(PNG)
+    (tmp_path / "in" / "b.png").write_bytes(saved(noisy(8, 8), "PNG"))
+    done = edgeconv("batch", tmp_path / "in", "-o", tmp_path / "out", "--method", "reference", "--max-bytes", 1000)
+    assert done.code == 1
+    assert {Path(row.input).name: row.status for row in read_rows(tmp_path / "out")} == {
+        "a.png": "failed",
+        "b.png": "done",
+    }
+
+
+def test_an_object_of_a_store_is_read_up_to_the_limit(tmp_path: Path) -> None:
+    fsspec = pytest.importorskip("fsspec")
+    with fsspec.open("memory://reading/a.png", "wb") as stream:
+        stream.write(PNG)
+    store = store_of("memory://reading/a.png")
+    assert store.read("memory://reading/a.png") == PNG
+    assert store.read("memory://reading/a.png", ReadRules(max_bytes=len(PNG))) == PNG
+    with pytest.raises(ImageReadError, match="raise --max-bytes"):
+        store.read("memory://reading/a.png", ReadRules(max_bytes=len(PNG) - 1))
+
+
+def test_a_list_or_another_file_is_read_up_to_its_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "list.txt"
+    path.write_bytes(b"12345")
+    assert read_bytes(path, 5) == b"12345"
+    with pytest.raises(ImageReadError, match=r"list\.txt: has more than 4 bytes"):
+        read_bytes(path, 4)
+    stream = Endless(b"", bytes)
+    monkeypatch.setattr(sys, "stdin", Piped(stream))
+    with pytest.raises(ImageReadError, match="Standard input: has more than 1,000 bytes"):
+        read_bytes("-", 1000)
+    assert stream.given == 1001
+    path.write_bytes(b"")
+    with pytest.raises(ImageReadError, match="is empty"):
+        read_bytes(path, 5)
+
+
+# --- pieces and limits of the formats, in this process (test_reader_bombs.py has them under limits of memory) ------
+
+
+def cut_strip() -> bytes:
+    """A deflated TIFF whose directory says that its strip is ten bytes shorter than it is."""
+    data = saved(noisy(), "TIFF", compression="tiff_deflate")
+    entry = data.index(struct.pack("<HHI", 279, 4, 1))
+    (length,) = struct.unpack_from("<I", data, entry + 8)
+    return data[: entry + 8] + struct.pack("<I", length - 10) + data[entry + 12 :]
+
+
+def twice() -> bytes:
+    """A TIFF whose field 278 is a second 277."""
+    return tiff(noisy()).replace(struct.pack("<HH", 278, 4), struct.pack("<HH", 277, 4))
+
+
+REFUSED = {
+    "a JPEG of too many segments": (
+        lambda: JPEG[:2] + b"\xff\xe9\0\2" * 16_385 + JPEG[2:],
+        "more than 16,384 segments",
+    ),
+    "a JPEG of too many scans": (lambda: JPEG[:-2] + b"\xff\xda\0\2" * 100 + JPEG[-2:], "more than 100 scans"),
+    "a JPEG that ends in a length": (lambda: JPEG[:3] + b"\xe0\0", "a segment is not complete"),
+    "a JPEG with a zero for a marker": (lambda: JPEG[:2] + b"\xff\0" + JPEG[2:], "no marker at byte 2"),
+    "a JPEG with a zero for a later marker": (
+        lambda: JPEG[:20] + b"\xff\0" + JPEG[20:],
+        "there is no marker at byte 20",
+    ),
+    "a WebP of too many chunks": (
+        lambda: b"RIFF" + struct.pack("<I", len(WEBP) - 8 + 8 * 65_536) + WEBP[8:] + b"teSt\0\0\0\0" * 65_536,
+        "more than 65,536 chunks",
+    ),
+    "a PNG with numbers for a chunk's name": (lambda: PNG[:33] + bytes(64), "there is no chunk at byte 33"),
+    "a PNG with too much pixel data": (
+        lambda: png_head(4, 4) + png_chunk(b"IDAT", bytes(2**17)) + png_chunk(b"IEND", b""),
+        "131,072 bytes of pixel data are more than 4×4 pixels can take",
+    ),
+    "an NPY of ten bytes": (lambda: NPY.getvalue()[:10], "its NPY header is damaged"),
+    "a deflated strip that is cut": (cut_strip, r"strip or tile 1 is damaged"),
+    "a TIFF with a field twice": (twice, "its directory has field 277 twice"),
+    "a TIFF in RGB of one sample": (
+        lambda: tiff(noisy()).replace(struct.pack("<HHIH", 277, 3, 1, 3), struct.pack("<HHIH", 277, 3, 1, 1)),
+        "its layout \\(1 samples of 8 bits\\) is not supported",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_refused_with_its_reason(what: str) -> None:
+    make, says = REFUSED[what]
+    with pytest.raises(ImageReadError, match=says):
+        decode_image(make(), "odd")
+
+
+def test_a_png_of_too_many_chunks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(png_format, "MOST_CHUNKS", 2)
+    with pytest.raises(ImageReadError, match="more than 2 chunks"):
+        decode_image(PNG, "odd")
+    with pytest.raises(BadPicture, match="more than 2 chunks"):
+        png_format.check_end(io.BytesIO(PNG))
+
+
+def test_pillow_that_sees_another_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    deflated = saved(noisy(), "TIFF", compression="tiff_deflate")
+    header = replace(tiff_format.read_header(Feed(deflated)), width=7)
+    with pytest.raises(BadPicture, match="its directory states two sizes"):
+        by_pillow.decode_tiff(deflated, header)
+    monkeypatch.setattr(by_pillow, "without_the_rest", exhausted)
+    with pytest.raises(MemoryLimitError, match="7,200 bytes decoded"):
+        decode_image(deflated, "a.tif")
+
+
+# --- memory that is not there -------------------------------------------------------------------------------------
+
+
+def exhausted(*_: Any, **__: Any) -> Any:
+    raise MemoryError
+
+
+def test_no_memory_for_the_walk_through_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    for target, name in ((tiff_format.np, "frombuffer"), (tiff_format, "_first_directory")):
+        with monkeypatch.context() as patched:
+            patched.setattr(target, name, exhausted)
+            with pytest.raises(MemoryLimitError, match=r"a\.tif: no memory to look through [0-9,]+ bytes"):
+                decode_image(TIFF, "a.tif")
+
+
+def test_no_memory_for_the_bytes_of_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Exhausted(Endless):
+        def read(self, size: int = -1) -> bytes:
+            if self.given:
+                raise MemoryError
+            return super().read(size)
+
+    monkeypatch.setattr(sys, "stdin", Piped(Exhausted(PNG, bytes)))
+    with pytest.raises(MemoryLimitError, match="standard input: no memory to read it"):
+        read_image("-")
+
+
+@pytest.mark.parametrize("name", [*WHOLE, "CMYK", "TIFF deflate"])
+def test_no_memory_for_pixels(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    others = {
+        "CMYK": saved(noisy(), "JPEG", mode="CMYK"),
+        "TIFF deflate": saved(noisy(), "TIFF", compression="tiff_deflate"),
+    }
+    monkeypatch.setattr(image, "_decode", exhausted)
+    with pytest.raises(MemoryLimitError, match=r"60×40 pixels \(7,200 bytes decoded\)"):
+        decode_image((WHOLE | others)[name], name)
+
+
+# --- colours ------------------------------------------------------------------------------------------------------
+
+
+def cmyk_samples() -> np.ndarray:
+    """Blocks of 8 × 8 of one colour each, which JPEG keeps nearly as they are."""
+    levels = np.random.default_rng(7).integers(0, 256, (12, 16, 4), np.uint8)
+    return levels.repeat(8, axis=0).repeat(8, axis=1)
+
+
+def test_cmyk_becomes_rgb_by_the_formula_and_as_pillow_does_it() -> None:
+    stream = io.BytesIO()
+    Image.fromarray(cmyk_samples(), "CMYK").save(stream, "JPEG", quality=100, subsampling=0)
+    read = decode_image(stream.getvalue(), "cmyk.jpg")
+    stored = Image.open(io.BytesIO(stream.getvalue()))
+    np.testing.assert_array_equal(read.pixels, np.asarray(stored.convert("RGB")))
+    c_m_y, k = np.asarray(stored).astype(np.float64)[:, :, :3], np.asarray(stored).astype(np.float64)[:, :, 3:]
+    np.testing.assert_array_equal(read.pixels, np.rint(255 * (1 - c_m_y / 255) * (1 - k / 255)).astype(np.uint8))
+    assert "CMYK converted to RGB" in read.notes
+
+
+def test_cmyk_is_turned_upright() -> None:
+    upright = decode_image(saved(noisy(16, 24), "JPEG", mode="CMYK"), "a.jpg").pixels
+    turned = decode_image(saved(noisy(16, 24), "JPEG", mode="CMYK", exif=exif(6)), "a.jpg").pixels
+    np.testing.assert_array_equal(turned, upright.swapaxes(0, 1)[:, ::-1])
+
+
+def test_damage_in_cmyk_is_an_error_or_said() -> None:
+    data = saved(noisy(64, 64), "JPEG", mode="CMYK")
+    start = data.index(b"\xff\xda") + 40
+    picture = decode_image(data[:start].rstrip(b"\xff") + data[-2:], "a.jpg")
+    assert picture.notes[-1].startswith(SAID_NOTE)
+
+
+# --- what decoders say --------------------------------------------------------------------------------------------
+
+
+def fax() -> bytes:
+    """A fax TIFF with a changed byte, about which libtiff has a line for nearly every row."""
+    data = bytearray(saved(noisy(150, 200), "TIFF", mode="1", compression="group4"))
+    data[1000] ^= 0x55
+    return bytes(data)
+
+
+SAYING = {
+    "JPEG": (complaining, "Corrupt JPEG data: premature end of data segment"),
+    "TIFF": (fax, "Bad code word"),
+    "PNG": (lambda: png(noisy(), extra=png_chunk(b"iCCP", b"x\0\0abc")), "libpng warning: iCCP: too short"),
+}
+
+heard = pytest.mark.skipif(
+    overheard._CStream.make() is None, reason="the C library here lets nobody set its standard error"
+)
+
+
+@heard
+@pytest.mark.parametrize("name", SAYING)
+def test_what_a_decoder_says_is_a_note_and_under_strict_an_error(name: str, capfd: pytest.CaptureFixture[str]) -> None:
+    make, words = SAYING[name]
+    (note,) = (note for note in decode_image(make(), "odd").notes if note.startswith(SAID_NOTE))
+    assert words in note
+    assert len(note) < 600
+    with pytest.raises(
+        ImageReadError, match=rf"odd: {name}: its decoder complains \(.*{words.split(':')[0]}.*leave --strict"
+    ):
+        decode_image(make(), "odd", ReadRules(strict=True))
+    assert capfd.readouterr() == ("", "")
+
+
+@heard
+def test_a_picture_that_nobody_complains_of_passes_under_strict() -> None:
+    for name, data in WHOLE.items():
+        assert not any(note.startswith(SAID_NOTE) for note in decode_image(data, name, ReadRules(strict=True)).notes)
+
+
+@heard
+def test_words_stay_with_their_picture_in_any_number_of_threads() -> None:
+    files = [PNG, *(make() for make, _ in SAYING.values()), JPEG, WEBP]
+    alone = [decode_image(data, "x").notes for data in files]
+    turns = [random.Random(3).randrange(len(files)) for _ in range(300)]
+    with ThreadPoolExecutor(8) as threads:
+        together = list(threads.map(lambda turn: decode_image(files[turn], "x").notes, turns))
+    assert together == [alone[turn] for turn in turns]
+
+
+@heard
+def test_standard_error_is_left_alone(capfd: pytest.CaptureFixture[str]) -> None:
+    """Python and the descriptor are not taken over, not even while a decoder is at work."""
+    inside = threading.Event()
+    done = threading.Event()
+
+    def decode() -> None:
+        inside.set()
+        done.wait(10)
+
+    thread = threading.Thread(target=overheard.LISTENER.during, args=(decode,))
+    thread.start()
+    inside.wait(10)
+    print("of Python", file=sys.stderr)
+    os.write(2, b"of the descriptor\n")
+    done.set()
+    thread.join()
+    assert capfd.readouterr().err == "of Python\nof the descriptor\n"
+
+
+@heard
+def test_a_decoder_that_raises_leaves_everything_as_it_was() -> None:
+    listener = overheard.Overheard()
+
+    def fail() -> None:
+        raise KeyError
+
+    with pytest.raises(KeyError):
+        listener.during(fail)
+    assert listener.during(lambda: 5) == (5, ())
+
+
+@heard
+@posix
+def test_a_process_that_is_forked_listens_anew() -> None:
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.write(writer, json.dumps(decode_image(complaining(), "x").notes).encode())
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert json.loads(os.read(reader, 10_000)) == list(decode_image(complaining(), "x").notes)
+
+
+def test_without_a_variable_to_set_pictures_are_read_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(overheard._CStream, "make", classmethod(lambda cls: None))
+    listener = overheard.Overheard()
+    assert listener.during(lambda: 5) == (5, ())
+
+
+@pytest.mark.parametrize("lacks", ["library", "name", "GNU", "descriptors", "streams"])
+def test_a_c_library_that_is_another(lacks: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> Any:
+        raise OSError
+
+    class Library:
+        stderr = None
+
+    if lacks == "library":
+        monkeypatch.setattr(overheard.ctypes, "CDLL", refuse)
+    elif lacks == "name":
+        monkeypatch.setattr(overheard, "STDERR_NAMES", ("no such variable",))
+    elif lacks == "GNU":
+        monkeypatch.setattr(overheard.ctypes, "CDLL", lambda name: Library())
+    elif lacks == "descriptors":
+        monkeypatch.setattr(overheard.os, "pipe", refuse)
+    else:
+        library = ctypes.CDLL(None)
+        library.fdopen = lambda *_: None  # type: ignore[method-assign, assignment]
+        monkeypatch.setattr(overheard.ctypes, "CDLL", lambda name: library)
+    assert overheard._CStream.make() is None
+
+
+def test_the_log_level_of_opencv_is_put_back_by_any_number_of_threads() -> None:
+    before = cv2.utils.logging.getLogLevel()
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(lambda turn: decode_image(JPEG, "x"), range(200)))
+    assert cv2.utils.logging.getLogLevel() == before
+
+
+@heard
+def test_the_report_and_the_ledger_tell_what_was_said(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    path = tmp_path / "in" / "odd.jpg"
+    path.write_bytes(complaining())
+    done = edgeconv("run", path, "--method", "reference", "--samples", 0, "--json", cwd=tmp_path)
+    assert done.err == ""
+    (note,) = (note for note in json.loads(done.text)["input"]["notes"] if note.startswith(SAID_NOTE))
+    (tmp_path / "in" / "other.png").write_bytes(PNG)
+    summary = run_here([tmp_path / "in"], tmp_path / "out")
+    rows = {Path(row.input).name: row.notes for row in read_rows(tmp_path / "out")}
+    assert note in rows["odd.jpg"]
+    assert rows["other.png"] == ()
+    assert summary.notes[SAID] == 1
+    strict = edgeconv("batch", tmp_path / "in", "-o", tmp_path / "strict", "--method", "reference", "--strict")
+    assert strict.code == 1
+    assert {Path(row.input).name: row.status for row in read_rows(tmp_path / "strict")} == {
+        "odd.jpg": "failed",
+        "other.png": "done",
+    }
+
+
+# --- kernels, grids, records --------------------------------------------------------------------------------------
+
+DEEP = 100_000
+KERNELS = {
+    "deep.json": ("[" * DEEP, "nested too deeply"),
+    "deep-closed.json": ("[" * 900 + "1" + "]" * 900, "is not a 3×3 table"),
+    "deep-object.json": ('{"a":' * DEEP, "nested too deeply"),
+    "long-number.json": ("1" * 10_000, "is not JSON"),
+    "object.json": ('{"a": 1}', "is not a 3×3 table"),
+    "large.json": (" " * (SMALL_BYTES + 1), "has more than 1,048,576 bytes"),
+    "wide.csv": ('"' + "1" * 200_000 + '"', "is not CSV"),
+    "null.csv": ("1,2\0,3", "Kernel"),
+}
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_an_odd_kernel_file_is_refused_by_name(name: str, tmp_path: Path) -> None:
+    text, says = KERNELS[name]
+    (tmp_path / name).write_text(text)
+    with pytest.raises(UsageError, match=says) as raised:
+        read_kernel(tmp_path / name)
+    assert Path(name).stem in str(raised.value)
+
+
+GRIDS = {
+    "deep": ("a = " + "[" * DEEP, "nested too deeply"),
+    "deep table": ("a." * 50_000 + "b = 1", "Grid file"),
+    "nested list": ("sizes = [[1]]", "Sizes must be a word"),
+    "table in a list": ("methods = [{a = 1}]", "Methods must be a word"),
+    "table": ("[dtypes]\na = 1", "Dtypes must be a word"),
+    "truth": ("peers = true", "Peers must be a word"),
+    "float": ("strides = 1.5", "Strides must be a word"),
+    "date": ("filters = 2020-01-01", "Filters must be a word"),
+    "number for a word": ("methods = 5", "5"),
+    "large": ("#" * (SMALL_BYTES + 1), "has more than 1,048,576 bytes"),
+}
+
+
+@pytest.mark.parametrize("name", GRIDS)
+def test_an_odd_grid_is_refused_by_name(name: str, tmp_path: Path) -> None:
+    text, says = GRIDS[name]
+    path = tmp_path / "odd.toml"
+    path.write_text(text)
+    if name == "number for a word":
+        assert read_grid(path).parts[0].methods == (says,)
+        return
+    with pytest.raises(UsageError, match=says) as raised:
+        read_grid(path)
+    assert "odd.toml" in str(raised.value)
+
+
+@posix
+@pytest.mark.parametrize("read", [read_kernel, read_grid])
+def test_a_pipe_or_a_device_is_no_kernel_and_no_grid(read: Callable[[Path], Any], tmp_path: Path) -> None:
+    pipe, device = tmp_path / "pipe.json", tmp_path / "device.json"
+    os.mkfifo(pipe)  # nobody writes to it: who opens it and waits, waits for ever
+    device.symlink_to("/dev/zero")
+    for path in (pipe, device):
+        started = time.perf_counter()
+        with pytest.raises(UsageError, match=rf"{path.name}.*pipe or a device, and must be a plain file"):
+            read(path)
+        assert time.perf_counter() - started < 1
+
+
+@posix
+def test_a_record_may_come_through_a_pipe_but_not_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    deep, device = tmp_path / "deep.json", tmp_path / "device.json"
+    deep.write_text("[" * DEEP)
+    device.symlink_to("/dev/zero")
+    monkeypatch.setattr("edgeconv.bench.record.RECORD_BYTES", 2**20)
+    for path, says in ((deep, "nested too deeply"), (device, "has more than 1,048,576 bytes")):
+        with pytest.raises(UsageError, match=rf"{path.name}.*{says}"):
+            read_record(path)
+    done = shell('printf "{}" | "$0" -m edgeconv bench compare /dev/stdin /dev/null', cwd=tmp_path)
+    assert "is not a record of edgeconv bench" in done.err
+
+
+def test_a_report_that_is_nested_too_deeply_is_not_one_of_ours(tmp_path: Path) -> None:
+    write_image(noisy(8, 8), tmp_path / "a.png")
+    write_image(noisy(8, 8), tmp_path / "out.png")
+    (tmp_path / "out.json").write_text("[" * DEEP)
+    done = edgeconv("run", "a.png", "-o", "out.png", "--method", "reference", cwd=tmp_path)
+    assert (done.code, len(done.error_lines)) == (2, 1)
+    assert "exists: pass --overwrite" in done.err
+
+
+def test_what_is_opened_says_how_much_is_left(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(RESTARTING)
+    with opened(tmp_path / "a") as (stream, size):
+        assert size == len(RESTARTING)
+        assert stream.read() == RESTARTING

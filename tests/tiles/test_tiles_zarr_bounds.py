@@ -1,0 +1,127 @@
+"""Chunks of a Zarr are bounded before they are unpacked, and whatever zarr itself writes is still read."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numcodecs
+import numpy as np
+import pytest
+import zarr
+import zarr.codecs
+from bombs import CHUNK, PACKERS, zarr_bombs
+from problems import random_image
+from test_tiles_tiff import pixels_of
+
+from edgeconv.errors import ImageReadError
+from edgeconv.tiles.sources import open_source, zarr_bounds
+
+PIXELS = random_image(91, 133, "uint8")
+VERSION_2 = ("Blosc", "Zstd", "GZip", "Zlib", "BZ2", "LZMA", "LZ4")
+VERSION_3 = ("BloscCodec", "ZstdCodec", "GzipCodec")
+posix = pytest.mark.skipif(os.name == "nt", reason="needs pipes and devices with names")
+
+
+def written(path: Path, **options: Any) -> Path:
+    """PIXELS as zarr writes them."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of codecs that are no part of Zarr 3
+        options = {"chunks": (32, 48, 3)} | options
+        zarr.create_array(store=str(path), shape=PIXELS.shape, dtype="uint8", **options)[...] = PIXELS
+    return path
+
+
+@pytest.mark.parametrize("name", [*VERSION_2, None])
+def test_every_compression_of_version_2(name: str | None, tmp_path: Path) -> None:
+    codec = None if name is None else getattr(numcodecs, name)()
+    path = written(tmp_path / "a.zarr", zarr_format=2, compressors=codec)
+    np.testing.assert_array_equal(pixels_of(path)[0], PIXELS)
+
+
+def test_filters_of_version_2(tmp_path: Path) -> None:
+    filters = [numcodecs.Delta("u1"), numcodecs.Shuffle(1)]
+    path = written(tmp_path / "a.zarr", zarr_format=2, compressors=numcodecs.Blosc(), filters=filters)
+    np.testing.assert_array_equal(pixels_of(path)[0], PIXELS)
+
+
+@pytest.mark.parametrize("shards", [None, (64, 96, 3), (32, 48, 3)], ids=["no shards", "four", "one"])
+@pytest.mark.parametrize("name", [*VERSION_3, None])
+def test_every_compression_of_version_3(name: str | None, shards: tuple[int, ...] | None, tmp_path: Path) -> None:
+    codec = None if name is None else getattr(zarr.codecs, name)()
+    path = written(tmp_path / "a.zarr", compressors=codec, shards=shards)
+    np.testing.assert_array_equal(pixels_of(path)[0], PIXELS)
+
+
+def test_checksums_and_axes_that_change_places(tmp_path: Path) -> None:
+    codecs = [zarr.codecs.ZstdCodec(), zarr.codecs.Crc32cCodec()]
+    turned = zarr.codecs.TransposeCodec(order=(2, 0, 1))
+    path = written(tmp_path / "a.zarr", compressors=codecs, filters=turned)
+    np.testing.assert_array_equal(pixels_of(path)[0], PIXELS)
+
+
+def test_every_packer_gives_what_its_place_holds(tmp_path: Path) -> None:
+    """The bombs' own packers are right: what fits is read."""
+    size = int(np.prod(CHUNK))
+    for what, path in zarr_bombs(tmp_path, size):
+        if "without" not in what and "two" not in what:  # whose blocks are larger than the chunk, or which add a byte
+            assert open_source(path).load(0, 0).shape == CHUNK, what
+    assert {name for what in PACKERS for name in what.split()[:1]} == zarr_bounds.SIZES.keys()
+
+
+def test_two_compressions_are_refused_with_the_way_out(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.zarr", zarr_format=2, compressors=numcodecs.Blosc(), filters=[numcodecs.Zlib()])
+    with pytest.raises(ImageReadError, match=r"\(blosc and zlib\).*cannot be bounded: save it with one compression"):
+        open_source(path)
+
+
+def test_a_compression_that_nobody_here_knows_is_refused(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.zarr", zarr_format=2, compressors=numcodecs.Zlib())
+    bounds = dict(zarr_bounds.SIZES)
+    del bounds["zlib"]
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(zarr_bounds, "SIZES", bounds)
+        with pytest.raises(ImageReadError, match=r"\(zlib\).*cannot be bounded"):
+            open_source(path)
+
+
+def test_damaged_chunks_are_errors_with_their_place(tmp_path: Path) -> None:
+    for number, name in enumerate(VERSION_2):
+        path = written(tmp_path / f"{number}.zarr", zarr_format=2, compressors=getattr(numcodecs, name)())
+        for data in (b"\x01", (path / "0.0.0").read_bytes()[:-9], b"\xff" * 200):
+            (path / "0.0.0").write_bytes(data)
+            with pytest.raises(ImageReadError, match="rows 0 to 31, columns 0 to 47 cannot be decoded"):
+                open_source(path).load(0, 0)
+
+
+def test_a_chunk_file_that_is_larger_than_any_chunk_is_not_read(tmp_path: Path) -> None:
+    for number, shards in enumerate((None, (32, 48, 3))):
+        path = written(tmp_path / f"{number}.zarr", compressors=zarr.codecs.GzipCodec(), shards=shards)
+        os.truncate(path / "c/0/0/0", 2**41)  # a hole: no bytes on the disk
+        with pytest.raises(ImageReadError, match="are more than a chunk can have"):
+            open_source(path).load(0, 0)
+
+
+def test_metadata_that_are_too_large_are_not_read(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.zarr")
+    os.truncate(path / "zarr.json", 2**41)
+    with pytest.raises(ImageReadError, match=r"zarr\.json has 2,199,023,255,552 bytes"):
+        open_source(path)
+
+
+@posix
+@pytest.mark.parametrize("what", ["pipe", "device"])
+@pytest.mark.parametrize("name", ["c/0/0/0", "zarr.json"])
+def test_what_is_no_plain_file_is_not_opened(name: str, what: str, tmp_path: Path) -> None:
+    whole, path = written(tmp_path / "whole.zarr"), tmp_path / "a.zarr"
+    shutil.copytree(whole, path)
+    (path / name).unlink()
+    if what == "pipe":
+        os.mkfifo(path / name)
+    else:
+        (path / name).symlink_to("/dev/zero")
+    with pytest.raises(ImageReadError, match=r"is no plain file|is not a picture that can be read by tiles"):
+        open_source(path).load(0, 0)
