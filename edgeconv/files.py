@@ -1,7 +1,8 @@
 """Bytes in and out, all or nothing: `-` is standard input or output, and no output file is ever half-written.
 
 An output is written to a temporary file in its own folder and then moved over its name in one step
-(`os.replace`), so that a crash, a full disk or Ctrl-C leaves what was there before.
+(`os.replace`), so that a crash, a full disk or Ctrl-C leaves what was there before. A file that is replaced passes its
+permissions on. Where nothing may be replaced, the name is taken in a step that fails if somebody else has it meanwhile.
 
 Text may hold what a file cannot: a name that is no text has a lone surrogate for each odd byte, and XML has no control
 characters. They are written as Python's escapes: a person sees them, and that of a surrogate JSON reads back.
@@ -9,6 +10,7 @@ characters. They are written as Python's escapes: a person sees them, and that o
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import stat
@@ -20,6 +22,15 @@ from edgeconv import temporaries
 from edgeconv.errors import ImageReadError, ImageWriteError
 
 STANDARD_STREAM = "-"
+
+PERMISSIONS = 0o777
+"""Who may read, write and run a file: what passes on to the one that takes its place."""
+
+MOST_BYTES_A_WRITE = 2**30
+"""Linux takes 2 GiB at once, and other systems less."""
+
+WITHOUT_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV}
+"""What file systems say that have one name a file (FAT, some network shares)."""
 
 _NOT_IN_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Source: XML 1.0, fifth edition, production 2 (Char)."""
@@ -61,11 +72,18 @@ def special_file_problem(path: Path | str) -> str | None:
     return f"{path}: is {what} with a picture's name: remove it, or name it by itself if it is meant."
 
 
-def write_bytes_atomically(path: Path | str, data: bytes | memoryview) -> None:
+class NameTakenError(ImageWriteError):
+    """A file that was not to be replaced is there, though nobody saw it a moment ago."""
+
+
+def write_bytes_atomically(
+    path: Path | str, data: bytes | memoryview, *, replace: bool = True, mode_of: Path | None = None
+) -> None:
     """Write `data` to `path`, or to standard output for `-`, completely or not at all.
 
     A link is followed and its target replaced; a device or pipe is written to as it is. The parent folder
-    must exist. Raises ImageWriteError.
+    must exist. The file gets the permissions of the one that it replaces, or of `mode_of`. Raises ImageWriteError,
+    and NameTakenError where a file is there and `replace` is not set.
     """
     if is_standard_stream(path):
         _write_to_standard_output(data)
@@ -77,13 +95,32 @@ def write_bytes_atomically(path: Path | str, data: bytes | memoryview) -> None:
                 raise ImageWriteError(f"{path}: is a folder: name a file in it.")
             place.write_bytes(data)  # replacing /dev/null or a pipe by a file would be a surprise
             return
-        _replace(Path(os.path.realpath(path)), data)  # not before: /dev/stdout is a link that leads to no name
+        target = Path(os.path.realpath(path))  # not before: /dev/stdout is a link that leads to no name
+        _put(target, data, replace, permissions(mode_of or target))
+    except FileExistsError:
+        raise NameTakenError(f"{path}: exists since a moment ago: somebody else writes there too.") from None
     except FileNotFoundError:
         raise ImageWriteError(f"{path}: the folder {Path(path).parent} does not exist: create it first.") from None
     except NotADirectoryError:
         raise ImageWriteError(f"{path}: {Path(path).parent} is not a folder: choose another place.") from None
     except (OSError, ValueError) as error:
         raise ImageWriteError(f"{path}: cannot be written ({_reason(error)}): choose another place.") from None
+
+
+def permissions(path: Path | str) -> int | None:
+    """Who may read, write and run a file; None where there is none."""
+    try:
+        return stat.S_IMODE(os.stat(path).st_mode) & PERMISSIONS
+    except OSError:
+        return None
+
+
+def pass_permissions_on(replaced: Path | str, path: Path | str) -> None:
+    """Give `path`, which will take the place of `replaced`, its permissions, if that is there. Raises OSError."""
+    mode = permissions(replaced)
+    if mode is not None:
+        with suppress(PermissionError):
+            os.chmod(path, mode)
 
 
 def refuse_overwrite(source: Path | str, destination: Path | str) -> None:
@@ -132,21 +169,76 @@ def _read_standard_input() -> bytes:
     return data
 
 
-def _replace(target: Path, data: bytes | memoryview) -> None:
-    """Write a temporary file beside `target`, flush it to the disk, and move it over `target`."""
+def _put(target: Path, data: bytes | memoryview, replace: bool, mode: int | None) -> None:
+    """Write a temporary file beside `target`, flush it to the disk, and move it over `target`.
+
+    Raises FileExistsError where `target` is there and may not be replaced.
+    """
+    folder = os.stat(target.parent)
     temporary = temporaries.begin(target)
     try:
-        with temporary.open("xb") as stream:
-            stream.write(data)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(temporary, target)
+        _write_new(temporary, data, mode)
+        if replace:
+            os.replace(temporary, target)
+        else:
+            _take_name(temporary, target)
+        _look_at(target, folder, len(data))
     except BaseException:  # Ctrl-C too
         with suppress(OSError):
             temporary.unlink()
         raise
     finally:
         temporaries.end(temporary)
+
+
+def _write_new(path: Path, data: bytes | memoryview, mode: int | None) -> None:
+    """Make a file that holds `data`, on the disk; with `mode` nobody else may look into it before it has that."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
+    descriptor = os.open(path, flags, 0o666 if mode is None else 0o600)
+    try:
+        rest = memoryview(data).cast("B")
+        while rest:
+            rest = rest[os.write(descriptor, rest[:MOST_BYTES_A_WRITE]) :]
+        if mode is not None:
+            with suppress(PermissionError):  # of a file system that has no permissions to keep
+                os.chmod(path, mode)
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _take_name(temporary: Path, target: Path) -> None:
+    """Let a file take a name that nobody has. Raises FileExistsError."""
+    if sys.platform == "win32":
+        os.rename(temporary, target)  # which replaces nothing there
+        return
+    try:
+        os.link(temporary, target)
+    except FileExistsError:
+        raise
+    except OSError as error:
+        if error.errno not in WITHOUT_LINKS:
+            raise
+        if os.path.lexists(target):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target)) from None
+        os.replace(temporary, target)  # a moment in which somebody else may take the name is left
+        return
+    with suppress(OSError):  # a second name of the output, which the next run removes
+        temporary.unlink()
+
+
+def _look_at(target: Path, folder: os.stat_result, size: int) -> None:
+    """Raise OSError where what was written is not where it should be: its folder may have been moved or removed.
+
+    A file that somebody has taken from the very folder meanwhile was there.
+    """
+    try:
+        if os.stat(target).st_size == size:
+            return
+    except FileNotFoundError:
+        if os.path.samestat(os.stat(target.parent), folder):
+            return
+    raise OSError(errno.EIO, "it is not there after it was written")
 
 
 def _write_to_standard_output(data: bytes | memoryview) -> None:

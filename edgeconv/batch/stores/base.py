@@ -8,6 +8,7 @@ from pathlib import PurePosixPath
 
 from edgeconv.batch.task import Task
 from edgeconv.errors import ImageReadError
+from edgeconv.inside import ForeignFileError, foreign_reason
 
 
 class EmptyFileError(ImageReadError):
@@ -50,9 +51,22 @@ class Store(ABC):
     def digest(self, place: str) -> str | None:
         """SHA-256 of the file that is there, None where there is none. Raises ImageReadError."""
 
+    def output_digest(self, folder: str, name: str) -> str | None:
+        """`digest` of what lies below `folder` by a plain name (see inside.py). Raises ForeignFileError too."""
+        _refuse_foreign(name)
+        return self.digest(self.join(folder, name))
+
     @abstractmethod
     def write(self, place: str, data: bytes | memoryview) -> None:
         """Put a whole file in place, or raise ImageWriteError and leave what was there before."""
+
+    def write_output(self, folder: str, name: str, data: bytes | memoryview, *, replace: bool) -> None:
+        """`write` below `folder`, which must be there. Raises ForeignFileError too.
+
+        Without `replace` NameTakenError where such a file is there; a store that cannot tell replaces it.
+        """
+        _refuse_foreign(name)
+        self.write(self.join(folder, name), data)
 
     @abstractmethod
     def remove(self, place: str) -> None:
@@ -65,3 +79,8 @@ class Store(ABC):
     @abstractmethod
     def remove_left_overs(self, folders: Iterable[str]) -> list[str]:
         """Remove what killed runs left half-written in `folders`; the names."""
+
+
+def _refuse_foreign(name: str) -> None:
+    if (reason := foreign_reason(name)) is not None:
+        raise ForeignFileError(reason)

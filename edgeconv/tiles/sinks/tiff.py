@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv import __version__, temporaries
+from edgeconv.files import pass_permissions_on
 from edgeconv.formats.tiff import TILE_BYTES, TILE_OFFSETS
 from edgeconv.tiles.reader import in_order
 from edgeconv.tiles.sinks.base import Shape, Sink
@@ -57,6 +58,7 @@ class TiffSink(Sink):
                     metadata=None,
                     software=f"edgeconv {__version__}",
                 )
+            pass_permissions_on(target, self.path)
             self._stream = self.path.open("r+b")
             self._end = self._stream.seek(0, os.SEEK_END)
         except BaseException as error:

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv import temporaries
+from edgeconv.files import pass_permissions_on
 from edgeconv.tiles.sinks.base import Shape, Sink
 
 LEVEL_NAME = "0"
@@ -32,6 +33,7 @@ class ZarrSink(Sink):
         super().__init__(target, shape, piece)
         try:
             group = zarr.open_group(str(self.path), mode="w-", zarr_format=3)
+            pass_permissions_on(target, self.path)
             self._array = group.create_array(
                 LEVEL_NAME,
                 shape=(shape.channels, shape.height, shape.width),
