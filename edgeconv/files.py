@@ -181,7 +181,7 @@ def _put(target: Path, data: bytes | memoryview, replace: bool, mode: int | None
         if replace:
             os.replace(temporary, target)
         else:
-            _take_name(temporary, target)
+            take_name(temporary, target)
         _look_at(target, folder, len(data))
     except BaseException:  # Ctrl-C too
         with suppress(OSError):
@@ -207,7 +207,7 @@ def _write_new(path: Path, data: bytes | memoryview, mode: int | None) -> None:
         os.close(descriptor)
 
 
-def _take_name(temporary: Path, target: Path) -> None:
+def take_name(temporary: Path, target: Path) -> None:
     """Let a file take a name that nobody has. Raises FileExistsError."""
     if sys.platform == "win32":
         os.rename(temporary, target)  # which replaces nothing there

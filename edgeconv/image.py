@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from edgeconv import opencv_log
 from edgeconv.errors import ImageReadError, ImageWriteError, MemoryLimitError
 from edgeconv.files import is_standard_stream, read_bytes, write_bytes_atomically
 from edgeconv.formats import FORMATS, NAMES, SUFFIXES, Format, by_pillow, format_of, npy, tiff
@@ -263,13 +264,8 @@ def _decode_tiff(data: bytes) -> NDArray[Any]:
 def _imdecode(data: bytes, flags: int) -> NDArray[Any]:
     """`cv2.imdecode` that raises BadPicture for damage."""
     cv2 = _opencv()
-    log = cv2.utils.logging
-    level = log.getLogLevel()
-    log.setLogLevel(log.LOG_LEVEL_SILENT)  # what it would print comes back as our one line
-    try:
+    with opencv_log.silent():  # what it would print comes back as our one line
         pixels: NDArray[Any] | None = cv2.imdecode(np.frombuffer(data, np.uint8), flags)
-    finally:
-        log.setLogLevel(level)
     if pixels is None:
         raise BadPicture("it cannot be decoded, so its contents are damaged")
     return pixels

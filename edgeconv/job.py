@@ -25,8 +25,9 @@ from edgeconv import cost, report, temporaries, verify
 from edgeconv.choose import AUTO, Choice, choose
 from edgeconv.cost import Roof
 from edgeconv.errors import ImageWriteError, UsageError
-from edgeconv.files import STANDARD_STREAM, is_same_file, refuse_overwrite, write_bytes_atomically
+from edgeconv.files import STANDARD_STREAM, NameTakenError, is_same_file, refuse_overwrite, write_bytes_atomically
 from edgeconv.image import DEFAULT_MAX_PIXELS, Picture, encode_image, read_image
+from edgeconv.inside import ForeignFileError, open_regular
 from edgeconv.methods.base import Options
 from edgeconv.problem import Problem
 from edgeconv.request import Request
@@ -59,6 +60,9 @@ class Job:
     check: str = "sample"
     """`full`, `sample` or `none`."""
 
+
+MOST_REPORT_BYTES = 2**26
+"""Of a file that may be an earlier run's report: thousands of times what one takes."""
 
 CHECKS = ("sample", "full", "none")
 
@@ -98,10 +102,11 @@ def run(job: Job, process_seconds: float | None = None) -> dict[str, Any]:
     peak_bytes = filtered.session.device.peak_bytes()
 
     measured = measure(filtered, Budget(max_samples=job.samples, time_limit_seconds=job.time_limit_seconds), job.check)
+    replace = job.overwrite or (target is not None and os.path.lexists(target))
     _refuse_to_overwrite(job, target, report_path, origin)  # again: another run may have written there meanwhile
     with withdrawn_without_report(target):
         with watch.phase("encode"):
-            write_bytes_atomically(target or STANDARD_STREAM, encoded)
+            write_bytes_atomically(target or STANDARD_STREAM, encoded, replace=replace)
         record = {
             **report.header(),
             "kind": "run",
@@ -261,11 +266,13 @@ class Origin:
 def withdrawn_without_report(target: Path | None) -> Iterator[None]:
     """The block puts an output at `target` and then its report: where it fails, an output that is new there is removed.
 
-    One that took the place of an earlier output stays, as that is gone.
+    One that took the place of an earlier output stays, as that is gone; so does one that somebody else put there.
     """
     is_new = target is not None and not os.path.lexists(target)
     try:
         yield
+    except NameTakenError:
+        raise
     except BaseException:  # Ctrl-C too
         if target is not None and is_new:
             shutil.rmtree(target, ignore_errors=True) if target.is_dir() else target.unlink(missing_ok=True)
@@ -295,12 +302,34 @@ def _refuse_to_overwrite(job: Job, target: Path | None, report_path: Path | None
         raise ImageWriteError(f"Output '{taken}' exists: pass --overwrite to replace it, or -o for another place.")
 
 
+def read_earlier(report_path: Path) -> Any:
+    """What stands where a report goes, as JSON. Raises OSError, ValueError: anybody may have put anything there."""
+    try:
+        with open_regular(os.path.realpath(report_path)) as stream:
+            return json.loads(stream.read(MOST_REPORT_BYTES))
+    except (RecursionError, ForeignFileError) as error:
+        raise ValueError(str(error)) from None
+
+
+def _sha256_of(path: Path) -> str:
+    """Of a plain file. Raises OSError, ValueError."""
+    try:
+        with open_regular(os.path.realpath(path)) as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+    except ForeignFileError as error:
+        raise ValueError(str(error)) from None
+
+
 def _is_own_output(target: Path, report_path: Path, origin: Origin) -> bool:
     """True where the report beside it tells of the same job and still describes the very bytes of the picture."""
     try:
-        earlier = json.loads(report_path.read_text(encoding="utf-8"))
+        earlier = read_earlier(report_path)
         recorded = {name: earlier["output"][name] for name in ("file_bytes", "file_sha256")}
-        return origin.made(earlier) and recorded == _file_identity(target.read_bytes())
+        return (
+            origin.made(earlier)
+            and recorded["file_bytes"] == target.stat().st_size
+            and recorded["file_sha256"] == _sha256_of(target)
+        )
     except (OSError, ValueError, KeyError, TypeError):
         return False
 

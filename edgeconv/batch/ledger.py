@@ -32,7 +32,7 @@ from threading import Lock
 from types import TracebackType
 from typing import BinaryIO, Literal
 
-from edgeconv.batch import lock
+from edgeconv import folder_lock
 from edgeconv.batch.row import CUT_SHORT, MOST_LINE_BYTES, MOST_RUNS, Row, in_order, read_line
 from edgeconv.batch.segments import SEGMENTS_NAME, SegmentLedger, read_segments
 from edgeconv.batch.stores import is_remote, store_of
@@ -161,7 +161,7 @@ class Ledger:
         except (OSError, ForeignFileError) as error:
             raise self._unwritable(error) from None
         try:
-            if not lock.take(self._descriptor):
+            if not folder_lock.take(self._descriptor):
                 raise ImageWriteError(
                     f"Ledger '{path}' is in use by another batch: wait until it has ended, or choose another folder."
                 )
@@ -263,7 +263,7 @@ def look_through(folder: Path | str) -> Verification:
     until = time.monotonic() + AGAIN_SECONDS
     known: dict[str, tuple[Row, Finding]] = {}
     while True:
-        in_progress = not is_remote(folder) and lock.is_held(folder)
+        in_progress = not is_remote(folder) and folder_lock.is_held(folder)
         contents = read(folder)
         if not (contents.rows or contents.foreign) and not _is_there(folder):
             name = Path(place_of(folder)).name
@@ -276,7 +276,7 @@ def look_through(folder: Path | str) -> Verification:
         differs = any(finding.state != "same" for finding in findings)
         if not differs or not in_progress or time.monotonic() > until:
             break
-        time.sleep(lock.PAUSE_SECONDS)
+        time.sleep(folder_lock.PAUSE_SECONDS)
     foreign = {row.output: foreign_reason(row.output) for row in contents.foreign if row.output is not None}
     findings += [Finding(output, "foreign", reason or "") for output, reason in foreign.items()]
     return Verification(findings, contents.damaged, in_progress)

@@ -8,7 +8,6 @@ takes two passes, the first for the range.
 
 from __future__ import annotations
 
-import json
 import os
 import threading
 import time
@@ -161,9 +160,10 @@ class _Run:
                 roof = self._measure_roof(session)
                 output_identity, input_identity = file_identity(sink.path), hashed()
                 self._refuse_changed_input()
+                replace = self._job.overwrite or os.path.lexists(self._target)
                 self._refuse_to_overwrite()  # again: another run may have written there meanwhile
                 with whole.withdrawn_without_report(self._target):
-                    sink.commit()
+                    sink.commit(replace)
                     record = Ran(
                         job=self._job,
                         layout=self._source.layout,
@@ -241,7 +241,7 @@ class _Run:
     def _is_own_output(self) -> bool:
         """True where the report beside it tells of the same job and still describes the very bytes of the output."""
         try:
-            earlier = json.loads(self._report_path.read_text(encoding="utf-8"))
+            earlier = whole.read_earlier(self._report_path)
             same_job = (
                 earlier["problem"] == report.describe_problem(self._job.request, self._problem)
                 and earlier["method"]["name"] == self._choice.method

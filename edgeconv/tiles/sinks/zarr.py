@@ -59,12 +59,12 @@ class ZarrSink(Sink):
     def finish(self) -> None:
         """See Sink.finish: every chunk is a complete file already."""
 
-    def commit(self) -> None:
+    def commit(self, replace: bool = True) -> None:
         """See Sink.commit."""
         target = Path(os.path.realpath(self.target))
         aside = target.with_name(f"{target.name}.replaced-{secrets.token_hex(6)}")
         try:
-            if target.exists():
+            if replace and target.exists():
                 os.rename(target, aside)
             os.rename(self.path, target)
         except OSError as error:

@@ -1,11 +1,13 @@
 """One batch at a time in an output folder: two would take each other's results for strangers', or replace them.
 
+`diff --update` counts as one for the folder that it changes.
+
     edgeconv-ledger.lock        locked by the system as long as a batch runs, and removed by the last one that ends
 
 A whole batch locks it for itself. The shares of one array of jobs (`--shard`) lock it together: the first writes down
 which array that is, and the shares of another array are refused. The system lets go of the lock of a process that is
 killed, so that nothing need be cleared away. Where a file system has no locks, or the output is a remote store, nobody
-is kept out; an output that appears meanwhile is not replaced there either (see `Work`).
+is kept out; an output that appears meanwhile is not replaced there either (batch/work.py).
 """
 
 from __future__ import annotations
@@ -98,8 +100,7 @@ def _acquire(path: str, folder: str, array: str | None) -> int:
             holder = _holder(descriptor)
             os.close(descriptor)
             raise ImageWriteError(
-                f"{folder}: another batch is writing there{holder}: wait until it has ended, or choose another folder "
-                "with -o."
+                f"{folder}: another batch is writing there{holder}: wait until it has ended, or choose another folder."
             )
         os.close(descriptor)  # the last batch removed it between our opening and locking it, or still has it
         time.sleep(PAUSE_SECONDS)
