@@ -15,7 +15,8 @@ import os
 import re
 import stat
 import sys
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from edgeconv import temporaries
@@ -85,18 +86,50 @@ def write_bytes_atomically(
     must exist. The file gets the permissions of the one that it replaces, or of `mode_of`. Raises ImageWriteError,
     and NameTakenError where a file is there and `replace` is not set.
     """
+    with prepared(path, data, replace=replace, mode_of=mode_of) as put:
+        put()
+
+
+@contextmanager
+def prepared(
+    path: Path | str, data: bytes | memoryview, *, replace: bool = True, mode_of: Path | None = None
+) -> Iterator[Callable[[], None]]:
+    """`write_bytes_atomically` in two steps: `data` is on the disk already where the block begins, beside its place.
+
+    What the block is given puts it in place; where it is not called, nothing happened.
+    """
     if is_standard_stream(path):
-        _write_to_standard_output(data)
+        yield lambda: _write_to_standard_output(data)
         return
-    try:
+    with _told_of(path):
         place = Path(path)
         if place.exists() and not stat.S_ISREG(place.stat().st_mode):
             if place.is_dir():
                 raise ImageWriteError(f"{path}: is a folder: name a file in it.")
-            place.write_bytes(data)  # replacing /dev/null or a pipe by a file would be a surprise
-            return
-        target = Path(os.path.realpath(path))  # not before: /dev/stdout is a link that leads to no name
-        _put(target, data, replace, permissions(mode_of or target))
+            file = None  # replacing /dev/null or a pipe by a file would be a surprise
+        else:
+            target = Path(os.path.realpath(path))  # not before: /dev/stdout is a link that leads to no name
+            file = _NewFile(target, data, permissions(mode_of or target))
+
+    def put() -> None:
+        with _told_of(path):
+            if file is None:
+                place.write_bytes(data)
+            else:
+                file.put(replace)
+
+    try:
+        yield put
+    finally:
+        if file is not None:
+            file.discard()
+
+
+@contextmanager
+def _told_of(path: Path | str) -> Iterator[None]:
+    """What the system says in the block, as our one line about `path`."""
+    try:
+        yield
     except FileExistsError:
         raise NameTakenError(f"{path}: exists since a moment ago: somebody else writes there too.") from None
     except FileNotFoundError:
@@ -169,26 +202,32 @@ def _read_standard_input() -> bytes:
     return data
 
 
-def _put(target: Path, data: bytes | memoryview, replace: bool, mode: int | None) -> None:
-    """Write a temporary file beside `target`, flush it to the disk, and move it over `target`.
+class _NewFile:
+    """A temporary file beside `target`, flushed to the disk, until it is put over its name or discarded."""
 
-    Raises FileExistsError where `target` is there and may not be replaced.
-    """
-    folder = os.stat(target.parent)
-    temporary = temporaries.begin(target)
-    try:
-        _write_new(temporary, data, mode)
+    def __init__(self, target: Path, data: bytes | memoryview, mode: int | None) -> None:
+        self._target, self._size = target, len(data)
+        self._folder = os.stat(target.parent)
+        self._path = temporaries.begin(target)
+        try:
+            _write_new(self._path, data, mode)
+        except BaseException:  # Ctrl-C too
+            self.discard()
+            raise
+
+    def put(self, replace: bool) -> None:
+        """Move it over its name. Raises FileExistsError where that is taken and may not be replaced."""
         if replace:
-            os.replace(temporary, target)
+            os.replace(self._path, self._target)
         else:
-            take_name(temporary, target)
-        _look_at(target, folder, len(data))
-    except BaseException:  # Ctrl-C too
+            take_name(self._path, self._target)
+        _look_at(self._target, self._folder, self._size)
+
+    def discard(self) -> None:
+        """Remove what was not put; harmless behind `put`."""
         with suppress(OSError):
-            temporary.unlink()
-        raise
-    finally:
-        temporaries.end(temporary)
+            self._path.unlink()
+        temporaries.end(self._path)
 
 
 def _write_new(path: Path, data: bytes | memoryview, mode: int | None) -> None:

@@ -2,7 +2,8 @@
 
 Order matters for an honest report: decode, set up, one cold run whose result is the one that is saved, encode; only
 then the samples, the roof and the check, so that none of them warms up what is called cold. Picture and report are
-written last, one after the other: a run that is stopped, or whose report cannot be written, leaves neither.
+written last: the picture beside its place, the report, and then the picture takes its place. So a run that is stopped,
+or whose report cannot be written, leaves neither, and one that is killed leaves no picture without its report.
 """
 
 from __future__ import annotations
@@ -10,11 +11,10 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shutil
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ from edgeconv import cost, report, temporaries, verify
 from edgeconv.choose import AUTO, Choice, choose
 from edgeconv.cost import Roof
 from edgeconv.errors import ImageWriteError, UsageError
-from edgeconv.files import STANDARD_STREAM, NameTakenError, is_same_file, refuse_overwrite, write_bytes_atomically
+from edgeconv.files import STANDARD_STREAM, is_same_file, prepared, refuse_overwrite, write_bytes_atomically
 from edgeconv.image import DEFAULT_MAX_PIXELS, Picture, encode_image, read_image
 from edgeconv.inside import ForeignFileError, open_regular
 from edgeconv.methods.base import Options
@@ -102,11 +102,12 @@ def run(job: Job, process_seconds: float | None = None) -> dict[str, Any]:
     peak_bytes = filtered.session.device.peak_bytes()
 
     measured = measure(filtered, Budget(max_samples=job.samples, time_limit_seconds=job.time_limit_seconds), job.check)
-    replace = job.overwrite or (target is not None and os.path.lexists(target))
+    replace, replace_report = (job.overwrite or _is_there(path) for path in (target, report_path))
+    report_is_new = not _is_there(report_path)
     _refuse_to_overwrite(job, target, report_path, origin)  # again: another run may have written there meanwhile
-    with withdrawn_without_report(target):
+    with ExitStack() as writing:
         with watch.phase("encode"):
-            write_bytes_atomically(target or STANDARD_STREAM, encoded, replace=replace)
+            put = writing.enter_context(prepared(target or STANDARD_STREAM, encoded, replace=replace))
         record = {
             **report.header(),
             "kind": "run",
@@ -116,7 +117,9 @@ def run(job: Job, process_seconds: float | None = None) -> dict[str, Any]:
             **describe(filtered, measured, asked_for=job.method, peak_bytes=peak_bytes),
         }
         if report_path is not None:
-            write_bytes_atomically(report_path, report.to_json(record))
+            write_bytes_atomically(report_path, report.to_json(record), replace=replace_report)
+            writing.enter_context(withdrawn_without_picture(report_path, report_is_new))
+        put()
     return record
 
 
@@ -263,20 +266,21 @@ class Origin:
 
 
 @contextmanager
-def withdrawn_without_report(target: Path | None) -> Iterator[None]:
-    """The block puts an output at `target` and then its report: where it fails, an output that is new there is removed.
+def withdrawn_without_picture(report_path: Path, is_new: bool) -> Iterator[None]:
+    """The block puts the picture of a report in place: where it fails, the report is removed if it is new.
 
-    One that took the place of an earlier output stays, as that is gone; so does one that somebody else put there.
+    One that took the place of an earlier report stays, as that is gone.
     """
-    is_new = target is not None and not os.path.lexists(target)
     try:
         yield
-    except NameTakenError:
-        raise
     except BaseException:  # Ctrl-C too
-        if target is not None and is_new:
-            shutil.rmtree(target, ignore_errors=True) if target.is_dir() else target.unlink(missing_ok=True)
+        if is_new:
+            report_path.unlink(missing_ok=True)
         raise
+
+
+def _is_there(path: Path | None) -> bool:
+    return path is not None and os.path.lexists(path)
 
 
 def refuse_inputs(job: Job, target: Path, report_path: Path) -> None:
@@ -325,11 +329,9 @@ def _is_own_output(target: Path, report_path: Path, origin: Origin) -> bool:
     try:
         earlier = read_earlier(report_path)
         recorded = {name: earlier["output"][name] for name in ("file_bytes", "file_sha256")}
-        return (
-            origin.made(earlier)
-            and recorded["file_bytes"] == target.stat().st_size
-            and recorded["file_sha256"] == _sha256_of(target)
-        )
+        if not origin.made(earlier) or not os.path.lexists(target):
+            return origin.made(earlier)  # a run that was killed between the two leaves the report alone
+        return bool(recorded["file_bytes"] == target.stat().st_size and recorded["file_sha256"] == _sha256_of(target))
     except (OSError, ValueError, KeyError, TypeError):
         return False
 

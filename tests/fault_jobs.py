@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import shutil
 import sys
 import traceback
@@ -58,6 +59,7 @@ class FaultJob:
 def draw(folder: Path) -> None:
     """The inputs."""
     draw_photos(folder / "photos")
+    write_image(random_image(9, 30, "uint8"), folder / "photos" / "b.tiff")  # two tiles
     (folder / "out").mkdir()
 
 
@@ -89,12 +91,15 @@ def run(folder: Path) -> None:
     job.run(wanted_run(folder, "b.png"))
 
 
-def run_by_tiles(folder: Path, suffix: str) -> None:
-    tiles_job.run(wanted_run(folder, f"b.{suffix}"), tiles_job.TileOptions(side=16))
+def by_tiles_to(suffix: str) -> Callable[[Path], None]:
+    def run_by_tiles(folder: Path) -> None:
+        tiles_job.run(wanted_run(folder, f"b.{suffix}"), tiles_job.TileOptions(side=16))
+
+    return run_by_tiles
 
 
-def picture_has_its_report(folder: Path) -> None:
-    """No picture without its report: a run that fails withdraws it (one that is killed has no time for that)."""
+def no_picture_lacks_its_report(folder: Path) -> None:
+    """No picture without its report, not even where a run was killed."""
     for picture in (folder / "out").glob("b.*"):
         assert picture.with_suffix(".json").exists()
 
@@ -104,13 +109,17 @@ def resize(folder: Path) -> None:
 
 
 def diff_page(folder: Path) -> None:
-    pictures = [FileInput(str(folder / "photos" / name)) for name in ("a.png", "deep/a.png")]
+    pictures = [FileInput(str(folder / "photos" / name)) for name in ("a.png", "c.png")]
     out = folder / "out"
     diff_job.run(
         pictures[0],
         pictures[1:],
         diff_job.Wanted(html=str(out / "page.html"), junit=str(out / "cases.xml"), overwrite=True),
     )
+
+
+def draw_another(folder: Path) -> None:
+    write_image(random_image(20, 30, "uint8", 9), folder / "photos" / "c.png")
 
 
 def make_baseline(folder: Path) -> None:
@@ -141,7 +150,7 @@ def bench(folder: Path) -> None:
         use(patch, TimedMethod("reference", [1e-3]))
         patch.setattr(runner, "SAVE_EVERY_SECONDS", 0)
         path = folder / "out" / "bench.json"
-        runner.run(runner.Run(grid(4, 5), FEW, path=path, resume=path.exists()))
+        runner.run(runner.Run(grid(4), FEW, path=path, resume=path.exists()))
 
 
 JOBS = {
@@ -149,11 +158,11 @@ JOBS = {
     for each in (
         FaultJob("batch", batch, check=ledger_is_sound),
         FaultJob("batch again", batch, change_inputs, ledger_is_sound),
-        FaultJob("run", run, check=picture_has_its_report),
-        FaultJob("run by tiles to TIFF", lambda folder: run_by_tiles(folder, "tiff"), needs="tifffile"),
-        FaultJob("run by tiles to Zarr", lambda folder: run_by_tiles(folder, "zarr"), needs="zarr"),
+        FaultJob("run", run, check=no_picture_lacks_its_report),
+        FaultJob("run by tiles to TIFF", by_tiles_to("tiff"), check=no_picture_lacks_its_report, needs="tifffile"),
+        FaultJob("run by tiles to Zarr", by_tiles_to("zarr"), check=no_picture_lacks_its_report, needs="zarr"),
         FaultJob("resize", resize),
-        FaultJob("diff page", diff_page),
+        FaultJob("diff page", diff_page, draw_another),
         FaultJob("diff update", update_baseline, make_baseline, nothing_of_the_baseline_is_lost),
         FaultJob("bench record", bench),
     )
@@ -232,21 +241,21 @@ def child(call: Callable[[], None]) -> int:
 
 def end_at_every_call(each: FaultJob, folder: Path) -> int:
     """How many calls there were to be ended at; AssertionError where something did not hold after one."""
-    told = folder / "told"
+    folder.mkdir()
+    place, template, told = folder / "job", folder / "template", folder / "told"
 
     def undisturbed() -> None:
-        told.write_bytes(repr(expected_of(each, folder / "0")).encode())
+        draw(place)  # where the job will be each time, as ledgers hold paths
+        each.prepare(place)
+        told.write_bytes(pickle.dumps(expected_of(each, folder / "expected")))
 
-    folder.mkdir(exist_ok=True)
     assert child(undisturbed) == 0
-    import ast
-
-    before, after = ast.literal_eval(told.read_text())
+    before, after = pickle.loads(told.read_bytes())
+    place.rename(template)
     for at in count(1):
-        place = folder / str(at)
-        assert child(lambda place=place: fresh(each, place).__enter__()) == 0
+        shutil.copytree(template, place)
 
-        def disturbed(place: Path = place, at: int = at) -> None:
+        def disturbed(at: int = at) -> None:
             with Faults(place, "dies", at):
                 each.run(place)
 
@@ -254,8 +263,10 @@ def end_at_every_call(each: FaultJob, folder: Path) -> int:
         if code == 0:
             return at - 1
         assert code == DIED, f"ended with {code} at call {at}"
-        assert child(lambda place=place: look(each, place, before, after, may_leave=True)) == 0, f"after call {at}"
+        assert child(lambda: look(each, place, before, after, may_leave=True)) == 0, f"after call {at}"
         shutil.rmtree(place)
+        for kept in folder.glob("*.before-*"):
+            shutil.rmtree(kept)
     raise AssertionError("unreachable")
 
 

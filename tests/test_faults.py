@@ -1,4 +1,4 @@
-"""Every call that writes is disturbed once, in everything that writes: nothing is half-written, and a resume ends equal.
+"""Every call is disturbed once, in everything that writes: nothing is half-written, and a resume ends equal.
 
 What is disturbed and what must hold: fault_jobs.py. How: faults.py.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from contextlib import suppress
 from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
@@ -40,11 +41,8 @@ def test_a_call_that_fails_leaves_nothing_half_written(each: FaultJob, kind: str
     before, after = expected_of(each, tmp_path / "expected")
     for at in count(1):
         with fresh(each, tmp_path / str(at)) as folder:
-            try:
-                with Faults(folder, kind, at) as faults:
-                    each.run(folder)
-            except EdgeconvError as error:
-                assert len(str(error).splitlines()) == 1
+            with suppress(EdgeconvError), Faults(folder, kind, at) as faults:  # no other error may come out of it
+                each.run(folder)
             if not faults.struck:
                 break
             look(each, folder, before, after, may_leave=faults.struck in CLEANING)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import time
 from concurrent.futures import Executor
 from contextlib import suppress
 from pathlib import Path
@@ -22,6 +23,9 @@ from edgeconv.tiles.sinks.base import Shape, Sink
 
 LEVEL_NAME = "0"
 VERSION = "0.5"
+
+REMOVAL_PAUSES = (0.01, 0.05, 0.2, 0.5)
+"""Where one chunk cannot be written, Zarr's threads go on with the others for a moment, and make their folders anew."""
 
 
 class ZarrSink(Sink):
@@ -81,8 +85,12 @@ class ZarrSink(Sink):
 
     def discard(self) -> None:
         """See Sink.discard."""
-        with suppress(OSError):
-            temporaries.remove(self.path)
+        for pause in REMOVAL_PAUSES:
+            if not os.path.lexists(self.path):
+                break
+            with suppress(OSError):
+                temporaries.remove(self.path)
+            time.sleep(pause)
         temporaries.end(self.path)
 
 
