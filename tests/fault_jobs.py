@@ -54,6 +54,8 @@ class FaultJob:
     """What must hold whatever happened."""
     needs: str | None = None
     """A module without which it cannot run."""
+    all_or_nothing: bool = False
+    """Where a call fails, it leaves all of its files or none; else each of them by itself."""
 
 
 def draw(folder: Path) -> None:
@@ -98,7 +100,7 @@ def by_tiles_to(suffix: str) -> Callable[[Path], None]:
     return run_by_tiles
 
 
-def no_picture_lacks_its_report(folder: Path) -> None:
+def pictures_have_reports(folder: Path) -> None:
     """No picture without its report, not even where a run was killed."""
     for picture in (folder / "out").glob("b.*"):
         assert picture.with_suffix(".json").exists()
@@ -158,9 +160,17 @@ JOBS = {
     for each in (
         FaultJob("batch", batch, check=ledger_is_sound),
         FaultJob("batch again", batch, change_inputs, ledger_is_sound),
-        FaultJob("run", run, check=no_picture_lacks_its_report),
-        FaultJob("run by tiles to TIFF", by_tiles_to("tiff"), check=no_picture_lacks_its_report, needs="tifffile"),
-        FaultJob("run by tiles to Zarr", by_tiles_to("zarr"), check=no_picture_lacks_its_report, needs="zarr"),
+        FaultJob("run", run, check=pictures_have_reports, all_or_nothing=True),
+        FaultJob(
+            "run by tiles to TIFF",
+            by_tiles_to("tiff"),
+            check=pictures_have_reports,
+            needs="tifffile",
+            all_or_nothing=True,
+        ),
+        FaultJob(
+            "run by tiles to Zarr", by_tiles_to("zarr"), check=pictures_have_reports, needs="zarr", all_or_nothing=True
+        ),
         FaultJob("resize", resize),
         FaultJob("diff page", diff_page, draw_another),
         FaultJob("diff update", update_baseline, make_baseline, nothing_of_the_baseline_is_lost),

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from command import PROJECT, unmeasured
-from fault_jobs import JOBS, FaultJob, expected_of, fresh, look
+from fault_jobs import JOBS, FaultJob, expected_of, fresh, look, results
 from faults import Faults
 
 from edgeconv.errors import EdgeconvError
@@ -45,6 +45,7 @@ def test_a_call_that_fails_leaves_nothing_half_written(each: FaultJob, kind: str
                 each.run(folder)
             if not faults.struck:
                 break
+            assert not each.all_or_nothing or set(results(folder)) in (set(before), set(after))
             look(each, folder, before, after, may_leave=faults.struck in CLEANING)
     assert at > LEAST_CALLS[kind]
 

@@ -53,20 +53,19 @@ class Store(ABC):
 
     def output_digest(self, folder: str, name: str) -> str | None:
         """`digest` of what lies below `folder` by a plain name (see inside.py). Raises ForeignFileError too."""
-        _refuse_foreign(name)
+        refuse_foreign(name)
         return self.digest(self.join(folder, name))
 
     @abstractmethod
     def write(self, place: str, data: bytes | memoryview) -> None:
         """Put a whole file in place, or raise ImageWriteError and leave what was there before."""
 
+    @abstractmethod
     def write_output(self, folder: str, name: str, data: bytes | memoryview, *, replace: bool) -> None:
         """`write` below `folder`, which must be there. Raises ForeignFileError too.
 
         Without `replace` NameTakenError where such a file is there; a store that cannot tell replaces it.
         """
-        _refuse_foreign(name)
-        self.write(self.join(folder, name), data)
 
     @abstractmethod
     def remove(self, place: str) -> None:
@@ -81,6 +80,7 @@ class Store(ABC):
         """Remove what killed runs left half-written in `folders`; the names."""
 
 
-def _refuse_foreign(name: str) -> None:
+def refuse_foreign(name: str) -> None:
+    """Raise ForeignFileError for what is no plain name."""
     if (reason := foreign_reason(name)) is not None:
         raise ForeignFileError(reason)
