@@ -18,7 +18,7 @@ from batch_folders import RULES, SUFFIX, contents, run_here, settings_for
 from command import edgeconv
 from problems import random_image
 
-from edgeconv import folder_lock, job, opencv_log, resize
+from edgeconv import folder_lock, job, resize
 from edgeconv.batch import ledger, plan
 from edgeconv.batch.pipeline import Batch
 from edgeconv.batch.summary import Summary
@@ -333,29 +333,31 @@ def test_where_a_file_has_one_name_only_what_is_there_is_left(tmp_path: Path, mo
     assert contents(tmp_path) == {"a": b"1"}
 
 
-def test_reading_threads_leave_opencvs_log_as_it_was() -> None:
+def test_reading_threads_leave_opencvs_log_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The one that came first leaves first, and the other one had found a log that was silent."""
     import cv2
 
-    log = cv2.utils.logging
+    log, decode = cv2.utils.logging, cv2.imdecode
     before = log.getLogLevel()
     data = bytes(encode_image(random_image(9, 9, "uint8"), "a.png"))
-    read = partial(decode_image, data, "a.png")
-    inside, go_on = threading.Event(), threading.Event()
+    both_inside, first_is_out, here = threading.Barrier(2), threading.Event(), threading.local()
 
-    def first() -> None:
-        with opencv_log.silent():
-            inside.set()
-            assert go_on.wait(60)
+    def met(*words: Any) -> Any:
+        both_inside.wait(60)
+        assert here.is_first or first_is_out.wait(60)
+        return decode(*words)
 
+    def read(is_first: bool) -> None:
+        here.is_first = is_first
+        decode_image(data, "a.png")
+        if is_first:
+            first_is_out.set()
+
+    monkeypatch.setattr(cv2, "imdecode", met)
+    silent = log.LOG_LEVEL_SILENT
     with ThreadPoolExecutor(2) as pool:
-        slow = pool.submit(first)
-        assert inside.wait(60)
-        pool.submit(read).result()
-        assert log.getLogLevel() == log.LOG_LEVEL_SILENT
-        go_on.set()
-        slow.result()
-    assert log.getLogLevel() == before
-    with ThreadPoolExecutor(8) as pool:
-        for reading in [pool.submit(read) for _ in range(400)]:
+        for reading in [pool.submit(read, is_first) for is_first in (True, False)]:
             reading.result()
-    assert log.getLogLevel() == before
+    left = log.getLogLevel()
+    log.setLogLevel(before)
+    assert left == before != silent
