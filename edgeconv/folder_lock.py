@@ -30,6 +30,9 @@ LOCK_NAME = "edgeconv-ledger.lock"
 MOST_BYTES = 4096
 """Of what is written into the file."""
 
+LOCKED_BYTE = 2**40
+"""Behind the end of any ledger."""
+
 PATIENCE_SECONDS = 1.0
 """A verification holds the lock for a moment to see whether a batch does, and a share to write down its array."""
 PAUSE_SECONDS = 0.02
@@ -71,7 +74,7 @@ def take(descriptor: int, shared: bool = False) -> bool:
 
         if shared:  # there is no such lock
             return True
-        os.lseek(descriptor, MOST_BYTES, os.SEEK_SET)  # behind what others read
+        os.lseek(descriptor, LOCKED_BYTE, os.SEEK_SET)  # nobody else can read what is locked there
         try:
             msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
         except OSError:
