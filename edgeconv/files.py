@@ -1,7 +1,8 @@
 """Bytes in and out, all or nothing: `-` is standard input or output, and no output file is ever half-written.
 
 An output is written to a temporary file in its own folder and then moved over its name in one step
-(`os.replace`), so that a crash, a full disk or Ctrl-C leaves what was there before.
+(`os.replace`), so that a crash, a full disk or Ctrl-C leaves what was there before. A file that is replaced passes its
+permissions on. Where nothing may be replaced, the name is taken in a step that fails if somebody else has it meanwhile.
 
 Text may hold what a file cannot: a name that is no text has a lone surrogate for each odd byte, and XML has no control
 characters. They are written as Python's escapes: a person sees them, and that of a surrogate JSON reads back.
@@ -9,12 +10,13 @@ characters. They are written as Python's escapes: a person sees them, and that o
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
@@ -30,6 +32,15 @@ SMALL_BYTES = 2**20
 RECORD_BYTES = 2**28
 """Of a report or a record, which edgeconv writes."""
 NO_WAITING = getattr(os, "O_NONBLOCK", 0)
+
+PERMISSIONS = 0o777
+"""Who may read, write and run a file: what passes on to the one that takes its place."""
+
+MOST_BYTES_A_WRITE = 2**30
+"""Linux takes 2 GiB at once, and other systems less."""
+
+WITHOUT_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV}
+"""What file systems say that have one name a file (FAT, some network shares)."""
 
 _NOT_IN_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Source: XML 1.0, fifth edition, production 2 (Char)."""
@@ -131,29 +142,87 @@ def special_file_problem(path: Path | str) -> str | None:
     return f"{path}: is {what} with a picture's name: remove it, or name it by itself if it is meant."
 
 
-def write_bytes_atomically(path: Path | str, data: bytes | memoryview) -> None:
+class NameTakenError(ImageWriteError):
+    """A file that was not to be replaced is there, though nobody saw it a moment ago."""
+
+
+def write_bytes_atomically(
+    path: Path | str, data: bytes | memoryview, *, replace: bool = True, mode_of: Path | None = None
+) -> None:
     """Write `data` to `path`, or to standard output for `-`, completely or not at all.
 
     A link is followed and its target replaced; a device or pipe is written to as it is. The parent folder
-    must exist. Raises ImageWriteError.
+    must exist. The file gets the permissions of the one that it replaces, or of `mode_of`. Raises ImageWriteError,
+    and NameTakenError where a file is there and `replace` is not set.
+    """
+    with prepared(path, data, replace=replace, mode_of=mode_of) as put:
+        put()
+
+
+@contextmanager
+def prepared(
+    path: Path | str, data: bytes | memoryview, *, replace: bool = True, mode_of: Path | None = None
+) -> Iterator[Callable[[], None]]:
+    """`write_bytes_atomically` in two steps: `data` is on the disk already where the block begins, beside its place.
+
+    What the block is given puts it in place; where it is not called, nothing happened.
     """
     if is_standard_stream(path):
-        _write_to_standard_output(data)
+        yield lambda: _write_to_standard_output(data)
         return
-    try:
+    with _told_of(path):
         place = Path(path)
         if place.exists() and not stat.S_ISREG(place.stat().st_mode):
             if place.is_dir():
                 raise ImageWriteError(f"{path}: is a folder: name a file in it.")
-            place.write_bytes(data)  # replacing /dev/null or a pipe by a file would be a surprise
-            return
-        _replace(Path(os.path.realpath(path)), data)  # not before: /dev/stdout is a link that leads to no name
+            file = None  # replacing /dev/null or a pipe by a file would be a surprise
+        else:
+            target = Path(os.path.realpath(path))  # not before: /dev/stdout is a link that leads to no name
+            file = _NewFile(target, data, permissions(mode_of or target))
+
+    def put() -> None:
+        with _told_of(path):
+            if file is None:
+                place.write_bytes(data)
+            else:
+                file.put(replace)
+
+    try:
+        yield put
+    finally:
+        if file is not None:
+            file.discard()
+
+
+@contextmanager
+def _told_of(path: Path | str) -> Iterator[None]:
+    """What the system says in the block, as our one line about `path`."""
+    try:
+        yield
+    except FileExistsError:
+        raise NameTakenError(f"{path}: exists since a moment ago: somebody else writes there too.") from None
     except FileNotFoundError:
         raise ImageWriteError(f"{path}: the folder {Path(path).parent} does not exist: create it first.") from None
     except NotADirectoryError:
         raise ImageWriteError(f"{path}: {Path(path).parent} is not a folder: choose another place.") from None
     except (OSError, ValueError) as error:
         raise ImageWriteError(f"{path}: cannot be written ({reason_of(error)}): choose another place.") from None
+
+
+def permissions(path: Path | str) -> int | None:
+    """Who may read, write and run a file; None where there is none."""
+    try:
+        return stat.S_IMODE(os.stat(path).st_mode) & PERMISSIONS
+    except OSError:
+        return None
+
+
+def pass_permissions_on(replaced: Path | str, path: Path | str) -> None:
+    """Give `path`, which will take the place of `replaced`, its permissions, if that is there. Raises OSError."""
+    mode = permissions(replaced)
+    if mode is not None:
+        with suppress(PermissionError):
+            os.chmod(path, mode)
 
 
 def refuse_overwrite(source: Path | str, destination: Path | str) -> None:
@@ -204,21 +273,82 @@ def _size_of(stream: IO[bytes]) -> int | None:
         return None
 
 
-def _replace(target: Path, data: bytes | memoryview) -> None:
-    """Write a temporary file beside `target`, flush it to the disk, and move it over `target`."""
-    temporary = temporaries.begin(target)
-    try:
-        with temporary.open("xb") as stream:
-            stream.write(data)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(temporary, target)
-    except BaseException:  # Ctrl-C too
+class _NewFile:
+    """A temporary file beside `target`, flushed to the disk, until it is put over its name or discarded."""
+
+    def __init__(self, target: Path, data: bytes | memoryview, mode: int | None) -> None:
+        self._target, self._size = target, len(data)
+        self._folder = os.stat(target.parent)
+        self._path = temporaries.begin(target)
+        try:
+            _write_new(self._path, data, mode)
+        except BaseException:  # Ctrl-C too
+            self.discard()
+            raise
+
+    def put(self, replace: bool) -> None:
+        """Move it over its name. Raises FileExistsError where that is taken and may not be replaced."""
+        if replace:
+            os.replace(self._path, self._target)
+        else:
+            take_name(self._path, self._target)
+        _look_at(self._target, self._folder, self._size)
+
+    def discard(self) -> None:
+        """Remove what was not put; harmless behind `put`."""
         with suppress(OSError):
-            temporary.unlink()
-        raise
+            self._path.unlink()
+        temporaries.end(self._path)
+
+
+def _write_new(path: Path, data: bytes | memoryview, mode: int | None) -> None:
+    """Make a file that holds `data`, on the disk; with `mode` nobody else may look into it before it has that."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
+    descriptor = os.open(path, flags, 0o666 if mode is None else 0o600)
+    try:
+        rest = memoryview(data).cast("B")
+        while rest:
+            rest = rest[os.write(descriptor, rest[:MOST_BYTES_A_WRITE]) :]
+        if mode is not None:
+            with suppress(PermissionError):  # of a file system that has no permissions to keep
+                os.chmod(path, mode)
+        os.fsync(descriptor)
     finally:
-        temporaries.end(temporary)
+        os.close(descriptor)
+
+
+def take_name(temporary: Path, target: Path) -> None:
+    """Let a file take a name that nobody has. Raises FileExistsError."""
+    if sys.platform == "win32":
+        os.rename(temporary, target)  # which replaces nothing there
+        return
+    try:
+        os.link(temporary, target)
+    except FileExistsError:
+        raise
+    except OSError as error:
+        if error.errno not in WITHOUT_LINKS:
+            raise
+        if os.path.lexists(target):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target)) from None
+        os.replace(temporary, target)  # a moment in which somebody else may take the name is left
+        return
+    with suppress(OSError):  # a second name of the output, which the next run removes
+        temporary.unlink()
+
+
+def _look_at(target: Path, folder: os.stat_result, size: int) -> None:
+    """Raise OSError where what was written is not where it should be: its folder may have been moved or removed.
+
+    A file that somebody has taken from the very folder meanwhile was there.
+    """
+    try:
+        if os.stat(target).st_size == size:
+            return
+    except FileNotFoundError:
+        if os.path.samestat(os.stat(target.parent), folder):
+            return
+    raise OSError(errno.EIO, "it is not there after it was written")
 
 
 def _write_to_standard_output(data: bytes | memoryview) -> None:

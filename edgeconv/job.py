@@ -2,18 +2,18 @@
 
 Order matters for an honest report: decode, set up, one cold run whose result is the one that is saved, encode; only
 then the samples, the roof and the check, so that none of them warms up what is called cold. Picture and report are
-written last, one after the other: a run that is stopped, or whose report cannot be written, leaves neither.
+written last: the picture beside its place, the report, and then the picture takes its place. So a run that is stopped,
+or whose report cannot be written, leaves neither, and one that is killed leaves no picture without its report.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
-import shutil
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -24,8 +24,16 @@ from edgeconv import cost, report, temporaries, verify
 from edgeconv.choose import AUTO, Choice, choose
 from edgeconv.cost import Roof
 from edgeconv.errors import ImageWriteError, UsageError
-from edgeconv.files import STANDARD_STREAM, is_same_file, read_own_json, refuse_overwrite, write_bytes_atomically
+from edgeconv.files import (
+    STANDARD_STREAM,
+    is_same_file,
+    parse_json,
+    prepared,
+    refuse_overwrite,
+    write_bytes_atomically,
+)
 from edgeconv.image import Picture, encode_image, read_image
+from edgeconv.inside import ForeignFileError, open_regular
 from edgeconv.methods.base import Options
 from edgeconv.problem import Problem
 from edgeconv.read_rules import DEFAULT_RULES, ReadRules
@@ -59,6 +67,9 @@ class Job:
     check: str = "sample"
     """`full`, `sample` or `none`."""
 
+
+MOST_REPORT_BYTES = 2**26
+"""Of a file that may be an earlier run's report: thousands of times what one takes."""
 
 CHECKS = ("sample", "full", "none")
 
@@ -98,10 +109,12 @@ def run(job: Job, process_seconds: float | None = None) -> dict[str, Any]:
     peak_bytes = filtered.session.device.peak_bytes()
 
     measured = measure(filtered, Budget(max_samples=job.samples, time_limit_seconds=job.time_limit_seconds), job.check)
+    replace, replace_report = (job.overwrite or _is_there(path) for path in (target, report_path))
+    report_is_new = not _is_there(report_path)
     _refuse_to_overwrite(job, target, report_path, origin)  # again: another run may have written there meanwhile
-    with withdrawn_without_report(target):
+    with ExitStack() as writing:
         with watch.phase("encode"):
-            write_bytes_atomically(target or STANDARD_STREAM, encoded)
+            put = writing.enter_context(prepared(target or STANDARD_STREAM, encoded, replace=replace))
         record = {
             **report.header(),
             "kind": "run",
@@ -111,7 +124,9 @@ def run(job: Job, process_seconds: float | None = None) -> dict[str, Any]:
             **describe(filtered, measured, asked_for=job.method, peak_bytes=peak_bytes),
         }
         if report_path is not None:
-            write_bytes_atomically(report_path, report.to_json(record))
+            write_bytes_atomically(report_path, report.to_json(record), replace=replace_report)
+            writing.enter_context(withdrawn_without_picture(report_path, report_is_new))
+        put()
     return record
 
 
@@ -258,18 +273,21 @@ class Origin:
 
 
 @contextmanager
-def withdrawn_without_report(target: Path | None) -> Iterator[None]:
-    """The block puts an output at `target` and then its report: where it fails, an output that is new there is removed.
+def withdrawn_without_picture(report_path: Path, is_new: bool) -> Iterator[None]:
+    """The block puts the picture of a report in place: where it fails, the report is removed if it is new.
 
-    One that took the place of an earlier output stays, as that is gone.
+    One that took the place of an earlier report stays, as that is gone.
     """
-    is_new = target is not None and not os.path.lexists(target)
     try:
         yield
     except BaseException:  # Ctrl-C too
-        if target is not None and is_new:
-            shutil.rmtree(target, ignore_errors=True) if target.is_dir() else target.unlink(missing_ok=True)
+        if is_new:
+            report_path.unlink(missing_ok=True)
         raise
+
+
+def _is_there(path: Path | None) -> bool:
+    return path is not None and os.path.lexists(path)
 
 
 def refuse_inputs(job: Job, target: Path, report_path: Path) -> None:
@@ -295,12 +313,32 @@ def _refuse_to_overwrite(job: Job, target: Path | None, report_path: Path | None
         raise ImageWriteError(f"Output '{taken}' exists: pass --overwrite to replace it, or -o for another place.")
 
 
+def read_earlier(report_path: Path) -> Any:
+    """What stands where a report goes, as JSON. Raises OSError, ValueError: anybody may have put anything there."""
+    try:
+        with open_regular(os.path.realpath(report_path)) as stream:
+            return parse_json(stream.read(MOST_REPORT_BYTES).decode("utf-8"))
+    except (RecursionError, ForeignFileError) as error:
+        raise ValueError(str(error)) from None
+
+
+def _sha256_of(path: Path) -> str:
+    """Of a plain file. Raises OSError, ValueError."""
+    try:
+        with open_regular(os.path.realpath(path)) as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+    except ForeignFileError as error:
+        raise ValueError(str(error)) from None
+
+
 def _is_own_output(target: Path, report_path: Path, origin: Origin) -> bool:
     """True where the report beside it tells of the same job and still describes the very bytes of the picture."""
     try:
-        earlier = read_own_json(report_path)
+        earlier = read_earlier(report_path)
         recorded = {name: earlier["output"][name] for name in ("file_bytes", "file_sha256")}
-        return origin.made(earlier) and recorded == _file_identity(target.read_bytes())
+        if not origin.made(earlier) or not os.path.lexists(target):
+            return origin.made(earlier)  # a run that was killed between the two leaves the report alone
+        return bool(recorded["file_bytes"] == target.stat().st_size and recorded["file_sha256"] == _sha256_of(target))
     except (OSError, ValueError, KeyError, TypeError):
         return False
 

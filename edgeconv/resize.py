@@ -18,9 +18,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.errors import ImageReadError, ImageWriteError, MemoryLimitError, UsageError
-from edgeconv.files import is_same_file, is_standard_stream, refuse_overwrite
+from edgeconv.files import (
+    NameTakenError,
+    is_same_file,
+    is_standard_stream,
+    refuse_overwrite,
+    write_bytes_atomically,
+)
 from edgeconv.formats import SUFFIXES
-from edgeconv.image import MAX_SIDE, longest_side, read_image, write_image
+from edgeconv.image import MAX_SIDE, encode_image, longest_side, read_image
 from edgeconv.job import FORMAT_OF_DTYPE
 from edgeconv.read_rules import DEFAULT_RULES, ReadRules
 
@@ -136,6 +142,7 @@ def resize_file(
             del targets[size]
             continue
         refuse_overwrite(source, target)
+        _refuse_other_kinds(target)
         if os.path.exists(target) and not overwrite:
             if not _holds(target, resize(picture.pixels, size, square=square, interpolation=interpolation)):
                 way_out = "pass --overwrite to replace it, or -o for another folder"
@@ -143,7 +150,7 @@ def resize_file(
             done.append(size)
     for size, target in targets.items():
         if size not in done:
-            write_image(resize(picture.pixels, size, square=square, interpolation=interpolation), target)
+            _write(resize(picture.pixels, size, square=square, interpolation=interpolation), target, overwrite)
     return Resized(tuple(targets.values()), picture.notes)
 
 
@@ -206,6 +213,21 @@ def _folder_for(source: Path | str, folder: Path | str | None) -> Path:
     except OSError as error:
         raise ImageWriteError(f"Output folder '{folder}' cannot be made: {error.strerror}.") from None
     return Path(folder)
+
+
+def _refuse_other_kinds(target: Path) -> None:
+    """Raise ImageWriteError for a link that leads nowhere, and for what is there and is no file."""
+    if os.path.lexists(target) and not target.is_file():
+        raise ImageWriteError(f"{target}: is in the way and no plain file: remove it, or pass -o for another folder.")
+
+
+def _write(pixels: NDArray[Any], target: Path, overwrite: bool) -> None:
+    """Write one size; where somebody else wrote a file of this name meanwhile, it must hold the very pixels."""
+    try:
+        write_bytes_atomically(target, encode_image(pixels, target), replace=overwrite)
+    except NameTakenError:
+        if not _holds(target, pixels):
+            raise
 
 
 def _holds(path: Path, pixels: NDArray[Any]) -> bool:

@@ -62,7 +62,12 @@ def serving() -> Iterator[Store]:
 
         def do_PUT(self) -> None:
             data = self.rfile.read(int(self.headers["Content-Length"]))
-            store.objects[self.key()] = data[: len(data) // 2] if store.cut_short else data
+            key = self.key()
+            if self.headers.get("If-None-Match") == "*" and key in store.objects:
+                words = b"<Error><Code>PreconditionFailed</Code><Message>it is there</Message></Error>"
+                self.answer(412, words)
+                return
+            store.objects[key] = data[: len(data) // 2] if store.cut_short else data
             self.answer(200)
 
         def do_DELETE(self) -> None:

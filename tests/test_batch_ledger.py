@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import time
+from datetime import datetime, timedelta, tzinfo
 from pathlib import Path
 
 import pytest
-from batch_folders import RULES, SUFFIX, contents, draw_photos, run_here
+from batch_folders import RULES, SUFFIX, contents, draw_photos, run_here, settings_for
 from command import edgeconv
 from problems import random_image
 
-from edgeconv.batch import ledger
+from edgeconv.batch import ledger, plan
+from edgeconv.batch import row as row_module
+from edgeconv.batch.pipeline import Batch
+from edgeconv.batch.row import Row
+from edgeconv.batch.summary import Summary
 from edgeconv.errors import ImageWriteError
 from edgeconv.image import write_image
 
@@ -365,3 +371,146 @@ def test_a_ledger_that_fails_in_the_middle_stops_everything(photos: Path, monkey
     with pytest.raises(ImageWriteError, match="full"):
         run_here([photos], photos.parent / "edges", jobs=1)
     assert len(contents(photos.parent / "edges")) == 1
+
+
+def row_of(name: str, digest: str = "y") -> Row:
+    return Row(name, 1, "x", "p", name, 2, digest, "done", 0.1, None)
+
+
+def write_half(monkeypatch: pytest.MonkeyPatch, place: Path) -> None:
+    """The next write to `place` is cut short as by a full disk; there is room again at once."""
+    write, left = os.write, [1]
+
+    def short(descriptor: int, data: bytes) -> int:
+        if left and place.exists() and os.path.samestat(os.fstat(descriptor), place.stat()):
+            left.pop()
+            return write(descriptor, data[: len(data) // 2])
+        return write(descriptor, data)
+
+    monkeypatch.setattr(os, "write", short)
+
+
+def test_behind_a_row_that_a_full_disk_cut_short_nothing_is_appended(
+    photos: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = photos.parent / "edges"
+    write_half(monkeypatch, out / ledger.LEDGER_NAME)
+    with pytest.raises(ImageWriteError, match="No space left"):
+        run_here([photos], out, recursive=True, jobs=3)
+    assert ledger.read_rows(out) == []
+    assert run_here([photos], out, recursive=True, resume=True).done == 3
+    assert ledger.damaged_lines(out) == []
+    assert len(ledger.verify(out)) == 3
+    assert edgeconv("verify", out).code == 0
+
+
+def test_a_ledger_that_could_not_be_written_takes_no_more_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_half(monkeypatch, tmp_path / ledger.LEDGER_NAME)
+    with ledger.open_ledger(str(tmp_path)) as book:
+        for name in ("a", "b"):
+            with pytest.raises(ImageWriteError, match="No space left"):
+                book.append(row_of(name))
+    with ledger.open_ledger(str(tmp_path)) as book:
+        book.append(row_of("c"))
+    assert [row.input for row in ledger.read_rows(tmp_path)] == ["c"]
+    assert ledger.damaged_lines(tmp_path) == []
+
+
+@pytest.mark.parametrize("kept", [11, 40, 150])
+def test_a_row_that_was_appended_behind_one_cut_short_is_found(tmp_path: Path, kept: int) -> None:
+    """As an edgeconv of before left them on a full disk."""
+    line = row_of("a").to_line(1)
+    (tmp_path / ledger.LEDGER_NAME).write_bytes(line[:kept] + row_of("b").to_line(1) + row_of("c").to_line(1))
+    assert [row.input for row in ledger.read_rows(tmp_path)] == ["b", "c"]
+    assert ledger.damaged_lines(tmp_path) == []
+
+
+@pytest.mark.parametrize("how", ["removed", "renamed", "renamed and made anew"])
+def test_an_output_folder_that_goes_in_the_middle_is_an_error(photos: Path, how: str) -> None:
+    for index in range(9):
+        write_image(random_image(9, 9, "uint8", index), photos / f"{index}.png")
+    out = photos.parent / "edges"
+    gone: list[Path] = []
+
+    def take_away(now: Summary) -> None:
+        if now.done == 2 and not gone:
+            gone.append(out)
+            shutil.rmtree(out, ignore_errors=True) if how == "removed" else out.rename(out.with_name("elsewhere"))
+            if how == "renamed and made anew":
+                out.mkdir()
+
+    batch = Batch(plan.find_tasks([photos], False).tasks, settings_for(out, jobs=1))
+    with pytest.raises(ImageWriteError, match=r"was moved, replaced or removed.*--resume"):
+        batch.run(take_away)
+    again = run_here([photos], out, resume=True)
+    assert (again.done, again.failed) == (11, 0)
+    assert {finding.state for finding in ledger.verify(out)} == {"same"}
+
+
+def test_a_ledger_that_goes_behind_the_last_row_is_an_error(photos: Path) -> None:
+    out = photos.parent / "edges"
+    batch = Batch(plan.find_tasks([photos], False).tasks, settings_for(out))
+    with pytest.raises(ImageWriteError, match="removed"):
+        batch.run(lambda now: (out / ledger.LEDGER_NAME).unlink() if now.done == 2 else None)
+
+
+@pytest.mark.parametrize("gone", ["before it is put in place", "behind its back"])
+def test_an_output_that_is_not_there_after_it_was_written_is_not_done(
+    photos: Path, monkeypatch: pytest.MonkeyPatch, gone: str
+) -> None:
+    out, replace = photos.parent / "edges", os.link
+
+    def lose(source: Path, target: Path) -> None:
+        if gone == "behind its back":
+            replace(source, target)
+        out.rename(out.with_name("elsewhere"))
+
+    monkeypatch.setattr(os, "link", lose)
+    with pytest.raises(ImageWriteError, match="was moved"):
+        run_here([photos / "a.png"], out)
+    assert ledger.read_rows(out.with_name("elsewhere")) == []
+
+
+class Ahead(datetime):
+    """The clock of a machine that is a month ahead of the others."""
+
+    @classmethod
+    def now(cls, zone: tzinfo | None = None) -> datetime:
+        return datetime.now(zone) + timedelta(days=30)
+
+
+def test_a_clock_that_is_ahead_makes_no_right_output_wrong(photos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    out = photos.parent / "edges"
+    with monkeypatch.context() as patch:
+        patch.setattr(row_module, "datetime", Ahead)
+        for share in ((1, 2), (2, 2)):
+            run_here([photos], out, recursive=True, share=share)
+    for seed, name in enumerate(("a.png", "deep/a.png")):
+        write_image(random_image(20, 30, "uint8", 90 + seed), photos / name)
+    assert run_here([photos], out, recursive=True, resume=True).done == 2
+    assert {finding.state for finding in ledger.verify(out)} == {"same"}
+    assert run_here([photos], out, recursive=True, resume=True).skipped == 3
+
+
+def test_runs_are_counted_over_all_files_of_a_ledger(tmp_path: Path) -> None:
+    for share in ((2, 2), (1, 2), ledger.ALL, (2, 2)):
+        with ledger.open_ledger(str(tmp_path), share) as book:
+            book.append(row_of("a"))
+            book.append(row_of("b"))
+    assert [row.run for row in ledger.read_rows(tmp_path)] == [1, 1, 2, 2, 3, 3, 4, 4]
+
+
+def test_rows_of_before_runs_were_counted_come_first(tmp_path: Path) -> None:
+    old = json.loads(row_of("a", "old").to_line(1)) | {"finished_utc": "2999-01-01T00:00:00.000+00:00"}
+    del old["run"]
+    (tmp_path / "edgeconv-ledger.1-of-2.jsonl").write_text(json.dumps(old) + "\n")
+    with ledger.open_ledger(str(tmp_path)) as book:
+        book.append(row_of("a", "new"))
+    assert [row.output_sha256 for row in ledger.read_rows(tmp_path)] == ["old", "new"]
+
+
+def test_a_count_that_somebody_drove_up_does_not_run_over(tmp_path: Path) -> None:
+    (tmp_path / ledger.LEDGER_NAME).write_bytes(row_of("a", "old").to_line(2**53 - 1))
+    with ledger.open_ledger(str(tmp_path)) as book:
+        book.append(row_of("a", "new"))
+    assert [row.output_sha256 for row in ledger.read_rows(tmp_path)] == ["old", "new"]

@@ -20,6 +20,7 @@ from edgeconv.batch.engines.own_cluster import Seat
 from edgeconv.batch.pipeline import Batch
 from edgeconv.batch.stores import is_remote, store_of
 from edgeconv.errors import ImageReadError, UnavailableError, UsageError
+from edgeconv.files import NameTakenError
 from edgeconv.image import write_image
 
 IN, OUT = "s3://bucket/photos", "s3://bucket/edges"
@@ -171,6 +172,27 @@ def test_segments_that_arrived_empty_or_in_part_cost_no_other_row(photos: Path, 
     assert {finding.state for finding in ledger.verify(memory)} == {"same"}
     assert len(ledger.verify(memory)) == 2
     assert ledger.damaged_lines(memory) == [(place, 1)]
+
+
+def test_an_object_that_appears_at_the_last_moment_is_not_replaced(store: Store, memory: str) -> None:
+    for place in (OUT, memory):
+        put = store_of(place).write_output
+        put(place, "a.png", b"1", replace=False)
+        with pytest.raises(NameTakenError):
+            put(place, "a.png", b"2", replace=False)
+        assert store_of(place).read(f"{place}/a.png") == b"1"
+        put(place, "a.png", b"2", replace=True)
+        assert store_of(place).read(f"{place}/a.png") == b"2"
+
+
+def test_a_row_of_a_bucket_that_names_what_is_outside_is_foreign(photos: Path, memory: str) -> None:
+    run_here([photos / "a.png"], memory)
+    store_of(memory).write("memory://secret", b"secret")
+    place = ledger.place_of(memory)
+    (line,) = segments.read_segments(place).splitlines()
+    row = json.loads(line) | {"output": "../secret", "output_sha256": ledger.sha256_of(b"secret")}
+    store_of(memory).write(f"{place}/s.jsonl", json.dumps(row).encode())
+    assert [finding.state for finding in ledger.verify(memory)] == ["same", "foreign"]
 
 
 def test_a_store_with_real_folders_gets_those_that_it_needs(photos: Path) -> None:

@@ -223,10 +223,10 @@ def test_no_picture_is_left_without_its_report(folder: Path, monkeypatch: pytest
     (folder / "o.json").rmdir()
     write = job.write_bytes_atomically
 
-    def refuse_reports(path: Path | str, data: bytes) -> None:
+    def refuse_reports(path: Path | str, data: bytes, *, replace: bool) -> None:
         if str(path).endswith(".json"):
             raise ImageWriteError(f"{path}: cannot be written (no space left on device): choose another place.")
-        write(path, data)
+        write(path, data, replace=replace)
 
     monkeypatch.setattr(job, "write_bytes_atomically", refuse_reports)
     with pytest.raises(ImageWriteError, match="no space"):

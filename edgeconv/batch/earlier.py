@@ -10,10 +10,12 @@ from __future__ import annotations
 from collections import defaultdict
 from pathlib import PurePath, PurePosixPath
 
-from edgeconv.batch.ledger import Row, done_by_output, read_rows
+from edgeconv.batch.ledger import done_by_output, read_rows
+from edgeconv.batch.row import Row
 from edgeconv.batch.stores import store_of
 from edgeconv.batch.task import Task
 from edgeconv.errors import ImageReadError, ImageWriteError
+from edgeconv.inside import ForeignFileError
 
 
 class Earlier:
@@ -21,7 +23,7 @@ class Earlier:
 
     def __init__(self, folder: str, parameters_sha256: str) -> None:
         self._folder, self._parameters = folder, parameters_sha256
-        rows = list(read_rows(folder))
+        rows = read_rows(folder)
         self._rows_of: dict[tuple[str, str], list[Row]] = defaultdict(list)
         """By the input's identity and stem: a file may have two names, each with an output of its own."""
         for row in rows:
@@ -42,8 +44,8 @@ class Earlier:
             return False
         store = store_of(self._folder)
         try:
-            return store.digest(store.join(self._folder, row.output)) == row.output_sha256
-        except ImageReadError:
+            return store.output_digest(self._folder, row.output) == row.output_sha256
+        except (ImageReadError, ForeignFileError):
             return False
 
     def refuse_unless_ours(self, name: str, present_sha256: str, identity: str) -> None:

@@ -1,38 +1,43 @@
 """The ledger: what became of every picture, one JSON object a line, only ever appended to.
 
     {"input", "input_realpath", "input_bytes", "input_sha256", "parameters_sha256", "output", "output_bytes",
-     "output_sha256", "status": "done" | "failed", "seconds", "error", "notes", "finished_utc"}
+     "output_sha256", "status": "done" | "failed", "seconds", "error", "notes", "finished_utc", "run"}
 
 `input` is the path as it was given, `input_realpath` the same from the root with links followed; `output` is relative
 to the ledger's folder; `notes` says what decoding dropped or changed. Names that are not UTF-8 are written as Python
 holds them, a lone surrogate for each odd byte, escaped, so they are read back to the same path. Of several rows for an
-output the last one counts.
+output the last one counts. `run` counts the batches into a folder, and orders rows of several files; within one file
+the rows themselves do. `finished_utc` is for people: clocks of several machines do not agree.
 
 In a folder the ledger is one file, and one more for each share of an array of jobs (`--shard`): on a file system that
 machines share, what two of them append to one file at once is not kept apart. A row is one write to a file opened for
-appending, so a process that is killed leaves at most one broken last line, which readers pass over and the next run
-marks as cut short. Any other line that is no row was damaged later: `verify` names it, as an output that it told of is
-not looked at. In a remote store, where nothing can be appended to, it is a folder of segments (segments.py).
+appending, so a process that is killed, or a disk that is full, leaves at most one broken last line. Readers pass over
+it, the next run marks it as cut short, and a row that was appended behind it all the same is found (row.py). Any other
+line that is no row was damaged later: `verify` names it, as an output that it told of is not looked at. In a remote
+store, where nothing can be appended to, it is a folder of segments (segments.py).
 """
 
 from __future__ import annotations
 
 import hashlib
-import heapq
-import json
+import io
 import os
 import re
+import time
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 from types import TracebackType
-from typing import Literal
+from typing import BinaryIO, Literal
 
+from edgeconv import folder_lock
+from edgeconv.batch.row import CUT_SHORT, MOST_LINE_BYTES, MOST_RUNS, Row, in_order, read_line
 from edgeconv.batch.segments import SEGMENTS_NAME, SegmentLedger, read_segments
 from edgeconv.batch.stores import is_remote, store_of
 from edgeconv.errors import ImageReadError, ImageWriteError
+from edgeconv.inside import ForeignFileError, foreign_reason, open_regular, regular_descriptor
 
 LEDGER_NAME = "edgeconv-ledger.jsonl"
 SHARES_NAME = "edgeconv-ledger.{}-of-{}.jsonl"
@@ -41,45 +46,13 @@ _NAMES = re.compile(r"edgeconv-ledger(\.\d+-of-\d+)?\.jsonl")
 ALL = (1, 1)
 """The share that is everything."""
 
-CUT_SHORT = b" (cut short)"
-"""Put behind the broken last line of a run that was killed."""
-
-Status = Literal["done", "failed"]
+AGAIN_SECONDS = 3.0
+"""How long `verify` looks again at what differs while a batch is at work: between an output and its row."""
 
 
 def sha256_of(data: bytes | memoryview) -> str:
     """Hash of a file's bytes."""
     return hashlib.sha256(data).hexdigest()
-
-
-@dataclass(frozen=True)
-class Row:
-    """One picture's fate."""
-
-    input: str
-    input_bytes: int | None
-    input_sha256: str | None
-    parameters_sha256: str
-    output: str | None
-    output_bytes: int | None
-    output_sha256: str | None
-    status: Status
-    seconds: float
-    error: str | None
-    notes: tuple[str, ...] = ()
-    input_realpath: str | None = None
-    """None in rows of before it was kept."""
-    finished_utc: str = ""
-
-    @property
-    def source(self) -> str:
-        """The input's real path, as far as it is known."""
-        return self.input_realpath or os.path.realpath(self.input)
-
-    def to_line(self) -> bytes:
-        """The row as it is written, finished now."""
-        record = asdict(self) | {"finished_utc": datetime.now(UTC).isoformat(timespec="milliseconds")}
-        return json.dumps(record).encode("ascii") + b"\n"
 
 
 def place_of(folder: str, share: tuple[int, int] = ALL) -> str:
@@ -89,31 +62,48 @@ def place_of(folder: str, share: tuple[int, int] = ALL) -> str:
 
 
 def open_ledger(folder: str, share: tuple[int, int] = ALL) -> Ledger | SegmentLedger:
-    """The ledger of an output folder, for appending. Raises ImageWriteError."""
+    """The ledger of an output folder, for the rows of one more run. Raises ImageWriteError, ImageReadError."""
     place = place_of(folder, share)
-    return SegmentLedger(place) if is_remote(folder) else Ledger(Path(place))
+    run = min(1 + max((row.run or 0 for row in read_rows(folder)), default=0), MOST_RUNS - 1)
+    return SegmentLedger(place, run) if is_remote(folder) else Ledger(Path(place), run)
 
 
-def read_rows(folder: Path | str) -> Iterator[Row]:
-    """The rows of a folder's ledger in the order written, lines that are none left out. Raises ImageReadError."""
-    files = (filter(None, map(_row_of, _lines_of(place))) for place in _places_in(str(folder)))
-    return heapq.merge(*files, key=lambda row: row.finished_utc)  # which keeps the order that a file has
+@dataclass(frozen=True)
+class Contents:
+    """All that a folder's ledger holds."""
+
+    rows: list[Row]
+    """In the order written."""
+    foreign: list[Row]
+    """Rows whose output is not the name of something inside the folder."""
+    damaged: list[tuple[str, int]]
+    """File and line, from 1, of what is no row and was not left so by a killed run or a full disk."""
+
+
+def read(folder: Path | str) -> Contents:
+    """Read a folder's ledger, which need not be there. Raises ImageReadError."""
+    files: list[list[Row]] = []
+    foreign: list[Row] = []
+    damaged: list[tuple[str, int]] = []
+    for place in _places_in(str(folder)):
+        files.append([])
+        for number, line, is_whole in _lines_of(place):
+            for reading in read_line(line):
+                if reading.kind == "damaged":
+                    damaged += [(place, number)] if is_whole else []
+                elif reading.row is not None:
+                    (files[-1] if reading.kind == "row" else foreign).append(reading.row)
+    return Contents(in_order(files), foreign, damaged)
+
+
+def read_rows(folder: Path | str) -> list[Row]:
+    """The rows of a folder's ledger in the order written, foreign ones left out. Raises ImageReadError."""
+    return read(folder).rows
 
 
 def damaged_lines(folder: Path | str) -> list[tuple[str, int]]:
-    """File and line, from 1, of what is no row in a folder's ledger and was not left so by a killed run.
-
-    Raises ImageReadError.
-    """
-    damaged = []
-    for place in _places_in(str(folder)):
-        *whole, _ = _lines_of(place)  # the last one lacks its end, or there is nothing in it
-        damaged += [
-            (place, number)
-            for number, line in enumerate(whole, 1)
-            if not line.endswith(CUT_SHORT) and _row_of(line) is None
-        ]
-    return damaged
+    """See Contents. Raises ImageReadError."""
+    return read(folder).damaged
 
 
 def _places_in(folder: str) -> list[str]:
@@ -124,31 +114,34 @@ def _places_in(folder: str) -> list[str]:
         names = sorted(filter(_NAMES.fullmatch, os.listdir(folder)))
     except FileNotFoundError:
         return []
-    except OSError as error:
-        raise ImageReadError(f"Ledger of '{folder}' cannot be read: {error.strerror}.") from None
+    except (OSError, ValueError) as error:
+        raise ImageReadError(f"Ledger of '{folder}' cannot be read: {_reason(error)}.") from None
     return [os.path.join(folder, name) for name in names]
 
 
-def _lines_of(place: str) -> list[bytes]:
-    """What stands before, between and behind the ends of lines."""
+def _lines_of(place: str) -> Iterator[tuple[int, bytes, bool]]:
+    """Number from 1, line, and whether it has its end. Of a line that is longer than any row the beginning is given."""
     try:
-        data = read_segments(place) if is_remote(place) else Path(place).read_bytes()
-    except OSError as error:
-        raise ImageReadError(f"Ledger '{place}' cannot be read: {error.strerror}.") from None
-    return data.split(b"\n")
+        with _opened(place) as stream:
+            number = 0
+            while line := stream.readline(MOST_LINE_BYTES):
+                number += 1
+                rest = line
+                while rest and not rest.endswith(b"\n"):
+                    rest = stream.readline(MOST_LINE_BYTES)
+                yield number, line.removesuffix(b"\n"), rest.endswith(b"\n")
+    except (OSError, ForeignFileError) as error:
+        raise ImageReadError(
+            f"Ledger '{place}' cannot be read: {_reason(error)}: remove it, or choose another folder."
+        ) from None
 
 
-def _row_of(line: bytes) -> Row | None:
-    """The row that a line holds, if it holds one whose names and hashes are texts."""
-    try:
-        fields = json.loads(line)
-        row = Row(**fields | {"notes": tuple(fields.get("notes", ()))})
-    except (ValueError, TypeError, AttributeError, RecursionError):
-        return None
-    texts = (row.input, row.parameters_sha256, row.status, row.finished_utc)
-    maybe_texts = (row.input_sha256, row.input_realpath, row.output, row.output_sha256, row.error)
-    are_texts = all(isinstance(text, str) for text in texts)
-    return row if are_texts and all(text is None or isinstance(text, str) for text in maybe_texts) else None
+def _opened(place: str) -> BinaryIO:
+    return io.BytesIO(read_segments(place)) if is_remote(place) else open_regular(place)
+
+
+def _reason(error: Exception) -> str:
+    return (error.strerror if isinstance(error, OSError) else None) or str(error)
 
 
 def done_by_output(rows: Iterable[Row]) -> dict[str, Row]:
@@ -157,28 +150,46 @@ def done_by_output(rows: Iterable[Row]) -> dict[str, Row]:
 
 
 class Ledger:
-    """Appends rows to a file of a ledger; for several threads at once."""
+    """Appends rows to a file of a ledger; for several threads at once, and for one process."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, run: int) -> None:
+        self.path, self._run = path, run
         self._lock = Lock()
+        self._failure: ImageWriteError | None = None
         try:
-            self._stream = self.path.open("ab", buffering=0)
-            if self._ends_in_a_broken_line():
-                self._stream.write(CUT_SHORT + b"\n")
-        except OSError as error:
+            self._descriptor = regular_descriptor(str(path), os.O_RDWR | os.O_APPEND | os.O_CREAT)
+        except (OSError, ForeignFileError) as error:
             raise self._unwritable(error) from None
+        try:
+            if not folder_lock.take(self._descriptor):
+                raise ImageWriteError(
+                    f"Ledger '{path}' is in use by another batch: wait until it has ended, or choose another folder."
+                )
+            if self._ends_in_a_broken_line():
+                self._write(CUT_SHORT + b"\n")
+        except BaseException as error:
+            os.close(self._descriptor)
+            if isinstance(error, OSError):
+                raise self._unwritable(error) from None
+            raise
 
     def append(self, row: Row) -> None:
-        """Write one row and flush it to the system. Raises ImageWriteError where that fails."""
-        line = row.to_line()
-        try:
-            with self._lock:
-                written = self._stream.write(line)
-                if written != len(line):
-                    raise OSError(28, os.strerror(28))
-        except OSError as error:
-            raise self._unwritable(error) from None
+        """Write one row and flush it to the system. Raises ImageWriteError where that fails, and ever after.
+
+        Behind a row that was written in part another one would be lost with it.
+        """
+        line = row.to_line(self._run)
+        with self._lock:
+            if self._failure is None:
+                try:
+                    self._refuse_if_moved()
+                    self._write(line)
+                except OSError as error:
+                    self._failure = self._unwritable(error)
+                except ImageWriteError as failure:
+                    self._failure = failure
+            if self._failure is not None:
+                raise self._failure
 
     def __enter__(self) -> Ledger:
         return self
@@ -186,17 +197,35 @@ class Ledger:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._stream.close()
+        try:
+            if error is None:
+                self._refuse_if_moved()
+        finally:
+            os.close(self._descriptor)
+
+    def _write(self, line: bytes) -> None:
+        if os.write(self._descriptor, line) != len(line):
+            raise OSError(28, os.strerror(28))
+
+    def _refuse_if_moved(self) -> None:
+        """Raise ImageWriteError where the ledger's name is no longer that of the file that was opened."""
+        with suppress(OSError):
+            if os.path.samestat(os.fstat(self._descriptor), os.stat(self.path, follow_symlinks=False)):
+                return
+        raise ImageWriteError(
+            f"Ledger '{self.path}' was moved, replaced or removed while the batch was at work: put the output folder "
+            "back and go on with --resume. Nothing more was filtered."
+        )
 
     def _ends_in_a_broken_line(self) -> bool:
-        with self.path.open("rb") as stream:
-            if stream.seek(0, os.SEEK_END) == 0:
-                return False
-            stream.seek(-1, os.SEEK_END)
-            return stream.read(1) != b"\n"
+        size = os.fstat(self._descriptor).st_size
+        if size == 0:
+            return False
+        os.lseek(self._descriptor, size - 1, os.SEEK_SET)
+        return os.read(self._descriptor, 1) != b"\n"
 
-    def _unwritable(self, error: OSError) -> ImageWriteError:
-        return ImageWriteError(f"Ledger '{self.path}' cannot be written: {error.strerror}. Nothing more was filtered.")
+    def _unwritable(self, error: Exception) -> ImageWriteError:
+        return ImageWriteError(f"Ledger '{self.path}' cannot be written: {_reason(error)}. Nothing more was filtered.")
 
 
 @dataclass(frozen=True)
@@ -204,26 +233,66 @@ class Finding:
     """What `verify` found of one output."""
 
     output: str
-    state: Literal["same", "missing", "changed"]
+    state: Literal["same", "missing", "changed", "foreign"]
+    detail: str = ""
+    """Why it is foreign: as a phrase after its name."""
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What `verify` found of a folder."""
+
+    findings: list[Finding]
+    damaged: list[tuple[str, int]]
+    """See Contents."""
+    in_progress: bool
+    """A batch was at work there all the while."""
 
 
 def verify(folder: Path | str) -> list[Finding]:
     """Hash every output that the ledger calls done and compare; raises ImageReadError where there is no ledger."""
+    return look_through(folder).findings
+
+
+def look_through(folder: Path | str) -> Verification:
+    """The same, and what else there is to know.
+
+    Where a batch is at work meanwhile, an output may be newer than its row: what differs is looked at again.
+    """
     folder = str(folder)
-    store = store_of(folder)
-    done = done_by_output(read_rows(folder))
-    if not done and not _is_there(folder):
-        name = Path(place_of(folder)).name
-        raise ImageReadError(f"{folder}: has no {name}: name the output folder of 'edgeconv batch'.")
-    findings = []
-    for output, row in done.items():
-        try:
-            digest = store.digest(store.join(folder, output))
-        except ImageReadError:
-            digest = None
-        same: Literal["same", "changed"] = "same" if digest == row.output_sha256 else "changed"
-        findings.append(Finding(output, "missing" if digest is None else same))
-    return findings
+    until = time.monotonic() + AGAIN_SECONDS
+    known: dict[str, tuple[Row, Finding]] = {}
+    while True:
+        in_progress = not is_remote(folder) and folder_lock.is_held(folder)
+        contents = read(folder)
+        if not (contents.rows or contents.foreign) and not _is_there(folder):
+            name = Path(place_of(folder)).name
+            raise ImageReadError(f"{folder}: has no {name}: name the output folder of 'edgeconv batch'.")
+        for output, row in done_by_output(contents.rows).items():
+            before = known.get(output)
+            if before is None or before[0] != row or before[1].state != "same":
+                known[output] = row, _look_at(folder, output, row)
+        findings = [finding for _, finding in known.values()]
+        differs = any(finding.state != "same" for finding in findings)
+        if not differs or not in_progress or time.monotonic() > until:
+            break
+        time.sleep(folder_lock.PAUSE_SECONDS)
+    foreign = {row.output: foreign_reason(row.output) for row in contents.foreign if row.output is not None}
+    findings += [Finding(output, "foreign", reason or "") for output, reason in foreign.items()]
+    return Verification(findings, contents.damaged, in_progress)
+
+
+def _look_at(folder: str, output: str, row: Row) -> Finding:
+    """Compare one output with its row."""
+    try:
+        digest = store_of(folder).output_digest(folder, output)
+    except ForeignFileError as error:
+        return Finding(output, "foreign", str(error))
+    except ImageReadError:
+        return Finding(output, "missing")
+    if digest is None:
+        return Finding(output, "missing")
+    return Finding(output, "same" if digest == row.output_sha256 else "changed")
 
 
 def _is_there(folder: str) -> bool:

@@ -8,20 +8,22 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable
-from contextlib import closing
+from contextlib import closing, nullcontext
 from dataclasses import replace
 
 from edgeconv.batch.earlier import Earlier
 from edgeconv.batch.engines.base import Engine
 from edgeconv.batch.engines.threads import Threads
-from edgeconv.batch.ledger import open_ledger
+from edgeconv.batch.ledger import ALL, open_ledger
 from edgeconv.batch.plan import shard
 from edgeconv.batch.settings import Settings
-from edgeconv.batch.stores import from_the_root, store_of
+from edgeconv.batch.stores import from_the_root, is_remote, store_of
+from edgeconv.batch.stores.base import Store
 from edgeconv.batch.summary import Outcome, Summary
 from edgeconv.batch.task import Task
 from edgeconv.batch.work import Work
 from edgeconv.errors import ImageWriteError
+from edgeconv.folder_lock import one_batch_in
 
 
 class Batch:
@@ -39,9 +41,7 @@ class Batch:
         self.tasks = shard(tasks, *settings.share)
         self._settings = settings
         self._engine = engine or Threads(settings.jobs, len(self.tasks), settings.choice.device)
-        options = replace(settings.options, threads=settings.options.threads or self._engine.threads_each)
-        earlier = Earlier(settings.output, settings.parameters_sha256())
-        self._work = Work(settings, options, frozenset(task.identity for task in (*tasks, *outputs)), earlier)
+        self._inputs = frozenset(task.identity for task in (*tasks, *outputs))
         self._stop_reason: str | None = None
         self._failures = 0
         self._failures_lock = threading.Lock()
@@ -51,11 +51,22 @@ class Batch:
         self._stop_reason = reason
 
     def run(self, on_progress: Callable[[Summary], None] = lambda summary: None) -> Summary:
-        """Filter everything; raises only what makes going on pointless (no folder or ledger to write to)."""
-        started = time.perf_counter()
+        """Filter everything; raises only what makes going on pointless (no folder or ledger to write to).
+
+        That includes another batch that is at work in the same folder.
+        """
         output = self._settings.output
         store = store_of(output)
         store.make_folder(output)
+        with nullcontext() if is_remote(output) else one_batch_in(output, self._array()):
+            return self._run_alone(store, on_progress)
+
+    def _run_alone(self, store: Store, on_progress: Callable[[Summary], None]) -> Summary:
+        """See `run`; what earlier runs left is only read now, as nobody else can add to it any more."""
+        started = time.perf_counter()
+        settings, output = self._settings, self._settings.output
+        options = replace(settings.options, threads=settings.options.threads or self._engine.threads_each)
+        work = Work(settings, options, self._inputs, Earlier(output, settings.parameters_sha256()))
         left_overs = store.remove_left_overs({store.join(output, task.folder) for task in self.tasks})
         summary = Summary(pictures=len(self.tasks), workers=self._engine.workers, left_overs=left_overs)
         with open_ledger(output, self._settings.share) as ledger:
@@ -72,7 +83,7 @@ class Batch:
                     self.stop("the ledger cannot be written")
                     raise
 
-            with closing(self._engine.run(self._work, self.tasks, self._is_stopped, settle)) as outcomes:
+            with closing(self._engine.run(work, self.tasks, self._is_stopped, settle)) as outcomes:
                 try:
                     for outcome in outcomes:
                         summary.count(outcome)
@@ -84,6 +95,11 @@ class Batch:
         summary.stopped_because = self._stop_reason
         summary.peak_bytes = self._engine.peak_bytes()
         return summary
+
+    def _array(self) -> str | None:
+        """What the shares of one array of jobs have in common; None where the batch is no share."""
+        share = self._settings.share
+        return None if share == ALL else f"{self._settings.parameters_sha256()} of {share[1]}"
 
     def _is_stopped(self) -> bool:
         return self._stop_reason is not None

@@ -1,9 +1,11 @@
 """The ledger in a remote store, where nothing can be appended to: a folder of segments, each put once and never again.
 
-    OUT/edgeconv-ledger/20261121T064512.123456Z-5f0c31aa.jsonl
+    OUT/edgeconv-ledger/r0000000000000007-000001-5f0c31aa.jsonl
 
-A segment holds the rows of some seconds; its name says when it was put and by which run, so that names in order are
-rows in order and two runs at once (`--shard`) never meet. A run that is killed loses the rows of its last seconds and
+A segment holds the rows of some seconds. Its name counts the runs into this place and the segments of its run, so that
+names in order are rows in order whatever the clocks of several machines say, and ends in a word of its own, so that two
+runs at once (`--shard`) never meet. (Segments of before runs were counted are named by time of day, which comes before
+`r`.) A run that is killed loses the rows of its last seconds and
 no picture: whoever resumes it makes the same bytes again, finds them in place and writes the row.
 """
 
@@ -12,17 +14,13 @@ from __future__ import annotations
 import secrets
 import time
 from contextlib import suppress
-from datetime import UTC, datetime
 from threading import Lock
 from types import TracebackType
-from typing import TYPE_CHECKING
 
+from edgeconv.batch.row import Row
 from edgeconv.batch.stores import store_of
 from edgeconv.batch.stores.base import EmptyFileError
 from edgeconv.errors import ImageWriteError
-
-if TYPE_CHECKING:
-    from edgeconv.batch.ledger import Row
 
 SEGMENTS_NAME = "edgeconv-ledger"
 SUFFIX = ".jsonl"
@@ -45,10 +43,11 @@ def read_segments(place: str) -> bytes:
 class SegmentLedger:
     """Gathers rows and puts them by the segment; for several threads at once."""
 
-    def __init__(self, place: str) -> None:
-        self.path = place
+    def __init__(self, place: str, run: int) -> None:
+        self.path, self._run = place, run
         self._store = store_of(place)
-        self._run = secrets.token_hex(4)
+        self._word = secrets.token_hex(4)
+        self._segments = 0
         self._lock = Lock()
         self._lines: list[bytes] = []
         self._put_at = time.monotonic()
@@ -56,18 +55,19 @@ class SegmentLedger:
     def append(self, row: Row) -> None:
         """Take a row, and put what is due. Raises ImageWriteError where that fails."""
         with self._lock:
-            self._lines.append(row.to_line())
+            self._lines.append(row.to_line(self._run))
             if len(self._lines) >= MOST_ROWS or time.monotonic() - self._put_at >= MOST_SECONDS:
                 self._put()
 
     def _put(self) -> None:
-        now = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")
-        segment = self._store.join(self.path, f"{now}-{self._run}{SUFFIX}")
+        name = f"r{self._run:016}-{self._segments + 1:06}-{self._word}{SUFFIX}"
+        segment = self._store.join(self.path, name)
         try:
             self._store.write(segment, b"".join(self._lines))
         except ImageWriteError as error:
             raise ImageWriteError(f"Ledger: {str(error).rstrip('.')}. Nothing more was filtered.") from None
         self._lines.clear()
+        self._segments += 1
         self._put_at = time.monotonic()
 
     def __enter__(self) -> SegmentLedger:

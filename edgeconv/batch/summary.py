@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from edgeconv.batch.ledger import Row
+from edgeconv.batch.row import Row
 from edgeconv.image import SAID_NOTE
 
 STAGES = ("read", "decode", "set_up", "host_to_device", "convolve", "device_to_host", "encode", "write")

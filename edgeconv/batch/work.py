@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import threading
 import time
+from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
@@ -21,20 +22,25 @@ from numpy.typing import NDArray
 
 from edgeconv.batch.codecs import Codecs
 from edgeconv.batch.earlier import Earlier
-from edgeconv.batch.ledger import Row, sha256_of
+from edgeconv.batch.ledger import sha256_of
 from edgeconv.batch.names import as_compared
+from edgeconv.batch.row import Row
 from edgeconv.batch.settings import Settings
 from edgeconv.batch.stores import is_remote, store_of
 from edgeconv.batch.summary import Outcome
 from edgeconv.batch.task import Task
 from edgeconv.devices import get_device
 from edgeconv.errors import EdgeconvError, ImageReadError, ImageWriteError, MemoryLimitError
-from edgeconv.files import refuse_overwrite
+from edgeconv.files import NameTakenError, refuse_overwrite
+from edgeconv.inside import ForeignFileError
 from edgeconv.job import FORMAT_OF_DTYPE
 from edgeconv.methods.base import DeviceName, Options
 from edgeconv.problem import Problem
 from edgeconv.session import Session
 from edgeconv.timing import Stopwatch
+
+MOST_LOOKS = 8
+"""At an output's place, which somebody else may take and leave again."""
 
 OF_AN_EARLIER_RUN = "(in an earlier run; --retry-failed tries again)"
 
@@ -159,21 +165,32 @@ class Work:
             return request.finish(out, pixels.dtype, arrays, image=pixels)
 
     def _write(self, task: Task, target: str, name: str, encoded: bytes | memoryview, digest: str) -> None:
-        """Put the output in place unless it is there already; never over an input or what is not ours."""
+        """Put the output in place unless it is there already; never over an input or what is not ours.
+
+        What appears between the look and the writing is looked at again.
+        """
         if not is_remote(task.source) and not is_remote(target):
             refuse_overwrite(task.source, target)
         first = self._names_taken.setdefault(as_compared(name), task)
         if first != task:
             raise ImageWriteError(f"{target}: is where {first.source} goes: give --name what tells the two apart.")
-        present = self._store.digest(target)
-        if present is not None:
-            if present == digest:
-                return
-            if self._store.identity(target) in self._inputs:
-                raise ImageWriteError(f"{target}: is one of the inputs: choose another folder with -o.")
-            if not self._settings.overwrite:
-                self._earlier.refuse_unless_ours(name, present, task.identity)
-        self._store.write(target, encoded)
+        folder = self._settings.output
+        try:
+            for _ in range(MOST_LOOKS):
+                present = self._store.output_digest(folder, name)
+                if present == digest:
+                    return
+                if present is not None:
+                    if self._store.identity(target) in self._inputs:
+                        raise ImageWriteError(f"{target}: is one of the inputs: choose another folder with -o.")
+                    if not self._settings.overwrite:
+                        self._earlier.refuse_unless_ours(name, present, task.identity)
+                with suppress(NameTakenError):
+                    self._store.write_output(folder, name, encoded, replace=present is not None)
+                    return
+        except ForeignFileError as error:
+            raise ImageWriteError(f"{target}: {error}: remove it, or choose another folder with -o.") from None
+        raise ImageWriteError(f"{target}: comes and goes: somebody else writes there too: choose another folder.")
 
     def _session(self, problem: Problem) -> Session:
         """This thread's session and the array for its results; made anew only when shape or type change."""

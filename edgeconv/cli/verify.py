@@ -12,25 +12,34 @@ def verify(
 ) -> None:
     """Hash every output that the ledger calls done; name those that are missing or changed and end with 1.
 
-    So do rows that cannot be read, as the outputs that they tell of are not looked at.
+    So do rows that cannot be read, as the outputs that they tell of are not looked at, and rows that name something
+    outside the folder, which is not opened.
     """
     from edgeconv.batch import ledger
     from edgeconv.batch.stores import plain
     from edgeconv.errors import EXIT_DIFFERENT
 
-    findings = ledger.verify(plain(folder))
-    wrong = [finding for finding in findings if finding.state != "same"]
+    found = ledger.look_through(plain(folder))
+    wrong = [finding for finding in found.findings if finding.state != "same"]
     for finding in wrong:
-        typer.echo(f"{finding.state}: {finding.output}")
-    damaged = ledger.damaged_lines(plain(folder))
-    for place, number in damaged:
+        typer.echo(f"{finding.state}: {finding.output}{f' {finding.detail}' if finding.detail else ''}")
+    for place, number in found.damaged:
         typer.echo(f"unreadable: line {number:,} of {place}")
-    typer.echo(f"{len(findings) - len(wrong)} of {len(findings)} outputs are as they were written.")
-    if damaged:
+    total = len(found.findings)
+    typer.echo(f"{total - len(wrong)} of {total} outputs are as they were written.")
+    if found.damaged:
         typer.echo(
-            f"edgeconv: {len(damaged)} rows of the ledger cannot be read, and outputs may be missing from this count: "
-            "'edgeconv batch --resume' makes sure of them; then remove those lines.",
+            f"edgeconv: {len(found.damaged)} rows of the ledger cannot be read, and outputs may be missing from this "
+            "count: 'edgeconv batch --resume' makes sure of them; then remove those lines.",
             err=True,
         )
-    if wrong or damaged:
+    if any(finding.state == "foreign" for finding in wrong):
+        typer.echo(
+            "edgeconv: rows of the ledger name what is no plain file inside the folder, which was not opened: find out "
+            "who wrote them.",
+            err=True,
+        )
+    if wrong and found.in_progress:
+        typer.echo("edgeconv: a batch is writing into this folder: verify it again when that has ended.", err=True)
+    if wrong or found.damaged:
         raise typer.Exit(EXIT_DIFFERENT)

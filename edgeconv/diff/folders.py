@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -36,7 +37,9 @@ from edgeconv.errors import (
     UsageError,
 )
 from edgeconv.files import read_bytes, special_file_problem, write_bytes_atomically
+from edgeconv.folder_lock import is_held, one_batch_in
 from edgeconv.formats import SUFFIXES
+from edgeconv.inside import ForeignFileError, place_inside
 from edgeconv.read_rules import DEFAULT_RULES, ReadRules
 
 EXIT_CODES = {
@@ -77,6 +80,14 @@ def run(baseline: Path, new: Path, conversions: tuple[str, ...], wanted: Wanted,
     for path in (wanted.html, wanted.junit):
         if path is not None:
             outputs.reserve_file(path)
+    with one_batch_in(str(baseline), None) if update else nullcontext():
+        return _run_alone(baseline, new, conversions, wanted, update, outputs)
+
+
+def _run_alone(
+    baseline: Path, new: Path, conversions: tuple[str, ...], wanted: Wanted, update: bool, outputs: Outputs
+) -> Done:
+    """See `run`; with `update` no batch writes into the baseline meanwhile."""
     pairs = compare_folders(baseline, new, conversions, wanted)
     if wanted.html is not None:
         outputs.add(Path(wanted.html), _page(baseline, new, pairs, wanted))
@@ -139,11 +150,16 @@ def accept(baseline: Path, new: Path, pairs: Sequence[Pair], rules: ReadRules = 
     removed = [pair.name for pair in pairs if pair.status == "missing"]
     if not (replaced or added or removed):
         return "the baseline needs no update"
+    if is_held(str(new)):
+        raise ImageReadError(f"Nothing was updated, as a batch is writing into {new}: wait until it has ended.")
+    for name in replaced + added + removed:
+        _refuse_outside(baseline, name)
     kept = _folder_for_old_files(baseline) if replaced or removed else None
     for name in replaced + removed:
         assert kept is not None
         _make_folder((kept / name).parent)
-        write_bytes_atomically(kept / name, read_bytes(baseline / name, rules.max_bytes))
+        old = read_bytes(baseline / name, rules.max_bytes)
+        write_bytes_atomically(kept / name, old, mode_of=baseline / name)
     for name in replaced + added:
         _make_folder((baseline / name).parent)
         write_bytes_atomically(baseline / name, read_bytes(new / name, rules.max_bytes))
@@ -151,6 +167,14 @@ def accept(baseline: Path, new: Path, pairs: Sequence[Pair], rules: ReadRules = 
         _change_folder((baseline / name).unlink, baseline / name)
     said = f"baseline {baseline}: {len(replaced)} replaced, {len(added)} added, {len(removed)} removed"
     return said if kept is None else f"{said}; the old files are in {kept}"
+
+
+def _refuse_outside(folder: Path, name: str) -> None:
+    """Raise ImageWriteError where a link leads out of the folder that is to be changed, and nothing else."""
+    try:
+        place_inside(folder, name)
+    except ForeignFileError as error:
+        raise ImageWriteError(f"Nothing was updated: {folder / name} {error}: replace the link by a file.") from None
 
 
 def _compare_pair(name: str, before: Path, after: Path, conversions: tuple[str, ...], wanted: Wanted) -> Pair:

@@ -30,7 +30,8 @@ class Outputs:
             refuse_overwrite(source, path)
         if path.is_dir():
             raise ImageWriteError(f"Output '{path}' is a folder: name a file in it.")
-        if path.is_file() and not self._overwrite:  # a device or pipe is written to, not replaced
+        is_link_to_nothing = os.path.lexists(path) and not path.exists()  # what is written through it lies elsewhere
+        if (path.is_file() or is_link_to_nothing) and not self._overwrite:  # a device or pipe is not replaced
             raise ImageWriteError(f"Output '{path}' exists: pass --overwrite to replace it, or choose another name.")
         place = os.path.normcase(os.path.realpath(path))
         if place in self._reserved and (path.is_file() or not path.exists()):

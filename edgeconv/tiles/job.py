@@ -27,7 +27,7 @@ from edgeconv.choose import Choice, choose
 from edgeconv.devices import get_device
 from edgeconv.devices.cpu import COPY_BYTES
 from edgeconv.errors import ImageReadError, ImageWriteError, UsageError
-from edgeconv.files import is_standard_stream, read_own_json, write_bytes_atomically
+from edgeconv.files import is_standard_stream, write_bytes_atomically
 from edgeconv.filters import RGB_CHANNELS
 from edgeconv.job import CHECKS, Job
 from edgeconv.output import NO_RANGE, Range, finite_range, join_ranges, range_to_stretch, stretch
@@ -160,35 +160,37 @@ class _Run:
                 roof = self._measure_roof(session)
                 output_identity, input_identity = file_identity(sink.path), hashed()
                 self._refuse_changed_input()
+                there = [os.path.lexists(path) for path in (self._target, self._report_path)]
+                replace, replace_report = (self._job.overwrite or is_there for is_there in there)
                 self._refuse_to_overwrite()  # again: another run may have written there meanwhile
-                with whole.withdrawn_without_report(self._target):
-                    sink.commit()
-                    record = Ran(
-                        job=self._job,
-                        layout=self._source.layout,
-                        problem=self._problem,
-                        choice=self._choice,
-                        session=session,
-                        plan=plan,
-                        limit_bytes=self._limit(),
-                        tiles=len(grid),
-                        passes=passes,
-                        chunks=chunks,
-                        chunks_decoded=self._decoded,
-                        clock=self._clock,
-                        start_seconds=self._start_seconds,
-                        set_up_seconds=set_up_seconds,
-                        whole_seconds=(self._start_seconds or 0.0) + time.perf_counter() - self._began,
-                        roof=roof,
-                        peak_bytes=peak_bytes,
-                        checked=checked,
-                        proof=proof,
-                        input_identity=input_identity,
-                        output_identity=output_identity,
-                        output=str(self._target),
-                        shape=shape,
-                    ).to_dict()
-                    write_bytes_atomically(self._report_path, report.to_json(record))
+                record = Ran(
+                    job=self._job,
+                    layout=self._source.layout,
+                    problem=self._problem,
+                    choice=self._choice,
+                    session=session,
+                    plan=plan,
+                    limit_bytes=self._limit(),
+                    tiles=len(grid),
+                    passes=passes,
+                    chunks=chunks,
+                    chunks_decoded=self._decoded,
+                    clock=self._clock,
+                    start_seconds=self._start_seconds,
+                    set_up_seconds=set_up_seconds,
+                    whole_seconds=(self._start_seconds or 0.0) + time.perf_counter() - self._began,
+                    roof=roof,
+                    peak_bytes=peak_bytes,
+                    checked=checked,
+                    proof=proof,
+                    input_identity=input_identity,
+                    output_identity=output_identity,
+                    output=str(self._target),
+                    shape=shape,
+                ).to_dict()
+                write_bytes_atomically(self._report_path, report.to_json(record), replace=replace_report)
+                with whole.withdrawn_without_picture(self._report_path, is_new=not there[1]):
+                    sink.commit(replace)
             finally:
                 sink.discard()
         return record
@@ -240,14 +242,17 @@ class _Run:
     def _is_own_output(self) -> bool:
         """True where the report beside it tells of the same job and still describes the very bytes of the output."""
         try:
-            earlier = read_own_json(self._report_path)
+            earlier = whole.read_earlier(self._report_path)
             same_job = (
                 earlier["problem"] == report.describe_problem(self._job.request, self._problem)
                 and earlier["method"]["name"] == self._choice.method
             )
+            sides = [("input", self._source.path)]
+            if os.path.lexists(self._target):  # a run that was killed between the two leaves the report alone
+                sides.append(("output", self._target))
             return same_job and all(
                 {name: earlier[side][name] for name in ("file_bytes", "file_sha256")} == file_identity(path)
-                for side, path in (("output", self._target), ("input", self._source.path))
+                for side, path in sides
             )
         except (OSError, ValueError, KeyError, TypeError):
             return False

@@ -300,7 +300,7 @@ def job_of(folder: Path, check: str = "sample") -> Job:
 
 @pytest.mark.parametrize("target", ["o.tif", "o.zarr"])
 def test_no_output_is_left_without_its_report(folder: Path, monkeypatch: pytest.MonkeyPatch, target: str) -> None:
-    def refuse(path: Path, data: bytes) -> None:
+    def refuse(path: Path, data: bytes, *, replace: bool) -> None:
         raise ImageWriteError(f"{path}: cannot be written (no space left on device): choose another place.")
 
     before = names(folder)

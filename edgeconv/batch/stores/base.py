@@ -8,6 +8,7 @@ from pathlib import PurePosixPath
 
 from edgeconv.batch.task import Task
 from edgeconv.errors import ImageReadError
+from edgeconv.inside import ForeignFileError, foreign_reason
 from edgeconv.read_rules import DEFAULT_RULES, ReadRules
 
 
@@ -51,9 +52,21 @@ class Store(ABC):
     def digest(self, place: str) -> str | None:
         """SHA-256 of the file that is there, None where there is none. Raises ImageReadError."""
 
+    def output_digest(self, folder: str, name: str) -> str | None:
+        """`digest` of what lies below `folder` by a plain name (see inside.py). Raises ForeignFileError too."""
+        refuse_foreign(name)
+        return self.digest(self.join(folder, name))
+
     @abstractmethod
     def write(self, place: str, data: bytes | memoryview) -> None:
         """Put a whole file in place, or raise ImageWriteError and leave what was there before."""
+
+    @abstractmethod
+    def write_output(self, folder: str, name: str, data: bytes | memoryview, *, replace: bool) -> None:
+        """`write` below `folder`, which must be there. Raises ForeignFileError too.
+
+        Without `replace` NameTakenError where such a file is there; a store that cannot tell replaces it.
+        """
 
     @abstractmethod
     def remove(self, place: str) -> None:
@@ -66,3 +79,9 @@ class Store(ABC):
     @abstractmethod
     def remove_left_overs(self, folders: Iterable[str]) -> list[str]:
         """Remove what killed runs left half-written in `folders`; the names."""
+
+
+def refuse_foreign(name: str) -> None:
+    """Raise ForeignFileError for what is no plain name."""
+    if (reason := foreign_reason(name)) is not None:
+        raise ForeignFileError(reason)

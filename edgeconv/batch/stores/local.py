@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator
@@ -15,6 +14,7 @@ from edgeconv.errors import ImageReadError, ImageWriteError
 from edgeconv.files import special_file_problem, write_bytes_atomically
 from edgeconv.formats import SUFFIXES
 from edgeconv.image import read_picture_bytes
+from edgeconv.inside import place_inside, sha256_inside
 from edgeconv.read_rules import DEFAULT_RULES, ReadRules
 
 
@@ -80,17 +80,30 @@ class LocalStore(Store):
 
     def digest(self, place: str) -> str | None:
         """See Store.digest."""
+        return self.output_digest(os.path.dirname(place) or ".", os.path.basename(place))
+
+    def output_digest(self, folder: str, name: str) -> str | None:
+        """See Store.output_digest."""
         try:
-            return hashlib.sha256(Path(place).read_bytes()).hexdigest()
+            return sha256_inside(folder, name)
         except (FileNotFoundError, NotADirectoryError):
             return None
         except (OSError, ValueError) as error:
+            place = self.join(folder, name)
             raise ImageReadError(f"{place}: is in the way and cannot be read ({error}).") from None
 
     def write(self, place: str, data: bytes | memoryview) -> None:
         """See Store.write."""
         self.make_folder(os.path.dirname(place))
         write_bytes_atomically(place, data)
+
+    def write_output(self, folder: str, name: str, data: bytes | memoryview, *, replace: bool) -> None:
+        """See Store.write_output."""
+        place = place_inside(folder, name)
+        if not os.path.isdir(folder):  # made when the batch began: another of its name would lack the ledger
+            raise ImageWriteError(f"Output folder '{folder}' was moved or removed: put it back.")
+        self.make_folder(os.path.dirname(place))
+        write_bytes_atomically(place, data, replace=replace)
 
     def remove(self, place: str) -> None:
         """See Store.remove."""

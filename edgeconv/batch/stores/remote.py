@@ -13,9 +13,10 @@ from contextlib import suppress
 from pathlib import PurePosixPath
 from typing import Any
 
-from edgeconv.batch.stores.base import EmptyFileError, Store
+from edgeconv.batch.stores.base import EmptyFileError, Store, refuse_foreign
 from edgeconv.batch.task import Task
 from edgeconv.errors import ImageReadError, ImageWriteError, UnavailableError, UsageError
+from edgeconv.files import NameTakenError
 from edgeconv.formats import SUFFIXES
 from edgeconv.read_rules import DEFAULT_RULES, ReadRules
 
@@ -115,11 +116,28 @@ class RemoteStore(Store):
 
     def write(self, place: str, data: bytes | memoryview) -> None:
         """See Store.write; whatever arrived in part is removed."""
+        self._put(place, data)
+
+    def write_output(self, folder: str, name: str, data: bytes | memoryview, *, replace: bool) -> None:
+        """See Store.write_output. S3 itself refuses an object that is there; not every store like it does."""
+        refuse_foreign(name)
+        place = self.join(folder, name)
+        if not replace:
+            try:
+                self._put(place, data, mode="create")
+                return
+            except ImageWriteError as error:
+                # Either the object is there, or the store or its package cannot be asked so.
+                if self.digest(place) is not None:
+                    raise NameTakenError(str(error)) from None
+        self._put(place, data)
+
+    def _put(self, place: str, data: bytes | memoryview, **words: str) -> None:
         files, path = _open(place)
         try:
             if _has_folders(files):
                 files.makedirs(str(PurePosixPath(path).parent), exist_ok=True)
-            files.pipe_file(path, bytes(data))
+            files.pipe_file(path, bytes(data), **words)
             arrived = files.info(path)["size"]
         except Exception as error:
             raise ImageWriteError(f"{place}: cannot be written ({_reason(error)}): {CHECK}.") from None

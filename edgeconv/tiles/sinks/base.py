@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from abc import ABC, abstractmethod
 from concurrent.futures import Executor
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 
 from edgeconv import temporaries
 from edgeconv.errors import ImageWriteError
+from edgeconv.files import NameTakenError
 
 
 @dataclass(frozen=True)
@@ -51,8 +53,11 @@ class Sink(ABC):
         """Complete the file under its temporary name, so that it can be read. Raises ImageWriteError."""
 
     @abstractmethod
-    def commit(self) -> None:
-        """Let it take the target's place in one step. Raises ImageWriteError."""
+    def commit(self, replace: bool = True) -> None:
+        """Let it take the target's place in one step. Raises ImageWriteError.
+
+        Without `replace` NameTakenError where something is there.
+        """
 
     @abstractmethod
     def discard(self) -> None:
@@ -60,6 +65,8 @@ class Sink(ABC):
 
     def unwritable(self, error: OSError) -> ImageWriteError:
         """The error for an output that the system refuses."""
+        if isinstance(error, FileExistsError) or error.errno == errno.ENOTEMPTY:
+            return NameTakenError(f"{self.target}: exists since a moment ago: somebody else writes there too.")
         if isinstance(error, FileNotFoundError):
             return ImageWriteError(f"{self.target}: the folder {self.target.parent} does not exist: create it first.")
         return ImageWriteError(f"{self.target}: cannot be written ({error.strerror or error}): choose another place.")

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv import __version__, temporaries
+from edgeconv.files import pass_permissions_on, take_name
 from edgeconv.formats.tiff import TILE_BYTES, TILE_OFFSETS
 from edgeconv.tiles.reader import in_order
 from edgeconv.tiles.sinks.base import Shape, Sink
@@ -57,6 +58,7 @@ class TiffSink(Sink):
                     metadata=None,
                     software=f"edgeconv {__version__}",
                 )
+            pass_permissions_on(target, self.path)
             self._stream = self.path.open("r+b")
             self._end = self._stream.seek(0, os.SEEK_END)
         except BaseException as error:
@@ -94,10 +96,14 @@ class TiffSink(Sink):
         except OSError as error:
             raise self.unwritable(error) from None
 
-    def commit(self) -> None:
+    def commit(self, replace: bool = True) -> None:
         """See Sink.commit."""
+        target = Path(os.path.realpath(self.target))
         try:
-            os.replace(self.path, os.path.realpath(self.target))
+            if replace:
+                os.replace(self.path, target)
+            else:
+                take_name(self.path, target)
         except OSError as error:
             raise self.unwritable(error) from None
         temporaries.end(self.path)

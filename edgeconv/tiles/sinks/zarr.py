@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import time
 from concurrent.futures import Executor
 from contextlib import suppress
 from pathlib import Path
@@ -17,10 +18,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv import temporaries
+from edgeconv.files import pass_permissions_on
 from edgeconv.tiles.sinks.base import Shape, Sink
 
 LEVEL_NAME = "0"
 VERSION = "0.5"
+
+REMOVAL_PAUSES = (0.01, 0.05, 0.2, 0.5)
+"""Where one chunk cannot be written, Zarr's threads go on with the others for a moment, and make their folders anew."""
 
 
 class ZarrSink(Sink):
@@ -32,6 +37,7 @@ class ZarrSink(Sink):
         super().__init__(target, shape, piece)
         try:
             group = zarr.open_group(str(self.path), mode="w-", zarr_format=3)
+            pass_permissions_on(target, self.path)
             self._array = group.create_array(
                 LEVEL_NAME,
                 shape=(shape.channels, shape.height, shape.width),
@@ -57,12 +63,12 @@ class ZarrSink(Sink):
     def finish(self) -> None:
         """See Sink.finish: every chunk is a complete file already."""
 
-    def commit(self) -> None:
+    def commit(self, replace: bool = True) -> None:
         """See Sink.commit."""
         target = Path(os.path.realpath(self.target))
         aside = target.with_name(f"{target.name}.replaced-{secrets.token_hex(6)}")
         try:
-            if target.exists():
+            if replace and target.exists():
                 os.rename(target, aside)
             os.rename(self.path, target)
         except OSError as error:
@@ -79,8 +85,12 @@ class ZarrSink(Sink):
 
     def discard(self) -> None:
         """See Sink.discard."""
-        with suppress(OSError):
-            temporaries.remove(self.path)
+        for pause in REMOVAL_PAUSES:
+            if not os.path.lexists(self.path):
+                break
+            with suppress(OSError):
+                temporaries.remove(self.path)
+            time.sleep(pause)
         temporaries.end(self.path)
 
 

@@ -1,0 +1,140 @@
+"""A row of the ledger, as it is written and as it is known again in a file that anybody may have changed.
+
+Everything in a line is looked at before it is believed: the kind of every field, and whether `output` is the plain
+name of something inside the folder. A row that names anything else is foreign, and nothing that it names is opened.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from typing import Any, Literal, get_args
+
+from edgeconv.inside import foreign_reason
+
+Status = Literal["done", "failed"]
+STATUSES: tuple[Status, ...] = get_args(Status)
+
+CUT_SHORT = b" (cut short)"
+"""Put behind the broken last line of a run that was killed."""
+
+BEGINNING = b'{"input": '
+"""Of every row: quotation marks within a row are escaped, so that these bytes are nowhere else."""
+
+MOST_LINE_BYTES = 2**20
+"""No row comes near it: two paths, some notes and an error."""
+
+MOST_RUNS = 2**53
+"""Whole numbers up to here are the same in every reader of JSON."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """What became of one picture."""
+
+    input: str
+    input_bytes: int | None
+    input_sha256: str | None
+    parameters_sha256: str
+    output: str | None
+    output_bytes: int | None
+    output_sha256: str | None
+    status: Status
+    seconds: float
+    error: str | None
+    notes: tuple[str, ...] = ()
+    input_realpath: str | None = None
+    """None in rows of before it was kept."""
+    finished_utc: str = ""
+    run: int | None = None
+    """Counts the batches into this folder, from 1; None in rows of before it was kept."""
+
+    @property
+    def source(self) -> str:
+        """The input's real path, as far as it is known."""
+        return self.input_realpath or os.path.realpath(self.input)
+
+    @property
+    def order(self) -> tuple[int, str]:
+        """What rows of several files are merged by: the run, and only of before there was one the time of day."""
+        return (0, self.finished_utc) if self.run is None else (self.run, "")
+
+    def to_line(self, run: int) -> bytes:
+        """The row as it is written, finished now."""
+        now = datetime.now(UTC).isoformat(timespec="milliseconds")
+        return json.dumps(asdict(self) | {"finished_utc": now, "run": run}).encode("ascii") + b"\n"
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What one line of a ledger turned out to be."""
+
+    kind: Literal["row", "foreign", "damaged", "cut short"]
+    row: Row | None = None
+    """Of the first two kinds."""
+
+
+def read_line(line: bytes) -> Iterator[Reading]:
+    """What a line without its end holds: nothing, a row, or one behind another that a full disk cut short."""
+    if not line:
+        return
+    if line.endswith(CUT_SHORT):
+        yield Reading("cut short")
+        return
+    row = parse(line)
+    at = line.rfind(BEGINNING) if row is None else -1
+    if at > 0 and line.startswith(BEGINNING) and (behind := parse(line[at:])) is not None:
+        yield Reading("cut short")
+        row = behind
+    if row is None:
+        yield Reading("damaged")
+    else:
+        yield Reading("row" if row.output is None or foreign_reason(row.output) is None else "foreign", row)
+
+
+def parse(line: bytes) -> Row | None:
+    """The row that a line holds, if every field of it is of its kind."""
+    try:
+        fields = json.loads(line)
+        row = Row(**fields | {"notes": tuple(fields.get("notes", ()))})
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        return None
+    texts = (row.input, row.parameters_sha256, row.finished_utc, *row.notes)
+    maybe_texts = (row.input_sha256, row.input_realpath, row.output, row.output_sha256, row.error)
+    sizes = (row.input_bytes, row.output_bytes)
+    good = (
+        all(isinstance(text, str) for text in texts)
+        and all(text is None or isinstance(text, str) for text in maybe_texts)
+        and all(name is None or _is_name(name) for name in (row.input, row.input_realpath))
+        and all(size is None or _is_whole(size) for size in sizes)
+        and (row.run is None or (_is_whole(row.run) and 0 < row.run < MOST_RUNS))
+        and row.status in STATUSES
+        and isinstance(row.seconds, int | float)
+    )
+    return row if good else None
+
+
+def in_order(files: Iterable[Iterable[Row]]) -> list[Row]:
+    """The rows of several files as they were written: the order of each file stays, whatever the rows say."""
+    placed: list[tuple[tuple[int, str], int, Row]] = []
+    for rows in files:
+        latest = (0, "")
+        for row in rows:
+            latest = max(latest, row.order)
+            placed.append((latest, len(placed), row))
+    return [row for _, _, row in sorted(placed, key=lambda place: place[:2])]
+
+
+def _is_name(text: str) -> bool:
+    """Whether the system can be asked about such a name."""
+    try:
+        return b"\0" not in os.fsencode(text)
+    except UnicodeError:
+        return False
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)

@@ -1,0 +1,85 @@
+"""Whatever replaces a file leaves its permissions as they were: what was private does not become readable for all."""
+
+from __future__ import annotations
+
+import shutil
+import stat
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+from fault_jobs import JOBS, FaultJob, draw
+
+from edgeconv import files
+from edgeconv.batch.ledger import LEDGER_NAME
+from edgeconv.resize import resize_file
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="permissions are POSIX")
+
+
+def modes(folder: Path) -> dict[str, int]:
+    return {path.name: stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir() if path.name != LEDGER_NAME}
+
+
+def make_private(folder: Path) -> dict[str, int]:
+    for path in folder.iterdir():
+        path.chmod(0o700 if path.is_dir() else 0o600)
+    return modes(folder)
+
+
+@pytest.mark.parametrize("each", JOBS.values(), ids=[name.replace(" ", "_") for name in JOBS])
+def test_what_is_replaced_keeps_its_permissions(each: FaultJob, tmp_path: Path) -> None:
+    if each.needs is not None and find_spec(each.needs) is None:
+        pytest.skip(f"{each.needs} is not installed")
+    draw(tmp_path)
+    each.prepare(tmp_path)
+    if not list((tmp_path / "out").iterdir()):
+        each.run(tmp_path)
+    before = make_private(tmp_path / "out")
+    each.run(tmp_path)
+    after = modes(tmp_path / "out")
+    assert before
+    assert {name: mode for name, mode in after.items() if name in before} == {
+        name: mode for name, mode in before.items() if name in after
+    }
+    for kept in tmp_path.glob("out.before-*"):
+        assert set(modes(kept).values()) == {0o600}
+
+
+def test_a_size_that_is_made_anew_keeps_its_permissions(tmp_path: Path) -> None:
+    draw(tmp_path)
+    shutil.copy(tmp_path / "photos" / "a.png", tmp_path / "out" / "a_5.png")
+    before = make_private(tmp_path / "out")
+    resize_file(tmp_path / "photos" / "a.png", (5,), folder=tmp_path / "out", overwrite=True)
+    assert modes(tmp_path / "out") == before
+
+
+def test_any_permissions_are_kept_and_new_files_have_the_usual_ones(tmp_path: Path) -> None:
+    place = tmp_path / "a"
+    files.write_bytes_atomically(place, b"1")
+    usual = stat.S_IMODE(place.stat().st_mode)
+    for mode in (0o600, 0o640, 0o666, 0o444):
+        place.chmod(mode)
+        files.write_bytes_atomically(place, b"2")
+        assert modes(tmp_path) == {"a": mode}
+    files.write_bytes_atomically(tmp_path / "b", b"1")
+    assert modes(tmp_path)["b"] == usual
+
+
+def test_nobody_else_can_look_into_a_private_file_while_it_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tmp_path / "a"
+    place.write_bytes(b"1")
+    place.chmod(0o600)
+    seen: list[int] = []
+    write = files.os.write
+
+    def look(descriptor: int, data: bytes) -> int:
+        seen.append(stat.S_IMODE(files.os.fstat(descriptor).st_mode))
+        return write(descriptor, data)
+
+    monkeypatch.setattr(files.os, "write", look)
+    files.write_bytes_atomically(place, b"2")
+    assert seen == [0o600]

@@ -1,0 +1,363 @@
+"""Two of everything at once in one folder: nobody's result is lost, and nobody is told otherwise."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import typer
+from batch_folders import RULES, SUFFIX, contents, run_here, settings_for
+from command import edgeconv
+from problems import random_image
+
+from edgeconv import folder_lock, job, resize
+from edgeconv.batch import ledger, plan
+from edgeconv.batch.pipeline import Batch
+from edgeconv.batch.summary import Summary
+from edgeconv.cli.verify import verify
+from edgeconv.diff import folders
+from edgeconv.diff.job import Wanted
+from edgeconv.errors import ImageReadError, ImageWriteError
+from edgeconv.files import NameTakenError, write_bytes_atomically
+from edgeconv.image import decode_image, encode_image, read_image, write_image
+from edgeconv.request import make_request
+from edgeconv.tiles.sinks.base import Shape
+
+PICTURES = 24
+
+
+def draw(folder: Path, seed: int, count: int = PICTURES) -> Path:
+    folder.mkdir()
+    for index in range(count):
+        write_image(random_image(6, 7, "uint8", 1000 * seed + index), folder / f"{index:02}.png")
+    return folder
+
+
+@pytest.fixture
+def one(tmp_path: Path) -> Path:
+    return draw(tmp_path / "one", 1)
+
+
+@pytest.fixture
+def other(tmp_path: Path) -> Path:
+    """Pictures of the same names that are others."""
+    return draw(tmp_path / "other", 2)
+
+
+@pytest.fixture
+def out(tmp_path: Path) -> Path:
+    return tmp_path / "out"
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(folder_lock, "PATIENCE_SECONDS", 0.1)
+    monkeypatch.setattr(ledger, "AGAIN_SECONDS", 0.1)
+
+
+@contextmanager
+def in_the_middle(photos: Path, out: Path, **settings: Any) -> Iterator[None]:
+    """A batch that has done its first picture, and goes on behind the block."""
+    reached, go_on = threading.Event(), threading.Event()
+
+    def pause(now: Summary) -> None:
+        reached.set()
+        assert go_on.wait(60)
+
+    batch = Batch(plan.find_tasks([photos], False, out).tasks, settings_for(out, jobs=1, **settings))
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(batch.run, pause)
+        try:
+            assert reached.wait(60)
+            yield
+        finally:
+            go_on.set()
+            assert running.result().failed == 0
+
+
+def states(out: Path) -> set[str]:
+    return {finding.state for finding in ledger.verify(out)}
+
+
+def test_a_second_batch_is_refused_by_the_name_of_the_folder(one: Path, other: Path, out: Path) -> None:
+    with in_the_middle(one, out):
+        for settings in ({}, {"overwrite": True}, {"resume": True}, {"share": (1, 2)}):
+            with pytest.raises(ImageWriteError, match="out: another batch is writing there"):
+                run_here([other], out, **settings)
+        done = edgeconv("batch", other, "-o", out, *RULES, "--border", "replicate")
+        assert (done.code, len(done.error_lines)) == (2, 1)
+        assert "(process " in done.err
+    assert states(out) == {"same"}
+    assert not (out / folder_lock.LOCK_NAME).exists()
+    afterwards = run_here([other], out)
+    assert (afterwards.done, afterwards.failed) == (0, PICTURES)
+    assert "holds the result of another picture" in afterwards.failures[0][1]
+
+
+def test_shares_of_one_array_work_together_and_others_do_not(one: Path, other: Path, out: Path) -> None:
+    with in_the_middle(one, out, share=(1, 3)):
+        assert run_here([one], out, share=(2, 3)).failed == 0
+        refused = ({"share": (1, 3)}, {"share": (2, 4)}, {"share": (2, 3), "format": "bmp"}, {})
+        for settings in refused:
+            with pytest.raises(ImageWriteError, match="another batch"):
+                run_here([one], out, **settings)
+        assert run_here([one], out, share=(3, 3)).failed == 0
+    assert len(ledger.verify(out)) == PICTURES
+    assert states(out) == {"same"}
+    assert not (out / folder_lock.LOCK_NAME).exists()
+
+
+def test_a_lock_that_a_killed_batch_left_keeps_nobody_out(one: Path, out: Path) -> None:
+    out.mkdir()
+    (out / folder_lock.LOCK_NAME).write_text(json.dumps({"array": "other", "process": 1, "machine": "x"}))
+    assert run_here([one], out, share=(1, 2)).failed == 0
+    assert run_here([one], out, share=(2, 2)).failed == 0
+
+
+@pytest.mark.parametrize("words", [b"", b"\xff", b"[" * 5000, b"[1]", b'{"process": 1, "machine": "\\u001b]0;x"}'])
+def test_who_holds_a_lock_is_said_as_far_as_that_can_be_told(one: Path, out: Path, words: bytes) -> None:
+    with in_the_middle(one, out):
+        (out / folder_lock.LOCK_NAME).write_bytes(words)
+        with pytest.raises(ImageWriteError, match="another batch is writing there") as refusal:
+            run_here([one], out)
+    assert str(refusal.value).isprintable()
+
+
+def test_where_a_file_system_has_no_locks_no_output_is_replaced(
+    one: Path, other: Path, out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each name is won by one of the two, and the other says so."""
+    monkeypatch.setattr(folder_lock, "take", lambda descriptor, shared=False: True)
+    begin = threading.Barrier(2)
+
+    def run(photos: Path) -> Summary:
+        tasks = plan.find_tasks([photos], False).tasks
+        begin.wait(60)
+        return Batch(tasks, settings_for(out, jobs=2)).run()
+
+    with ThreadPoolExecutor(2) as pool:
+        summaries = list(pool.map(run, (one, other)))
+    assert sum(summary.done for summary in summaries) == PICTURES
+    assert sum(summary.failed for summary in summaries) == PICTURES
+    assert states(out) == {"same"}
+    assert len(ledger.verify(out)) == PICTURES
+
+
+def test_an_output_that_appears_at_the_last_moment_is_not_replaced(
+    one: Path, out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from edgeconv.batch.stores.local import LocalStore
+
+    put = LocalStore.write_output
+
+    def late(store: LocalStore, folder: str, name: str, data: Any, *, replace: bool) -> None:
+        (Path(folder) / name).write_bytes(b"a person's own")
+        put(store, folder, name, data, replace=replace)
+
+    monkeypatch.setattr(LocalStore, "write_output", late)
+    assert run_here([one], out).failed == PICTURES
+    assert set(contents(out).values()) == {b"a person's own"}
+
+
+def test_verify_beside_a_batch_finds_nothing_wrong(one: Path, out: Path) -> None:
+    with in_the_middle(one, out):
+        assert states(out) == {"same"}
+        assert edgeconv("verify", out).code == 0
+
+
+def test_verify_looks_again_at_an_output_whose_row_is_still_to_come(
+    one: Path, out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ledger, "AGAIN_SECONDS", 60)
+    run_here([one], out)
+    for index, path in enumerate(sorted(one.iterdir())):
+        write_image(random_image(6, 7, "uint8", 5000 + index), path)
+    written, looked = threading.Event(), threading.Event()
+    append, take_a_look = ledger.Ledger.append, ledger._look_at
+
+    def late(book: ledger.Ledger, row: Any) -> None:
+        written.set()
+        assert looked.wait(60)
+        append(book, row)
+
+    def note(folder: str, output: str, row: Any) -> ledger.Finding:
+        finding = take_a_look(folder, output, row)
+        if finding.state != "same":
+            looked.set()
+        return finding
+
+    monkeypatch.setattr(ledger.Ledger, "append", late)
+    monkeypatch.setattr(ledger, "_look_at", note)
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(run_here, [one], out, jobs=1)
+        assert written.wait(60)
+        assert states(out) == {"same"}
+        assert running.result().done == PICTURES
+
+
+def test_verify_tells_that_a_batch_is_at_work_where_something_differs(
+    one: Path, out: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run_here([one], out)
+    (out / f"05{SUFFIX}.png").write_bytes(b"!")
+    with in_the_middle(draw(out.parent / "third", 3, 2), out, overwrite=True), pytest.raises(typer.Exit):
+        verify(str(out))
+    assert "a batch is writing" in capsys.readouterr().err
+    with pytest.raises(typer.Exit):
+        verify(str(out))
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("writes_into", ["baseline", "new"])
+def test_no_baseline_is_updated_while_a_batch_writes(one: Path, other: Path, tmp_path: Path, writes_into: str) -> None:
+    baseline, new = tmp_path / "baseline", tmp_path / "new"
+    for photos, folder in ((one, baseline), (other, new)):
+        run_here([photos], folder)
+    third = draw(tmp_path / "third", 3, 3)
+    with in_the_middle(third, tmp_path / writes_into, overwrite=True):
+        with pytest.raises((ImageReadError, ImageWriteError), match=r"a batch is writing|another batch"):
+            folders.run(baseline, new, (), Wanted(), update=True)
+        assert not list(tmp_path.glob("baseline.before-*"))
+    folders.run(baseline, new, (), Wanted(), update=True)
+    assert contents(baseline) == contents(new)
+
+
+def at_once(*calls: Callable[[], Any]) -> list[Any]:
+    """What each call gives or raises, all begun together."""
+
+    def one(call: Callable[[], Any]) -> Any:
+        try:
+            return call()
+        except ImageWriteError as error:
+            return error
+
+    with ThreadPoolExecutor(len(calls)) as pool:
+        return list(pool.map(one, calls))
+
+
+def meeting(monkeypatch: pytest.MonkeyPatch, module: Any, name: str, parties: int) -> None:
+    """Make threads meet where each calls `module.name` first: everybody has looked before anybody writes."""
+    barrier, wrapped, here = threading.Barrier(parties), getattr(module, name), threading.local()
+
+    def met(*words: Any, **options: Any) -> Any:
+        if not hasattr(here, "met"):
+            here.met = True
+            barrier.wait(60)
+        return wrapped(*words, **options)
+
+    monkeypatch.setattr(module, name, met)
+
+
+def test_two_resizes_into_one_folder(one: Path, other: Path, out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    meeting(monkeypatch, resize, "encode_image", 2)
+    ended = at_once(*(partial(resize.resize_file, photos / "00.png", (3,), folder=out) for photos in (one, other)))
+    assert {type(end) for end in ended} == {resize.Resized, NameTakenError}
+    winner = one if isinstance(ended[0], resize.Resized) else other
+    expected = resize.resize(read_image(winner / "00.png").pixels, 3)
+    np.testing.assert_array_equal(read_image(out / "00_3.png").pixels, expected)
+
+
+def test_two_resizes_of_one_picture_into_one_folder(one: Path, out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    meeting(monkeypatch, resize, "encode_image", 2)
+    ended = at_once(*[lambda: resize.resize_file(one / "00.png", (3,), folder=out)] * 2)
+    assert {type(end) for end in ended} == {resize.Resized}
+
+
+def test_a_resize_into_the_folder_of_a_batch_is_in_nobodys_way(one: Path, out: Path) -> None:
+    with in_the_middle(one, out):
+        resize.resize_file(one / "00.png", (3,), folder=out)
+    assert states(out) == {"same"}
+    assert (out / "00_3.png").exists()
+
+
+def test_two_runs_to_one_place(one: Path, other: Path, out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    out.mkdir()
+    meeting(monkeypatch, job, "write_bytes_atomically", 2)
+    jobs = [
+        job.Job(str(photos / "00.png"), make_request(), "reference", output=str(out / "a.png"), samples=0)
+        for photos in (one, other)
+    ]
+    ended = at_once(*(partial(job.run, wanted) for wanted in jobs))
+    assert {type(end) for end in ended} == {dict, NameTakenError}
+    (record,) = (end for end in ended if isinstance(end, dict))
+    assert record["output"]["file_sha256"] == ledger.sha256_of((out / "a.png").read_bytes())
+    assert json.loads((out / "a.json").read_bytes())["input"] == record["input"]
+
+
+@pytest.mark.parametrize("kind", ["tiff", "zarr"])
+def test_an_output_by_tiles_takes_no_name_that_somebody_has(tmp_path: Path, kind: str) -> None:
+    pytest.importorskip("tifffile" if kind == "tiff" else "zarr")
+    from edgeconv.tiles.sinks.tiff import TiffSink
+    from edgeconv.tiles.sinks.zarr import ZarrSink
+
+    target = tmp_path / f"a.{kind}"
+    sink = (TiffSink if kind == "tiff" else ZarrSink)(target, Shape(16, 16, 1, np.dtype(np.uint8)), 16)
+    sink.finish()
+    if kind == "tiff":
+        target.write_bytes(b"a person's own")
+    else:
+        target.mkdir()
+        (target / "own").write_bytes(b"a person's own")
+    before = contents(target) if kind == "zarr" else target.read_bytes()
+    with pytest.raises(NameTakenError):
+        sink.commit(replace=False)
+    sink.discard()
+    assert (contents(target) if kind == "zarr" else target.read_bytes()) == before
+    assert [path.name for path in tmp_path.iterdir()] == [target.name]
+
+
+def test_of_many_writers_of_one_name_one_wins(tmp_path: Path) -> None:
+    place = tmp_path / "a"
+    ended = at_once(*(partial(write_bytes_atomically, place, bytes([index]), replace=False) for index in range(16)))
+    assert sum(end is None for end in ended) == 1
+    assert place.read_bytes() == bytes([ended.index(None)])
+    assert list(tmp_path.iterdir()) == [place]
+
+
+def test_where_a_file_has_one_name_only_what_is_there_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(source: Path, target: Path) -> None:
+        raise PermissionError(1, "no links here")
+
+    monkeypatch.setattr("os.link", refuse)
+    write_bytes_atomically(tmp_path / "a", b"1", replace=False)
+    with pytest.raises(NameTakenError):
+        write_bytes_atomically(tmp_path / "a", b"2", replace=False)
+    assert contents(tmp_path) == {"a": b"1"}
+
+
+def test_reading_threads_leave_opencvs_log_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The one that came first leaves first, and the other one had found a log that was silent."""
+    import cv2
+
+    log, decode = cv2.utils.logging, cv2.imdecode
+    before = log.getLogLevel()
+    data = bytes(encode_image(random_image(9, 9, "uint8"), "a.png"))
+    both_inside, first_is_out, here = threading.Barrier(2), threading.Event(), threading.local()
+
+    def met(*words: Any) -> Any:
+        both_inside.wait(60)
+        assert here.is_first or first_is_out.wait(60)
+        return decode(*words)
+
+    def read(is_first: bool) -> None:
+        here.is_first = is_first
+        decode_image(data, "a.png")
+        if is_first:
+            first_is_out.set()
+
+    monkeypatch.setattr(cv2, "imdecode", met)
+    silent = log.LOG_LEVEL_SILENT
+    with ThreadPoolExecutor(2) as pool:
+        for reading in [pool.submit(read, is_first) for is_first in (True, False)]:
+            reading.result()
+    left = log.getLogLevel()
+    log.setLogLevel(before)
+    assert left == before != silent
