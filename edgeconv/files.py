@@ -61,6 +61,30 @@ def special_file_problem(path: Path | str) -> str | None:
     return f"{path}: is {what} with a picture's name: remove it, or name it by itself if it is meant."
 
 
+def is_device(path: Path | str) -> bool:
+    """Whether `path` is a device, a pipe or a socket, which is written to as it is and has nothing beside it."""
+    try:
+        kind = os.stat(path).st_mode
+    except (OSError, ValueError):
+        return False
+    return not stat.S_ISREG(kind) and not stat.S_ISDIR(kind)
+
+
+def make_folder(folder: Path | str) -> None:
+    """Make sure that there is such a folder for outputs. Raises ImageWriteError."""
+    try:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        return
+    except FileExistsError:
+        reason = "there is a file of that name"
+    except (FileNotFoundError, NotADirectoryError):  # as in /proc, which is there and where nothing can be made
+        there = next(above for above in Path(folder).absolute().parents if os.path.lexists(above))
+        reason = f"nothing can be made in {there}" if there.is_dir() else f"{there} is not a folder"
+    except (OSError, ValueError) as error:
+        reason = _reason(error)
+    raise ImageWriteError(f"Output folder '{folder}' cannot be made: {reason}: choose another place.")
+
+
 def write_bytes_atomically(path: Path | str, data: bytes | memoryview) -> None:
     """Write `data` to `path`, or to standard output for `-`, completely or not at all.
 
@@ -70,16 +94,20 @@ def write_bytes_atomically(path: Path | str, data: bytes | memoryview) -> None:
     if is_standard_stream(path):
         _write_to_standard_output(data)
         return
+    place = Path(path)
     try:
-        place = Path(path)
-        if place.exists() and not stat.S_ISREG(place.stat().st_mode):
-            if place.is_dir():
-                raise ImageWriteError(f"{path}: is a folder: name a file in it.")
+        if place.is_dir():
+            raise ImageWriteError(f"{path}: is a folder: name a file in it.")
+        if is_device(place):
             place.write_bytes(data)  # replacing /dev/null or a pipe by a file would be a surprise
             return
         _replace(Path(os.path.realpath(path)), data)  # not before: /dev/stdout is a link that leads to no name
+    except BrokenPipeError:  # whoever read the pipe has gone away: that ends the program and is no error of a file
+        raise
     except FileNotFoundError:
-        raise ImageWriteError(f"{path}: the folder {Path(path).parent} does not exist: create it first.") from None
+        if place.parent.is_dir():  # as in /proc, where nothing can be made
+            raise ImageWriteError(f"{path}: no file can be made in {place.parent}: choose another place.") from None
+        raise ImageWriteError(f"{path}: the folder {place.parent} does not exist: create it first.") from None
     except NotADirectoryError:
         raise ImageWriteError(f"{path}: {Path(path).parent} is not a folder: choose another place.") from None
     except (OSError, ValueError) as error:
@@ -155,6 +183,8 @@ def _write_to_standard_output(data: bytes | memoryview) -> None:
     try:
         sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
+    except BrokenPipeError:  # see write_bytes_atomically
+        raise
     except OSError as error:
         raise ImageWriteError(f"Standard output cannot be written ({_reason(error)}).") from None
 

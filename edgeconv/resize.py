@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.errors import ImageReadError, ImageWriteError, MemoryLimitError, UsageError
-from edgeconv.files import is_same_file, is_standard_stream, refuse_overwrite
+from edgeconv.files import is_same_file, is_standard_stream, make_folder, refuse_overwrite
 from edgeconv.formats import SUFFIXES
 from edgeconv.image import DEFAULT_MAX_PIXELS, MAX_SIDE, longest_side, read_image, write_image
 from edgeconv.job import FORMAT_OF_DTYPE
@@ -200,10 +200,7 @@ def _folder_for(source: Path | str, folder: Path | str | None) -> Path:
     """Where results go, made if it is missing. Raises ImageWriteError."""
     if folder is None:
         return Path() if is_standard_stream(source) else Path(source).parent
-    try:
-        Path(folder).mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ImageWriteError(f"Output folder '{folder}' cannot be made: {error.strerror}.") from None
+    make_folder(folder)
     return Path(folder)
 
 

@@ -122,7 +122,7 @@ def _places_in(folder: str) -> list[str]:
         return [place_of(folder)]
     try:
         names = sorted(filter(_NAMES.fullmatch, os.listdir(folder)))
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return []
     except OSError as error:
         raise ImageReadError(f"Ledger of '{folder}' cannot be read: {error.strerror}.") from None

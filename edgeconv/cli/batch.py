@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from edgeconv.cli import words
+from edgeconv.cli.printing import say
 
 
 def batch(
@@ -141,7 +142,7 @@ def batch(
     settings_for(Choice(method, "cpu", "to check the words before anything is made"))
     found = plan.find_tasks(places or [], recursive, plain(output), listed)
     if found.links_passed_over:
-        typer.echo(f"edgeconv: {links_note(found.links_passed_over)}", err=True)
+        say(f"edgeconv: {links_note(found.links_passed_over)}", err=True)
     with engine_for(scheduler, devices, device, parse_jobs(jobs), len(found.tasks)) as cluster:
         settings = choosing.settle(settings_for, found.tasks, method, device, cluster)
         if cluster is None or settings.choice.device == "cpu":  # cards of other machines are theirs to ask
@@ -159,8 +160,8 @@ def batch(
             summary = work.run(lambda now: progress.update(now.finished, note(now)))
         progress.close()
     for source, error in summary.failures:
-        typer.echo(f"edgeconv: failed: {error if source in error else f'{source}: {error}'}", err=True)
-    typer.echo(
+        say(f"edgeconv: failed: {error if source in error else f'{source}: {error}'}", err=True)
+    say(
         json.dumps(summary.to_dict() | {"earlier_outputs": earlier_outputs}, indent=2)
         if json_only
         else summary_text(summary, settings, earlier_outputs)

@@ -10,6 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from edgeconv.cli import comparing, words
+from edgeconv.cli.printing import say
 
 GRID_COMMAND = "grid"
 
@@ -137,12 +138,12 @@ def grid(
         for line in shown:
             line.close()
     for path in [output / f"{name}.json", *export([record], [item for item in wanted if item != "json"], output, name)]:
-        typer.echo(path)
+        say(path)
     for warning in record["warnings"]:
-        typer.echo(f"edgeconv: {warning}", err=True)
+        say(f"edgeconv: {warning}", err=True)
     for entry, reason in reasons.items():
         if formats == "all" and reason is not None:
-            typer.echo(f"edgeconv: format {entry} left out: {reason}", err=True)
+            say(f"edgeconv: format {entry} left out: {reason}", err=True)
     if any(row["status"] == "wrong" and row["kind"] == "method" for row in record["rows"]):
         raise typer.Exit(EXIT_DIFFERENT)
 
@@ -150,9 +151,10 @@ def grid(
 def _make_room(folder: Path, name: str, replace: bool) -> None:
     """Make the folder of a bench; what an earlier one of that name left there stays, unless it may be replaced."""
     from edgeconv.errors import ImageWriteError
+    from edgeconv.files import make_folder
 
+    make_folder(folder)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
         taken = [path for path in sorted(folder.iterdir()) if path.name.startswith((f"{name}.", f"{name}_"))]
     except OSError as error:
         raise ImageWriteError(f"Output folder '{folder}' cannot be used: {error.strerror}.") from None
@@ -198,7 +200,7 @@ def compare(
     if junit is not None:
         outputs.add(junit, to_junit(comparison))
     outputs.write()
-    typer.echo(text, nl=False)
+    say(text, nl=False)
     if not comparison.passed:
         raise typer.Exit(EXIT_DIFFERENT)
 
@@ -284,7 +286,7 @@ def _ladder(
     finally:
         line.close()
     write_bytes_atomically(output, to_json(record))
-    typer.echo(every_row(record))
-    typer.echo(output)
+    say(every_row(record))
+    say(output)
     if not all(row["right"] for row in record["rows"]):
         raise typer.Exit(EXIT_DIFFERENT)

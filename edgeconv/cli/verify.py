@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from edgeconv.cli.printing import say
+
 
 def verify(
     folder: Annotated[str, typer.Argument(help="The output folder of 'edgeconv batch', or its URL.")],
@@ -21,13 +23,13 @@ def verify(
     findings = ledger.verify(plain(folder))
     wrong = [finding for finding in findings if finding.state != "same"]
     for finding in wrong:
-        typer.echo(f"{finding.state}: {finding.output}")
+        say(f"{finding.state}: {finding.output}")
     damaged = ledger.damaged_lines(plain(folder))
     for place, number in damaged:
-        typer.echo(f"unreadable: line {number:,} of {place}")
-    typer.echo(f"{len(findings) - len(wrong)} of {len(findings)} outputs are as they were written.")
+        say(f"unreadable: line {number:,} of {place}")
+    say(f"{len(findings) - len(wrong)} of {len(findings)} outputs are as they were written.")
     if damaged:
-        typer.echo(
+        say(
             f"edgeconv: {len(damaged)} rows of the ledger cannot be read, and outputs may be missing from this count: "
             "'edgeconv batch --resume' makes sure of them; then remove those lines.",
             err=True,

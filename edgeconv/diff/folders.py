@@ -35,7 +35,7 @@ from edgeconv.errors import (
     MemoryLimitError,
     UsageError,
 )
-from edgeconv.files import read_bytes, special_file_problem, write_bytes_atomically
+from edgeconv.files import make_folder, read_bytes, special_file_problem, write_bytes_atomically
 from edgeconv.formats import SUFFIXES
 
 EXIT_CODES = {
@@ -141,10 +141,10 @@ def accept(baseline: Path, new: Path, pairs: Sequence[Pair]) -> str:
     kept = _folder_for_old_files(baseline) if replaced or removed else None
     for name in replaced + removed:
         assert kept is not None
-        _make_folder((kept / name).parent)
+        make_folder((kept / name).parent)
         write_bytes_atomically(kept / name, read_bytes(baseline / name))
     for name in replaced + added:
-        _make_folder((baseline / name).parent)
+        make_folder((baseline / name).parent)
         write_bytes_atomically(baseline / name, read_bytes(new / name))
     for name in removed:
         _change_folder((baseline / name).unlink, baseline / name)
@@ -242,12 +242,8 @@ def _folder_for_old_files(baseline: Path) -> Path:
     """A new folder beside the baseline, named by the time."""
     now = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")
     kept = baseline.resolve().with_name(f"{baseline.resolve().name}.before-{now}")
-    _make_folder(kept)
+    make_folder(kept)
     return kept
-
-
-def _make_folder(folder: Path) -> None:
-    _change_folder(lambda: folder.mkdir(parents=True, exist_ok=True), folder)
 
 
 def _change_folder(change: Callable[[], None], path: Path) -> None:

@@ -11,8 +11,8 @@ from pathlib import Path, PurePosixPath
 from edgeconv import temporaries
 from edgeconv.batch.stores.base import Store
 from edgeconv.batch.task import Task
-from edgeconv.errors import ImageReadError, ImageWriteError
-from edgeconv.files import read_bytes, special_file_problem, write_bytes_atomically
+from edgeconv.errors import ImageReadError
+from edgeconv.files import make_folder, read_bytes, special_file_problem, write_bytes_atomically
 from edgeconv.formats import SUFFIXES
 
 
@@ -96,10 +96,7 @@ class LocalStore(Store):
 
     def make_folder(self, folder: str) -> None:
         """See Store.make_folder."""
-        try:
-            Path(folder).mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise ImageWriteError(f"Output folder '{folder}' cannot be made: {error.strerror}.") from None
+        make_folder(folder)
 
     def remove_left_overs(self, folders: Iterable[str]) -> list[str]:
         """See Store.remove_left_overs."""
