@@ -56,7 +56,8 @@ class Batch:
         output = self._settings.output
         store = store_of(output)
         store.make_folder(output)
-        left_overs = store.remove_left_overs({store.join(output, task.folder) for task in self.tasks})
+        folders = {output, *(store.join(output, task.folder) for task in self.tasks)}
+        left_overs = store.remove_left_overs(folders)
         summary = Summary(pictures=len(self.tasks), workers=self._engine.workers, left_overs=left_overs)
         with open_ledger(output, self._settings.share) as ledger:
 
@@ -81,6 +82,7 @@ class Batch:
                 except BaseException:
                     self.stop("an error")  # so that the engine, on the way out, waits only for what is in hand
                     raise
+        store.remove_left_overs(folders)  # of workers that died meanwhile
         summary.stopped_because = self._stop_reason
         summary.peak_bytes = self._engine.peak_bytes()
         return summary

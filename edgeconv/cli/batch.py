@@ -55,6 +55,14 @@ def batch(
     scheduler: Annotated[
         str | None, typer.Option(help="Let a Dask cluster work: its address, or local for one of this machine's own.")
     ] = None,
+    worker_timeout: Annotated[
+        float, typer.Option(help="Seconds to wait when a cluster has no worker left; what is left then fails.")
+    ] = 60,
+    tls_ca: Annotated[
+        str | None, typer.Option(help="TLS to --scheduler ADDRESS: a PEM file with the authority that signed for it.")
+    ] = None,
+    tls_cert: Annotated[str | None, typer.Option(help="... with your own certificate.")] = None,
+    tls_key: Annotated[str | None, typer.Option(help="... and with its key.")] = None,
     devices: Annotated[
         str | None, typer.Option(help="Several cards of this machine, one worker each: all, or numbers such as 0,1.")
     ] = None,
@@ -87,6 +95,7 @@ def batch(
     from edgeconv.batch import choosing, encoding, plan
     from edgeconv.batch.codecs import require_jpeg_codec
     from edgeconv.batch.engines import engine_for
+    from edgeconv.batch.engines.connection import Connection, parse_certificates
     from edgeconv.batch.ledger import ALL
     from edgeconv.batch.names import Names, refuse_collisions, split_off_outputs
     from edgeconv.batch.pipeline import Batch
@@ -101,6 +110,9 @@ def batch(
     from edgeconv.progress import Progress
     from edgeconv.request import make_request
 
+    if not worker_timeout >= 0:
+        raise UsageError(f"--worker-timeout {worker_timeout:g} is not a number of seconds from 0.")
+    certificates = parse_certificates(tls_ca, tls_cert, tls_key)
     if max_failures is not None and max_failures < 1:
         raise UsageError(f"--max-failures {max_failures} is not a whole number from 1.")
     if keep_going and (fail_fast or max_failures is not None):
@@ -143,7 +155,10 @@ def batch(
     found = plan.find_tasks(places or [], recursive, plain(output), listed)
     if found.links_passed_over:
         say(f"edgeconv: {links_note(found.links_passed_over)}", err=True)
-    with engine_for(scheduler, devices, device, parse_jobs(jobs), len(found.tasks)) as cluster:
+    how = Connection(certificates, worker_timeout, lambda text: say(f"edgeconv: {text}", err=True))
+    with engine_for(scheduler, devices, device, parse_jobs(jobs), len(found.tasks), how) as cluster:
+        if cluster is not None and cluster.warning:
+            say(f"edgeconv: {cluster.warning}", err=True)
         settings = choosing.settle(settings_for, found.tasks, method, device, cluster)
         if cluster is None or settings.choice.device == "cpu":  # cards of other machines are theirs to ask
             require_jpeg_codec(settings, device)
