@@ -82,6 +82,11 @@ class Row:
         return json.dumps(record).encode("ascii") + b"\n"
 
 
+def is_ledger_name(name: str) -> bool:
+    """Whether a file or a folder of this name is (part of) a ledger."""
+    return name == SEGMENTS_NAME or _NAMES.fullmatch(name) is not None
+
+
 def place_of(folder: str, share: tuple[int, int] = ALL) -> str:
     """Where the ledger of an output folder is, or what a share of an array of jobs adds to it."""
     name = LEDGER_NAME if share == ALL else SHARES_NAME.format(*share)

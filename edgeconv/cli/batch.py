@@ -36,7 +36,8 @@ def batch(
     luma: words.LumaWord = "bt601",
     output_mode: words.OutputModeWord = None,
     name: Annotated[
-        str, typer.Option(help="Output names, from {stem} {filter} {method} {stride} {width} {height} {ext}.")
+        str,
+        typer.Option(help="Output names: {stem} {source_ext} {filter} {method} {stride} {width} {height} {ext}."),
     ] = words.DEFAULT_NAME,
     format: Annotated[
         str | None, typer.Option(help="png, jpg, tiff, webp, bmp or npy. Default: the one that keeps every bit.")
@@ -101,7 +102,7 @@ def batch(
     from edgeconv.batch.pipeline import Batch
     from edgeconv.batch.settings import Settings
     from edgeconv.batch.stores import plain
-    from edgeconv.batch.text import links_note, note, summary_text
+    from edgeconv.batch.text import links_note, note, passed_over_note, summary_text
     from edgeconv.choose import Choice
     from edgeconv.cli.options import chosen_filter, parse_jobs, parse_options
     from edgeconv.cli.stopping import stopping
@@ -155,6 +156,8 @@ def batch(
     found = plan.find_tasks(places or [], recursive, plain(output), listed)
     if found.links_passed_over:
         say(f"edgeconv: {links_note(found.links_passed_over)}", err=True)
+    if found.passed_over:
+        say(f"edgeconv: {passed_over_note(found.passed_over)}", err=True)
     how = Connection(certificates, worker_timeout, lambda text: say(f"edgeconv: {text}", err=True))
     with engine_for(scheduler, devices, device, parse_jobs(jobs), len(found.tasks), how) as cluster:
         if cluster is not None and cluster.warning:
@@ -176,10 +179,11 @@ def batch(
         progress.close()
     for source, error in summary.failures:
         say(f"edgeconv: failed: {error if source in error else f'{source}: {error}'}", err=True)
+    beside = {"earlier_outputs": earlier_outputs, "passed_over": dict(found.passed_over)}
     say(
-        json.dumps(summary.to_dict() | {"earlier_outputs": earlier_outputs}, indent=2)
+        json.dumps(summary.to_dict() | beside, indent=2)
         if json_only
-        else summary_text(summary, settings, earlier_outputs)
+        else summary_text(summary, settings, earlier_outputs, found.passed_over)
     )
     if received.exit_code is not None:
         raise typer.Exit(received.exit_code)

@@ -13,6 +13,7 @@ Folders within are searched too; links to folders and names that begin with a do
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -37,6 +38,7 @@ from edgeconv.errors import (
 )
 from edgeconv.files import make_folder, read_bytes, special_file_problem, write_bytes_atomically
 from edgeconv.formats import SUFFIXES
+from edgeconv.passed_over import kinds_text
 
 EXIT_CODES = {
     "unreadable": ImageReadError.exit_code,
@@ -76,12 +78,15 @@ def run(baseline: Path, new: Path, conversions: tuple[str, ...], wanted: Wanted,
     for path in (wanted.html, wanted.junit):
         if path is not None:
             outputs.reserve_file(path)
-    pairs = compare_folders(baseline, new, conversions, wanted)
+    passed_over: Counter[str] = Counter()
+    pairs = compare_folders(baseline, new, conversions, wanted, passed_over)
     if wanted.html is not None:
         outputs.add(Path(wanted.html), _page(baseline, new, pairs, wanted))
     if wanted.junit is not None:
         outputs.add(Path(wanted.junit), junit.to_xml("edgeconv diff", map(_case, pairs)))
     text, exit_code = listing(pairs), ending_code(pairs)
+    if passed_over:
+        text += f"\nnot compared, as edgeconv reads no such files: {kinds_text(passed_over)}"
     if update:
         text = f"{text}\n{accept(baseline, new, pairs)}"
         exit_code = EXIT_OK
@@ -89,9 +94,15 @@ def run(baseline: Path, new: Path, conversions: tuple[str, ...], wanted: Wanted,
     return Done(exit_code, _describe(baseline, new, pairs), text, written)
 
 
-def compare_folders(baseline: Path, new: Path, conversions: tuple[str, ...], wanted: Wanted) -> list[Pair]:
-    """Every relative name of the two folders, sorted. Raises ImageReadError, UsageError, UnavailableError."""
-    before, after = _pictures_in(baseline), _pictures_in(new)
+def compare_folders(
+    baseline: Path, new: Path, conversions: tuple[str, ...], wanted: Wanted, passed_over: Counter[str] | None = None
+) -> list[Pair]:
+    """Every relative name of the two folders, sorted. Raises ImageReadError, UsageError, UnavailableError.
+
+    Files that are no pictures are counted in `passed_over`, by suffix.
+    """
+    others = Counter() if passed_over is None else passed_over
+    before, after = _pictures_in(baseline, others), _pictures_in(new, others)
     names = sorted(before | after)
     if not names:
         raise UsageError(f"{baseline} and {new} hold no picture: name folders that do.")
@@ -166,8 +177,8 @@ def _compare_pair(name: str, before: Path, after: Path, conversions: tuple[str, 
     return Pair(name, status, record.summary(comparisons), comparisons)
 
 
-def _pictures_in(folder: Path) -> set[str]:
-    """Names relative to `folder`, with forward slashes.
+def _pictures_in(folder: Path, passed_over: Counter[str]) -> set[str]:
+    """Names relative to `folder`, with forward slashes; other files are counted by suffix.
 
     Raises ImageReadError for a folder that cannot be listed: what is in it would pass for missing.
     """
@@ -181,8 +192,12 @@ def _pictures_in(folder: Path) -> set[str]:
     for place, folders, files in os.walk(folder, onerror=refuse):
         folders[:] = [name for name in folders if not name.startswith(".")]
         for name in files:
-            if Path(name).suffix.lower() in SUFFIXES and not name.startswith("."):
+            if name.startswith("."):
+                continue
+            if Path(name).suffix.lower() in SUFFIXES:
                 found.add((Path(place) / name).relative_to(folder).as_posix())
+            else:
+                passed_over[Path(name).suffix.lower()] += 1
     return found
 
 

@@ -37,7 +37,12 @@ class LocalStore(Store):
             return False
 
     def pictures(
-        self, folder: str, recursive: bool, leave_out: str | None, pass_over: Callable[[str], None]
+        self,
+        folder: str,
+        recursive: bool,
+        leave_out: str | None,
+        pass_link: Callable[[str], None],
+        pass_file: Callable[[PurePosixPath], None],
     ) -> Iterator[Task]:
         """See Store.pictures."""
         top = Path(folder)
@@ -57,12 +62,16 @@ class LocalStore(Store):
                 if recursive and not name.startswith(".") and self.identity(os.path.join(below, name)) != hidden
             )
             for link in filter(os.path.islink, (os.path.join(below, name) for name in folders)):
-                pass_over(link)
+                pass_link(link)
             relative = PurePosixPath(Path(below).relative_to(top).as_posix())
             for name in sorted(names):
-                if not name.startswith(".") and Path(name).suffix.lower() in SUFFIXES:
-                    place = str(Path(below, name))
-                    yield Task(place, relative, self.identity(place), special_file_problem(place))
+                if name.startswith("."):
+                    continue
+                if Path(name).suffix.lower() not in SUFFIXES:
+                    pass_file(relative / name)
+                    continue
+                place = str(Path(below, name))
+                yield Task(place, relative, self.identity(place), special_file_problem(place))
         yield from unlistable
 
     def names(self, folder: str) -> list[str]:
