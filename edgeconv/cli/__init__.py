@@ -10,6 +10,7 @@ import typer
 
 from edgeconv.cli import batch, bench, compare, diff, doctor, filters, report, resize, run, tune, verify, view
 from edgeconv.cli.leaving import leave, prepare
+from edgeconv.cli.needless import RefusingCommand
 from edgeconv.cli.printing import say
 from edgeconv.errors import EXIT_OK, EdgeconvError, MemoryLimitError, UsageError
 
@@ -41,7 +42,7 @@ for _name, _command in COMMANDS.items():
         _own = _command.registered_commands[0].callback  # what the name does that no word follows
         app.add_typer(_command, name=_name, help=inspect.getdoc(_own))
     else:
-        app.command(_name)(_command)
+        app.command(_name, cls=RefusingCommand)(_command)
 
 
 def _version(asked: bool) -> None:

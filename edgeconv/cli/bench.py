@@ -10,6 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from edgeconv.cli import comparing, words
+from edgeconv.cli.needless import RefusingCommand
 from edgeconv.cli.printing import say
 
 GRID_COMMAND = "grid"
@@ -33,7 +34,7 @@ class _GridUnlessNamed(TyperGroup):
 app = typer.Typer(cls=_GridUnlessNamed, add_completion=False)
 
 
-@app.command(GRID_COMMAND, hidden=True)
+@app.command(GRID_COMMAND, hidden=True, cls=RefusingCommand)
 def grid(
     pictures: Annotated[
         list[str] | None, typer.Argument(help="Pictures or folders, resized to --sizes. Default: noise.")
@@ -162,7 +163,7 @@ def _make_room(folder: Path, name: str, replace: bool) -> None:
         raise ImageWriteError(f"Output '{taken[0]}' exists: pass --resume, --overwrite, or another --name.")
 
 
-@app.command("compare")
+@app.command("compare", cls=RefusingCommand)
 def compare(
     base: Annotated[Path, typer.Argument(help="The record to measure against.")],
     new: Annotated[Path, typer.Argument(help="The record in question.")],
@@ -205,7 +206,7 @@ def compare(
         raise typer.Exit(EXIT_DIFFERENT)
 
 
-@app.command("gemm")
+@app.command("gemm", cls=RefusingCommand)
 def gemm(
     sizes: Annotated[str, typer.Option(help="Sides: '512,1024', or '512:8192' for every doubling.")] = "512:8192",
     dtypes: Annotated[str, typer.Option(help="float32, float64, or both with a comma.")] = "float32,float64",
@@ -225,7 +226,7 @@ def gemm(
     _ladder("gemm", parse_sizes(sizes), chosen, blocks, time_limit, output, overwrite)
 
 
-@app.command("conv")
+@app.command("conv", cls=RefusingCommand)
 def conv(
     sizes: Annotated[str, typer.Option(help="Sides: '512,1024', or '128:4096' for every doubling.")] = "128:4096",
     strides: Annotated[str, typer.Option(help="'1,2,3'.")] = "1,2,3",

@@ -19,7 +19,7 @@ from edgeconv.cli.options import chosen_filter, parse_options
 from edgeconv.cli.words import DEFAULT_BLOCK, DEFAULT_FILTER, DEFAULT_MAX_PIXELS, DEFAULT_WORKSPACE_LIMIT
 from edgeconv.errors import EdgeconvError
 from edgeconv.filters import CHANNELS, LUMA_WEIGHTS, Filter, filter_names
-from edgeconv.geometry import BORDERS, NAMED_PADDINGS
+from edgeconv.geometry import BORDERS, NAMED_PADDINGS, never_looks_outside
 from edgeconv.methods import method_names
 from edgeconv.methods.base import BLOCKS, DEVICES, GEMMS, MATHS, Options
 from edgeconv.problem import OUTPUT_MODES
@@ -76,8 +76,11 @@ class Parameters:
         """The options that are not the command's defaults, as words for a command line."""
         default = Parameters()
         words = []
+        needless = {"luma"} if self.channels != "luma" else set()  # the command refuses what would mean nothing
+        if never_looks_outside(self.padding):
+            needless.add("border")
         for name, value in asdict(self).items():
-            if value == getattr(default, name):
+            if value == getattr(default, name) or name in needless:
                 continue
             flag = "--" + name.replace("_", "-")
             words.append(flag if value is True else f"{flag}={value}")  # "=" keeps a kernel's minus from being a flag
