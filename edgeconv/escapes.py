@@ -9,6 +9,7 @@ in JSON's own escapes.
 
 from __future__ import annotations
 
+import html
 import re
 
 _OBEYED = re.compile(
@@ -31,6 +32,11 @@ def visible(text: object) -> str:
 def visible_lines(text: object) -> str:
     """The same for text of several lines, whose breaks stay."""
     return "\n".join(map(visible, str(text).split("\n")))
+
+
+def markup(text: object) -> str:
+    """The same as part of an HTML page, where it is text and never a tag."""
+    return html.escape(visible(text))
 
 
 def cell(value: object) -> object:

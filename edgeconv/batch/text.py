@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from edgeconv.batch.ledger import place_of
 from edgeconv.batch.settings import Settings
 from edgeconv.batch.summary import Summary
+from edgeconv.escapes import visible
 from edgeconv.passed_over import kinds_text
 from edgeconv.progress import duration_text
 from edgeconv.report import seconds_text
@@ -81,8 +82,8 @@ def summary_text(
     if memory := ", ".join(held):
         lines.append(f"memory    at most {memory}")
     for note, count in summary.notes.most_common():
-        lines.append(f"note      {note}: {count}")
+        lines.append(f"note      {visible(note)}: {count}")
     for path in summary.left_overs:
-        lines.append(f"removed   {path}, half-written by a run that was killed")
-    lines.append(f"ledger    {place_of(settings.output, settings.share)}")
+        lines.append(f"removed   {visible(path)}, half-written by a run that was killed")
+    lines.append(f"ledger    {visible(place_of(settings.output, settings.share))}")
     return "\n".join(lines)

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from edgeconv.cli import words
-from edgeconv.cli.printing import say
+from edgeconv.cli.printing import say, say_lines
 
 
 def batch(
@@ -180,7 +180,7 @@ def batch(
     for source, error in summary.failures:
         say(f"edgeconv: failed: {error if source in error else f'{source}: {error}'}", err=True)
     beside = {"earlier_outputs": earlier_outputs, "passed_over": dict(found.passed_over)}
-    say(
+    say_lines(
         json.dumps(summary.to_dict() | beside, indent=2)
         if json_only
         else summary_text(summary, settings, earlier_outputs, found.passed_over)

@@ -11,7 +11,7 @@ from typer.core import TyperGroup
 
 from edgeconv.cli import comparing, words
 from edgeconv.cli.needless import RefusingCommand
-from edgeconv.cli.printing import say
+from edgeconv.cli.printing import say, say_lines
 
 GRID_COMMAND = "grid"
 
@@ -201,7 +201,7 @@ def compare(
     if junit is not None:
         outputs.add(junit, to_junit(comparison))
     outputs.write()
-    say(text, nl=False)
+    say_lines(text, nl=False)
     if not comparison.passed:
         raise typer.Exit(EXIT_DIFFERENT)
 
@@ -287,7 +287,7 @@ def _ladder(
     finally:
         line.close()
     write_bytes_atomically(output, to_json(record))
-    say(every_row(record))
+    say_lines(every_row(record))
     say(output)
     if not all(row["right"] for row in record["rows"]):
         raise typer.Exit(EXIT_DIFFERENT)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from edgeconv.cli import comparing
-from edgeconv.cli.printing import say
+from edgeconv.cli.printing import say, say_lines
 
 if TYPE_CHECKING:
     from edgeconv.bench.record import Record
@@ -36,7 +36,7 @@ def report(
     wanted = {"html": html, "markdown": markdown, "csv": csv}
     if not any([*wanted.values(), plots]):
         (text,) = _made("markdown", loaded).values()
-        say(text.decode(), nl=False)
+        say_lines(text.decode(), nl=False)
         return
     outputs = Outputs(map(str, records), overwrite)
     named = {name: outputs.reserve_file(path) for name, path in wanted.items() if path is not None}

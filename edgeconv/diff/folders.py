@@ -36,6 +36,7 @@ from edgeconv.errors import (
     MemoryLimitError,
     UsageError,
 )
+from edgeconv.escapes import visible
 from edgeconv.files import make_folder, read_bytes, special_file_problem, write_bytes_atomically
 from edgeconv.formats import SUFFIXES
 from edgeconv.passed_over import kinds_text
@@ -88,7 +89,7 @@ def run(baseline: Path, new: Path, conversions: tuple[str, ...], wanted: Wanted,
     if passed_over:
         text += f"\nnot compared, as edgeconv reads no such files: {kinds_text(passed_over)}"
     if update:
-        text = f"{text}\n{accept(baseline, new, pairs)}"
+        text = f"{text}\n{visible(accept(baseline, new, pairs))}"
         exit_code = EXIT_OK
     written = outputs.write()
     return Done(exit_code, _describe(baseline, new, pairs), text, written)
@@ -129,7 +130,9 @@ def ending_code(pairs: Sequence[Pair]) -> int:
 
 def listing(pairs: Sequence[Pair]) -> str:
     """A line for every pair that is not the same, then how many there are of each."""
-    lines = [f"{pair.status:<10}  {pair.name}  {pair.detail}" for pair in pairs if pair.status != "same"]
+    lines = [
+        f"{pair.status:<10}  {visible(pair.name)}  {visible(pair.detail)}" for pair in pairs if pair.status != "same"
+    ]
     counts = {status: sum(pair.status == status for pair in pairs) for status in STATUSES}
     lines.append("; ".join(f"{count:,} {status}" for status, count in reversed(counts.items()) if count))
     return "\n".join(lines)
