@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import os
 import signal
-from types import FrameType
-from typing import NoReturn
 
 from edgeconv.errors import EXIT_SIGNAL_BASE
+
+TYPE_CHECKING = False  # as type checkers know it
+if TYPE_CHECKING:
+    from types import FrameType
+    from typing import NoReturn
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
