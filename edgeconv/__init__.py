@@ -8,10 +8,10 @@ Importing this package loads neither CuPy, OpenCV nor the CPU engine's compiler;
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False  # as type checkers know it: the import of typing is half of the time until Ctrl-C is heard
 if TYPE_CHECKING:
+    from typing import Any
+
     from edgeconv.api import convolve as convolve
     from edgeconv.errors import EdgeconvError as EdgeconvError
     from edgeconv.filters import FILTERS as FILTERS
@@ -37,6 +37,8 @@ __all__ = ["FILTERS", "EdgeconvError", "Options", "ReadRules", "__version__", "c
 
 def __getattr__(name: str) -> Any:
     if name in _HOMES:
+        from importlib import import_module
+
         value = getattr(import_module(_HOMES[name]), name)
         globals()[name] = value
         return value

@@ -1,6 +1,20 @@
-"""`python -m edgeconv`: the command line."""
+"""The command `edgeconv`, and `python -m edgeconv`: it listens to Ctrl-C first, and loads the command line then.
 
-from edgeconv.cli import main
+Loading takes some tens of milliseconds, in which an interrupt would otherwise be a traceback.
+"""
+
+from __future__ import annotations
+
+from edgeconv.interrupts import end_at_once_on_signals
+
+
+def main() -> None:
+    """Load the command line and run it."""
+    end_at_once_on_signals()
+    from edgeconv.cli import main as run
+
+    run()
+
 
 if __name__ == "__main__":
     main()

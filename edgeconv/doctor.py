@@ -10,6 +10,7 @@ import numpy as np
 from edgeconv import __version__, tuned
 from edgeconv.choose import AUTO, Purpose, choose
 from edgeconv.devices import get_device
+from edgeconv.escapes import visible
 from edgeconv.filters import RGB_CHANNELS
 from edgeconv.methods import METHODS
 from edgeconv.methods.cuda.probe import cuda_unavailable_reason
@@ -47,7 +48,7 @@ def text() -> str:
     lines += [
         f"  conflict: {' and '.join(names)}: {advice}" for names, advice in CONFLICTS if all(map(_installed, names))
     ]
-    return "\n".join(lines)
+    return "\n".join(map(visible, lines))
 
 
 def _auto() -> list[str]:

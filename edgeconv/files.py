@@ -146,6 +146,30 @@ class NameTakenError(ImageWriteError):
     """A file that was not to be replaced is there, though nobody saw it a moment ago."""
 
 
+def is_device(path: Path | str) -> bool:
+    """Whether `path` is a device, a pipe or a socket, which is written to as it is and has nothing beside it."""
+    try:
+        kind = os.stat(path).st_mode
+    except (OSError, ValueError):
+        return False
+    return not stat.S_ISREG(kind) and not stat.S_ISDIR(kind)
+
+
+def make_folder(folder: Path | str) -> None:
+    """Make sure that there is such a folder for outputs. Raises ImageWriteError."""
+    try:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        return
+    except FileExistsError:
+        reason = "there is a file of that name"
+    except (FileNotFoundError, NotADirectoryError):  # as in /proc, which is there and where nothing can be made
+        there = next(above for above in Path(folder).absolute().parents if os.path.lexists(above))
+        reason = f"nothing can be made in {there}" if there.is_dir() else f"{there} is not a folder"
+    except (OSError, ValueError) as error:
+        reason = reason_of(error)
+    raise ImageWriteError(f"Output folder '{folder}' cannot be made: {reason}: choose another place.")
+
+
 def write_bytes_atomically(
     path: Path | str, data: bytes | memoryview, *, replace: bool = True, mode_of: Path | None = None
 ) -> None:
@@ -172,9 +196,9 @@ def prepared(
         return
     with _told_of(path):
         place = Path(path)
-        if place.exists() and not stat.S_ISREG(place.stat().st_mode):
-            if place.is_dir():
-                raise ImageWriteError(f"{path}: is a folder: name a file in it.")
+        if place.is_dir():
+            raise ImageWriteError(f"{path}: is a folder: name a file in it.")
+        if is_device(place):
             file = None  # replacing /dev/null or a pipe by a file would be a surprise
         else:
             target = Path(os.path.realpath(path))  # not before: /dev/stdout is a link that leads to no name
@@ -197,12 +221,17 @@ def prepared(
 @contextmanager
 def _told_of(path: Path | str) -> Iterator[None]:
     """What the system says in the block, as our one line about `path`."""
+    place = Path(path)
     try:
         yield
+    except BrokenPipeError:  # whoever read the pipe has gone away: that ends the program and is no error of a file
+        raise
     except FileExistsError:
         raise NameTakenError(f"{path}: exists since a moment ago: somebody else writes there too.") from None
     except FileNotFoundError:
-        raise ImageWriteError(f"{path}: the folder {Path(path).parent} does not exist: create it first.") from None
+        if place.parent.is_dir():  # as in /proc, where nothing can be made
+            raise ImageWriteError(f"{path}: no file can be made in {place.parent}: choose another place.") from None
+        raise ImageWriteError(f"{path}: the folder {place.parent} does not exist: create it first.") from None
     except NotADirectoryError:
         raise ImageWriteError(f"{path}: {Path(path).parent} is not a folder: choose another place.") from None
     except (OSError, ValueError) as error:
@@ -357,6 +386,8 @@ def _write_to_standard_output(data: bytes | memoryview) -> None:
     try:
         sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
+    except BrokenPipeError:  # see write_bytes_atomically
+        raise
     except OSError as error:
         raise ImageWriteError(f"Standard output cannot be written ({reason_of(error)}).") from None
 

@@ -26,7 +26,9 @@ from edgeconv.cost import Roof
 from edgeconv.errors import ImageWriteError, UsageError
 from edgeconv.files import (
     STANDARD_STREAM,
+    is_device,
     is_same_file,
+    make_folder,
     parse_json,
     prepared,
     refuse_overwrite,
@@ -57,7 +59,8 @@ class Job:
     method: str = AUTO
     device: str = AUTO
     output: str | None = None
-    """A file, an existing folder or a name that ends in a separator, or None for the current folder."""
+    """A file, an existing folder or a name that ends in a separator, or None for the current folder; a device or a pipe
+    gets the picture alone."""
     overwrite: bool = False
     options: Options = field(default_factory=Options)
     samples: int = 200
@@ -92,11 +95,11 @@ def run(job: Job, process_seconds: float | None = None) -> dict[str, Any]:
         choice = choose(job.method, job.device, "one picture", problem)
         output_format = FORMAT_OF_DTYPE[job.request.output_dtype(dtype).name]
         target = output_path(job, choice.method, output_format)
-        report_path = None if target is None else target.with_suffix(".json")
+        report_path = None if target is None or is_device(target) else target.with_suffix(".json")
     problem_record = report.describe_problem(job.request, problem)
     origin = Origin(picture, problem_record, choice.method)
     _refuse_to_overwrite(job, target, report_path, origin)
-    if target is not None:
+    if target is not None and report_path is not None:
         temporaries.remove_left_over_in(Path(os.path.realpath(target)).parent)
 
     filtered = filter_picture(picture, job.request, problem, choice, job.options, watch)
@@ -104,7 +107,8 @@ def run(job: Job, process_seconds: float | None = None) -> dict[str, Any]:
     with ThreadPoolExecutor(2) as hashing:  # beside the encoder, which leaves part of the cores idle
         described = [hashing.submit(report.describe_pixels, pixels) for pixels in (picture.pixels, finished)]
         with watch.phase("encode"):
-            encoded = encode_image(finished, target or STANDARD_STREAM, format=None if target else output_format)
+            form = None if target is not None and target.suffix else output_format
+            encoded = encode_image(finished, target or STANDARD_STREAM, format=form)
         input_pixels, output_pixels = (future.result() for future in described)
     peak_bytes = filtered.session.device.peak_bytes()
 
@@ -240,15 +244,14 @@ def output_path(job: Job, method: str, output_format: str) -> Path | None:
     if job.output is None:
         return Path(name)
     path = Path(job.output)
+    if is_device(path):
+        return path
     is_folder = job.output.endswith(("/", "\\")) or os.path.isdir(path) or not path.suffix
     if not is_folder:
         if path.suffix.lower() == ".json":
             raise UsageError(f"Output '{path}' ends in .json, which is the report's own: name a picture.")
         return path
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ImageWriteError(f"Output folder '{path}' cannot be made: {error.strerror}.") from None
+    make_folder(path)
     return path / name
 
 

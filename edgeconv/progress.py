@@ -6,6 +6,7 @@ import sys
 import time
 from typing import TextIO
 
+from edgeconv.escapes import visible
 from edgeconv.timing import Clock
 
 REFRESH_SECONDS = 0.1
@@ -34,8 +35,8 @@ class Progress:
         shown: bool | None = None,
     ) -> None:
         self._total, self._unit, self._clock = total, unit, clock
-        self._stream = sys.stderr if stream is None else stream
-        self._shown = self._stream.isatty() if shown is None else shown
+        self._stream = stream or sys.stderr  # which is None where it was closed before we began
+        self._shown = self._stream is not None and (self._stream.isatty() if shown is None else shown)
         self._started = clock()
         self._drawn_at = float("-inf")
         self._width = 0
@@ -46,7 +47,7 @@ class Progress:
         if not self._shown or (now - self._drawn_at < REFRESH_SECONDS and done < self._total):
             return
         self._drawn_at = now
-        line = self.line(done, now - self._started, note)
+        line = visible(self.line(done, now - self._started, note))
         self._stream.write("\r" + line.ljust(self._width))
         self._stream.flush()
         self._width = len(line)

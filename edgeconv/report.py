@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from edgeconv import __version__
 from edgeconv.cost import Counts, Roof, Speed
+from edgeconv.escapes import visible, visible_lines
 from edgeconv.files import utf8
 from edgeconv.filters import Filter
 from edgeconv.problem import Problem
@@ -151,7 +152,7 @@ def header() -> dict[str, Any]:
 
 def to_json(report: dict[str, Any]) -> bytes:
     """UTF-8, two spaces, keys in the order of the record; raises ValueError on NaN."""
-    return utf8(json.dumps(report, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+    return utf8(visible_lines(json.dumps(report, indent=2, ensure_ascii=False, allow_nan=False)) + "\n")
 
 
 # --- for a person -----------------------------------------------------------------------------------------------
@@ -182,7 +183,7 @@ def table(report: dict[str, Any]) -> str:
     """The report in about a dozen lines."""
     rows = _picture_rows(report) + _time_rows(report) + _speed_rows(report) + _check_rows(report) + _tile_rows(report)
     widest = max(len(name) for name, _ in rows)
-    return "\n".join(f"{name:<{widest}}  {value}" for name, value in rows)
+    return "\n".join(f"{name:<{widest}}  {visible(value)}" for name, value in rows)
 
 
 def _picture_rows(report: dict[str, Any]) -> list[tuple[str, str]]:

@@ -22,6 +22,7 @@ from edgeconv.files import (
     NameTakenError,
     is_same_file,
     is_standard_stream,
+    make_folder,
     refuse_overwrite,
     write_bytes_atomically,
 )
@@ -208,10 +209,7 @@ def _folder_for(source: Path | str, folder: Path | str | None) -> Path:
     """Where results go, made if it is missing. Raises ImageWriteError."""
     if folder is None:
         return Path() if is_standard_stream(source) else Path(source).parent
-    try:
-        Path(folder).mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ImageWriteError(f"Output folder '{folder}' cannot be made: {error.strerror}.") from None
+    make_folder(folder)
     return Path(folder)
 
 

@@ -30,9 +30,20 @@ _in_hand: set[Path] = set()
 
 def begin(target: Path) -> Path:
     """A new name beside `target`, remembered until `end`."""
-    temporary = target.with_name(f".edgeconv-{_place()}-{os.getpid()}-{secrets.token_hex(6)}.tmp")
+    temporary = target.with_name(new_name())
     _in_hand.add(temporary)
     return temporary
+
+
+def new_name() -> str:
+    """A name that says which process it belongs to."""
+    return f".edgeconv-{_place()}-{os.getpid()}-{secrets.token_hex(6)}.tmp"
+
+
+def is_of_a_dead_process(name: str) -> bool:
+    """Whether a process of this place has left it, which lives no more."""
+    parts = NAME.fullmatch(name)
+    return parts is not None and parts["place"] == _place() and not _lives(int(parts["process"]))
 
 
 def end(temporary: Path) -> None:
@@ -80,7 +91,7 @@ def _is_left_over(folder: Path, name: str) -> bool:
     parts = NAME.fullmatch(name)
     if parts is None:
         return False
-    if parts["place"] == _place() and not _lives(int(parts["process"])):
+    if is_of_a_dead_process(name):
         return True
     try:
         return time.time() - (folder / name).stat().st_mtime > STALE_SECONDS

@@ -1,8 +1,8 @@
 """What `edgeconv tune` measured on this machine, read back for `--method auto`: which method, and how long it takes.
 
-The profile is one JSON file in the user's cache folder (or where EDGECONV_PROFILE says). It holds for the machine and
-the edgeconv version that it was measured with; anything else is passed over, and the reason given. Reading it needs
-neither NumPy nor a device.
+The profile is one JSON file in the user's cache folder (or where EDGECONV_PROFILE says); whether it can be saved there
+is tried before anything is measured. It holds for the machine and the edgeconv version that it was measured with;
+anything else is passed over, and the reason given. Reading it needs neither NumPy nor a device.
 
     seconds     host array in, host array out, interpolated between measured sizes on log axes; in proportion to the
                 pixels above the largest, as the smallest below it
@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from edgeconv import __version__
-from edgeconv.files import read_own_json
+from edgeconv.errors import EdgeconvError, ImageWriteError
+from edgeconv.files import is_device, make_folder, read_own_json, write_bytes_atomically
 from edgeconv.methods.base import DeviceName
 from edgeconv.problem import Problem
 
@@ -102,11 +103,49 @@ def profile_path() -> Path:
     named = os.environ.get(PLACE_VARIABLE)
     if named:
         return Path(named)
+    below = "edgeconv/profile.json"
     if sys.platform == "win32":
-        folder = os.environ.get("LOCALAPPDATA") or str(Path.home() / "AppData" / "Local")
-    else:
-        folder = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    return Path(folder) / "edgeconv" / "profile.json"
+        folder = os.environ.get("LOCALAPPDATA")
+        return Path(folder or os.path.expanduser("~/AppData/Local")) / below
+    return Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")) / below
+
+
+def place_to_save() -> Path:
+    """`profile_path`, where a file was put and removed again just now.
+
+    Raises ImageWriteError, which says where the profile would go and how to choose another place.
+    """
+    path = profile_path()
+    try:
+        if path.is_dir():
+            raise ImageWriteError(f"{path}: is a folder: name a file in it.")
+        if is_device(path):
+            raise ImageWriteError(f"{path}: is a device or a pipe, from which nothing is read back: name a file.")
+        if str(path).startswith("~"):  # nobody's home folder is known here, as in some containers
+            raise ImageWriteError("this user has no home folder.")
+        make_folder(path.parent)
+        trial = path.with_name(f".{path.name}.{os.getpid()}.trial")
+        write_bytes_atomically(trial, b"{}\n")
+        trial.unlink()
+    except (EdgeconvError, OSError, ValueError) as error:
+        raise _cannot_save(path, error) from None
+    return path
+
+
+def save(profile: Profile, path: Path) -> None:
+    """Put a profile in its place. Raises ImageWriteError as `place_to_save` does."""
+    try:
+        make_folder(path.parent)
+        write_bytes_atomically(path, profile.to_json())
+    except EdgeconvError as error:
+        raise _cannot_save(path, error) from None
+
+
+def _cannot_save(path: Path, error: Exception) -> ImageWriteError:
+    reason = str(error).removeprefix(f"{path}: ").rstrip(".")
+    return ImageWriteError(
+        f"The profile would go to '{path}', and cannot ({reason}): set {PLACE_VARIABLE} to a file that can be written."
+    )
 
 
 def read_profile(machine: dict[str, Any]) -> tuple[Profile | None, str]:

@@ -16,6 +16,7 @@ from jsonschema import Draft202012Validator
 from edgeconv.cli import app
 from edgeconv.diff.record import schema
 from edgeconv.errors import EdgeconvError
+from edgeconv.escapes import visible
 from edgeconv.image import write_image
 
 
@@ -124,7 +125,7 @@ def test_an_odd_name_stands_in_every_output(folder: Path, name: str) -> None:
     assert done.code == 1, done.err
     assert json.loads(done.text)["comparisons"][0]["file"] == name
     (case,) = ElementTree.parse(folder / "out.xml").getroot().iter("testcase")
-    assert case.attrib["name"] == name.encode("unicode_escape").decode()
+    assert case.attrib["name"] == visible(name)
     (folder / "page.html").read_text(encoding="utf-8")
 
 

@@ -20,6 +20,7 @@ from problems import random_image
 
 from edgeconv.bench import record
 from edgeconv.errors import UsageError
+from edgeconv.escapes import visible
 from edgeconv.export import export, find_exporter, runs
 from edgeconv.export.csv import HEADER
 from edgeconv.export.kinds import read
@@ -166,7 +167,7 @@ def test_reports_that_were_just_made_become_a_page(tmp_path: Path) -> None:
 def test_a_picture_of_an_odd_name_is_shown_in_every_format(name: str, reports, tmp_path) -> None:
     pytest.importorskip("matplotlib")
     reports[3]["input"]["file"] = name
-    shown = name.replace("\x01", r"\x01").replace("\udcff", r"\udcff")
+    shown = visible(name)
     for path in export(reports, ["csv", "markdown", "html", "plot"], tmp_path, "odd"):
         text = path.read_bytes().decode() if path.suffix != ".png" else ""
         if path.suffix == ".svg":

@@ -25,15 +25,15 @@ class Earlier:
         self._folder, self._parameters = folder, parameters_sha256
         rows = read_rows(folder)
         self._rows_of: dict[tuple[str, str], list[Row]] = defaultdict(list)
-        """By the input's identity and stem: a file may have two names, each with an output of its own."""
+        """By the input's identity and name: a file may have two names, each with an output of its own."""
         for row in rows:
             if row.parameters_sha256 == parameters_sha256:
-                self._rows_of[row.source, PurePath(row.input).stem].append(row)
+                self._rows_of[row.source, PurePath(row.input).name].append(row)
         self._by_output = done_by_output(rows)
 
     def row_of(self, task: Task, input_sha256: str) -> Row | None:
         """The last row for a task, if it tells of the same content and the same parameters."""
-        for row in reversed(self._rows_of.get((task.identity, task.stem), [])):
+        for row in reversed(self._rows_of.get((task.identity, PurePath(task.source).name), [])):
             if row.output is None or PurePosixPath(row.output).parent == task.folder:
                 return row if row.input_sha256 == input_sha256 else None
         return None

@@ -55,6 +55,11 @@ def sha256_of(data: bytes | memoryview) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
+def is_ledger_name(name: str) -> bool:
+    """Whether a file or a folder of this name is (part of) a ledger."""
+    return name == SEGMENTS_NAME or _NAMES.fullmatch(name) is not None
+
+
 def place_of(folder: str, share: tuple[int, int] = ALL) -> str:
     """Where the ledger of an output folder is, or what a share of an array of jobs adds to it."""
     name = LEDGER_NAME if share == ALL else SHARES_NAME.format(*share)
@@ -112,7 +117,7 @@ def _places_in(folder: str) -> list[str]:
         return [place_of(folder)]
     try:
         names = sorted(filter(_NAMES.fullmatch, os.listdir(folder)))
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return []
     except (OSError, ValueError) as error:
         raise ImageReadError(f"Ledger of '{folder}' cannot be read: {_reason(error)}.") from None

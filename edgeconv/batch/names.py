@@ -1,6 +1,7 @@
 """Names of outputs: made from a template, and found to collide before the first is written.
 
     {stem}_{filter}_{method}_s{stride}{ext}     also {width} and {height}, which only the decoded picture tells
+    {stem}{source_ext}_edges{ext}               the input's own suffix too, where a.png lies beside a.jpg
 
 A template ends in {ext}, or in the suffix of a format. Names are compared without regard to case and to how accents are
 written, as many file systems do, and with `*` for what is known only late. Whether a late name meets another or an
@@ -25,7 +26,7 @@ from edgeconv.formats import SUFFIXES
 from edgeconv.job import FORMAT_OF_DTYPE
 
 DEFAULT_NAME = "{stem}_{filter}_{method}_s{stride}{ext}"
-NAME_FIELDS = ("stem", "filter", "method", "stride", "width", "height", "ext")
+NAME_FIELDS = ("stem", "source_ext", "filter", "method", "stride", "width", "height", "ext")
 LATE_FIELDS = ("width", "height")
 """Known only once a picture is decoded."""
 LATE = "*"
@@ -53,18 +54,19 @@ class Names:
             raise UsageError(f"--name '{self.template}' has {{{unknown[0]}}}, which is not one of {known}.")
         if "stem" not in fields:
             raise UsageError(f"--name '{self.template}' lacks {{stem}}, so all pictures would take one name.")
-        self.name("stem", ".ext", 1, 1)  # whether each format specification fits its field
+        self.name("stem", ".src", ".ext", 1, 1)  # whether each format specification fits its field
         if "/" in self.template or "\\" in self.template:
             raise UsageError(f"--name '{self.template}' has a folder in it: name the folder with -o.")
 
-    def name(self, stem: str, ext: str, width: int | str, height: int | str) -> str:
-        """The file name of one output; `ext` has its dot."""
-        return self._filled(self.template, stem, ext, width, height)
+    def name(self, stem: str, source_ext: str, ext: str, width: int | str, height: int | str) -> str:
+        """The file name of one output; `source_ext` and `ext` have their dots."""
+        return self._filled(self.template, stem, source_ext, ext, width, height)
 
-    def _filled(self, template: str, stem: str, ext: str, width: int | str, height: int | str) -> str:
+    def _filled(self, template: str, stem: str, source_ext: str, ext: str, width: int | str, height: int | str) -> str:
         try:
             return template.format(
                 stem=stem,
+                source_ext=source_ext,
                 ext=ext,
                 width=width,
                 height=height,
@@ -75,9 +77,17 @@ class Names:
         except (ValueError, IndexError, KeyError) as error:
             raise UsageError(f"--name '{self.template}' is not a template: {error}.") from None
 
-    def early(self, stem: str, ext: str) -> str:
+    def early(self, task: Task, ext: str) -> str:
         """The name as far as it is known before the picture is."""
-        return self._filled(self._early_template, stem, ext, *(LATE for _ in LATE_FIELDS))
+        return self._filled(self._early_template, task.stem, task.source_ext, ext, *(LATE for _ in LATE_FIELDS))
+
+    def way_out(self, one: Task, other: Task) -> str:
+        """What tells two pictures of one name apart, as words for a person."""
+        template = self.template.replace("{stem}", "{stem}{source_ext}", 1)
+        differ = as_compared(one.source_ext) != as_compared(other.source_ext)
+        if differ and template != self.template and "{source_ext" not in self.template:
+            return f"pass --name '{template}', rename one, or filter them into different folders"
+        return "rename one, or filter them into different folders"
 
     @cached_property
     def _early_template(self) -> str:
@@ -107,15 +117,22 @@ class Names:
         """Raise UsageError where two pictures of different stems might get one name for their sizes alone.
 
         They cannot where whatever is not a digit stands between a late field and the stem: then two equal names
-        have equal stems, which `refuse_collisions` has looked at.
+        have equal stems, which `refuse_collisions` has looked at. Stem and suffix of the input side by side are one
+        such text, its name; apart, each could be taken for a part of the other.
         """
         values = {"filter": self.filter, "method": self.method, "stride": str(self.stride), "ext": "."}
-        values |= {"stem": "\0"} | dict.fromkeys(LATE_FIELDS, "\1")
+        values |= {"stem": "\0", "source_ext": "\2"} | dict.fromkeys(LATE_FIELDS, "\1")
         shape, plain = "", True
         for literal, field, form, conversion in string.Formatter().parse(self.template):
             shape += literal + values.get(field or "", "")
             if field in LATE_FIELDS:
                 plain = plain and not conversion and PLAIN_NUMBER.fullmatch(form or "") is not None
+        shape = shape.replace("\0\2", "\0")
+        if "\1" in shape and "\2" in shape:
+            raise UsageError(
+                f"--name '{self.template}' has {{source_ext}} apart from {{stem}} beside {{width}} or {{height}}, so "
+                "that two pictures could take one name unseen by several processes: put it right behind {stem}."
+            )
         if not plain or re.search("\0\\d*\1|\1\\d*\0", shape):
             raise UsageError(
                 f"--name '{self.template}' runs {{width}} or {{height}} into {{stem}}, so that two pictures could take "
@@ -136,16 +153,16 @@ def refuse_collisions(tasks: Collection[Task], output: str, names: Names, format
     store = store_of(output)
     inputs = {as_compared(task.identity) for task in tasks}
     places = Places(output, names, format)
-    taken: dict[tuple[str, str], str] = {}
+    taken: dict[tuple[str, str], Task] = {}
     for task in tasks:
         if task.problem is not None:
             continue
-        name = names.early(task.stem, "")
-        first = taken.setdefault((as_compared(task.folder.as_posix()), as_compared(name)), task.source)
-        if first is not task.source:
+        name = names.early(task, "")
+        first = taken.setdefault((as_compared(task.folder.as_posix()), as_compared(name)), task)
+        if first is not task:
             raise ImageWriteError(
-                f"{task.source} and {first} would both be written to {store.join(output, task.folder / name)}: "
-                "rename one, or filter them into different folders."
+                f"{task.source} and {first.source} would both be written to "
+                f"{store.join(output, task.folder / name)}: {names.way_out(task, first)}."
             )
         for target, identity in places.of(task):
             if as_compared(identity) in inputs:
@@ -186,5 +203,5 @@ class Places:
         if task.folder not in self._folders:
             self._folders[task.folder] = self._store.identity(self._store.join(self._output, task.folder))
         for suffix in self._suffixes:
-            target = self._names.early(task.stem, suffix)
+            target = self._names.early(task, suffix)
             yield target, self._store.identity(self._store.join(self._folders[task.folder], target))

@@ -67,7 +67,8 @@ class Batch:
         settings, output = self._settings, self._settings.output
         options = replace(settings.options, threads=settings.options.threads or self._engine.threads_each)
         work = Work(settings, options, self._inputs, Earlier(output, settings.parameters_sha256()))
-        left_overs = store.remove_left_overs({store.join(output, task.folder) for task in self.tasks})
+        folders = {output, *(store.join(output, task.folder) for task in self.tasks)}
+        left_overs = store.remove_left_overs(folders)
         summary = Summary(pictures=len(self.tasks), workers=self._engine.workers, left_overs=left_overs)
         with open_ledger(output, self._settings.share) as ledger:
 
@@ -92,6 +93,7 @@ class Batch:
                 except BaseException:
                     self.stop("an error")  # so that the engine, on the way out, waits only for what is in hand
                     raise
+        store.remove_left_overs(folders)  # of workers that died meanwhile
         summary.stopped_because = self._stop_reason
         summary.peak_bytes = self._engine.peak_bytes()
         return summary

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path, PurePath, PurePosixPath
 
-from edgeconv.batch.ledger import done_by_output, read_rows
+from edgeconv.batch.ledger import done_by_output, is_ledger_name, read_rows
 from edgeconv.batch.stores import from_the_root, plain, store_of
 from edgeconv.batch.task import Task
 from edgeconv.errors import ImageReadError, UsageError
 from edgeconv.files import is_standard_stream, read_bytes, utf8
+from edgeconv.passed_over import kinds_text
 
 MOST_LIST_BYTES = 2**30
 """Some millions of paths."""
@@ -31,6 +33,8 @@ class Found:
     earlier_outputs: int = 0
     links_passed_over: tuple[str, ...] = ()
     """Links to folders, which a search leaves alone: they may lead out of the folder, or round in a circle."""
+    passed_over: Counter[str] = field(default_factory=Counter)
+    """Files in the folders that have no picture's suffix, by the suffix that they have, which may be empty."""
 
 
 def find_tasks(
@@ -53,6 +57,12 @@ def find_tasks(
     tasks: list[Task] = []
     earlier_outputs = 0
     links: list[str] = []
+    passed_over: Counter[str] = Counter()
+
+    def pass_over(file: PurePosixPath) -> None:
+        if not _is_of_a_ledger(file):
+            passed_over[file.suffix.lower()] += 1
+
     for place, may_lack in (*((str(place), False) for place in places), *((place, True) for place in listed)):
         place = plain(place)
         store = store_of(place)
@@ -65,7 +75,7 @@ def find_tasks(
             continue
         if is_folder:
             beside = leave_out if leave_out is not None and type(store_of(leave_out)) is type(store) else None
-            in_folder = list(store.pictures(place, recursive, beside, links.append))
+            in_folder = list(store.pictures(place, recursive, beside, links.append, pass_over))
             own = [task for task in in_folder if task.identity not in outputs]
             earlier_outputs += len(in_folder) - len(own)
             tasks += own
@@ -74,16 +84,22 @@ def find_tasks(
     unique = {_result_of(task): task for task in reversed(tasks)}
     if not unique:
         raise ImageReadError(
-            "No picture was found: name files, or folders that hold PNG, JPEG, TIFF, WebP, BMP or NPY."
+            "No picture was found: name files, or folders that hold PNG, JPEG, TIFF, WebP, BMP or NPY"
+            f"{f' ({kinds_text(passed_over)} are there)' if passed_over else ''}."
             if not earlier_outputs
             else f"No picture was found but {earlier_outputs} outputs of earlier runs: choose another folder with -o."
         )
-    return Found([task for task in tasks if unique[_result_of(task)] is task], earlier_outputs, tuple(links))
+    mine = [task for task in tasks if unique[_result_of(task)] is task]
+    return Found(mine, earlier_outputs, tuple(links), passed_over)
 
 
 def _result_of(task: Task) -> tuple[str, PurePosixPath, str]:
     """What two tasks have in common where they would give the same output of the same picture."""
-    return task.identity, task.folder, task.stem
+    return task.identity, task.folder, PurePath(task.source).name
+
+
+def _is_of_a_ledger(file: PurePosixPath) -> bool:
+    return any(is_ledger_name(part) for part in file.parts)
 
 
 def read_list(path: Path) -> list[str]:

@@ -23,3 +23,8 @@ class Task:
     def stem(self) -> str:
         """The name without folders and suffix."""
         return PurePath(self.source).stem
+
+    @property
+    def source_ext(self) -> str:
+        """The suffix with its dot, as it is written; empty where there is none."""
+        return PurePath(self.source).suffix

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from edgeconv.batch.ledger import place_of
 from edgeconv.batch.settings import Settings
 from edgeconv.batch.summary import Summary
+from edgeconv.escapes import visible
+from edgeconv.passed_over import kinds_text
 from edgeconv.progress import duration_text
 from edgeconv.report import seconds_text
 
@@ -29,6 +31,11 @@ def links_note(links: Sequence[str]) -> str:
     return f"links to folders were not searched: {', '.join(links[:LINKS_NAMED])}{more}; name them to take them too."
 
 
+def passed_over_note(kinds: Mapping[str, int]) -> str:
+    """That files of other kinds were not taken, how many of which."""
+    return f"not taken, as edgeconv reads no such files: {kinds_text(kinds)}"
+
+
 def waterfall(stage_seconds: dict[str, float]) -> list[str]:
     """A line a stage that took time, in the order of one picture; its bar starts where the one before it ends."""
     total = sum(stage_seconds.values())
@@ -44,14 +51,24 @@ def waterfall(stage_seconds: dict[str, float]) -> list[str]:
     return lines
 
 
-def summary_text(summary: Summary, settings: Settings, earlier_outputs: int = 0) -> str:
-    """A handful of lines; `earlier_outputs` are files that were passed over because earlier runs made them."""
+def summary_text(
+    summary: Summary,
+    settings: Settings,
+    earlier_outputs: int = 0,
+    passed_over: Mapping[str, int] | None = None,
+) -> str:
+    """A handful of lines; `earlier_outputs` are files that were passed over because earlier runs made them.
+
+    `passed_over` are those that are no pictures, by suffix.
+    """
     choice = settings.choice
     counts = f"{summary.done} done, {summary.skipped} unchanged since before, {summary.failed} failed"
     left = summary.pictures - summary.finished
     lines = [f"pictures  {summary.pictures}: {counts}" + (f", {left} not begun" if left else "")]
     if earlier_outputs:
         lines.append(f"left out  {earlier_outputs} outputs of earlier runs in the same folder")
+    if passed_over:
+        lines.append(f"not taken {kinds_text(passed_over)}")
     if summary.stopped_because:
         lines.append(f"stopped   {summary.stopped_because}; go on with --resume")
     lines.append(f"method    {choice.method} on {choice.device} ({choice.why})")
@@ -65,8 +82,8 @@ def summary_text(summary: Summary, settings: Settings, earlier_outputs: int = 0)
     if memory := ", ".join(held):
         lines.append(f"memory    at most {memory}")
     for note, count in summary.notes.most_common():
-        lines.append(f"note      {note}: {count}")
+        lines.append(f"note      {visible(note)}: {count}")
     for path in summary.left_overs:
-        lines.append(f"removed   {path}, half-written by a run that was killed")
-    lines.append(f"ledger    {place_of(settings.output, settings.share)}")
+        lines.append(f"removed   {visible(path)}, half-written by a run that was killed")
+    lines.append(f"ledger    {visible(place_of(settings.output, settings.share))}")
     return "\n".join(lines)

@@ -135,7 +135,7 @@ class Work:
             finished = self._convolve(picture.pixels, watch, may_stay=True)
             height, width = finished.shape[:2]
             suffix = "." + (settings.format or FORMAT_OF_DTYPE[finished.dtype.name])
-            name = (task.folder / settings.names.name(task.stem, suffix, width, height)).as_posix()
+            name = (task.folder / settings.names.name(task.stem, task.source_ext, suffix, width, height)).as_posix()
             target = self._store.join(settings.output, name)
             with watch.phase("encode"):
                 encoded = self._codecs.encode(finished, target)

@@ -24,6 +24,7 @@ from edgeconv.bench.record import Record, Row, lead_series, row_key, row_title, 
 from edgeconv.bench.watch import CLOCK_TOLERANCE, OTHERS_WORDS
 from edgeconv.diff.junit import Case, to_xml
 from edgeconv.errors import UsageError
+from edgeconv.escapes import visible
 from edgeconv.report import seconds_text
 
 Verdict = Literal["slower", "lost", "ambiguous", "same", "faster"]
@@ -148,12 +149,12 @@ def to_markdown(comparison: Comparison) -> str:
         "",
     ]
     if comparison.differences:
-        text += [f"The records differ, which was allowed: {'; '.join(comparison.differences)}.", ""]
+        text += [f"The records differ, which was allowed: {visible('; '.join(comparison.differences))}.", ""]
     text += ["| verdict | row | base | new | new / base |", "| --- | --- | --- | --- | --- |"]
     for line in comparison.lines:
         new = seconds_text(line.new_seconds) if line.new_seconds is not None else line.note
         ratio = "" if line.ratio is None else ", ".join(filter(None, (str(line.ratio), line.note)))
-        text.append(f"| {line.verdict} | {line.title} | {seconds_text(line.base_seconds)} | {new} | {ratio} |")
+        text.append(visible(f"| {line.verdict} | {line.title} | {seconds_text(line.base_seconds)} | {new} | {ratio} |"))
     return "\n".join(text) + "\n"
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from edgeconv.errors import UsageError
+from edgeconv.escapes import visible_lines
 from edgeconv.files import RECORD_BYTES, parse_json, read_text, reason_of, utf8
 
 KIND = "bench"
@@ -43,7 +44,7 @@ def to_json(record: Record) -> bytes:
         else:
             text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False).replace("\n", "\n  ")
         parts.append(f'  "{name}": {text}')
-    return utf8("{\n" + ",\n".join(parts) + "\n}\n")
+    return utf8(visible_lines("{\n" + ",\n".join(parts) + "\n}\n"))
 
 
 def read_record(path: Path) -> Record:

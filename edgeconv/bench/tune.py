@@ -17,12 +17,11 @@ from edgeconv.bench.record import Record, Row
 from edgeconv.bench.runner import Run, run
 from edgeconv.bench.summary import median
 from edgeconv.errors import UnavailableError
-from edgeconv.files import write_bytes_atomically
 from edgeconv.filters import DEFAULT_FILTER
 from edgeconv.methods import METHODS
 from edgeconv.methods.base import DeviceName
 from edgeconv.timing import Budget
-from edgeconv.tuned import Curve, Point, Profile, machine_facts, profile_path
+from edgeconv.tuned import Curve, Point, Profile, machine_facts, place_to_save, save
 
 GRID = Grid(
     "tune",
@@ -56,12 +55,13 @@ _START = (
 
 
 def tune(progress: Callable[[int, int, str], None]) -> tuple[Profile, Path]:
-    """Measure, write the profile and return it with its place; raises EdgeconvError."""
-    record = run(Run(GRID, RULES), progress)
-    profile = profile_of(record, start_seconds)
-    path = profile_path()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_bytes_atomically(path, profile.to_json())
+    """Measure, write the profile and return it with its place; raises EdgeconvError.
+
+    Where the profile cannot be saved, nothing is measured.
+    """
+    path = place_to_save()
+    profile = profile_of(run(Run(GRID, RULES), progress), start_seconds)
+    save(profile, path)
     return profile, path
 
 

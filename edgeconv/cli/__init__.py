@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import inspect
-import os
-import signal
 import sys
 from collections.abc import Callable
-from traceback import extract_tb
-from types import FrameType
-from typing import NoReturn
 
 import typer
 
 from edgeconv.cli import batch, bench, compare, diff, doctor, filters, report, resize, run, tune, verify, view
-from edgeconv.errors import EXIT_OK, EXIT_SIGNAL_BASE, EdgeconvError, MemoryLimitError, UsageError
-
-DEBUG = "EDGECONV_DEBUG"
-"""The environment variable that shows where an unexpected error came from."""
+from edgeconv.cli.leaving import leave, prepare
+from edgeconv.cli.needless import RefusingCommand
+from edgeconv.cli.printing import say
+from edgeconv.errors import EXIT_OK, EdgeconvError, MemoryLimitError, UsageError
 
 COMMANDS: dict[str, Callable[..., None] | typer.Typer] = {
     "run": run.run,
@@ -47,14 +42,14 @@ for _name, _command in COMMANDS.items():
         _own = _command.registered_commands[0].callback  # what the name does that no word follows
         app.add_typer(_command, name=_name, help=inspect.getdoc(_own))
     else:
-        app.command(_name)(_command)
+        app.command(_name, cls=RefusingCommand)(_command)
 
 
 def _version(asked: bool) -> None:
     if asked:
         from edgeconv import __version__
 
-        typer.echo(f"edgeconv {__version__}")
+        say(f"edgeconv {__version__}")
         raise typer.Exit
 
 
@@ -67,55 +62,21 @@ def _root(
 
 def main() -> None:
     """Run the command line; every error that edgeconv raises is one line on standard error and its exit code."""
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="replace")  # a console that cannot show "×" still gets its table
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, _stop)
+    prepare()
+    leave(_run)
+
+
+def _run() -> int:
+    """Run the command that was asked for; its exit code. Raises what `leave` has a line for."""
     try:
-        code = app(sys.argv[1:] or ["--help"], prog_name="edgeconv", standalone_mode=False) or EXIT_OK
-        _flush_standard_output()
-        sys.exit(code)
-    except EdgeconvError as error:
-        _fail(str(error), error.exit_code)
+        return app(sys.argv[1:] or ["--help"], prog_name="edgeconv", standalone_mode=False) or EXIT_OK
+    except (EdgeconvError, OSError):
+        raise
     except typer.Abort:
-        _fail("stopped.", EXIT_SIGNAL_BASE + signal.SIGINT)
+        raise KeyboardInterrupt from None
     except MemoryError:
-        _fail("Out of memory: use a smaller picture, or lower --workspace-limit.", MemoryLimitError.exit_code)
+        raise MemoryLimitError("Out of memory: use a smaller picture, or lower --workspace-limit.") from None
     except Exception as error:
-        if _came_from_printing(error):
-            _fail_to_print(error)
         if hasattr(error, "format_message"):  # a wrong word, as Typer's parser puts it
-            _fail(f"{error.format_message().rstrip('.')}. See 'edgeconv COMMAND --help'.", UsageError.exit_code)
-        if DEBUG in os.environ:
-            raise
-        what = f"{type(error).__name__}: {error}"
-        _fail(f"This should not have happened ({what}). Set {DEBUG}=1 to see where.", EdgeconvError.exit_code)
-
-
-def _flush_standard_output() -> None:
-    try:
-        if sys.stdout is not None:
-            sys.stdout.flush()
-    except OSError as error:
-        _fail_to_print(error)
-
-
-def _came_from_printing(error: Exception) -> bool:
-    """Whether standard output took no more. What goes to files has words of its own, and a broken pipe is Typer's."""
-    return isinstance(error, OSError) and extract_tb(error.__traceback__)[-1].name == typer.echo.__name__
-
-
-def _fail_to_print(error: Exception) -> NoReturn:
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else Python tries again at its end and complains
-    _fail(f"Standard output cannot be written ({getattr(error, 'strerror', error)}).", EdgeconvError.exit_code)
-
-
-def _stop(number: int, frame: FrameType | None) -> NoReturn:
-    """Leave by SystemExit, so that every half-written temporary file is cleaned up on the way."""
-    _fail(f"stopped by {signal.Signals(number).name}.", EXIT_SIGNAL_BASE + number)
-
-
-def _fail(message: str, exit_code: int) -> NoReturn:
-    print(f"edgeconv: error: {' '.join(message.split())}", file=sys.stderr)
-    sys.exit(exit_code)
+            raise UsageError(f"{error.format_message().rstrip('.')}. See 'edgeconv COMMAND --help'.") from None
+        raise

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from edgeconv.cli import words
+from edgeconv.cli.printing import say, say_lines
 
 
 def batch(
@@ -35,7 +36,8 @@ def batch(
     luma: words.LumaWord = "bt601",
     output_mode: words.OutputModeWord = None,
     name: Annotated[
-        str, typer.Option(help="Output names, from {stem} {filter} {method} {stride} {width} {height} {ext}.")
+        str,
+        typer.Option(help="Output names: {stem} {source_ext} {filter} {method} {stride} {width} {height} {ext}."),
     ] = words.DEFAULT_NAME,
     format: Annotated[
         str | None, typer.Option(help="png, jpg, tiff, webp, bmp or npy. Default: the one that keeps every bit.")
@@ -54,6 +56,14 @@ def batch(
     scheduler: Annotated[
         str | None, typer.Option(help="Let a Dask cluster work: its address, or local for one of this machine's own.")
     ] = None,
+    worker_timeout: Annotated[
+        float, typer.Option(help="Seconds to wait when a cluster has no worker left; what is left then fails.")
+    ] = 60,
+    tls_ca: Annotated[
+        str | None, typer.Option(help="TLS to --scheduler ADDRESS: a PEM file with the authority that signed for it.")
+    ] = None,
+    tls_cert: Annotated[str | None, typer.Option(help="... with your own certificate.")] = None,
+    tls_key: Annotated[str | None, typer.Option(help="... and with its key.")] = None,
     devices: Annotated[
         str | None, typer.Option(help="Several cards of this machine, one worker each: all, or numbers such as 0,1.")
     ] = None,
@@ -88,12 +98,13 @@ def batch(
     from edgeconv.batch import choosing, encoding, plan
     from edgeconv.batch.codecs import require_jpeg_codec
     from edgeconv.batch.engines import engine_for
+    from edgeconv.batch.engines.connection import Connection, parse_certificates
     from edgeconv.batch.ledger import ALL
     from edgeconv.batch.names import Names, refuse_collisions, split_off_outputs
     from edgeconv.batch.pipeline import Batch
     from edgeconv.batch.settings import Settings
     from edgeconv.batch.stores import plain
-    from edgeconv.batch.text import links_note, note, summary_text
+    from edgeconv.batch.text import links_note, note, passed_over_note, summary_text
     from edgeconv.choose import Choice
     from edgeconv.cli.options import chosen_filter, parse_jobs, parse_options, parse_read_rules
     from edgeconv.cli.stopping import stopping
@@ -102,6 +113,9 @@ def batch(
     from edgeconv.progress import Progress
     from edgeconv.request import make_request
 
+    if not worker_timeout >= 0:
+        raise UsageError(f"--worker-timeout {worker_timeout:g} is not a number of seconds from 0.")
+    certificates = parse_certificates(tls_ca, tls_cert, tls_key)
     if max_failures is not None and max_failures < 1:
         raise UsageError(f"--max-failures {max_failures} is not a whole number from 1.")
     if keep_going and (fail_fast or max_failures is not None):
@@ -143,8 +157,13 @@ def batch(
     settings_for(Choice(method, "cpu", "to check the words before anything is made"))
     found = plan.find_tasks(places or [], recursive, plain(output), listed)
     if found.links_passed_over:
-        typer.echo(f"edgeconv: {links_note(found.links_passed_over)}", err=True)
-    with engine_for(scheduler, devices, device, parse_jobs(jobs), len(found.tasks)) as cluster:
+        say(f"edgeconv: {links_note(found.links_passed_over)}", err=True)
+    if found.passed_over:
+        say(f"edgeconv: {passed_over_note(found.passed_over)}", err=True)
+    how = Connection(certificates, worker_timeout, lambda text: say(f"edgeconv: {text}", err=True))
+    with engine_for(scheduler, devices, device, parse_jobs(jobs), len(found.tasks), how) as cluster:
+        if cluster is not None and cluster.warning:
+            say(f"edgeconv: {cluster.warning}", err=True)
         settings = choosing.settle(settings_for, found.tasks, method, device, cluster)
         if cluster is None or settings.choice.device == "cpu":  # cards of other machines are theirs to ask
             require_jpeg_codec(settings, device)
@@ -161,11 +180,12 @@ def batch(
             summary = work.run(lambda now: progress.update(now.finished, note(now)))
         progress.close()
     for source, error in summary.failures:
-        typer.echo(f"edgeconv: failed: {error if source in error else f'{source}: {error}'}", err=True)
-    typer.echo(
-        json.dumps(summary.to_dict() | {"earlier_outputs": earlier_outputs}, indent=2)
+        say(f"edgeconv: failed: {error if source in error else f'{source}: {error}'}", err=True)
+    beside = {"earlier_outputs": earlier_outputs, "passed_over": dict(found.passed_over)}
+    say_lines(
+        json.dumps(summary.to_dict() | beside, indent=2)
         if json_only
-        else summary_text(summary, settings, earlier_outputs)
+        else summary_text(summary, settings, earlier_outputs, found.passed_over)
     )
     if received.exit_code is not None:
         raise typer.Exit(received.exit_code)

@@ -10,6 +10,8 @@ import typer
 from typer.core import TyperGroup
 
 from edgeconv.cli import comparing, words
+from edgeconv.cli.needless import RefusingCommand
+from edgeconv.cli.printing import say, say_lines
 
 GRID_COMMAND = "grid"
 
@@ -32,7 +34,7 @@ class _GridUnlessNamed(TyperGroup):
 app = typer.Typer(cls=_GridUnlessNamed, add_completion=False)
 
 
-@app.command(GRID_COMMAND, hidden=True)
+@app.command(GRID_COMMAND, hidden=True, cls=RefusingCommand)
 def grid(
     pictures: Annotated[
         list[str] | None, typer.Argument(help="Pictures or folders, resized to --sizes. Default: noise.")
@@ -141,12 +143,12 @@ def grid(
         for line in shown:
             line.close()
     for path in [output / f"{name}.json", *export([record], [item for item in wanted if item != "json"], output, name)]:
-        typer.echo(path)
+        say(path)
     for warning in record["warnings"]:
-        typer.echo(f"edgeconv: {warning}", err=True)
+        say(f"edgeconv: {warning}", err=True)
     for entry, reason in reasons.items():
         if formats == "all" and reason is not None:
-            typer.echo(f"edgeconv: format {entry} left out: {reason}", err=True)
+            say(f"edgeconv: format {entry} left out: {reason}", err=True)
     if any(row["status"] == "wrong" and row["kind"] == "method" for row in record["rows"]):
         raise typer.Exit(EXIT_DIFFERENT)
 
@@ -154,9 +156,10 @@ def grid(
 def _make_room(folder: Path, name: str, replace: bool) -> None:
     """Make the folder of a bench; what an earlier one of that name left there stays, unless it may be replaced."""
     from edgeconv.errors import ImageWriteError
+    from edgeconv.files import make_folder
 
+    make_folder(folder)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
         taken = [path for path in sorted(folder.iterdir()) if path.name.startswith((f"{name}.", f"{name}_"))]
     except OSError as error:
         raise ImageWriteError(f"Output folder '{folder}' cannot be used: {error.strerror}.") from None
@@ -164,7 +167,7 @@ def _make_room(folder: Path, name: str, replace: bool) -> None:
         raise ImageWriteError(f"Output '{taken[0]}' exists: pass --resume, --overwrite, or another --name.")
 
 
-@app.command("compare")
+@app.command("compare", cls=RefusingCommand)
 def compare(
     base: Annotated[Path, typer.Argument(help="The record to measure against.")],
     new: Annotated[Path, typer.Argument(help="The record in question.")],
@@ -202,12 +205,12 @@ def compare(
     if junit is not None:
         outputs.add(junit, to_junit(comparison))
     outputs.write()
-    typer.echo(text, nl=False)
+    say_lines(text, nl=False)
     if not comparison.passed:
         raise typer.Exit(EXIT_DIFFERENT)
 
 
-@app.command("gemm")
+@app.command("gemm", cls=RefusingCommand)
 def gemm(
     sizes: Annotated[str, typer.Option(help="Sides: '512,1024', or '512:8192' for every doubling.")] = "512:8192",
     dtypes: Annotated[str, typer.Option(help="float32, float64, or both with a comma.")] = "float32,float64",
@@ -227,7 +230,7 @@ def gemm(
     _ladder("gemm", parse_sizes(sizes), chosen, blocks, time_limit, output, overwrite)
 
 
-@app.command("conv")
+@app.command("conv", cls=RefusingCommand)
 def conv(
     sizes: Annotated[str, typer.Option(help="Sides: '512,1024', or '128:4096' for every doubling.")] = "128:4096",
     strides: Annotated[str, typer.Option(help="'1,2,3'.")] = "1,2,3",
@@ -288,7 +291,7 @@ def _ladder(
     finally:
         line.close()
     write_bytes_atomically(output, to_json(record))
-    typer.echo(every_row(record))
-    typer.echo(output)
+    say_lines(every_row(record))
+    say(output)
     if not all(row["right"] for row in record["rows"]):
         raise typer.Exit(EXIT_DIFFERENT)

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from edgeconv.cli.printing import say_lines
+
 if TYPE_CHECKING:
     from edgeconv.diff.job import Done
 
@@ -39,7 +41,7 @@ def finish(done: Done, json_only: bool) -> None:
     """Print what was found and written, and leave with the exit code that it calls for."""
     from edgeconv.diff import job
 
-    typer.echo(job.to_json(done) if json_only else done.text)
+    say_lines(job.to_json(done) if json_only else done.text)
     if done.written:
-        typer.echo(job.ending(done), err=json_only)
+        say_lines(job.ending(done), err=json_only)
     raise typer.Exit(done.exit_code)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import typer
+from edgeconv.cli.printing import say_lines
 
 
 def doctor() -> None:
     """Show which methods run here, why the others do not, what auto takes by which profile, libraries and devices."""
     from edgeconv import doctor as checkup
 
-    typer.echo(checkup.text())
+    say_lines(checkup.text())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import typer
+from edgeconv.cli.printing import say
 
 
 def filters() -> None:
@@ -11,10 +11,10 @@ def filters() -> None:
 
     for entry in FILTERS:
         default = " (default)" if entry.name == DEFAULT_FILTER else ""
-        typer.echo(f"{entry.name}{default}: {entry.summary} [{entry.source}]")
+        say(f"{entry.name}{default}: {entry.summary} [{entry.source}]")
         for direction, kernel in enumerate(entry.kernels):
             if direction == 2:
-                typer.echo(f"    … and {entry.directions - 2} more, each turned another 45 degrees")
+                say(f"    … and {entry.directions - 2} more, each turned another 45 degrees")
                 break
-            typer.echo("    " + " ; ".join(" ".join(f"{value:g}" for value in row) for row in kernel))
-    typer.echo("A kernel of your own: --kernel '0,1,0;1,-4,1;0,1,0', or --kernel-file with JSON or CSV.")
+            say("    " + " ; ".join(" ".join(f"{value:g}" for value in row) for row in kernel))
+    say("A kernel of your own: --kernel '0,1,0;1,-4,1;0,1,0', or --kernel-file with JSON or CSV.")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from edgeconv.cli import comparing
+from edgeconv.cli.printing import say, say_lines
 
 if TYPE_CHECKING:
     from edgeconv.bench.record import Record
@@ -35,7 +36,7 @@ def report(
     wanted = {"html": html, "markdown": markdown, "csv": csv}
     if not any([*wanted.values(), plots]):
         (text,) = _made("markdown", loaded).values()
-        typer.echo(text.decode(), nl=False)
+        say_lines(text.decode(), nl=False)
         return
     outputs = Outputs(map(str, records), overwrite)
     named = {name: outputs.reserve_file(path) for name, path in wanted.items() if path is not None}
@@ -46,7 +47,7 @@ def report(
         for ending, content in _made("plot", loaded).items():
             outputs.add(outputs.reserve(plots / f"{PLOT_STEM}{ending}"), content)
     for path, _ in outputs.write():
-        typer.echo(path)
+        say(path)
 
 
 def _made(name: str, loaded: Sequence[tuple[Path, Record]]) -> dict[str, bytes]:

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from edgeconv.cli import words
+from edgeconv.cli.printing import say
 
 
 def resize(
@@ -40,6 +41,6 @@ def resize(
         rules=parse_read_rules(max_pixels, max_bytes, strict),
     )
     if resized.notes:
-        typer.echo(f"edgeconv: note: {picture}: {', '.join(resized.notes)}", err=True)
+        say(f"edgeconv: note: {picture}: {', '.join(resized.notes)}", err=True)
     for path in resized.files:
-        typer.echo(path)
+        say(path)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from edgeconv.cli import words
+from edgeconv.cli.printing import say, say_lines
 
 if TYPE_CHECKING:
     from edgeconv.job import Job
@@ -87,13 +88,13 @@ def run(
         record = job.run(work, started)
     to_standard_error = output is not None and is_standard_stream(output)
     text = report.to_json(record).decode().rstrip() if json_only else report.table(record)
-    typer.echo(text, err=to_standard_error)
+    say_lines(text, err=to_standard_error)
     if record["check"] is not None and not record["check"]["passed"]:
-        typer.echo("edgeconv: the output is not what the float64 oracle gives; see 'check' in the report.", err=True)
+        say("edgeconv: the output is not what the float64 oracle gives; see 'check' in the report.", err=True)
         raise typer.Exit(EXIT_DIFFERENT)
     proof = record.get("tiles", {}).get("proof")
     if proof is not None and not proof["passed"]:
-        typer.echo(f"edgeconv: the output is not that of {proof['against']}; see 'proof' in the report.", err=True)
+        say(f"edgeconv: the output is not that of {proof['against']}; see 'proof' in the report.", err=True)
         raise typer.Exit(EXIT_DIFFERENT)
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-import typer
+from edgeconv.cli.printing import say
 
 
 def tune() -> None:
-    """Measure this machine once, in seconds; from then on --method auto chooses by size, stride, type and memory."""
+    """Measure this machine once, in seconds; from then on --method auto chooses by size, stride, type and memory.
+
+    The profile is saved in your cache folder, or as the file that EDGECONV_PROFILE names.
+    """
     from edgeconv.bench.tune import tune as measure
     from edgeconv.progress import Progress
     from edgeconv.report import seconds_text
@@ -23,9 +26,9 @@ def tune() -> None:
     finally:
         for line in shown:
             line.close()
-    typer.echo(path)
+    say(path)
     for curve in profile.curves:
         if curve.stride == 1:
             times = ", ".join(f"{point.pixels:,} pixels {seconds_text(point.seconds)}" for point in curve.points)
             start = seconds_text(curve.start_seconds)
-            typer.echo(f"{curve.device:<5} {curve.method:<9} {curve.dtype:<8} starts in {start}; {times}")
+            say(f"{curve.device:<5} {curve.method:<9} {curve.dtype:<8} starts in {start}; {times}")

@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from edgeconv.cli.printing import say
+
 
 def verify(
     folder: Annotated[str, typer.Argument(help="The output folder of 'edgeconv batch', or its URL.")],
@@ -22,24 +24,24 @@ def verify(
     found = ledger.look_through(plain(folder))
     wrong = [finding for finding in found.findings if finding.state != "same"]
     for finding in wrong:
-        typer.echo(f"{finding.state}: {finding.output}{f' {finding.detail}' if finding.detail else ''}")
+        say(f"{finding.state}: {finding.output}{f' {finding.detail}' if finding.detail else ''}")
     for place, number in found.damaged:
-        typer.echo(f"unreadable: line {number:,} of {place}")
+        say(f"unreadable: line {number:,} of {place}")
     total = len(found.findings)
-    typer.echo(f"{total - len(wrong)} of {total} outputs are as they were written.")
+    say(f"{total - len(wrong)} of {total} outputs are as they were written.")
     if found.damaged:
-        typer.echo(
+        say(
             f"edgeconv: {len(found.damaged)} rows of the ledger cannot be read, and outputs may be missing from this "
             "count: 'edgeconv batch --resume' makes sure of them; then remove those lines.",
             err=True,
         )
     if any(finding.state == "foreign" for finding in wrong):
-        typer.echo(
+        say(
             "edgeconv: rows of the ledger name what is no plain file inside the folder, which was not opened: find out "
             "who wrote them.",
             err=True,
         )
     if wrong and found.in_progress:
-        typer.echo("edgeconv: a batch is writing into this folder: verify it again when that has ended.", err=True)
+        say("edgeconv: a batch is writing into this folder: verify it again when that has ended.", err=True)
     if wrong or found.damaged:
         raise typer.Exit(EXIT_DIFFERENT)

@@ -13,6 +13,7 @@ Folders within are searched too; links to folders and names that begin with a do
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -36,10 +37,12 @@ from edgeconv.errors import (
     MemoryLimitError,
     UsageError,
 )
-from edgeconv.files import read_bytes, special_file_problem, write_bytes_atomically
+from edgeconv.escapes import visible
+from edgeconv.files import make_folder, read_bytes, special_file_problem, write_bytes_atomically
 from edgeconv.folder_lock import is_held, one_batch_in
 from edgeconv.formats import SUFFIXES
 from edgeconv.inside import ForeignFileError, place_inside
+from edgeconv.passed_over import kinds_text
 from edgeconv.read_rules import DEFAULT_RULES, ReadRules
 
 EXIT_CODES = {
@@ -88,22 +91,31 @@ def _run_alone(
     baseline: Path, new: Path, conversions: tuple[str, ...], wanted: Wanted, update: bool, outputs: Outputs
 ) -> Done:
     """See `run`; with `update` no batch writes into the baseline meanwhile."""
-    pairs = compare_folders(baseline, new, conversions, wanted)
+    passed_over: Counter[str] = Counter()
+    pairs = compare_folders(baseline, new, conversions, wanted, passed_over)
     if wanted.html is not None:
         outputs.add(Path(wanted.html), _page(baseline, new, pairs, wanted))
     if wanted.junit is not None:
         outputs.add(Path(wanted.junit), junit.to_xml("edgeconv diff", map(_case, pairs)))
     text, exit_code = listing(pairs), ending_code(pairs)
+    if passed_over:
+        text += f"\nnot compared, as edgeconv reads no such files: {kinds_text(passed_over)}"
     if update:
-        text = f"{text}\n{accept(baseline, new, pairs, wanted.rules)}"
+        text = f"{text}\n{visible(accept(baseline, new, pairs, wanted.rules))}"
         exit_code = EXIT_OK
     written = outputs.write()
     return Done(exit_code, _describe(baseline, new, pairs), text, written)
 
 
-def compare_folders(baseline: Path, new: Path, conversions: tuple[str, ...], wanted: Wanted) -> list[Pair]:
-    """Every relative name of the two folders, sorted. Raises ImageReadError, UsageError, UnavailableError."""
-    before, after = _pictures_in(baseline), _pictures_in(new)
+def compare_folders(
+    baseline: Path, new: Path, conversions: tuple[str, ...], wanted: Wanted, passed_over: Counter[str] | None = None
+) -> list[Pair]:
+    """Every relative name of the two folders, sorted. Raises ImageReadError, UsageError, UnavailableError.
+
+    Files that are no pictures are counted in `passed_over`, by suffix.
+    """
+    others = Counter() if passed_over is None else passed_over
+    before, after = _pictures_in(baseline, others), _pictures_in(new, others)
     names = sorted(before | after)
     if not names:
         raise UsageError(f"{baseline} and {new} hold no picture: name folders that do.")
@@ -130,7 +142,9 @@ def ending_code(pairs: Sequence[Pair]) -> int:
 
 def listing(pairs: Sequence[Pair]) -> str:
     """A line for every pair that is not the same, then how many there are of each."""
-    lines = [f"{pair.status:<10}  {pair.name}  {pair.detail}" for pair in pairs if pair.status != "same"]
+    lines = [
+        f"{pair.status:<10}  {visible(pair.name)}  {visible(pair.detail)}" for pair in pairs if pair.status != "same"
+    ]
     counts = {status: sum(pair.status == status for pair in pairs) for status in STATUSES}
     lines.append("; ".join(f"{count:,} {status}" for status, count in reversed(counts.items()) if count))
     return "\n".join(lines)
@@ -157,11 +171,11 @@ def accept(baseline: Path, new: Path, pairs: Sequence[Pair], rules: ReadRules = 
     kept = _folder_for_old_files(baseline) if replaced or removed else None
     for name in replaced + removed:
         assert kept is not None
-        _make_folder((kept / name).parent)
+        make_folder((kept / name).parent)
         old = read_bytes(baseline / name, rules.max_bytes)
         write_bytes_atomically(kept / name, old, mode_of=baseline / name)
     for name in replaced + added:
-        _make_folder((baseline / name).parent)
+        make_folder((baseline / name).parent)
         write_bytes_atomically(baseline / name, read_bytes(new / name, rules.max_bytes))
     for name in removed:
         _change_folder((baseline / name).unlink, baseline / name)
@@ -192,8 +206,8 @@ def _compare_pair(name: str, before: Path, after: Path, conversions: tuple[str, 
     return Pair(name, status, record.summary(comparisons), comparisons)
 
 
-def _pictures_in(folder: Path) -> set[str]:
-    """Names relative to `folder`, with forward slashes.
+def _pictures_in(folder: Path, passed_over: Counter[str]) -> set[str]:
+    """Names relative to `folder`, with forward slashes; other files are counted by suffix.
 
     Raises ImageReadError for a folder that cannot be listed: what is in it would pass for missing.
     """
@@ -207,8 +221,12 @@ def _pictures_in(folder: Path) -> set[str]:
     for place, folders, files in os.walk(folder, onerror=refuse):
         folders[:] = [name for name in folders if not name.startswith(".")]
         for name in files:
-            if Path(name).suffix.lower() in SUFFIXES and not name.startswith("."):
+            if name.startswith("."):
+                continue
+            if Path(name).suffix.lower() in SUFFIXES:
                 found.add((Path(place) / name).relative_to(folder).as_posix())
+            else:
+                passed_over[Path(name).suffix.lower()] += 1
     return found
 
 
@@ -268,12 +286,8 @@ def _folder_for_old_files(baseline: Path) -> Path:
     """A new folder beside the baseline, named by the time."""
     now = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")
     kept = baseline.resolve().with_name(f"{baseline.resolve().name}.before-{now}")
-    _make_folder(kept)
+    make_folder(kept)
     return kept
-
-
-def _make_folder(folder: Path) -> None:
-    _change_folder(lambda: folder.mkdir(parents=True, exist_ok=True), folder)
 
 
 def _change_folder(change: Callable[[], None], path: Path) -> None:

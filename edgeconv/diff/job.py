@@ -18,6 +18,7 @@ from edgeconv.diff.metrics import Allowance
 from edgeconv.diff.outputs import Outputs
 from edgeconv.diff.record import Comparisons
 from edgeconv.errors import EXIT_DIFFERENT, EXIT_OK
+from edgeconv.escapes import visible
 from edgeconv.read_rules import DEFAULT_RULES, ReadRules
 
 DEFAULT_PAGE_LIMIT = 256 * 2**20
@@ -84,7 +85,7 @@ def run(
     if wanted.pictures is not None:
         for name, png in pictures.comparison_pictures(comparisons):
             outputs.add(outputs.reserve(Path(wanted.pictures) / name), png)
-    text = "\n".join([record.text(comparisons), *remarks])
+    text = "\n".join([record.text(comparisons), *map(visible, remarks)])
     exit_code = EXIT_OK if comparisons.same else EXIT_DIFFERENT
     return Done(exit_code, record.describe(comparisons), text, outputs.write())
 
@@ -92,13 +93,13 @@ def run(
 def _case(comparisons: Comparisons, comparison: record.Comparison) -> junit.Case:
     if comparison.figures.same:
         return junit.Case(comparison.label, "passed")
-    details = "\n".join(f"{name}: {value}" for name, value in record.rows(comparisons, comparison))
+    details = "\n".join(f"{name}: {visible(value)}" for name, value in record.rows(comparisons, comparison))
     return junit.Case(comparison.label, "failure", record.verdict(comparison.figures, comparisons.allowance), details)
 
 
 def ending(done: Done) -> str:
     """The lines about what was written, with sizes."""
-    return "\n".join(f"wrote {path} ({size / 2**20:.2f} MiB)" for path, size in done.written)
+    return "\n".join(f"wrote {visible(path)} ({size / 2**20:.2f} MiB)" for path, size in done.written)
 
 
 def to_json(done: Done) -> str:

@@ -1,7 +1,7 @@
 """Comparisons as JUnit XML, which CI systems show: one test case an input or pair.
 
 Written for the schema that Jenkins' JUnit plug-in and GitLab read: testsuites, testsuite, testcase, failure, error.
-What XML cannot hold, such as control characters in a name, stands as an escape.
+What XML cannot hold, or a terminal that shows a log would obey, stands as an escape.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 from xml.etree import ElementTree
 
+from edgeconv.escapes import visible, visible_lines
 from edgeconv.files import utf8, xml_text
 
 Outcome = Literal["passed", "failure", "error"]
@@ -38,9 +39,11 @@ def to_xml(suite: str, cases: Iterable[Case]) -> bytes:
     root = ElementTree.Element("testsuites", counts)
     group = ElementTree.SubElement(root, "testsuite", {"name": suite, **counts})
     for case in listed:
-        entry = ElementTree.SubElement(group, "testcase", {"classname": suite, "name": case.name})
+        entry = ElementTree.SubElement(group, "testcase", {"classname": suite, "name": visible(case.name)})
         if case.outcome != "passed":
-            ElementTree.SubElement(entry, case.outcome, {"message": case.message}).text = case.details
+            ElementTree.SubElement(entry, case.outcome, {"message": visible(case.message)}).text = visible_lines(
+                case.details
+            )
     ElementTree.indent(root)
     xml: str = ElementTree.tostring(root, encoding="unicode", xml_declaration=True)
     return utf8(xml_text(xml) + "\n")

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from edgeconv.errors import ImageWriteError
-from edgeconv.files import is_standard_stream, refuse_overwrite, write_bytes_atomically
+from edgeconv.files import is_standard_stream, make_folder, refuse_overwrite, write_bytes_atomically
 
 
 class Outputs:
@@ -52,9 +52,6 @@ class Outputs:
     def write(self) -> list[tuple[Path, int]]:
         """Write everything; returns (path, bytes) of each. Folders are made where they are missing."""
         for path, data in self._data.items():
-            try:
-                path.parent.mkdir(parents=True, exist_ok=True)
-            except OSError as error:
-                raise ImageWriteError(f"Output folder '{path.parent}' cannot be made: {error.strerror}.") from None
+            make_folder(path.parent)
             write_bytes_atomically(path, data)
         return [(path, len(data)) for path, data in self._data.items()]

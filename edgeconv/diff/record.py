@@ -18,6 +18,7 @@ from edgeconv.diff.inputs import Input, labels_of, layout_text, require_same_lay
 from edgeconv.diff.metrics import Allowance, Figures, Part, Spot, compare
 from edgeconv.diff.perceptual import PERCEPTUAL
 from edgeconv.diff.scale import Scale, scale_for
+from edgeconv.escapes import visible
 
 SCHEMA_VERSION = 1
 REGIONS_SHOWN = 5
@@ -180,8 +181,12 @@ def summary(comparisons: Comparisons) -> str:
     differing = [comparison.label for comparison in comparisons.each if not comparison.figures.same]
     count = len(comparisons.each)
     if not differing:
-        return f"all {count} are the same as {comparisons.reference_label}{allowed_text(comparisons.allowance)}"
-    return f"{len(differing)} of {count} differ: {', '.join(differing)}{allowed_text(comparisons.allowance)}"
+        return (
+            f"all {count} are the same as {visible(comparisons.reference_label)}{allowed_text(comparisons.allowance)}"
+        )
+    return (
+        f"{len(differing)} of {count} differ: {', '.join(map(visible, differing))}{allowed_text(comparisons.allowance)}"
+    )
 
 
 def verdict(figures: Figures, allowance: Allowance) -> str:
@@ -269,4 +274,4 @@ def _block(comparisons: Comparisons, comparison: Comparison) -> str:
         *rows(comparisons, comparison),
     ]
     widest = max(len(name) for name, _ in lines)
-    return "\n".join(f"{name:<{widest}}  {value}" for name, value in lines)
+    return "\n".join(f"{name:<{widest}}  {visible(value)}" for name, value in lines)

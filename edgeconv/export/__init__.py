@@ -14,7 +14,7 @@ from pathlib import Path
 
 from edgeconv.bench.record import Record
 from edgeconv.errors import UnavailableError, UsageError
-from edgeconv.files import write_bytes_atomically
+from edgeconv.files import make_folder, write_bytes_atomically
 
 Files = dict[str, bytes]
 """Contents by what is put after the stem: `.csv`, `_roofline_cpu.svg`."""
@@ -71,7 +71,7 @@ def find_exporter(name: str) -> Exporter:
 def export(records: Sequence[Record], names: Iterable[str], folder: Path, stem: str) -> list[Path]:
     """Write the formats `names` to `folder` (made if missing) and return the files written."""
     exporters = [find_exporter(name) for name in names]
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     written = []
     for exporter in exporters:
         for ending, content in exporter.load()(records).items():

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from edgeconv.bench.record import Record, Row
+from edgeconv.escapes import cell
 from edgeconv.export import ladders, runs
 from edgeconv.export.kinds import split
 from edgeconv.files import utf8
@@ -65,20 +66,24 @@ def export(records: Sequence[Record]) -> dict[str, bytes]:
     """See Exporter.load."""
     text = io.StringIO()
     writer = csv.writer(text)
-    writer.writerow(HEADER)
+
+    def write(*values: Any) -> None:
+        writer.writerow(map(cell, values))
+
+    write(*HEADER)
     given = split(records)
     for record in given.benches:
         for row in record["rows"]:
             machine = record["machine"].get(row["device"], {}).get("name", "")
             for state in row["timings"] or [None]:
-                writer.writerow([record["created_utc"], machine, *_values(row, state)])
+                write(record["created_utc"], machine, *_values(row, state))
     for record in given.ladders:
         for step in record["rows"]:
             row = ladders.as_row(record, step)
-            writer.writerow([record["created_utc"], record["machine"]["name"], *_values(row, step["l2_state"])])
+            write(record["created_utc"], record["machine"]["name"], *_values(row, step["l2_state"]))
     for report in given.runs:
         state = report["timing"]["l2_state"]
-        writer.writerow([report["created_utc"], report["device"]["name"], *_values(runs.as_row(report), state)])
+        write(report["created_utc"], report["device"]["name"], *_values(runs.as_row(report), state))
     return {".csv": utf8(text.getvalue())}
 
 

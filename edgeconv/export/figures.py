@@ -26,6 +26,7 @@ from matplotlib.figure import Figure
 
 from edgeconv.bench.record import Record, Row, lead_account, lead_series
 from edgeconv.bench.summary import Group, Phases, groups, median, phases
+from edgeconv.escapes import visible_lines
 from edgeconv.files import xml_text
 from edgeconv.report import digits_text
 
@@ -363,7 +364,7 @@ def _colours(names: Iterable[str]) -> dict[str, str]:
 
 def literal(text: str) -> str:
     """Text for matplotlib that is drawn as it stands, never as maths, and that an SVG can hold."""
-    return xml_text(text).replace("$", r"\$")
+    return xml_text(visible_lines(text)).replace("$", r"\$")
 
 
 def ink(axis: Axes) -> None:

@@ -8,12 +8,12 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Sequence
-from html import escape
 from importlib.resources import files
 from string import Template
 
 from edgeconv.bench.record import Record
 from edgeconv.bench.summary import Group, groups
+from edgeconv.escapes import markup
 from edgeconv.export import ladders, runs, tables
 from edgeconv.export.figures import INK, Drawing, draw
 from edgeconv.export.kinds import split
@@ -46,24 +46,24 @@ def export(records: Sequence[Record]) -> dict[str, bytes]:
     titles += dict.fromkeys(ladders.title(record) for record in given.ladders)
     titles += [runs.title(given.runs)] if given.runs else []
     title = "; ".join(titles)
-    body = [f"<h1>{escape(title)}</h1>"]
+    body = [f"<h1>{markup(title)}</h1>"]
     body += [_record(record, f"r{number}-") for number, record in enumerate(given.benches, 1)]
     body += [_ladder(record, f"l{number}-") for number, record in enumerate(given.ladders, 1)]
     body += [_runs(given.runs)] if given.runs else []
     page = Template(files("edgeconv.export").joinpath("page.html").read_text(encoding="utf-8"))
-    return {".html": utf8(page.substitute(title=escape(title), body="\n".join(body)))}
+    return {".html": utf8(page.substitute(title=markup(title), body="\n".join(body)))}
 
 
 def _record(record: Record, prefix: str) -> str:
     drawings = draw(record)
     machine = ", ".join(facts["name"] for facts in record["machine"].values())
     parts = [
-        f'<p class="soft">{escape(record["grid"]["summary"])}<br>{escape(machine)} · {escape(record["created_utc"])} · '
+        f'<p class="soft">{markup(record["grid"]["summary"])}<br>{markup(machine)} · {markup(record["created_utc"])} · '
         f"{len(record['rows'])} rows in {record['wall_seconds']:.0f} s</p>"
     ]
     if not record["complete"]:
         parts.append('<p class="warn">Stopped before it was complete.</p>')
-    parts += [f'<p class="warn">{escape(warning)}.</p>' for warning in record["warnings"]]
+    parts += [f'<p class="warn">{markup(warning)}.</p>' for warning in record["warnings"]]
     sections = [
         ("fastest", "What is fastest", _fastest(record)),
         ("goals", "The project's own goals", _unless_empty(tables.goals(record))),
@@ -86,13 +86,13 @@ def _ladder(record: Record, prefix: str) -> str:
         ("tables", "Times and GFLOPS", "".join(map(_unless_empty, shown[:-1]))),
         ("rows", "Every thread block", _folded(shown[-1])),
     ]
-    return "\n".join([f'<p class="soft">{escape(words)}</p>', *_sections(sections, prefix)])
+    return "\n".join([f'<p class="soft">{markup(words)}</p>', *_sections(sections, prefix)])
 
 
 def _runs(reports: Sequence[runs.Report]) -> str:
     words = f"{len(reports)} reports of edgeconv run, {min(report['created_utc'] for report in reports)} and later"
-    parts = [f'<p class="soft">{escape(words)}</p>']
-    parts += [f'<p class="warn">{escape(warning)}.</p>' for warning in runs.wrong(reports)]
+    parts = [f'<p class="soft">{markup(words)}</p>']
+    parts += [f'<p class="warn">{markup(warning)}.</p>' for warning in runs.wrong(reports)]
     sections = [
         ("overview", "How fast, and how near the roof", _unless_empty(runs.overview(reports))),
         ("plots", "Plots", "".join(_figure(drawing, RUNS_PREFIX) for drawing in draw_runs(reports))),
@@ -107,8 +107,8 @@ def _runs(reports: Sequence[runs.Report]) -> str:
 def _sections(sections: Sequence[tuple[str, str, str]], prefix: str) -> list[str]:
     """Those that have something in them, after links to them."""
     shown = [(prefix + name, heading, content) for name, heading, content in sections if content]
-    links = " ".join(f'<a href="#{name}">{escape(heading)}</a>' for name, heading, _ in shown)
-    parts = [f'<section id="{name}"><h2>{escape(heading)}</h2>{content}</section>' for name, heading, content in shown]
+    links = " ".join(f'<a href="#{name}">{markup(heading)}</a>' for name, heading, _ in shown)
+    parts = [f'<section id="{name}"><h2>{markup(heading)}</h2>{content}</section>' for name, heading, content in shown]
     return [f"<nav>{links}</nav>", *parts]
 
 
@@ -124,10 +124,10 @@ def _figure(drawing: Drawing, prefix: str) -> str:
     head, _, rest = text.partition(">")
     width = max(float(size) for size in _SIZES.findall(head))
     style = f'style="max-width:{width * PIXELS_PER_POINT:.0f}px"' + (' class="broad"' if width > BROAD_POINTS else "")
-    text = f'{_SIZES.sub("", head)} role="img" aria-label="{escape(drawing.title)}" {style}>{rest}'
+    text = f'{_SIZES.sub("", head)} role="img" aria-label="{markup(drawing.title)}" {style}>{rest}'
     return (
-        f'<figure><h3>{escape(drawing.title)}</h3><div class="wide">{text}</div>'
-        f"<figcaption>{escape(drawing.caption)}</figcaption></figure>"
+        f'<figure><h3>{markup(drawing.title)}</h3><div class="wide">{text}</div>'
+        f"<figcaption>{markup(drawing.caption)}</figcaption></figure>"
     )
 
 
@@ -137,43 +137,43 @@ def _group_tables(group: Group) -> str:
         tables.over_size(group, "Share of the floor", tables.floor_cell),
         tables.over_size(group, "GFLOPS (nominal)", tables.gflops_cell),
     )
-    content = "".join(f"<h3>{escape(table.title)}</h3>{_table(table)}" for table in shown)
-    return f"<details><summary>{escape(group.title)}</summary><div>{content}</div></details>"
+    content = "".join(f"<h3>{markup(table.title)}</h3>{_table(table)}" for table in shown)
+    return f"<details><summary>{markup(group.title)}</summary><div>{content}</div></details>"
 
 
 def _formulas(record: Record) -> str:
     pairs = "".join(
-        f"<dt>{escape(name.replace('_', ' '))}</dt><dd>{escape(text)}</dd>" for name, text in record["formulas"].items()
+        f"<dt>{markup(name.replace('_', ' '))}</dt><dd>{markup(text)}</dd>" for name, text in record["formulas"].items()
     )
     return f"<dl>{pairs}</dl>"
 
 
 def _folded(table: Table) -> str:
-    return f"<details><summary>{escape(table.title)}</summary>{_table(table)}</details>" if table.rows else ""
+    return f"<details><summary>{markup(table.title)}</summary>{_table(table)}</details>" if table.rows else ""
 
 
 def _unless_empty(table: Table) -> str:
-    return f"<h3>{escape(table.title)}</h3>{_table(table)}" if table.rows else ""
+    return f"<h3>{markup(table.title)}</h3>{_table(table)}" if table.rows else ""
 
 
 def _table(table: Table) -> str:
-    head = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in table.header)
+    head = "".join(f'<th scope="col">{markup(cell)}</th>' for cell in table.header)
     classes = [' class="words"' if name in WORDS else "" for name in table.header]
     rows = "".join(
-        "<tr>" + "".join(f"<td{kind}>{escape(cell)}</td>" for kind, cell in zip(classes, line, strict=True)) + "</tr>"
+        "<tr>" + "".join(f"<td{kind}>{markup(cell)}</td>" for kind, cell in zip(classes, line, strict=True)) + "</tr>"
         for line in table.rows
     )
     return f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
 
 
 def _list(lines: Sequence[str]) -> str:
-    return "<ul>" + "".join(f"<li>{escape(line)}</li>" for line in lines) + "</ul>" if lines else ""
+    return "<ul>" + "".join(f"<li>{markup(line)}</li>" for line in lines) + "</ul>" if lines else ""
 
 
 def _samples(shown: Sequence[Sample]) -> str:
     pictures = "".join(
-        f'<figure><img alt="{escape(sample.title)}" src="data:image/png;base64,'
-        f'{base64.b64encode(sample.png).decode()}"><figcaption>{escape(sample.title)}</figcaption></figure>'
+        f'<figure><img alt="{markup(sample.title)}" src="data:image/png;base64,'
+        f'{base64.b64encode(sample.png).decode()}"><figcaption>{markup(sample.title)}</figcaption></figure>'
         for sample in shown
     )
     return f'<div class="samples">{pictures}</div>'

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from edgeconv.bench.record import Record
 from edgeconv.bench.summary import groups
+from edgeconv.escapes import visible
 from edgeconv.export import ladders, runs, tables
 from edgeconv.export.kinds import split
 from edgeconv.export.tables import Table
@@ -26,31 +27,36 @@ def every_row(record: Record) -> str:
 
 
 def _ladder(record: Record) -> str:
-    lines = [f"# {ladders.title(record)}", "", f"{record['created_utc']}, {len(record['rows'])} rows", ""]
+    lines = [f"# {visible(ladders.title(record))}", "", f"{record['created_utc']}, {len(record['rows'])} rows", ""]
     return "\n".join([*lines, *(_draw(table, 2) for table in ladders.shown(record))])
 
 
 def _runs(reports: Sequence[runs.Report]) -> str:
-    lines = [f"# {runs.title(reports)}", "", *(f"- {line}" for line in runs.machine_lines(reports)), ""]
-    lines += [f"**Note:** {warning}.\n" for warning in runs.wrong(reports)]
+    lines = [
+        f"# {visible(runs.title(reports))}",
+        "",
+        *(f"- {visible(line)}" for line in runs.machine_lines(reports)),
+        "",
+    ]
+    lines += [f"**Note:** {visible(warning)}.\n" for warning in runs.wrong(reports)]
     shown = (runs.overview(reports), runs.phases(reports), runs.pictures(reports), *runs.cudnn_traces(reports))
     return "\n".join([*lines, *(_draw(table, 2) for table in shown)])
 
 
 def _record(record: Record) -> str:
-    lines = [f"# Bench '{record['grid']['name']}': {record['grid']['summary']}", ""]
+    lines = [visible(f"# Bench '{record['grid']['name']}': {record['grid']['summary']}"), ""]
     lines += [f"{record['created_utc']}, {len(record['rows'])} rows in {record['wall_seconds']:.0f} s", ""]
     if not record["complete"]:
         lines += ["**Stopped before it was complete.**", ""]
-    lines += [*(f"- {line}" for line in tables.machine_lines(record)), ""]
-    lines += [f"**Note:** {warning}.\n" for warning in record["warnings"]]
-    lines += [f"- {line}." for line in tables.lead(record)]
+    lines += [*(f"- {visible(line)}" for line in tables.machine_lines(record)), ""]
+    lines += [f"**Note:** {visible(warning)}.\n" for warning in record["warnings"]]
+    lines += [f"- {visible(line)}." for line in tables.lead(record)]
     lines += ["", _draw(tables.fastest(record), 2)]
     goals = tables.goals(record)
     if goals.rows:
         lines += [_draw(goals, 2)]
     for group in groups(record):
-        lines += [f"## {group.title}", ""]
+        lines += [f"## {visible(group.title)}", ""]
         lead = group.rows[0]["lead_l2_state"] or "no"
         lines += [
             _draw(tables.over_size(group, f"Median time, {lead} L2 (⚑ bound by the launch)", tables.time_cell), 3)
@@ -76,5 +82,5 @@ def _record(record: Record) -> str:
 
 def _draw(table: Table, level: int) -> str:
     lines = [table.header, ("---",) * len(table.header), *table.rows]
-    text = "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
-    return f"{'#' * level} {table.title}\n\n{text}\n"
+    text = "\n".join("| " + " | ".join(visible(cell).replace("|", "\\|") for cell in line) + " |" for line in lines)
+    return f"{'#' * level} {visible(table.title)}\n\n{text}\n"

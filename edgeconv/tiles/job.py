@@ -27,7 +27,7 @@ from edgeconv.choose import Choice, choose
 from edgeconv.devices import get_device
 from edgeconv.devices.cpu import COPY_BYTES
 from edgeconv.errors import ImageReadError, ImageWriteError, UsageError
-from edgeconv.files import is_standard_stream, write_bytes_atomically
+from edgeconv.files import is_device, is_standard_stream, write_bytes_atomically
 from edgeconv.filters import RGB_CHANNELS
 from edgeconv.job import CHECKS, Job
 from edgeconv.output import NO_RANGE, Range, finite_range, join_ranges, range_to_stretch, stretch
@@ -101,6 +101,8 @@ def run(
         raise UsageError(f"--check '{job.check}' is not one of {', '.join(CHECKS)}.")
     if is_standard_stream(job.source) or (job.output is not None and is_standard_stream(job.output)):
         raise UsageError("Tiles are read and written in any order, which a standard stream is not: name a file.")
+    for place in filter(is_device, filter(None, (job.source, job.output))):
+        raise UsageError(f"{place}: is a device or a pipe, and tiles are read and written in any order: name a file.")
     state = file_state(Path(job.source))
     source = open_source(Path(job.source))
     try:

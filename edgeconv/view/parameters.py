@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shlex
 import subprocess
+from collections.abc import Collection
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
@@ -19,7 +20,7 @@ from edgeconv.cli.options import chosen_filter, parse_options
 from edgeconv.cli.words import DEFAULT_BLOCK, DEFAULT_FILTER, DEFAULT_WORKSPACE_LIMIT
 from edgeconv.errors import EdgeconvError
 from edgeconv.filters import CHANNELS, LUMA_WEIGHTS, Filter, filter_names
-from edgeconv.geometry import BORDERS, NAMED_PADDINGS
+from edgeconv.geometry import BORDERS, NAMED_PADDINGS, never_looks_outside
 from edgeconv.methods import method_names
 from edgeconv.methods.base import BLOCKS, DEVICES, GEMMS, MATHS, Options
 from edgeconv.problem import OUTPUT_MODES
@@ -30,11 +31,13 @@ CUSTOM = "custom"
 """How lists call a kernel of the user's own."""
 
 
-def _changed(options: Parameters | ReadRules, default: Parameters | ReadRules) -> list[str]:
-    """The options that are not the command's defaults, as words for a command line."""
+def _changed(
+    options: Parameters | ReadRules, default: Parameters | ReadRules, needless: Collection[str] = ()
+) -> list[str]:
+    """The options that are not the command's defaults, but for needless ones, as words for a command line."""
     words = []
     for name, value in asdict(options).items():
-        if value == getattr(default, name):
+        if value == getattr(default, name) or name in needless:
             continue
         flag = "--" + name.replace("_", "-")
         words.append(flag if value is True else f"{flag}={value}")  # "=" keeps a kernel's minus from being a flag
@@ -86,7 +89,10 @@ class Parameters:
 
     def words(self) -> list[str]:
         """The options that are not the command's defaults, as words for a command line."""
-        return _changed(self, Parameters())
+        needless = {"luma"} if self.channels != "luma" else set()  # the command refuses what would mean nothing
+        if never_looks_outside(self.padding):
+            needless.add("border")
+        return _changed(self, Parameters(), needless)
 
     def command(self, source: str, rules: ReadRules = DEFAULT_RULES) -> str:
         """`edgeconv run SOURCE ...`, quoted for a shell: it gives the very picture that the window shows."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
+from edgeconv.batch.engines.connection import NOTHING_SAID, Connection
 from edgeconv.errors import UsageError
 
 if TYPE_CHECKING:
@@ -15,11 +16,17 @@ LOCAL = "local"
 
 
 def engine_for(
-    scheduler: str | None, devices: str | None, device: str, jobs: int | None, pictures: int
+    scheduler: str | None,
+    devices: str | None,
+    device: str,
+    jobs: int | None,
+    pictures: int,
+    how: Connection = NOTHING_SAID,
 ) -> AbstractContextManager[Cluster | None]:
     """The cluster that `--scheduler` or `--devices` ask for, as long as the block lasts; None for threads here.
 
-    Raises UsageError for words that do not go together, UnavailableError for what is not there.
+    `how` is what is said about the cluster beside. Raises UsageError for words that do not go together,
+    UnavailableError for what is not there.
     """
     if scheduler is None and devices is None:
         return nullcontext()
@@ -36,8 +43,8 @@ def engine_for(
 
     connecting.refuse_without_dask("--devices" if scheduler is None else "--scheduler")
     if elsewhere:
-        return connecting.connected(scheduler, f"The Dask scheduler at {scheduler}", threads_each=1)
+        return connecting.connected_to(str(scheduler), how)
     cards = own_cluster.cards_here() if device != "cpu" else []
     if devices is not None:
         cards = own_cluster.parse_devices(devices, cards)
-    return own_cluster.own_cluster(own_cluster.seats_for(cards, jobs, pictures))
+    return own_cluster.own_cluster(own_cluster.seats_for(cards, jobs, pictures), how)

@@ -98,9 +98,24 @@ def run_tasks(terms: Terms, tasks: list[Task], threads_each: int, work: bytes) -
     terms.check()
     leave_cores_to(threads_each)
     own = _unpickled(work)
+    _tidy(own.output, tasks)
     started = time.perf_counter()
     outcomes = [own.one(task) for task in tasks]
     return Answer(outcomes, time.perf_counter() - started, str(get_worker().name), held_bytes(own.device_name))
+
+
+_tidied: set[str] = set()
+
+
+def _tidy(output: str, tasks: list[Task]) -> None:
+    """Remove what killed workers of this machine left half-written where these outputs go, once a folder.
+
+    The client cannot tell on another machine which processes live.
+    """
+    store = store_of(output)
+    folders = {store.join(output, task.folder) for task in tasks} - _tidied
+    _tidied.update(folders)
+    store.remove_left_overs(folders)
 
 
 @lru_cache(maxsize=1)

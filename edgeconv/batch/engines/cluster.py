@@ -5,29 +5,37 @@ does a call again elsewhere when its worker dies. What that worker had written a
 byte, so nothing is lost and nothing is in the ledger twice. A call that has ended several workers is given up by Dask,
 and so are others that waited there: all their pictures are done at the end one by one, with nothing else at work, so
 that only a picture which ends its workers all alone fails.
+
+Where no worker is left at all, or the scheduler does not answer, the batch says so, waits for one as long as
+`--worker-timeout` allows, and then fails what is left. No question to the cluster is waited for without an end, so a
+signal is heard at any time.
 """
 
 from __future__ import annotations
 
 import pickle
 import secrets
+import time
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
+from edgeconv import temporaries
 from edgeconv.batch.engines import at_worker
 from edgeconv.batch.engines.base import Engine, Settle
+from edgeconv.batch.engines.connection import WORKER_TIMEOUT_SECONDS
 from edgeconv.batch.settings import JpegCodec
-from edgeconv.batch.stores import from_the_root, store_of
+from edgeconv.batch.stores import from_the_root, is_remote, store_of
 from edgeconv.batch.summary import Outcome
 from edgeconv.batch.task import Task
 from edgeconv.batch.work import Work
 from edgeconv.choose import Choice
 from edgeconv.errors import EdgeconvError, UnavailableError
 from edgeconv.problem import Problem
+from edgeconv.timing import Clock
 
 CALL_SECONDS = 1.0
 """What a call should take: many times what Dask needs for one, and short enough to wait for when stopped."""
@@ -36,6 +44,10 @@ CALLS_A_THREAD = 2
 """One at work and one that waits in the worker, so that no worker waits for us."""
 LOOK_SECONDS = 0.5
 """How often a wait is broken off to see whether there is still anybody to wait for."""
+ANSWER_SECONDS = 5.0
+"""What a scheduler that is well takes for an answer, with much to spare."""
+SAY_SECONDS = 5.0
+"""How long there is no worker until that is said: a worker that died is back sooner where somebody restarts it."""
 
 
 def _call_by_value() -> Callable[..., Any]:
@@ -54,15 +66,54 @@ CALL = _call_by_value()
 """A function within a function travels by value: neither scheduler nor worker needs edgeconv to take it."""
 
 
+Result = tuple[BaseException | None, Any]
+"""What went wrong with a call, and else what it gave."""
+
+
+class Absence:
+    """How long a cluster has had no worker; tells the user, and when it has been too long."""
+
+    def __init__(self, timeout_seconds: float, tell: Callable[[str], None], clock: Clock = time.monotonic) -> None:
+        self.timeout_seconds, self._tell, self._clock = timeout_seconds, tell, clock
+        self._since: float | None = None
+        self._told = False
+
+    def is_over_long(self, threads: int) -> bool:
+        """Whether there has been no worker for longer than the timeout, now that there are so many threads."""
+        if threads:
+            if self._told:
+                self._tell("the cluster has workers again")
+            self._since, self._told = None, False
+            return False
+        now = self._clock()
+        self._since = now if self._since is None else self._since
+        waited = now - self._since
+        if waited >= min(SAY_SECONDS, self.timeout_seconds) and not self._told:
+            self._told = True
+            more = max(0.0, self.timeout_seconds - waited)
+            self._tell(f"no worker is left in the cluster; waiting {more:.0f} s for one (--worker-timeout)")
+        return waited >= self.timeout_seconds
+
+
 class Cluster(Engine):
     """Every thread of every worker, those that join later too."""
 
-    def __init__(self, client: Any, name: str, threads_each: int) -> None:
-        self.client, self._name = client, name
+    def __init__(
+        self,
+        client: Any,
+        name: str,
+        threads_each: int,
+        worker_timeout_seconds: float = WORKER_TIMEOUT_SECONDS,
+        tell: Callable[[str], None] = lambda text: None,
+        warning: str | None = None,
+    ) -> None:
+        """`tell` shows a line to the user; `warning` is one about how the cluster is reached."""
+        self.client, self._name, self.warning = client, name, warning
         self.threads_each = threads_each
+        self._absence = Absence(worker_timeout_seconds, tell)
         self.workers = self._threads()
         if not self.workers:
-            raise UnavailableError(f"{name} has no workers: start some with 'dask worker ADDRESS'.")
+            raise self._without_workers()
         self._peaks: dict[str, dict[str, int | None]] = {}
 
     def choose(self, method: str, device: str, problem: Problem | None) -> Choice:
@@ -87,7 +138,7 @@ class Cluster(Engine):
         Raises UnavailableError where a worker, or one that joins later, does not see it.
         """
         with _token_in(work.output, work.jpeg_codec) as terms:
-            self.ask("look", terms)
+            self.ask("look", terms, stopped=stopped)
             yield from self._outcomes(terms, work, iter(tasks), stopped, settle)
 
     def _outcomes(
@@ -125,9 +176,14 @@ class Cluster(Engine):
                     submit([suspects.pop()])
                 if not calls:
                     return
-                for call in self._finished(calls, stopped):
+                over = self._finished(calls, stopped)
+                if over is None:
+                    if not stopped():
+                        left = [task for batch in calls.values() for task in batch] + suspects
+                        yield from self._fail(work, chain(left, waiting), stopped, settle)
+                    return
+                for call, (error, answer) in over.items():
                     batch = calls.pop(call)
-                    error, answer = self._result(call)
                     if error is None:
                         self._peaks[answer.worker] = answer.peak_bytes
                         pictures_a_call = _pictures_for(answer.seconds / len(batch))
@@ -145,7 +201,20 @@ class Cluster(Engine):
                         yield outcome
         finally:
             with suppress(OSError, CancelledError):
-                self.client.cancel(list(calls))
+                self.client.sync(self.client._cancel, list(calls), callback_timeout=ANSWER_SECONDS)
+
+    def _fail(
+        self, work: Work, left: Iterable[Task], stopped: Callable[[], bool], settle: Settle
+    ) -> Generator[Outcome, None, None]:
+        """Give up on pictures for which no worker came."""
+        waited = f"there was no worker for {self._absence.timeout_seconds:g} s (--worker-timeout)"
+        for task in left:
+            if stopped():
+                return
+            words = f"{task.source}: {waited}: start workers, and go on with --retry-failed."
+            outcome = work.lost(task, words)
+            settle(outcome)
+            yield outcome
 
     def peak_bytes(self) -> dict[str, int | None]:
         """See Engine.peak_bytes: what the workers had, added up, as far as they tell."""
@@ -155,59 +224,97 @@ class Cluster(Engine):
                 total[device] = None if held is None else held + (total.get(device) or 0)
         return total
 
-    def ask(self, question: str, *words: Any) -> dict[str, Any]:
+    def ask(self, question: str, *words: Any, stopped: Callable[[], bool] = lambda: False) -> dict[str, Any]:
         """The answer of every worker there is now, by address; `question` is a function of at_worker.py.
 
-        Raises UnavailableError where one cannot give any.
+        Those that die meanwhile are left out. Raises UnavailableError where one cannot give any, or all are gone.
         """
-        calls = {worker: self._submit(question, words, workers=[worker]) for worker in self.client.nthreads()}
-        answers = {}
-        for worker, call in calls.items():
-            error, answers[worker] = self._result(call)
-            if error is not None:
-                raise _unusable(worker, error) from None
+        calls = {self._submit(question, words, workers=[worker]): worker for worker in self._nthreads()}
+        answers: dict[str, Any] = {}
+        while calls and not stopped():
+            for call, (error, answer) in self._over(calls).items():
+                worker = calls.pop(call)
+                answers[worker] = answer
+                if error is not None:
+                    raise _unusable(worker, error) from None
+            there = self._nthreads()
+            for call in [call for call, worker in calls.items() if worker not in there]:
+                del calls[call]
+        if not answers and not stopped():
+            raise self._without_workers()
         return answers
 
     def _submit(self, name: str, words: tuple[Any, ...], *results: Any, workers: list[str] | None = None) -> Any:
         return self.client.submit(CALL, name, pickle.dumps(words), *results, workers=workers, pure=False)
 
-    def _result(self, call: Any) -> tuple[BaseException | None, Any]:
-        """What went wrong with a call, and else what came of it."""
+    def _result(self, call: Any) -> Result | None:
+        """What came of a call; None where it is not over after all."""
         try:
-            error = call.exception()
-            return error, call.result() if error is None else None
+            error = call.exception(ANSWER_SECONDS)
+            return error, call.result(ANSWER_SECONDS) if error is None else None
+        except TimeoutError:
+            return None
         except (OSError, CancelledError):
             raise self._gone() from None
 
     def _threads(self) -> int:
+        return sum(self._nthreads().values())
+
+    def _nthreads(self) -> dict[str, int]:
+        """The threads of each worker; none of a scheduler that does not answer."""
         try:
-            return sum(self.client.nthreads().values())
+            found: dict[str, int] = self.client.nthreads(callback_timeout=ANSWER_SECONDS)
+            return found
+        except TimeoutError:
+            return {}
         except (OSError, CancelledError):
             raise self._gone() from None
+
+    def _without_workers(self) -> UnavailableError:
+        return UnavailableError(f"{self._name} has no workers: start some with 'dask worker ADDRESS'.")
 
     def _gone(self) -> UnavailableError:
         return UnavailableError(f"{self._name} went away: start it again, and go on with --resume.")
 
-    def _finished(self, calls: Iterable[Any], stopped: Callable[[], bool]) -> list[Any]:
-        """The calls that are over; waits for the first. None where all workers are gone and nobody wants to wait."""
+    def _finished(self, calls: Iterable[Any], stopped: Callable[[], bool]) -> dict[Any, Result] | None:
+        """What came of the calls that are over; waits for the first.
+
+        None where there is no worker, and no wish to wait longer.
+        """
+        while True:
+            over = self._over(calls)
+            if over:
+                return over
+            threads = self._threads()
+            if self._absence.is_over_long(threads) or (stopped() and not threads):
+                return None
+
+    def _over(self, calls: Iterable[Any]) -> dict[Any, Result]:
+        """What came of the calls that are over, after a short wait for the first.
+
+        What a call gave may be lost with its worker before it is here; then Dask does it again.
+        """
         from distributed import wait
 
-        while True:
-            try:
-                return list(wait(list(calls), LOOK_SECONDS, "FIRST_COMPLETED").done)
-            except TimeoutError:
-                if stopped() and not self._threads():
-                    return []
-            except CancelledError:
-                raise self._gone() from None
+        try:
+            over = wait(list(calls), LOOK_SECONDS, "FIRST_COMPLETED").done
+        except TimeoutError:
+            return {}
+        except CancelledError:
+            raise self._gone() from None
+        results = {call: self._result(call) for call in over}
+        return {call: result for call, result in results.items() if result is not None}
 
 
 @contextmanager
 def _token_in(output: str, jpeg_codec: JpegCodec) -> Iterator[at_worker.Terms]:
     """Terms with a token that lies in `output` as long as the block lasts. Raises ImageWriteError."""
     store = store_of(output)
+    if is_remote(output):  # in a folder the batch has looked for these already
+        for name in filter(temporaries.is_of_a_dead_process, store.names(output)):
+            store.remove(store.join(output, name))
     text = secrets.token_hex(16)
-    token = store.join(output, f".edgeconv-{text[:12]}.tmp")
+    token = store.join(output, temporaries.new_name())
     store.write(token, text.encode())
     try:
         yield at_worker.Terms(at_worker.maker_here(jpeg_codec), token, text.encode(), jpeg_codec)

@@ -2,7 +2,10 @@
 
 Cards are given out by CUDA_VISIBLE_DEVICES, so each worker sees one card and calls it the first: plans, streams,
 page-locked memory and pools are those of one process and one card, and the host's cores are shared out evenly.
-The scheduler listens on the loopback address alone.
+
+Who can connect to a part of a Dask cluster can run code as its user. So scheduler, nannies and workers listen on the
+loopback address alone, and speak TLS with a key that is made for this cluster and never written to a place where
+others could read it: another user of this machine cannot connect either. None of them serves HTTP.
 """
 
 from __future__ import annotations
@@ -12,9 +15,11 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 from edgeconv.batch.engines.cluster import Cluster
-from edgeconv.batch.engines.connecting import connected, quiet
+from edgeconv.batch.engines.connecting import connected, quiet, temporary_security
+from edgeconv.batch.engines.connection import NOTHING_SAID, Connection
 from edgeconv.errors import UnavailableError, UsageError
 from edgeconv.methods.cuda.probe import cuda_unavailable_reason
 from edgeconv.threads import usable_threads
@@ -66,10 +71,29 @@ def seats_for(cards: list[str], jobs: int | None, pictures: int) -> list[Seat]:
     return [Seat(1)] * threads
 
 
+def _without_http(kind: Any, name: str) -> Any:
+    """A scheduler or a worker of Dask's that answers nothing but its own protocol: HTTP there knows no certificates."""
+
+    def start_http_server(self: Any, *_: Any, **__: Any) -> None:
+        pass
+
+    return type(name, (kind,), {"start_http_server": start_http_server})
+
+
+def worker_class(*words: Any, **options: Any) -> Any:
+    """A worker of this cluster: by its name here, as a class that is made would not reach another process."""
+    from distributed import Worker
+
+    return _without_http(Worker, "LoopbackWorker")(*words, **options)
+
+
 @contextmanager
-def own_cluster(seats: list[Seat]) -> Iterator[Cluster]:
+def own_cluster(seats: list[Seat], how: Connection = NOTHING_SAID) -> Iterator[Cluster]:
     """An engine of one process a seat, ended with the block. Raises as `connected` does."""
     from distributed import Nanny, Scheduler, SpecCluster
+
+    security = temporary_security()
+    here = {"host": LOOPBACK, "port": 0, "protocol": "tls://", "security": security}
 
     def options(seat: Seat) -> dict[str, object]:
         return {
@@ -78,6 +102,8 @@ def own_cluster(seats: list[Seat]) -> Iterator[Cluster]:
             "memory_limit": 0,  # a picture in hand a thread bounds it; Dask would end a worker that it finds large
             "preload": ["edgeconv.batch.engines.at_worker"],
             "silence_logs": logging.CRITICAL,
+            "worker_class": worker_class,
+            **here,
         }
 
     threads = sum(seat.threads for seat in seats)
@@ -85,9 +111,10 @@ def own_cluster(seats: list[Seat]) -> Iterator[Cluster]:
         quiet(),
         SpecCluster(
             workers={number: {"cls": Nanny, "options": options(seat)} for number, seat in enumerate(seats)},
-            scheduler={"cls": Scheduler, "options": {"host": LOOPBACK, "port": 0, "dashboard": False}},
+            scheduler={"cls": _without_http(Scheduler, "LoopbackScheduler"), "options": {"dashboard": False, **here}},
+            security=security,
             silence_logs=logging.CRITICAL,
         ) as cluster,
-        connected(cluster, "The cluster of this machine", max(1, usable_threads() // threads)) as engine,
+        connected(cluster, "The cluster of this machine", max(1, usable_threads() // threads), how) as engine,
     ):
         yield engine

@@ -33,11 +33,17 @@ class Store(ABC):
 
     @abstractmethod
     def pictures(
-        self, folder: str, recursive: bool, leave_out: str | None, pass_over: Callable[[str], None]
+        self,
+        folder: str,
+        recursive: bool,
+        leave_out: str | None,
+        pass_link: Callable[[str], None],
+        pass_file: Callable[[PurePosixPath], None],
     ) -> Iterator[Task]:
         """Everything with a picture's suffix in `folder`, sorted; hidden names and the folder `leave_out` passed over.
 
-        A folder that cannot be listed is a task with a problem; `pass_over` is told of links to folders.
+        A folder that cannot be listed is a task with a problem; `pass_link` is told of links to folders, `pass_file`
+        of files with other suffixes, by their names relative to `folder`.
         """
 
     @abstractmethod

@@ -11,7 +11,7 @@ from edgeconv import temporaries
 from edgeconv.batch.stores.base import Store
 from edgeconv.batch.task import Task
 from edgeconv.errors import ImageReadError, ImageWriteError
-from edgeconv.files import special_file_problem, write_bytes_atomically
+from edgeconv.files import make_folder, special_file_problem, write_bytes_atomically
 from edgeconv.formats import SUFFIXES
 from edgeconv.image import read_picture_bytes
 from edgeconv.inside import place_inside, sha256_inside
@@ -39,7 +39,12 @@ class LocalStore(Store):
             return False
 
     def pictures(
-        self, folder: str, recursive: bool, leave_out: str | None, pass_over: Callable[[str], None]
+        self,
+        folder: str,
+        recursive: bool,
+        leave_out: str | None,
+        pass_link: Callable[[str], None],
+        pass_file: Callable[[PurePosixPath], None],
     ) -> Iterator[Task]:
         """See Store.pictures."""
         top = Path(folder)
@@ -59,12 +64,16 @@ class LocalStore(Store):
                 if recursive and not name.startswith(".") and self.identity(os.path.join(below, name)) != hidden
             )
             for link in filter(os.path.islink, (os.path.join(below, name) for name in folders)):
-                pass_over(link)
+                pass_link(link)
             relative = PurePosixPath(Path(below).relative_to(top).as_posix())
             for name in sorted(names):
-                if not name.startswith(".") and Path(name).suffix.lower() in SUFFIXES:
-                    place = str(Path(below, name))
-                    yield Task(place, relative, self.identity(place), special_file_problem(place))
+                if name.startswith("."):
+                    continue
+                if Path(name).suffix.lower() not in SUFFIXES:
+                    pass_file(relative / name)
+                    continue
+                place = str(Path(below, name))
+                yield Task(place, relative, self.identity(place), special_file_problem(place))
         yield from unlistable
 
     def names(self, folder: str) -> list[str]:
@@ -111,10 +120,7 @@ class LocalStore(Store):
 
     def make_folder(self, folder: str) -> None:
         """See Store.make_folder."""
-        try:
-            Path(folder).mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise ImageWriteError(f"Output folder '{folder}' cannot be made: {error.strerror}.") from None
+        make_folder(folder)
 
     def remove_left_overs(self, folders: Iterable[str]) -> list[str]:
         """See Store.remove_left_overs."""

@@ -55,7 +55,12 @@ class RemoteStore(Store):
         return False
 
     def pictures(
-        self, folder: str, recursive: bool, leave_out: str | None, pass_over: Callable[[str], None]
+        self,
+        folder: str,
+        recursive: bool,
+        leave_out: str | None,
+        pass_link: Callable[[str], None],
+        pass_file: Callable[[PurePosixPath], None],
     ) -> Iterator[Task]:
         """See Store.pictures."""
         files, top = _open(folder)
@@ -72,7 +77,9 @@ class RemoteStore(Store):
             identity = str(files.unstrip_protocol(path))
             if any(part.startswith(".") for part in relative.parts) or (hidden and identity.startswith(hidden)):
                 continue
-            if relative.suffix.lower() in SUFFIXES:
+            if relative.suffix.lower() not in SUFFIXES:
+                pass_file(relative)
+            else:
                 yield Task(self.join(folder, relative), relative.parent, identity)
 
     def names(self, folder: str) -> list[str]:

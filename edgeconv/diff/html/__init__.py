@@ -11,7 +11,6 @@ The page holds one or more sets, a reference and its inputs each: one for some p
 
 from __future__ import annotations
 
-import html
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ from edgeconv.diff.html import tables
 from edgeconv.diff.html.tiles import TILE, TileWriter
 from edgeconv.diff.record import Comparisons
 from edgeconv.errors import UsageError
+from edgeconv.escapes import markup, visible
 from edgeconv.files import utf8
 
 Rows = Sequence[tuple[str, str]]
@@ -79,12 +79,12 @@ class Page:
         """The whole page as UTF-8."""
         data = json.dumps({"tile": TILE, "sets": self._sets}, ensure_ascii=False).replace("<", "\\u003c")
         parts = {
-            "TITLE": html.escape(self._title),
-            "VERDICT": html.escape(verdict),
+            "TITLE": markup(self._title),
+            "VERDICT": markup(verdict),
             "STYLE": _text("page.css"),
             "LIST": list_of_pairs,
             "FIGURES": "\n".join(self._sections),
-            "VERSION": html.escape(__version__),
+            "VERSION": markup(__version__),
             "DATA": data,
             "SCRIPT": _text("page.js"),
         }
@@ -100,7 +100,7 @@ def _describe(shown: PictureSet, shape: tuple[int, ...], low: float, high: float
     signed = maps.signed_colours(scale)
     inputs = [
         {
-            "name": comparison.label,
+            "name": visible(comparison.label),
             "same": comparison.figures.same,
             "regionCount": comparison.figures.region_count,
             "regions": [
@@ -111,7 +111,7 @@ def _describe(shown: PictureSet, shape: tuple[int, ...], low: float, high: float
         for comparison in comparisons.each
     ]
     return {
-        "name": shown.name,
+        "name": visible(shown.name),
         "height": shape[0],
         "width": shape[1],
         "channels": list(comparisons.each[0].figures.channels),
@@ -119,7 +119,7 @@ def _describe(shown: PictureSet, shape: tuple[int, ...], low: float, high: float
         "low": low,
         "high": high,
         "levels": tiles.levels,
-        "pictures": [{"name": comparisons.reference_label}, *inputs],
+        "pictures": [{"name": visible(comparisons.reference_label)}, *inputs],
         "scale": {
             "lower": [bound if bound != float("inf") else None for bound in scale.lower_bounds],
             "labels": scale.labels,

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from html import escape
 
 from edgeconv.diff import record
 from edgeconv.diff.record import Comparison, Comparisons, number, share
+from edgeconv.escapes import markup
 
 COLUMNS = (
     "input",
@@ -28,14 +28,14 @@ COLUMNS = (
 
 def table(caption: str, header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """An HTML table whose first column names its rows; every cell is text."""
-    head = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in header)
+    head = "".join(f'<th scope="col">{markup(cell)}</th>' for cell in header)
     body = "\n".join(
-        f'<tr><th scope="row">{escape(first)}</th>{"".join(f"<td>{escape(cell)}</td>" for cell in rest)}</tr>'
+        f'<tr><th scope="row">{markup(first)}</th>{"".join(f"<td>{markup(cell)}</td>" for cell in rest)}</tr>'
         for first, *rest in rows
     )
     return (
-        f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(caption)}"><table>'
-        f"<caption>{escape(caption)}</caption>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody></table></div>"
+        f'<div class="scroll" tabindex="0" role="region" aria-label="{markup(caption)}"><table>'
+        f"<caption>{markup(caption)}</caption>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody></table></div>"
     )
 
 
@@ -50,18 +50,18 @@ def figures(name: str, set_number: int, comparisons: Comparisons) -> str:
         [*_row(comparison), *(f"{comparison.perceptual[key]:.6g}" for key in extra)] for comparison in comparisons.each
     ]
     details = "\n".join(
-        f"<details><summary>Every figure of {escape(comparison.label)}</summary>"
+        f"<details><summary>Every figure of {markup(comparison.label)}</summary>"
         f"{table(comparison.label, ('figure', 'value'), record.rows(comparisons, comparison))}</details>"
         for comparison in comparisons.each
     )
-    heading = f"<h3>{escape(name)}</h3>" if name else ""
+    heading = f"<h3>{markup(name)}</h3>" if name else ""
     main = table(caption, [*COLUMNS, *(key.upper() for key in extra)], rows)
     return f'<section class="set" data-set="{set_number}">{heading}\n{main}\n{details}\n</section>'
 
 
 def remarks(lines: Sequence[str]) -> str:
     """A list, or nothing."""
-    items = "".join(f"<li>{escape(line)}</li>" for line in lines)
+    items = "".join(f"<li>{markup(line)}</li>" for line in lines)
     return f'<ul class="hint">{items}</ul>' if items else ""
 
 

@@ -1,0 +1,170 @@
+"""A cluster that has no worker left, or whose scheduler no longer answers: said, waited for, and ended."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from batch_folders import RULES, contents, run_here, settings_for, under_way
+from command import edgeconv_here
+from distributed import LocalCluster
+from problems import random_image
+
+from edgeconv import temporaries
+from edgeconv.batch import ledger, plan
+from edgeconv.batch.engines import cluster, connecting
+from edgeconv.batch.engines.cluster import Absence, Cluster
+from edgeconv.batch.engines.connection import Connection
+from edgeconv.batch.pipeline import Batch
+from edgeconv.batch.stores import store_of
+from edgeconv.batch.summary import Summary
+from edgeconv.image import write_image
+
+POSIX_SIGNALS = pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
+PICTURES = 40
+
+
+@pytest.fixture
+def photos(tmp_path: Path) -> Path:
+    folder = tmp_path / "photos"
+    folder.mkdir()
+    for index in range(PICTURES):
+        write_image(random_image(200, 200, "uint8", index), folder / f"{index:03}.png")
+    return folder
+
+
+@pytest.fixture
+def running() -> Any:
+    options = {"dashboard_address": None, "silence_logs": 50}
+    with LocalCluster(n_workers=1, threads_per_worker=1, **options) as started:
+        yield started
+
+
+def send_workers_away(running: Any) -> None:
+    running.scale(0)
+    while running.scheduler.workers:
+        time.sleep(0.02)
+
+
+def test_an_absence_is_said_once_and_is_over_with_the_first_worker() -> None:
+    told: list[str] = []
+    now = 100.0
+    absence = Absence(60.0, told.append, lambda: now)
+    for seconds, threads, over_long, lines in (
+        (0, 2, False, 0),
+        (1, 0, False, 0),
+        (5.5, 0, False, 0),
+        (6, 0, False, 1),
+        (30, 0, False, 1),
+        (40, 1, False, 2),
+        (41, 0, False, 2),
+        (100.5, 0, False, 3),
+        (101, 0, True, 3),
+    ):
+        now = 100.0 + seconds
+        assert (absence.is_over_long(threads), len(told)) == (over_long, lines), seconds
+    assert told[0] == "no worker is left in the cluster; waiting 55 s for one (--worker-timeout)"
+    assert told[1] == "the cluster has workers again"
+
+
+def test_a_timeout_of_zero_fails_at_once_and_is_said() -> None:
+    told: list[str] = []
+    assert Absence(0.0, told.append, lambda: 1.0).is_over_long(0)
+    assert len(told) == 1
+
+
+class Silent:
+    """A client of a scheduler that takes questions and never answers."""
+
+    def nthreads(self, callback_timeout: float) -> dict[str, int]:
+        raise TimeoutError
+
+
+def test_a_scheduler_that_does_not_answer_has_no_workers() -> None:
+    engine = Cluster.__new__(Cluster)
+    engine.client = Silent()
+    assert engine._threads() == 0
+
+
+def test_pictures_for_which_no_worker_comes_fail_and_a_resume_does_them(photos: Path, running: Any) -> None:
+    expected, out = photos.parent / "expected", photos.parent / "out"
+    run_here([photos], expected)
+    told: list[str] = []
+    how = Connection(worker_timeout_seconds=1.0, tell=told.append)
+    left: list[int] = []
+
+    def leave(now: Summary) -> None:
+        if now.finished > 2 and not left:
+            left.append(now.finished)
+            running.scale(0)
+
+    with connecting.connected(running.scheduler_address, "The scheduler", 1, how) as engine:
+        summary = Batch(plan.find_tasks([photos], False, out).tasks, settings_for(out), engine).run(leave)
+    assert len(told) == 1
+    assert "no worker is left" in told[0]
+    assert summary.done + summary.failed == PICTURES
+    assert summary.failed > PICTURES // 2
+    assert all("--worker-timeout" in error and "--retry-failed" in error for _, error in summary.failures)
+    rows = Counter(Path(row.input).name for row in ledger.read_rows(out))
+    assert rows == Counter(path.name for path in photos.iterdir())
+    again = run_here([photos], out, resume=True, retry_failed=True)
+    assert (again.failed, again.done + again.skipped) == (0, PICTURES)
+    assert contents(out) == contents(expected)
+
+
+@POSIX_SIGNALS
+def test_one_interrupt_ends_a_batch_whose_workers_are_gone(photos: Path, running: Any) -> None:
+    out = photos.parent / "out"
+    process = under_way(photos, out, "--scheduler", running.scheduler_address)
+    assert process.stderr is not None
+    assert b"without TLS" in process.stderr.readline()
+    send_workers_away(running)
+    assert b"no worker is left in the cluster" in process.stderr.readline()
+    process.send_signal(signal.SIGINT)
+    assert process.wait(timeout=30) == 128 + signal.SIGINT
+    assert b"once more" in process.stderr.read()
+    assert 0 < len(list(ledger.read_rows(out))) < PICTURES
+
+
+def test_the_command_ends_with_one_where_no_worker_came(
+    photos: Path, running: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The workers are there for the first questions and gone for the first picture."""
+    whole = Cluster._outcomes
+
+    def without_workers(self: Cluster, *words: Any) -> Any:
+        send_workers_away(running)
+        return whole(self, *words)
+
+    monkeypatch.setattr(Cluster, "_outcomes", without_workers)
+    out = photos.parent / "out"
+    words = ("--scheduler", running.scheduler_address, "--worker-timeout", "0.5")
+    done = edgeconv_here("batch", photos, "-o", out, *RULES, *words)
+    assert done.code == 1
+    without_tls, absent, *failed = done.error_lines
+    assert "without TLS" in without_tls
+    assert "no worker is left" in absent
+    assert len(failed) == PICTURES
+
+
+@POSIX_SIGNALS
+def test_a_killed_batch_leaves_nothing_behind_in_a_remote_store_either(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("fsspec")
+    output = "memory://bucket/out"
+    store = store_of(output)
+    alive = temporaries.new_name()
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "getpid", lambda: 2**22 + 1)  # above every process id of Linux
+        dead = temporaries.new_name()
+    for name in (alive, dead, "picture.png"):
+        store.write(store.join(output, name), b"x")
+    with cluster._token_in(output, "host") as terms:
+        assert terms.token is not None
+        assert sorted(store.names(output)) == sorted([alive, "picture.png", terms.token.rpartition("/")[2]])
+    assert sorted(store.names(output)) == sorted([alive, "picture.png"])

@@ -1,0 +1,184 @@
+"""Who gets at the workers of a batch: nobody but the batch; and how a cluster of somebody else's is reached by TLS."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import socket
+import ssl
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import dask
+import pytest
+from batch_folders import RULES, draw_photos
+from command import edgeconv_here
+from distributed import LocalCluster
+from distributed.comm import connect
+from distributed.security import Security
+
+from edgeconv.batch.engines import own_cluster
+from edgeconv.batch.engines.own_cluster import VISIBLE, Seat
+
+LINUX = pytest.mark.skipif(not Path("/proc/self/net/tcp").exists(), reason="this system has no /proc/PID/net")
+LISTENING = "0A"
+"""The state of a socket in /proc/net/tcp. Source: the kernel's include/net/tcp_states.h."""
+LOOPBACK_HEX = "0100007F"
+"""127.0.0.1 as /proc/net/tcp of a little-endian machine has it."""
+PARTS_OF_TLS = {
+    "--tls-ca": ("tls_ca_file", "distributed.comm.tls.ca-file"),
+    "--tls-cert": ("tls_client_cert", "distributed.comm.tls.client.cert"),
+    "--tls-key": ("tls_client_key", "distributed.comm.tls.client.key"),
+}
+
+
+def listening(process: int) -> Iterator[tuple[str, int]]:
+    """Address, as the kernel writes it, and port of every socket on which a process listens for TCP."""
+    links = []
+    for entry in os.scandir(f"/proc/{process}/fd"):
+        try:
+            links.append(os.readlink(entry.path))
+        except OSError:  # closed meanwhile
+            continue
+    own = {found[1] for found in (re.match(r"socket:\[(\d+)\]", link) for link in links) if found}
+    for kind in ("tcp", "tcp6"):
+        for line in Path(f"/proc/{process}/net/{kind}").read_text(encoding="ascii").splitlines()[1:]:
+            fields = line.split()
+            if fields[3] == LISTENING and fields[9] in own:
+                address, _, port = fields[1].partition(":")
+                yield address, int(port, 16)
+
+
+def answers(port: int, context: ssl.SSLContext | None) -> bytes:
+    """What a stranger is told who connects as Dask's own client does, and then asks over HTTP."""
+    told = b""
+    for question in (b"\x0c\0\0\0\0\0\0\0" + b"\0" * 12, b"GET /info/main/workers.html HTTP/1.0\r\n\r\n"):
+        try:
+            with socket.create_connection(("127.0.0.1", port), 5) as plain:
+                plain.settimeout(2)
+                with context.wrap_socket(plain) if context else plain as stream:
+                    stream.sendall(question)
+                    told += stream.recv(1000)
+        except (OSError, ssl.SSLError):
+            continue
+    return told
+
+
+@LINUX
+def test_nobody_but_the_batch_gets_at_its_workers() -> None:
+    """One worker as `--scheduler local` makes it, one as `--devices` does."""
+    with_another_key = Security.temporary().get_connection_args("client")["ssl_context"]
+    without_a_key = ssl._create_unverified_context()
+    with own_cluster.own_cluster([Seat(1), Seat(1, {VISIBLE: "0"})]) as engine:
+        workers = engine.client.run(os.getpid)
+        sockets = {process: list(listening(process)) for process in (os.getpid(), *workers.values())}
+        assert all(sockets.values()), "no process was seen to listen, so nothing was tested"
+        assert {address for found in sockets.values() for address, _ in found} == {LOOPBACK_HEX}
+        ports = {port for found in sockets.values() for _, port in found}
+        assert {int(worker.rpartition(":")[2]) for worker in workers} <= ports
+        for port in ports:
+            for context in (None, without_a_key, with_another_key):
+                assert b"HTTP/" not in answers(port, context)
+        scheduler = engine.client.scheduler.address
+        assert scheduler.startswith("tls://127.0.0.1:")
+        of_the_batch, of_another = engine.client.security, Security.temporary()
+        for address in (scheduler, *workers):
+            assert engine.client.sync(identity, address, of_the_batch)["id"]
+            for place, security in (
+                (address.replace("tls://", "tcp://"), Security()),
+                (address, Security()),
+                (address, of_another),
+            ):
+                with pytest.raises((OSError, TypeError)):
+                    engine.client.sync(identity, place, security)
+
+
+async def identity(address: str, security: Security) -> dict[str, Any]:
+    """What a part of a cluster says of itself to whom it listens."""
+    stream = await connect(address, timeout=2, **security.get_connection_args("client"))
+    try:
+        await stream.write({"op": "identity", "reply": True})
+        answer: dict[str, Any] = await asyncio.wait_for(stream.read(), 2)
+        return answer
+    finally:
+        stream.abort()
+
+
+def test_without_the_library_that_makes_keys_no_cluster_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "cryptography", None)
+    photos = draw_photos(tmp_path / "photos")
+    done = edgeconv_here("batch", photos, "-o", tmp_path / "out", *RULES, "--scheduler", "local")
+    assert (done.code, len(done.error_lines)) == (4, 1), done.err
+    assert "cryptography" in done.err
+    assert "pip install 'edgeconv[dask]'" in done.err
+    assert not (tmp_path / "out").exists()
+
+
+@contextmanager
+def cluster_with_tls(folder: Path) -> Iterator[tuple[str, dict[str, str]]]:
+    """A cluster that somebody else has started with TLS: its address, and files by the option that names them."""
+    security = Security.temporary()
+    files = {}
+    for option, (name, _) in PARTS_OF_TLS.items():
+        path = folder / f"{option.lstrip('-')}.pem"
+        path.write_text(getattr(security, name), encoding="ascii")
+        files[option] = str(path)
+    options: dict[str, Any] = {"dashboard_address": None, "silence_logs": 50, "security": security}
+    with LocalCluster(n_workers=1, threads_per_worker=1, protocol="tls://", **options) as running:
+        yield running.scheduler_address, files
+
+
+def test_a_cluster_with_tls_is_reached_by_options_or_by_dasks_own_configuration(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    photos = draw_photos(tmp_path / "photos")
+    with cluster_with_tls(tmp_path) as (address, files):
+        options = [word for pair in files.items() for word in pair]
+        for number, place in enumerate((address, address.removeprefix("tls://"))):
+            words = ("batch", photos, "-o", tmp_path / f"out{number}", *RULES, "--scheduler", place)
+            done = edgeconv_here(*words, *options)
+            assert (done.code, done.err) == (0, "")
+        with dask.config.set({name: files[option] for option, (_, name) in PARTS_OF_TLS.items()}):
+            done = edgeconv_here("batch", photos, "-o", tmp_path / "configured", *RULES, "--scheduler", address)
+            assert (done.code, done.err) == (0, "")
+        refused = edgeconv_here("batch", photos, "-o", tmp_path / "none", *RULES, "--scheduler", address)
+        assert (refused.code, len(refused.error_lines)) == (4, 1), refused.err
+        assert "--tls-ca, --tls-cert and --tls-key" in refused.err
+        for option, (name, _) in PARTS_OF_TLS.items():
+            Path(files[option]).write_text(getattr(Security.temporary(), name), encoding="ascii")
+        refused = edgeconv_here("batch", photos, "-o", tmp_path / "none", *RULES, "--scheduler", address, *options)
+        assert (refused.code, len(refused.error_lines)) == (4, 1), refused.err
+        assert "does not answer" in refused.err
+    assert not (tmp_path / "none").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--tls-ca", "a.pem"], "--tls-cert is missing"),
+        (["--tls-cert", "a.pem", "--tls-key", "a.pem"], "--tls-ca is missing"),
+        (["--tls-ca", "a.pem", "--tls-cert", "a.pem", "--tls-key", "no.pem"], "--tls-key 'no.pem' cannot be read"),
+        (["--tls-ca", "a.pem", "--tls-cert", "a.pem", "--tls-key", "empty.pem"], "--tls-key 'empty.pem'"),
+        (["--tls-ca", "a.pem", "--tls-cert", "a.pem", "--tls-key", "photos"], "--tls-key 'photos'"),
+        (["--tls-ca", "a.pem", "--tls-cert", "a.pem", "--tls-key", "a.pem"], "write tls://HOST:PORT"),
+        (["--worker-timeout", "-1"], "--worker-timeout -1"),
+        (["--worker-timeout", "nan"], "--worker-timeout nan"),
+    ],
+)
+def test_bad_words_about_a_cluster_are_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], says: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    draw_photos(tmp_path / "photos")
+    Path("a.pem").write_text("no certificate", encoding="ascii")
+    Path("empty.pem").touch()
+    done = edgeconv_here("batch", "photos", "-o", "out", *RULES, "--scheduler", "tcp://127.0.0.1:1", *words)
+    assert (done.code, len(done.error_lines)) == (2, 1), done.err
+    assert says in done.err
+    assert not Path("out").exists()

@@ -1,0 +1,291 @@
+"""How commands end: quietly where nobody reads any more, in one line at Ctrl-C and where nothing can be put."""
+
+from __future__ import annotations
+
+import io
+import os
+import signal
+import stat
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from bench_records import TimedMethod, measured
+from command import PROJECT, edgeconv, edgeconv_here, shell, unmeasured
+from problems import random_image
+
+from edgeconv import tuned
+from edgeconv.bench import record
+from edgeconv.bench import tune as tuning
+from edgeconv.cli import COMMANDS
+from edgeconv.image import read_image, write_image
+
+POSIX = pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals, devices and pipes")
+SIGPIPE_EXIT = 141
+
+PRINTING = {
+    "run": ["run photo.png -m opencv --samples 0 --check none -o out/", "run photo.png -m opencv -o -"],
+    "batch": ["batch photo.png -m opencv -o edges", "batch photo.png -m opencv -o edges2 --json"],
+    "verify": ["verify done"],
+    "compare": ["compare photo.png"],
+    "view": [],  # prints nothing but its help
+    "diff": ["diff photo.png photo.png", "diff photo.png other.png"],
+    "bench": ["bench compare bench.json bench.json"],
+    "report": ["report bench.json"],
+    "tune": ["tune"],
+    "resize": ["resize photo.png --sizes 8 -o small"],
+    "filters": ["filters"],
+    "doctor": ["doctor"],
+}
+"""What each command prints on standard output, once for each way in which it does."""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current folder: two small pictures, a batch that is done and a record."""
+    monkeypatch.chdir(tmp_path)
+    write_image(random_image(20, 30, "uint8"), "photo.png")
+    write_image(random_image(20, 30, "uint8", 1), "other.png")
+    return tmp_path
+
+
+def closed_pipe() -> io.TextIOWrapper:
+    """Something to write to that nobody reads any more."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    return io.TextIOWrapper(io.FileIO(writing, "w"), "utf-8", write_through=False)
+
+
+def test_the_table_of_what_commands_print_is_complete() -> None:
+    assert PRINTING.keys() == COMMANDS.keys()
+
+
+@POSIX
+@pytest.mark.parametrize(
+    "words", [*(f"{name} --help" for name in COMMANDS), *(words for each in PRINTING.values() for words in each)]
+)
+def test_a_closed_pipe_ends_every_command_quietly(folder: Path, monkeypatch: pytest.MonkeyPatch, words: str) -> None:
+    if words == "verify done":
+        assert edgeconv_here(*["batch", "photo.png", "-m", "opencv", "-o", "done"]).code == 0
+    if "bench.json" in words:
+        Path("bench.json").write_bytes(record.to_json(measured(monkeypatch, TimedMethod("opencv", [1e-3], "opencv"))))
+    if words == "tune":
+        monkeypatch.setenv(tuned.PLACE_VARIABLE, str(folder / "profile.json"))
+        monkeypatch.setattr(tuning, "run", lambda *_: measured(monkeypatch, TimedMethod("opencv", [1e-3], "opencv")))
+        monkeypatch.setattr(tuning, "start_seconds", lambda *_: 0.1)
+    done = edgeconv_here(*words.split(), stdout=closed_pipe())
+    assert (done.code, done.err) == (SIGPIPE_EXIT, "")
+
+
+@POSIX
+@pytest.mark.parametrize("line", ['"$0" -m edgeconv nonsense 2>&1', '"$0" -m edgeconv filters'])
+def test_a_closed_pipe_ends_the_process_itself_quietly(folder: Path, line: str) -> None:
+    done = shell(f"{{ {line}; echo $? >&2; }} | true", folder)
+    assert done.error_lines == [str(SIGPIPE_EXIT)] or "2>&1" in line
+    code = shell(f"{{ {line}; echo $? >code; }} | true; cat code", folder)
+    assert int(code.text) == SIGPIPE_EXIT
+
+
+@POSIX
+def test_a_pipe_that_is_named_and_closed_ends_the_command_quietly(folder: Path) -> None:
+    os.mkfifo("pipe")
+    opened = threading.Thread(target=lambda: os.close(os.open("pipe", os.O_RDONLY)))
+    opened.start()
+    write_image(random_image(300, 400, "uint8"), "large.png")  # more than a pipe holds
+    done = edgeconv_here("run", "large.png", "-m", "opencv", "--samples", 0, "--check", "none", "-o", "pipe")
+    opened.join()
+    assert (done.code, done.err) == (SIGPIPE_EXIT, "")
+
+
+@POSIX
+def test_without_standard_error_an_error_is_its_exit_code(folder: Path) -> None:
+    done = shell('"$0" -m edgeconv nonsense 2>&-', folder)
+    assert (done.code, done.out) == (2, b"")
+    done = shell('"$0" -m edgeconv batch photo.png -m opencv -o edges 2>&-', folder)
+    assert done.code == 0
+
+
+@POSIX
+@pytest.mark.parametrize("module", ["typer", "edgeconv.cli", "edgeconv.cli.batch", "edgeconv.job", "numpy", "cv2"])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_while_anything_is_loaded_is_one_line(folder: Path, module: str, number: signal.Signals) -> None:
+    """The signal comes when the module's import begins: no moment depends on how quick the machine is."""
+    code = (
+        "import os, runpy, sys\n"
+        "class Signal:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        f"        if name == {module!r}: os.kill(os.getpid(), {int(number)})\n"
+        "sys.meta_path.insert(0, Signal())\n"
+        "sys.argv[1:] = ['run', 'photo.png', '-m', 'opencv']\n"
+        "runpy.run_module('edgeconv', run_name='__main__', alter_sys=True)\n"
+    )
+    words = [sys.executable, "-c", code]
+    environment = unmeasured() | {"PYTHONPATH": str(PROJECT)}
+    done = subprocess.run(words, env=environment, cwd=folder, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (128 + number, "")
+    assert done.stderr.splitlines() == [f"edgeconv: error: stopped by {number.name}."]
+    assert sorted(path.name for path in folder.iterdir()) == ["other.png", "photo.png"]
+
+
+@POSIX
+@pytest.mark.parametrize("moment", ["swallowed", "at the end of an object", "after the end"])
+def test_an_interrupt_that_python_or_a_library_would_lose_still_ends_the_command(folder: Path, moment: str) -> None:
+    kill = f"import os; os.kill(os.getpid(), {int(signal.SIGINT)})"
+    code = {
+        "swallowed": f"def hurt():\n  try: exec({kill!r})\n  except BaseException: raise ImportError('no luck')",
+        "at the end of an object": f"class A:\n  def __del__(self): exec({kill!r})\ndef hurt(): A()",
+        "after the end": f"import atexit\ndef hurt(): atexit.register(lambda: exec({kill!r}))",
+    }[moment]
+    code += (
+        "\nimport sys, edgeconv.filters; sys.argv[1:] = ['filters']; table = edgeconv.filters.FILTERS\n"
+        "class Table:\n  def __iter__(self): hurt(); return iter(table)\n"
+        "edgeconv.filters.FILTERS = Table()\n"
+        "from edgeconv.__main__ import main; main()"
+    )
+    environment = unmeasured() | {"PYTHONPATH": str(PROJECT)}
+    words = [sys.executable, "-c", code]
+    done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 128 + signal.SIGINT
+    assert done.stderr.splitlines() == ["edgeconv: error: stopped by SIGINT."]
+
+
+def test_the_installed_command_listens_before_it_loads() -> None:
+    text = (PROJECT / "pyproject.toml").read_text(encoding="utf-8")
+    assert 'edgeconv = "edgeconv.__main__:main"' in text
+
+
+QUICK = ("-m", "opencv", "--samples", "0", "--check", "none")
+
+
+@POSIX
+@pytest.mark.parametrize("options", [(), ("--json",), ("--overwrite",)])
+def test_a_device_takes_the_picture_alone(folder: Path, options: tuple[str, ...]) -> None:
+    before = set(os.listdir("/dev"))
+    done = edgeconv_here("run", "photo.png", *QUICK, "-o", os.devnull, *options)
+    assert (done.code, done.err) == (0, "")
+    assert os.devnull in done.text
+    assert set(os.listdir("/dev")) - before == set()
+    assert stat.S_ISCHR(os.stat(os.devnull).st_mode)
+    assert sorted(path.name for path in folder.iterdir()) == ["other.png", "photo.png"]
+
+
+@POSIX
+def test_a_pipe_takes_the_picture_alone(folder: Path) -> None:
+    os.mkfifo("pipe.png")
+    taken: list[bytes] = []
+    reading = threading.Thread(target=lambda: taken.append(Path("pipe.png").read_bytes()))
+    reading.start()
+    done = edgeconv_here("run", "photo.png", *QUICK, "-o", "pipe.png")
+    reading.join()
+    assert (done.code, done.err) == (0, "")
+    Path("taken.png").write_bytes(taken[0])
+    assert read_image("taken.png").pixels.shape == (20, 30, 3)
+    assert not Path("pipe.json").exists()
+
+
+@POSIX
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="this system has no /proc")
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ("run photo.png -o /proc/x.png", "/proc/x.png: no file can be made in /proc: choose another place"),
+        ("run photo.png -o /proc/x/", "'/proc/x' cannot be made: nothing can be made in /proc"),
+        ("run photo.png -o /dev/null/x/", "'/dev/null/x' cannot be made: /dev/null is not a folder"),
+        ("run photo.png -o other.png/", "'other.png' cannot be made: there is a file of that name"),
+        ("run photo.png --tile 16 -o /dev/null", "/dev/null: is a device or a pipe"),
+        ("batch photo.png -o /proc/x", "'/proc/x' cannot be made: nothing can be made in /proc"),
+        ("batch photo.png -o /dev/null", "'/dev/null' cannot be made: there is a file of that name"),
+        ("resize photo.png -o /proc/x", "'/proc/x' cannot be made: nothing can be made in /proc"),
+        ("resize photo.png -o /dev/null", "'/dev/null' cannot be made: there is a file of that name"),
+        ("bench photo.png -o /proc/x", "'/proc/x' cannot be made: nothing can be made in /proc"),
+        ("bench photo.png -o /dev/null", "'/dev/null' cannot be made: there is a file of that name"),
+        ("diff photo.png other.png --html /proc/x.html", "/proc/x.html: no file can be made in /proc"),
+        ("diff photo.png other.png --pictures /proc/x", "'/proc/x' cannot be made: nothing can be made in /proc"),
+    ],
+)
+def test_a_place_where_nothing_can_be_put_is_called_what_it_is(folder: Path, words: str, says: str) -> None:
+    quick = [*QUICK] if words.startswith("run") and "--tile" not in words else []
+    done = edgeconv_here(*words.split(), *quick)
+    assert (done.code, len(done.error_lines)) == (2, 1), done.err
+    assert says in done.err
+    assert sorted(path.name for path in folder.iterdir()) == ["other.png", "photo.png"]
+
+
+@POSIX
+@pytest.mark.parametrize(
+    ("place", "reason"),
+    [
+        ("/proc/edgeconv/profile.json", "nothing can be made in /proc"),
+        ("/dev/null", "is a device or a pipe"),
+        ("/dev/null/profile.json", "there is a file of that name"),
+        ("photo.png/profile.json", "there is a file of that name"),
+        (".", "is a folder"),
+        ("a\0b/profile.json", "embedded null"),
+    ],
+)
+def test_tune_tries_its_place_before_it_measures(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, place: str, reason: str
+) -> None:
+    monkeypatch.setattr(tuned, "profile_path", lambda: Path(place))
+    monkeypatch.setattr(tuning, "run", lambda *_: pytest.fail("measured, and could not save"))
+    done = edgeconv_here("tune")
+    assert (done.code, len(done.error_lines)) == (2, 1), done.err
+    for words in (reason, "The profile would go to '", f"set {tuned.PLACE_VARIABLE} to a file"):
+        assert words in done.err
+    assert sorted(path.name for path in folder.iterdir()) == ["other.png", "photo.png"]
+
+
+@POSIX
+def test_somebody_without_a_home_folder_can_run_and_is_told_by_tune(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in (tuned.PLACE_VARIABLE, "XDG_CACHE_HOME", "HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(os.path, "expanduser", lambda path: path)  # as for a user whom the system does not know
+    assert edgeconv_here("run", "photo.png", "--samples", "0", "--check", "none", "-o", "-").code == 0
+    done = edgeconv_here("tune")
+    assert (done.code, len(done.error_lines)) == (2, 1), done.err
+    assert "no home folder" in done.err
+    assert not Path("~").exists()
+
+
+def test_a_profile_that_cannot_be_saved_after_all_is_one_line(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = folder / "cache" / "profile.json"
+    monkeypatch.setenv(tuned.PLACE_VARIABLE, str(place))
+
+    def measure(*_: object) -> object:
+        assert list(place.parent.iterdir()) == []  # tried, and nothing left of it
+        place.parent.rmdir()
+        place.parent.write_bytes(b"in the way")
+        return measured(monkeypatch, TimedMethod("opencv", [1e-3], "opencv"))
+
+    monkeypatch.setattr(tuning, "run", measure)
+    monkeypatch.setattr(tuning, "start_seconds", lambda *_: 0.1)
+    done = edgeconv_here("tune")
+    assert (done.code, len(done.error_lines)) == (2, 1), done.err
+    assert "there is a file of that name" in done.err
+
+
+@POSIX
+def test_a_profile_that_is_a_device_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(tuned.PLACE_VARIABLE, "/dev/zero")
+    assert tuned.read_profile({})[1].startswith("the profile /dev/zero cannot be read")
+
+
+def test_a_closed_connection_is_no_closed_pipe(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from edgeconv import doctor
+
+    def break_connection() -> str:
+        raise BrokenPipeError(32, "Broken pipe")
+
+    monkeypatch.setattr(doctor, "text", break_connection)
+    done = edgeconv_here("doctor")
+    assert (done.code, len(done.error_lines)) == (2, 1)
+    assert "should not have happened" in done.err
+
+
+def test_edgeconv_in_a_process_of_its_own_and_here_say_the_same(folder: Path) -> None:
+    assert edgeconv_here("filters") == edgeconv("filters")
+    assert edgeconv_here("run", "missing.png") == edgeconv("run", "missing.png")

@@ -1,0 +1,194 @@
+"""No option is ignored in silence: every option of every command stands in the tables here, and each rule is tried."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from command import edgeconv_here
+from problems import random_image
+
+from edgeconv.cli import app
+from edgeconv.cli.needless import RULES, RefusingCommand, option_name
+from edgeconv.image import write_image
+from edgeconv.methods.base import SPECIAL_OPTIONS
+
+NEEDLESS = {
+    "run": [
+        "photo.png --luma bt709",
+        "photo.png --luma bt601 --channels each",
+        "photo.png --border reflect --padding valid",
+        "photo.png --border zero --padding 0",
+        "photo.png --filter laplacian8 --kernel 0,1,0;1,-4,1;0,1,0",
+        "photo.png --filter laplacian8 --kernel-file k.json",
+        "photo.png --time-limit 1 --samples 0",
+        "photo.png --time-limit 1 --tile 16",
+        "photo.png --samples 3 --memory-limit 1GiB",
+        "photo.png --max-pixels 9 --verify-tiles",
+    ],
+    "batch": [
+        "photo.png --luma bt709",
+        "photo.png --border reflect --padding 00",
+        "photo.png --filter laplacian8 --kernel 0,1,0;1,-4,1;0,1,0",
+        "photo.png --max-failures 3 --fail-fast",
+        "photo.png --worker-timeout 60",
+        "photo.png --tls-ca photo.png --tls-cert photo.png --tls-key photo.png",
+        "photo.png --tls-cert photo.png --tls-ca photo.png --tls-key photo.png --scheduler local",
+        "photo.png --png-level 3 --name {stem}_{method}.tiff",
+        "photo.png --png-level 3 --output-mode raw",
+    ],
+    "compare": [
+        "photo.png --luma bt709",
+        "photo.png --border reflect --padding valid",
+        "photo.png --filter laplacian8 --kernel 0,1,0;1,-4,1;0,1,0",
+    ],
+    "grid": ["--border reflect --padding valid"],
+}
+"""What each rule is for, by command."""
+
+REFUSED_ELSEWHERE = {
+    *(("run", name) for name in (*SPECIAL_OPTIONS, "kernel", "kernel_file", "verify_tiles", "memory_limit", "tile")),
+    *(("compare", name) for name in ("math", "gemm", "kernel", "kernel_file", "ssim", "flip", "crop")),
+    *(("batch", name) for name in ("math", "gemm", "cudnn_find", "kernel", "kernel_file", "scheduler", "devices")),
+    *(("batch", name) for name in ("jobs", "quality", "format", "name", "jpeg_codec", "keep_going", "fail_fast")),
+    *(("batch", name) for name in ("tls_ca", "tls_cert", "tls_key")),
+    *(("diff", name) for name in ("reference", "update", "contact_sheet", "pictures", "ssim", "flip")),
+}
+"""Options that the code which reads them refuses where they do not apply; its own tests show it."""
+
+ALLOWS = {
+    "overwrite": "a permission",
+    "recursive": "a permission to search deeper",
+    "resume": "a permission to pass over",
+    "retry_failed": "implies --resume",
+    "threads": "a limit",
+    "workspace_limit": "a limit",
+    "max_pixels": "a limit; by tiles there is a rule",
+    "page_limit": "a limit",
+    "stop_after": "a limit",
+    "max_failures": "a limit; with --fail-fast there is a rule",
+    "atol": "what a comparison accepts",
+    "rtol": "what a comparison accepts",
+    "ulp": "what a comparison accepts",
+    "max_count": "what a comparison accepts",
+    "ignore_border": "what a comparison accepts",
+    "allow": "what a comparison accepts",
+}
+"""Limits and permissions hold wherever they are given, also where nothing comes near them."""
+
+COUNTS_ALWAYS = {
+    *(
+        ("run", name)
+        for name in ("method", "device", "stride", "padding", "channels", "output_mode", "output", "check")
+    ),
+    *(("run", name) for name in ("json_only",)),
+    *(("batch", name) for name in ("method", "device", "stride", "padding", "channels", "output_mode", "output")),
+    *(("batch", name) for name in ("files_from", "shard", "json_only")),
+    *(("compare", name) for name in ("stride", "padding", "channels", "output_mode", "html", "contact_sheet")),
+    *(("compare", name) for name in ("pictures", "junit", "json_only")),
+    *(("diff", name) for name in ("convert", "html", "junit", "json_only")),
+    *(
+        ("grid", name)
+        for name in ("grid_name", "sizes", "strides", "methods", "peers", "dtypes", "filters", "channels")
+    ),
+    *(
+        ("grid", name)
+        for name in ("devices", "padding", "output_mode", "l2", "noise", "time_limit", "samples", "check")
+    ),
+    *(("grid", name) for name in ("around", "output", "name", "formats")),
+    *((ladder, name) for ladder in ("gemm", "conv") for name in ("sizes", "blocks", "time_limit", "output")),
+    ("gemm", "dtypes"),
+    ("conv", "strides"),
+    *(("bench compare", name) for name in ("fail_on", "markdown", "junit")),
+    *(("report", name) for name in ("html", "markdown", "csv", "plots")),
+    *(("resize", name) for name in ("sizes", "square", "interpolation", "output")),
+}
+"""Options that change what is done, whatever stands beside them. Those of `view` are knobs, which it keeps."""
+
+
+def commands() -> Iterator[tuple[str, Any]]:
+    """Every command that does something, by a name that is its own."""
+    root: Any = typer.main.get_command(app)
+    for name, command in root.commands.items():
+        if hasattr(command, "commands"):
+            for below, each in command.commands.items():
+                yield (f"{name} {below}" if below in root.commands else below), each
+        else:
+            yield name, command
+
+
+def options() -> Iterator[tuple[str, str]]:
+    """(command, parameter) of every option."""
+    for name, command in commands():
+        for parameter in command.params:
+            if parameter.param_type_name == "option" and parameter.name != "help":
+                yield name, parameter.name
+
+
+@pytest.mark.parametrize(("command", "option"), [pair for pair in options() if pair[0] != "view"])
+def test_every_option_is_known_to_count_or_to_be_refused(command: str, option: str) -> None:
+    """A new option fails here until it is said what becomes of it where it does not apply."""
+    ruled = any(rule.option == option and command in (rule.commands or (command,)) for rule in RULES)
+    always, elsewhere = (command, option) in COUNTS_ALWAYS, (command, option) in REFUSED_ELSEWHERE
+    assert ruled or always or elsewhere or option in ALLOWS
+    assert not (always and (ruled or elsewhere))
+
+
+def test_the_tables_name_nothing_that_is_gone() -> None:
+    assert set(options()) >= COUNTS_ALWAYS | REFUSED_ELSEWHERE
+    assert {option for _, option in options()} >= {*ALLOWS, *(rule.option for rule in RULES)}
+    names = {command.name for _, command in commands()}
+    assert names >= {name for rule in RULES for name in rule.commands}
+
+
+def test_every_command_refuses() -> None:
+    assert all(isinstance(command, RefusingCommand) for _, command in commands())
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    write_image(random_image(20, 30, "uint8"), "photo.png")
+    Path("k.json").write_text("[[0, 1, 0], [1, -4, 1], [0, 1, 0]]", encoding="ascii")
+    return tmp_path
+
+
+@pytest.mark.parametrize(("command", "words"), [(name, words) for name, each in NEEDLESS.items() for words in each])
+def test_what_would_be_ignored_is_refused_by_name(folder: Path, command: str, words: str) -> None:
+    named = [word for word in words.split() if word.startswith("--")]
+    done = edgeconv_here("bench" if command == "grid" else command, *words.split())
+    assert (done.code, done.out, len(done.error_lines)) == (2, b"", 1), done.err
+    assert any(f"edgeconv: error: {option} " in done.err for option in named)
+    assert sorted(path.name for path in folder.iterdir()) == ["k.json", "photo.png"]
+
+
+def test_every_rule_has_its_example() -> None:
+    shown = {
+        (command, word)
+        for command, each in NEEDLESS.items()
+        for words in each
+        for word in words.split()
+        if "--" in word
+    }
+    by_name = dict(commands())
+    for rule in RULES:
+        for name in rule.commands or ("batch",):
+            assert (name, option_name(by_name[name], rule.option)) in shown, rule
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "run photo.png --luma bt709 --channels luma --samples 0",
+        "run photo.png --border reflect --padding 1 --samples 0",
+        "run photo.png --max-pixels 900 --time-limit 0.01 --samples 1",
+        "batch photo.png --png-level 3 --name {stem}_{method}.png",
+        "batch photo.png --png-level 3 --output-mode raw --format png --resume",
+    ],
+)
+def test_what_does_count_is_not_refused(folder: Path, words: str) -> None:
+    done = edgeconv_here(*words.split(), "-m", "opencv")
+    assert "leave" not in done.err, done.err
