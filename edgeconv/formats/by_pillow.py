@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.formats.base import BadPicture, Header
+from edgeconv.formats.straight_alpha import with_straight_alpha
 
 MODES_AS_STORED = ("L", "RGB", "RGBA", "RGBX", "RGBa")
 """Modes whose first channels are the colours as the file has them."""
@@ -39,7 +40,7 @@ def decode_tiff(data: bytes, header: Header) -> NDArray[Any]:
     """
     from PIL import ImageOps
 
-    with _opened(io.BytesIO(data), "TIFF") as stored:
+    with _opened(io.BytesIO(with_straight_alpha(data)), "TIFF") as stored:
         if stored.width * stored.height != header.width * header.height:
             raise BadPicture("its directory states two sizes")
         stored.tile = [_as_stored(piece) for piece in stored.tile]

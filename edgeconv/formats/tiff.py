@@ -3,8 +3,9 @@
 OpenCV 5.0 was tried on every combination below and is wrong, without a word, on some of them. With more than 8 bits
 it takes separate planes for interleaved ones and white-is-zero for black-is-zero, and it gives grey with alpha as
 8 bits: refused here. With up to 8 bits it turns damaged compressed strips into black, multiplies colours by a
-straight alpha, and scrambles mirrored tiles or refuses them: those files go to Pillow. Source: TIFF 6.0; BigTIFF; EXIF
-2.32 for the orientation.
+straight alpha, and scrambles mirrored tiles or refuses them: those files go to Pillow. Separate planes of grey and
+alpha, and of more than one extra sample, are scrambled by one or the other, and refused. Source: TIFF 6.0; BigTIFF;
+EXIF 2.32 for the orientation.
 """
 
 from __future__ import annotations
@@ -72,7 +73,8 @@ def read_header(data: bytes) -> Header:
     known = (kind == UNSIGNED and bits in (1, 2, 4, 8, 16)) or (kind == FLOAT and bits in (32, 64))
     planes_apart = samples > 1 and one(PLANAR, 1) == SEPARATE_PLANES
     plain = photometric == RGB or (photometric == BLACK_IS_ZERO and not alpha)
-    if not known or (deep and (planes_apart or not plain)):
+    scrambled = planes_apart and (samples > colours + 1 or (alpha and colours == 1 and not compressed))
+    if not known or scrambled or (deep and (planes_apart or not plain)):
         remedy = BY_TILES if known else CONVERT
         raise BadPicture(f"its layout ({samples} samples of {bits} bits) is not supported", remedy)
     _check_strips(data, fields)
