@@ -18,6 +18,7 @@ from pathlib import Path
 
 from edgeconv import temporaries
 from edgeconv.errors import ImageReadError, ImageWriteError
+from edgeconv.held_open import patiently
 
 STANDARD_STREAM = "-"
 
@@ -140,7 +141,7 @@ def _replace(target: Path, data: bytes | memoryview) -> None:
             stream.write(data)
             stream.flush()
             os.fsync(stream.fileno())
-        os.replace(temporary, target)
+        patiently(os.replace, temporary, target)
     except BaseException:  # Ctrl-C too
         with suppress(OSError):
             temporary.unlink()

@@ -20,6 +20,7 @@ from pathlib import PurePosixPath
 
 from edgeconv.batch.stores import store_of
 from edgeconv.batch.task import Task
+from edgeconv.batch.windows_names import refuse_on_windows
 from edgeconv.errors import ImageWriteError, UsageError
 from edgeconv.formats import SUFFIXES
 from edgeconv.job import FORMAT_OF_DTYPE
@@ -59,7 +60,7 @@ class Names:
 
     def name(self, stem: str, ext: str, width: int | str, height: int | str) -> str:
         """The file name of one output; `ext` has its dot."""
-        return self._filled(self.template, stem, ext, width, height)
+        return refuse_on_windows(self._filled(self.template, stem, ext, width, height))
 
     def _filled(self, template: str, stem: str, ext: str, width: int | str, height: int | str) -> str:
         try:

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from edgeconv import __version__, temporaries
 from edgeconv.formats.tiff import TILE_BYTES, TILE_OFFSETS
+from edgeconv.held_open import patiently
 from edgeconv.tiles.reader import in_order
 from edgeconv.tiles.sinks.base import Shape, Sink
 
@@ -97,7 +98,7 @@ class TiffSink(Sink):
     def commit(self) -> None:
         """See Sink.commit."""
         try:
-            os.replace(self.path, os.path.realpath(self.target))
+            patiently(os.replace, self.path, os.path.realpath(self.target))
         except OSError as error:
             raise self.unwritable(error) from None
         temporaries.end(self.path)

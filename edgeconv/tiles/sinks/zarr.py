@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv import temporaries
+from edgeconv.held_open import patiently
 from edgeconv.tiles.sinks.base import Shape, Sink
 
 LEVEL_NAME = "0"
@@ -63,8 +64,8 @@ class ZarrSink(Sink):
         aside = target.with_name(f"{target.name}.replaced-{secrets.token_hex(6)}")
         try:
             if target.exists():
-                os.rename(target, aside)
-            os.rename(self.path, target)
+                patiently(os.rename, target, aside)
+            patiently(os.rename, self.path, target)
         except OSError as error:
             if aside.exists() and not target.exists():
                 os.rename(aside, target)
