@@ -50,7 +50,7 @@ class Count:
     unequal: int = 0
     """Whole outputs that differ from the oracle's rounded ones, if only by a tie."""
     wrong: int = 0
-    """Beyond the tolerance."""
+    """Beyond the bound that the plan's own arithmetic gives."""
 
 
 def problems() -> Iterator[Problem]:
@@ -75,8 +75,9 @@ def compare(name: str, seed: int) -> Count:
     for problem in problems():
         image = picture(problem, seed)
         out = np.empty(problem.output_shape, problem.output_dtype)
-        method.prepare(problem, Options()).run(image, out)
-        found = verify.check(image, out, problem)
+        plan = method.prepare(problem, Options())
+        plan.run(image, out)
+        found = verify.check(image, out, problem, plan.arithmetic)
         count.problems += 1
         count.samples += found.checked_samples
         count.wrong += found.unexplained_samples

@@ -160,9 +160,10 @@ def test_windows_is_shown_the_folders_of_cudnn_and_of_what_it_loads(
     shown: list[str] = []
     package = SimpleNamespace(submodule_search_locations=[str(tmp_path / "nvidia")])
     monkeypatch.setattr(libcudnn.importlib.util, "find_spec", lambda name: package)
+    monkeypatch.setitem(sys.modules, "cuda.pathfinder", None)  # as where it is not installed
     monkeypatch.setattr(os, "add_dll_directory", shown.append, raising=False)
     opened: list[int] = []
-    monkeypatch.setattr(libcudnn.ctypes, "CDLL", lambda name: opened.append(len(shown)) or name)
+    monkeypatch.setattr(libcudnn, "ctypes", SimpleNamespace(CDLL=lambda name: opened.append(len(shown)) or name))
     libcudnn._open()
     assert set(map(Path, shown)) == set(folders)
     assert opened == [len(folders)]  # before the library is opened
