@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
 from typing import get_args
 
 import numpy as np
@@ -14,11 +15,18 @@ from edgeconv.escapes import visible
 from edgeconv.filters import RGB_CHANNELS
 from edgeconv.methods import METHODS
 from edgeconv.methods.cuda.probe import cuda_unavailable_reason
+from edgeconv.modules import import_problem
 from edgeconv.report import installed_versions
 from edgeconv.request import make_request
 
 SIDES = (256, 1024, 4096)
 """Of the pictures for which a profile is asked."""
+
+MODULES = {"opencv-python-headless": "cv2"}
+"""What a library is imported by, where that is not its own name."""
+
+REMEDIES = {"pyvips": "pip install 'edgeconv[vips]', which brings libvips"}
+"""For a library that is there and does not start; for others installing it again."""
 
 CONFLICTS = (
     (
@@ -44,7 +52,7 @@ def text() -> str:
     if cuda_unavailable_reason() is None:
         lines += _facts(get_device("cuda").describe())
     lines += ["", "libraries"]
-    lines += [f"  {name} {found}" for name, found in installed_versions().items()]
+    lines += [f"  {name} {found}{_trouble(name)}" for name, found in installed_versions().items()]
     lines += [
         f"  conflict: {' and '.join(names)}: {advice}" for names, advice in CONFLICTS if all(map(_installed, names))
     ]
@@ -71,6 +79,16 @@ def _facts(facts: dict[str, object]) -> list[str]:
     name = facts.get("name")
     rest = ", ".join(f"{key} {value}" for key, value in facts.items() if key != "name" and value is not None)
     return [f"  {name}: {rest}"]
+
+
+def _trouble(distribution: str) -> str:
+    """Why a library that is installed cannot be used, and what to do; nothing where it can, or is asked elsewhere."""
+    module = MODULES.get(distribution, distribution)
+    if find_spec(module) is None:  # Python itself, and what CUDA's probe and methods answer for
+        return ""
+    problem = import_problem(module)
+    remedy = REMEDIES.get(distribution, f"pip install --force-reinstall {distribution}")
+    return "" if problem is None else f"  no: {problem}: {remedy}"
 
 
 def _installed(distribution: str) -> bool:

@@ -23,6 +23,7 @@ from typing import IO, Any
 
 from edgeconv import temporaries
 from edgeconv.errors import ImageReadError, ImageWriteError
+from edgeconv.held_open import patiently
 
 STANDARD_STREAM = "-"
 PIPE_INTO_IT = "pipe a picture into it, or name a file"
@@ -318,7 +319,7 @@ class _NewFile:
     def put(self, replace: bool) -> None:
         """Move it over its name. Raises FileExistsError where that is taken and may not be replaced."""
         if replace:
-            os.replace(self._path, self._target)
+            patiently(os.replace, self._path, self._target)
         else:
             take_name(self._path, self._target)
         _look_at(self._target, self._folder, self._size)
@@ -349,7 +350,7 @@ def _write_new(path: Path, data: bytes | memoryview, mode: int | None) -> None:
 def take_name(temporary: Path, target: Path) -> None:
     """Let a file take a name that nobody has. Raises FileExistsError."""
     if sys.platform == "win32":
-        os.rename(temporary, target)  # which replaces nothing there
+        patiently(os.rename, temporary, target)  # which replaces nothing there
         return
     try:
         os.link(temporary, target)
@@ -360,7 +361,7 @@ def take_name(temporary: Path, target: Path) -> None:
             raise
         if os.path.lexists(target):
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target)) from None
-        os.replace(temporary, target)  # a moment in which somebody else may take the name is left
+        patiently(os.replace, temporary, target)  # a moment in which somebody else may take the name is left
         return
     with suppress(OSError):  # a second name of the output, which the next run removes
         temporary.unlink()

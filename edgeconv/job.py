@@ -41,6 +41,7 @@ from edgeconv.problem import Problem
 from edgeconv.read_rules import DEFAULT_RULES, ReadRules
 from edgeconv.request import Request
 from edgeconv.session import Session
+from edgeconv.system_files import read_system_file
 from edgeconv.timing import Budget, Series, Stopwatch
 
 SAMPLED_CHECK = 300_000
@@ -349,7 +350,7 @@ def _is_own_output(target: Path, report_path: Path, origin: Origin) -> bool:
 def seconds_since_process_start() -> float | None:
     """Wall time since the process began, where the system tells (Linux); None elsewhere."""
     try:
-        fields = Path("/proc/self/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+        fields = (read_system_file("/proc/self/stat") or "").rpartition(")")[2].split()
         started_after_boot = int(fields[19]) / os.sysconf("SC_CLK_TCK")
         return time.clock_gettime(time.CLOCK_BOOTTIME) - started_after_boot
     except (OSError, AttributeError, ValueError, IndexError):

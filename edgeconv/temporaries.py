@@ -19,6 +19,8 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
+from edgeconv.system_files import read_system_link
+
 NAME = re.compile(r"\.edgeconv-(?:(?P<place>[0-9a-f]{8})-(?P<process>\d+)-)?[0-9a-f]{12}\.tmp")
 """Of the first versions too, which had the random part alone."""
 
@@ -117,6 +119,5 @@ def _place() -> str:
     import platform
 
     words = platform.node()
-    with suppress(OSError):
-        words += os.readlink("/proc/self/ns/pid")
+    words += read_system_link("/proc/self/ns/pid") or ""
     return f"{zlib.crc32(os.fsencode(words)):08x}"

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from functools import cache
-from pathlib import Path
 
 from edgeconv.errors import UsageError
+from edgeconv.system_files import read_system_file
 
-CGROUP2_CPU_MAX = Path("/sys/fs/cgroup/cpu.max")
-CGROUP1_QUOTA = Path("/sys/fs/cgroup/cpu/cpu.cfs_quota_us")
-CGROUP1_PERIOD = Path("/sys/fs/cgroup/cpu/cpu.cfs_period_us")
+CGROUP2_CPU_MAX = "/sys/fs/cgroup/cpu.max"
+CGROUP1_QUOTA = "/sys/fs/cgroup/cpu/cpu.cfs_quota_us"
+CGROUP1_PERIOD = "/sys/fs/cgroup/cpu/cpu.cfs_period_us"
 
 
 def quota_threads(text: str) -> int | None:
@@ -22,15 +22,11 @@ def quota_threads(text: str) -> int | None:
 
 
 def _container_quota() -> int | None:
-    try:
-        return quota_threads(CGROUP2_CPU_MAX.read_text(encoding="ascii"))
-    except (OSError, UnicodeDecodeError):
-        pass
-    try:
-        quota, period = (path.read_text(encoding="ascii").strip() for path in (CGROUP1_QUOTA, CGROUP1_PERIOD))
-        return quota_threads(f"{quota} {period}")
-    except (OSError, UnicodeDecodeError):
-        return None
+    text = read_system_file(CGROUP2_CPU_MAX)
+    if text is not None:
+        return quota_threads(text)
+    quota, period = (read_system_file(path) or "" for path in (CGROUP1_QUOTA, CGROUP1_PERIOD))
+    return quota_threads(f"{quota.strip()} {period.strip()}")
 
 
 @cache

@@ -83,6 +83,8 @@ def serving() -> Iterator[Store]:
             key = self.key()
             if "list-type" in words:
                 self.answer(200, listing(store, key, words.get("prefix", [""])[0], words.get("delimiter", [""])[0]))
+            elif not key:
+                self.answer(200, buckets(store))  # as s3fs of before 2026 asks whether there is one
             elif key in store.objects:
                 self.answer(200, store.objects[key], kind="application/octet-stream")
             else:
@@ -104,6 +106,13 @@ def serving() -> Iterator[Store]:
     finally:
         server.shutdown()
         server.server_close()
+
+
+def buckets(store: Store) -> bytes:
+    """The answer to ListBuckets."""
+    names = sorted({name.partition("/")[0] for name in store.objects})
+    entries = (f"<Bucket><Name>{name}</Name><CreationDate>{STAMP}</CreationDate></Bucket>" for name in names)
+    return f"<ListAllMyBucketsResult><Buckets>{''.join(entries)}</Buckets></ListAllMyBucketsResult>".encode()
 
 
 def listing(store: Store, bucket: str, prefix: str, delimiter: str) -> bytes:

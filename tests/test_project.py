@@ -44,6 +44,31 @@ def test_there_is_one_version() -> None:
     assert project["project"]["version"] == edgeconv.__version__
 
 
+def test_classifiers_say_what_was_tried_and_no_more() -> None:
+    project = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    tried = (PROJECT / "README.md").read_text(encoding="utf-8").partition("## Where it was tried")[2].partition("##")[0]
+    first_sentence = tried.partition(", and the oldest")[0]
+    versions = re.findall(r"\b3\.\d+", first_sentence)
+    listed = [word.rpartition(" :: ")[2] for word in project["classifiers"] if word.startswith("Programming Language")]
+    assert [word for word in listed if "." in word] == versions
+    assert f">={versions[0]}" == project["requires-python"]
+    systems = [word for word in project["classifiers"] if word.startswith("Operating System")]
+    assert systems == ["Operating System :: POSIX :: Linux"]
+    assert first_sentence.split()[0] == "Linux"
+
+
+def test_the_source_archive_takes_everything_that_tests_read() -> None:
+    """CI builds one and collects its tests; here that no folder beside the package was forgotten."""
+    rules = [line.split() for line in (PROJECT / "MANIFEST.in").read_text(encoding="utf-8").splitlines()]
+    grafted = {word for rule, *words in rules if rule == "graft" for word in words}
+    read = set(re.findall(r'PROJECT / "(\w+)"', "".join(map(_text, (PROJECT / "tests").rglob("*.py")))))
+    assert grafted >= {folder for folder in read if (PROJECT / folder).is_dir()} - {"edgeconv"} | {"tests"}
+
+
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize(
     ("driver", "extra"),
     [("580.159.04", "cuda13"), ("595.1", "cuda13"), ("570.86", "cuda12"), ("470.2", None), ("", None)],

@@ -21,6 +21,7 @@ from pathlib import PurePosixPath
 
 from edgeconv.batch.stores import store_of
 from edgeconv.batch.task import Task
+from edgeconv.batch.windows_names import refuse_on_windows
 from edgeconv.errors import ImageWriteError, UsageError
 from edgeconv.formats import SUFFIXES
 from edgeconv.job import FORMAT_OF_DTYPE
@@ -60,7 +61,7 @@ class Names:
 
     def name(self, stem: str, source_ext: str, ext: str, width: int | str, height: int | str) -> str:
         """The file name of one output; `source_ext` and `ext` have their dots."""
-        return self._filled(self.template, stem, source_ext, ext, width, height)
+        return refuse_on_windows(self._filled(self.template, stem, source_ext, ext, width, height))
 
     def _filled(self, template: str, stem: str, source_ext: str, ext: str, width: int | str, height: int | str) -> str:
         try:

@@ -11,11 +11,11 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 from edgeconv.devices.nvml import Reading
 from edgeconv.methods.base import DeviceName
+from edgeconv.system_files import read_system_file
 
 CLOCK_TOLERANCE = 0.03
 OTHERS_TOLERANCE = 0.10
@@ -36,11 +36,14 @@ class CpuUse:
 
 def read_cpu_use() -> CpuUse | None:
     """From /proc/stat; None where there is none."""
+    text = read_system_file("/proc/stat")
+    if text is None:
+        return None
     try:
-        fields = Path("/proc/stat").read_text(encoding="ascii").splitlines()[0].split()[1 : 1 + len(JIFFIES)]
+        fields = text.splitlines()[0].split()[1 : 1 + len(JIFFIES)]
         spent = dict(zip(JIFFIES, map(int, fields), strict=False))
         busy = sum(value for name, value in spent.items() if name not in IDLE) / os.sysconf("SC_CLK_TCK")
-    except (OSError, ValueError, IndexError):
+    except (OSError, ValueError, IndexError):  # not as Linux writes it
         return None
     children = os.times()  # of those that were waited for, as a peer that is a command is
     own = time.process_time() + children.children_user + children.children_system

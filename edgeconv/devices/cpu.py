@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from edgeconv.cost import Roof
 from edgeconv.devices.base import Device, L2State, Train
 from edgeconv.errors import MemoryLimitError
 from edgeconv.pool import run_pieces
+from edgeconv.system_files import read_system_file, system_files
 from edgeconv.threads import usable_threads
 
 COPY_BYTES = 64 * 2**20
@@ -110,11 +110,11 @@ class CpuDevice(Device):
         )
 
     def peak_bytes(self) -> int | None:
-        """See Device.peak_bytes: the resident set's high-water mark; None on Windows."""
+        """See Device.peak_bytes: the resident set's high-water mark; None on Windows, and on Linux without /proc."""
         if sys.platform == "win32":
             return None
         if sys.platform == "linux":
-            return _peak_of_status(Path("/proc/self/status").read_text(encoding="utf-8"))
+            return _peak_of_status(read_system_file("/proc/self/status") or "")
         import resource
 
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
@@ -125,10 +125,7 @@ class CpuDevice(Device):
 
     def free_bytes(self) -> int | None:
         """See Device.free_bytes: what Linux can give without swapping."""
-        try:
-            lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
-        except OSError:
-            return None
+        lines = (read_system_file("/proc/meminfo") or "").splitlines()
         found = [int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")]
         return found[0] if found else None
 
@@ -190,31 +187,23 @@ def _fma_rate(threads: int) -> float:
 def processor_name() -> str:
     """The model as the system names it."""
     if sys.platform == "linux":
-        try:
-            for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
-                if line.startswith(("model name", "Model")):
-                    return line.partition(":")[2].strip()
-        except OSError:
-            pass
+        for line in (read_system_file("/proc/cpuinfo") or "").splitlines():
+            if line.startswith(("model name", "Model")):
+                return line.partition(":")[2].strip()
     return platform.processor() or platform.machine()
 
 
 def scaling_governor() -> str | None:
     """The clock governor of the first core, where Linux tells it."""
-    try:
-        return Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor").read_text(encoding="ascii").strip()
-    except (OSError, UnicodeDecodeError):
-        return None
+    text = read_system_file("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
+    return None if text is None else text.strip()
 
 
 def last_level_cache_bytes() -> int | None:
     """Size of the first core's largest cache, where Linux tells it (`32768K`)."""
     sizes = []
-    for path in Path("/sys/devices/system/cpu/cpu0/cache").glob("index*/size"):
-        try:
-            text = path.read_text(encoding="ascii").strip()
-        except OSError:
-            continue
+    for path in system_files("/sys/devices/system/cpu/cpu0/cache", "index*/size"):
+        text = (read_system_file(path) or "").strip()
         if text.endswith("K") and text[:-1].isdecimal():
             sizes.append(int(text[:-1]) * 1024)
     return max(sizes, default=None)

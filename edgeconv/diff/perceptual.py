@@ -9,6 +9,8 @@ They stand beside the exact figures and never in their place: 10,000 pixels off 
 
 from __future__ import annotations
 
+import platform
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -16,9 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.errors import UnavailableError, UsageError
+from edgeconv.modules import import_problem
 
 SSIM_WINDOW = 7
 """scikit-image's default side, in pixels."""
+
+FLIP_WHEELS = "Python 3.11 to 3.13 on x86-64 and on macOS"
+"""What flip-evaluator 1.6 to 1.7 has wheels for."""
 
 
 def ssim(reference: NDArray[Any], other: NDArray[Any], peak: float) -> float:
@@ -26,10 +32,9 @@ def ssim(reference: NDArray[Any], other: NDArray[Any], peak: float) -> float:
 
     Raises UnavailableError without scikit-image, UsageError for pictures smaller than the window or not finite.
     """
-    try:
-        from skimage.metrics import structural_similarity
-    except ImportError:
-        raise _missing("SSIM", "scikit-image") from None
+    _require("--ssim", "skimage.metrics", "scikit-image")
+    from skimage.metrics import structural_similarity
+
     if min(reference.shape[:2]) < SSIM_WINDOW:
         raise UsageError(f"--ssim needs at least {SSIM_WINDOW}×{SSIM_WINDOW} pixels: leave it out for smaller ones.")
     _require_finite("--ssim", reference, other)
@@ -41,10 +46,9 @@ def flip(reference: NDArray[Any], other: NDArray[Any], peak: float) -> float:
 
     Raises UnavailableError without flip-evaluator, UsageError for floats outside 0 to 1.
     """
-    try:
-        import flip_evaluator
-    except ImportError:
-        raise _missing("FLIP", "flip-evaluator") from None
+    _require("--flip", "flip_evaluator", "flip-evaluator")
+    import flip_evaluator
+
     _require_finite("--flip", reference, other)
     scaled = []
     for pixels in (reference, other):
@@ -60,8 +64,25 @@ PERCEPTUAL: dict[str, Callable[[NDArray[Any], NDArray[Any], float], float]] = {"
 """By the name of the option that asks for it."""
 
 
-def _missing(figure: str, package: str) -> UnavailableError:
-    return UnavailableError(f"{figure} needs the package {package}: install it with pip install 'edgeconv[diff]'.")
+def _require(option: str, module: str, package: str) -> None:
+    problem = import_problem(module)
+    if problem is None:
+        return
+    if package == "flip-evaluator" and not flip_has_wheel():
+        place = f"Python {platform.python_version()} on {platform.system()} {platform.machine()}"
+        raise UnavailableError(
+            f"{option} needs the package {package}, which has no wheel for {place} (only for {FLIP_WHEELS}): leave "
+            f"{option} out, or build the package with a C++ compiler (pip install {package})."
+        )
+    raise UnavailableError(
+        f"{option} needs the package {package} ({problem}): install it with pip install 'edgeconv[diff]'."
+    )
+
+
+def flip_has_wheel() -> bool:
+    """Whether this is a machine that the extra `diff` installs flip-evaluator on: its marker in pyproject.toml."""
+    known = platform.machine() in ("x86_64", "AMD64") or sys.platform == "darwin"
+    return known and sys.version_info < (3, 14)
 
 
 def _require_finite(option: str, *pictures: NDArray[Any]) -> None:

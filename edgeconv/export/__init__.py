@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 
 from edgeconv.bench.record import Record
 from edgeconv.errors import UnavailableError, UsageError
 from edgeconv.files import make_folder, write_bytes_atomically
+from edgeconv.modules import import_problem
 
 Files = dict[str, bytes]
 """Contents by what is put after the stem: `.csv`, `_roofline_cpu.svg`."""
@@ -32,9 +32,8 @@ class Exporter:
 
     def unavailable_reason(self) -> str | None:
         """Why it cannot be made here, or None."""
-        if self.needs is not None and find_spec(self.needs) is None:
-            return f"{self.needs} is not installed (pip install 'edgeconv[plot]')"
-        return None
+        problem = None if self.needs is None else import_problem(self.needs)
+        return None if problem is None else f"{problem} (pip install 'edgeconv[plot]')"
 
     def load(self) -> Callable[[Sequence[Record]], Files]:
         """The function that makes the files."""

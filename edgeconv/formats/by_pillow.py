@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from edgeconv.formats.base import BadPicture, Header
 from edgeconv.formats.shared_setting import PutBack, SharedSetting
+from edgeconv.formats.straight_alpha import with_straight_alpha
 from edgeconv.formats.tiff import without_the_rest
 
 logging.getLogger("PIL").addHandler(logging.NullHandler())  # what it would print comes back as our one line
@@ -37,7 +38,7 @@ def decode_tiff(data: bytes, header: Header) -> NDArray[Any]:
     """
     from PIL import ImageOps
 
-    with _opened(io.BytesIO(without_the_rest(data)), "TIFF") as stored:
+    with _opened(io.BytesIO(without_the_rest(with_straight_alpha(data))), "TIFF") as stored:
         if stored.width * stored.height != header.width * header.height:
             raise BadPicture("its directory states two sizes")
         stored.tile = [_as_stored(piece) for piece in stored.tile]

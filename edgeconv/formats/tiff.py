@@ -3,7 +3,8 @@
 OpenCV 5.0 was tried on every combination below and is wrong, without a word, on some of them. With more than 8 bits
 it takes separate planes for interleaved ones and white-is-zero for black-is-zero, and it gives grey with alpha as
 8 bits: refused here. With up to 8 bits it turns damaged compressed strips into black, multiplies colours by a
-straight alpha, and scrambles mirrored tiles or refuses them: those files go to Pillow.
+straight alpha, and scrambles mirrored tiles or refuses them: those files go to Pillow. Separate planes of grey and
+alpha, and of more than one extra sample, are scrambled by one or the other, and refused.
 
 Of a directory only what is needed is read, each entry once and up to a limit: thousands of entries may point at the
 same bytes, and a library that reads them all takes gigabytes for a file of a megabyte. `without_the_rest` makes such a
@@ -168,7 +169,8 @@ def read_header(feed: Feed) -> Header:
     known = (kind == UNSIGNED and bits in (1, 2, 4, 8, 16)) or (kind == FLOAT and bits in (32, 64))
     planes_apart = samples > 1 and one(PLANAR, 1) == SEPARATE_PLANES
     plain = photometric == RGB or (photometric == BLACK_IS_ZERO and not alpha)
-    if not known or samples < colours or (deep and (planes_apart or not plain)):
+    scrambled = planes_apart and (samples > colours + 1 or (alpha and colours == 1 and not compressed))
+    if not known or samples < colours or scrambled or (deep and (planes_apart or not plain)):
         remedy = BY_TILES if known and samples >= colours else CONVERT
         raise BadPicture(f"its layout ({samples} samples of {bits} bits) is not supported", remedy)
     planes = samples if planes_apart else 1

@@ -21,7 +21,7 @@ from picture_files import saved, smooth_image
 from pieces import assert_same, by_whole
 from problems import random_image
 
-from edgeconv import report
+from edgeconv import modules, report
 from edgeconv.errors import ImageReadError, ImageWriteError, UnavailableError
 from edgeconv.image import read_image
 from edgeconv.job import Job
@@ -398,8 +398,9 @@ def test_the_check_finds_one_wrong_sample(folder: Path, monkeypatch: pytest.Monk
 
 
 def test_what_is_not_installed_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sources, "find_spec", lambda name: None)
-    with pytest.raises(UnavailableError, match=r"needs tifffile and imagecodecs, .*: pip install 'edgeconv\[large\]'"):
+    monkeypatch.setattr(modules, "find_spec", lambda name: None)
+    missing = "tifffile is not installed and imagecodecs is not installed"
+    with pytest.raises(UnavailableError, match=rf"TIFF by tiles: {missing}: pip install 'edgeconv\[large\]'"):
         sources.require(sources.KINDS[0])
 
 

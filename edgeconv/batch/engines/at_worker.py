@@ -12,7 +12,6 @@ import threading
 import time
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from importlib.util import find_spec
 from typing import Any
 
 import edgeconv
@@ -24,6 +23,7 @@ from edgeconv.batch.work import Work, held_bytes, leave_cores_to
 from edgeconv.choose import Choice, choose
 from edgeconv.devices.card_jpeg import nvimgcodec_version, require_card_jpeg
 from edgeconv.errors import ImageReadError, UnavailableError
+from edgeconv.modules import import_problem
 from edgeconv.problem import Problem
 
 
@@ -57,7 +57,7 @@ def maker_here(jpeg_codec: JpegCodec = "host") -> tuple[str, ...]:
     """What the bytes of an output depend on beside its parameters."""
     import cv2
 
-    png = "isal" if find_spec("isal") else "zlib"
+    png = "zlib" if import_problem("isal.isal_zlib") else "isal"  # as png.py decides
     makers = (f"edgeconv {edgeconv.__version__}", f"OpenCV {cv2.__version__}", f"PNG by {png}")
     return makers if jpeg_codec == "host" else (*makers, f"nvImageCodec {nvimgcodec_version()}")
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from edgeconv.errors import UnavailableError
 from edgeconv.geometry import BORDERS, Border
 from edgeconv.methods.base import DeviceName
 from edgeconv.methods.cuda.probe import cuda_unavailable_reason
+from edgeconv.modules import import_problem
 from edgeconv.output import TOLERANCE_FLOAT32, store
 from edgeconv.problem import Problem
 
@@ -29,21 +29,24 @@ HALO = 1
 
 
 class Peer(ABC):
-    """One library on one device. Heavy imports belong into `prepare`."""
+    """One library on one device, imported when it is first asked for."""
 
     distributions: tuple[str, ...]
     """Names on PyPI, any of which provides it; the first is the one to install."""
     module: str
     """The module to import."""
+    requirement: str = ""
+    """What pip installs it by, where the first distribution alone does not run."""
 
     def __init__(self, device: DeviceName) -> None:
         self.device = device
 
     def unavailable_reason(self) -> str | None:
         """Why it cannot run here, as a sentence without a full stop, or None."""
-        if find_spec(self.module.partition(".")[0]) is None:
-            return f"{self.module} is not installed (pip install {self.distributions[0]})"
-        return cuda_unavailable_reason() if self.device == "cuda" else None
+        if self.device == "cuda" and (reason := cuda_unavailable_reason()) is not None:
+            return reason
+        problem = import_problem(self.module)
+        return None if problem is None else f"{problem} (pip install '{self.requirement or self.distributions[0]}')"
 
     def version(self) -> str:
         """Of the installed distribution."""

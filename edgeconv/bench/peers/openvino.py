@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from importlib import import_module
-from importlib.util import find_spec
 from io import BytesIO
 from typing import Any
 
@@ -14,6 +13,7 @@ from edgeconv.bench.entrants import Ready
 from edgeconv.bench.peers.base import Peer
 from edgeconv.bench.peers.convolutions import TOLERANCE
 from edgeconv.bench.peers.onnx_model import onnx_model
+from edgeconv.modules import import_problem
 from edgeconv.problem import Problem
 from edgeconv.threads import usable_threads
 
@@ -29,9 +29,8 @@ class OpenVINO(Peer):
 
     def unavailable_reason(self) -> str | None:
         """See Peer.unavailable_reason."""
-        if find_spec("onnx") is None:
-            return "onnx, which writes its model, is not installed (pip install onnx)"
-        return super().unavailable_reason()
+        problem = import_problem("onnx")
+        return f"{problem}, and it writes the model (pip install onnx)" if problem else super().unavailable_reason()
 
     def prepare(self, problem: Problem, image_host: NDArray[Any]) -> Ready:
         """See Peer.prepare."""

@@ -26,6 +26,7 @@ class Vips(Peer):
 
     distributions = ("pyvips",)
     module = "pyvips"
+    requirement = "pyvips[binary]"  # the extra brings libvips
 
     def prepare(self, problem: Problem, image_host: NDArray[Any]) -> Ready:
         """See Peer.prepare."""

@@ -13,7 +13,9 @@ from __future__ import annotations
 
 import ctypes
 import importlib.util
+import os
 import sys
+from contextlib import suppress
 from ctypes import POINTER, byref, c_char_p, c_float, c_int, c_size_t, c_void_p
 from dataclasses import dataclass
 from enum import IntEnum
@@ -25,6 +27,8 @@ from edgeconv.errors import UnavailableError
 
 LIBRARY_NAMES = ("cudnn64_9.dll",) if sys.platform == "win32" else ("libcudnn.so.9",)
 WHEEL_FOLDERS = ("bin", "bin/x64") if sys.platform == "win32" else ("lib",)
+_dll_handles: list[Any] = []
+"""Folders that were shown to Windows, for as long as this process lives."""
 STATUS_SUCCESS = 0
 STATUS_NOT_INITIALIZED = 1001
 ERROR_TEXT_BYTES = 1024
@@ -124,8 +128,27 @@ def _wheel_files() -> list[Path]:
     return [file for file in files if file.is_file()]
 
 
+def _dll_folders() -> list[Path]:
+    """Where NVIDIA's wheels keep their DLLs on Windows: `nvidia/<library>/bin` and folders in it."""
+    package = importlib.util.find_spec("nvidia")
+    roots = [Path(folder) for folder in (package.submodule_search_locations or ())] if package else []
+    found = (folder for root in roots for level in ("*/bin", "*/bin/*") for folder in sorted(root.glob(level)))
+    return [folder for folder in found if folder.is_dir()]
+
+
+def _show_dll_folders() -> None:
+    """Let Windows find what cuDNN loads in its turn (its parts, cuBLAS): it looks into no folder by itself."""
+    add = getattr(os, "add_dll_directory", None)
+    if add is None:  # not Windows
+        return
+    for folder in _dll_folders():
+        with suppress(OSError):
+            _dll_handles.append(add(str(folder)))
+
+
 def _open() -> ctypes.CDLL:
     """Open the library: by NVIDIA's own path finder (it loads cuBLASLt first), the wheel, or the system's search."""
+    _show_dll_folders()
     attempts: list[str] = []
     try:
         from cuda.pathfinder import load_nvidia_dynamic_lib

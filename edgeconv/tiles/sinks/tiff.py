@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from edgeconv import __version__, temporaries
 from edgeconv.files import pass_permissions_on, take_name
 from edgeconv.formats.tiff import TILE_BYTES, TILE_OFFSETS
+from edgeconv.held_open import patiently
 from edgeconv.tiles.reader import in_order
 from edgeconv.tiles.sinks.base import Shape, Sink
 
@@ -101,7 +102,7 @@ class TiffSink(Sink):
         target = Path(os.path.realpath(self.target))
         try:
             if replace:
-                os.replace(self.path, target)
+                patiently(os.replace, self.path, target)
             else:
                 take_name(self.path, target)
         except OSError as error:

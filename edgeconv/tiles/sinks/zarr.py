@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from edgeconv import temporaries
 from edgeconv.files import pass_permissions_on
+from edgeconv.held_open import patiently
 from edgeconv.tiles.sinks.base import Shape, Sink
 
 LEVEL_NAME = "0"
@@ -69,8 +70,8 @@ class ZarrSink(Sink):
         aside = target.with_name(f"{target.name}.replaced-{secrets.token_hex(6)}")
         try:
             if replace and target.exists():
-                os.rename(target, aside)
-            os.rename(self.path, target)
+                patiently(os.rename, target, aside)
+            patiently(os.rename, self.path, target)
         except OSError as error:
             if aside.exists() and not target.exists():
                 os.rename(aside, target)

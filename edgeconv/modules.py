@@ -1,0 +1,26 @@
+"""Libraries that need not be there: one guarded import, one reason.
+
+A package that is installed may still fail to start: pyvips without libvips, a wheel that lacks a system library.
+Whether its files are there (`find_spec`) says nothing of that, so it is imported, by whoever is about to use it anyway.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.util import find_spec
+
+LONGEST_REASON = 200
+"""Characters of what a library says about its own failure."""
+
+
+def import_problem(module: str) -> str | None:
+    """Why `module` cannot be imported, as a phrase without a full stop, or None where it is imported now."""
+    package = module.partition(".")[0]
+    if find_spec(package) is None:
+        return f"{package} is not installed"
+    try:
+        import_module(module)
+    except Exception as error:  # ImportError, OSError of a library behind it, or whatever its start-up raises
+        words = " ".join(str(error).split())[:LONGEST_REASON] or type(error).__name__
+        return f"{package} is installed but cannot be imported ({words})"
+    return None

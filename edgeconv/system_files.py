@@ -1,0 +1,34 @@
+"""What Linux tells of a machine and a process in its files under /proc and /sys: always optional.
+
+A sandbox or a chroot has neither, an older kernel lacks some, and other systems have none. Whoever asks gets None then
+and goes on with less to report: a picture never depends on them.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+def read_system_file(path: str) -> str | None:
+    """The text of a file such as `/proc/cpuinfo`; None where there is none, or none that may be read."""
+    try:
+        return Path(path).read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+
+
+def read_system_link(path: str) -> str | None:
+    """Where a link such as `/proc/self/ns/pid` leads, as it stands there; None as for a file."""
+    try:
+        return os.readlink(path)
+    except OSError:
+        return None
+
+
+def system_files(folder: str, pattern: str) -> list[str]:
+    """Paths in `folder`, such as `/sys/devices/system/cpu`, that match a pattern; none where it cannot be listed."""
+    try:
+        return sorted(map(str, Path(folder).glob(pattern)))
+    except OSError:
+        return []

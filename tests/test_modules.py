@@ -1,0 +1,179 @@
+"""Libraries that are missing, or there and broken: one reason and one remedy, wherever they are asked for."""
+
+from __future__ import annotations
+
+import platform
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from picture_files import noisy, saved
+
+from edgeconv import doctor
+from edgeconv.batch.engines.at_worker import maker_here
+from edgeconv.bench.peers import PEERS, PeerEntrant
+from edgeconv.diff import perceptual
+from edgeconv.errors import ImageReadError, UnavailableError
+from edgeconv.export import EXPORTERS
+from edgeconv.methods.base import Options
+from edgeconv.modules import import_problem
+from edgeconv.tiles import sources
+
+NO_LIBRARY = "cannot load library 'libvips.so.42': no such file"
+FAILURES = {
+    "library": f"raise OSError({NO_LIBRARY!r})",
+    "wheel": "raise ImportError('undefined symbol: png_malloc')",
+    "start-up": "raise Exception('unable to init libvips')",
+    "silent": "raise RuntimeError",
+}
+
+
+@pytest.fixture
+def broken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """A function that puts a package which fails to start before the one that is installed."""
+
+    def breaks(module: str, failure: str = "library") -> None:
+        package = module.partition(".")[0]
+        folder = tmp_path / "broken" / package
+        folder.mkdir(parents=True)
+        (folder / "__init__.py").write_text(f"{FAILURES[failure]}\n")
+        for name in [name for name in sys.modules if name.partition(".")[0] == package]:
+            monkeypatch.delitem(sys.modules, name)
+        monkeypatch.syspath_prepend(folder.parent)
+
+    return breaks
+
+
+def is_one_line(text: str) -> bool:
+    return "\n" not in text and "None" not in text
+
+
+@pytest.mark.parametrize("failure", FAILURES)
+def test_what_fails_to_start_is_told_from_what_is_missing(broken, failure: str) -> None:
+    broken("pyvips", failure)
+    assert str(import_problem("pyvips")).startswith("pyvips is installed but cannot be imported (")
+    assert import_problem("nobody_has_this") == "nobody_has_this is not installed"
+    assert import_problem("json.decoder") is None
+
+
+@pytest.mark.parametrize("failure", FAILURES)
+@pytest.mark.parametrize("kind", sources.KINDS, ids=lambda kind: kind.name)
+def test_a_source_by_tiles_names_the_broken_library_and_its_extra(broken, kind, failure: str) -> None:
+    broken(kind.packages[-1], failure)
+    with pytest.raises(UnavailableError) as error:
+        sources.require(kind)
+    assert f"{kind.packages[-1]} is installed but cannot be imported" in str(error.value)
+    assert f"pip install 'edgeconv[{kind.extra}]'" in str(error.value)
+    assert is_one_line(str(error.value))
+
+
+@pytest.mark.parametrize("failure", FAILURES)
+@pytest.mark.parametrize(
+    ("name", "error"),
+    [("a.png", UnavailableError), ("a.jpg", UnavailableError), ("a.bmp", ImageReadError), ("a.gif", ImageReadError)],
+)
+def test_a_picture_by_tiles_without_libvips_is_one_line_with_the_remedy(
+    tmp_path: Path, broken, name: str, error: type[Exception], failure: str
+) -> None:
+    formats = {"a.png": "PNG", "a.jpg": "JPEG", "a.bmp": "BMP", "a.gif": "GIF"}
+    (tmp_path / name).write_bytes(saved(noisy(), formats[name]))
+    broken("pyvips", failure)
+    with pytest.raises(error) as caught:
+        sources.open_source(tmp_path / name)
+    assert "pyvips is installed but cannot be imported" in str(caught.value)
+    assert "pip install 'edgeconv[vips]'" in str(caught.value)
+    assert is_one_line(str(caught.value))
+
+
+@pytest.mark.parametrize("entry", [entry for entry in PEERS if entry.device == "cpu"], ids=lambda entry: entry.name)
+def test_a_peer_that_does_not_start_is_left_out_with_the_reason(broken, entry) -> None:
+    peer = PeerEntrant(entry, Options())
+    module = peer._peer.module
+    if module in ("subprocess", "cv2"):
+        pytest.skip("a command, and a base dependency")
+    broken(module)
+    reason = peer.unavailable_reason()
+    assert reason is not None
+    assert "is installed but cannot be imported" in reason or "is not installed" in reason  # onnx is asked for first
+    assert "pip install" in reason
+    if entry.name == "pyvips":
+        assert NO_LIBRARY in reason
+        assert "pip install 'pyvips[binary]'" in reason
+
+
+@pytest.mark.parametrize("name", ["pyvips", "zarr", "isal"])
+def test_the_check_up_says_no_of_a_library_that_does_not_start(broken, name: str) -> None:
+    assert " no: " not in library_line(name)
+    broken(name)
+    assert f"  no: {name} is installed but cannot be imported ({NO_LIBRARY}): pip install" in library_line(name)
+
+
+def library_line(name: str) -> str:
+    (line,) = (line for line in doctor.text().splitlines() if line.startswith(f"  {name} "))
+    return line
+
+
+def test_formats_of_a_bench_name_the_broken_library(broken) -> None:
+    broken("matplotlib")
+    for exporter in EXPORTERS:
+        reason = exporter.unavailable_reason()
+        assert (reason is None) == (exporter.needs is None)
+        if reason is not None:
+            assert NO_LIBRARY in reason
+            assert "edgeconv[plot]" in reason
+
+
+def test_a_worker_says_zlib_where_isal_does_not_start(broken) -> None:
+    assert "PNG by isal" in maker_here()
+    broken("isal")
+    assert "PNG by zlib" in maker_here()
+
+
+@pytest.mark.parametrize(("name", "module"), [("ssim", "skimage"), ("flip", "flip_evaluator")])
+def test_a_perceptual_figure_names_the_broken_library(broken, name: str, module: str) -> None:
+    broken(module)
+    picture = np.zeros((16, 16, 3), np.uint8)
+    with pytest.raises(UnavailableError) as error:
+        perceptual.PERCEPTUAL[name](picture, picture, 255.0)
+    assert f"{module} is installed but cannot be imported" in str(error.value)
+    assert "pip install 'edgeconv[diff]'" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("version", "machine", "system", "has"),
+    [
+        ((3, 13), "x86_64", "linux", True),
+        ((3, 13), "AMD64", "win32", True),
+        ((3, 13), "arm64", "darwin", True),
+        ((3, 14), "x86_64", "linux", False),
+        ((3, 14), "arm64", "darwin", False),
+        ((3, 11), "aarch64", "linux", False),
+        ((3, 12), "ARM64", "win32", False),
+    ],
+)
+def test_flip_is_refused_with_the_reason_where_its_package_has_no_wheel(
+    monkeypatch: pytest.MonkeyPatch, version: tuple[int, int], machine: str, system: str, has: bool
+) -> None:
+    """And the extra's marker says the same of that machine."""
+    import tomllib
+
+    from command import PROJECT
+    from packaging.requirements import Requirement
+
+    monkeypatch.setattr(perceptual.sys, "version_info", (*version, 0))
+    monkeypatch.setattr(perceptual.sys, "platform", system)
+    monkeypatch.setattr(platform, "machine", lambda: machine)
+    monkeypatch.setattr(perceptual, "import_problem", lambda module: f"{module} is not installed")
+    project = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    (words,) = (word for word in project["optional-dependencies"]["diff"] if word.startswith("flip-evaluator"))
+    environment = {"python_version": "{}.{}".format(*version), "platform_machine": machine, "sys_platform": system}
+    marker = Requirement(words).marker
+    assert marker is not None
+    assert marker.evaluate(environment) is has
+    picture = np.zeros((16, 16, 3), np.uint8)
+    with pytest.raises(UnavailableError) as error:
+        perceptual.flip(picture, picture, 255.0)
+    assert ("which has no wheel for Python" in str(error.value)) is not has
+    assert ("pip install 'edgeconv[diff]'" in str(error.value)) is has
+    assert str(error.value).startswith("--flip needs the package flip-evaluator")

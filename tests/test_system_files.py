@@ -1,0 +1,122 @@
+"""Nothing depends on /proc or /sys: a sandbox that hides them costs figures in a report, never the picture."""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from command import PROJECT, Finished, unmeasured
+from picture_files import noisy, png
+
+from edgeconv.bench import watch
+from edgeconv.devices import get_device
+from edgeconv.system_files import read_system_file, read_system_link, system_files
+
+READERS = ("read_system_file", "read_system_link", "system_files")
+
+HIDDEN = """
+import os, sys
+
+def hidden(path):
+    return isinstance(path, (str, bytes, os.PathLike)) and os.fsdecode(path).startswith(("/proc", "/sys"))
+
+def hide(event, arguments):
+    if event in ("open", "os.listdir", "os.scandir", "glob.glob") and arguments and hidden(arguments[0]):
+        raise FileNotFoundError(2, "No such file or directory", arguments[0])
+
+readlink = os.readlink
+
+def read_link(path, **other):
+    if hidden(path):
+        raise FileNotFoundError(2, "No such file or directory", path)
+    return readlink(path, **other)
+
+os.readlink = read_link
+sys.addaudithook(hide)
+from edgeconv.cli import main
+sys.argv = ["edgeconv", *sys.argv[1:]]
+main()
+"""
+
+
+def without_proc(*words: object, cwd: Path) -> Finished:
+    """A command whose Python finds nothing below /proc and /sys."""
+    command = [sys.executable, "-c", HIDDEN, *map(str, words)]
+    done = subprocess.run(command, cwd=cwd, capture_output=True, env=unmeasured(), check=False)
+    return Finished(done.returncode, done.stdout, done.stderr.decode())
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("run", "a.png", "-o", "edges.png"),
+        ("run", "a.png", "-o", "edges.tif", "--tile", 16, "--verify-tiles"),
+        ("batch", "a.png", "-o", "out"),
+        (
+            "bench",
+            "--sizes",
+            32,
+            "--methods",
+            "opencv",
+            "--dtypes",
+            "uint8",
+            "--strides",
+            1,
+            "--samples",
+            2,
+            "--formats",
+            "json",
+        ),
+        ("doctor",),
+    ],
+    ids=lambda words: "-".join(words[:1] + (("tiles",) if "--tile" in words else ())),
+)
+def test_a_command_runs_where_proc_is_hidden(tmp_path: Path, words: tuple[object, ...]) -> None:
+    (tmp_path / "a.png").write_bytes(png(noisy(40, 50)))
+    done = without_proc(*words, cwd=tmp_path)
+    assert (done.code, done.err.count("This should not have happened")) == (0, 0), done.err
+    if (tmp_path / "edges.json").exists():
+        assert json.loads((tmp_path / "edges.json").read_text(encoding="utf-8"))["check"]["passed"]
+
+
+def test_what_is_hidden_is_none_and_not_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def nothing(*words: object, **others: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "read_text", nothing)
+    monkeypatch.setattr(Path, "glob", nothing)
+    monkeypatch.setattr("os.readlink", nothing)
+    assert read_system_file("/proc/self/status") is None
+    assert read_system_link("/proc/self/ns/pid") is None
+    assert system_files("/sys/devices/system/cpu", "*") == []
+    facts = get_device("cpu").describe()
+    assert facts["governor"] is None
+    assert facts["name"]
+    assert watch.read_cpu_use() is None
+    if sys.platform == "linux":
+        assert get_device("cpu").peak_bytes() is None
+        assert get_device("cpu").free_bytes() is None
+
+
+def test_every_path_of_proc_and_sys_goes_through_the_one_place() -> None:
+    found = []
+    for path in sorted((PROJECT / "edgeconv").rglob("*.py")):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        allowed = {
+            id(word)
+            for call in ast.walk(tree)
+            if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in READERS
+            for word in call.args
+        }
+        allowed |= {id(line.value) for line in tree.body if isinstance(line, ast.Assign)}  # a name for such a path
+        found += [
+            f"{path.relative_to(PROJECT)}:{word.lineno}: {word.value}"
+            for word in ast.walk(tree)
+            if isinstance(word, ast.Constant) and isinstance(word.value, str)
+            if word.value.startswith(("/proc/", "/sys/")) and id(word) not in allowed
+        ]
+    assert not found, "read these by edgeconv.system_files: " + "; ".join(found)

@@ -1,0 +1,83 @@
+"""TIFFs with extra samples: colours as they are stored, whatever the samples are called, with any Pillow."""
+
+from __future__ import annotations
+
+import io
+from itertools import product
+
+import numpy as np
+import pytest
+import tifffile
+
+from edgeconv.errors import ImageReadError
+from edgeconv.formats.straight_alpha import with_straight_alpha
+from edgeconv.image import decode_image
+
+SHAPE = (37, 53)
+KINDS = ("assocalpha", "unassalpha", "unspecified")
+COMPRESSIONS = (None, "lzw", "zlib", "packbits")
+
+
+def tiff(pixels: np.ndarray, planes: str, **options: object) -> bytes:
+    """A file of HWC pixels, its planes together or apart."""
+    stored = pixels if planes == "contig" else np.ascontiguousarray(np.moveaxis(pixels, 2, 0))
+    stream = io.BytesIO()
+    tifffile.imwrite(stream, stored, planarconfig=planes, **options)
+    return stream.getvalue()
+
+
+def layouts() -> list[tuple]:
+    """Compression, planes, tile, byte order and BigTIFF; Pillow opens no big-endian BigTIFF."""
+    orders = [("<", False), (">", False), ("<", True)]
+    return [(*one, *order) for *one, order in product(COMPRESSIONS, ("contig", "separate"), (None, (16, 16)), orders)]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("colours", [3, 1])
+def test_one_extra_sample_changes_no_colour(colours: int, kind: str) -> None:
+    """Every layout gives the stored colours, or is refused by name: of RGB none is refused."""
+    pixels = np.random.default_rng(5).integers(0, 256, (*SHAPE, colours + 1), np.uint8)
+    expected = np.repeat(pixels[:, :, :colours], 3 // colours, axis=2)
+    refused = []
+    for compression, planes, tile, byteorder, big in layouts():
+        photometric = "rgb" if colours == 3 else "minisblack"
+        options = {"tile": tile} if tile else {"rowsperstrip": 10}
+        layout = {"compression": compression, "byteorder": byteorder, "bigtiff": big, **options}
+        data = tiff(pixels, planes, photometric=photometric, extrasamples=[kind], **layout)
+        try:
+            found = decode_image(data, "a.tif").pixels
+        except ImageReadError:
+            refused.append((compression, planes))
+            continue
+        np.testing.assert_array_equal(found, expected, f"{planes} {layout}")
+    assert set(refused) <= ({(None, "separate")} if colours == 1 else set())
+
+
+@pytest.mark.parametrize("photometric", ["rgb", "minisblack", "miniswhite"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_two_extra_samples_and_white_is_zero_are_right_or_refused(photometric: str, kind: str) -> None:
+    colours = 3 if photometric == "rgb" else 1
+    for extra, (compression, planes, tile, byteorder, big) in product((1, 2), layouts()):
+        pixels = np.random.default_rng(6).integers(0, 256, (*SHAPE, colours + extra), np.uint8)
+        expected = np.repeat(pixels[:, :, :colours], 3 // colours, axis=2)
+        expected = 255 - expected if photometric == "miniswhite" else expected
+        options = {"tile": tile} if tile else {"rowsperstrip": 10}
+        layout = {"compression": compression, "byteorder": byteorder, "bigtiff": big, **options}
+        kinds = [kind, *["unspecified"] * (extra - 1)]
+        data = tiff(pixels, planes, photometric=photometric, extrasamples=kinds, **layout)
+        try:
+            found = decode_image(data, "a.tif").pixels
+        except ImageReadError as error:
+            assert "\n" not in str(error)  # noqa: PT017 - a refusal is as good as the right picture
+            continue
+        np.testing.assert_array_equal(found, expected, f"{extra} {planes} {layout}")
+
+
+def test_a_file_without_extra_samples_or_with_several_stays_as_it_is() -> None:
+    for count, kinds in ((3, []), (5, ["assocalpha", "unspecified"])):
+        data = tiff(np.zeros((*SHAPE, count), np.uint8), "contig", photometric="rgb", extrasamples=kinds)
+        assert with_straight_alpha(data) == data
+    data = tiff(np.zeros((*SHAPE, 4), np.uint8), "contig", photometric="rgb", extrasamples=["assocalpha"])
+    changed = with_straight_alpha(data)
+    assert len(changed) == len(data)
+    assert sum(map(int.__ne__, changed, data)) == 1
