@@ -154,7 +154,7 @@ def run_case(work: Any, zeroed: bool) -> None:
     image = _random_image(problem)
     plan.run(image, out)
     verify: Any = import_module("edgeconv.verify")
-    found = verify.check(image.get(), out.get(), problem, verify.tolerance_for(problem, work.options.math), 2000)
+    found = verify.check(image.get(), out.get(), problem, plan.arithmetic, 2000)
     assert found.passed, f"{work}: {found.unexplained_samples} wrong samples, worst {found.worst}"
 
 
