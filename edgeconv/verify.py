@@ -226,7 +226,7 @@ def _float_errors(
         error = np.abs(got - expected)
     error[np.isnan(error)] = np.inf
     largest = float(np.finfo(problem.output_dtype).max)
-    left_range = np.isinf(got) & (np.sign(got) == np.sign(expected)) & (np.abs(expected) + limit >= largest)
+    left_range = np.isinf(got) & (np.where(got > 0, expected, -expected) + limit >= largest)
     error[left_range] = 0.0
     return error, (error > limit) & ~np.isinf(limit)
 

@@ -185,6 +185,20 @@ def test_exact_methods_are_held_to_equality_and_others_to_their_bound() -> None:
     assert verify.check(image, out, problem, TF32).passed
 
 
+def test_an_infinity_is_right_where_the_bound_lets_the_value_leave_the_range() -> None:
+    """Large terms that cancel: what is left of them by rounding may be beyond float16, though the oracle says 0."""
+    weights = np.zeros((1, 3, 1, 3, 3), np.float32)
+    weights[..., 1, 0], weights[..., 1, 1] = 1e20, -1e20
+    problem = make_problem((1, 2, 3), "float16", WeightSet(weights, groups=3))
+    image = np.ones((1, 2, 3), np.float16)
+    right = np.array([[[-np.inf] * 3, [0] * 3]], np.float16)
+    for left in (0.0, np.inf, -np.inf):
+        right[0, 1] = left
+        assert verify.check(image, right, problem, FLOAT32).passed
+    right[0, 0] = np.inf
+    assert not verify.check(image, right, problem, FLOAT32).passed
+
+
 def test_a_nan_that_was_lost_is_found() -> None:
     image = random_image(8, 8, "float32")
     problem = make_problem(image.shape, "float32", random_weights())

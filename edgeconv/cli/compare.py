@@ -47,7 +47,7 @@ def compare(
 ) -> None:
     """Filter a picture with every method that works here and compare the results with the float64 reference.
 
-    Unless told otherwise, whole numbers may differ by one level (a rounding tie), floats by the reports' tolerance.
+    Unless told otherwise, outputs of exact methods must be equal, others agree within their error bounds.
     Exit code 0: all agree; 1: one does not; 2 to 5: errors.
     """
     from edgeconv.cli.options import chosen_filter, parse_bytes, parse_options, parse_read_rules

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from edgeconv.exactness import ARITHMETIC_OF_MATH, own_arithmetic, sums_for
 from edgeconv.filters import RGB_CHANNELS
 from edgeconv.geometry import KERNEL_SIZE
-from edgeconv.methods.base import MATHS, Math, Method, Options, Plan, refuse
+from edgeconv.methods.base import MATHS, Math, Method, Options, Plan, check_workspace, refuse
 from edgeconv.methods.cuda.kernels import KernelVariant, load
 from edgeconv.methods.cuda.probe import cuda_unavailable_reason
 from edgeconv.methods.cuda.product import (
@@ -197,11 +197,12 @@ def _round_to_tf32(values: NDArray[np.float32]) -> NDArray[np.uint32]:
 class ImplicitPlan(Plan):
     """One launch, a block a tile."""
 
-    def __init__(self, problem: Problem, math: Math) -> None:
+    def __init__(self, problem: Problem, options: Options) -> None:
         import cupy
 
         from edgeconv.methods.cuda.launch import PackedLaunch
 
+        math = options.math
         shape = shape_of(problem, math, int(cupy.cuda.Device().attributes["MultiProcessorCount"]))
         tiles = shape.tiles(problem)
         self._tables: list[Any] = []
@@ -220,9 +221,11 @@ class ImplicitPlan(Plan):
         can_be_aligned = problem.dtype == np.float32 and row_bytes % ALIGNMENT == 0
         self._any_start = launch(aligned=False)
         self._aligned_start = launch(aligned=True) if can_be_aligned else self._any_start
+        tables_bytes = sum(int(table.nbytes) for table in self._tables)
+        check_workspace("implicit", tables_bytes, options)
         super().__init__(
             problem=problem,
-            workspace_bytes=sum(int(table.nbytes) for table in self._tables),
+            workspace_bytes=tables_bytes,
             moved_bytes=problem.input_bytes + problem.output_bytes,
             launches=1,
             arithmetic=own_arithmetic(problem) if math == "fma" else ARITHMETIC_OF_MATH[math],
@@ -258,4 +261,4 @@ class Implicit(Method):
             if capability < TENSOR_CORE_CAPABILITY:
                 reason = f"--math {options.math} needs compute capability 8.0, and this card has {capability / 10}"
                 raise refuse("implicit", reason, "Use --math fma.")
-        return ImplicitPlan(problem, options.math)
+        return ImplicitPlan(problem, options)
