@@ -4,6 +4,7 @@
     ├── UsageError            2   an option, filter, shape or type that cannot be used (also a ValueError)
     ├── ImageReadError        2   a picture that is missing, damaged, too large or not a picture
     ├── ImageWriteError       2   an output that cannot be written, or would overwrite what was not asked for
+    │   └── ReaderGoneError 141   a pipe that nobody reads any more, standard output among them; the shell says nothing
     ├── LayoutError           3   two pictures whose sizes or types differ
     ├── UnavailableError      4   a method, device or library that this machine does not have
     └── MemoryLimitError      5   not enough memory; says how much is needed and which option lowers it
@@ -36,6 +37,12 @@ class ImageReadError(EdgeconvError):
 
 class ImageWriteError(EdgeconvError):
     """A picture or report that cannot be written as asked."""
+
+
+class ReaderGoneError(ImageWriteError):
+    """A pipe whose reader has gone away: the command ends without a word, as SIGPIPE (13) would end it."""
+
+    exit_code = EXIT_SIGNAL_BASE + 13
 
 
 class LayoutError(EdgeconvError):

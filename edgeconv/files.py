@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from edgeconv import temporaries
-from edgeconv.errors import ImageReadError, ImageWriteError
+from edgeconv.errors import ImageReadError, ImageWriteError, ReaderGoneError
 from edgeconv.held_open import patiently
 
 STANDARD_STREAM = "-"
@@ -225,8 +225,8 @@ def _told_of(path: Path | str) -> Iterator[None]:
     place = Path(path)
     try:
         yield
-    except BrokenPipeError:  # whoever read the pipe has gone away: that ends the program and is no error of a file
-        raise
+    except BrokenPipeError as error:
+        raise ReaderGoneError(f"{path}: cannot be written ({reason_of(error)}).") from None
     except FileExistsError:
         raise NameTakenError(f"{path}: exists since a moment ago: somebody else writes there too.") from None
     except FileNotFoundError:
@@ -387,10 +387,9 @@ def _write_to_standard_output(data: bytes | memoryview) -> None:
     try:
         sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
-    except BrokenPipeError:  # see write_bytes_atomically
-        raise
     except OSError as error:
-        raise ImageWriteError(f"Standard output cannot be written ({reason_of(error)}).") from None
+        kind = ReaderGoneError if isinstance(error, BrokenPipeError) else ImageWriteError
+        raise kind(f"Standard output cannot be written ({reason_of(error)}).") from None
 
 
 def reason_of(error: OSError | ValueError) -> str:

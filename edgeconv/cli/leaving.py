@@ -20,18 +20,18 @@ from traceback import walk_tb
 from types import FrameType
 from typing import Any, NoReturn, TextIO
 
-from edgeconv.errors import EXIT_SIGNAL_BASE, EdgeconvError
+from edgeconv.errors import EXIT_SIGNAL_BASE, EdgeconvError, ReaderGoneError
 from edgeconv.escapes import visible, visible_lines
 from edgeconv.interrupts import SIGNALS, end_at_once_on_signals
 
 DEBUG = "EDGECONV_DEBUG"
 """The environment variable that shows where an unexpected error came from."""
 
-EXIT_PIPE_CLOSED = EXIT_SIGNAL_BASE + 13
+EXIT_PIPE_CLOSED = ReaderGoneError.exit_code
 """As SIGPIPE would end it, which Python ignores so that a closed socket is an error and not the end."""
 
-WRITERS = ("echo", "write_bytes_atomically", "_flush_standard_output")
-"""Functions that write where a reader may go away: what prints, and what writes files, pipes and `-`."""
+WRITERS = ("echo", "_flush_standard_output")
+"""Functions that print where a reader may go away. What writes files, pipes and `-` raises ReaderGoneError."""
 
 
 class Stopped(SystemExit):
@@ -111,7 +111,7 @@ def _flush_standard_output() -> None:
 
 def _is_closed_pipe(error: BaseException) -> bool:
     """Whether whoever read what we write has gone away; a connection that broke is another thing."""
-    return isinstance(error, BrokenPipeError) and _came_from_writing(error)
+    return isinstance(error, ReaderGoneError) or (isinstance(error, BrokenPipeError) and _came_from_writing(error))
 
 
 def _came_from_writing(error: OSError) -> bool:
