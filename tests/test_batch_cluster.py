@@ -61,7 +61,8 @@ def run_there(photos: Path, out: Path, engine: cluster.Cluster, **settings: Any)
 
 
 def work_of(kind: type[Work], photos: Path, out: Path) -> tuple[Work, list[Task]]:
-    """Work of some kind, without the batch around it."""
+    """Work of some kind, without the batch around it, which would have made the folder."""
+    out.mkdir(exist_ok=True)
     settings = settings_for(out)
     tasks = plan.find_tasks([photos], False, out).tasks
     identities = frozenset(task.identity for task in tasks)

@@ -53,7 +53,7 @@ def texts(drawing: figures.Drawing) -> list[str]:
         ("cost $5 and $6.png", "cost $5 and $6.png"),
         ("a$x_{$.png", "a$x_{$.png"),
         (r"one$ and \$.png", r"one$ and \$.png"),
-        ("x\x01.png", r"x\x01.png"),
+        ("x\x01.png", r"x\u0001.png"),
         ("\udcff.png", r"\udcff.png"),
     ],
 )

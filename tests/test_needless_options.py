@@ -28,6 +28,8 @@ NEEDLESS = {
         "photo.png --time-limit 1 --tile 16",
         "photo.png --samples 3 --memory-limit 1GiB",
         "photo.png --max-pixels 9 --verify-tiles",
+        "photo.png --max-bytes 1M --tile 32",
+        "photo.png --strict --tile 32",
     ],
     "batch": [
         "photo.png --luma bt709",
@@ -67,6 +69,8 @@ ALLOWS = {
     "threads": "a limit",
     "workspace_limit": "a limit",
     "max_pixels": "a limit; by tiles there is a rule",
+    "max_bytes": "a limit; by tiles there is a rule",
+    "strict": "what a decoder may complain of; by tiles there is a rule",
     "page_limit": "a limit",
     "stop_after": "a limit",
     "max_failures": "a limit; with --fail-fast there is a rule",

@@ -48,16 +48,16 @@ def test_plain_names_are_fine(name: str) -> None:
 
 def test_an_output_with_the_name_of_a_device_is_refused_on_windows_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     names = Names("{stem}{ext}", "sobel", "sliding", 1)
-    assert names.name("CON", ".png", 8, 8) == "CON.png"
+    assert names.name("CON", ".png", ".png", 8, 8) == "CON.png"
     monkeypatch.setattr(sys, "platform", "win32")
     with pytest.raises(ImageWriteError, match=r"'CON\.png' cannot be made: Windows keeps the name CON .*--name"):
-        names.name("CON", ".png", 8, 8)
+        names.name("CON", ".png", ".png", 8, 8)
     with pytest.raises(ImageWriteError, match=r"allows no ':'"):
-        names.name("a:b", ".png", 8, 8)
+        names.name("a:b", ".png", ".png", 8, 8)
     with pytest.raises(ImageWriteError) as error:
-        names.name("a\x1b[2Jb", ".png", 8, 8)
+        names.name("a\x1b[2Jb", ".png", ".png", 8, 8)
     assert str(error.value).isprintable()
-    assert Names(DEFAULT_NAME, "sobel", "sliding", 1).name("CON", ".png", 8, 8) == "CON_sobel_sliding_s1.png"
+    assert Names(DEFAULT_NAME, "sobel", "sliding", 1).name("CON", ".png", ".png", 8, 8) == "CON_sobel_sliding_s1.png"
 
 
 class Held:

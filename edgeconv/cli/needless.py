@@ -87,6 +87,8 @@ RULES = (
         ("run",),
     ),
     Rule("max_pixels", _by_tiles, BY_TILES, ("run",)),
+    Rule("max_bytes", _by_tiles, BY_TILES, ("run",)),
+    Rule("strict", _by_tiles, BY_TILES, ("run",)),
     Rule(
         "time_limit",
         lambda values: values["samples"] == 0,

@@ -347,7 +347,15 @@ __device__ __forceinline__ constexpr int reader_of(int i) { return i % WARPS; }
 __device__ __forceinline__ constexpr int writer_of(int i) { return i % WARPS; }
 constexpr int WRITERS = STEP_ROWS < WARPS ? STEP_ROWS : WARPS;
 
-extern "C" __global__ void __launch_bounds__(LANES, MIN_BLOCKS)
+// Blocks that must fit a multiprocessor. From compute capability 12.0 on one holds 1,536 threads and not 2,048; to fit
+// six blocks of 128 into it the compiler would spill.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1200
+constexpr int RESIDENT_BLOCKS = LANES == 128 && MIN_BLOCKS > 5 ? 5 : MIN_BLOCKS;
+#else
+constexpr int RESIDENT_BLOCKS = MIN_BLOCKS;
+#endif
+
+extern "C" __global__ void __launch_bounds__(LANES, RESIDENT_BLOCKS)
     sliding(const INPUT *__restrict__ image, OUTPUT *__restrict__ out, const __grid_constant__ Geometry size,
             const __grid_constant__ Weights weights
 #ifdef MENDS
