@@ -168,6 +168,9 @@ class _Oracle:
         self._image, self._problem, self._arithmetic, self._blocks = image, problem, arithmetic, blocks
         self._exact = exactness.is_exact(problem, arithmetic)
         self._sizes = None if self._exact else np.abs(image.astype(np.float64))
+        self._largest = 0.0 if self._sizes is None else float(self._sizes.max(initial=0.0))
+        may_overflow = self._largest * problem.weights[0, 0].size > np.finfo(np.float32).max
+        self._needs_samples = bool(arithmetic.weight_loss or arithmetic.operand_tiny or may_overflow)
         rows = sum(stop - start for start, stop in blocks)
         self._keep = rows * problem.output_width * problem.output_channels <= KEPT_SAMPLES
         self._kept: dict[tuple[int, int], tuple[NDArray[np.float64], NDArray[np.float64]]] = {}
@@ -192,11 +195,13 @@ class _Oracle:
         else:
             weights = np.abs(problem.weights.astype(np.float64))
             sums = reference.responses(self._sizes, weights, problem, start, stop)
-            samples = reference.responses(self._sizes, np.ones_like(weights), problem, start, stop)
             if arithmetic.transforms:  # an error reaches as far as a transform's tile does: as large as anywhere
-                top = float(self._sizes.max(initial=0.0))
-                sums[:] = (weights.sum(axis=(2, 3, 4)) * top)[:, np.newaxis, np.newaxis]
-                samples[:] = weights[0, 0].size * top
+                sums[:] = (weights.sum(axis=(2, 3, 4)) * self._largest)[:, np.newaxis, np.newaxis]
+                samples = np.full_like(sums, weights[0, 0].size * self._largest)
+            elif self._needs_samples:
+                samples = reference.responses(self._sizes, np.ones_like(weights), problem, start, stop)
+            else:
+                samples = np.zeros_like(sums)
             errors = exactness.response_bound(problem, arithmetic, sums, samples)
             bound = exactness.join_bounds(errors, sums, problem)
         if problem.output_dtype.kind == "f":
