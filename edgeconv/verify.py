@@ -167,8 +167,7 @@ class _Oracle:
     ) -> None:
         self._image, self._problem, self._arithmetic, self._blocks = image, problem, arithmetic, blocks
         self._exact = exactness.is_exact(problem, arithmetic)
-        self._sizes = None if self._exact else np.abs(image.astype(np.float64))
-        self._largest = 0.0 if self._sizes is None else float(self._sizes.max(initial=0.0))
+        self._largest = 0.0 if self._exact else magnitude(finite_range(image))
         may_overflow = self._largest * problem.weights[0, 0].size > np.finfo(np.float32).max
         self._needs_samples = bool(arithmetic.weight_loss or arithmetic.operand_tiny or may_overflow)
         rows = sum(stop - start for start, stop in blocks)
@@ -188,18 +187,18 @@ class _Oracle:
     def _bound(self, values: NDArray[np.float64], start: int, stop: int) -> NDArray[np.float64]:
         """The largest error that each value may have (rows, columns, out)."""
         problem, arithmetic = self._problem, self._arithmetic
-        if self._sizes is None:
+        if self._exact:
             bound = np.zeros_like(values)
             if problem.combine == "magnitude" and problem.output_dtype.kind == "f":
                 bound = exactness.join_bounds(bound[np.newaxis], np.abs(values[np.newaxis]), problem)
         else:
             weights = np.abs(problem.weights.astype(np.float64))
-            sums = reference.responses(self._sizes, weights, problem, start, stop)
+            sums = reference.responses(self._image, weights, problem, start, stop, sizes=True)
             if arithmetic.transforms:  # an error reaches as far as a transform's tile does: as large as anywhere
                 sums[:] = (weights.sum(axis=(2, 3, 4)) * self._largest)[:, np.newaxis, np.newaxis]
                 samples = np.full_like(sums, weights[0, 0].size * self._largest)
             elif self._needs_samples:
-                samples = reference.responses(self._sizes, np.ones_like(weights), problem, start, stop)
+                samples = reference.responses(self._image, np.ones_like(weights), problem, start, stop, sizes=True)
             else:
                 samples = np.zeros_like(sums)
             errors = exactness.response_bound(problem, arithmetic, sums, samples)

@@ -43,16 +43,18 @@ def join(responses: NDArray[np.float64], combine: Combine) -> NDArray[np.float64
 
 
 def responses(
-    image: NDArray[Any], weights: NDArray[np.float64], problem: Problem, start: int, stop: int
+    image: NDArray[Any], weights: NDArray[np.float64], problem: Problem, start: int, stop: int, sizes: bool = False
 ) -> NDArray[np.float64]:
     """Output rows `start` to `stop` (exclusive) of every direction: (directions, rows, columns, out), float64.
 
     `weights` is (directions, out, 3, 3, 3), or (directions, out, 1, 3, 3) where channels stand by themselves; the
-    geometry is the problem's.
+    geometry is the problem's. With `sizes` |image| takes the place of the picture.
     """
     stride = problem.stride
     rows, width = stop - start, problem.output_width
     padded = padded_rows(image, problem, start * stride, (stop - 1) * stride + KERNEL_SIZE)
+    if sizes:
+        np.abs(padded, out=padded)
     found = np.zeros((weights.shape[0], rows, width, weights.shape[1]))
     product = "yxo,do->dyxo" if weights.shape[2] == 1 else "yxi,doi->dyxo"
     for u in range(KERNEL_SIZE):
