@@ -245,9 +245,11 @@ class _Spoilt:
         self.clean = image
         if image.dtype.kind != "f":
             return
-        with np.errstate(invalid="ignore"):
-            bad = ~np.isfinite(image)
-            beyond = bad | (np.abs(image.astype(np.float64)) > arithmetic.operand_largest)
+        bad = ~np.isfinite(image)
+        beyond = bad
+        if np.isfinite(arithmetic.operand_largest):
+            with np.errstate(invalid="ignore"):
+                beyond = bad | (np.abs(image) > image.dtype.type(arithmetic.operand_largest))
         if beyond.any():
             self._bad, self._beyond = bad.astype(np.float32), beyond.astype(np.float32)
             self.clean = np.where(beyond, 0, image).astype(image.dtype)
