@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from bench_records import TimedMethod, measured
 from command import PROJECT, edgeconv_here
+from picture_files import saved
 from problems import random_image
 
 from edgeconv.export import find_exporter
@@ -75,10 +76,18 @@ def _page_of(*words: object) -> str:
 
 
 def diff(folder: Path, name: str) -> str:
-    """Two pictures that differ."""
+    """Two pictures that differ, of one of which something was dropped, which is noted beside its name."""
     _drawn(folder / "one", name, 1)
-    _drawn(folder / "two", f"{name}2", 2)
+    (folder / "two").mkdir()
+    (folder / "two" / f"{name}2.png").write_bytes(saved(random_image(8, 9, "uint8", 2), "PNG", mode="RGBA"))
     return _page_of("diff", f"one/{name}.png", f"two/{name}2.png")
+
+
+def diff_of_equals(folder: Path, name: str) -> str:
+    """Two pictures that are the same, as the verdict says by name."""
+    _drawn(folder, name, 1)
+    _drawn(folder, f"{name}2", 1)
+    return _page_of("diff", f"{name}.png", f"{name}2.png")
 
 
 def diff_of_folders(folder: Path, name: str) -> str:
@@ -133,7 +142,7 @@ def runs(folder: Path, name: str) -> str:
 
 @POSIX
 @pytest.mark.filterwarnings("ignore:constrained_layout")  # of titles that are as long as no other
-@pytest.mark.parametrize("make", [diff, diff_of_folders, compare, bench, runs])
+@pytest.mark.parametrize("make", [diff, diff_of_equals, diff_of_folders, compare, bench, runs])
 def test_no_text_from_outside_becomes_markup(
     make: Callable[[Path, str], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
