@@ -24,6 +24,7 @@ HOSTILE = "a\"'><taken onclick=taken>&lt;taken&gt;<!--DATA-->"
 slash, behind which alone a path is shown."""
 HARMLESS = "harmless"
 RUN_REPORT = PROJECT / "docs" / "results" / "run" / "two-core-epyc" / "cpu_sliding_s1.json"
+LADDER = PROJECT / "docs" / "results" / "bench_gemm_h200.json"
 
 POSIX = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such names")
 
@@ -106,18 +107,22 @@ def compare(folder: Path, name: str) -> str:
     return _page_of("compare", f"{name}.png", "--kernel-file", f"{name}.json")
 
 
-def _with_every_text(record: Any, name: str, keep: Callable[[str], bool]) -> Any:
-    """A record with `name` behind every text that it holds, but for those that exporters look things up by."""
+LOOKED_UP = {"kind", "status", "lead_l2_state", "l2_state", "device", "dtype", "channels", "filter"}
+"""Keys of texts that exporters look things up by, so that no other text is possible there."""
+
+
+def _with_every_text(record: Any, name: str, key: str = "") -> Any:
+    """A record with `name` behind every text that it holds, but for those that are looked up."""
     if isinstance(record, dict):
-        return {key: value if keep(key) else _with_every_text(value, name, keep) for key, value in record.items()}
+        return {each: _with_every_text(value, name, each) for each, value in record.items()}
     if isinstance(record, list):
-        return [_with_every_text(value, name, keep) for value in record]
-    return f"{record}{name}" if isinstance(record, str) else record
+        return [_with_every_text(value, name, key) for value in record]
+    return f"{record}{name}" if isinstance(record, str) and key not in LOOKED_UP else record
 
 
-LOOKED_UP = {"kind", "status", "lead_l2_state", "l2_state", "dtype", "channels", "border", "output_mode", "check"}
-LOOKED_UP |= {"device", "phases", "method", "combine", "created_utc", "input_sha256", "sha256", "filter", "format"}
-LOOKED_UP |= {"bound_by", "timings", "accounts", "files", "problem"}
+def _exported(*records: Any) -> str:
+    (page,) = find_exporter("html").load()(list(records)).values()
+    return str(page.decode())
 
 
 def bench(folder: Path, name: str) -> str:
@@ -126,8 +131,7 @@ def bench(folder: Path, name: str) -> str:
         made = measured(patch, TimedMethod("opencv", [1e-3], "opencv"))
     made["warnings"].append("beware")
     made["rows"][1] |= {"status": "wrong", "reason": "wrong"}
-    (page,) = find_exporter("html").load()([_with_every_text(made, name, LOOKED_UP.__contains__)]).values()
-    return page.decode()
+    return _exported(_with_every_text(made, name))
 
 
 def runs(folder: Path, name: str) -> str:
@@ -135,14 +139,17 @@ def runs(folder: Path, name: str) -> str:
     right = json.loads(RUN_REPORT.read_text(encoding="utf-8"))
     wrong = copy.deepcopy(right)
     wrong["check"]["passed"] = False
-    both = [_with_every_text(one, name, LOOKED_UP.__contains__) for one in (right, wrong)]
-    (page,) = find_exporter("html").load()(both).values()
-    return page.decode()
+    return _exported(*(_with_every_text(one, name) for one in (right, wrong)))
+
+
+def ladder(folder: Path, name: str) -> str:
+    """The page of a ladder, with the name in every text of it."""
+    return _exported(_with_every_text(json.loads(LADDER.read_text(encoding="utf-8")), name))
 
 
 @POSIX
 @pytest.mark.filterwarnings("ignore:constrained_layout")  # of titles that are as long as no other
-@pytest.mark.parametrize("make", [diff, diff_of_equals, diff_of_folders, compare, bench, runs])
+@pytest.mark.parametrize("make", [diff, diff_of_equals, diff_of_folders, compare, bench, runs, ladder])
 def test_no_text_from_outside_becomes_markup(
     make: Callable[[Path, str], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
