@@ -65,7 +65,9 @@ class ForgetfulMethod(TimedMethod):
 
 
 @pytest.mark.parametrize("dtype", INPUT_DTYPES)
-@pytest.mark.parametrize("part", [..., np.s_[-1:], np.s_[:, -1:], np.s_[3, 4, 1:2]], ids=["all", "row", "column", "one"])
+@pytest.mark.parametrize(
+    "part", [..., np.s_[-1:], np.s_[:, -1:], np.s_[3, 4, 1:2]], ids=["all", "row", "column", "one"]
+)
 def test_a_method_that_does_not_write_is_wrong_after_one_that_did(monkeypatch, dtype, part) -> None:
     """Both write to one output: what the first has left there is no work of the second."""
     forgetful = ForgetfulMethod("forgetful", [1e-6])
