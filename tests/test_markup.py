@@ -105,7 +105,7 @@ def compare(folder: Path, name: str) -> str:
     return _page_of("compare", f"{name}.png", "--kernel-file", f"{name}.json")
 
 
-LOOKED_UP = {"kind", "status", "lead_l2_state", "l2_state", "device", "dtype", "channels", "filter"}
+LOOKED_UP = {"kind", "status", "lead_l2_state", "l2_state", "device", "channels", "filter"}
 """Keys of texts that exporters look things up by, so that no other text is possible there."""
 
 

@@ -74,6 +74,8 @@ OTHER_PROBLEM: dict[str, Any] = {
     "border": "reflect",
     "output_mode": "clip",
 }
+SAME_BYTES = PROBLEM.weights.reshape(3, 1, 3, 3, 3)
+"""Other weights all the same: three directions of one output."""
 OTHER_OPTIONS: dict[str, Any] = {
     "workspace_limit_bytes": 1,
     "threads": 3,
@@ -106,9 +108,13 @@ def same(one: dict[str, Any], other: dict[str, Any]) -> bool:
     return all(np.array_equal(one[name], other[name]) for name in one) and set(one) == set(other)
 
 
-@pytest.mark.parametrize("name", [field.name for field in fields(Problem)])
-def test_a_session_is_of_the_problem_that_was_asked_for(recorded: SimpleNamespace, name: str) -> None:
-    changed = replace(PROBLEM, **{name: OTHER_PROBLEM[name]})
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [*((field.name, OTHER_PROBLEM[field.name]) for field in fields(Problem)), ("weights", SAME_BYTES)],
+    ids=[*(field.name for field in fields(Problem)), "shape of weights"],
+)
+def test_a_session_is_of_the_problem_that_was_asked_for(recorded: SimpleNamespace, name: str, value: Any) -> None:
+    changed = replace(PROBLEM, **{name: value})
     for problem in (PROBLEM, changed, PROBLEM, PROBLEM, changed):
         session: Any = api._session(problem, "sliding", "cpu", Options())
         assert same({each.name: getattr(problem, each.name) for each in fields(problem)},
