@@ -21,6 +21,7 @@ from edgeconv.errors import MemoryLimitError
 from edgeconv.exactness import FLOAT32, FLOAT64, HALF, TF32, TWOFOLD_HALF, WHOLE
 from edgeconv.filters import WeightSet
 from edgeconv.methods.base import BLOCKS, Method, Options, Plan
+from edgeconv.methods import cuda
 from edgeconv.methods.cuda import cudnn, im2col, implicit, product, sliding, textbook
 from edgeconv.methods.cuda.libcudnn import Algorithm, MathType, Performance
 from edgeconv.problem import Problem, make_problem
@@ -81,6 +82,7 @@ def no_gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     )
     monkeypatch.setitem(sys.modules, "cupy", cupy)
     before = sys.modules.pop(LAUNCH, None)  # it holds the CuPy that it was imported with
+    monkeypatch.setattr(cuda, "launch", None, raising=False)
     for module in (sliding, im2col, implicit, textbook, cudnn):
         monkeypatch.setattr(module, "load", lambda variant: SimpleNamespace(kernel=SimpleNamespace(ptr=0)))
     monkeypatch.setattr(cudnn, "_handle", lambda *place: PretendCudnn())
