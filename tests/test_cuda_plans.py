@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from edgeconv.errors import MemoryLimitError
 from edgeconv.exactness import FLOAT32, FLOAT64, HALF, TF32, TWOFOLD_HALF, WHOLE
 from edgeconv.filters import WeightSet
-from edgeconv.methods.base import BLOCKS, Method, Options, Plan
 from edgeconv.methods import cuda
+from edgeconv.methods.base import BLOCKS, Method, Options, Plan
 from edgeconv.methods.cuda import cudnn, im2col, implicit, product, sliding, textbook
 from edgeconv.methods.cuda.libcudnn import Algorithm, MathType, Performance
 from edgeconv.problem import Problem, make_problem
