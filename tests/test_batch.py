@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import sys
 from pathlib import Path, PurePosixPath
@@ -102,6 +103,26 @@ def test_a_share_goes_by_the_name_below_the_place_whatever_lies_above_it() -> No
     assert [bool(plan.shard([here], share, 5)) for share in range(1, 6)] == [
         bool(plan.shard([there], share, 5)) for share in range(1, 6)
     ]
+
+
+@pytest.mark.parametrize(
+    ("name", "folder"),
+    [("a.png", ""), ("a.png", "one"), ("a.png", "one/two"), ("b.png", "one"), ("é 1.png", "ü"), ("odd\udce9.png", "")],
+)
+def test_a_share_is_the_hash_of_the_name_with_its_folders(name: str, folder: str) -> None:
+    """For ever the same, as jobs of one array may run under several versions."""
+    told = f"{folder}/{name}" if folder else name
+    digest = hashlib.sha256(told.encode("utf-8", "backslashreplace")).hexdigest()
+    for count in (1, 2, 5, 1000):
+        expected = int(digest, 16) % count + 1
+        assert [share for share in range(1, count + 1) if plan.shard([task(name, folder)], share, count)] == [expected]
+
+
+def test_pictures_of_one_name_in_many_folders_are_shared_out() -> None:
+    tasks = [task("page.png", f"book {number}") for number in range(200)]
+    sizes = [len(plan.shard(tasks, share, 4)) for share in range(1, 5)]
+    assert sum(sizes) == 200
+    assert min(sizes) > 25
 
 
 def test_several_processes_by_shares_could_not_see_two_pictures_meet_in_one_name(photos: Path) -> None:

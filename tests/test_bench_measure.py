@@ -6,13 +6,17 @@ import json
 import subprocess
 import sys
 from dataclasses import replace
+from itertools import cycle
+from typing import Any
 
 import jsonschema
+import numpy as np
 import pytest
-from bench_records import FEW, ROOF, BrokenPeer, TimedMethod, TiringPeer, WrongMethod, grid, measured, use
+from bench_records import FEW, ROOF, BrokenPeer, FakeDevice, TimedMethod, TiringPeer, WrongMethod, grid, measured, use
 from problems import random_image
 
 from edgeconv.bench import card, record, runner
+from edgeconv.bench.entrants import Bench, Ready
 from edgeconv.bench.grid import Grid, Part, Work
 from edgeconv.bench.measure import pixels_for
 from edgeconv.bench.watch import CpuUse, Watch, read_cpu_use
@@ -20,6 +24,7 @@ from edgeconv.cost import Counts
 from edgeconv.devices.nvml import Reading
 from edgeconv.errors import UsageError
 from edgeconv.image import write_image
+from edgeconv.problem import INPUT_DTYPES
 
 
 def rows_of(result: record.Record, entrant: str) -> list[record.Row]:
@@ -37,6 +42,41 @@ def test_a_wrong_method_is_refused_a_time_and_its_error_is_in_the_record(monkeyp
     assert all(row["status"] == "measured" for row in rows_of(result, "honest"))
     assert result["warnings"][0] == "hasty on cpu gave a wrong result and got no time in 2 rows"
     jsonschema.validate(result, record.schema())
+
+
+class ForgetfulMethod(TimedMethod):
+    """A method that is very fast because it leaves a part of the output as it found it."""
+
+    part: Any = ...
+
+    def prepare(self, bench: Bench) -> Ready:
+        ready = super().prepare(bench)
+        right = ready.run
+
+        def run() -> None:
+            before = bench.out[self.part].copy()
+            right()
+            bench.out[self.part] = before
+
+        assert isinstance(bench.device, FakeDevice)
+        bench.device.seconds_of[run] = cycle(self._seconds)
+        ready.run = run
+        return ready
+
+
+@pytest.mark.parametrize("dtype", INPUT_DTYPES)
+@pytest.mark.parametrize(
+    "part", [..., np.s_[-1:], np.s_[:, -1:], np.s_[3, 4, 1:2]], ids=["all", "row", "column", "one"]
+)
+def test_a_method_that_does_not_write_is_wrong_after_one_that_did(monkeypatch, dtype, part) -> None:
+    """Both write to one output: what the first has left there is no work of the second."""
+    forgetful = ForgetfulMethod("forgetful", [1e-6])
+    forgetful.part = part
+    use(monkeypatch, TimedMethod("honest", [2e-3]), forgetful, TimedMethod("last", [2e-3]))
+    works = Part(sizes=(8,), strides=(1,), devices=("cpu",), dtypes=(dtype,), filters=("laplacian8",))
+    result = runner.run(runner.Run(Grid("test", "made up", (works,)), FEW))
+    status = {name: rows_of(result, name)[0]["status"] for name in ("honest", "forgetful", "last")}
+    assert status == {"honest": "measured", "forgetful": "wrong", "last": "measured"}
 
 
 def test_a_library_that_fails_leaves_the_others_running(monkeypatch) -> None:
@@ -245,8 +285,6 @@ def test_the_systems_counters_only_grow() -> None:
 
 @pytest.mark.parametrize(("dtype", "white"), [("uint8", 255), ("uint16", 65535), ("float32", 1.0), ("float16", 1.0)])
 def test_a_picture_becomes_the_type_and_size_of_the_work(dtype, white) -> None:
-    import numpy as np
-
     picture = np.full((10, 20, 3), 255, np.uint8)
     pixels = pixels_for(Work("p", 10, 1, dtype, "sobel", "each"), picture)
     assert (pixels.shape, pixels.dtype.name) == ((5, 10, 3), dtype)

@@ -2,17 +2,71 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 
 from edgeconv.cost import Roof, count, speed, useful_flops_per_pixel
-from edgeconv.filters import named_filter, weight_set
-from edgeconv.problem import make_problem
+from edgeconv.filters import Channels, named_filter, weight_set
+from edgeconv.problem import StoredMode, make_problem
 
 
 def counts_of(name: str, channels: str, *, side: int = 8, stride: int = 1, dtype: str = "float32"):
     problem = make_problem((side, side, 3), dtype, weight_set(named_filter(name), channels), stride=stride)
     return count(problem)
+
+
+@dataclass(frozen=True)
+class ByHand:
+    """A picture that is not square, and what a person counts: rows and columns out, and those under a window."""
+
+    height: int
+    width: int
+    stride: int
+    padding: int
+    out: tuple[int, int]
+    touched: tuple[int, int]
+
+
+LONG = (
+    ByHand(4, 10, 1, 1, (4, 10), (4, 10)),
+    ByHand(4, 10, 2, 1, (2, 5), (4, 10)),
+    ByHand(5, 12, 4, 1, (2, 3), (4, 8)),  # windows at -1 to 1 and 3 to 5; at -1 to 1, 3 to 5 and 7 to 9
+    ByHand(3, 9, 1, 0, (1, 7), (3, 9)),
+    ByHand(1, 6, 1, 1, (1, 6), (1, 6)),
+    ByHand(7, 3, 3, 2, (3, 2), (7, 3)),  # windows from -2, 1, 4 (to 6), and from -2, 1 (to 3)
+    ByHand(2, 20, 5, 1, (1, 4), (2, 11)),  # windows from -1, 4, 9, 14: the first has 2 columns inside
+)
+
+
+@pytest.mark.parametrize("turned", [False, True], ids=["long", "turned"])
+@pytest.mark.parametrize(("dtype", "mode", "in_bytes", "out_bytes"), [("uint8", "raw", 1, 4), ("uint16", "abs", 2, 2)])
+@pytest.mark.parametrize("channels", ["each", "mix", "luma"])
+@pytest.mark.parametrize("case", LONG, ids=str)
+def test_a_picture_that_is_not_square(
+    case: ByHand, channels: Channels, dtype: str, mode: StoredMode, in_bytes: int, out_bytes: int, turned: bool
+) -> None:
+    way = -1 if turned else 1
+    height, width = (case.height, case.width)[::way]
+    weights = weight_set(named_filter("laplacian8"), channels)
+    rules = {"stride": case.stride, "padding": case.padding}
+    problem = make_problem((height, width, 3), dtype, weights, output_mode=mode, **rules)
+    assert problem.output_shape[:2] == case.out[::way]
+    found = count(problem)
+    pixels = case.out[0] * case.out[1]
+    terms, out_channels = {"each": (9, 3), "mix": (27, 3), "luma": (27, 1)}[channels]
+    useful = {"each": 3 * 2 * 9, "mix": 2 + 2 * 9, "luma": 3 * 2 * 9}[channels]
+    assert found.nominal_flops == 2 * terms * out_channels * pixels
+    assert found.useful_flops == useful * pixels
+    read = case.touched[0] * case.touched[1] * 3 * in_bytes
+    assert found.fewest_bytes == read + pixels * out_channels * out_bytes
+    assert found.intensity_flops_per_byte == found.nominal_flops / found.fewest_bytes
+
+
+def test_the_type_of_a_second_pass_is_what_is_stored() -> None:
+    problem = make_problem((4, 10, 3), "uint8", weight_set(named_filter("sobel"), "each"), output_mode="raw")
+    assert count(problem, np.dtype(np.uint8)).fewest_bytes == 2 * 4 * 10 * 3
 
 
 @pytest.mark.parametrize(

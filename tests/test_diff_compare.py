@@ -14,8 +14,9 @@ from problems import random_image
 
 from edgeconv.choose import runnable
 from edgeconv.diff import job, methods
+from edgeconv.diff.metrics import Allowance
 from edgeconv.diff.record import schema
-from edgeconv.errors import UnavailableError
+from edgeconv.errors import EXIT_DIFFERENT, UnavailableError
 from edgeconv.image import write_image
 from edgeconv.methods import METHODS, find, known
 from edgeconv.methods.base import Options
@@ -84,6 +85,29 @@ def test_a_method_that_errs_by_two_levels_in_one_sample_is_found(
     if step:
         assert (found["worst"]["x"], found["worst"]["y"], found["worst"]["channel"]) == (30, 20, "G")
         assert "WRONG" in done.text
+
+
+@pytest.mark.parametrize("wrong_method", ["opencv", "reference", "both"])
+def test_a_method_that_is_wrong_by_the_oracle_ends_with_1_whatever_is_allowed(
+    picture: Path, monkeypatch: pytest.MonkeyPatch, wrong_method: str
+) -> None:
+    """Outputs that agree may all be wrong: the oracle's word counts beside what was asked of the comparison."""
+    right = Session.convolve
+
+    def wrong(self: Session, image_hwc: np.ndarray, watch: Any = None) -> np.ndarray:
+        out = right(self, image_hwc, watch)
+        if wrong_method in (self.method_name, "both"):
+            out[20, 30, 1] ^= 64
+        return out
+
+    monkeypatch.setattr(Session, "convolve", wrong)
+    monkeypatch.setattr(methods, "runnable", lambda: [("opencv", "cpu"), ("reference", "cpu")])
+    wanted = job.Wanted(allowance=Allowance(atol=255))
+    done = methods.run(str(picture), make_request(), Options(), wanted, by_rule=False)
+    assert [each["same"] for each in done.record["comparisons"]] == [True]
+    judged = {entry["name"]: entry["check"]["passed"] for entry in done.record["methods"]}
+    assert judged == {name: wrong_method not in (name, "both") for name in ("reference", "opencv")}
+    assert done.exit_code == EXIT_DIFFERENT
 
 
 def test_an_option_is_for_those_who_know_it_and_refused_where_nobody_does(

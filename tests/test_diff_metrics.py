@@ -239,3 +239,27 @@ def test_every_magnitude_has_its_class(dtype: str) -> None:
     if dtype != "float32":
         largest = np.iinfo(dtype).max if dtype.startswith("u") else math.inf
         assert scale.classes(np.array([largest])) == [len(bounds) - 1]
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float32"])
+@pytest.mark.parametrize("ignored", [0, 1, 2, 3])
+def test_one_difference_anywhere_is_judged_just_where_it_is_not_ignored(dtype: str, ignored: int) -> None:
+    """Every place of a picture that is not square, so that no side is taken for another."""
+    height, width = 9, 7
+    reference = np.zeros((height, width, 3), dtype)
+    ring = ignored or 1
+    for y in range(height):
+        for x in range(width):
+            other = reference.copy()
+            other[y, x, (y + x) % 3] = 1
+            found = compare(reference, other, Allowance(ignore_border=ignored))
+            inside = ring <= y < height - ring and ring <= x < width - ring
+            judged = inside or not ignored
+            place = f"y {y}, x {x}"
+            assert (found.border.differing_samples, found.interior.differing_samples) == (not inside, inside), place
+            assert found.judged.differing_samples == judged, place
+            assert (found.same, found.differing_pixels) == (not judged, judged), place
+            assert found.region_count == judged, place
+            assert (found.first is None) == (not judged), place
+            if found.first is not None:
+                assert (found.first.y, found.first.x) == (y, x)

@@ -307,13 +307,32 @@ def test_light_and_dark_follow_the_system_and_the_choice(shown: Shown) -> None:
     shown.browser.send("Emulation.setEmulatedMedia", features=[])
 
 
-def test_text_from_outside_cannot_become_markup(browser: Browser, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "name",
+    [
+        "<img src=x onerror=\"document.title='taken'\">",
+        "\" autofocus onfocus=\"document.title='taken'",
+        "<!--<script>document.title='taken'",
+        "<!--DATA-->",
+    ],
+)
+def test_text_from_outside_cannot_become_markup(browser: Browser, tmp_path: Path, name: str) -> None:
+    """Without a slash, behind which alone a name is shown; wherever the page and its script show it."""
     picture = np.zeros((4, 4, 3), np.uint8)
-    name = "</script><script>document.title='taken'</script><!--DATA-->"
-    job.run(ArrayInput(name, picture), [ArrayInput(f"{name}2", picture)], job.Wanted(html=str(tmp_path / "page.html")))
+    inputs = [ArrayInput(f"{name}{number}", picture + number) for number in range(3)]
+    page = tmp_path / "page.html"
+    job.run(inputs[0], inputs[1:], job.Wanted(html=str(page)), title=name, remarks=[name])
     browser.problems.clear()
-    browser.open(tmp_path / "page.html")
-    assert browser.run("document.title") != "taken"
+    browser.open(page)
+    shown = Shown(browser, picture, ())
+    shown.values(2, 2)
+    for key in ("]", "s", "n"):
+        shown.keys(key)
+    assert browser.run("document.title") == name
+    assert [row[0] for row in shown.values(2, 2)] == [each.name for each in inputs]
+    everything = browser.run("document.body.innerText")
+    assert everything.count(name) >= 2 * len(inputs)
+    assert browser.run("document.querySelectorAll('img, [onfocus]').length") == 0
     assert browser.problems == []
 
 

@@ -6,12 +6,16 @@ import json
 
 import numpy as np
 import pytest
+from problems import random_image
 
+import edgeconv
+from edgeconv.diff.inputs import CONVERSIONS
 from edgeconv.errors import UsageError
 from edgeconv.filters import (
     CHANNELS,
     FILTERS,
     LUMA_WEIGHTS,
+    Luma,
     custom_filter,
     filter_names,
     named_filter,
@@ -103,15 +107,39 @@ def test_mix_sums_all_three_channels() -> None:
     assert raw_response("sobel-x", picture, "mix")[0, 0].tolist() == [3 * 4 * STEP] * 3
 
 
-def test_luma_weighs_the_channels_and_has_one_output() -> None:
-    weights = weight_set(named_filter("identity"), "luma").weights
+LUMA_IN_10_000 = {"bt601": (2990, 5870, 1140), "bt709": (2126, 7152, 722)}
+"""R, G and B. Sources: ITU-R BT.601-7, section 2.5.1; ITU-R BT.709-6, section 3.2."""
+
+
+@pytest.mark.parametrize("name", LUMA_IN_10_000)
+def test_luma_weighs_the_channels_and_has_one_output(name: Luma) -> None:
+    weights = weight_set(named_filter("identity"), "luma", name).weights
     assert weights.shape == (1, 1, 3, 3, 3)
-    assert weights[0, 0, :, 1, 1].tolist() == pytest.approx([0.299, 0.587, 0.114])
+    assert (weights[0, 0, :, 1, 1] * 10_000).tolist() == pytest.approx(LUMA_IN_10_000[name], rel=1e-6)
 
 
-@pytest.mark.parametrize("name", LUMA_WEIGHTS)
-def test_luma_of_a_grey_picture_is_that_grey(name: str) -> None:
-    assert sum(LUMA_WEIGHTS[name]) == pytest.approx(1.0)
+def test_every_luma_is_known_to_the_tests_and_that_of_grey_is_that_grey() -> None:
+    assert set(LUMA_WEIGHTS) == set(LUMA_IN_10_000)
+    assert all(sum(shares) == 10_000 for shares in LUMA_IN_10_000.values())
+
+
+@pytest.mark.parametrize("name", LUMA_IN_10_000)
+def test_luma_of_pure_colours_through_the_python_door(name: str) -> None:
+    colours = np.zeros((1, 3, 3), np.uint8)
+    colours[0, [0, 1, 2], [0, 1, 2]] = 255
+    for method in ("reference", "opencv"):
+        rules = {"channels": "luma", "luma": name, "device": "cpu", "padding": "same"}
+        out = edgeconv.convolve(colours, "identity", method, **rules)
+        assert out.ravel().tolist() == [round(255 * share / 10_000) for share in LUMA_IN_10_000[name]]
+
+
+def test_a_grey_that_is_compared_is_weighed_by_bt601() -> None:
+    colours = random_image(9, 11, "uint16", 3)
+    (grey,) = np.moveaxis(CONVERSIONS["grey"](colours), 2, 0)
+    sums = colours.astype(np.int64) @ np.array(LUMA_IN_10_000["bt601"])
+    between = sums % 10_000
+    assert (between != 5_000).all()
+    assert np.array_equal(grey, sums // 10_000 + (between > 5_000))
 
 
 def test_parse_kernel_reads_rows() -> None:

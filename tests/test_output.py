@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -78,3 +79,29 @@ def test_the_limit_is_the_larger_of_share_and_step() -> None:
     weights = make_request("sobel-y", channels="luma").problem((9, 9, 3), "uint8").weights
     assert error_limit(weights, (0.0, 255.0), (-1.0, 0.5)) == pytest.approx(8 * 255 * 2.0**-23)
     assert error_limit(weights, (0.0, 1.0), (-700.0, 0.0), 1e-3) == pytest.approx(0.7)
+
+
+HALVES = [Fraction(number, 2) for number in range(-9, 14)]
+"""Every other one lies between two whole numbers."""
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "uint16"])
+@pytest.mark.parametrize("mode", ["abs", "clip"])
+@pytest.mark.parametrize("kind", ["float32", "float64"])
+def test_halves_are_stored_as_the_even_neighbour(kind: str, mode: StoredMode, dtype: str) -> None:
+    """As Python's own `round` has it, at both ends of the type too."""
+    white = np.iinfo(dtype).max
+    values = [*HALVES, *(white + half for half in HALVES), Fraction(1, 3), Fraction(-5, 3), Fraction(10**6)]
+    expected = [min(white, max(0, round(abs(value) if mode == "abs" else value))) for value in values]
+    stored = store(np.array([float(value) for value in values], kind), mode, np.dtype(dtype))
+    assert stored.dtype == dtype
+    assert stored.tolist() == expected
+
+
+@pytest.mark.parametrize(("dtype", "white"), [("uint8", 255), ("uint16", 65535)])
+@pytest.mark.parametrize("low", [0, -100])
+def test_halves_are_stretched_to_the_even_neighbour(low: int, dtype: str, white: int) -> None:
+    """A range of twice the type's: every odd value lands between two levels."""
+    steps = [*range(8), 2 * white - 3, 2 * white - 1, 2 * white]
+    raw = np.array(steps, np.float32)[np.newaxis, :, np.newaxis] + low
+    assert normalize(raw, np.dtype(dtype)).ravel().tolist() == [round(Fraction(step, 2)) for step in steps]

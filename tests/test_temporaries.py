@@ -38,9 +38,14 @@ def test_the_file_of_a_process_that_ended_is_left_over_and_that_of_a_living_one_
     assert temporaries.left_over_in(tmp_path) == [dead]
 
 
-@pytest.mark.parametrize("name", [".edgeconv-0123456789ab.tmp", ".edgeconv-00000000-1-0123456789ab.tmp"])
-def test_a_file_of_another_place_is_left_over_only_when_it_is_old(tmp_path: Path, name: str) -> None:
-    path = tmp_path / name
+@pytest.mark.parametrize("name", [".edgeconv-0123456789ab.tmp", ".edgeconv-{place}-{process}-0123456789ab.tmp"])
+def test_a_file_of_another_place_is_left_over_only_when_it_is_old(
+    tmp_path: Path, name: str, ended_process: int
+) -> None:
+    """What has ended here may well live there, under the same process id."""
+    (mine,) = (part for part in temporaries.new_name().split("-") if len(part) == 8 and part != "edgeconv")
+    elsewhere = f"{int(mine, 16) ^ 1:08x}"
+    path = tmp_path / name.format(place=elsewhere, process=ended_process)
     path.write_bytes(b"half")
     assert temporaries.left_over_in(tmp_path) == []
     long_ago = path.stat().st_mtime - temporaries.STALE_SECONDS - 60

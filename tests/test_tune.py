@@ -170,3 +170,47 @@ def test_the_command_measures_and_run_goes_by_it(monkeypatch, tmp_path) -> None:
 def test_what_is_there_to_compare_is_not_measured_for_a_choice() -> None:
     left_out = {entry.name for entry in METHODS} - set(GRID.parts[0].methods)
     assert left_out == {"reference", "textbook"}
+
+
+OF_THE_MACHINE = ("name", "usable_threads")
+"""What a profile must share with the machine that it is read on."""
+
+
+@pytest.mark.parametrize("fact", OF_THE_MACHINE)
+@pytest.mark.parametrize("other", [None, 0, "another"], ids=str)
+def test_a_profile_of_a_machine_that_differs_in_one_fact_is_passed_over(monkeypatch, tmp_path, fact, other) -> None:
+    keep(monkeypatch, tmp_path, curve("im2col", 1e-9))
+    path = tuned.profile_path()
+    record = json.loads(path.read_text(encoding="utf-8"))
+    assert tuple(record["machine"]) == OF_THE_MACHINE
+    assert choose("auto", "cpu", "many pictures", problem()).method == "im2col"
+    if other is None:
+        del record["machine"][fact]
+    else:
+        record["machine"][fact] = other
+    path.write_text(json.dumps(record), encoding="utf-8")
+    choice = choose("auto", "cpu", "many pictures", problem())
+    assert choice.method != "im2col"
+    assert "another machine" in choice.why
+
+
+@pytest.mark.parametrize(("dtype", "mode", "samples"), [("uint8", None, 1 + 1), ("uint8", "raw", 1 + 4)])
+@pytest.mark.parametrize("workspace", [0, 7])
+@pytest.mark.parametrize("stride", [1, 2])
+def test_auto_counts_picture_output_and_workspace(monkeypatch, tmp_path, dtype, mode, samples, workspace, stride):
+    """To the byte: with just so much it runs, with one byte less it does not."""
+    points = (Point(100, 1e-9, workspace * 100), Point(200, 1e-9, workspace * 200))
+    keep(monkeypatch, tmp_path, curve("im2col", 0.0, points=points, stride=stride), curve("opencv", 1.0, stride=stride))
+    asked = make_request(stride=stride, output_mode=mode).problem((40, 60, 3), dtype)
+    stored = samples - 1
+    needed = 40 * 60 * 3 + (40 // stride) * (60 // stride) * 3 * stored + 40 * 60 * workspace
+    for free, method in ((needed, "im2col"), (needed - 1, None)):
+        monkeypatch.setattr(type(get_device("cpu")), "free_bytes", lambda self, free=free: free)
+        choice = choose("auto", "cpu", "many pictures", asked)
+        if method is not None:
+            assert choice.method == method
+        elif workspace:
+            assert choice.method == "opencv"
+            assert f"im2col on cpu needs {needed:,} bytes of {free:,} free" in choice.why
+        else:
+            assert "profile has nothing that can run here" in choice.why

@@ -86,14 +86,24 @@ def test_black_is_not_right_where_values_are_huge(weight: float) -> None:
     assert check(image, np.where(image > 0, 255, 0).astype(np.uint8), problem).passed
 
 
-def test_two_levels_off_is_wrong_in_16_bits_too() -> None:
-    image = random_image(40, 23, "uint16")
-    problem = make_problem(image.shape, "uint16", weight_set(named_filter("kirsch"), "each"), output_mode="clip")
-    out = np.empty(problem.output_shape, problem.output_dtype)
-    Reference().prepare(problem, Options()).run(image, out)
-    y, x, channel = np.argwhere((out > 100) & (out < 60000))[0]
-    out[y, x, channel] += 2
-    assert check(image, out, problem).unexplained_samples == 1
+@pytest.mark.parametrize("levels", [-1000, -2, -1, 1, 2, 1000])
+@pytest.mark.parametrize("name", ["emboss", "laplacian8", None], ids=["emboss", "laplacian8", "fractions"])
+@pytest.mark.parametrize("dtype", ["uint8", "uint16"])
+def test_no_level_is_too_few_or_too_many_to_be_wrong(dtype: str, name: str | None, levels: int) -> None:
+    """A single level is right where a fraction may round either way, and nowhere else."""
+    if dtype == "uint8":
+        levels = max(-60, min(60, levels))
+    image, out, problem = solved(dtype, "clip", name)
+    white = np.iinfo(dtype).max
+    y, x, channel = np.argwhere((out > white // 4) & (out < white - white // 4))[0]
+    out[y, x, channel] = int(out[y, x, channel]) + levels
+    found = check(image, out, problem)
+    if name is None and abs(levels) == 1:
+        assert found.max_abs_error == 1
+        return
+    assert (found.passed, found.unexplained_samples, found.max_abs_error) == (False, 1, abs(levels))
+    assert found.worst is not None
+    assert (found.worst.y, found.worst.x, found.worst.channel) == (y, x, channel)
 
 
 def test_a_large_check_computes_the_oracle_again_and_finds_the_same(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -68,9 +68,13 @@ class Settings:
             "name": self.names.template,
             "format": self.format,
         }
-        for name in ("quality", "png_level"):  # left out otherwise, so that ledgers of before there was one still count
+        # Left out where they were not asked for, so that ledgers of before there was one still count.
+        for name in ("quality", "png_level"):
             if getattr(self, name) is not None:
                 words[name] = getattr(self, name)
+        for name in ("gemm", "cudnn_find"):  # another library's sums, another algorithm: other roundings
+            if getattr(self.options, name) != getattr(Options, name):
+                words[name] = getattr(self.options, name)
         if self.jpeg_codec != "host":
             words["jpeg_codec"] = self.jpeg_codec
         return hashlib.sha256(json.dumps(words, sort_keys=True).encode()).hexdigest()

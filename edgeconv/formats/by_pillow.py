@@ -70,7 +70,7 @@ def _as_stored(piece: Any) -> Any:
 @contextmanager
 def _opened(stream: IO[bytes], format: str) -> Iterator[Any]:
     """A `PIL.Image` of `stream`, whose every failure is BadPicture or MemoryError."""
-    from PIL import Image
+    from PIL import Image, UnidentifiedImageError
 
     with _LEFT_IN_PEACE:
         try:
@@ -78,6 +78,8 @@ def _opened(stream: IO[bytes], format: str) -> Iterator[Any]:
                 yield image
         except (BadPicture, MemoryError):
             raise
+        except UnidentifiedImageError:  # its words are the address of our stream, another one each time
+            raise BadPicture("it cannot be decoded (its header is damaged or not complete)") from None
         except Exception as error:  # its readers let out whatever the damage leads to: KeyError, struct.error, ...
             words = " ".join(str(error).split())[:120] or type(error).__name__
             raise BadPicture(f"it cannot be decoded ({words})") from None

@@ -60,12 +60,18 @@ def test_a_rest_or_another_knob_begins_a_new_step() -> None:
 
 
 def test_a_change_after_undo_is_never_merged_into_the_past() -> None:
-    timeline = Timeline(0, Clock())
-    timeline.change(1, "a")
-    timeline.undo()
-    timeline.change(2, "a")
-    assert timeline.undo()
-    assert timeline.present == 0
+    """Of several steps, so that there is a past to be merged into."""
+    for walk, expected in ((("undo",), [1, 0]), (("undo", "redo"), [2, 1, 0]), (("undo", "undo"), [0])):
+        timeline = Timeline(0, Clock())
+        timeline.change(1, "other")
+        timeline.change(2, "a")
+        for step in walk:
+            assert getattr(timeline, step)()
+        timeline.change(3, "a")
+        seen = []
+        while timeline.undo():
+            seen.append(timeline.present)
+        assert seen == expected, walk
 
 
 def test_the_past_is_bounded() -> None:

@@ -1,0 +1,108 @@
+"""The last value that is taken and the first that is refused, of everything that has a bound: numbers by hand."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from picture_files import noisy, png
+
+import edgeconv
+from edgeconv.batch.encoding import parse_png_level, parse_quality
+from edgeconv.batch.plan import parse_shard
+from edgeconv.cli.options import check_sampling, parse_jobs
+from edgeconv.diff.methods import middle_square
+from edgeconv.diff.metrics import Allowance, compare
+from edgeconv.errors import EdgeconvError
+from edgeconv.geometry import output_size, parse_padding
+from edgeconv.image import decode_image, encode_image
+from edgeconv.methods.base import Options, check_workspace
+from edgeconv.read_rules import ReadRules
+from edgeconv.request import make_request
+from edgeconv.resize import parse_sizes
+
+PNG = png(noisy(4, 6))
+
+
+@dataclass(frozen=True)
+class Bound:
+    """What is called with a value, the values that are the last to be taken, and the first that are refused."""
+
+    what: str
+    call: Callable[[Any], object]
+    taken: tuple[Any, ...]
+    refused: tuple[Any, ...]
+
+
+def _long(width: int) -> object:
+    """Read a picture of one row."""
+    stream = io.BytesIO()
+    np.save(stream, np.zeros((1, width, 3), np.uint8))
+    return decode_image(stream.getvalue(), "long.npy")
+
+
+def _encoder(format: str) -> Callable[[tuple[int, int]], object]:
+    def encode(shape: tuple[int, int]) -> object:
+        return encode_image(np.zeros((*shape, 3), np.uint8), "-", format=format)
+
+    return encode
+
+
+def _ignoring(border: int) -> object:
+    picture = np.zeros((9, 7, 3), np.uint8)
+    return compare(picture, picture, Allowance(ignore_border=border))
+
+
+def _filtered(rules: tuple[tuple[int, int], int, int]) -> object:
+    (height, width), padding, stride = rules
+    picture = np.zeros((height, width, 3), np.uint8)
+    return edgeconv.convolve(picture, method="sliding", device="cpu", padding=padding, stride=stride)
+
+
+BOUNDS = (
+    Bound("padding", parse_padding, (0, 4096, "0", "4096"), (-1, 4097, "-1", "4097")),
+    Bound("padding of a request", lambda value: make_request(padding=value), (0, 4096), (-1, 4097)),
+    Bound("stride", lambda value: make_request(stride=value), (1, 2**40), (0, -1)),
+    Bound("a side without padding", lambda side: output_size(side, 1, 0), (3,), (2,)),
+    Bound("a side with padding", lambda side: output_size(side, 9, 1), (1,), (0,)),
+    Bound(
+        "a picture's smaller side",
+        _filtered,
+        (((3, 9), 0, 1), ((9, 3), 0, 2), ((1, 1), 1, 5), ((2, 2), 4096, 4000)),
+        (((2, 9), 0, 1), ((9, 2), 0, 2)),
+    ),
+    Bound("--shard", parse_shard, ("1/1", "1/8", "8/8"), ("0/8", "9/8", "0/0", "1/0")),
+    Bound("--jobs", parse_jobs, ("1",), ("0", "-1")),
+    Bound("--samples", lambda value: check_sampling(value, 1.0), (0,), (-1,)),
+    Bound("--time-limit", lambda value: check_sampling(1, value), (1e-9,), (0.0, float("nan"))),
+    Bound("--threads", lambda value: Options(threads=value), (1,), (0, -1)),
+    Bound("--workspace-limit", lambda value: Options(workspace_limit_bytes=value), (0,), (-1,)),
+    Bound(
+        "a workspace",
+        lambda needed: check_workspace("im2col", needed, Options(workspace_limit_bytes=1000)),
+        (1000,),
+        (1001,),
+    ),
+    Bound("--crop", lambda side: middle_square(np.zeros((5, 8, 3), np.uint8), side), (1, 5), (0, 6)),
+    Bound("--ignore-border", _ignoring, (0, 3), (-1, 4)),
+    Bound("--max-pixels", lambda most: decode_image(PNG, "a.png", ReadRules(max_pixels=most)), (24,), (23,)),
+    Bound("a side that is read", _long, (1_000_000,), (1_000_001,)),
+    Bound("a side that WebP holds", _encoder("webp"), ((1, 16_383), (16_383, 1)), ((1, 16_384), (16_384, 1))),
+    Bound("a side that JPEG holds", _encoder("jpg"), ((1, 65_500), (65_500, 1)), ((1, 65_501), (65_501, 1))),
+    Bound("--sizes", parse_sizes, ("1", "1000000", "1:1000000"), ("0", "1000001", "1:1000001", "8:4")),
+    Bound("--quality", lambda value: parse_quality(value, "jpg"), (1, 100), (0, 101)),
+    Bound("--png-level", lambda value: parse_png_level(value, "png"), (0, 9), (-1, 10)),
+)
+
+
+@pytest.mark.parametrize("bound", BOUNDS, ids=lambda bound: bound.what)
+def test_the_last_value_is_taken_and_the_next_refused(bound: Bound) -> None:
+    for value in bound.taken:
+        bound.call(value)
+    for value in bound.refused:
+        with pytest.raises(EdgeconvError):
+            bound.call(value)

@@ -1,0 +1,285 @@
+"""Every figure that a table, a report or a spreadsheet shows stands under its own name.
+
+All values of a record are made different from each other; then each cell is one text and no other, so that two that
+are swapped, or one that is taken from elsewhere, show.
+"""
+
+from __future__ import annotations
+
+import copy
+import csv
+import io
+import json
+from collections import Counter
+from typing import Any
+
+import pytest
+from batch_folders import settings_for
+from bench_records import TimedMethod, measured
+from command import PROJECT
+
+from edgeconv import report
+from edgeconv.batch.summary import STAGES, Outcome, Summary
+from edgeconv.batch.text import summary_text, waterfall
+from edgeconv.bench.card import account
+from edgeconv.bench.summary import groups
+from edgeconv.cost import Counts, Roof, speed
+from edgeconv.export import runs, tables
+from edgeconv.export.csv import HEADER
+from edgeconv.export.csv import export as export_csv
+from edgeconv.methods.base import Options
+
+SERIES = {
+    "median_seconds": 2.2e-3,
+    "p10_seconds": 1.1e-3,
+    "p90_seconds": 3.3e-3,
+    "min_seconds": 0.9e-3,
+    "n": 17,
+    "stopped_because": "time limit",
+}
+ACCOUNT = {
+    "gflops": 1234.56,
+    "useful_gflops": 567.89,
+    "gigabytes_per_second": 98.76,
+    "moved_gigabytes_per_second": 345.67,
+    "intensity_flops_per_byte": 13.57,
+    "floor_share": 0.41,
+    "large_copy_share": 0.52,
+    "roofline_share": 0.63,
+    "bound_by": "memory",
+}
+
+
+@pytest.fixture
+def record(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """A bench record of one method and one size in which no two figures are equal."""
+    made = measured(monkeypatch, TimedMethod("opencv", [1e-3], "opencv"))
+    (row,) = [row for row in made["rows"] if row["entrant"] == "opencv" and row["work"]["size"] == 16]
+    row["timings"] = {"warm": row["timings"]["warm"] | SERIES}
+    row["accounts"] = {"warm": row["accounts"]["warm"] | ACCOUNT}
+    row |= {"workspace_bytes": 4321, "moved_bytes": 8765, "launches": 5, "set_up_seconds": 7.5, "cold_seconds": 6.25}
+    row["check"] |= {"relative_error": 3e-7, "max_abs_error": 0.125, "checked_share": 0.75}
+    row["launch"] = {"enqueue_seconds": 1.5e-6, "stream_seconds": 2.5e-6}
+    row["bus"] = {"host_to_device_seconds": 3.5e-6, "device_to_host_seconds": 4.5e-6}
+    row["end_to_end"] = row["timings"]["warm"] | {"median_seconds": 5.5e-3}
+    row["counts"] |= {"nominal_flops": 11, "useful_flops": 7, "fewest_bytes": 3, "intensity_flops_per_byte": 3.75}
+    row["work"] |= {"height": 13, "width": 14, "stride": 9}
+    made["rows"] = [row]
+    return made
+
+
+def test_each_cell_of_an_accounting_card(record: dict[str, Any]) -> None:
+    (group,) = groups(record)
+    (cells,) = tables.cards(group).rows
+    assert dict(zip(tables.CARD_HEADER, cells, strict=True)) == {
+        "entrant": "opencv",
+        "size": "16",
+        "L2": "warm",
+        "median": "2.2 ms",
+        "p10": "1.1 ms",
+        "p90": "3.3 ms",
+        "n": "17",
+        "stopped by": "time limit",
+        "GFLOPS": "1,234.6",
+        "useful GFLOPS": "567.9",
+        "GB/s": "98.8",
+        "moved GB/s": "345.7",
+        "FLOP/byte": "13.57",
+        "of floor": "41%",
+        "of large copy": "52%",
+        "of roofline": "63%",
+        "bound by": "memory",
+        "workspace": "4,321",
+        "error": "3e-07",
+        "differs": "",
+    }
+
+
+def test_each_cell_of_the_tables_over_size(record: dict[str, Any]) -> None:
+    (group,) = groups(record)
+    for cell, text in ((tables.time_cell, "2.2 ms"), (tables.floor_cell, "41%"), (tables.gflops_cell, "1,234.6")):
+        shown = tables.over_size(group, "", cell)
+        assert (shown.header, shown.rows) == (("", "16"), (("opencv", text),))
+
+
+def test_each_column_of_the_spreadsheet(record: dict[str, Any]) -> None:
+    (row,) = csv.DictReader(io.StringIO(export_csv([record])[".csv"].decode()))
+    expected = {**SERIES, **ACCOUNT}
+    expected |= {"workspace_bytes": 4321, "moved_bytes": 8765, "launches": 5, "set_up_seconds": 7.5}
+    expected |= {"cold_seconds": 6.25, "relative_error": 3e-7, "max_abs_error": 0.125, "checked_share": 0.75}
+    expected |= {"enqueue_seconds": 1.5e-6, "stream_seconds": 2.5e-6, "host_to_device_seconds": 3.5e-6}
+    expected |= {"device_to_host_seconds": 4.5e-6, "end_to_end_seconds": 5.5e-3, "nominal_flops": 11}
+    expected |= {"useful_flops": 7, "fewest_bytes": 3, "intensity_flops_per_byte": 3.75}
+    expected |= {"size": 16, "height": 13, "width": 14, "stride": 9, "entrant": "opencv", "device": "cpu"}
+    assert {name: row[name] for name in expected} == {name: str(value) for name, value in expected.items()}
+    numbers = {name for name in HEADER if name.endswith(("seconds", "bytes", "flops", "share", "error", "second"))}
+    assert numbers <= set(expected)
+
+
+def test_the_card_follows_its_formulas_by_hand() -> None:
+    counts = Counts(nominal_flops=6_000_000, useful_flops=2_000_000, fewest_bytes=400_000)
+    assert account(counts, 1e-3, 2e-4, Roof(1e9, 8e9, ""), 1_200_000) == pytest.approx(
+        {
+            "seconds": 1e-3,
+            "gflops": 6.0,
+            "useful_gflops": 2.0,
+            "gigabytes_per_second": 0.4,
+            "moved_gigabytes_per_second": 1.2,
+            "intensity_flops_per_byte": 15.0,
+            "floor_share": 0.2,
+            "large_copy_share": 0.4,
+            "roofline_share": 0.25,  # 250 µs of arithmetic, 200 µs of copying
+            "bound_by": "arithmetic",
+        }
+    )
+    found = speed(counts, 1e-3, Roof(1e9, 8e9, ""))
+    assert (found.kernel_gflops, found.useful_gflops, found.gigabytes_per_second) == pytest.approx((6.0, 2.0, 0.4))
+    assert (found.memory_floor_share, found.roofline_share, found.bound_by) == pytest.approx((0.4, 0.4, "memory"))
+
+
+# --- a run -----------------------------------------------------------------------------------------------------------
+
+PHASES = {"start": 0.11, "decode": 0.022, "set_up": 0.0033, "host_to_device": 4.4e-4, "convolve": 5.5e-5}
+PHASES |= {"device_to_host": 6.6e-6, "encode": 0.77}
+
+
+@pytest.fixture
+def one_run() -> dict[str, Any]:
+    """The report of a run in which no two figures are equal."""
+    path = PROJECT / "docs" / "results" / "run" / "h200" / "cuda_sliding_s2.json"
+    made: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    made["input"] |= {"file": "in.png", "width": 31, "height": 29, "channels": 3, "dtype": "uint16"}
+    made["output"] |= {"file": "out.tiff", "width": 15, "height": 14, "channels": 1, "dtype": "float32"}
+    made["phases_seconds"], made["whole_run_seconds"] = dict(PHASES), 8.8
+    made["timing"] |= {"cold_seconds": 9.9e-3, "l2_state": "cold"}
+    made["timing"]["kernel"] |= SERIES
+    made["timing"]["end_to_end"] |= {**SERIES, "median_seconds": 4.4e-3}
+    made["speed"] = {
+        "kernel_gflops": 1234.56,
+        "useful_gflops": 11.0,
+        "gigabytes_per_second": 98.76,
+        "memory_floor_share": 0.41,
+        "roofline_share": 0.63,
+        "bound_by": "memory",
+        "end_to_end_gflops": 567.89,
+        "roof": {"copy_bytes_per_second": 3.21e11, "fma_flops_per_second": 6.54e12, "how": "measured"},
+    }
+    made["method"]["workspace_bytes"] = 4321
+    made["check"] |= {"passed": True, "max_abs_error": 0.125, "relative_error": 3e-7, "checked_samples": 1717}
+    made["check"] |= {"checked_share": 0.25, "exact": False, "arithmetic": "float32"}
+    made["check"]["bound_by_channel"] = [0.5]
+    made.pop("tiles", None)
+    return made
+
+
+def test_each_line_of_a_runs_report(one_run: dict[str, Any]) -> None:
+    lines = dict(line.split("  ", 1) for line in report.table(one_run).splitlines())
+    shown = {name.strip(): text.strip() for name, text in lines.items()}
+    assert shown["picture"] == "in.png  31×29×3 uint16"
+    assert shown["output"] == "out.tiff  15×14×1 float32"
+    assert shown["phases"] == (
+        "start 110 ms  decode 22 ms  set_up 3.3 ms  host_to_device 440 µs  convolve 55 µs  device_to_host 6.6 µs  "
+        "encode 770 ms; whole run 8.8 s"
+    )
+    assert shown["kernel"] == "cold 9.9 ms; median 2.2 ms (p10 1.1 ms, p90 3.3 ms, n 17, L2 cold)"
+    assert shown["end to end"] == "4.4 ms, host array to host array"
+    assert shown["speed"] == "1,235 GFLOPS (end to end 567.9), 98.76 GB/s"
+    assert shown["roofline"] == ("63% (bound by memory), memory 41%; measured here 321 GB/s copy, 6,540 GFLOPS float32")
+    assert shown["workspace"] == "4,321 bytes"
+    assert shown["check"].startswith("right: largest error 0.125 (3e-07 relative) against float64; 1,717 samples")
+    assert "(0.25 of the output)" in shown["check"]
+    assert shown["exactness"].endswith(": 0.5")
+
+
+def test_each_cell_of_the_tables_of_runs(one_run: dict[str, Any]) -> None:
+    overview, phases, pictures = (make([one_run]) for make in (runs.overview, runs.phases, runs.pictures))
+    assert dict(zip(overview.header, overview.rows[0], strict=True)) == {
+        "run": "cuda sliding",
+        "kernel": "2.2 ms",
+        "GFLOPS": "1,234.6",
+        "end to end GFLOPS": "567.9",
+        "GB/s": "98.8",
+        "of memory floor": "41%",
+        "of roofline": "63%",
+        "bound by": "memory",
+        "whole run": "8.8 s",
+        "check": "right",
+    }
+    found = dict(zip(phases.header, phases.rows[0], strict=True))
+    assert found == {name.replace("_", " "): report.seconds_text(value) for name, value in PHASES.items()} | {
+        "run": "cuda sliding",
+        "whole run": "8.8 s",
+    }
+    assert pictures.rows[0][1:3] == ("in.png", "31×29×3 uint16")
+    assert pictures.rows[0][4] == "15×14×1 float32"
+    wrong = copy.deepcopy(one_run)
+    wrong["check"]["passed"] = False
+    assert runs.overview([wrong]).rows[0][-1] == "WRONG"
+
+
+def test_each_column_of_a_runs_line_in_the_spreadsheet(one_run: dict[str, Any]) -> None:
+    (row,) = csv.DictReader(io.StringIO(export_csv([one_run])[".csv"].decode()))
+    expected = {**SERIES, "gflops": 1234.56, "useful_gflops": 11.0, "gigabytes_per_second": 98.76}
+    expected |= {"roofline_share": 0.63, "large_copy_share": 0.41, "bound_by": "memory", "l2_state": "cold"}
+    expected |= {"host_to_device_seconds": 4.4e-4, "device_to_host_seconds": 6.6e-6, "end_to_end_seconds": 4.4e-3}
+    expected |= {"height": 29, "width": 31, "dtype": "uint16", "workspace_bytes": 4321, "cold_seconds": 9.9e-3}
+    expected |= {"set_up_seconds": 0.0033, "relative_error": 3e-7, "max_abs_error": 0.125, "checked_share": 0.25}
+    assert {name: row[name] for name in expected} == {name: str(value) for name, value in expected.items()}
+
+
+# --- a batch ---------------------------------------------------------------------------------------------------------
+
+
+def outcome(state: Any, error: str | None = None, notes: tuple[str, ...] = (), **seconds: float) -> Outcome:
+    return Outcome(f"{state}.png", state, error, seconds, notes)
+
+
+def test_the_sums_of_a_batch_by_hand() -> None:
+    summary = Summary(pictures=11, workers=3)
+    for each in (
+        *[outcome("done", notes=("alpha dropped",), read=0.5, decode=1.0, encode=0.25)] * 4,
+        *[outcome("skipped", read=0.125, notes=("alpha dropped", "grey"))] * 3,
+        *[outcome("failed", "odd", decode=0.5)] * 2,
+        outcome("dropped"),
+    ):
+        summary.count(each)
+    summary.seconds = 8.0
+    assert (summary.done, summary.skipped, summary.failed, summary.finished) == (4, 3, 2, 9)
+    assert summary.pictures_per_second == 0.5
+    sums = dict.fromkeys(STAGES, 0.0) | {"read": 2.375, "decode": 5.0, "encode": 1.0}
+    assert summary.stage_seconds == sums
+    assert summary.slowest_stage == "decode"
+    assert summary.notes == Counter({"alpha dropped": 7, "grey": 3})
+    assert summary.failures == [("failed.png", "odd")] * 2
+    made = summary.to_dict()
+    assert (made["pictures_per_second"], made["slowest_stage"]) == (0.5, "decode")
+    assert made["failures"] == [{"input": "failed.png", "error": "odd"}] * 2
+    summary.peak_bytes = {"cpu": 3 * 2**20, "cuda": 5 * 2**20}
+    lines = summary_text(summary, settings_for("out"), earlier_outputs=6).splitlines()
+    assert lines[0] == "pictures  11: 4 done, 3 unchanged since before, 2 failed, 2 not begun"
+    assert lines[1] == "left out  6 outputs of earlier runs in the same folder"
+    assert "time      8 s, 0.5 pictures/s with 3 workers" in lines
+    assert "memory    at most 3 MiB (cpu), 5 MiB (cuda)" in lines
+    assert "note      alpha dropped: 7" in lines
+
+
+def test_the_bars_of_the_stages_follow_each_other_to_scale() -> None:
+    """Forty columns for all stages together."""
+    shown = waterfall({"read": 1.0, "decode": 2.0, "set_up": 0.0, "convolve": 5.0, "write": 2.0})
+    assert [line.split()[:4] for line in shown] == [
+        ["read", "1", "s", "10%"],
+        ["decode", "2", "s", "20%"],
+        ["convolve", "5", "s", "50%"],
+        ["write", "2", "s", "20%"],
+    ]
+    bars = [(line.index("#") - shown[0].index("#"), line.count("#")) for line in shown]
+    assert bars == [(0, 4), (4, 8), (12, 20), (32, 8)]
+
+
+def test_options_are_written_as_they_were_given() -> None:
+    assert Options(math="half", gemm="cublas", cudnn_find=True, block=8).asked() == {
+        "math": "--math half",
+        "gemm": "--gemm cublas",
+        "cudnn_find": "--cudnn-find",
+        "block": "--block 8",
+    }
