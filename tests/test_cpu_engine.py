@@ -163,7 +163,7 @@ def test_a_weight_that_differs_in_its_last_bit_is_not_collapsed():
 
 @pytest.mark.parametrize(
     ("scale", "dtype", "arithmetic"),
-    [(1, "uint8", "i16"), (100, "uint8", "i32"), (1, "uint16", "i32"), (2**21, "uint8", "f32"), (0.5, "uint8", "f32")],
+    [(1, "uint8", "i16"), (100, "uint8", "i32"), (1, "uint16", "i32"), (2**21, "uint8", "f64"), (0.5, "uint8", "f32")],
 )
 def test_sums_are_held_by_the_narrowest_type_that_is_exact(scale, dtype, arithmetic):
     """All pixels white drives every sum to its limit; one step beyond it must already be another type."""
