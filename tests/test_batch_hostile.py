@@ -104,7 +104,7 @@ def test_verify_shows_a_name_of_nothing_and_counts_rows_that_cannot_be_read(out:
             stream.write(b"{\n")
         done = edgeconv("verify", out)
         assert "foreign: '' is no name at all" in done.text.splitlines()
-        rows = "1 row cannot" if damaged == 1 else "2 rows cannot"
+        rows = "1 row of" if damaged == 1 else "2 rows of"
         assert rows in done.error_lines[0]
 
 

@@ -30,9 +30,10 @@ def verify(
     total = len(found.findings)
     say(f"{total - len(wrong)} of {total} outputs are as they were written.")
     if found.damaged:
+        rows = "1 row" if len(found.damaged) == 1 else f"{len(found.damaged)} rows"
         say(
-            f"edgeconv: {len(found.damaged)} row{'s' if len(found.damaged) > 1 else ''} cannot be read, and outputs may be "
-            "missing from this count: 'edgeconv batch --resume' makes sure of them; then remove what cannot be read.",
+            f"edgeconv: {rows} of the ledger cannot be read, and outputs may be missing from this count: 'edgeconv batch "
+            "--resume' makes sure of them; then remove what cannot be read.",
             err=True,
         )
     if any(finding.state == "foreign" for finding in wrong):
