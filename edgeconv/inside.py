@@ -34,6 +34,8 @@ def foreign_reason(name: str) -> str | None:
     parts = name.split("/")
     if os.name == "nt" and (PureWindowsPath(name).drive or "\\" in name):
         return "is not a plain name with forward slashes"
+    if not name:
+        return "is no name at all"
     if not parts[0] or ".." in parts:
         return "leads out of the folder"
     return None if parts[-1] not in ("", ".") else "names a folder"

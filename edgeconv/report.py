@@ -267,7 +267,8 @@ def exactness_text(check: dict[str, Any]) -> str:
     if check["exact"]:
         return f"exact ({check['arithmetic']}): every sample must be equal to the rounded oracle"
     bounds = (f"{bound:.2g}" if bound is not None else "none" for bound in check["bound_by_channel"])
-    return f"error bound of each output channel in this picture ({check['arithmetic']}): {', '.join(bounds)}"
+    of = f"of each output channel in this picture before it is stored ({check['arithmetic']})"
+    return f"error bound {of}: {', '.join(bounds)}"
 
 
 def _tile_rows(report: dict[str, Any]) -> list[tuple[str, str]]:

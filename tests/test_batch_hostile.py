@@ -97,6 +97,17 @@ def test_verify_says_so_and_ends_with_1(out: Path) -> None:
     assert "2 of 3 outputs" in done.text
 
 
+def test_verify_shows_a_name_of_nothing_and_counts_rows_that_cannot_be_read(out: Path) -> None:
+    add_row(out, output="", output_sha256=ledger.sha256_of(b"secret"))
+    for damaged in (1, 2):
+        with (out / ledger.LEDGER_NAME).open("ab") as stream:
+            stream.write(b"{\n")
+        done = edgeconv("verify", out)
+        assert "foreign: '' is no name at all" in done.text.splitlines()
+        rows = "1 row of" if damaged == 1 else "2 rows of"
+        assert rows in done.error_lines[0]
+
+
 def test_plain_names_are_not_foreign() -> None:
     for name in ("a.png", "deep/a.png", "..a", "a..b/...", "\udcff.png", " "):
         assert foreign_reason(name) is None, name

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from dataclasses import replace
 from fractions import Fraction
@@ -303,6 +304,27 @@ def test_every_plan_keeps_to_the_workspace_limit_or_refuses(method: str) -> None
     for limit_text, refusal in refusals:
         assert limit_text in refusal
         assert f"use --method {method}." not in refusal
+
+
+@pytest.mark.parametrize("shape", [(5, 7, 3), (60, 70, 3), (40, 9000, 3)])
+@EVERY_METHOD
+def test_what_a_refusal_of_the_workspace_advises_keeps_to_the_limit(method: str, shape: tuple[int, int, int]) -> None:
+    problem = make_problem(shape, "uint8", weight_set(named_filter("sobel"), "mix"), output_mode="abs")
+    advised = 0
+    for limit in (0, 2**10, 2**16, 2**17, 2**18, 3 * 2**18, 2**20):
+        refusal = ""
+        try:
+            require(method, "cpu").prepare(problem, Options(workspace_limit_bytes=limit, threads=4))
+        except MemoryLimitError as error:
+            refusal = str(error)
+        said = re.search(r"or use (?:--method (\w+) )?--threads (\d+)\.", refusal)
+        if said:
+            advised += 1
+            instead = Options(workspace_limit_bytes=limit, threads=int(said[2]))
+            assert require(said[1] or method, "cpu").prepare(problem, instead).workspace_bytes <= limit
+        else:
+            assert not refusal or refusal.endswith("raise --workspace-limit.")
+    assert advised or method == "reference" or shape != (40, 9000, 3)
 
 
 def test_a_small_limit_changes_no_bit_of_opencv() -> None:

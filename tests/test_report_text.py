@@ -47,6 +47,12 @@ def test_figures_have_separators_from_a_thousand_on(value: float, text: str) -> 
     assert report.digits_text(value, 4) == text
 
 
+def test_a_bound_says_that_it_holds_before_samples_are_rounded() -> None:
+    """A 16-bit sample may be a whole level off beside a bound of a quarter, and is right."""
+    text = report.exactness_text({"exact": False, "arithmetic": "float32", "bound_by_channel": [0.27, None]})
+    assert text == "error bound of each output channel in this picture before it is stored (float32): 0.27, none"
+
+
 def test_the_table_of_a_fast_run_has_no_exponents(monkeypatch) -> None:
     made = {
         "speed": {

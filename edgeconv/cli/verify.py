@@ -24,15 +24,16 @@ def verify(
     found = ledger.look_through(plain(folder))
     wrong = [finding for finding in found.findings if finding.state != "same"]
     for finding in wrong:
-        say(f"{finding.state}: {finding.output}{f' {finding.detail}' if finding.detail else ''}")
+        say(f"{finding.state}: {finding.output or repr('')}{f' {finding.detail}' if finding.detail else ''}")
     for place, number in found.damaged:
         say(f"unreadable: line {number:,} of {place}")
     total = len(found.findings)
     say(f"{total - len(wrong)} of {total} outputs are as they were written.")
     if found.damaged:
+        rows = "1 row" if len(found.damaged) == 1 else f"{len(found.damaged)} rows"
         say(
-            f"edgeconv: {len(found.damaged)} rows of the ledger cannot be read, and outputs may be missing from this "
-            "count: 'edgeconv batch --resume' makes sure of them; then remove those lines.",
+            f"edgeconv: {rows} of the ledger cannot be read, and outputs may be missing from this count: "
+            "'edgeconv batch --resume' makes sure of them; then remove what cannot be read.",
             err=True,
         )
     if any(finding.state == "foreign" for finding in wrong):

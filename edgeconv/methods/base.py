@@ -114,11 +114,14 @@ class Method(ABC):
 
 
 def check_workspace(name: str, needed_bytes: int, options: Options, or_else: str = "use --method sliding") -> None:
-    """Refuse a plan whose smallest workspace is above the limit, with the bytes needed and the option to raise."""
+    """Refuse a plan whose smallest workspace is above the limit, with the bytes needed and the option to raise.
+
+    `or_else` is another way out that the caller knows to work; empty where there is none.
+    """
     if needed_bytes > options.workspace_limit_bytes:
         raise MemoryLimitError(
             f"Method '{name}' needs {needed_bytes:,} bytes of workspace and the limit is "
-            f"{options.workspace_limit_bytes:,}: raise --workspace-limit, or {or_else}."
+            f"{options.workspace_limit_bytes:,}: raise --workspace-limit{f', or {or_else}' if or_else else ''}."
         )
 
 

@@ -12,6 +12,7 @@ computed and every s-th sample is picked. Imports OpenCV and NumPy and nothing e
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import cv2
@@ -19,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv import exactness
+from edgeconv.errors import EdgeconvError
 from edgeconv.filters import RGB_CHANNELS
 from edgeconv.geometry import KERNEL_SIZE, OUTSIDE, Border, border_indices
 from edgeconv.methods.base import Method, Options, Plan, check_workspace
@@ -78,7 +80,8 @@ class OpenCVPlan(Plan):
         def band_bytes(band_rows: int) -> int:
             return ((band_rows - 1) * problem.stride + KERNEL_SIZE) * temporary_row
 
-        check_workspace("opencv", band_bytes(1), options, "use --method sliding --threads 1")
+        if band_bytes(1) > limit:  # the other way out takes a moment to try
+            check_workspace("opencv", band_bytes(1), options, _other_way_out(problem, options))
         self._threads = max(1, min(self._threads, limit // band_bytes(1)))
         most_rows = 1 + (limit // self._threads // temporary_row - KERNEL_SIZE) // problem.stride
         self._band_rows = max(1, min(self._band_rows, most_rows))
@@ -196,6 +199,17 @@ def _kernel_exact_in_int16(problem: Problem) -> NDArray[np.float32] | None:
     whole = bool((kernel == np.rint(kernel)).all())
     fits = float(np.abs(kernel).sum()) * np.iinfo(np.uint8).max <= np.iinfo(np.int16).max
     return kernel if whole and fits else None
+
+
+def _other_way_out(problem: Problem, options: Options) -> str:
+    """`sliding` where that keeps to the limit, which is tried: on small pictures it needs more than OpenCV."""
+    from edgeconv.methods.cpu.sliding import Sliding  # loads a compiler, which OpenCV is taken to do without
+
+    try:
+        Sliding().prepare(problem, replace(options, threads=1))
+    except EdgeconvError:
+        return ""
+    return "use --method sliding --threads 1"
 
 
 class OpenCV(Method):

@@ -79,7 +79,9 @@ class EnginePlan(Plan):
         strip_rows = _strip_rows(problem, self._threads)
         units = -(-problem.output_height // strip_rows) * len(tiles)
         self.workspace_bytes = layout.scratch_bytes * self._threads
-        check_workspace(name, self.workspace_bytes, options, "use fewer --threads")
+        most_threads = options.workspace_limit_bytes // layout.scratch_bytes
+        fewer = f"use --threads {most_threads}" if most_threads else ""
+        check_workspace(name, self.workspace_bytes, options, fewer)
 
         self.arithmetic = ARITHMETIC_OF_SUM[recipe.sum]
         self._code = code_for(recipe, layout, processor)
