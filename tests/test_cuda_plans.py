@@ -460,6 +460,28 @@ def test_two_halves_hold_what_float32_shows() -> None:
     assert (lost <= 2.0**-21).all()
 
 
+@pytest.mark.parametrize(
+    ("weight", "kept"),
+    [
+        (1.0, True),
+        (1 + 2.0**-20, True),  # 11 bits and 11 more
+        (60_000.5, True),
+        (1e-7, False),  # below the least number that a half has 22 bits for
+        (70_000.0, False),  # above the largest half
+    ],
+)
+@pytest.mark.parametrize("channel", [0, 2])
+def test_tensor_cores_take_weights_that_two_halves_hold_in_every_channel(
+    channel: int, weight: float, kept: bool
+) -> None:
+    """By each output's own largest weight: a channel of small ones does not hide behind the others."""
+    weights = np.ones((1, 3, 3, 3, 3), np.float32)
+    weights[0, channel] = weight
+    problem = make_problem((300, 500, 3), "float16", WeightSet(weights, 1), output_mode="raw")
+    assert sliding.has_half_weights(problem) == kept
+    assert sliding.arithmetic_for(problem) == ("mma" if kept else "fma")
+
+
 def test_filters_lie_in_memory_as_cudnn_takes_them() -> None:
     """(responses, rows, columns, channels), zeros in channels that only fill up."""
     problem = case("uint8", "abs", RANDOM, "each")

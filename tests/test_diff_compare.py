@@ -127,3 +127,19 @@ def test_an_option_is_for_those_who_know_it_and_refused_where_nobody_does(
 def test_the_middle_square_is_the_middle() -> None:
     pixels = np.arange(5 * 8 * 3, dtype=np.uint8).reshape(5, 8, 3)
     assert np.array_equal(methods.middle_square(pixels, 4), pixels[0:4, 2:6])
+
+
+@pytest.mark.parametrize(
+    ("dtype", "bounds", "allowed"),
+    [
+        ("uint8", (0.0, 0.0), 0.0),
+        ("uint8", (0.0, 1.0), 1.0),  # in levels: one may round up where the other rounds down
+        ("uint16", (3.0, 1.0), 3.0),
+        ("float32", (0.0, 0.0), 0.0),
+        ("float32", (1e-6, 4e-6), 8e-6),  # both may err, in opposite ways
+    ],
+)
+def test_what_two_right_outputs_may_differ_by(dtype: str, bounds: tuple[float, ...], allowed: float) -> None:
+    output = np.zeros((1, 1, 3), dtype)
+    ran = [methods.Ran("any", "cpu", output, None, bound) for bound in bounds]  # type: ignore[arg-type]  # no check
+    assert methods.agreement(ran) == allowed

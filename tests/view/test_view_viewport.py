@@ -84,3 +84,13 @@ def test_the_pixel_under_the_pointer() -> None:
     assert view.pixel_at(0, 0) == (0, 0)
     assert view.pixel_at(99.9, 10) == (9, 1)
     assert view.panned(50, 0).pixel_at(0, 50) is None
+
+
+@pytest.mark.parametrize(("width", "height"), [(1000, 500), (10, 10), (20, 4000)])
+def test_zooming_goes_from_half_of_what_fits_to_256(width: int, height: int) -> None:
+    view = Viewport(width, height, 400, 400).fit()
+    fits = min(1.0, 400 / width, 400 / height)
+    assert view.zoom == pytest.approx(fits)
+    assert view.zoomed(1e-9).zoom == pytest.approx(fits / 2)
+    assert view.zoomed(0.6).zoom == pytest.approx(0.6 * fits)
+    assert view.zoomed(1e9).zoom == 256
