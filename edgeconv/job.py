@@ -318,18 +318,21 @@ def _refuse_to_overwrite(job: Job, target: Path | None, report_path: Path | None
 
 
 def read_earlier(report_path: Path) -> Any:
-    """What stands where a report goes, as JSON. Raises OSError, ValueError: anybody may have put anything there."""
+    """What stands where a report goes, as JSON. Raises OSError, ValueError: anybody may have put anything there.
+
+    A link is none of edgeconv's own, whatever it leads to: who made it must not choose what is replaced without a word.
+    """
     try:
-        with open_regular(os.path.realpath(report_path)) as stream:
+        with open_regular(report_path) as stream:
             return parse_json(stream.read(MOST_REPORT_BYTES).decode("utf-8"))
     except (RecursionError, ForeignFileError) as error:
         raise ValueError(str(error)) from None
 
 
 def _sha256_of(path: Path) -> str:
-    """Of a plain file. Raises OSError, ValueError."""
+    """Of a plain file that is no link. Raises OSError, ValueError."""
     try:
-        with open_regular(os.path.realpath(path)) as stream:
+        with open_regular(path) as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()
     except ForeignFileError as error:
         raise ValueError(str(error)) from None

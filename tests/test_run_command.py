@@ -270,6 +270,26 @@ def test_the_input_is_never_the_output(folder: Path) -> None:
     assert (folder / "photo.png").read_bytes() == before
 
 
+@pytest.mark.parametrize("tiles", [[], ["--tile", 16]], ids=["whole", "tiles"])
+@pytest.mark.parametrize("linked", ["picture", "report"])
+def test_a_link_is_no_earlier_output_whatever_the_report_beside_it_says(
+    folder: Path, tmp_path_factory: pytest.TempPathFactory, tiles: list[object], linked: str
+) -> None:
+    """A folder of somebody else's may hold a report that calls any file outside it an earlier output."""
+    words = ("run", "photo.png", "-m", "sliding", "--samples", 0, "--check", "none", *tiles, "-o", "theirs/x.tif")
+    (folder / "theirs").mkdir()
+    assert edgeconv(*words, cwd=folder).code == 0
+    link = folder / "theirs" / ("x.tif" if linked == "picture" else "x.json")
+    outside = tmp_path_factory.mktemp("outside") / "precious"
+    link.rename(outside)
+    link.symlink_to(outside)
+    state = outside.stat()
+    done = edgeconv(*words, cwd=folder)
+    assert (done.code, len(done.error_lines)) == (2, 1)
+    assert "exists: pass --overwrite" in done.err
+    assert (outside.stat().st_ino, outside.stat().st_mtime_ns) == (state.st_ino, state.st_mtime_ns)
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [

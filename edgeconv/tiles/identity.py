@@ -5,12 +5,16 @@ Also the state of such files as the system tells it, read or not: how a change u
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import threading
 from collections.abc import Iterator
+from io import BufferedReader
 from pathlib import Path
 from typing import Any
+
+from edgeconv.inside import ForeignFileError, open_regular
 
 BLOCK_BYTES = 2**20
 
@@ -22,12 +26,13 @@ class Stopped(Exception):
 def file_identity(path: Path, stop: threading.Event | None = None) -> dict[str, Any]:
     """`file_bytes` and `file_sha256`; of a folder over names and contents of its files, in the order of their names.
 
-    Raises OSError, and Stopped once `stop` is set.
+    Links to files are followed; pipes and devices, which may have no end, are not opened. Raises OSError, and Stopped
+    once `stop` is set.
     """
     digest, length = hashlib.sha256(), 0
     for name, file in _files(path):
         digest.update(name.encode())
-        with file.open("rb") as stream:
+        with _plain(file) as stream:
             while block := stream.read(BLOCK_BYTES):
                 if stop is not None and stop.is_set():
                     raise Stopped
@@ -49,6 +54,14 @@ def file_state(path: Path) -> str | None:
     except OSError:
         return None
     return digest.hexdigest()
+
+
+def _plain(file: Path) -> BufferedReader:
+    """A plain file, for reading. Raises OSError."""
+    try:
+        return open_regular(os.path.realpath(file))
+    except ForeignFileError as error:
+        raise OSError(errno.EINVAL, f"{file.name} {error}", str(file)) from None
 
 
 def _files(path: Path) -> Iterator[tuple[str, Path]]:

@@ -243,6 +243,8 @@ class _Run:
 
     def _is_own_output(self) -> bool:
         """True where the report beside it tells of the same job and still describes the very bytes of the output."""
+        if self._target.is_symlink():  # see read_earlier
+            return False
         try:
             earlier = whole.read_earlier(self._report_path)
             same_job = (

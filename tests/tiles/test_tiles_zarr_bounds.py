@@ -18,6 +18,7 @@ from problems import random_image
 from test_tiles_tiff import pixels_of
 
 from edgeconv.errors import ImageReadError
+from edgeconv.tiles.identity import file_identity
 from edgeconv.tiles.sources import open_source, zarr_bounds
 
 PIXELS = random_image(91, 133, "uint8")
@@ -110,6 +111,22 @@ def test_metadata_that_are_too_large_are_not_read(tmp_path: Path) -> None:
     os.truncate(path / "zarr.json", 2**41)
     with pytest.raises(ImageReadError, match=r"zarr\.json has 2,199,023,255,552 bytes"):
         open_source(path)
+
+
+@posix
+@pytest.mark.parametrize("what", ["pipe", "device"])
+def test_a_file_beside_the_chunks_that_has_no_end_is_not_hashed(what: str, tmp_path: Path) -> None:
+    """Nothing else reads it: the hash of a picture in a folder is over all files there."""
+    path = written(tmp_path / "a.zarr")
+    if what == "pipe":
+        os.mkfifo(path / "extra")
+    else:
+        (path / "extra").symlink_to("/dev/zero")
+    with pytest.raises(OSError, match="extra is no plain file"):
+        file_identity(path)
+    (path / "extra").unlink()
+    (path / "extra").symlink_to(path / "zarr.json")
+    assert file_identity(path)["file_bytes"] > 0
 
 
 @posix
