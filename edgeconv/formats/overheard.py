@@ -7,7 +7,7 @@ processes. Where the C library has no such variable (Windows, musl) nothing is h
 
 The variable is one for the whole process, so words that come while several threads decode may be of any of them. Those
 threads then decode once more, each alone, and what is said then belongs to the picture: right with any number of
-threads, and dear for damaged pictures only.
+threads, and expensive for damaged pictures only.
 """
 
 from __future__ import annotations
