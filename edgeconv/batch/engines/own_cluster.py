@@ -72,7 +72,7 @@ def seats_for(cards: list[str], jobs: int | None, pictures: int) -> list[Seat]:
 
 
 def _without_http(kind: Any, name: str) -> Any:
-    """A scheduler or a worker of Dask's that answers nothing but its own protocol: HTTP there knows no certificates."""
+    """A Dask scheduler or worker that answers its own protocol alone: its HTTP server would ask for no certificate."""
 
     def start_http_server(self: Any, *_: Any, **__: Any) -> None:
         pass
