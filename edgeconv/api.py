@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from edgeconv.choose import AUTO, choose
-from edgeconv.devices import get_device
+from edgeconv.core.filters import DEFAULT_FILTER
+from edgeconv.core.problem import Problem
+from edgeconv.core.request import make_request
 from edgeconv.errors import UsageError
-from edgeconv.filters import DEFAULT_FILTER
 from edgeconv.methods.base import DeviceName, Options
-from edgeconv.problem import Problem
-from edgeconv.request import make_request
-from edgeconv.session import Session
+from edgeconv.runtime.auto import AUTO, choose
+from edgeconv.runtime.devices import get_device
+from edgeconv.runtime.session import Session
 
 
 def convolve(
@@ -80,7 +80,7 @@ def convolve(
     if on_card:
         import cupy
 
-        from edgeconv.devices.cuda import device_of, on_device
+        from edgeconv.runtime.devices.cuda import device_of, on_device
 
         with on_device(device_of(image)):
             image = cupy.asarray(image)  # another library's array on this GPU, such as a torch.Tensor, is not copied

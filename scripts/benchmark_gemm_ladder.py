@@ -17,8 +17,8 @@ from typing import Any
 import cupy
 import numpy as np
 
-from edgeconv.methods.cuda.gemm_ladder import REALS, STEPS, Block, prepare
-from edgeconv.timing import summarize
+from edgeconv.bench.ladders.gemm_kernels import REALS, STEPS, Block, prepare
+from edgeconv.core.timing import summarize
 
 SIZES = (512, 1024, 2048, 4096, 8192)
 CHECKED_ROWS = 8

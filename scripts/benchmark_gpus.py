@@ -29,25 +29,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeconv import report
 from edgeconv.batch import ledger, plan
-from edgeconv.batch.earlier import Earlier
 from edgeconv.batch.engines import own_cluster
 from edgeconv.batch.engines.cluster import Cluster
 from edgeconv.batch.engines.own_cluster import VISIBLE, Seat
 from edgeconv.batch.names import Names
+from edgeconv.batch.one_picture import Work
 from edgeconv.batch.pipeline import Batch
+from edgeconv.batch.previous_results import Earlier
 from edgeconv.batch.settings import Settings
 from edgeconv.batch.summary import Outcome
 from edgeconv.batch.task import Task
-from edgeconv.batch.work import Work
-from edgeconv.choose import Choice
-from edgeconv.devices import get_device
-from edgeconv.files import write_bytes_atomically
-from edgeconv.image import write_image
-from edgeconv.request import make_request
-from edgeconv.threads import usable_threads
-from edgeconv.timing import Stopwatch
+from edgeconv.core.request import make_request
+from edgeconv.core.timing import Stopwatch
+from edgeconv.hardware.threads import usable_threads
+from edgeconv.io.files import write_bytes_atomically
+from edgeconv.io.image import write_image
+from edgeconv.run import report
+from edgeconv.runtime.auto import Choice
+from edgeconv.runtime.devices import get_device
 
 PROJECT = Path(__file__).resolve().parent.parent
 RAM_DISK = Path("/dev/shm")

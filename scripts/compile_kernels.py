@@ -23,14 +23,18 @@ from importlib import import_module
 from typing import Any
 
 from edgeconv.errors import EXIT_DIFFERENT, EXIT_OK, UnavailableError
+from edgeconv.hardware.cuda.kernels import KernelVariant
 from edgeconv.methods import METHODS
-from edgeconv.methods.cuda.kernels import KernelVariant
 
 ARCHITECTURES = ("sm_75", "sm_80", "sm_90", "sm_100", "sm_120")
 """From the oldest that CUDA 13 compiles for (Turing) to the newest (Blackwell, two of them)."""
 
 ADDED_BY_CUPY = ("-ftz=true", "--device-as-default-execution-space")
-MODULES_BESIDE_METHODS = tuple(f"edgeconv.methods.cuda.{name}" for name in ("roof", "conv_ladder", "gemm_ladder"))
+MODULES_BESIDE_METHODS = (
+    "edgeconv.hardware.cuda.roof",
+    "edgeconv.bench.ladders.conv_kernels",
+    "edgeconv.bench.ladders.gemm_kernels",
+)
 
 
 @dataclass(frozen=True)

@@ -18,19 +18,19 @@ from statistics import median
 from typing import Any
 
 from edgeconv.bench.grid import GRIDS
+from edgeconv.bench.ladders.conv_kernels import STRIDES
 from edgeconv.bench.peers import PEERS
 from edgeconv.bench.record import Record, read_record
+from edgeconv.core.filters import DEFAULT_FILTER, FILTERS
 from edgeconv.export import ladders
 from edgeconv.export.tables import Table, fastest, goals
-from edgeconv.filters import DEFAULT_FILTER, FILTERS
 from edgeconv.methods import METHODS
-from edgeconv.methods.cuda.conv_ladder import STRIDES
-from edgeconv.report import seconds_text
+from edgeconv.run.report import seconds_text
 from edgeconv.view.qt.actions import listed_keys
 
 PROJECT = Path(__file__).resolve().parent.parent
 RESULTS = PROJECT / "docs" / "results"
-SOURCES = tuple(f"edgeconv/methods/cuda/{name}_ladder.cu" for name in ("conv", "gemm"))
+SOURCES = tuple(f"edgeconv/bench/ladders/{name}_kernels.cu" for name in ("conv", "gemm"))
 PAGES = ("README.md", "docs/bench.md", "docs/diff.md", "docs/view.md", "docs/kernels.md", "docs/reading.md", *SOURCES)
 
 MARKED = re.compile(

@@ -10,16 +10,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from edgeconv.bench import entrants, runner
-from edgeconv.bench.entrants import Bench, Entrant, MethodEntrant, Ready
+from edgeconv.bench import candidates, runner
+from edgeconv.bench.candidates import Bench, Entrant, MethodEntrant, Ready
 from edgeconv.bench.grid import Grid, Part
 from edgeconv.bench.measure import Rules
 from edgeconv.bench.record import Record
 from edgeconv.bench.watch import Watch
-from edgeconv.cost import Roof
-from edgeconv.devices.cpu import CpuDevice
+from edgeconv.core.cost import Roof
+from edgeconv.core.timing import Budget
 from edgeconv.methods.base import Options
-from edgeconv.timing import Budget
+from edgeconv.runtime.devices.cpu import CpuDevice
 
 ROOF = Roof(copy_bytes_per_second=1e9, fma_flops_per_second=1e9, how="made up")
 FEW = Rules(budget=Budget(min_samples=5, max_samples=5, time_limit_seconds=1000.0))
@@ -97,7 +97,7 @@ def grid(*sizes: int, strides: tuple[int, ...] = (1,)) -> Grid:
 def use(monkeypatch: pytest.MonkeyPatch, *entrants_here: Entrant) -> FakeDevice:
     """Let these compete, on a fake device, in place of the table's methods."""
     device = FakeDevice()
-    monkeypatch.setattr(entrants, "get_device", lambda name: device)
+    monkeypatch.setattr(candidates, "get_device", lambda name: device)
     monkeypatch.setattr(runner, "get_device", lambda name: device)
     monkeypatch.setattr(runner, "Watch", lambda name: Watch(name, read_cpu=lambda: None))  # others may be at work
     monkeypatch.setattr(runner, "method_entrants", lambda words, name, options: list(entrants_here))

@@ -7,8 +7,8 @@ import os
 import pytest
 from qt_here import qt_reason
 
-from edgeconv.methods.cuda.probe import cuda_unavailable_reason
-from edgeconv.tuned import PLACE_VARIABLE
+from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
+from edgeconv.runtime.profile import PLACE_VARIABLE
 
 os.environ[PLACE_VARIABLE] = os.devnull + ".none"
 """No test depends on what `edgeconv tune` has measured for the person who runs it."""

@@ -30,9 +30,10 @@ from kernel_work import (
     Work,
 )
 
+from edgeconv.bench.ladders import conv_kernels
+from edgeconv.core.problem import Problem
 from edgeconv.methods.base import Options
-from edgeconv.methods.cuda import conv_ladder, sliding
-from edgeconv.problem import Problem
+from edgeconv.methods.cuda import sliding
 
 # --- what every kernel is put to, in many shapes ------------------------------------------------------------------
 
@@ -217,8 +218,8 @@ def groups() -> dict[str, list[Work]]:
 
 def ladder_works() -> Iterator[Work]:
     """Every step of the ladder of convolutions with its usual block; rows on 16 bytes and not."""
-    for entry in conv_ladder.STEPS:
-        for stride in conv_ladder.STRIDES:
+    for entry in conv_kernels.STEPS:
+        for stride in conv_kernels.STRIDES:
             for width in (48, 45):
                 case = Case(RANDOM, "mix", "float32", "raw", stride=stride, shape=(19, width))
                 for block in entry.blocks_for(stride)[:1]:

@@ -17,8 +17,8 @@ import cv2  # noqa: F401  # before the limit: what it takes is not the picture's
 import numpy as np
 from PIL import Image
 
-from edgeconv import image
 from edgeconv.errors import ImageReadError, MemoryLimitError
+from edgeconv.io import image
 
 Image.init()
 MOST_SECONDS = 20
@@ -33,7 +33,7 @@ def read(path: Path, by_tiles: bool) -> int:
     """Read all of a picture, or the first of its pieces; how many samples."""
     if not by_tiles:
         return int(image.read_image(path).pixels.size)
-    from edgeconv.tiles.sources import open_source
+    from edgeconv.run.tiled.sources import open_source
 
     return int(open_source(path).load(0, 0).size)
 

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from problems import random_image
 
 import edgeconv
+from edgeconv.core.filters import filter_names
+from edgeconv.core.geometry import BORDERS
 from edgeconv.errors import UnavailableError, UsageError
-from edgeconv.filters import filter_names
-from edgeconv.geometry import BORDERS
+from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
 from edgeconv.methods import METHODS, find
-from edgeconv.methods.cuda.probe import cuda_unavailable_reason
 
 CPU_METHODS = [entry.name for entry in METHODS if entry.device == "cpu"]
 

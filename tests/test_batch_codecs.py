@@ -17,10 +17,10 @@ from picture_files import exif, png, saved, smooth_image
 from edgeconv.batch import codecs
 from edgeconv.batch.engines.at_worker import Terms, maker_here
 from edgeconv.errors import ImageReadError, ImageWriteError, UnavailableError
-from edgeconv.formats import jpeg
-from edgeconv.formats.base import Header
-from edgeconv.formats.feed import Feed
-from edgeconv.image import decode_image
+from edgeconv.io.formats import jpeg
+from edgeconv.io.formats.base import Header
+from edgeconv.io.formats.feed import Feed
+from edgeconv.io.image import decode_image
 
 PIXELS = smooth_image(40, 56)
 
@@ -122,7 +122,7 @@ def test_pictures_that_are_filtered_elsewhere_are_refused(monkeypatch: pytest.Mo
 
 
 def test_a_worker_without_the_codec_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("edgeconv.devices.card_jpeg.card_jpeg_unavailable_reason", lambda: "there is none")
+    monkeypatch.setattr("edgeconv.runtime.devices.gpu_jpeg.card_jpeg_unavailable_reason", lambda: "there is none")
     Terms(maker_here()).check()
     with pytest.raises(UnavailableError, match="there is none"):
         Terms(maker_here("card"), jpeg_codec="card").check()

@@ -20,7 +20,7 @@ from edgeconv.batch.pipeline import Batch
 from edgeconv.batch.row import Row
 from edgeconv.batch.summary import Summary
 from edgeconv.errors import ImageWriteError
-from edgeconv.image import write_image
+from edgeconv.io.image import write_image
 
 
 @pytest.fixture

@@ -13,18 +13,18 @@ import pytest
 from bench_records import ROOF, FakeDevice
 from command import PROJECT, edgeconv, script
 
-from edgeconv.bench import conv
-from edgeconv.bench.conv import COPY, KIND, make_work, time_work
-from edgeconv.bench.ladder import Contender, record_of, schema
+from edgeconv.bench.ladders import conv
+from edgeconv.bench.ladders.base import Contender, record_of, schema
+from edgeconv.bench.ladders.conv import COPY, KIND, make_work, time_work
+from edgeconv.bench.ladders.conv_kernels import STEPS
 from edgeconv.bench.watch import Watch
+from edgeconv.core.timing import Budget
 from edgeconv.export import ladders
 from edgeconv.export.markdown import every_row
+from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
 from edgeconv.methods.base import Options
-from edgeconv.methods.cuda.conv_ladder import STEPS
-from edgeconv.methods.cuda.probe import cuda_unavailable_reason
 from edgeconv.methods.reference import Reference
-from edgeconv.report import seconds_text
-from edgeconv.timing import Budget
+from edgeconv.run.report import seconds_text
 
 BUDGET = Budget(min_samples=3, max_samples=3, time_limit_seconds=1000.0)
 profiler = script("profile_conv_ladder")
@@ -125,7 +125,7 @@ def test_the_committed_record_fits_the_schema_and_is_right() -> None:
 
 def test_the_page_sets_what_was_predicted_beside_what_came() -> None:
     made, profile = committed("bench_conv_h200"), committed("conv_ladder_profile_h200")
-    table = ladders.conv_steps(made, profile)
+    table = ladders.conv_kernels(made, profile)
     assert [line[0] for line in table.rows] == [f"`{step.name}`" for step in STEPS]
     for step, line in zip(STEPS, table.rows, strict=True):
         assert (line[1], line[2]) == (step.idea, step.because)

@@ -8,7 +8,7 @@ import pytest
 from bench_records import TimedMethod, measured
 
 from edgeconv.bench import goals, record
-from edgeconv.bench.entrants import method_entrants
+from edgeconv.bench.candidates import method_entrants
 from edgeconv.bench.goals import GOALS, Goal, Outcome, outcomes
 from edgeconv.bench.grid import named_grid, works
 from edgeconv.bench.peers import PEERS

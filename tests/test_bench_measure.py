@@ -15,16 +15,16 @@ import pytest
 from bench_records import FEW, ROOF, BrokenPeer, FakeDevice, TimedMethod, TiringPeer, WrongMethod, grid, measured, use
 from problems import random_image
 
-from edgeconv.bench import card, record, runner
-from edgeconv.bench.entrants import Bench, Ready
+from edgeconv.bench import metrics, record, runner
+from edgeconv.bench.candidates import Bench, Ready
 from edgeconv.bench.grid import Grid, Part, Work
 from edgeconv.bench.measure import pixels_for
 from edgeconv.bench.watch import CpuUse, Watch, read_cpu_use
-from edgeconv.cost import Counts
-from edgeconv.devices.nvml import Reading
+from edgeconv.core.cost import Counts
+from edgeconv.core.problem import INPUT_DTYPES
 from edgeconv.errors import UsageError
-from edgeconv.image import write_image
-from edgeconv.problem import INPUT_DTYPES
+from edgeconv.hardware.nvml import Reading
+from edgeconv.io.image import write_image
 
 
 def rows_of(result: record.Record, entrant: str) -> list[record.Row]:
@@ -118,15 +118,15 @@ def test_figures_follow_their_formulas_to_the_digit(monkeypatch) -> None:
     assert account["large_copy_share"] == fewest / ROOF.copy_bytes_per_second / 3e-3
     assert account["roofline_share"] == 1e-3 / 3e-3
     assert account["bound_by"] == "memory"
-    assert set(account) - {"seconds", "bound_by"} == set(card.FORMULAS)
+    assert set(account) - {"seconds", "bound_by"} == set(metrics.FORMULAS)
 
 
 def test_the_roof_is_the_longer_of_copy_and_arithmetic() -> None:
     counts = Counts(nominal_flops=100, useful_flops=50, fewest_bytes=10)
-    account = card.account(counts, 100.0, 20.0, ROOF.__class__(1.0, 1.0, ""), 30)
+    account = metrics.account(counts, 100.0, 20.0, ROOF.__class__(1.0, 1.0, ""), 30)
     assert (account["roofline_share"], account["bound_by"]) == (0.5, "arithmetic")
     assert account["moved_gigabytes_per_second"] == 30 / 100 / 1e9
-    nothing = card.account(counts, 100.0, None, None, None)
+    nothing = metrics.account(counts, 100.0, None, None, None)
     assert [nothing[name] for name in ("floor_share", "large_copy_share", "roofline_share", "bound_by")] == [None] * 4
 
 

@@ -14,14 +14,14 @@ from command import edgeconv
 from damaged import BAD_FILES
 from picture_files import exif, saved
 
-from edgeconv import verify
 from edgeconv.batch import ledger
-from edgeconv.devices.card_jpeg import INSTALL, CardJpeg, nvimgcodec_version
-from edgeconv.formats.jpeg import read_header
-from edgeconv.image import decode_image, read_image, write_image
+from edgeconv.core.request import make_request
+from edgeconv.io.formats.jpeg import read_header
+from edgeconv.io.image import decode_image, read_image, write_image
 from edgeconv.methods import require
 from edgeconv.methods.base import Options
-from edgeconv.request import make_request
+from edgeconv.runtime import check
+from edgeconv.runtime.devices.gpu_jpeg import INSTALL, CardJpeg, nvimgcodec_version
 
 pytestmark = pytest.mark.gpu
 
@@ -202,7 +202,7 @@ def test_what_is_filtered_is_what_the_card_decoded(photos: Path, card: CardJpeg,
             expected = request.finish(raw, pixels.dtype, image=pixels)
             got = read_image(out / f"{path.stem}.{format}").pixels[..., : expected.shape[2]]
             if format == "png":
-                assert verify.check(pixels, raw, problem).passed
+                assert check.check(pixels, raw, problem).passed
                 assert np.abs(got.astype(int) - expected).max() <= (problem.output_channels == 1), path.name
             else:
                 quiet = decode_image(jpeg(np.squeeze(expected)), "x.jpg").pixels[..., : expected.shape[2]]

@@ -17,11 +17,11 @@ import numpy as np
 import pytest
 from picture_files import exif, saved, smooth_image
 
-from edgeconv.devices import card_jpeg
-from edgeconv.devices.card_jpeg import CardJpeg
-from edgeconv.formats.feed import Feed
-from edgeconv.formats.jpeg import read_header
-from edgeconv.image import decode_image, encode_image
+from edgeconv.io.formats.feed import Feed
+from edgeconv.io.formats.jpeg import read_header
+from edgeconv.io.image import decode_image, encode_image
+from edgeconv.runtime.devices import gpu_jpeg
+from edgeconv.runtime.devices.gpu_jpeg import CardJpeg
 
 
 class Decoder:
@@ -96,7 +96,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[Decoder]:
         setattr(cupy, name, getattr(np, name))
     cupy.cuda = SimpleNamespace(Stream=Stream, get_current_stream=Stream)  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "cupy", cupy)
-    monkeypatch.setattr(card_jpeg, "_nvimgcodec", lambda: fake)
+    monkeypatch.setattr(gpu_jpeg, "_nvimgcodec", lambda: fake)
     monkeypatch.setattr(Decoder, "made", [], raising=False)
     return Decoder.made
 
@@ -124,14 +124,14 @@ def test_where_more_find_no_room_those_that_are_there_do_it(
 
 
 def test_a_first_decoder_that_finds_no_room_is_a_reason(made: list[Decoder], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(card_jpeg, "cuda_unavailable_reason", lambda: None)
-    monkeypatch.setattr(card_jpeg, "_is_installed", lambda: True)
+    monkeypatch.setattr(gpu_jpeg, "cuda_unavailable_reason", lambda: None)
+    monkeypatch.setattr(gpu_jpeg, "_is_installed", lambda: True)
     monkeypatch.setattr(Most, "decoders", 0)
-    card_jpeg.card_jpeg_unavailable_reason.cache_clear()
+    gpu_jpeg.card_jpeg_unavailable_reason.cache_clear()
     try:
-        assert card_jpeg.card_jpeg_unavailable_reason() == "nvImageCodec cannot be used (no room on the card)"
+        assert gpu_jpeg.card_jpeg_unavailable_reason() == "nvImageCodec cannot be used (no room on the card)"
     finally:
-        card_jpeg.card_jpeg_unavailable_reason.cache_clear()
+        gpu_jpeg.card_jpeg_unavailable_reason.cache_clear()
 
 
 @pytest.mark.parametrize("orientation", range(1, 9))
@@ -167,7 +167,7 @@ def test_it_encodes_at_the_quality_that_was_asked_for(made: list[Decoder]) -> No
 
 
 def test_nothing_that_an_import_prints_gets_out(capfd: pytest.CaptureFixture[str]) -> None:
-    with card_jpeg._standard_error_shut():
+    with gpu_jpeg._standard_error_shut():
         os.write(2, b"a library is missing\n")
     os.write(2, b"heard\n")
     assert capfd.readouterr().err == "heard\n"

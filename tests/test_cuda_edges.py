@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from problems import assert_right, random_image, random_weights, run_on_card
 
-from edgeconv import exactness
-from edgeconv.filters import WeightSet, named_filter, weight_set
+from edgeconv.core import exactness
+from edgeconv.core.filters import WeightSet, named_filter, weight_set
+from edgeconv.core.problem import Problem, make_problem
 from edgeconv.methods import METHODS, require
 from edgeconv.methods.base import Options
-from edgeconv.problem import Problem, make_problem
 
 pytestmark = pytest.mark.gpu
 

@@ -9,7 +9,7 @@ from gemm_cases import LARGE, check_on_card, check_plan, check_tall_picture
 from edgeconv.errors import MemoryLimitError
 from edgeconv.methods.base import Options
 from edgeconv.methods.cuda.im2col import Im2col, banded_plan, banded_shape
-from edgeconv.methods.cuda.product import DEPTH
+from edgeconv.methods.cuda.kernel_args import DEPTH
 
 pytestmark = pytest.mark.gpu
 

@@ -17,18 +17,18 @@ import pytest
 from cpu_problems import RANDOM, RANDOM_WHOLE, Case
 from numpy.typing import NDArray
 
+from edgeconv.core.exactness import FLOAT32, FLOAT64, HALF, TF32, TWOFOLD_HALF, WHOLE
+from edgeconv.core.filters import WeightSet
+from edgeconv.core.problem import Problem, make_problem
 from edgeconv.errors import MemoryLimitError
-from edgeconv.exactness import FLOAT32, FLOAT64, HALF, TF32, TWOFOLD_HALF, WHOLE
-from edgeconv.filters import WeightSet
 from edgeconv.methods import cuda
 from edgeconv.methods.base import BLOCKS, Method, Options, Plan
-from edgeconv.methods.cuda import cudnn, im2col, implicit, product, sliding, textbook
+from edgeconv.methods.cuda import cudnn, im2col, implicit, kernel_args, sliding, textbook
 from edgeconv.methods.cuda.libcudnn import Algorithm, MathType, Performance
-from edgeconv.problem import Problem, make_problem
 
 MULTIPROCESSORS, L2_BYTES, RESIDENT = 10, 2**20, 2
 """Of the made-up GPU; `RESIDENT` blocks share a multiprocessor."""
-LAUNCH = "edgeconv.methods.cuda.launch"
+LAUNCH = "edgeconv.hardware.cuda.launch"
 
 
 class DeviceArray(np.ndarray):
@@ -298,7 +298,7 @@ def test_implicit_takes_the_largest_tiles_that_fill_the_gpu(filter: str, stride:
 
 def test_a_long_stride_is_cut_to_the_picture() -> None:
     problem = make_problem((5, 7, 3), "uint8", WeightSet(np.ones((1, 3, 1, 3, 3), np.float32), 3), stride=2**40)
-    height, width, out_height, out_width, stride, padding = product.geometry_argument(problem).tolist()
+    height, width, out_height, out_width, stride, padding = kernel_args.geometry_argument(problem).tolist()
     assert (height, width, out_height, out_width, padding) == (5, 7, 1, 1, 1)
     assert 7 <= stride <= 9
 
@@ -323,7 +323,7 @@ def test_sums_are_wide_just_beyond_what_float32_holds(dtype: str, white: int) ->
     methods = (sliding.Sliding(), im2col.Im2col(), implicit.Implicit(), textbook.Textbook())
     for total, wide in ((most, False), (most + 1, True)):
         problem = of_sum(total, dtype)
-        defines = dict(product.rule_defines(problem))
+        defines = dict(kernel_args.rule_defines(problem))
         assert ("WIDE_SUMS" in defines) == wide
         assert "EXACT_ROOT" not in defines
         for method in methods:
@@ -331,7 +331,7 @@ def test_sums_are_wide_just_beyond_what_float32_holds(dtype: str, white: int) ->
         assert sliding.has_strips(problem) is not wide
         assert implicit.shape_of(problem, "fma", 1).columns_a_thread == (1 if wide else 4)
         assert im2col.banded_shape(problem).pixels_a_thread == (1 if wide else 4)
-    assert "WIDE_SUMS" not in dict(product.rule_defines(of_sum(10**9, "float32")))
+    assert "WIDE_SUMS" not in dict(kernel_args.rule_defines(of_sum(10**9, "float32")))
 
 
 @pytest.mark.parametrize(
@@ -339,7 +339,7 @@ def test_sums_are_wide_just_beyond_what_float32_holds(dtype: str, white: int) ->
     [("uint16", 2, True), ("uint16", 1, False), ("uint8", 2, False), ("float32", 2, False)],
 )
 def test_magnitudes_of_16_bits_have_an_exact_root(dtype: str, directions: int, exact: bool) -> None:
-    assert ("EXACT_ROOT" in dict(product.rule_defines(of_sum(1, dtype, directions)))) == exact
+    assert ("EXACT_ROOT" in dict(kernel_args.rule_defines(of_sum(1, dtype, directions)))) == exact
 
 
 @pytest.mark.parametrize(

@@ -14,10 +14,10 @@ from command import edgeconv
 from jsonschema import Draft202012Validator
 
 from edgeconv.cli import app
+from edgeconv.core.escapes import visible
 from edgeconv.diff.record import schema
 from edgeconv.errors import EdgeconvError
-from edgeconv.escapes import visible
-from edgeconv.image import write_image
+from edgeconv.io.image import write_image
 
 
 @pytest.fixture

@@ -9,9 +9,7 @@ import pytest
 from problems import random_image
 
 import edgeconv
-from edgeconv.diff.inputs import CONVERSIONS
-from edgeconv.errors import UsageError
-from edgeconv.filters import (
+from edgeconv.core.filters import (
     CHANNELS,
     FILTERS,
     LUMA_WEIGHTS,
@@ -23,9 +21,11 @@ from edgeconv.filters import (
     read_kernel,
     weight_set,
 )
+from edgeconv.core.problem import make_problem
+from edgeconv.diff.inputs import CONVERSIONS
+from edgeconv.errors import UsageError
 from edgeconv.methods.base import Options
 from edgeconv.methods.reference import Reference
-from edgeconv.problem import make_problem
 
 STEP = 100
 """Brightness right of a vertical edge (and below a horizontal one); it is 0 on the other side."""

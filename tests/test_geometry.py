@@ -7,8 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from edgeconv.core.geometry import (
+    BORDERS,
+    MAX_PADDING,
+    OUTSIDE,
+    bands,
+    border_indices,
+    output_size,
+    parse_padding,
+    touched,
+)
 from edgeconv.errors import UsageError
-from edgeconv.geometry import BORDERS, MAX_PADDING, OUTSIDE, bands, border_indices, output_size, parse_padding, touched
 
 NUMPY_MODES = {"replicate": "edge", "reflect": "symmetric", "reflect101": "reflect"}
 

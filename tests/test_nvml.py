@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from edgeconv.devices import nvml
+from edgeconv.hardware import nvml
 
 
 class FakeLibrary:

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from edgeconv import convolve
-from edgeconv.choose import runnable
+from edgeconv.core.output import NO_RANGE, error_limit, finite_range, magnitude, normalize, store
+from edgeconv.core.problem import StoredMode
+from edgeconv.core.request import make_request
 from edgeconv.methods import METHODS
-from edgeconv.output import NO_RANGE, error_limit, finite_range, magnitude, normalize, store
-from edgeconv.problem import StoredMode
-from edgeconv.request import make_request
+from edgeconv.runtime.auto import runnable
 
 ON_CPU = [entry.name for entry in METHODS if (entry.name, entry.device) in runnable() and entry.device == "cpu"]
 

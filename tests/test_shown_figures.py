@@ -18,16 +18,16 @@ from batch_folders import settings_for
 from bench_records import TimedMethod, measured
 from command import PROJECT
 
-from edgeconv import report
 from edgeconv.batch.summary import STAGES, Outcome, Summary
 from edgeconv.batch.text import summary_text, waterfall
-from edgeconv.bench.card import account
+from edgeconv.bench.metrics import account
 from edgeconv.bench.summary import groups
-from edgeconv.cost import Counts, Roof, speed
+from edgeconv.core.cost import Counts, Roof, speed
 from edgeconv.export import runs, tables
 from edgeconv.export.csv import HEADER
 from edgeconv.export.csv import export as export_csv
 from edgeconv.methods.base import Options
+from edgeconv.run import report
 
 SERIES = {
     "median_seconds": 2.2e-3,

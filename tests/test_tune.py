@@ -9,14 +9,14 @@ import pytest
 from bench_records import TimedMethod, WrongMethod, measured
 from command import edgeconv
 
-from edgeconv import tuned
 from edgeconv.bench.tune import GRID, profile_of, start_seconds
-from edgeconv.choose import choose
-from edgeconv.devices import get_device
+from edgeconv.core.request import make_request
 from edgeconv.errors import UnavailableError
 from edgeconv.methods import METHODS
-from edgeconv.request import make_request
-from edgeconv.tuned import Curve, Point, Profile, machine_facts, read_profile
+from edgeconv.runtime import profile as tuned
+from edgeconv.runtime.auto import choose
+from edgeconv.runtime.devices import get_device
+from edgeconv.runtime.profile import Curve, Point, Profile, machine_facts, read_profile
 
 MEGAPIXEL = 1024 * 1024
 

@@ -26,32 +26,35 @@ from problems import random_image, random_weights
 from test_tune import curve, keep
 
 import edgeconv
-from edgeconv import api, tuned
-from edgeconv.batch.earlier import Earlier
+from edgeconv import api
 from edgeconv.batch.engines import at_worker
+from edgeconv.batch.one_picture import Work
+from edgeconv.batch.previous_results import Earlier
 from edgeconv.batch.settings import Settings
-from edgeconv.batch.work import Work
 from edgeconv.bench.peers import PEERS
 from edgeconv.bench.peers import _load as load_peer
-from edgeconv.choose import Choice, choose
+from edgeconv.core.filters import named_filter
+from edgeconv.core.problem import INPUT_DTYPES, Problem, make_problem
+from edgeconv.core.request import Request, make_request
+from edgeconv.core.timing import Stopwatch
 from edgeconv.diff.scale import scale_for
 from edgeconv.errors import EdgeconvError
-from edgeconv.filters import named_filter
+from edgeconv.hardware.cpu import jit
+from edgeconv.hardware.cuda import kernels
+from edgeconv.hardware.cuda.kernels import KernelVariant
 from edgeconv.methods import METHODS
 from edgeconv.methods.base import Options
-from edgeconv.methods.cpu import engine, jit
-from edgeconv.methods.cpu.recipe import make_recipe
+from edgeconv.methods.cpu import engine
+from edgeconv.methods.cpu.lowering import make_recipe
 from edgeconv.methods.cpu.rowcode import make_layout
-from edgeconv.methods.cuda import cudnn, kernels
-from edgeconv.methods.cuda.kernels import KernelVariant
-from edgeconv.problem import INPUT_DTYPES, Problem, make_problem
-from edgeconv.request import Request, make_request
-from edgeconv.tiles import memory
-from edgeconv.tiles.grid import Rules
-from edgeconv.tiles.pipeline import Clock, Filter
-from edgeconv.timing import Stopwatch
-from edgeconv.view import work as view_work
-from edgeconv.view.lane import Token
+from edgeconv.methods.cuda import cudnn
+from edgeconv.run.tiled import memory
+from edgeconv.run.tiled.grid import Rules
+from edgeconv.run.tiled.pipeline import Clock, Filter
+from edgeconv.runtime import profile
+from edgeconv.runtime.auto import Choice, choose
+from edgeconv.view import compute as view_work
+from edgeconv.view.latest import Token
 from edgeconv.view.parameters import Parameters
 from edgeconv.view.sources import INPUT, OUTPUT, Source
 from edgeconv.view.state import Request as ViewRequest
@@ -361,7 +364,7 @@ def test_a_profile_is_read_each_time(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     for fastest, other in (("opencv", "sliding"), ("sliding", "opencv"), ("im2col", "sliding")):
         keep(monkeypatch, tmp_path, curve(fastest, 1e-3), curve(other, 2e-3))
         assert choose("auto", "cpu", "many pictures", problem).method == fastest
-    path = tuned.profile_path()
+    path = profile.profile_path()
     record = json.loads(path.read_text(encoding="utf-8"))
     path.write_text(json.dumps({**record, "edgeconv_version": "0"}), encoding="utf-8")
     assert "another edgeconv" in choose("auto", "cpu", "many pictures", problem).why
@@ -427,9 +430,9 @@ def test_a_kernel_is_compiled_for_its_own_source_entry_and_macros(monkeypatch: p
 
     monkeypatch.setitem(sys.modules, "cupy", SimpleNamespace(RawModule=module))
     monkeypatch.setattr(kernels, "load", functools.cache(kernels.load.__wrapped__))
-    base = KernelVariant("textbook.cu", "textbook", (("BLOCK", 16),))
+    base = KernelVariant("methods/cuda/textbook.cu", "textbook", (("BLOCK", 16),))
     others = {
-        "source": replace(base, source="gemm.cu"),
+        "source": replace(base, source="methods/cuda/gemm.cu"),
         "entry": replace(base, entry="gemm"),
         "defines": replace(base, defines=(("BLOCK", 8),)),
     }

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from problems import random_image, random_weights
 
-from edgeconv import verify
+from edgeconv.core.filters import WeightSet, named_filter, weight_set
+from edgeconv.core.problem import make_problem
 from edgeconv.errors import UsageError
-from edgeconv.filters import WeightSet, named_filter, weight_set
 from edgeconv.methods.base import Options
 from edgeconv.methods.reference import Reference
-from edgeconv.problem import make_problem
-from edgeconv.verify import check, rows_to_check
+from edgeconv.runtime import check as verify
+from edgeconv.runtime.check import check, rows_to_check
 
 
 def solved(dtype: str, mode: str, name: str | None = None):

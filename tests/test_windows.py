@@ -11,14 +11,14 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from edgeconv import held_open
 from edgeconv.batch.names import DEFAULT_NAME, Names
 from edgeconv.batch.windows_names import DEVICES, DIGITS, NUMBERED_DEVICES, windows_problem
 from edgeconv.errors import ImageWriteError
-from edgeconv.files import write_bytes_atomically
+from edgeconv.io import held_open
+from edgeconv.io.files import write_bytes_atomically
 from edgeconv.methods.cuda import libcudnn
-from edgeconv.tiles.sinks import kind_for
-from edgeconv.tiles.sinks.base import Shape
+from edgeconv.run.tiled.sinks import kind_for
+from edgeconv.run.tiled.sinks.base import Shape
 
 DEVICE_NAMES = (*DEVICES, *(f"{port}{digit}" for port in NUMBERED_DEVICES for digit in DIGITS))
 

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from edgeconv.batch.row import Row
-from edgeconv.image import SAID_NOTE
+from edgeconv.io.image import SAID_NOTE
 
 STAGES = ("read", "decode", "set_up", "host_to_device", "convolve", "device_to_host", "encode", "write")
 """In the order of one picture; on the CPU nothing crosses a bus."""

@@ -19,25 +19,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeconv import verify
-from edgeconv.bench import card
-from edgeconv.bench.entrants import Bench, Entrant, Ready, share
+from edgeconv.bench import metrics
+from edgeconv.bench.candidates import Bench, Entrant, Ready, share
 from edgeconv.bench.grid import Work
 from edgeconv.bench.synthetic import bench_filter, bench_pixels
 from edgeconv.bench.watch import Watch
-from edgeconv.cost import Counts, Roof, count
-from edgeconv.devices.base import L2_STATES, L2State
+from edgeconv.core.cost import Counts, Roof, count
+from edgeconv.core.output import full_range
+from edgeconv.core.problem import Problem
+from edgeconv.core.request import Request, make_request
+from edgeconv.core.timing import Budget, Sampler, Series, collect, interleave
 from edgeconv.errors import EdgeconvError
-from edgeconv.files import STANDARD_STREAM
-from edgeconv.image import decode_image, encode_image
-from edgeconv.job import FORMAT_OF_DTYPE
+from edgeconv.io.files import STANDARD_STREAM
+from edgeconv.io.image import decode_image, encode_image
+from edgeconv.io.resize import resize
 from edgeconv.methods.base import DeviceName
-from edgeconv.output import full_range
-from edgeconv.problem import Problem
-from edgeconv.report import describe_check, describe_counts, describe_series, sha256_of
-from edgeconv.request import Request, make_request
-from edgeconv.resize import resize
-from edgeconv.timing import Budget, Sampler, Series, collect, interleave
+from edgeconv.run.report import describe_check, describe_counts, describe_series, sha256_of
+from edgeconv.run.whole import FORMAT_OF_DTYPE
+from edgeconv.runtime import check as verify
+from edgeconv.runtime.devices.base import L2_STATES, L2State
 
 SETTLED_SECONDS = 0.02
 """A longer run fills the caches many times over, so that nothing is gained by an untimed one before it."""
@@ -250,7 +250,7 @@ class _Candidate:
         entrant, ready = self.entrant, self.ready
         facts = ready.facts if ready is not None else {}
         accounts = {
-            state: card.account(
+            state: metrics.account(
                 counts,
                 series.statistics.median_seconds,
                 copies[state].statistics.median_seconds if state in copies else None,

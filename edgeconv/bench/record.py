@@ -12,9 +12,9 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from edgeconv.core.escapes import visible_lines
 from edgeconv.errors import UsageError
-from edgeconv.escapes import visible_lines
-from edgeconv.files import RECORD_BYTES, parse_json, read_text, reason_of, utf8
+from edgeconv.io.files import RECORD_BYTES, parse_json, read_text, reason_of, utf8
 
 KIND = "bench"
 SCHEMA_VERSION = 1

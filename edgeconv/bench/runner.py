@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv import __version__
-from edgeconv.bench import card
-from edgeconv.bench.entrants import CopyEntrant, Entrant, method_entrants
+from edgeconv.bench import metrics
+from edgeconv.bench.candidates import CopyEntrant, Entrant, method_entrants
 from edgeconv.bench.grid import Grid, Part, Work, works
 from edgeconv.bench.measure import Place, Rules, measure, pixels_for
 from edgeconv.bench.peers import peer_entrants
@@ -34,15 +34,15 @@ from edgeconv.bench.record import (
     unlike_machines,
 )
 from edgeconv.bench.watch import Watch, card_reader
-from edgeconv.cost import Roof
-from edgeconv.devices import get_device
+from edgeconv.core.cost import Roof
 from edgeconv.errors import UnavailableError, UsageError
-from edgeconv.files import write_bytes_atomically
-from edgeconv.image import read_image
+from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
+from edgeconv.io.files import write_bytes_atomically
+from edgeconv.io.image import read_image
+from edgeconv.io.read_rules import DEFAULT_RULES, ReadRules
 from edgeconv.methods.base import DeviceName, Options
-from edgeconv.methods.cuda.probe import cuda_unavailable_reason
-from edgeconv.read_rules import DEFAULT_RULES, ReadRules
-from edgeconv.report import installed_versions, sha256_of
+from edgeconv.run.report import installed_versions, sha256_of
+from edgeconv.runtime.devices import get_device
 
 SAVE_EVERY_SECONDS = 10.0
 MPIXEL = 10**6
@@ -200,7 +200,7 @@ def _new_record(plan: Run) -> Record:
         "machine": {},
         "versions": installed_versions(),
         "roofs": {},
-        "formulas": card.FORMULAS,
+        "formulas": metrics.FORMULAS,
         "warnings": [],
         "left_out": [],
         "files": [],

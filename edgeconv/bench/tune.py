@@ -16,12 +16,12 @@ from edgeconv.bench.measure import Rules
 from edgeconv.bench.record import Record, Row
 from edgeconv.bench.runner import Run, run
 from edgeconv.bench.summary import median
+from edgeconv.core.filters import DEFAULT_FILTER
+from edgeconv.core.timing import Budget
 from edgeconv.errors import UnavailableError
-from edgeconv.filters import DEFAULT_FILTER
 from edgeconv.methods import METHODS
 from edgeconv.methods.base import DeviceName
-from edgeconv.timing import Budget
-from edgeconv.tuned import Curve, Point, Profile, machine_facts, place_to_save, save
+from edgeconv.runtime.profile import Curve, Point, Profile, machine_facts, place_to_save, save
 
 GRID = Grid(
     "tune",
@@ -47,8 +47,8 @@ STARTS = 3
 START_PATIENCE_SECONDS = 120
 _START = (
     "import time; began = time.perf_counter();"
-    "import numpy; from edgeconv.request import make_request; from edgeconv.methods.base import Options;"
-    "from edgeconv.session import Session; shape = ({side}, {side}, 3);"
+    "import numpy; from edgeconv.core.request import make_request; from edgeconv.methods.base import Options;"
+    "from edgeconv.runtime.session import Session; shape = ({side}, {side}, 3);"
     "session = Session(make_request().problem(shape, 'uint8'), {method!r}, {device!r}, Options());"
     "session.convolve(numpy.zeros(shape, 'uint8')); print(time.perf_counter() - began)"
 )

@@ -13,9 +13,9 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from edgeconv.devices.nvml import Reading
+from edgeconv.hardware.nvml import Reading
+from edgeconv.hardware.system_files import read_system_file
 from edgeconv.methods.base import DeviceName
-from edgeconv.system_files import read_system_file
 
 CLOCK_TOLERANCE = 0.03
 OTHERS_TOLERANCE = 0.10
@@ -59,7 +59,7 @@ def card_reader() -> Callable[[], Reading | None]:
     """A function that reads the current card, or one that answers None where it does not tell."""
     import cupy
 
-    from edgeconv.devices import nvml
+    from edgeconv.hardware import nvml
 
     card = nvml.open_card(cupy.cuda.Device().pci_bus_id)
     return read_no_card if card is None else card.read

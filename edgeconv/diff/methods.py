@@ -14,20 +14,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeconv import exactness, report, verify
-from edgeconv.choose import runnable
-from edgeconv.diff import job
+from edgeconv.core import exactness
+from edgeconv.core.output import finite_range, full_range, magnitude
+from edgeconv.core.problem import Problem
+from edgeconv.core.request import Request
+from edgeconv.diff import results
 from edgeconv.diff.inputs import ArrayInput
 from edgeconv.errors import EXIT_DIFFERENT, UnavailableError, UsageError
-from edgeconv.image import read_image
-from edgeconv.job import SAMPLED_CHECK
+from edgeconv.io.image import read_image
+from edgeconv.io.read_rules import DEFAULT_RULES, ReadRules
 from edgeconv.methods import METHODS, able, find, known
 from edgeconv.methods.base import DeviceName, Options
-from edgeconv.output import finite_range, full_range, magnitude
-from edgeconv.problem import Problem
-from edgeconv.read_rules import DEFAULT_RULES, ReadRules
-from edgeconv.request import Request
-from edgeconv.session import Session
+from edgeconv.run import report
+from edgeconv.run.whole import SAMPLED_CHECK
+from edgeconv.runtime import check as verify
+from edgeconv.runtime.auto import runnable
+from edgeconv.runtime.session import Session
 
 REFERENCE: tuple[str, DeviceName] = ("reference", "cpu")
 
@@ -53,12 +55,12 @@ def run(
     source: str,
     request: Request,
     options: Options,
-    wanted: job.Wanted,
+    wanted: results.Wanted,
     *,
     crop: int | None = None,
     by_rule: bool = True,
     rules: ReadRules = DEFAULT_RULES,
-) -> job.Done:
+) -> results.Done:
     """Filter `source` with every method that works here and compare the outputs with the reference's.
 
     `crop` takes the middle square of that side first. `by_rule` puts the rule above in the place of the allowance's
@@ -76,7 +78,7 @@ def run(
         wanted = replace(wanted, allowance=replace(wanted.allowance, atol=atol))
     left_out = [f"{name} on {device.upper()} did not run: {reason}" for name, device, reason in not_runnable()]
     inputs = [ArrayInput(ran.label, ran.output, (f"float64 oracle: {_check_text(ran.check)}",)) for ran in others]
-    done = job.run(
+    done = results.run(
         ArrayInput(reference.label, reference.output),
         inputs,
         wanted,

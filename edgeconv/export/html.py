@@ -13,7 +13,7 @@ from string import Template
 
 from edgeconv.bench.record import Record
 from edgeconv.bench.summary import Group, groups
-from edgeconv.escapes import markup
+from edgeconv.core.escapes import markup
 from edgeconv.export import ladders, runs, tables
 from edgeconv.export.figures import INK, Drawing, draw
 from edgeconv.export.kinds import split
@@ -22,7 +22,7 @@ from edgeconv.export.plot import svg
 from edgeconv.export.run_figures import draw_runs
 from edgeconv.export.samples import Sample, samples
 from edgeconv.export.tables import Table
-from edgeconv.files import utf8
+from edgeconv.io.files import utf8
 
 RUNS_PREFIX = "run-"
 WORDS = ("reason", "work", "differs", "what binds it")

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from edgeconv import report
-from edgeconv.bench import conv, gemm
 from edgeconv.bench import record as bench
+from edgeconv.bench.ladders import conv, gemm
 from edgeconv.bench.record import Record, read_kinds
+from edgeconv.run import report
 
 RUN = "run"
 LADDERS = (conv.KIND, gemm.KIND)

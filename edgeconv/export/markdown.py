@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from edgeconv.bench.record import Record
 from edgeconv.bench.summary import groups
-from edgeconv.escapes import visible
+from edgeconv.core.escapes import visible
 from edgeconv.export import ladders, runs, tables
 from edgeconv.export.kinds import split
 from edgeconv.export.tables import Table
-from edgeconv.files import utf8
+from edgeconv.io.files import utf8
 
 
 def export(records: Sequence[Record]) -> dict[str, bytes]:

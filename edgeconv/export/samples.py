@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 from edgeconv.bench.record import Record
 from edgeconv.bench.synthetic import bench_filter
-from edgeconv.files import STANDARD_STREAM
-from edgeconv.filters import RGB_CHANNELS
-from edgeconv.image import encode_image
+from edgeconv.core.filters import RGB_CHANNELS
+from edgeconv.core.output import normalize, store
+from edgeconv.core.request import make_request
+from edgeconv.io.files import STANDARD_STREAM
+from edgeconv.io.image import encode_image
 from edgeconv.methods.reference import values
-from edgeconv.output import normalize, store
-from edgeconv.request import make_request
 
 SIDE = 96
 DISCS = ((30, 30, 20, (230, 60, 40)), (58, 40, 18, (40, 120, 220)), (44, 66, 14, (250, 220, 60)))

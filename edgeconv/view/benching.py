@@ -13,12 +13,12 @@ from edgeconv.bench.grid import ALL, Grid, Part
 from edgeconv.bench.measure import Rules
 from edgeconv.bench.record import Record, lead_account
 from edgeconv.bench.runner import Run, run
-from edgeconv.choose import AUTO
+from edgeconv.core.timing import Budget
 from edgeconv.errors import EdgeconvError, UsageError
-from edgeconv.image import Picture
+from edgeconv.io.image import Picture
 from edgeconv.methods.base import DEVICES
-from edgeconv.timing import Budget
-from edgeconv.view.lane import Token
+from edgeconv.runtime.auto import AUTO
+from edgeconv.view.latest import Token
 from edgeconv.view.parameters import Parameters, kernel_cells, kernel_text
 
 LEAST_SIDE = 64

@@ -116,7 +116,7 @@ def _precompiled_header(bulk: bool) -> Path:
 @cache
 def load(variant: Any) -> Kernel:
     """kernels.load for the CPU: `variant` compiled by g++ from its own file."""
-    from edgeconv.methods.cuda.kernels import FOLDER
+    from edgeconv.hardware.cuda.kernels import FOLDER
 
     sources = Path(os.environ.get("HOST_CUDA_SOURCES", FOLDER))
     macros = tuple(f"-D{name}={value}" for name, value in variant.defines)
@@ -180,7 +180,7 @@ cupy.cuda.driver = SimpleNamespace(
 def install() -> None:
     """Make `import cupy` and `kernels.load` those of this file; before any CUDA method is imported."""
     sys.modules.update({"cupy": cupy, "cupy.cuda": cupy.cuda})
-    from edgeconv.methods.cuda import kernels
+    from edgeconv.hardware.cuda import kernels
 
     kernels.load = load  # type: ignore[assignment]
     install_cudnn()

@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from edgeconv.choose import Choice
+from edgeconv.core.request import Request
 from edgeconv.methods.base import DeviceName, Options
-from edgeconv.request import Request
-from edgeconv.session import Session
-from edgeconv.tiles.grid import Rules, Tile
-from edgeconv.tiles.pipeline import Clock, Filter, for_each_tile
-from edgeconv.tiles.reader import Reader
-from edgeconv.tiles.sources.base import Layout, Source
+from edgeconv.run.tiled.grid import Rules, Tile
+from edgeconv.run.tiled.pipeline import Clock, Filter, for_each_tile
+from edgeconv.run.tiled.reader import Reader
+from edgeconv.run.tiled.sources.base import Layout, Source
+from edgeconv.runtime.auto import Choice
+from edgeconv.runtime.session import Session
 
 THREADS = 2
 

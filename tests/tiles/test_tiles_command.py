@@ -21,17 +21,18 @@ from picture_files import saved, smooth_image
 from pieces import assert_same, by_whole
 from problems import random_image
 
-from edgeconv import modules, report
+from edgeconv.core import optional
+from edgeconv.core.request import make_request
 from edgeconv.errors import ImageReadError, ImageWriteError, UnavailableError
-from edgeconv.image import read_image
-from edgeconv.job import Job
-from edgeconv.request import make_request
-from edgeconv.temporaries import STALE_SECONDS
-from edgeconv.tiles import job as tiled
-from edgeconv.tiles import sources
-from edgeconv.tiles.pipeline import Filter
-from edgeconv.tiles.sinks import kind_for
-from edgeconv.tiles.sinks.base import Shape
+from edgeconv.io.image import read_image
+from edgeconv.io.temporaries import STALE_SECONDS
+from edgeconv.run import report
+from edgeconv.run.tiled import filtering as tiled
+from edgeconv.run.tiled import sources
+from edgeconv.run.tiled.pipeline import Filter
+from edgeconv.run.tiled.sinks import kind_for
+from edgeconv.run.tiled.sinks.base import Shape
+from edgeconv.run.whole import Job
 
 HEIGHT, WIDTH = 141, 203
 
@@ -398,7 +399,7 @@ def test_the_check_finds_one_wrong_sample(folder: Path, monkeypatch: pytest.Monk
 
 
 def test_what_is_not_installed_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(modules, "find_spec", lambda name: None)
+    monkeypatch.setattr(optional, "find_spec", lambda name: None)
     missing = "tifffile is not installed and imagecodecs is not installed"
     with pytest.raises(UnavailableError, match=rf"TIFF by tiles: {missing}: pip install 'edgeconv\[large\]'"):
         sources.require(sources.KINDS[0])
@@ -407,7 +408,7 @@ def test_what_is_not_installed_is_named_with_its_extra(monkeypatch: pytest.Monke
 def test_tiles_cost_nothing_where_they_are_not_asked_for() -> None:
     """A plain run loads none of the libraries of tiles."""
     code = (
-        "import sys; import edgeconv.cli.run, edgeconv.tiles.job;"
+        "import sys; import edgeconv.cli.run, edgeconv.run.tiled.filtering;"
         "print(*{'tifffile', 'zarr', 'imagecodecs'} & set(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=PROJECT, capture_output=True, text=True, check=True)

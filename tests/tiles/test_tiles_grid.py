@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from pieces import THREADS, ArraySource, by_tiles
 from problems import random_image
 
-from edgeconv.geometry import BORDERS, KERNEL_SIZE, OUTSIDE, output_size
-from edgeconv.request import make_request
-from edgeconv.tiles.grid import Axis, Rules, Span, even_cuts, plain_grid, reached, runs
-from edgeconv.tiles.reader import Reader, in_order
+from edgeconv.core.geometry import BORDERS, KERNEL_SIZE, OUTSIDE, output_size
+from edgeconv.core.request import make_request
+from edgeconv.run.tiled.grid import Axis, Rules, Span, even_cuts, plain_grid, reached, runs
+from edgeconv.run.tiled.reader import Reader, in_order
 
 
 def test_cuts_begin_where_they_are_told_to() -> None:

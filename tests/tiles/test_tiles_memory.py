@@ -17,11 +17,11 @@ from pieces import in_one_chunk
 from problems import random_image
 from test_project import script
 
+from edgeconv.core.request import make_request
 from edgeconv.errors import MemoryLimitError
-from edgeconv.request import make_request
-from edgeconv.tiles.grid import Rules, even_cuts
-from edgeconv.tiles.memory import MEBIBYTE, PIECES, Plan, Work, piece_of, plan_chosen, plan_given
-from edgeconv.tiles.sources.base import Layout
+from edgeconv.run.tiled.grid import Rules, even_cuts
+from edgeconv.run.tiled.memory import MEBIBYTE, PIECES, Plan, Work, piece_of, plan_chosen, plan_given
+from edgeconv.run.tiled.sources.base import Layout
 
 RESIDENT = 150 * MEBIBYTE
 

@@ -14,12 +14,12 @@ from pieces import THREADS, assert_same
 from problems import random_image
 
 from edgeconv.errors import ImageReadError, ImageWriteError
-from edgeconv.image import read_image
-from edgeconv.tiles.grid import plain_grid
-from edgeconv.tiles.reader import Reader
-from edgeconv.tiles.sinks.base import Shape
-from edgeconv.tiles.sinks.tiff import CLASSIC_BYTES, TiffSink
-from edgeconv.tiles.sources import open_source
+from edgeconv.io.image import read_image
+from edgeconv.run.tiled.grid import plain_grid
+from edgeconv.run.tiled.reader import Reader
+from edgeconv.run.tiled.sinks.base import Shape
+from edgeconv.run.tiled.sinks.tiff import CLASSIC_BYTES, TiffSink
+from edgeconv.run.tiled.sources import open_source
 
 HEIGHT, WIDTH = 141, 203
 PALETTE, BIG_ENDIAN = 3, ">"

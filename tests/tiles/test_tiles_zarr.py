@@ -14,10 +14,10 @@ from problems import random_image
 from test_tiles_tiff import pixels_of
 
 from edgeconv.errors import ImageReadError
-from edgeconv.tiles.sinks.base import Shape
-from edgeconv.tiles.sinks.zarr import ZarrSink
-from edgeconv.tiles.sources import open_source
-from edgeconv.tiles.sources.zarr import is_zarr
+from edgeconv.run.tiled.sinks.base import Shape
+from edgeconv.run.tiled.sinks.zarr import ZarrSink
+from edgeconv.run.tiled.sources import open_source
+from edgeconv.run.tiled.sources.zarr import is_zarr
 
 HEIGHT, WIDTH = 91, 133
 

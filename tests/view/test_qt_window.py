@@ -28,20 +28,20 @@ from PySide6.QtWidgets import (
 from pytestqt.qtbot import QtBot
 from windows import PATIENCE_MILLISECONDS, drawn, opened, pixels_of, settle
 
-from edgeconv import report
 from edgeconv.api import convolve
 from edgeconv.bench.record import read_record
-from edgeconv.image import read_image, write_image
+from edgeconv.io.image import read_image, write_image
 from edgeconv.methods import METHODS
+from edgeconv.run import report
+from edgeconv.view.compute import LayerReady, Workshop
 from edgeconv.view.parameters import Parameters
-from edgeconv.view.qt import actions, outgoing
+from edgeconv.view.qt import actions, export_actions
 from edgeconv.view.qt.app import open_window
 from edgeconv.view.qt.history import HistoryPanel
-from edgeconv.view.qt.seen import nearest
+from edgeconv.view.qt.visible_region import nearest
 from edgeconv.view.qt.window import ViewWindow
 from edgeconv.view.sources import INPUT, OUTPUT, REFERENCE_OUTPUT, Source
 from edgeconv.view.state import MODES, Run
-from edgeconv.view.work import LayerReady, Workshop
 
 PIXELS = random_image(90, 120, np.uint8)
 
@@ -388,7 +388,7 @@ def test_what_is_saved_is_shown_though_the_kernel_file_changed(
     kernel.write_text("0,0,0\n0,3,0\n0,0,-1\n")
     window = opened(qtbot, picture, kernel_file=str(kernel))
     kernel.write_text("0,0,0\n0,5,0\n0,0,-1\n")
-    monkeypatch.setattr(outgoing, "ask_name", lambda *_: str(tmp_path / "out.png"))
+    monkeypatch.setattr(export_actions, "ask_name", lambda *_: str(tmp_path / "out.png"))
     trigger(window, "save")
     settle(qtbot, window)
     assert np.array_equal(shown(window), read_image(tmp_path / "out.png").pixels)
@@ -688,8 +688,8 @@ def test_a_report_that_nobody_was_asked_about_is_asked_about(
     target, beside = tmp_path / "out.png", tmp_path / "out.json"
     beside.write_text("precious")
     asked: list[str] = []
-    monkeypatch.setattr(outgoing, "ask_name", lambda *_: str(target))
-    monkeypatch.setattr(outgoing, "replace_too", lambda parent, question: (asked.append(question), answer)[1])
+    monkeypatch.setattr(export_actions, "ask_name", lambda *_: str(target))
+    monkeypatch.setattr(export_actions, "replace_too", lambda parent, question: (asked.append(question), answer)[1])
     trigger(window, "save")
     settle(qtbot, window)
     assert len(asked) == 1
@@ -711,14 +711,16 @@ def test_the_question_is_answered_no_by_default(qtbot: QtBot) -> None:
         qtbot.keyClick(box, Qt.Key.Key_Return)
 
     QTimer.singleShot(0, press_return)
-    assert not outgoing.replace_too(window, "<b>?")
+    assert not export_actions.replace_too(window, "<b>?")
 
 
 def test_a_name_without_a_suffix_gets_that_of_the_offered_one(qtbot: QtBot, tmp_path: Path, monkeypatch) -> None:
     window = opened(qtbot)
     monkeypatch.setattr(QFileDialog, "exec", lambda dialog: dialog.selectFile("edges") or 1)
     offered = str(tmp_path / "picture_sobel.tiff")
-    assert outgoing.ask_name(window, "Save", offered, outgoing.PICTURE_FILTER) == str(tmp_path / "edges.tiff")
+    assert export_actions.ask_name(window, "Save", offered, export_actions.PICTURE_FILTER) == str(
+        tmp_path / "edges.tiff"
+    )
 
 
 @pytest.mark.parametrize(
@@ -732,7 +734,7 @@ def test_the_offered_name_is_the_commands_and_can_be_saved(
     qtbot: QtBot, picture: Path, monkeypatch, parameters: dict[str, Any], name: str
 ) -> None:
     window = opened(qtbot, picture, **parameters)
-    monkeypatch.setattr(outgoing, "ask_name", lambda parent, title, offered, filters: offered)
+    monkeypatch.setattr(export_actions, "ask_name", lambda parent, title, offered, filters: offered)
     trigger(window, "save")
     settle(qtbot, window)
     assert not window.message.isVisible()
@@ -793,7 +795,7 @@ def test_the_dialogs_offer_a_name_and_take_the_answer(qtbot: QtBot, picture: Pat
         offered.append(name)
         return str(tmp_path / f"answer{len(offered)}{Path(name).suffix}")
 
-    monkeypatch.setattr(outgoing, "ask_name", answer)
+    monkeypatch.setattr(export_actions, "ask_name", answer)
     for name in ("save", "export-diff", "export-methods"):
         trigger(window, name)
         settle(qtbot, window)
@@ -898,7 +900,7 @@ def test_bench_this_draws_and_keeps_a_record(qtbot: QtBot, picture: Path, tmp_pa
     assert {line.label for line in window.bench.plot.lines} == {"opencv on CPU", "sliding on CPU", "im2col on CPU"}
     assert len(np.unique(pixels_of(window.bench.plot.grab().toImage()).reshape(-1, 3), axis=0)) > 10
     path = tmp_path / "record.json"
-    monkeypatch.setattr(outgoing, "ask_name", lambda *_: str(path))
+    monkeypatch.setattr(export_actions, "ask_name", lambda *_: str(path))
     window.bench.save.click()
     settle(qtbot, window)
     assert read_record(path)["complete"]

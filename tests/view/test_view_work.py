@@ -13,10 +13,10 @@ from problems import random_image
 
 from edgeconv.api import convolve
 from edgeconv.diff import metrics
-from edgeconv.image import write_image
+from edgeconv.io.image import write_image
 from edgeconv.methods.base import Plan
-from edgeconv.view import work
-from edgeconv.view.lane import Token
+from edgeconv.view import compute as work
+from edgeconv.view.latest import Token
 from edgeconv.view.parameters import Parameters
 from edgeconv.view.sources import INPUT, OUTPUT, REFERENCE_OUTPUT, Source
 from edgeconv.view.state import Request, find_mode

@@ -15,16 +15,16 @@ from functools import cache, lru_cache
 from typing import Any
 
 import edgeconv
+from edgeconv.batch.one_picture import Work, held_bytes, leave_cores_to
 from edgeconv.batch.settings import JpegCodec
 from edgeconv.batch.stores import store_of
 from edgeconv.batch.summary import Outcome
 from edgeconv.batch.task import Task
-from edgeconv.batch.work import Work, held_bytes, leave_cores_to
-from edgeconv.choose import Choice, choose
-from edgeconv.devices.card_jpeg import nvimgcodec_version, require_card_jpeg
+from edgeconv.core.optional import import_problem
+from edgeconv.core.problem import Problem
 from edgeconv.errors import ImageReadError, UnavailableError
-from edgeconv.modules import import_problem
-from edgeconv.problem import Problem
+from edgeconv.runtime.auto import Choice, choose
+from edgeconv.runtime.devices.gpu_jpeg import nvimgcodec_version, require_card_jpeg
 
 
 @dataclass(frozen=True)

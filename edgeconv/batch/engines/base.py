@@ -5,9 +5,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable
 
+from edgeconv.batch.one_picture import Work
 from edgeconv.batch.summary import Outcome
 from edgeconv.batch.task import Task
-from edgeconv.batch.work import Work
 
 Settle = Callable[[Outcome], None]
 """Puts an outcome into the ledger and counts it; may raise ImageWriteError, which ends the batch."""

@@ -21,8 +21,8 @@ from edgeconv.batch.engines.cluster import Cluster
 from edgeconv.batch.engines.connecting import connected, quiet, temporary_security
 from edgeconv.batch.engines.connection import NOTHING_SAID, Connection
 from edgeconv.errors import UnavailableError, UsageError
-from edgeconv.methods.cuda.probe import cuda_unavailable_reason
-from edgeconv.threads import usable_threads
+from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
+from edgeconv.hardware.threads import usable_threads
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 LOOPBACK = "127.0.0.1"

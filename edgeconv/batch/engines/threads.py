@@ -11,11 +11,11 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from itertools import islice
 
 from edgeconv.batch.engines.base import Engine, Settle
+from edgeconv.batch.one_picture import Work, held_bytes, leave_cores_to
 from edgeconv.batch.summary import Outcome
 from edgeconv.batch.task import Task
-from edgeconv.batch.work import Work, held_bytes, leave_cores_to
+from edgeconv.hardware.threads import usable_threads
 from edgeconv.methods.base import DeviceName
-from edgeconv.threads import usable_threads
 
 
 class Threads(Engine):

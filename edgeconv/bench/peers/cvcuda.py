@@ -18,13 +18,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeconv.bench.entrants import Ready
+from edgeconv.bench.candidates import Ready
 from edgeconv.bench.peers.base import HALO, Peer
+from edgeconv.core.filters import named_filter
+from edgeconv.core.geometry import Border
+from edgeconv.core.output import TOLERANCE_FLOAT32
+from edgeconv.core.problem import Problem, StoredMode
 from edgeconv.errors import UnavailableError
-from edgeconv.filters import named_filter
-from edgeconv.geometry import Border
-from edgeconv.output import TOLERANCE_FLOAT32
-from edgeconv.problem import Problem, StoredMode
 
 BORDERS: dict[Border, str] = {
     "zero": "CONSTANT",

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeconv.bench.entrants import Ready
+from edgeconv.bench.candidates import Ready
 from edgeconv.bench.peers.base import Peer
 from edgeconv.bench.peers.convolutions import TOLERANCE, grouped
+from edgeconv.core.output import store
+from edgeconv.core.problem import Problem
 from edgeconv.errors import UnavailableError
-from edgeconv.output import store
-from edgeconv.problem import Problem
 
 PLATFORMS = {"cpu": "cpu", "cuda": "gpu"}
 CUDA_PLUGINS = ("jax_cuda13_plugin", "jax_cuda12_plugin")

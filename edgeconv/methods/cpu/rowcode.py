@@ -25,10 +25,10 @@ from enum import IntEnum
 
 from llvmlite import ir
 
-from edgeconv.filters import RGB_CHANNELS
-from edgeconv.geometry import KERNEL_SIZE, OUTSIDE
-from edgeconv.methods.cpu.emit import I32, I64, POINTER, UNSIGNED_MAX, Emitter, Value, is_float, splat
-from edgeconv.methods.cpu.recipe import SCALAR_BYTES, Recipe, Scalar, Tap
+from edgeconv.core.filters import RGB_CHANNELS
+from edgeconv.core.geometry import KERNEL_SIZE, OUTSIDE
+from edgeconv.hardware.cpu.emit import I32, I64, POINTER, UNSIGNED_MAX, Emitter, Value, is_float, splat
+from edgeconv.methods.cpu.lowering import SCALAR_BYTES, Recipe, Scalar, Tap
 
 ENTRY_POINT = "work"
 CACHE_LINE_BYTES = 64

@@ -24,13 +24,24 @@ from typing import Any
 
 import numpy as np
 
+from edgeconv.core.exactness import ARITHMETIC_OF_MATH, FLOAT16_UNIT, Arithmetic
+from edgeconv.core.filters import RGB_CHANNELS
+from edgeconv.core.geometry import KERNEL_SIZE
+from edgeconv.core.problem import Problem
 from edgeconv.errors import MemoryLimitError, UnavailableError
-from edgeconv.exactness import ARITHMETIC_OF_MATH, FLOAT16_UNIT, Arithmetic
-from edgeconv.filters import RGB_CHANNELS
-from edgeconv.geometry import KERNEL_SIZE
+from edgeconv.hardware.cuda.kernels import KernelVariant, load
+from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
 from edgeconv.methods.base import Math, Method, Options, Plan, check_workspace, refuse
 from edgeconv.methods.cuda import libcudnn
-from edgeconv.methods.cuda.kernels import KernelVariant, load
+from edgeconv.methods.cuda.kernel_args import (
+    geometry_argument,
+    problem_defines,
+    refuse_reduced_16bit,
+    response_count,
+    round_up,
+    sample_problems,
+    unique,
+)
 from edgeconv.methods.cuda.libcudnn import (
     STATUS_SUCCESS,
     Algorithm,
@@ -44,17 +55,6 @@ from edgeconv.methods.cuda.libcudnn import (
     TensorShape,
     Work,
 )
-from edgeconv.methods.cuda.probe import cuda_unavailable_reason
-from edgeconv.methods.cuda.product import (
-    geometry_argument,
-    problem_defines,
-    refuse_reduced_16bit,
-    response_count,
-    round_up,
-    sample_problems,
-    unique,
-)
-from edgeconv.problem import Problem
 
 THREADS = 256
 MAX_ELEMENTS = 2**31 - 1
@@ -87,7 +87,7 @@ def _stage_variant(problem: Problem, staged: np.dtype[Any], channels: int, respo
         ("STAGED_CHANNELS", channels),
         ("RESPONSE_CHANNELS", responses),
     )
-    return KernelVariant("finish.cu", entry, (*problem_defines(problem, staged), *shape))
+    return KernelVariant("methods/cuda/epilogue.cu", entry, (*problem_defines(problem, staged), *shape))
 
 
 def variants() -> tuple[KernelVariant, ...]:
@@ -243,7 +243,7 @@ class CudnnPlan(Plan):
         """Buffers and launches around the convolution of each band."""
         import cupy
 
-        from edgeconv.methods.cuda.launch import PackedLaunch
+        from edgeconv.hardware.cuda.launch import PackedLaunch
 
         problem = self.problem
         self._bands: list[tuple[int, Any]] = []

@@ -18,12 +18,13 @@ from typing import Any
 
 import numpy as np
 
-from edgeconv.exactness import FLOAT32 as FLOAT32_SUMS
-from edgeconv.exactness import own_arithmetic, sums_for
+from edgeconv.core.exactness import FLOAT32 as FLOAT32_SUMS
+from edgeconv.core.exactness import own_arithmetic, sums_for
+from edgeconv.core.problem import Problem
+from edgeconv.hardware.cuda.kernels import KernelVariant, load
+from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
 from edgeconv.methods.base import Gemm, Method, Options, Plan, check_workspace, refuse
-from edgeconv.methods.cuda.kernels import KernelVariant, load
-from edgeconv.methods.cuda.probe import cuda_unavailable_reason
-from edgeconv.methods.cuda.product import (
+from edgeconv.methods.cuda.kernel_args import (
     DEPTH,
     Defines,
     geometry_argument,
@@ -33,7 +34,6 @@ from edgeconv.methods.cuda.product import (
     sample_problems,
     unique,
 )
-from edgeconv.problem import Problem
 
 FLOAT32 = np.dtype(np.float32)
 FINISH_THREADS = 256
@@ -103,17 +103,19 @@ def _defines(problem: Problem, column: np.dtype[Any], shape: Shape) -> Defines:
 def resident_variant(problem: Problem, shape: Shape) -> KernelVariant:
     """im2col and GEMM in one launch."""
     tiles = (("TILE", shape.tile), ("BLOCKS_A_MULTIPROCESSOR", shape.blocks_a_multiprocessor))
-    return KernelVariant("im2col_gemm.cu", "im2col_gemm", (*_defines(problem, problem.dtype, shape), *tiles))
+    return KernelVariant(
+        "methods/cuda/im2col_gemm.cu", "im2col_gemm", (*_defines(problem, problem.dtype, shape), *tiles)
+    )
 
 
 def columns_variant(problem: Problem, column: np.dtype[Any]) -> KernelVariant:
     """im2col of a band."""
-    return KernelVariant("im2col.cu", "im2col", _defines(problem, column, banded_shape(problem)))
+    return KernelVariant("methods/cuda/im2col.cu", "im2col", _defines(problem, column, banded_shape(problem)))
 
 
 def gemm_variant(problem: Problem, column: np.dtype[Any]) -> KernelVariant:
     """The project's GEMM over a band, with join and store."""
-    return KernelVariant("gemm.cu", "gemm", _defines(problem, column, banded_shape(problem)))
+    return KernelVariant("methods/cuda/gemm.cu", "gemm", _defines(problem, column, banded_shape(problem)))
 
 
 def finish_variant(problem: Problem) -> KernelVariant:
@@ -125,7 +127,7 @@ def finish_variant(problem: Problem) -> KernelVariant:
         ("STAGED_CHANNELS", 3),
         ("RESPONSE_CHANNELS", responses),
     )
-    return KernelVariant("finish.cu", "finish", (*problem_defines(problem), *shape))
+    return KernelVariant("methods/cuda/epilogue.cu", "finish", (*problem_defines(problem), *shape))
 
 
 def variants() -> tuple[KernelVariant, ...]:
@@ -153,7 +155,7 @@ class ResidentPlan(Plan):
     def __init__(self, problem: Problem, options: Options) -> None:
         import cupy
 
-        from edgeconv.methods.cuda.launch import PackedLaunch
+        from edgeconv.hardware.cuda.launch import PackedLaunch
 
         device = cupy.cuda.Device()
         multiprocessors = int(device.attributes["MultiProcessorCount"])
@@ -213,7 +215,7 @@ class BandedPlan(Plan):
     def __init__(self, problem: Problem, gemm: Gemm, band_pixels: int) -> None:
         import cupy
 
-        from edgeconv.methods.cuda.launch import PackedLaunch
+        from edgeconv.hardware.cuda.launch import PackedLaunch
 
         shape = banded_shape(problem)
         pixels = problem.output_height * problem.output_width

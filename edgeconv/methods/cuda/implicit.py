@@ -15,13 +15,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeconv.exactness import ARITHMETIC_OF_MATH, own_arithmetic, sums_for
-from edgeconv.filters import RGB_CHANNELS
-from edgeconv.geometry import KERNEL_SIZE
+from edgeconv.core.exactness import ARITHMETIC_OF_MATH, own_arithmetic, sums_for
+from edgeconv.core.filters import RGB_CHANNELS
+from edgeconv.core.geometry import KERNEL_SIZE
+from edgeconv.core.problem import Problem
+from edgeconv.hardware.cuda.kernels import KernelVariant, load
+from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
 from edgeconv.methods.base import MATHS, Math, Method, Options, Plan, check_workspace, refuse
-from edgeconv.methods.cuda.kernels import KernelVariant, load
-from edgeconv.methods.cuda.probe import cuda_unavailable_reason
-from edgeconv.methods.cuda.product import (
+from edgeconv.methods.cuda.kernel_args import (
     TENSOR_CORE_CAPABILITY,
     WARP,
     geometry_argument,
@@ -31,7 +32,6 @@ from edgeconv.methods.cuda.product import (
     sample_problems,
     unique,
 )
-from edgeconv.problem import Problem
 
 MANY_RESPONSES = 8
 WIDE_BLOCKS = 3
@@ -119,8 +119,8 @@ def variant(problem: Problem, math: Math, shape: Shape, aligned: bool) -> Kernel
         ("LEAD", lead_of(problem, aligned)),
     )
     if math == "fma":
-        return KernelVariant("implicit.cu", "implicit", defines)
-    return KernelVariant("implicit_mma.cu", "implicit_mma", (*defines, ("HALF", int(math == "half"))))
+        return KernelVariant("methods/cuda/implicit.cu", "implicit", defines)
+    return KernelVariant("methods/cuda/implicit_mma.cu", "implicit_mma", (*defines, ("HALF", int(math == "half"))))
 
 
 def variants() -> tuple[KernelVariant, ...]:
@@ -200,7 +200,7 @@ class ImplicitPlan(Plan):
     def __init__(self, problem: Problem, options: Options) -> None:
         import cupy
 
-        from edgeconv.methods.cuda.launch import PackedLaunch
+        from edgeconv.hardware.cuda.launch import PackedLaunch
 
         math = options.math
         shape = shape_of(problem, math, int(cupy.cuda.Device().attributes["MultiProcessorCount"]))

@@ -20,14 +20,14 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeconv.exactness import FLOAT32, HALVES_STEP, TWOFOLD_HALF, WHOLE, own_arithmetic, sums_for
-from edgeconv.filters import RGB_CHANNELS
-from edgeconv.geometry import KERNEL_SIZE
+from edgeconv.core.exactness import FLOAT32, HALVES_STEP, TWOFOLD_HALF, WHOLE, own_arithmetic, sums_for
+from edgeconv.core.filters import RGB_CHANNELS
+from edgeconv.core.geometry import KERNEL_SIZE
+from edgeconv.core.problem import Problem
+from edgeconv.hardware.cuda.kernels import KernelVariant, load
+from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
 from edgeconv.methods.base import Method, Options, Plan
-from edgeconv.methods.cuda.kernels import KernelVariant, load
-from edgeconv.methods.cuda.probe import cuda_unavailable_reason
-from edgeconv.methods.cuda.product import round_up, rule_defines, sample_problem, sample_problems, unique
-from edgeconv.problem import Problem
+from edgeconv.methods.cuda.kernel_args import round_up, rule_defines, sample_problem, sample_problems, unique
 
 LANES = 32
 CHUNK_BYTES = 16
@@ -267,7 +267,7 @@ def _rules(problem: Problem) -> tuple[tuple[str, str | int], ...]:
 
 def direct_variant(problem: Problem) -> KernelVariant:
     """The kernel with a thread an output pixel."""
-    return KernelVariant("sliding_direct.cu", "sliding_direct", _rules(problem))
+    return KernelVariant("methods/cuda/sliding_direct.cu", "sliding_direct", _rules(problem))
 
 
 def strip_variant(problem: Problem, tile: Tile, aligned_in: bool, aligned_out: bool) -> KernelVariant:
@@ -283,7 +283,7 @@ def strip_variant(problem: Problem, tile: Tile, aligned_in: bool, aligned_out: b
             defines += (("SHORT_SUMS", 1),)
     if arithmetic != "fma" and problem.dtype == np.uint8:
         defines += (("WHOLE_WEIGHTS", 1),)
-    return KernelVariant("sliding.cu", "sliding", defines)
+    return KernelVariant("methods/cuda/sliding.cu", "sliding", defines)
 
 
 def has_strips(problem: Problem) -> bool:
@@ -329,7 +329,7 @@ class DirectPlan(Plan):
     """A thread an output pixel."""
 
     def __post_init__(self) -> None:
-        from edgeconv.methods.cuda.launch import PackedLaunch
+        from edgeconv.hardware.cuda.launch import PackedLaunch
 
         problem = self.problem
         across, down = DIRECT_THREADS
@@ -414,7 +414,7 @@ class StripPlan(Plan):
     def _launch(self, aligned: tuple[bool, bool]) -> Any:
         import cupy
 
-        from edgeconv.methods.cuda.launch import PackedLaunch
+        from edgeconv.hardware.cuda.launch import PackedLaunch
 
         problem, tile = self.problem, self.tile
         assert tile is not None

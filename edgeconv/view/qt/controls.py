@@ -14,13 +14,13 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from edgeconv.choose import AUTO
+from edgeconv.core.filters import Filter
 from edgeconv.errors import EdgeconvError
-from edgeconv.filters import Filter
+from edgeconv.runtime.auto import AUTO
 from edgeconv.view.parameters import CHOICES, CUSTOM, Parameters, kernel_cells, kernel_text, value_of
 from edgeconv.view.qt.fields import Combo, Line, Spin
 from edgeconv.view.qt.kernel import KernelEditor
-from edgeconv.view.qt.words import plain_label
+from edgeconv.view.qt.plain_text import plain_label
 
 MOST_STRIDE = 999
 MOST_THREADS = 1024

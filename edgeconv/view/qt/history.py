@@ -8,8 +8,8 @@ from typing import Any
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, Qt, Signal
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableView, QVBoxLayout, QWidget
 
-from edgeconv.report import seconds_text
-from edgeconv.view.qt.words import tip
+from edgeconv.run.report import seconds_text
+from edgeconv.view.qt.plain_text import tip
 from edgeconv.view.state import Run
 
 Index = QModelIndex | QPersistentModelIndex

@@ -8,7 +8,7 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QGridLayout, QWidget
 
-from edgeconv.geometry import KERNEL_SIZE
+from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.view.parameters import LONGEST_CELL, same_number
 from edgeconv.view.qt.fields import Line
 

@@ -1,0 +1,20 @@
+"""Devices: the CPU, and an NVIDIA card through CuPy. Asking for one imports only what it needs."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from edgeconv.methods.base import DeviceName
+from edgeconv.runtime.devices.base import Device
+
+
+@cache
+def get_device(name: DeviceName) -> Device:
+    """The device; one instance a process."""
+    if name == "cuda":
+        from edgeconv.runtime.devices.cuda import CudaDevice
+
+        return CudaDevice()
+    from edgeconv.runtime.devices.cpu import CpuDevice
+
+    return CpuDevice()
