@@ -34,6 +34,7 @@ from edgeconv.batch.pipeline import Batch
 from edgeconv.batch.settings import JpegCodec, Settings
 from edgeconv.core.request import make_request
 from edgeconv.hardware.threads import usable_threads
+from edgeconv.hardware.versions import installed_versions
 from edgeconv.io.files import write_bytes_atomically
 from edgeconv.io.image import decode_image, encode_image, read_picture_bytes, write_image
 from edgeconv.run import report
@@ -208,7 +209,7 @@ def main() -> int:
         "side": arguments.size,
         "device": get_device("cpu").describe(),
         "card": get_device("cuda").describe() if summary["peak_bytes"].keys() > {"cpu"} else None,
-        "versions": report.installed_versions(),
+        "versions": installed_versions(),
         "first_summary": summary,
         "samples_seconds": samples,
         "pictures_per_second": rates,

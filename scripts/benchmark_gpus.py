@@ -43,6 +43,7 @@ from edgeconv.batch.task import Task
 from edgeconv.core.request import make_request
 from edgeconv.core.timing import Stopwatch
 from edgeconv.hardware.threads import usable_threads
+from edgeconv.hardware.versions import installed_versions
 from edgeconv.io.files import write_bytes_atomically
 from edgeconv.io.image import write_image
 from edgeconv.run import report
@@ -166,7 +167,7 @@ def main() -> int:
         "threads_a_card": threads,
         "card": get_device("cuda").describe(),
         "host": get_device("cpu").describe(),
-        "versions": report.installed_versions(),
+        "versions": installed_versions(),
         "samples_seconds": samples,
         "pictures_per_second": rates,
         "gain": gains,

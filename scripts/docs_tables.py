@@ -22,10 +22,10 @@ from edgeconv.bench.ladders.conv_kernels import STRIDES
 from edgeconv.bench.peers import PEERS
 from edgeconv.bench.record import Record, read_record
 from edgeconv.core.filters import DEFAULT_FILTER, FILTERS
+from edgeconv.core.units import seconds_text
 from edgeconv.export import ladders
 from edgeconv.export.tables import Table, fastest, goals
 from edgeconv.methods import METHODS
-from edgeconv.run.report import seconds_text
 from edgeconv.view.qt.actions import listed_keys
 
 PROJECT = Path(__file__).resolve().parent.parent

@@ -33,7 +33,6 @@ from edgeconv.batch.stores import store_of
 from edgeconv.batch.summary import SAID
 from edgeconv.bench.grid import read_grid
 from edgeconv.bench.record import read_record
-from edgeconv.core.filters import read_kernel
 from edgeconv.errors import ImageReadError, MemoryLimitError, UsageError
 from edgeconv.io import image
 from edgeconv.io.files import SMALL_BYTES, opened, read_bytes
@@ -43,6 +42,7 @@ from edgeconv.io.formats import tiff as tiff_format
 from edgeconv.io.formats.base import BadPicture
 from edgeconv.io.formats.feed import STEP_BYTES, Feed
 from edgeconv.io.image import SAID_NOTE, decode_image, read_image, write_image
+from edgeconv.io.kernel_file import read_kernel
 from edgeconv.io.read_rules import ReadRules
 
 posix = pytest.mark.skipif(os.name == "nt", reason="needs pipes and devices with names")

@@ -23,9 +23,9 @@ from edgeconv.bench.intervals import CONFIDENCE, STATISTICS, Ratio, ratio_interv
 from edgeconv.bench.record import Record, Row, lead_series, row_key, row_title, unlike_facts, unlike_machines
 from edgeconv.bench.watch import CLOCK_TOLERANCE, OTHERS_WORDS
 from edgeconv.core.escapes import visible
-from edgeconv.diff.junit import Case, to_xml
+from edgeconv.core.units import seconds_text
 from edgeconv.errors import UsageError
-from edgeconv.run.report import seconds_text
+from edgeconv.io.junit import Case, to_xml
 
 Verdict = Literal["slower", "lost", "ambiguous", "same", "faster"]
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)

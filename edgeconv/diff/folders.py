@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import Any
 
 from edgeconv.core.escapes import visible
-from edgeconv.diff import junit, record
 from edgeconv.diff.html import Page, PictureSet, tables
 from edgeconv.diff.inputs import FileInput
 from edgeconv.diff.outputs import Outputs
@@ -37,6 +36,8 @@ from edgeconv.errors import (
     MemoryLimitError,
     UsageError,
 )
+from edgeconv.diff import record
+from edgeconv.io import junit
 from edgeconv.io.files import make_folder, read_bytes, special_file_problem, write_bytes_atomically
 from edgeconv.io.folder_lock import is_held, one_batch_in
 from edgeconv.io.formats import SUFFIXES

@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from edgeconv.core.escapes import visible
-from edgeconv.diff import junit, pictures, record
 from edgeconv.diff.html import Page, PictureSet, tables
 from edgeconv.diff.inputs import Input
 from edgeconv.diff.metrics import Allowance
 from edgeconv.diff.outputs import Outputs
 from edgeconv.diff.record import Comparisons
 from edgeconv.errors import EXIT_DIFFERENT, EXIT_OK
+from edgeconv.diff import pictures, record
+from edgeconv.io import junit
 from edgeconv.io.read_rules import DEFAULT_RULES, ReadRules
 from edgeconv.run import report
 

@@ -14,8 +14,8 @@ from typing import Any
 from edgeconv.bench.ladders import conv_kernels, gemm_kernels
 from edgeconv.bench.ladders.conv import COPY, DTYPE
 from edgeconv.bench.ladders.conv import KIND as CONV_KIND
+from edgeconv.core.units import seconds_text
 from edgeconv.export.tables import NOTHING, Table, percent
-from edgeconv.run.report import seconds_text
 
 CONV_SIZE, CONV_STRIDE = 4096, 1
 """What predictions are made for."""

@@ -16,7 +16,8 @@ from edgeconv.bench.measure import DIGITS
 from edgeconv.bench.watch import Watch
 from edgeconv.core.cost import Roof
 from edgeconv.core.timing import Budget, Sampler, Series, interleave
-from edgeconv.run.report import describe_series, header, installed_versions
+from edgeconv.hardware.versions import installed_versions
+from edgeconv.run.report import describe_series, header
 from edgeconv.runtime.devices.base import Device, L2State
 
 L2_STATE: L2State = "cold"
