@@ -17,7 +17,7 @@ from typing import Any
 import cupy
 import numpy as np
 
-from edgeconv.bench.ladders.gemm_kernels import REALS, STEPS, Block, prepare
+from edgeconv.bench.ladders.gemm_kernels import REALS, STEPS, GemmBlock, prepare
 from edgeconv.core.timing import summarize
 
 SIZES = (512, 1024, 2048, 4096, 8192)
@@ -36,7 +36,7 @@ def seconds_of(call: Any) -> float:
     return float(cupy.cuda.get_elapsed_time(start, stop)) / 1e3
 
 
-def measure(name: str, dtype: str, size: int, block: Block | None, a: Any, b: Any, expected: Any) -> dict[str, Any]:
+def measure(name: str, dtype: str, size: int, block: GemmBlock | None, a: Any, b: Any, expected: Any) -> dict[str, Any]:
     """Check a rung on the first rows, then time it."""
     c = cupy.full((size, size), np.nan, dtype)
     product = prepare(name, dtype, size, size, size, block)

@@ -34,11 +34,11 @@ from edgeconv.batch.engines import own_cluster
 from edgeconv.batch.engines.cluster import Cluster
 from edgeconv.batch.engines.own_cluster import VISIBLE, Seat
 from edgeconv.batch.names import Names
-from edgeconv.batch.one_picture import Work
+from edgeconv.batch.one_picture import BatchWork
 from edgeconv.batch.pipeline import Batch
 from edgeconv.batch.previous_results import Earlier
 from edgeconv.batch.settings import Settings
-from edgeconv.batch.summary import Outcome
+from edgeconv.batch.summary import PictureResult
 from edgeconv.batch.task import Task
 from edgeconv.core.request import make_request
 from edgeconv.core.timing import Stopwatch
@@ -64,15 +64,15 @@ def drawn(side: int, seed: int) -> NDArray[Any]:
     return np.random.default_rng(seed).integers(0, 256, (side, side, 3), dtype=np.uint8)
 
 
-class InMemory(Work):
+class InMemory(BatchWork):
     """A picture from memory to memory; its task's folder says how large and which."""
 
-    def one(self, task: Task) -> Outcome:
+    def one(self, task: Task) -> PictureResult:
         """Without file, hash or row."""
         side, seed = (int(part) for part in task.folder.parts)
         watch = Stopwatch()
         self.convolve(drawn(side, seed), watch)
-        return Outcome(task.source, "done", None, watch.phases_seconds)
+        return PictureResult(task.source, "done", None, watch.phases_seconds)
 
 
 def settings_for(output: Path) -> Settings:

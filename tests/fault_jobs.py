@@ -153,7 +153,7 @@ def bench(folder: Path) -> None:
         use(patch, TimedMethod("reference", [1e-3]))
         patch.setattr(runner, "SAVE_EVERY_SECONDS", 0)
         path = folder / "out" / "bench.json"
-        runner.run(runner.Run(grid(4), FEW, path=path, resume=path.exists()))
+        runner.run(runner.BenchRun(grid(4), FEW, path=path, resume=path.exists()))
 
 
 JOBS = {

@@ -101,7 +101,7 @@ SUMS = (
 )
 
 
-def place_of_window(problem: Problem, tile: sliding.Tile) -> int:
+def place_of_window(problem: Problem, tile: sliding.StripTile) -> int:
     """Where a lane's window starts within what it reads at once, in bytes: LEAD % READ of sliding_sums.cuh.
 
     The tensor cores read single words.

@@ -14,11 +14,11 @@ from typing import Any
 
 from cpu_problems import Case
 
-from edgeconv.bench.ladders.conv_kernels import Block, prepare
+from edgeconv.bench.ladders.conv_kernels import ConvBlock, prepare
 from edgeconv.core.problem import Problem
 from edgeconv.methods.base import Options, Plan
 from edgeconv.methods.cuda.cudnn import CudnnPlan
-from edgeconv.methods.cuda.sliding import DirectPlan, StripPlan, Tile, has_strips
+from edgeconv.methods.cuda.sliding import DirectPlan, StripPlan, StripTile, has_strips
 
 TESTS = Path(__file__).resolve().parent
 PROGRAM = TESTS / "host_cuda" / "run_on_cpu.py"
@@ -57,7 +57,7 @@ class Work:
         return f"{maker} {self.case} {self.options.math} offset {self.offset_samples}"
 
 
-def conv_step(problem: Problem, options: Options, name: str, block: Block) -> Plan:
+def conv_step(problem: Problem, options: Options, name: str, block: ConvBlock) -> Plan:
     """A step of the ladder of convolutions, as a maker."""
     return prepare(name, problem, block)
 
@@ -67,7 +67,7 @@ def large_sliding(problem: Problem, options: Options) -> Plan:
     return StripPlan(problem) if has_strips(problem) else DirectPlan(problem)
 
 
-def strips(problem: Problem, options: Options, tile: Tile) -> Plan:
+def strips(problem: Problem, options: Options, tile: StripTile) -> Plan:
     """The strips of `sliding`, cut in a given way, as a maker."""
     return StripPlan(problem, tile=tile)
 

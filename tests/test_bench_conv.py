@@ -76,7 +76,7 @@ def test_a_wrong_step_gets_no_time_and_the_next_no_gain() -> None:
 def test_every_size_and_stride_is_measured_and_told_of(monkeypatch) -> None:
     device = FakeDevice()
 
-    def only_the_copy(work: conv.Work, blocks: str, on: FakeDevice) -> list[Contender]:
+    def only_the_copy(work: conv.LadderCase, blocks: str, on: FakeDevice) -> list[Contender]:
         return [Contender(COPY, blocks, None, on.copier(work.counts.fewest_bytes))]
 
     monkeypatch.setattr(conv, "contenders", only_the_copy)

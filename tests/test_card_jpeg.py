@@ -21,7 +21,7 @@ from edgeconv.io.image import decode_image, read_image, write_image
 from edgeconv.methods import require
 from edgeconv.methods.base import Options
 from edgeconv.runtime import check
-from edgeconv.runtime.devices.gpu_jpeg import INSTALL, CardJpeg, nvimgcodec_version
+from edgeconv.runtime.devices.gpu_jpeg import INSTALL, GpuJpeg, nvimgcodec_version
 
 pytestmark = pytest.mark.gpu
 
@@ -46,10 +46,10 @@ def jpeg(pixels: np.ndarray, sampling: str = "420", *, progressive: bool = False
 
 
 @pytest.fixture(scope="module")
-def card() -> CardJpeg:
+def card() -> GpuJpeg:
     if nvimgcodec_version() == "none":  # one that is there and does not work is a failure
         pytest.skip(f"nvImageCodec is not installed ({INSTALL})")
-    return CardJpeg()
+    return GpuJpeg()
 
 
 def assert_near(decoded: np.ndarray, expected: np.ndarray) -> None:
@@ -61,7 +61,7 @@ def assert_near(decoded: np.ndarray, expected: np.ndarray) -> None:
 @pytest.mark.parametrize("progressive", [False, True])
 @pytest.mark.parametrize("sampling", SAMPLINGS)
 @pytest.mark.parametrize("shape", [(240, 320), (555, 777), (1, 8), (17, 9)], ids=str)
-def test_colours_at_any_resolution(card: CardJpeg, shape: tuple[int, int], sampling: str, progressive: bool) -> None:
+def test_colours_at_any_resolution(card: GpuJpeg, shape: tuple[int, int], sampling: str, progressive: bool) -> None:
     data = jpeg(photo(*shape), sampling, progressive=progressive)
     header = read_header(data)
     assert header.card_jpeg
@@ -70,20 +70,20 @@ def test_colours_at_any_resolution(card: CardJpeg, shape: tuple[int, int], sampl
     assert_near(decoded.get(), decode_image(data, "x.jpg").pixels)
 
 
-def test_grey_and_restart_markers(card: CardJpeg) -> None:
+def test_grey_and_restart_markers(card: GpuJpeg) -> None:
     for data in (jpeg(photo(100, 130)[..., 0]), jpeg(photo(100, 130), restart=4), saved(photo(64, 80), "JPEG", "L")):
         assert_near(card.decode(data, read_header(data)).get(), decode_image(data, "x.jpg").pixels)
 
 
 @pytest.mark.parametrize("orientation", range(1, 9))
-def test_every_orientation(card: CardJpeg, orientation: int) -> None:
+def test_every_orientation(card: GpuJpeg, orientation: int) -> None:
     data = saved(photo(120, 200), "JPEG", exif=exif(orientation), quality=95)
     decoded = card.decode(data, read_header(data))
     assert decoded.flags.c_contiguous
     assert_near(decoded.get(), decode_image(data, "x.jpg").pixels)
 
 
-def test_what_decoders_read_differently_is_left_to_the_host(card: CardJpeg) -> None:
+def test_what_decoders_read_differently_is_left_to_the_host(card: GpuJpeg) -> None:
     for data in (
         saved(photo(64, 80), "JPEG", "CMYK"),
         saved(photo(64, 80), "JPEG", keep_rgb=True),
@@ -95,7 +95,7 @@ def test_what_decoders_read_differently_is_left_to_the_host(card: CardJpeg) -> N
         )
 
 
-def test_an_encoded_picture_is_what_the_host_would_have_written_to_within_the_loss(card: CardJpeg) -> None:
+def test_an_encoded_picture_is_what_the_host_would_have_written_to_within_the_loss(card: GpuJpeg) -> None:
     import cupy
 
     pixels = photo(300, 401)
@@ -111,7 +111,7 @@ def test_an_encoded_picture_is_what_the_host_would_have_written_to_within_the_lo
         assert len(encoded) <= 1.2 * len(of_host)
 
 
-def test_threads_share_the_card_and_get_their_own_pictures(card: CardJpeg) -> None:
+def test_threads_share_the_card_and_get_their_own_pictures(card: GpuJpeg) -> None:
     import cupy
 
     pictures = [photo(100 + 10 * index, 200, index) for index in range(40)]
@@ -129,7 +129,7 @@ def test_threads_share_the_card_and_get_their_own_pictures(card: CardJpeg) -> No
     assert [encoded for _, encoded in results[:40]] * 3 == [encoded for _, encoded in results[40:]]
 
 
-def test_damage_inside_the_data_ends_nothing(card: CardJpeg) -> None:
+def test_damage_inside_the_data_ends_nothing(card: GpuJpeg) -> None:
     whole = jpeg(photo(200, 300))
     before = card.decode(whole, read_header(whole)).get()
     rng = np.random.default_rng(5)
@@ -148,7 +148,7 @@ def test_damage_inside_the_data_ends_nothing(card: CardJpeg) -> None:
 
 
 @pytest.fixture
-def photos(tmp_path: Path, card: CardJpeg) -> Path:
+def photos(tmp_path: Path, card: GpuJpeg) -> Path:
     folder = tmp_path / "photos"
     folder.mkdir()
     for index, shape in enumerate([(64, 64), (517, 301), (900, 1200), (900, 1200), (37, 2049)]):
@@ -185,7 +185,7 @@ def test_a_batch_by_the_card_is_the_hosts_but_for_rounding(photos: Path) -> None
 
 
 @pytest.mark.parametrize("rules", [{}, {"output_mode": "normalize"}, {"channels": "luma"}], ids=str)
-def test_what_is_filtered_is_what_the_card_decoded(photos: Path, card: CardJpeg, rules: dict[str, str]) -> None:
+def test_what_is_filtered_is_what_the_card_decoded(photos: Path, card: GpuJpeg, rules: dict[str, str]) -> None:
     request = make_request("sobel", **rules)
     words = [word for name, value in rules.items() for word in (f"--{name.replace('_', '-')}", value)]
     common = ("--filter", "sobel", "--method", "sliding", "--device", "cuda", "--jpeg-codec", "card", *words)

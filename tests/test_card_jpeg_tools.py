@@ -21,7 +21,7 @@ from edgeconv.io.formats.feed import Feed
 from edgeconv.io.formats.jpeg import read_header
 from edgeconv.io.image import decode_image, encode_image
 from edgeconv.runtime.devices import gpu_jpeg
-from edgeconv.runtime.devices.gpu_jpeg import CardJpeg
+from edgeconv.runtime.devices.gpu_jpeg import GpuJpeg
 
 
 class Decoder:
@@ -102,7 +102,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[Decoder]:
 
 
 def test_the_first_decoder_is_there_at_once_and_more_come_as_threads_need_them(made: list[Decoder]) -> None:
-    card = CardJpeg(most=5)
+    card = GpuJpeg(most=5)
     assert len(made) == 1
     files = [saved(smooth_image(16 + index, 24), "JPEG") for index in range(40)]
     with ThreadPoolExecutor(12) as pool:
@@ -116,7 +116,7 @@ def test_where_more_find_no_room_those_that_are_there_do_it(
     made: list[Decoder], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Most, "decoders", 2)
-    card, data = CardJpeg(most=9), saved(smooth_image(16, 24), "JPEG")
+    card, data = GpuJpeg(most=9), saved(smooth_image(16, 24), "JPEG")
     with ThreadPoolExecutor(8) as pool:
         decoded = list(pool.map(lambda data: card.decode(data, read_header(Feed(data))), [data] * 30))
     assert len(made) == 2
@@ -140,14 +140,14 @@ def test_pictures_are_turned_upright(made: list[Decoder], orientation: int) -> N
     header = read_header(Feed(data))
     upright = decode_image(data, "x.jpg").pixels
     as_stored = saved(smooth_image(24, 40), "JPEG")
-    card = CardJpeg(most=1)
+    card = GpuJpeg(most=1)
     turned = card.decode(as_stored, header)
     assert turned.flags.c_contiguous
     assert np.array_equal(turned, upright)
 
 
 def test_what_it_cannot_do_is_left_to_the_host(made: list[Decoder]) -> None:
-    card = CardJpeg(most=1)
+    card = GpuJpeg(most=1)
     whole = saved(smooth_image(24, 40), "JPEG")
     for data in (
         saved(smooth_image(24, 40), "JPEG", "CMYK"),
@@ -159,7 +159,7 @@ def test_what_it_cannot_do_is_left_to_the_host(made: list[Decoder]) -> None:
 
 
 def test_it_encodes_at_the_quality_that_was_asked_for(made: list[Decoder]) -> None:
-    card, pixels = CardJpeg(most=1), smooth_image(64, 64)
+    card, pixels = GpuJpeg(most=1), smooth_image(64, 64)
     for quality in (None, 30):
         assert card.encode(pixels, quality) == bytes(encode_image(pixels, "x.jpg", quality=quality or 95))
     with pytest.raises(RuntimeError, match="could not encode"):

@@ -141,5 +141,5 @@ def test_the_middle_square_is_the_middle() -> None:
 )
 def test_what_two_right_outputs_may_differ_by(dtype: str, bounds: tuple[float, ...], allowed: float) -> None:
     output = np.zeros((1, 1, 3), dtype)
-    ran = [methods.Ran("any", "cpu", output, None, bound) for bound in bounds]  # type: ignore[arg-type]  # no check
+    ran = [methods.MethodRun("any", "cpu", output, None, bound) for bound in bounds]  # type: ignore[arg-type]  # no check
     assert methods.agreement(ran) == allowed

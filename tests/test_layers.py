@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from edgeconv.methods import METHODS
+
 PACKAGE = Path(__file__).resolve().parent.parent / "edgeconv"
 
 LAYERS: tuple[tuple[str, ...], ...] = (
@@ -45,7 +47,8 @@ def test_nothing_imports_a_layer_above_its_own() -> None:
         for module, targets in imports().items()
         for target in sorted(targets)
         if part(module) and part(target) and part(module) != part(target)
-        if height[part(module)] <= height[part(target)] and not (part(module) == "interrupts" and part(target) == "errors")
+        if height[part(module)] <= height[part(target)]
+        and not (part(module) == "interrupts" and part(target) == "errors")
     ]
     assert upward == []
 
@@ -132,3 +135,20 @@ def circle_in(graph: dict[str, set[str]]) -> list[str] | None:
         if circle:
             return circle
     return None
+
+
+def test_no_class_name_is_defined_twice() -> None:
+    """But for a method's own, which has the same name on both devices."""
+    found: dict[str, list[str]] = {}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                found.setdefault(node.name, []).append(name_of(path))
+    methods = {entry.location.split(":")[1] for entry in METHODS}
+    twice = {name: homes for name, homes in found.items() if len(homes) > 1 and name not in methods}
+    assert twice == {}
+    assert {len(found[name]) for name in methods} <= {1, 2}
+
+
+def test_the_top_of_the_package_is_small() -> None:
+    assert len([path for path in PACKAGE.iterdir() if path.name != "__pycache__"]) <= 20

@@ -31,13 +31,13 @@ def test_a_reading_names_what_holds_the_card_back() -> None:
         nvmlDeviceGetCurrentClocksThrottleReasons=0x01 | 0x04 | 0x40,
     )
     reading = nvml.Card(library, None).read()
-    assert reading == nvml.Reading(1980, 1980, 0x45, 61, 350.5)
+    assert reading == nvml.GpuReading(1980, 1980, 0x45, 61, 350.5)
     assert reading.slowdowns == ("software power cap", "hardware thermal slowdown")
 
 
 def test_what_a_card_does_not_tell_is_not_made_up() -> None:
     reading = nvml.Card(FakeLibrary(), None).read()
-    assert reading == nvml.Reading(None, None, None, None, None)
+    assert reading == nvml.GpuReading(None, None, None, None, None)
     assert reading.slowdowns == ()
 
 

@@ -203,7 +203,7 @@ def job_of(folder: Path) -> whole.Job:
 def test_what_another_run_wrote_meanwhile_is_not_replaced(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     measure = whole.measure
 
-    def measure_beside_another_run(*arguments: Any) -> whole.Measured:
+    def measure_beside_another_run(*arguments: Any) -> whole.Measurement:
         (folder / "o.png").write_bytes(b"of another run")
         return measure(*arguments)
 

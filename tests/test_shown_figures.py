@@ -18,7 +18,7 @@ from batch_folders import settings_for
 from bench_records import TimedMethod, measured
 from command import PROJECT
 
-from edgeconv.batch.summary import STAGES, Outcome, Summary
+from edgeconv.batch.summary import STAGES, PictureResult, Summary
 from edgeconv.batch.text import summary_text, waterfall
 from edgeconv.bench.metrics import account
 from edgeconv.bench.summary import groups
@@ -231,8 +231,8 @@ def test_each_column_of_a_runs_line_in_the_spreadsheet(one_run: dict[str, Any]) 
 # --- a batch ---------------------------------------------------------------------------------------------------------
 
 
-def outcome(state: Any, error: str | None = None, notes: tuple[str, ...] = (), **seconds: float) -> Outcome:
-    return Outcome(f"{state}.png", state, error, seconds, notes)
+def outcome(state: Any, error: str | None = None, notes: tuple[str, ...] = (), **seconds: float) -> PictureResult:
+    return PictureResult(f"{state}.png", state, error, seconds, notes)
 
 
 def test_the_sums_of_a_batch_by_hand() -> None:

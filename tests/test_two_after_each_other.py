@@ -28,7 +28,7 @@ from test_tune import curve, keep
 import edgeconv
 from edgeconv import api
 from edgeconv.batch.engines import at_worker
-from edgeconv.batch.one_picture import Work
+from edgeconv.batch.one_picture import BatchWork
 from edgeconv.batch.previous_results import Earlier
 from edgeconv.batch.settings import Settings
 from edgeconv.bench.peers import PEERS
@@ -49,15 +49,15 @@ from edgeconv.methods.cpu.lowering import make_recipe
 from edgeconv.methods.cpu.rowcode import make_layout
 from edgeconv.methods.cuda import cudnn
 from edgeconv.run.tiled import memory
-from edgeconv.run.tiled.grid import Rules
-from edgeconv.run.tiled.pipeline import Clock, Filter
+from edgeconv.run.tiled.grid import WindowRules
+from edgeconv.run.tiled.pipeline import Clock, WindowFilter
 from edgeconv.runtime import profile
 from edgeconv.runtime.auto import Choice, choose
 from edgeconv.view import compute as view_work
 from edgeconv.view.latest import Token
 from edgeconv.view.parameters import Parameters
-from edgeconv.view.sources import INPUT, OUTPUT, Source
-from edgeconv.view.state import Request as ViewRequest
+from edgeconv.view.sources import INPUT, OUTPUT, ViewSource
+from edgeconv.view.state import ViewRequest as ViewRequest
 from edgeconv.view.state import find_mode
 
 PICTURE = random_image(12, 17, "uint8")
@@ -199,8 +199,8 @@ SHAPES = ((12, 17), (17, 12), (12, 18))
 PICTURES = [random_image(height, width, dtype) for height, width in SHAPES for dtype in INPUT_DTYPES]
 
 
-def work_of(tmp_path: Path, **settings: Any) -> Work:
-    return Work(settings_for(tmp_path, **settings), Options(), frozenset(), Earlier(str(tmp_path), ""))
+def work_of(tmp_path: Path, **settings: Any) -> BatchWork:
+    return BatchWork(settings_for(tmp_path, **settings), Options(), frozenset(), Earlier(str(tmp_path), ""))
 
 
 def test_pictures_of_one_batch_are_filtered_by_their_own_shape_and_type(tmp_path: Path) -> None:
@@ -230,9 +230,9 @@ OTHER_REQUEST: dict[str, Any] = {
 def test_works_after_each_other_in_one_worker_keep_apart(tmp_path: Path, name: str) -> None:
     one = work_of(tmp_path)
     base = make_request(channels="luma") if name == "luma" else one._settings.request
-    one = Work(replace(one._settings, request=base), Options(), frozenset(), one._earlier)
+    one = BatchWork(replace(one._settings, request=base), Options(), frozenset(), one._earlier)
     changed = replace(base, **{name: OTHER_REQUEST[name]})
-    other = Work(replace(one._settings, request=changed), Options(), frozenset(), one._earlier)
+    other = BatchWork(replace(one._settings, request=changed), Options(), frozenset(), one._earlier)
     sent = [pickle.dumps(each) for each in (one, other)]
     results = []
     for which in (0, 1, 0, 1):
@@ -291,7 +291,7 @@ def test_every_setting_of_a_batch_decides_what_an_output_holds_or_is_known_not_t
 
 
 def test_windows_of_tiles_are_filtered_by_their_own_shape() -> None:
-    filtering = Filter(make_request("sobel"), Choice("opencv", "cpu", ""), Options(), np.dtype(np.uint8), Clock())
+    filtering = WindowFilter(make_request("sobel"), Choice("opencv", "cpu", ""), Options(), np.dtype(np.uint8), Clock())
     for height, width in (*SHAPES, *reversed(SHAPES)):
         window = random_image(height, width, "uint8")
         expected = edgeconv.convolve(window, "sobel", "opencv", padding=0, device="cpu")
@@ -319,7 +319,7 @@ OTHER_SHOWN: dict[str, Any] = {
 }
 
 
-def layer_of(workshop: view_work.Workshop, path: Path, parameters: Parameters, source: Source = OUTPUT) -> Any:
+def layer_of(workshop: view_work.Workshop, path: Path, parameters: Parameters, source: ViewSource = OUTPUT) -> Any:
     """The pixels of a side and how they were made, or the line that says why there are none."""
     answers: list[Any] = []
     token = Token()
@@ -403,10 +403,15 @@ def test_a_scale_is_that_of_its_type() -> None:
             assert scale_for(asked).labels[-1] == tops[dtype]
 
 
-SEAMS: dict[str, Any] = {"size": 100, "rules": Rules(1, 1, "zero"), "step": 16, "chunk_cuts": (0, 32, 64, 96, 100)}
+SEAMS: dict[str, Any] = {
+    "size": 100,
+    "rules": WindowRules(1, 1, "zero"),
+    "step": 16,
+    "chunk_cuts": (0, 32, 64, 96, 100),
+}
 OTHER_SEAMS: dict[str, tuple[Any, ...]] = {
     "size": (99,),
-    "rules": (Rules(2, 1, "zero"), Rules(1, 40, "zero"), Rules(1, 40, "reflect")),
+    "rules": (WindowRules(2, 1, "zero"), WindowRules(1, 40, "zero"), WindowRules(1, 40, "reflect")),
     "step": (32,),
     "chunk_cuts": ((0, 10, 20, 100),),
 }
@@ -494,12 +499,12 @@ KEYS: tuple[Any, ...] = (
     PROCESSOR,
     Options(),
     KernelVariant("a.cu", "a"),
-    Rules(1, 1, "zero"),
+    WindowRules(1, 1, "zero"),
     METHODS[0],
     PEERS[0],
     at_worker.Terms(("edgeconv",)),
     Parameters(),
-    Source("file"),
+    ViewSource("file"),
 )
 """Records by which something is kept. (A Problem is compared field by field above: its weights are an array.)"""
 

@@ -30,7 +30,7 @@ from edgeconv.io import folder_lock, resize
 from edgeconv.io.files import NameTakenError, write_bytes_atomically
 from edgeconv.io.image import decode_image, encode_image, read_image, write_image
 from edgeconv.run import whole
-from edgeconv.run.tiled.sinks.base import Shape
+from edgeconv.run.tiled.sinks.base import OutputShape
 
 PICTURES = 24
 
@@ -300,7 +300,7 @@ def test_an_output_by_tiles_takes_no_name_that_somebody_has(tmp_path: Path, kind
     from edgeconv.run.tiled.sinks.zarr import ZarrSink
 
     target = tmp_path / f"a.{kind}"
-    sink = (TiffSink if kind == "tiff" else ZarrSink)(target, Shape(16, 16, 1, np.dtype(np.uint8)), 16)
+    sink = (TiffSink if kind == "tiff" else ZarrSink)(target, OutputShape(16, 16, 1, np.dtype(np.uint8)), 16)
     sink.finish()
     if kind == "tiff":
         target.write_bytes(b"a person's own")

@@ -24,10 +24,10 @@ from edgeconv.batch.codecs import Codecs
 from edgeconv.batch.ledger import sha256_of
 from edgeconv.batch.names import as_compared
 from edgeconv.batch.previous_results import Earlier
-from edgeconv.batch.row import Row
+from edgeconv.batch.row import LedgerRow
 from edgeconv.batch.settings import Settings
 from edgeconv.batch.stores import is_remote, store_of
-from edgeconv.batch.summary import Outcome
+from edgeconv.batch.summary import PictureResult
 from edgeconv.batch.task import Task
 from edgeconv.core.problem import Problem
 from edgeconv.core.timing import Stopwatch
@@ -45,7 +45,7 @@ MOST_LOOKS = 8
 OF_AN_EARLIER_RUN = "(in an earlier run; --retry-failed tries again)"
 
 
-class Work:
+class BatchWork:
     """Does a batch's work, by any number of threads at once. Another process gets a copy by pickling."""
 
     def __init__(self, settings: Settings, options: Options, inputs: frozenset[str], earlier: Earlier) -> None:
@@ -65,7 +65,7 @@ class Work:
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self._settings, self._options, self._inputs, self._earlier)
 
-    def one(self, task: Task) -> Outcome:
+    def one(self, task: Task) -> PictureResult:
         """One picture from file to row. Whatever befalls it ends up in the row; nothing is raised."""
         watch = Stopwatch()
         started = time.perf_counter()
@@ -90,15 +90,15 @@ class Work:
             error = f"{task.source}: {type(failure).__name__}: {' '.join(str(failure).split())}"
         return self._outcome(task, facts, error, time.perf_counter() - started, watch.phases_seconds)
 
-    def lost(self, task: Task, error: str) -> Outcome:
+    def lost(self, task: Task, error: str) -> PictureResult:
         """The outcome of a picture that ended the process that worked on it."""
         facts = dict.fromkeys(("input_bytes", "input_sha256", "output", "output_bytes", "output_sha256"))
         return self._outcome(task, facts, error, 0.0, {})
 
     def _outcome(
         self, task: Task, facts: dict[str, Any], error: str | None, seconds: float, stage_seconds: dict[str, float]
-    ) -> Outcome:
-        row = Row(
+    ) -> PictureResult:
+        row = LedgerRow(
             input=task.source,
             input_realpath=task.identity,
             parameters_sha256=self._parameters,
@@ -107,9 +107,9 @@ class Work:
             error=error,
             **facts,
         )
-        return Outcome(row.input, row.status, error, stage_seconds, row.notes, row)
+        return PictureResult(row.input, row.status, error, stage_seconds, row.notes, row)
 
-    def _earlier_outcome(self, task: Task, input_sha256: str, watch: Stopwatch) -> Outcome | None:
+    def _earlier_outcome(self, task: Task, input_sha256: str, watch: Stopwatch) -> PictureResult | None:
         """What an earlier run made of the same input for the same place and parameters, if that still stands."""
         if not self._settings.resume:
             return None
@@ -120,10 +120,10 @@ class Work:
             if self._settings.retry_failed or self._settings.overwrite:
                 return None
             error = f"{row.error} {OF_AN_EARLIER_RUN}"
-            return Outcome(task.source, "failed", error, watch.phases_seconds, row.notes)
+            return PictureResult(task.source, "failed", error, watch.phases_seconds, row.notes)
         if not self._earlier.still_stands(row):
             return None
-        return Outcome(task.source, "skipped", None, watch.phases_seconds, row.notes)
+        return PictureResult(task.source, "skipped", None, watch.phases_seconds, row.notes)
 
     def _filter(self, task: Task, data: bytes, facts: dict[str, Any], watch: Stopwatch) -> None:
         """Decode, convolve, encode and write; what is known goes into `facts` as soon as it is."""

@@ -11,7 +11,7 @@ from collections import defaultdict
 from pathlib import PurePath, PurePosixPath
 
 from edgeconv.batch.ledger import done_by_output, read_rows
-from edgeconv.batch.row import Row
+from edgeconv.batch.row import LedgerRow
 from edgeconv.batch.stores import store_of
 from edgeconv.batch.task import Task
 from edgeconv.errors import ImageReadError, ImageWriteError
@@ -24,21 +24,21 @@ class Earlier:
     def __init__(self, folder: str, parameters_sha256: str) -> None:
         self._folder, self._parameters = folder, parameters_sha256
         rows = read_rows(folder)
-        self._rows_of: dict[tuple[str, str], list[Row]] = defaultdict(list)
+        self._rows_of: dict[tuple[str, str], list[LedgerRow]] = defaultdict(list)
         """By the input's identity and name: a file may have two names, each with an output of its own."""
         for row in rows:
             if row.parameters_sha256 == parameters_sha256:
                 self._rows_of[row.source, PurePath(row.input).name].append(row)
         self._by_output = done_by_output(rows)
 
-    def row_of(self, task: Task, input_sha256: str) -> Row | None:
+    def row_of(self, task: Task, input_sha256: str) -> LedgerRow | None:
         """The last row for a task, if it tells of the same content and the same parameters."""
         for row in reversed(self._rows_of.get((task.identity, PurePath(task.source).name), [])):
             if row.output is None or PurePosixPath(row.output).parent == task.folder:
                 return row if row.input_sha256 == input_sha256 else None
         return None
 
-    def still_stands(self, row: Row) -> bool:
+    def still_stands(self, row: LedgerRow) -> bool:
         """Whether the output of a done row is there byte for byte, and no later row took its name."""
         if row.output is None or self._by_output.get(row.output) is not row:
             return False

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from edgeconv.bench.grid import Grid, changed, named_grid, read_grid
-from edgeconv.bench.measure import DEFAULT_BUDGET, Rules
+from edgeconv.bench.grid import CaseGrid, changed, named_grid, read_grid
+from edgeconv.bench.measure import DEFAULT_BUDGET, TimingRules
 from edgeconv.core.request import make_request
 from edgeconv.errors import UsageError
 from edgeconv.runtime.devices.base import L2_STATES
@@ -16,7 +16,7 @@ from edgeconv.runtime.devices.base import L2_STATES
 CHECKS = ("sample", "full")
 
 
-def chosen_grid(name: str, axes: Mapping[str, str | None]) -> Grid:
+def chosen_grid(name: str, axes: Mapping[str, str | None]) -> CaseGrid:
     """A named grid or a TOML file, with the axes that are given (not None) in place of its own."""
     grid = read_grid(Path(name)) if name.endswith(".toml") else named_grid(name)
     return changed(grid, axes)
@@ -40,7 +40,7 @@ def parse_rules(
     padding: str,
     border: str,
     output_mode: str | None,
-) -> Rules:
+) -> TimingRules:
     """Rules from their words."""
     if l2 not in ("both", *L2_STATES):
         raise UsageError(f"--l2 '{l2}' is not one of both, {', '.join(L2_STATES)}.")
@@ -49,7 +49,7 @@ def parse_rules(
     if samples < 1 or not time_limit_seconds > 0:
         raise UsageError("--samples must be a whole number from 1, and --time-limit above 0.")
     make_request(padding=padding, border=border, output_mode=output_mode)
-    return Rules(
+    return TimingRules(
         budget=replace(
             DEFAULT_BUDGET,
             min_samples=min(samples, DEFAULT_BUDGET.min_samples),

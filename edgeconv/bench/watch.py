@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from edgeconv.hardware.nvml import Reading
+from edgeconv.hardware.nvml import GpuReading
 from edgeconv.hardware.system_files import read_system_file
 from edgeconv.methods.base import DeviceName
 
@@ -50,12 +50,12 @@ def read_cpu_use() -> CpuUse | None:
     return CpuUse(busy, own, time.perf_counter(), os.cpu_count() or 1)
 
 
-def read_no_card() -> Reading | None:
+def read_no_card() -> GpuReading | None:
     """Where there is no card, or none that tells."""
     return None
 
 
-def card_reader() -> Callable[[], Reading | None]:
+def card_reader() -> Callable[[], GpuReading | None]:
     """A function that reads the current card, or one that answers None where it does not tell."""
     import cupy
 
@@ -71,11 +71,11 @@ class Watch:
     def __init__(
         self,
         device: DeviceName,
-        read_card: Callable[[], Reading | None] = read_no_card,
+        read_card: Callable[[], GpuReading | None] = read_no_card,
         read_cpu: Callable[[], CpuUse | None] = read_cpu_use,
     ) -> None:
         self.device, self._read_card, self._read_cpu = device, read_card, read_cpu
-        self._readings: list[Reading] = []
+        self._readings: list[GpuReading] = []
         self._before: CpuUse | None = None
 
     def begin(self) -> None:

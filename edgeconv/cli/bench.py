@@ -92,7 +92,7 @@ def grid(
     import sys
 
     from edgeconv.bench.arguments import chosen_grid, parse_rules
-    from edgeconv.bench.runner import Run, run
+    from edgeconv.bench.runner import BenchRun, run
     from edgeconv.cli.options import parse_options, parse_read_rules
     from edgeconv.errors import EXIT_DIFFERENT, UsageError
     from edgeconv.export import EXPORTERS, export, find_exporter
@@ -118,7 +118,7 @@ def grid(
         find_exporter(entry)
     if stop_after is not None and not stop_after >= 0:
         raise UsageError(f"--stop-after {stop_after} is not a number of seconds from 0.")
-    plan = Run(
+    plan = BenchRun(
         grid=chosen_grid(grid_name, axes),
         rules=rules,
         options=parse_options(workspace_limit, threads, "fma", "own", False),

@@ -34,11 +34,11 @@ WRITERS = ("echo", "_flush_standard_output")
 """Functions that print where a reader may go away. What writes files, pipes and `-` raises ReaderGoneError."""
 
 
-class Stopped(SystemExit):
+class SignalReceived(SystemExit):
     """A signal came; the exit code is set, and the line has been written."""
 
 
-_stopped: Stopped | None = None
+_stopped: SignalReceived | None = None
 
 
 def prepare() -> None:
@@ -134,7 +134,7 @@ def _stop(number: int, frame: FrameType | None) -> NoReturn:
     global _stopped
     if _stopped is not None:
         _abandon(_stopped)
-    _stopped = Stopped(EXIT_SIGNAL_BASE + number)
+    _stopped = SignalReceived(EXIT_SIGNAL_BASE + number)
     with suppress(OSError):  # past the stream's buffer, which the interrupted code may be writing to just now
         os.write(2, f"edgeconv: error: stopped by {signal.Signals(number).name}.\n".encode())
     raise _stopped
@@ -142,12 +142,12 @@ def _stop(number: int, frame: FrameType | None) -> NoReturn:
 
 def _not_raised(details: Any) -> None:
     """For exceptions where Python goes on all the same, such as at the end of an object: a stop there still is one."""
-    if isinstance(details.exc_value, Stopped):
+    if isinstance(details.exc_value, SignalReceived):
         _abandon(details.exc_value)
     sys.__unraisablehook__(details)
 
 
-def _abandon(stopped: Stopped) -> NoReturn:
+def _abandon(stopped: SignalReceived) -> NoReturn:
     temporaries = sys.modules.get("edgeconv.io.temporaries")
     if temporaries is not None:
         temporaries.remove_in_hand()

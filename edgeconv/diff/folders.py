@@ -22,11 +22,12 @@ from pathlib import Path
 from typing import Any
 
 from edgeconv.core.escapes import visible
+from edgeconv.diff import record
 from edgeconv.diff.html import Page, PictureSet, tables
 from edgeconv.diff.inputs import FileInput
 from edgeconv.diff.outputs import Outputs
 from edgeconv.diff.record import Comparisons
-from edgeconv.diff.results import Done, Wanted
+from edgeconv.diff.results import DiffOutcome, Wanted
 from edgeconv.errors import (
     EXIT_DIFFERENT,
     EXIT_OK,
@@ -36,7 +37,6 @@ from edgeconv.errors import (
     MemoryLimitError,
     UsageError,
 )
-from edgeconv.diff import record
 from edgeconv.io import junit
 from edgeconv.io.files import make_folder, read_bytes, special_file_problem, write_bytes_atomically
 from edgeconv.io.folder_lock import is_held, one_batch_in
@@ -71,7 +71,7 @@ class Pair:
     """The figures, of pairs that were decoded."""
 
 
-def run(baseline: Path, new: Path, conversions: tuple[str, ...], wanted: Wanted, update: bool) -> Done:
+def run(baseline: Path, new: Path, conversions: tuple[str, ...], wanted: Wanted, update: bool) -> DiffOutcome:
     """Compare two folders, write what is wanted, and with `update` make `baseline` like `new`.
 
     Raises EdgeconvError before anything is written; a picture that cannot be read is a line of the result, but
@@ -90,7 +90,7 @@ def run(baseline: Path, new: Path, conversions: tuple[str, ...], wanted: Wanted,
 
 def _run_alone(
     baseline: Path, new: Path, conversions: tuple[str, ...], wanted: Wanted, update: bool, outputs: Outputs
-) -> Done:
+) -> DiffOutcome:
     """See `run`; with `update` no batch writes into the baseline meanwhile."""
     passed_over: Counter[str] = Counter()
     pairs = compare_folders(baseline, new, conversions, wanted, passed_over)
@@ -105,7 +105,7 @@ def _run_alone(
         text = f"{text}\n{visible(accept(baseline, new, pairs, wanted.rules))}"
         exit_code = EXIT_OK
     written = outputs.write()
-    return Done(exit_code, _describe(baseline, new, pairs), text, written)
+    return DiffOutcome(exit_code, _describe(baseline, new, pairs), text, written)
 
 
 def compare_folders(
@@ -254,12 +254,12 @@ def _page(baseline: Path, new: Path, pairs: Sequence[Pair], wanted: Wanted) -> b
     return page.encode(listing(pairs).splitlines()[-1], f"<section><h2>Pairs</h2>{listed}</section>")
 
 
-def _case(pair: Pair) -> junit.Case:
+def _case(pair: Pair) -> junit.JUnitCase:
     if pair.status == "same":
-        return junit.Case(pair.name, "passed")
+        return junit.JUnitCase(pair.name, "passed")
     details = pair.detail if pair.comparisons is None else record.text(pair.comparisons)
-    outcome: junit.Outcome = "error" if pair.status == "unreadable" else "failure"
-    return junit.Case(pair.name, outcome, f"{pair.status}: {pair.detail}", details)
+    outcome: junit.JUnitOutcome = "error" if pair.status == "unreadable" else "failure"
+    return junit.JUnitCase(pair.name, outcome, f"{pair.status}: {pair.detail}", details)
 
 
 def _describe(baseline: Path, new: Path, pairs: Sequence[Pair]) -> dict[str, Any]:

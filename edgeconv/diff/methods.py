@@ -36,7 +36,7 @@ REFERENCE: tuple[str, DeviceName] = ("reference", "cpu")
 
 
 @dataclass(frozen=True)
-class Ran:
+class MethodRun:
     """One method's output and its check against the oracle."""
 
     method: str
@@ -61,7 +61,7 @@ def run(
     crop: int | None = None,
     by_rule: bool = True,
     rules: ReadRules = DEFAULT_RULES,
-) -> results.Done:
+) -> results.DiffOutcome:
     """Filter `source` with every method that works here and compare the outputs with the reference's.
 
     `crop` takes the middle square of that side first. `by_rule` puts the rule above in the place of the allowance's
@@ -103,7 +103,7 @@ def run(
     return replace(done, record=record, exit_code=done.exit_code if right else EXIT_DIFFERENT)
 
 
-def run_all(pixels: NDArray[Any], problem: Problem, request: Request, options: Options) -> Iterator[Ran]:
+def run_all(pixels: NDArray[Any], problem: Problem, request: Request, options: Options) -> Iterator[MethodRun]:
     """The reference's output, then that of every other method that runs here, in the table's order.
 
     Each is told as much of `options` as it knows.
@@ -115,7 +115,7 @@ def run_all(pixels: NDArray[Any], problem: Problem, request: Request, options: O
         checked = verify.check(pixels, raw, problem, session.plan.arithmetic, SAMPLED_CHECK)
         finished = request.finish(raw, pixels.dtype, image=pixels)
         bound = largest_error(raw, finished, checked, problem)
-        yield Ran(name, device, finished, checked, bound)
+        yield MethodRun(name, device, finished, checked, bound)
 
 
 def refuse_what_none_knows(options: Options) -> None:
@@ -151,7 +151,7 @@ def largest_error(raw: NDArray[Any], finished: NDArray[Any], check: verify.Check
     return float(np.ceil(stretched)) if finished.dtype.kind == "u" else stretched
 
 
-def agreement(ran: Sequence[Ran]) -> float:
+def agreement(ran: Sequence[MethodRun]) -> float:
     """The |difference| that two right outputs may have: twice the largest error, or 0 where every method is exact."""
     bounds = [one.bound for one in ran]
     whole = ran[0].output.dtype.kind == "u"

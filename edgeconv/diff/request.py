@@ -13,7 +13,7 @@ from edgeconv.errors import UsageError
 
 def run_request(
     names: Sequence[str], reference: str | None, convert: str | None, update: bool, wanted: results.Wanted
-) -> results.Done:
+) -> results.DiffOutcome:
     """Do what was asked for. Raises EdgeconvError; then nothing is written."""
     conversions = parse_conversions(convert)
     if any(map(os.path.isdir, names)):

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from edgeconv.core.escapes import visible
+from edgeconv.diff import pictures, record
 from edgeconv.diff.html import Page, PictureSet, tables
 from edgeconv.diff.inputs import Input
 from edgeconv.diff.metrics import Allowance
 from edgeconv.diff.outputs import Outputs
 from edgeconv.diff.record import Comparisons
 from edgeconv.errors import EXIT_DIFFERENT, EXIT_OK
-from edgeconv.diff import pictures, record
 from edgeconv.io import junit
 from edgeconv.io.read_rules import DEFAULT_RULES, ReadRules
 from edgeconv.run import report
@@ -45,7 +45,7 @@ class Wanted:
 
 
 @dataclass(frozen=True)
-class Done:
+class DiffOutcome:
     """What a job found and wrote."""
 
     exit_code: int
@@ -63,7 +63,7 @@ def run(
     title: str = "",
     remarks: Sequence[str] = (),
     protect: Sequence[str] = (),
-) -> Done:
+) -> DiffOutcome:
     """Compare `others` with `reference` and write what is wanted. Raises EdgeconvError; then nothing is written.
 
     `title` and `remarks` are shown with the figures; `protect` names files that no output may replace, beside the
@@ -88,21 +88,23 @@ def run(
             outputs.add(outputs.reserve(Path(wanted.pictures) / name), png)
     text = "\n".join([record.text(comparisons), *map(visible, remarks)])
     exit_code = EXIT_OK if comparisons.same else EXIT_DIFFERENT
-    return Done(exit_code, record.describe(comparisons), text, outputs.write())
+    return DiffOutcome(exit_code, record.describe(comparisons), text, outputs.write())
 
 
-def _case(comparisons: Comparisons, comparison: record.Comparison) -> junit.Case:
+def _case(comparisons: Comparisons, comparison: record.Comparison) -> junit.JUnitCase:
     if comparison.figures.same:
-        return junit.Case(comparison.label, "passed")
+        return junit.JUnitCase(comparison.label, "passed")
     details = "\n".join(f"{name}: {visible(value)}" for name, value in record.rows(comparisons, comparison))
-    return junit.Case(comparison.label, "failure", record.verdict(comparison.figures, comparisons.allowance), details)
+    return junit.JUnitCase(
+        comparison.label, "failure", record.verdict(comparison.figures, comparisons.allowance), details
+    )
 
 
-def ending(done: Done) -> str:
+def ending(done: DiffOutcome) -> str:
     """The lines about what was written, with sizes."""
     return "\n".join(f"wrote {visible(path)} ({size / 2**20:.2f} MiB)" for path, size in done.written)
 
 
-def to_json(done: Done) -> str:
+def to_json(done: DiffOutcome) -> str:
     """The record as text."""
     return report.to_json(done.record).decode().rstrip()

@@ -20,7 +20,7 @@ from edgeconv.export.kinds import split
 from edgeconv.export.ladder_figures import draw_ladder
 from edgeconv.export.plot import svg
 from edgeconv.export.run_figures import draw_runs
-from edgeconv.export.samples import Sample, samples
+from edgeconv.export.samples import FilterSample, samples
 from edgeconv.export.tables import Table
 from edgeconv.io.files import utf8
 
@@ -170,7 +170,7 @@ def _list(lines: Sequence[str]) -> str:
     return "<ul>" + "".join(f"<li>{markup(line)}</li>" for line in lines) + "</ul>" if lines else ""
 
 
-def _samples(shown: Sequence[Sample]) -> str:
+def _samples(shown: Sequence[FilterSample]) -> str:
     pictures = "".join(
         f'<figure><img alt="{markup(sample.title)}" src="data:image/png;base64,'
         f'{base64.b64encode(sample.png).decode()}"><figcaption>{markup(sample.title)}</figcaption></figure>'

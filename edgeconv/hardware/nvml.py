@@ -32,7 +32,7 @@ SLOWDOWNS: dict[int, str] = {
 
 
 @dataclass(frozen=True)
-class Reading:
+class GpuReading:
     """A card at one moment."""
 
     sm_clock_mhz: int | None
@@ -61,10 +61,10 @@ class Card:
         failed = self._library.nvmlSystemGetDriverVersion(text, _VERSION_BYTES)
         return None if failed else text.value.decode(errors="replace")
 
-    def read(self) -> Reading:
+    def read(self) -> GpuReading:
         """The card now; it takes some tens of microseconds."""
         power_milliwatts = self._ask("nvmlDeviceGetPowerUsage", c_uint())
-        return Reading(
+        return GpuReading(
             sm_clock_mhz=self._ask("nvmlDeviceGetClockInfo", c_uint(), _CLOCK_SM),
             memory_clock_mhz=self._ask("nvmlDeviceGetClockInfo", c_uint(), _CLOCK_MEMORY),
             throttle_reasons_mask=self._ask("nvmlDeviceGetCurrentClocksThrottleReasons", c_ulonglong()),

@@ -14,21 +14,21 @@ from xml.etree import ElementTree
 from edgeconv.core.escapes import visible, visible_lines
 from edgeconv.io.files import utf8, xml_text
 
-Outcome = Literal["passed", "failure", "error"]
+JUnitOutcome = Literal["passed", "failure", "error"]
 
 
 @dataclass(frozen=True)
-class Case:
+class JUnitCase:
     """One line of the report."""
 
     name: str
-    outcome: Outcome
+    outcome: JUnitOutcome
     message: str = ""
     """One line: what differs or went wrong."""
     details: str = ""
 
 
-def to_xml(suite: str, cases: Iterable[Case]) -> bytes:
+def to_xml(suite: str, cases: Iterable[JUnitCase]) -> bytes:
     """The report as UTF-8 XML."""
     listed = list(cases)
     counts = {

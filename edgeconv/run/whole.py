@@ -170,7 +170,7 @@ def filter_picture(
 
 
 @dataclass(frozen=True)
-class Measured:
+class Measurement:
     """How fast and how right; None for what was not asked for."""
 
     kernel: Series | None
@@ -179,7 +179,7 @@ class Measured:
     check: verify.Check | None
 
 
-def measure(filtered: Filtered, budget: Budget, check: str) -> Measured:
+def measure(filtered: Filtered, budget: Budget, check: str) -> Measurement:
     """Sample the session (not at all for a budget of no samples), measure the roof, and compare with the oracle."""
     session, pixels = filtered.session, filtered.picture.pixels
     kernel = end_to_end = roof = checked = None
@@ -191,10 +191,10 @@ def measure(filtered: Filtered, budget: Budget, check: str) -> Measured:
     if check != "none":
         limit = SAMPLED_CHECK if check == "sample" else None
         checked = verify.check(pixels, filtered.raw, filtered.problem, session.plan.arithmetic, limit)
-    return Measured(kernel, end_to_end, roof, checked)
+    return Measurement(kernel, end_to_end, roof, checked)
 
 
-def describe(filtered: Filtered, measured: Measured, asked_for: str, peak_bytes: int | None) -> dict[str, Any]:
+def describe(filtered: Filtered, measured: Measurement, asked_for: str, peak_bytes: int | None) -> dict[str, Any]:
     """The part of the report that holds with or without files: problem, method, device, times, speed and check."""
     session, phases = filtered.session, filtered.watch.phases_seconds
     kernel, end_to_end = measured.kernel, measured.end_to_end

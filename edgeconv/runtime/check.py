@@ -37,7 +37,7 @@ KEPT_SAMPLES = 4_000_000
 
 
 @dataclass(frozen=True)
-class Sample:
+class CheckedSample:
     """One output sample: where, what came out, what the oracle says."""
 
     y: int
@@ -67,7 +67,7 @@ class Check:
     """Samples beyond what the bounds explain."""
     checked_samples: int
     checked_share: float
-    worst: Sample | None
+    worst: CheckedSample | None
     """The first sample with the largest error, of those that the bounds do not explain where there are such; None where
     there is no error."""
     exact: bool = False
@@ -115,7 +115,7 @@ def check(
     oracle = _Oracle(spoilt.clean, problem, arithmetic, rows_to_check(problem.output_height, row_samples, max_samples))
     largest = magnitude(reduce(join_ranges, (finite_range(expected) for _, expected, _ in oracle)))
 
-    worst: Sample | None = None
+    worst: CheckedSample | None = None
     worst_error, worst_is_wrong = 0.0, False
     max_error, differing, unexplained, checked, allowed = 0.0, 0, 0, 0, 0.0
     for (start, stop), expected, bound in oracle:
@@ -141,7 +141,7 @@ def check(
             if size > (worst_error if wrong == worst_is_wrong else 0.0):
                 worst_error, worst_is_wrong = size, wrong
                 y, x, channel = (int(i) for i in np.unravel_index(int(candidates.argmax()), error.shape))
-                worst = Sample(start + y, x, channel, float(got[y, x, channel]), float(expected[y, x, channel]))
+                worst = CheckedSample(start + y, x, channel, float(got[y, x, channel]), float(expected[y, x, channel]))
         unexplained += int(np.count_nonzero(beyond))
     return Check(
         passed=unexplained == 0,

@@ -34,8 +34,8 @@ from edgeconv.view.latest import Token
 from edgeconv.view.lru_cache import Keep
 from edgeconv.view.parameters import Parameters
 from edgeconv.view.pyramid import HeatPyramid, PicturePyramid, Pyramid
-from edgeconv.view.sources import Source, labels
-from edgeconv.view.state import Request
+from edgeconv.view.sources import ViewSource, labels
+from edgeconv.view.state import ViewRequest
 
 Side = Literal["left", "right"]
 
@@ -52,7 +52,7 @@ KEPT_BYTES = 2**30
 class Layer:
     """One side, ready to be drawn."""
 
-    source: Source
+    source: ViewSource
     label: str
     pixels: NDArray[Any]
     """HWC with 1 or 3 channels, any type."""
@@ -65,14 +65,14 @@ class Layer:
 
 
 @dataclass(frozen=True)
-class Answer:
+class Computed:
     """What a request of this generation gave."""
 
     generation: int
 
 
 @dataclass(frozen=True)
-class PictureRead(Answer):
+class PictureRead(Computed):
     """The current picture was decoded."""
 
     path: str
@@ -80,7 +80,7 @@ class PictureRead(Answer):
 
 
 @dataclass(frozen=True, eq=False)
-class LayerReady(Answer):
+class LayerReady(Computed):
     """A side may be drawn."""
 
     side: Side
@@ -88,7 +88,7 @@ class LayerReady(Answer):
 
 
 @dataclass(frozen=True, eq=False)
-class DifferenceReady(Answer):
+class DifferenceReady(Computed):
     """Map and figures of right − left."""
 
     pyramid: Pyramid
@@ -96,7 +96,7 @@ class DifferenceReady(Answer):
 
 
 @dataclass(frozen=True)
-class RunMeasured(Answer):
+class RunMeasured(Computed):
     """Speed and error of the output that is seen. `again` where it was measured before."""
 
     picture: str
@@ -106,7 +106,7 @@ class RunMeasured(Answer):
 
 
 @dataclass(frozen=True)
-class Failed(Answer):
+class Failed(Computed):
     """One line that says what cannot be done; `unreadable` names a picture that cannot be read."""
 
     message: str
@@ -114,11 +114,11 @@ class Failed(Answer):
 
 
 @dataclass(frozen=True)
-class Done(Answer):
+class RequestDone(Computed):
     """Nothing more will come."""
 
 
-Deliver = Callable[[Answer], None]
+Deliver = Callable[[Computed], None]
 
 
 @dataclass(eq=False)
@@ -149,7 +149,7 @@ class Workshop:
         self._readings: dict[str, int] = {}
         """How often a path was to be read anew: what was made of an earlier reading is not used again."""
 
-    def serve(self, request: Request, token: Token, deliver: Deliver) -> None:
+    def serve(self, request: ViewRequest, token: Token, deliver: Deliver) -> None:
         """Answer a request; never raises."""
         try:
             self._serve(request, token, deliver)
@@ -160,7 +160,7 @@ class Workshop:
         except Exception as error:  # a library's own, of any class: the window stays
             what = f"{type(error).__name__}: {' '.join(str(error).split())}"
             deliver(Failed(request.generation, f"This should not have happened ({what})."))
-        deliver(Done(request.generation))
+        deliver(RequestDone(request.generation))
 
     def begin(self, path: str) -> None:
         """Decode a picture that will be asked for, beside whatever else there is to do until then."""
@@ -179,10 +179,10 @@ class Workshop:
         """Read a picture anew next time, and compute anew what is made of it."""
         self._readings[path] = self._readings.get(path, 0) + 1
 
-    def _serve(self, request: Request, token: Token, deliver: Deliver) -> None:
+    def _serve(self, request: ViewRequest, token: Token, deliver: Deliver) -> None:
         picture = self.decode(request.picture)
         deliver(PictureRead(request.generation, request.picture, picture.notes))
-        sides: list[tuple[Side, Source]] = [("right", request.right)]
+        sides: list[tuple[Side, ViewSource]] = [("right", request.right)]
         if request.mode.needs_both:
             sides.insert(0, ("left", request.left))
         layers: dict[Side, Layer] = {}
@@ -211,7 +211,7 @@ class Workshop:
     def _reading(self, path: str) -> tuple[str, int]:
         return path, self._readings.get(path, 0)
 
-    def _computed(self, path: str, parameters: Parameters, source: Source) -> _Computed:
+    def _computed(self, path: str, parameters: Parameters, source: ViewSource) -> _Computed:
         asked = source.parameters_of(parameters)
         request, options = asked.request(), asked.options()
         weights = request.filter.kernels.tobytes()  # a kernel's file may hold others than it did
@@ -229,17 +229,17 @@ class Workshop:
 
         return self._outputs.get((self._reading(path), asked, weights), compute)
 
-    def _pixels(self, request: Request, source: Source) -> tuple[NDArray[Any], str]:
+    def _pixels(self, request: ViewRequest, source: ViewSource) -> tuple[NDArray[Any], str]:
         """What a source holds, and what to call it."""
         if source.kind == "file":
-            seen = labels((source, request.left, request.right, Source("file", request.picture)))
+            seen = labels((source, request.left, request.right, ViewSource("file", request.picture)))
             return self.decode(source.name).pixels, seen[source]
         if source.kind == "input":
             return self.decode(request.picture).pixels, source.label
         computed = self._computed(request.picture, request.parameters, source)
         return computed.filtered.finished, computed.label
 
-    def _layer(self, request: Request, source: Source, beside: Layer | None) -> Layer:
+    def _layer(self, request: ViewRequest, source: ViewSource, beside: Layer | None) -> Layer:
         """A side; floats are shown in the range of the side `beside` it where that holds floats too."""
         pixels, label = self._pixels(request, source)
         rules = beside.pixels if beside is not None and beside.pixels.dtype == pixels.dtype else pixels
@@ -258,7 +258,7 @@ class Workshop:
         classes = maps.class_map(left.pixels, right.pixels)
         return DifferenceReady(generation, HeatPyramid(classes, comparisons.scale), comparisons)
 
-    def _measure(self, request: Request, source: Source, token: Token, deliver: Deliver) -> None:
+    def _measure(self, request: ViewRequest, source: ViewSource, token: Token, deliver: Deliver) -> None:
         computed = self._computed(request.picture, request.parameters, source)
         asked = source.parameters_of(request.parameters)
         again = computed.record is not None
@@ -287,12 +287,12 @@ class Workshop:
         output_format = FORMAT_OF_DTYPE[request.output_dtype(pixels.dtype).name]
         return str(whole.output_path(whole.Job(path, request), method, output_format))
 
-    def comparison_inputs(self, request: Request) -> tuple[Input, Input]:
+    def comparison_inputs(self, request: ViewRequest) -> tuple[Input, Input]:
         """Both sides of a request as `edgeconv diff` takes them; a file stays a file, so its page is the command's."""
         left, right = (self._input(request, source) for source in (request.left, request.right))
         return left, right
 
-    def _input(self, request: Request, source: Source) -> Input:
+    def _input(self, request: ViewRequest, source: ViewSource) -> Input:
         if source.kind == "file":
             return FileInput(source.name, rules=self.rules)
         if source.kind == "input":
@@ -301,7 +301,7 @@ class Workshop:
         return ArrayInput(label, pixels)
 
 
-def _unreadable(error: EdgeconvError, request: Request) -> str | None:
+def _unreadable(error: EdgeconvError, request: ViewRequest) -> str | None:
     """The picture of the request that cannot be read: a reader's message begins with its name."""
     if not isinstance(error, ImageReadError):
         return None

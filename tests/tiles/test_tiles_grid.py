@@ -13,7 +13,7 @@ from problems import random_image
 
 from edgeconv.core.geometry import BORDERS, KERNEL_SIZE, OUTSIDE, output_size
 from edgeconv.core.request import make_request
-from edgeconv.run.tiled.grid import Axis, Rules, Span, even_cuts, plain_grid, reached, runs
+from edgeconv.run.tiled.grid import Axis, Span, WindowRules, even_cuts, plain_grid, reached, runs
 from edgeconv.run.tiled.reader import Reader, in_order
 
 
@@ -33,7 +33,7 @@ def test_windows_follow_the_stride_and_take_the_halo_along(stride: int) -> None:
 
 
 def test_a_shifted_grid_shares_no_seam_with_the_other() -> None:
-    rules = Rules(1, 1, "zero")
+    rules = WindowRules(1, 1, "zero")
     plain, shifted = rules.grid((100, 64), (16, 64)), rules.grid((100, 64), (16, 64), shifted=True)
     assert set(plain.rows.cuts) & set(shifted.rows.cuts) == {0, 100}
     assert set(plain.columns.cuts) & set(shifted.columns.cuts) == {0, 64}

@@ -40,8 +40,8 @@ from edgeconv.view.qt.app import open_window
 from edgeconv.view.qt.history import HistoryPanel
 from edgeconv.view.qt.visible_region import nearest
 from edgeconv.view.qt.window import ViewWindow
-from edgeconv.view.sources import INPUT, OUTPUT, REFERENCE_OUTPUT, Source
-from edgeconv.view.state import MODES, Run
+from edgeconv.view.sources import INPUT, OUTPUT, REFERENCE_OUTPUT, ViewSource
+from edgeconv.view.state import MODES, MeasuredRun
 
 PIXELS = random_image(90, 120, np.uint8)
 
@@ -263,7 +263,7 @@ def test_files_of_one_name_are_told_apart(qtbot: QtBot, tmp_path: Path) -> None:
         index = window.right_box.findText(name)
         assert index >= 0, name
         assert window.right_box.itemData(index, Qt.ItemDataRole.ToolTipRole) == str(path)
-    window.model.show(left=Source("file", str(paths[1])), right=Source("file", str(paths[2])))
+    window.model.show(left=ViewSource("file", str(paths[1])), right=ViewSource("file", str(paths[2])))
     trigger(window, "split")
     settle(qtbot, window)
     assert window.canvas.left is not None
@@ -625,7 +625,7 @@ def test_the_sides_are_exchanged(qtbot: QtBot, picture: Path) -> None:
 def test_methods_that_cannot_run_here_cannot_be_chosen_as_a_side(qtbot: QtBot, picture: Path) -> None:
     window = opened(qtbot, picture)
     settle(qtbot, window)
-    reasons = {Source("method", e.name, e.device): e.load().unavailable_reason() for e in METHODS}
+    reasons = {ViewSource("method", e.name, e.device): e.load().unavailable_reason() for e in METHODS}
     for index in range(window.right_box.count()):
         source = window.right_box.itemData(index)
         tip = window.right_box.itemData(index, Qt.ItemDataRole.ToolTipRole)
@@ -746,7 +746,7 @@ def test_floats_are_copied_in_the_range_in_which_they_are_shown(qtbot: QtBot, tm
     write_image(random_image(20, 30, np.float32) * np.float32(4), wide)
     write_image(random_image(20, 30, np.float32), narrow)
     window = opened(qtbot, wide, narrow)
-    window.model.show(left=INPUT, right=Source("file", str(narrow)))
+    window.model.show(left=INPUT, right=ViewSource("file", str(narrow)))
     trigger(window, "split")
     settle(qtbot, window)
     trigger(window, "copy-picture")
@@ -818,7 +818,7 @@ def test_pages_are_those_of_the_commands(qtbot: QtBot, picture: Path, tmp_path: 
     other = tmp_path / "other.png"
     write_image(random_image(90, 120, np.uint8, seed=2), other)
     window = opened(qtbot, picture, other)
-    window.model.show(left=INPUT, right=Source("file", str(other)))
+    window.model.show(left=INPUT, right=ViewSource("file", str(other)))
     window.outgoing.page_of_sides(str(tmp_path / "sides.html"))
     window.outgoing.page_of_methods(str(tmp_path / "methods.html"))
     settle(qtbot, window)
@@ -884,7 +884,7 @@ def test_runs_that_are_no_longer_kept_go_from_the_history(qtbot: QtBot) -> None:
     panel = HistoryPanel()
     qtbot.addWidget(panel)
     record = {"timing": {"kernel": None}, "speed": None, "method": {"name": "sliding"}, "device": {"kind": "cpu"}}
-    runs = [Run(number, "a.png", Parameters(), record) for number in range(1, 6)]
+    runs = [MeasuredRun(number, "a.png", Parameters(), record) for number in range(1, 6)]
     panel.show_runs(runs[:3])
     panel.show_runs(runs[2:])
     table = panel.table.model()

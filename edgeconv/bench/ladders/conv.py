@@ -38,7 +38,7 @@ CHECKED_SAMPLES = 300_000
 
 
 @dataclass(frozen=True)
-class Work:
+class LadderCase:
     """A problem with its picture, on the host and on the device, and room for the output."""
 
     problem: Problem
@@ -52,16 +52,16 @@ class Work:
         return count(self.problem)
 
 
-def make_work(size: int, stride: int, device: Device) -> Work:
+def make_work(size: int, stride: int, device: Device) -> LadderCase:
     """Noise and random weights."""
     pixels = bench_pixels(size, size, DTYPE)
     problem = make_request(bench_filter("random", "mix"), stride=stride).problem(pixels.shape, DTYPE)
     image = device.empty(problem.input_shape, DTYPE)
     device.copy_in(pixels, image)
-    return Work(problem, pixels, image, device.empty(problem.output_shape, problem.output_dtype))
+    return LadderCase(problem, pixels, image, device.empty(problem.output_shape, problem.output_dtype))
 
 
-def contenders(work: Work, blocks: Blocks, device: Device) -> list[Contender]:
+def contenders(work: LadderCase, blocks: Blocks, device: Device) -> list[Contender]:
     """The copy, then every step of the ladder."""
     copy = device.copier(work.counts.fewest_bytes)
     found = [Contender(COPY, "a plain copy of the fewest bytes: the floor", None, copy)]
@@ -98,7 +98,7 @@ def measure(
 
 
 def time_work(
-    entered: Sequence[Contender], work: Work, budget: Budget, device: Device, watch: Watch
+    entered: Sequence[Contender], work: LadderCase, budget: Budget, device: Device, watch: Watch
 ) -> list[dict[str, Any]]:
     """Check all, time those that are right by turns, and set each against the copy and the step before."""
     checks = [None if contender.step == COPY else _check(contender, work, device) for contender in entered]
@@ -127,11 +127,11 @@ def time_work(
     return rows
 
 
-def _run(run: Callable[[Any, Any], None], work: Work) -> Callable[[], None]:
+def _run(run: Callable[[Any, Any], None], work: LadderCase) -> Callable[[], None]:
     return lambda: run(work.image, work.out)
 
 
-def _check(contender: Contender, work: Work, device: Device) -> verify.Check:
+def _check(contender: Contender, work: LadderCase, device: Device) -> verify.Check:
     """What a run into a poisoned output gives, against the oracle."""
     work.out[...] = np.nan
     contender.run()

@@ -39,7 +39,7 @@ SHARED_BYTES = 48 * 2**10
 
 
 @dataclass(frozen=True)
-class Block:
+class ConvBlock:
     """Threads of a block, across and down."""
 
     across: int
@@ -50,14 +50,14 @@ class Block:
 
 
 @dataclass(frozen=True)
-class Step:
+class ConvStep:
     """A rung: its idea in a clause, and what it was expected to gain over the step before, and why."""
 
     name: str
     idea: str
     because: str
     expected_gain: float | None
-    blocks: tuple[Block, ...] = ()
+    blocks: tuple[ConvBlock, ...] = ()
     """Thread blocks, the usual one first; none where the kernel has its own."""
     pixels: int = 1
     """Output pixels of a thread beside each other."""
@@ -67,11 +67,11 @@ class Step:
     """The kernel, where it is not called as the step is."""
     whole_waves: bool = False
 
-    def blocks_for(self, stride: int) -> tuple[Block, ...]:
+    def blocks_for(self, stride: int) -> tuple[ConvBlock, ...]:
         """The thread blocks whose shared memory suffices at a stride."""
         return tuple(block for block in self.blocks if self.shared_bytes(block, stride) <= SHARED_BYTES)
 
-    def shared_bytes(self, block: Block, stride: int) -> int:
+    def shared_bytes(self, block: ConvBlock, stride: int) -> int:
         """What the tile of a block takes."""
         if self.name != TILED:
             return 0
@@ -79,41 +79,41 @@ class Step:
         return rows * columns * RGB_CHANNELS * np.dtype(np.float32).itemsize
 
 
-_SQUARES = tuple(Block(side, side) for side in (16, 8, 32))
-_WARPS = Block(32, 8)
+_SQUARES = tuple(ConvBlock(side, side) for side in (16, 8, 32))
+_WARPS = ConvBlock(32, 8)
 """Each warp takes pixels of one row."""
-_ROWS = tuple(Block(threads) for threads in (128, 64, 256))
+_ROWS = tuple(ConvBlock(threads) for threads in (128, 64, 256))
 
-STEPS: tuple[Step, ...] = (
-    Step(
+STEPS: tuple[ConvStep, ...] = (
+    ConvStep(
         "textbook",
         "a thread an output value, a launch an output channel",
         "27 reads of the picture, three lines each, and 27 of weights a value: 170 million lines, 650 µs",
         None,
         _SQUARES,
     ),
-    Step(
+    ConvStep(
         "pixel",
         "a thread an output pixel: each sample is read once for its three channels",
         "the picture is read a third as often, the weights as often as before: 90 million lines",
         1.9,
         (*_SQUARES, _WARPS),
     ),
-    Step(
+    ConvStep(
         "constant",
         "weights as a kernel parameter: multiply-adds take them from the constant bank",
         "81 reads of weights a pixel are gone: 47 million lines",
         1.9,
         (*_SQUARES, _WARPS),
     ),
-    Step(
+    ConvStep(
         "shared",
         "a tile of the picture in shared memory: each sample is fetched once a block",
         "reads without conflicts, one line where there were three: 24 million, less than memory needs",
         1.4,
         (_WARPS, *_SQUARES),
     ),
-    Step(
+    ConvStep(
         "rolling",
         "no tile: a thread walks down a strip, and each row it reads goes into the sums of three output rows at once",
         "9 reads a pixel in place of 27, and no barrier between fetching and computing",
@@ -121,7 +121,7 @@ STEPS: tuple[Step, ...] = (
         _ROWS,
         walks=True,
     ),
-    Step(
+    ConvStep(
         "vector",
         "four pixels a thread, read and written 16 bytes at a time",
         "5 reads a row of four pixels in place of 36, a third fewer lines",
@@ -130,7 +130,7 @@ STEPS: tuple[Step, ...] = (
         pixels=PIXELS_A_THREAD,
         walks=True,
     ),
-    Step(
+    ConvStep(
         "waves",
         "the same kernel, strips as long as fill the card with whole waves of blocks",
         "nothing here, where strips of 16 rows make 1.94 waves; much at 1024 and below, where they leave most of the "
@@ -142,7 +142,7 @@ STEPS: tuple[Step, ...] = (
         entry="vector",
         whole_waves=True,
     ),
-    Step(
+    ConvStep(
         "sliding",
         "the shipped method: a block shares a ring of rows that the copy engine fills and empties",
         "no instructions for reading and writing, full lines for the halo, some rows always under way",
@@ -151,7 +151,7 @@ STEPS: tuple[Step, ...] = (
 )
 
 
-def step(name: str) -> Step:
+def step(name: str) -> ConvStep:
     """The rung of that name; raises UsageError naming those there are."""
     for entry in STEPS:
         if entry.name == name:
@@ -159,7 +159,7 @@ def step(name: str) -> Step:
     raise UsageError(f"Convolution step '{name}' is not known: use one of {', '.join(entry.name for entry in STEPS)}.")
 
 
-def variant(chosen: Step, stride: int, block: Block, whole: bool) -> KernelVariant:
+def variant(chosen: ConvStep, stride: int, block: ConvBlock, whole: bool) -> KernelVariant:
     """The kernel of a step; `whole` where rows of picture and output start on 16 bytes."""
     defines: tuple[tuple[str, str | int], ...] = (("STRIDE", stride), ("ACROSS", block.across), ("DOWN", block.down))
     defines += (("WHOLE", int(whole)), *((("HAS_TILE", 1),) if chosen.name == TILED else ()))
@@ -180,7 +180,7 @@ def variants() -> tuple[KernelVariant, ...]:
     )
 
 
-def prepare(name: str, problem: Problem, block: Block | None = None) -> Plan:
+def prepare(name: str, problem: Problem, block: ConvBlock | None = None) -> Plan:
     """A step ready for a problem of the ladder's kind; raises UsageError for another."""
     chosen = step(name)
     rules = (problem.dtype.name, problem.border, problem.output_mode, problem.combine)
@@ -199,8 +199,8 @@ def prepare(name: str, problem: Problem, block: Block | None = None) -> Plan:
 class StepPlan(Plan):
     """A step that is a kernel of the ladder."""
 
-    step: Step | None = None
-    block: Block | None = None
+    step: ConvStep | None = None
+    block: ConvBlock | None = None
 
     def __post_init__(self) -> None:
         import cupy
@@ -242,14 +242,14 @@ def rows_of_whole_waves(height: int, strips_at_once: int) -> int:
     return -(-height // (strips_at_once * waves))
 
 
-def _textbook(problem: Problem, block: Block | None) -> Plan:
+def _textbook(problem: Problem, block: ConvBlock | None) -> Plan:
     sides = {side: Options(block=side) for side in BLOCKS}
     return Textbook().prepare(problem, Options() if block is None else sides[block.across])  # type: ignore[index]
 
 
-def _sliding(problem: Problem, block: Block | None) -> Plan:
+def _sliding(problem: Problem, block: ConvBlock | None) -> Plan:
     return Sliding().prepare(problem, Options())
 
 
-_OF_METHODS: dict[str, Callable[[Problem, Block | None], Plan]] = {"textbook": _textbook, "sliding": _sliding}
+_OF_METHODS: dict[str, Callable[[Problem, ConvBlock | None], Plan]] = {"textbook": _textbook, "sliding": _sliding}
 """Steps that are methods of the table."""

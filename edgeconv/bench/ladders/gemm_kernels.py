@@ -20,7 +20,7 @@ REALS = {"float32": "float", "float64": "double"}
 
 
 @dataclass(frozen=True)
-class Block:
+class GemmBlock:
     """What one thread block makes: `rows` × `columns` of C, `depth` of k a step, by threads of `own` elements."""
 
     rows: int
@@ -44,53 +44,55 @@ class Block:
 
 
 @dataclass(frozen=True)
-class Step:
+class GemmStep:
     """A rung: its name (the kernel's entry point), and its idea in a clause."""
 
     name: str
     idea: str
-    blocks: dict[str, tuple[Block, ...]]
+    blocks: dict[str, tuple[GemmBlock, ...]]
     """Shapes by dtype, the usual one first; none for the vendor's."""
 
 
-def _squares(*sides: int) -> dict[str, tuple[Block, ...]]:
-    return {name: tuple(Block(side, side, side) for side in sides) for name in REALS}
+def _squares(*sides: int) -> dict[str, tuple[GemmBlock, ...]]:
+    return {name: tuple(GemmBlock(side, side, side) for side in sides) for name in REALS}
 
 
-_TILED: dict[str, tuple[Block, ...]] = {
+_TILED: dict[str, tuple[GemmBlock, ...]] = {
     "float32": (
-        Block(64, 128, 16, (8, 8), resident=3),
-        Block(64, 64, 16, (8, 8), resident=5),
-        Block(64, 64, 32, (8, 8), resident=5),
-        Block(128, 128, 16, (8, 16), resident=2),
-        Block(128, 128, 8, (16, 8), resident=2),
+        GemmBlock(64, 128, 16, (8, 8), resident=3),
+        GemmBlock(64, 64, 16, (8, 8), resident=5),
+        GemmBlock(64, 64, 32, (8, 8), resident=5),
+        GemmBlock(128, 128, 16, (8, 16), resident=2),
+        GemmBlock(128, 128, 8, (16, 8), resident=2),
     ),
     "float64": (
-        Block(64, 64, 16, (8, 8), resident=4),
-        Block(128, 64, 8, (8, 8), resident=2),
-        Block(64, 64, 8, (8, 4), resident=3),
+        GemmBlock(64, 64, 16, (8, 8), resident=4),
+        GemmBlock(128, 64, 8, (8, 8), resident=2),
+        GemmBlock(64, 64, 8, (8, 4), resident=3),
     ),
 }
 
-STEPS: tuple[Step, ...] = (
-    Step("plain", "a thread an element of C, every operand from global memory", _squares(16, 8, 32)),
-    Step(
+STEPS: tuple[GemmStep, ...] = (
+    GemmStep("plain", "a thread an element of C, every operand from global memory", _squares(16, 8, 32)),
+    GemmStep(
         "shared",
         "square tiles of A and B in shared memory: an operand is read from global memory as many times less often as a "
         "tile is wide",
         _squares(32, 16, 8),
     ),
-    Step(
+    GemmStep(
         "registers",
         "a block of C in each thread's registers, 16-byte reads: an operand read from shared memory feeds 8 products",
         _TILED,
     ),
-    Step("double_buffer", "two buffers: the next tiles are copied, asynchronously, while these are multiplied", _TILED),
-    Step("cublas", "the vendor's product", {name: () for name in REALS}),
+    GemmStep(
+        "double_buffer", "two buffers: the next tiles are copied, asynchronously, while these are multiplied", _TILED
+    ),
+    GemmStep("cublas", "the vendor's product", {name: () for name in REALS}),
 )
 
 
-def step(name: str) -> Step:
+def step(name: str) -> GemmStep:
     """The rung of that name; raises UsageError naming those there are."""
     for entry in STEPS:
         if entry.name == name:
@@ -98,7 +100,7 @@ def step(name: str) -> Step:
     raise UsageError(f"GEMM step '{name}' is not known: use one of {', '.join(entry.name for entry in STEPS)}.")
 
 
-def variant(chosen: Step, dtype: str, block: Block, whole: bool) -> KernelVariant:
+def variant(chosen: GemmStep, dtype: str, block: GemmBlock, whole: bool) -> KernelVariant:
     """The kernel of a step for a block shape; `whole` where the sizes are multiples of it."""
     defines: tuple[tuple[str, str | int], ...] = (("REAL", REALS[dtype]),)
     if block.own == (1, 1):
@@ -131,7 +133,7 @@ def _vendor_product(a: Any, b: Any, c: Any) -> None:
     cupy.matmul(a, b, out=c)
 
 
-def prepare(name: str, dtype: str, m: int, n: int, k: int, block: Block | None = None) -> Product:
+def prepare(name: str, dtype: str, m: int, n: int, k: int, block: GemmBlock | None = None) -> Product:
     """A step ready for products of these sizes: a function of (a, b, c), CuPy arrays, C-contiguous, on 16 bytes."""
     chosen = step(name)
     if dtype not in REALS:

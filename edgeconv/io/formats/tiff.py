@@ -92,7 +92,7 @@ Numbers = NDArray[Any]
 
 
 @dataclass(frozen=True)
-class Entry:
+class DirectoryEntry:
     """One entry of a directory."""
 
     kind: int
@@ -113,7 +113,7 @@ class Directory:
     order: str
     """`<` or `>`."""
     big: bool
-    entries: dict[int, Entry]
+    entries: dict[int, DirectoryEntry]
     """By tag; of several entries for a tag the first one."""
     twice: frozenset[int]
     """Tags that pixels depend on and that have several entries: decoders disagree on which of them counts."""
@@ -246,7 +246,7 @@ def _first_directory(feed: Feed, most_entries: int) -> Directory:
             raise too_many("entries in its directory", most_entries)
         stop = first + count * entry_bytes
         feed.need(stop + offset_bytes)
-        entries: dict[int, Entry] = {}
+        entries: dict[int, DirectoryEntry] = {}
         other_bytes = 0
         twice = set()
         for position in range(first, stop, entry_bytes):
@@ -257,13 +257,13 @@ def _first_directory(feed: Feed, most_entries: int) -> Directory:
                 (place,) = struct.unpack_from(order + offset_code, feed.data, place)
             stored = bytes(feed.data[position : position + entry_bytes])
             if tag in DECODED_BY and tag not in entries:
-                entries[tag] = Entry(kind, length, place, size, stored)
+                entries[tag] = DirectoryEntry(kind, length, place, size, stored)
                 continue
             other_bytes += size
             if tag in DECODED_BY:
                 twice.add(tag)
             elif length:
-                entries.setdefault(tag, Entry(kind, length, place, size, stored))
+                entries.setdefault(tag, DirectoryEntry(kind, length, place, size, stored))
         (following,) = struct.unpack_from(order + offset_code, feed.data, stop)
     except (struct.error, OverflowError):  # the second for a BigTIFF's places past any address
         raise cut_short("its directory is not complete") from None

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from edgeconv.core.problem import Problem
 from edgeconv.methods.base import Method, Options, Plan
-from edgeconv.methods.cpu.engine import EnginePlan, Shape, moves_past_caches
+from edgeconv.methods.cpu.engine import CodeShape, EnginePlan, moves_past_caches
 from edgeconv.methods.cpu.lowering import make_recipe
 
 TILE_PIXELS = 1024
@@ -27,4 +27,4 @@ class Im2col(Method):
     def prepare(self, problem: Problem, options: Options) -> Plan:
         """See Method.prepare."""
         recipe = make_recipe(problem, share=False, streaming=moves_past_caches(problem))
-        return EnginePlan("im2col", problem, recipe, options, Shape(TILE_PIXELS, columns=True))
+        return EnginePlan("im2col", problem, recipe, options, CodeShape(TILE_PIXELS, columns=True))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from edgeconv.core.problem import Problem
 from edgeconv.methods.base import Method, Options, Plan
-from edgeconv.methods.cpu.engine import EnginePlan, Shape, moves_past_caches
+from edgeconv.methods.cpu.engine import CodeShape, EnginePlan, moves_past_caches
 from edgeconv.methods.cpu.lowering import make_recipe
 
 TILE_PIXELS = 16384
@@ -26,4 +26,4 @@ class Sliding(Method):
     def prepare(self, problem: Problem, options: Options) -> Plan:
         """See Method.prepare."""
         recipe = make_recipe(problem, streaming=moves_past_caches(problem))
-        return EnginePlan("sliding", problem, recipe, options, Shape(TILE_PIXELS, columns=False))
+        return EnginePlan("sliding", problem, recipe, options, CodeShape(TILE_PIXELS, columns=False))

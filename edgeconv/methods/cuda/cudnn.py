@@ -49,11 +49,11 @@ from edgeconv.methods.cuda.libcudnn import (
     CudnnError,
     DataType,
     FilterShape,
+    ForwardConvolution,
     Handle,
     MathType,
     Performance,
     TensorShape,
-    Work,
 )
 
 THREADS = 256
@@ -134,7 +134,7 @@ def _math_of(line: Performance, math: Math) -> MathType:
 
 
 def _screen(
-    handle: Handle, work: Work, lines: tuple[Performance, ...], math: Math, limit_bytes: int
+    handle: Handle, work: ForwardConvolution, lines: tuple[Performance, ...], math: Math, limit_bytes: int
 ) -> tuple[list[dict[str, Any]], list[Candidate]]:
     """Ask each entry of a list for its workspace; say why those that are skipped are."""
     report, candidates = [], []
@@ -232,7 +232,7 @@ class CudnnPlan(Plan):
         padding = problem.padding if self._direct else 0
         height = problem.height if self._direct else self._source_rows
         width = problem.width if self._direct else self._padded_width()
-        self._work = Work(
+        self._work = ForwardConvolution(
             source=TensorShape(self._kind, 1, self._channels, height, width),
             weights=FilterShape(self._kind, self._responses, self._channels, KERNEL_SIZE, KERNEL_SIZE),
             convolution=Convolution(padding, problem.stride, MathType.FMA if math == "fma" else MathType.TENSOR_OP),

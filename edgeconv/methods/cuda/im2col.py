@@ -42,7 +42,7 @@ L2_SHARE = 0.5
 
 
 @dataclass(frozen=True)
-class Shape:
+class Im2colShape:
     """How a kernel's blocks are cut: macros that change speed and nothing else."""
 
     threads: int
@@ -74,24 +74,24 @@ def _pixels_a_thread(problem: Problem) -> int:
     return 4 if response_count(problem) <= MANY_RESPONSES else 2
 
 
-def banded_shape(problem: Problem) -> Shape:
+def banded_shape(problem: Problem) -> Im2colShape:
     """Of the kernels that take a band each launch."""
-    return Shape(threads=256, pixels_a_thread=_pixels_a_thread(problem))
+    return Im2colShape(threads=256, pixels_a_thread=_pixels_a_thread(problem))
 
 
-def resident_shape(problem: Problem, multiprocessors: int) -> Shape:
+def resident_shape(problem: Problem, multiprocessors: int) -> Im2colShape:
     """Of the kernel whose blocks have bands of their own: small blocks and short waits for small pictures."""
     pixels = problem.output_height * problem.output_width
     wide = sums_for(problem) == "float64"
     for pixels_a_thread in (1, _pixels_a_thread(problem)):
-        small = Shape(SMALL_THREADS, pixels_a_thread, WIDE_SMALL_BLOCKS if wide else SMALL_BLOCKS)
+        small = Im2colShape(SMALL_THREADS, pixels_a_thread, WIDE_SMALL_BLOCKS if wide else SMALL_BLOCKS)
         if pixels <= multiprocessors * small.blocks_a_multiprocessor * small.tile:
             return small
     blocks = WIDE_BLOCKS if wide else BLOCKS_BY_BYTES[problem.dtype.itemsize]
-    return Shape(128, _pixels_a_thread(problem), blocks)
+    return Im2colShape(128, _pixels_a_thread(problem), blocks)
 
 
-def _defines(problem: Problem, column: np.dtype[Any], shape: Shape) -> Defines:
+def _defines(problem: Problem, column: np.dtype[Any], shape: Im2colShape) -> Defines:
     return (
         *problem_defines(problem, column),
         ("COLUMN", column.name),
@@ -100,7 +100,7 @@ def _defines(problem: Problem, column: np.dtype[Any], shape: Shape) -> Defines:
     )
 
 
-def resident_variant(problem: Problem, shape: Shape) -> KernelVariant:
+def resident_variant(problem: Problem, shape: Im2colShape) -> KernelVariant:
     """im2col and GEMM in one launch."""
     tiles = (("TILE", shape.tile), ("BLOCKS_A_MULTIPROCESSOR", shape.blocks_a_multiprocessor))
     return KernelVariant(

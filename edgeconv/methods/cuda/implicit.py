@@ -41,7 +41,7 @@ TALL_ROWS = 2
 
 
 @dataclass(frozen=True)
-class Shape:
+class ImplicitShape:
     """How a kernel's blocks are cut: macros of implicit.cu and implicit_mma.cu that change speed and nothing else."""
 
     warps: int
@@ -65,12 +65,12 @@ class Shape:
         return -(-problem.output_height // self.tile_rows) * -(-problem.output_width // self.tile_columns)
 
 
-def shape_of(problem: Problem, math: Math, multiprocessors: int) -> Shape:
+def shape_of(problem: Problem, math: Math, multiprocessors: int) -> ImplicitShape:
     """The shape for a problem: the largest tiles that still fill the card once, else the smallest."""
     step, responses = step_of(problem.stride), response_count(problem)
     warps = 4
     if sums_for(problem) == "float64":
-        return Shape(warps, WIDE_BLOCKS, columns_a_thread=1 if math == "fma" else 2)
+        return ImplicitShape(warps, WIDE_BLOCKS, columns_a_thread=1 if math == "fma" else 2)
     if math == "fma":
         widths = {1: (4, 2, 1), 2: (2, 1), 3: (1,)}[step]
         blocks = 6 if responses <= RGB_CHANNELS else 4 if responses <= MANY_RESPONSES else 3
@@ -79,7 +79,7 @@ def shape_of(problem: Problem, math: Math, multiprocessors: int) -> Shape:
         blocks = 7 if responses <= RGB_CHANNELS and step < KERNEL_SIZE else 4
         if responses > MANY_RESPONSES:
             warps, blocks = 2, 6
-    shapes = [Shape(warps, blocks, columns) for columns in widths]
+    shapes = [ImplicitShape(warps, blocks, columns) for columns in widths]
     if step == 1:
         shapes.insert(0, replace(shapes[0], rows_a_warp=TALL_ROWS))
     filling = [shape for shape in shapes if shape.tiles(problem) >= blocks * multiprocessors]
@@ -105,7 +105,7 @@ def lead_of(problem: Problem, aligned: bool) -> int:
     return -problem.padding * RGB_CHANNELS % CHUNK if aligned else 0
 
 
-def variant(problem: Problem, math: Math, shape: Shape, aligned: bool) -> KernelVariant:
+def variant(problem: Problem, math: Math, shape: ImplicitShape, aligned: bool) -> KernelVariant:
     """The kernel for a problem; `aligned` for float32 pictures whose rows start on 16 bytes."""
     operands = np.dtype(np.float16 if math == "half" else np.float32)
     defines = (

@@ -36,7 +36,7 @@ class TileCheck:
         self._rows = _cells(problem.output_height, full)
         self._columns = _cells(problem.output_width, full)
         self._found: list[Check] = []
-        self._worst: check.Sample | None = None
+        self._worst: check.CheckedSample | None = None
         self._worst_error = 0.0
 
     def add(self, tile: Tile, padded: NDArray[Any], out: NDArray[Any], plan: Plan) -> None:

@@ -31,16 +31,16 @@ from edgeconv.run import report, whole
 from edgeconv.run.tiled import memory
 from edgeconv.run.tiled.check import TileCheck
 from edgeconv.run.tiled.determinism import settle
-from edgeconv.run.tiled.grid import Grid, Rules, Tile, plain_grid
+from edgeconv.run.tiled.grid import Tile, TileGrid, WindowRules, plain_grid
 from edgeconv.run.tiled.identity import file_identity, file_state
-from edgeconv.run.tiled.memory import TILE_STEP, Plan, Work, plan_chosen, plan_given
-from edgeconv.run.tiled.pipeline import Clock, Filter, Writer, for_each_tile, one_thread
+from edgeconv.run.tiled.memory import TILE_STEP, TileDemand, TilePlan, plan_chosen, plan_given
+from edgeconv.run.tiled.pipeline import Clock, WindowFilter, Writer, for_each_tile, one_thread
 from edgeconv.run.tiled.reader import Reader
-from edgeconv.run.tiled.record import Ran
+from edgeconv.run.tiled.record import TiledRun
 from edgeconv.run.tiled.sinks import check_dtype, kind_for
-from edgeconv.run.tiled.sinks.base import Shape, Sink
+from edgeconv.run.tiled.sinks.base import OutputShape, Sink
 from edgeconv.run.tiled.sources import open_source
-from edgeconv.run.tiled.sources.base import Source
+from edgeconv.run.tiled.sources.base import TileSource
 from edgeconv.run.tiled.sources.zarr import is_zarr
 from edgeconv.run.tiled.verify_output import Proof
 from edgeconv.run.whole import CHECKS, Job
@@ -119,7 +119,7 @@ class _Run:
         self,
         job: Job,
         tiles: TileOptions,
-        source: Source,
+        source: TileSource,
         state: str | None,
         start_seconds: float | None,
         progress: Progress,
@@ -129,7 +129,7 @@ class _Run:
         self._state = state
         self._began, self._start_seconds = time.perf_counter(), start_seconds
         layout, request = source.layout, job.request
-        self._rules = Rules(request.stride, request.padding, request.border)
+        self._rules = WindowRules(request.stride, request.padding, request.border)
         self._problem = request.problem((layout.height, layout.width, RGB_CHANNELS), layout.dtype)
         self._choice = self._choose()
         self._finished_dtype = request.output_dtype(layout.dtype)
@@ -137,7 +137,7 @@ class _Run:
         self._report_path = self._target.with_suffix(".json")
         self._threads = resolve_threads(job.options.threads)
         self._clock = Clock()
-        self._filter = Filter(request, self._choice, job.options, layout.dtype, self._clock)
+        self._filter = WindowFilter(request, self._choice, job.options, layout.dtype, self._clock)
         self._normalizes = request.mode_for(layout.dtype) == "normalize"
         self._decoded = self._done = self._all = 0
 
@@ -147,7 +147,7 @@ class _Run:
         temporaries.remove_left_over_in(Path(os.path.realpath(self._target)).parent)
         plan = self._plan()
         grid = self._rules.grid((self._problem.height, self._problem.width), plan.tile)
-        shape = Shape(*self._problem.output_shape, dtype=self._finished_dtype)
+        shape = OutputShape(*self._problem.output_shape, dtype=self._finished_dtype)
         kind = kind_for(self._target)
         set_up_seconds = time.perf_counter() - self._began - self._clock.decode_seconds
         passes = 2 if self._normalizes else 1
@@ -166,7 +166,7 @@ class _Run:
                 there = [os.path.lexists(path) for path in (self._target, self._report_path)]
                 replace, replace_report = (self._job.overwrite or is_there for is_there in there)
                 self._refuse_to_overwrite()  # again: another run may have written there meanwhile
-                record = Ran(
+                record = TiledRun(
                     job=self._job,
                     layout=self._source.layout,
                     problem=self._problem,
@@ -262,9 +262,9 @@ class _Run:
         except (OSError, ValueError, KeyError, TypeError):
             return False
 
-    def _plan(self) -> Plan:
+    def _plan(self) -> TilePlan:
         """The tile, once everything that a run loads is loaded."""
-        trial = Filter(self._job.request, self._choice, self._job.options, self._source.layout.dtype, Clock())
+        trial = WindowFilter(self._job.request, self._choice, self._job.options, self._source.layout.dtype, Clock())
         trial.run(np.zeros((TRIAL_SIDE, TRIAL_SIDE, RGB_CHANNELS), self._source.layout.dtype))
         if self._source.layout.loading_bytes <= TRIAL_CHUNK_BYTES:
             started = time.perf_counter()
@@ -276,8 +276,8 @@ class _Run:
             return plan_given(work, self._options.side, self._options.limit_bytes)
         return plan_chosen(work, self._options.limit_bytes or DEFAULT_LIMIT_BYTES)
 
-    def _work(self) -> Work:
-        return Work(
+    def _work(self) -> TileDemand:
+        return TileDemand(
             layout=self._source.layout,
             rules=self._rules,
             problem=self._problem,
@@ -295,14 +295,14 @@ class _Run:
             return DEFAULT_LIMIT_BYTES
         return self._options.limit_bytes
 
-    def _full_window(self, plan: Plan) -> tuple[int, ...]:
+    def _full_window(self, plan: TilePlan) -> tuple[int, ...]:
         """The shape of a full tile's window."""
         grid = self._rules.grid((self._problem.height, self._problem.width), plan.tile)
         return (len(grid.rows.window(0)), len(grid.columns.window(0)), RGB_CHANNELS)
 
     # --- passes ---------------------------------------------------------------------------------------------------
 
-    def _range(self, grid: Grid, plan: Plan, pool: Executor) -> Range:
+    def _range(self, grid: TileGrid, plan: TilePlan, pool: Executor) -> Range:
         """The range of the whole output's raw values, to be stretched."""
         values = pixels = NO_RANGE
 
@@ -317,7 +317,7 @@ class _Run:
         return range_to_stretch(values, pixels, self._problem.weights)
 
     def _write(
-        self, sink: Sink, grid: Grid, plan: Plan, pool: Executor, low_high: Range | None
+        self, sink: Sink, grid: TileGrid, plan: TilePlan, pool: Executor, low_high: Range | None
     ) -> tuple[verify.Check | None, int]:
         """The pass that is saved; the check, and how many chunks the picture has."""
         check = TileCheck(self._problem, self._job.check == "full")
@@ -343,7 +343,7 @@ class _Run:
         finished: NDArray[Any] = stretch(raw, *low_high, dtype=self._problem.dtype)
         return finished
 
-    def _reader(self, grid: Grid, plan: Plan, pool: Executor) -> Reader:
+    def _reader(self, grid: TileGrid, plan: TilePlan, pool: Executor) -> Reader:
         return Reader(self._source, grid, plan.keep_bytes, pool, self._threads)
 
     def _step(self, what: str) -> None:
@@ -352,7 +352,7 @@ class _Run:
 
     # --- after the last tile --------------------------------------------------------------------------------------
 
-    def _prove(self, sink: Sink, plan: Plan, pool: Executor, low_high: Range | None) -> Proof:
+    def _prove(self, sink: Sink, plan: TilePlan, pool: Executor, low_high: Range | None) -> Proof:
         """Read the output back and compare it with the whole picture's, or with that of other tiles."""
         began = time.perf_counter()
         self._filter.release()
@@ -375,7 +375,7 @@ class _Run:
             limit = int((get_device("cpu").free_bytes() or DEFAULT_LIMIT_BYTES) * SHARE_OF_FREE_MEMORY)
         return needed <= limit
 
-    def _prove_by_whole(self, output: Source, plan: Plan, pool: Executor) -> Proof:
+    def _prove_by_whole(self, output: TileSource, plan: TilePlan, pool: Executor) -> Proof:
         proof = Proof("whole picture")
         problem = self._problem
         at_once = plain_grid((0, problem.height), (0, problem.width))
@@ -395,11 +395,13 @@ class _Run:
             self._step("proving")
         return proof
 
-    def _prove_by_other_tiles(self, output: Source, plan: Plan, pool: Executor, low_high: Range | None) -> Proof:
+    def _prove_by_other_tiles(
+        self, output: TileSource, plan: TilePlan, pool: Executor, low_high: Range | None
+    ) -> Proof:
         proof = Proof("other tiles")
         grid = self._rules.grid((self._problem.height, self._problem.width), plan.tile, shifted=True)
         written = Reader(output, plain_grid(grid.rows.cuts, grid.columns.cuts), 0, pool, self._threads)
-        again = Filter(self._job.request, self._choice, self._job.options, self._problem.dtype, Clock())
+        again = WindowFilter(self._job.request, self._choice, self._job.options, self._problem.dtype, Clock())
 
         def handle(tile: Tile, padded: NDArray[Any], raw: NDArray[Any]) -> None:
             proof.compare(tile.rows, tile.columns, written.read(tile), self._finish(raw, low_high))

@@ -83,7 +83,7 @@ class Tile:
 
 
 @dataclass(frozen=True, eq=False)
-class Grid:
+class TileGrid:
     """All tiles, row by row."""
 
     rows: Axis
@@ -98,26 +98,26 @@ class Grid:
                 yield Tile(row, column, self.rows.output(row), self.columns.output(column))
 
 
-def plain_grid(rows: tuple[int, ...], columns: tuple[int, ...]) -> Grid:
+def plain_grid(rows: tuple[int, ...], columns: tuple[int, ...]) -> TileGrid:
     """Tiles of a picture as it is, with no filter in mind, from the cuts of both axes."""
-    return Grid(*(Axis(cuts[-1], 1, 0, "zero", cuts, reach=1) for cuts in (rows, columns)))
+    return TileGrid(*(Axis(cuts[-1], 1, 0, "zero", cuts, reach=1) for cuts in (rows, columns)))
 
 
 @dataclass(frozen=True)
-class Rules:
+class WindowRules:
     """What of a filter decides where pixels come from."""
 
     stride: int
     padding: int
     border: Border
 
-    def grid(self, size: tuple[int, int], tile: tuple[int, int], shifted: bool = False) -> Grid:
+    def grid(self, size: tuple[int, int], tile: tuple[int, int], shifted: bool = False) -> TileGrid:
         """A grid over a picture of `size` (height, width) with output tiles of `tile` (rows, columns).
 
         `shifted` puts the first cut of each axis at half a tile, so that no seam but the picture's edge is common
         to both grids.
         """
-        return Grid(*(self.axis(pixels, step, shifted) for pixels, step in zip(size, tile, strict=True)))
+        return TileGrid(*(self.axis(pixels, step, shifted) for pixels, step in zip(size, tile, strict=True)))
 
     def axis(self, size: int, step: int, shifted: bool = False) -> Axis:
         """One axis of `grid`. Raises UsageError where the padded picture is shorter than the filter."""
@@ -127,7 +127,7 @@ class Rules:
 
 
 @dataclass(frozen=True)
-class Run:
+class IndexRun:
     """Neighbouring positions whose sources are neighbours too: `step` 1, one pixel again and again: 0, mirrored: −1."""
 
     positions: Span
@@ -145,9 +145,9 @@ class Run:
         return slice(first, stop if stop >= 0 else None, self.step)
 
 
-def runs(window: NDArray[np.intp], span: Span) -> list[Run]:
+def runs(window: NDArray[np.intp], span: Span) -> list[IndexRun]:
     """The positions of `window` whose source lies in `span`, as few runs as a walk from the first one finds."""
-    found: list[Run] = []
+    found: list[IndexRun] = []
     inside = np.flatnonzero((window >= span.start) & (window < span.stop))
     if not inside.size:
         return found
@@ -161,7 +161,7 @@ def runs(window: NDArray[np.intp], span: Span) -> list[Run]:
             step = int(steps[start])
             stop = int(changes[np.searchsorted(changes, start, side="right")]) + 1
         first = int(inside[start])
-        found.append(Run(Span(first, first + stop - start), int(sources[start]), step))
+        found.append(IndexRun(Span(first, first + stop - start), int(sources[start]), step))
         start = stop
     return found
 

@@ -19,7 +19,7 @@ from edgeconv.io.inside import ForeignFileError, open_regular
 BLOCK_BYTES = 2**20
 
 
-class Stopped(Exception):
+class HashStopped(Exception):
     """Hashing was told to stop."""
 
 
@@ -35,7 +35,7 @@ def file_identity(path: Path, stop: threading.Event | None = None) -> dict[str, 
         with _plain(file) as stream:
             while block := stream.read(BLOCK_BYTES):
                 if stop is not None and stop.is_set():
-                    raise Stopped
+                    raise HashStopped
                 digest.update(block)
                 length += len(block)
     return {"file_bytes": length, "file_sha256": digest.hexdigest()}

@@ -27,8 +27,8 @@ from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.core.problem import Problem
 from edgeconv.errors import MemoryLimitError
 from edgeconv.methods.reference import ROWS_PER_BAND
-from edgeconv.run.tiled.grid import Rules, reached
-from edgeconv.run.tiled.sources.base import Layout
+from edgeconv.run.tiled.grid import WindowRules, reached
+from edgeconv.run.tiled.sources.base import ChunkLayout
 from edgeconv.runtime.devices import get_device
 
 MEBIBYTE = 2**20
@@ -87,7 +87,7 @@ class Cost:
 
 
 @dataclass(frozen=True)
-class Plan:
+class TilePlan:
     """The tile that was chosen."""
 
     tile: tuple[int, int]
@@ -99,11 +99,11 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class Work:
+class TileDemand:
     """What a plan is made for."""
 
-    layout: Layout
-    rules: Rules
+    layout: ChunkLayout
+    rules: WindowRules
     problem: Problem
     """Of the whole picture."""
     finished_dtype: np.dtype[Any]
@@ -187,7 +187,7 @@ class Seams:
 
 
 @lru_cache(maxsize=256)
-def _seams(size: int, rules: Rules, step: int, chunk_cuts: tuple[int, ...]) -> Seams:
+def _seams(size: int, rules: WindowRules, step: int, chunk_cuts: tuple[int, ...]) -> Seams:
     axis = rules.axis(size, step)
     needed = [reached(axis.window(index)) for index in range(axis.count)]
     most = 0
@@ -205,23 +205,23 @@ def piece_of(side: int) -> int:
     return next(fair, side)
 
 
-def plan_given(work: Work, side: int, limit_bytes: int | None) -> Plan:
+def plan_given(work: TileDemand, side: int, limit_bytes: int | None) -> TilePlan:
     """Tiles of `side` × `side`, which the user set. Raises MemoryLimitError where they do not fit."""
     tile, piece = (side, side), piece_of(side)
     cost = work.cost(tile, piece)
     if limit_bytes is None:
         keep = min(cost.keep, KEEP_BYTES)
-        return Plan(tile, piece, keep, cost.least + keep)
+        return TilePlan(tile, piece, keep, cost.least + keep)
     if cost.least > limit_bytes:
         raise MemoryLimitError(
             f"Tiles of {side}×{side} need about {_mebibytes(cost.least)} of memory and the limit is "
             f"{_mebibytes(limit_bytes)}: leave --tile out, or set --memory-limit {_suggested(cost.least)}."
         )
     keep = min(cost.keep, limit_bytes - cost.least)
-    return Plan(tile, piece, keep, cost.least + keep)
+    return TilePlan(tile, piece, keep, cost.least + keep)
 
 
-def plan_chosen(work: Work, limit_bytes: int) -> Plan:
+def plan_chosen(work: TileDemand, limit_bytes: int) -> TilePlan:
     """The best tile under the limit. Raises MemoryLimitError where there is none, with the limit that would do."""
     shapes = list(_shapes(work))
     costs = {shape: work.cost(*shape) for shape in shapes}
@@ -231,7 +231,7 @@ def plan_chosen(work: Work, limit_bytes: int) -> Plan:
         tile, piece = keeping[0] if keeping else min(fitting, key=lambda shape: work.decodings(shape[0]))
         cost = costs[tile, piece]
         keep = min(cost.keep, limit_bytes - cost.least)
-        return Plan(tile, piece, keep, cost.least + keep)
+        return TilePlan(tile, piece, keep, cost.least + keep)
     least = min(cost.least for cost in costs.values())
     raise MemoryLimitError(
         f"The smallest tiles need about {_mebibytes(least)} of memory and the limit is {_mebibytes(limit_bytes)} "
@@ -239,7 +239,7 @@ def plan_chosen(work: Work, limit_bytes: int) -> Plan:
     )
 
 
-def _shapes(work: Work) -> Iterator[tuple[tuple[int, int], int]]:
+def _shapes(work: TileDemand) -> Iterator[tuple[tuple[int, int], int]]:
     """Tiles worth a try, the best first: whole rows of the picture, then narrower tiles; large before small pieces.
 
     Whole rows come first because strips, which many files are made of, are then decoded once.
@@ -254,7 +254,7 @@ def _shapes(work: Work) -> Iterator[tuple[tuple[int, int], int]]:
             yield from (((rows, columns), piece) for rows in _heights(work, piece, columns))
 
 
-def _heights(work: Work, piece: int, columns: int) -> Iterator[int]:
+def _heights(work: TileDemand, piece: int, columns: int) -> Iterator[int]:
     """Heights of tiles in whole pieces: the tallest that is worth it, then halves of it down to one piece."""
     stride = work.rules.stride
     row_bytes = ((columns - 1) * stride + KERNEL_SIZE) * RGB_CHANNELS * work.problem.dtype.itemsize

@@ -22,7 +22,7 @@ from edgeconv.core.problem import Problem
 from edgeconv.core.request import Request
 from edgeconv.core.timing import Stopwatch
 from edgeconv.methods.base import Options
-from edgeconv.run.tiled.grid import Grid, Tile
+from edgeconv.run.tiled.grid import Tile, TileGrid
 from edgeconv.run.tiled.reader import Reader
 from edgeconv.run.tiled.sinks.base import Sink
 from edgeconv.runtime.auto import Choice
@@ -47,7 +47,7 @@ class Clock:
     """The same from host array to host array."""
 
 
-class Filter:
+class WindowFilter:
     """Filters padded windows: one session for each shape of window, so that a shape is set up once."""
 
     def __init__(self, request: Request, choice: Choice, options: Options, dtype: np.dtype[Any], clock: Clock) -> None:
@@ -92,7 +92,7 @@ def one_thread(name: str) -> Iterator[ThreadPoolExecutor]:
         thread.shutdown(wait=True, cancel_futures=True)
 
 
-def for_each_tile(grid: Grid, reader: Reader, work: Filter, handle: Handle, clock: Clock) -> None:
+def for_each_tile(grid: TileGrid, reader: Reader, work: WindowFilter, handle: Handle, clock: Clock) -> None:
     """Call `handle` for every tile in order. Raises whatever reading, filtering and `handle` raise."""
 
     def read(tile: Tile) -> NDArray[Any]:

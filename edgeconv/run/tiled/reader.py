@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from edgeconv.core.filters import RGB_CHANNELS
 from edgeconv.core.geometry import OUTSIDE
-from edgeconv.run.tiled.grid import Axis, Grid, Run, Span, Tile, runs
-from edgeconv.run.tiled.sources.base import Source
+from edgeconv.run.tiled.grid import Axis, IndexRun, Span, Tile, TileGrid, runs
+from edgeconv.run.tiled.sources.base import TileSource
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -52,7 +52,7 @@ class Uses:
         for needed in self._runs:
             self.count[list(needed)] += 1
 
-    def _needed(self, window: NDArray[np.intp]) -> dict[int, list[Run]]:
+    def _needed(self, window: NDArray[np.intp]) -> dict[int, list[IndexRun]]:
         """Chunks that a window reaches, each with the runs of positions that lie in it."""
         inside = window[window != OUTSIDE]
         if not inside.size:
@@ -62,7 +62,7 @@ class Uses:
         found = {chunk: runs(window, self._chunks[chunk]) for chunk in range(int(first), int(last) + 1)}
         return {chunk: pieces for chunk, pieces in found.items() if pieces}
 
-    def of(self, index: int) -> dict[int, list[Run]]:
+    def of(self, index: int) -> dict[int, list[IndexRun]]:
         """What tile `index` needs."""
         return self._runs[index]
 
@@ -74,7 +74,7 @@ class Uses:
 class Reader:
     """Reads the tiles of a grid, in any order; best row by row. `read` is not for two threads at once."""
 
-    def __init__(self, source: Source, grid: Grid, keep_bytes: int, pool: Executor, threads: int) -> None:
+    def __init__(self, source: TileSource, grid: TileGrid, keep_bytes: int, pool: Executor, threads: int) -> None:
         layout = source.layout
         self._source, self._grid, self._pool, self._threads = source, grid, pool, threads
         self._rows, self._columns = Uses(grid.rows, layout.row_cuts), Uses(grid.columns, layout.column_cuts)

@@ -15,10 +15,10 @@ from edgeconv.core.problem import Problem
 from edgeconv.core.timing import Series
 from edgeconv.hardware.versions import installed_versions
 from edgeconv.run import report
-from edgeconv.run.tiled.memory import Plan
+from edgeconv.run.tiled.memory import TilePlan
 from edgeconv.run.tiled.pipeline import Clock
-from edgeconv.run.tiled.sinks.base import Shape
-from edgeconv.run.tiled.sources.base import Layout
+from edgeconv.run.tiled.sinks.base import OutputShape
+from edgeconv.run.tiled.sources.base import ChunkLayout
 from edgeconv.run.tiled.verify_output import Proof
 from edgeconv.run.whole import Job
 from edgeconv.runtime.auto import Choice
@@ -29,16 +29,16 @@ EVERY_TILE = "every tile of the full size was taken"
 
 
 @dataclass(frozen=True)
-class Ran:
+class TiledRun:
     """Everything that a finished run knows."""
 
     job: Job
-    layout: Layout
+    layout: ChunkLayout
     problem: Problem
     choice: Choice
     session: Session
     """Of a tile of the full size."""
-    plan: Plan
+    plan: TilePlan
     limit_bytes: int | None
     tiles: int
     passes: int
@@ -56,7 +56,7 @@ class Ran:
     input_identity: dict[str, Any]
     output_identity: dict[str, Any]
     output: str
-    shape: Shape
+    shape: OutputShape
 
     def to_dict(self) -> dict[str, Any]:
         """The report; it fits report.schema.json."""
@@ -160,7 +160,7 @@ class Ran:
         }
 
 
-def _size(shape: Shape) -> dict[str, Any]:
+def _size(shape: OutputShape) -> dict[str, Any]:
     return {
         "height": shape.height,
         "width": shape.width,

@@ -84,7 +84,7 @@ class _Tools:
             raise RuntimeError("it decodes nothing")
 
 
-class CardJpeg:
+class GpuJpeg:
     """The decoders and encoders of one card, for any number of threads.
 
     They are made as the threads need them, a few at a time, so that a short batch does not wait for all of them.
@@ -164,15 +164,15 @@ class CardJpeg:
 _MAKING = threading.Lock()
 
 
-def the_card() -> CardJpeg:
+def the_card() -> GpuJpeg:
     """The one of this process, made when it is first asked for."""
     with _MAKING:
         return _the_card()
 
 
 @cache
-def _the_card() -> CardJpeg:
-    return CardJpeg()
+def _the_card() -> GpuJpeg:
+    return GpuJpeg()
 
 
 @cache

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from edgeconv.bench.record import Record
-    from edgeconv.view.benching import Line
+    from edgeconv.view.benching import SpeedCurve
 
 
-class BenchRun:
+class BenchTask:
     """At most one at a time; `record` is the last one that came to its end."""
 
     def __init__(self, panel: BenchPanel, model: Model, workshop: Workshop, tasks: Tasks) -> None:
@@ -63,7 +63,7 @@ class BenchRun:
         if self._token is not None:
             self._token.cancel()
 
-    def _end(self, note: str, record: Record | None = None, lines: Sequence[Line] = ()) -> None:
+    def _end(self, note: str, record: Record | None = None, lines: Sequence[SpeedCurve] = ()) -> None:
         self._token = None
         self._panel.show_running(False)
         if record is None:

@@ -27,7 +27,7 @@ from edgeconv.view.parameters import is_text
 from edgeconv.view.pyramid import Pyramid
 from edgeconv.view.qt.frame import Frame
 from edgeconv.view.qt.tasks import After, Tasks
-from edgeconv.view.state import Model, Request
+from edgeconv.view.state import Model, ViewRequest
 
 if TYPE_CHECKING:
     from edgeconv.bench.record import Record
@@ -112,7 +112,7 @@ class Outgoing:
             return
         inputs = self._model.inputs()
 
-        def work(request: Request = request) -> After:
+        def work(request: ViewRequest = request) -> After:
             from edgeconv.diff import results as diff_job
 
             protect(inputs, path)

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from edgeconv.errors import ImageWriteError
-from edgeconv.run.tiled.sinks.base import Shape, Sink
+from edgeconv.run.tiled.sinks.base import OutputShape, Sink
 from edgeconv.run.tiled.sinks.tiff import TiffSink
 from edgeconv.run.tiled.sinks.zarr import ZarrSink
 
 
 @dataclass(frozen=True)
-class Kind:
+class SinkKind:
     """One line of the table."""
 
     name: str
@@ -23,16 +23,16 @@ class Kind:
     """Types of sample that it can hold as they are."""
     copies_of_a_tile: int
     """Held beside a tile while it is written."""
-    make: Callable[[Path, Shape, int], Sink]
+    make: Callable[[Path, OutputShape, int], Sink]
 
 
 KINDS = (
-    Kind("TIFF", (".tiff", ".tif"), ("uint8", "uint16", "float32"), 0, TiffSink),
-    Kind("Zarr", (".zarr",), ("uint8", "uint16", "float16", "float32"), 2, ZarrSink),
+    SinkKind("TIFF", (".tiff", ".tif"), ("uint8", "uint16", "float32"), 0, TiffSink),
+    SinkKind("Zarr", (".zarr",), ("uint8", "uint16", "float16", "float32"), 2, ZarrSink),
 )
 
 
-def kind_for(path: Path) -> Kind:
+def kind_for(path: Path) -> SinkKind:
     """The kind that the suffix of `path` names. Raises ImageWriteError."""
     for kind in KINDS:
         if path.suffix.lower() in kind.suffixes:
@@ -41,7 +41,7 @@ def kind_for(path: Path) -> Kind:
     raise ImageWriteError(f"{path}: '{path.suffix}' is no format that is written by tiles: use {able}.")
 
 
-def check_dtype(path: Path, kind: Kind, dtype: str) -> None:
+def check_dtype(path: Path, kind: SinkKind, dtype: str) -> None:
     """Raise ImageWriteError where `kind` cannot hold samples of `dtype`."""
     if dtype not in kind.dtypes:
         able = " or ".join(other.suffixes[0] for other in KINDS if dtype in other.dtypes)

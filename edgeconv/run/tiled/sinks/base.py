@@ -19,7 +19,7 @@ from edgeconv.io.files import NameTakenError
 
 
 @dataclass(frozen=True)
-class Shape:
+class OutputShape:
     """The whole output."""
 
     height: int
@@ -36,7 +36,7 @@ class Shape:
 class Sink(ABC):
     """An output under a temporary name beside `target` until `commit`; `discard` removes what is not committed."""
 
-    def __init__(self, target: Path, shape: Shape, piece: int) -> None:
+    def __init__(self, target: Path, shape: OutputShape, piece: int) -> None:
         self.target = target
         self.shape = shape
         self.piece = piece

@@ -26,7 +26,7 @@ from edgeconv.io.files import pass_permissions_on, take_name
 from edgeconv.io.formats.tiff import TILE_BYTES, TILE_OFFSETS
 from edgeconv.io.held_open import patiently
 from edgeconv.run.tiled.reader import in_order
-from edgeconv.run.tiled.sinks.base import Shape, Sink
+from edgeconv.run.tiled.sinks.base import OutputShape, Sink
 
 CLASSIC_BYTES = 2**32 - 2**26
 """Samples from which offsets of 32 bits might not do: what deflate adds to noise, and the directory, need some room."""
@@ -40,7 +40,7 @@ Place = tuple[int, int]
 class TiffSink(Sink):
     """See the module."""
 
-    def __init__(self, target: Path, shape: Shape, piece: int) -> None:
+    def __init__(self, target: Path, shape: OutputShape, piece: int) -> None:
         import tifffile
 
         super().__init__(target, shape, piece)

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from edgeconv.io import temporaries
 from edgeconv.io.files import pass_permissions_on
 from edgeconv.io.held_open import patiently
-from edgeconv.run.tiled.sinks.base import Shape, Sink
+from edgeconv.run.tiled.sinks.base import OutputShape, Sink
 
 LEVEL_NAME = "0"
 VERSION = "0.5"
@@ -32,7 +32,7 @@ REMOVAL_PAUSES = (0.01, 0.05, 0.2, 0.5)
 class ZarrSink(Sink):
     """See the module. Zarr itself spreads the chunks of a tile over its threads."""
 
-    def __init__(self, target: Path, shape: Shape, piece: int) -> None:
+    def __init__(self, target: Path, shape: OutputShape, piece: int) -> None:
         import zarr
 
         super().__init__(target, shape, piece)

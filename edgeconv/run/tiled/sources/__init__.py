@@ -10,14 +10,14 @@ from edgeconv.core.optional import import_problem
 from edgeconv.errors import ImageReadError, UnavailableError
 from edgeconv.io.formats import SIGNATURE_BYTES, format_of
 from edgeconv.run.tiled.sources import vips
-from edgeconv.run.tiled.sources.base import Source
+from edgeconv.run.tiled.sources.base import TileSource
 from edgeconv.run.tiled.sources.tiff import TiffSource, open_tiff
 from edgeconv.run.tiled.sources.upright import Upright
 from edgeconv.run.tiled.sources.zarr import is_zarr, open_zarr
 
 
 @dataclass(frozen=True)
-class Kind:
+class SourceKind:
     """One line of the table."""
 
     name: str
@@ -27,7 +27,7 @@ class Kind:
     """What pip installs them by."""
     claims: Callable[[Path], bool]
     """Whether a file or folder is of this kind, by its content."""
-    open: Callable[[Path], Source]
+    open: Callable[[Path], TileSource]
     brings: str = ""
     """What else comes with the extra, where a package alone is not enough."""
 
@@ -51,13 +51,13 @@ def _is_for_vips(path: Path) -> bool:
 
 
 KINDS = (
-    Kind("TIFF", ("tifffile", "imagecodecs"), "large", _has_signature_of("TIFF"), open_tiff),
-    Kind("Zarr", ("zarr",), "large", is_zarr, open_zarr),
-    Kind("PNG, JPEG or WebP", ("pyvips",), "vips", _is_for_vips, vips.open_vips, " (it brings libvips)"),
+    SourceKind("TIFF", ("tifffile", "imagecodecs"), "large", _has_signature_of("TIFF"), open_tiff),
+    SourceKind("Zarr", ("zarr",), "large", is_zarr, open_zarr),
+    SourceKind("PNG, JPEG or WebP", ("pyvips",), "vips", _is_for_vips, vips.open_vips, " (it brings libvips)"),
 )
 
 
-def open_source(path: Path) -> Source:
+def open_source(path: Path) -> TileSource:
     """Open a picture by its content, upright.
 
     Raises ImageReadError for what is missing, damaged or of another kind, UnavailableError where the package that
@@ -85,7 +85,7 @@ def open_source(path: Path) -> Source:
     return source
 
 
-def require(kind: Kind) -> None:
+def require(kind: SourceKind) -> None:
     """Raise UnavailableError where a package that `kind` needs is not installed or does not start."""
     problems = [problem for problem in map(import_problem, kind.packages) if problem]
     if problems:

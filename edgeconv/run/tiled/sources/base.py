@@ -25,7 +25,7 @@ COPIES_WHILE_LOADING = 3
 
 
 @dataclass(frozen=True)
-class Layout:
+class ChunkLayout:
     """What a picture is, and how it is cut into chunks."""
 
     height: int
@@ -64,10 +64,10 @@ class Layout:
         return COPIES_WHILE_LOADING * self.chunk_rows * self.chunk_columns * pixel_bytes + self.loader_bytes
 
 
-class Source(ABC):
+class TileSource(ABC):
     """An open picture. `load` may be called from several threads at once."""
 
-    layout: Layout
+    layout: ChunkLayout
 
     def __init__(self, path: Path) -> None:
         self.path = path

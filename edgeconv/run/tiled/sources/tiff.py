@@ -34,7 +34,7 @@ from edgeconv.io.formats.tiff import (
 )
 from edgeconv.io.image import FRAMES_NOTE, GREY_NOTE, PROFILE_NOTE
 from edgeconv.run.tiled.grid import even_cuts
-from edgeconv.run.tiled.sources.base import Layout, Source, as_rgb, check_size, unusable
+from edgeconv.run.tiled.sources.base import ChunkLayout, TileSource, as_rgb, check_size, unusable
 
 FORMAT = "TIFF"
 PALETTE = 3
@@ -80,7 +80,7 @@ class _Segments:
     byte_counts: tuple[int, ...]
 
 
-class TiffSource(Source):
+class TiffSource(TileSource):
     """The first page of a TIFF file."""
 
     def __init__(self, path: Path, file: Any) -> None:
@@ -112,7 +112,7 @@ class TiffSource(Source):
         self._strip_rows = height if page.is_tiled else min(page.rowsperstrip, height)
         self._planes = self._find_segments()
         extra = page.samplesperpixel > self._colours
-        self.layout = Layout(
+        self.layout = ChunkLayout(
             height=height,
             width=width,
             dtype=np.dtype(np.float32 if self._stored == "float64" else self._stored),

@@ -11,17 +11,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeconv.run.tiled.sources.base import Source
+from edgeconv.run.tiled.sources.base import TileSource
 
 FIRST_SWAPPED = 5
 UPSIDE_DOWN = (3, 4, 7, 8)
 MIRRORED = (2, 3, 6, 7)
 
 
-class Upright(Source):
+class Upright(TileSource):
     """`stored` as it is to be looked at; the cuts of its chunks are turned with it."""
 
-    def __init__(self, stored: Source, orientation: int) -> None:
+    def __init__(self, stored: TileSource, orientation: int) -> None:
         super().__init__(stored.path)
         self._stored = stored
         self._swapped = orientation >= FIRST_SWAPPED

@@ -20,7 +20,7 @@ from edgeconv.io.formats import png
 from edgeconv.io.formats.base import BadPicture
 from edgeconv.io.image import FRAMES_NOTE, GREY_NOTE, PROFILE_NOTE
 from edgeconv.run.tiled.grid import even_cuts
-from edgeconv.run.tiled.sources.base import Layout, Source, as_rgb, check_size, unusable
+from edgeconv.run.tiled.sources.base import ChunkLayout, TileSource, as_rgb, check_size, unusable
 
 LOADERS = {
     "VipsForeignLoadPngFile": "PNG",
@@ -84,7 +84,7 @@ def _check_end(path: Path) -> None:
         raise ImageReadError(f"{path}: cannot be read ({error.strerror}): check its name and permissions.") from None
 
 
-class VipsSource(Source):
+class VipsSource(TileSource):
     """One picture of libvips."""
 
     def __init__(self, path: Path, format: str, image: Any, turned: int) -> None:
@@ -98,7 +98,7 @@ class VipsSource(Source):
         dtype = np.dtype(TYPES[image.format])
         pixel_bytes = image.bands * dtype.itemsize
         self._colours, self._dtype = colours, dtype
-        self.layout = Layout(
+        self.layout = ChunkLayout(
             height=image.height,
             width=image.width,
             dtype=dtype,

@@ -17,7 +17,7 @@ from edgeconv.errors import ImageReadError
 from edgeconv.io.formats.npy import DTYPES
 from edgeconv.io.image import GREY_NOTE
 from edgeconv.run.tiled.grid import even_cuts
-from edgeconv.run.tiled.sources.base import Layout, Source, as_rgb, check_size, unusable
+from edgeconv.run.tiled.sources.base import ChunkLayout, TileSource, as_rgb, check_size, unusable
 
 FORMAT = "Zarr"
 CHANNELS = (1, 3, 4)
@@ -62,7 +62,7 @@ def _bound(path: Path, array: Any) -> None:
         raise unusable(path, FORMAT, str(error), "save it with one compression: zstd, blosc, gzip or none") from None
 
 
-class ZarrSource(Source):
+class ZarrSource(TileSource):
     """One array of a Zarr."""
 
     def __init__(self, path: Path, array: Any, axes: str, levels: int) -> None:
@@ -77,7 +77,7 @@ class ZarrSource(Source):
         chunks = dict(zip(axes, array.chunks, strict=True))
         beside = [sizes[axis] for axis in "tz" if axis in sizes]
         depth = int(np.prod([chunks[axis] for axis in "tz" if axis in chunks], dtype=np.int64))
-        self.layout = Layout(
+        self.layout = ChunkLayout(
             height=sizes["y"],
             width=sizes["x"],
             dtype=np.dtype(np.float32) if array.dtype == np.float64 else array.dtype.newbyteorder("="),
