@@ -1,4 +1,4 @@
-"""Time im2col, implicit and cudnn on one NVIDIA card beside a device copy, and write the raw figures as JSON.
+"""Time im2col, implicit and cudnn on one NVIDIA GPU beside a device copy, and write the raw figures as JSON.
 
     python scripts/benchmark_cuda_gemm_methods.py OUTPUT_FOLDER [--only implicit] [--sizes 4096,512]
 
@@ -273,7 +273,7 @@ def measure(row: Row) -> dict[str, Any]:
 
 
 def describe() -> dict[str, Any]:
-    """The card and the libraries."""
+    """The GPU and the libraries."""
     runtime = cupy.cuda.runtime
     properties = runtime.getDeviceProperties(cupy.cuda.Device().id)
     return {

@@ -1,4 +1,4 @@
-"""Time the CUDA method `sliding` on one NVIDIA card against the floor of its work, and write the raw figures as JSON.
+"""Time the CUDA method `sliding` on one NVIDIA GPU against the floor of its work, and write the raw figures as JSON.
 
     python scripts/benchmark_cuda_sliding.py OUTPUT.json
 

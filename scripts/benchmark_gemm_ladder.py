@@ -1,4 +1,4 @@
-"""Time the GEMM ladder beside cuBLAS on one NVIDIA card and write the raw figures as JSON.
+"""Time the GEMM ladder beside cuBLAS on one NVIDIA GPU and write the raw figures as JSON.
 
     python scripts/benchmark_gemm_ladder.py OUTPUT.json [--sizes 512,1024,2048,4096,8192]
 
@@ -73,9 +73,9 @@ def main() -> None:
             rng = np.random.default_rng(size)
             a, b = (rng.uniform(-1, 1, (size, size)).astype(dtype) for _ in range(2))
             expected = a[:CHECKED_ROWS].astype(np.float64) @ b.astype(np.float64)
-            on_card = cupy.asarray(a), cupy.asarray(b)
+            on_gpu = cupy.asarray(a), cupy.asarray(b)
             rows = [
-                measure(entry.name, dtype, size, block, *on_card, expected)
+                measure(entry.name, dtype, size, block, *on_gpu, expected)
                 for entry in STEPS
                 for block in (entry.blocks[dtype] or (None,))
             ]

@@ -168,7 +168,7 @@ def bench_table(machine: str, grid: str, make: Callable[[Record], Table]) -> str
 
 
 def cpu_goals(record: Record) -> Table:
-    """The goals of a CPU in a record that has a card too."""
+    """The goals of a CPU in a record that has a GPU too."""
     return goals({**record, "rows": [row for row in record["rows"] if row["device"] == "cpu"]})
 
 
@@ -200,7 +200,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "diff-cost": lambda: diff_cost("two-core-epyc"),
     "view-keys": view_keys,
     "view-cost": lambda: view_cost("two-core-epyc"),
-    "bench-goals-h200": lambda: bench_table("h200", "card", goals),
+    "bench-goals-h200": lambda: bench_table("h200", "gpu", goals),
     "bench-fastest-h200": lambda: bench_table("h200", "lab", fastest),
     "bench-goals-cpu": lambda: bench_table("two-core-epyc", "processor", goals),
     "bench-goals-avx2": lambda: bench_table("two-core-epyc-avx2", "processor", goals),

@@ -1,4 +1,4 @@
-"""Count what each step of the ladder of convolutions asks of one NVIDIA card, with Nsight Compute, and keep it as JSON.
+"""Count what each step of the ladder of convolutions asks of one NVIDIA GPU, with Nsight Compute, and keep it as JSON.
 
     python scripts/profile_conv_ladder.py OUTPUT.json
 

@@ -1,4 +1,4 @@
-"""Find the tiles of `sliding` on this card: every shape of a grid, timed cold and checked, the best ones printed.
+"""Find the tiles of `sliding` on this GPU: every shape of a grid, timed cold and checked, the best ones printed.
 
     python scripts/sweep_cuda_sliding.py [--work "float32 mix" ...] [--sizes 512,4096] [--output FILE.json]
 

@@ -18,7 +18,7 @@ pytest_plugins = () if qt_reason() else ("pytestqt.plugin",)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip what needs a card, with the reason why there is none."""
+    """Skip what needs a GPU, with the reason why there is none."""
     for item in items:
         if item.get_closest_marker("gpu") is not None:
             reason = cuda_unavailable_reason()

@@ -100,7 +100,7 @@ def run_on_cpu(
 ) -> Ended:
     """Run all of it in one process; compiled kernels are kept in `libraries`, their text comes from `sources`.
 
-    `works` is a list of `Work`, or of what another `program` takes. `bulk` compiles them as for a card that has bulk
+    `works` is a list of `Work`, or of what another `program` takes. `bulk` compiles them as for a GPU that has bulk
     copies (compute capability 9.0).
     """
     environment = {

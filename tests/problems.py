@@ -50,10 +50,10 @@ def run_on_host(plan: Plan, image: np.ndarray, problem: Problem) -> Ran:
 
 
 GUARD_SAMPLES = 64
-"""Samples before and after a card's output that must come back as they were."""
+"""Samples before and after a GPU's output that must come back as they were."""
 
 
-def run_on_card(plan: Plan, image: np.ndarray, problem: Problem, offset_samples: int = 0) -> Ran:
+def run_on_gpu(plan: Plan, image: np.ndarray, problem: Problem, offset_samples: int = 0) -> Ran:
     """Run a CUDA plan on arrays `offset_samples` into their memory, with guarded samples around the output."""
     import cupy
 

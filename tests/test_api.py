@@ -174,7 +174,7 @@ def test_what_is_no_picture_is_refused() -> None:
         edgeconv.convolve("photo.png")
 
 
-@pytest.mark.skipif(cuda_unavailable_reason() is None, reason="this machine has a card")
+@pytest.mark.skipif(cuda_unavailable_reason() is None, reason="this machine has a GPU")
 @pytest.mark.parametrize("method", [entry.name for entry in METHODS if entry.device == "cuda"])
 def test_a_cuda_method_refuses_with_the_reason_and_the_way_out(method: str) -> None:
     with pytest.raises(UnavailableError, match=r"(CuPy|GPU|driver).*--device cpu"):

@@ -319,20 +319,20 @@ def test_without_dask_the_way_out_is_named(monkeypatch: pytest.MonkeyPatch) -> N
         engine_for("local", None, "cpu", None, 3)
 
 
-def test_cards_are_named_by_number_among_those_that_are_visible() -> None:
-    cards = ["2", "GPU-5"]
-    assert parse_devices("all", cards) == cards
-    assert parse_devices("1", cards) == ["GPU-5"]
+def test_gpus_are_named_by_number_among_those_that_are_visible() -> None:
+    gpus = ["2", "GPU-5"]
+    assert parse_devices("all", gpus) == gpus
+    assert parse_devices("1", gpus) == ["GPU-5"]
     for text in ("", "0,0", "a", "-1"):
         with pytest.raises(UsageError):
-            parse_devices(text, cards)
+            parse_devices(text, gpus)
     with pytest.raises(UnavailableError, match="from 0 to 1"):
-        parse_devices("2", cards)
+        parse_devices("2", gpus)
     with pytest.raises(UnavailableError):
         parse_devices("all", [])
 
 
-def test_a_worker_has_a_card_of_its_own_and_its_share_of_the_threads(photos: Path) -> None:
+def test_a_worker_has_a_gpu_of_its_own_and_its_share_of_the_threads(photos: Path) -> None:
     seats = seats_for(["4", "7"], jobs=6, pictures=100)
     assert seats == [Seat(3, {VISIBLE: "4"}), Seat(3, {VISIBLE: "7"})]
     assert seats_for(["0", "1"], jobs=None, pictures=1) == [Seat(1, {VISIBLE: "0"}), Seat(1, {VISIBLE: "1"})]

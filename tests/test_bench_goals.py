@@ -67,7 +67,7 @@ def test_rows_without_a_time_or_of_other_work_meet_nothing(monkeypatch, result) 
     assert figures(monkeypatch, other, Goal("floor", 0.1, *WORK, sizes=(8,), entrants=("own",))) == []
 
 
-@pytest.mark.parametrize(("grid", "device"), [("card", "cuda"), ("processor", "cpu")])
+@pytest.mark.parametrize(("grid", "device"), [("gpu", "cuda"), ("processor", "cpu")])
 def test_the_named_grids_measure_every_bar(grid: str, device: str) -> None:
     measured_works = {
         (work.dtype, work.filter, work.channels, work.size, work.stride): part for work, part in works(named_grid(grid))

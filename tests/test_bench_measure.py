@@ -247,7 +247,7 @@ def reading(mhz: int, mask: int = 0) -> GpuReading:
         ([], []),
     ],
 )
-def test_a_card_that_slows_down_is_flagged(readings, flags) -> None:
+def test_a_gpu_that_slows_down_is_flagged(readings, flags) -> None:
     pending = iter(readings)
     watch = Watch("cuda", lambda: next(pending), lambda: None)
     watch.begin()

@@ -1,4 +1,4 @@
-"""The GEMM ladder: its table on any machine, its products against float64 on a card."""
+"""The GEMM ladder: its table on any machine, its products against float64 on a GPU."""
 
 from __future__ import annotations
 

@@ -69,9 +69,9 @@ def record(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     return made
 
 
-def test_each_cell_of_an_accounting_card(record: dict[str, Any]) -> None:
+def test_each_cell_of_an_metrics(record: dict[str, Any]) -> None:
     (group,) = groups(record)
-    (cells,) = tables.cards(group).rows
+    (cells,) = tables.gpus(group).rows
     assert dict(zip(tables.CARD_HEADER, cells, strict=True)) == {
         "entrant": "opencv",
         "size": "16",
@@ -117,7 +117,7 @@ def test_each_column_of_the_spreadsheet(record: dict[str, Any]) -> None:
     assert numbers <= set(expected)
 
 
-def test_the_card_follows_its_formulas_by_hand() -> None:
+def test_the_metrics_follow_their_formulas_by_hand() -> None:
     counts = Counts(nominal_flops=6_000_000, useful_flops=2_000_000, fewest_bytes=400_000)
     assert account(counts, 1e-3, 2e-4, Roof(1e9, 8e9, ""), 1_200_000) == pytest.approx(
         {

@@ -250,7 +250,7 @@ SETTINGS_THAT_COUNT = {
     "format": "tiff",
     "quality": 3,
     "png_level": 3,
-    "jpeg_codec": "card",
+    "jpeg_codec": "gpu",
 }
 SETTINGS_THAT_DO_NOT = {
     "output": "elsewhere",
@@ -543,6 +543,6 @@ CACHED = {
     "memory._seams",
     "npp._function",
     "npp._open",
-    "nvml.open_card",
+    "nvml.open_gpu",
     "scale.scale_for",
 }

@@ -2,7 +2,7 @@
 
     read → decode → (host to device → convolve → device to host) → encode → write → row of the ledger
 
-What a card decodes or encodes (codecs.py) does not cross the bus.
+What a GPU decodes or encodes (codecs.py) does not cross the bus.
 
 A thread has a session (plan, buffers, CUDA stream) of its own and one picture in hand, so memory is bounded by the
 number of threads and does not grow with the number of pictures. The row is only made here; one process, the one that
@@ -150,13 +150,13 @@ class BatchWork:
             return np.asarray(self._convolve(pixels, watch, may_stay=False))
 
     def _convolve(self, pixels: Any, watch: Stopwatch, may_stay: bool) -> Any:
-        """As `convolve`, of a picture that may lie on the card; it may stay there where it is encoded there."""
+        """As `convolve`, of a picture that may lie on the GPU; it may stay there where it is encoded there."""
         request = self._settings.request
         with watch.phase("set_up"):
             problem = request.problem(pixels.shape, pixels.dtype)
             session = self._session(problem)
         arrays: Any = np
-        if may_stay and self._codecs.encodes_on_card(problem.output_shape, request.output_dtype(pixels.dtype)):
+        if may_stay and self._codecs.encodes_on_gpu(problem.output_shape, request.output_dtype(pixels.dtype)):
             arrays = import_module("cupy")
             out = session.convolve_and_leave(pixels, watch)
         else:
@@ -208,7 +208,7 @@ class BatchWork:
 
 
 def held_bytes(device: DeviceName) -> dict[str, int | None]:
-    """The most memory that this process, and its pool on a card, have held at once so far."""
+    """The most memory that this process, and its pool on a GPU, have held at once so far."""
     return {each.name: each.peak_bytes() for each in dict.fromkeys((get_device("cpu"), get_device(device)))}
 
 

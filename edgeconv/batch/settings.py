@@ -15,7 +15,7 @@ from edgeconv.methods.base import Options
 from edgeconv.run.report import describe_filter
 from edgeconv.runtime.auto import Choice
 
-JpegCodec = Literal["host", "card"]
+JpegCodec = Literal["host", "gpu"]
 JPEG_CODECS: tuple[JpegCodec, ...] = get_args(JpegCodec)
 
 

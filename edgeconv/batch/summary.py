@@ -49,7 +49,7 @@ class Summary:
     left_overs: list[str] = field(default_factory=list)
     """Half-written files of killed runs that were removed at the start."""
     peak_bytes: dict[str, int | None] = field(default_factory=dict)
-    """Most memory held at once, by device: of this process since it started, and of the pool on a card."""
+    """Most memory held at once, by device: of this process since it started, and of the pool on a GPU."""
 
     def count(self, outcome: PictureResult) -> None:
         """Add one picture."""

@@ -117,7 +117,7 @@ def differences(base: Record, new: Record) -> dict[Unlike, list[str]]:
         clocks.append(f"{ours_mhz} and {theirs_mhz} MHz")
     for words, record in (("the first", base), ("the second", new)):
         if any(_is_slowed(row) for row in record["rows"]):
-            clocks.append(f"{words} was measured on a card that was throttled or whose clock moved")
+            clocks.append(f"{words} was measured on a GPU that was throttled or whose clock moved")
     theirs = {row_key(row): row for row in new["rows"]}
     pairs = [(row, theirs[row_key(row)]) for row in _measured(base) if row_key(row) in theirs]
     states = {(a["lead_l2_state"], b["lead_l2_state"]) for a, b in pairs if b["lead_l2_state"] is not None}

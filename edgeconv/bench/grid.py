@@ -97,8 +97,8 @@ GRIDS: tuple[CaseGrid, ...] = (
         ),
     ),
     CaseGrid(
-        "card",
-        "the rows of the project's bars on a card",
+        "gpu",
+        "the rows of the project's bars on a GPU",
         (
             replace(_GENERAL, sizes=(128, 512, 1024, 2048, 4096), strides=(1, 2, 3), devices=("cuda",)),
             GridPart((128, 512, 4096), (1,), ("uint8",), ("laplacian8",), ("each",), (ALL,), (ALL,), ("cuda",)),

@@ -332,7 +332,7 @@ def _guarded(runner: _Candidate, call: Callable[[], float | None]) -> float:
 
 
 def _enqueue_seconds(runner: _Candidate) -> float:
-    """What the host needs to put a call in a card's queue, by a train of calls that is timed once a work."""
+    """What the host needs to put a call in a GPU's queue, by a train of calls that is timed once a work."""
     device, ready = runner.bench.device, runner.ready
     if runner.launch is None and device.moves_data and ready is not None and ready.synchronize is None:
         started = time.perf_counter()

@@ -1,4 +1,4 @@
-"""The accounting card of a row: what its time means, every figure by a printed formula. Pure arithmetic.
+"""The metrics of a row: what its time means, every figure by a printed formula. Pure arithmetic.
 
 `nominal`, `useful` and `fewest` are those of cost.py. The copy is measured in the same run, by turns with the
 entrants, moves just the fewest bytes of this work, and finds the cache in the same state.
@@ -25,7 +25,7 @@ FORMULAS: dict[str, str] = {
 def account(
     counts: Counts, seconds: float, copy_seconds: float | None, roof: Roof | None, moved_bytes: int | None
 ) -> dict[str, Any]:
-    """The card of a run that took `seconds`; None for what was not measured."""
+    """The metrics of a run that took `seconds`; None for what was not measured."""
     arithmetic_seconds = None if roof is None else counts.useful_flops / roof.fma_flops_per_second
     floor_seconds = None
     if copy_seconds is not None and arithmetic_seconds is not None:

@@ -115,7 +115,7 @@ def lead_series(row: Row) -> dict[str, Any] | None:
 
 
 def lead_account(row: Row) -> dict[str, Any] | None:
-    """The accounting card that belongs to `lead_series`."""
+    """The metrics that belongs to `lead_series`."""
     state = row["lead_l2_state"]
     return None if state is None else row["accounts"][state]
 

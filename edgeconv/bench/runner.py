@@ -33,7 +33,7 @@ from edgeconv.bench.record import (
     unlike_facts,
     unlike_machines,
 )
-from edgeconv.bench.watch import Watch, card_reader
+from edgeconv.bench.watch import Watch, gpu_reader
 from edgeconv.core.cost import Roof
 from edgeconv.errors import UnavailableError, UsageError
 from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
@@ -176,7 +176,7 @@ class _Places:
 
     def _watch(self, device: DeviceName) -> Watch:
         if device not in self._watches:
-            self._watches[device] = Watch(device, card_reader()) if device == "cuda" else Watch(device)
+            self._watches[device] = Watch(device, gpu_reader()) if device == "cuda" else Watch(device)
         return self._watches[device]
 
     def _leave_out(self, kind: str, name: str, device: DeviceName, reason: str) -> None:

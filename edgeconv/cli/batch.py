@@ -48,7 +48,7 @@ def batch(
     ] = (None),
     jpeg_codec: Annotated[
         str,
-        typer.Option(help="Who decodes and encodes JPEG: host, or card (nvImageCodec; see docs/batch.md)."),
+        typer.Option(help="Who decodes and encodes JPEG: host, or GPU (nvImageCodec; see docs/batch.md)."),
     ] = "host",
     jobs: Annotated[str, typer.Option("--jobs", "-j", help="Pictures in hand at once; auto is one a usable core.")] = (
         "auto"
@@ -65,7 +65,7 @@ def batch(
     tls_cert: Annotated[str | None, typer.Option(help="... with your own certificate.")] = None,
     tls_key: Annotated[str | None, typer.Option(help="... and with its key.")] = None,
     devices: Annotated[
-        str | None, typer.Option(help="Several cards of this machine, one worker each: all, or numbers such as 0,1.")
+        str | None, typer.Option(help="Several GPUs of this machine, one worker each: all, or numbers such as 0,1.")
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Pass over what the ledger calls done and is unchanged.")] = (
         False
@@ -165,7 +165,7 @@ def batch(
         if cluster is not None and cluster.warning:
             say(f"edgeconv: {cluster.warning}", err=True)
         settings = auto.settle(settings_for, found.tasks, method, device, cluster)
-        if cluster is None or settings.choice.device == "cpu":  # cards of other machines are theirs to ask
+        if cluster is None or settings.choice.device == "cpu":  # GPUs of other machines are theirs to ask
             require_jpeg_codec(settings, device)
             require(settings.choice.method, settings.choice.device, settings.options)
         named = (settings.output, settings.names, settings.format)

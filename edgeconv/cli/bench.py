@@ -40,7 +40,7 @@ def grid(
         list[str] | None, typer.Argument(help="Pictures or folders, resized to --sizes. Default: noise.")
     ] = None,
     grid_name: Annotated[
-        str, typer.Option("--grid", help="lab, card, processor, quick, or a TOML file; the options below change it.")
+        str, typer.Option("--grid", help="lab, GPU, processor, quick, or a TOML file; the options below change it.")
     ] = "quick",
     sizes: Annotated[str | None, typer.Option(help="Longest sides: '128,512', or '128:4096' for doublings.")] = None,
     strides: Annotated[str | None, typer.Option(help="'1,2,3'.")] = None,
@@ -219,7 +219,7 @@ def gemm(
     output: RecordPath = Path("gemm.json"),
     overwrite: comparing.Overwrite = False,
 ) -> None:
-    """The ladder of matrix products on a card, from a thread an element to cuBLAS; ends with 1 where one is wrong."""
+    """The ladder of matrix products on a GPU, from a thread an element to cuBLAS; ends with 1 where one is wrong."""
     from edgeconv.bench.ladders.gemm_kernels import REALS
     from edgeconv.errors import UsageError
     from edgeconv.io.resize import parse_sizes
@@ -239,7 +239,7 @@ def conv(
     output: RecordPath = Path("conv.json"),
     overwrite: comparing.Overwrite = False,
 ) -> None:
-    """The ladder of convolutions on a card, from the textbook kernel to the shipped; ends with 1 where one is wrong."""
+    """The ladder of convolutions on a GPU, from the textbook kernel to the shipped; ends with 1 where one is wrong."""
     from edgeconv.bench.ladders.conv_kernels import STRIDES
     from edgeconv.errors import UsageError
     from edgeconv.io.resize import parse_sizes
@@ -275,7 +275,7 @@ def _ladder(
     if reason is not None:
         raise UnavailableError(f"'edgeconv bench {name}' needs an NVIDIA GPU: {reason}.")
     from edgeconv.bench.record import to_json
-    from edgeconv.bench.watch import Watch, card_reader
+    from edgeconv.bench.watch import Watch, gpu_reader
     from edgeconv.core.timing import Budget
     from edgeconv.export.markdown import every_row
     from edgeconv.io.files import write_bytes_atomically
@@ -286,7 +286,7 @@ def _ladder(
     budget = Budget(min_samples=5, max_samples=50, time_limit_seconds=seconds, turns=3)
     line = Progress(len(sizes) * len(others), "works")
     try:
-        device, watch = get_device("cuda"), Watch("cuda", card_reader())
+        device, watch = get_device("cuda"), Watch("cuda", gpu_reader())
         record = ladder.measure(sizes, others, blocks, budget, device, watch, line.update)
     finally:
         line.close()

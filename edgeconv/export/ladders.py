@@ -46,7 +46,7 @@ def conv_steps(record: Record, profile: Record) -> Table:
 
 
 def conv_binds(profile: Record) -> Table:
-    """How busy each part of the card was, step by step."""
+    """How busy each part of the GPU was, step by step."""
     parts = ("issue_busy_percent", "l1_busy_percent", "l2_busy_percent", "dram_busy_percent")
     lines = [(f"`{row['step']}`", *(f"{row[part]:.0f} %" for part in parts)) for row in profile["rows"]]
     return Table("What was busy", ("step", "issue", "L1", "L2", "memory"), tuple(lines))

@@ -1,4 +1,4 @@
-"""Tables to read and to commit: the fastest first, then times, shares and GFLOPS a group, then every card."""
+"""Tables to read and to commit: the fastest first, then times, shares and GFLOPS per group, then each row's metrics."""
 
 from __future__ import annotations
 
@@ -73,10 +73,10 @@ def _record(record: Record) -> str:
         lines.append(_draw(untimed, 2))
     if record["left_out"]:
         lines.append(_draw(tables.left_out(record), 2))
-    lines += ["## Accounting cards", ""]
+    lines += ["## Accounting GPUs", ""]
     lines += [f"- {name.replace('_', ' ')} = {formula}" for name, formula in record["formulas"].items()]
     lines.append("")
-    lines += [_draw(tables.cards(group), 3) for group in groups(record)]
+    lines += [_draw(tables.gpus(group), 3) for group in groups(record)]
     return "\n".join(lines)
 
 

@@ -138,9 +138,9 @@ CARD_HEADER = (
 )
 
 
-def cards(group: Group) -> Table:
-    """The accounting card of each timed row, in each L2 state."""
-    rows = [_card(row, state, series) for row in group.rows for state, series in row["timings"].items()]
+def gpus(group: Group) -> Table:
+    """The metrics of each timed row, in each L2 state."""
+    rows = [_gpu(row, state, series) for row in group.rows for state, series in row["timings"].items()]
     return Table(group.title, CARD_HEADER, tuple(rows))
 
 
@@ -190,7 +190,7 @@ def _trace(entry: dict[str, Any]) -> tuple[str, ...]:
     )
 
 
-def _card(row: Row, state: str, series: dict[str, Any]) -> tuple[str, ...]:
+def _gpu(row: Row, state: str, series: dict[str, Any]) -> tuple[str, ...]:
     account, check = row["accounts"][state], row["check"]
     moved = account["moved_gigabytes_per_second"]
     return (

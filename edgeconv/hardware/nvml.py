@@ -1,7 +1,7 @@
-"""Clocks and throttle reasons of an NVIDIA card: four calls of the driver's own management library, over ctypes.
+"""Clocks and throttle reasons of an NVIDIA GPU: four calls of the driver's own management library, over ctypes.
 
-`libnvidia-ml.so.1` comes with the driver, so this needs no package. A card that cannot be asked is None, and a
-reading that the card refuses is None: what is not known is not made up.
+`libnvidia-ml.so.1` comes with the driver, so this needs no package. A GPU that cannot be asked is None, and a
+reading that the GPU refuses is None: what is not known is not made up.
 
 Source: nvml.h and the NVML API reference (clock types, `nvmlClocksThrottleReason` bits).
 """
@@ -28,12 +28,12 @@ SLOWDOWNS: dict[int, str] = {
     0x40: "hardware thermal slowdown",
     0x80: "hardware power brake",
 }
-"""Bits of the throttle mask that mean a card runs slower than it could; idle (0x01) and the rest are by choice."""
+"""Bits of the throttle mask that mean a GPU runs slower than it could; idle (0x01) and the rest are by choice."""
 
 
 @dataclass(frozen=True)
 class GpuReading:
-    """A card at one moment."""
+    """A GPU at one moment."""
 
     sm_clock_mhz: int | None
     memory_clock_mhz: int | None
@@ -43,13 +43,13 @@ class GpuReading:
 
     @property
     def slowdowns(self) -> tuple[str, ...]:
-        """What holds the card back, in words."""
+        """What holds the GPU back, in words."""
         mask = self.throttle_reasons_mask or 0
         return tuple(words for bit, words in SLOWDOWNS.items() if mask & bit)
 
 
-class Card:
-    """One card, known by its place on the bus."""
+class Gpu:
+    """One GPU, known by its place on the bus."""
 
     def __init__(self, library: Any, handle: Any) -> None:
         self._library, self._handle = library, handle
@@ -62,7 +62,7 @@ class Card:
         return None if failed else text.value.decode(errors="replace")
 
     def read(self) -> GpuReading:
-        """The card now; it takes some tens of microseconds."""
+        """The GPU now; it takes some tens of microseconds."""
         power_milliwatts = self._ask("nvmlDeviceGetPowerUsage", c_uint())
         return GpuReading(
             sm_clock_mhz=self._ask("nvmlDeviceGetClockInfo", c_uint(), _CLOCK_SM),
@@ -78,8 +78,8 @@ class Card:
 
 
 @cache
-def open_card(pci_bus_id: str) -> Card | None:
-    """The card at `pci_bus_id` ('0000:17:00.0'), or None where the library or the card does not answer."""
+def open_gpu(pci_bus_id: str) -> Gpu | None:
+    """The GPU at `pci_bus_id` ('0000:17:00.0'), or None where the library or the GPU does not answer."""
     try:
         library = ctypes.CDLL(LIBRARY)
         handle = c_void_p()
@@ -89,4 +89,4 @@ def open_card(pci_bus_id: str) -> Card | None:
             return None
     except (OSError, AttributeError):
         return None
-    return Card(library, handle)
+    return Gpu(library, handle)

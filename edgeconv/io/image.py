@@ -72,7 +72,7 @@ class Picture:
     """A decoded picture and where it came from."""
 
     pixels: NDArray[Any]
-    """HWC, three channels, RGB, C-contiguous: uint8, uint16, float32 (or float16). By a `Decoder` maybe on a card."""
+    """HWC, three channels, RGB, C-contiguous: uint8, uint16, float32 (or float16). By a `Decoder` maybe on a GPU."""
     source: str
     """The file's name as given, or `standard input`."""
     format: str

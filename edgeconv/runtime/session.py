@@ -152,7 +152,7 @@ class Session:
             return collect(lambda: self.device.time_once(once), budget)
 
     def time_end_to_end(self, image_hwc: NDArray[Any], budget: Budget) -> Series:
-        """Sample host array in, host array out, with page-locked host arrays on a card."""
+        """Sample host array in, host array out, with page-locked host arrays on a GPU."""
         with self.device.guard(self.needed_bytes):
             if not self.device.moves_data:
                 return self.time_kernel(image_hwc, budget)

@@ -1,4 +1,4 @@
-"""The same on a card: tiles give the whole picture's bytes there too, and a tile's shape is set up once."""
+"""The same on a GPU: tiles give the whole picture's bytes there too, and a tile's shape is set up once."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_tiles_give_the_bytes_of_the_whole_picture(method: str, dtype: str, name
             assert_same(by_tiles(in_one_chunk(pixels), request, tile, method, "cuda"), whole)
 
 
-def test_a_run_by_tiles_on_a_card_is_proved_and_reported(tmp_path: Path) -> None:
+def test_a_run_by_tiles_on_a_gpu_is_proved_and_reported(tmp_path: Path) -> None:
     pixels = random_image(2100, 3100, "uint8")
     tifffile.imwrite(tmp_path / "photo.tif", pixels, photometric="rgb", tile=(512, 512), compression="adobe_deflate")
     record = tiled.run(

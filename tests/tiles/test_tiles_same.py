@@ -104,7 +104,7 @@ def test_a_method_whose_seams_would_show_refuses_or_is_not_chosen(filter, channe
     assert settle(named, "auto", problem).method == "sliding"
 
 
-def test_float16_on_a_card_goes_to_a_method_whose_order_is_fixed() -> None:
+def test_float16_on_a_gpu_goes_to_a_method_whose_order_is_fixed() -> None:
     half = make_request("sobel").problem((64, 64, 3), "float16")
     chosen = Choice("sliding", "cuda", "the fastest")
     assert settle(chosen, AUTO, half).method == ABLE["cuda"] == "implicit"

@@ -454,7 +454,7 @@ def test_stride_luma_and_the_rarer_knobs(qtbot: QtBot, picture: Path) -> None:
     assert words == (
         "--channels=luma --luma=bt709 --stride=3 --device=cpu --threads=1 --workspace-limit=64M --cudnn-find --block=8"
     )
-    controls.cudnn_find.setChecked(False)  # what only methods of a card know is refused by the others
+    controls.cudnn_find.setChecked(False)  # what only methods of a GPU know is refused by the others
     controls.block.textActivated.emit("16")
     settle(qtbot, window)
     expected = convolve(PIXELS, channels="luma", luma="bt709", stride=3, device="cpu")

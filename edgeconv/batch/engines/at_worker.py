@@ -24,7 +24,7 @@ from edgeconv.core.optional import import_problem
 from edgeconv.core.problem import Problem
 from edgeconv.errors import ImageReadError, UnavailableError
 from edgeconv.runtime.auto import Choice, choose
-from edgeconv.runtime.devices.gpu_jpeg import nvimgcodec_version, require_card_jpeg
+from edgeconv.runtime.devices.gpu_jpeg import nvimgcodec_version, require_gpu_jpeg
 
 
 @dataclass(frozen=True)
@@ -67,8 +67,8 @@ def _check(terms: Terms) -> None:
     for there, here in zip(terms.maker, maker_here(terms.jpeg_codec), strict=True):
         if there != here:
             raise UnavailableError(f"it has {here} and the client {there}: install the same everywhere")
-    if terms.jpeg_codec == "card":
-        require_card_jpeg()
+    if terms.jpeg_codec == "gpu":
+        require_gpu_jpeg()
     if terms.token is None:
         return
     try:

@@ -29,4 +29,4 @@ class Engine(ABC):
 
     @abstractmethod
     def peak_bytes(self) -> dict[str, int | None]:
-        """Most memory held at once, by device: of all processes that worked, and of the pools on their cards."""
+        """Most memory held at once, by device: of all processes that worked, and of the pools on their GPUs."""

@@ -132,9 +132,9 @@ STEPS: tuple[ConvStep, ...] = (
     ),
     ConvStep(
         "waves",
-        "the same kernel, strips as long as fill the card with whole waves of blocks",
+        "the same kernel, strips as long as fill the GPU with whole waves of blocks",
         "nothing here, where strips of 16 rows make 1.94 waves; much at 1024 and below, where they leave most of the "
-        "card idle",
+        "gpu idle",
         1.0,
         _ROWS,
         pixels=PIXELS_A_THREAD,

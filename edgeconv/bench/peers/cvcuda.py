@@ -1,4 +1,4 @@
-"""CV-CUDA's filters on a picture that lies on the card in HWC: channels apart with one kernel, stride 1.
+"""CV-CUDA's filters on a picture that lies on the GPU in HWC: channels apart with one kernel, stride 1.
 
     laplacian4       cvcuda.laplacian, aperture 1
     other kernels    cvcuda.conv2d (it correlates), over a batch of one picture

@@ -1,4 +1,4 @@
-"""ndimage.correlate of SciPy, and of CuPy on a card, a plane at a time. Both have all of edgeconv's borders.
+"""ndimage.correlate of SciPy, and of CuPy on a GPU, a plane at a time. Both have all of edgeconv's borders.
 
 Source: the reference of scipy.ndimage.correlate; cupyx.scipy.ndimage.correlate follows it.
 """

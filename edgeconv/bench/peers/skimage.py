@@ -1,4 +1,4 @@
-"""The named edge filters of scikit-image, and of cuCIM on a card, a plane at a time.
+"""The named edge filters of scikit-image, and of cuCIM on a GPU, a plane at a time.
 
 Only what they offer by name: sobel, scharr and prewitt magnitudes and the four-neighbour Laplacian, channels apart.
 Their weights are scaled (Sobel by 1/4, the magnitude by 1/√2), so results are scaled back, as part of the work.

@@ -1,7 +1,7 @@
 """A kernel launch whose arguments are packed once, so that a call costs little more than the driver's own time.
 
 CuPy's own call packs every argument anew, some microseconds in Python: more than a 512×512 picture takes on the
-card. Here the argument block is laid out when the plan is made, and a call writes two addresses into it.
+GPU. Here the argument block is laid out when the plan is made, and a call writes two addresses into it.
 """
 
 from __future__ import annotations

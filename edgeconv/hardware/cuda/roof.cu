@@ -1,4 +1,4 @@
-// roof.cu: how many float32 multiply-adds a second this card does, for the roofline.
+// roof.cu: how many float32 multiply-adds a second this GPU does, for the roofline.
 //
 // Every thread runs CHAINS independent chains of STEPS dependent multiply-adds in registers; enough chains hide
 // the latency of one. `scale` and `shift` come from outside so that nothing can be worked out at compile time, and

@@ -1,4 +1,4 @@
-"""The kernel that measures a card's float32 multiply-adds (roof.cu); apart from the device, which needs CuPy."""
+"""The kernel that measures a GPU's float32 multiply-adds (roof.cu); apart from the device, which needs CuPy."""
 
 from __future__ import annotations
 

@@ -30,8 +30,8 @@ class Header:
     """Colour space as stored; anything but RGB is converted while it is decoded."""
     rare_compression: str | None = None
     """The name of a compression that not every decoder has."""
-    card_jpeg: bool = False
-    """A JPEG that decoders on cards read as those on the host do: 8×8 blocks in Huffman code, grey or YCbCr."""
+    gpu_jpeg: bool = False
+    """A JPEG that decoders on GPUs read as those on the host do: 8×8 blocks in Huffman code, grey or YCbCr."""
     file_bytes: int | None = None
     """Where the picture ends in its file, if something may follow that a decoder would take for a part of it."""
     decoder: Literal["opencv", "pillow"] = "opencv"

@@ -121,7 +121,7 @@ def read_header(feed: Feed) -> Header:
         profile=profile,
         colours="CMYK" if components == 4 else "RGB",
         decoder="pillow" if components == 4 else "opencv",
-        card_jpeg=bool(blocks_frame) and (components == 1 or (components == 3 and not as_they_come)),
+        gpu_jpeg=bool(blocks_frame) and (components == 1 or (components == 3 and not as_they_come)),
     )
 
 

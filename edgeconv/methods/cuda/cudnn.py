@@ -76,7 +76,7 @@ _SAMPLE_TYPES: dict[DataType, np.dtype[Any]] = {
 
 @cache
 def _handle(device_id: int, thread_id: int) -> Handle:
-    """One handle a card and thread: cuDNN's handles are not for two threads at once."""
+    """One handle a GPU and thread: cuDNN's handles are not for two threads at once."""
     return Handle()
 
 

@@ -61,7 +61,7 @@ MANY_RESPONSES = 8
 """Above this a thread of the GEMM has accumulators for two columns, up to it for four."""
 BLOCKS_BY_BYTES = {4: 3, 2: 6, 1: 8}
 """Blocks of 128 threads with a band of their own on a multiprocessor, by the bytes of a column sample: 22 MB of float32
-columns on a card with 132. More hide more latency, and push columns out of the L2."""
+columns on a GPU with 132. More hide more latency, and push columns out of the L2."""
 SMALL_THREADS, SMALL_BLOCKS = 64, 8
 """The same for a picture that is no more than one wave of such blocks."""
 WIDE_BLOCKS, WIDE_SMALL_BLOCKS = 2, 4
@@ -332,7 +332,7 @@ def banded_plan(problem: Problem, options: Options, band_bytes: int | None = Non
 
 
 class Im2col(Method):
-    """im2col and GEMM on an NVIDIA card."""
+    """im2col and GEMM on an NVIDIA GPU."""
 
     def unavailable_reason(self) -> str | None:
         """See Method.unavailable_reason."""

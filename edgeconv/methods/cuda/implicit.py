@@ -66,7 +66,7 @@ class ImplicitShape:
 
 
 def shape_of(problem: Problem, math: Math, multiprocessors: int) -> ImplicitShape:
-    """The shape for a problem: the largest tiles that still fill the card once, else the smallest."""
+    """The shape for a problem: the largest tiles that still fill the GPU once, else the smallest."""
     step, responses = step_of(problem.stride), response_count(problem)
     warps = 4
     if sums_for(problem) == "float64":
@@ -245,7 +245,7 @@ class ImplicitPlan(Plan):
 
 
 class Implicit(Method):
-    """The implicit GEMM on an NVIDIA card."""
+    """The implicit GEMM on an NVIDIA GPU."""
 
     def unavailable_reason(self) -> str | None:
         """See Method.unavailable_reason."""
@@ -259,6 +259,6 @@ class Implicit(Method):
 
             capability = int(cupy.cuda.Device().compute_capability)
             if capability < TENSOR_CORE_CAPABILITY:
-                reason = f"--math {options.math} needs compute capability 8.0, and this card has {capability / 10}"
+                reason = f"--math {options.math} needs compute capability 8.0, and this GPU has {capability / 10}"
                 raise refuse("implicit", reason, "Use --math fma.")
         return ImplicitPlan(problem, options)

@@ -43,7 +43,7 @@ LINE_BYTES = 128
 """A cache line: see sliding.cu."""
 BARRIER_BYTES, STAGES = 8, 2
 MOST_SHARED_BYTES = 48 * 1024
-"""What a block of any card may have without asking for more."""
+"""What a block of any GPU may have without asking for more."""
 
 INT8_LARGEST = 127
 SHORT_LARGEST = 2047

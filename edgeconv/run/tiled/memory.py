@@ -47,7 +47,7 @@ SLACK_BYTES = 48 * MEBIBYTE
 """For what the allocator keeps of freed memory, the check's windows and the hash's blocks."""
 
 STAGING_BYTES = 32 * MEBIBYTE
-"""Page-locked slots of a card's transfers."""
+"""Page-locked slots of a GPU's transfers."""
 
 COPIES_OF_A_PIECE = 3
 """While it is written: cut out, compressed, and waiting to be appended."""

@@ -1,4 +1,4 @@
-"""Devices: the CPU, and an NVIDIA card through CuPy. Asking for one imports only what it needs."""
+"""Devices: the CPU, and an NVIDIA GPU through CuPy. Asking for one imports only what it needs."""
 
 from __future__ import annotations
 

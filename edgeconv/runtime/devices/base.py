@@ -19,16 +19,16 @@ L2_STATES: tuple[L2State, ...] = get_args(L2State)
 
 @dataclass(frozen=True)
 class Train:
-    """What one call costs when many are put on a card back to back."""
+    """What one call costs when many are put on a GPU back to back."""
 
     enqueue_seconds: float
     """Of the host's time, to put it in the queue."""
     stream_seconds: float
-    """Until the next one can follow, host and card together."""
+    """Until the next one can follow, host and GPU together."""
 
 
 class Device(ABC):
-    """One processor. Arrays are NumPy's on the CPU and CuPy's on a card."""
+    """One processor. Arrays are NumPy's on the CPU and CuPy's on a GPU."""
 
     name: DeviceName
     moves_data: bool
@@ -41,7 +41,7 @@ class Device(ABC):
     @property
     @abstractmethod
     def current(self) -> str:
-        """Where work of the calling thread queues up: `cpu`, or card and stream. One plan serves one such queue."""
+        """Where work of the calling thread queues up: `cpu`, or GPU and stream. One plan serves one such queue."""
 
     @abstractmethod
     def describe(self) -> dict[str, Any]:
@@ -53,7 +53,7 @@ class Device(ABC):
 
     @abstractmethod
     def host_empty(self, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
-        """A host array that the device reads and writes fastest (page-locked for a card)."""
+        """A host array that the device reads and writes fastest (page-locked for a GPU)."""
 
     @abstractmethod
     def copy_in(self, host: NDArray[Any], array: Any) -> None:
@@ -75,7 +75,7 @@ class Device(ABC):
 
         `l2_state` None is the device's own; `cold` empties the last-level cache first, `warm` may make an untimed
         call. `enqueue_seconds` is how long the host needs to put one call in the queue, where that is known, so
-        that a card can be kept busy for as long.
+        that a GPU can be kept busy for as long.
         """
 
     @abstractmethod
@@ -92,7 +92,7 @@ class Device(ABC):
 
     @abstractmethod
     def peak_bytes(self) -> int | None:
-        """Most memory held at once so far: of the process on the CPU, of the pool on a card."""
+        """Most memory held at once so far: of the process on the CPU, of the pool on a GPU."""
 
     @abstractmethod
     def own_stream(self, threads: int | None = None) -> AbstractContextManager[Any]:

@@ -1,4 +1,4 @@
-"""An NVIDIA card as a device, through CuPy: page-locked staging, event timing with a cold L2, measured roof."""
+"""An NVIDIA GPU as a device, through CuPy: page-locked staging, event timing with a cold L2, measured roof."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ class CudaDevice(Device):
         """See Device.time_once.
 
         A large buffer is overwritten first. That empties the L2 of what the run will read, and keeps the
-        card busy for longer than Python needs to put both events and the launch in the queue, so that a
+        GPU busy for longer than Python needs to put both events and the launch in the queue, so that a
         short kernel is not timed together with the wait for its own launch. A call that takes longer to put in
         the queue has the buffer overwritten as often as that needs. For a warm L2 the call itself goes before.
         """
@@ -190,7 +190,7 @@ class CudaDevice(Device):
         return stream
 
     def free_bytes(self) -> int | None:
-        """See Device.free_bytes: on the card, and in CuPy's pool."""
+        """See Device.free_bytes: on the GPU, and in CuPy's pool."""
         return int(cupy.cuda.runtime.memGetInfo()[0]) + int(cupy.get_default_memory_pool().free_bytes())
 
     @contextmanager
@@ -202,7 +202,7 @@ class CudaDevice(Device):
         except (cupy.cuda.memory.OutOfMemoryError, MemoryError) as error:
             cupy.get_default_memory_pool().free_all_blocks()
             raise MemoryLimitError(
-                f"Out of card memory: about {needed_bytes:,} bytes are needed ({' '.join(str(error).split())}). "
+                f"Out of GPU memory: about {needed_bytes:,} bytes are needed ({' '.join(str(error).split())}). "
                 "Lower --workspace-limit, use --method sliding, or --device cpu."
             ) from None
         except cupy.cuda.runtime.CUDARuntimeError as error:
@@ -266,5 +266,5 @@ def _stream() -> Any:
 
 def _clocks() -> dict[str, Any]:
     """Clocks, throttle reasons and driver, where NVIDIA's management library is there."""
-    card = nvml.open_card(cupy.cuda.Device().pci_bus_id)
-    return {} if card is None else {**asdict(card.read()), "driver_version": card.driver_version}
+    gpu = nvml.open_gpu(cupy.cuda.Device().pci_bus_id)
+    return {} if gpu is None else {**asdict(gpu.read()), "driver_version": gpu.driver_version}

@@ -1,8 +1,8 @@
-"""JPEG on an NVIDIA card, through nvImageCodec: compressed bytes cross the bus, pixels stay where they are filtered.
+"""JPEG on an NVIDIA GPU, through nvImageCodec: compressed bytes cross the bus, pixels stay where they are filtered.
 
-Decoding is nvJPEG's hybrid one, which works on every card: of progressive files and of pictures below a million pixels
-a thread of the host takes the Huffman code apart, all else is done on the card. Samples differ from libjpeg's by
-rounding, and an encoded file has other bytes, so this is never taken unasked. The JPEG engine that some cards have is
+Decoding is nvJPEG's hybrid one, which works on every GPU: of progressive files and of pictures below a million pixels
+a thread of the host takes the Huffman code apart, all else is done on the GPU. Samples differ from libjpeg's by
+rounding, and an encoded file has other bytes, so this is never taken unasked. The JPEG engine that some GPUs have is
 not used: its samples are others again.
 
 Source: https://docs.nvidia.com/cuda/nvimagecodec/py_api.html, of nvImageCodec 0.9.
@@ -30,7 +30,7 @@ from edgeconv.io.image import TURNS
 QUALITY = 95
 """Where none is asked for: OpenCV's own, which is what the host's encoder has."""
 NARROWEST = 8
-"""In narrower pictures libjpeg does not interpolate colours that are stored at half their resolution; cards do."""
+"""In narrower pictures libjpeg does not interpolate colours that are stored at half their resolution; GPUs do."""
 MADE_AT_ONCE = 4
 """Decoders that are set up side by side; that takes a second or two, and the driver does little of it in parallel."""
 INSTALL = "pip install 'edgeconv[nvimgcodec13]', or 'edgeconv[nvimgcodec12]' beside CuPy for CUDA 12"
@@ -42,25 +42,25 @@ def nvimgcodec_version() -> str:
 
 
 @cache
-def card_jpeg_unavailable_reason() -> str | None:
-    """Why no JPEG can be decoded on a card here, as a sentence without a full stop, or None where one can."""
+def gpu_jpeg_unavailable_reason() -> str | None:
+    """Why no JPEG can be decoded on a GPU here, as a sentence without a full stop, or None where one can."""
     reason = cuda_unavailable_reason()
     if reason is not None:
         return reason
     if not _is_installed():
         return f"nvImageCodec is not installed ({INSTALL})"
     try:
-        the_card()
+        the_gpu()
     except (ImportError, OSError, RuntimeError, MemoryError, AttributeError, TypeError) as error:
         return f"nvImageCodec cannot be used ({' '.join(str(error).split())})"
     return None
 
 
-def require_card_jpeg() -> None:
-    """Raise UnavailableError where no JPEG can be decoded on a card here."""
-    reason = card_jpeg_unavailable_reason()
+def require_gpu_jpeg() -> None:
+    """Raise UnavailableError where no JPEG can be decoded on a GPU here."""
+    reason = gpu_jpeg_unavailable_reason()
     if reason is not None:
-        raise UnavailableError(f"JPEG on the card does not work here: {reason}.")
+        raise UnavailableError(f"JPEG on the GPU does not work here: {reason}.")
 
 
 class _Tools:
@@ -85,7 +85,7 @@ class _Tools:
 
 
 class GpuJpeg:
-    """The decoders and encoders of one card, for any number of threads.
+    """The decoders and encoders of one GPU, for any number of threads.
 
     They are made as the threads need them, a few at a time, so that a short batch does not wait for all of them.
     """
@@ -124,7 +124,7 @@ class GpuJpeg:
         """A `Decoder` of image.py: a CuPy array (HWC RGB, uint8); None for what the host decodes otherwise."""
         import cupy
 
-        if not header.card_jpeg or header.width < NARROWEST:
+        if not header.gpu_jpeg or header.width < NARROWEST:
             return None
         with self._tools() as tools:
             try:
@@ -164,14 +164,14 @@ class GpuJpeg:
 _MAKING = threading.Lock()
 
 
-def the_card() -> GpuJpeg:
+def the_gpu() -> GpuJpeg:
     """The one of this process, made when it is first asked for."""
     with _MAKING:
-        return _the_card()
+        return _the_gpu()
 
 
 @cache
-def _the_card() -> GpuJpeg:
+def _the_gpu() -> GpuJpeg:
     return GpuJpeg()
 
 

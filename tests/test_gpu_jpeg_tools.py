@@ -1,6 +1,6 @@
-"""How threads share the decoders of a card, with a nvImageCodec that works on the host: no card is needed.
+"""How threads share the decoders of a GPU, with a nvImageCodec that works on the host: no GPU is needed.
 
-What the real one makes of pictures is in test_card_jpeg.py.
+What the real one makes of pictures is in test_gpu_jpeg.py.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Decoder:
 
     def __init__(self, **options: Any) -> None:
         if len(self.made) >= Most.decoders:
-            raise MemoryError("no room on the card")
+            raise MemoryError("no room on the GPU")
         self.made.append(self)
         self._alone = threading.Lock()
 
@@ -102,11 +102,11 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[Decoder]:
 
 
 def test_the_first_decoder_is_there_at_once_and_more_come_as_threads_need_them(made: list[Decoder]) -> None:
-    card = GpuJpeg(most=5)
+    gpu = GpuJpeg(most=5)
     assert len(made) == 1
     files = [saved(smooth_image(16 + index, 24), "JPEG") for index in range(40)]
     with ThreadPoolExecutor(12) as pool:
-        decoded = list(pool.map(lambda data: card.decode(data, read_header(Feed(data))), files))
+        decoded = list(pool.map(lambda data: gpu.decode(data, read_header(Feed(data))), files))
     assert 1 < len(made) <= 5
     for data, pixels in zip(files, decoded, strict=True):
         assert np.array_equal(pixels, decode_image(data, "x.jpg").pixels)
@@ -116,9 +116,9 @@ def test_where_more_find_no_room_those_that_are_there_do_it(
     made: list[Decoder], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Most, "decoders", 2)
-    card, data = GpuJpeg(most=9), saved(smooth_image(16, 24), "JPEG")
+    gpu, data = GpuJpeg(most=9), saved(smooth_image(16, 24), "JPEG")
     with ThreadPoolExecutor(8) as pool:
-        decoded = list(pool.map(lambda data: card.decode(data, read_header(Feed(data))), [data] * 30))
+        decoded = list(pool.map(lambda data: gpu.decode(data, read_header(Feed(data))), [data] * 30))
     assert len(made) == 2
     assert all(pixels is not None for pixels in decoded)
 
@@ -127,11 +127,11 @@ def test_a_first_decoder_that_finds_no_room_is_a_reason(made: list[Decoder], mon
     monkeypatch.setattr(gpu_jpeg, "cuda_unavailable_reason", lambda: None)
     monkeypatch.setattr(gpu_jpeg, "_is_installed", lambda: True)
     monkeypatch.setattr(Most, "decoders", 0)
-    gpu_jpeg.card_jpeg_unavailable_reason.cache_clear()
+    gpu_jpeg.gpu_jpeg_unavailable_reason.cache_clear()
     try:
-        assert gpu_jpeg.card_jpeg_unavailable_reason() == "nvImageCodec cannot be used (no room on the card)"
+        assert gpu_jpeg.gpu_jpeg_unavailable_reason() == "nvImageCodec cannot be used (no room on the GPU)"
     finally:
-        gpu_jpeg.card_jpeg_unavailable_reason.cache_clear()
+        gpu_jpeg.gpu_jpeg_unavailable_reason.cache_clear()
 
 
 @pytest.mark.parametrize("orientation", range(1, 9))
@@ -140,30 +140,30 @@ def test_pictures_are_turned_upright(made: list[Decoder], orientation: int) -> N
     header = read_header(Feed(data))
     upright = decode_image(data, "x.jpg").pixels
     as_stored = saved(smooth_image(24, 40), "JPEG")
-    card = GpuJpeg(most=1)
-    turned = card.decode(as_stored, header)
+    gpu = GpuJpeg(most=1)
+    turned = gpu.decode(as_stored, header)
     assert turned.flags.c_contiguous
     assert np.array_equal(turned, upright)
 
 
 def test_what_it_cannot_do_is_left_to_the_host(made: list[Decoder]) -> None:
-    card = GpuJpeg(most=1)
+    gpu = GpuJpeg(most=1)
     whole = saved(smooth_image(24, 40), "JPEG")
     for data in (
         saved(smooth_image(24, 40), "JPEG", "CMYK"),
         saved(smooth_image(24, 7), "JPEG"),
         whole + Decoder.refuses,
     ):
-        assert card.decode(data, read_header(Feed(data))) is None
-    assert card.decode(whole, read_header(Feed(whole))) is not None
+        assert gpu.decode(data, read_header(Feed(data))) is None
+    assert gpu.decode(whole, read_header(Feed(whole))) is not None
 
 
 def test_it_encodes_at_the_quality_that_was_asked_for(made: list[Decoder]) -> None:
-    card, pixels = GpuJpeg(most=1), smooth_image(64, 64)
+    gpu, pixels = GpuJpeg(most=1), smooth_image(64, 64)
     for quality in (None, 30):
-        assert card.encode(pixels, quality) == bytes(encode_image(pixels, "x.jpg", quality=quality or 95))
+        assert gpu.encode(pixels, quality) == bytes(encode_image(pixels, "x.jpg", quality=quality or 95))
     with pytest.raises(RuntimeError, match="could not encode"):
-        card.encode(pixels[:1], None)
+        gpu.encode(pixels[:1], None)
 
 
 def test_nothing_that_an_import_prints_gets_out(capfd: pytest.CaptureFixture[str]) -> None:
