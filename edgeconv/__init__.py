@@ -12,7 +12,9 @@ TYPE_CHECKING = False  # as type checkers know it: the import of typing is half 
 if TYPE_CHECKING:
     from typing import Any
 
-    from edgeconv.api import convolve as convolve
+    from edgeconv.api.convolve import convolve as convolve
+    from edgeconv.api.convolve import plan as plan
+    from edgeconv.api.plan import ConvolutionPlan as ConvolutionPlan
     from edgeconv.core.filters import FILTERS as FILTERS
     from edgeconv.errors import EdgeconvError as EdgeconvError
     from edgeconv.io.image import read_image as read_image
@@ -27,12 +29,25 @@ _HOMES = {
     "EdgeconvError": "edgeconv.errors",
     "Options": "edgeconv.methods.base",
     "ReadRules": "edgeconv.io.read_rules",
-    "convolve": "edgeconv.api",
+    "ConvolutionPlan": "edgeconv.api.plan",
+    "convolve": "edgeconv.api.convolve",
+    "plan": "edgeconv.api.convolve",
     "read_image": "edgeconv.io.image",
     "write_image": "edgeconv.io.image",
 }
 
-__all__ = ["FILTERS", "EdgeconvError", "Options", "ReadRules", "__version__", "convolve", "read_image", "write_image"]
+__all__ = [
+    "FILTERS",
+    "ConvolutionPlan",
+    "EdgeconvError",
+    "Options",
+    "ReadRules",
+    "__version__",
+    "convolve",
+    "plan",
+    "read_image",
+    "write_image",
+]
 
 
 def __getattr__(name: str) -> Any:

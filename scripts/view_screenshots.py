@@ -26,7 +26,7 @@ from PIL import Image
 from PySide6.QtCore import QEventLoop, QTimer
 from PySide6.QtGui import QImage, QPixmap
 
-from edgeconv.api import convolve
+from edgeconv import convolve
 from edgeconv.io.image import read_image, write_image
 from edgeconv.view.compute import Workshop
 from edgeconv.view.parameters import Parameters

@@ -170,7 +170,7 @@ def test_what_is_no_picture_is_refused() -> None:
     for wrong in ([[1, 2, 3]], np.zeros((4, 4), np.uint8), np.zeros((4, 4, 3), np.float64), np.zeros((4, 4, 3), bool)):
         with pytest.raises(UsageError):
             edgeconv.convolve(wrong)
-    with pytest.raises(ValueError, match="NumPy or CuPy"):
+    with pytest.raises(ValueError, match="NumPy, CuPy, PyTorch or JAX"):
         edgeconv.convolve("photo.png")
 
 

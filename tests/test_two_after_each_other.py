@@ -26,7 +26,8 @@ from problems import random_image, random_weights
 from test_tune import curve, keep
 
 import edgeconv
-from edgeconv import api
+from edgeconv.api import convolve as door
+from edgeconv.api.convolve import PLANS
 from edgeconv.batch.engines import at_worker
 from edgeconv.batch.one_picture import BatchWork
 from edgeconv.batch.previous_results import Earlier
@@ -34,7 +35,7 @@ from edgeconv.batch.settings import Settings
 from edgeconv.bench.peers import PEERS
 from edgeconv.bench.peers import _load as load_peer
 from edgeconv.core.filters import named_filter
-from edgeconv.core.problem import INPUT_DTYPES, Problem, make_problem
+from edgeconv.core.problem import INPUT_DTYPES, make_problem
 from edgeconv.core.request import Request, make_request
 from edgeconv.core.timing import Stopwatch
 from edgeconv.diff.scale import scale_for
@@ -62,7 +63,7 @@ from edgeconv.view.state import find_mode
 
 PICTURE = random_image(12, 17, "uint8")
 
-# --- convolve: a thread's last session -------------------------------------------------------------------------------
+# --- convolve: plans that are remembered ----------------------------------------------------------------------------
 
 PROBLEM = make_problem((12, 17, 3), "uint8", random_weights(), output_mode="abs")
 OTHER_PROBLEM: dict[str, Any] = {
@@ -89,70 +90,6 @@ OTHER_OPTIONS: dict[str, Any] = {
 }
 
 
-class Recorded:
-    """A session that is never prepared: what it was made of."""
-
-    def __init__(self, problem: Problem, method: str, device: str, options: Options) -> None:
-        self.asked = {field.name: getattr(problem, field.name) for field in fields(problem)}
-        self.asked |= {"method": method, "options": options}
-
-
-@pytest.fixture
-def recorded(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
-    """`api._session` with sessions that are not prepared, on a device whose number can be changed."""
-    device = SimpleNamespace(current="cuda:0")
-    monkeypatch.setattr(api, "Session", Recorded)
-    monkeypatch.setattr(api, "get_device", lambda name: device)
-    monkeypatch.setattr(api, "_latest", SimpleNamespace())
-    return device
-
-
-def same(one: dict[str, Any], other: dict[str, Any]) -> bool:
-    return all(np.array_equal(one[name], other[name]) for name in one) and set(one) == set(other)
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [*((field.name, OTHER_PROBLEM[field.name]) for field in fields(Problem)), ("weights", SAME_BYTES)],
-    ids=[*(field.name for field in fields(Problem)), "shape of weights"],
-)
-def test_a_session_is_of_the_problem_that_was_asked_for(recorded: SimpleNamespace, name: str, value: Any) -> None:
-    changed = replace(PROBLEM, **{name: value})
-    for problem in (PROBLEM, changed, PROBLEM, PROBLEM, changed):
-        session: Any = api._session(problem, "sliding", "cpu", Options())
-        assert same({each.name: getattr(problem, each.name) for each in fields(problem)},
-                    {each.name: session.asked[each.name] for each in fields(problem)})  # fmt: skip
-
-
-@pytest.mark.parametrize("name", [field.name for field in fields(Options)])
-def test_a_session_has_the_options_that_were_asked_for(recorded: SimpleNamespace, name: str) -> None:
-    for options in (Options(), Options(**{name: OTHER_OPTIONS[name]}), Options()):
-        session: Any = api._session(PROBLEM, "sliding", "cpu", options)
-        assert session.asked["options"] == options
-
-
-def test_a_session_is_by_the_method_and_on_the_gpu_that_were_asked_for(recorded: SimpleNamespace) -> None:
-    found: list[Any] = []
-    for method, number in (("sliding", 0), ("opencv", 0), ("opencv", 1), ("sliding", 0)):
-        recorded.current = f"cuda:{number}"
-        found.append(api._session(PROBLEM, method, "cpu", Options()))
-        assert found[-1].asked["method"] == method
-        assert api._session(PROBLEM, method, "cpu", Options()) is found[-1], "the last one is kept"
-    assert len(set(map(id, found))) == len(found)
-
-
-def test_a_session_that_could_not_be_made_is_not_kept(
-    recorded: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    api._session(PROBLEM, "sliding", "cpu", Options())
-    with monkeypatch.context() as patch:
-        patch.setattr(api, "Session", lambda *words: 1 / 0)
-        with pytest.raises(ZeroDivisionError):
-            api._session(PROBLEM, "opencv", "cpu", Options())
-    again: Any = api._session(PROBLEM, "opencv", "cpu", Options())
-    assert again.asked["method"] == "opencv"
-
-
 CALL: dict[str, Any] = {"image": PICTURE, "filter": "sobel", "method": "im2col", "device": "cpu", "output_mode": "raw"}
 OTHER_CALL: dict[str, Any] = {
     "image": PICTURE[:, ::-1].astype(np.uint16),
@@ -166,6 +103,7 @@ OTHER_CALL: dict[str, Any] = {
     "output_mode": "abs",
     "device": "auto",
     "options": Options(workspace_limit_bytes=0),
+    "out": np.zeros(PICTURE.shape, np.float32),
 }
 
 
@@ -179,18 +117,48 @@ def answer_of(**words: Any) -> tuple[Any, ...]:
 
 
 @pytest.mark.parametrize("name", inspect.signature(edgeconv.convolve).parameters)
-def test_convolve_answers_what_was_asked_last(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_convolve_answers_what_was_asked_last(name: str) -> None:
     base, other = CALL, CALL | {name: OTHER_CALL[name]}
     if name == "luma":
         base, other = ({**CALL, "channels": "luma", "luma": luma} for luma in ("bt601", "bt709"))
     fresh = []
     for words in (base, other):
-        monkeypatch.setattr(api, "_latest", SimpleNamespace())
+        PLANS.clear()
         fresh.append(answer_of(**words))
-    monkeypatch.setattr(api, "_latest", SimpleNamespace())
+    PLANS.clear()
     assert [answer_of(**words) for words in (base, other, base, other)] == [*fresh, *fresh]
-    if name not in ("method", "device"):  # which are right in the same way
+    if name not in ("method", "device", "out"):  # which are right in the same way
         assert fresh[0] != fresh[1]
+
+
+@pytest.mark.parametrize("name", [field.name for field in fields(Options)])
+def test_a_plan_has_the_options_that_were_asked_for(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Options] = []
+    whole = door._make_plan
+    monkeypatch.setattr(door, "_make_plan", lambda *words: asked.append(words[-1]) or whole(*words[:-1], Options()))
+    PLANS.clear()
+    other = Options(**{name: OTHER_OPTIONS[name]})
+    for options in (Options(), other, Options(), other):
+        edgeconv.convolve(PICTURE, "sobel", "reference", options=options)
+    assert asked == [Options(), other], "each is made once, and neither is taken for the other"
+
+
+def test_weights_that_were_changed_in_place_are_new_weights() -> None:
+    weights = np.zeros((3, 3), np.float32)
+    weights[1, 1] = 1
+    assert np.array_equal(edgeconv.convolve(PICTURE, weights, "reference", channels="each"), PICTURE)
+    weights[1, 1] = 0
+    assert not edgeconv.convolve(PICTURE, weights, "reference", channels="each").any()
+
+
+def test_a_plan_that_could_not_be_made_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    PLANS.clear()
+    with monkeypatch.context() as patch:
+        patch.setattr(door, "choose", lambda *words: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            edgeconv.convolve(PICTURE, "sobel", "opencv")
+    assert edgeconv.convolve(PICTURE, "sobel", "opencv").shape == PICTURE.shape
+    assert len(PLANS) == 1
 
 
 # --- batch, tiles, the window ----------------------------------------------------------------------------------------

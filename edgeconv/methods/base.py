@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 from edgeconv.core.exactness import FLOAT32, Arithmetic
 from edgeconv.core.problem import Problem
@@ -95,6 +95,16 @@ class Plan(ABC):
     """What sums are computed in, from which the bound of the errors follows: see exactness.py."""
     choice: dict[str, Any] = field(default_factory=dict)
     """What the method decided, ready for JSON: tile sizes, algorithm lists, whether equal filters were shared."""
+
+    computes_from_addresses: ClassVar[bool] = False
+    """Whether `run_at` does the same from addresses alone, which saves a call most of its time in Python."""
+
+    def run_at(self, image_address: int, out_address: int, stream: int | None = None) -> None:
+        """`run` on arrays that the caller has checked; on a GPU on the stream of that address, CuPy's current if None.
+
+        Only where `computes_from_addresses`.
+        """
+        raise NotImplementedError(f"{type(self).__name__} computes from arrays.")
 
     @abstractmethod
     def run(self, image: Any, out: Any) -> None:

@@ -136,6 +136,27 @@ class Session:
             self.plan.run(image_hwc, result)
         return result
 
+    def convolve_into(self, image_hwc: Any, out: Any) -> None:
+        """Filter a picture that is already on the device into an array there, without waiting for it.
+
+        What is not C-contiguous is copied once.
+        """
+        xp = self.device.array_module
+        with self.device.guard(self.needed_bytes):
+            image_hwc = xp.ascontiguousarray(image_hwc)
+            if self._second_pass is None:
+                self.plan.run(image_hwc, out)
+                return
+            raw = self._take_out()
+            self.plan.run(image_hwc, raw)
+            out[...] = self._finish(raw, image_hwc)
+
+    @property
+    def held_bytes(self) -> int:
+        """Memory that the session holds now: the plan's workspace, and its own arrays where it has taken them."""
+        own = self.problem.input_bytes * (self._image is not None) + self.problem.output_bytes * (self._out is not None)
+        return self.plan.workspace_bytes + own
+
     def time_kernel(self, image_hwc: NDArray[Any], budget: Budget) -> Series:
         """Sample the plan, and its second pass where there is one: device arrays in, device arrays out."""
         with self.device.guard(self.needed_bytes):

@@ -28,7 +28,7 @@ from PySide6.QtWidgets import (
 from pytestqt.qtbot import QtBot
 from windows import PATIENCE_MILLISECONDS, drawn, opened, pixels_of, settle
 
-from edgeconv.api import convolve
+from edgeconv import convolve
 from edgeconv.bench.record import read_record
 from edgeconv.io.image import read_image, write_image
 from edgeconv.methods import METHODS

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from problems import random_image
 
-from edgeconv.api import convolve
+from edgeconv import convolve
 from edgeconv.cli import shared_options
 from edgeconv.core.filters import filter_names, named_filter
 from edgeconv.errors import UsageError

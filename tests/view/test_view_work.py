@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from problems import random_image
 
-from edgeconv.api import convolve
+from edgeconv import convolve
 from edgeconv.diff import metrics
 from edgeconv.io.image import write_image
 from edgeconv.methods.base import Plan

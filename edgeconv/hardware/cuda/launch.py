@@ -39,11 +39,12 @@ class PackedLaunch:
         """Put one launch in the current stream; `image` and `out` are CuPy arrays."""
         self.at(image.data.ptr, out.data.ptr)
 
-    def at(self, image_address: int, out_address: int) -> None:
-        """The same for a caller that has the arrays' addresses."""
+    def at(self, image_address: int, out_address: int, stream: int | None = None) -> None:
+        """The same for a caller that has the arrays' addresses, on the stream of that address if it has one."""
         self._image.value = image_address
         self._out.value = out_address
-        stream = cupy.cuda.get_current_stream().ptr
+        if stream is None:
+            stream = cupy.cuda.get_current_stream().ptr
         try:
             cupy.cuda.driver.launchKernel(self._function, *self._shape, 0, stream, self._block, 0)
         except cupy.cuda.driver.CUDADriverError as error:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
+import sys
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -18,10 +21,34 @@ def check_arrays(image: Any, out: Any, problem: Problem) -> None:
         raise UsageError("The output array is read-only: pass one that can be written.")
 
 
-def address_of(array: np.ndarray[Any, Any]) -> int:
-    """Where the samples lie. (`array.ctypes.data` says the same and takes a microsecond longer.)"""
+def _address_by_interface(array: np.ndarray[Any, Any]) -> int:
     address: int = array.__array_interface__["data"][0]
     return address
+
+
+def _address_by_layout(array: np.ndarray[Any, Any]) -> int:
+    """Read off the array object: NumPy's ABI puts the address of the samples right behind Python's object header."""
+    return _AddressField.from_address(id(array) + _HEADER_BYTES).value or 0
+
+
+_AddressField = ctypes.c_void_p
+_HEADER_BYTES = object.__basicsize__
+
+
+def _fastest_address() -> Callable[[np.ndarray[Any, Any]], int]:
+    """The layout, where it is what NumPy's interface says: a microsecond less than that, which is a third of the time
+    that a picture of 32×32 takes. Any other Python or NumPy is asked by the interface.
+    """
+    if sys.implementation.name != "cpython":
+        return _address_by_interface
+    whole = np.zeros(4, np.uint8)
+    views = (whole, whole[1:], whole[::-2], np.zeros(0, np.float32))
+    same = all(_address_by_layout(view) == _address_by_interface(view) for view in views)
+    return _address_by_layout if same else _address_by_interface
+
+
+address_of = _fastest_address()
+"""Where the samples of an array lie."""
 
 
 def _check(what: str, array: Any, shape: tuple[int, int, int], dtype: np.dtype[Any]) -> None:

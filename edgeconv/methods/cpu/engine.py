@@ -36,6 +36,9 @@ STRIPS_A_THREAD = 4
 
 ALIGNMENT = rowcode.CACHE_LINE_BYTES
 
+IMAGE_ADDRESS, OUT_ADDRESS = int(Argument.IMAGE_ADDRESS), int(Argument.OUT_ADDRESS)
+NEXT_UNIT = int(Argument.NEXT_UNIT)
+
 
 @dataclass(frozen=True)
 class CodeShape:
@@ -65,6 +68,8 @@ def aligned_zeros(size_bytes: int) -> NDArray[np.uint8]:
 
 class EnginePlan(Plan):
     """One problem, compiled, with its tables and its workers' scratch."""
+
+    computes_from_addresses = True
 
     def __init__(self, name: str, problem: Problem, recipe: Recipe, options: Options, shape: CodeShape) -> None:
         super().__init__(problem)
@@ -108,6 +113,7 @@ class EnginePlan(Plan):
         for argument, value in constant.items():
             self._arguments[argument] = value
         self._arguments_address = self._arguments.ctypes.data
+        self._words = memoryview(self._arguments.data)  # three times as fast to write as the array
         self.choice = {
             "collapsed": recipe.collapsed,
             "flat_rows": recipe.flat,
@@ -127,10 +133,14 @@ class EnginePlan(Plan):
     def run(self, image: Any, out: Any) -> None:
         """See Plan.run."""
         check_arrays(image, out, self.problem)
-        arguments = self._arguments
-        arguments[Argument.IMAGE_ADDRESS] = address_of(image)
-        arguments[Argument.OUT_ADDRESS] = address_of(out)
-        arguments[Argument.NEXT_UNIT] = 0
+        self.run_at(address_of(image), address_of(out))
+
+    def run_at(self, image_address: int, out_address: int, stream: int | None = None) -> None:
+        """See Plan.run_at."""
+        arguments = self._words
+        arguments[IMAGE_ADDRESS] = image_address
+        arguments[OUT_ADDRESS] = out_address
+        arguments[NEXT_UNIT] = 0
         function, address = self._code.function, self._arguments_address
         if self._threads == 1:
             function(address, 0)

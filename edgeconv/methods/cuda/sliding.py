@@ -326,7 +326,9 @@ def variants() -> tuple[KernelVariant, ...]:
 
 @dataclass
 class DirectPlan(Plan):
-    """A thread an output pixel."""
+    """One thread per output pixel."""
+
+    computes_from_addresses = True
 
     def __post_init__(self) -> None:
         from edgeconv.hardware.cuda.launch import PackedLaunch
@@ -344,6 +346,10 @@ class DirectPlan(Plan):
     def run(self, image: Any, out: Any) -> None:
         """See Plan.run."""
         self._launch(image, out)
+
+    def run_at(self, image_address: int, out_address: int, stream: int | None = None) -> None:
+        """See Plan.run_at."""
+        self._launch.at(image_address, out_address, stream)
 
 
 def strip_height(problem: Problem, tile: StripTile, strips_at_once: int) -> int:
@@ -364,6 +370,8 @@ def strip_height(problem: Problem, tile: StripTile, strips_at_once: int) -> int:
 @dataclass
 class StripPlan(Plan):
     """Warps that walk down strips."""
+
+    computes_from_addresses = True
 
     tile: StripTile | None = None
 
@@ -400,12 +408,15 @@ class StripPlan(Plan):
 
     def run(self, image: Any, out: Any) -> None:
         """See Plan.run. The first arrays that do not start on 16 bytes cost a compile of their own."""
-        image_address, out_address = image.data.ptr, out.data.ptr
+        self.run_at(image.data.ptr, out.data.ptr)
+
+    def run_at(self, image_address: int, out_address: int, stream: int | None = None) -> None:
+        """See Plan.run_at."""
         launch = self._usual
         if (image_address | out_address) % CHUNK_BYTES:
             aligned = self._aligned(image_address, out_address)
             launch = self._launches.get(aligned) or self._launch(aligned)
-        launch.at(image_address, out_address)
+        launch.at(image_address, out_address, stream)
 
     def _aligned(self, image_address: int, out_address: int) -> tuple[bool, bool]:
         in_pitch, out_pitch = self._pitches

@@ -105,6 +105,10 @@ class Device(ABC):
     def free_bytes(self) -> int | None:
         """Memory that is free now; None where the system does not tell."""
 
+    def failure(self, error: Exception) -> Exception:
+        """What to raise for an error of the device's own library."""
+        return error
+
     @abstractmethod
     def guard(self, needed_bytes: int) -> AbstractContextManager[None]:
         """Turn the device's own errors inside the block into edgeconv's, naming `needed_bytes` where memory ran out."""

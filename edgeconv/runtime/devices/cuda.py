@@ -206,7 +206,11 @@ class CudaDevice(Device):
                 "Lower --workspace-limit, use --method sliding, or --device cpu."
             ) from None
         except cupy.cuda.runtime.CUDARuntimeError as error:
-            raise UnavailableError(f"The CUDA device failed: {error}. Try --device cpu.") from error
+            raise self.failure(error) from error
+
+    def failure(self, error: Exception) -> Exception:
+        """See Device.failure."""
+        return UnavailableError(f"The CUDA device failed: {error}. Try --device cpu.")
 
     def _flush(self, enqueue_seconds: float = 0.0) -> None:
         """Overwrite more than the L2 holds, again and again for `enqueue_seconds` at least."""

@@ -1,0 +1,67 @@
+"""The plans that `convolve` remembers: the least recently used go first, by number and by memory."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+
+from edgeconv.api.plan import ConvolutionPlan
+
+MOST_PLANS = 64
+MOST_BYTES = 2**30
+"""Workspaces, and arrays on GPUs for pictures of the host, of all plans together; the newest always stays."""
+
+
+class PlanCache:
+    """Plans by key. Threads wait for each other only where they want the same plan and it is being made."""
+
+    def __init__(self, most_plans: int = MOST_PLANS, most_bytes: int = MOST_BYTES) -> None:
+        self.most_plans, self.most_bytes = most_plans, most_bytes
+        self._plans: OrderedDict[Hashable, ConvolutionPlan] = OrderedDict()
+        self._making: dict[Hashable, threading.Lock] = {}
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        return len(self._plans)
+
+    def clear(self) -> None:
+        """Let go of all plans."""
+        with self._lock:
+            self._plans.clear()
+
+    def get(self, key: Hashable, make: Callable[[], ConvolutionPlan]) -> ConvolutionPlan:
+        """The plan of `key`, made by `make` where there is none. What cannot be a key is made each time."""
+        try:
+            found = self._find(key)
+        except TypeError:  # a list where a word belongs: `make` says what is wrong with it
+            return make()
+        if found is not None:
+            return found
+        with self._lock:
+            turn = self._making.setdefault(key, threading.Lock())
+        with turn:
+            found = self._find(key)
+            if found is None:
+                self._make_room()
+                found = make()
+                with self._lock:
+                    self._plans[key] = found
+                    self._making.pop(key, None)
+        return found
+
+    def _find(self, key: Hashable) -> ConvolutionPlan | None:
+        with self._lock:
+            found = self._plans.get(key)
+            if found is not None:
+                self._plans.move_to_end(key)
+            return found
+
+    def _make_room(self) -> None:
+        """Let the least recently used go, before the memory of the next one is taken."""
+        with self._lock:
+            held = {key: plan.memory_bytes for key, plan in self._plans.items()}
+            total = sum(held.values())
+            while self._plans and (len(self._plans) >= self.most_plans or total > self.most_bytes):
+                key, _ = self._plans.popitem(last=False)
+                total -= held[key]

@@ -1,0 +1,196 @@
+"""`plan` prepares a filter for pictures of one shape and type; `convolve` does it behind the scenes and remembers."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import nullcontext
+from typing import Any
+
+import numpy as np
+
+from edgeconv.api.arrays import ArrayLibrary, library_of
+from edgeconv.api.cache import PlanCache
+from edgeconv.api.plan import ConvolutionPlan
+from edgeconv.core.filters import DEFAULT_FILTER, Filter
+from edgeconv.core.request import Request, make_request
+from edgeconv.errors import UsageError
+from edgeconv.methods.base import Options
+from edgeconv.runtime.auto import AUTO, choose
+
+DEFAULT_OPTIONS = Options()
+
+PLANS = PlanCache()
+"""The plans of `convolve`, for all threads."""
+
+
+def plan(
+    shape: tuple[int, ...],
+    dtype: Any = "uint8",
+    *,
+    filter: Any = DEFAULT_FILTER,
+    method: str = AUTO,
+    stride: int = 1,
+    padding: int | str = "same",
+    border: str = "zero",
+    channels: str = "mix",
+    luma: str = "bt601",
+    output_mode: str | None = None,
+    device: str = AUTO,
+    options: Options | None = None,
+) -> ConvolutionPlan:
+    """Prepare a filter for pictures of one shape and type; everything that happens once happens here.
+
+    Args:
+        shape: (height, width, 3), or (pictures, height, width, 3) for a batch; RGB.
+        dtype: type of the samples: uint8, uint16, float16 or float32.
+        filter, method, stride, padding, border, channels, luma, output_mode, device, options: see `convolve`.
+            On a machine with several GPUs the plan is made for CuPy's current one.
+
+    Returns:
+        A plan: `plan(image)` and `plan(image, out=array)` filter; `plan.explain()` says what was chosen and why,
+        `plan.bound` how far a value may be off, `plan.memory_bytes` what it holds.
+
+    Raises:
+        UsageError: a word, shape or type that has no meaning (also a ValueError).
+        UnavailableError: a method or device that this machine does not have.
+        MemoryLimitError: out of memory, or above the workspace limit.
+    """
+    request = make_request(
+        filter,
+        channels=channels,
+        luma=luma,
+        stride=stride,
+        padding=padding,
+        border=border,
+        output_mode=output_mode,
+    )
+    return _make_plan(request, tuple(shape), _sample_type(dtype), method, device, _checked(options))
+
+
+def convolve(
+    image: Any,
+    filter: Any = DEFAULT_FILTER,
+    method: str = AUTO,
+    *,
+    stride: int = 1,
+    padding: int | str = "same",
+    border: str = "zero",
+    channels: str = "mix",
+    luma: str = "bt601",
+    output_mode: str | None = None,
+    device: str = AUTO,
+    options: Options | None = None,
+    out: Any = None,
+) -> Any:
+    """Filter an RGB picture, or a batch of them, with 3×3 kernels (cross-correlation, no bias).
+
+    Plans are remembered, so that a second picture of the same shape and type pays for no set-up.
+
+    Args:
+        image: height × width × 3, or pictures × height × width × 3, RGB; uint8, uint16, float16 or float32. An array
+            of NumPy, CuPy, PyTorch or JAX, or any with DLPack or `__cuda_array_interface__`; on a GPU it stays there.
+        filter: a name of `edgeconv filters`, a 3×3 table of numbers, or 3×3×3×3 as (out, in, row, column).
+        method: `auto`, or a name of `edgeconv doctor`; a method asked for by name runs or raises.
+        stride: distance in pixels between neighbouring outputs, from 1.
+        padding: `same` (1 pixel), `valid` (0) or a number of pixels on every side.
+        border: what lies outside: `zero`, `replicate`, `reflect` (edge repeated) or `reflect101`.
+        channels: `mix` (each output sums its filter over all three), `each` (by itself) or `luma` (one output).
+        luma: `bt601` or `bt709`, for `channels="luma"`.
+        output_mode: `abs` (default for whole-number pictures), `clip`, `normalize`, or `raw` (default for floats).
+        device: `auto`, `cpu` or `cuda`.
+        options: workspace limit, threads, arithmetic; see `edgeconv.Options`.
+        out: an array for the result, of its shape and type and on the picture's device.
+
+    Returns:
+        floor((height + 2·padding − 3) / stride) + 1 rows, likewise columns, and 3 channels (1 for luma), as an array
+        of the library that was given, on its device. The type is the picture's own; `raw` of a whole-number picture is
+        float32. Values are rounded to nearest, ties to even, and clipped to the type.
+
+    Raises:
+        UsageError: a word, shape or type that has no meaning (also a ValueError).
+        UnavailableError: a method or device that this machine does not have.
+        MemoryLimitError: out of memory, or above the workspace limit.
+    """
+    library = library_of(image)
+    gpu = library.gpu_of(image)
+    place = _current_gpu(device) if gpu is None else gpu
+    rules = (stride, type(stride), padding, type(padding), border, channels, luma, output_mode)
+    key = (place, gpu is None, image.shape, image.dtype, _filter_key(filter), method, rules, device, options)
+
+    def make() -> ConvolutionPlan:
+        if gpu is not None and device == "cpu":
+            raise UsageError("The picture is on a GPU: use device 'auto' or 'cuda', or copy it to the host first.")
+        request = make_request(
+            filter,
+            channels=channels,
+            luma=luma,
+            stride=stride,
+            padding=padding,
+            border=border,
+            output_mode=output_mode,
+        )
+        kind, shape = library.sample_type(image), tuple(image.shape)
+        with nullcontext() if gpu is None else _on_gpu(gpu):
+            return _make_plan(request, shape, kind, method, device if gpu is None else "cuda", _checked(options))
+
+    return PLANS.get(key, make)(image, out)
+
+
+def _make_plan(
+    request: Request, shape: tuple[int, ...], dtype: np.dtype[Any], method: str, device: str, options: Options
+) -> ConvolutionPlan:
+    if len(shape) == 4 and shape[0] < 1:
+        raise UsageError("A batch must have at least one picture.")
+    problem = request.problem(shape[1:] if len(shape) == 4 else shape, dtype)
+    choice = choose(method, device, "many pictures", problem)
+    return ConvolutionPlan(request, shape, problem.dtype, choice, options)
+
+
+def _filter_key(chosen: Any) -> Any:
+    """What a filter is known by: its name, or its numbers, which the caller may change between two calls."""
+    if isinstance(chosen, str | Filter):
+        return chosen
+    if type(chosen) is np.ndarray and chosen.dtype.kind in "fiu":
+        return chosen.shape, chosen.dtype.str, chosen.tobytes()
+    return None, repr(np.asanyarray(chosen).tolist()) if not isinstance(chosen, np.ma.MaskedArray) else object()
+
+
+def _sample_type(dtype: Any) -> np.dtype[Any]:
+    try:
+        kind: np.dtype[Any] = np.dtype(dtype)
+    except TypeError:
+        raise UsageError(f"'{dtype}' is not a type of samples: use uint8, uint16, float16 or float32.") from None
+    return kind
+
+
+def _checked(options: Options | None) -> Options:
+    if options is None:
+        return DEFAULT_OPTIONS
+    if not isinstance(options, Options):
+        raise UsageError(f"Options must be edgeconv.Options(...), not {type(options).__name__}.")
+    return options
+
+
+def _current_gpu(device: str) -> int | None:
+    """The GPU that pictures of the host would go to; None where CuPy is not loaded or no GPU is asked for."""
+    if device == "cpu" or "cupy" not in sys.modules:
+        return None
+    from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
+
+    return None if cuda_unavailable_reason() else int(sys.modules["cupy"].cuda.runtime.getDevice())
+
+
+def _on_gpu(number: int) -> Any:
+    from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
+
+    reason = cuda_unavailable_reason()
+    if reason is not None:
+        from edgeconv.errors import UnavailableError
+
+        raise UnavailableError(f"An array on a GPU needs CuPy: {reason}.")
+    from edgeconv.runtime.devices.cuda import on_device
+
+    return on_device(number)
+
+
+__all__ = ["ArrayLibrary", "convolve", "plan"]

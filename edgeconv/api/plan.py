@@ -1,0 +1,371 @@
+"""A prepared filter for pictures of one shape and type: all set-up is done when it is made, a call only computes.
+
+    plan = edgeconv.plan((2048, 2048, 3), "uint8", filter="sobel", channels="each")
+    edges = plan(image)             # an array of the same library and device as the picture
+    plan(image, out=edges)          # no allocation; on a GPU no waiting, on the caller's stream
+
+A call takes the short way where it can: the picture and the output are exactly what the plan was made for, and the
+method computes from addresses. Everything else (strided arrays, other byte orders, JAX, `normalize`, pictures of the
+host for a GPU) takes the long way, which copies once what must be copied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgeconv.api.arrays import ArrayLibrary, aligned_empty, library_of
+from edgeconv.core import exactness
+from edgeconv.core.problem import Problem
+from edgeconv.core.request import Request
+from edgeconv.errors import UsageError
+from edgeconv.hardware.pool import PARALLEL_BYTES, run_pieces, threads_for
+from edgeconv.methods.base import Options
+from edgeconv.runtime.auto import Choice
+from edgeconv.runtime.devices import get_device
+from edgeconv.runtime.session import Session, plain
+
+MOST_STREAMS = 16
+"""Streams whose sessions a plan keeps; those of streams beyond that are made anew."""
+
+
+class ConvolutionPlan:
+    """Filters arrays of one shape and type; made by `edgeconv.plan`. May be called from any thread.
+
+    Two threads at once, or two streams, each work in a workspace of their own, which is made when it is first needed.
+    """
+
+    def __init__(
+        self, request: Request, shape: tuple[int, ...], dtype: np.dtype[Any], choice: Choice, options: Options
+    ) -> None:
+        self.shape = shape
+        """(height, width, 3), or (pictures, height, width, 3)."""
+        self.problem: Problem = request.problem(shape[-3:], dtype)
+        self.dtype = self.problem.dtype
+        self.method, self.device, self.why = choice.method, choice.device, choice.why
+        self._request, self._options = request, options
+        self._second_pass = request.second_pass(self.dtype)
+        self.output_shape: tuple[int, ...] = (*shape[:-3], *self.problem.output_shape)
+        self.output_dtype = self.dtype if self._second_pass else self.problem.output_dtype
+        self._pictures = shape[0] if len(shape) == 4 else 1
+        self._in_bytes, self._out_bytes = self.problem.input_bytes, self.problem.output_bytes
+        self._on_gpu = get_device(self.device).moves_data
+        self.gpu: int | None = _current_gpu() if self._on_gpu else None
+        """The number of the GPU that the plan was made on; None on the CPU."""
+        self._idle: dict[int, list[Session]] = {}
+        first = self._prepare()
+        self._by_address: bool = first.plan.computes_from_addresses and self._second_pass is None
+        self._workspace_bytes = first.plan.workspace_bytes
+        self._plan_of_first = first.plan
+        self._threads = self._batch_threads()
+        self._idle[self._stream_of(None)] = [first]
+
+    # --- what it is -------------------------------------------------------------------------------------------------
+
+    @property
+    def bound(self) -> NDArray[np.float64]:
+        """The largest error of a value before it is stored, for each output channel, in output units.
+
+        Derived from weights, type and arithmetic (docs/exactness.md); for float pictures it is that of samples of
+        at most 1, and grows in proportion. 0 where every sum is exact.
+        """
+        return exactness.bound(self.problem, self._plan_of_first.arithmetic)
+
+    @property
+    def memory_bytes(self) -> int:
+        """What the plan holds beside the caller's arrays: workspaces, and arrays on a GPU for pictures of the host."""
+        return sum(session.held_bytes for idle in list(self._idle.values()) for session in list(idle))
+
+    def explain(self) -> str:
+        """What was chosen and why, a line for each: method, arithmetic, error bound, workspace, choices."""
+        plan = self._plan_of_first
+        largest = float(self.bound.max())
+        exact = "exact" if largest == 0 else f"at most {largest:.3g} before a value is stored"
+        lines = [
+            ("method", f"{self.method} on {self.device}"),
+            ("why", self.why),
+            ("picture", f"{'×'.join(map(str, self.shape))} {self.dtype}"),
+            ("output", f"{'×'.join(map(str, self.output_shape))} {self.output_dtype}"),
+            ("arithmetic", plan.arithmetic.name),
+            ("error", exact),
+            ("workspace", f"{plan.workspace_bytes:,} bytes"),
+        ]
+        lines += [(name.replace("_", " "), str(value)) for name, value in plan.choice.items()]
+        if self._pictures > 1:
+            lines.append(("batch", self._batch_text()))
+        width = max(len(name) for name, _ in lines)
+        return "\n".join(f"{name:<{width}}  {value}" for name, value in lines)
+
+    def __repr__(self) -> str:
+        shape = "×".join(map(str, self.shape))
+        return f"<edgeconv plan: {self._request.filter.name}, {shape} {self.dtype}, {self.method} on {self.device}>"
+
+    # --- the short way ----------------------------------------------------------------------------------------------
+
+    def __call__(self, image: Any, out: Any = None) -> Any:
+        """Filter `image` into `out`, or into a new array of the same library and device, and return it.
+
+        Args:
+            image: an array of the plan's shape (HWC, or NHWC) and type: NumPy, CuPy, PyTorch, JAX, or any with DLPack
+                or `__cuda_array_interface__`. On a GPU the work is put on the caller's stream, and not waited for.
+            out: an array of the plan's output shape and type, C-contiguous, on the same device; nothing is allocated.
+
+        Raises:
+            UsageError: an array of another shape, type or device (also a ValueError).
+        """
+        library = library_of(image)
+        if not self._by_address:
+            return self._call_natively(library, image, out)
+        gpu = self.gpu
+        address = library.address(image, self.shape, self.dtype, gpu)
+        if address is None:
+            return self._call_natively(library, image, out)
+        if out is None:
+            made = library.new(self.output_shape, self.output_dtype, image)
+            if made is None:
+                return self._call_natively(library, image, out)
+            out, out_address = made
+        else:
+            of_out = library if type(out) is type(image) else library_of(out)
+            given = of_out.address(out, self.output_shape, self.output_dtype, gpu)
+            if given is None or (gpu is None and not _writable(out)):
+                raise self._refused_output(out)
+            out_address = given
+            self._refuse_overlap(address, out_address)
+        if gpu is None:
+            self._run_on_cpu(address, out_address)
+        else:
+            self._run_on_gpu(library.stream(gpu), address, out_address)
+        return out
+
+    def _run_on_cpu(self, address: int, out_address: int) -> None:
+        if self._pictures > 1:
+            self._run_pictures(address, out_address)
+            return
+        session = self._take(0)
+        try:
+            session.plan.run_at(address, out_address)
+        finally:
+            self._idle[0].append(session)
+
+    def _run_pictures(self, address: int, out_address: int) -> None:
+        """A batch on the CPU: every thread takes whole pictures, and all threads are woken once."""
+        step, out_step = self._in_bytes, self._out_bytes
+        sessions = [self._take(0) for _ in range(self._threads)]
+
+        def one(picture: int, worker: int) -> None:
+            sessions[worker].plan.run_at(address + picture * step, out_address + picture * out_step)
+
+        try:
+            run_pieces(one, self._pictures, self._threads)
+        finally:
+            self._idle[0].extend(sessions)
+
+    def _run_on_gpu(self, stream: int | None, address: int, out_address: int) -> None:
+        import cupy
+
+        if cupy.cuda.runtime.getDevice() != self.gpu:
+            with self._at_home():
+                self._run_on_gpu(stream, address, out_address)
+            return
+        number = cupy.cuda.get_current_stream().ptr if stream is None else stream
+        session = self._take(number)
+        run_at = session.plan.run_at
+        try:
+            if self._pictures == 1:
+                run_at(address, out_address, number)
+            else:
+                step, out_step = self._in_bytes, self._out_bytes
+                for picture in range(self._pictures):
+                    run_at(address + picture * step, out_address + picture * out_step, number)
+        except cupy.cuda.driver.CUDADriverError as error:
+            raise session.device.failure(error) from error
+        finally:
+            self._give_back(number, session)
+
+    # --- the long way -----------------------------------------------------------------------------------------------
+
+    def _call_natively(self, library: ArrayLibrary, image: Any, out: Any) -> Any:
+        """By NumPy and CuPy arrays: copies once what does not lie as the method needs it."""
+        gpu = library.gpu_of(image)
+        self._refuse_other_gpu(gpu)
+        native = library.native(image)
+        self._check_picture(native)
+        if out is not None:
+            self._check_output(out, gpu)
+        with self._at_home() if gpu is not None else nullcontext(), _stream_as_given(library, gpu):
+            target, give = self._native_target(library, image, gpu, out)
+            if native.dtype != self.dtype:
+                native = native.astype(self.dtype)
+            if out is not None and _overlap(native, target):
+                raise UsageError("The output shares memory with the picture: pass another array.")
+            run = self._run_host if gpu is None else self._run_device
+            if self._pictures == 1 and native.ndim == 3:
+                run(native, target)
+            else:
+                for one, its_target in zip(native, target, strict=True):
+                    run(one, its_target)
+            return give(target)
+
+    def _native_target(
+        self, library: ArrayLibrary, image: Any, gpu: int | None, out: Any
+    ) -> tuple[Any, Callable[[Any], Any]]:
+        """A NumPy or CuPy array that takes the result, and what makes of it what the caller gets."""
+        if out is not None:
+            return library_of(out).native(out), lambda _: out
+        made = library.new(self.output_shape, self.output_dtype, image)
+        if made is not None:
+            result = made[0]
+            return library.native(result), lambda _: result
+        if gpu is None:
+            return aligned_empty(self.output_shape, self.output_dtype), lambda target: library.wrap(target, image)
+        empty = get_device(self.device).empty(self.output_shape, self.output_dtype)
+        return empty, lambda target: library.wrap(target, image)
+
+    def _run_host(self, image: NDArray[Any], target: NDArray[Any]) -> None:
+        """A picture of the host; for a plan on a GPU it crosses the bus and comes back."""
+        stream = self._stream_of(None)
+        with self._at_home() if self._on_gpu else nullcontext():
+            session = self._take(stream)
+            try:
+                result = session.convolve(image, result=target)
+                if result is not target:
+                    np.copyto(target, result)
+            finally:
+                self._give_back(stream, session)
+
+    def _run_device(self, image: Any, target: Any) -> None:
+        """A picture on the plan's GPU, on the current stream."""
+        stream = self._stream_of(None)
+        session = self._take(stream)
+        try:
+            session.convolve_into(image, target)
+        finally:
+            self._give_back(stream, session)
+
+    # --- what is refused --------------------------------------------------------------------------------------------
+
+    def _check_picture(self, native: Any) -> None:
+        if tuple(native.shape) != self.shape:
+            raise UsageError(f"The picture is {_text(native.shape)}: the plan was made for {_text(self.shape)}.")
+        if native.dtype.newbyteorder("=") != self.dtype:
+            raise UsageError(f"The picture is of type {native.dtype.name}: the plan was made for {self.dtype.name}.")
+
+    def _check_output(self, out: Any, gpu: int | None) -> None:
+        library = library_of(out)
+        if library.gpu_of(out) != gpu:
+            raise UsageError("The output lies on another device than the picture.")
+        if library.address(out, self.output_shape, self.output_dtype, gpu) is None or not _writable(out):
+            raise self._refused_output(out)
+
+    def _refused_output(self, out: Any) -> UsageError:
+        return UsageError(
+            f"The output must be a writable, C-contiguous array of {_text(self.output_shape)} {self.output_dtype.name} "
+            f"where the plan computes ({self._place()})."
+        )
+
+    def _refuse_overlap(self, address: int, out_address: int) -> None:
+        pictures = self._pictures
+        if address < out_address + self._out_bytes * pictures and out_address < address + self._in_bytes * pictures:
+            raise UsageError("The output shares memory with the picture: pass another array.")
+
+    def _refuse_other_gpu(self, gpu: int | None) -> None:
+        if gpu is None or gpu == self.gpu:
+            return
+        if not self._on_gpu:
+            raise UsageError("The picture is on a GPU and the plan on the CPU: make the plan with device='cuda'.")
+        raise UsageError(f"The picture is on GPU {gpu} and the plan on GPU {self.gpu}: make one plan for each GPU.")
+
+    def _place(self) -> str:
+        return f"GPU {self.gpu}" if self._on_gpu else "the CPU"
+
+    # --- sessions ---------------------------------------------------------------------------------------------------
+
+    def _prepare(self) -> Session:
+        options = self._options
+        return Session(self.problem, self.method, self.device, options, self._second_pass)
+
+    def _take(self, stream: int) -> Session:
+        """A session that nobody works with; taking and giving back are single steps under the interpreter lock."""
+        try:
+            return self._idle[stream].pop()
+        except (KeyError, IndexError):
+            with self._at_home() if self._on_gpu else nullcontext():
+                return self._prepare()
+
+    def _give_back(self, stream: int, session: Session) -> None:
+        idle = self._idle.get(stream)
+        if idle is None:
+            if len(self._idle) >= MOST_STREAMS:
+                self._idle.pop(next(iter(self._idle)), None)
+            idle = self._idle.setdefault(stream, [])
+        idle.append(session)
+
+    def _stream_of(self, given: int | None) -> int:
+        """The number under which sessions wait: a CUDA stream, 0 on the CPU."""
+        if not self._on_gpu:
+            return 0
+        import cupy
+
+        return int(cupy.cuda.get_current_stream().ptr) if given is None else given
+
+    @contextmanager
+    def _at_home(self) -> Iterator[None]:
+        """Work on the plan's GPU inside the block."""
+        from edgeconv.runtime.devices.cuda import on_device
+
+        assert self.gpu is not None
+        with on_device(self.gpu):
+            yield
+
+    def _batch_threads(self) -> int:
+        """Threads that share the pictures of a batch: one where a picture is worth several, or all are worth one."""
+        moved_bytes = self._in_bytes + self._out_bytes
+        if self._pictures == 1 or self._on_gpu or moved_bytes >= PARALLEL_BYTES:
+            return 1
+        return threads_for(self._options.threads, moved_bytes * self._pictures, self._pictures)
+
+    def _batch_text(self) -> str:
+        if self._on_gpu or not self._by_address:
+            return "one picture after another"
+        return f"whole pictures by {self._threads} threads" if self._threads > 1 else "one picture after another"
+
+
+def _current_gpu() -> int:
+    import cupy
+
+    return int(cupy.cuda.runtime.getDevice())
+
+
+def _writable(out: Any) -> bool:
+    return bool(out.flags.writeable) if isinstance(out, np.ndarray) else True
+
+
+def _overlap(image: Any, out: Any) -> bool:
+    """Whether two arrays of one kind may share memory, by their bounds."""
+    if isinstance(image, np.ndarray):
+        return bool(np.may_share_memory(plain(image) if image.dtype.isnative else image, out))
+    import cupy
+
+    return bool(cupy.may_share_memory(image, out))
+
+
+@contextmanager
+def _stream_as_given(library: ArrayLibrary, gpu: int | None) -> Iterator[None]:
+    """Make the caller's stream CuPy's current one inside the block, where another library has one of its own."""
+    number = None if gpu is None else library.stream(gpu)
+    if number is None:
+        yield
+        return
+    import cupy
+
+    with cupy.cuda.ExternalStream(number, gpu):
+        yield
+
+
+def _text(shape: Any) -> str:
+    return "×".join(map(str, shape)) or "a number"

@@ -1,0 +1,289 @@
+"""`edgeconv.plan` and the arrays that it takes: any library's, batches, `out=`, threads, the cache of `convolve`."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from problems import random_image
+
+import edgeconv
+from edgeconv.api.arrays import aligned_empty, library_of
+from edgeconv.api.cache import PlanCache
+from edgeconv.errors import UsageError
+from edgeconv.methods import METHODS
+from edgeconv.methods.cpu.arrays import _address_by_interface, address_of
+
+CPU_METHODS = [entry.name for entry in METHODS if entry.device == "cpu"]
+RULES: dict[str, Any] = {"filter": "sobel", "channels": "each", "device": "cpu"}
+
+
+class Foreign:
+    """An array of a library that edgeconv has never heard of, which speaks DLPack."""
+
+    def __init__(self, array: np.ndarray) -> None:
+        self.array, self.shape, self.dtype = array, array.shape, array.dtype
+
+    def __dlpack__(self, **words: Any) -> Any:
+        return self.array.__dlpack__(**words)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self.array.__dlpack_device__()
+
+    def __array_namespace__(self) -> Any:
+        return SimpleNamespace(from_dlpack=lambda other: Foreign(np.from_dlpack(other)))
+
+
+def as_torch(array: np.ndarray) -> Any:
+    return pytest.importorskip("torch").from_numpy(array)
+
+
+def as_jax(array: np.ndarray) -> Any:
+    return pytest.importorskip("jax").numpy.asarray(array)
+
+
+MAKERS = {"numpy": np.asarray, "torch": as_torch, "jax": as_jax, "dlpack": Foreign}
+
+
+def numbers(array: Any) -> np.ndarray:
+    return array.array if isinstance(array, Foreign) else np.asarray(array)
+
+
+@pytest.fixture(params=MAKERS)
+def made(request: pytest.FixtureRequest) -> Any:
+    """Makes an array of each library from one of NumPy's."""
+    return MAKERS[request.param]
+
+
+@pytest.mark.parametrize("output_mode", ["abs", "raw", "normalize"])
+@pytest.mark.parametrize("dtype", ["uint8", "float32"])
+def test_every_library_gets_back_its_own_kind(made: Any, dtype: str, output_mode: str) -> None:
+    image = random_image(13, 9, dtype)
+    expected = edgeconv.convolve(image, method="reference", output_mode=output_mode, **RULES)
+    given = made(image)
+    plan = edgeconv.plan(image.shape, dtype, method="sliding", output_mode=output_mode, **RULES)
+    for found in (plan(given), edgeconv.convolve(given, method="sliding", output_mode=output_mode, **RULES)):
+        assert type(found) is type(given)
+        assert (tuple(found.shape), numbers(found).dtype) == (plan.output_shape, plan.output_dtype)
+        assert np.allclose(numbers(found).astype(np.float64), expected.astype(np.float64), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("method", CPU_METHODS)
+@pytest.mark.parametrize("stride", [1, 2, 3])
+def test_a_batch_is_its_pictures(method: str, stride: int) -> None:
+    batch = np.stack([random_image(12, 17, "uint16", seed) for seed in range(5)])
+    plan = edgeconv.plan(batch.shape, batch.dtype, method=method, stride=stride, **RULES)
+    expected = np.stack([edgeconv.convolve(image, method=method, stride=stride, **RULES) for image in batch])
+    assert np.array_equal(plan(batch), expected)
+    assert np.array_equal(edgeconv.convolve(batch, method=method, stride=stride, **RULES), expected)
+    out = np.empty(plan.output_shape, plan.output_dtype)
+    assert plan(batch, out=out) is out
+    assert np.array_equal(out, expected)
+
+
+def test_a_batch_is_shared_by_threads() -> None:
+    batch = np.stack([random_image(40, 30, "uint8", seed) for seed in range(64)])
+    options = edgeconv.Options(threads=3)
+    plan = edgeconv.plan(batch.shape, "uint8", method="sliding", options=options, **RULES)
+    assert "3 threads" in plan.explain()
+    assert np.array_equal(plan(batch)[63], edgeconv.convolve(batch[63], method="sliding", **RULES))
+
+
+def test_strided_unaligned_swapped_and_read_only_pictures_give_the_same() -> None:
+    image = random_image(20, 30, "uint16")
+    plan = edgeconv.plan(image.shape, "uint16", method="sliding", **RULES)
+    expected = plan(image)
+    wide = np.zeros((20, 60, 3), np.uint16)
+    wide[:, ::2] = image
+    raw = np.zeros(image.nbytes + 1, np.uint8)
+    unaligned = raw[1:].view(np.uint16).reshape(image.shape)
+    unaligned[...] = image
+    frozen = image.copy()
+    frozen.setflags(write=False)
+    for other in (wide[:, ::2], image[::-1][::-1], unaligned, image.astype(">u2"), frozen, np.asfortranarray(image)):
+        assert np.array_equal(plan(other), expected)
+        assert np.array_equal(plan(other, out=np.empty_like(expected)), expected)
+
+
+@pytest.mark.parametrize(
+    ("out", "says"),
+    [
+        (np.empty((8, 9, 3), np.uint8), "output must be"),
+        (np.empty((9, 8, 3), np.uint16), "output must be"),
+        (np.empty((9, 16, 3), np.uint8)[:, ::2], "output must be"),
+        (np.broadcast_to(np.uint8(0), (9, 8, 3)), "output must be"),
+        ([[1]], "NumPy, CuPy"),
+    ],
+    ids=["shape", "type", "strided", "read-only", "no array"],
+)
+def test_an_output_that_does_not_fit_is_refused_and_left_alone(out: Any, says: str) -> None:
+    image = random_image(9, 8, "uint8")
+    for method, mode in (("sliding", "abs"), ("opencv", "abs"), ("sliding", "normalize")):
+        plan = edgeconv.plan(image.shape, "uint8", method=method, output_mode=mode, **RULES)
+        with pytest.raises(UsageError, match=says):
+            plan(image, out=out)
+
+
+def test_a_read_only_output_is_left_alone() -> None:
+    out = np.zeros((9, 8, 3), np.uint8)
+    out.setflags(write=False)
+    with pytest.raises(UsageError, match="writable"):
+        edgeconv.plan(out.shape, "uint8", method="sliding", **RULES)(random_image(9, 8, "uint8"), out=out)
+    assert not out.any()
+
+
+def test_an_output_over_the_picture_is_refused() -> None:
+    room = np.zeros((20, 8, 3), np.uint8)
+    for method in ("sliding", "opencv"):
+        plan = edgeconv.plan((9, 8, 3), "uint8", method=method, **RULES)
+        for start in (0, 8):
+            with pytest.raises(UsageError, match="shares memory"):
+                plan(room[:9], out=room[start : start + 9])
+        plan(room[:9], out=room[9:18])
+
+
+@pytest.mark.parametrize(
+    ("image", "says"),
+    [
+        (np.zeros((8, 9, 3), np.uint8), "8×9×3: the plan was made for 9×8×3"),
+        (np.zeros((3, 9, 8), np.uint8), "3×9×8"),
+        (np.zeros((9, 8, 3), np.int8), "type int8: the plan was made for uint8"),
+        (np.ma.masked_array(np.zeros((9, 8, 3), np.uint8)), "mask"),
+        ("photo.png", "not str"),
+    ],
+)
+def test_a_picture_that_does_not_fit_is_refused(image: Any, says: str) -> None:
+    with pytest.raises(UsageError, match=says):
+        edgeconv.plan((9, 8, 3), "uint8", method="sliding", **RULES)(image)
+
+
+@pytest.mark.parametrize("shape", [(4, 4), (0, 9, 8, 3), (2, 2, 9, 8, 3), (9, 8, 4)])
+def test_a_shape_that_is_no_picture_is_refused(shape: tuple[int, ...]) -> None:
+    with pytest.raises(UsageError):
+        edgeconv.plan(shape, "uint8")
+
+
+def test_a_type_that_is_none_is_refused() -> None:
+    with pytest.raises(UsageError, match="not a type of samples"):
+        edgeconv.plan((9, 8, 3), "rgb")
+
+
+def test_a_tensor_that_wants_gradients_is_refused() -> None:
+    torch = pytest.importorskip("torch")
+    with pytest.raises(UsageError, match="detach"):
+        edgeconv.convolve(torch.zeros((9, 8, 3), requires_grad=True), device="cpu")
+
+
+@pytest.mark.parametrize("method", CPU_METHODS)
+def test_eight_threads_share_one_plan(method: str) -> None:
+    images = [random_image(64, 48, "uint8", seed) for seed in range(8)]
+    plan = edgeconv.plan(images[0].shape, "uint8", method=method, **RULES)
+    expected = [plan(image) for image in images]
+    start = threading.Barrier(8)
+
+    def many(number: int) -> bool:
+        start.wait()
+        out = np.empty_like(expected[number])
+        return all(np.array_equal(plan(images[number], out=out), expected[number]) for _ in range(50))
+
+    with ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(many, range(8)))
+
+
+def test_a_plan_says_what_was_chosen_and_what_it_holds() -> None:
+    plan = edgeconv.plan((64, 48, 3), "uint8", method="sliding", **RULES)
+    text = plan.explain()
+    for part in ("sliding on cpu", "asked for by name", "64×48×3 uint8", "workspace"):
+        assert part in text
+    assert "sobel" in repr(plan)
+    assert plan.bound.shape == (3,)
+    assert plan.memory_bytes == plan._plan_of_first.workspace_bytes > 0
+
+
+def test_the_bound_is_zero_where_sums_are_exact_and_not_elsewhere() -> None:
+    assert not edgeconv.plan((9, 8, 3), "uint8", filter="laplacian8", method="sliding", device="cpu").bound.any()
+    assert (edgeconv.plan((9, 8, 3), "float32", filter="laplacian8", method="sliding", device="cpu").bound > 0).all()
+
+
+def test_the_fast_address_is_the_one_of_the_interface() -> None:
+    array = random_image(9, 8, "uint16")
+    for view in (array, array[1:], array[:, ::2], array[::-1], array[0, 0]):
+        assert address_of(view) == _address_by_interface(view)
+
+
+def test_aligned_arrays_start_on_a_cache_line() -> None:
+    for shape in ((1, 1, 3), (7, 5, 3), (2, 3, 5, 3)):
+        made = aligned_empty(shape, np.dtype(np.float32))
+        assert (made.shape, made.dtype, made.flags.c_contiguous) == (shape, np.float32, True)
+        assert made.__array_interface__["data"][0] % 64 == 0
+
+
+def test_a_library_is_looked_up_once_for_each_type() -> None:
+    image = random_image(4, 4, "uint8")
+    assert library_of(image) is library_of(image[::2])
+
+
+# --- the cache of convolve ------------------------------------------------------------------------------------------
+
+
+def plan_of(held: int) -> Any:
+    return SimpleNamespace(memory_bytes=held)
+
+
+def test_the_least_recently_used_plan_goes_first() -> None:
+    cache = PlanCache(most_plans=2)
+    made: list[str] = []
+
+    def get(name: str) -> Any:
+        return cache.get(name, lambda: made.append(name) or plan_of(1))
+
+    for name in ("a", "b", "a", "c", "a", "b"):
+        get(name)
+    assert made == ["a", "b", "c", "b"]
+    assert len(cache) == 2
+
+
+def test_plans_go_where_they_hold_too_much() -> None:
+    cache = PlanCache(most_bytes=100)
+    cache.get("a", lambda: plan_of(60))
+    cache.get("b", lambda: plan_of(60))
+    assert len(cache) == 2, "what a plan holds is known once it is made"
+    cache.get("c", lambda: plan_of(1))
+    assert len(cache) == 2
+    remade: list[int] = []
+    cache.get("b", lambda: remade.append(1) or plan_of(60))
+    assert not remade
+    cache.get("a", lambda: remade.append(1) or plan_of(60))
+    assert remade == [1]
+
+
+def test_two_threads_make_a_plan_once_and_do_not_wait_for_another() -> None:
+    cache, begun, finish, made = PlanCache(), threading.Event(), threading.Event(), []
+
+    def slow() -> Any:
+        made.append(1)
+        begun.set()
+        assert finish.wait(60)
+        return plan_of(1)
+
+    with ThreadPoolExecutor(3) as pool:
+        first = pool.submit(cache.get, "slow", slow)
+        assert begun.wait(60)
+        second = pool.submit(cache.get, "slow", slow)
+        other = pool.submit(cache.get, "other", lambda: plan_of(2))
+        assert other.result(60).memory_bytes == 2, "made while the slow one is in the making"
+        finish.set()
+        assert first.result(60) is second.result(60)
+    assert made == [1]
+
+
+def test_a_plan_that_fails_is_made_again() -> None:
+    cache = PlanCache()
+    with pytest.raises(ZeroDivisionError):
+        cache.get("a", lambda: 1 / 0)
+    assert cache.get("a", lambda: plan_of(3)).memory_bytes == 3
+    assert cache.get(["no key"], lambda: plan_of(4)).memory_bytes == 4
