@@ -249,6 +249,13 @@ def facts(sanitizer: str) -> dict[str, Any]:
     }
 
 
+def write_record(path: Path, known: dict[str, Any], summaries: list[ToolSummary]) -> None:
+    """The summaries so far, as JSON."""
+    files: Any = import_module("edgeconv.files")
+    record = {"schema_version": SCHEMA_VERSION, **known, "tools": [asdict(summary) for summary in summaries]}
+    files.write_bytes_atomically(path, (json.dumps(record, indent=1) + "\n").encode())
+
+
 def main() -> int:
     """Parse, run the tools one after the other, print and write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -266,18 +273,15 @@ def main() -> int:
         return EXIT_UNAVAILABLE
     with ProcessPoolExecutor(asked.jobs, mp_context=get_context("spawn")) as pool:
         list(pool.map(compile_share, range(asked.jobs), [asked.jobs] * asked.jobs))
-    summaries = []
+    known, summaries = facts(sanitizer), []
     for tool in asked.tool or TOOLS:
         summary = run_tool(sanitizer, tool)
         summaries.append(summary)
         verdict = "nothing found" if summary.clean else f"{summary.errors} errors, exit code {summary.exit_code}"
         print(f"{tool}: {summary.cases} cases of {summary.kernels} kernels in {summary.seconds:.0f} s: {verdict}")
-        print("\n".join(f"    {line}" for line in summary.first_lines))
-    if asked.output is not None:
-        from edgeconv.files import write_bytes_atomically
-
-        record = {"schema_version": SCHEMA_VERSION, **facts(sanitizer), "tools": [asdict(entry) for entry in summaries]}
-        write_bytes_atomically(asked.output, (json.dumps(record, indent=1) + "\n").encode())
+        print("\n".join(f"    {line}" for line in summary.first_lines), flush=True)
+        if asked.output is not None:  # after each tool: one that is stopped loses no other's summary
+            write_record(asked.output, known, summaries)
     return 0 if all(summary.clean for summary in summaries) else EXIT_FOUND
 
 
