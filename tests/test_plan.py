@@ -201,7 +201,7 @@ def test_a_plan_says_what_was_chosen_and_what_it_holds() -> None:
         assert part in text
     assert "sobel" in repr(plan)
     assert plan.bound.shape == (3,)
-    assert plan.memory_bytes == plan._plan_of_first.workspace_bytes > 0
+    assert plan.memory_bytes == plan.method_plan.workspace_bytes > 0
 
 
 def test_the_bound_is_zero_where_sums_are_exact_and_not_elsewhere() -> None:

@@ -25,6 +25,11 @@ class PlanCache:
     def __len__(self) -> int:
         return len(self._plans)
 
+    def plans(self) -> list[ConvolutionPlan]:
+        """All plans, the one that was used last at the end."""
+        with self._lock:
+            return list(self._plans.values())
+
     def clear(self) -> None:
         """Let go of all plans."""
         with self._lock:

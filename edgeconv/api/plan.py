@@ -60,7 +60,8 @@ class ConvolutionPlan:
         first = self._prepare()
         self._by_address: bool = first.plan.computes_from_addresses and self._second_pass is None
         self._workspace_bytes = first.plan.workspace_bytes
-        self._plan_of_first = first.plan
+        self.method_plan = first.plan
+        """What the method prepared: its choices, arithmetic, workspace; shared by no two threads at once."""
         self._threads = self._batch_threads()
         self._idle[self._stream_of(None)] = [first]
 
@@ -73,7 +74,7 @@ class ConvolutionPlan:
         Derived from weights, type and arithmetic (docs/exactness.md); for float pictures it is that of samples of
         at most 1, and grows in proportion. 0 where every sum is exact.
         """
-        return exactness.bound(self.problem, self._plan_of_first.arithmetic)
+        return exactness.bound(self.problem, self.method_plan.arithmetic)
 
     @property
     def memory_bytes(self) -> int:
@@ -82,7 +83,7 @@ class ConvolutionPlan:
 
     def explain(self) -> str:
         """What was chosen and why, a line for each: method, arithmetic, error bound, workspace, choices."""
-        plan = self._plan_of_first
+        plan = self.method_plan
         largest = float(self.bound.max())
         exact = "exact" if largest == 0 else f"at most {largest:.3g} before a value is stored"
         lines = [
