@@ -166,7 +166,7 @@ FAULTS = (
         NOTHING,
         WRONG,
     ),
-    Fault("a warp's barrier is missing", IM2COL, FLOATS, "methods/cuda/product.cuh", r"__syncwarp\(\)", NOTHING, WRONG),
+    Fault("a warp's barrier is missing", IM2COL, FLOATS, "methods/cuda/gemm.cuh", r"__syncwarp\(\)", NOTHING, WRONG),
     Fault(
         "barriers are missing",
         LARGE_SLIDING,

@@ -1,8 +1,8 @@
-// The project's GEMM over the columns of a band, with the join and the store in it: see product.cuh.
+// The project's GEMM over the columns of a band, with the join and the store in it: see gemm.cuh.
 //
 // One warp WARP_PIXELS columns; `leading` is a multiple of what a block takes, so that no read leaves the workspace.
 #include "responses.cuh"
-#include "product.cuh"
+#include "gemm.cuh"
 
 extern "C" __global__ __launch_bounds__(THREADS) void gemm(const COLUMN *columns, OUTPUT *out, const Weights weights,
                                                           long long first, int count, long long leading) {

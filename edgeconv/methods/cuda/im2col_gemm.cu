@@ -7,7 +7,7 @@
 // TILE    output pixels a block and step    THREADS    a multiple of 32; the rest as in responses.cuh
 #include "responses.cuh"
 #include "columns.cuh"
-#include "product.cuh"
+#include "gemm.cuh"
 
 static_assert(TILE % WARP_PIXELS == 0, "a warp multiplies whole runs, and reads past the last pixel only inside the tile");
 
