@@ -41,7 +41,7 @@ from problems import AWKWARD_SHAPES
 
 from edgeconv.hardware.cuda.kernels import FOLDER
 from edgeconv.methods.base import Options
-from edgeconv.methods.cuda.sliding import tiles_of
+from edgeconv.methods.cuda.sliding_tiles import tiles_of
 
 pytestmark = pytest.mark.skipif(
     sanitizer_library() is None, reason="needs g++ with AddressSanitizer on Linux (apt install g++)"

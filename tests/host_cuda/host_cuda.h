@@ -263,7 +263,7 @@ __attribute__((no_sanitize("address"))) inline void forget_shared_memory() {
         }                                                                                                          \
     }
 
-#include "warp_mma.h"
+#include "intrinsics.h"
 #ifdef HOST_CUDA_BULK
 #include "bulk_copies.h"
 #endif

@@ -3,7 +3,7 @@
 // The copy engine counts the bytes that arrived in a barrier in shared memory, which flips its phase when all have.
 // PTX throughout, because CUDA has no intrinsics for these; see "Asynchronous data copies" in the CUDA C++ guide.
 // Addresses and sizes are multiples of 16 bytes.
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+#if __CUDA_ARCH__ >= 900
 #define HAS_BULK_COPIES
 
 __device__ __forceinline__ unsigned shared_address(const void *pointer) {

@@ -11,7 +11,7 @@ __device__ __forceinline__ void convert(INPUT sample, INPUT &column) { column = 
 
 // Write the column of output pixel (y, x) at place n.
 __device__ __forceinline__ void write_column(const INPUT *image, COLUMN *columns, long long leading, int n, int y,
-                                             int x, const Geometry &size) {
+                                             int x, const StridedGeometry &size) {
     const int top = y * size.stride - size.padding, left = x * size.stride - size.padding;
     const bool inside = top >= 0 && left >= 0 && top + KERNEL_SIZE <= size.height && left + KERNEL_SIZE <= size.width;
     COLUMN *column = columns + n;

@@ -34,12 +34,12 @@ from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
 from edgeconv.methods.base import Math, Method, Options, Plan, check_workspace, refuse
 from edgeconv.methods.cuda import libcudnn
 from edgeconv.methods.cuda.kernel_args import (
-    geometry_argument,
     problem_defines,
     refuse_reduced_16bit,
     response_count,
     round_up,
     sample_problems,
+    strided_geometry,
     unique,
 )
 from edgeconv.methods.cuda.libcudnn import (
@@ -253,7 +253,7 @@ class CudnnPlan(Plan):
         self._result = cupy.empty((self._band_rows, problem.output_width, self._responses), self._sample)
         shape = (problem, self._sample, self._channels, self._responses)
         stage, finish = (load(_stage_variant(*shape, entry)) for entry in ("stage", "finish"))
-        geometry, threads = geometry_argument(problem), (THREADS, 1)
+        geometry, threads = strided_geometry(problem), (THREADS, 1)
         staged_pixels = self._source_rows * self._padded_width()
         for first in range(0, problem.output_height, self._band_rows):
             # The last band is as tall as the others and ends with the picture: it repeats some rows of the one before.

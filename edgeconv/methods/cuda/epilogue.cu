@@ -18,7 +18,7 @@ struct alignas((STAGED_CHANNELS % 2 ? 1 : STAGED_CHANNELS * sizeof(STAGED) < 16 
 };
 
 extern "C" __global__ __launch_bounds__(THREADS) void stage(const INPUT *image, StagedPixel *staged,
-                                                           const Geometry size, int first_row, int rows) {
+                                                           const StridedGeometry size, int first_row, int rows) {
     const unsigned padded_width = size.width + 2 * size.padding;
     const unsigned n = blockIdx.x * THREADS + threadIdx.x;
     if (n >= rows * padded_width) return;

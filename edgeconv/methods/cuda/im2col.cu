@@ -6,7 +6,7 @@
 #include "columns.cuh"
 
 extern "C" __global__ __launch_bounds__(THREADS, 4) void im2col(const INPUT *image, COLUMN *columns,
-                                                            const Geometry size, long long first, int count,
+                                                            const StridedGeometry size, long long first, int count,
                                                             long long leading) {
     const int n = blockIdx.x * THREADS + threadIdx.x;
     if (n >= count) return;

@@ -27,11 +27,11 @@ from edgeconv.methods.base import Gemm, Method, Options, Plan, check_workspace, 
 from edgeconv.methods.cuda.kernel_args import (
     DEPTH,
     Defines,
-    geometry_argument,
     problem_defines,
     response_count,
     round_up,
     sample_problems,
+    strided_geometry,
     unique,
 )
 
@@ -187,7 +187,7 @@ class ResidentPlan(Plan):
             },
         )
         self._workspace = workspace
-        arguments = (np.uint64(workspace.ptr), geometry_argument(problem), problem.weights)
+        arguments = (np.uint64(workspace.ptr), strided_geometry(problem), problem.weights)
         kernel = load(resident_variant(problem, shape))
         self._launch = PackedLaunch(kernel, blocks, (shape.threads, 1), *arguments)
 
@@ -232,7 +232,7 @@ class BandedPlan(Plan):
                 self._responses = cupy.empty((leading, rows), FLOAT32)
         im2col = load(columns_variant(problem, column))
         product = load(gemm_variant(problem, column) if gemm == "own" else finish_variant(problem))
-        geometry = geometry_argument(problem)
+        geometry = strided_geometry(problem)
         self._bands = []
         for first in range(0, pixels, leading):
             count = min(leading, pixels - first)

@@ -65,7 +65,7 @@ __device__ __forceinline__ void multiply_row(const float32 (*patch)[PITCH], cons
 }
 
 extern "C" __global__ __launch_bounds__(WARPS * WARP, BLOCKS_A_MULTIPROCESSOR) void implicit(
-    const INPUT *image, OUTPUT *out, const Geometry size, const Weights weights) {
+    const INPUT *image, OUTPUT *out, const StridedGeometry size, const Weights weights) {
     __shared__ alignas(16) float32 patch[PATCH_ROWS][PITCH];
     __shared__ alignas(16) float values[WARPS][TILE_COLUMNS * OUT_CHANNELS];
     const int warp = threadIdx.x / WARP;

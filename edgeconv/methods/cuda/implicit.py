@@ -25,11 +25,11 @@ from edgeconv.methods.base import MATHS, Math, Method, Options, Plan, check_work
 from edgeconv.methods.cuda.kernel_args import (
     TENSOR_CORE_CAPABILITY,
     WARP,
-    geometry_argument,
     problem_defines,
     refuse_reduced_16bit,
     response_count,
     sample_problems,
+    strided_geometry,
     unique,
 )
 
@@ -208,12 +208,12 @@ class ImplicitPlan(Plan):
         self._tables: list[Any] = []
 
         def launch(aligned: bool) -> Any:
-            arguments: tuple[Any, ...] = (geometry_argument(problem), problem.weights)
+            arguments: tuple[Any, ...] = (strided_geometry(problem), problem.weights)
             if math != "fma":
                 table = cupy.asarray(fragment_table(problem, math, lead_of(problem, aligned)))
                 plain = cupy.asarray(problem.weights)  # for what a NaN spoils: mend.cuh
                 self._tables += [table, plain]
-                arguments = (geometry_argument(problem), np.uint64(table.data.ptr), np.uint64(plain.data.ptr))
+                arguments = (strided_geometry(problem), np.uint64(table.data.ptr), np.uint64(plain.data.ptr))
             kernel = load(variant(problem, math, shape, aligned))
             return PackedLaunch(kernel, tiles, (shape.warps * WARP, 1), *arguments)
 

@@ -197,7 +197,7 @@ __device__ __forceinline__ void join_responses(float *values) {
 }
 
 extern "C" __global__ __launch_bounds__(WARPS * WARP, BLOCKS_A_MULTIPROCESSOR) void implicit_mma(
-    const INPUT *image, OUTPUT *out, const Geometry size, const uint2 *table, const float *plain_weights) {
+    const INPUT *image, OUTPUT *out, const StridedGeometry size, const uint2 *table, const float *plain_weights) {
     __shared__ alignas(16) float32 patch[PATCH_ROWS][PITCH];
     __shared__ alignas(16) float values[WARPS][GATHERED * M_PIXELS * RESPONSES];
     const int warp = threadIdx.x / WARP;

@@ -53,16 +53,25 @@ def rule_defines(problem: Problem) -> Defines:
     )
 
 
-def geometry_argument(problem: Problem) -> NDArray[np.int32]:
-    """`struct Geometry`: height, width, out_height, out_width, stride, padding.
+def picture_geometry(problem: Problem, *more: int) -> NDArray[np.int32]:
+    """`struct Geometry` of picture.cuh: height, width, out_height, out_width, padding; then what a kernel adds."""
+    sizes = (problem.height, problem.width, problem.output_height, problem.output_width, problem.padding)
+    return np.array((*sizes, *more), np.int32)
+
+
+def strided_geometry(problem: Problem) -> NDArray[np.int32]:
+    """`struct StridedGeometry` of responses.cuh: the same, and the stride.
 
     A stride beyond the padded picture gives one output pixel whatever it is; it is cut to the picture's length,
     so that no kernel multiplies past 32 bits.
     """
     longest = max(problem.height, problem.width) + 2 * problem.padding
-    stride = min(problem.stride, longest)
-    sizes = (problem.height, problem.width, problem.output_height, problem.output_width, stride, problem.padding)
-    return np.array(sizes, np.int32)
+    return picture_geometry(problem, min(problem.stride, longest))
+
+
+def blocks_over(problem: Problem, across: int, down: int) -> int:
+    """Blocks of a flat grid that covers the output with tiles of `across` × `down` pixels."""
+    return -(-problem.output_width // across) * -(-problem.output_height // down)
 
 
 def response_count(problem: Problem) -> int:

@@ -25,17 +25,6 @@ __device__ __forceinline__ bool is_finite(float value) {
     return (__float_as_uint(value) & EXPONENT_BITS) != EXPONENT_BITS;
 }
 
-// blockIdx.x, read again where it is used.
-__device__ __forceinline__ int block_index_anew() {
-#ifdef __CUDA_ARCH__
-    int block;
-    asm volatile("mov.u32 %0, %%ctaid.x;" : "=r"(block));
-    return block;
-#else
-    return blockIdx.x;
-#endif
-}
-
 // The output samples of a rectangle, by `threads` threads of which this is `thread`; what was stored must be visible.
 // `weights` is (directions, out, in group, 3, 3).
 __device__ __noinline__ void mend(const INPUT *image, OUTPUT *out, const float *weights, const Mended &size, int first_y,

@@ -7,10 +7,19 @@
 #include <cuda_fp16.h>
 typedef __half float16;
 #endif
+#include "intrinsics.cuh"
 
 typedef unsigned char uint8;
 typedef unsigned short uint16;
 typedef float float32;
+
+// Sizes in pixels; picture_geometry() of kernel_args.py fills it. The stride is a macro where it changes the code.
+struct Geometry {
+    int height, width, out_height, out_width, padding;
+};
+struct StridedGeometry : Geometry {
+    int stride;
+};
 
 enum class Border { zero, replicate, reflect, reflect101 };
 enum class Combine { single, magnitude, maximum };

@@ -19,10 +19,6 @@ constexpr int RESPONSES = DIRECTIONS * OUT_CHANNELS;
 constexpr int TAPS = KERNEL_SIZE * KERNEL_SIZE;
 constexpr int DEPTH = RGB * TAPS;  // samples under a filter, in the order channel, row, column: OIHW's own
 
-struct Geometry {
-    int height, width, out_height, out_width, stride, padding;
-};
-
 struct Weights {
     float value[DIRECTIONS][OUT_CHANNELS][IN_GROUP][KERNEL_SIZE][KERNEL_SIZE];
 };

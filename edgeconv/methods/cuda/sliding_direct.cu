@@ -14,10 +14,6 @@ constexpr Combine combine = Combine::COMBINE;
 constexpr Store store = Store::STORE;
 #include "sums.cuh"
 
-struct Geometry {
-    int height, width, out_height, out_width, padding;
-};
-
 struct Weights {
     float value[DIRECTIONS][OUT_CHANNELS][IN_GROUP][KERNEL_SIZE][KERNEL_SIZE];
 };

@@ -8,7 +8,7 @@
 #include "responses.cuh"
 
 extern "C" __global__ __launch_bounds__(BLOCK *BLOCK, 1) void textbook(const INPUT *image, OUTPUT *out,
-                                                                       const float *weights, const Geometry size,
+                                                                       const float *weights, const StridedGeometry size,
                                                                        int channel) {
     // A flat grid, because the y axis of a grid ends at 65,535 blocks and a picture may be taller.
     const unsigned blocks_across = (size.out_width + BLOCK - 1) / BLOCK;

@@ -17,7 +17,13 @@ from edgeconv.core.problem import Problem
 from edgeconv.hardware.cuda.kernels import KernelVariant, load
 from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
 from edgeconv.methods.base import BLOCKS, DEFAULT_BLOCK, Block, Method, Options, Plan
-from edgeconv.methods.cuda.kernel_args import geometry_argument, problem_defines, sample_problems, unique
+from edgeconv.methods.cuda.kernel_args import (
+    blocks_over,
+    problem_defines,
+    sample_problems,
+    strided_geometry,
+    unique,
+)
 
 
 def textbook_variant(problem: Problem, block: Block) -> KernelVariant:
@@ -45,9 +51,9 @@ class TextbookPlan(Plan):
 
         problem, side = self.problem, self.block
         kernel = load(textbook_variant(problem, side))
-        blocks = -(-problem.output_width // side) * -(-problem.output_height // side)
+        blocks = blocks_over(problem, side, side)
         self._weights = cupy.asarray(problem.weights)
-        arguments = (np.uint64(self._weights.data.ptr), geometry_argument(problem))
+        arguments = (np.uint64(self._weights.data.ptr), strided_geometry(problem))
         self._launches = [
             PackedLaunch(kernel, blocks, (side, side), *arguments, np.int32(channel))
             for channel in range(problem.output_channels)
