@@ -20,7 +20,8 @@ from edgeconv.hardware.cpu import jit
 from edgeconv.methods import require
 from edgeconv.methods.base import Options
 from edgeconv.methods.cpu import engine, rowcode
-from edgeconv.methods.cpu.lowering import make_recipe
+from edgeconv.methods.cpu.layout import make_layout
+from edgeconv.methods.cpu.lowering import make_lowering
 
 SLIDING = require("sliding", "cpu")
 IM2COL = require("im2col", "cpu")
@@ -234,9 +235,9 @@ def test_code_for_other_processors_calls_nothing_outside(target):
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
     for case in SAMPLE:
-        recipe = make_recipe(case.problem(), streaming=True)
-        layout = rowcode.make_layout(recipe, target.vector_bytes, 2048, columns=False)
-        code = jit.assembly(rowcode.write(recipe, layout), target)
+        lowering = make_lowering(case.problem(), streaming=True)
+        layout = make_layout(lowering, target.vector_bytes, 2048, columns=False)
+        code = jit.assembly(rowcode.write(lowering, layout), target)
         calls = re.findall(r"^\s+(?:bl|callq?)\s+(\S+)", code, re.MULTILINE)
         assert not calls, f"{case} calls {calls}"
 

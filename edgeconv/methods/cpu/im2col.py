@@ -11,7 +11,7 @@ from __future__ import annotations
 from edgeconv.core.problem import Problem
 from edgeconv.methods.base import Method, Options, Plan
 from edgeconv.methods.cpu.engine import CodeShape, EnginePlan, moves_past_caches
-from edgeconv.methods.cpu.lowering import make_recipe
+from edgeconv.methods.cpu.lowering import make_lowering
 
 TILE_PIXELS = 1024
 """Pixels of a band: 27 columns of them in float32 are 108 KiB."""
@@ -26,5 +26,5 @@ class Im2col(Method):
 
     def prepare(self, problem: Problem, options: Options) -> Plan:
         """See Method.prepare."""
-        recipe = make_recipe(problem, share=False, streaming=moves_past_caches(problem))
-        return EnginePlan("im2col", problem, recipe, options, CodeShape(TILE_PIXELS, columns=True))
+        lowering = make_lowering(problem, share=False, streaming=moves_past_caches(problem))
+        return EnginePlan("im2col", problem, lowering, options, CodeShape(TILE_PIXELS, columns=True))

@@ -1,4 +1,4 @@
-"""What has to be computed, read off the weights exactly: the recipe that machine code is written from.
+"""What has to be computed, read off the weights exactly: the lowering that machine code is written from.
 
     planes    which sums of input channels the taps read. Where an output's kernels are equal for all its input
               channels, their sum is one plane (`collapsed`) and 27 taps become 9.
@@ -44,7 +44,7 @@ Response = tuple[tuple[Tap, float], ...]
 
 
 @dataclass(frozen=True)
-class Recipe:
+class Lowering:
     """Everything that the machine code of a problem depends on; equal recipes share code."""
 
     source: Scalar
@@ -90,7 +90,7 @@ class Recipe:
         return RGB_CHANNELS if self.flat else len(self.result_of_output)
 
 
-def make_recipe(problem: Problem, *, share: bool = True, streaming: bool = False) -> Recipe:
+def make_lowering(problem: Problem, *, share: bool = True, streaming: bool = False) -> Lowering:
     """Read the structure of `problem`; with `share` off, equal filters are computed as often as they stand there."""
     weights = problem.dense_weights()
     flat = share and problem.groups == RGB_CHANNELS and problem.stride == 1 and _one_kernel(problem)
@@ -114,7 +114,7 @@ def make_recipe(problem: Problem, *, share: bool = True, streaming: bool = False
 
     source = _SCALAR_OF_DTYPE[problem.dtype.name]
     total = _sum_type(problem, kernels, len(planes[0]))
-    return Recipe(
+    return Lowering(
         source=source,
         staged=total if total == "f32" or collapse else source,
         sum=total,
