@@ -42,39 +42,8 @@ __device__ __forceinline__ const float32 *chunk_of(const float32 *corner, int gr
 }
 __device__ __forceinline__ void read_chunks(const float32 *corner, int chunk, float (&sample)[4]) {
     const int lane = threadIdx.x % WARP;
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-    const float32 *mine = chunk_of(corner, lane % M_TILE, lane < M_TILE ? chunk : chunk + 1);
-    const unsigned address = static_cast<unsigned>(__cvta_generic_to_shared(mine));
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-                 : "=f"(sample[0]), "=f"(sample[1]), "=f"(sample[2]), "=f"(sample[3])
-                 : "r"(address)
-                 : "memory");
-#else
-    for (int i = 0; i < 4; ++i) sample[i] = chunk_of(corner, lane / 4 + i % 2 * 8, chunk + i / 2)[lane % 4];
-#endif
+    load_matrices(chunk_of(corner, lane % M_TILE, lane < M_TILE ? chunk : chunk + 1), sample);
 }
-
-__device__ __forceinline__ unsigned to_tf32(float value) {
-    unsigned bits = __float_as_uint(value);
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(value));
-#endif
-    return bits;
-}
-
-// Two samples as one word of halves, the first in the low bits.
-#if HALF
-__device__ __forceinline__ unsigned pack_halves(float first, float second) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-    unsigned word;
-    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(second), "f"(first));
-    return word;
-#else
-    return __half_as_ushort(__float2half_rn(first)) |
-           static_cast<unsigned>(__half_as_ushort(__float2half_rn(second))) << 16;
-#endif
-}
-#endif
 
 // The left matrix of a k step as one lane holds it.
 struct Fragment {
@@ -97,17 +66,10 @@ __device__ __forceinline__ void read_fragment(const float32 *corner, int k, Frag
 }
 
 __device__ __forceinline__ void multiply(float (&sums)[4], const Fragment &a, const unsigned (&b)[2]) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-    if (HALF)
-        asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-            : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
-            : "r"(a.word[0]), "r"(a.word[1]), "r"(a.word[2]), "r"(a.word[3]), "r"(b[0]), "r"(b[1]));
-    else
-        asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-            : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
-            : "r"(a.word[0]), "r"(a.word[1]), "r"(a.word[2]), "r"(a.word[3]), "r"(b[0]), "r"(b[1]));
-#elif !defined(__CUDA_ARCH__)
-    host_cuda::multiply(HALF, sums, a.word, b);  // tests/host_cuda writes the instruction out
+#if HALF
+    mma_halves(sums, a.word, b);
+#else
+    mma_tf32(sums, a.word, b);
 #endif
 }
 
@@ -219,10 +181,9 @@ extern "C" __global__ __launch_bounds__(WARPS * WARP, BLOCKS_A_MULTIPROCESSOR) v
     }
 
     if (is_float(static_cast<const INPUT *>(nullptr)) && is_spoilt[warp]) {  // the last row ended with a __syncwarp
-        const Mended mended = {size.height, size.width, size.out_height, size.out_width, size.stride, size.padding};
         const Tile anew = tile_of_block(size);
         const int y = anew.y + warp * ROWS_A_WARP;
-        mend(image, out, plain_weights, mended, y, min(ROWS_A_WARP, size.out_height - y), anew.x,
+        mend(image, out, plain_weights, size, y, min(ROWS_A_WARP, size.out_height - y), anew.x,
              min(TILE_COLUMNS, size.out_width - anew.x), threadIdx.x % WARP, WARP);
     }
 }

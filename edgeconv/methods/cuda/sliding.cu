@@ -436,10 +436,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS)
         if (warp < WRITERS && elected()) finish_bulk_writes();
 #endif
         __syncthreads();  // what any thread stored, every other may read and mend
-        const Mended mended = {size.height, size.width, size.out_height, size.out_width, STRIDE, size.padding};
+        const StridedGeometry strided = {{size.height, size.width, size.out_height, size.out_width, size.padding}, STRIDE};
         const int block = block_index_anew();  // nothing of the strip is kept in registers for this
         const int x = block % size.tiles_across * THREADS * THREAD_PIXELS, y = block / size.tiles_across * size.rows_per_strip;
-        mend(image, out, plain_weights, mended, y, min(size.rows_per_strip, size.out_height - y), x,
+        mend(image, out, plain_weights, strided, y, min(size.rows_per_strip, size.out_height - y), x,
              min(size.out_width - x, THREADS * THREAD_PIXELS), threadIdx.x, THREADS);
     }
 #endif
