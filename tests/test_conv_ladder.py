@@ -12,7 +12,7 @@ from kernel_work import CONV_STEP, Work, run_on_cpu, sanitizer_library
 from problems import AWKWARD_SHAPES, assert_right, random_image, run_on_gpu
 
 from edgeconv.bench.ladders.conv_kernels import (
-    ROWS_A_STRIP,
+    ROWS_PER_STRIP,
     SHARED_BYTES,
     STEPS,
     STRIDES,
@@ -86,7 +86,7 @@ def test_strips_are_whole_waves(height: int, at_once: int) -> None:
     rows = rows_of_whole_waves(height, at_once)
     strips = -(-height // rows)
     waves = -(-strips // at_once)
-    assert rows <= 2 * ROWS_A_STRIP
+    assert rows <= 2 * ROWS_PER_STRIP
     assert rows == -(-height // (waves * at_once))
 
 

@@ -125,11 +125,11 @@ def choice_of(name, channels, dtype="uint8", stride=1):
 
 def test_structure_is_found_exactly():
     equal = choice_of("laplacian8", "mix")
-    assert (equal["collapsed"], equal["different_outputs"], equal["multiply_adds_a_pixel"]) == (True, 1, 9)
+    assert (equal["collapsed"], equal["different_outputs"], equal["multiply_adds_per_pixel"]) == (True, 1, 9)
     general = choice_of(RANDOM, "mix", "float32")
-    assert (general["collapsed"], general["different_outputs"], general["multiply_adds_a_pixel"]) == (False, 3, 81)
+    assert (general["collapsed"], general["different_outputs"], general["multiply_adds_per_pixel"]) == (False, 3, 81)
     each = choice_of("laplacian4", "each")
-    assert (each["flat_rows"], each["multiply_adds_a_pixel"]) == (True, 15)
+    assert (each["flat_rows"], each["multiply_adds_per_pixel"]) == (True, 15)
     assert not choice_of("laplacian4", "each", stride=2)["flat_rows"]
 
 
@@ -186,7 +186,7 @@ def test_sums_are_held_by_the_narrowest_type_that_is_exact(scale, dtype, arithme
 
 def test_im2col_multiplies_what_stands_there():
     problem = Case("laplacian8", "mix", "uint8", "abs").problem()
-    assert IM2COL.prepare(problem, Options()).choice["multiply_adds_a_pixel"] == 81
+    assert IM2COL.prepare(problem, Options()).choice["multiply_adds_per_pixel"] == 81
 
 
 @BOTH

@@ -295,14 +295,14 @@ def test_implicit_takes_the_largest_tiles_that_fill_the_gpu(filter: str, stride:
     shapes = [implicit.shape_of(problem, math, 132) for problem in problems]
     areas = [shape.tile_rows * shape.tile_columns for shape in shapes]
     assert areas == sorted(areas)
-    assert shapes[0].rows_a_warp == 1
+    assert shapes[0].rows_per_warp == 1
     if stride < 3:
         assert areas[-1] > areas[0]
     for problem, shape in zip(problems, shapes, strict=True):
         height, width = problem.output_shape[:2]
         assert shape.tiles(problem) == -(-height // shape.tile_rows) * -(-width // shape.tile_columns)
         larger = shape != shapes[0]
-        assert not larger or shape.tiles(problem) >= shape.blocks_a_multiprocessor * 132
+        assert not larger or shape.tiles(problem) >= shape.blocks_per_multiprocessor * 132
 
 
 def test_a_long_stride_is_cut_to_the_picture() -> None:
@@ -338,8 +338,8 @@ def test_sums_are_wide_just_beyond_what_float32_holds(dtype: str, white: int) ->
         for method in methods:
             assert method.prepare(problem, Options()).arithmetic is (FLOAT64 if wide else FLOAT32), type(method)
         assert sliding_arithmetic.has_strips(problem) is not wide
-        assert implicit.shape_of(problem, "fma", 1).columns_a_thread == (1 if wide else 4)
-        assert im2col.banded_shape(problem).pixels_a_thread == (1 if wide else 4)
+        assert implicit.shape_of(problem, "fma", 1).columns_per_thread == (1 if wide else 4)
+        assert im2col.banded_shape(problem).pixels_per_thread == (1 if wide else 4)
     assert "WIDE_SUMS" not in dict(kernel_args.rule_defines(of_sum(10**9, "float32")))
 
 

@@ -18,7 +18,7 @@ from edgeconv.hardware.threads import usable_threads
 
 PIECE_BYTES = 2 * 2**20
 """About 40 µs on a Gen5 ×16 bus: longer than a thread needs to put the transfer in the queue."""
-SLOTS_A_THREAD = 2
+SLOTS_PER_THREAD = 2
 MOST_THREADS = 8
 DIRECT_BYTES = PIECE_BYTES
 """Below this one driver copy is over before the threads have woken."""
@@ -46,7 +46,7 @@ class Staging:
 
     def __init__(self, threads: int | None = None) -> None:
         self._threads = min(MOST_THREADS, threads or usable_threads())
-        self._slots = [[_Slot() for _ in range(SLOTS_A_THREAD)] for _ in range(self._threads)]
+        self._slots = [[_Slot() for _ in range(SLOTS_PER_THREAD)] for _ in range(self._threads)]
 
     def to_device(self, host: NDArray[Any], array: Any) -> None:
         """Put the copy of `host` on the current stream; on return `host` may be changed."""

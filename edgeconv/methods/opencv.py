@@ -63,7 +63,7 @@ class OpenCVPlan(Plan):
         self._threads = threads_for(options.threads, problem.input_bytes + problem.output_bytes, self._bands)
         self._fit_workspace(temporary_row, options)
         self._int16_kernel = _kernel_exact_in_int16(problem)
-        self._equal_kernel = _one_kernel_a_direction(problem)
+        self._equal_kernel = _one_kernel_per_direction(problem)
         self._channel_sum = problem.groups == 1 and self._equal_kernel is not None
         self.arithmetic = exactness.own_arithmetic(problem) if self._int16_kernel is None else exactness.WHOLE
         self.choice = {
@@ -184,7 +184,7 @@ def _store_band(values: NDArray[Any], out: NDArray[Any], problem: Problem) -> No
         out[...] = _hwc(stored)
 
 
-def _one_kernel_a_direction(problem: Problem) -> NDArray[np.float32] | None:
+def _one_kernel_per_direction(problem: Problem) -> NDArray[np.float32] | None:
     """(directions, 3, 3) where one kernel stands in every place that a direction has, else None."""
     kernels = problem.weights[:, :1, :1]
     return kernels[:, 0, 0] if (problem.weights == kernels).all() else None
@@ -192,7 +192,7 @@ def _one_kernel_a_direction(problem: Problem) -> NDArray[np.float32] | None:
 
 def _kernel_exact_in_int16(problem: Problem) -> NDArray[np.float32] | None:
     """The one whole-number kernel of uint8 channels by themselves, where all its sums stay within int16."""
-    kernels = _one_kernel_a_direction(problem)
+    kernels = _one_kernel_per_direction(problem)
     if problem.dtype != np.uint8 or problem.groups == 1 or problem.combine != "single" or kernels is None:
         return None
     kernel = kernels[0]

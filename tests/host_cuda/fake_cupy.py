@@ -26,7 +26,7 @@ GUARD_BYTES = 1 << 16
 ALIGNMENT = 256
 
 MULTIPROCESSORS = 3
-BLOCKS_A_MULTIPROCESSOR = 2
+BLOCKS_PER_MULTIPROCESSOR = 2
 L2_BYTES = 1 << 18
 COMPUTE_CAPABILITY = "80"
 """A very small GPU, so that a small picture still makes blocks that go round more than once."""
@@ -173,7 +173,7 @@ cupy.cuda.runtime = SimpleNamespace(getDevice=lambda: 0)
 cupy.cuda.driver = SimpleNamespace(
     launchKernel=_launch_kernel,
     CUDADriverError=type("CUDADriverError", (RuntimeError,), {}),
-    occupancyMaxActiveBlocksPerMultiprocessor=lambda function, threads, shared: BLOCKS_A_MULTIPROCESSOR,
+    occupancyMaxActiveBlocksPerMultiprocessor=lambda function, threads, shared: BLOCKS_PER_MULTIPROCESSOR,
 )
 
 

@@ -24,12 +24,12 @@ inline float operand(bool half, unsigned word, int which) {
 inline void multiply(bool half, float (&sums)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
     const size_t thread = static_cast<size_t>(current - fibers.data());
     const int lane = static_cast<int>(thread % warpSize), group = lane / 4, quarter = lane % 4;
-    const int values_a_word = half ? 2 : 1, depth = 8 * values_a_word;
+    const int values_per_word = half ? 2 : 1, depth = 8 * values_per_word;
     matrices.resize((fibers.size() + warpSize - 1) / warpSize);
     Matrices &shared = matrices[thread / warpSize];
-    for (int which = 0; which < values_a_word; ++which)
+    for (int which = 0; which < values_per_word; ++which)
         for (int word = 0; word < 4; ++word) {
-            const int k = (word / 2 * 4 + quarter) * values_a_word + which;
+            const int k = (word / 2 * 4 + quarter) * values_per_word + which;
             shared.left[group + word % 2 * 8][k] = operand(half, a[word], which);
             if (word % 2 == 0) shared.right[k][group] = operand(half, b[word / 2], which);
         }

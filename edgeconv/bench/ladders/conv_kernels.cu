@@ -27,7 +27,7 @@ constexpr int KERNEL = 3, RGB = 3, PADDING = 1;
 constexpr int WINDOW = KERNEL * RGB;  // samples of a window's row
 
 struct Geometry {
-    int height, width, out_height, out_width, rows_a_strip;
+    int height, width, out_height, out_width, rows_per_strip;
 };
 
 struct Weights {
@@ -129,7 +129,7 @@ constexpr int OPEN = (KERNEL + STRIDE - 1) / STRIDE;
 template <int PIXELS, typename Read, typename Write>
 __device__ __forceinline__ void walk(const Geometry &size, const Weights &weights, int strip, Read read, Write write) {
     constexpr int SAMPLES = ((PIXELS - 1) * STRIDE + KERNEL) * RGB;
-    const int first = strip * size.rows_a_strip, rows = min(size.rows_a_strip, size.out_height - first);
+    const int first = strip * size.rows_per_strip, rows = min(size.rows_per_strip, size.out_height - first);
     float open[OPEN][PIXELS * RGB] = {};  // the row that ends first in front
     for (int y = 1 - OPEN; y < rows; ++y) {
 #pragma unroll

@@ -27,10 +27,10 @@ from edgeconv.methods.cuda.textbook import Textbook
 
 STRIDES = (1, 2, 3)
 PADDING = 1
-PIXELS_A_THREAD = 4
+PIXELS_PER_THREAD = 4
 """Of the step `vector` and those after it."""
 VECTOR_BYTES = 16
-ROWS_A_STRIP = 16
+ROWS_PER_STRIP = 16
 """Where they are not made to fill whole waves."""
 TILED = "shared"
 """The step that has a tile."""
@@ -127,7 +127,7 @@ STEPS: tuple[ConvStep, ...] = (
         "5 reads a row of four pixels in place of 36, a third fewer lines",
         1.1,
         _ROWS,
-        pixels=PIXELS_A_THREAD,
+        pixels=PIXELS_PER_THREAD,
         walks=True,
     ),
     ConvStep(
@@ -137,7 +137,7 @@ STEPS: tuple[ConvStep, ...] = (
         "gpu idle",
         1.0,
         _ROWS,
-        pixels=PIXELS_A_THREAD,
+        pixels=PIXELS_PER_THREAD,
         walks=True,
         entry="vector",
         whole_waves=True,
@@ -219,7 +219,7 @@ class StepPlan(Plan):
             resident *= cupy.cuda.Device().attributes["MultiProcessorCount"]
             rows = rows_of_whole_waves(problem.output_height, max(1, resident // across))
         elif chosen.walks:
-            rows = ROWS_A_STRIP
+            rows = ROWS_PER_STRIP
         down = -(-problem.output_height // rows)
         geometry = np.array([problem.height, problem.width, *problem.output_shape[:2], rows], np.int32)
         weights: Any = problem.weights
@@ -229,7 +229,7 @@ class StepPlan(Plan):
             self.workspace_bytes = problem.weights.nbytes
         self._launch = PackedLaunch(kernel, across * down, (block.across, block.down), geometry, weights)
         self.launches = 1
-        self.choice = {"step": chosen.name, "block": str(block), "rows_a_block": rows}
+        self.choice = {"step": chosen.name, "block": str(block), "rows_per_block": rows}
 
     def run(self, image: Any, out: Any) -> None:
         """See Plan.run; arrays start on 16 bytes."""
@@ -237,8 +237,8 @@ class StepPlan(Plan):
 
 
 def rows_of_whole_waves(height: int, strips_at_once: int) -> int:
-    """Rows of a strip, near to `ROWS_A_STRIP`, such that the strips are a whole number of waves."""
-    waves = max(1, round(height / strips_at_once / ROWS_A_STRIP))
+    """Rows of a strip, near to `ROWS_PER_STRIP`, such that the strips are a whole number of waves."""
+    waves = max(1, round(height / strips_at_once / ROWS_PER_STRIP))
     return -(-height // (strips_at_once * waves))
 
 

@@ -19,7 +19,7 @@
 // longer than they need be, so that 8 of them lie in all banks.
 //
 // REAL float or double    TILE (plain, shared)
-// TILE_M, TILE_N, TILE_K, THREAD_M, THREAD_N, BLOCKS_A_MULTIPROCESSOR (the others)
+// TILE_M, TILE_N, TILE_K, THREAD_M, THREAD_N, BLOCKS_PER_MULTIPROCESSOR (the others)
 // WHOLE 1 where m, n and k are multiples of the tile: no bounds are tested then.
 // Idea of `registers` and `double_buffer`: NVIDIA's CUTLASS, "Efficient GEMM in CUDA".
 
@@ -187,7 +187,7 @@ __device__ __forceinline__ void store_part(const REAL (&sum)[THREAD_M][THREAD_N]
     }
 }
 
-extern "C" __global__ __launch_bounds__(THREADS, BLOCKS_A_MULTIPROCESSOR) void registers(const REAL *a, const REAL *b,
+extern "C" __global__ __launch_bounds__(THREADS, BLOCKS_PER_MULTIPROCESSOR) void registers(const REAL *a, const REAL *b,
                                                                                       REAL *c, int m, int n, int k) {
     __shared__ alignas(16) REAL tile_a[TILE_M][PITCH_A];
     __shared__ alignas(16) REAL tile_b[TILE_K][TILE_N];
@@ -206,7 +206,7 @@ extern "C" __global__ __launch_bounds__(THREADS, BLOCKS_A_MULTIPROCESSOR) void r
     store_part(sum, part, top, left, c, m, n);
 }
 
-extern "C" __global__ __launch_bounds__(THREADS, BLOCKS_A_MULTIPROCESSOR) void double_buffer(const REAL *a,
+extern "C" __global__ __launch_bounds__(THREADS, BLOCKS_PER_MULTIPROCESSOR) void double_buffer(const REAL *a,
                                                                                           const REAL *b, REAL *c,
                                                                                           int m, int n, int k) {
     __shared__ alignas(16) REAL tile_a[2][TILE_M][PITCH_A];

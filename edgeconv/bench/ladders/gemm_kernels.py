@@ -109,7 +109,7 @@ def variant(chosen: GemmStep, dtype: str, block: GemmBlock, whole: bool) -> Kern
         shape = {"TILE_M": block.rows, "TILE_N": block.columns, "TILE_K": block.depth}
         own = {"THREAD_M": block.own[0], "THREAD_N": block.own[1]}
         defines += (*shape.items(), *own.items(), ("WHOLE", int(whole)))
-        defines += (("BLOCKS_A_MULTIPROCESSOR", block.resident),)
+        defines += (("BLOCKS_PER_MULTIPROCESSOR", block.resident),)
     return KernelVariant("bench/ladders/gemm_kernels.cu", chosen.name, defines)
 
 

@@ -41,7 +41,7 @@ there when a caller comes back to it."""
 STRIP_ROWS = 64
 """Rows that a thread takes at a time: neighbouring strips both stage two rows, which costs 3 % of 64."""
 
-STRIPS_A_THREAD = 4
+STRIPS_PER_THREAD = 4
 """Fewest strips a thread where rows allow it, so that threads that were interrupted do not keep others waiting."""
 
 ALIGNMENT = CACHE_LINE_BYTES
@@ -105,7 +105,7 @@ class EnginePlan(Plan):
         self._arguments = np.zeros(len(Argument), np.int64)
         constant = {
             Argument.UNITS: units,
-            Argument.TILES_A_STRIP: len(tiles),
+            Argument.TILES_PER_STRIP: len(tiles),
             Argument.STRIP_ROWS: strip_rows,
             Argument.OUT_ROWS: problem.output_height,
             Argument.IMAGE_ROW_SAMPLES: problem.width * RGB_CHANNELS,
@@ -122,7 +122,7 @@ class EnginePlan(Plan):
             "collapsed": lowering.collapsed,
             "flat_rows": lowering.flat,
             "different_outputs": len(lowering.results),
-            "multiply_adds_a_pixel": lowering.multiply_adds,
+            "multiply_adds_per_pixel": lowering.multiply_adds,
             "arithmetic": lowering.sum,
             "threads": self._threads,
             "tile_pixels": shape.tile_pixels,
@@ -151,7 +151,7 @@ class EnginePlan(Plan):
 def _strip_rows(problem: Problem, threads: int) -> int:
     if threads == 1:
         return problem.output_height
-    return max(1, min(STRIP_ROWS, problem.output_height // (threads * STRIPS_A_THREAD)))
+    return max(1, min(STRIP_ROWS, problem.output_height // (threads * STRIPS_PER_THREAD)))
 
 
 def _tables(problem: Problem, lowering: Lowering, layout: RowLayout) -> tuple[NDArray[np.int64], NDArray[np.int32]]:

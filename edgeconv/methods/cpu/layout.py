@@ -30,7 +30,7 @@ class Argument(IntEnum):
     NEXT_UNIT = 2
     """Counted up atomically by all workers."""
     UNITS = 3
-    TILES_A_STRIP = 4
+    TILES_PER_STRIP = 4
     STRIP_ROWS = 5
     OUT_ROWS = 6
     IMAGE_ROW_SAMPLES = 7
@@ -134,19 +134,19 @@ def tap_step(lowering: Lowering) -> int:
     return RGB_CHANNELS if lowering.flat else 1
 
 
-def channels_a_pixel(lowering: Lowering) -> int:
+def channels_per_pixel(lowering: Lowering) -> int:
     """Source samples that one staged position stands for."""
     return 1 if lowering.flat else RGB_CHANNELS
 
 
-def stored_a_pixel(lowering: Lowering) -> int:
+def stored_per_pixel(lowering: Lowering) -> int:
     """Output samples that one position of a run stands for."""
     return 1 if lowering.flat else len(lowering.result_of_output)
 
 
-def source_bytes_a_position(lowering: Lowering) -> int:
+def source_bytes_per_position(lowering: Lowering) -> int:
     """Bytes of one source row under one staged position of all phases."""
-    return channels_a_pixel(lowering) * lowering.stride * SCALAR_BYTES[lowering.source]
+    return channels_per_pixel(lowering) * lowering.stride * SCALAR_BYTES[lowering.source]
 
 
 def fetches_while_computing(lowering: Lowering, layout: RowLayout) -> bool:
@@ -159,7 +159,7 @@ def fetches_while_computing(lowering: Lowering, layout: RowLayout) -> bool:
         return False
     registers = layout.block_pixels * SCALAR_BYTES[lowering.sum] / layout.vector_bytes
     taps = sum(len(response) for result in lowering.results for response in result)
-    lines = layout.block_pixels * source_bytes_a_position(lowering) * lowering.phases / CACHE_LINE_BYTES
+    lines = layout.block_pixels * source_bytes_per_position(lowering) * lowering.phases / CACHE_LINE_BYTES
     return taps * registers / lines >= MULTIPLY_ADDS_TO_HIDE_A_LINE
 
 

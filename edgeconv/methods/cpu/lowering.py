@@ -139,11 +139,11 @@ def _response(kernels: NDArray[np.float32]) -> Response:
     return tuple((Tap(*(int(i) for i in place)), float(kernels[tuple(place)])) for place in np.argwhere(kernels != 0))
 
 
-def _sum_type(problem: Problem, kernels: NDArray[np.float32], channels_a_plane: int) -> Scalar:
+def _sum_type(problem: Problem, kernels: NDArray[np.float32], channels_per_plane: int) -> Scalar:
     """The narrowest type that holds every final sum exactly; sums wrap on the way, which does no harm."""
     if not exactness.is_whole(problem):
         return "f64" if exactness.sums_for(problem) == "float64" else "f32"
-    white = int(np.iinfo(problem.dtype).max) * channels_a_plane
+    white = int(np.iinfo(problem.dtype).max) * channels_per_plane
     exact = kernels.astype(np.float64)
     largest = np.maximum(exact, 0).sum(axis=(2, 3, 4)).max() * white
     least = np.minimum(exact, 0).sum(axis=(2, 3, 4)).min() * white

@@ -15,7 +15,7 @@ from __future__ import annotations
 from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.hardware.cpu.emit import I64, Value
 from edgeconv.methods.cpu.frame import ENTRY_POINT, Frame
-from edgeconv.methods.cpu.layout import Argument, RowLayout, TileFields, fetches_while_computing, stored_a_pixel
+from edgeconv.methods.cpu.layout import Argument, RowLayout, TileFields, fetches_while_computing, stored_per_pixel
 from edgeconv.methods.cpu.lowering import Lowering
 from edgeconv.methods.cpu.runs import Runs
 from edgeconv.methods.cpu.staging import Staging
@@ -40,11 +40,11 @@ class _Writer:
     def write(self) -> str:
         e = self.e
         place = e.address_of_int64(self.frame.arguments, Argument.NEXT_UNIT)
-        units, tiles_a_strip = self.frame.argument(Argument.UNITS), self.frame.argument(Argument.TILES_A_STRIP)
+        units, tiles_per_strip = self.frame.argument(Argument.UNITS), self.frame.argument(Argument.TILES_PER_STRIP)
         with e.repeat() as leave:
             unit = e.block.atomic_rmw("add", place, e.int64(1), "monotonic")
             leave(e.block.icmp_signed(">=", unit, units))
-            self._one_unit(e.block.sdiv(unit, tiles_a_strip), e.block.srem(unit, tiles_a_strip))
+            self._one_unit(e.block.sdiv(unit, tiles_per_strip), e.block.srem(unit, tiles_per_strip))
         if self.lowering.streaming:
             e.block.fence("seq_cst")  # stores past the caches are seen by others only after a fence
         e.block.ret_void()
@@ -68,7 +68,7 @@ class _Writer:
             if fetches_while_computing(self.lowering, self.layout):
                 self.runs.coming = self.staging.coming_rows(after)
             row_start = e.block.mul(y, self.frame.argument(Argument.OUT_ROW_SAMPLES))
-            run_start = e.block.mul(self.frame.tile[TileFields.OUT_START], e.int64(stored_a_pixel(self.lowering)))
+            run_start = e.block.mul(self.frame.tile[TileFields.OUT_START], e.int64(stored_per_pixel(self.lowering)))
             out = e.address(
                 self.frame.pointer(Argument.OUT_ADDRESS), self.lowering.stored, e.block.add(row_start, run_start)
             )

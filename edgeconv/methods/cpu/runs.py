@@ -21,7 +21,7 @@ from edgeconv.methods.cpu.layout import (
     TileFields,
     fetches_while_computing,
     reach,
-    stored_a_pixel,
+    stored_per_pixel,
     tap_step,
 )
 from edgeconv.methods.cpu.lowering import Tap
@@ -134,13 +134,13 @@ class Runs:
         spare = self.frame.bytes_on(self.frame.scratch, e.int64(self.layout.spare_offset_bytes))
         with e.block.if_then(e.block.icmp_signed(">", count, e.int64(0))):
             self._respond_block(base, x, spare, aligned_bytes=None)
-            pixel_bytes = stored_a_pixel(lowering) * SCALAR_BYTES[lowering.stored]
+            pixel_bytes = stored_per_pixel(lowering) * SCALAR_BYTES[lowering.stored]
             target = self._out_at(out, e.block.add(x, skipped))
             self._copy_bytes(self._out_at(spare, skipped), target, e.block.mul(count, e.int64(pixel_bytes)))
 
     def _out_at(self, out: Value, x: Value) -> Value:
         """Address of pixel `x` of the run that starts at `out`."""
-        samples = self.e.block.mul(x, self.e.int64(stored_a_pixel(self.lowering)))
+        samples = self.e.block.mul(x, self.e.int64(stored_per_pixel(self.lowering)))
         return self.e.address(out, self.lowering.stored, samples)
 
     def _copy_bytes(self, source: Value, target: Value, size_bytes: Value) -> None:
@@ -158,11 +158,11 @@ class Runs:
         """
         e = self.e
         stored_bytes = SCALAR_BYTES[self.lowering.stored]
-        samples_a_line = CACHE_LINE_BYTES // stored_bytes
-        inverse = pow(stored_a_pixel(self.lowering), -1, samples_a_line)
+        samples_per_line = CACHE_LINE_BYTES // stored_bytes
+        inverse = pow(stored_per_pixel(self.lowering), -1, samples_per_line)
         address = e.block.udiv(e.block.ptrtoint(out, I64), e.int64(stored_bytes))
         solution = e.block.mul(e.block.sub(e.int64(0), address), e.int64(inverse))
-        return e.block.and_(solution, e.int64(samples_a_line - 1))
+        return e.block.and_(solution, e.int64(samples_per_line - 1))
 
     def _respond_block(self, base: Callable[[Tap], Value], x: Value, out: Value, aligned_bytes: int | None) -> None:
         """Compute the block of pixels at `x` of the run and store it at `out`."""
@@ -172,7 +172,7 @@ class Runs:
             for responses in self.sums.responses(lambda tap: e.address(base(tap), lowering.staged, x))
         ]
         lanes = min(layout.vector_bytes // SCALAR_BYTES[lowering.stored], layout.block_pixels)
-        channels = stored_a_pixel(lowering)
+        channels = stored_per_pixel(lowering)
         pieces = [e.slices(value, lanes) for value in values]
         for number, parts in enumerate(zip(*pieces, strict=True)):
             for channel_part in range(channels):

@@ -17,9 +17,9 @@ from edgeconv.methods.cpu.layout import (
     Argument,
     Pick,
     TileFields,
-    channels_a_pixel,
+    channels_per_pixel,
     fetches_while_computing,
-    source_bytes_a_position,
+    source_bytes_per_position,
 )
 
 FETCH_AHEAD_BYTES = 4096
@@ -51,7 +51,7 @@ class Staging:
         """Vectors of groups; a group is `stride` whole pixels and gives one position of every phase."""
         e, lowering = self.e, self.lowering
         lanes = self.layout.vector_bytes // SCALAR_BYTES[lowering.source]
-        channels = channels_a_pixel(lowering)
+        channels = channels_per_pixel(lowering)
         start, stop = self.frame.tile[TileFields.GROUPS_START], self.frame.tile[TileFields.GROUPS_STOP]
         # Where taps read the picture itself, only the vectors next to the borders are wanted: the first and the last.
         step: Value | int = lanes
@@ -64,7 +64,7 @@ class Staging:
             )
             first = e.address(row, lowering.source, e.block.mul(pixel, e.int64(channels)))
             if lowering.streaming and not fetches_while_computing(lowering, self.layout):
-                for line in range(0, lanes * source_bytes_a_position(lowering), CACHE_LINE_BYTES):
+                for line in range(0, lanes * source_bytes_per_position(lowering), CACHE_LINE_BYTES):
                     e.prefetch(self.frame.bytes_on(first, e.int64(FETCH_AHEAD_BYTES + line)))
             loaded = [
                 e.load(e.address(first, lowering.source, e.int64(part * lanes)), lowering.source, lanes)
@@ -91,7 +91,7 @@ class Staging:
         """The borders, and all of a row too short for vectors or strided too wide."""
         e, lowering = self.e, self.lowering
         table = self.frame.pointer(Argument.PICKS_ADDRESS)
-        channels = channels_a_pixel(lowering)
+        channels = channels_per_pixel(lowering)
         nothing = splat(lowering.staged, 1, 0)
         with e.count(self.frame.tile[TileFields.PICKS_START], self.frame.tile[TileFields.PICKS_STOP]) as number:
             pick = e.address(table, "i32", e.block.mul(number, e.int64(len(Pick))))
@@ -119,7 +119,7 @@ class Staging:
             inside = e.maximum(source_row, e.int64(0))
             start = e.block.add(
                 e.block.mul(inside, self.frame.argument(Argument.IMAGE_ROW_SAMPLES)),
-                e.block.mul(self.frame.tile[TileFields.SOURCE_START], e.int64(channels_a_pixel(lowering))),
+                e.block.mul(self.frame.tile[TileFields.SOURCE_START], e.int64(channels_per_pixel(lowering))),
             )
             rows.append(e.address(self.frame.pointer(Argument.IMAGE_ADDRESS), lowering.source, start))
         return rows
@@ -127,9 +127,9 @@ class Staging:
     def fetch_coming(self, coming: list[Value], x: Value) -> None:
         """Ask for the part of the coming rows that the block at `x` stands over, while this block computes."""
         e, lowering, layout = self.e, self.lowering, self.layout
-        block_bytes = source_bytes_a_position(lowering) * layout.block_pixels
+        block_bytes = source_bytes_per_position(lowering) * layout.block_pixels
         for row in coming:
-            first = self.frame.bytes_on(row, e.block.mul(x, e.int64(source_bytes_a_position(lowering))))
+            first = self.frame.bytes_on(row, e.block.mul(x, e.int64(source_bytes_per_position(lowering))))
             for line in range(0, block_bytes, CACHE_LINE_BYTES):
                 e.prefetch(self.frame.bytes_on(first, e.int64(line)))
 

@@ -10,7 +10,7 @@ __device__ __forceinline__ unsigned shared_address(const void *pointer) {
     return static_cast<unsigned>(__cvta_generic_to_shared(pointer));
 }
 
-// True in one lane of the warp, always the same; the compiler knows that it is one.
+// True in one lane of the warp, always the same; the compiler knows that it is a single lane.
 __device__ __forceinline__ bool elected() {
     unsigned one;
     asm volatile("{\n.reg .pred one;\nelect.sync _|one, 0xffffffff;\nselp.u32 %0, 1, 0, one;\n}" : "=r"(one));

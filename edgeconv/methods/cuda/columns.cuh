@@ -2,7 +2,7 @@
 //
 // columns[k][n] with k = (channel · 3 + row) · 3 + column, 27 deep, and n an output pixel of the band or tile;
 // `leading` is the distance between two k. Neighbouring threads take neighbouring pixels, so each of the 27
-// stores of a warp is contiguous. Columns are kept in the type COLUMN: the picture's own for the project's GEMM
+// stores of a warp is contiguous. Columns have the type COLUMN: the picture's for the project's GEMM
 // (an 8-bit picture moves a quarter of the bytes), float32 for the vendor's.
 
 template <typename Column>

@@ -11,9 +11,9 @@
 // bytes at a time: LEAD samples then stand before the patch, so that a chunk of the picture is a chunk of the patch.
 // Else 4 bytes at a time, and LEAD is 0.
 //
-// STEP 1, 2, 3    TILE_ROWS, WARPS, COLUMNS_A_THREAD    ALIGNED 0 or 1, LEAD 0 to 3
+// Macros: STEP, ALIGNED, LEAD, WARPS, COLUMNS_PER_THREAD as in implicit.cu; TILE_ROWS, output rows of a block.
 
-constexpr int TILE_COLUMNS = WARP * COLUMNS_A_THREAD;
+constexpr int TILE_COLUMNS = WARP * COLUMNS_PER_THREAD;
 constexpr int PATCH_ROWS = (TILE_ROWS - 1) * STEP + KERNEL_SIZE;
 constexpr int PATCH_SAMPLES = ((TILE_COLUMNS - 1) * STEP + KERNEL_SIZE) * RGB;  // of a patch row
 constexpr int CHUNK = 4;                         // samples of an aligned copy
@@ -44,7 +44,7 @@ __device__ __forceinline__ int spread(int i, int stride) {
     return stride > KERNEL_SIZE ? i / KERNEL_SIZE * stride + i % KERNEL_SIZE : i;
 }
 
-// Fetch the patch of a tile; a warp takes a row at a time.
+// Fetch the patch of a tile; each warp takes one row at a time.
 __device__ __forceinline__ void fill_patch(const INPUT *image, float32 (*patch)[PITCH], const StridedGeometry &size,
                                            const Tile &tile) {
     const int lane = threadIdx.x % WARP;

@@ -1,8 +1,8 @@
 """textbook on CUDA: the kernel of a first lesson, one thread per output value, one launch per output channel.
 
 What the lab reports measure with thread blocks of 8 × 8, 16 × 16 and 32 × 32 (`--block`). It is there to be compared
-with: conv_ladder.py goes on from it step by step to `sliding`. Sums are multiply-adds in float32, or in float64 where
-float32 does not hold them (exactness.py).
+with: bench/ladders/conv_kernels.py goes on from it step by step to `sliding`. Sums are multiply-adds in float32, or in
+float64 where float32 does not hold them (exactness.py).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def variants() -> tuple[KernelVariant, ...]:
 
 @dataclass
 class TextbookPlan(Plan):
-    """A launch for each output channel."""
+    """One launch for each output channel."""
 
     block: Block = DEFAULT_BLOCK
 
