@@ -35,7 +35,7 @@ class WorkerPool:
         self.forget_threads()
 
     def forget_threads(self) -> None:
-        """Start anew; a forked child needs it, to which no thread but its own has come along."""
+        """Start anew; a forked child needs it, in which only the forking thread lives on."""
         self._jobs: SimpleQueue[tuple[Job, int, SimpleQueue[BaseException | None]]] = SimpleQueue()
         self._started = 0
         self._lock = threading.Lock()

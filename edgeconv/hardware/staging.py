@@ -1,7 +1,7 @@
 """Ordinary host memory across the bus at nearly the speed of page-locked memory.
 
-The driver copies ordinary (pageable) memory through a small buffer of its own with one thread, at 4 to 18 GB/s. Here
-several threads do the same: each copies its piece into page-locked slots of its own and puts the transfer on the
+The driver copies ordinary (pageable) memory through a small buffer with one thread, at 4 to 18 GB/s. Here
+several threads do the same: each copies its piece into its page-locked slots and puts the transfer on the
 stream, so that host copies, page faults and the bus overlap. Page-locked memory stays bounded and is kept.
 """
 

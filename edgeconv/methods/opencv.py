@@ -5,7 +5,7 @@
     everything else                  filter2D to float32 for every pair of channels that meet, summed; to float64
                                      where float32 does not hold the sums (exactness.py)
 
-A band takes its halo rows along and drops the two outer rows of what filter2D gives back, so OpenCV's own
+A band takes its halo rows along and drops the two outer rows of what filter2D gives back, so OpenCV's
 border rule is used for the columns alone, and only where the padding is 1. OpenCV has no stride: everything is
 computed and every s-th sample is picked. Imports OpenCV and NumPy and nothing else: the fastest start of all.
 """
@@ -111,7 +111,7 @@ class OpenCVPlan(Plan):
         _store_band(picked, out[start:stop], problem)
 
     def _source(self, image: NDArray[Any], first: int, last: int) -> NDArray[Any]:
-        """Padded rows `first` to `last`; columns are padded here unless filter2D's own border does it."""
+        """Padded rows `first` to `last`; columns are padded here unless filter2D's border rule does it."""
         rows = self._rows[first:last]
         if rows[0] != OUTSIDE and rows[-1] - rows[0] == last - first - 1 and (rows[1:] > rows[:-1]).all():
             band = image[rows[0] : rows[-1] + 1]
@@ -177,7 +177,7 @@ def _store_band(values: NDArray[Any], out: NDArray[Any], problem: Problem) -> No
         values = np.clip(values, 0, CLAMP, out=values)
     elif values.dtype.kind == "f":
         values = np.clip(values, -CLAMP, CLAMP, out=values)  # a value of 2³¹ or more would become 0
-    # |v|, rounded to nearest with ties to even and saturated: the project's own rule (output.py). `dst` is written
+    # |v|, rounded to nearest with ties to even and saturated: the project's rule (output.py). `dst` is written
     # in place where OpenCV finds it of the right layout; a last axis of 1 makes it a new array.
     stored = cv2.convertScaleAbs(values, dst=out if problem.output_channels > 1 else None)
     if stored is not out:

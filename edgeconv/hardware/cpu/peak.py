@@ -33,7 +33,7 @@ def flops_of_a_run(threads: int) -> int:
 def run(threads: int) -> None:
     """`PIECES_PER_THREAD` times `ROUNDS` rounds of multiply-adds for each of `threads` threads."""
     code = _code()
-    block = np.zeros((threads, _lanes()), np.float32)  # a row a thread, for what must not be optimised away
+    block = np.zeros((threads, _lanes()), np.float32)  # one row per thread, for results that must not be optimised away
     address = block.ctypes.data
     run_pieces(lambda piece, worker: code.function(address, worker), PIECES_PER_THREAD * threads, threads)
 

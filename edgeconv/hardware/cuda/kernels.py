@@ -53,7 +53,7 @@ def _with_headers(name: str) -> str:
 
 @cache
 def load(variant: KernelVariant) -> Any:
-    """The compiled kernel as a `cupy.RawKernel`; compiled once a process, and kept on disk by CuPy."""
+    """The compiled kernel as a `cupy.RawKernel`; compiled once per process; CuPy stores it on disk."""
     import cupy
 
     module = cupy.RawModule(code=variant.text, options=variant.options, backend="nvrtc")

@@ -1,4 +1,4 @@
-"""A plan of generated code: tiles and strips, tables of borders, scratch, threads. No pixels are touched here.
+"""A plan of generated code: tiles and strips, tables of borders, scratch, threads. No pixel is touched here.
 
 Both CPU methods use it; they differ in the lowering and in whether the code copies columns.
 """
@@ -35,14 +35,14 @@ from edgeconv.methods.cpu.layout import (
 from edgeconv.methods.cpu.lowering import ARITHMETIC_OF_SUM, Lowering
 
 STREAMING_BYTES = 8 * 2**20
-"""Input and output bytes from which stores go past the caches and loads are asked for early: what is no longer
+"""Input and output bytes from which stores go past the caches and loads are asked for early: data that is no longer
 there when a caller comes back to it."""
 
 STRIP_ROWS = 64
 """Rows that a thread takes at a time: neighbouring strips both stage two rows, which costs 3 % of 64."""
 
 STRIPS_PER_THREAD = 4
-"""Fewest strips a thread where rows allow it, so that threads that were interrupted do not keep others waiting."""
+"""Fewest strips per thread where rows allow it, so that a thread that was interrupted keeps no other waiting."""
 
 ALIGNMENT = CACHE_LINE_BYTES
 
@@ -62,7 +62,7 @@ def moves_past_caches(problem: Problem) -> bool:
 
 @cache
 def code_for(lowering: Lowering, layout: RowLayout, processor: jit.Processor) -> jit.Compiled:
-    """The compiled function; once a process for each lowering."""
+    """The compiled function; compiled once per process for each lowering."""
     return jit.compile_function(rowcode.write(lowering, layout), rowcode.ENTRY_POINT, processor)
 
 
@@ -199,8 +199,8 @@ def _reads_directly(lowering: Lowering, layout: RowLayout, tiles: NDArray[np.int
     long_enough = bool((stop - start >= layout.block_pixels).all())
     narrow = bool((np.maximum(start, tiles[:, TileFields.OUT_COUNT] - stop) <= layout.block_pixels).all())
     in_a_vector = layout.vector_bytes // SCALAR_BYTES[lowering.source] >= beyond
-    like = lowering.flat and lowering.streaming and lowering.staged == lowering.source
-    return like and long_enough and narrow and in_a_vector
+    in_place = lowering.flat and lowering.streaming and lowering.staged == lowering.source
+    return in_place and long_enough and narrow and in_a_vector
 
 
 def _whole_groups(

@@ -1,9 +1,9 @@
 """im2col on the CPU: columns in memory, then a matrix product with the weights.
 
-The column matrix of a whole picture would be 27 times its pixels. Here a band of it is 27 rows (one a tap) of
+The column matrix of a whole picture would be 27 times its pixels. Here a band of it is 27 rows (one per tap) of
 up to `TILE_PIXELS` pixels, which stays in the L2 cache; the product (outputs × taps) · (taps × pixels) keeps
 `outputs` rows of sums in registers while it goes down the taps. Nothing is shared: equal kernels
-are multiplied as often as they occur, so the time is the method's own and not that of a shortcut.
+are multiplied as often as they occur, so the time is that of the method and not of a shortcut.
 """
 
 from __future__ import annotations

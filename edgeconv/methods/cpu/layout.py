@@ -164,7 +164,7 @@ def fetches_while_computing(lowering: Lowering, layout: RowLayout) -> bool:
 
 
 def reach(lowering: Lowering) -> int:
-    """Staged positions beyond a pixel's own that its taps read."""
+    """Staged positions to the right of a pixel that its taps read."""
     return (KERNEL_SIZE - 1) * tap_step(lowering)
 
 

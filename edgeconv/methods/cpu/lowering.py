@@ -1,4 +1,4 @@
-"""What has to be computed, read off the weights exactly: the lowering that machine code is written from.
+"""What has to be computed, read off the weights exactly: the lowering from which machine code is written.
 
     planes    which sums of input channels the taps read. Where an output's kernels are equal for all its input
               channels, their sum is one plane (`collapsed`) and 27 taps become 9.
@@ -70,7 +70,7 @@ class Lowering:
 
     @property
     def phases(self) -> int:
-        """Horizontal residues modulo the stride that a 3×3 filter reads; each is a scratch row of its own."""
+        """Horizontal residues modulo the stride that a 3×3 filter reads; each is a separate scratch row."""
         return min(self.stride, KERNEL_SIZE)
 
     @property
@@ -80,7 +80,7 @@ class Lowering:
 
     @property
     def multiply_adds(self) -> int:
-        """Taps a pixel that are really computed, all results and directions."""
+        """Taps per pixel that are really computed, all results and directions."""
         per_pixel = sum(len(response) for result in self.results for response in result)
         return per_pixel * RGB_CHANNELS if self.flat else per_pixel
 

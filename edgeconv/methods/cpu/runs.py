@@ -53,7 +53,7 @@ class Runs:
         return base
 
     def columns(self, slots: list[Value]) -> Callable[[Tap], Value]:
-        """Copy the run's samples of every tap into a row of its own, and give those rows' addresses."""
+        """Copy the run's samples of every tap into a separate row, and return those rows' addresses."""
         e, lowering, layout = self.e, self.lowering, self.layout
         window = self.window(slots)
         columns = self.frame.bytes_on(self.frame.scratch, e.int64(layout.columns_offset_bytes))
@@ -104,7 +104,7 @@ class Runs:
     def _respond_lines(
         self, base: Callable[[Tap], Value], start: Value, stop: Value, out: Value
     ) -> tuple[Value, Value]:
-        """Compute the blocks between `start` and `stop` that begin on cache lines; gives back where they do."""
+        """Compute the blocks between `start` and `stop` that begin on cache lines; returns where they do."""
         e, layout = self.e, self.layout
         first = e.block.add(start, self._pixels_to_line(self._out_at(out, start)))
         first = e.minimum(first, stop)

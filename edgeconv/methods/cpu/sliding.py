@@ -1,4 +1,4 @@
-"""Sliding window on the CPU: rows go through once, nothing but three of them is ever materialised.
+"""Sliding window on the CPU: rows are read once, and never more than three of them are materialised.
 
 HWC in and out. What is equal is computed once (lowering.py), code is generated for the weights, the stride and
 the processor (rowcode.py), and threads take strips of rows (engine.py). Results do not depend on the threads.

@@ -25,6 +25,7 @@ from edgeconv.methods.base import MATHS, Math, Method, Options, Plan, check_work
 from edgeconv.methods.cuda.kernel_args import (
     TENSOR_CORE_CAPABILITY,
     WARP,
+    blocks_over,
     problem_defines,
     refuse_reduced_16bit,
     response_count,
@@ -66,7 +67,7 @@ class ImplicitShape:
 
     def tiles(self, problem: Problem) -> int:
         """Blocks that a problem takes."""
-        return -(-problem.output_height // self.tile_rows) * -(-problem.output_width // self.tile_columns)
+        return blocks_over(problem, self.tile_columns, self.tile_rows)
 
 
 def shape_of(problem: Problem, math: Math, multiprocessors: int) -> ImplicitShape:
@@ -201,7 +202,7 @@ def _round_to_tf32(values: NDArray[np.float32]) -> NDArray[np.uint32]:
 
 
 class ImplicitPlan(Plan):
-    """One launch, a block a tile."""
+    """One launch, one block per tile."""
 
     def __init__(self, problem: Problem, options: Options) -> None:
         import cupy

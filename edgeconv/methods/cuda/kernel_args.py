@@ -1,4 +1,4 @@
-"""What im2col, implicit and cudnn share on the host: a problem as macros and as kernel arguments.
+"""What the CUDA methods share on the host: a problem as macros and as kernel arguments.
 
 Macros carry what changes the code (types, filter shape, rules); sizes and weights are passed by value, so that
 pictures of any size share a compiled kernel.
@@ -23,7 +23,7 @@ Defines = tuple[tuple[str, str | int], ...]
 
 WARP = 32
 DEPTH = 27
-"""Samples under a 3×3 filter on three channels: the depth of the product."""
+"""Samples under a 3×3 filter on three channels: the depth of the GEMM."""
 TENSOR_CORE_CAPABILITY = 80
 """Compute capability × 10 from which the instructions of `--math tf32` and `half` exist."""
 
