@@ -6,8 +6,8 @@
 // channel meets only the 9 rows of its channel; the others are not multiplied.
 //
 // Macro that changes speed alone:
-//     PIXELS_PER_THREAD    4; 2 where the accumulators of 24 responses need the room; 1 where a picture is so small that
-//                          the waits of one thread count, or where sums are float64
+//     PIXELS_PER_THREAD    4; 2 where the accumulators of 24 responses need the room; 1 where a picture is so small
+//                          that the waits of one thread count, or where sums are float64
 
 constexpr int PIXELS = PIXELS_PER_THREAD;  // columns that a thread holds
 constexpr int WARP_PIXELS = WARP * PIXELS;

@@ -18,8 +18,8 @@
 
 static_assert(TILE % WARP_PIXELS == 0, "a warp multiplies whole runs, and reads past the last pixel only inside the tile");
 
-extern "C" __global__ __launch_bounds__(THREADS, BLOCKS_PER_MULTIPROCESSOR) void im2col_gemm(const INPUT *image, OUTPUT *out, COLUMN *workspace,
-                                                                 const StridedGeometry size, const Weights weights) {
+extern "C" __global__ __launch_bounds__(THREADS, BLOCKS_PER_MULTIPROCESSOR) void im2col_gemm(
+    const INPUT *image, OUTPUT *out, COLUMN *workspace, const StridedGeometry size, const Weights weights) {
     __shared__ alignas(16) float values[THREADS / WARP][WARP_PIXELS * OUT_CHANNELS];
     const int warp = threadIdx.x / WARP;
     COLUMN *const columns = workspace + static_cast<long long>(blockIdx.x) * TILE * DEPTH;

@@ -1,7 +1,7 @@
 // The implicit GEMM in float32 or float64: im2col happens in the index of the GEMM, and no column is ever in memory.
 //
-// A block makes one tile: it fetches the patch under it (patch.cuh), and each warp multiplies ROWS_PER_WARP output rows.
-// A thread holds COLUMNS_PER_THREAD columns of the result by all its rows, and takes column value k from the patch,
+// A block makes one tile: it fetches the patch under it (patch.cuh), and each warp multiplies ROWS_PER_WARP output
+// rows. A thread holds COLUMNS_PER_THREAD columns of the result by all its rows, and takes column value k from the patch,
 // where neighbouring columns share most of their samples: 18 reads instead of 36 for four pixels at stride 1. While
 // one block fetches, others of its multiprocessor multiply.
 //

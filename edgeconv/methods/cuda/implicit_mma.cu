@@ -4,7 +4,8 @@
 // is what lies under a group: of three patch rows the 16-byte chunks from the group's start on, LEAD samples early. The
 // columns of the right matrix are the responses of all pixels of the group, zero weights standing where a sample is not
 // under a pixel; so a NaN reaches as far as its chunk, and mend.cuh computes again what it spoils. A chunk of 16 groups
-// is what one half of an ldmatrix reads, and the groups start 48 (144 at stride 3) bytes apart, which no two banks share.
+// is what one half of an ldmatrix reads, and the groups start 48 (144 at stride 3) bytes apart, so that no two share a
+// bank.
 //
 // mma.sync m16n8k8 (TF32) and m16n8k16 (HALF), ldmatrix; layouts: PTX ISA, "Matrix fragments for mma". The order of
 // the products is free: sample t of chunk c feeds lane t of its quad, and `table` holds the weights in that order, made

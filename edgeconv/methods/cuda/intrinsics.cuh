@@ -174,7 +174,7 @@ __device__ __forceinline__ void wait_for_copies() {
 #endif
 }
 
-// Four matrices of 8 rows of four words in shared memory: lane l tells where row l % 8 of matrix l / 8 starts, and gets
+// Four matrices of 8 rows of four words in shared memory: lane l says where row l % 8 of matrix l / 8 starts, and gets
 // word l % 4 of row l / 4 of each.
 __device__ __forceinline__ void load_matrices(const float *row, float (&word)[4]) {
     const unsigned address = static_cast<unsigned>(__cvta_generic_to_shared(row));

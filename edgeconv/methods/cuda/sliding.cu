@@ -1,9 +1,9 @@
 // sliding: blocks walk down strips of the picture, its rows in a ring in shared memory.
 //
-// A block computes THREADS·THREAD_PIXELS output pixels across and a strip of rows down, and goes down it in steps of some
-// rows. The bytes of a row of the padded picture go into the block's ring some steps ahead of their use; each thread
-// reads what it needs of a row from there once and adds it to the sums of all output rows that the row touches, which
-// stay in registers. A complete output row goes back through shared memory, so that whole lines are written.
+// A block computes THREADS·THREAD_PIXELS output pixels across and a strip of rows down, and goes down it in steps of
+// some rows. The bytes of a row of the padded picture go into the block's ring some steps ahead of their use; each
+// thread reads what it needs of a row from there once and adds it to the sums of all output rows that the row touches,
+// which stay in registers. A complete output row goes back through shared memory, so that whole lines are written.
 // Device memory is read twice only where strips meet.
 //
 // Each step of the way here, with what it was expected to gain and what it did, stands in docs/kernels-tried.md.
@@ -26,13 +26,13 @@
 //     IN_GROUP          3 1                             input channels that an output channel sums (each: 1)
 //     STRIDE            1 2 3
 //     WHOLE_WEIGHTS     flag                            8-bit picture, whole weights: exact integer sums
-//     SHORT_SUMS        flag                            two such sums below 2048 in size: their squares are whole floats
+//     SHORT_SUMS        flag                            two such sums below 2048 in size: squares are whole floats
 //     USES_MMA          flag                            sums by the tensor cores (8-bit whole weights, or float16)
 //     EXACT_ROOT        flag                            16-bit magnitudes of whole sums are rounded exactly (sums.cuh)
 // Macros that say how the arrays lie:
 //     ALIGNED_IN, _OUT  0 1                             1 where every row of picture, of output, starts on 16 bytes
 //     HALO_BYTES        0 to 511                        bytes of the left padding, modulo 32 copies of 16 bytes
-// Macros that change speed alone: THREAD_PIXELS, STEP_ROWS, STEPS_AHEAD, WARPS, MIN_BLOCKS (StripTile, sliding_tiles.py)
+// Macros that change speed alone: THREAD_PIXELS, STEP_ROWS, STEPS_AHEAD, WARPS, MIN_BLOCKS (sliding_tiles.py: StripTile)
 #include <cuda_pipeline.h>
 
 #include "bulk.cuh"
@@ -436,9 +436,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS)
         if (warp < WRITERS && elected()) finish_bulk_writes();
 #endif
         __syncthreads();  // what any thread stored, every other may read and mend
-        const StridedGeometry strided = {{size.height, size.width, size.out_height, size.out_width, size.padding}, STRIDE};
+        const StridedGeometry strided = {size, STRIDE};
         const int block = block_index_anew();  // nothing of the strip is kept in registers for this
-        const int x = block % size.tiles_across * THREADS * THREAD_PIXELS, y = block / size.tiles_across * size.rows_per_strip;
+        const int x = block % size.tiles_across * THREADS * THREAD_PIXELS;
+        const int y = block / size.tiles_across * size.rows_per_strip;
         mend(image, out, plain_weights, strided, y, min(size.rows_per_strip, size.out_height - y), x,
              min(size.out_width - x, THREADS * THREAD_PIXELS), threadIdx.x, THREADS);
     }

@@ -1,8 +1,8 @@
 // The sums of sliding.cu, one window per thread.
 //
-// A thread reads THREAD_PIXELS pixels and their neighbours of one row and adds them to the responses that it holds, of all
-// the output rows that the row touches. sliding.cu uses of this file, as of sliding_mma.cuh: Weights, Filter and filter_of,
-// PARTS_OF_ROW, and Column.
+// A thread reads THREAD_PIXELS pixels and their neighbours of one row and adds them to the responses that it holds, of
+// all the output rows that the row touches. sliding.cu uses of this file, as of sliding_mma.cuh: Weights, Filter and
+// filter_of, PARTS_OF_ROW, and Column.
 //
 // Variants, by macro:
 //     neither                      float32 FMA

@@ -232,8 +232,10 @@ class CudaDevice(Device):
 
 
 def make_current(device_id: int) -> None:
-    """Make a GPU current for this thread. A thread that never called the CUDA runtime has no context until then, and CuPy's
-    `Device` sets none where its number is already right: a launch would fail with CUDA_ERROR_INVALID_CONTEXT.
+    """Make a GPU current for this thread.
+
+    A thread that never called the CUDA runtime has no context until then, and CuPy's `Device` sets none where its
+    number is already right: a launch would fail with CUDA_ERROR_INVALID_CONTEXT.
     """
     cupy.cuda.runtime.setDevice(device_id)
 
