@@ -133,7 +133,7 @@ def test_a_fault_comes_to_light(tmp_path: Path, name: str, pattern: str, instead
     source.write_text(faulty, encoding="utf-8")
     works = [Work(CONV_STEP, case(1, (37, 132)), words=(name, step(name).blocks[0]))]
     ended = run_on_cpu(works, tmp_path, sources)
-    assert ended.code != 0, f"it did not come to light: {ended.text}"
+    assert ended.code != 0, f"it was not detected: {ended.text}"
     assert re.search(shows, ended.text), ended.text
 
 

@@ -1,4 +1,4 @@
-"""A handful of threads that wait for work: one pool a process, shared by the CPU methods and the PNG writer.
+"""A handful of threads that wait for work: one pool per process, shared by the CPU methods and the PNG writer.
 
 The work itself runs outside the interpreter lock (generated machine code, OpenCV, deflate), so plain threads
 scale. Waking one costs 10 to 30 µs, which is why a plan below `PARALLEL_BYTES` stays on the caller's thread.

@@ -1,4 +1,4 @@
-"""How many multiply-adds this processor does a second: registers alone, no memory, in generated code.
+"""How many multiply-adds this processor does per second: registers alone, no memory, in generated code.
 
 Each of `CHAINS` accumulators waits only for itself: two units with a latency of four or five cycles need eight to ten
 of them, and twelve with their two operands fit into sixteen registers. `llvm.fmuladd` is one instruction where the

@@ -1,4 +1,4 @@
-"""One door for CUDA sources: which file, which macros, which entry point.
+"""CUDA sources: which file, which macros, which entry point.
 
 Kernels live in `.cu` files beside the Python that prepares them, are specialised by macros alone (`-DSTRIDE=2`), and
 are compiled by NVRTC through CuPy when a plan is prepared. What they share stands in `.cuh` files of the same folder,
