@@ -23,7 +23,16 @@ from edgeconv.core.problem import Problem, make_problem
 from edgeconv.errors import MemoryLimitError
 from edgeconv.methods import cuda
 from edgeconv.methods.base import BLOCKS, Method, Options, Plan
-from edgeconv.methods.cuda import cudnn, im2col, implicit, kernel_args, sliding, textbook
+from edgeconv.methods.cuda import (
+    cudnn,
+    im2col,
+    implicit,
+    kernel_args,
+    sliding,
+    sliding_arithmetic,
+    sliding_packing,
+    textbook,
+)
 from edgeconv.methods.cuda.libcudnn import Algorithm, MathType, Performance
 
 MULTIPROCESSORS, L2_BYTES, RESIDENT = 10, 2**20, 2
@@ -286,19 +295,19 @@ def test_implicit_takes_the_largest_tiles_that_fill_the_gpu(filter: str, stride:
     shapes = [implicit.shape_of(problem, math, 132) for problem in problems]
     areas = [shape.tile_rows * shape.tile_columns for shape in shapes]
     assert areas == sorted(areas)
-    assert shapes[0].rows_a_warp == 1
+    assert shapes[0].rows_per_warp == 1
     if stride < 3:
         assert areas[-1] > areas[0]
     for problem, shape in zip(problems, shapes, strict=True):
         height, width = problem.output_shape[:2]
         assert shape.tiles(problem) == -(-height // shape.tile_rows) * -(-width // shape.tile_columns)
         larger = shape != shapes[0]
-        assert not larger or shape.tiles(problem) >= shape.blocks_a_multiprocessor * 132
+        assert not larger or shape.tiles(problem) >= shape.blocks_per_multiprocessor * 132
 
 
 def test_a_long_stride_is_cut_to_the_picture() -> None:
     problem = make_problem((5, 7, 3), "uint8", WeightSet(np.ones((1, 3, 1, 3, 3), np.float32), 3), stride=2**40)
-    height, width, out_height, out_width, stride, padding = kernel_args.geometry_argument(problem).tolist()
+    height, width, out_height, out_width, padding, stride = kernel_args.strided_geometry(problem).tolist()
     assert (height, width, out_height, out_width, padding) == (5, 7, 1, 1, 1)
     assert 7 <= stride <= 9
 
@@ -328,9 +337,9 @@ def test_sums_are_wide_just_beyond_what_float32_holds(dtype: str, white: int) ->
         assert "EXACT_ROOT" not in defines
         for method in methods:
             assert method.prepare(problem, Options()).arithmetic is (FLOAT64 if wide else FLOAT32), type(method)
-        assert sliding.has_strips(problem) is not wide
-        assert implicit.shape_of(problem, "fma", 1).columns_a_thread == (1 if wide else 4)
-        assert im2col.banded_shape(problem).pixels_a_thread == (1 if wide else 4)
+        assert sliding_arithmetic.has_strips(problem) is not wide
+        assert implicit.shape_of(problem, "fma", 1).columns_per_thread == (1 if wide else 4)
+        assert im2col.banded_shape(problem).pixels_per_thread == (1 if wide else 4)
     assert "WIDE_SUMS" not in dict(kernel_args.rule_defines(of_sum(10**9, "float32")))
 
 
@@ -383,7 +392,9 @@ def response(problem: Problem, window: NDArray[np.int64], pixel: int, channel: i
 @pytest.mark.parametrize("filter", [RANDOM_WHOLE, "sobel", "kirsch"])
 def test_bytes_of_four_products_are_the_filter_channel_by_channel(filter: str) -> None:
     problem = case("uint8", "abs", filter, "each")
-    packed = sliding.dp4a_weights(problem).view(np.int8).reshape(problem.directions, 3, 3, 2, 4).astype(np.int64)
+    packed = (
+        sliding_packing.dp4a_weights(problem).view(np.int8).reshape(problem.directions, 3, 3, 2, 4).astype(np.int64)
+    )
     window = window_of(np.random.default_rng(1), 4)
     for direction, channel, shift in np.ndindex(problem.directions, 3, 2):
         found = sum(int(packed[direction, channel, u, shift] @ window[u, :, channel]) for u in range(3))
@@ -395,7 +406,9 @@ def test_bytes_of_four_products_are_the_filter_over_mixed_channels_from_any_byte
     """Nine samples that begin at any of the four bytes of a word."""
     problem = case("uint8", "abs", RANDOM_WHOLE, channels)
     out = problem.output_channels
-    packed = sliding.dp4a_weights(problem).view(np.int8).reshape(problem.directions, 4, out, 3, 12).astype(np.int64)
+    packed = (
+        sliding_packing.dp4a_weights(problem).view(np.int8).reshape(problem.directions, 4, out, 3, 12).astype(np.int64)
+    )
     rng = np.random.default_rng(2)
     window = window_of(rng, 3)
     for phase, channel in np.ndindex(4, out):
@@ -424,7 +437,7 @@ def test_the_matrices_of_the_tensor_cores_are_the_filter_over_a_group(
     directions = problem.directions
     products = 3 if directions == 2 else 2
     per_word = 4 // size
-    held = sliding.mma_weights(problem).view(np.int8 if dtype == "uint8" else np.float16).astype(np.float64)
+    held = sliding_packing.mma_weights(problem).view(np.int8 if dtype == "uint8" else np.float16).astype(np.float64)
     held = held.reshape(3, products, parts, 16 // per_word // 4, 32, per_word)
     matrices = np.zeros((3, products, 16, 8))
     for word, lane, place in np.ndindex(*held.shape[3:]):
@@ -454,7 +467,7 @@ def test_the_matrices_of_the_tensor_cores_are_the_filter_over_a_group(
 
 def test_two_halves_hold_what_float32_shows() -> None:
     weights = np.random.default_rng(4).uniform(-1, 1, (1, 3, 3, 3, 3)).astype(np.float32)
-    high, low = sliding.halves(weights)
+    high, low = sliding_arithmetic.halves(weights)
     assert (high == weights.astype(np.float16)).all()
     lost = np.abs(high.astype(np.float64) + low.astype(np.float64) - weights)
     assert (lost <= 2.0**-21).all()
@@ -478,8 +491,8 @@ def test_tensor_cores_take_weights_that_two_halves_hold_in_every_channel(
     weights = np.ones((1, 3, 3, 3, 3), np.float32)
     weights[0, channel] = weight
     problem = make_problem((300, 500, 3), "float16", WeightSet(weights, 1), output_mode="raw")
-    assert sliding.has_half_weights(problem) == kept
-    assert sliding.arithmetic_for(problem) == ("mma" if kept else "fma")
+    assert sliding_arithmetic.has_half_weights(problem) == kept
+    assert sliding_arithmetic.arithmetic_for(problem) == ("mma" if kept else "fma")
 
 
 def test_filters_lie_in_memory_as_cudnn_takes_them() -> None:

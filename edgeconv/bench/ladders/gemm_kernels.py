@@ -1,7 +1,7 @@
 """A ladder of matrix products for learners and for `bench gemm`: the table of steps, and a step made ready to run.
 
 C (m × n) = A (m × k) · B (k × n), row-major, float32 or float64, any sizes. Each step of `STEPS` has one idea more than
-the step before; gemm_ladder.cu explains it. `BLOCKS` lists the thread-block shapes that a step may be compiled for,
+the step before; gemm_kernels.cu explains it. `BLOCKS` lists the thread-block shapes that a step may be compiled for,
 the first being its usual one. The last step is the vendor's product, which the others are measured against.
 """
 
@@ -21,7 +21,7 @@ REALS = {"float32": "float", "float64": "double"}
 
 @dataclass(frozen=True)
 class GemmBlock:
-    """What one thread block makes: `rows` × `columns` of C, `depth` of k a step, by threads of `own` elements."""
+    """What one thread block makes: `rows` × `columns` of C, `depth` of k per step, by threads of `own` elements."""
 
     rows: int
     columns: int
@@ -39,7 +39,7 @@ class GemmBlock:
         return self.rows // own_rows * (self.columns // own_columns), 1
 
     def __str__(self) -> str:
-        own = "" if self.own == (1, 1) else f", {self.own[0]}×{self.own[1]} a thread"
+        own = "" if self.own == (1, 1) else f", {self.own[0]}×{self.own[1]} per thread"
         return f"{self.rows}×{self.columns}×{self.depth}{own}"
 
 
@@ -73,7 +73,7 @@ _TILED: dict[str, tuple[GemmBlock, ...]] = {
 }
 
 STEPS: tuple[GemmStep, ...] = (
-    GemmStep("plain", "a thread an element of C, every operand from global memory", _squares(16, 8, 32)),
+    GemmStep("plain", "one thread per element of C, every operand from global memory", _squares(16, 8, 32)),
     GemmStep(
         "shared",
         "square tiles of A and B in shared memory: an operand is read from global memory as many times less often as a "
@@ -109,7 +109,7 @@ def variant(chosen: GemmStep, dtype: str, block: GemmBlock, whole: bool) -> Kern
         shape = {"TILE_M": block.rows, "TILE_N": block.columns, "TILE_K": block.depth}
         own = {"THREAD_M": block.own[0], "THREAD_N": block.own[1]}
         defines += (*shape.items(), *own.items(), ("WHOLE", int(whole)))
-        defines += (("BLOCKS_A_MULTIPROCESSOR", block.resident),)
+        defines += (("BLOCKS_PER_MULTIPROCESSOR", block.resident),)
     return KernelVariant("bench/ladders/gemm_kernels.cu", chosen.name, defines)
 
 
