@@ -60,6 +60,7 @@ class ConvolutionPlan:
         first = self._prepare()
         self._by_address: bool = first.plan.computes_from_addresses and self._second_pass is None
         self._workspace_bytes = first.plan.workspace_bytes
+        self._in_one_run = first.pictures == self._pictures
         self.method_plan = first.plan
         """What the method prepared: its choices, arithmetic, workspace; shared by no two threads at once."""
         self._threads = self._batch_threads()
@@ -177,7 +178,7 @@ class ConvolutionPlan:
         session = self._take(number)
         run_at = session.plan.run_at
         try:
-            if self._pictures == 1:
+            if self._in_one_run:
                 run_at(address, out_address, number)
             else:
                 step, out_step = self._in_bytes, self._out_bytes
@@ -205,7 +206,7 @@ class ConvolutionPlan:
             if out is not None and _overlap(native, target):
                 raise UsageError("The output shares memory with the picture: pass another array.")
             run = self._run_host if gpu is None else self._run_device
-            if self._pictures == 1 and native.ndim == 3:
+            if self._in_one_run and (self._pictures > 1 or native.ndim == 3):
                 run(native, target)
             else:
                 for one, its_target in zip(native, target, strict=True):
@@ -288,7 +289,7 @@ class ConvolutionPlan:
 
     def _prepare(self) -> Session:
         options = self._options
-        return Session(self.problem, self.method, self.device, options, self._second_pass)
+        return Session(self.problem, self.method, self.device, options, self._second_pass, self._pictures)
 
     def _take(self, stream: int) -> Session:
         """A session that nobody works with; taking and giving back are single steps under the interpreter lock."""
@@ -331,6 +332,8 @@ class ConvolutionPlan:
         return threads_for(self._options.threads, moved_bytes * self._pictures, self._pictures)
 
     def _batch_text(self) -> str:
+        if self._in_one_run:
+            return f"in one run, {self.method_plan.launches} launches"
         if self._on_gpu or not self._by_address:
             return "one picture after another"
         return f"whole pictures by {self._threads} threads" if self._threads > 1 else "one picture after another"

@@ -122,6 +122,10 @@ class Method(ABC):
     def prepare(self, problem: Problem, options: Options) -> Plan:
         """Make a plan. Raises UnavailableError where the method cannot do this problem, MemoryLimitError."""
 
+    def prepare_batch(self, problem: Problem, pictures: int, options: Options) -> Plan | None:
+        """A plan for so many pictures that lie one behind another, in one run; None where they are run one by one."""
+        return None
+
 
 def check_workspace(name: str, needed_bytes: int, options: Options, or_else: str = "use --method sliding") -> None:
     """Refuse a plan whose smallest workspace is above the limit, with the bytes needed and the option to raise.

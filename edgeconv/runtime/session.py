@@ -41,29 +41,37 @@ class Session:
         device: DeviceName,
         options: Options,
         second_pass: SecondPass | None = None,
+        pictures: int = 1,
     ) -> None:
+        """`pictures` above 1: a batch, which the session takes in one run where the method has a plan for that."""
         self.problem = problem
         self._second_pass = second_pass
         self.method_name = method
         ready = require(method, device, options)
         self.device = get_device(device)
-        self.needed_bytes = problem.input_bytes + problem.output_bytes
         self._staging: tuple[NDArray[Any], NDArray[Any]] | None = None
-        with self.device.guard(self.needed_bytes + options.workspace_limit_bytes):
-            self.plan = ready.prepare(problem, options)
-            self.needed_bytes += self.plan.workspace_bytes
+        arrays_bytes = pictures * (problem.input_bytes + problem.output_bytes)
+        with self.device.guard(arrays_bytes + options.workspace_limit_bytes):
+            batch_plan = ready.prepare_batch(problem, pictures, options) if pictures > 1 and not second_pass else None
+            self.plan = batch_plan or ready.prepare(problem, options)
+        self.pictures = pictures if batch_plan else 1
+        """How many pictures one run takes."""
+        batch = (self.pictures,) if batch_plan else ()
+        self.input_shape: tuple[int, ...] = (*batch, *problem.input_shape)
+        self.output_shape: tuple[int, ...] = (*batch, *problem.output_shape)
+        self.needed_bytes = self.pictures * (problem.input_bytes + problem.output_bytes) + self.plan.workspace_bytes
         self._image: Any = None
         self._out: Any = None
 
     def take_arrays(self) -> tuple[Any, Any]:
         """The session's own image (None on the CPU) and out on the device; allocated when first asked for."""
         if self._image is None and self.device.moves_data:
-            self._image = self.device.empty(self.problem.input_shape, self.problem.dtype)
+            self._image = self.device.empty(self.input_shape, self.problem.dtype)
         return self._image, self._take_out()
 
     def _take_out(self) -> Any:
         if self._out is None:
-            self._out = self.device.empty(self.problem.output_shape, self.problem.output_dtype)
+            self._out = self.device.empty(self.output_shape, self.problem.output_dtype)
         return self._out
 
     def release_arrays(self) -> None:
@@ -127,12 +135,12 @@ class Session:
 
     def new_result(self) -> NDArray[Any]:
         """A host array that takes a result."""
-        return np.empty(self.problem.output_shape, self.problem.output_dtype)
+        return np.empty(self.output_shape, self.problem.output_dtype)
 
     def convolve_on_device(self, image_hwc: Any) -> Any:
         """Filter a picture that is already on the device into a new array there, without waiting for it."""
         with self.device.guard(self.needed_bytes):
-            result = self.device.empty(self.problem.output_shape, self.problem.output_dtype)
+            result = self.device.empty(self.output_shape, self.problem.output_dtype)
             self.plan.run(image_hwc, result)
         return result
 
@@ -154,7 +162,9 @@ class Session:
     @property
     def held_bytes(self) -> int:
         """Memory that the session holds now: the plan's workspace, and its own arrays where it has taken them."""
-        own = self.problem.input_bytes * (self._image is not None) + self.problem.output_bytes * (self._out is not None)
+        own = self.pictures * self.problem.input_bytes * (
+            self._image is not None
+        ) + self.pictures * self.problem.output_bytes * (self._out is not None)
         return self.plan.workspace_bytes + own
 
     def time_kernel(self, image_hwc: NDArray[Any], budget: Budget) -> Series:
@@ -181,8 +191,8 @@ class Session:
             if self._staging is None:
                 finished = self.problem.output_dtype if self._second_pass is None else self.problem.dtype
                 self._staging = (
-                    self.device.host_empty(self.problem.input_shape, self.problem.dtype),
-                    self.device.host_empty(self.problem.output_shape, finished),
+                    self.device.host_empty(self.input_shape, self.problem.dtype),
+                    self.device.host_empty(self.output_shape, finished),
                 )
             staged_image, staged_out = self._staging
             np.copyto(staged_image, image_hwc)

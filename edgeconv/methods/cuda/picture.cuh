@@ -27,6 +27,11 @@ enum class Store { abs, clip, raw };
 
 constexpr int KERNEL_SIZE = 3;
 constexpr int RGB = 3;
+// Samples before this block's picture in a batch, whose pictures each have a line of the grid's y axis.
+__device__ __forceinline__ long long picture_offset(int height, int width, int channels) {
+    return static_cast<long long>(blockIdx.y) * height * width * channels;
+}
+
 constexpr int OUTSIDE = -1;  // what source_index returns for a sample that the zero border supplies
 
 // Where a position of the padded axis lies in the picture: geometry.border_indices, one position at a time.

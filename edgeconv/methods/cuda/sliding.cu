@@ -28,6 +28,7 @@
 //     WHOLE_WEIGHTS     flag                            8-bit picture, whole weights: exact integer sums
 //     SHORT_SUMS        flag                            two such sums below 2048 in size: squares are whole floats
 //     USES_MMA          flag                            sums by the tensor cores (8-bit whole weights, or float16)
+//     BATCH             flag                            pictures one behind another: one line of the grid's y axis each
 //     EXACT_ROOT        flag                            16-bit magnitudes of whole sums are rounded exactly (sums.cuh)
 // Macros that say how the arrays lie:
 //     ALIGNED_IN, _OUT  0 1                             1 where every row of picture, of output, starts on 16 bytes
@@ -339,6 +340,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS)
     ) {
     __shared__ __align__(LINE) unsigned char ring[SLOTS * SLOT_BYTES];
     __shared__ __align__(LINE) unsigned char stage[STAGES * STEP_ROWS * OUT_ROW_BYTES];
+#ifdef BATCH
+    image += picture_offset(size.height, size.width, RGB);
+    out += picture_offset(size.out_height, size.out_width, OUT_CHANNELS);
+#endif
     const int thread = threadIdx.x;
     const int warp = __shfl_sync(~0u, thread / WARP, 0);  // the same for all its lanes, and known to be
 

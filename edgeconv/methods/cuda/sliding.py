@@ -47,7 +47,15 @@ from edgeconv.methods.cuda.sliding_arithmetic import (
     is_small,
 )
 from edgeconv.methods.cuda.sliding_packing import halo_bytes, packed_weights
-from edgeconv.methods.cuda.sliding_tiles import CHUNK_BYTES, StripTile, strip_height, tile_for, tiles_of
+from edgeconv.methods.cuda.sliding_tiles import (
+    CHUNK_BYTES,
+    StripTile,
+    batch_strip_height,
+    strip_height,
+    tile_for,
+    tile_for_batch,
+    tiles_of,
+)
 
 DIRECT_THREADS = (32, 8)
 
@@ -60,12 +68,19 @@ def _shared_defines(problem: Problem) -> Defines:
     return (*problem_defines(problem), ("STRIDE", problem.stride))
 
 
-def direct_variant(problem: Problem) -> KernelVariant:
+def direct_variant(problem: Problem, batch: bool = False) -> KernelVariant:
     """The kernel with one thread per output pixel."""
-    return KernelVariant("methods/cuda/sliding_direct.cu", "sliding_direct", _shared_defines(problem))
+    defines = (*_shared_defines(problem), *_batch_defines(batch))
+    return KernelVariant("methods/cuda/sliding_direct.cu", "sliding_direct", defines)
 
 
-def strip_variant(problem: Problem, tile: StripTile, aligned_in: bool, aligned_out: bool) -> KernelVariant:
+def _batch_defines(batch: bool) -> tuple[tuple[str, int], ...]:
+    return (("BATCH", 1),) if batch else ()
+
+
+def strip_variant(
+    problem: Problem, tile: StripTile, aligned_in: bool, aligned_out: bool, batch: bool = False
+) -> KernelVariant:
     """The kernel whose blocks walk down strips; aligned where every row of that picture starts on 16 bytes."""
     arithmetic = arithmetic_for(problem)
     defines: list[tuple[str, str | int]] = [
@@ -74,6 +89,7 @@ def strip_variant(problem: Problem, tile: StripTile, aligned_in: bool, aligned_o
         ("ALIGNED_IN", int(aligned_in)),
         ("ALIGNED_OUT", int(aligned_out)),
         ("HALO_BYTES", halo_bytes(problem)),
+        *_batch_defines(batch),
     ]
     if arithmetic == "mma":
         defines.append(("USES_MMA", 1))
@@ -102,6 +118,11 @@ def variants() -> tuple[KernelVariant, ...]:
     for problem in filter(has_strips, (*problems, *tiled)):
         for _, tile in tiles_of(problem):
             listed += [strip_variant(problem, tile, aligned, aligned) for aligned in (False, True)]
+    for problem in (problems[0], problems[3], problems[7]):
+        listed += [
+            direct_variant(problem, batch=True),
+            strip_variant(problem, tile_for(problem), True, True, batch=True),
+        ]
     return unique(listed)
 
 
@@ -114,20 +135,21 @@ class DirectPlan(Plan):
 
     computes_from_addresses = True
 
-    def __post_init__(self) -> None:
-        from edgeconv.hardware.cuda.launch import PackedLaunch
+    pictures: int = 1
 
+    def __post_init__(self) -> None:
         problem = self.problem
-        kernel = load(direct_variant(problem))
+        kernel = load(direct_variant(problem, self.pictures > 1))
         blocks = blocks_over(problem, *DIRECT_THREADS)
-        self._launch = PackedLaunch(kernel, blocks, DIRECT_THREADS, picture_geometry(problem), problem.weights)
-        self.launches = 1
+        arguments = (picture_geometry(problem), problem.weights)
+        self._launch = _launch_of(self, kernel, blocks, DIRECT_THREADS, *arguments)
+        self.launches = _launches_in(self._launch)
         self.arithmetic = own_arithmetic(problem)
         self.choice = {"kernel": "direct", "arithmetic": self.arithmetic.name}
 
     def run(self, image: Any, out: Any) -> None:
         """See Plan.run."""
-        self._launch(image, out)
+        self.run_at(image.data.ptr, out.data.ptr)
 
     def run_at(self, image_address: int, out_address: int, stream: int | None = None) -> None:
         """See Plan.run_at."""
@@ -141,16 +163,19 @@ class StripPlan(Plan):
     computes_from_addresses = True
 
     tile: StripTile | None = None
+    pictures: int = 1
 
     def __post_init__(self) -> None:
         import cupy
 
         problem = self.problem
-        self.tile = self.tile or tile_for(problem)
+        batch = self.pictures > 1
+        self.tile = self.tile or (tile_for_batch(problem, self.pictures) if batch else tile_for(problem))
         self._pitches = (
             problem.width * RGB_CHANNELS * problem.dtype.itemsize,
             problem.output_width * problem.output_channels * problem.output_dtype.itemsize,
         )
+        self._steps = (problem.input_bytes, problem.output_bytes) if batch else (0, 0)
         arithmetic = arithmetic_for(problem)
         self.arithmetic = FLOAT32 if arithmetic == "fma" else WHOLE if problem.dtype == np.uint8 else TWOFOLD_HALF
         self._arguments: list[Any] = [packed_weights(problem)]
@@ -159,10 +184,11 @@ class StripPlan(Plan):
             self.workspace_bytes = int(self._plain_weights.nbytes)
             self._arguments.append(np.uint64(self._plain_weights.data.ptr))
         self._launches: dict[tuple[bool, bool], Any] = {}
-        self.launches = 1
         self._usual = self._launch(self._aligned(0, 0))
+        self.launches = _launches_in(self._usual)
         overlap = max(0, KERNEL_SIZE - problem.stride) * (self._strips - 1)
         self.moved_bytes = problem.input_bytes + problem.output_bytes + overlap * self._pitches[0]
+        self.moved_bytes *= self.pictures
         kinds = ("whole 8-bit", "32-bit integer") if problem.dtype == np.uint8 else ("twofold half", "float32")
         self.choice = {
             "kernel": "strips",
@@ -185,25 +211,49 @@ class StripPlan(Plan):
 
     def _aligned(self, image_address: int, out_address: int) -> tuple[bool, bool]:
         in_pitch, out_pitch = self._pitches
-        return ((image_address | in_pitch) % CHUNK_BYTES == 0, (out_address | out_pitch) % CHUNK_BYTES == 0)
+        in_step, out_step = self._steps
+        return (
+            (image_address | in_pitch | in_step) % CHUNK_BYTES == 0,
+            (out_address | out_pitch | out_step) % CHUNK_BYTES == 0,
+        )
 
     def _launch(self, aligned: tuple[bool, bool]) -> Any:
+        self._rows_per_strip: int
+        self._strips: int
         import cupy
-
-        from edgeconv.hardware.cuda.launch import PackedLaunch
 
         problem, tile = self.problem, self.tile
         assert tile is not None
-        kernel = load(strip_variant(problem, tile, *aligned))
+        kernel = load(strip_variant(problem, tile, *aligned, batch=self.pictures > 1))
         resident = cupy.cuda.driver.occupancyMaxActiveBlocksPerMultiprocessor(kernel.kernel.ptr, tile.threads, 0)
         resident *= cupy.cuda.Device().attributes["MultiProcessorCount"]
         across = -(-problem.output_width // (tile.threads * tile.thread_pixels))
-        self._rows_per_strip = strip_height(problem, tile, strips_at_once=max(1, resident // across))
+        at_once = max(1, resident // across)
+        if self.pictures > 1:
+            self._rows_per_strip = batch_strip_height(problem, tile, self.pictures, at_once)
+        else:
+            self._rows_per_strip = strip_height(problem, tile, at_once)
         self._strips = -(-problem.output_height // self._rows_per_strip)
         geometry = picture_geometry(problem, across, self._rows_per_strip)
-        launch = PackedLaunch(kernel, across * self._strips, (tile.threads, 1), geometry, *self._arguments)
+        launch = _launch_of(self, kernel, across * self._strips, (tile.threads, 1), geometry, *self._arguments)
         self._launches[aligned] = launch
         return launch
+
+
+def _launch_of(
+    plan: DirectPlan | StripPlan, kernel: Any, blocks: int, threads: tuple[int, int], *arguments: Any
+) -> Any:
+    """The launch of a plan: of one picture, or of all of a batch."""
+    from edgeconv.hardware.cuda.launch import BatchLaunch, PackedLaunch
+
+    if plan.pictures == 1:
+        return PackedLaunch(kernel, blocks, threads, *arguments)
+    steps = (plan.problem.input_bytes, plan.problem.output_bytes)
+    return BatchLaunch(kernel, blocks, threads, *arguments, pictures=plan.pictures, steps=steps)
+
+
+def _launches_in(launch: Any) -> int:
+    return len(launch) if hasattr(launch, "__len__") else 1
 
 
 class Sliding(Method):
@@ -216,3 +266,9 @@ class Sliding(Method):
     def prepare(self, problem: Problem, options: Options) -> Plan:
         """See Method.prepare. Any problem can be done; no workspace is needed."""
         return StripPlan(problem) if has_strips(problem) and not is_small(problem) else DirectPlan(problem)
+
+    def prepare_batch(self, problem: Problem, pictures: int, options: Options) -> Plan | None:
+        """See Method.prepare_batch: one launch, by strips wherever they can do it, as a batch is never small."""
+        if has_strips(problem):
+            return StripPlan(problem, pictures=pictures)
+        return DirectPlan(problem, pictures=pictures)

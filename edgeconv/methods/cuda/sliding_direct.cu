@@ -6,6 +6,7 @@
 //
 // Macros that decide what is computed: those of responses.cuh, and
 //     STRIDE    any
+//     BATCH     flag    pictures lie one behind another, each has a line of the grid's y axis
 #include "picture.cuh"
 
 constexpr Border border = Border::BORDER;
@@ -20,6 +21,10 @@ struct Weights {
 extern "C" __global__ void sliding_direct(const INPUT *__restrict__ image, OUTPUT *__restrict__ out,
                                           const __grid_constant__ Geometry size,
                                           const __grid_constant__ Weights weights) {
+#ifdef BATCH
+    image += picture_offset(size.height, size.width, RGB);
+    out += picture_offset(size.out_height, size.out_width, OUT_CHANNELS);
+#endif
     // A flat grid, because the y axis of a grid ends at 65,535 blocks and a picture may be taller.
     const unsigned blocks_across = (size.out_width + blockDim.x - 1) / blockDim.x;
     const int x = (blockIdx.x % blocks_across) * blockDim.x + threadIdx.x;

@@ -5,7 +5,7 @@ Nothing here changes a result, only its speed. The table is data: scripts/sweep_
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from edgeconv.core.filters import RGB_CHANNELS
 from edgeconv.core.geometry import KERNEL_SIZE
@@ -20,6 +20,8 @@ LINE_BYTES = 128
 BARRIER_BYTES, STAGES = 8, 2
 MOST_SHARED_BYTES = 48 * 1024
 """What a block of any GPU may have without asking for more."""
+MOST_BLOCKS = 16
+"""Blocks that a multiprocessor of any GPU since Maxwell takes, at least."""
 
 
 @dataclass(frozen=True)
@@ -126,6 +128,22 @@ def tile_for(problem: Problem) -> StripTile:
     """The tile that measured fastest for this problem."""
     pixels = problem.output_height * problem.output_width
     return next(tile for least, tile in tiles_of(problem) if pixels >= least)
+
+
+def tile_for_batch(problem: Problem, pictures: int) -> StripTile:
+    """The tile for a batch: by the pixels of one picture, and no more warps side by side than it is wide."""
+    tile = tile_for(problem)
+    warps = min(tile.warps, -(-problem.output_width // (WARP * tile.thread_pixels)))
+    return replace(tile, warps=warps, min_blocks=min(MOST_BLOCKS, tile.min_blocks * tile.warps // warps))
+
+
+def batch_strip_height(problem: Problem, tile: StripTile, pictures: int, strips_at_once: int) -> int:
+    """`strip_height` where the strips of all pictures of a batch are worked on together."""
+    whole = replace(problem, height=problem.height * pictures)
+    rows = min(strip_height(whole, tile, strips_at_once), problem.output_height)
+    strips = -(-problem.output_height // rows)
+    before = (KERNEL_SIZE - 1) // problem.stride
+    return round_up(-(-problem.output_height // strips) + before, tile.step_rows) - before
 
 
 def strip_height(problem: Problem, tile: StripTile, strips_at_once: int) -> int:
