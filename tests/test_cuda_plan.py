@@ -1,0 +1,219 @@
+"""`edgeconv.plan` on a GPU: arrays of every library, streams, graphs, threads, batches in one launch."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pytest
+from problems import random_image
+
+import edgeconv
+from edgeconv.errors import UsageError
+from edgeconv.methods import METHODS
+
+pytestmark = pytest.mark.gpu
+cupy: Any = pytest.importorskip("cupy")
+
+CUDA_METHODS = [entry.name for entry in METHODS if entry.device == "cuda"]
+RULES: dict[str, Any] = {"filter": "sobel", "channels": "each", "device": "cuda"}
+
+
+def as_torch(array: np.ndarray) -> Any:
+    return pytest.importorskip("torch").from_numpy(array).cuda()
+
+
+def as_jax(array: np.ndarray) -> Any:
+    jax = pytest.importorskip("jax")
+    if not any(device.platform == "gpu" for device in jax.devices()):
+        pytest.skip("this JAX sees no GPU")
+    return jax.numpy.asarray(array)
+
+
+def as_numba(array: np.ndarray) -> Any:
+    cuda = pytest.importorskip("numba.cuda")
+    if not cuda.is_available():
+        pytest.skip("this Numba sees no GPU")
+    return cuda.to_device(array)
+
+
+def numbers(array: Any) -> np.ndarray:
+    """The samples on the host."""
+    if hasattr(array, "copy_to_host"):
+        return array.copy_to_host()
+    if type(array).__module__.startswith("torch"):
+        return array.cpu().numpy()
+    return array.get() if isinstance(array, cupy.ndarray) else np.asarray(array)
+
+
+MAKERS = {"cupy": cupy.asarray, "torch": as_torch, "jax": as_jax, "numba": as_numba, "numpy": np.asarray}
+
+
+@pytest.mark.parametrize("maker", MAKERS)
+@pytest.mark.parametrize(("dtype", "mode"), [("uint8", "abs"), ("float32", "raw"), ("uint8", "normalize")])
+@pytest.mark.parametrize("method", ["sliding", "im2col"])
+def test_every_library_gets_back_its_own_kind(maker: str, dtype: str, mode: str, method: str) -> None:
+    image = random_image(70, 50, dtype)
+    given = MAKERS[maker](image)
+    expected = edgeconv.convolve(image, "sobel", "reference", channels="each", output_mode=mode)
+    plan = edgeconv.plan(image.shape, dtype, method=method, output_mode=mode, **RULES)
+    called = edgeconv.convolve(given, "sobel", method, channels="each", output_mode=mode, device="cuda")
+    for found in (plan(given), called):
+        assert type(found) is type(given)
+        assert np.allclose(numbers(found).astype(np.float64), expected.astype(np.float64), rtol=1e-5, atol=1e-4)
+    if maker == "torch":
+        assert called.device == given.device
+
+
+@pytest.mark.parametrize("method", CUDA_METHODS)
+def test_an_output_is_written_where_it_was_asked_for(method: str) -> None:
+    image = cupy.asarray(random_image(70, 50, "uint8"))
+    plan = edgeconv.plan(image.shape, "uint8", method=method, **RULES)
+    out = cupy.full(plan.output_shape, 7, plan.output_dtype)
+    assert plan(image, out=out) is out
+    assert cupy.array_equal(out, plan(image))
+    for wrong in (np.empty(plan.output_shape, np.uint8), out[:, ::2], out.astype(cupy.uint16), image):
+        with pytest.raises(UsageError):
+            plan(image, out=wrong)
+
+
+def test_strided_and_unaligned_pictures_give_the_same() -> None:
+    image = cupy.asarray(random_image(70, 96, "uint8"))
+    plan = edgeconv.plan(image.shape, "uint8", method="sliding", **RULES)
+    expected = plan(image)
+    wide = cupy.zeros((70, 192, 3), cupy.uint8)
+    wide[:, ::2] = image
+    room = cupy.zeros(image.nbytes + 5, cupy.uint8)
+    unaligned = room[5:].reshape(image.shape)
+    unaligned[...] = image
+    for other in (wide[:, ::2], unaligned, cupy.asfortranarray(image)):
+        assert cupy.array_equal(plan(other), expected)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "float16", "float32"])
+@pytest.mark.parametrize(("filter", "channels"), [("laplacian8", "mix"), ("sobel", "each"), ("kirsch", "luma")])
+@pytest.mark.parametrize("stride", [1, 2, 3, 4])
+@pytest.mark.parametrize("shape", [(3, 128, 128), (70, 37, 53), (5, 600, 1000)])
+def test_a_batch_is_its_pictures_and_one_launch(
+    dtype: str, filter: str, channels: str, stride: int, shape: tuple[int, ...]
+) -> None:
+    batch = cupy.asarray(random_image(shape[0] * shape[1], shape[2], dtype).reshape(*shape, 3))
+    rules = {"channels": channels, "stride": stride, "method": "sliding"}
+    plan = edgeconv.plan(batch.shape, dtype, filter=filter, device="cuda", **rules)
+    assert plan.method_plan.launches == 1
+    found = plan(batch).get()
+    for number in (0, shape[0] // 2, shape[0] - 1):
+        one = batch[number].get()
+        expected = edgeconv.convolve(one, filter, "reference", channels=channels, stride=stride).astype(np.float64)
+        allowed = 0 if dtype.startswith("u") and channels != "luma" else 1 if dtype.startswith("u") else 0.02
+        wrong = np.abs(found[number].astype(np.float64) - expected) > allowed * (
+            1 + 0.2 * np.abs(expected) * (dtype != "uint8")
+        )
+        assert not wrong.any(), f"{np.argwhere(wrong)[:3].tolist()} of picture {number}"
+
+
+def test_more_pictures_than_a_grid_has_lines() -> None:
+    batch = cupy.asarray(random_image(70_000 * 4, 5, "uint8").reshape(70_000, 4, 5, 3))
+    plan = edgeconv.plan(batch.shape, "uint8", method="sliding", **RULES)
+    assert plan.method_plan.launches == 2
+    found = plan(batch)
+    for number in (0, 65_534, 65_535, 69_999):
+        expected = edgeconv.convolve(batch[number].get(), "sobel", "reference", channels="each")
+        assert np.array_equal(found[number].get(), expected)
+
+
+def test_a_batch_of_the_host_crosses_the_bus_as_one() -> None:
+    batch = np.stack([random_image(40, 30, "uint8", seed) for seed in range(7)])
+    plan = edgeconv.plan(batch.shape, "uint8", method="sliding", **RULES)
+    expected = [edgeconv.convolve(image, "sobel", "reference", channels="each") for image in batch]
+    assert np.array_equal(plan(batch), np.stack(expected))
+
+
+@pytest.mark.parametrize("method", ["sliding", "im2col", "implicit"])
+@pytest.mark.parametrize("side", [64, 1024])
+def test_a_plan_is_captured_in_a_graph(method: str, side: int) -> None:
+    first, second = (cupy.asarray(random_image(side, side, "float32", seed)) for seed in (1, 2))
+    plan = edgeconv.plan(first.shape, "float32", method=method, **RULES)
+    image, out = first.copy(), cupy.zeros(plan.output_shape, cupy.float32)
+    stream = cupy.cuda.Stream(non_blocking=True)
+    with stream:
+        plan(image, out=out)  # the workspace of this stream
+        stream.synchronize()
+        stream.begin_capture()
+        plan(image, out=out)
+        graph = stream.end_capture()
+        for source in (second, first):
+            cupy.copyto(image, source)
+            graph.launch(stream)
+            stream.synchronize()
+            assert cupy.array_equal(out, plan(source))
+
+
+def test_work_goes_to_the_callers_stream() -> None:
+    """The picture is written on a stream that is kept busy first: only work behind it sees the right samples."""
+    image = random_image(512, 512, "float32")
+    plan = edgeconv.plan(image.shape, "float32", method="sliding", **RULES)
+    expected = plan(cupy.asarray(image))
+    busy = cupy.ones((4096, 4096), cupy.float32)
+    for _ in range(5):
+        with cupy.cuda.Stream(non_blocking=True) as stream:
+            given = cupy.zeros(image.shape, cupy.float32)
+            for _ in range(8):
+                busy @ busy
+            given.set(image)
+            found = plan(given)
+            stream.synchronize()
+            assert cupy.array_equal(found, expected)
+    torch = pytest.importorskip("torch")
+    ready = torch.from_numpy(image).cuda()
+    heavy = torch.ones((8192, 8192), device="cuda")
+    for out in (None, torch.empty(plan.output_shape, device="cuda")):
+        with torch.cuda.stream(torch.cuda.Stream()):
+            given = torch.zeros_like(ready)
+            for _ in range(8):
+                heavy @ heavy
+            given.copy_(ready)
+            found = plan(given, out=out) if out is not None else plan(given)
+            copied = found.clone()
+            torch.cuda.current_stream().synchronize()
+        assert np.array_equal(numbers(copied), expected.get())
+
+
+@pytest.mark.parametrize("method", CUDA_METHODS)
+@pytest.mark.parametrize("own_streams", [False, True])
+def test_eight_threads_share_one_plan(method: str, own_streams: bool) -> None:
+    images = [cupy.asarray(random_image(600, 700, "float32", seed)) for seed in range(8)]
+    plan = edgeconv.plan(images[0].shape, "float32", method=method, **RULES)
+    expected = [plan(image) for image in images]
+    cupy.cuda.Device().synchronize()
+
+    def many(number: int) -> bool:
+        stream = cupy.cuda.Stream(non_blocking=True) if own_streams else cupy.cuda.Stream.null
+        with stream:
+            out = cupy.empty_like(expected[number])
+            for _ in range(20):
+                plan(images[number], out=out)
+            stream.synchronize()
+            return bool(cupy.array_equal(out, expected[number]))
+
+    with ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(many, range(8)))
+
+
+def test_a_picture_on_the_gpu_is_refused_by_a_plan_of_the_cpu() -> None:
+    plan = edgeconv.plan((9, 8, 3), "uint8", device="cpu", method="sliding")
+    with pytest.raises(UsageError, match="device='cuda'"):
+        plan(cupy.zeros((9, 8, 3), cupy.uint8))
+
+
+def test_a_second_call_allocates_nothing() -> None:
+    image = cupy.asarray(random_image(300, 200, "uint8"))
+    pool = cupy.get_default_memory_pool()
+    for method in CUDA_METHODS:
+        plan = edgeconv.plan(image.shape, "uint8", method=method, **RULES)
+        out = plan(image)
+        held = pool.used_bytes()
+        for _ in range(3):
+            plan(image, out=out)
+        assert pool.used_bytes() == held
