@@ -124,15 +124,15 @@ def tiles_of(problem: Problem) -> tuple[tuple[int, StripTile], ...]:
     return tuple(fitting[: last + 1])
 
 
-def tile_for(problem: Problem) -> StripTile:
+def tile_for(problem: Problem, pictures: int = 1) -> StripTile:
     """The tile that measured fastest for this problem."""
-    pixels = problem.output_height * problem.output_width
+    pixels = problem.output_height * problem.output_width * pictures
     return next(tile for least, tile in tiles_of(problem) if pixels >= least)
 
 
 def tile_for_batch(problem: Problem, pictures: int) -> StripTile:
-    """The tile for a batch: by the pixels of one picture, and no more warps side by side than it is wide."""
-    tile = tile_for(problem)
+    """The tile for a batch: by the pixels of all pictures, and no more warps side by side than one is wide."""
+    tile = tile_for(problem, pictures)
     warps = min(tile.warps, -(-problem.output_width // (WARP * tile.thread_pixels)))
     return replace(tile, warps=warps, min_blocks=min(MOST_BLOCKS, tile.min_blocks * tile.warps // warps))
 
