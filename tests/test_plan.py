@@ -287,3 +287,12 @@ def test_a_plan_that_fails_is_made_again() -> None:
         cache.get("a", lambda: 1 / 0)
     assert cache.get("a", lambda: plan_of(3)).memory_bytes == 3
     assert cache.get(["no key"], lambda: plan_of(4)).memory_bytes == 4
+
+
+@pytest.mark.parametrize("make", [np.zeros, pytest.param(lambda *words: as_torch(np.zeros(*words)), id="torch")])
+def test_an_address_is_only_given_for_the_device_that_holds_it(make: Any) -> None:
+    """A kernel that got the address of host memory would write anywhere."""
+    array = make((4, 4, 3), np.uint8)
+    library = library_of(array)
+    assert library.address(array, (4, 4, 3), np.dtype(np.uint8), None) is not None
+    assert library.address(array, (4, 4, 3), np.dtype(np.uint8), 0) is None

@@ -79,7 +79,7 @@ class NumpyArrays(ArrayLibrary):
 
     def address(self, array: Any, shape: Shape, dtype: np.dtype[Any], gpu: int | None) -> int | None:
         """See ArrayLibrary.address."""
-        if type(array) is not np.ndarray or array.shape != shape or array.dtype != dtype:
+        if gpu is not None or type(array) is not np.ndarray or array.shape != shape or array.dtype != dtype:
             return None
         flags = array.flags
         return address_of(array) if flags.c_contiguous and flags.aligned else None
