@@ -130,6 +130,10 @@ class TorchArrays(ArrayLibrary):
         torch = sys.modules["torch"]
         self._torch: Any = torch
         names = ("uint8", "uint16", "float16", "float32")
+        self._raw_stream = getattr(torch._C, "_cuda_getCurrentRawStream", None) or (
+            lambda gpu: torch.cuda.current_stream(gpu).cuda_stream
+        )
+        """The first is what compiled PyTorch code calls, and takes a tenth of the second's three microseconds."""
         self._kinds = {np.dtype(name): getattr(torch, name) for name in names if hasattr(torch, name)}
 
     def gpu_of(self, array: Any) -> int | None:
@@ -157,7 +161,7 @@ class TorchArrays(ArrayLibrary):
     def address(self, array: Any, shape: Shape, dtype: np.dtype[Any], gpu: int | None) -> int | None:
         """See ArrayLibrary.address."""
         same = array.shape == shape and array.dtype is self._kinds.get(dtype) and array.is_contiguous()
-        if not same or array.requires_grad or (array.device.index if array.is_cuda else None) != gpu:
+        if not same or array.requires_grad or array.get_device() != (-1 if gpu is None else gpu):
             return None
         place: int = array.data_ptr()
         return place if place % dtype.itemsize == 0 else None
@@ -175,7 +179,7 @@ class TorchArrays(ArrayLibrary):
 
     def stream(self, gpu: int) -> int | None:
         """See ArrayLibrary.stream."""
-        return int(self._torch.cuda.current_stream(gpu).cuda_stream)
+        return int(self._raw_stream(gpu))
 
 
 class JaxArrays(ArrayLibrary):

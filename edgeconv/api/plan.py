@@ -56,6 +56,11 @@ class ConvolutionPlan:
         self._on_gpu = get_device(self.device).moves_data
         self.gpu: int | None = _current_gpu() if self._on_gpu else None
         """The number of the GPU that the plan was made on; None on the CPU."""
+        if self._on_gpu:
+            import cupy
+
+            self._get_device, self._current_stream = cupy.cuda.runtime.getDevice, cupy.cuda.get_current_stream
+            self._driver_error = cupy.cuda.driver.CUDADriverError
         self._idle: dict[int, list[Session]] = {}
         first = self._prepare()
         self._by_address: bool = first.plan.computes_from_addresses and self._second_pass is None
@@ -168,13 +173,11 @@ class ConvolutionPlan:
             self._idle[0].extend(sessions)
 
     def _run_on_gpu(self, stream: int | None, address: int, out_address: int) -> None:
-        import cupy
-
-        if cupy.cuda.runtime.getDevice() != self.gpu:
+        if self._get_device() != self.gpu:
             with self._at_home():
                 self._run_on_gpu(stream, address, out_address)
             return
-        number = cupy.cuda.get_current_stream().ptr if stream is None else stream
+        number = self._current_stream().ptr if stream is None else stream
         session = self._take(number)
         run_at = session.plan.run_at
         try:
@@ -184,7 +187,7 @@ class ConvolutionPlan:
                 step, out_step = self._in_bytes, self._out_bytes
                 for picture in range(self._pictures):
                     run_at(address + picture * step, out_address + picture * out_step, number)
-        except cupy.cuda.driver.CUDADriverError as error:
+        except self._driver_error as error:
             raise session.device.failure(error) from error
         finally:
             self._give_back(number, session)

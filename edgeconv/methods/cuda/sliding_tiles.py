@@ -133,8 +133,8 @@ def tile_for(problem: Problem, pictures: int = 1) -> StripTile:
 def tile_for_batch(problem: Problem, pictures: int) -> StripTile:
     """The tile for a batch, with no more warps side by side than a picture is wide.
 
-    Multiply-adds take that of one picture, others that of a picture of as many pixels, which has taller strips: measured
-    on one NVIDIA H200 for 1,024 pictures of 128×128, 256 of 256×256, 64 of 512×512.
+    Multiply-adds take that of one picture, others that of a picture of as many pixels, which has taller strips:
+    measured on one NVIDIA H200 for 1,024 pictures of 128×128, 256 of 256×256, 64 of 512×512.
     """
     tile = tile_for(problem, 1 if arithmetic_for(problem) == "fma" else pictures)
     warps = min(tile.warps, -(-problem.output_width // (WARP * tile.thread_pixels)))
