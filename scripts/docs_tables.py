@@ -17,6 +17,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+import readme_figures
+
 from edgeconv.bench.grid import GRIDS
 from edgeconv.bench.ladders.conv_kernels import STRIDES
 from edgeconv.bench.peers import PEERS
@@ -31,7 +33,11 @@ from edgeconv.view.qt.actions import listed_keys
 PROJECT = Path(__file__).resolve().parent.parent
 RESULTS = PROJECT / "docs" / "results"
 SOURCES = tuple(f"edgeconv/bench/ladders/{name}_kernels.cu" for name in ("conv", "gemm"))
-PAGES = ("README.md", "docs/bench.md", "docs/diff.md", "docs/view.md", "docs/kernels.md", "docs/reading.md", *SOURCES)
+PAGES = (
+    "README.md",
+    *(f"docs/{name}.md" for name in ("operation", "results", "bench", "diff", "view", "kernels", "reading")),
+    *SOURCES,
+)
 
 MARKED = re.compile(
     r"(?P<open>(?P<comment>// |)<!-- table (?P<name>[\w-]+) -->\n).*?(?P<close>(?P=comment)<!-- end (?P=name) -->)",
@@ -62,7 +68,7 @@ def filters() -> str:
         kernels = f"`{row(entry.kernels[0])}`" + (f" and {entry.directions - 1} more" if entry.directions > 1 else "")
         mark = " (default)" if entry.name == DEFAULT_FILTER else ""
         rows.append([f"`{entry.name}`{mark}", kernels, entry.summary, entry.source])
-    return markdown(("filter", "kernel", "answer", "source"), rows)
+    return markdown(("filter", "kernel", "response", "source"), rows)
 
 
 def run_reports(machine: str) -> str:
@@ -75,7 +81,7 @@ def run_reports(machine: str) -> str:
             end_to_end = timing["end_to_end"] or timing["kernel"]
             rows.append(
                 [
-                    f"[`{entry.name}`]({path.relative_to(PROJECT).as_posix()})",
+                    f"[`{entry.name}`]({path.relative_to(PROJECT / 'docs').as_posix()})",
                     entry.device.upper(),
                     str(report["problem"]["stride"]),
                     seconds_text(timing["kernel"]["median_seconds"]),
@@ -192,6 +198,7 @@ CONV, GEMM, PROFILE = "bench_conv_h200", "bench_gemm_h200", "conv_ladder_profile
 
 TABLES: dict[str, Callable[[], str]] = {
     "methods": methods,
+    "against-peers": lambda: markdown(readme_figures.HEADER, readme_figures.rows()),
     "filters": filters,
     "peers": peers,
     "reader-fuzz": reader_fuzz,
