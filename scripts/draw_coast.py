@@ -1,7 +1,7 @@
-"""Draw the README's picture, a lighthouse on a coast: ray-marched with NumPy alone, no model and no photograph.
+"""Draw the README's picture, a lighthouse on a coast, and its edges: ray-marched with NumPy, no model, no photograph.
 
-    python3 scripts/draw_coast.py docs/pictures/coast.jpg       about two minutes on two cores
-    python3 scripts/draw_coast.py small.png --width 240 --samples 1
+    python3 scripts/draw_coast.py docs/pictures                 coast.jpg and coast_edges.jpg; some minutes on two cores
+    python3 scripts/draw_coast.py /tmp --width 240 --samples 1
 
 The scene is a distance function (houses, lighthouse, walls) and a height field (the land, from noise), lit by a sun
 with soft shadows, a sky that is dimmed in corners, and haze. Metres: x to the right, y up, z away from the camera.
@@ -14,21 +14,26 @@ import argparse
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+import edgeconv
 from edgeconv.io.files import write_bytes_atomically
 from edgeconv.io.image import encode_image
 
-Floats = NDArray[np.float32]
+Floats = NDArray[Any]
+"""float32: points and directions as 3 × rays, everything else a number per ray."""
 
 SEED = 16
 WIDTH, ASPECT = 960, 1.6
 SAMPLES = 2
 """Rays along each side of a pixel."""
+PICTURE, PICTURE_QUALITY = "coast.jpg", 85
+EDGES, EDGES_QUALITY = "coast_edges.jpg", 75
+FILTER, CHANNELS, BORDER = "sobel", "luma", "replicate"
 CHUNK = 1 << 14
 """Rays at once: their arrays stay in the cache."""
 
@@ -56,7 +61,9 @@ def noise_tile(size: int, slope: float, seed: int) -> Floats:
     return np.asarray((tile - tile.mean()) / tile.std(), np.float32)
 
 
-ROUGH, SOFT, CLOUDS, STONE = (noise_tile(512, slope, SEED + number) for number, slope in enumerate((1.1, 1.7, 1.75, 1.9)))
+ROUGH, SOFT, CLOUDS, STONE = (
+    noise_tile(512, slope, SEED + number) for number, slope in enumerate((1.1, 1.7, 1.75, 1.9))
+)
 
 
 def sampled(tile: Floats, x: Floats, z: Floats, metres: float) -> Floats:
@@ -68,7 +75,8 @@ def sampled(tile: Floats, x: Floats, z: Floats, metres: float) -> Floats:
     column, row = column.astype(np.int32) % size, row.astype(np.int32) % size
     right, below = (column + 1) % size, (row + 1) % size
     upper = tile[row, column] * (1 - a) + tile[row, right] * a
-    return upper * (1 - b) + (tile[below, column] * (1 - a) + tile[below, right] * a) * b
+    lower = tile[below, column] * (1 - a) + tile[below, right] * a
+    return np.asarray(upper * (1 - b) + lower * b)
 
 
 def step(low: float, high: float, value: Floats) -> Floats:
@@ -114,10 +122,11 @@ def land() -> Floats:
         np.linspace(LEFT, LEFT + SIDE, GRID, dtype=np.float32), np.linspace(NEAR, NEAR + SIDE, GRID, dtype=np.float32)
     )
     coast = 1 - ((x - 8) / 42) ** 2 - ((z - 36) / 29) ** 2 + 0.20 * sampled(SOFT, x, z, 90)
+    coast -= 0.5 * (1 - step(-46, -36, x))  # no islets beside the lighthouse
     foreground = 1.15 - ((x + 30) / 25) ** 2 - ((z + 14) / 15) ** 2 + 0.22 * sampled(SOFT, x + 31, z, 60)
     rise = step(-0.05, 0.20, coast)
     cliff = rise * (1 - step(0.15, 0.5, coast))
-    height = rise * (5.4 + 1.0 * step(20, 45, z) * 3 + 0.5 * sampled(SOFT, x, z + 9, 45))
+    height = rise * (5.4 + 3.0 * step(20, 45, z) + 0.5 * sampled(SOFT, x, z + 9, 45))
     height += cliff * (0.9 * sampled(STONE, x, z, 30) - 1.3 * np.abs(sampled(STONE, z, x, 16)))
     height += rise * (0.10 * sampled(STONE, x, z, 12) + 0.25 * cliff * sampled(STONE, x + z, x - z, 7))
     near = step(-0.1, 0.5, foreground)
@@ -244,7 +253,7 @@ def parts(p: Floats, sea: bool = True) -> dict[int, Floats]:
 
 def nearest(p: Floats, sea: bool = True) -> Floats:
     """Metres to whatever is nearest."""
-    return np.minimum.reduce(list(parts(p, sea).values()))
+    return np.asarray(np.minimum.reduce(list(parts(p, sea).values())))
 
 
 # ---- light
@@ -282,7 +291,7 @@ def openness(p: Floats, normal: Floats) -> Floats:
     closed = np.zeros(p.shape[1], np.float32)
     for metres, weight in ((0.12, 1.6), (0.35, 0.8), (0.9, 0.36), (2.2, 0.13)):
         closed += weight * np.clip(metres - nearest(p + normal * np.float32(metres)), 0, None)
-    return np.clip(1 - closed * 0.75, 0.12, 1)
+    return np.asarray(np.clip(1 - closed * 0.75, 0.12, 1))
 
 
 def sky(way: Floats, clouds: bool = True) -> Floats:
@@ -337,7 +346,7 @@ def house_colours(house: House, base: float, p: Floats) -> tuple[Floats, Floats]
         inside = (np.abs(across) < 0.43) & (np.abs(y - middle) < 0.63) & (depth > 0.1)
         frame = (np.abs(across) > 0.36) | (np.abs(y - middle) > 0.56)
         bar = (np.abs(across) < 0.03) | (np.abs(y - middle - 0.15) < 0.03)
-        pane = np.where(frame | bar, np.float32(0.82), np.float32(0.07 + 0.0))
+        pane = np.where(frame | bar, np.float32(0.82), np.float32(0.07))
         walls = np.where(inside, pane, walls)
         sill = (np.abs(across) < 0.52) & (np.abs(y - middle + 0.68) < 0.06) & (depth < 0.1)
         walls = np.where(sill, walls * np.float32(0.72), walls)
@@ -501,21 +510,30 @@ def drawn(width: int = WIDTH, samples: int = SAMPLES, threads: int | None = None
     way = directions(width, height, samples)
     chunks = [way[:, start : start + CHUNK] for start in range(0, way.shape[1], CHUNK)]
     with ThreadPoolExecutor(threads) as pool, np.errstate(all="ignore"):
-        light = np.concatenate(list(pool.map(partial(traced), chunks)), axis=1)
+        light = np.concatenate(list(pool.map(traced, chunks)), axis=1)
     averaged = light.reshape(3, height, samples, width, samples).mean(axis=(2, 4))
     return developed(np.moveaxis(averaged, 0, -1))
 
 
+def write_edges(picture: Path, edges: Path) -> None:
+    """Filter the file as it is, as the README says, and write what a page shows of the result."""
+    found = edgeconv.convolve(edgeconv.read_image(picture).pixels, FILTER, channels=CHANNELS, border=BORDER)
+    write_bytes_atomically(edges, encode_image(found, edges, quality=EDGES_QUALITY))
+
+
 def main() -> None:
-    """Draw and write."""
+    """Draw, filter and write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("output", type=Path)
+    parser.add_argument("folder", type=Path)
     parser.add_argument("--width", type=int, default=WIDTH)
-    parser.add_argument("--samples", type=int, default=SAMPLES)
-    parser.add_argument("--quality", type=int, default=88)
+    parser.add_argument("--samples", type=int, default=SAMPLES, help="rays along each side of a pixel")
+    parser.add_argument("--edges-only", action="store_true", help="filter the picture that is there")
     arguments = parser.parse_args()
-    picture = drawn(arguments.width, arguments.samples)
-    write_bytes_atomically(arguments.output, encode_image(picture, arguments.output, quality=arguments.quality))
+    picture = arguments.folder / PICTURE
+    if not arguments.edges_only:
+        encoded = encode_image(drawn(arguments.width, arguments.samples), picture, quality=PICTURE_QUALITY)
+        write_bytes_atomically(picture, encoded)
+    write_edges(picture, arguments.folder / EDGES)
 
 
 if __name__ == "__main__":
