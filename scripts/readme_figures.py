@@ -11,21 +11,21 @@ drawn here, not by matplotlib, so that the same record gives the same bytes ever
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
-from edgeconv.bench.record import read_record
+from edgeconv.export import kinds
 
 PROJECT = Path(__file__).resolve().parent.parent
 RESULTS = PROJECT / "docs" / "results"
-RECORD = RESULTS / "bench" / "h200" / "gpu.json"
-LADDER = RESULTS / "bench_conv_h200.json"
-"""From `edgeconv bench conv`, on another day on a GPU of the same kind."""
+RECORD, LADDER = "bench/h200/gpu", "bench_conv_h200"
+"""Of `edgeconv bench` and of `edgeconv bench conv`, the latter on another day on a GPU of the same kind."""
 PICTURES = PROJECT / "docs" / "pictures"
 STRIDE, LEAD_STATE = 1, "cold"
 TABLE_SIZES = (1024, 2048, 4096)
@@ -61,10 +61,17 @@ PLAIN_STEP = "constant"
 """The step of `edgeconv bench conv` that anyone who knows CUDA writes in twenty lines."""
 
 
-def measured(record: Path = RECORD) -> dict[str, Seconds]:
+def rows_of(name: str) -> list[dict[str, Any]]:
+    """The rows of a committed record, packed or not."""
+    path = min(RESULTS.glob(f"{name}.json*"))
+    found: list[dict[str, Any]] = kinds.read(path)["rows"]
+    return found
+
+
+def measured() -> dict[str, Seconds]:
     """Medians of everything that was measured at the case, by name and size."""
     found: dict[str, Seconds] = {"bench conv": plain_kernel()}
-    for row in read_record(record)["rows"]:
+    for row in rows_of(RECORD):
         case = row["work"]
         if row["status"] != "measured" or (case["dtype"], case["filter"], case["channels"], case["stride"]) != (
             "float32",
@@ -79,10 +86,10 @@ def measured(record: Path = RECORD) -> dict[str, Seconds]:
     return found
 
 
-def plain_kernel(ladder: Path = LADDER) -> Seconds:
+def plain_kernel() -> Seconds:
     """Medians of the ladder's plain kernel with the best shape of thread block at each size."""
     best: Seconds = {}
-    for row in json.loads(ladder.read_text(encoding="utf-8"))["rows"]:
+    for row in rows_of(LADDER):
         if row["step"] == PLAIN_STEP and row["stride"] == STRIDE and row["timing"]:
             seconds = float(row["timing"]["median_seconds"])
             best[row["size"]] = min(seconds, best.get(row["size"], math.inf))
@@ -198,7 +205,7 @@ def _apart(places: Sequence[float]) -> list[float]:
     """The places of labels, moved down as far as they would cover each other."""
     moved = list(places)
     order = sorted(range(len(places)), key=lambda index: places[index])
-    for above, below in zip(order, order[1:], strict=False):
+    for above, below in pairwise(order):
         moved[below] = max(moved[below], moved[above] + LABEL_GAP)
     return moved
 
