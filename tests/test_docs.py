@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from types import ModuleType
 
 import cv2
 import numpy as np
@@ -89,6 +90,12 @@ def test_labels_of_a_plot_do_not_cover_each_other() -> None:
 
 
 @pytest.fixture(scope="module")
+def drawing() -> ModuleType:
+    """Loaded once: it computes the land."""
+    return script("draw_coast")
+
+
+@pytest.fixture(scope="module")
 def coast() -> np.ndarray:
     return edgeconv.read_image(PROJECT / "docs" / "pictures" / "coast.jpg").pixels
 
@@ -98,17 +105,16 @@ def test_pictures_of_the_readme_are_small_files() -> None:
         assert path.stat().st_size <= 300 * 1024, path.name
 
 
-def test_the_coast_is_what_its_script_draws(coast: np.ndarray) -> None:
+def test_the_coast_is_what_its_script_draws(coast: np.ndarray, drawing: ModuleType) -> None:
     """A small drawing with one ray a pixel, against the committed one made as small."""
-    small = script("draw_coast").drawn(width=80, samples=1, threads=1)
+    small = drawing.drawn(width=80, samples=1, threads=1)
     same_size = cv2.resize(coast, small.shape[1::-1], interpolation=cv2.INTER_AREA)
     blurred = [cv2.blur(picture, (5, 5)).astype(int) for picture in (small, same_size)]
     assert np.abs(blurred[0] - blurred[1]).mean() < 5
 
 
-def test_the_edges_are_those_of_the_coast(coast: np.ndarray) -> None:
+def test_the_edges_are_those_of_the_coast(coast: np.ndarray, drawing: ModuleType) -> None:
     """The JPEG of the edges is off by what JPEG loses; the edges of another filter are off by three times as much."""
-    drawing = script("draw_coast")
     rows = slice(240, 360)  # houses, lighthouse and rocks
     shown = edgeconv.read_image(PROJECT / "docs" / "pictures" / drawing.EDGES).pixels[rows, :, :1].astype(int)
 
