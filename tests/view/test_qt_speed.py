@@ -116,7 +116,7 @@ def test_the_plot_says_its_best_figures(qtbot: QtBot) -> None:
 
 @pytest.mark.parametrize(
     ("most", "step"),
-    [(1.0, 0.2), (4.9, 1.0), (5.0, 1.0), (5.1, 2.0), (11.0, 2.5), (12.6, 5.0), (26.0, 10.0), (9e3, 2e3)],,
+    [(1.0, 0.2), (4.9, 1.0), (5.0, 1.0), (5.1, 2.0), (11.0, 2.5), (12.6, 5.0), (26.0, 10.0), (9e3, 2e3)],
 )
 def test_ticks_are_round_and_at_most_five(most: float, step: float) -> None:
     assert nice_step(most) == pytest.approx(step)
