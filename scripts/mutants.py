@@ -94,8 +94,8 @@ def _is_for_types(node: ast.AST) -> bool:
 def _changes(parent: ast.AST, field: str, node: Any) -> Iterator[ast.AST | None]:
     """What may stand in place of a node; None where it is left out."""
     if isinstance(node, ast.Compare):
-        for swapped in node.ops:
-            ops = [SWAPS[type(op)]() if op is swapped else op for op in node.ops]
+        for place, swapped in enumerate(node.ops):
+            ops = [*node.ops[:place], SWAPS[type(swapped)](), *node.ops[place + 1 :]]
             yield ast.Compare(node.left, ops, node.comparators)
     elif isinstance(node, ast.BoolOp):
         yield ast.BoolOp(SWAPS[type(node.op)](), node.values)

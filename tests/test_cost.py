@@ -128,6 +128,8 @@ def test_speed_takes_the_longer_floor() -> None:
     assert (arithmetic_bound.roofline_share, arithmetic_bound.bound_by) == (pytest.approx(0.25), "arithmetic")
     tie = speed(counts, 1e-3, Roof(counts.fewest_bytes * 2.0, counts.useful_flops * 2.0, "test"))
     assert (tie.memory_floor_share, tie.roofline_share, tie.bound_by) == (500.0, 500.0, "memory")
+    assert memory_bound.useful_gflops == pytest.approx(20 * 64 / 1e-3 / 1e9)
+    assert memory_bound.gigabytes_per_second == pytest.approx(2 * 8 * 8 * 3 * 4 / 1e-3 / 1e9)
     assert memory_bound.kernel_gflops == pytest.approx(162 * 64 / 1e-3 / 1e9)
 
 

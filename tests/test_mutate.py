@@ -28,6 +28,7 @@ def changes(source: str) -> list[str]:
     [
         ("x = a < b", ["a < b → a <= b"]),
         ("x = a == b != c", ["a == b != c → a != b != c", "a == b != c → a == b == c"]),
+        ("x = a < b < c", ["a < b < c → a <= b < c", "a < b < c → a < b <= c"]),
         ("x = a is b or c", ["a is b or c → a is b and c", "a is b → a is not b"]),
         ("x = b not in c", ["b not in c → b in c"]),
         ("x = a + b * c", ["a + b * c → a - b * c", "b * c → b / c"]),
