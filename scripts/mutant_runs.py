@@ -21,7 +21,7 @@ import sys
 import threading
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib.machinery import PathFinder, SourceFileLoader
@@ -64,6 +64,7 @@ def _fork(root: Path, job: Job, place: Path) -> int:
         return number
     code = 99
     try:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
         os.setsid()
         said = os.open(place / "said.txt", os.O_WRONLY | os.O_CREAT)
         for stream, source in ((0, os.open(os.devnull, os.O_RDONLY)), (1, said), (2, said)):
@@ -82,7 +83,22 @@ def _fork(root: Path, job: Job, place: Path) -> int:
 
 def run_all(root: Path, jobs: Iterable[Job], most: int, folder: Path) -> None:
     """Run jobs, `most` at a time."""
-    waiting, running, count = iter(jobs), {}, 0  # type: ignore[var-annotated]
+    running: dict[int, tuple[Job, Path, float]] = {}
+    try:
+        _run_all(root, iter(jobs), most, folder, running)
+    finally:
+        for number in running:  # where this process is stopped, or a job's end raises
+            _end(number)
+
+
+def _end(number: int) -> None:
+    """Stop a process with whatever its tests have started."""
+    with suppress(ProcessLookupError):
+        os.killpg(number, signal.SIGKILL)
+
+
+def _run_all(root: Path, waiting: Iterator[Job], most: int, folder: Path, running: dict[int, Any]) -> None:
+    count = 0
     job = next(waiting, None)
     while job is not None or running:
         while job is not None and len(running) < most:
@@ -94,8 +110,7 @@ def run_all(root: Path, jobs: Iterable[Job], most: int, folder: Path) -> None:
             ended, status = os.waitpid(number, os.WNOHANG)
             if not ended and time.monotonic() < until:
                 continue
-            with suppress(ProcessLookupError):
-                os.killpg(number, signal.SIGKILL)  # with whatever its tests have started
+            _end(number)
             if not ended:
                 os.waitpid(number, 0)
             del running[number]

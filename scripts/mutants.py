@@ -80,14 +80,17 @@ def _places(node: ast.AST, function: str) -> Iterator[tuple[ast.AST, str, int | 
     for field, value in ast.iter_fields(node):
         several = value if isinstance(value, list) else [value]
         for place, child in enumerate(several):
-            if field in UNCHANGED or not isinstance(child, ast.AST) or _is_for_types(child):
+            if field in UNCHANGED or not isinstance(child, ast.AST) or _is_left_alone(child):
                 continue
             if hasattr(child, "lineno"):
                 yield node, field, place if isinstance(value, list) else None, child, inside
             yield from _places(child, inside)
 
 
-def _is_for_types(node: ast.AST) -> bool:
+def _is_left_alone(node: ast.AST) -> bool:
+    """What is for type checkers alone, and `strict=` of zip, which is an assertion."""
+    if isinstance(node, ast.keyword):
+        return node.arg == "strict"
     return isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
 
 
@@ -121,7 +124,7 @@ def _changes(parent: ast.AST, field: str, node: Any) -> Iterator[ast.AST | None]
         or (isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Attribute | ast.Subscript))
     ):
         yield ast.Pass()
-    elif isinstance(node, ast.keyword) and node.arg not in (None, "strict"):  # strict= of zip is an assertion
+    elif isinstance(node, ast.keyword) and node.arg is not None:
         yield None
     elif isinstance(node, ast.Slice):
         if node.lower is not None:

@@ -15,6 +15,7 @@ import argparse
 import json
 import platform
 import random
+import signal
 import sys
 import tempfile
 import tomllib
@@ -185,6 +186,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--floor", type=float, default=85.0, help="least score in percent (default 85)")
     parser.add_argument("--record", type=Path, help="put the counts of these modules there")
     asked = parser.parse_args(arguments)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that processes and temporary files are cleared away
     for name in (*(WARM.split() if asked.root == PROJECT else ()), PLUGIN):
         import_module(name)
     table = tomllib.loads((PROJECT / MODULES).read_text("utf-8"))

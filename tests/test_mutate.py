@@ -39,7 +39,7 @@ def changes(source: str) -> list[str]:
         ("x = a[1:b]", ["1:b → :b", "1:b → 1:", "1 → 2"]),
         ("x = min(a, b)", ["min → max"]),
         ("x = f(a, b=c)", ["b=c → dropped"]),
-        ("x = zip(a, b, strict=c)", []),
+        ("x = zip(a, b, strict=True)", []),
         ("f(a)", ["f(a) → dropped"]),
         ("x += a", ["x += a → dropped"]),
         ("x.a = b", ["x.a = b → dropped"]),

@@ -68,6 +68,7 @@ def test_the_weights_are_its_own_and_cannot_be_changed() -> None:
 @pytest.mark.parametrize(("stride", "stored"), [(1, 1), (17, 17), (18, 18), (19, 18), (2**40, 18)])
 def test_a_stride_longer_than_the_padded_picture_is_that_long(stride: int, stored: int) -> None:
     """14 pixels and 2 on either side."""
+    assert problem((1, 2, 3), stride=100, padding=2).stride == 6
     for shape in ((9, 14, 3), (14, 9, 3)):
         assert problem(shape, stride=stride, padding=2).stride == stored
 
