@@ -6,9 +6,10 @@ import io
 import struct
 from typing import Any
 
+import numpy as np
 import pytest
 
-from edgeconv.formats import bmp, webp
+from edgeconv.formats import bmp, npy, webp
 from edgeconv.formats.base import BadPicture, Header
 from edgeconv.formats.feed import STEP_BYTES, Feed, StreamFeed
 
@@ -127,6 +128,57 @@ def test_a_webp_without_a_picture_or_with_a_chunk_that_is_too_long_is_none() -> 
         webp.read_header(Feed(webp_file(chunk(b"XMP ", b"text" * 8))))
     with pytest.raises(BadPicture, match="chunk 'XMP ' is not complete"):
         webp.read_header(Feed(webp_file(lossy(3, 2), b"XMP " + struct.pack("<I", 11) + b"0123456789")))
+
+
+# --- NPY -------------------------------------------------------------------------------------------------------------
+
+
+def npy_file(shape: tuple[int, ...], dtype: str, version: int = 1, padding: int = 0) -> bytes:
+    """An array of zeros whose header is followed by `padding` spaces."""
+    text = f"{{'descr': '{np.dtype(dtype).str}', 'fortran_order': False, 'shape': {shape}}}".encode()
+    text += b" " * padding + b"\n"
+    length = struct.pack("<H" if version == 1 else "<I", len(text))
+    return npy.SIGNATURE + bytes([version, 0]) + length + text + np.zeros(shape, dtype).tobytes()
+
+
+@pytest.mark.parametrize(
+    ("shape", "dtype", "fields"),
+    [
+        ((3, 5), "uint8", {"bits": 8, "grey": True}),
+        ((3, 5, 1), "uint16", {"bits": 16, "grey": True}),
+        ((3, 5, 3), "float32", {"bits": 32}),
+        ((3, 5, 4), "float64", {"bits": 64, "alpha": True}),
+    ],
+)
+@pytest.mark.parametrize(("version", "padding"), [(1, 0), (1, 300), (2, 0), (2, 300)])
+def test_an_npy_says_what_it_holds(
+    shape: tuple[int, ...], dtype: str, fields: dict[str, Any], version: int, padding: int
+) -> None:
+    data = npy_file(shape, dtype, version, padding)
+    assert npy.read_header(Feed(data + b"behind it")) == Header(width=5, height=3, **fields)
+    told: list[tuple[int, int]] = []
+    feed = StreamFeed(io.BytesIO(data + bytes(10)), b"", 10**6, lambda width, height: told.append((width, height)))
+    npy.read_header(feed)
+    assert (bytes(feed.data), told) == (data, [(5, 3)]), "no byte more is asked for"
+    with pytest.raises(BadPicture, match=f"{len(data) - 1:,} of {len(data):,} bytes"):
+        npy.read_header(Feed(data[:-1]))
+
+
+@pytest.mark.parametrize("shape", [(5,), (3, 5, 2), (3, 5, 5), (1, 3, 5, 3), ()])
+def test_an_npy_of_another_shape_or_type_is_no_picture(shape: tuple[int, ...]) -> None:
+    with pytest.raises(BadPicture, match="is not a picture"):
+        npy.read_header(Feed(npy_file(shape, "uint8")))
+    with pytest.raises(BadPicture, match="int32 is not a picture"):
+        npy.read_header(Feed(npy_file((3, 5, 3), "int32")))
+
+
+@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize("kept", [0, 8, 11, 12, 60])
+def test_an_npy_whose_header_is_cut_or_too_long_is_damaged(kept: int, version: int) -> None:
+    with pytest.raises(BadPicture, match="NPY header is damaged"):
+        npy.read_header(Feed(npy_file((3, 5, 3), "uint8", version)[:kept]))
+    with pytest.raises(BadPicture, match="NPY header is damaged"):
+        npy.read_header(Feed(npy_file((3, 5, 3), "uint8", 2, padding=npy.MOST_HEADER_BYTES)))
 
 
 # --- streams ---------------------------------------------------------------------------------------------------------

@@ -233,6 +233,7 @@ def test_bars_of_cudnns_algorithms(record: Record) -> None:
     assert ticks(axis.get_yticklabels()) == ["FMA\nSLOW", "FMA\nFAST", "TENSOR\nFAST"]
     assert axis.yaxis_inverted()
     assert axis.get_xlabel() == "measured time, µs"
+    assert drawing.figure.get_size_inches().tolist() == pytest.approx([4.2 * 1.6, 3.4])
     assert (drawing.name, drawing.title) == ("cudnn_1", "cuDNN's ranking, 16, stride 1, float32, own")
     row["choice"]["measured"] = [{**line, "time_seconds": None} for line in row["choice"]["measured"]]
     assert figures.cudnn(record) == []
@@ -245,6 +246,8 @@ def test_what_is_not_data_is_in_the_ink_that_the_page_replaces(record: Record) -
             assert {part.get_color() for part in parts} == {figures.INK}, drawing.name
             assert {to_hex(spine.get_edgecolor()) for spine in axis.spines.values()} == {figures.INK}
             assert axis.patch.get_alpha() == 0
+            if drawing.name.startswith("waterfall"):
+                assert {text.get_color() for text in axis.texts} == {figures.INK}
         colours = {to_hex(text.get_color()) for found in drawing.figure.legends for text in found.get_texts()}
         assert colours <= {figures.INK}
 

@@ -247,3 +247,15 @@ def test_the_fastest_that_is_exact_for_these_weights_is_chosen(monkeypatch, tmp_
 def test_names_that_are_not_known_are_refused(method: str, device: str, words: str) -> None:
     with pytest.raises(UsageError, match=words):
         choose(method, device, "one picture")
+
+
+def test_no_profile_is_nothing_to_speak_of(monkeypatch, tmp_path) -> None:
+    monkeypatch.setenv(tuned.PLACE_VARIABLE, str(tmp_path / "none.json"))
+    assert read_profile({}) == (None, "")
+
+
+def test_where_a_profile_can_be_saved_is_tried_and_nothing_left(monkeypatch, tmp_path) -> None:
+    path = tmp_path / "deep" / "profile.json"
+    monkeypatch.setenv(tuned.PLACE_VARIABLE, str(path))
+    assert tuned.place_to_save() == path
+    assert list(path.parent.iterdir()) == []
