@@ -203,3 +203,10 @@ def test_each_column_of_the_spreadsheet(conv: dict[str, Any], gemm: dict[str, An
     conv["rows"][1] |= {"right": False, "timing": None}
     (first, second, *_) = csv.DictReader(io.StringIO(export_csv([conv])[".csv"].decode()))
     assert (first["status"], second["status"], second["median_seconds"]) == ("measured", "wrong", "")
+
+
+def test_the_work_of_predictions_is_found_wherever_its_rows_stand(conv: dict[str, Any], gemm: dict[str, Any]) -> None:
+    expected = ladders.conv_source(conv), ladders.gemm_steps(gemm), ladders.gemm_source(gemm)
+    conv["rows"].sort(key=lambda each: (-each["stride"], each["size"]))
+    gemm["rows"].sort(key=lambda each: (each["dtype"] != "float64", each["size"]))
+    assert (ladders.conv_source(conv), ladders.gemm_steps(gemm), ladders.gemm_source(gemm)) == expected
