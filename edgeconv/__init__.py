@@ -14,22 +14,22 @@ if TYPE_CHECKING:
 
     from edgeconv.api import convolve as convolve
     from edgeconv.errors import EdgeconvError as EdgeconvError
-    from edgeconv.filters import FILTERS as FILTERS
-    from edgeconv.image import read_image as read_image
-    from edgeconv.image import write_image as write_image
+    from edgeconv.core.filters import FILTERS as FILTERS
+    from edgeconv.io.image import read_image as read_image
+    from edgeconv.io.image import write_image as write_image
     from edgeconv.methods.base import Options as Options
-    from edgeconv.read_rules import ReadRules as ReadRules
+    from edgeconv.io.read_rules import ReadRules as ReadRules
 
 __version__ = "0.1.0"
 
 _HOMES = {
-    "FILTERS": "edgeconv.filters",
+    "FILTERS": "edgeconv.core.filters",
     "EdgeconvError": "edgeconv.errors",
     "Options": "edgeconv.methods.base",
-    "ReadRules": "edgeconv.read_rules",
+    "ReadRules": "edgeconv.io.read_rules",
     "convolve": "edgeconv.api",
-    "read_image": "edgeconv.image",
-    "write_image": "edgeconv.image",
+    "read_image": "edgeconv.io.image",
+    "write_image": "edgeconv.io.image",
 }
 
 __all__ = ["FILTERS", "EdgeconvError", "Options", "ReadRules", "__version__", "convolve", "read_image", "write_image"]

@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from edgeconv.choose import AUTO, choose
-from edgeconv.devices import get_device
+from edgeconv.runtime.auto import AUTO, choose
+from edgeconv.runtime.devices import get_device
 from edgeconv.errors import UsageError
-from edgeconv.filters import DEFAULT_FILTER
+from edgeconv.core.filters import DEFAULT_FILTER
 from edgeconv.methods.base import DeviceName, Options
-from edgeconv.problem import Problem
-from edgeconv.request import make_request
-from edgeconv.session import Session
+from edgeconv.core.problem import Problem
+from edgeconv.core.request import make_request
+from edgeconv.runtime.session import Session
 
 
 def convolve(
@@ -35,7 +35,7 @@ def convolve(
 
     Args:
         image: height × width × 3, RGB; uint8, uint16, float16 or float32. A NumPy array, or a CuPy array, which
-            stays on the card.
+            stays on the GPU.
         filter: a name of `edgeconv filters`, a 3×3 table of numbers, or 3×3×3×3 as (out, in, row, column).
         method: `auto`, or a name of `edgeconv doctor`; a method asked for by name runs or raises.
         stride: distance in pixels between neighbouring outputs, from 1.
@@ -66,21 +66,21 @@ def convolve(
         border=border,
         output_mode=output_mode,
     )
-    on_card = hasattr(image, "__cuda_array_interface__") and not isinstance(image, np.ndarray)
-    if not on_card and not isinstance(image, np.ndarray):
+    on_gpu = hasattr(image, "__cuda_array_interface__") and not isinstance(image, np.ndarray)
+    if not on_gpu and not isinstance(image, np.ndarray):
         raise UsageError(f"A picture must be a NumPy or CuPy array, not {type(image).__name__}.")
     if isinstance(image, np.ma.MaskedArray):
         raise UsageError("A masked array's mask has no meaning here: pass image.filled(value), or image.data.")
-    if on_card and device == "cpu":
-        raise UsageError("A CuPy array is on the card: use device 'auto' or 'cuda', or pass cupy.asnumpy(image).")
+    if on_gpu and device == "cpu":
+        raise UsageError("A CuPy array is on the GPU: use device 'auto' or 'cuda', or pass cupy.asnumpy(image).")
     problem = request.problem(tuple(image.shape), _dtype_of(image))
     if options is not None and not isinstance(options, Options):
         raise UsageError(f"Options must be edgeconv.Options(...), not {type(options).__name__}.")
-    choice = choose(method, "cuda" if on_card else device, "many pictures", problem)
-    if on_card:
+    choice = choose(method, "cuda" if on_gpu else device, "many pictures", problem)
+    if on_gpu:
         import cupy
 
-        from edgeconv.devices.cuda import device_of, on_device
+        from edgeconv.runtime.devices.cuda import device_of, on_device
 
         with on_device(device_of(image)):
             image = cupy.asarray(image)  # another library's array on this GPU, such as a torch.Tensor, is not copied

@@ -58,6 +58,6 @@ class UnavailableError(EdgeconvError):
 
 
 class MemoryLimitError(EdgeconvError):
-    """Not enough memory on the host or the card, or under the limit that was set."""
+    """Not enough memory on the host or the GPU, or under the limit that was set."""
 
     exit_code = 5

@@ -4,7 +4,7 @@
 
 In one run, interleaved, medians: `edgeconv batch`, a pool that only decodes and encodes the same pictures with the same
 codecs and as many workers, a plain OpenCV loop, and ImageMagick's mogrify and libvips where they are installed; for
-JPEG also a batch whose JPEG is the card's, where nvImageCodec is installed. The goal is ≥ 0.9 of the codec pool's
+JPEG also a batch whose JPEG is the GPU's, where nvImageCodec is installed. The goal is ≥ 0.9 of the codec pool's
 pictures a second. Work: laplacian8 by channel, 8 bits in, |value| clipped, the same format in and out.
 
 The pools get eight pictures a worker, so that their first and last picture count as little as in a long batch; those
@@ -27,25 +27,25 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from edgeconv import report
+from edgeconv.run import report
 from edgeconv.batch import plan
 from edgeconv.batch.names import Names
 from edgeconv.batch.pipeline import Batch
 from edgeconv.batch.settings import JpegCodec, Settings
-from edgeconv.batch.work import leave_cores_to
-from edgeconv.choose import AUTO, choose
-from edgeconv.devices import get_device
-from edgeconv.devices.card_jpeg import card_jpeg_unavailable_reason
-from edgeconv.files import write_bytes_atomically
-from edgeconv.image import decode_image, encode_image, read_picture_bytes, write_image
-from edgeconv.request import make_request
-from edgeconv.threads import usable_threads
+from edgeconv.batch.one_picture import leave_cores_to
+from edgeconv.runtime.auto import AUTO, choose
+from edgeconv.runtime.devices import get_device
+from edgeconv.runtime.devices.gpu_jpeg import gpu_jpeg_unavailable_reason
+from edgeconv.io.files import write_bytes_atomically
+from edgeconv.io.image import decode_image, encode_image, read_picture_bytes, write_image
+from edgeconv.core.request import make_request
+from edgeconv.hardware.threads import usable_threads
 
 PROJECT = Path(__file__).resolve().parent.parent
 GOAL = 0.9
 
 FILTER = "laplacian8"
-ON_CARD = "edgeconv batch, JPEG on the card"
+ON_CARD = "edgeconv batch, JPEG on the GPU"
 SUFFIXES = (".png", ".jpg")
 DISTINCT = 16
 """Different pictures; the others are further names of these."""
@@ -167,9 +167,9 @@ def main() -> int:
         skipped = {}
         if arguments.format == "jpg":
             on_cpu = choose(AUTO, arguments.device, "many pictures").device == "cpu"
-            reason = "the pictures are filtered on the CPU" if on_cpu else card_jpeg_unavailable_reason()
+            reason = "the pictures are filtered on the CPU" if on_cpu else gpu_jpeg_unavailable_reason()
             if reason is None:
-                entrants[ON_CARD] = lambda: edgeconv_batch(source, target, arguments.device, "card")
+                entrants[ON_CARD] = lambda: edgeconv_batch(source, target, arguments.device, "gpu")
             else:
                 skipped[ON_CARD] = reason
         if shutil.which("mogrify"):
@@ -207,7 +207,7 @@ def main() -> int:
         "pictures_one_by_one": ONE_BY_ONE,
         "side": arguments.size,
         "device": get_device("cpu").describe(),
-        "card": get_device("cuda").describe() if summary["peak_bytes"].keys() > {"cpu"} else None,
+        "gpu": get_device("cuda").describe() if summary["peak_bytes"].keys() > {"cpu"} else None,
         "versions": report.installed_versions(),
         "first_summary": summary,
         "samples_seconds": samples,

@@ -34,17 +34,17 @@ import cpu_peers as peers
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeconv import verify
-from edgeconv.cost import count
-from edgeconv.devices.cpu import processor_name
-from edgeconv.filters import RGB_CHANNELS, WeightSet, named_filter, weight_set
+from edgeconv.runtime import check
+from edgeconv.core.cost import count
+from edgeconv.runtime.devices.cpu import processor_name
+from edgeconv.core.filters import RGB_CHANNELS, WeightSet, named_filter, weight_set
 from edgeconv.methods import require
 from edgeconv.methods.base import Options
-from edgeconv.methods.cpu import jit
-from edgeconv.pool import run_pieces, threads_for
-from edgeconv.problem import Problem, StoredMode, make_problem
-from edgeconv.threads import usable_threads
-from edgeconv.timing import summarize
+from edgeconv.hardware.cpu import jit
+from edgeconv.hardware.pool import run_pieces, threads_for
+from edgeconv.core.problem import Problem, StoredMode, make_problem
+from edgeconv.hardware.threads import usable_threads
+from edgeconv.core.timing import summarize
 
 SIZES = (128, 256, 512, 1024, 2048, 4096)
 ROUNDS = 25
@@ -160,7 +160,7 @@ def measure(contest: Contest, size: int, stride: int, rounds: int, fma_rate: flo
         except ImportError as missing:
             row.left_out[name] = f"not installed ({missing.name})"
     for name, run in runs.items():
-        found = verify.check(image, run(), problem, max_samples=CHECKED_SAMPLES)
+        found = check.check(image, run(), problem, max_samples=CHECKED_SAMPLES)
         row.entrants[name] = {
             "oracle": "agrees" if found.passed else f"differs: {found.unexplained_samples} samples, {found.worst}",
             "relative_error": found.relative_error,

@@ -1,4 +1,4 @@
-"""Time im2col, implicit and cudnn on one NVIDIA card beside a device copy, and write the raw figures as JSON.
+"""Time im2col, implicit and cudnn on one NVIDIA GPU beside a device copy, and write the raw figures as JSON.
 
     python scripts/benchmark_cuda_gemm_methods.py OUTPUT_FOLDER [--only implicit] [--sizes 4096,512]
 
@@ -24,14 +24,14 @@ from typing import Any
 import cupy
 import numpy as np
 
-from edgeconv import verify
-from edgeconv.filters import RGB_CHANNELS, Channels, WeightSet, named_filter, weight_set
+from edgeconv.runtime import check as verify
+from edgeconv.core.filters import RGB_CHANNELS, Channels, WeightSet, named_filter, weight_set
 from edgeconv.methods import require
 from edgeconv.methods.base import MATHS, Options, Plan
 from edgeconv.methods.cuda import libcudnn
 from edgeconv.methods.cuda.im2col import banded_plan
-from edgeconv.problem import Problem, StoredMode, make_problem
-from edgeconv.timing import summarize
+from edgeconv.core.problem import Problem, StoredMode, make_problem
+from edgeconv.core.timing import summarize
 
 SIZES = (128, 256, 512, 1024, 2048, 4096)
 STRIDES = (1, 2, 3)
@@ -273,7 +273,7 @@ def measure(row: Row) -> dict[str, Any]:
 
 
 def describe() -> dict[str, Any]:
-    """The card and the libraries."""
+    """The GPU and the libraries."""
     runtime = cupy.cuda.runtime
     properties = runtime.getDeviceProperties(cupy.cuda.Device().id)
     return {

@@ -1,4 +1,4 @@
-"""Time the CUDA method `sliding` on one NVIDIA card against the floor of its work, and write the raw figures as JSON.
+"""Time the CUDA method `sliding` on one NVIDIA GPU against the floor of its work, and write the raw figures as JSON.
 
     python scripts/benchmark_cuda_sliding.py OUTPUT.json
 
@@ -21,13 +21,13 @@ import cupy
 import numpy as np
 from benchmark_cuda_gemm_methods import captured, describe, put_copies, put_runs, random_pictures, seconds_of
 
-from edgeconv import verify
-from edgeconv.filters import RGB_CHANNELS, Channels, WeightSet, named_filter, weight_set
-from edgeconv.geometry import KERNEL_SIZE
+from edgeconv.runtime import check as verify
+from edgeconv.core.filters import RGB_CHANNELS, Channels, WeightSet, named_filter, weight_set
+from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.methods import require
 from edgeconv.methods.base import Options
-from edgeconv.problem import Problem, StoredMode, make_problem
-from edgeconv.timing import summarize
+from edgeconv.core.problem import Problem, StoredMode, make_problem
+from edgeconv.core.timing import summarize
 
 REAL, WHOLE = "random real", "random whole"
 LARGEST_WHOLE = 9

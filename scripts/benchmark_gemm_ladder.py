@@ -1,4 +1,4 @@
-"""Time the GEMM ladder beside cuBLAS on one NVIDIA card and write the raw figures as JSON.
+"""Time the GEMM ladder beside cuBLAS on one NVIDIA GPU and write the raw figures as JSON.
 
     python scripts/benchmark_gemm_ladder.py OUTPUT.json [--sizes 512,1024,2048,4096,8192]
 
@@ -17,8 +17,8 @@ from typing import Any
 import cupy
 import numpy as np
 
-from edgeconv.methods.cuda.gemm_ladder import REALS, STEPS, Block, prepare
-from edgeconv.timing import summarize
+from edgeconv.bench.ladders.gemm_kernels import REALS, STEPS, GemmBlock, prepare
+from edgeconv.core.timing import summarize
 
 SIZES = (512, 1024, 2048, 4096, 8192)
 CHECKED_ROWS = 8
@@ -36,7 +36,7 @@ def seconds_of(call: Any) -> float:
     return float(cupy.cuda.get_elapsed_time(start, stop)) / 1e3
 
 
-def measure(name: str, dtype: str, size: int, block: Block | None, a: Any, b: Any, expected: Any) -> dict[str, Any]:
+def measure(name: str, dtype: str, size: int, block: GemmBlock | None, a: Any, b: Any, expected: Any) -> dict[str, Any]:
     """Check a rung on the first rows, then time it."""
     c = cupy.full((size, size), np.nan, dtype)
     product = prepare(name, dtype, size, size, size, block)
@@ -73,9 +73,9 @@ def main() -> None:
             rng = np.random.default_rng(size)
             a, b = (rng.uniform(-1, 1, (size, size)).astype(dtype) for _ in range(2))
             expected = a[:CHECKED_ROWS].astype(np.float64) @ b.astype(np.float64)
-            on_card = cupy.asarray(a), cupy.asarray(b)
+            on_gpu = cupy.asarray(a), cupy.asarray(b)
             rows = [
-                measure(entry.name, dtype, size, block, *on_card, expected)
+                measure(entry.name, dtype, size, block, *on_gpu, expected)
                 for entry in STEPS
                 for block in (entry.blocks[dtype] or (None,))
             ]

@@ -1,16 +1,16 @@
-"""What several cards of one host give over one, where no picture is decoded or encoded.
+"""What several GPUs of one host give over one, where no picture is decoded or encoded.
 
     python3 scripts/benchmark_gpus.py [--side 2048] [--pictures 2048] [--rounds 3]
 
-Clusters of `edgeconv batch --devices` with one card and with all, by turns, each with the same number of threads a
-card (the host's cores over its cards, as a host with one card would have them), warmed up and then timed from the first
+Clusters of `edgeconv batch --devices` with one GPU and with all, by turns, each with the same number of threads a
+GPU (the host's cores over its GPUs, as a host with one GPU would have them), warmed up and then timed from the first
 picture handed out to the last outcome back. Two works, laplacian8 by channel, 8 bits in and out:
 
-    memory   pictures in the worker's ordinary memory → card → kernel → ordinary memory; nothing else
+    memory   pictures in the worker's ordinary memory → GPU → kernel → ordinary memory; nothing else
     files    a whole batch: NPY files of a RAM disk are read and hashed, filtered, hashed and written as NPY, with a
              ledger; what is left out is only the compression
 
-The goal is ≥ 1.8 times one card with two, on `memory`.
+The goal is ≥ 1.8 times one GPU with two, on `memory`.
 """
 
 from __future__ import annotations
@@ -29,25 +29,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeconv import report
+from edgeconv.run import report
 from edgeconv.batch import ledger, plan
-from edgeconv.batch.earlier import Earlier
+from edgeconv.batch.previous_results import Earlier
 from edgeconv.batch.engines import own_cluster
 from edgeconv.batch.engines.cluster import Cluster
 from edgeconv.batch.engines.own_cluster import VISIBLE, Seat
 from edgeconv.batch.names import Names
 from edgeconv.batch.pipeline import Batch
 from edgeconv.batch.settings import Settings
-from edgeconv.batch.summary import Outcome
+from edgeconv.batch.summary import PictureResult
 from edgeconv.batch.task import Task
-from edgeconv.batch.work import Work
-from edgeconv.choose import Choice
-from edgeconv.devices import get_device
-from edgeconv.files import write_bytes_atomically
-from edgeconv.image import write_image
-from edgeconv.request import make_request
-from edgeconv.threads import usable_threads
-from edgeconv.timing import Stopwatch
+from edgeconv.batch.one_picture import BatchWork
+from edgeconv.runtime.auto import Choice
+from edgeconv.runtime.devices import get_device
+from edgeconv.io.files import write_bytes_atomically
+from edgeconv.io.image import write_image
+from edgeconv.core.request import make_request
+from edgeconv.hardware.threads import usable_threads
+from edgeconv.core.timing import Stopwatch
 
 PROJECT = Path(__file__).resolve().parent.parent
 RAM_DISK = Path("/dev/shm")
@@ -63,15 +63,15 @@ def drawn(side: int, seed: int) -> NDArray[Any]:
     return np.random.default_rng(seed).integers(0, 256, (side, side, 3), dtype=np.uint8)
 
 
-class InMemory(Work):
+class InMemory(BatchWork):
     """A picture from memory to memory; its task's folder says how large and which."""
 
-    def one(self, task: Task) -> Outcome:
+    def one(self, task: Task) -> PictureResult:
         """Without file, hash or row."""
         side, seed = (int(part) for part in task.folder.parts)
         watch = Stopwatch()
         self.convolve(drawn(side, seed), watch)
-        return Outcome(task.source, "done", None, watch.phases_seconds)
+        return PictureResult(task.source, "done", None, watch.phases_seconds)
 
 
 def settings_for(output: Path) -> Settings:
@@ -122,11 +122,11 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--output", type=Path, default=PROJECT / "docs" / "results" / "batch_gpus.json")
     arguments = parser.parse_args()
-    cards = own_cluster.cards_here()
-    if len(cards) < 2:
-        print("benchmark_gpus: fewer than two cards here")
+    gpus = own_cluster.gpus_here()
+    if len(gpus) < 2:
+        print("benchmark_gpus: fewer than two GPUs here")
         return 4
-    threads = max(1, usable_threads() // len(cards))
+    threads = max(1, usable_threads() // len(gpus))
 
     samples: dict[str, dict[str, list[float]]] = {work: {"one": [], "all": []} for work in ("memory", "files")}
     outputs: dict[str, set[str]] = {}
@@ -136,8 +136,8 @@ def main() -> int:
         file_pictures = arguments.pictures // 8  # a RAM disk holds the outputs
         draw_files(source, arguments.side, file_pictures)
         for _ in range(arguments.rounds):
-            for name, some in (("one", cards[:1]), ("all", cards)):
-                with own_cluster.own_cluster([Seat(threads, {VISIBLE: card}) for card in some]) as engine:
+            for name, some in (("one", gpus[:1]), ("all", gpus)):
+                with own_cluster.own_cluster([Seat(threads, {VISIBLE: gpu}) for gpu in some]) as engine:
                     seconds_in_memory(engine, target, arguments.side, WARM_UP * len(some))
                     in_memory = seconds_in_memory(engine, target, arguments.side, arguments.pictures)
                     seconds_of_files(engine, source, target, WARM_UP)
@@ -145,26 +145,26 @@ def main() -> int:
                 samples["memory"][name].append(in_memory)
                 samples["files"][name].append(of_files)
                 print(
-                    f"{len(some)} of {len(cards)} cards: memory {in_memory:.2f} s, files {of_files:.2f} s", flush=True
+                    f"{len(some)} of {len(GPUs)} GPUs: memory {in_memory:.2f} s, files {of_files:.2f} s", flush=True
                 )
 
     counts = {"memory": arguments.pictures, "files": file_pictures}
     rates = {
-        work: {name: counts[work] / statistics.median(times) for name, times in by_cards.items()}
-        for work, by_cards in samples.items()
+        work: {name: counts[work] / statistics.median(times) for name, times in by_gpus.items()}
+        for work, by_gpus in samples.items()
     }
-    gains = {work: by_cards["all"] / by_cards["one"] for work, by_cards in rates.items()}
-    for work, by_cards in rates.items():
-        print(f"{work:<7} {by_cards['one']:7.1f} pictures/s with one card, {by_cards['all']:7.1f} with {len(cards)}")
+    gains = {work: by_gpus["all"] / by_gpus["one"] for work, by_gpus in rates.items()}
+    for work, by_gpus in rates.items():
+        print(f"{work:<7} {by_gpus['one']:7.1f} pictures/s with one GPU, {by_gpus['all']:7.1f} with {len(GPUs)}")
     print(f"gain {gains['memory']:.2f} in memory (goal {GOAL} with two), {gains['files']:.2f} with files")
     record = {
         **report.header(),
-        "kind": "several cards benchmark",
+        "kind": "several GPUs benchmark",
         "side": arguments.side,
         "pictures": counts,
-        "cards": len(cards),
+        "GPUs": len(gpus),
         "threads_a_card": threads,
-        "card": get_device("cuda").describe(),
+        "gpu": get_device("cuda").describe(),
         "host": get_device("cpu").describe(),
         "versions": report.installed_versions(),
         "samples_seconds": samples,

@@ -14,9 +14,9 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from edgeconv import report
-from edgeconv.files import write_bytes_atomically
-from edgeconv.image import write_image
+from edgeconv.run import report
+from edgeconv.io.files import write_bytes_atomically
+from edgeconv.io.image import write_image
 from edgeconv.methods import method_names
 
 PROJECT = Path(__file__).resolve().parent.parent
@@ -25,8 +25,8 @@ PICTURE_BYTES = SIDE * SIDE * 3
 GOAL_IN_PICTURES = 8
 
 BASELINE = """
-import edgeconv.cli, edgeconv.job, cv2
-from edgeconv.devices import get_device
+import edgeconv.cli, edgeconv.run.whole, cv2
+from edgeconv.runtime.devices import get_device
 from edgeconv.methods import find
 method = find({method!r}, "cpu").load()
 method.unavailable_reason()
@@ -36,7 +36,7 @@ print(get_device("cpu").peak_bytes())
 RUN = """
 import sys
 from edgeconv.cli import main
-from edgeconv.devices import get_device
+from edgeconv.runtime.devices import get_device
 try:
     main()
 except SystemExit as end:

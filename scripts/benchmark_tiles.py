@@ -25,9 +25,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeconv import report
+from edgeconv.run import report
 from edgeconv.cli.options import parse_bytes
-from edgeconv.files import write_bytes_atomically
+from edgeconv.io.files import write_bytes_atomically
 
 PROJECT = Path(__file__).resolve().parent.parent
 TILE = 512
@@ -36,7 +36,7 @@ NOISE_LEVELS = 6
 RUN = """
 import sys
 from edgeconv.cli import main
-from edgeconv.devices import get_device
+from edgeconv.runtime.devices import get_device
 try:
     main()
 finally:

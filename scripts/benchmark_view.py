@@ -28,11 +28,11 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from edgeconv import report
+from edgeconv.run import report
 from edgeconv.bench.synthetic import bench_pixels
-from edgeconv.devices import get_device
-from edgeconv.files import write_bytes_atomically
-from edgeconv.image import write_image
+from edgeconv.runtime.devices import get_device
+from edgeconv.io.files import write_bytes_atomically
+from edgeconv.io.image import write_image
 
 PROJECT = Path(__file__).resolve().parent.parent
 RESULTS = PROJECT / "docs" / "results" / "view"
@@ -49,7 +49,7 @@ OPENING = """
 import time
 began = time.perf_counter()
 import sys
-from edgeconv.job import seconds_since_process_start
+from edgeconv.run.whole import seconds_since_process_start
 before = seconds_since_process_start() - (time.perf_counter() - began)
 from edgeconv.cli import main
 from edgeconv.view.qt import start
@@ -78,7 +78,7 @@ import json, sys, time
 from PySide6.QtCore import QEventLoop, Qt, QTimer
 from edgeconv.view.parameters import Parameters
 from edgeconv.view.qt.app import open_window
-from edgeconv.view.work import Workshop
+from edgeconv.view.compute import Workshop
 window = open_window([sys.argv[1]], {"device": "cpu"}, Workshop())
 longest, last = 0.0, time.perf_counter()
 def tick():

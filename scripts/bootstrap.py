@@ -39,7 +39,7 @@ def cuda_extra(driver_version: str) -> str | None:
 
 
 def driver_version() -> str:
-    """What nvidia-smi says of the first card, or nothing."""
+    """What nvidia-smi says of the first GPU, or nothing."""
     command = ("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader")
     try:
         answer = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -78,9 +78,9 @@ def main() -> int:
     extras = [name for name in arguments.extras.split(",") if name]
     if arguments.what == "test":
         extras.append("test")
-    card = cuda_extra(driver_version())
-    if card is not None:
-        extras.append(card)
+    gpu = cuda_extra(driver_version())
+    if gpu is not None:
+        extras.append(gpu)
     python = environment_python()
     try:
         install(python, extras)

@@ -19,13 +19,14 @@ from itertools import product
 
 import numpy as np
 
-from edgeconv import report, verify
-from edgeconv.bench.entrants import ORACLE
-from edgeconv.geometry import Border
+from edgeconv.run import report
+from edgeconv.runtime import check
+from edgeconv.bench.candidates import ORACLE
+from edgeconv.core.geometry import Border
 from edgeconv.methods import find, method_names
 from edgeconv.methods.base import Options
-from edgeconv.problem import Problem
-from edgeconv.request import make_request
+from edgeconv.core.problem import Problem
+from edgeconv.core.request import make_request
 
 FILTERS = ("emboss", "sobel", "kirsch")
 """One kernel without symmetry, a magnitude of two directions, a maximum of eight."""
@@ -77,7 +78,7 @@ def compare(name: str, seed: int) -> Count:
         out = np.empty(problem.output_shape, problem.output_dtype)
         plan = method.prepare(problem, Options())
         plan.run(image, out)
-        found = verify.check(image, out, problem, plan.arithmetic)
+        found = check.check(image, out, problem, plan.arithmetic)
         count.problems += 1
         count.samples += found.checked_samples
         count.wrong += found.unexplained_samples

@@ -16,7 +16,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeconv.problem import Problem
+from edgeconv.core.problem import Problem
 
 Run = Callable[[], NDArray[Any]]
 Prepare = Callable[[Problem, NDArray[Any]], Run]

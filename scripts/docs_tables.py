@@ -22,10 +22,10 @@ from edgeconv.bench.peers import PEERS
 from edgeconv.bench.record import Record, read_record
 from edgeconv.export import ladders
 from edgeconv.export.tables import Table, fastest, goals
-from edgeconv.filters import DEFAULT_FILTER, FILTERS
+from edgeconv.core.filters import DEFAULT_FILTER, FILTERS
 from edgeconv.methods import METHODS
-from edgeconv.methods.cuda.conv_ladder import STRIDES
-from edgeconv.report import seconds_text
+from edgeconv.bench.ladders.conv_kernels import STRIDES
+from edgeconv.run.report import seconds_text
 from edgeconv.view.qt.actions import listed_keys
 
 PROJECT = Path(__file__).resolve().parent.parent
@@ -168,7 +168,7 @@ def bench_table(machine: str, grid: str, make: Callable[[Record], Table]) -> str
 
 
 def cpu_goals(record: Record) -> Table:
-    """The goals of a CPU in a record that has a card too."""
+    """The goals of a CPU in a record that has a GPU too."""
     return goals({**record, "rows": [row for row in record["rows"] if row["device"] == "cpu"]})
 
 
@@ -200,18 +200,18 @@ TABLES: dict[str, Callable[[], str]] = {
     "diff-cost": lambda: diff_cost("two-core-epyc"),
     "view-keys": view_keys,
     "view-cost": lambda: view_cost("two-core-epyc"),
-    "bench-goals-h200": lambda: bench_table("h200", "card", goals),
+    "bench-goals-h200": lambda: bench_table("h200", "gpu", goals),
     "bench-fastest-h200": lambda: bench_table("h200", "lab", fastest),
     "bench-goals-cpu": lambda: bench_table("two-core-epyc", "processor", goals),
     "bench-goals-avx2": lambda: bench_table("two-core-epyc-avx2", "processor", goals),
     "bench-goals-host": lambda: bench_table("h200", "lab", cpu_goals),
     "bench-fastest-cpu": lambda: bench_table("two-core-epyc", "lab", fastest),
     "run-cpu": lambda: run_reports("two-core-epyc"),
-    "conv-ladder": lambda: ladder(ladders.conv_steps(record_of(CONV), record_of(PROFILE))),
+    "conv-ladder": lambda: ladder(ladders.conv_kernels(record_of(CONV), record_of(PROFILE))),
     "conv-binds": lambda: ladder(ladders.conv_binds(record_of(PROFILE))),
     **{f"conv-stride-{stride}": partial(conv_sizes, stride) for stride in STRIDES},
     "conv-blocks": lambda: ladder(ladders.conv_blocks(record_of(CONV))),
-    "gemm-ladder": lambda: ladder(ladders.gemm_steps(record_of(GEMM))),
+    "gemm-ladder": lambda: ladder(ladders.gemm_kernels(record_of(GEMM))),
     "gemm-sizes": lambda: ladder(ladders.gemm_sizes(record_of(GEMM))),
     "conv-ladder-source": lambda: "".join(f"{line}\n" for line in ladders.conv_source(record_of(CONV))),
     "gemm-ladder-source": lambda: "".join(f"{line}\n" for line in ladders.gemm_source(record_of(GEMM))),

@@ -188,7 +188,7 @@ def main() -> int:
         found = Crew(asked.device, asked.seed, asked.jobs, asked.seconds).run()
         show(found, time.monotonic() - started)
     if asked.record is not None:
-        from edgeconv.files import write_bytes_atomically
+        from edgeconv.io.files import write_bytes_atomically
 
         text = json.dumps(record_of(found, asked.device, asked.seed, time.monotonic() - started, asked.jobs), indent=1)
         write_bytes_atomically(asked.record, (text + "\n").encode())

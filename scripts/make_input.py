@@ -24,8 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
-from edgeconv.image import write_image
-from edgeconv.resize import parse_sizes, resize
+from edgeconv.io.image import write_image
+from edgeconv.io.resize import parse_sizes, resize
 
 SIDE = 4096
 PANEL = SIDE // 4

@@ -1,7 +1,7 @@
 """Change the package in one small place at a time and see whether its tests notice.
 
     python3 scripts/mutate.py --sample 30 --seed 1 --record FILE.json    so many changes of each module
-    python3 scripts/mutate.py --module edgeconv/geometry.py              every change of one module
+    python3 scripts/mutate.py --module edgeconv/core/geometry.py              every change of one module
 
 Modules and their tests are listed in tests/mutants.toml. A mutant that no test notices must stand in
 tests/mutants_equivalent.toml with a reason. Exit code 1: one that does not, an entry of that file that fits no mutant,

@@ -1,4 +1,4 @@
-"""Count what each step of the ladder of convolutions asks of one NVIDIA card, with Nsight Compute, and keep it as JSON.
+"""Count what each step of the ladder of convolutions asks of one NVIDIA GPU, with Nsight Compute, and keep it as JSON.
 
     python scripts/profile_conv_ladder.py OUTPUT.json
 
@@ -38,8 +38,8 @@ def run_steps() -> None:
     """Each step twice, the second time in a range of its name."""
     import cupy
 
-    from edgeconv.bench.conv import contenders, make_work
-    from edgeconv.devices import get_device
+    from edgeconv.bench.ladders.conv import contenders, make_work
+    from edgeconv.runtime.devices import get_device
 
     device = get_device("cuda")
     work = make_work(SIZE, STRIDE, device)
@@ -85,8 +85,8 @@ def main() -> int:
         run_steps()
         return 0
     from edgeconv.bench.record import to_json
-    from edgeconv.devices import get_device
-    from edgeconv.report import header
+    from edgeconv.runtime.devices import get_device
+    from edgeconv.run.report import header
 
     words = ["ncu", "--clock-control", "none", "--cache-control", "all", "--nvtx"]
     words += ["--nvtx-include", f"regex:{RANGE}.*/", "--print-nvtx-rename", "kernel"]

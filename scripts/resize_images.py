@@ -4,7 +4,7 @@
     python scripts/resize_images.py photos/ more/ -o sized --sizes 256:1024 --square
 
 `python` is one that has edgeconv installed: .venv/bin/python after scripts/bootstrap.py. Smaller sizes that an earlier
-run left among the pictures are no pictures of their own: see `edgeconv.resize.find_pictures`.
+run left among the pictures are no pictures of their own: see `edgeconv.io.resize.find_pictures`.
 
 A picture that cannot be read or written is named and left out, and the others go on: exit code 1. Nothing that
 exists is replaced without --overwrite, and no two pictures of one run may take the same name.
@@ -18,10 +18,10 @@ from typing import Annotated
 
 import typer
 
-from edgeconv.cli import words
+from edgeconv.cli import shared_options
 from edgeconv.cli.options import parse_read_rules
 from edgeconv.errors import EXIT_DIFFERENT, EdgeconvError
-from edgeconv.resize import DEFAULT_SIZES, find_pictures, parse_sizes, resize_file
+from edgeconv.io.resize import DEFAULT_SIZES, find_pictures, parse_sizes, resize_file
 
 
 def resize_images(
@@ -37,9 +37,9 @@ def resize_images(
         Path | None, typer.Option("--output", "-o", help="A folder (made if missing). Default: each picture's own.")
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace files of these names.")] = False,
-    max_pixels: words.MaxPixels = words.DEFAULT_MAX_PIXELS,
-    max_bytes: words.MaxBytes = words.DEFAULT_MAX_BYTES,
-    strict: words.Strict = False,
+    max_pixels: shared_options.MaxPixels = shared_options.DEFAULT_MAX_PIXELS,
+    max_bytes: shared_options.MaxBytes = shared_options.DEFAULT_MAX_BYTES,
+    strict: shared_options.Strict = False,
 ) -> None:
     """Save every picture of some folders in several sizes as NAME_SIZE.png, aspect kept, 16 bits kept."""
     failed = 0

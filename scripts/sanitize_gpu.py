@@ -153,7 +153,7 @@ def run_case(work: Any, zeroed: bool) -> None:
     out = cupy.empty(problem.output_shape, problem.output_dtype)
     image = _random_image(problem)
     plan.run(image, out)
-    verify: Any = import_module("edgeconv.verify")
+    verify: Any = import_module("edgeconv.runtime.check")
     found = verify.check(image.get(), out.get(), problem, plan.arithmetic, 2000)
     assert found.passed, f"{work}: {found.unexplained_samples} wrong samples, worst {found.worst}"
 
@@ -172,9 +172,9 @@ def one_pass() -> int:
 
     cupy.cuda.set_allocator(None)  # no pool
     table: Any = import_module("kernel_table")
-    kernels: Any = import_module("edgeconv.methods.cuda.kernels")
+    kernels: Any = import_module("edgeconv.hardware.cuda.kernels")
     errors: Any = import_module("edgeconv.errors")
-    product: Any = import_module("edgeconv.methods.cuda.product")
+    product: Any = import_module("edgeconv.methods.cuda.kernel_args")
     zeroed, ran = os.environ.get(TOOL_VARIABLE) == "initcheck", 0
     for work in table.works_for_a_gpu():
         try:
@@ -274,7 +274,7 @@ def main() -> int:
         print(f"{tool}: {summary.cases} cases of {summary.kernels} kernels in {summary.seconds:.0f} s: {verdict}")
         print("\n".join(f"    {line}" for line in summary.first_lines))
     if asked.output is not None:
-        from edgeconv.files import write_bytes_atomically
+        from edgeconv.io.files import write_bytes_atomically
 
         record = {"schema_version": SCHEMA_VERSION, **facts(sanitizer), "tools": [asdict(entry) for entry in summaries]}
         write_bytes_atomically(asked.output, (json.dumps(record, indent=1) + "\n").encode())

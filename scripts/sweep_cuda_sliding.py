@@ -1,4 +1,4 @@
-"""Find the tiles of `sliding` on this card: every shape of a grid, timed cold and checked, the best ones printed.
+"""Find the tiles of `sliding` on this GPU: every shape of a grid, timed cold and checked, the best ones printed.
 
     python scripts/sweep_cuda_sliding.py [--work "float32 mix" ...] [--sizes 512,4096] [--output FILE.json]
 
@@ -21,10 +21,10 @@ from typing import Any
 
 from benchmark_cuda_sliding import CHECKED_SAMPLES, REAL, ROTATED_BYTES, WHOLE, Row
 
-from edgeconv import verify
-from edgeconv.methods.cuda.kernels import KernelVariant, load
-from edgeconv.methods.cuda.sliding import LANES, StripPlan, Tile, arithmetic_for, strip_variant
-from edgeconv.problem import Problem
+from edgeconv.runtime import check as verify
+from edgeconv.hardware.cuda.kernels import KernelVariant, load
+from edgeconv.methods.cuda.sliding import LANES, StripPlan, StripTile, arithmetic_for, strip_variant
+from edgeconv.core.problem import Problem
 
 WORKS = {
     "float32 mix": ("float32", "mix", REAL, 1),
@@ -63,20 +63,20 @@ def problem_of(work: str, size: int) -> Problem:
     return Row(size, dtype, channels, weights, stride, mode).problem()  # type: ignore[arg-type]
 
 
-def tiles(work: str) -> Iterator[Tile]:
+def tiles(work: str) -> Iterator[StripTile]:
     """The grid."""
     pairs = arithmetic_for(problem_of(work, LANES)) == "mma"
     for pixels, rows, ahead, warps, threads in product(LANE_PIXELS, STEP_ROWS, STEPS_AHEAD, WARPS, RESIDENT_THREADS):
         if not (pairs and (rows % 2 or pixels < 4)):
-            yield Tile(pixels, rows, ahead, warps, threads // (LANES * warps), FIRST_STRIP_ROWS)
+            yield StripTile(pixels, rows, ahead, warps, threads // (LANES * warps), FIRST_STRIP_ROWS)
 
 
-def variant(work: str, tile: Tile) -> KernelVariant:
+def variant(work: str, tile: StripTile) -> KernelVariant:
     """The kernel for rows that start on 16 bytes."""
     return strip_variant(problem_of(work, LANES * 16), tile, True, True)
 
 
-def compiles(asked: tuple[str, Tile]) -> bool:
+def compiles(asked: tuple[str, StripTile]) -> bool:
     """Whether it does; what comes of it stays in CuPy's cache on disk."""
     try:
         load(variant(*asked))
@@ -100,7 +100,7 @@ class Bench:
         self.copies = cupy.empty_like(self.pictures)
         self.copy, _ = captured(lambda: put_copies(self.pictures, self.copies))
 
-    def measure(self, tile: Tile, repeats: int, check: bool = False) -> dict[str, Any]:
+    def measure(self, tile: StripTile, repeats: int, check: bool = False) -> dict[str, Any]:
         """Seconds and share of the floor; whether it is right, where asked."""
         from benchmark_cuda_gemm_methods import captured, put_runs, seconds_of
 
@@ -121,17 +121,17 @@ class Bench:
         return {"tile": asdict(tile), "seconds": seconds, "share_of_floor": share, "passed": passed}
 
 
-def best(work: str, size: int, grid: list[Tile]) -> list[dict[str, Any]]:
+def best(work: str, size: int, grid: list[StripTile]) -> list[dict[str, Any]]:
     """The finalists with every height of strips, the fastest first and checked."""
     bench = Bench(work, size)
     first = sorted((bench.measure(tile, QUICK_REPEATS) for tile in grid), key=lambda found: float(found["seconds"]))
     tried = [
-        bench.measure(replace(Tile(**found["tile"]), strip_rows=rows), REPEATS)
+        bench.measure(replace(StripTile(**found["tile"]), strip_rows=rows), REPEATS)
         for found in first[:FINALISTS]
         for rows in STRIP_ROWS
     ]
     tried.sort(key=lambda found: float(found["seconds"]))
-    return [bench.measure(Tile(**found["tile"]), REPEATS, check=True) for found in tried[:FINALISTS]]
+    return [bench.measure(StripTile(**found["tile"]), REPEATS, check=True) for found in tried[:FINALISTS]]
 
 
 def main() -> None:

@@ -27,14 +27,14 @@ from PySide6.QtCore import QEventLoop, QTimer
 from PySide6.QtGui import QImage, QPixmap
 
 from edgeconv.api import convolve
-from edgeconv.image import read_image, write_image
+from edgeconv.io.image import read_image, write_image
 from edgeconv.view.parameters import Parameters
 from edgeconv.view.qt.app import open_window
 from edgeconv.view.qt.memory import PLACE_VARIABLE
 from edgeconv.view.qt.window import ViewWindow
-from edgeconv.view.sources import INPUT, OUTPUT, Source
+from edgeconv.view.sources import INPUT, OUTPUT, ViewSource
 from edgeconv.view.state import find_mode
-from edgeconv.view.work import Workshop
+from edgeconv.view.compute import Workshop
 
 PROJECT = Path(__file__).resolve().parent.parent
 PICTURE = PROJECT / "images" / "input_1024.png"
@@ -84,7 +84,7 @@ def difference(window: ViewWindow) -> None:
     window.open_pictures([str(other)])
     window.open_pictures([str(PICTURE)])
     window.set_parameters(Parameters(filter="prewitt", channels="each", device="cpu"))
-    window.model.show(left=Source("file", str(other)))
+    window.model.show(left=ViewSource("file", str(other)))
     window.show_mode("difference")
     settle(window)
     other.unlink()

@@ -10,19 +10,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from edgeconv.bench import entrants, runner
-from edgeconv.bench.entrants import Bench, Entrant, MethodEntrant, Ready
-from edgeconv.bench.grid import Grid, Part
-from edgeconv.bench.measure import Rules
+from edgeconv.bench import runner
+from edgeconv.bench import candidates
+from edgeconv.bench.candidates import Bench, Entrant, MethodEntrant, Ready
+from edgeconv.bench.grid import CaseGrid, GridPart
+from edgeconv.bench.measure import TimingRules
 from edgeconv.bench.record import Record
 from edgeconv.bench.watch import Watch
-from edgeconv.cost import Roof
-from edgeconv.devices.cpu import CpuDevice
+from edgeconv.core.cost import Roof
+from edgeconv.runtime.devices.cpu import CpuDevice
 from edgeconv.methods.base import Options
-from edgeconv.timing import Budget
+from edgeconv.core.timing import Budget
 
 ROOF = Roof(copy_bytes_per_second=1e9, fma_flops_per_second=1e9, how="made up")
-FEW = Rules(budget=Budget(min_samples=5, max_samples=5, time_limit_seconds=1000.0))
+FEW = TimingRules(budget=Budget(min_samples=5, max_samples=5, time_limit_seconds=1000.0))
 
 
 class FakeDevice(CpuDevice):
@@ -90,14 +91,14 @@ class BrokenPeer(TimedMethod):
         raise np.linalg.LinAlgError("no such\n algorithm")
 
 
-def grid(*sizes: int, strides: tuple[int, ...] = (1,)) -> Grid:
-    return Grid("test", "made up", (Part(sizes=sizes, strides=strides, devices=("cpu",)),))
+def grid(*sizes: int, strides: tuple[int, ...] = (1,)) -> CaseGrid:
+    return CaseGrid("test", "made up", (GridPart(sizes=sizes, strides=strides, devices=("cpu",)),))
 
 
 def use(monkeypatch: pytest.MonkeyPatch, *entrants_here: Entrant) -> FakeDevice:
     """Let these compete, on a fake device, in place of the table's methods."""
     device = FakeDevice()
-    monkeypatch.setattr(entrants, "get_device", lambda name: device)
+    monkeypatch.setattr(candidates, "get_device", lambda name: device)
     monkeypatch.setattr(runner, "get_device", lambda name: device)
     monkeypatch.setattr(runner, "Watch", lambda name: Watch(name, read_cpu=lambda: None))  # others may be at work
     monkeypatch.setattr(runner, "method_entrants", lambda words, name, options: list(entrants_here))
@@ -107,7 +108,7 @@ def use(monkeypatch: pytest.MonkeyPatch, *entrants_here: Entrant) -> FakeDevice:
 def measured(monkeypatch: pytest.MonkeyPatch, *entrants_here: Entrant, path: Path | None = None) -> Record:
     """The record of sizes 8 and 16, stride 1."""
     use(monkeypatch, *entrants_here)
-    return runner.run(runner.Run(grid(8, 16), FEW, path=path))
+    return runner.run(runner.BenchRun(grid(8, 16), FEW, path=path))
 
 
 class TiringPeer(TimedMethod):

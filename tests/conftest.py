@@ -7,8 +7,8 @@ import os
 import pytest
 from qt_here import qt_reason
 
-from edgeconv.methods.cuda.probe import cuda_unavailable_reason
-from edgeconv.tuned import PLACE_VARIABLE
+from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
+from edgeconv.runtime.profile import PLACE_VARIABLE
 
 os.environ[PLACE_VARIABLE] = os.devnull + ".none"
 """No test depends on what `edgeconv tune` has measured for the person who runs it."""
@@ -18,7 +18,7 @@ pytest_plugins = () if qt_reason() else ("pytestqt.plugin",)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip what needs a card, with the reason why there is none."""
+    """Skip what needs a GPU, with the reason why there is none."""
     for item in items:
         if item.get_closest_marker("gpu") is not None:
             reason = cuda_unavailable_reason()

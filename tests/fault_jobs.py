@@ -26,17 +26,18 @@ from bench_records import FEW, TimedMethod, grid, use
 from faults import DIED, Faults
 from problems import random_image
 
-from edgeconv import job, temporaries
+from edgeconv.run import whole as job
+from edgeconv.io import temporaries
 from edgeconv.batch import ledger
 from edgeconv.bench import runner
 from edgeconv.diff import folders
-from edgeconv.diff import job as diff_job
+from edgeconv.diff import results as diff_job
 from edgeconv.diff.inputs import FileInput
 from edgeconv.errors import EdgeconvError
-from edgeconv.image import write_image
-from edgeconv.request import make_request
-from edgeconv.resize import resize_file
-from edgeconv.tiles import job as tiles_job
+from edgeconv.io.image import write_image
+from edgeconv.core.request import make_request
+from edgeconv.io.resize import resize_file
+from edgeconv.run.tiled import filtering as tiles_job
 
 FAILED = 1
 
@@ -152,7 +153,7 @@ def bench(folder: Path) -> None:
         use(patch, TimedMethod("reference", [1e-3]))
         patch.setattr(runner, "SAVE_EVERY_SECONDS", 0)
         path = folder / "out" / "bench.json"
-        runner.run(runner.Run(grid(4), FEW, path=path, resume=path.exists()))
+        runner.run(runner.BenchRun(grid(4), FEW, path=path, resume=path.exists()))
 
 
 JOBS = {

@@ -1,15 +1,15 @@
-"""What im2col, implicit and cudnn on the card are put to, and the one way to check a case."""
+"""What im2col, implicit and cudnn on the GPU are put to, and the one way to check a case."""
 
 from __future__ import annotations
 
 import numpy as np
 from cpu_problems import EVERY_FILTER, EVERY_TYPE, RANDOM, Case
-from problems import assert_right, random_image, run_on_card
+from problems import assert_right, random_image, run_on_gpu
 
-from edgeconv import exactness
+from edgeconv.core import exactness
 from edgeconv.errors import UsageError
 from edgeconv.methods.base import Method, Options, Plan
-from edgeconv.problem import Problem
+from edgeconv.core.problem import Problem
 
 REDUCED_FILTERS = tuple(case for case in EVERY_FILTER if case.dtype != "uint16")
 REDUCED_TYPES = tuple(case for case in EVERY_TYPE if case.dtype != "uint16")
@@ -39,10 +39,10 @@ LARGE = (
 def check_plan(plan: Plan, problem: Problem, offset_samples: int = 0) -> None:
     """Run a plan on a random picture and compare every sample with the oracle."""
     image = random_image(problem.height, problem.width, problem.dtype)
-    assert_right(run_on_card(plan, image, problem, offset_samples))
+    assert_right(run_on_gpu(plan, image, problem, offset_samples))
 
 
-def check_on_card(method: Method, case: Case, options: Options | None = None, offset_samples: int = 0) -> None:
+def check_on_gpu(method: Method, case: Case, options: Options | None = None, offset_samples: int = 0) -> None:
     """Prepare and check a case; a failure names it."""
     options = options or Options()
     try:

@@ -31,8 +31,9 @@ from kernel_work import (
 )
 
 from edgeconv.methods.base import Options
-from edgeconv.methods.cuda import conv_ladder, sliding
-from edgeconv.problem import Problem
+from edgeconv.methods.cuda import sliding
+from edgeconv.bench.ladders import conv_kernels
+from edgeconv.core.problem import Problem
 
 # --- what every kernel is put to, in many shapes ------------------------------------------------------------------
 
@@ -100,7 +101,7 @@ SUMS = (
 )
 
 
-def place_of_window(problem: Problem, tile: sliding.Tile) -> int:
+def place_of_window(problem: Problem, tile: sliding.StripTile) -> int:
     """Where a lane's window starts within what it reads at once, in bytes: LEAD % READ of sliding_sums.cuh.
 
     The tensor cores read single words.
@@ -217,8 +218,8 @@ def groups() -> dict[str, list[Work]]:
 
 def ladder_works() -> Iterator[Work]:
     """Every step of the ladder of convolutions with its usual block; rows on 16 bytes and not."""
-    for entry in conv_ladder.STEPS:
-        for stride in conv_ladder.STRIDES:
+    for entry in conv_kernels.STEPS:
+        for stride in conv_kernels.STRIDES:
             for width in (48, 45):
                 case = Case(RANDOM, "mix", "float32", "raw", stride=stride, shape=(19, width))
                 for block in entry.blocks_for(stride)[:1]:

@@ -15,10 +15,10 @@ from typing import Any
 from cpu_problems import Case
 
 from edgeconv.methods.base import Options, Plan
-from edgeconv.methods.cuda.conv_ladder import Block, prepare
+from edgeconv.bench.ladders.conv_kernels import ConvBlock, prepare
 from edgeconv.methods.cuda.cudnn import CudnnPlan
-from edgeconv.methods.cuda.sliding import DirectPlan, StripPlan, Tile, has_strips
-from edgeconv.problem import Problem
+from edgeconv.methods.cuda.sliding import DirectPlan, StripPlan, StripTile, has_strips
+from edgeconv.core.problem import Problem
 
 TESTS = Path(__file__).resolve().parent
 PROGRAM = TESTS / "host_cuda" / "run_on_cpu.py"
@@ -57,7 +57,7 @@ class Work:
         return f"{maker} {self.case} {self.options.math} offset {self.offset_samples}"
 
 
-def conv_step(problem: Problem, options: Options, name: str, block: Block) -> Plan:
+def conv_step(problem: Problem, options: Options, name: str, block: ConvBlock) -> Plan:
     """A step of the ladder of convolutions, as a maker."""
     return prepare(name, problem, block)
 
@@ -67,7 +67,7 @@ def large_sliding(problem: Problem, options: Options) -> Plan:
     return StripPlan(problem) if has_strips(problem) else DirectPlan(problem)
 
 
-def strips(problem: Problem, options: Options, tile: Tile) -> Plan:
+def strips(problem: Problem, options: Options, tile: StripTile) -> Plan:
     """The strips of `sliding`, cut in a given way, as a maker."""
     return StripPlan(problem, tile=tile)
 
@@ -100,7 +100,7 @@ def run_on_cpu(
 ) -> Ended:
     """Run all of it in one process; compiled kernels are kept in `libraries`, their text comes from `sources`.
 
-    `works` is a list of `Work`, or of what another `program` takes. `bulk` compiles them as for a card that has bulk
+    `works` is a list of `Work`, or of what another `program` takes. `bulk` compiles them as for a GPU that has bulk
     copies (compute capability 9.0).
     """
     environment = {

@@ -17,7 +17,7 @@ import cv2  # noqa: F401  # before the limit: what it takes is not the picture's
 import numpy as np
 from PIL import Image
 
-from edgeconv import image
+from edgeconv.io import image
 from edgeconv.errors import ImageReadError, MemoryLimitError
 
 Image.init()
@@ -33,7 +33,7 @@ def read(path: Path, by_tiles: bool) -> int:
     """Read all of a picture, or the first of its pieces; how many samples."""
     if not by_tiles:
         return int(image.read_image(path).pixels.size)
-    from edgeconv.tiles.sources import open_source
+    from edgeconv.run.tiled.sources import open_source
 
     return int(open_source(path).load(0, 0).size)
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from edgeconv import verify
-from edgeconv.filters import WeightSet
+from edgeconv.runtime import check as verify
+from edgeconv.core.filters import WeightSet
 from edgeconv.methods.base import Plan
-from edgeconv.problem import Problem
+from edgeconv.core.problem import Problem
 
 AWKWARD_SHAPES = ((1, 1), (1, 7), (7, 1), (2, 2), (3, 3), (5, 4), (13, 17), (31, 33), (64, 64), (37, 131))
 """(height, width): single pixels, single rows and columns, primes, one off a power of two."""
@@ -50,10 +50,10 @@ def run_on_host(plan: Plan, image: np.ndarray, problem: Problem) -> Ran:
 
 
 GUARD_SAMPLES = 64
-"""Samples before and after a card's output that must come back as they were."""
+"""Samples before and after a GPU's output that must come back as they were."""
 
 
-def run_on_card(plan: Plan, image: np.ndarray, problem: Problem, offset_samples: int = 0) -> Ran:
+def run_on_gpu(plan: Plan, image: np.ndarray, problem: Problem, offset_samples: int = 0) -> Ran:
     """Run a CUDA plan on arrays `offset_samples` into their memory, with guarded samples around the output."""
     import cupy
 

@@ -22,11 +22,11 @@ import numpy as np
 from picture_files import exif, noisy, png, png_chunk, saved, smooth_image, tiff
 
 from edgeconv.errors import EdgeconvError, ImageReadError, MemoryLimitError
-from edgeconv.formats import SIGNATURE_BYTES, format_of
-from edgeconv.formats.base import BadPicture
-from edgeconv.formats.feed import StreamFeed
-from edgeconv.image import SAID_NOTE, Picture, decode_image
-from edgeconv.read_rules import ReadRules
+from edgeconv.io.formats import SIGNATURE_BYTES, format_of
+from edgeconv.io.formats.base import BadPicture
+from edgeconv.io.formats.feed import StreamFeed
+from edgeconv.io.image import SAID_NOTE, Picture, decode_image
+from edgeconv.io.read_rules import ReadRules
 
 MOST_SECONDS = 5.0
 """For files of some kilobytes; most take a millisecond."""

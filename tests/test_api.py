@@ -17,14 +17,14 @@ from problems import random_image
 
 import edgeconv
 from edgeconv import api
-from edgeconv.choose import Choice
+from edgeconv.runtime.auto import Choice
 from edgeconv.errors import UnavailableError, UsageError
-from edgeconv.filters import filter_names
-from edgeconv.geometry import BORDERS
+from edgeconv.core.filters import filter_names
+from edgeconv.core.geometry import BORDERS
 from edgeconv.methods import METHODS, find
 from edgeconv.methods.base import Options
-from edgeconv.methods.cuda.probe import cuda_unavailable_reason
-from edgeconv.request import Request
+from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
+from edgeconv.core.request import Request
 
 CPU_METHODS = [entry.name for entry in METHODS if entry.device == "cpu"]
 
@@ -183,7 +183,7 @@ def test_what_is_no_picture_is_refused() -> None:
         edgeconv.convolve("photo.png")
 
 
-@pytest.mark.skipif(cuda_unavailable_reason() is None, reason="this machine has a card")
+@pytest.mark.skipif(cuda_unavailable_reason() is None, reason="this machine has a GPU")
 @pytest.mark.parametrize("method", [entry.name for entry in METHODS if entry.device == "cuda"])
 def test_a_cuda_method_refuses_with_the_reason_and_the_way_out(method: str) -> None:
     with pytest.raises(UnavailableError, match=r"(CuPy|GPU|driver).*--device cpu"):
@@ -224,7 +224,7 @@ def test_an_array_of_a_gpu_stays_there(monkeypatch: pytest.MonkeyPatch) -> None:
     cupy.asarray = cupy.ascontiguousarray = lambda image: image
     monkeypatch.setitem(sys.modules, "cupy", cupy)
     cuda = SimpleNamespace(on_device=on_device, device_of=lambda image: 3)
-    monkeypatch.setitem(sys.modules, "edgeconv.devices.cuda", cuda)
+    monkeypatch.setitem(sys.modules, "edgeconv.runtime.devices.cuda", cuda)
     monkeypatch.setattr(api, "Session", Session)
     monkeypatch.setattr(api, "_latest", SimpleNamespace())
     monkeypatch.setattr(api, "get_device", lambda name: SimpleNamespace(current=(name, 3)))
@@ -240,7 +240,7 @@ def test_an_array_of_a_gpu_stays_there(monkeypatch: pytest.MonkeyPatch) -> None:
         made = ("uint16", "clip", "sliding", "cuda", options or Options())
         assert log == [("device", 3), made, "convolved", "left"]
         assert finished[-1] == ("raw", np.dtype(np.uint16), cupy, image)
-    with pytest.raises(UsageError, match="on the card"):
+    with pytest.raises(UsageError, match="on the GPU"):
         api.convolve(image, device="cpu")
 
 

@@ -14,10 +14,10 @@ from damaged import BAD_FILES, JPEG, SMALLER, BadFile
 from picture_files import noisy, saved, tiff
 from PIL import Image
 
-from edgeconv import image
+from edgeconv.io import image
 from edgeconv.errors import ImageReadError, MemoryLimitError
-from edgeconv.image import decode_image, longest_side, read_image
-from edgeconv.read_rules import ReadRules
+from edgeconv.io.image import decode_image, longest_side, read_image
+from edgeconv.io.read_rules import ReadRules
 
 BAD_BY_NAME = {bad.name: bad for bad in BAD_FILES}
 

@@ -22,16 +22,16 @@ from distributed import LocalCluster
 from problems import random_image
 
 from edgeconv.batch import ledger, plan
-from edgeconv.batch.earlier import Earlier
+from edgeconv.batch.previous_results import Earlier
 from edgeconv.batch.engines import at_worker, cluster, connecting, engine_for, own_cluster
 from edgeconv.batch.engines.own_cluster import VISIBLE, Seat, parse_devices, seats_for
 from edgeconv.batch.pipeline import Batch
-from edgeconv.batch.summary import Outcome, Summary
+from edgeconv.batch.summary import PictureResult, Summary
 from edgeconv.batch.task import Task
-from edgeconv.batch.work import Work
+from edgeconv.batch.one_picture import BatchWork
 from edgeconv.errors import UnavailableError, UsageError
-from edgeconv.image import write_image
-from edgeconv.threads import usable_threads
+from edgeconv.io.image import write_image
+from edgeconv.hardware.threads import usable_threads
 
 PICTURES = 24
 TWO_WORKERS = [Seat(1), Seat(1)]
@@ -60,7 +60,7 @@ def run_there(photos: Path, out: Path, engine: cluster.Cluster, **settings: Any)
     return Batch(plan.find_tasks([photos], False, out).tasks, settings_for(out, **settings), engine).run()
 
 
-def work_of(kind: type[Work], photos: Path, out: Path) -> tuple[Work, list[Task]]:
+def work_of(kind: type[BatchWork], photos: Path, out: Path) -> tuple[BatchWork, list[Task]]:
     """Work of some kind, without the batch around it, which would have made the folder."""
     out.mkdir(exist_ok=True)
     settings = settings_for(out)
@@ -115,10 +115,10 @@ def test_a_cluster_that_is_there_already_finds_the_pictures_by_any_name(photos: 
     assert inputs_in_ledger(out) == once_each(photos)
 
 
-class DiesOnce(Work):
+class DiesOnce(BatchWork):
     """Ends its process without a word after the output of one picture is written and before anybody is told."""
 
-    def one(self, task: Task) -> Outcome:
+    def one(self, task: Task) -> PictureResult:
         outcome = super().one(task)
         mark = Path(task.source).parent.parent / "died"
         if task.stem == "013" and not mark.exists():
@@ -131,7 +131,7 @@ def test_a_worker_that_dies_in_the_middle_costs_nothing(photos: Path) -> None:
     expected, out = photos.parent / "expected", photos.parent / "out"
     run_here([photos], expected)
     work, tasks = work_of(DiesOnce, photos, out)
-    settled: list[Outcome] = []
+    settled: list[PictureResult] = []
     with own_cluster.own_cluster(TWO_WORKERS) as engine:
         seen = list(engine.run(work, tasks, lambda: False, settled.append))
     assert (photos.parent / "died").exists()
@@ -164,10 +164,10 @@ def test_workers_killed_at_any_moment_leave_an_exact_ledger(photos: Path) -> Non
     assert {finding.state for finding in ledger.verify(out)} == {"same"}
 
 
-class Deadly(Work):
+class Deadly(BatchWork):
     """Ends every process that takes one certain picture."""
 
-    def one(self, task: Task) -> Outcome:
+    def one(self, task: Task) -> PictureResult:
         if task.stem == "007":
             os._exit(9)
         return super().one(task)
@@ -175,7 +175,7 @@ class Deadly(Work):
 
 def test_a_picture_that_ends_every_worker_fails_alone(photos: Path) -> None:
     work, tasks = work_of(Deadly, photos, photos.parent / "out")
-    settled: list[Outcome] = []
+    settled: list[PictureResult] = []
     with (
         dask.config.set({"distributed.scheduler.allowed-failures": 1}),
         own_cluster.own_cluster(TWO_WORKERS) as engine,
@@ -319,20 +319,20 @@ def test_without_dask_the_way_out_is_named(monkeypatch: pytest.MonkeyPatch) -> N
         engine_for("local", None, "cpu", None, 3)
 
 
-def test_cards_are_named_by_number_among_those_that_are_visible() -> None:
-    cards = ["2", "GPU-5"]
-    assert parse_devices("all", cards) == cards
-    assert parse_devices("1", cards) == ["GPU-5"]
+def test_gpus_are_named_by_number_among_those_that_are_visible() -> None:
+    gpus = ["2", "GPU-5"]
+    assert parse_devices("all", gpus) == gpus
+    assert parse_devices("1", gpus) == ["GPU-5"]
     for text in ("", "0,0", "a", "-1"):
         with pytest.raises(UsageError):
-            parse_devices(text, cards)
+            parse_devices(text, gpus)
     with pytest.raises(UnavailableError, match="from 0 to 1"):
-        parse_devices("2", cards)
+        parse_devices("2", gpus)
     with pytest.raises(UnavailableError):
         parse_devices("all", [])
 
 
-def test_a_worker_has_a_card_of_its_own_and_its_share_of_the_threads(photos: Path) -> None:
+def test_a_worker_has_a_gpu_of_its_own_and_its_share_of_the_threads(photos: Path) -> None:
     seats = seats_for(["4", "7"], jobs=6, pictures=100)
     assert seats == [Seat(3, {VISIBLE: "4"}), Seat(3, {VISIBLE: "7"})]
     assert seats_for(["0", "1"], jobs=None, pictures=1) == [Seat(1, {VISIBLE: "0"}), Seat(1, {VISIBLE: "1"})]
@@ -344,6 +344,6 @@ def test_a_worker_has_a_card_of_its_own_and_its_share_of_the_threads(photos: Pat
 
 
 def test_a_call_that_is_made_twice_in_one_worker_is_done_twice(photos: Path) -> None:
-    work, tasks = work_of(Work, photos, photos.parent / "out")
+    work, tasks = work_of(BatchWork, photos, photos.parent / "out")
     states = [work.one(task).state for _ in range(2) for task in pickle.loads(pickle.dumps(tasks))]
     assert states == ["done"] * (2 * PICTURES)

@@ -1,6 +1,6 @@
-"""Who decodes and encodes the pictures of a batch: what is asked of a card, and what stays with the host.
+"""Who decodes and encodes the pictures of a batch: what is asked of a GPU, and what stays with the host.
 
-What a card makes of it is in test_card_jpeg.py.
+What a GPU makes of it is in test_gpu_jpeg.py.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from picture_files import exif, png, saved, smooth_image
 from edgeconv.batch import codecs
 from edgeconv.batch.engines.at_worker import Terms, maker_here
 from edgeconv.errors import ImageReadError, ImageWriteError, UnavailableError
-from edgeconv.formats import jpeg
-from edgeconv.formats.base import Header
-from edgeconv.formats.feed import Feed
-from edgeconv.image import decode_image
+from edgeconv.io.formats import jpeg
+from edgeconv.io.formats.base import Header
+from edgeconv.io.formats.feed import Feed
+from edgeconv.io.image import decode_image
 
 PIXELS = smooth_image(40, 56)
 
@@ -38,22 +38,22 @@ PIXELS = smooth_image(40, 56)
     ],
     ids=["YCbCr", "grey", "progressive", "CMYK", "RGB", "arithmetic code", "lossless"],
 )
-def test_a_card_is_given_what_every_decoder_reads_alike(data: bytes, answer: bool) -> None:
-    assert jpeg.read_header(Feed(data)).card_jpeg is answer
+def test_a_gpu_is_given_what_every_decoder_reads_alike(data: bytes, answer: bool) -> None:
+    assert jpeg.read_header(Feed(data)).gpu_jpeg is answer
 
 
 def test_colours_that_adobe_says_come_as_they_are_stay_with_the_host() -> None:
     plain = saved(PIXELS, "JPEG")
     for transform, answer in ((0, False), (1, True)):
         segment = b"\xff\xee\x00\x0eAdobe\x00\x64\x00\x00\x00\x00" + bytes([transform])
-        assert jpeg.read_header(Feed(plain[:2] + segment + plain[2:])).card_jpeg is answer
+        assert jpeg.read_header(Feed(plain[:2] + segment + plain[2:])).gpu_jpeg is answer
 
 
-class FakeCard:
+class FakeGpu:
     """Decodes to a picture that no other decoder gives, and encodes to bytes that no other encoder gives."""
 
     def decode(self, data: bytes, header: Header) -> Any:
-        can = header.card_jpeg and header.width > 8
+        can = header.gpu_jpeg and header.width > 8
         return np.full((header.height, header.width, 3), 7, np.uint8) if can else None
 
     def encode(self, pixels: Any, quality: int | None) -> bytes:
@@ -63,78 +63,78 @@ class FakeCard:
 
 
 @pytest.fixture
-def by_card(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> codecs.Codecs:
-    monkeypatch.setattr(codecs, "the_card", FakeCard)
-    return codecs.Codecs(settings_for(tmp_path, format="jpg", quality=50, jpeg_codec="card"), 1)
+def by_gpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> codecs.Codecs:
+    monkeypatch.setattr(codecs, "the_gpu", FakeGpu)
+    return codecs.Codecs(settings_for(tmp_path, format="jpg", quality=50, jpeg_codec="gpu"), 1)
 
 
-def test_the_card_decodes_jpeg_and_the_host_the_rest(by_card: codecs.Codecs) -> None:
-    picture = by_card.decode(saved(PIXELS, "JPEG", exif=exif(6)), "a.png")
+def test_the_gpu_decodes_jpeg_and_the_host_the_rest(by_gpu: codecs.Codecs) -> None:
+    picture = by_gpu.decode(saved(PIXELS, "JPEG", exif=exif(6)), "a.png")
     assert (picture.pixels == 7).all()
     assert picture.notes == ("orientation 6 applied", "the contents are JPEG, not PNG as the name says")
     for data in (png(PIXELS), saved(PIXELS, "JPEG", "CMYK")):
-        picture, expected = by_card.decode(data, "b.jpg"), decode_image(data, "b.jpg")
+        picture, expected = by_gpu.decode(data, "b.jpg"), decode_image(data, "b.jpg")
         assert np.array_equal(picture.pixels, expected.pixels)
         assert picture.notes == expected.notes
 
 
-def test_what_the_card_refuses_is_the_hosts_and_that_is_said(by_card: codecs.Codecs) -> None:
+def test_what_the_gpu_refuses_is_the_hosts_and_that_is_said(by_gpu: codecs.Codecs) -> None:
     data = saved(PIXELS[:, :7], "JPEG")
-    picture, expected = by_card.decode(data, "a.jpg"), decode_image(data, "a.jpg")
+    picture, expected = by_gpu.decode(data, "a.jpg"), decode_image(data, "a.jpg")
     assert np.array_equal(picture.pixels, expected.pixels)
-    assert picture.notes == (*expected.notes, "JPEG decoded by the host, not by the card")
+    assert picture.notes == (*expected.notes, "JPEG decoded by the host, not by the GPU")
 
 
-def test_a_file_is_looked_through_before_the_card_gets_it(by_card: codecs.Codecs) -> None:
+def test_a_file_is_looked_through_before_the_gpu_gets_it(by_gpu: codecs.Codecs) -> None:
     with pytest.raises(ImageReadError, match="cut short"):
-        by_card.decode(saved(PIXELS, "JPEG")[:-40], "a.jpg")
+        by_gpu.decode(saved(PIXELS, "JPEG")[:-40], "a.jpg")
 
 
-def test_the_card_encodes_rgb_of_8_bits_and_the_host_the_rest(by_card: codecs.Codecs, tmp_path: Path) -> None:
-    assert by_card.encode(PIXELS, "a.jpg") == b"(40, 56, 3) at 50"
-    assert bytes(by_card.encode(PIXELS[..., :1], "a.jpg")).startswith(jpeg.SIGNATURE)
-    assert not by_card.encodes_on_card((70_000, 8, 3), np.dtype("uint8"))
-    assert not by_card.encodes_on_card((8, 8, 3), np.dtype("uint16"))
+def test_the_gpu_encodes_rgb_of_8_bits_and_the_host_the_rest(by_gpu: codecs.Codecs, tmp_path: Path) -> None:
+    assert by_gpu.encode(PIXELS, "a.jpg") == b"(40, 56, 3) at 50"
+    assert bytes(by_gpu.encode(PIXELS[..., :1], "a.jpg")).startswith(jpeg.SIGNATURE)
+    assert not by_gpu.encodes_on_gpu((70_000, 8, 3), np.dtype("uint8"))
+    assert not by_gpu.encodes_on_gpu((8, 8, 3), np.dtype("uint16"))
     for others in ({"format": "png"}, {"format": None}, {"format": "jpg", "jpeg_codec": "host"}):
-        settings = settings_for(tmp_path, **{"jpeg_codec": "card", **others})
-        assert not codecs.Codecs(settings, 1).encodes_on_card((8, 8, 3), np.dtype("uint8"))
+        settings = settings_for(tmp_path, **{"jpeg_codec": "gpu", **others})
+        assert not codecs.Codecs(settings, 1).encodes_on_gpu((8, 8, 3), np.dtype("uint8"))
 
 
-def test_what_the_card_cannot_encode_is_an_error_of_that_picture(by_card: codecs.Codecs) -> None:
-    with pytest.raises(ImageWriteError, match=r"a\.jpg: JPEG: it cannot be encoded on the card \(no room\)"):
-        by_card.encode(np.zeros_like(PIXELS), "a.jpg")
+def test_what_the_gpu_cannot_encode_is_an_error_of_that_picture(by_gpu: codecs.Codecs) -> None:
+    with pytest.raises(ImageWriteError, match=r"a\.jpg: JPEG: it cannot be encoded on the GPU \(no room\)"):
+        by_gpu.encode(np.zeros_like(PIXELS), "a.jpg")
 
 
 def test_who_encodes_counts_as_a_parameter(tmp_path: Path) -> None:
-    of_card, of_host, as_ever = (
+    of_gpu, of_host, as_ever = (
         settings_for(tmp_path, format="jpg", **more).parameters_sha256()
-        for more in ({"jpeg_codec": "card"}, {"jpeg_codec": "host"}, {})
+        for more in ({"jpeg_codec": "gpu"}, {"jpeg_codec": "host"}, {})
     )
-    assert of_host == as_ever != of_card
+    assert of_host == as_ever != of_gpu
 
 
 def test_pictures_that_are_filtered_elsewhere_are_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    settings = settings_for(tmp_path, jpeg_codec="card")
-    monkeypatch.setattr(codecs, "require_card_jpeg", lambda: None)
+    settings = settings_for(tmp_path, jpeg_codec="gpu")
+    monkeypatch.setattr(codecs, "require_gpu_jpeg", lambda: None)
     with pytest.raises(UnavailableError, match="--device cuda, or --jpeg-codec host"):
         codecs.require_jpeg_codec(settings, "auto")
     codecs.require_jpeg_codec(settings_for(tmp_path), "cpu")
 
 
 def test_a_worker_without_the_codec_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("edgeconv.devices.card_jpeg.card_jpeg_unavailable_reason", lambda: "there is none")
+    monkeypatch.setattr("edgeconv.runtime.devices.gpu_jpeg.gpu_jpeg_unavailable_reason", lambda: "there is none")
     Terms(maker_here()).check()
     with pytest.raises(UnavailableError, match="there is none"):
-        Terms(maker_here("card"), jpeg_codec="card").check()
+        Terms(maker_here("gpu"), jpeg_codec="gpu").check()
 
 
 @pytest.mark.parametrize(
     ("words", "code", "says"),
     [
-        (("--jpeg-codec", "gpu"), 2, ("gpu", "host, card")),
-        (("--jpeg-codec", "card", "--device", "cpu"), 2, ("--jpeg-codec card", "cpu")),
+        (("--jpeg-codec", "gpu"), 2, ("gpu", "host, GPU")),
+        (("--jpeg-codec", "gpu", "--device", "cpu"), 2, ("--jpeg-codec gpu", "cpu")),
     ],
-    ids=["unknown word", "no card asked for"],
+    ids=["unknown word", "no GPU asked for"],
 )
 def test_a_codec_that_cannot_be_had_makes_nothing(
     tmp_path: Path, words: tuple[str, ...], code: int, says: tuple[str, ...]

@@ -15,15 +15,15 @@ from batch_folders import RULES, SUFFIX, contents, draw_photos, run_here, settin
 from command import edgeconv
 from problems import random_image
 
-from edgeconv import job
+from edgeconv.run import whole
 from edgeconv.batch import ledger
-from edgeconv.batch.earlier import Earlier
+from edgeconv.batch.previous_results import Earlier
 from edgeconv.diff import folders
 from edgeconv.errors import EdgeconvError, ImageReadError, ImageWriteError
-from edgeconv.image import write_image
-from edgeconv.inside import foreign_reason
-from edgeconv.request import make_request
-from edgeconv.resize import resize_file
+from edgeconv.io.image import write_image
+from edgeconv.io.inside import foreign_reason
+from edgeconv.core.request import make_request
+from edgeconv.io.resize import resize_file
 
 PIPES = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
 LINKS = pytest.mark.skipif(sys.platform == "win32", reason="links need rights there")
@@ -246,9 +246,9 @@ def test_a_run_waits_for_no_pipe_where_its_report_goes(tmp_path: Path, kind: str
         os.mkfifo(tmp_path / "b.json")
     else:
         (tmp_path / "b.json").write_bytes(b"[" * 100_000)
-    wanted = job.Job(str(tmp_path / "a.png"), make_request(), "reference", output=str(tmp_path / "b.png"), samples=0)
+    wanted = whole.Job(str(tmp_path / "a.png"), make_request(), "reference", output=str(tmp_path / "b.png"), samples=0)
     with pytest.raises(ImageWriteError, match="exists"):
-        job.run(wanted)
+        whole.run(wanted)
 
 
 @LINKS

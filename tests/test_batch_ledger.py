@@ -17,10 +17,10 @@ from problems import random_image
 from edgeconv.batch import ledger, plan
 from edgeconv.batch import row as row_module
 from edgeconv.batch.pipeline import Batch
-from edgeconv.batch.row import Row
+from edgeconv.batch.row import LedgerRow
 from edgeconv.batch.summary import Summary
 from edgeconv.errors import ImageWriteError
-from edgeconv.image import write_image
+from edgeconv.io.image import write_image
 
 
 @pytest.fixture
@@ -274,7 +274,7 @@ def test_each_share_has_a_file_of_its_own_and_all_are_one_ledger(photos: Path) -
 def test_of_rows_in_several_files_the_last_that_was_written_counts(tmp_path: Path) -> None:
     for share, digest in (((2, 2), "first"), ((1, 2), "second"), ((2, 2), "third"), ((1, 1), "last")):
         with ledger.open_ledger(str(tmp_path), share) as book:
-            book.append(ledger.Row("a", 1, "x", "p", "o", 2, digest, "done", 0.1, None))
+            book.append(ledger.LedgerRow("a", 1, "x", "p", "o", 2, digest, "done", 0.1, None))
         time.sleep(0.002)
     assert [row.output_sha256 for row in ledger.read_rows(tmp_path)] == ["first", "second", "third", "last"]
 
@@ -291,7 +291,7 @@ def test_a_clock_that_goes_back_reorders_nothing_within_a_file(tmp_path: Path) -
 
 
 def test_a_broken_last_line_of_the_ledger_hides_no_row(tmp_path: Path) -> None:
-    row = ledger.Row("a", 1, "x", "p", "o", 2, "y", "done", 0.1, None)
+    row = ledger.LedgerRow("a", 1, "x", "p", "o", 2, "y", "done", 0.1, None)
     with ledger.open_ledger(str(tmp_path)) as book:
         book.append(row)
     with (tmp_path / ledger.LEDGER_NAME).open("ab") as stream:
@@ -364,7 +364,7 @@ def test_a_ledger_that_fails_in_the_middle_stops_everything(photos: Path, monkey
     for index in range(30):
         write_image(random_image(9, 9, "uint8", index), photos / f"{index}.png")
 
-    def refuse(book: ledger.Ledger, row: ledger.Row) -> None:
+    def refuse(book: ledger.Ledger, row: ledger.LedgerRow) -> None:
         raise ImageWriteError("Ledger is full.")
 
     monkeypatch.setattr(ledger.Ledger, "append", refuse)
@@ -373,8 +373,8 @@ def test_a_ledger_that_fails_in_the_middle_stops_everything(photos: Path, monkey
     assert len(contents(photos.parent / "edges")) == 1
 
 
-def row_of(name: str, digest: str = "y") -> Row:
-    return Row(name, 1, "x", "p", name, 2, digest, "done", 0.1, None)
+def row_of(name: str, digest: str = "y") -> LedgerRow:
+    return LedgerRow(name, 1, "x", "p", name, 2, digest, "done", 0.1, None)
 
 
 def write_half(monkeypatch: pytest.MonkeyPatch, place: Path) -> None:

@@ -13,7 +13,7 @@ from problems import random_image
 from edgeconv.batch import ledger
 from edgeconv.batch.names import Names
 from edgeconv.errors import UsageError
-from edgeconv.image import read_image, write_image
+from edgeconv.io.image import read_image, write_image
 
 OTHERS = ("a.gif", "b.GIF", "deep/c.gif", "d.avif", "README", "deep/e.ppm", "tail.\x1b[31m")
 SAID = "3 .gif, 1 .\\u001b[31m, 1 .avif, 1 .ppm, 1 without a suffix"

@@ -18,7 +18,7 @@ from problems import random_image
 
 from edgeconv.batch import codecs, ledger, plan
 from edgeconv.errors import ImageReadError
-from edgeconv.image import write_image
+from edgeconv.io.image import write_image
 
 ONLY_LINUX = pytest.mark.skipif(sys.platform != "linux", reason="other systems allow only names that are text")
 

@@ -20,8 +20,8 @@ from edgeconv.batch.engines.own_cluster import Seat
 from edgeconv.batch.pipeline import Batch
 from edgeconv.batch.stores import is_remote, store_of
 from edgeconv.errors import ImageReadError, UnavailableError, UsageError
-from edgeconv.files import NameTakenError
-from edgeconv.image import write_image
+from edgeconv.io.files import NameTakenError
+from edgeconv.io.image import write_image
 
 IN, OUT = "s3://bucket/photos", "s3://bucket/edges"
 

@@ -16,10 +16,10 @@ from batch_folders import RULES, SUFFIX, contents, draw_photos, under_way
 from command import PROJECT, edgeconv, unmeasured
 from problems import random_image
 
-from edgeconv import temporaries
+from edgeconv.io import temporaries
 from edgeconv.batch import ledger
-from edgeconv.devices import get_device
-from edgeconv.image import write_image
+from edgeconv.runtime.devices import get_device
+from edgeconv.io.image import write_image
 
 POSIX_SIGNALS = pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
 MANY = 40
@@ -128,8 +128,8 @@ def test_memory_does_not_grow_with_the_number_of_pictures(tmp_path: Path) -> Non
         "import sys; from pathlib import Path;"
         "from edgeconv.batch import plan; from edgeconv.batch.pipeline import Batch;"
         "from edgeconv.batch.names import DEFAULT_NAME, Names;"
-        "from edgeconv.batch.settings import Settings; from edgeconv.devices import get_device;"
-        "from edgeconv.request import make_request; from edgeconv.choose import Choice;"
+        "from edgeconv.batch.settings import Settings; from edgeconv.runtime.devices import get_device;"
+        "from edgeconv.core.request import make_request; from edgeconv.runtime.auto import Choice;"
         "folder = Path(sys.argv[1]); tasks = plan.find_tasks([folder], False).tasks;"
         "peaks = [];"
         "watch = lambda now: peaks.append(get_device('cpu').peak_bytes());"

@@ -159,7 +159,7 @@ def test_a_row_beside_other_processes_proves_nothing(monkeypatch, base) -> None:
     assert {line.verdict for line in compare(base, new, Gate(), ("load",)).lines} == {"slower"}
 
 
-def slow_card(result: record.Record) -> None:
+def slow_gpu(result: record.Record) -> None:
     result["rows"][0]["machine"]["flags"] = ["throttled: software power cap"]
 
 
@@ -183,9 +183,9 @@ def other_pixels(result: record.Record) -> None:
     [
         (lambda new: new["machine"]["cpu"].update(name="another"), "machine"),
         (lambda new: new["machine"]["cpu"].update(usable_threads=64), "machine"),
-        (lambda new: new["machine"].update(cuda={"name": "a card"}), "machine"),
+        (lambda new: new["machine"].update(cuda={"name": "a GPU"}), "machine"),
         (lambda new: new["versions"].update(numpy="0.1"), "versions"),
-        (slow_card, "clocks"),
+        (slow_gpu, "clocks"),
         (lambda new: new["options"].update(threads=7), "options"),
         (warm_for_cold, "options"),
         (other_pixels, "pictures"),

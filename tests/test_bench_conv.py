@@ -1,4 +1,4 @@
-"""`bench conv` but for the card: what is checked, what gets a time, and the figures; and on a card, all of it."""
+"""`bench conv` but for the GPU: what is checked, what gets a time, and the figures; and on a GPU, all of it."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ import pytest
 from bench_records import ROOF, FakeDevice
 from command import PROJECT, edgeconv, script
 
-from edgeconv.bench import conv
-from edgeconv.bench.conv import COPY, KIND, make_work, time_work
-from edgeconv.bench.ladder import Contender, record_of, schema
+from edgeconv.bench.ladders import conv
+from edgeconv.bench.ladders.conv import COPY, KIND, make_work, time_work
+from edgeconv.bench.ladders.base import Contender, record_of, schema
 from edgeconv.bench.watch import Watch
 from edgeconv.export import ladders
 from edgeconv.export.markdown import every_row
 from edgeconv.methods.base import Options
-from edgeconv.methods.cuda.conv_ladder import STEPS
-from edgeconv.methods.cuda.probe import cuda_unavailable_reason
+from edgeconv.bench.ladders.conv_kernels import STEPS
+from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
 from edgeconv.methods.reference import Reference
-from edgeconv.report import seconds_text
-from edgeconv.timing import Budget
+from edgeconv.run.report import seconds_text
+from edgeconv.core.timing import Budget
 
 BUDGET = Budget(min_samples=3, max_samples=3, time_limit_seconds=1000.0)
 profiler = script("profile_conv_ladder")
@@ -76,7 +76,7 @@ def test_a_wrong_step_gets_no_time_and_the_next_no_gain() -> None:
 def test_every_size_and_stride_is_measured_and_told_of(monkeypatch) -> None:
     device = FakeDevice()
 
-    def only_the_copy(work: conv.Work, blocks: str, on: FakeDevice) -> list[Contender]:
+    def only_the_copy(work: conv.LadderCase, blocks: str, on: FakeDevice) -> list[Contender]:
         return [Contender(COPY, blocks, None, on.copier(work.counts.fewest_bytes))]
 
     monkeypatch.setattr(conv, "contenders", only_the_copy)
@@ -97,14 +97,14 @@ def test_words_that_mean_nothing_are_one_line(tmp_path, words) -> None:
     assert (refused.code, len(refused.error_lines)) == (2, 1)
 
 
-@pytest.mark.skipif(cuda_unavailable_reason() is None, reason="there is a card here")
-def test_without_a_card_it_says_what_is_missing(tmp_path) -> None:
+@pytest.mark.skipif(cuda_unavailable_reason() is None, reason="there is a GPU here")
+def test_without_a_gpu_it_says_what_is_missing(tmp_path) -> None:
     refused = edgeconv("bench", "conv", cwd=tmp_path)
     assert (refused.code, len(refused.error_lines)) == (4, 1)
 
 
 @pytest.mark.gpu
-def test_the_whole_ladder_on_a_card(tmp_path) -> None:
+def test_the_whole_ladder_on_a_gpu(tmp_path) -> None:
     done = edgeconv("bench", "conv", "--sizes", "250,256", "--blocks", "all", "--time-limit", "0.01", cwd=tmp_path)
     assert done.code == 0, done.err
     jsonschema.validate(json.loads((tmp_path / "conv.json").read_text(encoding="utf-8")), schema())
@@ -125,7 +125,7 @@ def test_the_committed_record_fits_the_schema_and_is_right() -> None:
 
 def test_the_page_sets_what_was_predicted_beside_what_came() -> None:
     made, profile = committed("bench_conv_h200"), committed("conv_ladder_profile_h200")
-    table = ladders.conv_steps(made, profile)
+    table = ladders.conv_kernels(made, profile)
     assert [line[0] for line in table.rows] == [f"`{step.name}`" for step in STEPS]
     for step, line in zip(STEPS, table.rows, strict=True):
         assert (line[1], line[2]) == (step.idea, step.because)

@@ -1,4 +1,4 @@
-"""`bench gemm` but for the card: what is checked, what gets a time, and the figures; and on a card, all of it."""
+"""`bench gemm` but for the GPU: what is checked, what gets a time, and the figures; and on a GPU, all of it."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import pytest
 from bench_records import ROOF, FakeDevice
 from command import PROJECT, edgeconv
 
-from edgeconv.bench.gemm import KIND, VENDOR, make_operands, time_size
-from edgeconv.bench.ladder import Contender, schema
+from edgeconv.bench.ladders.gemm import KIND, VENDOR, make_operands, time_size
+from edgeconv.bench.ladders.base import Contender, schema
 from edgeconv.bench.watch import Watch
 from edgeconv.export import ladders
 from edgeconv.export.markdown import every_row
-from edgeconv.methods.cuda.gemm_ladder import REALS, STEPS
-from edgeconv.methods.cuda.probe import cuda_unavailable_reason
-from edgeconv.timing import Budget
+from edgeconv.bench.ladders.gemm_kernels import REALS, STEPS
+from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
+from edgeconv.core.timing import Budget
 
 BUDGET = Budget(min_samples=3, max_samples=3, time_limit_seconds=1000.0)
 
@@ -103,14 +103,14 @@ def test_the_schema_refuses_what_is_no_row(wrong) -> None:
         jsonschema.validate(record, schema())
 
 
-@pytest.mark.skipif(cuda_unavailable_reason() is None, reason="there is a card here")
-def test_without_a_card_it_says_what_is_missing(tmp_path) -> None:
+@pytest.mark.skipif(cuda_unavailable_reason() is None, reason="there is a GPU here")
+def test_without_a_gpu_it_says_what_is_missing(tmp_path) -> None:
     refused = edgeconv("bench", "gemm", cwd=tmp_path)
     assert (refused.code, len(refused.error_lines)) == (4, 1)
 
 
 @pytest.mark.gpu
-def test_the_whole_ladder_on_a_card(tmp_path) -> None:
+def test_the_whole_ladder_on_a_gpu(tmp_path) -> None:
     done = edgeconv("bench", "gemm", "--sizes", "512", "--blocks", "all", "--time-limit", "0.01", cwd=tmp_path)
     assert done.code == 0, done.err
     jsonschema.validate(json.loads((tmp_path / "gemm.json").read_text(encoding="utf-8")), schema())

@@ -8,8 +8,8 @@ import pytest
 from bench_records import TimedMethod, measured
 
 from edgeconv.bench import goals, record
-from edgeconv.bench.entrants import method_entrants
-from edgeconv.bench.goals import GOALS, Goal, Outcome, outcomes
+from edgeconv.bench.candidates import method_entrants
+from edgeconv.bench.goals import GOALS, Goal, GoalResult, outcomes
 from edgeconv.bench.grid import named_grid, works
 from edgeconv.bench.peers import PEERS
 from edgeconv.export import tables
@@ -67,7 +67,7 @@ def test_rows_without_a_time_or_of_other_work_meet_nothing(monkeypatch, result) 
     assert figures(monkeypatch, other, Goal("floor", 0.1, *WORK, sizes=(8,), entrants=("own",))) == []
 
 
-@pytest.mark.parametrize(("grid", "device"), [("card", "cuda"), ("processor", "cpu")])
+@pytest.mark.parametrize(("grid", "device"), [("gpu", "cuda"), ("processor", "cpu")])
 def test_the_named_grids_measure_every_bar(grid: str, device: str) -> None:
     measured_works = {
         (work.dtype, work.filter, work.channels, work.size, work.stride): part for work, part in works(named_grid(grid))
@@ -87,6 +87,6 @@ def test_the_named_grids_measure_every_bar(grid: str, device: str) -> None:
 
 def test_at_most_and_at_least() -> None:
     at_least, at_most = Goal("floor", 0.5, *WORK), Goal("rivals", 0.5, *WORK)
-    assert [Outcome(at_least, 1, 1, "x", figure).met for figure in (0.4, 0.5, 0.6)] == [False, True, True]
-    assert [Outcome(at_most, 1, 1, "x", figure).met for figure in (0.4, 0.5, 0.6)] == [True, True, False]
+    assert [GoalResult(at_least, 1, 1, "x", figure).met for figure in (0.4, 0.5, 0.6)] == [False, True, True]
+    assert [GoalResult(at_most, 1, 1, "x", figure).met for figure in (0.4, 0.5, 0.6)] == [True, True, False]
     assert (at_least.words, at_most.words) == ("floor ≥ 0.5", "rivals ≤ 0.5")

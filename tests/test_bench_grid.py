@@ -5,18 +5,18 @@ from __future__ import annotations
 import pytest
 from command import PROJECT
 
-from edgeconv.bench.entrants import ORACLE, method_entrants
-from edgeconv.bench.grid import BLOCK_SIDES, GRIDS, Grid, Part, changed, named_grid, read_grid, works
+from edgeconv.bench.candidates import ORACLE, method_entrants
+from edgeconv.bench.grid import BLOCK_SIDES, GRIDS, CaseGrid, GridPart, changed, named_grid, read_grid, works
 from edgeconv.bench.peers import PEERS, peer_entrants
 from edgeconv.bench.synthetic import bench_filter, bench_pixels
-from edgeconv.bench.words import chosen_grid, parse_rules, parse_share
+from edgeconv.bench.arguments import chosen_grid, parse_rules, parse_share
 from edgeconv.errors import UsageError
 from edgeconv.methods import method_names
 from edgeconv.methods.base import BLOCKS, DEVICES, Options
 
 
 @pytest.mark.parametrize("entry", GRIDS, ids=lambda entry: entry.name)
-def test_named_grids_name_only_what_there_is(entry: Grid) -> None:
+def test_named_grids_name_only_what_there_is(entry: CaseGrid) -> None:
     for part in entry.parts:
         for device in part.devices:
             method_entrants(part.methods, device, Options())
@@ -45,7 +45,7 @@ def test_words_take_the_place_of_a_grids_own() -> None:
 
 
 def test_all_and_none_are_words() -> None:
-    part = changed(Grid("x", "", (Part(peers=("all",)),)), {"devices": "all", "peers": "none"}).parts[0]
+    part = changed(CaseGrid("x", "", (GridPart(peers=("all",)),)), {"devices": "all", "peers": "none"}).parts[0]
     assert (part.devices, part.peers) == (DEVICES, ())
 
 

@@ -15,16 +15,17 @@ import pytest
 from bench_records import FEW, ROOF, BrokenPeer, FakeDevice, TimedMethod, TiringPeer, WrongMethod, grid, measured, use
 from problems import random_image
 
-from edgeconv.bench import card, record, runner
-from edgeconv.bench.entrants import Bench, Ready
-from edgeconv.bench.grid import Grid, Part, Work
+from edgeconv.bench import record, runner
+from edgeconv.bench import metrics
+from edgeconv.bench.candidates import Bench, Ready
+from edgeconv.bench.grid import CaseGrid, GridPart, Case
 from edgeconv.bench.measure import pixels_for
 from edgeconv.bench.watch import CpuUse, Watch, read_cpu_use
-from edgeconv.cost import Counts
-from edgeconv.devices.nvml import Reading
+from edgeconv.core.cost import Counts
+from edgeconv.hardware.nvml import GpuReading
 from edgeconv.errors import UsageError
-from edgeconv.image import write_image
-from edgeconv.problem import INPUT_DTYPES
+from edgeconv.io.image import write_image
+from edgeconv.core.problem import INPUT_DTYPES
 
 
 def rows_of(result: record.Record, entrant: str) -> list[record.Row]:
@@ -73,8 +74,8 @@ def test_a_method_that_does_not_write_is_wrong_after_one_that_did(monkeypatch, d
     forgetful = ForgetfulMethod("forgetful", [1e-6])
     forgetful.part = part
     use(monkeypatch, TimedMethod("honest", [2e-3]), forgetful, TimedMethod("last", [2e-3]))
-    works = Part(sizes=(8,), strides=(1,), devices=("cpu",), dtypes=(dtype,), filters=("laplacian8",))
-    result = runner.run(runner.Run(Grid("test", "made up", (works,)), FEW))
+    works = GridPart(sizes=(8,), strides=(1,), devices=("cpu",), dtypes=(dtype,), filters=("laplacian8",))
+    result = runner.run(runner.BenchRun(CaseGrid("test", "made up", (works,)), FEW))
     status = {name: rows_of(result, name)[0]["status"] for name in ("honest", "forgetful", "last")}
     assert status == {"honest": "measured", "forgetful": "wrong", "last": "measured"}
 
@@ -118,15 +119,15 @@ def test_figures_follow_their_formulas_to_the_digit(monkeypatch) -> None:
     assert account["large_copy_share"] == fewest / ROOF.copy_bytes_per_second / 3e-3
     assert account["roofline_share"] == 1e-3 / 3e-3
     assert account["bound_by"] == "memory"
-    assert set(account) - {"seconds", "bound_by"} == set(card.FORMULAS)
+    assert set(account) - {"seconds", "bound_by"} == set(metrics.FORMULAS)
 
 
 def test_the_roof_is_the_longer_of_copy_and_arithmetic() -> None:
     counts = Counts(nominal_flops=100, useful_flops=50, fewest_bytes=10)
-    account = card.account(counts, 100.0, 20.0, ROOF.__class__(1.0, 1.0, ""), 30)
+    account = metrics.account(counts, 100.0, 20.0, ROOF.__class__(1.0, 1.0, ""), 30)
     assert (account["roofline_share"], account["bound_by"]) == (0.5, "arithmetic")
     assert account["moved_gigabytes_per_second"] == 30 / 100 / 1e9
-    nothing = card.account(counts, 100.0, None, None, None)
+    nothing = metrics.account(counts, 100.0, None, None, None)
     assert [nothing[name] for name in ("floor_share", "large_copy_share", "roofline_share", "bound_by")] == [None] * 4
 
 
@@ -139,7 +140,7 @@ def test_a_time_above_the_roof_is_doubted(monkeypatch) -> None:
 
 def test_cold_and_warm_are_told_apart(monkeypatch) -> None:
     device = use(monkeypatch, TimedMethod("honest", [1.0]))
-    result = runner.run(runner.Run(grid(8), FEW))
+    result = runner.run(runner.BenchRun(grid(8), FEW))
     assert {"cold", "warm"} == set(device.calls)
     assert set(rows_of(result, "honest")[0]["timings"]) == {"cold", "warm"}
     assert rows_of(result, "honest")[0]["lead_l2_state"] == "warm"  # a processor's own
@@ -156,7 +157,7 @@ def test_a_record_round_trips_and_is_one_row_a_line(monkeypatch, tmp_path) -> No
 def test_an_interrupt_keeps_what_was_measured_and_resume_goes_on(monkeypatch, tmp_path) -> None:
     path = tmp_path / "bench.json"
     use(monkeypatch, TimedMethod("honest", [2e-3]))
-    plan = runner.Run(grid(8, 16), FEW, path=path)
+    plan = runner.BenchRun(grid(8, 16), FEW, path=path)
 
     def stop_at_the_second(done: int, total: int, note: str) -> None:
         if note.startswith("16"):
@@ -169,21 +170,21 @@ def test_an_interrupt_keeps_what_was_measured_and_resume_goes_on(monkeypatch, tm
 
     notes: list[str] = []
     resumed = runner.run(
-        runner.Run(grid(8, 16), FEW, path=path, resume=True), lambda done, total, note: notes.append(note)
+        runner.BenchRun(grid(8, 16), FEW, path=path, resume=True), lambda done, total, note: notes.append(note)
     )
     assert [note.split()[0] for note in notes] == ["16"]
     assert resumed["complete"]
     assert resumed["rows"][: len(kept["rows"])] == kept["rows"]
     with pytest.raises(UsageError, match="another grid"):
-        runner.run(runner.Run(grid(8), FEW, path=path, resume=True))
+        runner.run(runner.BenchRun(grid(8), FEW, path=path, resume=True))
 
 
 def test_a_time_limit_ends_between_works_and_leaves_the_rest_to_resume(monkeypatch, tmp_path) -> None:
     path = tmp_path / "bench.json"
     use(monkeypatch, TimedMethod("honest", [2e-3]))
-    stopped = runner.run(runner.Run(grid(8, 16), FEW, path=path, stop_after_seconds=0.0))
+    stopped = runner.run(runner.BenchRun(grid(8, 16), FEW, path=path, stop_after_seconds=0.0))
     assert (stopped["complete"], stopped["rows"]) == (False, [])
-    assert runner.run(runner.Run(grid(8, 16), FEW, path=path, resume=True))["complete"]
+    assert runner.run(runner.BenchRun(grid(8, 16), FEW, path=path, resume=True))["complete"]
 
 
 @pytest.mark.parametrize(
@@ -201,14 +202,14 @@ def test_resuming_elsewhere_is_refused(monkeypatch, tmp_path, change, words: str
     change(kept)
     path.write_bytes(record.to_json(kept))
     with pytest.raises(UsageError, match=words):
-        runner.run(runner.Run(grid(8, 16), FEW, path=path, resume=True))
+        runner.run(runner.BenchRun(grid(8, 16), FEW, path=path, resume=True))
 
 
 def test_resuming_with_another_picture_of_the_same_name_is_refused(monkeypatch, tmp_path) -> None:
     path, picture = tmp_path / "bench.json", tmp_path / "p.png"
     write_image(random_image(8, 8, "uint8", 1), picture)
     use(monkeypatch, TimedMethod("honest", [2e-3]))
-    plan = runner.Run(grid(8), FEW, pictures=(str(picture),), path=path)
+    plan = runner.BenchRun(grid(8), FEW, pictures=(str(picture),), path=path)
     runner.run(plan)
     again = replace(plan, resume=True)
     assert runner.run(again)["complete"]
@@ -229,12 +230,12 @@ def test_a_peer_is_held_to_no_more_than_a_method(monkeypatch) -> None:
         return ready
 
     monkeypatch.setattr(TimedMethod, "prepare", strict)
-    halves = Grid("test", "made up", (Part(sizes=(64,), strides=(1,), devices=("cpu",), dtypes=("float16",)),))
-    assert rows_of(runner.run(runner.Run(halves, FEW)), "rounded")[0]["status"] == "measured"
+    halves = CaseGrid("test", "made up", (GridPart(sizes=(64,), strides=(1,), devices=("cpu",), dtypes=("float16",)),))
+    assert rows_of(runner.run(runner.BenchRun(halves, FEW)), "rounded")[0]["status"] == "measured"
 
 
-def reading(mhz: int, mask: int = 0) -> Reading:
-    return Reading(mhz, 3201, mask, 50, 300.0)
+def reading(mhz: int, mask: int = 0) -> GpuReading:
+    return GpuReading(mhz, 3201, mask, 50, 300.0)
 
 
 @pytest.mark.parametrize(
@@ -247,7 +248,7 @@ def reading(mhz: int, mask: int = 0) -> Reading:
         ([], []),
     ],
 )
-def test_a_card_that_slows_down_is_flagged(readings, flags) -> None:
+def test_a_gpu_that_slows_down_is_flagged(readings, flags) -> None:
     pending = iter(readings)
     watch = Watch("cuda", lambda: next(pending), lambda: None)
     watch.begin()
@@ -261,7 +262,7 @@ def test_a_card_that_slows_down_is_flagged(readings, flags) -> None:
 def test_a_throttled_row_carries_its_flag_into_the_record(monkeypatch) -> None:
     use(monkeypatch, TimedMethod("honest", [2e-3]))
     monkeypatch.setattr(runner, "Watch", lambda device: Watch(device, lambda: reading(990, 0x04), lambda: None))
-    result = runner.run(runner.Run(grid(8), FEW))
+    result = runner.run(runner.BenchRun(grid(8), FEW))
     assert rows_of(result, "honest")[0]["machine"]["flags"] == ["throttled: software power cap"]
     assert "2 rows are flagged: throttled" in result["warnings"]
 
@@ -286,7 +287,7 @@ def test_the_systems_counters_only_grow() -> None:
 @pytest.mark.parametrize(("dtype", "white"), [("uint8", 255), ("uint16", 65535), ("float32", 1.0), ("float16", 1.0)])
 def test_a_picture_becomes_the_type_and_size_of_the_work(dtype, white) -> None:
     picture = np.full((10, 20, 3), 255, np.uint8)
-    pixels = pixels_for(Work("p", 10, 1, dtype, "sobel", "each"), picture)
+    pixels = pixels_for(Case("p", 10, 1, dtype, "sobel", "each"), picture)
     assert (pixels.shape, pixels.dtype.name) == ((5, 10, 3), dtype)
     assert (pixels == white).all()
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from edgeconv import verify
-from edgeconv.bench.entrants import share
+from edgeconv.runtime import check
+from edgeconv.bench.candidates import share
 from edgeconv.bench.peers import PEERS, PeerEntrant
 from edgeconv.bench.peers.convolutions import grouped
 from edgeconv.bench.synthetic import bench_filter, bench_pixels
 from edgeconv.errors import UnavailableError
 from edgeconv.methods.base import Options
-from edgeconv.request import make_request
+from edgeconv.core.request import make_request
 
 CASES = [
     # dtype, filter, channels, stride, border
@@ -52,7 +52,7 @@ def test_a_peer_is_right_or_says_why_not(entry, case) -> None:
     for _ in range(2):
         ready.run()
         (ready.synchronize or (lambda: None))()
-    found = verify.check(pixels, ready.result(), ready.problem, ready.arithmetic, tolerance=ready.tolerance)
+    found = check.check(pixels, ready.result(), ready.problem, ready.arithmetic, tolerance=ready.tolerance)
     assert found.passed, found.worst
     if ready.problem.border != problem.border:
         assert "border" in ready.differs

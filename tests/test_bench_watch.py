@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 from edgeconv.bench.watch import CpuUse, Watch
-from edgeconv.devices.nvml import Reading
+from edgeconv.hardware.nvml import GpuReading
 
 
 def seen(device: Any, clocks: tuple[int | None, ...] = (), mask: int = 0, busy: float = 0.0, own: float = 0.0) -> Any:
     """The report of a work of 10 seconds on four cores."""
-    cards = iter([Reading(clock, 1000, mask, 40, 100.0) for clock in clocks])
+    gpus = iter([GpuReading(clock, 1000, mask, 40, 100.0) for clock in clocks])
     uses = iter([CpuUse(100.0, 50.0, 1000.0, 4), CpuUse(100.0 + busy, 50.0 + own, 1010.0, 4)])
-    watch = Watch(device, lambda: next(cards, None), lambda: next(uses))
+    watch = Watch(device, lambda: next(gpus, None), lambda: next(uses))
     watch.begin()
     for _ in clocks:
         watch.look()

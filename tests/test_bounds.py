@@ -18,12 +18,12 @@ from edgeconv.cli.options import check_sampling, parse_jobs
 from edgeconv.diff.methods import middle_square
 from edgeconv.diff.metrics import Allowance, compare
 from edgeconv.errors import EdgeconvError
-from edgeconv.geometry import output_size, parse_padding
-from edgeconv.image import decode_image, encode_image
+from edgeconv.core.geometry import output_size, parse_padding
+from edgeconv.io.image import decode_image, encode_image
 from edgeconv.methods.base import Options, check_workspace
-from edgeconv.read_rules import ReadRules
-from edgeconv.request import make_request
-from edgeconv.resize import parse_sizes
+from edgeconv.io.read_rules import ReadRules
+from edgeconv.core.request import make_request
+from edgeconv.io.resize import parse_sizes
 
 PNG = png(noisy(4, 6))
 

@@ -15,7 +15,7 @@ from edgeconv.cli import COMMANDS
 from edgeconv.cli.options import parse_bytes
 from edgeconv.diff.outputs import Outputs
 from edgeconv.errors import ImageWriteError, UnavailableError, UsageError
-from edgeconv.image import write_image
+from edgeconv.io.image import write_image
 from edgeconv.methods import METHODS, find, require
 from edgeconv.methods.base import SPECIAL_OPTIONS, Options
 

@@ -10,7 +10,7 @@ from command import PROJECT
 from command import script as load_script
 
 from edgeconv.errors import UnavailableError
-from edgeconv.methods.cuda.kernels import KernelVariant
+from edgeconv.hardware.cuda.kernels import KernelVariant
 
 LOG = """default_program(3): warning #177-D: variable "unused" was declared but never referenced
 ptxas info    : 48 bytes gmem

@@ -1,4 +1,4 @@
-"""The ladder of convolutions: its table anywhere, its kernels on the CPU under sanitizers, and its steps on a card."""
+"""The ladder of convolutions: its table anywhere, its kernels on the CPU under sanitizers, and its steps on a GPU."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from cpu_problems import RANDOM, Case
 from kernel_work import CONV_STEP, Work, run_on_cpu, sanitizer_library
-from problems import AWKWARD_SHAPES, assert_right, random_image, run_on_card
+from problems import AWKWARD_SHAPES, assert_right, random_image, run_on_gpu
 
 from edgeconv.errors import UsageError
-from edgeconv.methods.cuda.conv_ladder import (
+from edgeconv.bench.ladders.conv_kernels import (
     ROWS_A_STRIP,
     SHARED_BYTES,
     STEPS,
@@ -23,7 +23,7 @@ from edgeconv.methods.cuda.conv_ladder import (
     step,
     variants,
 )
-from edgeconv.methods.cuda.kernels import FOLDER
+from edgeconv.hardware.cuda.kernels import FOLDER
 
 OWN = [entry for entry in STEPS if entry.name not in ("textbook", "sliding")]
 """The others are methods, which have tests of their own."""
@@ -140,9 +140,9 @@ def test_a_fault_comes_to_light(tmp_path: Path, name: str, pattern: str, instead
 @pytest.mark.gpu
 @pytest.mark.parametrize("stride", STRIDES)
 @pytest.mark.parametrize("entry", STEPS, ids=lambda entry: entry.name)
-def test_a_step_on_a_card(entry, stride: int) -> None:
+def test_a_step_on_a_gpu(entry, stride: int) -> None:
     for block in entry.blocks_for(stride) or (None,):
         for shape in (*SHAPES, (259, 1024), (1031, 517)):
             problem = case(stride, shape).problem()
             image = random_image(*shape, "float32")
-            assert_right(run_on_card(prepare(entry.name, problem, block), image, problem))
+            assert_right(run_on_gpu(prepare(entry.name, problem, block), image, problem))

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from edgeconv.cost import Roof, count, speed, useful_flops_per_pixel
-from edgeconv.filters import Channels, named_filter, weight_set
-from edgeconv.problem import StoredMode, make_problem
+from edgeconv.core.cost import Roof, count, speed, useful_flops_per_pixel
+from edgeconv.core.filters import Channels, named_filter, weight_set
+from edgeconv.core.problem import StoredMode, make_problem
 
 
 def counts_of(name: str, channels: str, *, side: int = 8, stride: int = 1, dtype: str = "float32"):

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from test_cpu_engine import OTHER_PROCESSORS
 
-from edgeconv.methods.cpu import jit, peak
+from edgeconv.hardware.cpu import jit
+from edgeconv.hardware.cpu import peak
 
 
 def test_every_chain_ends_at_its_limit() -> None:

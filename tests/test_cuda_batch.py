@@ -1,4 +1,4 @@
-"""A batch on the card: several workers, each with its stream, plan and staging, give what the CPU gives."""
+"""A batch on the GPU: several workers, each with its stream, plan and staging, give what the CPU gives."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ import pytest
 from batch_folders import contents
 from problems import random_image
 
-from edgeconv import verify
+from edgeconv.runtime import check as verify
 from edgeconv.batch import ledger, plan
 from edgeconv.batch.engines import own_cluster
 from edgeconv.batch.names import Names
 from edgeconv.batch.pipeline import Batch
 from edgeconv.batch.settings import Settings
 from edgeconv.batch.summary import Summary
-from edgeconv.choose import Choice
-from edgeconv.image import read_image, write_image
+from edgeconv.runtime.auto import Choice
+from edgeconv.io.image import read_image, write_image
 from edgeconv.methods import method_names
 from edgeconv.methods.base import DeviceName
-from edgeconv.request import Request, make_request
+from edgeconv.core.request import Request, make_request
 
 pytestmark = pytest.mark.gpu
 
@@ -46,7 +46,7 @@ def run(photos: Path, output: Path, method: str, device: DeviceName, request: Re
 
 
 @pytest.mark.parametrize("channels", ["each", "mix"])
-def test_the_card_gives_the_very_files_that_the_cpu_gives(photos: Path, channels: str) -> None:
+def test_the_gpu_gives_the_very_files_that_the_cpu_gives(photos: Path, channels: str) -> None:
     request = make_request("laplacian8", channels=channels)
     expected, out = photos.parent / "cpu", photos.parent / "cuda"
     assert run(photos, expected, "sliding", "cpu", request).done == len(SHAPES)
@@ -73,23 +73,23 @@ def test_no_worker_disturbs_another(photos: Path, method: str) -> None:
 
 
 def bus_address() -> str:
-    """Where the card sits that this process calls the first."""
+    """Where the GPU sits that this process calls the first."""
     import cupy
 
     return str(cupy.cuda.Device(0).pci_bus_id)
 
 
-def test_two_cards_work_side_by_side_and_give_the_very_files_of_one(photos: Path) -> None:
-    cards = own_cluster.cards_here()
-    if len(cards) < 2:
-        pytest.skip("there is one card here")
+def test_two_gpus_work_side_by_side_and_give_the_very_files_of_one(photos: Path) -> None:
+    gpus = own_cluster.gpus_here()
+    if len(gpus) < 2:
+        pytest.skip("there is one GPU here")
     request = make_request("laplacian8", channels="each")
     expected, out = photos.parent / "one", photos.parent / "two"
     assert run(photos, expected, "sliding", "cuda", request).done == len(SHAPES)
     names = Names("{stem}{ext}", request.filter.name, "sliding", request.stride)
     settings = Settings(request, Choice("sliding", "cuda", "for a test"), str(out), names)
     tasks = plan.find_tasks([photos], recursive=False).tasks
-    with own_cluster.own_cluster(own_cluster.seats_for(cards[:2], jobs=WORKERS, pictures=len(tasks))) as engine:
+    with own_cluster.own_cluster(own_cluster.seats_for(gpus[:2], jobs=WORKERS, pictures=len(tasks))) as engine:
         assert len(set(engine.client.run(bus_address).values())) == 2
         assert engine.choose("auto", "auto", None).device == "cuda"
         summary = Batch(tasks, settings, engine).run()

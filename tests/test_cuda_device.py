@@ -1,4 +1,4 @@
-"""The card as a device: what goes over the bus comes back, and a second picture is not prepared again."""
+"""The GPU as a device: what goes over the bus comes back, and a second picture is not prepared again."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from problems import random_image
 
 import edgeconv
-from edgeconv.devices import get_device
+from edgeconv.runtime.devices import get_device
 from edgeconv.methods import method_names
 
 pytestmark = pytest.mark.gpu
@@ -42,7 +42,7 @@ def test_the_source_may_change_as_soon_as_copy_in_returns() -> None:
 
 
 @pytest.mark.parametrize("method", method_names("cuda"))
-def test_the_second_picture_of_a_shape_allocates_nothing_on_the_card(method: str) -> None:
+def test_the_second_picture_of_a_shape_allocates_nothing_on_the_gpu(method: str) -> None:
     import cupy
 
     pool = cupy.get_default_memory_pool()
@@ -55,21 +55,21 @@ def test_the_second_picture_of_a_shape_allocates_nothing_on_the_card(method: str
 
 
 @pytest.mark.parametrize("method", method_names("cuda"))
-def test_a_cupy_array_stays_on_the_card_and_gives_the_same(method: str) -> None:
+def test_a_cupy_array_stays_on_the_gpu_and_gives_the_same(method: str) -> None:
     import cupy
 
     picture = random_image(65, 63, "uint16")
-    on_card = edgeconv.convolve(cupy.asarray(picture), "scharr", method, stride=2)
-    assert isinstance(on_card, cupy.ndarray)
-    assert np.array_equal(cupy.asnumpy(on_card), edgeconv.convolve(picture, "scharr", method, stride=2, device="cuda"))
+    on_gpu = edgeconv.convolve(cupy.asarray(picture), "scharr", method, stride=2)
+    assert isinstance(on_gpu, cupy.ndarray)
+    assert np.array_equal(cupy.asnumpy(on_gpu), edgeconv.convolve(picture, "scharr", method, stride=2, device="cuda"))
     view = cupy.asarray(picture)[3:, 5:]
     expected = edgeconv.convolve(np.ascontiguousarray(picture[3:, 5:]), "scharr", method, device="cuda")
     assert np.array_equal(cupy.asnumpy(edgeconv.convolve(view, "scharr", method)), expected)
 
 
-def test_normalize_runs_on_the_card() -> None:
+def test_normalize_runs_on_the_gpu() -> None:
     import cupy
 
     picture = random_image(65, 63, "uint8")
-    on_card = cupy.asnumpy(edgeconv.convolve(cupy.asarray(picture), output_mode="normalize"))
-    assert np.array_equal(on_card, edgeconv.convolve(picture, output_mode="normalize", method="reference"))
+    on_gpu = cupy.asnumpy(edgeconv.convolve(cupy.asarray(picture), output_mode="normalize"))
+    assert np.array_equal(on_gpu, edgeconv.convolve(picture, output_mode="normalize", method="reference"))

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from problems import assert_right, random_image, random_weights, run_on_card
+from problems import assert_right, random_image, random_weights, run_on_gpu
 
-from edgeconv import exactness
-from edgeconv.filters import WeightSet, named_filter, weight_set
+from edgeconv.core import exactness
+from edgeconv.core.filters import WeightSet, named_filter, weight_set
 from edgeconv.methods import METHODS, require
 from edgeconv.methods.base import Options
-from edgeconv.problem import Problem, make_problem
+from edgeconv.core.problem import Problem, make_problem
 
 pytestmark = pytest.mark.gpu
 
@@ -25,7 +25,7 @@ LARGE_ENOUGH_FOR_STRIPS = (300, 400, 3)
 
 def run_own(method: str, problem: Problem, image: np.ndarray, **options: Any) -> np.ndarray:
     plan = require(method, "cuda").prepare(problem, Options(**options))
-    ran = run_on_card(plan, image, problem)
+    ran = run_on_gpu(plan, image, problem)
     assert_right(ran)
     return ran.out
 
@@ -81,7 +81,7 @@ def test_whole_sums_beyond_float32_are_exact(method: str, stride: int) -> None:
             )
             plan = require(method, "cuda").prepare(problem, Options())
             assert exactness.is_exact(problem, plan.arithmetic)
-            assert_right(run_on_card(plan, image, problem))
+            assert_right(run_on_gpu(plan, image, problem))
 
 
 @pytest.mark.parametrize("method", OWN_METHODS)

@@ -1,4 +1,4 @@
-"""The GEMM ladder: its table on any machine, its products against float64 on a card."""
+"""The GEMM ladder: its table on any machine, its products against float64 on a GPU."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from edgeconv.errors import UsageError
-from edgeconv.methods.cuda.gemm_ladder import REALS, STEPS, prepare, step, variants
+from edgeconv.bench.ladders.gemm_kernels import REALS, STEPS, prepare, step, variants
 
 RUNGS = [(entry.name, dtype, block) for entry in STEPS for dtype in REALS for block in (entry.blocks[dtype] or (None,))]
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 from cpu_problems import EVERY_FILTER, EVERY_TYPE, GEOMETRY, Case, geometry_cases
-from gemm_cases import LARGE, check_on_card, check_plan, check_tall_picture
+from gemm_cases import LARGE, check_on_gpu, check_plan, check_tall_picture
 
 from edgeconv.errors import MemoryLimitError
 from edgeconv.methods.base import Options
 from edgeconv.methods.cuda.im2col import Im2col, banded_plan, banded_shape
-from edgeconv.methods.cuda.product import DEPTH
+from edgeconv.methods.cuda.kernel_args import DEPTH
 
 pytestmark = pytest.mark.gpu
 
@@ -18,30 +18,30 @@ GEMMS = ("own", "cublas")
 
 @pytest.mark.parametrize("case", EVERY_FILTER, ids=str)
 def test_every_filter(case):
-    check_on_card(Im2col(), case)
+    check_on_gpu(Im2col(), case)
 
 
 @pytest.mark.parametrize("case", EVERY_TYPE, ids=str)
 def test_every_type_mode_and_stride(case):
-    check_on_card(Im2col(), case)
+    check_on_gpu(Im2col(), case)
 
 
 @pytest.mark.parametrize(("work", "stride", "border"), GEOMETRY)
 def test_geometry(work, stride, border):
     for case in geometry_cases(work, stride, border):
-        check_on_card(Im2col(), case)
+        check_on_gpu(Im2col(), case)
 
 
 @pytest.mark.parametrize("case", EVERY_TYPE, ids=str)
 def test_every_type_with_the_vendors_gemm(case):
-    check_on_card(Im2col(), case, Options(gemm="cublas"))
+    check_on_gpu(Im2col(), case, Options(gemm="cublas"))
 
 
 @pytest.mark.parametrize("offset_samples", [0, 1, 5])
 @pytest.mark.parametrize("gemm", GEMMS)
 @pytest.mark.parametrize("case", LARGE, ids=str)
 def test_many_tiles_and_any_start(case, gemm, offset_samples):
-    check_on_card(Im2col(), case, Options(gemm=gemm), offset_samples)
+    check_on_gpu(Im2col(), case, Options(gemm=gemm), offset_samples)
 
 
 @pytest.mark.parametrize("gemm", GEMMS)
@@ -72,7 +72,7 @@ def test_a_limit_below_one_block_is_refused_with_the_bytes_needed(gemm):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("gemm", GEMMS)
-def test_4096_runs_in_two_gib_of_card_memory(gemm):
+def test_4096_runs_in_two_gib_of_gpu_memory(gemm):
     import cupy
 
     pool = cupy.get_default_memory_pool()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from cpu_problems import EVERY_FILTER, EVERY_TYPE, GEOMETRY, RANDOM, Case, geometry_cases
-from gemm_cases import ENOUGH_SAMPLES, LARGE, REDUCED_FILTERS, REDUCED_TYPES, check_on_card, check_tall_picture
+from gemm_cases import ENOUGH_SAMPLES, LARGE, REDUCED_FILTERS, REDUCED_TYPES, check_on_gpu, check_tall_picture
 
 from edgeconv.errors import UnavailableError
 from edgeconv.methods.base import Options
@@ -50,27 +50,27 @@ def test_the_fragment_table_is_the_filter_over_a_group_of_pixels(filter_name, ch
 @pytest.mark.gpu
 @pytest.mark.parametrize("case", EVERY_FILTER, ids=str)
 def test_every_filter(case):
-    check_on_card(Implicit(), case)
+    check_on_gpu(Implicit(), case)
 
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("case", EVERY_TYPE, ids=str)
 def test_every_type_mode_and_stride(case):
-    check_on_card(Implicit(), case)
+    check_on_gpu(Implicit(), case)
 
 
 @pytest.mark.gpu
 @pytest.mark.parametrize(("work", "stride", "border"), GEOMETRY)
 def test_geometry(work, stride, border):
     for case in geometry_cases(work, stride, border):
-        check_on_card(Implicit(), case)
+        check_on_gpu(Implicit(), case)
 
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("math", REDUCED)
 @pytest.mark.parametrize("case", [*REDUCED_FILTERS, *REDUCED_TYPES], ids=str)
 def test_every_filter_and_type_on_tensor_cores(case, math):
-    check_on_card(Implicit(), case, Options(math=math))
+    check_on_gpu(Implicit(), case, Options(math=math))
 
 
 @pytest.mark.gpu
@@ -80,7 +80,7 @@ def test_geometry_on_tensor_cores(work, stride, border, math):
     exact = work[2] == "uint8"  # whole weights and 8-bit pixels are exact on the tensor cores
     for case in geometry_cases(work, stride, border):
         if exact or np.prod(case.problem().output_shape) >= ENOUGH_SAMPLES:
-            check_on_card(Implicit(), case, Options(math=math))
+            check_on_gpu(Implicit(), case, Options(math=math))
 
 
 @pytest.mark.gpu
@@ -88,7 +88,7 @@ def test_geometry_on_tensor_cores(work, stride, border, math):
 @pytest.mark.parametrize("math", ["fma", *REDUCED])
 @pytest.mark.parametrize("case", LARGE, ids=str)
 def test_many_tiles_and_any_start(case, math, offset_samples):
-    check_on_card(Implicit(), case, Options(math=math), offset_samples)
+    check_on_gpu(Implicit(), case, Options(math=math), offset_samples)
 
 
 @pytest.mark.gpu

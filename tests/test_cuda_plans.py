@@ -18,17 +18,20 @@ from cpu_problems import RANDOM, RANDOM_WHOLE, Case
 from numpy.typing import NDArray
 
 from edgeconv.errors import MemoryLimitError, UsageError
-from edgeconv.exactness import FLOAT32, FLOAT64, HALF, TF32, TWOFOLD_HALF, WHOLE
-from edgeconv.filters import WeightSet
+from edgeconv.core.exactness import FLOAT32, FLOAT64, HALF, TF32, TWOFOLD_HALF, WHOLE
+from edgeconv.core.filters import WeightSet
 from edgeconv.methods import cuda
 from edgeconv.methods.base import BLOCKS, Method, Options, Plan
-from edgeconv.methods.cuda import conv_ladder, cudnn, gemm_ladder, im2col, implicit, product, sliding, textbook
+from edgeconv.methods.cuda import cudnn, im2col, implicit, sliding, textbook
+from edgeconv.bench.ladders import conv_kernels
+from edgeconv.bench.ladders import gemm_kernels
+from edgeconv.methods.cuda import kernel_args
 from edgeconv.methods.cuda.libcudnn import Algorithm, MathType, Performance
-from edgeconv.problem import Problem, make_problem
+from edgeconv.core.problem import Problem, make_problem
 
 MULTIPROCESSORS, L2_BYTES, RESIDENT = 10, 2**20, 2
 """Of the made-up GPU; `RESIDENT` blocks share a multiprocessor."""
-LAUNCH = "edgeconv.methods.cuda.launch"
+LAUNCH = "edgeconv.hardware.cuda.launch"
 
 
 class DeviceArray(np.ndarray):
@@ -298,7 +301,7 @@ def test_implicit_takes_the_largest_tiles_that_fill_the_gpu(filter: str, stride:
 
 def test_a_long_stride_is_cut_to_the_picture() -> None:
     problem = make_problem((5, 7, 3), "uint8", WeightSet(np.ones((1, 3, 1, 3, 3), np.float32), 3), stride=2**40)
-    height, width, out_height, out_width, stride, padding = product.geometry_argument(problem).tolist()
+    height, width, out_height, out_width, stride, padding = kernel_args.geometry_argument(problem).tolist()
     assert (height, width, out_height, out_width, padding) == (5, 7, 1, 1, 1)
     assert 7 <= stride <= 9
 
@@ -323,7 +326,7 @@ def test_sums_are_wide_just_beyond_what_float32_holds(dtype: str, white: int) ->
     methods = (sliding.Sliding(), im2col.Im2col(), implicit.Implicit(), textbook.Textbook())
     for total, wide in ((most, False), (most + 1, True)):
         problem = of_sum(total, dtype)
-        defines = dict(product.rule_defines(problem))
+        defines = dict(kernel_args.rule_defines(problem))
         assert ("WIDE_SUMS" in defines) == wide
         assert "EXACT_ROOT" not in defines
         for method in methods:
@@ -331,7 +334,7 @@ def test_sums_are_wide_just_beyond_what_float32_holds(dtype: str, white: int) ->
         assert sliding.has_strips(problem) is not wide
         assert implicit.shape_of(problem, "fma", 1).columns_a_thread == (1 if wide else 4)
         assert im2col.banded_shape(problem).pixels_a_thread == (1 if wide else 4)
-    assert "WIDE_SUMS" not in dict(product.rule_defines(of_sum(10**9, "float32")))
+    assert "WIDE_SUMS" not in dict(kernel_args.rule_defines(of_sum(10**9, "float32")))
 
 
 @pytest.mark.parametrize(
@@ -339,7 +342,7 @@ def test_sums_are_wide_just_beyond_what_float32_holds(dtype: str, white: int) ->
     [("uint16", 2, True), ("uint16", 1, False), ("uint8", 2, False), ("float32", 2, False)],
 )
 def test_magnitudes_of_16_bits_have_an_exact_root(dtype: str, directions: int, exact: bool) -> None:
-    assert ("EXACT_ROOT" in dict(product.rule_defines(of_sum(1, dtype, directions)))) == exact
+    assert ("EXACT_ROOT" in dict(kernel_args.rule_defines(of_sum(1, dtype, directions)))) == exact
 
 
 @pytest.mark.parametrize(
@@ -519,7 +522,7 @@ def loaded(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         calls.append(variant)
         return Kernel()
 
-    for module in (conv_ladder, gemm_ladder):
+    for module in (conv_steps, gemm_steps):
         monkeypatch.setattr(module, "load", load)
     return calls
 
@@ -560,7 +563,7 @@ def test_a_step_of_the_ladder_covers_the_output(
     rows: int,
 ) -> None:
     problem = case("float32", "raw", stride=stride, shape=shape)
-    plan: Any = conv_ladder.prepare(name, problem)
+    plan: Any = conv_steps.prepare(name, problem)
     (variant,) = loaded
     assert variant.source == "conv_ladder.cu"
     assert variant.entry == ("vector" if name == "waves" else name)
@@ -579,16 +582,16 @@ def test_a_step_of_the_ladder_covers_the_output(
     assert blocks == across * -(-height // rows)
 
 
-@pytest.mark.parametrize("stride", conv_ladder.STRIDES)
+@pytest.mark.parametrize("stride", conv_kernels.STRIDES)
 def test_every_block_of_every_step_can_be_asked_for(loaded: list[Any], stride: int) -> None:
     """And what it asks to be compiled is listed, so that the compiler's check knows it."""
-    listed = set(conv_ladder.variants())
-    for entry in conv_ladder.STEPS:
+    listed = set(conv_steps.variants())
+    for entry in conv_kernels.STEPS:
         if entry.name in ("textbook", "sliding"):
             continue
         for block in entry.blocks_for(stride):
             for width in (500, 501):
-                plan: Any = conv_ladder.prepare(
+                plan: Any = conv_steps.prepare(
                     entry.name, case("float32", "raw", stride=stride, shape=(9, width)), block
                 )
                 assert plan._launch._shape[3:5] == (block.across, block.down)
@@ -597,24 +600,24 @@ def test_every_block_of_every_step_can_be_asked_for(loaded: list[Any], stride: i
 
 def test_shared_memory_of_a_tile_by_hand() -> None:
     """(8 − 1) · s + 3 rows of (32 − 1) · s + 3 pixels of 12 bytes; a block has 48 KiB."""
-    shared = conv_ladder.step("shared")
-    block = conv_ladder.Block(32, 8)
+    shared = conv_steps.step("shared")
+    block = conv_steps.Block(32, 8)
     assert [shared.shared_bytes(block, stride) for stride in (1, 2, 3)] == [10 * 34 * 12, 17 * 65 * 12, 24 * 96 * 12]
     assert [str(block) for block in shared.blocks_for(1)] == ["32×8", "16×16", "8×8", "32×32"]
     assert [str(block) for block in shared.blocks_for(2)] == ["32×8", "16×16", "8×8"]  # 65 · 65 · 12 bytes are too many
-    assert conv_ladder.step("pixel").shared_bytes(block, 1) == 0
+    assert conv_steps.step("pixel").shared_bytes(block, 1) == 0
 
 
 def test_the_ends_of_the_ladder_are_the_methods() -> None:
     problem = case("float32", "raw", shape=(65, 33))
     for block, shape in (
         (None, (3 * 5, 16)),
-        (conv_ladder.Block(8, 8), (5 * 9, 8)),
-        (conv_ladder.Block(32, 32), (6, 32)),
+        (conv_steps.Block(8, 8), (5 * 9, 8)),
+        (conv_steps.Block(32, 32), (6, 32)),
     ):
-        plan: Any = conv_ladder.prepare("textbook", problem, block)
+        plan: Any = conv_steps.prepare("textbook", problem, block)
         assert [(launch._shape[0], launch._shape[3]) for launch in plan._launches] == [shape] * 3
-    assert type(conv_ladder.prepare("sliding", problem)) is type(sliding.Sliding().prepare(problem, Options()))
+    assert type(conv_steps.prepare("sliding", problem)) is type(sliding.Sliding().prepare(problem, Options()))
 
 
 @pytest.mark.parametrize(
@@ -628,7 +631,7 @@ def test_the_ends_of_the_ladder_are_the_methods() -> None:
     ],
 )
 def test_rows_of_whole_waves_by_hand(height: int, at_once: int, rows: int) -> None:
-    assert conv_ladder.rows_of_whole_waves(height, at_once) == rows
+    assert conv_steps.rows_of_whole_waves(height, at_once) == rows
 
 
 @pytest.mark.parametrize(
@@ -669,8 +672,8 @@ def test_a_product_covers_c_once(
     defines: dict[str, Any],
 ) -> None:
     """m, n, k are the rows of C, its columns and what is summed; the grid is across and down."""
-    chosen = None if block is None else gemm_ladder.step(name).blocks[dtype][block]
-    gemm_ladder.prepare(name, dtype, *sizes, chosen)("a", "b", "c")
+    chosen = None if block is None else gemm_steps.step(name).blocks[dtype][block]
+    gemm_steps.prepare(name, dtype, *sizes, chosen)("a", "b", "c")
     variant, (asked_grid, asked_threads, arguments) = loaded
     assert (variant.source, variant.entry, dict(variant.defines)) == ("gemm_ladder.cu", name, defines)
     assert (asked_grid, asked_threads) == (grid, threads)
@@ -679,24 +682,24 @@ def test_a_product_covers_c_once(
 
 @pytest.mark.parametrize("sizes", [(63, 128, 16), (64, 127, 16), (64, 128, 15), (64, 128, 16)])
 def test_only_sizes_that_are_multiples_of_a_tile_take_whole_tiles(loaded: list[Any], sizes: tuple[int, ...]) -> None:
-    gemm_ladder.prepare("registers", "float32", *sizes)  # type: ignore[arg-type]
+    gemm_steps.prepare("registers", "float32", *sizes)  # type: ignore[arg-type]
     assert dict(loaded[0].defines)["WHOLE"] == int(sizes == (64, 128, 16))
 
 
 def test_every_product_that_can_be_asked_for_is_listed(loaded: list[Any]) -> None:
-    listed = set(gemm_ladder.variants())
-    for entry in gemm_ladder.STEPS:
+    listed = set(gemm_steps.variants())
+    for entry in gemm_kernels.STEPS:
         for dtype, blocks in entry.blocks.items():
             for block in blocks:
                 for side in (block.rows * block.columns * block.depth, 7):
-                    gemm_ladder.prepare(entry.name, dtype, side, side, side, block)
+                    gemm_steps.prepare(entry.name, dtype, side, side, side, block)
                     assert loaded.pop() in listed
     with pytest.raises(UsageError, match="float16"):
-        gemm_ladder.prepare("plain", "float16", 1, 1, 1)
+        gemm_steps.prepare("plain", "float16", 1, 1, 1)
 
 
 def test_a_block_says_what_it_is() -> None:
-    assert str(gemm_ladder.Block(16, 16, 16)) == "16×16×16"
-    assert str(gemm_ladder.Block(64, 128, 16, (8, 4))) == "64×128×16, 8×4 a thread"
-    assert gemm_ladder.Block(64, 128, 16, (8, 4)).threads == (256, 1)
-    assert gemm_ladder.Block(8, 16, 4).threads == (16, 8)
+    assert str(gemm_steps.Block(16, 16, 16)) == "16×16×16"
+    assert str(gemm_steps.Block(64, 128, 16, (8, 4))) == "64×128×16, 8×4 a thread"
+    assert gemm_steps.Block(64, 128, 16, (8, 4)).threads == (256, 1)
+    assert gemm_steps.Block(8, 16, 4).threads == (16, 8)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from cpu_problems import EVERY_FILTER, EVERY_TYPE, GEOMETRY, Case, geometry_cases
 from kernel_work import large_sliding
-from problems import assert_right, random_image, run_on_card
+from problems import assert_right, random_image, run_on_gpu
 
 from edgeconv.errors import UsageError
 from edgeconv.methods.base import Options
@@ -15,30 +15,30 @@ from edgeconv.methods.cuda.sliding import Sliding
 pytestmark = pytest.mark.gpu
 
 
-def check_on_card(case: Case, offset_samples: int = 0) -> None:
+def check_on_gpu(case: Case, offset_samples: int = 0) -> None:
     problem = case.problem()
     image = random_image(problem.height, problem.width, problem.dtype)
     try:
         for prepare in (Sliding().prepare, large_sliding):
-            assert_right(run_on_card(prepare(problem, Options()), image, problem, offset_samples))
+            assert_right(run_on_gpu(prepare(problem, Options()), image, problem, offset_samples))
     except (AssertionError, UsageError) as failure:
         raise AssertionError(f"{case}: {failure}") from failure
 
 
 @pytest.mark.parametrize("case", EVERY_FILTER, ids=str)
 def test_every_filter(case):
-    check_on_card(case)
+    check_on_gpu(case)
 
 
 @pytest.mark.parametrize("case", EVERY_TYPE, ids=str)
 def test_every_type_mode_and_stride(case):
-    check_on_card(case)
+    check_on_gpu(case)
 
 
 @pytest.mark.parametrize(("work", "stride", "border"), GEOMETRY)
 def test_geometry(work, stride, border):
     for case in geometry_cases(work, stride, border):
-        check_on_card(case)
+        check_on_gpu(case)
 
 
 LARGE = (
@@ -63,7 +63,7 @@ LARGE = (
 @pytest.mark.parametrize("offset_samples", [0, 1, 5])
 @pytest.mark.parametrize("case", LARGE, ids=str)
 def test_many_tiles_and_any_start(case, offset_samples):
-    check_on_card(case, offset_samples)
+    check_on_gpu(case, offset_samples)
 
 
 def test_a_plan_runs_in_a_captured_graph():
@@ -97,7 +97,7 @@ def test_a_picture_above_2_to_the_31_bytes():
     out = cupy.empty_like(image)
     Sliding().prepare(work.problem(), Options()).run(image, out)
     piece_work = Case("laplacian8", "mix", "uint8", "abs", shape=(tail, width))
-    piece = run_on_card(Sliding().prepare(piece_work.problem(), Options()), image[-tail:].get(), piece_work.problem())
+    piece = run_on_gpu(Sliding().prepare(piece_work.problem(), Options()), image[-tail:].get(), piece_work.problem())
     assert_right(piece)
     assert image.nbytes > 2**31
     assert np.array_equal(out[1 - tail :].get(), piece.out[1:])

@@ -9,7 +9,7 @@ from cpu_problems import RANDOM, Case
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgeconv.geometry import KERNEL_SIZE
+from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.methods.cuda.sliding import (
     MOST_SHARED_BYTES,
     TILES,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from cpu_problems import EVERY_FILTER, EVERY_TYPE, GEOMETRY, geometry_cases
-from gemm_cases import LARGE, check_on_card, check_tall_picture
+from gemm_cases import LARGE, check_on_gpu, check_tall_picture
 
 from edgeconv.methods.base import BLOCKS, Options
 from edgeconv.methods.cuda.textbook import Textbook
@@ -14,20 +14,20 @@ pytestmark = pytest.mark.gpu
 
 @pytest.mark.parametrize("case", [*EVERY_FILTER, *EVERY_TYPE], ids=str)
 def test_every_filter_type_and_mode(case) -> None:
-    check_on_card(Textbook(), case)
+    check_on_gpu(Textbook(), case)
 
 
 @pytest.mark.parametrize(("work", "stride", "border"), GEOMETRY)
 def test_geometry(work, stride, border) -> None:
     for case in geometry_cases(work, stride, border):
-        check_on_card(Textbook(), case)
+        check_on_gpu(Textbook(), case)
 
 
 @pytest.mark.parametrize("block", BLOCKS)
 @pytest.mark.parametrize("case", LARGE, ids=str)
 def test_every_thread_block_and_any_start(case, block) -> None:
     for offset_samples in (0, 1):
-        check_on_card(Textbook(), case, Options(block=block), offset_samples)
+        check_on_gpu(Textbook(), case, Options(block=block), offset_samples)
 
 
 @pytest.mark.slow

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from cpu_problems import EVERY_FILTER, EVERY_TYPE, GEOMETRY, RANDOM, Case, geometry_cases
-from gemm_cases import LARGE, REDUCED_TYPES, check_on_card, check_plan, check_tall_picture
+from gemm_cases import LARGE, REDUCED_TYPES, check_on_gpu, check_plan, check_tall_picture
 
 from edgeconv.errors import UnavailableError
 from edgeconv.methods.base import Options
@@ -88,40 +88,40 @@ def test_only_a_plain_float_convolution_needs_nothing_around_it(case, math, dire
     assert _can_be_direct(case.problem(), math) is direct
 
 
-# --- on a card --------------------------------------------------------------------------------------------------
+# --- on a GPU --------------------------------------------------------------------------------------------------
 
-on_card = [
+on_gpu = [
     pytest.mark.gpu,
     pytest.mark.skipif(libcudnn.unavailable_reason() is not None, reason=str(libcudnn.unavailable_reason())),
 ]
 
 
-class TestOnCard:
-    pytestmark = on_card
+class TestOnGpu:
+    pytestmark = on_gpu
 
     @pytest.mark.parametrize("case", EVERY_FILTER, ids=str)
     def test_every_filter(self, case):
-        check_on_card(CuDNN(), case)
+        check_on_gpu(CuDNN(), case)
 
     @pytest.mark.parametrize("case", EVERY_TYPE, ids=str)
     def test_every_type_mode_and_stride(self, case):
-        check_on_card(CuDNN(), case)
+        check_on_gpu(CuDNN(), case)
 
     @pytest.mark.parametrize(("work", "stride", "border"), GEOMETRY)
     def test_geometry(self, work, stride, border):
         for case in geometry_cases(work, stride, border):
-            check_on_card(CuDNN(), case)
+            check_on_gpu(CuDNN(), case)
 
     @pytest.mark.parametrize("math", ["tf32", "half"])
     @pytest.mark.parametrize("case", REDUCED_TYPES, ids=str)
     def test_every_type_on_tensor_cores(self, case, math):
-        check_on_card(CuDNN(), case, Options(math=math))
+        check_on_gpu(CuDNN(), case, Options(math=math))
 
     @pytest.mark.parametrize("offset_samples", [0, 1, 5])
     @pytest.mark.parametrize("math", ["fma", "tf32", "half"])
     @pytest.mark.parametrize("case", LARGE, ids=str)
     def test_large_and_any_start(self, case, math, offset_samples):
-        check_on_card(CuDNN(), case, Options(math=math), offset_samples)
+        check_on_gpu(CuDNN(), case, Options(math=math), offset_samples)
 
     @pytest.mark.parametrize("math", ["fma", "tf32", "half"])
     @pytest.mark.parametrize(

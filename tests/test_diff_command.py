@@ -16,8 +16,8 @@ from jsonschema import Draft202012Validator
 from edgeconv.cli import app
 from edgeconv.diff.record import schema
 from edgeconv.errors import EdgeconvError
-from edgeconv.escapes import visible
-from edgeconv.image import write_image
+from edgeconv.core.escapes import visible
+from edgeconv.io.image import write_image
 
 
 @pytest.fixture

@@ -12,16 +12,17 @@ from command import edgeconv
 from jsonschema import Draft202012Validator
 from problems import random_image
 
-from edgeconv.choose import runnable
-from edgeconv.diff import job, methods
+from edgeconv.runtime.auto import runnable
+from edgeconv.diff import methods
+from edgeconv.diff import results
 from edgeconv.diff.metrics import Allowance
 from edgeconv.diff.record import schema
 from edgeconv.errors import EXIT_DIFFERENT, UnavailableError
-from edgeconv.image import write_image
+from edgeconv.io.image import write_image
 from edgeconv.methods import METHODS, find, known
 from edgeconv.methods.base import Options
-from edgeconv.request import make_request
-from edgeconv.session import Session
+from edgeconv.core.request import make_request
+from edgeconv.runtime.session import Session
 
 
 @pytest.fixture
@@ -79,7 +80,7 @@ def test_a_method_that_errs_by_two_levels_in_one_sample_is_found(
 
     monkeypatch.setattr(Session, "convolve", wrong)
     monkeypatch.setattr(methods, "runnable", lambda: [("opencv", "cpu"), ("reference", "cpu")])
-    done = methods.run(str(picture), make_request(), Options(), job.Wanted())
+    done = methods.run(str(picture), make_request(), Options(), results.Wanted())
     assert done.exit_code == exit_code
     (found,) = done.record["comparisons"]
     if step:
@@ -102,7 +103,7 @@ def test_a_method_that_is_wrong_by_the_oracle_ends_with_1_whatever_is_allowed(
 
     monkeypatch.setattr(Session, "convolve", wrong)
     monkeypatch.setattr(methods, "runnable", lambda: [("opencv", "cpu"), ("reference", "cpu")])
-    wanted = job.Wanted(allowance=Allowance(atol=255))
+    wanted = results.Wanted(allowance=Allowance(atol=255))
     done = methods.run(str(picture), make_request(), Options(), wanted, by_rule=False)
     assert [each["same"] for each in done.record["comparisons"]] == [True]
     judged = {entry["name"]: entry["check"]["passed"] for entry in done.record["methods"]}
@@ -117,7 +118,7 @@ def test_an_option_is_for_those_who_know_it_and_refused_where_nobody_does(
     monkeypatch.setattr(methods, "runnable", lambda: here)
     for options, words in ((Options(math="tf32"), "--math tf32"), (Options(gemm="cublas"), "--gemm cublas")):
         with pytest.raises(UnavailableError, match=words):
-            methods.run(str(picture), make_request(), options, job.Wanted())
+            methods.run(str(picture), make_request(), options, results.Wanted())
     monkeypatch.setattr(methods, "runnable", lambda: [*here, ("im2col", "cuda")])
     methods.refuse_what_none_knows(Options(gemm="cublas"))
     assert known(find("opencv", "cpu"), Options(gemm="cublas", threads=2)) == Options(threads=2)
@@ -141,5 +142,5 @@ def test_the_middle_square_is_the_middle() -> None:
 )
 def test_what_two_right_outputs_may_differ_by(dtype: str, bounds: tuple[float, ...], allowed: float) -> None:
     output = np.zeros((1, 1, 3), dtype)
-    ran = [methods.Ran("any", "cpu", output, None, bound) for bound in bounds]  # type: ignore[arg-type]  # no check
+    ran = [methods.MethodRun("any", "cpu", output, None, bound) for bound in bounds]  # type: ignore[arg-type]  # no check
     assert methods.agreement(ran) == allowed

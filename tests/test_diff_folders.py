@@ -16,10 +16,10 @@ from command import edgeconv
 from jsonschema import Draft202012Validator
 
 from edgeconv.diff.folders import run
-from edgeconv.diff.job import Wanted
+from edgeconv.diff.results import Wanted
 from edgeconv.diff.record import schema
 from edgeconv.errors import ImageReadError
-from edgeconv.image import write_image
+from edgeconv.io.image import write_image
 
 
 def flat(value: int, height: int = 5) -> np.ndarray:

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from browser import Browser, chromium
 
-from edgeconv.diff import job, maps
+from edgeconv.diff import maps
+from edgeconv.diff import results
 from edgeconv.diff.inputs import ArrayInput
 from edgeconv.diff.scale import scale_for
 from edgeconv.errors import UsageError
@@ -82,7 +83,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 def make_page(path: Path, *pictures: np.ndarray) -> None:
     first, *others = (ArrayInput(f"picture {index}", pixels) for index, pixels in enumerate(pictures))
-    job.run(first, others, job.Wanted(html=str(path)))
+    results.run(first, others, results.Wanted(html=str(path)))
 
 
 def pictures(dtype: str, channels: int = 3) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -321,7 +322,7 @@ def test_text_from_outside_cannot_become_markup(browser: Browser, tmp_path: Path
     picture = np.zeros((4, 4, 3), np.uint8)
     inputs = [ArrayInput(f"{name}{number}", picture + number) for number in range(3)]
     page = tmp_path / "page.html"
-    job.run(inputs[0], inputs[1:], job.Wanted(html=str(page)), title=name, remarks=[name])
+    results.run(inputs[0], inputs[1:], results.Wanted(html=str(page)), title=name, remarks=[name])
     browser.problems.clear()
     browser.open(page)
     shown = Shown(browser, picture, ())
@@ -340,7 +341,7 @@ def test_text_from_outside_cannot_become_markup(browser: Browser, tmp_path: Path
 def test_a_long_name_makes_the_page_no_wider_than_a_phone(browser: Browser, tmp_path: Path, length: int) -> None:
     reference, other, _ = pictures("uint8")
     inputs = [ArrayInput(letter * length + ".png", pixels) for letter, pixels in (("a", reference), ("b", other))]
-    job.run(inputs[0], inputs[1:], job.Wanted(html=str(tmp_path / "page.html")))
+    results.run(inputs[0], inputs[1:], results.Wanted(html=str(tmp_path / "page.html")))
     browser.send("Emulation.setDeviceMetricsOverride", width=390, height=800, deviceScaleFactor=1, mobile=True)
     browser.open(tmp_path / "page.html")
     width = browser.run("document.documentElement.scrollWidth")
@@ -358,7 +359,7 @@ def test_inputs_that_agree_cost_next_to_nothing(tmp_path: Path) -> None:
 
 def test_a_page_above_the_limit_is_refused_and_nothing_written(tmp_path: Path) -> None:
     reference, other, _ = pictures("uint8")
-    wanted = job.Wanted(html=str(tmp_path / "page.html"), page_limit_bytes=100_000)
+    wanted = results.Wanted(html=str(tmp_path / "page.html"), page_limit_bytes=100_000)
     with pytest.raises(UsageError, match="--page-limit"):
-        job.run(ArrayInput("a", reference), [ArrayInput("b", other)], wanted)
+        results.run(ArrayInput("a", reference), [ArrayInput("b", other)], wanted)
     assert list(tmp_path.iterdir()) == []

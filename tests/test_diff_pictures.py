@@ -11,7 +11,7 @@ from command import edgeconv
 from edgeconv.diff import maps
 from edgeconv.diff.pictures import CELL_PIXELS, LINE_PIXELS, MARGIN
 from edgeconv.diff.scale import SAME_COLOUR, scale_for
-from edgeconv.image import read_image, write_image
+from edgeconv.io.image import read_image, write_image
 
 SIDE = 400
 SPOT = (301, 57)

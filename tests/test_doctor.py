@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 from command import edgeconv
 
-from edgeconv import doctor, tuned
-from edgeconv.devices import get_device
+from edgeconv.runtime import doctor
+from edgeconv.runtime import profile
+from edgeconv.runtime.devices import get_device
 from edgeconv.methods import METHODS
-from edgeconv.methods.cuda.probe import cuda_unavailable_reason
+from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
 
 
 def test_every_method_works_or_says_why_not() -> None:
@@ -31,19 +32,19 @@ def test_auto_is_explained_for_one_and_for_many() -> None:
 
 def test_the_profile_and_what_is_taken_by_it_are_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     path = tmp_path / "profile.json"
-    monkeypatch.setenv(tuned.PLACE_VARIABLE, str(path))
+    monkeypatch.setenv(profile.PLACE_VARIABLE, str(path))
     assert f"profile {path}: is not there yet: run 'edgeconv tune'" in doctor.text()
-    points = (tuned.Point(2**16, 1e-9, 0), tuned.Point(2**20, 1e-9, 0))
-    curve = tuned.Curve("im2col", "cpu", 1, "uint8", 0.5, points)
-    machine = tuned.machine_facts(get_device("cpu").describe())
-    path.write_bytes(tuned.Profile(machine, (curve,)).to_json())
+    points = (profile.Point(2**16, 1e-9, 0), profile.Point(2**20, 1e-9, 0))
+    curve = profile.Curve("im2col", "cpu", 1, "uint8", 0.5, points)
+    machine = profile.machine_facts(get_device("cpu").describe())
+    path.write_bytes(profile.Profile(machine, (curve,)).to_json())
     text = doctor.text()
     assert f"profile {path}: holds for this machine" in text
     for side in doctor.SIDES:
         assert f"auto for one picture of {side}×{side}: im2col on cpu (the least time by this machine's profile" in text
-    path.write_bytes(tuned.Profile(machine | {"name": "another"}, (curve,)).to_json())
+    path.write_bytes(profile.Profile(machine | {"name": "another"}, (curve,)).to_json())
     text = doctor.text()
-    assert f"profile {path}: the profile is of another machine: {tuned.RETUNE}" in text
+    assert f"profile {path}: the profile is of another machine: {profile.RETUNE}" in text
     assert "im2col on cpu (" not in text
 
 

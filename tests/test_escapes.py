@@ -20,9 +20,9 @@ from hypothesis import strategies as st
 from problems import random_image
 
 from edgeconv.bench import record
-from edgeconv.escapes import cell, markup, visible, visible_lines
+from edgeconv.core.escapes import cell, markup, visible, visible_lines
 from edgeconv.export.csv import export as export_csv
-from edgeconv.image import write_image
+from edgeconv.io.image import write_image
 
 OBEYED = {*map(chr, range(0x20)), *map(chr, range(0x7F, 0xA0)), *"\u200e\u200f\u2028\u2029\u061c"}
 OBEYED |= {*map(chr, range(0x202A, 0x202F)), *map(chr, range(0x2066, 0x206A))}
@@ -158,13 +158,13 @@ def test_no_output_of_any_command_holds_what_would_be_obeyed(folder: Path, what:
 
 def test_what_libraries_log_or_warn_of_is_made_visible_too() -> None:
     code = (
-        "import logging, warnings, edgeconv.doctor\n"
+        "import logging, warnings, edgeconv.runtime.doctor\n"
         f"name = {HOSTILE!r}\n"
         "def text():\n"
         "    logging.getLogger('tifffile').warning('<%s> is odd', name)\n"
         "    warnings.warn(name)\n"
         "    return name\n"
-        "edgeconv.doctor.text = text\n"
+        "edgeconv.runtime.doctor.text = text\n"
         "import sys; sys.argv[1:] = ['doctor']\n"
         "from edgeconv.cli import main; main()"
     )

@@ -15,19 +15,21 @@ from command import edgeconv as command
 from problems import random_image, random_weights
 
 import edgeconv
-from edgeconv import choose as choose_module
-from edgeconv import exactness, tuned, verify
-from edgeconv.choose import choose
+from edgeconv.runtime import auto as choose_module
+from edgeconv.core import exactness
+from edgeconv.runtime import profile
+from edgeconv.runtime import check as verify
+from edgeconv.runtime.auto import choose
 from edgeconv.errors import MemoryLimitError, UsageError
-from edgeconv.exactness import FLOAT32, FLOAT64, HALF, TF32
-from edgeconv.filters import WeightSet, named_filter, weight_set
-from edgeconv.image import write_image
+from edgeconv.core.exactness import FLOAT32, FLOAT64, HALF, TF32
+from edgeconv.core.filters import WeightSet, named_filter, weight_set
+from edgeconv.io.image import write_image
 from edgeconv.methods import METHODS, require
 from edgeconv.methods.base import Options
 from edgeconv.methods.reference import Reference
-from edgeconv.problem import make_problem
-from edgeconv.session import Session
-from edgeconv.timing import Budget, Stopwatch
+from edgeconv.core.problem import make_problem
+from edgeconv.runtime.session import Session
+from edgeconv.core.timing import Budget, Stopwatch
 
 CPU_METHODS = [entry.name for entry in METHODS if entry.device == "cpu"]
 EVERY_METHOD = pytest.mark.parametrize("method", CPU_METHODS)
@@ -245,7 +247,7 @@ def test_auto_passes_over_a_library_that_is_not_exact(tmp_path: Path, monkeypatc
     narrow = {"opencv": replace(entries["opencv"], float32_sums=True), "sliding": entries["sliding"]}
     monkeypatch.setattr(choose_module, "find", lambda name, device: narrow[name])
     curves = [
-        tuned.Curve(name, "cpu", 1, "uint16", 0.0, (tuned.Point(1, seconds, 0), tuned.Point(10**9, seconds, 0)))
+        profile.Curve(name, "cpu", 1, "uint16", 0.0, (profile.Point(1, seconds, 0), profile.Point(10**9, seconds, 0)))
         for name, seconds in (("opencv", 1e-9), ("sliding", 1e-3))
     ]
 
@@ -253,7 +255,7 @@ def test_auto_passes_over_a_library_that_is_not_exact(tmp_path: Path, monkeypatc
         def candidates(self, problem):
             return curves
 
-    monkeypatch.setattr(tuned, "read_profile", lambda facts: (Profile(), ""))
+    monkeypatch.setattr(profile, "read_profile", lambda facts: (Profile(), ""))
     monkeypatch.setattr(choose_module.os.path, "exists", lambda path: True)
     taken = {
         weight: choose(

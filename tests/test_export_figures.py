@@ -88,7 +88,7 @@ def test_pictures_of_one_name_in_several_folders_keep_their_own_drawings(result)
 @pytest.mark.parametrize(
     ("cpu", "cuda", "words"),
     [
-        ([1, 1, 1, 1], [2, 2, 2, 2], "At none of the sizes timed on both does the card with its bus beat the CPU."),
+        ([1, 1, 1, 1], [2, 2, 2, 2], "At none of the sizes timed on both does the GPU with its bus beat the CPU."),
         ([1, 1, 1, 1], [2, 1, 0.5, 0.5], "beats the CPU from 32 to 64."),
         ([1, 1, 1, 1], [2, 0.5, 0.5, 2], "beats the CPU from 16 to 32."),
         ([1, 1, 1, 1], [0.5, 2, 2, 0.5], "beats the CPU at 8 and at 64."),
@@ -96,7 +96,7 @@ def test_pictures_of_one_name_in_several_folders_keep_their_own_drawings(result)
         ([1, 1, 1, 1], [None, None, None, None], "device."),
     ],
 )
-def test_the_sizes_at_which_a_card_pays_are_those_at_which_it_is_faster(
+def test_the_sizes_at_which_a_gpu_pays_are_those_at_which_it_is_faster(
     monkeypatch, result, cpu: list, cuda: list, words: str
 ) -> None:
     sizes = [8, 16, 32, 64]

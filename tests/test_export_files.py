@@ -34,10 +34,10 @@ def result(monkeypatch) -> record.Record:
     return made
 
 
-def with_a_card(result: record.Record) -> record.Record:
-    """The same with a card that is faster by far, behind a bus that costs more than the CPU takes at size 8."""
+def with_a_gpu(result: record.Record) -> record.Record:
+    """The same with a GPU that is faster by far, behind a bus that costs more than the CPU takes at size 8."""
     both = copy.deepcopy(result)
-    both["machine"]["cuda"] = {"name": "made-up card"}
+    both["machine"]["cuda"] = {"name": "made-up GPU"}
     both["roofs"]["cuda"] = both["roofs"]["cpu"]
     for row in result["rows"]:
         twin = copy.deepcopy(row)
@@ -84,8 +84,8 @@ def test_geometric_mean() -> None:
     assert geometric_mean([]) is None
 
 
-def test_phases_and_the_size_from_which_a_card_pays(result) -> None:
-    both = with_a_card(result)
+def test_phases_and_the_size_from_which_a_gpu_pays(result) -> None:
+    both = with_a_gpu(result)
     cpu, cuda = groups(both)
     found = phases(both, cuda, 8)
     assert found.method == "honest"
@@ -108,7 +108,7 @@ def test_markdown_says_who_won_and_who_got_no_time(result) -> None:
     assert re.search(r"\| 8 \| hasty \| wrong \| 1 wrong samples", page)
     assert "the fastest method takes 1/2.00 of the fastest peer's time" in page
     assert "\\| pipe" in page
-    assert "| heuristic | 1 | FFT | FMA | 0 | – | status 3000 |" in text_of(with_a_card(result), "markdown")
+    assert "| heuristic | 1 | FFT | FMA | 0 | – | status 3000 |" in text_of(with_a_gpu(result), "markdown")
 
 
 def test_several_records_stand_in_one_table_and_number_their_files(result) -> None:
@@ -136,7 +136,7 @@ def test_every_format_stands_in_the_documentation() -> None:
 
 def test_plots_are_drawings_with_their_text_as_text_and_the_same_each_time(result, tmp_path) -> None:
     pytest.importorskip("matplotlib")
-    both = with_a_card(result)
+    both = with_a_gpu(result)
     written = export([both], ["plot"], tmp_path / "plots", "bench")
     kinds = {path.stem.split("_")[1] for path in written}
     assert kinds == {"gflops", "time", "floor", "roofline", "waterfall", "cudnn"}
@@ -153,7 +153,7 @@ def test_plots_are_drawings_with_their_text_as_text_and_the_same_each_time(resul
 
 def test_the_page_asks_for_nothing_and_says_everything(result, tmp_path) -> None:
     pytest.importorskip("matplotlib")
-    page = text_of(with_a_card(result), "html")
+    page = text_of(with_a_gpu(result), "html")
     assert "<script" not in page
     assert "http" not in page.replace("http://www.w3.org", "")
     identifiers = re.findall(r'\bid="([^"]+)"', page)
@@ -169,7 +169,7 @@ def test_the_page_asks_for_nothing_and_says_everything(result, tmp_path) -> None
 def test_the_page_in_a_browser(result, tmp_path, width: int, scheme: str, media: str) -> None:
     pytest.importorskip("matplotlib")
     path = tmp_path / "report.html"
-    path.write_text(text_of(with_a_card(result), "html"), encoding="utf-8")
+    path.write_text(text_of(with_a_gpu(result), "html"), encoding="utf-8")
     with Browser(tmp_path / "profile", width, 800) as window:
         metrics = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 500}
         window.send("Emulation.setDeviceMetricsOverride", **metrics)

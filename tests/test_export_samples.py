@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from edgeconv.export.samples import chart, samples
-from edgeconv.filters import named_filter
+from edgeconv.core.filters import named_filter
 from edgeconv.methods import reference
-from edgeconv.request import make_request
+from edgeconv.core.request import make_request
 
 GREEN, WHITE, RED, BLUE, YELLOW = (30, 160, 90), (240,) * 3, (230, 60, 40), (40, 120, 220), (250, 220, 60)
 

@@ -11,7 +11,7 @@ from problems import random_image
 import edgeconv
 from edgeconv.diff.inputs import CONVERSIONS
 from edgeconv.errors import UsageError
-from edgeconv.filters import (
+from edgeconv.core.filters import (
     CHANNELS,
     FILTERS,
     LUMA_WEIGHTS,
@@ -25,7 +25,7 @@ from edgeconv.filters import (
 )
 from edgeconv.methods.base import Options
 from edgeconv.methods.reference import Reference
-from edgeconv.problem import make_problem
+from edgeconv.core.problem import make_problem
 
 STEP = 100
 """Brightness right of a vertical edge (and below a horizontal one); it is 0 on the other side."""

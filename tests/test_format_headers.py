@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from edgeconv.formats import bmp, npy, webp
-from edgeconv.formats.base import BadPicture, Header
-from edgeconv.formats.feed import STEP_BYTES, Feed, StreamFeed
+from edgeconv.io.formats import bmp, npy, webp
+from edgeconv.io.formats.base import BadPicture, Header
+from edgeconv.io.formats.feed import STEP_BYTES, Feed, StreamFeed
 
 
 def bmp_file(

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edgeconv.errors import UsageError
-from edgeconv.geometry import (
+from edgeconv.core.geometry import (
     BORDERS,
     MAX_PADDING,
     OUTSIDE,

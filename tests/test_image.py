@@ -14,13 +14,13 @@ from picture_files import exif, noisy, png, png_chunk, saved, smooth_image, tiff
 from PIL import Image, ImageCms
 from problems import random_image
 
-from edgeconv import files
-from edgeconv.cli import words
+from edgeconv.io import files
+from edgeconv.cli import shared_options
 from edgeconv.cli.options import parse_read_rules
 from edgeconv.errors import ImageWriteError, MemoryLimitError
-from edgeconv.files import refuse_overwrite, write_bytes_atomically
-from edgeconv.formats import FORMATS
-from edgeconv.image import (
+from edgeconv.io.files import refuse_overwrite, write_bytes_atomically
+from edgeconv.io.formats import FORMATS
+from edgeconv.io.image import (
     Picture,
     decode_image,
     encode_image,
@@ -28,7 +28,7 @@ from edgeconv.image import (
     read_image,
     write_image,
 )
-from edgeconv.read_rules import DEFAULT_RULES, ReadRules
+from edgeconv.io.read_rules import DEFAULT_RULES, ReadRules
 
 HEIGHT, WIDTH = 21, 34
 LOSSLESS = [
@@ -514,7 +514,7 @@ def test_an_output_name_that_the_system_refuses(tmp_path: Path, monkeypatch: pyt
 def test_the_commands_start_from_the_same_limit() -> None:
     # words.py imports nothing, so it states the numbers again
     assert (
-        parse_read_rules(words.DEFAULT_MAX_PIXELS, words.DEFAULT_MAX_BYTES, strict=False)
+        parse_read_rules(shared_options.DEFAULT_MAX_PIXELS, shared_options.DEFAULT_MAX_BYTES, strict=False)
         == DEFAULT_RULES
         == ReadRules()
     )

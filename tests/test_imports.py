@@ -23,7 +23,7 @@ def modules_after(code: str) -> set[str]:
 
 
 @pytest.mark.parametrize(
-    "code", ["import edgeconv", "import edgeconv.cli", "import edgeconv.methods", "import edgeconv.choose"]
+    "code", ["import edgeconv", "import edgeconv.cli", "import edgeconv.methods", "import edgeconv.runtime.auto"]
 )
 def test_an_import_loads_nothing_heavy(code: str) -> None:
     assert not modules_after(code) & set(HEAVY)
@@ -35,10 +35,10 @@ def test_the_command_line_itself_does_not_even_load_numpy() -> None:
 
 def test_one_picture_on_the_cpu_loads_no_compiler(tmp_path) -> None:
     code = (
-        "import numpy, edgeconv.job, edgeconv.session; from edgeconv.request import make_request;"
+        "import numpy, edgeconv.run.whole, edgeconv.runtime.session; from edgeconv.core.request import make_request;"
         "from edgeconv.methods.base import Options;"
         "problem = make_request('sobel').problem((8, 8, 3), 'uint8');"
-        "edgeconv.session.Session(problem, 'opencv', 'cpu', Options()).convolve(numpy.zeros((8, 8, 3), 'uint8'))"
+        "edgeconv.runtime.session.Session(problem, 'opencv', 'cpu', Options()).convolve(numpy.zeros((8, 8, 3), 'uint8'))"
     )
     loaded = modules_after(code)
     assert "cv2" in loaded
@@ -63,10 +63,11 @@ def test_every_command_explains_itself_and_stands_in_the_readme(command: str) ->
 
 
 def test_the_words_of_the_command_line_are_those_of_the_code() -> None:
-    from edgeconv import filters
-    from edgeconv.cli import options, words
+    from edgeconv.core import filters
+    from edgeconv.cli import options
+    from edgeconv.cli import shared_options
     from edgeconv.methods.base import DEFAULT_BLOCK, DEFAULT_WORKSPACE_LIMIT
 
-    assert words.DEFAULT_FILTER == filters.DEFAULT_FILTER
-    assert options.parse_bytes(words.DEFAULT_WORKSPACE_LIMIT) == DEFAULT_WORKSPACE_LIMIT
-    assert words.DEFAULT_BLOCK == DEFAULT_BLOCK
+    assert shared_options.DEFAULT_FILTER == filters.DEFAULT_FILTER
+    assert options.parse_bytes(shared_options.DEFAULT_WORKSPACE_LIMIT) == DEFAULT_WORKSPACE_LIMIT
+    assert shared_options.DEFAULT_BLOCK == DEFAULT_BLOCK

@@ -1,7 +1,7 @@
 """Every CUDA kernel, from its own source, on the CPU under AddressSanitizer and UBSan, against the oracle.
 
 host_cuda/ says how. The plans are the real ones, so their grids, bands, tables and argument blocks are tested too.
-What it cannot show: races inside a warp's lockstep, and speed; compute-sanitizer on a card does the first.
+What it cannot show: races inside a warp's lockstep, and speed; compute-sanitizer on a GPU does the first.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from kernel_work import (
 from problems import AWKWARD_SHAPES
 
 from edgeconv.methods.base import Options
-from edgeconv.methods.cuda.kernels import FOLDER
+from edgeconv.hardware.cuda.kernels import FOLDER
 from edgeconv.methods.cuda.sliding import tiles_of
 
 pytestmark = pytest.mark.skipif(
@@ -114,7 +114,7 @@ class Fault:
     instead: str
     shows: str
     bulk: bool = False
-    """On a card with bulk copies."""
+    """On a GPU with bulk copies."""
 
 
 NOTHING, WRONG = "(void)0", r"wrong: \d+ wrong samples"

@@ -16,11 +16,11 @@ from bench_records import TimedMethod, measured
 from command import PROJECT, edgeconv, edgeconv_here, shell, unmeasured
 from problems import random_image
 
-from edgeconv import tuned
+from edgeconv.runtime import profile
 from edgeconv.bench import record
 from edgeconv.bench import tune as tuning
 from edgeconv.cli import COMMANDS
-from edgeconv.image import read_image, write_image
+from edgeconv.io.image import read_image, write_image
 
 POSIX = pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals, devices and pipes")
 SIGPIPE_EXIT = 141
@@ -72,7 +72,7 @@ def test_a_closed_pipe_ends_every_command_quietly(folder: Path, monkeypatch: pyt
     if "bench.json" in words:
         Path("bench.json").write_bytes(record.to_json(measured(monkeypatch, TimedMethod("opencv", [1e-3], "opencv"))))
     if words == "tune":
-        monkeypatch.setenv(tuned.PLACE_VARIABLE, str(folder / "profile.json"))
+        monkeypatch.setenv(profile.PLACE_VARIABLE, str(folder / "profile.json"))
         monkeypatch.setattr(tuning, "run", lambda *_: measured(monkeypatch, TimedMethod("opencv", [1e-3], "opencv")))
         monkeypatch.setattr(tuning, "start_seconds", lambda *_: 0.1)
     done = edgeconv_here(*words.split(), stdout=closed_pipe())
@@ -108,7 +108,7 @@ def test_without_standard_error_an_error_is_its_exit_code(folder: Path) -> None:
 
 
 @POSIX
-@pytest.mark.parametrize("module", ["typer", "edgeconv.cli", "edgeconv.cli.batch", "edgeconv.job", "numpy", "cv2"])
+@pytest.mark.parametrize("module", ["typer", "edgeconv.cli", "edgeconv.cli.batch", "edgeconv.run.whole", "numpy", "cv2"])
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupt_while_anything_is_loaded_is_one_line(folder: Path, module: str, number: signal.Signals) -> None:
     """The signal comes when the module's import begins: no moment depends on how quick the machine is."""
@@ -139,9 +139,9 @@ def test_an_interrupt_that_python_or_a_library_would_lose_still_ends_the_command
         "after the end": f"import atexit\ndef hurt(): atexit.register(lambda: exec({kill!r}))",
     }[moment]
     code += (
-        "\nimport sys, edgeconv.filters; sys.argv[1:] = ['filters']; table = edgeconv.filters.FILTERS\n"
+        "\nimport sys, edgeconv.core.filters; sys.argv[1:] = ['filters']; table = edgeconv.core.filters.FILTERS\n"
         "class Table:\n  def __iter__(self): hurt(); return iter(table)\n"
-        "edgeconv.filters.FILTERS = Table()\n"
+        "edgeconv.core.filters.FILTERS = Table()\n"
         "from edgeconv.__main__ import main; main()"
     )
     environment = unmeasured() | {"PYTHONPATH": str(PROJECT)}
@@ -228,11 +228,11 @@ def test_a_place_where_nothing_can_be_put_is_called_what_it_is(folder: Path, wor
 def test_tune_tries_its_place_before_it_measures(
     folder: Path, monkeypatch: pytest.MonkeyPatch, place: str, reason: str
 ) -> None:
-    monkeypatch.setattr(tuned, "profile_path", lambda: Path(place))
+    monkeypatch.setattr(profile, "profile_path", lambda: Path(place))
     monkeypatch.setattr(tuning, "run", lambda *_: pytest.fail("measured, and could not save"))
     done = edgeconv_here("tune")
     assert (done.code, len(done.error_lines)) == (2, 1), done.err
-    for words in (reason, "The profile would go to '", f"set {tuned.PLACE_VARIABLE} to a file"):
+    for words in (reason, "The profile would go to '", f"set {profile.PLACE_VARIABLE} to a file"):
         assert words in done.err
     assert sorted(path.name for path in folder.iterdir()) == ["other.png", "photo.png"]
 
@@ -241,7 +241,7 @@ def test_tune_tries_its_place_before_it_measures(
 def test_somebody_without_a_home_folder_can_run_and_is_told_by_tune(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in (tuned.PLACE_VARIABLE, "XDG_CACHE_HOME", "HOME"):
+    for name in (profile.PLACE_VARIABLE, "XDG_CACHE_HOME", "HOME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(os.path, "expanduser", lambda path: path)  # as for a user whom the system does not know
     assert edgeconv_here("run", "photo.png", "--samples", "0", "--check", "none", "-o", "-").code == 0
@@ -253,7 +253,7 @@ def test_somebody_without_a_home_folder_can_run_and_is_told_by_tune(
 
 def test_a_profile_that_cannot_be_saved_after_all_is_one_line(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place = folder / "cache" / "profile.json"
-    monkeypatch.setenv(tuned.PLACE_VARIABLE, str(place))
+    monkeypatch.setenv(profile.PLACE_VARIABLE, str(place))
 
     def measure(*_: object) -> object:
         assert list(place.parent.iterdir()) == []  # tried, and nothing left of it
@@ -270,12 +270,12 @@ def test_a_profile_that_cannot_be_saved_after_all_is_one_line(folder: Path, monk
 
 @POSIX
 def test_a_profile_that_is_a_device_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(tuned.PLACE_VARIABLE, "/dev/zero")
-    assert tuned.read_profile({})[1].startswith("the profile /dev/zero cannot be read")
+    monkeypatch.setenv(profile.PLACE_VARIABLE, "/dev/zero")
+    assert profile.read_profile({})[1].startswith("the profile /dev/zero cannot be read")
 
 
 def test_a_closed_connection_is_no_closed_pipe(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from edgeconv import doctor
+    from edgeconv.runtime import doctor
 
     def break_connection() -> str:
         raise BrokenPipeError(32, "Broken pipe")

@@ -4,7 +4,7 @@ import ctypes
 
 import pytest
 
-from edgeconv.geometry import KERNEL_SIZE, output_size
+from edgeconv.core.geometry import KERNEL_SIZE, output_size
 from edgeconv.methods.cuda import libcudnn
 from edgeconv.methods.cuda.libcudnn import Convolution, CudnnError, DataType, FilterShape, MathType, TensorShape
 
@@ -78,7 +78,7 @@ def test_channels_that_do_not_meet_are_refused():
 
 @needs_cudnn
 def test_a_handle_without_a_gpu_says_that_it_is_not_initialised():
-    from edgeconv.methods.cuda.probe import cuda_unavailable_reason
+    from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
 
     if cuda_unavailable_reason() is None:
         assert libcudnn.Handle().pointer

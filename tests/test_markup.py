@@ -17,7 +17,7 @@ from picture_files import saved
 from problems import random_image
 
 from edgeconv.export import find_exporter
-from edgeconv.image import write_image
+from edgeconv.io.image import write_image
 
 HOSTILE = "a\"'><taken onclick=taken>&lt;taken&gt;<!--DATA-->"
 """Ends an attribute, begins a tag and a comment, and is taken for another text where `&` is not escaped. It has no

@@ -12,8 +12,8 @@ from command import edgeconv_here
 from problems import random_image
 
 from edgeconv.cli import app
-from edgeconv.cli.needless import RULES, RefusingCommand, option_name
-from edgeconv.image import write_image
+from edgeconv.cli.unused_options import RULES, RefusingCommand, option_name
+from edgeconv.io.image import write_image
 from edgeconv.methods.base import SPECIAL_OPTIONS
 
 NEEDLESS = {

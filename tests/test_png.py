@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from edgeconv import png
+from edgeconv.io import png
 
 SHAPES = [(1, 1), (1, 1, 1), (1, 7, 3), (7, 1, 3), (5, 4), (37, 131, 3), (700, 2500, 3)]
 """The last is more than one band."""

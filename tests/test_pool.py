@@ -11,7 +11,7 @@ import weakref
 
 import pytest
 
-from edgeconv.pool import PARALLEL_BYTES, POOL, run_pieces, threads_for
+from edgeconv.hardware.pool import PARALLEL_BYTES, POOL, run_pieces, threads_for
 
 
 @pytest.mark.parametrize("threads", [1, 2, 7])
@@ -59,7 +59,7 @@ def test_small_work_stays_on_the_callers_thread_unless_threads_are_asked_for():
 
 FORK = """
 import os, warnings
-from edgeconv.pool import run_pieces
+from edgeconv.hardware.pool import run_pieces
 warnings.simplefilter("ignore", DeprecationWarning)  # forking beside threads is what is tried here
 run_pieces(lambda piece, worker: None, 10, 3)
 child = os.fork()

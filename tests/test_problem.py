@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from edgeconv.errors import UsageError
-from edgeconv.filters import WeightSet, named_filter, weight_set
-from edgeconv.problem import OUTPUT_MODES, Problem, make_problem
+from edgeconv.core.filters import WeightSet, named_filter, weight_set
+from edgeconv.core.problem import OUTPUT_MODES, Problem, make_problem
 
 
 def problem(shape: tuple[int, ...] = (9, 14, 3), dtype: Any = "uint8", channels: Any = "mix", **rules: Any) -> Problem:

@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from edgeconv.progress import Progress, duration_text
+from edgeconv.run.progress import Progress, duration_text
 
 
 @pytest.mark.parametrize(

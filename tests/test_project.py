@@ -12,7 +12,7 @@ from command import PROJECT, script
 from jsonschema import Draft202012Validator
 
 import edgeconv
-from edgeconv import report
+from edgeconv.run import report
 from edgeconv.methods import METHODS
 
 docs_tables = script("docs_tables")

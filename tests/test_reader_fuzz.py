@@ -10,9 +10,9 @@ import pytest
 import reader_fuzz
 from command import PROJECT
 
-from edgeconv import image
+from edgeconv.io import image
 from edgeconv.errors import ImageReadError
-from edgeconv.image import longest_side
+from edgeconv.io.image import longest_side
 
 CASES = 3_000
 RECORD = PROJECT / "docs" / "results" / "reader_fuzz.json"

@@ -28,22 +28,22 @@ from damaged import BMP, JPEG, PNG, RESTARTING, TIFF, WEBP
 from picture_files import exif, noisy, png, png_chunk, png_head, saved, tiff
 from PIL import Image
 
-from edgeconv import image
+from edgeconv.io import image
 from edgeconv.batch.ledger import read_rows
 from edgeconv.batch.stores import store_of
 from edgeconv.batch.summary import SAID
 from edgeconv.bench.grid import read_grid
 from edgeconv.bench.record import read_record
 from edgeconv.errors import ImageReadError, MemoryLimitError, UsageError
-from edgeconv.files import SMALL_BYTES, opened, read_bytes
-from edgeconv.filters import read_kernel
-from edgeconv.formats import FORMATS, by_pillow, overheard
-from edgeconv.formats import png as png_format
-from edgeconv.formats import tiff as tiff_format
-from edgeconv.formats.base import BadPicture
-from edgeconv.formats.feed import STEP_BYTES, Feed
-from edgeconv.image import SAID_NOTE, decode_image, read_image, write_image
-from edgeconv.read_rules import ReadRules
+from edgeconv.io.files import SMALL_BYTES, opened, read_bytes
+from edgeconv.core.filters import read_kernel
+from edgeconv.io.formats import FORMATS, by_pillow, overheard
+from edgeconv.io.formats import png as png_format
+from edgeconv.io.formats import tiff as tiff_format
+from edgeconv.io.formats.base import BadPicture
+from edgeconv.io.formats.feed import STEP_BYTES, Feed
+from edgeconv.io.image import SAID_NOTE, decode_image, read_image, write_image
+from edgeconv.io.read_rules import ReadRules
 
 posix = pytest.mark.skipif(os.name == "nt", reason="needs pipes and devices with names")
 

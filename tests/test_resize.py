@@ -16,8 +16,8 @@ from picture_files import noisy, smooth_image
 from problems import random_image
 
 from edgeconv.errors import ImageReadError, ImageWriteError, MemoryLimitError, UsageError
-from edgeconv.image import read_image, write_image
-from edgeconv.resize import DEFAULT_SIZES, INTERPOLATIONS, find_pictures, parse_sizes, resize, resize_file
+from edgeconv.io.image import read_image, write_image
+from edgeconv.io.resize import DEFAULT_SIZES, INTERPOLATIONS, find_pictures, parse_sizes, resize, resize_file
 
 
 def names(folder: Path) -> list[str]:

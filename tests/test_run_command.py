@@ -18,14 +18,15 @@ from jsonschema import Draft202012Validator
 from problems import random_image
 
 import edgeconv as package
-from edgeconv import job, report
+from edgeconv.run import whole
+from edgeconv.run import report
 from edgeconv.errors import ImageWriteError
-from edgeconv.filters import named_filter, weight_set
-from edgeconv.image import read_image, write_image
+from edgeconv.core.filters import named_filter, weight_set
+from edgeconv.io.image import read_image, write_image
 from edgeconv.methods.base import Options
 from edgeconv.methods.reference import Reference
-from edgeconv.problem import make_problem
-from edgeconv.request import make_request
+from edgeconv.core.problem import make_problem
+from edgeconv.core.request import make_request
 
 HEIGHT, WIDTH = 37, 53
 
@@ -196,20 +197,20 @@ def test_a_run_that_is_stopped_leaves_nothing(folder: Path) -> None:
     assert names(folder) == before
 
 
-def job_of(folder: Path) -> job.Job:
-    return job.Job(str(folder / "photo.png"), make_request(), "reference", "cpu", str(folder / "o.png"), samples=0)
+def job_of(folder: Path) -> whole.Job:
+    return whole.Job(str(folder / "photo.png"), make_request(), "reference", "cpu", str(folder / "o.png"), samples=0)
 
 
 def test_what_another_run_wrote_meanwhile_is_not_replaced(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    measure = job.measure
+    measure = whole.measure
 
-    def measure_beside_another_run(*arguments: Any) -> job.Measured:
+    def measure_beside_another_run(*arguments: Any) -> whole.Measurement:
         (folder / "o.png").write_bytes(b"of another run")
         return measure(*arguments)
 
-    monkeypatch.setattr(job, "measure", measure_beside_another_run)
+    monkeypatch.setattr(whole, "measure", measure_beside_another_run)
     with pytest.raises(ImageWriteError, match="--overwrite"):
-        job.run(job_of(folder))
+        whole.run(job_of(folder))
     assert (folder / "o.png").read_bytes() == b"of another run"
 
 
@@ -221,16 +222,16 @@ def test_no_picture_is_left_without_its_report(folder: Path, monkeypatch: pytest
         assert (done.code, len(done.error_lines), names(folder)) == (2, 1, before), done.err
         assert "o.json: is a folder" in done.err
     (folder / "o.json").rmdir()
-    write = job.write_bytes_atomically
+    write = whole.write_bytes_atomically
 
     def refuse_reports(path: Path | str, data: bytes, *, replace: bool) -> None:
         if str(path).endswith(".json"):
             raise ImageWriteError(f"{path}: cannot be written (no space left on device): choose another place.")
         write(path, data, replace=replace)
 
-    monkeypatch.setattr(job, "write_bytes_atomically", refuse_reports)
+    monkeypatch.setattr(whole, "write_bytes_atomically", refuse_reports)
     with pytest.raises(ImageWriteError, match="no space"):
-        job.run(job_of(folder))
+        whole.run(job_of(folder))
     assert names(folder) == before - {"o.json"}
 
 
@@ -362,7 +363,7 @@ def test_no_words_at_all_show_the_help() -> None:
 
 
 def test_what_should_not_happen_is_one_line_with_a_way_to_see_more(folder: Path) -> None:
-    code = "import sys, edgeconv.job; edgeconv.job.run = None; from edgeconv.cli import main; main()"
+    code = "import sys, edgeconv.run.whole; edgeconv.run.whole.run = None; from edgeconv.cli import main; main()"
     words = [sys.executable, "-c", code, "run", "photo.png"]
     environment = {**os.environ, "PYTHONPATH": str(PROJECT)}
     done = subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True, check=False)

@@ -18,12 +18,12 @@ from batch_folders import settings_for
 from bench_records import TimedMethod, measured
 from command import PROJECT
 
-from edgeconv import report
-from edgeconv.batch.summary import STAGES, Outcome, Summary
+from edgeconv.run import report
+from edgeconv.batch.summary import STAGES, PictureResult, Summary
 from edgeconv.batch.text import summary_text, waterfall
-from edgeconv.bench.card import account
+from edgeconv.bench.metrics import account
 from edgeconv.bench.summary import groups
-from edgeconv.cost import Counts, Roof, speed
+from edgeconv.core.cost import Counts, Roof, speed
 from edgeconv.export import runs, tables
 from edgeconv.export.csv import HEADER
 from edgeconv.export.csv import export as export_csv
@@ -68,9 +68,9 @@ def record(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     return made
 
 
-def test_each_cell_of_an_accounting_card(record: dict[str, Any]) -> None:
+def test_each_cell_of_an_metrics(record: dict[str, Any]) -> None:
     (group,) = groups(record)
-    (cells,) = tables.cards(group).rows
+    (cells,) = tables.gpus(group).rows
     assert dict(zip(tables.CARD_HEADER, cells, strict=True)) == {
         "entrant": "opencv",
         "size": "16",
@@ -116,7 +116,7 @@ def test_each_column_of_the_spreadsheet(record: dict[str, Any]) -> None:
     assert numbers <= set(expected)
 
 
-def test_the_card_follows_its_formulas_by_hand() -> None:
+def test_the_metrics_follow_their_formulas_by_hand() -> None:
     counts = Counts(nominal_flops=6_000_000, useful_flops=2_000_000, fewest_bytes=400_000)
     assert account(counts, 1e-3, 2e-4, Roof(1e9, 8e9, ""), 1_200_000) == pytest.approx(
         {
@@ -230,8 +230,8 @@ def test_each_column_of_a_runs_line_in_the_spreadsheet(one_run: dict[str, Any]) 
 # --- a batch ---------------------------------------------------------------------------------------------------------
 
 
-def outcome(state: Any, error: str | None = None, notes: tuple[str, ...] = (), **seconds: float) -> Outcome:
-    return Outcome(f"{state}.png", state, error, seconds, notes)
+def outcome(state: Any, error: str | None = None, notes: tuple[str, ...] = (), **seconds: float) -> PictureResult:
+    return PictureResult(f"{state}.png", state, error, seconds, notes)
 
 
 def test_the_sums_of_a_batch_by_hand() -> None:

@@ -11,10 +11,11 @@ import pytest
 from edgeconv.export import ladders
 from edgeconv.export.csv import export as export_csv
 from edgeconv.export.tables import Table
-from edgeconv.methods.cuda import conv_ladder, gemm_ladder
+from edgeconv.bench.ladders import conv_kernels
+from edgeconv.bench.ladders import gemm_kernels
 
-CONV = ["copy", *(step.name for step in conv_ladder.STEPS)]
-GEMM = [step.name for step in gemm_ladder.STEPS]
+CONV = ["copy", *(step.name for step in conv_kernels.STEPS)]
+GEMM = [step.name for step in gemm_kernels.STEPS]
 SIZES = (1024, 4096)
 
 
@@ -53,7 +54,7 @@ def conv() -> dict[str, Any]:
 def gemm() -> dict[str, Any]:
     """Step n takes 2^(5 - n) ms at 4096 in float32, and a half in float64."""
     rows = []
-    for dtype in gemm_ladder.REALS:
+    for dtype in gemm_kernels.REALS:
         for size in SIZES:
             for number, step in enumerate(GEMM):
                 by = (1 if size == 4096 else 3) / (1 if dtype == "float32" else 2)
@@ -81,9 +82,9 @@ def cells(table: Table) -> dict[str, dict[str, str]]:
 
 
 def test_steps_of_the_convolutions(conv: dict[str, Any], profile: dict[str, Any]) -> None:
-    found = cells(ladders.conv_steps(conv, profile))
+    found = cells(ladders.conv_kernels(conv, profile))
     assert list(found) == [f"`{name}`" for name in CONV[1:]]
-    for number, step in enumerate(conv_ladder.STEPS, 1):
+    for number, step in enumerate(conv_kernels.STEPS, 1):
         expected = "–" if step.expected_gain is None else f"{step.expected_gain} ×".replace(".0 ×", " ×")
         assert found[f"`{step.name}`"] == {
             "idea": step.idea,
@@ -118,8 +119,8 @@ def test_convolutions_by_size_and_by_block(conv: dict[str, Any]) -> None:
 
 
 def test_steps_of_the_products(gemm: dict[str, Any]) -> None:
-    found = cells(ladders.gemm_steps(gemm))
-    for number, step in enumerate(gemm_ladder.STEPS):
+    found = cells(ladders.gemm_kernels(gemm))
+    for number, step in enumerate(gemm_kernels.STEPS):
         assert found[f"`{step.name}`"] == {
             "idea": step.idea,
             "blocks": "–" if step.name == "cublas" else "64×64×8",
@@ -134,7 +135,7 @@ def test_steps_of_the_products(gemm: dict[str, Any]) -> None:
 def test_products_by_size(gemm: dict[str, Any]) -> None:
     table = ladders.gemm_sizes(gemm)
     assert table.header == ("step", "type", "1024", "4096")
-    assert [line[:2] for line in table.rows] == [(f"`{step}`", dtype) for dtype in gemm_ladder.REALS for step in GEMM]
+    assert [line[:2] for line in table.rows] == [(f"`{step}`", dtype) for dtype in gemm_kernels.REALS for step in GEMM]
     assert table.rows[2][2:] == ("1,224 (25%)", "4,296 (25%)")
     gemm["rows"][2]["gflops"] = None
     gemm["rows"] = [each for each in gemm["rows"] if (each["step"], each["dtype"]) != ("cublas", "float64")]
@@ -206,7 +207,7 @@ def test_each_column_of_the_spreadsheet(conv: dict[str, Any], gemm: dict[str, An
 
 
 def test_the_work_of_predictions_is_found_wherever_its_rows_stand(conv: dict[str, Any], gemm: dict[str, Any]) -> None:
-    expected = ladders.conv_source(conv), ladders.gemm_steps(gemm), ladders.gemm_source(gemm)
+    expected = ladders.conv_source(conv), ladders.gemm_kernels(gemm), ladders.gemm_source(gemm)
     conv["rows"].sort(key=lambda each: (-each["stride"], each["size"]))
     gemm["rows"].sort(key=lambda each: (each["dtype"] != "float64", each["size"]))
-    assert (ladders.conv_source(conv), ladders.gemm_steps(gemm), ladders.gemm_source(gemm)) == expected
+    assert (ladders.conv_source(conv), ladders.gemm_kernels(gemm), ladders.gemm_source(gemm)) == expected

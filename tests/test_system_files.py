@@ -13,8 +13,8 @@ from command import PROJECT, Finished, unmeasured
 from picture_files import noisy, png
 
 from edgeconv.bench import watch
-from edgeconv.devices import get_device
-from edgeconv.system_files import read_system_file, read_system_link, system_files
+from edgeconv.runtime.devices import get_device
+from edgeconv.hardware.system_files import read_system_file, read_system_link, system_files
 
 READERS = ("read_system_file", "read_system_link", "system_files")
 
@@ -119,4 +119,4 @@ def test_every_path_of_proc_and_sys_goes_through_the_one_place() -> None:
             if isinstance(word, ast.Constant) and isinstance(word.value, str)
             if word.value.startswith(("/proc/", "/sys/")) and id(word) not in allowed
         ]
-    assert not found, "read these by edgeconv.system_files: " + "; ".join(found)
+    assert not found, "read these by edgeconv.hardware.system_files: " + "; ".join(found)

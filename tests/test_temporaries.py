@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from edgeconv import temporaries
-from edgeconv.files import write_bytes_atomically
+from edgeconv.io import temporaries
+from edgeconv.io.files import write_bytes_atomically
 
 
 def of_process(folder: Path, process: int) -> Path:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from edgeconv import threads
+from edgeconv.hardware import threads
 from edgeconv.errors import UsageError
 
 

@@ -10,8 +10,8 @@ import pytest
 import tifffile
 
 from edgeconv.errors import ImageReadError
-from edgeconv.formats.straight_alpha import with_straight_alpha
-from edgeconv.image import decode_image
+from edgeconv.io.formats.straight_alpha import with_straight_alpha
+from edgeconv.io.image import decode_image
 
 SHAPE = (37, 53)
 KINDS = ("assocalpha", "unassalpha", "unspecified")

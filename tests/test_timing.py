@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from edgeconv.timing import (
+from edgeconv.core.timing import (
     LEAST_SAMPLES,
     PATIENCE,
     Budget,

@@ -26,36 +26,40 @@ from problems import random_image, random_weights
 from test_tune import curve, keep
 
 import edgeconv
-from edgeconv import api, devices, tuned
-from edgeconv.batch.earlier import Earlier
+from edgeconv import api
+from edgeconv.runtime import devices
+from edgeconv.runtime import profile
+from edgeconv.batch.previous_results import Earlier
 from edgeconv.batch.engines import at_worker
 from edgeconv.batch.settings import Settings
-from edgeconv.batch.work import Work
+from edgeconv.batch.one_picture import BatchWork
 from edgeconv.bench.peers import PEERS, npp
 from edgeconv.bench.peers import _load as load_peer
-from edgeconv.choose import Choice, choose
-from edgeconv.devices import nvml
+from edgeconv.runtime.auto import Choice, choose
+from edgeconv.hardware import nvml
 from edgeconv.diff.scale import scale_for
 from edgeconv.errors import EdgeconvError
-from edgeconv.filters import named_filter
+from edgeconv.core.filters import named_filter
 from edgeconv.methods import METHODS
 from edgeconv.methods.base import Options
-from edgeconv.methods.cpu import engine, jit
-from edgeconv.methods.cpu.recipe import make_recipe
+from edgeconv.methods.cpu import engine
+from edgeconv.hardware.cpu import jit
+from edgeconv.methods.cpu.lowering import make_recipe
 from edgeconv.methods.cpu.rowcode import make_layout
-from edgeconv.methods.cuda import cudnn, kernels
-from edgeconv.methods.cuda.kernels import KernelVariant
-from edgeconv.problem import INPUT_DTYPES, Problem, make_problem
-from edgeconv.request import Request, make_request
-from edgeconv.tiles import memory
-from edgeconv.tiles.grid import Rules
-from edgeconv.tiles.pipeline import Clock, Filter
-from edgeconv.timing import Stopwatch
-from edgeconv.view import work as view_work
-from edgeconv.view.lane import Token
+from edgeconv.methods.cuda import cudnn
+from edgeconv.hardware.cuda import kernels
+from edgeconv.hardware.cuda.kernels import KernelVariant
+from edgeconv.core.problem import INPUT_DTYPES, Problem, make_problem
+from edgeconv.core.request import Request, make_request
+from edgeconv.run.tiled import memory
+from edgeconv.run.tiled.grid import WindowRules
+from edgeconv.run.tiled.pipeline import Clock, WindowFilter
+from edgeconv.core.timing import Stopwatch
+from edgeconv.view import compute as view_work
+from edgeconv.view.latest import Token
 from edgeconv.view.parameters import Parameters
-from edgeconv.view.sources import INPUT, OUTPUT, Source
-from edgeconv.view.state import Request as ViewRequest
+from edgeconv.view.sources import INPUT, OUTPUT, ViewSource
+from edgeconv.view.state import ViewRequest as ViewRequest
 from edgeconv.view.state import find_mode
 
 PICTURE = random_image(12, 17, "uint8")
@@ -197,8 +201,8 @@ SHAPES = ((12, 17), (17, 12), (12, 18))
 PICTURES = [random_image(height, width, dtype) for height, width in SHAPES for dtype in INPUT_DTYPES]
 
 
-def work_of(tmp_path: Path, **settings: Any) -> Work:
-    return Work(settings_for(tmp_path, **settings), Options(), frozenset(), Earlier(str(tmp_path), ""))
+def work_of(tmp_path: Path, **settings: Any) -> BatchWork:
+    return BatchWork(settings_for(tmp_path, **settings), Options(), frozenset(), Earlier(str(tmp_path), ""))
 
 
 def test_pictures_of_one_batch_are_filtered_by_their_own_shape_and_type(tmp_path: Path) -> None:
@@ -228,9 +232,9 @@ OTHER_REQUEST: dict[str, Any] = {
 def test_works_after_each_other_in_one_worker_keep_apart(tmp_path: Path, name: str) -> None:
     one = work_of(tmp_path)
     base = make_request(channels="luma") if name == "luma" else one._settings.request
-    one = Work(replace(one._settings, request=base), Options(), frozenset(), one._earlier)
+    one = BatchWork(replace(one._settings, request=base), Options(), frozenset(), one._earlier)
     changed = replace(base, **{name: OTHER_REQUEST[name]})
-    other = Work(replace(one._settings, request=changed), Options(), frozenset(), one._earlier)
+    other = BatchWork(replace(one._settings, request=changed), Options(), frozenset(), one._earlier)
     sent = [pickle.dumps(each) for each in (one, other)]
     results = []
     for which in (0, 1, 0, 1):
@@ -248,7 +252,7 @@ SETTINGS_THAT_COUNT = {
     "format": "tiff",
     "quality": 3,
     "png_level": 3,
-    "jpeg_codec": "card",
+    "jpeg_codec": "gpu",
 }
 SETTINGS_THAT_DO_NOT = {
     "output": "elsewhere",
@@ -289,7 +293,7 @@ def test_every_setting_of_a_batch_decides_what_an_output_holds_or_is_known_not_t
 
 
 def test_windows_of_tiles_are_filtered_by_their_own_shape() -> None:
-    filtering = Filter(make_request("sobel"), Choice("opencv", "cpu", ""), Options(), np.dtype(np.uint8), Clock())
+    filtering = WindowFilter(make_request("sobel"), Choice("opencv", "cpu", ""), Options(), np.dtype(np.uint8), Clock())
     for height, width in (*SHAPES, *reversed(SHAPES)):
         window = random_image(height, width, "uint8")
         expected = edgeconv.convolve(window, "sobel", "opencv", padding=0, device="cpu")
@@ -317,7 +321,7 @@ OTHER_SHOWN: dict[str, Any] = {
 }
 
 
-def layer_of(workshop: view_work.Workshop, path: Path, parameters: Parameters, source: Source = OUTPUT) -> Any:
+def layer_of(workshop: view_work.Workshop, path: Path, parameters: Parameters, source: ViewSource = OUTPUT) -> Any:
     """The pixels of a side and how they were made, or the line that says why there are none."""
     answers: list[Any] = []
     token = Token()
@@ -362,7 +366,7 @@ def test_a_profile_is_read_each_time(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     for fastest, other in (("opencv", "sliding"), ("sliding", "opencv"), ("im2col", "sliding")):
         keep(monkeypatch, tmp_path, curve(fastest, 1e-3), curve(other, 2e-3))
         assert choose("auto", "cpu", "many pictures", problem).method == fastest
-    path = tuned.profile_path()
+    path = profile.profile_path()
     record = json.loads(path.read_text(encoding="utf-8"))
     path.write_text(json.dumps({**record, "edgeconv_version": "0"}), encoding="utf-8")
     assert "another edgeconv" in choose("auto", "cpu", "many pictures", problem).why
@@ -401,10 +405,10 @@ def test_a_scale_is_that_of_its_type() -> None:
             assert scale_for(asked).labels[-1] == tops[dtype]
 
 
-SEAMS: dict[str, Any] = {"size": 100, "rules": Rules(1, 1, "zero"), "step": 16, "chunk_cuts": (0, 32, 64, 96, 100)}
+SEAMS: dict[str, Any] = {"size": 100, "rules": WindowRules(1, 1, "zero"), "step": 16, "chunk_cuts": (0, 32, 64, 96, 100)}
 OTHER_SEAMS: dict[str, tuple[Any, ...]] = {
     "size": (99,),
-    "rules": (Rules(2, 1, "zero"), Rules(1, 40, "zero"), Rules(1, 40, "reflect")),
+    "rules": (WindowRules(2, 1, "zero"), WindowRules(1, 40, "zero"), WindowRules(1, 40, "reflect")),
     "step": (32,),
     "chunk_cuts": ((0, 10, 20, 100),),
 }
@@ -457,7 +461,7 @@ def test_a_handle_of_cudnn_is_of_one_gpu_and_one_thread(monkeypatch: pytest.Monk
 
 def test_a_device_is_that_of_its_name_and_one_a_process(monkeypatch: pytest.MonkeyPatch) -> None:
     made = [SimpleNamespace(CudaDevice=lambda: SimpleNamespace(name="cuda"))]
-    monkeypatch.setitem(sys.modules, "edgeconv.devices.cuda", made[0])
+    monkeypatch.setitem(sys.modules, "edgeconv.runtime.devices.cuda", made[0])
     monkeypatch.setattr(devices, "get_device", functools.cache(devices.get_device.__wrapped__))
     names: list[Any] = ["cpu", "cuda", "cpu", "cuda"]
     found = [devices.get_device(name) for name in names]
@@ -480,9 +484,9 @@ class Driver:
 
 def test_a_gpus_clocks_are_those_of_its_place_on_the_bus(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nvml.ctypes, "CDLL", lambda name: Driver())
-    monkeypatch.setattr(nvml, "open_card", functools.cache(nvml.open_card.__wrapped__))
+    monkeypatch.setattr(nvml, "open_gpu", functools.cache(nvml.open_gpu.__wrapped__))
     places = ["17", "none", "65", "17", "none", "65"]
-    found: list[Any] = [nvml.open_card(place) for place in places]
+    found: list[Any] = [nvml.open_gpu(place) for place in places]
     assert [None if each is None else each._handle.value for each in found] == [0x17, None, 0x65] * 2
     assert found[:3] == found[3:]
 
@@ -552,12 +556,12 @@ KEYS: tuple[Any, ...] = (
     PROCESSOR,
     Options(),
     KernelVariant("a.cu", "a"),
-    Rules(1, 1, "zero"),
+    WindowRules(1, 1, "zero"),
     METHODS[0],
     PEERS[0],
     at_worker.Terms(("edgeconv",)),
     Parameters(),
-    Source("file"),
+    ViewSource("file"),
 )
 """Records by which something is kept. (A Problem is compared field by field above: its weights are an array.)"""
 
@@ -596,6 +600,6 @@ CACHED = {
     "memory._seams",
     "npp._function",
     "npp._open",
-    "nvml.open_card",
+    "nvml.open_gpu",
     "scale.scale_for",
 }

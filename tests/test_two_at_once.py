@@ -18,18 +18,20 @@ from batch_folders import RULES, SUFFIX, contents, run_here, settings_for
 from command import edgeconv
 from problems import random_image
 
-from edgeconv import folder_lock, job, resize
+from edgeconv.io import folder_lock
+from edgeconv.run import whole
+from edgeconv.io import resize
 from edgeconv.batch import ledger, plan
 from edgeconv.batch.pipeline import Batch
 from edgeconv.batch.summary import Summary
 from edgeconv.cli.verify import verify
 from edgeconv.diff import folders
-from edgeconv.diff.job import Wanted
+from edgeconv.diff.results import Wanted
 from edgeconv.errors import ImageReadError, ImageWriteError
-from edgeconv.files import NameTakenError, write_bytes_atomically
-from edgeconv.image import decode_image, encode_image, read_image, write_image
-from edgeconv.request import make_request
-from edgeconv.tiles.sinks.base import Shape
+from edgeconv.io.files import NameTakenError, write_bytes_atomically
+from edgeconv.io.image import decode_image, encode_image, read_image, write_image
+from edgeconv.core.request import make_request
+from edgeconv.run.tiled.sinks.base import OutputShape
 
 PICTURES = 24
 
@@ -280,12 +282,12 @@ def test_a_resize_into_the_folder_of_a_batch_is_in_nobodys_way(one: Path, out: P
 
 def test_two_runs_to_one_place(one: Path, other: Path, out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     out.mkdir()
-    meeting(monkeypatch, job, "write_bytes_atomically", 2)
+    meeting(monkeypatch, whole, "write_bytes_atomically", 2)
     jobs = [
-        job.Job(str(photos / "00.png"), make_request(), "reference", output=str(out / "a.png"), samples=0)
+        whole.Job(str(photos / "00.png"), make_request(), "reference", output=str(out / "a.png"), samples=0)
         for photos in (one, other)
     ]
-    ended = at_once(*(partial(job.run, wanted) for wanted in jobs))
+    ended = at_once(*(partial(whole.run, wanted) for wanted in jobs))
     assert {type(end) for end in ended} == {dict, NameTakenError}
     (record,) = (end for end in ended if isinstance(end, dict))
     assert record["output"]["file_sha256"] == ledger.sha256_of((out / "a.png").read_bytes())
@@ -295,11 +297,11 @@ def test_two_runs_to_one_place(one: Path, other: Path, out: Path, monkeypatch: p
 @pytest.mark.parametrize("kind", ["tiff", "zarr"])
 def test_an_output_by_tiles_takes_no_name_that_somebody_has(tmp_path: Path, kind: str) -> None:
     pytest.importorskip("tifffile" if kind == "tiff" else "zarr")
-    from edgeconv.tiles.sinks.tiff import TiffSink
-    from edgeconv.tiles.sinks.zarr import ZarrSink
+    from edgeconv.run.tiled.sinks.tiff import TiffSink
+    from edgeconv.run.tiled.sinks.zarr import ZarrSink
 
     target = tmp_path / f"a.{kind}"
-    sink = (TiffSink if kind == "tiff" else ZarrSink)(target, Shape(16, 16, 1, np.dtype(np.uint8)), 16)
+    sink = (TiffSink if kind == "tiff" else ZarrSink)(target, OutputShape(16, 16, 1, np.dtype(np.uint8)), 16)
     sink.finish()
     if kind == "tiff":
         target.write_bytes(b"a person's own")

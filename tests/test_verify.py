@@ -8,14 +8,15 @@ import numpy as np
 import pytest
 from problems import random_image, random_weights
 
-from edgeconv import exactness, verify
+from edgeconv.core import exactness
+from edgeconv.runtime import check as verify
 from edgeconv.errors import UsageError
-from edgeconv.exactness import FLOAT32
-from edgeconv.filters import WeightSet, named_filter, weight_set
+from edgeconv.core.exactness import FLOAT32
+from edgeconv.core.filters import WeightSet, named_filter, weight_set
 from edgeconv.methods.base import Options
 from edgeconv.methods.reference import Reference
-from edgeconv.problem import make_problem
-from edgeconv.verify import check, rows_to_check
+from edgeconv.core.problem import make_problem
+from edgeconv.runtime.check import check, rows_to_check
 
 
 def solved(dtype: str, mode: str, name: str | None = None):

@@ -11,14 +11,14 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from edgeconv import held_open
+from edgeconv.io import held_open
 from edgeconv.batch.names import DEFAULT_NAME, Names
 from edgeconv.batch.windows_names import DEVICES, DIGITS, NUMBERED_DEVICES, windows_problem
 from edgeconv.errors import ImageWriteError
-from edgeconv.files import write_bytes_atomically
+from edgeconv.io.files import write_bytes_atomically
 from edgeconv.methods.cuda import libcudnn
-from edgeconv.tiles.sinks import kind_for
-from edgeconv.tiles.sinks.base import Shape
+from edgeconv.run.tiled.sinks import kind_for
+from edgeconv.run.tiled.sinks.base import OutputShape
 
 DEVICE_NAMES = (*DEVICES, *(f"{port}{digit}" for port in NUMBERED_DEVICES for digit in DIGITS))
 
@@ -85,7 +85,7 @@ def prepared(target: Path):
     """The last step of a writer for `target`: the one that moves it over its name."""
     if target.suffix == ".png":
         return lambda: write_bytes_atomically(target, b"new")
-    sink = kind_for(target).make(target, Shape(16, 16, 3, np.dtype(np.uint8)), 16)
+    sink = kind_for(target).make(target, OutputShape(16, 16, 3, np.dtype(np.uint8)), 16)
     sink.finish()
     return sink.commit
 

@@ -1,7 +1,7 @@
-"""How the pictures of a batch are decoded and encoded: by the host, or JPEG by the card where that is asked for.
+"""How the pictures of a batch are decoded and encoded: by the host, or JPEG by the GPU where that is asked for.
 
     --jpeg-codec host    OpenCV, png.py, ... (image.py) for all formats
-    --jpeg-codec card    JPEG by nvImageCodec, to and from card memory; all else as above
+    --jpeg-codec gpu    JPEG by nvImageCodec, to and from GPU memory; all else as above
 
 Who does it is a parameter of the batch (settings.py), as the bytes differ.
 """
@@ -12,14 +12,14 @@ from dataclasses import replace
 from typing import Any
 
 from edgeconv.batch.settings import Settings
-from edgeconv.devices.card_jpeg import require_card_jpeg, the_card
+from edgeconv.runtime.devices.gpu_jpeg import require_gpu_jpeg, the_gpu
 from edgeconv.errors import ImageWriteError, UnavailableError, UsageError
-from edgeconv.filters import RGB_CHANNELS
-from edgeconv.formats import SUFFIXES, Format
-from edgeconv.formats.base import Header
-from edgeconv.image import Picture, decode_image, encode_image
+from edgeconv.core.filters import RGB_CHANNELS
+from edgeconv.io.formats import SUFFIXES, Format
+from edgeconv.io.formats.base import Header
+from edgeconv.io.image import Picture, decode_image, encode_image
 
-HOST_NOTE = "JPEG decoded by the host, not by the card"
+HOST_NOTE = "JPEG decoded by the host, not by the GPU"
 
 
 def require_jpeg_codec(settings: Settings, device: str) -> None:
@@ -30,11 +30,11 @@ def require_jpeg_codec(settings: Settings, device: str) -> None:
     if settings.jpeg_codec == "host":
         return
     if device == "cpu":
-        raise UsageError("--jpeg-codec card needs a card: leave --device cpu out, or use --jpeg-codec host.")
-    require_card_jpeg()
+        raise UsageError("--jpeg-codec gpu needs a GPU: leave --device cpu out, or use --jpeg-codec host.")
+    require_gpu_jpeg()
     if settings.choice.device != "cuda":
         raise UnavailableError(
-            f"--jpeg-codec card needs pictures that are filtered on a card, and here it is {settings.choice.device} "
+            f"--jpeg-codec gpu needs pictures that are filtered on a GPU, and here it is {settings.choice.device} "
             f"({settings.choice.why}): use --device cuda, or --jpeg-codec host."
         )
 
@@ -47,23 +47,23 @@ class Codecs:
         self._settings, self._threads = settings, threads
 
     def decode(self, data: bytes, name: str) -> Picture:
-        """A picture from a file's bytes, its pixels on the card where that decoded it. Raises ImageReadError."""
+        """A picture from a file's bytes, its pixels on the GPU where that decoded it. Raises ImageReadError."""
         rules = self._settings.rules
         if self._settings.jpeg_codec == "host":
             return decode_image(data, name, rules)
         refused = False
 
-        def by_card(data: bytes, header: Header) -> Any:
+        def by_gpu(data: bytes, header: Header) -> Any:
             nonlocal refused
-            pixels = the_card().decode(data, header)
-            refused = pixels is None and header.card_jpeg
+            pixels = the_gpu().decode(data, header)
+            refused = pixels is None and header.gpu_jpeg
             return pixels
 
-        picture = decode_image(data, name, rules, decoder=by_card)
+        picture = decode_image(data, name, rules, decoder=by_gpu)
         return replace(picture, notes=(*picture.notes, HOST_NOTE)) if refused else picture
 
-    def encodes_on_card(self, shape: tuple[int, ...], dtype: Any) -> bool:
-        """Whether `encode` wants outputs (HWC) like this where they lie on the card."""
+    def encodes_on_gpu(self, shape: tuple[int, ...], dtype: Any) -> bool:
+        """Whether `encode` wants outputs (HWC) like this where they lie on the GPU."""
         entry: Format | None = SUFFIXES.get(f".{self._settings.format}")
         if self._settings.jpeg_codec == "host" or entry is None or entry.name != "JPEG":
             return False
@@ -72,11 +72,11 @@ class Codecs:
     def encode(self, finished: Any, target: str) -> bytes | memoryview:
         """The bytes of an output file, of a NumPy array, or of a CuPy one as above. Raises ImageWriteError."""
         settings = self._settings
-        if self.encodes_on_card(finished.shape, finished.dtype):
+        if self.encodes_on_gpu(finished.shape, finished.dtype):
             try:
-                return the_card().encode(finished, settings.quality)
+                return the_gpu().encode(finished, settings.quality)
             except RuntimeError as error:
-                raise ImageWriteError(f"{target}: JPEG: it cannot be encoded on the card ({error}).") from None
+                raise ImageWriteError(f"{target}: JPEG: it cannot be encoded on the GPU ({error}).") from None
         return encode_image(
             finished, target, threads=self._threads, quality=settings.quality, png_level=settings.png_level
         )

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from edgeconv.batch.settings import JPEG_CODECS, JpegCodec
 from edgeconv.errors import UsageError
-from edgeconv.formats import SUFFIXES
-from edgeconv.image import QUALITY_FLAGS
-from edgeconv.png import LEVELS
+from edgeconv.io.formats import SUFFIXES
+from edgeconv.io.image import QUALITY_FLAGS
+from edgeconv.io.png import LEVELS
 
 
 def parse_format(text: str | None) -> str | None:

@@ -32,12 +32,12 @@ from threading import Lock
 from types import TracebackType
 from typing import BinaryIO, Literal
 
-from edgeconv import folder_lock
-from edgeconv.batch.row import CUT_SHORT, MOST_LINE_BYTES, MOST_RUNS, Row, in_order, read_line
+from edgeconv.io import folder_lock
+from edgeconv.batch.row import CUT_SHORT, MOST_LINE_BYTES, MOST_RUNS, LedgerRow, in_order, read_line
 from edgeconv.batch.segments import SEGMENTS_NAME, SegmentLedger, read_segments
 from edgeconv.batch.stores import is_remote, store_of
 from edgeconv.errors import ImageReadError, ImageWriteError
-from edgeconv.inside import ForeignFileError, foreign_reason, open_regular, regular_descriptor
+from edgeconv.io.inside import ForeignFileError, foreign_reason, open_regular, regular_descriptor
 
 LEDGER_NAME = "edgeconv-ledger.jsonl"
 SHARES_NAME = "edgeconv-ledger.{}-of-{}.jsonl"
@@ -77,9 +77,9 @@ def open_ledger(folder: str, share: tuple[int, int] = ALL) -> Ledger | SegmentLe
 class Contents:
     """All that a folder's ledger holds."""
 
-    rows: list[Row]
+    rows: list[LedgerRow]
     """In the order written."""
-    foreign: list[Row]
+    foreign: list[LedgerRow]
     """Rows whose output is not the name of something inside the folder."""
     damaged: list[tuple[str, int]]
     """File and line, from 1, of what is no row and was not left so by a killed run or a full disk."""
@@ -87,8 +87,8 @@ class Contents:
 
 def read(folder: Path | str) -> Contents:
     """Read a folder's ledger, which need not be there. Raises ImageReadError."""
-    files: list[list[Row]] = []
-    foreign: list[Row] = []
+    files: list[list[LedgerRow]] = []
+    foreign: list[LedgerRow] = []
     damaged: list[tuple[str, int]] = []
     for place in _places_in(str(folder)):
         files.append([])
@@ -101,7 +101,7 @@ def read(folder: Path | str) -> Contents:
     return Contents(in_order(files), foreign, damaged)
 
 
-def read_rows(folder: Path | str) -> list[Row]:
+def read_rows(folder: Path | str) -> list[LedgerRow]:
     """The rows of a folder's ledger in the order written, foreign ones left out. Raises ImageReadError."""
     return read(folder).rows
 
@@ -149,7 +149,7 @@ def _reason(error: Exception) -> str:
     return (error.strerror if isinstance(error, OSError) else None) or str(error)
 
 
-def done_by_output(rows: Iterable[Row]) -> dict[str, Row]:
+def done_by_output(rows: Iterable[LedgerRow]) -> dict[str, LedgerRow]:
     """The last row of each output that was done, by the output's name."""
     return {row.output: row for row in rows if row.status == "done" and row.output is not None}
 
@@ -178,7 +178,7 @@ class Ledger:
                 raise self._unwritable(error) from None
             raise
 
-    def append(self, row: Row) -> None:
+    def append(self, row: LedgerRow) -> None:
         """Write one row and flush it to the system. Raises ImageWriteError where that fails, and ever after.
 
         Behind a row that was written in part another one would be lost with it.
@@ -266,7 +266,7 @@ def look_through(folder: Path | str) -> Verification:
     """
     folder = str(folder)
     until = time.monotonic() + AGAIN_SECONDS
-    known: dict[str, tuple[Row, Finding]] = {}
+    known: dict[str, tuple[LedgerRow, Finding]] = {}
     while True:
         in_progress = not is_remote(folder) and folder_lock.is_held(folder)
         contents = read(folder)
@@ -287,7 +287,7 @@ def look_through(folder: Path | str) -> Verification:
     return Verification(findings, contents.damaged, in_progress)
 
 
-def _look_at(folder: str, output: str, row: Row) -> Finding:
+def _look_at(folder: str, output: str, row: LedgerRow) -> Finding:
     """Compare one output with its row."""
     try:
         digest = store_of(folder).output_digest(folder, output)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from contextlib import closing, nullcontext
 from dataclasses import replace
 
-from edgeconv.batch.earlier import Earlier
+from edgeconv.batch.previous_results import Earlier
 from edgeconv.batch.engines.base import Engine
 from edgeconv.batch.engines.threads import Threads
 from edgeconv.batch.ledger import ALL, open_ledger
@@ -19,11 +19,11 @@ from edgeconv.batch.plan import shard
 from edgeconv.batch.settings import Settings
 from edgeconv.batch.stores import from_the_root, is_remote, store_of
 from edgeconv.batch.stores.base import Store
-from edgeconv.batch.summary import Outcome, Summary
+from edgeconv.batch.summary import PictureResult, Summary
 from edgeconv.batch.task import Task
-from edgeconv.batch.work import Work
+from edgeconv.batch.one_picture import BatchWork
 from edgeconv.errors import ImageWriteError
-from edgeconv.folder_lock import one_batch_in
+from edgeconv.io.folder_lock import one_batch_in
 
 
 class Batch:
@@ -66,13 +66,13 @@ class Batch:
         started = time.perf_counter()
         settings, output = self._settings, self._settings.output
         options = replace(settings.options, threads=settings.options.threads or self._engine.threads_each)
-        work = Work(settings, options, self._inputs, Earlier(output, settings.parameters_sha256()))
+        work = BatchWork(settings, options, self._inputs, Earlier(output, settings.parameters_sha256()))
         folders = {output, *(store.join(output, task.folder) for task in self.tasks)}
         left_overs = store.remove_left_overs(folders)
         summary = Summary(pictures=len(self.tasks), workers=self._engine.workers, left_overs=left_overs)
         with open_ledger(output, self._settings.share) as ledger:
 
-            def settle(outcome: Outcome) -> None:
+            def settle(outcome: PictureResult) -> None:
                 """Every outcome passes here once: in the worker where that is a thread, else when it arrives."""
                 if outcome.row is None:
                     return

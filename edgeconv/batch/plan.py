@@ -17,8 +17,8 @@ from edgeconv.batch.ledger import done_by_output, is_ledger_name, read_rows
 from edgeconv.batch.stores import from_the_root, plain, store_of
 from edgeconv.batch.task import Task
 from edgeconv.errors import ImageReadError, UsageError
-from edgeconv.files import is_standard_stream, read_bytes, utf8
-from edgeconv.passed_over import kinds_text
+from edgeconv.io.files import is_standard_stream, read_bytes, utf8
+from edgeconv.io.passed_over import kinds_text
 
 MOST_LIST_BYTES = 2**30
 """Some millions of paths."""

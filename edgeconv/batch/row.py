@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal, get_args
 
-from edgeconv.inside import foreign_reason
+from edgeconv.io.inside import foreign_reason
 
 Status = Literal["done", "failed"]
 STATUSES: tuple[Status, ...] = get_args(Status)
@@ -32,7 +32,7 @@ MOST_RUNS = 2**53
 
 
 @dataclass(frozen=True)
-class Row:
+class LedgerRow:
     """What became of one picture."""
 
     input: str
@@ -69,37 +69,37 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Reading:
+class LedgerLine:
     """What one line of a ledger turned out to be."""
 
     kind: Literal["row", "foreign", "damaged", "cut short"]
-    row: Row | None = None
+    row: LedgerRow | None = None
     """Of the first two kinds."""
 
 
-def read_line(line: bytes) -> Iterator[Reading]:
+def read_line(line: bytes) -> Iterator[LedgerLine]:
     """What a line without its end holds: nothing, a row, or one behind another that a full disk cut short."""
     if not line:
         return
     if line.endswith(CUT_SHORT):
-        yield Reading("cut short")
+        yield LedgerLine("cut short")
         return
     row = parse(line)
     at = line.rfind(BEGINNING) if row is None else -1
     if at > 0 and line.startswith(BEGINNING) and (behind := parse(line[at:])) is not None:
-        yield Reading("cut short")
+        yield LedgerLine("cut short")
         row = behind
     if row is None:
-        yield Reading("damaged")
+        yield LedgerLine("damaged")
     else:
-        yield Reading("row" if row.output is None or foreign_reason(row.output) is None else "foreign", row)
+        yield LedgerLine("row" if row.output is None or foreign_reason(row.output) is None else "foreign", row)
 
 
-def parse(line: bytes) -> Row | None:
+def parse(line: bytes) -> LedgerRow | None:
     """The row that a line holds, if every field of it is of its kind."""
     try:
         fields = json.loads(line)
-        row = Row(**fields | {"notes": tuple(fields.get("notes", ()))})
+        row = LedgerRow(**fields | {"notes": tuple(fields.get("notes", ()))})
     except (ValueError, TypeError, AttributeError, RecursionError):
         return None
     texts = (row.input, row.parameters_sha256, row.finished_utc, *row.notes)
@@ -117,9 +117,9 @@ def parse(line: bytes) -> Row | None:
     return row if good else None
 
 
-def in_order(files: Iterable[Iterable[Row]]) -> list[Row]:
+def in_order(files: Iterable[Iterable[LedgerRow]]) -> list[LedgerRow]:
     """The rows of several files as they were written: the order of each file stays, whatever the rows say."""
-    placed: list[tuple[tuple[int, str], int, Row]] = []
+    placed: list[tuple[tuple[int, str], int, LedgerRow]] = []
     for rows in files:
         latest = (0, "")
         for row in rows:

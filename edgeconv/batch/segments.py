@@ -17,7 +17,7 @@ from contextlib import suppress
 from threading import Lock
 from types import TracebackType
 
-from edgeconv.batch.row import Row
+from edgeconv.batch.row import LedgerRow
 from edgeconv.batch.stores import store_of
 from edgeconv.batch.stores.base import EmptyFileError
 from edgeconv.errors import ImageWriteError
@@ -52,7 +52,7 @@ class SegmentLedger:
         self._lines: list[bytes] = []
         self._put_at = time.monotonic()
 
-    def append(self, row: Row) -> None:
+    def append(self, row: LedgerRow) -> None:
         """Take a row, and put what is due. Raises ImageWriteError where that fails."""
         with self._lock:
             self._lines.append(row.to_line(self._run))

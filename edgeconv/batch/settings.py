@@ -9,13 +9,13 @@ from typing import Any, Literal, get_args
 
 from edgeconv.batch.ledger import ALL
 from edgeconv.batch.names import Names
-from edgeconv.choose import Choice
+from edgeconv.runtime.auto import Choice
 from edgeconv.methods.base import Options
-from edgeconv.read_rules import DEFAULT_RULES, ReadRules
-from edgeconv.report import describe_filter
-from edgeconv.request import Request
+from edgeconv.io.read_rules import DEFAULT_RULES, ReadRules
+from edgeconv.run.report import describe_filter
+from edgeconv.core.request import Request
 
-JpegCodec = Literal["host", "card"]
+JpegCodec = Literal["host", "gpu"]
 JPEG_CODECS: tuple[JpegCodec, ...] = get_args(JpegCodec)
 
 

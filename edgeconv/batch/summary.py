@@ -6,8 +6,8 @@ from collections import Counter
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from edgeconv.batch.row import Row
-from edgeconv.image import SAID_NOTE
+from edgeconv.batch.row import LedgerRow
+from edgeconv.io.image import SAID_NOTE
 
 STAGES = ("read", "decode", "set_up", "host_to_device", "convolve", "device_to_host", "encode", "write")
 """In the order of one picture; on the CPU nothing crosses a bus."""
@@ -16,7 +16,7 @@ SAID = f"{SAID_NOTE}complaints, each in its row of the ledger"
 
 
 @dataclass(frozen=True)
-class Outcome:
+class PictureResult:
     """What became of one picture in this run."""
 
     source: str
@@ -26,7 +26,7 @@ class Outcome:
     stage_seconds: dict[str, float]
     notes: tuple[str, ...] = ()
     """What decoding dropped or changed, one phrase each."""
-    row: Row | None = None
+    row: LedgerRow | None = None
     """For the ledger; None where there is nothing new to keep."""
 
 
@@ -49,9 +49,9 @@ class Summary:
     left_overs: list[str] = field(default_factory=list)
     """Half-written files of killed runs that were removed at the start."""
     peak_bytes: dict[str, int | None] = field(default_factory=dict)
-    """Most memory held at once, by device: of this process since it started, and of the pool on a card."""
+    """Most memory held at once, by device: of this process since it started, and of the pool on a GPU."""
 
-    def count(self, outcome: Outcome) -> None:
+    def count(self, outcome: PictureResult) -> None:
         """Add one picture."""
         for stage, seconds in outcome.stage_seconds.items():
             self.stage_seconds[stage] += seconds

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from edgeconv.batch.ledger import place_of
 from edgeconv.batch.settings import Settings
 from edgeconv.batch.summary import Summary
-from edgeconv.escapes import visible
-from edgeconv.passed_over import kinds_text
-from edgeconv.progress import duration_text
-from edgeconv.report import seconds_text
+from edgeconv.core.escapes import visible
+from edgeconv.io.passed_over import kinds_text
+from edgeconv.run.progress import duration_text
+from edgeconv.run.report import seconds_text
 
 ROUNDED_SECONDS = 10
 """From here on a whole number of them is near enough."""

@@ -6,7 +6,7 @@
     peers/        what else: one small file a library
     measure.py    one work: check, then time by turns
     watch.py      whether the machine stayed the same meanwhile
-    card.py       the accounting of a row, with its formulas
+    GPU.py       the accounting of a row, with its formulas
     runner.py     the whole grid: progress, files that are always complete, resuming
     record.py     the record and its schema
     compare.py    two records: same, faster, slower or ambiguous

@@ -24,8 +24,8 @@ from edgeconv.bench.record import Record, Row, lead_series, row_key, row_title, 
 from edgeconv.bench.watch import CLOCK_TOLERANCE, OTHERS_WORDS
 from edgeconv.diff.junit import Case, to_xml
 from edgeconv.errors import UsageError
-from edgeconv.escapes import visible
-from edgeconv.report import seconds_text
+from edgeconv.core.escapes import visible
+from edgeconv.run.report import seconds_text
 
 Verdict = Literal["slower", "lost", "ambiguous", "same", "faster"]
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
@@ -47,7 +47,7 @@ class Gate:
 
 
 @dataclass(frozen=True)
-class Line:
+class RowComparison:
     """One row of both records."""
 
     title: str
@@ -59,11 +59,11 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class RecordComparison:
     """Every row that both records have, and what the records differ in."""
 
     gate: Gate
-    lines: tuple[Line, ...]
+    lines: tuple[RowComparison, ...]
     differences: tuple[str, ...]
 
     @property
@@ -80,7 +80,7 @@ def parse_gate(text: str) -> Gate:
     return Gate(found[1], float(found[2]) / (100 if found[3] else 1))
 
 
-def compare(base: Record, new: Record, gate: Gate, allowed: tuple[str, ...] = ()) -> Comparison:
+def compare(base: Record, new: Record, gate: Gate, allowed: tuple[str, ...] = ()) -> RecordComparison:
     """Compare row by row; raises UsageError for records that are not alike in what `allowed` does not name."""
     found = differences(base, new)
     refused = {kind: words for kind, words in found.items() if words and kind not in allowed}
@@ -96,7 +96,7 @@ def compare(base: Record, new: Record, gate: Gate, allowed: tuple[str, ...] = ()
         raise UsageError("These records have no measured row in common: compare runs of the same grid.")
     order = {verdict: index for index, verdict in enumerate(VERDICTS)}
     lines.sort(key=lambda line: order[line.verdict])
-    return Comparison(gate, tuple(lines), tuple(item for items in found.values() for item in items))
+    return RecordComparison(gate, tuple(lines), tuple(item for items in found.values() for item in items))
 
 
 def judge(ratio: Ratio, margin: float) -> Verdict:
@@ -117,7 +117,7 @@ def differences(base: Record, new: Record) -> dict[Unlike, list[str]]:
         clocks.append(f"{ours_mhz} and {theirs_mhz} MHz")
     for words, record in (("the first", base), ("the second", new)):
         if any(_is_slowed(row) for row in record["rows"]):
-            clocks.append(f"{words} was measured on a card that was throttled or whose clock moved")
+            clocks.append(f"{words} was measured on a GPU that was throttled or whose clock moved")
     theirs = {row_key(row): row for row in new["rows"]}
     pairs = [(row, theirs[row_key(row)]) for row in _measured(base) if row_key(row) in theirs]
     states = {(a["lead_l2_state"], b["lead_l2_state"]) for a, b in pairs if b["lead_l2_state"] is not None}
@@ -138,7 +138,7 @@ def differences(base: Record, new: Record) -> dict[Unlike, list[str]]:
     }
 
 
-def to_markdown(comparison: Comparison) -> str:
+def to_markdown(comparison: RecordComparison) -> str:
     """A summary line, what the records differ in, and a table, worst first."""
     counts = {verdict: sum(line.verdict == verdict for line in comparison.lines) for verdict in VERDICTS}
     summary = ", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count)
@@ -158,7 +158,7 @@ def to_markdown(comparison: Comparison) -> str:
     return "\n".join(text) + "\n"
 
 
-def to_junit(comparison: Comparison) -> bytes:
+def to_junit(comparison: RecordComparison) -> bytes:
     """One test case a row; slower and lost rows are failures."""
     cases = []
     for line in comparison.lines:
@@ -182,19 +182,19 @@ def _works(record: Record) -> set[tuple[Any, ...]]:
     return {_work(row) for row in record["rows"]}
 
 
-def _line(row: Row, other: Row | None, gate: Gate, load_allowed: bool) -> Line:
+def _line(row: Row, other: Row | None, gate: Gate, load_allowed: bool) -> RowComparison:
     base = row["timings"][row["lead_l2_state"]]
     base_seconds = _summary(base, gate.statistic)
     found = None if other is None else lead_series(other)
     if other is None or found is None:
         note = "not measured" if other is None else f"{other['status']}: {other['reason']}"
-        return Line(row_title(row), "lost", base_seconds, None, None, note)
+        return RowComparison(row_title(row), "lost", base_seconds, None, None, note)
     ratio = ratio_interval(base["samples_seconds"], found["samples_seconds"], gate.statistic)
     new_seconds = _summary(found, gate.statistic)
     verdict, note = judge(ratio, gate.margin), ""
     if not load_allowed and verdict in ("slower", "faster") and (_is_disturbed(row) or _is_disturbed(other)):
         verdict, note = "ambiguous", "other processes were at work"
-    return Line(row_title(row), verdict, base_seconds, new_seconds, ratio, note)
+    return RowComparison(row_title(row), verdict, base_seconds, new_seconds, ratio, note)
 
 
 def _summary(series: dict[str, Any], statistic: str) -> float:

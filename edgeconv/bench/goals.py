@@ -61,7 +61,7 @@ class Goal:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class GoalResult:
     """What a record says about a goal at a size and stride; `size` and `stride` are None for a mean over all."""
 
     goal: Goal
@@ -115,7 +115,7 @@ GOALS: tuple[Goal, ...] = (
         0.75,
         "cuda",
         *_SOBEL,
-        binds="latency: a root and a store a sample, no unit of the card busy for more than half the time",
+        binds="latency: a root and a store a sample, no unit of the GPU busy for more than half the time",
     ),
     Goal("floor", 0.80, "cuda", "float16", "random", "mix", entrants=OWN_CUDA),
     *(Goal("call", 6 * MICROSECOND, "cuda", *work, sizes=(128, 512), binds=_LATENCY) for work in _CARD_WORKS),
@@ -139,12 +139,12 @@ GOALS: tuple[Goal, ...] = (
 )
 
 
-def outcomes(record: Record) -> list[Outcome]:
+def outcomes(record: Record) -> list[GoalResult]:
     """Every goal that the record has rows for, in the table's order."""
     return [outcome for goal in GOALS for outcome in _of_goal(record, goal)]
 
 
-def _of_goal(record: Record, goal: Goal) -> Iterator[Outcome]:
+def _of_goal(record: Record, goal: Goal) -> Iterator[GoalResult]:
     leads = []
     met_in_all: set[str] = set()
     for stride in goal.strides:
@@ -161,10 +161,10 @@ def _of_goal(record: Record, goal: Goal) -> Iterator[Outcome]:
                 continue
             figure = _FIGURES[goal.measure](own, rival, rows)
             if figure is not None:
-                yield Outcome(goal, size, stride, own["entrant"], figure, _in_order(goal, present))
+                yield GoalResult(goal, size, stride, own["entrant"], figure, _in_order(goal, present))
     mean = geometric_mean(leads)
     if mean is not None:
-        yield Outcome(goal, None, None, f"{len(leads)} works", mean, _in_order(goal, met_in_all))
+        yield GoalResult(goal, None, None, f"{len(leads)} works", mean, _in_order(goal, met_in_all))
 
 
 def _in_order(goal: Goal, present: set[str]) -> tuple[str, ...]:

@@ -27,17 +27,17 @@ from typing import Any
 
 from edgeconv.bench.synthetic import bench_filter_names
 from edgeconv.errors import UsageError
-from edgeconv.files import SMALL_BYTES, read_text, reason_of
-from edgeconv.filters import CHANNELS
+from edgeconv.io.files import SMALL_BYTES, read_text, reason_of
+from edgeconv.core.filters import CHANNELS
 from edgeconv.methods.base import DEVICES
-from edgeconv.problem import INPUT_DTYPES
-from edgeconv.resize import parse_sizes
+from edgeconv.core.problem import INPUT_DTYPES
+from edgeconv.io.resize import parse_sizes
 
 ALL = "all"
 
 
 @dataclass(frozen=True)
-class Part:
+class GridPart:
     """A full product. `methods` and `peers` are words of entrants.py: names with options, or `all`."""
 
     sizes: tuple[int, ...] = (128, 256, 512, 1024, 2048, 4096)
@@ -51,16 +51,16 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Grid:
+class CaseGrid:
     """Parts under a name."""
 
     name: str
     summary: str
-    parts: tuple[Part, ...]
+    parts: tuple[GridPart, ...]
 
 
 @dataclass(frozen=True)
-class Work:
+class Case:
     """One problem and its pixels, by name. `picture` None means noise of `size` × `size`."""
 
     picture: str | None
@@ -80,10 +80,10 @@ VARIANTS = ("im2col:gemm=cublas", "implicit:math=tf32", "implicit:math=half", "c
 BLOCK_SIDES = ("textbook:block=8", "textbook:block=32")
 """The lab reports' thread-block sizes beside the usual 16."""
 
-_GENERAL = Part(filters=("random",), channels=("mix",), methods=(ALL, *VARIANTS), peers=(ALL,))
+_GENERAL = GridPart(filters=("random",), channels=("mix",), methods=(ALL, *VARIANTS), peers=(ALL,))
 
-GRIDS: tuple[Grid, ...] = (
-    Grid(
+GRIDS: tuple[CaseGrid, ...] = (
+    CaseGrid(
         "lab",
         "the grids of the lab reports, 32 to 512 and 256 to 4096, strides 1 to 3, 3→3 channels, float32; "
         "the textbook kernel with thread blocks of 8, 16 and 32",
@@ -96,31 +96,31 @@ GRIDS: tuple[Grid, ...] = (
             ),
         ),
     ),
-    Grid(
-        "card",
-        "the rows of the project's bars on a card",
+    CaseGrid(
+        "gpu",
+        "the rows of the project's bars on a GPU",
         (
             replace(_GENERAL, sizes=(128, 512, 1024, 2048, 4096), strides=(1, 2, 3), devices=("cuda",)),
-            Part((128, 512, 4096), (1,), ("uint8",), ("laplacian8",), ("each",), (ALL,), (ALL,), ("cuda",)),
-            Part((128, 512, 4096), (1,), ("uint8",), ("random-whole",), ("mix",), (ALL,), (ALL,), ("cuda",)),
-            Part((128, 512, 4096), (1,), ("uint8",), ("sobel",), ("each",), (ALL,), (ALL,), ("cuda",)),
-            Part((128, 512, 4096), (1,), ("float16",), ("random",), ("mix",), (ALL,), (ALL,), ("cuda",)),
+            GridPart((128, 512, 4096), (1,), ("uint8",), ("laplacian8",), ("each",), (ALL,), (ALL,), ("cuda",)),
+            GridPart((128, 512, 4096), (1,), ("uint8",), ("random-whole",), ("mix",), (ALL,), (ALL,), ("cuda",)),
+            GridPart((128, 512, 4096), (1,), ("uint8",), ("sobel",), ("each",), (ALL,), (ALL,), ("cuda",)),
+            GridPart((128, 512, 4096), (1,), ("float16",), ("random",), ("mix",), (ALL,), (ALL,), ("cuda",)),
         ),
     ),
-    Grid(
+    CaseGrid(
         "processor",
         "the rows of the project's bars on a CPU",
         (
             replace(_GENERAL, sizes=(128, 512, 1024, 2048, 4096), strides=(1, 2, 3), devices=("cpu",)),
-            Part((1024, 2048, 4096), (1,), ("float32",), ("laplacian8",), ("mix",), (ALL,), (ALL,), ("cpu",)),
-            Part((128, 512, 2048, 4096), (1,), ("uint8",), ("laplacian8",), ("each",), (ALL,), (ALL,), ("cpu",)),
-            Part((128, 512, 2048, 4096), (1,), ("uint8",), ("sobel",), ("each",), (ALL,), (ALL,), ("cpu",)),
+            GridPart((1024, 2048, 4096), (1,), ("float32",), ("laplacian8",), ("mix",), (ALL,), (ALL,), ("cpu",)),
+            GridPart((128, 512, 2048, 4096), (1,), ("uint8",), ("laplacian8",), ("each",), (ALL,), (ALL,), ("cpu",)),
+            GridPart((128, 512, 2048, 4096), (1,), ("uint8",), ("sobel",), ("each",), (ALL,), (ALL,), ("cpu",)),
         ),
     ),
-    Grid(
+    CaseGrid(
         "quick",
         "three sizes and two strides: a look that takes seconds",
-        (Part(sizes=(128, 512, 2048), strides=(1, 2)),),
+        (GridPart(sizes=(128, 512, 2048), strides=(1, 2)),),
     ),
 )
 
@@ -134,7 +134,7 @@ _KNOWN_WORDS: dict[str, tuple[str, ...]] = {
 }
 
 
-def named_grid(name: str) -> Grid:
+def named_grid(name: str) -> CaseGrid:
     """A grid of the table; raises UsageError naming those there are."""
     for grid in GRIDS:
         if grid.name == name:
@@ -142,13 +142,13 @@ def named_grid(name: str) -> Grid:
     raise UsageError(f"Grid '{name}' is not known: use one of {', '.join(grid.name for grid in GRIDS)}, or a file.")
 
 
-def changed(grid: Grid, words: Mapping[str, Any]) -> Grid:
+def changed(grid: CaseGrid, words: Mapping[str, Any]) -> CaseGrid:
     """`grid` with the words that are given (not None) put into every part."""
     given = {name: value for name, value in words.items() if value is not None}
     return replace(grid, parts=tuple(_part(asdict(part) | given) for part in grid.parts)) if given else grid
 
 
-def read_grid(path: Path) -> Grid:
+def read_grid(path: Path) -> CaseGrid:
     """A grid from a TOML file; raises UsageError naming the file and what is wrong in it."""
     try:
         text = read_text(path, SMALL_BYTES)
@@ -166,30 +166,30 @@ def read_grid(path: Path) -> Grid:
     if not isinstance(parts, list) or not all(isinstance(part, dict) for part in parts):
         raise UsageError(f"Grid file '{path}': write each part under [[part]].")
     try:
-        return Grid(path.stem, f"from {path.name}", tuple(_part(shared | part) for part in parts))
+        return CaseGrid(path.stem, f"from {path.name}", tuple(_part(shared | part) for part in parts))
     except UsageError as error:
         raise UsageError(f"Grid file '{path}': {error}") from None
 
 
-def works(grid: Grid, pictures: tuple[str, ...] = ()) -> Iterator[tuple[Work, Part]]:
+def works(grid: CaseGrid, pictures: tuple[str, ...] = ()) -> Iterator[tuple[Case, GridPart]]:
     """Every work once, with the part that it comes from: small sizes first within a part."""
     seen = set()
     for part in grid.parts:
         axes = (sorted(part.sizes), part.strides, part.dtypes, part.filters, part.channels, pictures or (None,))
         for size, stride, dtype, filter_name, channels, picture in product(*axes):
-            work = Work(picture, size, stride, dtype, filter_name, channels)
+            work = Case(picture, size, stride, dtype, filter_name, channels)
             if work not in seen:
                 seen.add(work)
                 yield work, part
 
 
-def _part(words: Mapping[str, Any]) -> Part:
+def _part(words: Mapping[str, Any]) -> GridPart:
     """A part from words of any of the three sources, each checked."""
-    names = [field.name for field in fields(Part)]
+    names = [field.name for field in fields(GridPart)]
     for name in words:
         if name not in names:
             raise UsageError(f"'{name}' is not one of {', '.join(names)}.")
-    return Part(**{name: _values(name, value) for name, value in words.items()})
+    return GridPart(**{name: _values(name, value) for name, value in words.items()})
 
 
 def _values(name: str, value: Any) -> tuple[Any, ...]:

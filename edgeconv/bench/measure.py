@@ -19,25 +19,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeconv import verify
-from edgeconv.bench import card
-from edgeconv.bench.entrants import Bench, Entrant, Ready, share
-from edgeconv.bench.grid import Work
+from edgeconv.runtime import check as verify
+from edgeconv.bench import metrics
+from edgeconv.bench.candidates import Bench, Entrant, Ready, share
+from edgeconv.bench.grid import Case
 from edgeconv.bench.synthetic import bench_filter, bench_pixels
 from edgeconv.bench.watch import Watch
-from edgeconv.cost import Counts, Roof, count
-from edgeconv.devices.base import L2_STATES, L2State
+from edgeconv.core.cost import Counts, Roof, count
+from edgeconv.runtime.devices.base import L2_STATES, L2State
 from edgeconv.errors import EdgeconvError
-from edgeconv.files import STANDARD_STREAM
-from edgeconv.image import decode_image, encode_image
-from edgeconv.job import FORMAT_OF_DTYPE
+from edgeconv.io.files import STANDARD_STREAM
+from edgeconv.io.image import decode_image, encode_image
+from edgeconv.run.whole import FORMAT_OF_DTYPE
 from edgeconv.methods.base import DeviceName
-from edgeconv.output import full_range
-from edgeconv.problem import Problem
-from edgeconv.report import describe_check, describe_counts, describe_series, sha256_of
-from edgeconv.request import Request, make_request
-from edgeconv.resize import resize
-from edgeconv.timing import Budget, Sampler, Series, collect, interleave
+from edgeconv.core.output import full_range
+from edgeconv.core.problem import Problem
+from edgeconv.run.report import describe_check, describe_counts, describe_series, sha256_of
+from edgeconv.core.request import Request, make_request
+from edgeconv.io.resize import resize
+from edgeconv.core.timing import Budget, Sampler, Series, collect, interleave
 
 SETTLED_SECONDS = 0.02
 """A longer run fills the caches many times over, so that nothing is gained by an untimed one before it."""
@@ -57,7 +57,7 @@ DEFAULT_BUDGET = Budget(min_samples=7, max_samples=100, time_limit_seconds=0.12,
 
 
 @dataclass(frozen=True)
-class Rules:
+class TimingRules:
     """How every work is measured."""
 
     budget: Budget = DEFAULT_BUDGET
@@ -82,7 +82,7 @@ class Place:
     watch: Watch
 
 
-def request_for(work: Work, rules: Rules) -> Request:
+def request_for(work: Case, rules: TimingRules) -> Request:
     """The request that the words of a work make."""
     return make_request(
         bench_filter(work.filter, work.channels),
@@ -94,7 +94,7 @@ def request_for(work: Work, rules: Rules) -> Request:
     )
 
 
-def pixels_for(work: Work, picture: NDArray[Any] | None) -> NDArray[Any]:
+def pixels_for(work: Case, picture: NDArray[Any] | None) -> NDArray[Any]:
     """Noise of size × size, or `picture` with a longest side of that size, in the work's type."""
     if picture is None:
         return bench_pixels(work.size, work.size, work.dtype)
@@ -109,14 +109,14 @@ def pixels_for(work: Work, picture: NDArray[Any] | None) -> NDArray[Any]:
 
 
 @dataclass(frozen=True)
-class Measured:
+class CaseResult:
     """One row an entrant, in their order, and what decoding and encoding take (None where no method ran)."""
 
     rows: list[dict[str, Any]]
     files: dict[str, Any] | None
 
 
-def measure(work: Work, pixels: NDArray[Any], place: Place, rules: Rules, with_files: bool) -> Measured:
+def measure(work: Case, pixels: NDArray[Any], place: Place, rules: TimingRules, with_files: bool) -> CaseResult:
     """Measure all entrants of `place` at `work`, and decoding and encoding if asked; `pixels` as `pixels_for` gives."""
     request = request_for(work, rules)
     problem = request.problem(pixels.shape, pixels.dtype)
@@ -137,13 +137,13 @@ def measure(work: Work, pixels: NDArray[Any], place: Place, rules: Rules, with_f
     copies = next((runner.series for runner in runners if runner.entrant.kind == "copy"), {})
     shown = _describe_work(work, request, problem, pixels)
     rows = [candidate.row(shown, counts, copies, place, seen) for candidate in candidates]
-    return Measured(rows, None if files is None else {**asdict(work), **files})
+    return CaseResult(rows, None if files is None else {**asdict(work), **files})
 
 
 class _Candidate:
     """An entrant at one work: set up, run once and checked by the constructor."""
 
-    def __init__(self, entrant: Entrant, bench: Bench, rules: Rules) -> None:
+    def __init__(self, entrant: Entrant, bench: Bench, rules: TimingRules) -> None:
         self.entrant, self.bench = entrant, bench
         self.status, self.reason = "measured", None
         self.ready: Ready | None = None
@@ -173,7 +173,7 @@ class _Candidate:
         self.series.clear()
         self.end_to_end = None
 
-    def _set_up(self, rules: Rules) -> None:
+    def _set_up(self, rules: TimingRules) -> None:
         bench = self.bench
         started = time.perf_counter()
         self.ready = self.entrant.prepare(bench)
@@ -221,7 +221,7 @@ class _Candidate:
         self.last_seconds = round(time.perf_counter() - started, DIGITS)
         return self.last_seconds
 
-    def finish(self, bus: dict[str, float] | None, rules: Rules) -> None:
+    def finish(self, bus: dict[str, float] | None, rules: TimingRules) -> None:
         """What is timed beside the turns: the way over the bus."""
         self.bus = bus
         if bus is None or self.entrant.kind != "method" or self.ready is None:
@@ -250,7 +250,7 @@ class _Candidate:
         entrant, ready = self.entrant, self.ready
         facts = ready.facts if ready is not None else {}
         accounts = {
-            state: card.account(
+            state: metrics.account(
                 counts,
                 series.statistics.median_seconds,
                 copies[state].statistics.median_seconds if state in copies else None,
@@ -332,7 +332,7 @@ def _guarded(runner: _Candidate, call: Callable[[], float | None]) -> float:
 
 
 def _enqueue_seconds(runner: _Candidate) -> float:
-    """What the host needs to put a call in a card's queue, by a train of calls that is timed once a work."""
+    """What the host needs to put a call in a GPU's queue, by a train of calls that is timed once a work."""
     device, ready = runner.bench.device, runner.ready
     if runner.launch is None and device.moves_data and ready is not None and ready.synchronize is None:
         started = time.perf_counter()
@@ -377,7 +377,7 @@ def _time_files(bench: Bench) -> dict[str, Any]:
     }
 
 
-def _describe_work(work: Work, request: Request, problem: Problem, pixels: NDArray[Any]) -> dict[str, Any]:
+def _describe_work(work: Case, request: Request, problem: Problem, pixels: NDArray[Any]) -> dict[str, Any]:
     return {
         **asdict(work),
         "height": problem.height,

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from edgeconv.errors import UsageError
-from edgeconv.escapes import visible_lines
-from edgeconv.files import RECORD_BYTES, parse_json, read_text, reason_of, utf8
+from edgeconv.core.escapes import visible_lines
+from edgeconv.io.files import RECORD_BYTES, parse_json, read_text, reason_of, utf8
 
 KIND = "bench"
 SCHEMA_VERSION = 1
@@ -115,7 +115,7 @@ def lead_series(row: Row) -> dict[str, Any] | None:
 
 
 def lead_account(row: Row) -> dict[str, Any] | None:
-    """The accounting card that belongs to `lead_series`."""
+    """The metrics that belongs to `lead_series`."""
     state = row["lead_l2_state"]
     return None if state is None else row["accounts"][state]
 

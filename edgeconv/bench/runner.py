@@ -19,10 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv import __version__
-from edgeconv.bench import card
-from edgeconv.bench.entrants import CopyEntrant, Entrant, method_entrants
-from edgeconv.bench.grid import Grid, Part, Work, works
-from edgeconv.bench.measure import Place, Rules, measure, pixels_for
+from edgeconv.bench import metrics
+from edgeconv.bench.candidates import CopyEntrant, Entrant, method_entrants
+from edgeconv.bench.grid import CaseGrid, GridPart, Case, works
+from edgeconv.bench.measure import Place, TimingRules, measure, pixels_for
 from edgeconv.bench.peers import peer_entrants
 from edgeconv.bench.record import (
     KIND,
@@ -33,16 +33,16 @@ from edgeconv.bench.record import (
     unlike_facts,
     unlike_machines,
 )
-from edgeconv.bench.watch import Watch, card_reader
-from edgeconv.cost import Roof
-from edgeconv.devices import get_device
+from edgeconv.bench.watch import Watch, gpu_reader
+from edgeconv.core.cost import Roof
+from edgeconv.runtime.devices import get_device
 from edgeconv.errors import UnavailableError, UsageError
-from edgeconv.files import write_bytes_atomically
-from edgeconv.image import read_image
+from edgeconv.io.files import write_bytes_atomically
+from edgeconv.io.image import read_image
 from edgeconv.methods.base import DeviceName, Options
-from edgeconv.methods.cuda.probe import cuda_unavailable_reason
-from edgeconv.read_rules import DEFAULT_RULES, ReadRules
-from edgeconv.report import installed_versions, sha256_of
+from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
+from edgeconv.io.read_rules import DEFAULT_RULES, ReadRules
+from edgeconv.run.report import installed_versions, sha256_of
 
 SAVE_EVERY_SECONDS = 10.0
 MPIXEL = 10**6
@@ -58,11 +58,11 @@ FIXED_COST_PIXELS = MPIXEL
 
 
 @dataclass
-class Run:
+class BenchRun:
     """What is to be measured, and where it is kept."""
 
-    grid: Grid
-    rules: Rules = field(default_factory=Rules)
+    grid: CaseGrid
+    rules: TimingRules = field(default_factory=TimingRules)
     options: Options = field(default_factory=Options)
     pictures: tuple[str, ...] = ()
     read_rules: ReadRules = DEFAULT_RULES
@@ -75,7 +75,7 @@ class Run:
     command: tuple[str, ...] = ()
 
 
-def run(plan: Run, progress: Callable[[int, int, str], None] = lambda done, total, note: None) -> Record:
+def run(plan: BenchRun, progress: Callable[[int, int, str], None] = lambda done, total, note: None) -> Record:
     """Measure the grid and return the record; raises EdgeconvError for what cannot be asked for.
 
     `progress` is called with the Mpixels done and in all, and the work at hand. An interrupt (KeyboardInterrupt or
@@ -135,12 +135,12 @@ def run(plan: Run, progress: Callable[[int, int, str], None] = lambda done, tota
 class _Places:
     """Entrants, roof and watch of each device, looked up once a part."""
 
-    def __init__(self, plan: Run, record: Record) -> None:
+    def __init__(self, plan: BenchRun, record: Record) -> None:
         self._plan, self._record = plan, record
-        self._known: dict[tuple[Part, DeviceName], Place] = {}
+        self._known: dict[tuple[GridPart, DeviceName], Place] = {}
         self._watches: dict[DeviceName, Watch] = {}
 
-    def of(self, part: Part) -> list[Place]:
+    def of(self, part: GridPart) -> list[Place]:
         """The devices of a part that are there; why another is not goes to the record's `left_out`."""
         found = []
         for device in part.devices:
@@ -151,7 +151,7 @@ class _Places:
                 found.append(self._place(part, "cuda" if device == "cuda" else "cpu"))
         return [place for place in found if len(place.entrants) > 1]
 
-    def _place(self, part: Part, device: DeviceName) -> Place:
+    def _place(self, part: GridPart, device: DeviceName) -> Place:
         if (part, device) not in self._known:
             entrants: list[Entrant] = [CopyEntrant(device)]
             entrants += method_entrants(part.methods, device, self._plan.options)
@@ -175,7 +175,7 @@ class _Places:
 
     def _watch(self, device: DeviceName) -> Watch:
         if device not in self._watches:
-            self._watches[device] = Watch(device, card_reader()) if device == "cuda" else Watch(device)
+            self._watches[device] = Watch(device, gpu_reader()) if device == "cuda" else Watch(device)
         return self._watches[device]
 
     def _leave_out(self, kind: str, name: str, device: DeviceName, reason: str) -> None:
@@ -184,7 +184,7 @@ class _Places:
             self._record["left_out"].append(entry)
 
 
-def _new_record(plan: Run) -> Record:
+def _new_record(plan: BenchRun) -> Record:
     record: Record = {
         "schema_version": SCHEMA_VERSION,
         "edgeconv_version": __version__,
@@ -200,7 +200,7 @@ def _new_record(plan: Run) -> Record:
         "machine": {},
         "versions": installed_versions(),
         "roofs": {},
-        "formulas": card.FORMULAS,
+        "formulas": metrics.FORMULAS,
         "warnings": [],
         "left_out": [],
         "files": [],
@@ -210,7 +210,7 @@ def _new_record(plan: Run) -> Record:
     return plain
 
 
-def _take_over(plan: Run, record: Record) -> set[tuple[Work, DeviceName]]:
+def _take_over(plan: BenchRun, record: Record) -> set[tuple[Case, DeviceName]]:
     """Rows of an earlier, unfinished record, put into the new one; the works that need not be measured again."""
     if plan.path is None or not plan.path.exists():
         return set()
@@ -233,10 +233,10 @@ def _take_over(plan: Run, record: Record) -> set[tuple[Work, DeviceName]]:
     for name in ("created_utc", "wall_seconds", "machine", "versions", "roofs", "files", "rows"):
         record[name] = earlier[name]
     fields = ("picture", "size", "stride", "dtype", "filter", "channels")
-    return {(Work(*(row["work"][name] for name in fields)), row["device"]) for row in earlier["rows"]}
+    return {(Case(*(row["work"][name] for name in fields)), row["device"]) for row in earlier["rows"]}
 
 
-def _refuse_other_pixels(record: Record, work: Work, pixels: NDArray[Any]) -> None:
+def _refuse_other_pixels(record: Record, work: Case, pixels: NDArray[Any]) -> None:
     """A picture that was changed between two parts of a record would be two under one name."""
     if work.picture is None:
         return
@@ -255,7 +255,7 @@ def _plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def _save(plan: Run, record: Record) -> None:
+def _save(plan: BenchRun, record: Record) -> None:
     record["warnings"] = _warnings(record)
     if plan.path is not None:
         write_bytes_atomically(plan.path, to_json(record))

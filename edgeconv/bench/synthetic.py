@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeconv.filters import RGB_CHANNELS, Filter, filter_names, named_filter, parse_kernel
-from edgeconv.geometry import KERNEL_SIZE
+from edgeconv.core.filters import RGB_CHANNELS, Filter, filter_names, named_filter, parse_kernel
+from edgeconv.core.geometry import KERNEL_SIZE
 
 SEED = 20_261_121
 LARGEST_WHOLE_WEIGHT = 8

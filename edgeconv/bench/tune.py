@@ -11,23 +11,23 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from edgeconv.bench.grid import Grid, Part
-from edgeconv.bench.measure import Rules
+from edgeconv.bench.grid import CaseGrid, GridPart
+from edgeconv.bench.measure import TimingRules
 from edgeconv.bench.record import Record, Row
-from edgeconv.bench.runner import Run, run
+from edgeconv.bench.runner import BenchRun, run
 from edgeconv.bench.summary import median
 from edgeconv.errors import UnavailableError
-from edgeconv.filters import DEFAULT_FILTER
+from edgeconv.core.filters import DEFAULT_FILTER
 from edgeconv.methods import METHODS
 from edgeconv.methods.base import DeviceName
-from edgeconv.timing import Budget
-from edgeconv.tuned import Curve, Point, Profile, machine_facts, place_to_save, save
+from edgeconv.core.timing import Budget
+from edgeconv.runtime.profile import Curve, Point, Profile, machine_facts, place_to_save, save
 
-GRID = Grid(
+GRID = CaseGrid(
     "tune",
     "what a choice needs to know",
     (
-        Part(
+        GridPart(
             sizes=(256, 1024, 2048),
             strides=(1, 2, 3),
             dtypes=("uint8", "float32"),
@@ -37,7 +37,7 @@ GRID = Grid(
         ),
     ),
 )
-RULES = Rules(
+RULES = TimingRules(
     budget=Budget(min_samples=3, max_samples=15, time_limit_seconds=0.02, noise_target=0.05, turns=4),
     l2_states=("warm",),
     check_samples=30_000,
@@ -47,8 +47,8 @@ STARTS = 3
 START_PATIENCE_SECONDS = 120
 _START = (
     "import time; began = time.perf_counter();"
-    "import numpy; from edgeconv.request import make_request; from edgeconv.methods.base import Options;"
-    "from edgeconv.session import Session; shape = ({side}, {side}, 3);"
+    "import numpy; from edgeconv.core.request import make_request; from edgeconv.methods.base import Options;"
+    "from edgeconv.runtime.session import Session; shape = ({side}, {side}, 3);"
     "session = Session(make_request().problem(shape, 'uint8'), {method!r}, {device!r}, Options());"
     "session.convolve(numpy.zeros(shape, 'uint8')); print(time.perf_counter() - began)"
 )
@@ -60,7 +60,7 @@ def tune(progress: Callable[[int, int, str], None]) -> tuple[Profile, Path]:
     Where the profile cannot be saved, nothing is measured.
     """
     path = place_to_save()
-    profile = profile_of(run(Run(GRID, RULES), progress), start_seconds)
+    profile = profile_of(run(BenchRun(GRID, RULES), progress), start_seconds)
     save(profile, path)
     return profile, path
 

@@ -1,6 +1,6 @@
-"""Did the machine stay the same while it was measured? Clocks and slowdowns of a card, and who else used the CPU.
+"""Did the machine stay the same while it was measured? Clocks and slowdowns of a GPU, and who else used the CPU.
 
-A card is read while it is at work (an idle one lowers its clocks). A row is flagged where the card says that it was
+A GPU is read while it is at work (an idle one lowers its clocks). A row is flagged where the GPU says that it was
 slowed down, where its clock moved by more than `CLOCK_TOLERANCE`, and where other processes kept more than
 `OTHERS_TOLERANCE` of the cores busy. The clocks and counters come from functions, so that a test plays them.
 """
@@ -13,9 +13,9 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from edgeconv.devices.nvml import Reading
+from edgeconv.hardware.nvml import GpuReading
 from edgeconv.methods.base import DeviceName
-from edgeconv.system_files import read_system_file
+from edgeconv.hardware.system_files import read_system_file
 
 CLOCK_TOLERANCE = 0.03
 OTHERS_TOLERANCE = 0.10
@@ -50,19 +50,19 @@ def read_cpu_use() -> CpuUse | None:
     return CpuUse(busy, own, time.perf_counter(), os.cpu_count() or 1)
 
 
-def read_no_card() -> Reading | None:
-    """Where there is no card, or none that tells."""
+def read_no_gpu() -> GpuReading | None:
+    """Where there is no GPU, or none that tells."""
     return None
 
 
-def card_reader() -> Callable[[], Reading | None]:
-    """A function that reads the current card, or one that answers None where it does not tell."""
+def gpu_reader() -> Callable[[], GpuReading | None]:
+    """A function that reads the current GPU, or one that answers None where it does not tell."""
     import cupy
 
-    from edgeconv.devices import nvml
+    from edgeconv.hardware import nvml
 
-    card = nvml.open_card(cupy.cuda.Device().pci_bus_id)
-    return read_no_card if card is None else card.read
+    gpu = nvml.open_gpu(cupy.cuda.Device().pci_bus_id)
+    return read_no_gpu if gpu is None else gpu.read
 
 
 class Watch:
@@ -71,11 +71,11 @@ class Watch:
     def __init__(
         self,
         device: DeviceName,
-        read_card: Callable[[], Reading | None] = read_no_card,
+        read_gpu: Callable[[], GpuReading | None] = read_no_gpu,
         read_cpu: Callable[[], CpuUse | None] = read_cpu_use,
     ) -> None:
-        self.device, self._read_card, self._read_cpu = device, read_card, read_cpu
-        self._readings: list[Reading] = []
+        self.device, self._read_gpu, self._read_cpu = device, read_gpu, read_cpu
+        self._readings: list[GpuReading] = []
         self._before: CpuUse | None = None
 
     def begin(self) -> None:
@@ -84,8 +84,8 @@ class Watch:
         self._before = self._read_cpu()
 
     def look(self) -> None:
-        """Read the card; to be called while it works."""
-        reading = self._read_card()
+        """Read the GPU; to be called while it works."""
+        reading = self._read_gpu()
         if reading is not None:
             self._readings.append(reading)
 

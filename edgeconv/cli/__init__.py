@@ -9,8 +9,8 @@ from collections.abc import Callable
 import typer
 
 from edgeconv.cli import batch, bench, compare, diff, doctor, filters, report, resize, run, tune, verify, view
-from edgeconv.cli.leaving import leave, prepare
-from edgeconv.cli.needless import RefusingCommand
+from edgeconv.cli.exits import leave, prepare
+from edgeconv.cli.unused_options import RefusingCommand
 from edgeconv.cli.printing import say
 from edgeconv.errors import EXIT_OK, EdgeconvError, MemoryLimitError, UsageError
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from edgeconv.cli import words
+from edgeconv.cli import shared_options
 from edgeconv.cli.printing import say, say_lines
 
 
@@ -24,21 +24,21 @@ def batch(
     recursive: Annotated[
         bool, typer.Option("--recursive", "-r", help="Search folders deeper, keeping their shape.")
     ] = (False),
-    filter_name: words.FilterName = words.DEFAULT_FILTER,
-    kernel: words.KernelText = None,
-    kernel_file: words.KernelFile = None,
-    method: words.MethodName = "auto",
-    device: words.DeviceWord = "auto",
-    stride: words.Stride = 1,
-    padding: words.Padding = "same",
-    border: words.BorderWord = "zero",
-    channels: words.ChannelsWord = "mix",
-    luma: words.LumaWord = "bt601",
-    output_mode: words.OutputModeWord = None,
+    filter_name: shared_options.FilterName = shared_options.DEFAULT_FILTER,
+    kernel: shared_options.KernelText = None,
+    kernel_file: shared_options.KernelFile = None,
+    method: shared_options.MethodName = "auto",
+    device: shared_options.DeviceWord = "auto",
+    stride: shared_options.Stride = 1,
+    padding: shared_options.Padding = "same",
+    border: shared_options.BorderWord = "zero",
+    channels: shared_options.ChannelsWord = "mix",
+    luma: shared_options.LumaWord = "bt601",
+    output_mode: shared_options.OutputModeWord = None,
     name: Annotated[
         str,
         typer.Option(help="Output names: {stem} {source_ext} {filter} {method} {stride} {width} {height} {ext}."),
-    ] = words.DEFAULT_NAME,
+    ] = shared_options.DEFAULT_NAME,
     format: Annotated[
         str | None, typer.Option(help="png, jpg, tiff, webp, bmp or npy. Default: the one that keeps every bit.")
     ] = None,
@@ -48,7 +48,7 @@ def batch(
     ] = (None),
     jpeg_codec: Annotated[
         str,
-        typer.Option(help="Who decodes and encodes JPEG: host, or card (nvImageCodec; see docs/batch.md)."),
+        typer.Option(help="Who decodes and encodes JPEG: host, or GPU (nvImageCodec; see docs/batch.md)."),
     ] = "host",
     jobs: Annotated[str, typer.Option("--jobs", "-j", help="Pictures in hand at once; auto is one a usable core.")] = (
         "auto"
@@ -65,7 +65,7 @@ def batch(
     tls_cert: Annotated[str | None, typer.Option(help="... with your own certificate.")] = None,
     tls_key: Annotated[str | None, typer.Option(help="... and with its key.")] = None,
     devices: Annotated[
-        str | None, typer.Option(help="Several cards of this machine, one worker each: all, or numbers such as 0,1.")
+        str | None, typer.Option(help="Several GPUs of this machine, one worker each: all, or numbers such as 0,1.")
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Pass over what the ledger calls done and is unchanged.")] = (
         False
@@ -81,21 +81,22 @@ def batch(
         bool,
         typer.Option("--overwrite", help="Replace what is not an earlier result of the same input and parameters."),
     ] = (False),
-    threads: words.Threads = None,
-    workspace_limit: words.WorkspaceLimit = words.DEFAULT_WORKSPACE_LIMIT,
-    math: words.MathWord = "fma",
-    gemm: words.GemmWord = "own",
-    cudnn_find: words.CudnnFind = False,
-    max_pixels: words.MaxPixels = words.DEFAULT_MAX_PIXELS,
-    max_bytes: words.MaxBytes = words.DEFAULT_MAX_BYTES,
-    strict: words.Strict = False,
+    threads: shared_options.Threads = None,
+    workspace_limit: shared_options.WorkspaceLimit = shared_options.DEFAULT_WORKSPACE_LIMIT,
+    math: shared_options.MathWord = "fma",
+    gemm: shared_options.GemmWord = "own",
+    cudnn_find: shared_options.CudnnFind = False,
+    max_pixels: shared_options.MaxPixels = shared_options.DEFAULT_MAX_PIXELS,
+    max_bytes: shared_options.MaxBytes = shared_options.DEFAULT_MAX_BYTES,
+    strict: shared_options.Strict = False,
     json_only: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
 ) -> None:
     """Filter many pictures into a folder, with a ledger of what became of each; ends with 1 where some failed."""
     import json
 
-    from edgeconv import temporaries
-    from edgeconv.batch import choosing, encoding, plan
+    from edgeconv.io import temporaries
+    from edgeconv.batch import encoding, plan
+    from edgeconv.batch import auto
     from edgeconv.batch.codecs import require_jpeg_codec
     from edgeconv.batch.engines import engine_for
     from edgeconv.batch.engines.connection import Connection, parse_certificates
@@ -105,13 +106,13 @@ def batch(
     from edgeconv.batch.settings import Settings
     from edgeconv.batch.stores import plain
     from edgeconv.batch.text import links_note, note, passed_over_note, summary_text
-    from edgeconv.choose import Choice
+    from edgeconv.runtime.auto import Choice
     from edgeconv.cli.options import chosen_filter, parse_jobs, parse_options, parse_read_rules
     from edgeconv.cli.stopping import stopping
     from edgeconv.errors import EXIT_DIFFERENT, UsageError
     from edgeconv.methods import require
-    from edgeconv.progress import Progress
-    from edgeconv.request import make_request
+    from edgeconv.run.progress import Progress
+    from edgeconv.core.request import make_request
 
     if not worker_timeout >= 0:
         raise UsageError(f"--worker-timeout {worker_timeout:g} is not a number of seconds from 0.")
@@ -164,8 +165,8 @@ def batch(
     with engine_for(scheduler, devices, device, parse_jobs(jobs), len(found.tasks), how) as cluster:
         if cluster is not None and cluster.warning:
             say(f"edgeconv: {cluster.warning}", err=True)
-        settings = choosing.settle(settings_for, found.tasks, method, device, cluster)
-        if cluster is None or settings.choice.device == "cpu":  # cards of other machines are theirs to ask
+        settings = auto.settle(settings_for, found.tasks, method, device, cluster)
+        if cluster is None or settings.choice.device == "cpu":  # GPUs of other machines are theirs to ask
             require_jpeg_codec(settings, device)
             require(settings.choice.method, settings.choice.device, settings.options)
         named = (settings.output, settings.names, settings.format)

@@ -9,8 +9,9 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from edgeconv.cli import comparing, words
-from edgeconv.cli.needless import RefusingCommand
+from edgeconv.cli import comparing
+from edgeconv.cli import shared_options
+from edgeconv.cli.unused_options import RefusingCommand
 from edgeconv.cli.printing import say, say_lines
 
 GRID_COMMAND = "grid"
@@ -40,7 +41,7 @@ def grid(
         list[str] | None, typer.Argument(help="Pictures or folders, resized to --sizes. Default: noise.")
     ] = None,
     grid_name: Annotated[
-        str, typer.Option("--grid", help="lab, card, processor, quick, or a TOML file; the options below change it.")
+        str, typer.Option("--grid", help="lab, GPU, processor, quick, or a TOML file; the options below change it.")
     ] = "quick",
     sizes: Annotated[str | None, typer.Option(help="Longest sides: '128,512', or '128:4096' for doublings.")] = None,
     strides: Annotated[str | None, typer.Option(help="'1,2,3'.")] = None,
@@ -55,9 +56,9 @@ def grid(
     ] = None,
     channels: Annotated[str | None, typer.Option(help="mix, each, luma, or all.")] = None,
     devices: Annotated[str | None, typer.Option(help="cpu, cuda, or all.")] = None,
-    padding: words.Padding = "same",
-    border: words.BorderWord = "zero",
-    output_mode: words.OutputModeWord = None,
+    padding: shared_options.Padding = "same",
+    border: shared_options.BorderWord = "zero",
+    output_mode: shared_options.OutputModeWord = None,
     l2: Annotated[str, typer.Option(help="State of the last-level cache: both, cold or warm.")] = "both",
     noise: Annotated[str, typer.Option(help="Stop sampling at (p90 − p10) / median of this.")] = "2%",
     time_limit: Annotated[float, typer.Option(help="Seconds of sampling an entrant, work and L2 state.")] = 0.12,
@@ -66,8 +67,8 @@ def grid(
         "sample"
     ),
     around: Annotated[bool, typer.Option(help="Also time the bus, end to end, decoding and encoding.")] = True,
-    threads: words.Threads = None,
-    workspace_limit: words.WorkspaceLimit = words.DEFAULT_WORKSPACE_LIMIT,
+    threads: shared_options.Threads = None,
+    workspace_limit: shared_options.WorkspaceLimit = shared_options.DEFAULT_WORKSPACE_LIMIT,
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the files (made if missing).")] = Path(
         "results"
     ),
@@ -80,9 +81,9 @@ def grid(
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with a record that was stopped.")] = False,
     overwrite: comparing.Overwrite = False,
-    max_pixels: words.MaxPixels = words.DEFAULT_MAX_PIXELS,
-    max_bytes: words.MaxBytes = words.DEFAULT_MAX_BYTES,
-    strict: words.Strict = False,
+    max_pixels: shared_options.MaxPixels = shared_options.DEFAULT_MAX_PIXELS,
+    max_bytes: shared_options.MaxBytes = shared_options.DEFAULT_MAX_BYTES,
+    strict: shared_options.Strict = False,
 ) -> None:
     """Measure a grid of works: each method and peer is checked first, then timed by turns beside a plain copy.
 
@@ -91,13 +92,13 @@ def grid(
     """
     import sys
 
-    from edgeconv.bench.runner import Run, run
-    from edgeconv.bench.words import chosen_grid, parse_rules
+    from edgeconv.bench.runner import BenchRun, run
+    from edgeconv.bench.arguments import chosen_grid, parse_rules
     from edgeconv.cli.options import parse_options, parse_read_rules
     from edgeconv.errors import EXIT_DIFFERENT, UsageError
     from edgeconv.export import EXPORTERS, export, find_exporter
-    from edgeconv.progress import Progress
-    from edgeconv.resize import find_pictures
+    from edgeconv.run.progress import Progress
+    from edgeconv.io.resize import find_pictures
 
     axes = {
         "sizes": sizes,
@@ -118,7 +119,7 @@ def grid(
         find_exporter(entry)
     if stop_after is not None and not stop_after >= 0:
         raise UsageError(f"--stop-after {stop_after} is not a number of seconds from 0.")
-    plan = Run(
+    plan = BenchRun(
         grid=chosen_grid(grid_name, axes),
         rules=rules,
         options=parse_options(workspace_limit, threads, "fma", "own", False),
@@ -156,7 +157,7 @@ def grid(
 def _make_room(folder: Path, name: str, replace: bool) -> None:
     """Make the folder of a bench; what an earlier one of that name left there stays, unless it may be replaced."""
     from edgeconv.errors import ImageWriteError
-    from edgeconv.files import make_folder
+    from edgeconv.io.files import make_folder
 
     make_folder(folder)
     try:
@@ -188,7 +189,7 @@ def compare(
     from edgeconv.bench.record import read_record
     from edgeconv.diff.outputs import Outputs
     from edgeconv.errors import EXIT_DIFFERENT, UsageError
-    from edgeconv.files import utf8
+    from edgeconv.io.files import utf8
 
     allowed = tuple(word.strip() for word in allow.split(",") if word.strip())
     for word in allowed:
@@ -219,10 +220,10 @@ def gemm(
     output: RecordPath = Path("gemm.json"),
     overwrite: comparing.Overwrite = False,
 ) -> None:
-    """The ladder of matrix products on a card, from a thread an element to cuBLAS; ends with 1 where one is wrong."""
+    """The ladder of matrix products on a GPU, from a thread an element to cuBLAS; ends with 1 where one is wrong."""
     from edgeconv.errors import UsageError
-    from edgeconv.methods.cuda.gemm_ladder import REALS
-    from edgeconv.resize import parse_sizes
+    from edgeconv.bench.ladders.gemm_steps import REALS
+    from edgeconv.io.resize import parse_sizes
 
     chosen = [word.strip() for word in dtypes.split(",")]
     if not set(chosen) <= set(REALS):
@@ -239,10 +240,10 @@ def conv(
     output: RecordPath = Path("conv.json"),
     overwrite: comparing.Overwrite = False,
 ) -> None:
-    """The ladder of convolutions on a card, from the textbook kernel to the shipped; ends with 1 where one is wrong."""
+    """The ladder of convolutions on a GPU, from the textbook kernel to the shipped; ends with 1 where one is wrong."""
     from edgeconv.errors import UsageError
-    from edgeconv.methods.cuda.conv_ladder import STRIDES
-    from edgeconv.resize import parse_sizes
+    from edgeconv.bench.ladders.conv_steps import STRIDES
+    from edgeconv.io.resize import parse_sizes
 
     chosen = [int(word) if word.strip().isdecimal() else 0 for word in strides.split(",")]
     if not set(chosen) <= set(STRIDES):
@@ -264,7 +265,7 @@ def _ladder(
 
     from edgeconv.diff.outputs import Outputs
     from edgeconv.errors import EXIT_DIFFERENT, UnavailableError, UsageError
-    from edgeconv.methods.cuda.probe import cuda_unavailable_reason
+    from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
 
     if blocks not in ("usual", "all"):
         raise UsageError(f"--blocks '{blocks}' is not one of usual, all.")
@@ -275,18 +276,18 @@ def _ladder(
     if reason is not None:
         raise UnavailableError(f"'edgeconv bench {name}' needs an NVIDIA GPU: {reason}.")
     from edgeconv.bench.record import to_json
-    from edgeconv.bench.watch import Watch, card_reader
-    from edgeconv.devices import get_device
+    from edgeconv.bench.watch import Watch, gpu_reader
+    from edgeconv.runtime.devices import get_device
     from edgeconv.export.markdown import every_row
-    from edgeconv.files import write_bytes_atomically
-    from edgeconv.progress import Progress
-    from edgeconv.timing import Budget
+    from edgeconv.io.files import write_bytes_atomically
+    from edgeconv.run.progress import Progress
+    from edgeconv.core.timing import Budget
 
     ladder = import_module(f"edgeconv.bench.{name}")
     budget = Budget(min_samples=5, max_samples=50, time_limit_seconds=seconds, turns=3)
     line = Progress(len(sizes) * len(others), "works")
     try:
-        device, watch = get_device("cuda"), Watch("cuda", card_reader())
+        device, watch = get_device("cuda"), Watch("cuda", gpu_reader())
         record = ladder.measure(sizes, others, blocks, budget, device, watch, line.update)
     finally:
         line.close()

@@ -6,25 +6,26 @@ from typing import Annotated
 
 import typer
 
-from edgeconv.cli import comparing, words
+from edgeconv.cli import comparing
+from edgeconv.cli import shared_options
 
 
 def compare(
     picture: Annotated[str, typer.Argument(help="PNG, JPEG, TIFF, WebP, BMP or NPY; - for standard input.")],
-    filter_name: words.FilterName = words.DEFAULT_FILTER,
-    kernel: words.KernelText = None,
-    kernel_file: words.KernelFile = None,
-    stride: words.Stride = 1,
-    padding: words.Padding = "same",
-    border: words.BorderWord = "zero",
-    channels: words.ChannelsWord = "mix",
-    luma: words.LumaWord = "bt601",
-    output_mode: words.OutputModeWord = None,
+    filter_name: shared_options.FilterName = shared_options.DEFAULT_FILTER,
+    kernel: shared_options.KernelText = None,
+    kernel_file: shared_options.KernelFile = None,
+    stride: shared_options.Stride = 1,
+    padding: shared_options.Padding = "same",
+    border: shared_options.BorderWord = "zero",
+    channels: shared_options.ChannelsWord = "mix",
+    luma: shared_options.LumaWord = "bt601",
+    output_mode: shared_options.OutputModeWord = None,
     crop: Annotated[int | None, typer.Option(help="Use only the middle square of this side.")] = None,
-    threads: words.Threads = None,
-    workspace_limit: words.WorkspaceLimit = words.DEFAULT_WORKSPACE_LIMIT,
-    math: words.MathWord = "fma",
-    gemm: words.GemmWord = "own",
+    threads: shared_options.Threads = None,
+    workspace_limit: shared_options.WorkspaceLimit = shared_options.DEFAULT_WORKSPACE_LIMIT,
+    math: shared_options.MathWord = "fma",
+    gemm: shared_options.GemmWord = "own",
     atol: Annotated[
         float | None, typer.Option(help="Accept |difference| up to this. Default: what rounding explains.")
     ] = None,
@@ -39,9 +40,9 @@ def compare(
     pictures: comparing.Pictures = None,
     junit: comparing.Junit = None,
     page_limit: comparing.PageLimit = comparing.DEFAULT_PAGE_LIMIT,
-    max_pixels: words.MaxPixels = words.DEFAULT_MAX_PIXELS,
-    max_bytes: words.MaxBytes = words.DEFAULT_MAX_BYTES,
-    strict: words.Strict = False,
+    max_pixels: shared_options.MaxPixels = shared_options.DEFAULT_MAX_PIXELS,
+    max_bytes: shared_options.MaxBytes = shared_options.DEFAULT_MAX_BYTES,
+    strict: shared_options.Strict = False,
     overwrite: comparing.Overwrite = False,
     json_only: comparing.JsonOnly = False,
 ) -> None:
@@ -51,9 +52,10 @@ def compare(
     Exit code 0: all agree; 1: one does not; 2 to 5: errors.
     """
     from edgeconv.cli.options import chosen_filter, parse_bytes, parse_options, parse_read_rules
-    from edgeconv.diff import job, methods
+    from edgeconv.diff import methods
+    from edgeconv.diff import results
     from edgeconv.diff.metrics import Allowance
-    from edgeconv.request import make_request
+    from edgeconv.core.request import make_request
 
     request = make_request(
         chosen_filter(filter_name, kernel, kernel_file),
@@ -64,7 +66,7 @@ def compare(
         border=border,
         output_mode=output_mode,
     )
-    wanted = job.Wanted(
+    wanted = results.Wanted(
         allowance=Allowance(atol or 0.0, rtol, ulp, max_count, ignore_border),
         perceptual=comparing.perceptual_names(ssim=ssim, flip=flip),
         html=html,

@@ -9,7 +9,7 @@ import typer
 from edgeconv.cli.printing import say_lines
 
 if TYPE_CHECKING:
-    from edgeconv.diff.job import Done
+    from edgeconv.diff.results import DiffOutcome
 
 Atol = Annotated[float, typer.Option(help="Accept |difference| up to this, in sample units.")]
 Rtol = Annotated[float, typer.Option(help="... and up to this times |reference| more.")]
@@ -37,11 +37,11 @@ def perceptual_names(**asked: bool) -> tuple[str, ...]:
     return tuple(name for name, wanted in asked.items() if wanted)
 
 
-def finish(done: Done, json_only: bool) -> None:
+def finish(done: DiffOutcome, json_only: bool) -> None:
     """Print what was found and written, and leave with the exit code that it calls for."""
-    from edgeconv.diff import job
+    from edgeconv.diff import results
 
-    say_lines(job.to_json(done) if json_only else done.text)
+    say_lines(results.to_json(done) if json_only else done.text)
     if done.written:
-        say_lines(job.ending(done), err=json_only)
+        say_lines(results.ending(done), err=json_only)
     raise typer.Exit(done.exit_code)

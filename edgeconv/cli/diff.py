@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from edgeconv.cli import comparing, words
+from edgeconv.cli import comparing
+from edgeconv.cli import shared_options
 
 
 def diff(
@@ -31,9 +32,9 @@ def diff(
         bool, typer.Option("--update", help="Two folders: make the first like the second; the old files are kept.")
     ] = False,
     page_limit: comparing.PageLimit = comparing.DEFAULT_PAGE_LIMIT,
-    max_pixels: words.MaxPixels = words.DEFAULT_MAX_PIXELS,
-    max_bytes: words.MaxBytes = words.DEFAULT_MAX_BYTES,
-    strict: words.Strict = False,
+    max_pixels: shared_options.MaxPixels = shared_options.DEFAULT_MAX_PIXELS,
+    max_bytes: shared_options.MaxBytes = shared_options.DEFAULT_MAX_BYTES,
+    strict: shared_options.Strict = False,
     overwrite: comparing.Overwrite = False,
     json_only: comparing.JsonOnly = False,
 ) -> None:
@@ -42,7 +43,7 @@ def diff(
     Exit code 0: same; 1: differs; 2: error; 3: sizes, channels or types differ.
     """
     from edgeconv.cli.options import parse_bytes, parse_read_rules
-    from edgeconv.diff import job
+    from edgeconv.diff import results
     from edgeconv.diff.metrics import Allowance
     from edgeconv.diff.request import run_request
 
@@ -51,7 +52,7 @@ def diff(
         reference,
         convert,
         update,
-        job.Wanted(
+        results.Wanted(
             allowance=Allowance(atol, rtol, ulp, max_count, ignore_border),
             perceptual=comparing.perceptual_names(ssim=ssim, flip=flip),
             html=html,

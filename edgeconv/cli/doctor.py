@@ -7,6 +7,6 @@ from edgeconv.cli.printing import say_lines
 
 def doctor() -> None:
     """Show which methods run here, why the others do not, what auto takes by which profile, libraries and devices."""
-    from edgeconv import doctor as checkup
+    from edgeconv.runtime import doctor as checkup
 
     say_lines(checkup.text())

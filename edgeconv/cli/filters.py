@@ -7,7 +7,7 @@ from edgeconv.cli.printing import say
 
 def filters() -> None:
     """List the filters: name, how directions are joined, kernel rows, summary and source."""
-    from edgeconv.filters import DEFAULT_FILTER, FILTERS
+    from edgeconv.core.filters import DEFAULT_FILTER, FILTERS
 
     for entry in FILTERS:
         default = " (default)" if entry.name == DEFAULT_FILTER else ""

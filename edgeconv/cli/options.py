@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from edgeconv.errors import UsageError
-from edgeconv.filters import DEFAULT_FILTER, Filter, named_filter, parse_kernel, read_kernel
+from edgeconv.core.filters import DEFAULT_FILTER, Filter, named_filter, parse_kernel, read_kernel
 from edgeconv.methods.base import DEFAULT_BLOCK, Options
-from edgeconv.read_rules import ReadRules
+from edgeconv.io.read_rules import ReadRules
 
 SIZE_UNITS = {"K": 2**10, "M": 2**20, "G": 2**30}
 

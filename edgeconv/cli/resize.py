@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from edgeconv.cli import words
+from edgeconv.cli import shared_options
 from edgeconv.cli.printing import say
 
 
@@ -23,13 +23,13 @@ def resize(
         str | None, typer.Option("--output", "-o", help="A folder (made if missing). Default: the picture's own.")
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace files of these names.")] = False,
-    max_pixels: words.MaxPixels = words.DEFAULT_MAX_PIXELS,
-    max_bytes: words.MaxBytes = words.DEFAULT_MAX_BYTES,
-    strict: words.Strict = False,
+    max_pixels: shared_options.MaxPixels = shared_options.DEFAULT_MAX_PIXELS,
+    max_bytes: shared_options.MaxBytes = shared_options.DEFAULT_MAX_BYTES,
+    strict: shared_options.Strict = False,
 ) -> None:
     """Save one picture in several sizes as NAME_SIZE.png, aspect and type kept: floats as .tiff, float16 as .npy."""
     from edgeconv.cli.options import parse_read_rules
-    from edgeconv.resize import parse_sizes, resize_file
+    from edgeconv.io.resize import parse_sizes, resize_file
 
     resized = resize_file(
         picture,

@@ -7,58 +7,59 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from edgeconv.cli import words
+from edgeconv.cli import shared_options
 from edgeconv.cli.printing import say, say_lines
 
 if TYPE_CHECKING:
-    from edgeconv.job import Job
+    from edgeconv.run.whole import Job
 
 
 def run(
     picture: Annotated[
         str, typer.Argument(help="PNG, JPEG, TIFF, WebP, BMP or NPY; - for standard input; a Zarr, by tiles.")
     ],
-    filter_name: words.FilterName = words.DEFAULT_FILTER,
-    kernel: words.KernelText = None,
-    kernel_file: words.KernelFile = None,
-    method: words.MethodName = "auto",
-    device: words.DeviceWord = "auto",
-    stride: words.Stride = 1,
-    padding: words.Padding = "same",
-    border: words.BorderWord = "zero",
-    channels: words.ChannelsWord = "mix",
-    luma: words.LumaWord = "bt601",
-    output_mode: words.OutputModeWord = None,
+    filter_name: shared_options.FilterName = shared_options.DEFAULT_FILTER,
+    kernel: shared_options.KernelText = None,
+    kernel_file: shared_options.KernelFile = None,
+    method: shared_options.MethodName = "auto",
+    device: shared_options.DeviceWord = "auto",
+    stride: shared_options.Stride = 1,
+    padding: shared_options.Padding = "same",
+    border: shared_options.BorderWord = "zero",
+    channels: shared_options.ChannelsWord = "mix",
+    luma: shared_options.LumaWord = "bt601",
+    output_mode: shared_options.OutputModeWord = None,
     output: Annotated[
         str | None, typer.Option("--output", "-o", help="A file, a folder (made if missing), or - for standard output.")
     ] = None,
-    overwrite: words.Overwrite = False,
-    threads: words.Threads = None,
-    workspace_limit: words.WorkspaceLimit = words.DEFAULT_WORKSPACE_LIMIT,
-    math: words.MathWord = "fma",
-    gemm: words.GemmWord = "own",
-    cudnn_find: words.CudnnFind = False,
-    block: words.BlockSide = words.DEFAULT_BLOCK,
+    overwrite: shared_options.Overwrite = False,
+    threads: shared_options.Threads = None,
+    workspace_limit: shared_options.WorkspaceLimit = shared_options.DEFAULT_WORKSPACE_LIMIT,
+    math: shared_options.MathWord = "fma",
+    gemm: shared_options.GemmWord = "own",
+    cudnn_find: shared_options.CudnnFind = False,
+    block: shared_options.BlockSide = shared_options.DEFAULT_BLOCK,
     samples: Annotated[int, typer.Option(help="Most timed runs after the first; 0 for none.")] = 200,
     time_limit: Annotated[float, typer.Option(help="Seconds that the timed runs may take.")] = 0.15,
     check: Annotated[str, typer.Option(help="Compare with the float64 oracle: sample, full or none.")] = "sample",
-    max_pixels: words.MaxPixels = words.DEFAULT_MAX_PIXELS,
-    max_bytes: words.MaxBytes = words.DEFAULT_MAX_BYTES,
-    strict: words.Strict = False,
-    tile: words.TileSide = None,
-    memory_limit: words.MemoryLimit = None,
-    verify_tiles: words.VerifyTiles = False,
+    max_pixels: shared_options.MaxPixels = shared_options.DEFAULT_MAX_PIXELS,
+    max_bytes: shared_options.MaxBytes = shared_options.DEFAULT_MAX_BYTES,
+    strict: shared_options.Strict = False,
+    tile: shared_options.TileSide = None,
+    memory_limit: shared_options.MemoryLimit = None,
+    verify_tiles: shared_options.VerifyTiles = False,
     json_only: Annotated[bool, typer.Option("--json", help="Print the report as JSON in place of the table.")] = False,
 ) -> None:
     """Filter one picture; save it as NAME_FILTER_METHOD_sSTRIDE.png with its report beside it as .json."""
-    from edgeconv import job, report
+    from edgeconv.run import whole
+    from edgeconv.run import report
     from edgeconv.cli.options import check_sampling, chosen_filter, parse_options, parse_read_rules
     from edgeconv.errors import EXIT_DIFFERENT
-    from edgeconv.files import is_standard_stream
-    from edgeconv.request import make_request
-    from edgeconv.tiles.sources.zarr import is_zarr
+    from edgeconv.io.files import is_standard_stream
+    from edgeconv.core.request import make_request
+    from edgeconv.run.tiled.sources.zarr import is_zarr
 
-    started = job.seconds_since_process_start()
+    started = filtering.seconds_since_process_start()
     check_sampling(samples, time_limit)
     request = make_request(
         chosen_filter(filter_name, kernel, kernel_file),
@@ -69,7 +70,7 @@ def run(
         border=border,
         output_mode=output_mode,
     )
-    work = job.Job(
+    work = filtering.Job(
         source=picture,
         request=request,
         method=method,
@@ -85,7 +86,7 @@ def run(
     if tile is not None or memory_limit is not None or verify_tiles or is_zarr(Path(picture)):
         record = _by_tiles(work, tile, memory_limit, verify_tiles, started)
     else:
-        record = job.run(work, started)
+        record = filtering.run(work, started)
     to_standard_error = output is not None and is_standard_stream(output)
     text = report.to_json(record).decode().rstrip() if json_only else report.table(record)
     say_lines(text, err=to_standard_error)
@@ -103,11 +104,11 @@ def _by_tiles(
 ) -> dict[str, Any]:
     """`job.run` by tiles, with a line on standard error that says how far it is."""
     from edgeconv.cli.options import parse_bytes
-    from edgeconv.progress import Progress
-    from edgeconv.tiles import job
+    from edgeconv.run.progress import Progress
+    from edgeconv.run.tiled import filtering
 
     limit_bytes = None if memory_limit is None else parse_bytes(memory_limit, "--memory-limit")
-    options = job.TileOptions(side, limit_bytes, prove)
+    options = filtering.TileOptions(side, limit_bytes, prove)
     shown: list[Progress] = []
 
     def progress(done: int, total: int, what: str) -> None:
@@ -116,7 +117,7 @@ def _by_tiles(
         shown[0].update(done, what)
 
     try:
-        return job.run(work, options, started, progress)
+        return filtering.run(work, options, started, progress)
     finally:
         for line in shown:
             line.close()

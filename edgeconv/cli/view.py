@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from edgeconv.cli import words
+from edgeconv.cli import shared_options
 
 NOT_PARAMETERS = {"pictures", "max_pixels", "max_bytes", "strict"}
 """Options that say what is opened, and not what is computed of it."""
@@ -17,26 +17,26 @@ def view(
     pictures: Annotated[
         list[str] | None, typer.Argument(metavar="[IMAGE]...", help="Pictures to open; the first is shown.")
     ] = None,
-    filter_name: words.FilterName = words.DEFAULT_FILTER,
-    kernel: words.KernelText = None,
-    kernel_file: words.KernelFile = None,
-    method: words.MethodName = "auto",
-    device: words.DeviceWord = "auto",
-    stride: words.Stride = 1,
-    padding: words.Padding = "same",
-    border: words.BorderWord = "zero",
-    channels: words.ChannelsWord = "mix",
-    luma: words.LumaWord = "bt601",
-    output_mode: words.OutputModeWord = None,
-    threads: words.Threads = None,
-    workspace_limit: words.WorkspaceLimit = words.DEFAULT_WORKSPACE_LIMIT,
-    math: words.MathWord = "fma",
-    gemm: words.GemmWord = "own",
-    cudnn_find: words.CudnnFind = False,
-    block: words.BlockSide = words.DEFAULT_BLOCK,
-    max_pixels: words.MaxPixels = words.DEFAULT_MAX_PIXELS,
-    max_bytes: words.MaxBytes = words.DEFAULT_MAX_BYTES,
-    strict: words.Strict = False,
+    filter_name: shared_options.FilterName = shared_options.DEFAULT_FILTER,
+    kernel: shared_options.KernelText = None,
+    kernel_file: shared_options.KernelFile = None,
+    method: shared_options.MethodName = "auto",
+    device: shared_options.DeviceWord = "auto",
+    stride: shared_options.Stride = 1,
+    padding: shared_options.Padding = "same",
+    border: shared_options.BorderWord = "zero",
+    channels: shared_options.ChannelsWord = "mix",
+    luma: shared_options.LumaWord = "bt601",
+    output_mode: shared_options.OutputModeWord = None,
+    threads: shared_options.Threads = None,
+    workspace_limit: shared_options.WorkspaceLimit = shared_options.DEFAULT_WORKSPACE_LIMIT,
+    math: shared_options.MathWord = "fma",
+    gemm: shared_options.GemmWord = "own",
+    cudnn_find: shared_options.CudnnFind = False,
+    block: shared_options.BlockSide = shared_options.DEFAULT_BLOCK,
+    max_pixels: shared_options.MaxPixels = shared_options.DEFAULT_MAX_PIXELS,
+    max_bytes: shared_options.MaxBytes = shared_options.DEFAULT_MAX_BYTES,
+    strict: shared_options.Strict = False,
 ) -> None:
     """Open a window: turn the knobs, see edges and speed at once, compare methods side by side.
 
@@ -44,10 +44,10 @@ def view(
     """
     from edgeconv.cli.options import parse_read_rules
     from edgeconv.errors import UsageError
-    from edgeconv.files import is_standard_stream
+    from edgeconv.io.files import is_standard_stream
     from edgeconv.view.background import leave
     from edgeconv.view.signals import note
-    from edgeconv.view.work import Workshop
+    from edgeconv.view.compute import Workshop
 
     if any(map(is_standard_stream, pictures or [])):
         raise UsageError(

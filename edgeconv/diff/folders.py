@@ -21,11 +21,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from edgeconv import report
+from edgeconv.run import report
 from edgeconv.diff import junit, record
 from edgeconv.diff.html import Page, PictureSet, tables
 from edgeconv.diff.inputs import FileInput
-from edgeconv.diff.job import Done, Wanted
+from edgeconv.diff.results import DiffOutcome, Wanted
 from edgeconv.diff.outputs import Outputs
 from edgeconv.diff.record import Comparisons
 from edgeconv.errors import (
@@ -37,13 +37,13 @@ from edgeconv.errors import (
     MemoryLimitError,
     UsageError,
 )
-from edgeconv.escapes import visible
-from edgeconv.files import make_folder, read_bytes, special_file_problem, write_bytes_atomically
-from edgeconv.folder_lock import is_held, one_batch_in
-from edgeconv.formats import SUFFIXES
-from edgeconv.inside import ForeignFileError, place_inside
-from edgeconv.passed_over import kinds_text
-from edgeconv.read_rules import DEFAULT_RULES, ReadRules
+from edgeconv.core.escapes import visible
+from edgeconv.io.files import make_folder, read_bytes, special_file_problem, write_bytes_atomically
+from edgeconv.io.folder_lock import is_held, one_batch_in
+from edgeconv.io.formats import SUFFIXES
+from edgeconv.io.inside import ForeignFileError, place_inside
+from edgeconv.io.passed_over import kinds_text
+from edgeconv.io.read_rules import DEFAULT_RULES, ReadRules
 
 EXIT_CODES = {
     "unreadable": ImageReadError.exit_code,
@@ -70,7 +70,7 @@ class Pair:
     """The figures, of pairs that were decoded."""
 
 
-def run(baseline: Path, new: Path, conversions: tuple[str, ...], wanted: Wanted, update: bool) -> Done:
+def run(baseline: Path, new: Path, conversions: tuple[str, ...], wanted: Wanted, update: bool) -> DiffOutcome:
     """Compare two folders, write what is wanted, and with `update` make `baseline` like `new`.
 
     Raises EdgeconvError before anything is written; a picture that cannot be read is a line of the result, but
@@ -89,7 +89,7 @@ def run(baseline: Path, new: Path, conversions: tuple[str, ...], wanted: Wanted,
 
 def _run_alone(
     baseline: Path, new: Path, conversions: tuple[str, ...], wanted: Wanted, update: bool, outputs: Outputs
-) -> Done:
+) -> DiffOutcome:
     """See `run`; with `update` no batch writes into the baseline meanwhile."""
     passed_over: Counter[str] = Counter()
     pairs = compare_folders(baseline, new, conversions, wanted, passed_over)
@@ -104,7 +104,7 @@ def _run_alone(
         text = f"{text}\n{visible(accept(baseline, new, pairs, wanted.rules))}"
         exit_code = EXIT_OK
     written = outputs.write()
-    return Done(exit_code, _describe(baseline, new, pairs), text, written)
+    return DiffOutcome(exit_code, _describe(baseline, new, pairs), text, written)
 
 
 def compare_folders(

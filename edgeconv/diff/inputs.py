@@ -20,10 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.errors import LayoutError, UsageError
-from edgeconv.files import is_standard_stream
-from edgeconv.filters import LUMA_WEIGHTS
-from edgeconv.image import GREY_NOTE, Picture, read_image
-from edgeconv.read_rules import DEFAULT_RULES, ReadRules
+from edgeconv.io.files import is_standard_stream
+from edgeconv.core.filters import LUMA_WEIGHTS
+from edgeconv.io.image import GREY_NOTE, Picture, read_image
+from edgeconv.io.read_rules import DEFAULT_RULES, ReadRules
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Literal
 from xml.etree import ElementTree
 
-from edgeconv.escapes import visible, visible_lines
-from edgeconv.files import utf8, xml_text
+from edgeconv.core.escapes import visible, visible_lines
+from edgeconv.io.files import utf8, xml_text
 
 Outcome = Literal["passed", "failure", "error"]
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.diff.scale import SAME_COLOUR, UNBOUNDED_COLOUR, Scale, magnitude_of, scale_for
-from edgeconv.geometry import bands
+from edgeconv.core.geometry import bands
 
 ROWS_AT_ONCE = 64
 

@@ -14,26 +14,28 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeconv import exactness, report, verify
-from edgeconv.choose import runnable
-from edgeconv.diff import job
+from edgeconv.core import exactness
+from edgeconv.run import report
+from edgeconv.runtime import check as verify
+from edgeconv.runtime.auto import runnable
+from edgeconv.diff import results
 from edgeconv.diff.inputs import ArrayInput
 from edgeconv.errors import EXIT_DIFFERENT, UnavailableError, UsageError
-from edgeconv.image import read_image
-from edgeconv.job import SAMPLED_CHECK
+from edgeconv.io.image import read_image
+from edgeconv.run.whole import SAMPLED_CHECK
 from edgeconv.methods import METHODS, able, find, known
 from edgeconv.methods.base import DeviceName, Options
-from edgeconv.output import finite_range, full_range, magnitude
-from edgeconv.problem import Problem
-from edgeconv.read_rules import DEFAULT_RULES, ReadRules
-from edgeconv.request import Request
-from edgeconv.session import Session
+from edgeconv.core.output import finite_range, full_range, magnitude
+from edgeconv.core.problem import Problem
+from edgeconv.io.read_rules import DEFAULT_RULES, ReadRules
+from edgeconv.core.request import Request
+from edgeconv.runtime.session import Session
 
 REFERENCE: tuple[str, DeviceName] = ("reference", "cpu")
 
 
 @dataclass(frozen=True)
-class Ran:
+class MethodRun:
     """One method's output and its check against the oracle."""
 
     method: str
@@ -53,12 +55,12 @@ def run(
     source: str,
     request: Request,
     options: Options,
-    wanted: job.Wanted,
+    wanted: results.Wanted,
     *,
     crop: int | None = None,
     by_rule: bool = True,
     rules: ReadRules = DEFAULT_RULES,
-) -> job.Done:
+) -> results.DiffOutcome:
     """Filter `source` with every method that works here and compare the outputs with the reference's.
 
     `crop` takes the middle square of that side first. `by_rule` puts the rule above in the place of the allowance's
@@ -76,7 +78,7 @@ def run(
         wanted = replace(wanted, allowance=replace(wanted.allowance, atol=atol))
     left_out = [f"{name} on {device.upper()} did not run: {reason}" for name, device, reason in not_runnable()]
     inputs = [ArrayInput(ran.label, ran.output, (f"float64 oracle: {_check_text(ran.check)}",)) for ran in others]
-    done = job.run(
+    done = results.run(
         ArrayInput(reference.label, reference.output),
         inputs,
         wanted,
@@ -100,7 +102,7 @@ def run(
     return replace(done, record=record, exit_code=done.exit_code if right else EXIT_DIFFERENT)
 
 
-def run_all(pixels: NDArray[Any], problem: Problem, request: Request, options: Options) -> Iterator[Ran]:
+def run_all(pixels: NDArray[Any], problem: Problem, request: Request, options: Options) -> Iterator[MethodRun]:
     """The reference's output, then that of every other method that runs here, in the table's order.
 
     Each is told as much of `options` as it knows.
@@ -112,7 +114,7 @@ def run_all(pixels: NDArray[Any], problem: Problem, request: Request, options: O
         checked = verify.check(pixels, raw, problem, session.plan.arithmetic, SAMPLED_CHECK)
         finished = request.finish(raw, pixels.dtype, image=pixels)
         bound = largest_error(raw, finished, checked, problem)
-        yield Ran(name, device, finished, checked, bound)
+        yield MethodRun(name, device, finished, checked, bound)
 
 
 def refuse_what_none_knows(options: Options) -> None:
@@ -148,7 +150,7 @@ def largest_error(raw: NDArray[Any], finished: NDArray[Any], check: verify.Check
     return float(np.ceil(stretched)) if finished.dtype.kind == "u" else stretched
 
 
-def agreement(ran: Sequence[Ran]) -> float:
+def agreement(ran: Sequence[MethodRun]) -> float:
     """The |difference| that two right outputs may have: twice the largest error, or 0 where every method is exact."""
     bounds = [one.bound for one in ran]
     whole = ran[0].output.dtype.kind == "u"

@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 from edgeconv.diff.regions import Region, RegionFinder
 from edgeconv.diff.scale import magnitude_of, scale_for
 from edgeconv.errors import UsageError
-from edgeconv.geometry import bands
+from edgeconv.core.geometry import bands
 
 STRIP_SAMPLES = {1: 2**18, 2: 2**20, 4: 2**18}
 """Samples of a strip by their size in bytes. 16 bits get more, to pay for their wide histogram once a strip."""
@@ -73,7 +73,7 @@ class Allowance:
 
 
 @dataclass(frozen=True)
-class Part:
+class PartFigures:
     """Figures of a part of the samples: all, border, interior or one channel."""
 
     samples: int
@@ -125,12 +125,12 @@ class Figures:
     peak: float
     ring: int
     """Width of the border ring in pixels."""
-    judged: Part
+    judged: PartFigures
     """The part that the verdict is about: all, or the interior where the border is ignored."""
-    whole: Part
-    border: Part
-    interior: Part
-    by_channel: tuple[Part, ...]
+    whole: PartFigures
+    border: PartFigures
+    interior: PartFigures
+    by_channel: tuple[PartFigures, ...]
     differing_pixels: int
     """Judged pixels with at least one differing sample."""
     first: Spot | None
@@ -220,7 +220,7 @@ class _Comparison:
             same=judged.differing_samples <= self.allowance.max_count,
         )
 
-    def _part(self, zones: Sequence[int], channels: Sequence[int]) -> Part:
+    def _part(self, zones: Sequence[int], channels: Sequence[int]) -> PartFigures:
         return self.tally.part(zones, channels, int(self.differing[np.ix_(zones, channels)].sum()))
 
     def _strip(self, start: int, stop: int) -> NDArray[np.bool_]:
@@ -333,7 +333,7 @@ class _Tally(ABC):
         """Count a piece whose two sides are equal."""
 
     @abstractmethod
-    def part(self, zones: Sequence[int], channels: Sequence[int], differing: int) -> Part:
+    def part(self, zones: Sequence[int], channels: Sequence[int], differing: int) -> PartFigures:
         """The figures of some cells together."""
 
     def _psnr_db(self, rmse: float) -> float:
@@ -375,12 +375,12 @@ class _WholeNumbers(_Tally):
     def add_equal(self, zone: int, reference: NDArray[Any]) -> None:
         self.counts[zone, :, self.zero] += reference.shape[0] * reference.shape[1]
 
-    def part(self, zones: Sequence[int], channels: Sequence[int], differing: int) -> Part:
+    def part(self, zones: Sequence[int], channels: Sequence[int], differing: int) -> PartFigures:
         counts = self.counts[np.ix_(zones, channels)].sum(axis=(0, 1))
         samples, unequal = int(counts.sum()), int(counts.sum() - counts[self.zero])
         of = max(1, samples)
         rmse = math.sqrt(int(counts @ self.values**2) / of)
-        return Part(
+        return PartFigures(
             samples=samples,
             unequal_samples=unequal,
             differing_samples=differing,
@@ -435,12 +435,12 @@ class _Floats(_Tally):
         finite = np.abs(reference[np.isfinite(reference)])
         self.peak = max(self.peak, float(finite.max(initial=0)))
 
-    def part(self, zones: Sequence[int], channels: Sequence[int], differing: int) -> Part:
+    def part(self, zones: Sequence[int], channels: Sequence[int], differing: int) -> PartFigures:
         cells = np.ix_(zones, channels)
         samples, unbounded = int(self.samples[cells].sum()), int(self.unbounded[cells].sum())
         of = max(1, samples - unbounded)
         rmse = math.sqrt(self.sum_squares[cells].sum() / of)
-        return Part(
+        return PartFigures(
             samples=samples,
             unequal_samples=int(self.unequal[cells].sum()),
             differing_samples=differing,

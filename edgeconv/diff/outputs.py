@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from edgeconv.errors import ImageWriteError
-from edgeconv.files import is_standard_stream, make_folder, refuse_overwrite, write_bytes_atomically
+from edgeconv.io.files import is_standard_stream, make_folder, refuse_overwrite, write_bytes_atomically
 
 
 class Outputs:

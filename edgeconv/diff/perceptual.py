@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.errors import UnavailableError, UsageError
-from edgeconv.modules import import_problem
+from edgeconv.core.optional import import_problem
 
 SSIM_WINDOW = 7
 """scikit-image's default side, in pixels."""

@@ -116,7 +116,7 @@ def _file_name(label: str) -> str:
 
 def _png(picture: Image.Image) -> bytes:
     """Encoded by OpenCV, which is several times as fast as Pillow."""
-    from edgeconv.image import encode_image
+    from edgeconv.io.image import encode_image
 
     return bytes(encode_image(np.asarray(picture), "picture.png"))
 

@@ -13,12 +13,12 @@ from dataclasses import asdict, dataclass, field
 from importlib.resources import files
 from typing import Any
 
-from edgeconv import report
+from edgeconv.run import report
 from edgeconv.diff.inputs import Input, labels_of, layout_text, require_same_layout
-from edgeconv.diff.metrics import Allowance, Figures, Part, Spot, compare
+from edgeconv.diff.metrics import Allowance, Figures, PartFigures, Spot, compare
 from edgeconv.diff.perceptual import PERCEPTUAL
 from edgeconv.diff.scale import Scale, scale_for
-from edgeconv.escapes import visible
+from edgeconv.core.escapes import visible
 
 SCHEMA_VERSION = 1
 REGIONS_SHOWN = 5
@@ -128,7 +128,7 @@ def _describe_one(comparison: Comparison) -> dict[str, Any]:
     }
 
 
-def _describe_part(part: Part) -> dict[str, Any]:
+def _describe_part(part: PartFigures) -> dict[str, Any]:
     return {name: _json_number(value) for name, value in asdict(part).items()} | {
         "differing_share": part.differing_share
     }
@@ -158,7 +158,7 @@ def number(value: float) -> str:
     return f"{value:,.0f}" if value == int(value) and abs(value) < 1e15 else f"{value:.4g}"
 
 
-def share(part: Part) -> str:
+def share(part: PartFigures) -> str:
     """Differing samples in per cent, never rounded to nothing or to all."""
     per_cent = 100 * part.differing_share
     if part.differing_samples in (0, part.samples) or 0.0001 <= per_cent <= 99.9999:
@@ -218,14 +218,14 @@ def spot_text(spot: Spot) -> str:
     return f"(x {spot.x}, y {spot.y}) reference {values(spot.reference)}, other {values(spot.other)}"
 
 
-def part_text(part: Part) -> str:
+def part_text(part: PartFigures) -> str:
     """One part in one line."""
     if part.unequal_samples == 0:
         return f"equal, {part.samples:,} samples"
     return f"{part.differing_samples:,} of {part.samples:,} differ ({share(part)}), largest {number(part.max_abs)}"
 
 
-def histogram_text(part: Part, scale: Scale) -> str:
+def histogram_text(part: PartFigures, scale: Scale) -> str:
     """The classes that hold samples."""
     return "; ".join(f"{label}: {count:,}" for label, count in zip(scale.labels, part.histogram, strict=True) if count)
 

@@ -6,14 +6,15 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from edgeconv.diff import folders, job
+from edgeconv.diff import folders
+from edgeconv.diff import results
 from edgeconv.diff.inputs import FileInput, parse_conversions
 from edgeconv.errors import UsageError
 
 
 def run_request(
-    names: Sequence[str], reference: str | None, convert: str | None, update: bool, wanted: job.Wanted
-) -> job.Done:
+    names: Sequence[str], reference: str | None, convert: str | None, update: bool, wanted: results.Wanted
+) -> results.DiffOutcome:
     """Do what was asked for. Raises EdgeconvError; then nothing is written."""
     conversions = parse_conversions(convert)
     if any(map(os.path.isdir, names)):
@@ -28,4 +29,4 @@ def run_request(
     if everything.count("-") > 1:
         raise UsageError("Standard input can be only one of the pictures: name a file for the others.")
     first, *others = (FileInput(name, conversions, wanted.rules) for name in everything)
-    return job.run(first, others, wanted)
+    return results.run(first, others, wanted)

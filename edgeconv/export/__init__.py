@@ -13,8 +13,8 @@ from pathlib import Path
 
 from edgeconv.bench.record import Record
 from edgeconv.errors import UnavailableError, UsageError
-from edgeconv.files import make_folder, write_bytes_atomically
-from edgeconv.modules import import_problem
+from edgeconv.io.files import make_folder, write_bytes_atomically
+from edgeconv.core.optional import import_problem
 
 Files = dict[str, bytes]
 """Contents by what is put after the stem: `.csv`, `_roofline_cpu.svg`."""

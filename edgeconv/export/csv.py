@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from edgeconv.bench.record import Record, Row
-from edgeconv.escapes import cell
+from edgeconv.core.escapes import cell
 from edgeconv.export import ladders, runs
 from edgeconv.export.kinds import split
-from edgeconv.files import utf8
+from edgeconv.io.files import utf8
 
 WORK = (
     "picture",

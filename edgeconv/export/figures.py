@@ -4,7 +4,7 @@
     time        how long, over size, with the floor drawn in             (log axes)
     roofline    how near to what this machine can do at all
     floor       share of the floor, every entrant at every size          (heat map)
-    waterfall   where a whole picture's time goes, and at which sizes a card pays
+    waterfall   where a whole picture's time goes, and at which sizes a GPU pays
     cudnn       what cuDNN's heuristic put first, and what was fastest
 
 Ink and background: axes and text are drawn in `INK`, which the page replaces by its own text colour, so that one
@@ -26,9 +26,9 @@ from matplotlib.figure import Figure
 
 from edgeconv.bench.record import Record, Row, lead_account, lead_series
 from edgeconv.bench.summary import Group, Phases, groups, median, phases
-from edgeconv.escapes import visible_lines
-from edgeconv.files import xml_text
-from edgeconv.report import digits_text
+from edgeconv.core.escapes import visible_lines
+from edgeconv.io.files import xml_text
+from edgeconv.run.report import digits_text
 
 INK = "#3a3d41"
 """Dark grey: readable on white, and a text that occurs nowhere else in a drawing."""
@@ -176,7 +176,7 @@ def waterfall(record: Record) -> list[Drawing]:
         if not bars:
             continue
         figure = stacked_bars(bars)
-        caption = f"From file to file in memory, with the fastest method of each device.{_card_words(record, panels)}"
+        caption = f"From file to file in memory, with the fastest method of each device.{_gpu_words(record, panels)}"
         title = f"Where the time goes, {_short(panels[0], False)}, stride {panels[0].stride}"
         drawings.append(Drawing(f"waterfall_{key}", title, caption, figure))
     return drawings
@@ -271,8 +271,8 @@ def _share(group: Group, entrant: str, size: int) -> float:
     return math.nan if share is None else float(share)
 
 
-def _card_words(record: Record, panels: Sequence[Group]) -> str:
-    """A sentence about the sizes at which a card with both ways over the bus beats the CPU; none where only one ran."""
+def _gpu_words(record: Record, panels: Sequence[Group]) -> str:
+    """A sentence about the sizes at which a GPU with both ways over the bus beats the CPU; none where only one ran."""
     faster = []
     for size in sorted({size for group in panels for size in group.sizes}):
         found = {group.device: phases(record, group, size) for group in panels}
@@ -281,9 +281,9 @@ def _card_words(record: Record, panels: Sequence[Group]) -> str:
             faster.append((size, _total(cuda) < _total(cpu)))
     stretches = [[size for size, _ in sizes] for won, sizes in groupby(faster, lambda entry: entry[1]) if won]
     if not stretches:
-        return " At none of the sizes timed on both does the card with its bus beat the CPU." if faster else ""
+        return " At none of the sizes timed on both does the GPU with its bus beat the CPU." if faster else ""
     words = [f"at {sizes[0]}" if len(sizes) == 1 else f"from {sizes[0]} to {sizes[-1]}" for sizes in stretches]
-    return f" Of the sizes timed on both, the card with its bus beats the CPU {' and '.join(words)}."
+    return f" Of the sizes timed on both, the GPU with its bus beats the CPU {' and '.join(words)}."
 
 
 def _total(found: Phases) -> float:

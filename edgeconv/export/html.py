@@ -13,16 +13,16 @@ from string import Template
 
 from edgeconv.bench.record import Record
 from edgeconv.bench.summary import Group, groups
-from edgeconv.escapes import markup
+from edgeconv.core.escapes import markup
 from edgeconv.export import ladders, runs, tables
 from edgeconv.export.figures import INK, Drawing, draw
 from edgeconv.export.kinds import split
 from edgeconv.export.ladder_figures import draw_ladder
 from edgeconv.export.plot import svg
 from edgeconv.export.run_figures import draw_runs
-from edgeconv.export.samples import Sample, samples
+from edgeconv.export.samples import FilterSample, samples
 from edgeconv.export.tables import Table
-from edgeconv.files import utf8
+from edgeconv.io.files import utf8
 
 RUNS_PREFIX = "run-"
 WORDS = ("reason", "work", "differs", "what binds it")
@@ -70,7 +70,7 @@ def _record(record: Record, prefix: str) -> str:
         ("plots", "Plots", "".join(_figure(drawing, prefix) for drawing in drawings)),
         ("tables", "Times, shares and GFLOPS", "".join(map(_group_tables, groups(record)))),
         ("cudnn", "What cuDNN ranked and what was measured", "".join(map(_folded, tables.cudnn_traces(record)))),
-        ("cards", "Accounting cards", _formulas(record) + "".join(_folded(tables.cards(g)) for g in groups(record))),
+        ("GPUs", "Accounting GPUs", _formulas(record) + "".join(_folded(tables.gpus(g)) for g in groups(record))),
         ("left", "Not timed, left out", _unless_empty(tables.untimed(record)) + _unless_empty(tables.left_out(record))),
         ("samples", "What the filters give", _samples(samples(record))),
         ("machine", "Machine and versions", _list(tables.machine_lines(record))),
@@ -170,7 +170,7 @@ def _list(lines: Sequence[str]) -> str:
     return "<ul>" + "".join(f"<li>{markup(line)}</li>" for line in lines) + "</ul>" if lines else ""
 
 
-def _samples(shown: Sequence[Sample]) -> str:
+def _samples(shown: Sequence[FilterSample]) -> str:
     pictures = "".join(
         f'<figure><img alt="{markup(sample.title)}" src="data:image/png;base64,'
         f'{base64.b64encode(sample.png).decode()}"><figcaption>{markup(sample.title)}</figcaption></figure>'

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from edgeconv import report
-from edgeconv.bench import conv, gemm
+from edgeconv.run import report
+from edgeconv.bench.ladders import conv
+from edgeconv.bench.ladders import gemm
 from edgeconv.bench import record as bench
 from edgeconv.bench.record import Record, read_kinds
 

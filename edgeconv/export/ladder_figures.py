@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from edgeconv.bench.conv import COPY
-from edgeconv.bench.conv import KIND as CONV_KIND
+from edgeconv.bench.ladders.conv import COPY
+from edgeconv.bench.ladders.conv import KIND as CONV_KIND
 from edgeconv.bench.record import Record
 from edgeconv.export.figures import COLOURS, Drawing, legend, literal, size_panels
 from edgeconv.export.ladders import panels, steps_of, usual

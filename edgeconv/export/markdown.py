@@ -1,4 +1,4 @@
-"""Tables to read and to commit: the fastest first, then times, shares and GFLOPS a group, then every card."""
+"""Tables to read and to commit: the fastest first, then times, shares and GFLOPS a group, then the metrics of every row."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from edgeconv.bench.record import Record
 from edgeconv.bench.summary import groups
-from edgeconv.escapes import visible
+from edgeconv.core.escapes import visible
 from edgeconv.export import ladders, runs, tables
 from edgeconv.export.kinds import split
 from edgeconv.export.tables import Table
-from edgeconv.files import utf8
+from edgeconv.io.files import utf8
 
 
 def export(records: Sequence[Record]) -> dict[str, bytes]:
@@ -73,10 +73,10 @@ def _record(record: Record) -> str:
         lines.append(_draw(untimed, 2))
     if record["left_out"]:
         lines.append(_draw(tables.left_out(record), 2))
-    lines += ["## Accounting cards", ""]
+    lines += ["## Accounting GPUs", ""]
     lines += [f"- {name.replace('_', ' ')} = {formula}" for name, formula in record["formulas"].items()]
     lines.append("")
-    lines += [_draw(tables.cards(group), 3) for group in groups(record)]
+    lines += [_draw(tables.gpus(group), 3) for group in groups(record)]
     return "\n".join(lines)
 
 

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from edgeconv.export.figures import COLOURS, INK, Drawing, ink, legend, literal, stacked_bars
 from edgeconv.export.runs import Report, labels
-from edgeconv.report import PHASES, digits_text, seconds_text
+from edgeconv.run.report import PHASES, digits_text, seconds_text
 
 BAR = 0.38
 """Height of each of two bars of a run."""

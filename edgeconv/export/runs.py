@@ -14,7 +14,7 @@ from edgeconv.bench.record import Row
 from edgeconv.export.kinds import RUN
 from edgeconv.export.tables import NOTHING, Table, cudnn_trace, percent
 from edgeconv.methods.base import Options
-from edgeconv.report import PHASES, seconds_text
+from edgeconv.run.report import PHASES, seconds_text
 
 Report = dict[str, Any]
 

@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 from edgeconv.bench.record import Record
 from edgeconv.bench.synthetic import bench_filter
-from edgeconv.files import STANDARD_STREAM
-from edgeconv.filters import RGB_CHANNELS
-from edgeconv.image import encode_image
+from edgeconv.io.files import STANDARD_STREAM
+from edgeconv.core.filters import RGB_CHANNELS
+from edgeconv.io.image import encode_image
 from edgeconv.methods.reference import values
-from edgeconv.output import normalize, store
-from edgeconv.request import make_request
+from edgeconv.core.output import normalize, store
+from edgeconv.core.request import make_request
 
 SIDE = 96
 DISCS = ((30, 30, 20, (230, 60, 40)), (58, 40, 18, (40, 120, 220)), (44, 66, 14, (250, 220, 60)))
@@ -23,7 +23,7 @@ DISCS = ((30, 30, 20, (230, 60, 40)), (58, 40, 18, (40, 120, 220)), (44, 66, 14,
 
 
 @dataclass(frozen=True)
-class Sample:
+class FilterSample:
     """A picture and what it shows."""
 
     title: str
@@ -41,11 +41,11 @@ def chart() -> NDArray[Any]:
     return picture
 
 
-def samples(record: Record) -> list[Sample]:
+def samples(record: Record) -> list[FilterSample]:
     """The picture, and one result a filter and way of channels that the record names."""
     picture = chart()
     pairs = dict.fromkeys((row["work"]["filter"], row["work"]["channels"]) for row in record["rows"])
-    shown = [Sample("the picture", bytes(encode_image(picture, STANDARD_STREAM, format="png")))]
+    shown = [FilterSample("the picture", bytes(encode_image(picture, STANDARD_STREAM, format="png")))]
     for name, channels in pairs:
         problem = make_request(bench_filter(name, channels), channels=channels).problem(picture.shape, picture.dtype)
         raw = values(picture, problem, 0, problem.output_height)
@@ -54,5 +54,5 @@ def samples(record: Record) -> list[Sample]:
         result = normalize(raw, picture.dtype) if stretched else store(raw, "abs", picture.dtype)
         full = np.broadcast_to(result, picture.shape) if result.shape[-1] == 1 else result
         words = f"{name}, {channels}" + (", stretched" if stretched else "")
-        shown.append(Sample(words, bytes(encode_image(np.ascontiguousarray(full), STANDARD_STREAM, format="png"))))
+        shown.append(FilterSample(words, bytes(encode_image(np.ascontiguousarray(full), STANDARD_STREAM, format="png"))))
     return shown

@@ -9,7 +9,7 @@ from typing import Any
 from edgeconv.bench.goals import MICROSECOND, outcomes
 from edgeconv.bench.record import Record, Row, lead_account, lead_series
 from edgeconv.bench.summary import Group, geometric_mean, groups, median, winners
-from edgeconv.report import seconds_text
+from edgeconv.run.report import seconds_text
 
 NOTHING = "–"
 
@@ -138,9 +138,9 @@ CARD_HEADER = (
 )
 
 
-def cards(group: Group) -> Table:
-    """The accounting card of each timed row, in each L2 state."""
-    rows = [_card(row, state, series) for row in group.rows for state, series in row["timings"].items()]
+def gpus(group: Group) -> Table:
+    """The metrics of each timed row, in each L2 state."""
+    rows = [_gpu(row, state, series) for row in group.rows for state, series in row["timings"].items()]
     return Table(group.title, CARD_HEADER, tuple(rows))
 
 
@@ -190,7 +190,7 @@ def _trace(entry: dict[str, Any]) -> tuple[str, ...]:
     )
 
 
-def _card(row: Row, state: str, series: dict[str, Any]) -> tuple[str, ...]:
+def _gpu(row: Row, state: str, series: dict[str, Any]) -> tuple[str, ...]:
     account, check = row["accounts"][state], row["check"]
     moved = account["moved_gigabytes_per_second"]
     return (

@@ -15,7 +15,7 @@ from edgeconv.methods.base import DEVICES, SPECIAL_OPTIONS, DeviceName, Method, 
 
 
 @dataclass(frozen=True)
-class Entry:
+class MethodEntry:
     """One line of the table: where the class lives, and what a list may say without importing it."""
 
     name: str
@@ -34,21 +34,21 @@ class Entry:
         return _load(self)
 
 
-METHODS: tuple[Entry, ...] = (
-    Entry(
+METHODS: tuple[MethodEntry, ...] = (
+    MethodEntry(
         "reference",
         "cpu",
         "edgeconv.methods.reference:Reference",
         "NumPy in float64, obvious and slow: the oracle",
         to_compare=True,
     ),
-    Entry(
+    MethodEntry(
         "opencv", "cpu", "edgeconv.methods.opencv:OpenCV", "cv2.filter2D and cv2.transform, the CPU's vendor library"
     ),
-    Entry("sliding", "cpu", "edgeconv.methods.cpu.sliding:Sliding", "one pass over HWC, nothing materialised"),
-    Entry("im2col", "cpu", "edgeconv.methods.cpu.im2col:Im2col", "columns in memory in bands, then GEMM"),
-    Entry("sliding", "cuda", "edgeconv.methods.cuda.sliding:Sliding", "one pass over HWC, nothing materialised"),
-    Entry(
+    MethodEntry("sliding", "cpu", "edgeconv.methods.cpu.sliding:Sliding", "one pass over HWC, nothing materialised"),
+    MethodEntry("im2col", "cpu", "edgeconv.methods.cpu.im2col:Im2col", "columns in memory in bands, then GEMM"),
+    MethodEntry("sliding", "cuda", "edgeconv.methods.cuda.sliding:Sliding", "one pass over HWC, nothing materialised"),
+    MethodEntry(
         "textbook",
         "cuda",
         "edgeconv.methods.cuda.textbook:Textbook",
@@ -56,15 +56,15 @@ METHODS: tuple[Entry, ...] = (
         ("block",),
         to_compare=True,
     ),
-    Entry("im2col", "cuda", "edgeconv.methods.cuda.im2col:Im2col", "columns in memory in bands, then GEMM", ("gemm",)),
-    Entry(
+    MethodEntry("im2col", "cuda", "edgeconv.methods.cuda.im2col:Im2col", "columns in memory in bands, then GEMM", ("gemm",)),
+    MethodEntry(
         "implicit",
         "cuda",
         "edgeconv.methods.cuda.implicit:Implicit",
         "im2col inside the GEMM, nothing in memory",
         ("math",),
     ),
-    Entry(
+    MethodEntry(
         "cudnn",
         "cuda",
         "edgeconv.methods.cuda.cudnn:CuDNN",
@@ -76,7 +76,7 @@ METHODS: tuple[Entry, ...] = (
 
 
 @cache
-def _load(entry: Entry) -> Method:
+def _load(entry: MethodEntry) -> Method:
     module, _, name = entry.location.partition(":")
     method: Method = getattr(import_module(module), name)()
     return method
@@ -87,7 +87,7 @@ def method_names(device: DeviceName | None = None) -> tuple[str, ...]:
     return tuple(dict.fromkeys(entry.name for entry in METHODS if device in (None, entry.device)))
 
 
-def find(name: str, device: DeviceName) -> Entry:
+def find(name: str, device: DeviceName) -> MethodEntry:
     """The entry of `name` on `device`; raises UsageError where the table has none."""
     if name not in method_names():
         raise UsageError(f"Method '{name}' is not known: use auto or one of {', '.join(method_names())}.")
@@ -113,7 +113,7 @@ def require(name: str, device: DeviceName, options: Options | None = None) -> Me
     return method
 
 
-def refuse_unknown(entry: Entry, options: Options) -> None:
+def refuse_unknown(entry: MethodEntry, options: Options) -> None:
     """Raise UnavailableError for an option that is asked for and does not concern the method."""
     for option, words in options.asked().items():
         if option not in entry.knows:
@@ -126,6 +126,6 @@ def able(option: SpecialOption) -> str:
     return " or ".join(f"{entry.name} (on {entry.device})" for entry in METHODS if option in entry.knows)
 
 
-def known(entry: Entry, options: Options) -> Options:
+def known(entry: MethodEntry, options: Options) -> Options:
     """`options` as far as `entry` knows them: for several methods at once, which need not know the same."""
     return replace(options, **{name: getattr(Options, name) for name in SPECIAL_OPTIONS if name not in entry.knows})

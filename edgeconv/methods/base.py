@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 from edgeconv.errors import MemoryLimitError, UnavailableError, UsageError
-from edgeconv.exactness import FLOAT32, Arithmetic
-from edgeconv.problem import Problem
+from edgeconv.core.exactness import FLOAT32, Arithmetic
+from edgeconv.core.problem import Problem
 
 DeviceName = Literal["cpu", "cuda"]
 DEVICES: tuple[DeviceName, ...] = get_args(DeviceName)

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeconv.exactness import FLOAT64
-from edgeconv.filters import Combine
-from edgeconv.geometry import KERNEL_SIZE, OUTSIDE, bands, border_indices
+from edgeconv.core.exactness import FLOAT64
+from edgeconv.core.filters import Combine
+from edgeconv.core.geometry import KERNEL_SIZE, OUTSIDE, bands, border_indices
 from edgeconv.methods.base import Method, Options, Plan
-from edgeconv.output import store
-from edgeconv.problem import Problem
+from edgeconv.core.output import store
+from edgeconv.core.problem import Problem
 
 ROWS_PER_BAND = 64
 

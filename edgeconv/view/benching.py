@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from edgeconv.bench.grid import ALL, Grid, Part
-from edgeconv.bench.measure import Rules
+from edgeconv.bench.grid import ALL, CaseGrid, GridPart
+from edgeconv.bench.measure import TimingRules
 from edgeconv.bench.record import Record, lead_account
-from edgeconv.bench.runner import Run, run
-from edgeconv.choose import AUTO
+from edgeconv.bench.runner import BenchRun, run
+from edgeconv.runtime.auto import AUTO
 from edgeconv.errors import EdgeconvError, UsageError
-from edgeconv.image import Picture
+from edgeconv.io.image import Picture
 from edgeconv.methods.base import DEVICES
-from edgeconv.timing import Budget
-from edgeconv.view.lane import Token
+from edgeconv.core.timing import Budget
+from edgeconv.view.latest import Token
 from edgeconv.view.parameters import Parameters, kernel_cells, kernel_text
 
 LEAST_SIDE = 64
@@ -32,7 +32,7 @@ class BenchStoppedError(EdgeconvError):
 
 
 @dataclass(frozen=True)
-class Line:
+class SpeedCurve:
     """One method on one device: `points` are (longest side, nominal GFLOPS), by size."""
 
     label: str
@@ -50,7 +50,7 @@ def sizes_for(longest_side: int) -> tuple[int, ...]:
     return (*sizes, last)
 
 
-def plan(path: str, picture: Picture, parameters: Parameters) -> Run:
+def plan(path: str, picture: Picture, parameters: Parameters) -> BenchRun:
     """The bench run for a picture and parameters. Raises UsageError for a full 3×3×3×3 set, which no grid names."""
     if parameters.kernel_file is not None and parameters.chosen_filter().is_full_set:
         raise UsageError("A 3×3×3×3 kernel has no name in a grid: bench a named filter or a 3×3 kernel.")
@@ -58,7 +58,7 @@ def plan(path: str, picture: Picture, parameters: Parameters) -> Run:
     if parameters.kernel is not None or parameters.kernel_file is not None:
         named = kernel_text(kernel_cells(parameters.chosen_filter()))
     devices = DEVICES if parameters.device == AUTO else (parameters.device,)
-    part = Part(
+    part = GridPart(
         sizes=sizes_for(max(picture.pixels.shape[:2])),
         strides=(parameters.stride,),
         dtypes=(picture.pixels.dtype.name,),
@@ -67,7 +67,7 @@ def plan(path: str, picture: Picture, parameters: Parameters) -> Run:
         methods=(ALL,),
         devices=devices,
     )
-    rules = Rules(
+    rules = TimingRules(
         budget=BUDGET,
         l2_states=("warm",),
         padding=parameters.padding,
@@ -75,11 +75,11 @@ def plan(path: str, picture: Picture, parameters: Parameters) -> Run:
         output_mode=parameters.output_mode,
         around=False,
     )
-    grid = Grid("view", f"GFLOPS over size, {parameters.summary()}", (part,))
-    return Run(grid, rules, parameters.options(), pictures=(path,))
+    grid = CaseGrid("view", f"GFLOPS over size, {parameters.summary()}", (part,))
+    return BenchRun(grid, rules, parameters.options(), pictures=(path,))
 
 
-def measure(todo: Run, token: Token, progress: Callable[[float, str], None]) -> Record:
+def measure(todo: BenchRun, token: Token, progress: Callable[[float, str], None]) -> Record:
     """Run it; `progress` hears the share that is done and what is at hand. Raises BenchStoppedError when cancelled."""
 
     def on_progress(done: int, total: int, note: str) -> None:
@@ -90,11 +90,11 @@ def measure(todo: Run, token: Token, progress: Callable[[float, str], None]) -> 
     return run(todo, on_progress)
 
 
-def series(record: Record) -> list[Line]:
+def series(record: Record) -> list[SpeedCurve]:
     """A line each method and device, in the record's order; rows without a time have no point."""
     points: dict[tuple[str, str], list[tuple[int, float]]] = {}
     for row in record["rows"]:
         account = lead_account(row)
         if row["kind"] == "method" and row["status"] == "measured" and account is not None:
             points.setdefault((row["entrant"], row["device"]), []).append((row["work"]["size"], account["gflops"]))
-    return [Line(f"{name} on {device.upper()}", tuple(sorted(found))) for (name, device), found in points.items()]
+    return [SpeedCurve(f"{name} on {device.upper()}", tuple(sorted(found))) for (name, device), found in points.items()]

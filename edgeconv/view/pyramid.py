@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from edgeconv.diff import maps
 from edgeconv.diff.scale import Scale
-from edgeconv.geometry import bands
+from edgeconv.core.geometry import bands
 
 TILE = 256
 """Pixels of a tile's side, on every level."""

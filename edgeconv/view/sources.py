@@ -15,7 +15,7 @@ Kind = Literal["input", "output", "method", "file"]
 
 
 @dataclass(frozen=True)
-class Source:
+class ViewSource:
     """`input`: the picture. `output`: by the method that is chosen. `method`: by `name` on `device`. `file`: `name`."""
 
     kind: Kind
@@ -45,26 +45,26 @@ class Source:
         return {"input": "input", "output": "output"}[self.kind]
 
 
-INPUT = Source("input")
-OUTPUT = Source("output")
-REFERENCE_OUTPUT = Source("method", "reference", "cpu")
+INPUT = ViewSource("input")
+OUTPUT = ViewSource("output")
+REFERENCE_OUTPUT = ViewSource("method", "reference", "cpu")
 """What everything else may be compared with, as `edgeconv compare` does."""
 
 
-def computed_sources() -> tuple[Source, ...]:
+def computed_sources() -> tuple[ViewSource, ...]:
     """Input, output, and the output of every method of the table, the reference first."""
-    methods = [Source("method", entry.name, entry.device) for entry in METHODS]
+    methods = [ViewSource("method", entry.name, entry.device) for entry in METHODS]
     methods.sort(key=lambda source: source != REFERENCE_OUTPUT)
     return (INPUT, OUTPUT, *methods)
 
 
-def labels(sources: Iterable[Source]) -> dict[Source, str]:
+def labels(sources: Iterable[ViewSource]) -> dict[ViewSource, str]:
     """What they are called together: files of one name with as much of their folders as tells them apart."""
     every = list(dict.fromkeys(sources))
-    alike: dict[str, list[Source]] = {}
+    alike: dict[str, list[ViewSource]] = {}
     for source in every:
         alike.setdefault(source.label, []).append(source)
-    names: dict[Source, str] = {}
+    names: dict[ViewSource, str] = {}
     for label, found in alike.items():
         paths = [source.name if source.kind == "file" else label for source in found]
         names |= zip(found, labels_of(paths), strict=True)

@@ -12,10 +12,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from edgeconv.read_rules import DEFAULT_RULES, ReadRules
-from edgeconv.timing import Clock
+from edgeconv.io.read_rules import DEFAULT_RULES, ReadRules
+from edgeconv.core.timing import Clock
 from edgeconv.view.parameters import Parameters
-from edgeconv.view.sources import INPUT, OUTPUT, Source, computed_sources
+from edgeconv.view.sources import INPUT, OUTPUT, ViewSource, computed_sources
 from edgeconv.view.timeline import Timeline
 
 MOST_RUNS = 200
@@ -52,19 +52,19 @@ def find_mode(name: str) -> Mode:
 
 
 @dataclass(frozen=True)
-class Request:
+class ViewRequest:
     """What the window wants to see: enough to compute it anywhere."""
 
     generation: int
     picture: str
     parameters: Parameters
     mode: Mode
-    left: Source
-    right: Source
+    left: ViewSource
+    right: ViewSource
 
 
 @dataclass(frozen=True)
-class Run:
+class MeasuredRun:
     """A measured output: `record` is the report of `edgeconv run` without its files."""
 
     number: int
@@ -90,7 +90,7 @@ class Model:
         self.mode = MODES[0]
         self.left, self.right = INPUT, OUTPUT
         self.generation = 0
-        self.runs: list[Run] = []
+        self.runs: list[MeasuredRun] = []
         self.recent: list[str] = []
 
     # --- pictures -----------------------------------------------------------------------------------------------
@@ -130,7 +130,7 @@ class Model:
             self.picture = None
             for before in [*self.pictures[:1], *self._visited][-1:]:
                 self.go_to(before)
-        gone = Source("file", path)
+        gone = ViewSource("file", path)
         self.left = INPUT if self.left == gone else self.left
         self.right = OUTPUT if self.right == gone else self.right
 
@@ -180,12 +180,12 @@ class Model:
 
     # --- what is shown ------------------------------------------------------------------------------------------
 
-    def sources(self) -> tuple[Source, ...]:
+    def sources(self) -> tuple[ViewSource, ...]:
         """What a side may show: what is computed from the picture, then the other pictures of the list."""
-        others = (Source("file", path) for path in self.pictures if path != self.picture)
+        others = (ViewSource("file", path) for path in self.pictures if path != self.picture)
         return (*computed_sources(), *others)
 
-    def show(self, mode: Mode | None = None, left: Source | None = None, right: Source | None = None) -> bool:
+    def show(self, mode: Mode | None = None, left: ViewSource | None = None, right: ViewSource | None = None) -> bool:
         """Change the mode or a side."""
         before = (self.mode, self.left, self.right)
         self.mode, self.left, self.right = mode or self.mode, left or self.left, right or self.right
@@ -195,20 +195,20 @@ class Model:
         """Exchange the sides."""
         self.left, self.right = self.right, self.left
 
-    def next_request(self) -> Request | None:
+    def next_request(self) -> ViewRequest | None:
         """A request for what is to be seen now, newer than all before; None where no picture is open."""
         self.generation += 1
         return self.request()
 
-    def request(self) -> Request | None:
+    def request(self) -> ViewRequest | None:
         """What is to be seen now, as the newest request says it."""
         if self.picture is None:
             return None
         sides = {"left": self.left, "right": self.right}
         for name, side in sides.items():  # the current picture as a file of the list is the input itself
-            if side == Source("file", self.picture):
+            if side == ViewSource("file", self.picture):
                 sides[name] = INPUT
-        return Request(self.generation, self.picture, self.parameters, self.mode, **sides)
+        return ViewRequest(self.generation, self.picture, self.parameters, self.mode, **sides)
 
     def accepts(self, generation: int) -> bool:
         """Whether an answer belongs to the newest request."""
@@ -216,14 +216,14 @@ class Model:
 
     # --- runs ---------------------------------------------------------------------------------------------------
 
-    def add_run(self, picture: str, parameters: Parameters, record: dict[str, Any]) -> Run:
+    def add_run(self, picture: str, parameters: Parameters, record: dict[str, Any]) -> MeasuredRun:
         """Keep a measured run, the newest last."""
         number = self.runs[-1].number + 1 if self.runs else 1
-        run = Run(number, picture, parameters, record)
+        run = MeasuredRun(number, picture, parameters, record)
         self.runs = [*self.runs, run][-MOST_RUNS:]
         return run
 
-    def restore(self, run: Run) -> bool:
+    def restore(self, run: MeasuredRun) -> bool:
         """Go back to a run's parameters and picture; undo leads back."""
         changed = self._timeline.change(run.parameters)
         return self.open([run.picture]) or changed

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from typing import Generic, TypeVar
 
-from edgeconv.timing import Clock
+from edgeconv.core.timing import Clock
 
 Value = TypeVar("Value")
 

@@ -21,12 +21,13 @@ from oracle import (
 )
 
 import edgeconv
-from edgeconv import exactness, verify
+from edgeconv.core import exactness
+from edgeconv.runtime import check
 from edgeconv.errors import EdgeconvError, MemoryLimitError, UnavailableError
 from edgeconv.methods import require
 from edgeconv.methods.base import Options, Plan
-from edgeconv.problem import Problem
-from edgeconv.request import make_request
+from edgeconv.core.problem import Problem
+from edgeconv.core.request import make_request
 
 GUARD_BYTES = 256
 TABLE_BYTES = 16 * 2**10
@@ -207,4 +208,4 @@ def _own_check_passes(case: FuzzCase, image: np.ndarray, got: np.ndarray) -> boo
     problem = _request(case).problem(image.shape, image.dtype)
     vendor = case.method == "cudnn" or case.options.get("gemm") == "cublas"
     arithmetic = replace(exactness.FLOAT32, multiplies_zeros=True) if vendor else exactness.own_arithmetic(problem)
-    return verify.check(image, got, problem, arithmetic).passed
+    return check.check(image, got, problem, arithmetic).passed

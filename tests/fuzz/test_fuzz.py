@@ -18,7 +18,7 @@ from cases import BORDERS, GROUP, METHODS, TYPES, FuzzCase, draw
 from fuzzing import Fuzzed, indices, run_one
 
 from edgeconv.methods.base import Plan
-from edgeconv.problem import Problem
+from edgeconv.core.problem import Problem
 
 PROGRAM = Path(__file__).resolve().parents[2] / "scripts" / "fuzz.py"
 
@@ -273,7 +273,7 @@ def test_a_crash_is_a_finding_and_the_run_goes_on_behind_it(monkeypatch: pytest.
 
 def test_every_named_filter_is_typed_anew() -> None:
     """The oracle's table has the names of the package's, and none of its numbers came from there."""
-    from edgeconv.filters import filter_names
+    from edgeconv.core.filters import filter_names
 
     assert set(oracle.NAMED) == set(filter_names())
 

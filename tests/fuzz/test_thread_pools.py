@@ -22,7 +22,7 @@ from oracle import FLOAT32, TWOFOLD_HALF, Arithmetic, Asked, Expected, expect, n
 import edgeconv
 from edgeconv.methods import require
 from edgeconv.methods.base import Options, Plan
-from edgeconv.request import make_request
+from edgeconv.core.request import make_request
 
 THREADS = 6
 TURNS = 12

@@ -1,6 +1,6 @@
-"""The little that the plans use of CuPy, on host memory: they prepare and run here as they do on a card.
+"""The little that the plans use of CuPy, on host memory: they prepare and run here as they do on a GPU.
 
-Arrays lie between guard zones that AddressSanitizer watches, start on 256 bytes as on a card, and are never freed.
+Arrays lie between guard zones that AddressSanitizer watches, start on 256 bytes as on a GPU, and are never freed.
 `load` stands in for kernels.load: it compiles the kernel's own file with g++ and host_cuda.h, once for each set of
 macros. A launch then runs the kernel on its real grid with the argument block that launch.py packed.
 Works only where libasan was loaded before Python (see run_on_cpu.py).
@@ -29,7 +29,7 @@ MULTIPROCESSORS = 3
 BLOCKS_A_MULTIPROCESSOR = 2
 L2_BYTES = 1 << 18
 COMPUTE_CAPABILITY = "80"
-"""A very small card, so that a small picture still makes blocks that go round more than once."""
+"""A very small GPU, so that a small picture still makes blocks that go round more than once."""
 
 COMPILER = ("g++", "-std=c++17", "-O0", "-g", "-fPIC", "-shared", "-fno-strict-aliasing", "-fno-omit-frame-pointer")
 SANITIZERS = ("-fsanitize=address,undefined", "-fsanitize-sections=shared_memory", "-fno-sanitize-recover=all")
@@ -116,7 +116,7 @@ def _precompiled_header(bulk: bool) -> Path:
 @cache
 def load(variant: Any) -> Kernel:
     """kernels.load for the CPU: `variant` compiled by g++ from its own file."""
-    from edgeconv.methods.cuda.kernels import FOLDER
+    from edgeconv.hardware.cuda.kernels import FOLDER
 
     sources = Path(os.environ.get("HOST_CUDA_SOURCES", FOLDER))
     macros = tuple(f"-D{name}={value}" for name, value in variant.defines)
@@ -180,7 +180,7 @@ cupy.cuda.driver = SimpleNamespace(
 def install() -> None:
     """Make `import cupy` and `kernels.load` those of this file; before any CUDA method is imported."""
     sys.modules.update({"cupy": cupy, "cupy.cuda": cupy.cuda})
-    from edgeconv.methods.cuda import kernels
+    from edgeconv.hardware.cuda import kernels
 
     kernels.load = load  # type: ignore[assignment]
     install_cudnn()

@@ -4,7 +4,7 @@
 // threads of a block are fibers: each runs until it meets a barrier, so a thread is always as far ahead of the
 // others as the barriers let it be, and a missing one shows as a wrong result. `descending` turns the order of the
 // threads round, which catches what the other order hides. Shared memory starts every block as 0xFF bytes (a NaN, or
-// the largest number). Exited threads count as arrived, as on the card; threads that wait at barriers which the
+// the largest number). Exited threads count as arrived, as on the GPU; threads that wait at barriers which the
 // others never reach end the program.
 //
 // Not there: dynamic shared memory, votes of a warp, other shuffles, atomics, textures. No kernel here uses them. -ftz=true is not imitated.
@@ -115,7 +115,7 @@ struct Fiber {
 };
 
 constexpr size_t STACK_BYTES = 1 << 17;
-constexpr size_t MOST_THREADS = 1024;  // of a block, on every card
+constexpr size_t MOST_THREADS = 1024;  // of a block, on every GPU
 static char *const stacks = static_cast<char *>(std::malloc(MOST_THREADS * STACK_BYTES));  // touched only where used
 static std::vector<Fiber> fibers;
 static Fiber *current;

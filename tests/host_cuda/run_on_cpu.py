@@ -22,9 +22,9 @@ import numpy as np  # noqa: E402
 from kernel_work import Work  # noqa: E402
 from problems import random_image  # noqa: E402
 
-from edgeconv import verify  # noqa: E402
+from edgeconv.runtime import check
 from edgeconv.methods.base import Method, Plan  # noqa: E402
-from edgeconv.problem import Problem  # noqa: E402
+from edgeconv.core.problem import Problem  # noqa: E402
 
 
 def make_plan(work: Work, problem: Problem) -> Plan:
@@ -47,7 +47,7 @@ def run(work: Work) -> None:
         out = fake_cupy.empty(problem.output_shape, problem.output_dtype, work.offset_samples)
         plan.run(source, out)
         assert np.array_equal(source, image), "the kernel wrote to its input"
-        found = verify.check(image, np.asarray(out), problem, plan.arithmetic)
+        found = check.check(image, np.asarray(out), problem, plan.arithmetic)
         assert found.passed, f"{found.unexplained_samples} wrong samples, worst {found.worst}"
 
 

@@ -8,19 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from edgeconv.choose import Choice
+from edgeconv.runtime.auto import Choice
 from edgeconv.methods.base import DeviceName, Options
-from edgeconv.request import Request
-from edgeconv.session import Session
-from edgeconv.tiles.grid import Rules, Tile
-from edgeconv.tiles.pipeline import Clock, Filter, for_each_tile
-from edgeconv.tiles.reader import Reader
-from edgeconv.tiles.sources.base import Layout, Source
+from edgeconv.core.request import Request
+from edgeconv.runtime.session import Session
+from edgeconv.run.tiled.grid import WindowRules, Tile
+from edgeconv.run.tiled.pipeline import Clock, WindowFilter, for_each_tile
+from edgeconv.run.tiled.reader import Reader
+from edgeconv.run.tiled.sources.base import ChunkLayout, TileSource
 
 THREADS = 2
 
 
-class ArraySource(Source):
+class ArraySource(TileSource):
     """An array (HWC, three channels) as a source with the given chunks; counts what was loaded."""
 
     def __init__(self, pixels: np.ndarray, row_cuts: tuple[int, ...], column_cuts: tuple[int, ...]) -> None:
@@ -28,7 +28,7 @@ class ArraySource(Source):
         self._pixels = pixels
         self.loaded: list[tuple[int, int]] = []
         height, width = pixels.shape[:2]
-        self.layout = Layout(height, width, pixels.dtype, "array", (), row_cuts, column_cuts, 3 * pixels.dtype.itemsize)
+        self.layout = ChunkLayout(height, width, pixels.dtype, "array", (), row_cuts, column_cuts, 3 * pixels.dtype.itemsize)
 
     def load(self, row: int, column: int) -> np.ndarray:
         self.loaded.append((row, column))
@@ -51,7 +51,7 @@ def by_whole(pixels: np.ndarray, request: Request, method: str, device: DeviceNa
 
 
 def by_tiles(
-    source: Source,
+    source: TileSource,
     request: Request,
     tile: tuple[int, int],
     method: str,
@@ -62,7 +62,7 @@ def by_tiles(
     """The same put together from tiles of `tile` (rows, columns of the output)."""
     layout = source.layout
     problem = request.problem((layout.height, layout.width, 3), layout.dtype)
-    grid = Rules(request.stride, request.padding, request.border).grid((layout.height, layout.width), tile, shifted)
+    grid = WindowRules(request.stride, request.padding, request.border).grid((layout.height, layout.width), tile, shifted)
     out = np.zeros(problem.output_shape, problem.output_dtype)
     written = np.zeros(problem.output_shape[:2], int)
 
@@ -73,7 +73,7 @@ def by_tiles(
     clock = Clock()
     with ThreadPoolExecutor(THREADS) as pool:
         reader = Reader(source, grid, keep_bytes, pool, THREADS)
-        work = Filter(request, Choice(method, device, "a test"), Options(), layout.dtype, clock)
+        work = WindowFilter(request, Choice(method, device, "a test"), Options(), layout.dtype, clock)
         for_each_tile(grid, reader, work, handle, clock)
     assert (written == 1).all(), "a sample was not written exactly once"
     return out

@@ -21,17 +21,18 @@ from picture_files import saved, smooth_image
 from pieces import assert_same, by_whole
 from problems import random_image
 
-from edgeconv import modules, report
+from edgeconv.core import optional
+from edgeconv.run import report
 from edgeconv.errors import ImageReadError, ImageWriteError, UnavailableError
-from edgeconv.image import read_image
-from edgeconv.job import Job
-from edgeconv.request import make_request
-from edgeconv.temporaries import STALE_SECONDS
-from edgeconv.tiles import job as tiled
-from edgeconv.tiles import sources
-from edgeconv.tiles.pipeline import Filter
-from edgeconv.tiles.sinks import kind_for
-from edgeconv.tiles.sinks.base import Shape
+from edgeconv.io.image import read_image
+from edgeconv.run.whole import Job
+from edgeconv.core.request import make_request
+from edgeconv.io.temporaries import STALE_SECONDS
+from edgeconv.run.tiled import filtering as tiled
+from edgeconv.run.tiled import sources
+from edgeconv.run.tiled.pipeline import WindowFilter
+from edgeconv.run.tiled.sinks import kind_for
+from edgeconv.run.tiled.sinks.base import OutputShape
 
 HEIGHT, WIDTH = 141, 203
 
@@ -247,7 +248,7 @@ def test_an_output_that_is_a_link_is_made_where_the_link_leads(tmp_path: Path, s
     (tmp_path / "disk").mkdir()
     target = tmp_path / f"o{suffix}"
     target.symlink_to(tmp_path / "disk" / target.name)
-    sink = kind_for(target).make(target, Shape(32, 32, 3, np.dtype(np.uint8)), 16)
+    sink = kind_for(target).make(target, OutputShape(32, 32, 3, np.dtype(np.uint8)), 16)
     assert sink.path.parent == tmp_path / "disk"
     sink.discard()
     assert list((tmp_path / "disk").iterdir()) == []
@@ -311,7 +312,7 @@ def test_no_output_is_left_without_its_report(folder: Path, monkeypatch: pytest.
 
 
 def test_what_another_run_wrote_meanwhile_is_not_replaced(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    class BesideAnotherRun(Filter):
+    class BesideAnotherRun(WindowFilter):
         def run(self, padded: np.ndarray) -> np.ndarray:
             (folder / "o.tif").write_bytes(b"of another run")
             return super().run(padded)
@@ -330,7 +331,7 @@ def test_an_input_that_changes_while_it_is_read_is_noticed(
     touched = folder / source if source.endswith("tif") else next(path for path in folder.rglob("in.zarr/0/c/0/0/0"))
     before = names(folder)
 
-    class BesideAnEditor(Filter):
+    class BesideAnEditor(WindowFilter):
         def run(self, padded: np.ndarray) -> np.ndarray:
             os.utime(touched)
             return super().run(padded)
@@ -341,7 +342,7 @@ def test_an_input_that_changes_while_it_is_read_is_noticed(
     assert names(folder) == before
 
 
-class Askew(Filter):
+class Askew(WindowFilter):
     """A filter whose output depends on the shape of its tile in one sample."""
 
     def run(self, padded: np.ndarray) -> np.ndarray:
@@ -382,7 +383,7 @@ def test_a_proof_that_fails_ends_with_1(folder: Path, monkeypatch: pytest.Monkey
 
 
 def test_the_check_finds_one_wrong_sample(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    class Wrong(Filter):
+    class Wrong(WindowFilter):
         def run(self, padded: np.ndarray) -> np.ndarray:
             out = super().run(padded)
             out[-1, -1, 2] ^= 16
@@ -398,7 +399,7 @@ def test_the_check_finds_one_wrong_sample(folder: Path, monkeypatch: pytest.Monk
 
 
 def test_what_is_not_installed_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(modules, "find_spec", lambda name: None)
+    monkeypatch.setattr(optional, "find_spec", lambda name: None)
     missing = "tifffile is not installed and imagecodecs is not installed"
     with pytest.raises(UnavailableError, match=rf"TIFF by tiles: {missing}: pip install 'edgeconv\[large\]'"):
         sources.require(sources.KINDS[0])
@@ -407,7 +408,7 @@ def test_what_is_not_installed_is_named_with_its_extra(monkeypatch: pytest.Monke
 def test_tiles_cost_nothing_where_they_are_not_asked_for() -> None:
     """A plain run loads none of the libraries of tiles."""
     code = (
-        "import sys; import edgeconv.cli.run, edgeconv.tiles.job;"
+        "import sys; import edgeconv.cli.run, edgeconv.run.tiled.filtering;"
         "print(*{'tifffile', 'zarr', 'imagecodecs'} & set(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=PROJECT, capture_output=True, text=True, check=True)

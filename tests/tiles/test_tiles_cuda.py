@@ -1,4 +1,4 @@
-"""The same on a card: tiles give the whole picture's bytes there too, and a tile's shape is set up once."""
+"""The same on a GPU: tiles give the whole picture's bytes there too, and a tile's shape is set up once."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import tifffile
 from pieces import assert_same, by_tiles, by_whole, in_one_chunk
 from problems import random_image
 
-from edgeconv import report
-from edgeconv.choose import Choice
-from edgeconv.job import Job
+from edgeconv.run import report
+from edgeconv.runtime.auto import Choice
+from edgeconv.run.whole import Job
 from edgeconv.methods import method_names
-from edgeconv.problem import INPUT_DTYPES
-from edgeconv.request import make_request
-from edgeconv.tiles import job as tiled
-from edgeconv.tiles.seams import shows_seams
+from edgeconv.core.problem import INPUT_DTYPES
+from edgeconv.core.request import make_request
+from edgeconv.run.tiled import filtering as tiled
+from edgeconv.run.tiled.determinism import shows_seams
 
 pytestmark = pytest.mark.gpu
 
@@ -49,7 +49,7 @@ def test_tiles_give_the_bytes_of_the_whole_picture(method: str, dtype: str, name
             assert_same(by_tiles(in_one_chunk(pixels), request, tile, method, "cuda"), whole)
 
 
-def test_a_run_by_tiles_on_a_card_is_proved_and_reported(tmp_path: Path) -> None:
+def test_a_run_by_tiles_on_a_gpu_is_proved_and_reported(tmp_path: Path) -> None:
     pixels = random_image(2100, 3100, "uint8")
     tifffile.imwrite(tmp_path / "photo.tif", pixels, photometric="rgb", tile=(512, 512), compression="adobe_deflate")
     record = tiled.run(

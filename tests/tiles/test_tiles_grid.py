@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from pieces import THREADS, ArraySource, by_tiles
 from problems import random_image
 
-from edgeconv.geometry import BORDERS, KERNEL_SIZE, OUTSIDE, output_size
-from edgeconv.request import make_request
-from edgeconv.tiles.grid import Axis, Rules, Span, even_cuts, plain_grid, reached, runs
-from edgeconv.tiles.reader import Reader, in_order
+from edgeconv.core.geometry import BORDERS, KERNEL_SIZE, OUTSIDE, output_size
+from edgeconv.core.request import make_request
+from edgeconv.run.tiled.grid import Axis, WindowRules, Span, even_cuts, plain_grid, reached, runs
+from edgeconv.run.tiled.reader import Reader, in_order
 
 
 def test_cuts_begin_where_they_are_told_to() -> None:
@@ -33,7 +33,7 @@ def test_windows_follow_the_stride_and_take_the_halo_along(stride: int) -> None:
 
 
 def test_a_shifted_grid_shares_no_seam_with_the_other() -> None:
-    rules = Rules(1, 1, "zero")
+    rules = WindowRules(1, 1, "zero")
     plain, shifted = rules.grid((100, 64), (16, 64)), rules.grid((100, 64), (16, 64), shifted=True)
     assert set(plain.rows.cuts) & set(shifted.rows.cuts) == {0, 100}
     assert set(plain.columns.cuts) & set(shifted.columns.cuts) == {0, 64}
@@ -114,7 +114,7 @@ def test_results_come_in_order_and_no_more_are_begun_than_asked_for() -> None:
 
 def test_a_shifted_grid_cuts_a_picture_of_less_than_a_tile_in_the_middle() -> None:
     """So that it shares no seam with the plain grid, which has none."""
-    rules = Rules(1, 1, "zero")
+    rules = WindowRules(1, 1, "zero")
     assert [rules.axis(100, 4096, shifted).cuts for shifted in (False, True)] == [(0, 100), (0, 50, 100)]
     assert rules.axis(100, 40, shifted=True).cuts == (0, 20, 60, 100)
     assert rules.axis(1, 4096, shifted=True).cuts == (0, 1)

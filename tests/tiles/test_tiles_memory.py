@@ -18,10 +18,10 @@ from problems import random_image
 from test_project import script
 
 from edgeconv.errors import MemoryLimitError
-from edgeconv.request import make_request
-from edgeconv.tiles.grid import Rules, even_cuts
-from edgeconv.tiles.memory import MEBIBYTE, PIECES, Plan, Work, piece_of, plan_chosen, plan_given
-from edgeconv.tiles.sources.base import Layout
+from edgeconv.core.request import make_request
+from edgeconv.run.tiled.grid import WindowRules, even_cuts
+from edgeconv.run.tiled.memory import MEBIBYTE, PIECES, TilePlan, TileDemand, piece_of, plan_chosen, plan_given
+from edgeconv.run.tiled.sources.base import ChunkLayout
 
 RESIDENT = 150 * MEBIBYTE
 
@@ -36,15 +36,15 @@ def work_for(
     stride: int = 1,
     method: str = "sliding",
     output_mode: str | None = None,
-) -> Work:
+) -> TileDemand:
     request = make_request(stride=stride, output_mode=output_mode)
     kind = np.dtype(dtype)
-    layout = Layout(
+    layout = ChunkLayout(
         height, width, kind, "TIFF", (), even_cuts(height, chunk[0]), even_cuts(width, chunk[1]), 3 * kind.itemsize
     )
-    return Work(
+    return TileDemand(
         layout=layout,
-        rules=Rules(stride, 1, "zero"),
+        rules=WindowRules(stride, 1, "zero"),
         problem=request.problem((height, width, 3), kind),
         finished_dtype=request.output_dtype(kind),
         method=method,
@@ -165,7 +165,7 @@ def test_a_plan_is_for_the_process_as_it_is() -> None:
     layout = in_one_chunk(random_image(10, 20, "uint16")).layout
     assert layout.chunk_bytes == 10 * 20 * 3 * 2
     assert layout.loading_bytes == 3 * layout.chunk_bytes
-    assert isinstance(plan_given(work_for(10, 20, (10, 20)), 16, None), Plan)
+    assert isinstance(plan_given(work_for(10, 20, (10, 20)), 16, None), TilePlan)
 
 
 # --- measured ------------------------------------------------------------------------------------------------------

@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 from pieces import ArraySource, assert_same, by_tiles, by_whole, in_one_chunk, random_cuts
 from problems import random_image
 
-from edgeconv.choose import AUTO, Choice
+from edgeconv.runtime.auto import AUTO, Choice
 from edgeconv.errors import UsageError
-from edgeconv.filters import CHANNELS, filter_names
-from edgeconv.geometry import BORDERS, KERNEL_SIZE
+from edgeconv.core.filters import CHANNELS, filter_names
+from edgeconv.core.geometry import BORDERS, KERNEL_SIZE
 from edgeconv.methods import method_names
-from edgeconv.problem import INPUT_DTYPES
-from edgeconv.request import make_request
-from edgeconv.tiles.seams import ABLE, is_exact, settle, shows_seams
+from edgeconv.core.problem import INPUT_DTYPES
+from edgeconv.core.request import make_request
+from edgeconv.run.tiled.determinism import ABLE, is_exact, settle, shows_seams
 
 SIDES = st.integers(1, 70)
 RANDOM_KERNEL = np.random.default_rng(5).uniform(-1, 1, (3, 3)).tolist()
@@ -104,7 +104,7 @@ def test_a_method_whose_seams_would_show_refuses_or_is_not_chosen(filter, channe
     assert settle(named, "auto", problem).method == "sliding"
 
 
-def test_float16_on_a_card_goes_to_a_method_whose_order_is_fixed() -> None:
+def test_float16_on_a_gpu_goes_to_a_method_whose_order_is_fixed() -> None:
     half = make_request("sobel").problem((64, 64, 3), "float16")
     chosen = Choice("sliding", "cuda", "the fastest")
     assert settle(chosen, AUTO, half).method == ABLE["cuda"] == "implicit"

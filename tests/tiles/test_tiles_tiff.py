@@ -14,12 +14,12 @@ from pieces import THREADS, assert_same
 from problems import random_image
 
 from edgeconv.errors import ImageReadError, ImageWriteError
-from edgeconv.image import read_image
-from edgeconv.tiles.grid import plain_grid
-from edgeconv.tiles.reader import Reader
-from edgeconv.tiles.sinks.base import Shape
-from edgeconv.tiles.sinks.tiff import CLASSIC_BYTES, TiffSink
-from edgeconv.tiles.sources import open_source
+from edgeconv.io.image import read_image
+from edgeconv.run.tiled.grid import plain_grid
+from edgeconv.run.tiled.reader import Reader
+from edgeconv.run.tiled.sinks.base import OutputShape
+from edgeconv.run.tiled.sinks.tiff import CLASSIC_BYTES, TiffSink
+from edgeconv.run.tiled.sources import open_source
 
 HEIGHT, WIDTH = 141, 203
 PALETTE, BIG_ENDIAN = 3, ">"
@@ -255,7 +255,7 @@ def test_other_formats_are_refused_with_a_way_out(tmp_path: Path) -> None:
 
 
 def written(path: Path, pixels: np.ndarray, piece: int, tile: int, backwards: bool = False) -> None:
-    sink = TiffSink(path, Shape(*pixels.shape, dtype=pixels.dtype), piece)
+    sink = TiffSink(path, OutputShape(*pixels.shape, dtype=pixels.dtype), piece)
     places = [(y, x) for y in range(0, pixels.shape[0], tile) for x in range(0, pixels.shape[1], tile)]
     with ThreadPoolExecutor(THREADS) as pool:
         for y, x in reversed(places) if backwards else places:
@@ -284,7 +284,7 @@ def test_the_same_tiles_give_the_same_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("height", "big"), [(1024, False), (CLASSIC_BYTES // (3 * 4096) + 1, True)])
 def test_offsets_of_64_bits_are_taken_where_32_might_not_do(tmp_path: Path, height: int, big: bool) -> None:
-    sink = TiffSink(tmp_path / "out.tif", Shape(height, 4096, 3, np.dtype(np.uint8)), 512)
+    sink = TiffSink(tmp_path / "out.tif", OutputShape(height, 4096, 3, np.dtype(np.uint8)), 512)
     try:
         with tifffile.TiffFile(sink.path) as file:
             assert file.is_bigtiff is big
@@ -295,4 +295,4 @@ def test_offsets_of_64_bits_are_taken_where_32_might_not_do(tmp_path: Path, heig
 
 def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(ImageWriteError, match="does not exist: create it first"):
-        TiffSink(tmp_path / "none" / "out.tif", Shape(64, 64, 3, np.dtype(np.uint8)), 16)
+        TiffSink(tmp_path / "none" / "out.tif", OutputShape(64, 64, 3, np.dtype(np.uint8)), 16)

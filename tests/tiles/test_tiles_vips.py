@@ -15,9 +15,9 @@ from test_tiles_memory import run_marked
 from test_tiles_tiff import pixels_of
 
 from edgeconv.errors import ImageReadError
-from edgeconv.image import read_image, write_image
-from edgeconv.tiles.memory import MEBIBYTE
-from edgeconv.tiles.sources import open_source
+from edgeconv.io.image import read_image, write_image
+from edgeconv.run.tiled.memory import MEBIBYTE
+from edgeconv.run.tiled.sources import open_source
 
 HEIGHT, WIDTH = 141, 203
 

@@ -14,10 +14,10 @@ from problems import random_image
 from test_tiles_tiff import pixels_of
 
 from edgeconv.errors import ImageReadError
-from edgeconv.tiles.sinks.base import Shape
-from edgeconv.tiles.sinks.zarr import ZarrSink
-from edgeconv.tiles.sources import open_source
-from edgeconv.tiles.sources.zarr import is_zarr
+from edgeconv.run.tiled.sinks.base import OutputShape
+from edgeconv.run.tiled.sinks.zarr import ZarrSink
+from edgeconv.run.tiled.sources import open_source
+from edgeconv.run.tiled.sources.zarr import is_zarr
 
 HEIGHT, WIDTH = 91, 133
 
@@ -148,7 +148,7 @@ def test_what_is_written_is_an_ome_zarr_that_reads_back(tmp_path: Path, dtype: s
     from concurrent.futures import ThreadPoolExecutor
 
     pixels = np.ascontiguousarray(random_image(HEIGHT, WIDTH, dtype)[:, :, :channels])
-    sink = ZarrSink(tmp_path / "out.zarr", Shape(*pixels.shape, dtype=pixels.dtype), 32)
+    sink = ZarrSink(tmp_path / "out.zarr", OutputShape(*pixels.shape, dtype=pixels.dtype), 32)
     with ThreadPoolExecutor(THREADS) as pool:
         for y in range(0, HEIGHT, 64):
             for x in range(0, WIDTH, 64):
@@ -168,7 +168,7 @@ def test_an_older_output_is_replaced_in_one_step_and_nothing_is_left_beside_it(t
 
     for value in (1, 2):
         pixels = np.full((40, 40, 3), value, np.uint8)
-        sink = ZarrSink(tmp_path / "out.zarr", Shape(40, 40, 3, np.dtype(np.uint8)), 16)
+        sink = ZarrSink(tmp_path / "out.zarr", OutputShape(40, 40, 3, np.dtype(np.uint8)), 16)
         with ThreadPoolExecutor(THREADS) as pool:
             sink.write(0, 0, pixels, pool, THREADS)
         sink.finish()
@@ -179,6 +179,6 @@ def test_an_older_output_is_replaced_in_one_step_and_nothing_is_left_beside_it(t
 
 
 def test_what_is_given_up_leaves_nothing(tmp_path: Path) -> None:
-    sink = ZarrSink(tmp_path / "out.zarr", Shape(40, 40, 3, np.dtype(np.uint8)), 16)
+    sink = ZarrSink(tmp_path / "out.zarr", OutputShape(40, 40, 3, np.dtype(np.uint8)), 16)
     sink.discard()
     assert not list(tmp_path.iterdir())

@@ -18,8 +18,8 @@ from problems import random_image
 from test_tiles_tiff import pixels_of
 
 from edgeconv.errors import ImageReadError
-from edgeconv.tiles.identity import file_identity
-from edgeconv.tiles.sources import open_source, zarr_bounds
+from edgeconv.run.tiled.identity import file_identity
+from edgeconv.run.tiled.sources import open_source, zarr_bounds
 
 PIXELS = random_image(91, 133, "uint8")
 VERSION_2 = ("Blosc", "Zstd", "GZip", "Zlib", "BZ2", "LZMA", "LZ4")

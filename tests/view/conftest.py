@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from qt_here import qt_reason
 
-from edgeconv.cost import Roof
-from edgeconv.devices.cpu import CpuDevice
-from edgeconv.timing import Budget
-from edgeconv.view import work
+from edgeconv.core.cost import Roof
+from edgeconv.runtime.devices.cpu import CpuDevice
+from edgeconv.core.timing import Budget
+from edgeconv.view import compute
 
 
 class _WithoutQt(pytest.Module):
@@ -31,8 +31,8 @@ ROOF = Roof(1e10, 1e11, "made up: measuring it takes longer than all the rest of
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """No rest before a measurement, few samples, and a roof that is known already."""
-    monkeypatch.setattr(work, "REST_SECONDS", 0.01)
-    monkeypatch.setattr(work, "BUDGET", Budget(min_samples=1, max_samples=2))
+    monkeypatch.setattr(compute, "REST_SECONDS", 0.01)
+    monkeypatch.setattr(compute, "BUDGET", Budget(min_samples=1, max_samples=2))
     monkeypatch.setattr(CpuDevice, "roof", lambda device: ROOF)
 
 

@@ -14,7 +14,7 @@ from problems import random_image
 from x11 import PATIENCE_SECONDS, Screen, x11_reason
 
 from edgeconv.api import convolve
-from edgeconv.image import write_image
+from edgeconv.io.image import write_image
 
 pytestmark = pytest.mark.skipif(x11_reason() is not None, reason=str(x11_reason()))
 

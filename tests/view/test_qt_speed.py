@@ -11,13 +11,13 @@ from PySide6.QtGui import QColor
 from pytestqt.qtbot import QtBot
 from windows import pixels_of
 
-from edgeconv.view.benching import Line
+from edgeconv.view.benching import SpeedCurve
 from edgeconv.view.parameters import Parameters
 from edgeconv.view.qt import theme
 from edgeconv.view.qt.history import HistoryPanel
 from edgeconv.view.qt.plot import CurvePlot, nice_step
 from edgeconv.view.qt.speed import PhaseBar, SpeedPanel, speed_rows
-from edgeconv.view.state import Run
+from edgeconv.view.state import MeasuredRun
 
 PHASES = {"decode": 0.01, "host_to_device": 0.02, "convolve": 0.05}
 
@@ -71,13 +71,13 @@ def test_the_phases_in_words_stand_in_their_order_and_colour(record: dict[str, A
 def test_the_head_of_the_speed_panel(qtbot: QtBot, record: dict[str, Any]) -> None:
     panel = SpeedPanel()
     qtbot.addWidget(panel)
-    run = Run(1, "a.png", Parameters(), record)
+    run = MeasuredRun(1, "a.png", Parameters(), record)
     panel.show_run(run)
     assert panel.gflops.text() == "1,235 GFLOPS"
     assert panel.method.text() == f"{run.method_label} · for a reason"
     assert panel.phases.toolTip() == "decode: 10 ms\nhost to device: 20 ms\nconvolve: 50 ms"
     assert panel.phases.accessibleDescription() == panel.phases.toolTip()
-    panel.show_run(Run(2, "a.png", Parameters(), {**record, "speed": None}))
+    panel.show_run(MeasuredRun(2, "a.png", Parameters(), {**record, "speed": None}))
     assert panel.gflops.text() == "–"
 
 
@@ -98,7 +98,7 @@ def test_each_cell_of_the_history(qtbot: QtBot, record: dict[str, Any]) -> None:
     panel = HistoryPanel()
     qtbot.addWidget(panel)
     record["method"]["name"], record["device"]["kind"] = "sliding", "cuda"
-    panel.show_runs([Run(7, "a.png", Parameters(), record)])
+    panel.show_runs([MeasuredRun(7, "a.png", Parameters(), record)])
     table = panel.table.model()
     shown = [table.index(0, column).data() for column in range(table.columnCount())]
     assert shown == ["7", Parameters().summary(), "sliding CUDA", "2.2 ms", "1,235"]
@@ -108,7 +108,7 @@ def test_the_plot_says_its_best_figures(qtbot: QtBot) -> None:
     plot = CurvePlot()
     qtbot.addWidget(plot)
     plot.show_lines(
-        [Line("one on CPU", ((64, 12.344), (128, 99.996))), Line("two on CUDA", ((64, 4321.4), (128, 8.0)))]
+        [SpeedCurve("one on CPU", ((64, 12.344), (128, 99.996))), SpeedCurve("two on CUDA", ((64, 4321.4), (128, 8.0)))]
     )
     for words in ("one on CPU: 100 GFLOPS at best", "two on CUDA: 4321 GFLOPS at best"):
         assert words in plot.accessibleDescription()

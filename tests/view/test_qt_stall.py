@@ -15,8 +15,8 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 from windows import opened, settle
 
-from edgeconv.image import write_image
-from edgeconv.session import Session
+from edgeconv.io.image import write_image
+from edgeconv.runtime.session import Session
 
 SIDE = 4096
 LONGEST_STALL_SECONDS = 0.05

@@ -28,20 +28,21 @@ from PySide6.QtWidgets import (
 from pytestqt.qtbot import QtBot
 from windows import PATIENCE_MILLISECONDS, drawn, opened, pixels_of, settle
 
-from edgeconv import report
+from edgeconv.run import report
 from edgeconv.api import convolve
 from edgeconv.bench.record import read_record
-from edgeconv.image import read_image, write_image
+from edgeconv.io.image import read_image, write_image
 from edgeconv.methods import METHODS
 from edgeconv.view.parameters import Parameters
-from edgeconv.view.qt import actions, outgoing
+from edgeconv.view.qt import actions
+from edgeconv.view.qt import export_actions
 from edgeconv.view.qt.app import open_window
 from edgeconv.view.qt.history import HistoryPanel
-from edgeconv.view.qt.seen import nearest
+from edgeconv.view.qt.visible_region import nearest
 from edgeconv.view.qt.window import ViewWindow
-from edgeconv.view.sources import INPUT, OUTPUT, REFERENCE_OUTPUT, Source
-from edgeconv.view.state import MODES, Run
-from edgeconv.view.work import LayerReady, Workshop
+from edgeconv.view.sources import INPUT, OUTPUT, REFERENCE_OUTPUT, ViewSource
+from edgeconv.view.state import MODES, MeasuredRun
+from edgeconv.view.compute import LayerReady, Workshop
 
 PIXELS = random_image(90, 120, np.uint8)
 
@@ -263,7 +264,7 @@ def test_files_of_one_name_are_told_apart(qtbot: QtBot, tmp_path: Path) -> None:
         index = window.right_box.findText(name)
         assert index >= 0, name
         assert window.right_box.itemData(index, Qt.ItemDataRole.ToolTipRole) == str(path)
-    window.model.show(left=Source("file", str(paths[1])), right=Source("file", str(paths[2])))
+    window.model.show(left=ViewSource("file", str(paths[1])), right=ViewSource("file", str(paths[2])))
     trigger(window, "split")
     settle(qtbot, window)
     assert window.canvas.left is not None
@@ -388,7 +389,7 @@ def test_what_is_saved_is_shown_though_the_kernel_file_changed(
     kernel.write_text("0,0,0\n0,3,0\n0,0,-1\n")
     window = opened(qtbot, picture, kernel_file=str(kernel))
     kernel.write_text("0,0,0\n0,5,0\n0,0,-1\n")
-    monkeypatch.setattr(outgoing, "ask_name", lambda *_: str(tmp_path / "out.png"))
+    monkeypatch.setattr(export_actions, "ask_name", lambda *_: str(tmp_path / "out.png"))
     trigger(window, "save")
     settle(qtbot, window)
     assert np.array_equal(shown(window), read_image(tmp_path / "out.png").pixels)
@@ -454,7 +455,7 @@ def test_stride_luma_and_the_rarer_knobs(qtbot: QtBot, picture: Path) -> None:
     assert words == (
         "--channels=luma --luma=bt709 --stride=3 --device=cpu --threads=1 --workspace-limit=64M --cudnn-find --block=8"
     )
-    controls.cudnn_find.setChecked(False)  # what only methods of a card know is refused by the others
+    controls.cudnn_find.setChecked(False)  # what only methods of a GPU know is refused by the others
     controls.block.textActivated.emit("16")
     settle(qtbot, window)
     expected = convolve(PIXELS, channels="luma", luma="bt709", stride=3, device="cpu")
@@ -625,7 +626,7 @@ def test_the_sides_are_exchanged(qtbot: QtBot, picture: Path) -> None:
 def test_methods_that_cannot_run_here_cannot_be_chosen_as_a_side(qtbot: QtBot, picture: Path) -> None:
     window = opened(qtbot, picture)
     settle(qtbot, window)
-    reasons = {Source("method", e.name, e.device): e.load().unavailable_reason() for e in METHODS}
+    reasons = {ViewSource("method", e.name, e.device): e.load().unavailable_reason() for e in METHODS}
     for index in range(window.right_box.count()):
         source = window.right_box.itemData(index)
         tip = window.right_box.itemData(index, Qt.ItemDataRole.ToolTipRole)
@@ -688,8 +689,8 @@ def test_a_report_that_nobody_was_asked_about_is_asked_about(
     target, beside = tmp_path / "out.png", tmp_path / "out.json"
     beside.write_text("precious")
     asked: list[str] = []
-    monkeypatch.setattr(outgoing, "ask_name", lambda *_: str(target))
-    monkeypatch.setattr(outgoing, "replace_too", lambda parent, question: (asked.append(question), answer)[1])
+    monkeypatch.setattr(export_actions, "ask_name", lambda *_: str(target))
+    monkeypatch.setattr(export_actions, "replace_too", lambda parent, question: (asked.append(question), answer)[1])
     trigger(window, "save")
     settle(qtbot, window)
     assert len(asked) == 1
@@ -711,14 +712,14 @@ def test_the_question_is_answered_no_by_default(qtbot: QtBot) -> None:
         qtbot.keyClick(box, Qt.Key.Key_Return)
 
     QTimer.singleShot(0, press_return)
-    assert not outgoing.replace_too(window, "<b>?")
+    assert not export_actions.replace_too(window, "<b>?")
 
 
 def test_a_name_without_a_suffix_gets_that_of_the_offered_one(qtbot: QtBot, tmp_path: Path, monkeypatch) -> None:
     window = opened(qtbot)
     monkeypatch.setattr(QFileDialog, "exec", lambda dialog: dialog.selectFile("edges") or 1)
     offered = str(tmp_path / "picture_sobel.tiff")
-    assert outgoing.ask_name(window, "Save", offered, outgoing.PICTURE_FILTER) == str(tmp_path / "edges.tiff")
+    assert export_actions.ask_name(window, "Save", offered, export_actions.PICTURE_FILTER) == str(tmp_path / "edges.tiff")
 
 
 @pytest.mark.parametrize(
@@ -732,7 +733,7 @@ def test_the_offered_name_is_the_commands_and_can_be_saved(
     qtbot: QtBot, picture: Path, monkeypatch, parameters: dict[str, Any], name: str
 ) -> None:
     window = opened(qtbot, picture, **parameters)
-    monkeypatch.setattr(outgoing, "ask_name", lambda parent, title, offered, filters: offered)
+    monkeypatch.setattr(export_actions, "ask_name", lambda parent, title, offered, filters: offered)
     trigger(window, "save")
     settle(qtbot, window)
     assert not window.message.isVisible()
@@ -744,7 +745,7 @@ def test_floats_are_copied_in_the_range_in_which_they_are_shown(qtbot: QtBot, tm
     write_image(random_image(20, 30, np.float32) * np.float32(4), wide)
     write_image(random_image(20, 30, np.float32), narrow)
     window = opened(qtbot, wide, narrow)
-    window.model.show(left=INPUT, right=Source("file", str(narrow)))
+    window.model.show(left=INPUT, right=ViewSource("file", str(narrow)))
     trigger(window, "split")
     settle(qtbot, window)
     trigger(window, "copy-picture")
@@ -793,7 +794,7 @@ def test_the_dialogs_offer_a_name_and_take_the_answer(qtbot: QtBot, picture: Pat
         offered.append(name)
         return str(tmp_path / f"answer{len(offered)}{Path(name).suffix}")
 
-    monkeypatch.setattr(outgoing, "ask_name", answer)
+    monkeypatch.setattr(export_actions, "ask_name", answer)
     for name in ("save", "export-diff", "export-methods"):
         trigger(window, name)
         settle(qtbot, window)
@@ -816,7 +817,7 @@ def test_pages_are_those_of_the_commands(qtbot: QtBot, picture: Path, tmp_path: 
     other = tmp_path / "other.png"
     write_image(random_image(90, 120, np.uint8, seed=2), other)
     window = opened(qtbot, picture, other)
-    window.model.show(left=INPUT, right=Source("file", str(other)))
+    window.model.show(left=INPUT, right=ViewSource("file", str(other)))
     window.outgoing.page_of_sides(str(tmp_path / "sides.html"))
     window.outgoing.page_of_methods(str(tmp_path / "methods.html"))
     settle(qtbot, window)
@@ -882,7 +883,7 @@ def test_runs_that_are_no_longer_kept_go_from_the_history(qtbot: QtBot) -> None:
     panel = HistoryPanel()
     qtbot.addWidget(panel)
     record = {"timing": {"kernel": None}, "speed": None, "method": {"name": "sliding"}, "device": {"kind": "cpu"}}
-    runs = [Run(number, "a.png", Parameters(), record) for number in range(1, 6)]
+    runs = [MeasuredRun(number, "a.png", Parameters(), record) for number in range(1, 6)]
     panel.show_runs(runs[:3])
     panel.show_runs(runs[2:])
     table = panel.table.model()
@@ -898,7 +899,7 @@ def test_bench_this_draws_and_keeps_a_record(qtbot: QtBot, picture: Path, tmp_pa
     assert {line.label for line in window.bench.plot.lines} == {"opencv on CPU", "sliding on CPU", "im2col on CPU"}
     assert len(np.unique(pixels_of(window.bench.plot.grab().toImage()).reshape(-1, 3), axis=0)) > 10
     path = tmp_path / "record.json"
-    monkeypatch.setattr(outgoing, "ask_name", lambda *_: str(path))
+    monkeypatch.setattr(export_actions, "ask_name", lambda *_: str(path))
     window.bench.save.click()
     settle(qtbot, window)
     assert read_record(path)["complete"]

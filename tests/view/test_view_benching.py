@@ -8,9 +8,9 @@ from problems import random_image
 
 from edgeconv.bench.record import to_json
 from edgeconv.errors import UsageError
-from edgeconv.image import read_image, write_image
+from edgeconv.io.image import read_image, write_image
 from edgeconv.view import benching
-from edgeconv.view.lane import Token
+from edgeconv.view.latest import Token
 from edgeconv.view.parameters import Parameters
 
 

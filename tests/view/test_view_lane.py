@@ -7,9 +7,9 @@ from queue import SimpleQueue
 
 import pytest
 
-from edgeconv.view import lane as lane_module
-from edgeconv.view.keep import Keep
-from edgeconv.view.lane import Lane, Token
+from edgeconv.view import latest as lane_module
+from edgeconv.view.lru_cache import Keep
+from edgeconv.view.latest import Lane, Token
 
 PATIENCE = 30
 """Seconds: far more than anything takes."""

@@ -14,7 +14,7 @@ from command import PROJECT, Finished
 from problems import random_image
 from qt_here import qt_reason
 
-from edgeconv.image import write_image
+from edgeconv.io.image import write_image
 
 PATIENCE_SECONDS = 60
 """Far more than anything takes, and less than a thread that never ends."""
@@ -37,7 +37,7 @@ CLOSED_AT_WORK = """
 import threading
 from PySide6.QtCore import QTimer
 from edgeconv.view.qt import app
-from edgeconv.view.work import Workshop
+from edgeconv.view.compute import Workshop
 from edgeconv.cli import main
 at_work = threading.Event()
 def serve(*arguments):

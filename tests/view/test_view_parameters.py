@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from problems import random_image
 
 from edgeconv.api import convolve
-from edgeconv.cli import words
+from edgeconv.cli import shared_options
 from edgeconv.errors import UsageError
-from edgeconv.filters import filter_names, named_filter
-from edgeconv.image import read_image, write_image
-from edgeconv.read_rules import ReadRules
+from edgeconv.core.filters import filter_names, named_filter
+from edgeconv.io.image import read_image, write_image
+from edgeconv.io.read_rules import ReadRules
 from edgeconv.view.parameters import (
     CHOICES,
     LONGEST_CELL,
@@ -98,7 +98,7 @@ def test_every_listed_word_is_accepted(name: str) -> None:
 
 def test_a_kernel_takes_the_place_of_a_filter_and_back() -> None:
     own = Parameters(filter="sobel").with_kernel("1,2,3;4,5,6;7,8,9")
-    assert (own.filter, own.filter_label) == (words.DEFAULT_FILTER, "custom")
+    assert (own.filter, own.filter_label) == (shared_options.DEFAULT_FILTER, "custom")
     assert own.with_filter("kirsch").words() == ["--filter=kirsch"]
 
 

@@ -10,7 +10,7 @@ from edgeconv.diff.methods import REFERENCE
 from edgeconv.errors import UsageError
 from edgeconv.methods import METHODS
 from edgeconv.view.parameters import Parameters
-from edgeconv.view.sources import INPUT, OUTPUT, REFERENCE_OUTPUT, Source, computed_sources, labels
+from edgeconv.view.sources import INPUT, OUTPUT, REFERENCE_OUTPUT, ViewSource, computed_sources, labels
 from edgeconv.view.state import MODES, MOST_RECENT, MOST_RUNS, Model, find_mode
 
 RECORD = {"method": {"name": "sliding"}, "device": {"kind": "cpu"}}
@@ -75,7 +75,7 @@ def test_sides_may_be_anything_computed_or_another_file() -> None:
     assert {(source.name, source.device) for source in sources if source.kind == "method"} == {
         (entry.name, entry.device) for entry in METHODS
     }
-    assert sources[-1] == Source("file", os.path.abspath("b.png"))
+    assert sources[-1] == ViewSource("file", os.path.abspath("b.png"))
     assert len({source.label for source in sources}) == len(sources)
 
 
@@ -95,7 +95,7 @@ def test_swapping_and_showing() -> None:
 
 def test_the_current_picture_as_a_file_is_the_input() -> None:
     model = model_with("a.png", "b.png")
-    model.show(left=Source("file", os.path.abspath("b.png")))
+    model.show(left=ViewSource("file", os.path.abspath("b.png")))
     model.step(1)
     request = model.next_request()
     assert request is not None
@@ -106,7 +106,7 @@ def test_an_unreadable_picture_is_forgotten_everywhere() -> None:
     model = model_with("a.png", "b.png")
     bad = os.path.abspath("b.png")
     model.remember(bad)
-    model.show(left=Source("file", bad), right=Source("file", bad))
+    model.show(left=ViewSource("file", bad), right=ViewSource("file", bad))
     model.forget(bad)
     assert (model.left, model.right, model.recent) == (INPUT, OUTPUT, [])
     assert model.pictures == [os.path.abspath("a.png")]
@@ -146,7 +146,7 @@ def test_every_file_that_is_open_is_an_input() -> None:
 
 
 def test_files_of_one_name_are_told_apart_by_their_folders() -> None:
-    files = [Source("file", path) for path in ("/a/one/x.png", "/a/two/x.png", "/a/y.png", "/a/input")]
+    files = [ViewSource("file", path) for path in ("/a/one/x.png", "/a/two/x.png", "/a/y.png", "/a/input")]
     assert list(labels([INPUT, *files]).values()) == ["input", "one/x.png", "two/x.png", "y.png", "a/input"]
     assert labels(computed_sources())[REFERENCE_OUTPUT] == "reference on CPU"
 

@@ -13,13 +13,13 @@ from problems import random_image
 
 from edgeconv.api import convolve
 from edgeconv.diff import metrics
-from edgeconv.image import write_image
+from edgeconv.io.image import write_image
 from edgeconv.methods.base import Plan
-from edgeconv.view import work
-from edgeconv.view.lane import Token
+from edgeconv.view import compute as work
+from edgeconv.view.latest import Token
 from edgeconv.view.parameters import Parameters
-from edgeconv.view.sources import INPUT, OUTPUT, REFERENCE_OUTPUT, Source
-from edgeconv.view.state import Request, find_mode
+from edgeconv.view.sources import INPUT, OUTPUT, REFERENCE_OUTPUT, ViewSource
+from edgeconv.view.state import ViewRequest, find_mode
 
 
 @pytest.fixture
@@ -29,25 +29,25 @@ def picture(tmp_path: Path) -> Path:
     return path
 
 
-def request_for(path: Path, parameters: Parameters | None = None, mode: str = "single", **sides: Source) -> Request:
+def request_for(path: Path, parameters: Parameters | None = None, mode: str = "single", **sides: ViewSource) -> ViewRequest:
     chosen = {"left": INPUT, "right": OUTPUT} | sides
-    return Request(1, str(path), parameters or Parameters(device="cpu"), find_mode(mode), **chosen)
+    return ViewRequest(1, str(path), parameters or Parameters(device="cpu"), find_mode(mode), **chosen)
 
 
-def answers(workshop: work.Workshop, request: Request, token: Token | None = None) -> list[work.Answer]:
-    found: list[work.Answer] = []
+def answers(workshop: work.Workshop, request: ViewRequest, token: Token | None = None) -> list[work.Computed]:
+    found: list[work.Computed] = []
     workshop.serve(request, token or Token(), found.append)
-    assert isinstance(found[-1], work.Done)
+    assert isinstance(found[-1], work.RequestDone)
     assert all(answer.generation == request.generation for answer in found)
     return found
 
 
-def only(found: list[work.Answer], kind: type) -> Any:
+def only(found: list[work.Computed], kind: type) -> Any:
     (answer,) = [answer for answer in found if isinstance(answer, kind)]
     return answer
 
 
-def layers(found: list[work.Answer]) -> Iterator[work.Layer]:
+def layers(found: list[work.Computed]) -> Iterator[work.Layer]:
     return (answer.layer for answer in found if isinstance(answer, work.LayerReady))
 
 
@@ -111,7 +111,7 @@ def test_a_method_beside_the_chosen_one_is_not_told_what_it_does_not_know(pictur
 def test_two_pictures_are_not_measured(picture: Path, tmp_path: Path) -> None:
     other = tmp_path / "other.png"
     write_image(random_image(40, 56, np.uint8, seed=1), other)
-    found = answers(work.Workshop(), request_for(picture, mode="split", right=Source("file", str(other))))
+    found = answers(work.Workshop(), request_for(picture, mode="split", right=ViewSource("file", str(other))))
     assert not [answer for answer in found if isinstance(answer, work.RunMeasured)]
     assert np.array_equal(list(layers(found))[1].pixels, random_image(40, 56, np.uint8, seed=1))
 
@@ -123,7 +123,7 @@ def test_a_cancelled_request_computes_no_further(picture: Path, monkeypatch: pyt
     def compute(self: work.Workshop, *arguments: Any) -> None:
         computed.append("output")
 
-    def cancel(answer: work.Answer) -> None:
+    def cancel(answer: work.Computed) -> None:
         if isinstance(answer, work.PictureRead):
             token.cancel()
 
@@ -134,9 +134,9 @@ def test_a_cancelled_request_computes_no_further(picture: Path, monkeypatch: pyt
 
 def test_a_request_that_is_stale_before_its_rest_is_never_measured(picture: Path) -> None:
     token = Token()
-    found: list[work.Answer] = []
+    found: list[work.Computed] = []
 
-    def deliver(answer: work.Answer) -> None:
+    def deliver(answer: work.Computed) -> None:
         found.append(answer)
         if isinstance(answer, work.LayerReady):
             token.cancel()
@@ -161,7 +161,7 @@ def test_a_file_that_cannot_be_read_is_one_line_that_names_it(
 
 
 def test_a_bad_file_beside_a_good_picture_is_named_too(picture: Path, tmp_path: Path) -> None:
-    bad = Source("file", str(tmp_path / "gone.png"))
+    bad = ViewSource("file", str(tmp_path / "gone.png"))
     failed = only(answers(work.Workshop(), request_for(picture, mode="split", right=bad)), work.Failed)
     assert failed.unreadable == bad.name
 

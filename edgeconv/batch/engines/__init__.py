@@ -31,12 +31,12 @@ def engine_for(
     if scheduler is None and devices is None:
         return nullcontext()
     if devices is not None and device == "cpu":
-        raise UsageError("--devices are cards, and --device is cpu: leave one of the two out.")
+        raise UsageError("--devices are GPUs, and --device is cpu: leave one of the two out.")
     elsewhere = scheduler is not None and scheduler != LOCAL
     for option, given in (("--devices", devices), ("--jobs", jobs)):
         if elsewhere and given is not None:
             raise UsageError(
-                f"{option} is for this machine: the workers of {scheduler} have cards and threads already."
+                f"{option} is for this machine: the workers of {scheduler} have GPUs and threads already."
             )
 
     from edgeconv.batch.engines import connecting, own_cluster
@@ -44,7 +44,7 @@ def engine_for(
     connecting.refuse_without_dask("--devices" if scheduler is None else "--scheduler")
     if elsewhere:
         return connecting.connected_to(str(scheduler), how)
-    cards = own_cluster.cards_here() if device != "cpu" else []
+    gpus = own_cluster.gpus_here() if device != "cpu" else []
     if devices is not None:
-        cards = own_cluster.parse_devices(devices, cards)
-    return own_cluster.own_cluster(own_cluster.seats_for(cards, jobs, pictures), how)
+        gpus = own_cluster.parse_devices(devices, gpus)
+    return own_cluster.own_cluster(own_cluster.seats_for(gpus, jobs, pictures), how)

@@ -17,14 +17,14 @@ from typing import Any
 import edgeconv
 from edgeconv.batch.settings import JpegCodec
 from edgeconv.batch.stores import store_of
-from edgeconv.batch.summary import Outcome
+from edgeconv.batch.summary import PictureResult
 from edgeconv.batch.task import Task
-from edgeconv.batch.work import Work, held_bytes, leave_cores_to
-from edgeconv.choose import Choice, choose
-from edgeconv.devices.card_jpeg import nvimgcodec_version, require_card_jpeg
+from edgeconv.batch.one_picture import BatchWork, held_bytes, leave_cores_to
+from edgeconv.runtime.auto import Choice, choose
+from edgeconv.runtime.devices.gpu_jpeg import nvimgcodec_version, require_gpu_jpeg
 from edgeconv.errors import ImageReadError, UnavailableError
-from edgeconv.modules import import_problem
-from edgeconv.problem import Problem
+from edgeconv.core.optional import import_problem
+from edgeconv.core.problem import Problem
 
 
 @dataclass(frozen=True)
@@ -44,10 +44,10 @@ class Terms:
 
 
 @dataclass(frozen=True)
-class Answer:
+class WorkerReply:
     """Of one call of `run_tasks`."""
 
-    outcomes: list[Outcome]
+    outcomes: list[PictureResult]
     seconds: float
     worker: str
     peak_bytes: dict[str, int | None]
@@ -67,8 +67,8 @@ def _check(terms: Terms) -> None:
     for there, here in zip(terms.maker, maker_here(terms.jpeg_codec), strict=True):
         if there != here:
             raise UnavailableError(f"it has {here} and the client {there}: install the same everywhere")
-    if terms.jpeg_codec == "card":
-        require_card_jpeg()
+    if terms.jpeg_codec == "gpu":
+        require_gpu_jpeg()
     if terms.token is None:
         return
     try:
@@ -91,7 +91,7 @@ def choose_here(terms: Terms, method: str, device: str, problem: Problem | None)
     return choose(method, device, "many pictures", problem)
 
 
-def run_tasks(terms: Terms, tasks: list[Task], threads_each: int, work: bytes) -> Answer:
+def run_tasks(terms: Terms, tasks: list[Task], threads_each: int, work: bytes) -> WorkerReply:
     """Do a few pictures, one after the other; `work` is the pickled Work that all calls share."""
     from distributed import get_worker
 
@@ -101,7 +101,7 @@ def run_tasks(terms: Terms, tasks: list[Task], threads_each: int, work: bytes) -
     _tidy(own.output, tasks)
     started = time.perf_counter()
     outcomes = [own.one(task) for task in tasks]
-    return Answer(outcomes, time.perf_counter() - started, str(get_worker().name), held_bytes(own.device_name))
+    return WorkerReply(outcomes, time.perf_counter() - started, str(get_worker().name), held_bytes(own.device_name))
 
 
 _tidied: set[str] = set()
@@ -119,9 +119,9 @@ def _tidy(output: str, tasks: list[Task]) -> None:
 
 
 @lru_cache(maxsize=1)
-def _unpickled(work: bytes) -> Work:
+def _unpickled(work: bytes) -> BatchWork:
     """One Work for all threads of this worker; the bytes are one object in its memory, whose hash is kept."""
-    own: Work = pickle.loads(work)
+    own: BatchWork = pickle.loads(work)
     return own
 
 

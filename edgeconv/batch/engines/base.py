@@ -5,11 +5,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable
 
-from edgeconv.batch.summary import Outcome
+from edgeconv.batch.summary import PictureResult
 from edgeconv.batch.task import Task
-from edgeconv.batch.work import Work
+from edgeconv.batch.one_picture import BatchWork
 
-Settle = Callable[[Outcome], None]
+Settle = Callable[[PictureResult], None]
 """Puts an outcome into the ledger and counts it; may raise ImageWriteError, which ends the batch."""
 
 
@@ -22,9 +22,9 @@ class Engine(ABC):
     """Threads that one picture may keep busy."""
 
     @abstractmethod
-    def run(self, work: Work, tasks: Iterable[Task], stopped: Callable[[], bool], settle: Settle) -> Generator[Outcome]:
+    def run(self, work: BatchWork, tasks: Iterable[Task], stopped: Callable[[], bool], settle: Settle) -> Generator[PictureResult]:
         """The outcomes in the order in which they come, each settled once; no task is begun once `stopped()`."""
 
     @abstractmethod
     def peak_bytes(self) -> dict[str, int | None]:
-        """Most memory held at once, by device: of all processes that worked, and of the pools on their cards."""
+        """Most memory held at once, by device: of all processes that worked, and of the pools on their GPUs."""

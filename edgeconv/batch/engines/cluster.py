@@ -23,19 +23,19 @@ from dataclasses import replace
 from itertools import chain, islice
 from typing import Any
 
-from edgeconv import temporaries
+from edgeconv.io import temporaries
 from edgeconv.batch.engines import at_worker
 from edgeconv.batch.engines.base import Engine, Settle
 from edgeconv.batch.engines.connection import WORKER_TIMEOUT_SECONDS
 from edgeconv.batch.settings import JpegCodec
 from edgeconv.batch.stores import from_the_root, is_remote, store_of
-from edgeconv.batch.summary import Outcome
+from edgeconv.batch.summary import PictureResult
 from edgeconv.batch.task import Task
-from edgeconv.batch.work import Work
-from edgeconv.choose import Choice
+from edgeconv.batch.one_picture import BatchWork
+from edgeconv.runtime.auto import Choice
 from edgeconv.errors import EdgeconvError, UnavailableError
-from edgeconv.problem import Problem
-from edgeconv.timing import Clock
+from edgeconv.core.problem import Problem
+from edgeconv.core.timing import Clock
 
 CALL_SECONDS = 1.0
 """What a call should take: many times what Dask needs for one, and short enough to wait for when stopped."""
@@ -131,8 +131,8 @@ class Cluster(Engine):
         return taken
 
     def run(
-        self, work: Work, tasks: Iterable[Task], stopped: Callable[[], bool], settle: Settle
-    ) -> Generator[Outcome, None, None]:
+        self, work: BatchWork, tasks: Iterable[Task], stopped: Callable[[], bool], settle: Settle
+    ) -> Generator[PictureResult, None, None]:
         """See Engine.run; outcomes are settled here, call by call, while a token lies in the output folder.
 
         Raises UnavailableError where a worker, or one that joins later, does not see it.
@@ -144,11 +144,11 @@ class Cluster(Engine):
     def _outcomes(
         self,
         terms: at_worker.Terms,
-        work: Work,
+        work: BatchWork,
         waiting: Iterator[Task],
         stopped: Callable[[], bool],
         settle: Settle,
-    ) -> Generator[Outcome, None, None]:
+    ) -> Generator[PictureResult, None, None]:
         calls: dict[Any, list[Task]] = {}
         suspects: list[Task] = []
         pictures_a_call = 1
@@ -204,8 +204,8 @@ class Cluster(Engine):
                 self.client.sync(self.client._cancel, list(calls), callback_timeout=ANSWER_SECONDS)
 
     def _fail(
-        self, work: Work, left: Iterable[Task], stopped: Callable[[], bool], settle: Settle
-    ) -> Generator[Outcome, None, None]:
+        self, work: BatchWork, left: Iterable[Task], stopped: Callable[[], bool], settle: Settle
+    ) -> Generator[PictureResult, None, None]:
         """Give up on pictures for which no worker came."""
         waited = f"there was no worker for {self._absence.timeout_seconds:g} s (--worker-timeout)"
         for task in left:

@@ -1,7 +1,7 @@
-"""A Dask cluster of this machine's own processes: one worker a card, or one a core where there is none.
+"""A Dask cluster of this machine's own processes: one worker a GPU, or one a core where there is none.
 
-Cards are given out by CUDA_VISIBLE_DEVICES, so each worker sees one card and calls it the first: plans, streams,
-page-locked memory and pools are those of one process and one card, and the host's cores are shared out evenly.
+GPUs are given out by CUDA_VISIBLE_DEVICES, so each worker sees one GPU and calls it the first: plans, streams,
+page-locked memory and pools are those of one process and one GPU, and the host's cores are shared out evenly.
 
 Who can connect to a part of a Dask cluster can run code as its user. So scheduler, nannies and workers listen on the
 loopback address alone, and speak TLS with a key that is made for this cluster and never written to a place where
@@ -21,8 +21,8 @@ from edgeconv.batch.engines.cluster import Cluster
 from edgeconv.batch.engines.connecting import connected, quiet, temporary_security
 from edgeconv.batch.engines.connection import NOTHING_SAID, Connection
 from edgeconv.errors import UnavailableError, UsageError
-from edgeconv.methods.cuda.probe import cuda_unavailable_reason
-from edgeconv.threads import usable_threads
+from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
+from edgeconv.hardware.threads import usable_threads
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 LOOPBACK = "127.0.0.1"
@@ -36,8 +36,8 @@ class Seat:
     environment: dict[str, str] = field(default_factory=dict)
 
 
-def cards_here() -> list[str]:
-    """The cards that this process may use, as CUDA_VISIBLE_DEVICES names them; none where CUDA does not run."""
+def gpus_here() -> list[str]:
+    """The GPUs that this process may use, as CUDA_VISIBLE_DEVICES names them; none where CUDA does not run."""
     if cuda_unavailable_reason() is not None:
         return []
     import cupy
@@ -47,27 +47,27 @@ def cards_here() -> list[str]:
     return [str(number) for number in range(count)] if named is None else named.split(",")[:count]
 
 
-def parse_devices(text: str, cards: list[str]) -> list[str]:
-    """`all`, or numbers from 0 such as `0,2`, as the names of those cards. Raises UsageError, UnavailableError."""
-    if not cards:
+def parse_devices(text: str, gpus: list[str]) -> list[str]:
+    """`all`, or numbers from 0 such as `0,2`, as the names of those GPUs. Raises UsageError, UnavailableError."""
+    if not gpus:
         raise UnavailableError(f"--devices '{text}': {cuda_unavailable_reason() or 'no NVIDIA GPU found'}.")
     if text == "all":
-        return cards
+        return gpus
     numbers = text.split(",")
     if not all(number.isdecimal() for number in numbers) or len(set(numbers)) < len(numbers):
         raise UsageError(f"--devices '{text}' is not all, or different numbers such as 0,1.")
-    if missing := [number for number in numbers if int(number) >= len(cards)]:
+    if missing := [number for number in numbers if int(number) >= len(gpus)]:
         raise UnavailableError(
-            f"--devices '{text}': there is no card {missing[0]}, they go from 0 to {len(cards) - 1}."
+            f"--devices '{text}': there is no GPU {missing[0]}, they go from 0 to {len(GPUs) - 1}."
         )
-    return [cards[int(number)] for number in numbers]
+    return [gpus[int(number)] for number in numbers]
 
 
-def seats_for(cards: list[str], jobs: int | None, pictures: int) -> list[Seat]:
+def seats_for(gpus: list[str], jobs: int | None, pictures: int) -> list[Seat]:
     """Workers for `jobs` pictures at once (as many as there are usable cores, if None)."""
     threads = max(1, min(jobs or usable_threads(), pictures))
-    if cards:
-        return [Seat(max(1, threads // len(cards)), {VISIBLE: card}) for card in cards]
+    if gpus:
+        return [Seat(max(1, threads // len(gpus)), {VISIBLE: gpu}) for gpu in gpus]
     return [Seat(1)] * threads
 
 

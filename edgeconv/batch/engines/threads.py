@@ -11,11 +11,11 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from itertools import islice
 
 from edgeconv.batch.engines.base import Engine, Settle
-from edgeconv.batch.summary import Outcome
+from edgeconv.batch.summary import PictureResult
 from edgeconv.batch.task import Task
-from edgeconv.batch.work import Work, held_bytes, leave_cores_to
+from edgeconv.batch.one_picture import BatchWork, held_bytes, leave_cores_to
 from edgeconv.methods.base import DeviceName
-from edgeconv.threads import usable_threads
+from edgeconv.hardware.threads import usable_threads
 
 
 class Threads(Engine):
@@ -26,20 +26,20 @@ class Threads(Engine):
         self.threads_each = max(1, usable_threads() // self.workers)
         self._device = device
 
-    def run(self, work: Work, tasks: Iterable[Task], stopped: Callable[[], bool], settle: Settle) -> Generator[Outcome]:
+    def run(self, work: BatchWork, tasks: Iterable[Task], stopped: Callable[[], bool], settle: Settle) -> Generator[PictureResult]:
         """See Engine.run; a worker settles its own outcomes, so that not one more is begun after the last that may."""
         leave_cores_to(self.threads_each)
 
-        def one(task: Task) -> Outcome:
+        def one(task: Task) -> PictureResult:
             if stopped():
-                return Outcome(task.source, "dropped", None, {})
+                return PictureResult(task.source, "dropped", None, {})
             outcome = work.one(task)
             settle(outcome)
             return outcome
 
         waiting = iter(tasks)
         with ThreadPoolExecutor(self.workers) as pool:
-            running: set[Future[Outcome]] = set()
+            running: set[Future[PictureResult]] = set()
             while True:
                 if not stopped():
                     running |= {pool.submit(one, task) for task in islice(waiting, 2 * self.workers - len(running))}

@@ -8,8 +8,8 @@ from pathlib import PurePosixPath
 
 from edgeconv.batch.task import Task
 from edgeconv.errors import ImageReadError
-from edgeconv.inside import ForeignFileError, foreign_reason
-from edgeconv.read_rules import DEFAULT_RULES, ReadRules
+from edgeconv.io.inside import ForeignFileError, foreign_reason
+from edgeconv.io.read_rules import DEFAULT_RULES, ReadRules
 
 
 class EmptyFileError(ImageReadError):

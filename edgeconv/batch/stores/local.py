@@ -7,15 +7,15 @@ import stat
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path, PurePosixPath
 
-from edgeconv import temporaries
+from edgeconv.io import temporaries
 from edgeconv.batch.stores.base import Store
 from edgeconv.batch.task import Task
 from edgeconv.errors import ImageReadError, ImageWriteError
-from edgeconv.files import make_folder, special_file_problem, write_bytes_atomically
-from edgeconv.formats import SUFFIXES
-from edgeconv.image import read_picture_bytes
-from edgeconv.inside import place_inside, sha256_inside
-from edgeconv.read_rules import DEFAULT_RULES, ReadRules
+from edgeconv.io.files import make_folder, special_file_problem, write_bytes_atomically
+from edgeconv.io.formats import SUFFIXES
+from edgeconv.io.image import read_picture_bytes
+from edgeconv.io.inside import place_inside, sha256_inside
+from edgeconv.io.read_rules import DEFAULT_RULES, ReadRules
 
 
 class LocalStore(Store):

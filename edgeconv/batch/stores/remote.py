@@ -16,9 +16,9 @@ from typing import Any
 from edgeconv.batch.stores.base import EmptyFileError, Store, refuse_foreign
 from edgeconv.batch.task import Task
 from edgeconv.errors import ImageReadError, ImageWriteError, UnavailableError, UsageError
-from edgeconv.files import NameTakenError
-from edgeconv.formats import SUFFIXES
-from edgeconv.read_rules import DEFAULT_RULES, ReadRules
+from edgeconv.io.files import NameTakenError
+from edgeconv.io.formats import SUFFIXES
+from edgeconv.io.read_rules import DEFAULT_RULES, ReadRules
 
 CHECK = "check the address and your rights"
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 
-from edgeconv.bench.entrants import Bench, Entrant, Ready
+from edgeconv.bench.candidates import Bench, Entrant, Ready
 from edgeconv.bench.grid import ALL
 from edgeconv.bench.peers.base import Peer
 from edgeconv.errors import UsageError

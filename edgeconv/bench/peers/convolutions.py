@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeconv.problem import Problem
+from edgeconv.core.problem import Problem
 
 TOLERANCE = 1e-5
 """Relative: float32 sums in another order, or by Winograd's transform, which the libraries may choose."""

@@ -1,4 +1,4 @@
-"""CV-CUDA's filters on a picture that lies on the card in HWC: channels apart with one kernel, stride 1.
+"""CV-CUDA's filters on a picture that lies on the GPU in HWC: channels apart with one kernel, stride 1.
 
     laplacian4       cvcuda.laplacian, aperture 1
     other kernels    cvcuda.conv2d (it correlates), over a batch of one picture
@@ -18,13 +18,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeconv.bench.entrants import Ready
+from edgeconv.bench.candidates import Ready
 from edgeconv.bench.peers.base import HALO, Peer
 from edgeconv.errors import UnavailableError
-from edgeconv.filters import named_filter
-from edgeconv.geometry import Border
-from edgeconv.output import TOLERANCE_FLOAT32
-from edgeconv.problem import Problem, StoredMode
+from edgeconv.core.filters import named_filter
+from edgeconv.core.geometry import Border
+from edgeconv.core.output import TOLERANCE_FLOAT32
+from edgeconv.core.problem import Problem, StoredMode
 
 BORDERS: dict[Border, str] = {
     "zero": "CONSTANT",

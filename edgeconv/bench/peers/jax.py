@@ -13,19 +13,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeconv.bench.entrants import Ready
+from edgeconv.bench.candidates import Ready
 from edgeconv.bench.peers.base import Peer
 from edgeconv.bench.peers.convolutions import TOLERANCE, grouped
 from edgeconv.errors import UnavailableError
-from edgeconv.output import store
-from edgeconv.problem import Problem
+from edgeconv.core.output import store
+from edgeconv.core.problem import Problem
 
 PLATFORMS = {"cpu": "cpu", "cuda": "gpu"}
 CUDA_PLUGINS = ("jax_cuda13_plugin", "jax_cuda12_plugin")
 
 
 class JAX(Peer):
-    """jax.lax on the CPU or a card."""
+    """jax.lax on the CPU or a GPU."""
 
     distributions = ("jax",)
     module = "jax"
@@ -41,7 +41,7 @@ class JAX(Peer):
         """See Peer.prepare."""
         if problem.border != "zero":
             raise UnavailableError("its convolution knows a zero border")
-        os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # else it takes most of the card's memory
+        os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # else it takes most of the GPU's memory
         jax = import_module("jax")
         jnp, lax = jax.numpy, jax.lax
         weights = grouped(problem)

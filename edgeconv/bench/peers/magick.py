@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeconv.bench.entrants import Ready
+from edgeconv.bench.candidates import Ready
 from edgeconv.bench.peers.base import HALO, Peer
 from edgeconv.errors import UnavailableError
-from edgeconv.geometry import Border
-from edgeconv.output import TOLERANCE_FLOAT32
-from edgeconv.problem import Problem
+from edgeconv.core.geometry import Border
+from edgeconv.core.output import TOLERANCE_FLOAT32
+from edgeconv.core.problem import Problem
 
 COMMANDS = ("magick", "/usr/bin/convert", "convert")
 """Version 7's name, then version 6's."""

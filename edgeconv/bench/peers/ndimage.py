@@ -1,4 +1,4 @@
-"""ndimage.correlate of SciPy, and of CuPy on a card, a plane at a time. Both have all of edgeconv's borders.
+"""ndimage.correlate of SciPy, and of CuPy on a GPU, a plane at a time. Both have all of edgeconv's borders.
 
 Source: the reference of scipy.ndimage.correlate; cupyx.scipy.ndimage.correlate follows it.
 """
@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeconv.bench.entrants import Ready
+from edgeconv.bench.candidates import Ready
 from edgeconv.bench.peers.base import PlanePeer
-from edgeconv.geometry import Border
-from edgeconv.problem import Problem
+from edgeconv.core.geometry import Border
+from edgeconv.core.problem import Problem
 
 MODES: dict[Border, str] = {"zero": "constant", "replicate": "nearest", "reflect": "reflect", "reflect101": "mirror"}
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from edgeconv.bench.peers.convolutions import grouped
 from edgeconv.errors import UnavailableError
-from edgeconv.problem import Problem
+from edgeconv.core.problem import Problem
 
 OPSET = 17
 IR_VERSION = 9

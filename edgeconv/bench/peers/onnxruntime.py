@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeconv.bench.entrants import Ready
+from edgeconv.bench.candidates import Ready
 from edgeconv.bench.peers.base import Peer
 from edgeconv.bench.peers.convolutions import TOLERANCE
 from edgeconv.bench.peers.onnx_model import onnx_model
-from edgeconv.modules import import_problem
-from edgeconv.problem import Problem
-from edgeconv.threads import usable_threads
+from edgeconv.core.optional import import_problem
+from edgeconv.core.problem import Problem
+from edgeconv.hardware.threads import usable_threads
 
 
 class ONNXRuntime(Peer):

@@ -15,12 +15,12 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeconv.bench.entrants import Ready
+from edgeconv.bench.candidates import Ready
 from edgeconv.bench.peers.base import HALO, PlanePeer
-from edgeconv.filters import SOBEL_X
-from edgeconv.geometry import Border
+from edgeconv.core.filters import SOBEL_X
+from edgeconv.core.geometry import Border
 from edgeconv.methods.opencv import BORDER_CODES
-from edgeconv.problem import Problem
+from edgeconv.core.problem import Problem
 
 INT16 = np.iinfo(np.int16)
 

@@ -1,4 +1,4 @@
-"""The named edge filters of scikit-image, and of cuCIM on a card, a plane at a time.
+"""The named edge filters of scikit-image, and of cuCIM on a GPU, a plane at a time.
 
 Only what they offer by name: sobel, scharr and prewitt magnitudes and the four-neighbour Laplacian, channels apart.
 Their weights are scaled (Sobel by 1/4, the magnitude by 1/√2), so results are scaled back, as part of the work.
@@ -15,14 +15,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeconv.bench.entrants import Ready
+from edgeconv.bench.candidates import Ready
 from edgeconv.bench.peers.base import HALO, Peer
 from edgeconv.bench.peers.ndimage import MODES
 from edgeconv.errors import UnavailableError
-from edgeconv.filters import named_filter
-from edgeconv.geometry import Border
-from edgeconv.output import TOLERANCE_FLOAT32, store
-from edgeconv.problem import Problem
+from edgeconv.core.filters import named_filter
+from edgeconv.core.geometry import Border
+from edgeconv.core.output import TOLERANCE_FLOAT32, store
+from edgeconv.core.problem import Problem
 
 MAGNITUDES = ("sobel", "scharr", "prewitt")
 LAPLACIAN = "laplacian4"

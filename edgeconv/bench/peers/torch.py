@@ -17,13 +17,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeconv.bench.entrants import Ready
+from edgeconv.bench.candidates import Ready
 from edgeconv.bench.peers.base import Peer
 from edgeconv.bench.peers.convolutions import HALF_TOLERANCE, TOLERANCE, grouped
 from edgeconv.errors import UnavailableError
-from edgeconv.geometry import KERNEL_SIZE, Border
-from edgeconv.problem import Problem
-from edgeconv.threads import usable_threads
+from edgeconv.core.geometry import KERNEL_SIZE, Border
+from edgeconv.core.problem import Problem
+from edgeconv.hardware.threads import usable_threads
 
 PAD_MODES: dict[Border, str] = {"replicate": "replicate", "reflect101": "reflect"}
 """Other borders than zero; it has none that repeats the edge pixel in a reflection."""

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeconv.bench.entrants import Ready
+from edgeconv.bench.candidates import Ready
 from edgeconv.bench.peers.base import HALO, Peer
 from edgeconv.errors import UnavailableError
-from edgeconv.output import TOLERANCE_FLOAT32
-from edgeconv.problem import Problem
+from edgeconv.core.output import TOLERANCE_FLOAT32
+from edgeconv.core.problem import Problem
 
 FORMATS = {"uint8": "uchar", "uint16": "ushort", "float32": "float"}
 

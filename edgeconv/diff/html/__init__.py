@@ -23,8 +23,8 @@ from edgeconv.diff.html import tables
 from edgeconv.diff.html.tiles import TILE, TileWriter
 from edgeconv.diff.record import Comparisons
 from edgeconv.errors import UsageError
-from edgeconv.escapes import markup, visible
-from edgeconv.files import utf8
+from edgeconv.core.escapes import markup, visible
+from edgeconv.io.files import utf8
 
 Rows = Sequence[tuple[str, str]]
 

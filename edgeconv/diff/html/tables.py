@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from edgeconv.diff import record
 from edgeconv.diff.record import Comparison, Comparisons, number, share
-from edgeconv.escapes import markup
+from edgeconv.core.escapes import markup
 
 COLUMNS = (
     "input",

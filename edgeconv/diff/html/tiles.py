@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.diff import maps
-from edgeconv.threads import usable_threads
+from edgeconv.hardware.threads import usable_threads
 
 TILE = 256
 """Pixels of a tile's side: few enough to decode quickly, enough to compress well."""

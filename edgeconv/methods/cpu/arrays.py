@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from edgeconv.errors import UsageError
-from edgeconv.problem import Problem
+from edgeconv.core.problem import Problem
 
 
 def check_arrays(image: Any, out: Any, problem: Problem) -> None:

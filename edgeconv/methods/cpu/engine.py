@@ -12,15 +12,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeconv.filters import RGB_CHANNELS
-from edgeconv.geometry import KERNEL_SIZE, OUTSIDE, bands, border_indices
+from edgeconv.core.filters import RGB_CHANNELS
+from edgeconv.core.geometry import KERNEL_SIZE, OUTSIDE, bands, border_indices
 from edgeconv.methods.base import Options, Plan, check_workspace, refuse
-from edgeconv.methods.cpu import jit, rowcode
+from edgeconv.methods.cpu import rowcode
+from edgeconv.hardware.cpu import jit
 from edgeconv.methods.cpu.arrays import address_of, check_arrays
-from edgeconv.methods.cpu.recipe import ARITHMETIC_OF_SUM, SCALAR_BYTES, Recipe
-from edgeconv.methods.cpu.rowcode import Argument, Layout, Pick, Tile
-from edgeconv.pool import POOL, threads_for
-from edgeconv.problem import Problem
+from edgeconv.methods.cpu.lowering import ARITHMETIC_OF_SUM, SCALAR_BYTES, Recipe
+from edgeconv.methods.cpu.rowcode import Argument, RowLayout, Pick, TileFields
+from edgeconv.hardware.pool import POOL, threads_for
+from edgeconv.core.problem import Problem
 
 STREAMING_BYTES = 8 * 2**20
 """Input and output bytes from which stores go past the caches and loads are asked for early: what is no longer
@@ -36,7 +37,7 @@ ALIGNMENT = rowcode.CACHE_LINE_BYTES
 
 
 @dataclass(frozen=True)
-class Shape:
+class CodeShape:
     """How a method wants its code: see rowcode."""
 
     tile_pixels: int
@@ -49,7 +50,7 @@ def moves_past_caches(problem: Problem) -> bool:
 
 
 @cache
-def code_for(recipe: Recipe, layout: Layout, processor: jit.Processor) -> jit.Compiled:
+def code_for(recipe: Recipe, layout: RowLayout, processor: jit.Processor) -> jit.Compiled:
     """The compiled function; once a process for each recipe."""
     return jit.compile_function(rowcode.write(recipe, layout), rowcode.ENTRY_POINT, processor)
 
@@ -64,7 +65,7 @@ def aligned_zeros(size_bytes: int) -> NDArray[np.uint8]:
 class EnginePlan(Plan):
     """One problem, compiled, with its tables and its workers' scratch."""
 
-    def __init__(self, name: str, problem: Problem, recipe: Recipe, options: Options, shape: Shape) -> None:
+    def __init__(self, name: str, problem: Problem, recipe: Recipe, options: Options, shape: CodeShape) -> None:
         super().__init__(problem)
         processor = jit.processor()
         if problem.dtype == np.float16 and not processor.has_half:
@@ -142,7 +143,7 @@ def _strip_rows(problem: Problem, threads: int) -> int:
     return max(1, min(STRIP_ROWS, problem.output_height // (threads * STRIPS_A_THREAD)))
 
 
-def _tables(problem: Problem, recipe: Recipe, layout: Layout) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+def _tables(problem: Problem, recipe: Recipe, layout: RowLayout) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """Tiles of an output row and the picks of each.
 
     Where the recipe is flat, positions are samples: three for a pixel.
@@ -162,37 +163,37 @@ def _tables(problem: Problem, recipe: Recipe, layout: Layout) -> tuple[NDArray[n
         groups, source_start = _whole_groups(start, count, width, padding, recipe, layout)
         tile_picks = _picks(start, count, columns, groups, recipe, layout)
         fields = {
-            Tile.OUT_START: start,
-            Tile.OUT_COUNT: count,
-            Tile.GROUPS_START: groups.start,
-            Tile.GROUPS_STOP: groups.stop,
-            Tile.SOURCE_START: source_start,
-            Tile.PICKS_START: picked,
-            Tile.PICKS_STOP: picked + len(tile_picks),
+            TileFields.OUT_START: start,
+            TileFields.OUT_COUNT: count,
+            TileFields.GROUPS_START: groups.start,
+            TileFields.GROUPS_STOP: groups.stop,
+            TileFields.SOURCE_START: source_start,
+            TileFields.PICKS_START: picked,
+            TileFields.PICKS_STOP: picked + len(tile_picks),
         }
-        tiles.append([fields[name] for name in Tile])
+        tiles.append([fields[name] for name in TileFields])
         picks.append(tile_picks)
         picked += len(tile_picks)
     return np.array(tiles, np.int64), np.ascontiguousarray(np.concatenate(picks), np.int32)
 
 
-def _reads_directly(recipe: Recipe, layout: Layout, tiles: NDArray[np.int64]) -> bool:
+def _reads_directly(recipe: Recipe, layout: RowLayout, tiles: NDArray[np.int64]) -> bool:
     """Whether flat rows can be read where they lie: large pictures, whose tiles are longer than a block inside.
 
     What of a tile lies outside is one block at each end, so wide paddings are staged; and its taps that lie inside are
     one vector, so short registers stage too.
     """
     reach = rowcode.reach(recipe)
-    start, stop = tiles[:, Tile.GROUPS_START], tiles[:, Tile.GROUPS_STOP] - reach
+    start, stop = tiles[:, TileFields.GROUPS_START], tiles[:, TileFields.GROUPS_STOP] - reach
     long_enough = bool((stop - start >= layout.block_pixels).all())
-    narrow = bool((np.maximum(start, tiles[:, Tile.OUT_COUNT] - stop) <= layout.block_pixels).all())
+    narrow = bool((np.maximum(start, tiles[:, TileFields.OUT_COUNT] - stop) <= layout.block_pixels).all())
     in_a_vector = layout.vector_bytes // SCALAR_BYTES[recipe.source] >= reach
     like = recipe.flat and recipe.streaming and recipe.staged == recipe.source
     return like and long_enough and narrow and in_a_vector
 
 
 def _whole_groups(
-    start: int, count: int, width: int, padding: int, recipe: Recipe, layout: Layout
+    start: int, count: int, width: int, padding: int, recipe: Recipe, layout: RowLayout
 ) -> tuple[range, int]:
     """Positions of a tile whose `stride` source pixels all lie inside the picture, and the first one's pixel."""
     stride = recipe.stride
@@ -205,7 +206,7 @@ def _whole_groups(
 
 
 def _picks(
-    start: int, count: int, columns: NDArray[np.intp], groups: range, recipe: Recipe, layout: Layout
+    start: int, count: int, columns: NDArray[np.intp], groups: range, recipe: Recipe, layout: RowLayout
 ) -> NDArray[np.int64]:
     """(picks, 2): every staged position that the whole groups leave out, of every phase."""
     found = []

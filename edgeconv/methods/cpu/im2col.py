@@ -9,9 +9,9 @@ are multiplied as often as they occur, so the time is the method's own and not t
 from __future__ import annotations
 
 from edgeconv.methods.base import Method, Options, Plan
-from edgeconv.methods.cpu.engine import EnginePlan, Shape, moves_past_caches
-from edgeconv.methods.cpu.recipe import make_recipe
-from edgeconv.problem import Problem
+from edgeconv.methods.cpu.engine import EnginePlan, CodeShape, moves_past_caches
+from edgeconv.methods.cpu.lowering import make_recipe
+from edgeconv.core.problem import Problem
 
 TILE_PIXELS = 1024
 """Pixels of a band: 27 columns of them in float32 are 108 KiB."""
@@ -27,4 +27,4 @@ class Im2col(Method):
     def prepare(self, problem: Problem, options: Options) -> Plan:
         """See Method.prepare."""
         recipe = make_recipe(problem, share=False, streaming=moves_past_caches(problem))
-        return EnginePlan("im2col", problem, recipe, options, Shape(TILE_PIXELS, columns=True))
+        return EnginePlan("im2col", problem, recipe, options, CodeShape(TILE_PIXELS, columns=True))

@@ -25,10 +25,10 @@ from enum import IntEnum
 
 from llvmlite import ir
 
-from edgeconv.filters import RGB_CHANNELS
-from edgeconv.geometry import KERNEL_SIZE, OUTSIDE
-from edgeconv.methods.cpu.emit import I32, I64, POINTER, UNSIGNED_MAX, Emitter, Value, is_float, splat
-from edgeconv.methods.cpu.recipe import SCALAR_BYTES, Recipe, Scalar, Tap
+from edgeconv.core.filters import RGB_CHANNELS
+from edgeconv.core.geometry import KERNEL_SIZE, OUTSIDE
+from edgeconv.hardware.cpu.emit import I32, I64, POINTER, UNSIGNED_MAX, Emitter, Value, is_float, splat
+from edgeconv.methods.cpu.lowering import SCALAR_BYTES, Recipe, Scalar, Tap
 
 ENTRY_POINT = "work"
 CACHE_LINE_BYTES = 64
@@ -63,7 +63,7 @@ class Argument(IntEnum):
     SCRATCH_ADDRESS = 12
 
 
-class Tile(IntEnum):
+class TileFields(IntEnum):
     """int64 fields of a tile, in pixels (in samples where the recipe is flat)."""
 
     OUT_START = 0
@@ -87,7 +87,7 @@ class Pick(IntEnum):
 
 
 @dataclass(frozen=True)
-class Layout:
+class RowLayout:
     """Lengths that the code is written for, all derived from the recipe and the processor."""
 
     vector_bytes: int
@@ -118,7 +118,7 @@ class Layout:
         return self.spare_offset_bytes + self.spare_bytes
 
 
-def make_layout(recipe: Recipe, vector_bytes: int, tile_pixels: int, columns: bool) -> Layout:
+def make_layout(recipe: Recipe, vector_bytes: int, tile_pixels: int, columns: bool) -> RowLayout:
     """Choose the lengths: blocks of one register of stored samples or four of sums, rows padded to cache lines.
 
     Past the caches whole lines are stored, and what comes before the first of them in a run must fit into a block.
@@ -129,7 +129,7 @@ def make_layout(recipe: Recipe, vector_bytes: int, tile_pixels: int, columns: bo
     staged_bytes = SCALAR_BYTES[recipe.staged]
     longest = max(tile_pixels, block, 2 * vector_bytes) + block + reach(recipe)
     pitch_bytes = _odd_lines(longest * staged_bytes)
-    return Layout(
+    return RowLayout(
         vector_bytes=vector_bytes,
         block_pixels=block,
         tile_pixels=tile_pixels,
@@ -172,7 +172,7 @@ def source_bytes_a_position(recipe: Recipe) -> int:
     return channels_a_pixel(recipe) * recipe.stride * SCALAR_BYTES[recipe.source]
 
 
-def fetches_while_computing(recipe: Recipe, layout: Layout) -> bool:
+def fetches_while_computing(recipe: Recipe, layout: RowLayout) -> bool:
     """Whether the source rows of the next output row are asked for while this one is computed.
 
     It hides the memory behind arithmetic where there is enough of it; where there is little, the requests pile
@@ -197,13 +197,13 @@ def _odd_lines(size_bytes: int) -> int:
     return (lines | 1) * CACHE_LINE_BYTES
 
 
-def write(recipe: Recipe, layout: Layout) -> str:
+def write(recipe: Recipe, layout: RowLayout) -> str:
     """LLVM IR of `void work(int64 *arguments, int64 worker)`."""
     return _Writer(recipe, layout).write()
 
 
 class _Writer:
-    def __init__(self, recipe: Recipe, layout: Layout) -> None:
+    def __init__(self, recipe: Recipe, layout: RowLayout) -> None:
         self.recipe, self.layout = recipe, layout
         self.e = Emitter(ir.Module(name="edgeconv"), ENTRY_POINT, [POINTER, I64])
         self.arguments, worker = self.e.function.args
@@ -243,7 +243,7 @@ class _Writer:
             if fetches_while_computing(self.recipe, self.layout):
                 self.coming = self._coming_rows(after)
             row_start = e.block.mul(y, self._argument(Argument.OUT_ROW_SAMPLES))
-            run_start = e.block.mul(self.tile[Tile.OUT_START], e.int64(stored_a_pixel(self.recipe)))
+            run_start = e.block.mul(self.tile[TileFields.OUT_START], e.int64(stored_a_pixel(self.recipe)))
             out = e.address(
                 self._argument_pointer(Argument.OUT_ADDRESS), self.recipe.stored, e.block.add(row_start, run_start)
             )
@@ -258,9 +258,9 @@ class _Writer:
     def _load_tile(self, tile: Value) -> None:
         e = self.e
         fields = e.address_of_int64(
-            self._argument_pointer(Argument.TILES_ADDRESS), e.block.mul(tile, e.int64(len(Tile)))
+            self._argument_pointer(Argument.TILES_ADDRESS), e.block.mul(tile, e.int64(len(TileFields)))
         )
-        self.tile = {name: e.block.load(e.address_of_int64(fields, name), typ=I64) for name in Tile}
+        self.tile = {name: e.block.load(e.address_of_int64(fields, name), typ=I64) for name in TileFields}
 
     def _source_row(self, padded_row: Value) -> Value:
         """Source row of a padded row as int64, or OUTSIDE."""
@@ -283,7 +283,7 @@ class _Writer:
         outside = e.block.icmp_signed("==", source_row, e.int64(OUTSIDE))
         start = e.block.add(
             e.block.mul(e.maximum(source_row, e.int64(0)), self._argument(Argument.IMAGE_ROW_SAMPLES)),
-            e.block.sub(self.tile[Tile.SOURCE_START], self.tile[Tile.GROUPS_START]),
+            e.block.sub(self.tile[TileFields.SOURCE_START], self.tile[TileFields.GROUPS_START]),
         )
         row = e.address(self._argument_pointer(Argument.IMAGE_ADDRESS), self.recipe.source, start)
         return e.block.select(outside, self._slot_of(padded_row), row)
@@ -298,7 +298,7 @@ class _Writer:
             inside = e.maximum(source_row, e.int64(0))
             start = e.block.add(
                 e.block.mul(inside, self._argument(Argument.IMAGE_ROW_SAMPLES)),
-                e.block.mul(self.tile[Tile.SOURCE_START], e.int64(channels_a_pixel(recipe))),
+                e.block.mul(self.tile[TileFields.SOURCE_START], e.int64(channels_a_pixel(recipe))),
             )
             rows.append(e.address(self._argument_pointer(Argument.IMAGE_ADDRESS), recipe.source, start))
         return rows
@@ -333,12 +333,12 @@ class _Writer:
         e, recipe = self.e, self.recipe
         lanes = self.layout.vector_bytes // SCALAR_BYTES[recipe.source]
         channels = channels_a_pixel(recipe)
-        start, stop = self.tile[Tile.GROUPS_START], self.tile[Tile.GROUPS_STOP]
+        start, stop = self.tile[TileFields.GROUPS_START], self.tile[TileFields.GROUPS_STOP]
         # Where taps read the picture itself, only the vectors next to the borders are wanted: the first and the last.
         step = e.maximum(e.block.sub(stop, e.block.add(start, e.int64(lanes))), e.int64(1)) if recipe.direct else lanes
         with self._blocks(start, stop, lanes, step) as group:
             pixel = e.block.add(
-                self.tile[Tile.SOURCE_START],
+                self.tile[TileFields.SOURCE_START],
                 e.block.mul(e.block.sub(group, start), e.int64(recipe.stride)),
             )
             first = e.address(row, recipe.source, e.block.mul(pixel, e.int64(channels)))
@@ -372,7 +372,7 @@ class _Writer:
         table = self._argument_pointer(Argument.PICKS_ADDRESS)
         channels = channels_a_pixel(recipe)
         nothing = splat(recipe.staged, 1, 0)
-        with e.count(self.tile[Tile.PICKS_START], self.tile[Tile.PICKS_STOP]) as number:
+        with e.count(self.tile[TileFields.PICKS_START], self.tile[TileFields.PICKS_STOP]) as number:
             pick = e.address(table, "i32", e.block.mul(number, e.int64(len(Pick))))
             position, source = (
                 e.block.sext(e.block.load(e.address(pick, "i32", e.int64(field)), typ=I32), I64) for field in Pick
@@ -415,7 +415,7 @@ class _Writer:
         lanes = layout.vector_bytes // SCALAR_BYTES[recipe.staged]
         for tap in every_tap(len(recipe.planes)):
             source, target = window(tap), base(tap)
-            with e.count(e.int64(0), self.tile[Tile.OUT_COUNT], lanes) as x:
+            with e.count(e.int64(0), self.tile[TileFields.OUT_COUNT], lanes) as x:
                 vector = e.load(e.address(source, recipe.staged, x), recipe.staged, lanes)
                 e.store(vector, e.address(target, recipe.staged, x), recipe.staged)
         return base
@@ -425,7 +425,7 @@ class _Writer:
     def _respond_row(self, base: Callable[[Tap], Value], out: Value) -> None:
         """Compute a run that stays in the caches."""
         e, block = self.e, self.layout.block_pixels
-        count = self.tile[Tile.OUT_COUNT]
+        count = self.tile[TileFields.OUT_COUNT]
         with self._blocks(e.int64(0), count, block) as x:
             self._respond_block(base, x, self._out_at(out, x), aligned_bytes=None)
         is_short = e.block.icmp_signed("<", count, e.int64(block))
@@ -434,7 +434,7 @@ class _Writer:
     def _respond_streaming(self, base: Callable[[Tap], Value], out: Value) -> None:
         """Compute a run whose whole cache lines go past the caches."""
         e = self.e
-        count = self.tile[Tile.OUT_COUNT]
+        count = self.tile[TileFields.OUT_COUNT]
         first, last = self._respond_lines(base, e.int64(0), count, out)
         with self._either(first, e.block.sub(count, last)) as (at_start, length):
             self._respond_part(base, e.block.select(at_start, e.int64(0), last), e.int64(0), length, out)
@@ -442,9 +442,9 @@ class _Writer:
     def _respond_direct(self, picture: Callable[[Tap], Value], staged: Callable[[Tap], Value], out: Value) -> None:
         """The same, reading the picture wherever all taps lie inside it and staged borders elsewhere."""
         e, block = self.e, self.e.int64(self.layout.block_pixels)
-        count = self.tile[Tile.OUT_COUNT]
-        start = self.tile[Tile.GROUPS_START]
-        stop = e.minimum(e.block.sub(self.tile[Tile.GROUPS_STOP], e.int64(reach(self.recipe))), count)
+        count = self.tile[TileFields.OUT_COUNT]
+        start = self.tile[TileFields.GROUPS_START]
+        stop = e.minimum(e.block.sub(self.tile[TileFields.GROUPS_STOP], e.int64(reach(self.recipe))), count)
         first, last = self._respond_lines(picture, start, stop, out)
         with self._either(e.block.sub(first, start), e.block.sub(stop, last)) as (at_start, length):
             x = e.block.select(at_start, start, e.block.sub(stop, block))

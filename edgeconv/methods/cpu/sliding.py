@@ -7,9 +7,9 @@ the processor (rowcode.py), and threads take strips of rows (engine.py). Results
 from __future__ import annotations
 
 from edgeconv.methods.base import Method, Options, Plan
-from edgeconv.methods.cpu.engine import EnginePlan, Shape, moves_past_caches
-from edgeconv.methods.cpu.recipe import make_recipe
-from edgeconv.problem import Problem
+from edgeconv.methods.cpu.engine import EnginePlan, CodeShape, moves_past_caches
+from edgeconv.methods.cpu.lowering import make_recipe
+from edgeconv.core.problem import Problem
 
 TILE_PIXELS = 16384
 """Output pixels of a tile (samples where rows are flat). Whole rows of common pictures: a row that is cut costs
@@ -26,4 +26,4 @@ class Sliding(Method):
     def prepare(self, problem: Problem, options: Options) -> Plan:
         """See Method.prepare."""
         recipe = make_recipe(problem, streaming=moves_past_caches(problem))
-        return EnginePlan("sliding", problem, recipe, options, Shape(TILE_PIXELS, columns=False))
+        return EnginePlan("sliding", problem, recipe, options, CodeShape(TILE_PIXELS, columns=False))

@@ -1,1 +1,1 @@
-"""Methods for NVIDIA cards, through CuPy. Importing this package loads neither CuPy nor a driver."""
+"""Methods for NVIDIA GPUs, through CuPy. Importing this package loads neither CuPy nor a driver."""

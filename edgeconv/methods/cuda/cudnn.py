@@ -25,12 +25,12 @@ from typing import Any
 import numpy as np
 
 from edgeconv.errors import MemoryLimitError, UnavailableError
-from edgeconv.exactness import ARITHMETIC_OF_MATH, FLOAT16_UNIT, Arithmetic
-from edgeconv.filters import RGB_CHANNELS
-from edgeconv.geometry import KERNEL_SIZE
+from edgeconv.core.exactness import ARITHMETIC_OF_MATH, FLOAT16_UNIT, Arithmetic
+from edgeconv.core.filters import RGB_CHANNELS
+from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.methods.base import Math, Method, Options, Plan, check_workspace, refuse
 from edgeconv.methods.cuda import libcudnn
-from edgeconv.methods.cuda.kernels import KernelVariant, load
+from edgeconv.hardware.cuda.kernels import KernelVariant, load
 from edgeconv.methods.cuda.libcudnn import (
     STATUS_SUCCESS,
     Algorithm,
@@ -42,10 +42,10 @@ from edgeconv.methods.cuda.libcudnn import (
     MathType,
     Performance,
     TensorShape,
-    Work,
+    ForwardConvolution,
 )
-from edgeconv.methods.cuda.probe import cuda_unavailable_reason
-from edgeconv.methods.cuda.product import (
+from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
+from edgeconv.methods.cuda.kernel_args import (
     geometry_argument,
     problem_defines,
     refuse_reduced_16bit,
@@ -54,7 +54,7 @@ from edgeconv.methods.cuda.product import (
     sample_problems,
     unique,
 )
-from edgeconv.problem import Problem
+from edgeconv.core.problem import Problem
 
 THREADS = 256
 MAX_ELEMENTS = 2**31 - 1
@@ -76,7 +76,7 @@ _SAMPLE_TYPES: dict[DataType, np.dtype[Any]] = {
 
 @cache
 def _handle(device_id: int, thread_id: int) -> Handle:
-    """One handle a card and thread: cuDNN's handles are not for two threads at once."""
+    """One handle a GPU and thread: cuDNN's handles are not for two threads at once."""
     return Handle()
 
 
@@ -134,7 +134,7 @@ def _math_of(line: Performance, math: Math) -> MathType:
 
 
 def _screen(
-    handle: Handle, work: Work, lines: tuple[Performance, ...], math: Math, limit_bytes: int
+    handle: Handle, work: ForwardConvolution, lines: tuple[Performance, ...], math: Math, limit_bytes: int
 ) -> tuple[list[dict[str, Any]], list[Candidate]]:
     """Ask each entry of a list for its workspace; say why those that are skipped are."""
     report, candidates = [], []
@@ -232,7 +232,7 @@ class CudnnPlan(Plan):
         padding = problem.padding if self._direct else 0
         height = problem.height if self._direct else self._source_rows
         width = problem.width if self._direct else self._padded_width()
-        self._work = Work(
+        self._work = ForwardConvolution(
             source=TensorShape(self._kind, 1, self._channels, height, width),
             weights=FilterShape(self._kind, self._responses, self._channels, KERNEL_SIZE, KERNEL_SIZE),
             convolution=Convolution(padding, problem.stride, MathType.FMA if math == "fma" else MathType.TENSOR_OP),
@@ -243,7 +243,7 @@ class CudnnPlan(Plan):
         """Buffers and launches around the convolution of each band."""
         import cupy
 
-        from edgeconv.methods.cuda.launch import PackedLaunch
+        from edgeconv.hardware.cuda.launch import PackedLaunch
 
         problem = self.problem
         self._bands: list[tuple[int, Any]] = []

@@ -18,12 +18,12 @@ from typing import Any
 
 import numpy as np
 
-from edgeconv.exactness import FLOAT32 as FLOAT32_SUMS
-from edgeconv.exactness import own_arithmetic, sums_for
+from edgeconv.core.exactness import FLOAT32 as FLOAT32_SUMS
+from edgeconv.core.exactness import own_arithmetic, sums_for
 from edgeconv.methods.base import Gemm, Method, Options, Plan, check_workspace, refuse
-from edgeconv.methods.cuda.kernels import KernelVariant, load
-from edgeconv.methods.cuda.probe import cuda_unavailable_reason
-from edgeconv.methods.cuda.product import (
+from edgeconv.hardware.cuda.kernels import KernelVariant, load
+from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
+from edgeconv.methods.cuda.kernel_args import (
     DEPTH,
     Defines,
     geometry_argument,
@@ -33,7 +33,7 @@ from edgeconv.methods.cuda.product import (
     sample_problems,
     unique,
 )
-from edgeconv.problem import Problem
+from edgeconv.core.problem import Problem
 
 FLOAT32 = np.dtype(np.float32)
 FINISH_THREADS = 256
@@ -42,7 +42,7 @@ L2_SHARE = 0.5
 
 
 @dataclass(frozen=True)
-class Shape:
+class Im2colShape:
     """How a kernel's blocks are cut: macros that change speed and nothing else."""
 
     threads: int
@@ -61,7 +61,7 @@ MANY_RESPONSES = 8
 """Above this a thread of the GEMM has accumulators for two columns, up to it for four."""
 BLOCKS_BY_BYTES = {4: 3, 2: 6, 1: 8}
 """Blocks of 128 threads with a band of their own on a multiprocessor, by the bytes of a column sample: 22 MB of float32
-columns on a card with 132. More hide more latency, and push columns out of the L2."""
+columns on a GPU with 132. More hide more latency, and push columns out of the L2."""
 SMALL_THREADS, SMALL_BLOCKS = 64, 8
 """The same for a picture that is no more than one wave of such blocks."""
 WIDE_BLOCKS, WIDE_SMALL_BLOCKS = 2, 4
@@ -74,24 +74,24 @@ def _pixels_a_thread(problem: Problem) -> int:
     return 4 if response_count(problem) <= MANY_RESPONSES else 2
 
 
-def banded_shape(problem: Problem) -> Shape:
+def banded_shape(problem: Problem) -> Im2colShape:
     """Of the kernels that take a band each launch."""
-    return Shape(threads=256, pixels_a_thread=_pixels_a_thread(problem))
+    return Im2colShape(threads=256, pixels_a_thread=_pixels_a_thread(problem))
 
 
-def resident_shape(problem: Problem, multiprocessors: int) -> Shape:
+def resident_shape(problem: Problem, multiprocessors: int) -> Im2colShape:
     """Of the kernel whose blocks have bands of their own: small blocks and short waits for small pictures."""
     pixels = problem.output_height * problem.output_width
     wide = sums_for(problem) == "float64"
     for pixels_a_thread in (1, _pixels_a_thread(problem)):
-        small = Shape(SMALL_THREADS, pixels_a_thread, WIDE_SMALL_BLOCKS if wide else SMALL_BLOCKS)
+        small = Im2colShape(SMALL_THREADS, pixels_a_thread, WIDE_SMALL_BLOCKS if wide else SMALL_BLOCKS)
         if pixels <= multiprocessors * small.blocks_a_multiprocessor * small.tile:
             return small
     blocks = WIDE_BLOCKS if wide else BLOCKS_BY_BYTES[problem.dtype.itemsize]
-    return Shape(128, _pixels_a_thread(problem), blocks)
+    return Im2colShape(128, _pixels_a_thread(problem), blocks)
 
 
-def _defines(problem: Problem, column: np.dtype[Any], shape: Shape) -> Defines:
+def _defines(problem: Problem, column: np.dtype[Any], shape: Im2colShape) -> Defines:
     return (
         *problem_defines(problem, column),
         ("COLUMN", column.name),
@@ -100,7 +100,7 @@ def _defines(problem: Problem, column: np.dtype[Any], shape: Shape) -> Defines:
     )
 
 
-def resident_variant(problem: Problem, shape: Shape) -> KernelVariant:
+def resident_variant(problem: Problem, shape: Im2colShape) -> KernelVariant:
     """im2col and GEMM in one launch."""
     tiles = (("TILE", shape.tile), ("BLOCKS_A_MULTIPROCESSOR", shape.blocks_a_multiprocessor))
     return KernelVariant("im2col_gemm.cu", "im2col_gemm", (*_defines(problem, problem.dtype, shape), *tiles))
@@ -153,7 +153,7 @@ class ResidentPlan(Plan):
     def __init__(self, problem: Problem, options: Options) -> None:
         import cupy
 
-        from edgeconv.methods.cuda.launch import PackedLaunch
+        from edgeconv.hardware.cuda.launch import PackedLaunch
 
         device = cupy.cuda.Device()
         multiprocessors = int(device.attributes["MultiProcessorCount"])
@@ -213,7 +213,7 @@ class BandedPlan(Plan):
     def __init__(self, problem: Problem, gemm: Gemm, band_pixels: int) -> None:
         import cupy
 
-        from edgeconv.methods.cuda.launch import PackedLaunch
+        from edgeconv.hardware.cuda.launch import PackedLaunch
 
         shape = banded_shape(problem)
         pixels = problem.output_height * problem.output_width
@@ -330,7 +330,7 @@ def banded_plan(problem: Problem, options: Options, band_bytes: int | None = Non
 
 
 class Im2col(Method):
-    """im2col and GEMM on an NVIDIA card."""
+    """im2col and GEMM on an NVIDIA GPU."""
 
     def unavailable_reason(self) -> str | None:
         """See Method.unavailable_reason."""

@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeconv.exactness import ARITHMETIC_OF_MATH, own_arithmetic, sums_for
-from edgeconv.filters import RGB_CHANNELS
-from edgeconv.geometry import KERNEL_SIZE
+from edgeconv.core.exactness import ARITHMETIC_OF_MATH, own_arithmetic, sums_for
+from edgeconv.core.filters import RGB_CHANNELS
+from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.methods.base import MATHS, Math, Method, Options, Plan, check_workspace, refuse
-from edgeconv.methods.cuda.kernels import KernelVariant, load
-from edgeconv.methods.cuda.probe import cuda_unavailable_reason
-from edgeconv.methods.cuda.product import (
+from edgeconv.hardware.cuda.kernels import KernelVariant, load
+from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
+from edgeconv.methods.cuda.kernel_args import (
     TENSOR_CORE_CAPABILITY,
     WARP,
     geometry_argument,
@@ -31,7 +31,7 @@ from edgeconv.methods.cuda.product import (
     sample_problems,
     unique,
 )
-from edgeconv.problem import Problem
+from edgeconv.core.problem import Problem
 
 MANY_RESPONSES = 8
 WIDE_BLOCKS = 3
@@ -41,7 +41,7 @@ TALL_ROWS = 2
 
 
 @dataclass(frozen=True)
-class Shape:
+class ImplicitShape:
     """How a kernel's blocks are cut: macros of implicit.cu and implicit_mma.cu that change speed and nothing else."""
 
     warps: int
@@ -65,12 +65,12 @@ class Shape:
         return -(-problem.output_height // self.tile_rows) * -(-problem.output_width // self.tile_columns)
 
 
-def shape_of(problem: Problem, math: Math, multiprocessors: int) -> Shape:
-    """The shape for a problem: the largest tiles that still fill the card once, else the smallest."""
+def shape_of(problem: Problem, math: Math, multiprocessors: int) -> ImplicitShape:
+    """The shape for a problem: the largest tiles that still fill the GPU once, else the smallest."""
     step, responses = step_of(problem.stride), response_count(problem)
     warps = 4
     if sums_for(problem) == "float64":
-        return Shape(warps, WIDE_BLOCKS, columns_a_thread=1 if math == "fma" else 2)
+        return ImplicitShape(warps, WIDE_BLOCKS, columns_a_thread=1 if math == "fma" else 2)
     if math == "fma":
         widths = {1: (4, 2, 1), 2: (2, 1), 3: (1,)}[step]
         blocks = 6 if responses <= RGB_CHANNELS else 4 if responses <= MANY_RESPONSES else 3
@@ -79,7 +79,7 @@ def shape_of(problem: Problem, math: Math, multiprocessors: int) -> Shape:
         blocks = 7 if responses <= RGB_CHANNELS and step < KERNEL_SIZE else 4
         if responses > MANY_RESPONSES:
             warps, blocks = 2, 6
-    shapes = [Shape(warps, blocks, columns) for columns in widths]
+    shapes = [ImplicitShape(warps, blocks, columns) for columns in widths]
     if step == 1:
         shapes.insert(0, replace(shapes[0], rows_a_warp=TALL_ROWS))
     filling = [shape for shape in shapes if shape.tiles(problem) >= blocks * multiprocessors]
@@ -105,7 +105,7 @@ def lead_of(problem: Problem, aligned: bool) -> int:
     return -problem.padding * RGB_CHANNELS % CHUNK if aligned else 0
 
 
-def variant(problem: Problem, math: Math, shape: Shape, aligned: bool) -> KernelVariant:
+def variant(problem: Problem, math: Math, shape: ImplicitShape, aligned: bool) -> KernelVariant:
     """The kernel for a problem; `aligned` for float32 pictures whose rows start on 16 bytes."""
     operands = np.dtype(np.float16 if math == "half" else np.float32)
     defines = (
@@ -200,7 +200,7 @@ class ImplicitPlan(Plan):
     def __init__(self, problem: Problem, options: Options) -> None:
         import cupy
 
-        from edgeconv.methods.cuda.launch import PackedLaunch
+        from edgeconv.hardware.cuda.launch import PackedLaunch
 
         math = options.math
         shape = shape_of(problem, math, int(cupy.cuda.Device().attributes["MultiProcessorCount"]))
@@ -245,7 +245,7 @@ class ImplicitPlan(Plan):
 
 
 class Implicit(Method):
-    """The implicit GEMM on an NVIDIA card."""
+    """The implicit GEMM on an NVIDIA GPU."""
 
     def unavailable_reason(self) -> str | None:
         """See Method.unavailable_reason."""
@@ -259,6 +259,6 @@ class Implicit(Method):
 
             capability = int(cupy.cuda.Device().compute_capability)
             if capability < TENSOR_CORE_CAPABILITY:
-                reason = f"--math {options.math} needs compute capability 8.0, and this card has {capability / 10}"
+                reason = f"--math {options.math} needs compute capability 8.0, and this GPU has {capability / 10}"
                 raise refuse("implicit", reason, "Use --math fma.")
         return ImplicitPlan(problem, options)

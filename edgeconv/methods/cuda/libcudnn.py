@@ -337,7 +337,7 @@ class Convolution(_Descriptor):
 
 
 @dataclass(frozen=True)
-class Work:
+class ForwardConvolution:
     """The four descriptors of one forward convolution."""
 
     source: TensorShape
@@ -372,7 +372,7 @@ class Handle:
         _call("cudnnGetConvolutionForwardAlgorithmMaxCount", self.pointer, byref(count))
         return (_Performance * count.value)()
 
-    def rank(self, work: Work) -> tuple[Performance, ...]:
+    def rank(self, work: ForwardConvolution) -> tuple[Performance, ...]:
         """cudnnGetConvolutionForwardAlgorithm_v7: a ranking by heuristics, nothing is run."""
         lines, returned = self._room(), c_int()
         name = "cudnnGetConvolutionForwardAlgorithm_v7"
@@ -380,7 +380,7 @@ class Handle:
         return tuple(_performance(line) for line in lines[: returned.value])
 
     def measure(
-        self, work: Work, source: int, weights: int, result: int, workspace: int, workspace_bytes: int
+        self, work: ForwardConvolution, source: int, weights: int, result: int, workspace: int, workspace_bytes: int
     ) -> tuple[Performance, ...]:
         """cudnnFindConvolutionForwardAlgorithmEx: run every algorithm on these addresses; overwrites `result`."""
         lines, returned = self._room(), c_int()
@@ -402,7 +402,7 @@ class Handle:
         )
         return tuple(_performance(line) for line in lines[: returned.value])
 
-    def workspace_bytes(self, work: Work, algorithm: Algorithm) -> int:
+    def workspace_bytes(self, work: ForwardConvolution, algorithm: Algorithm) -> int:
         """Scratch memory that an algorithm asks for; raises CudnnError where it cannot do the work."""
         needed = c_size_t()
         name = "cudnnGetConvolutionForwardWorkspaceSize"
@@ -411,7 +411,7 @@ class Handle:
 
     def forward(
         self,
-        work: Work,
+        work: ForwardConvolution,
         algorithm: Algorithm,
         source: int,
         weights: int,

@@ -27,7 +27,7 @@
 #include "bulk.cuh"
 #include "picture.cuh"
 
-// Rows that start on 16 bytes go by bulk copies where the card has them.
+// Rows that start on 16 bytes go by bulk copies where the GPU has them.
 #if defined(HAS_BULK_COPIES) && ALIGNED_IN
 #define BULK_READS
 #endif

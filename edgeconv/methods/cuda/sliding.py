@@ -20,14 +20,14 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeconv.exactness import FLOAT32, HALVES_STEP, TWOFOLD_HALF, WHOLE, own_arithmetic, sums_for
-from edgeconv.filters import RGB_CHANNELS
-from edgeconv.geometry import KERNEL_SIZE
+from edgeconv.core.exactness import FLOAT32, HALVES_STEP, TWOFOLD_HALF, WHOLE, own_arithmetic, sums_for
+from edgeconv.core.filters import RGB_CHANNELS
+from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.methods.base import Method, Options, Plan
-from edgeconv.methods.cuda.kernels import KernelVariant, load
-from edgeconv.methods.cuda.probe import cuda_unavailable_reason
-from edgeconv.methods.cuda.product import round_up, rule_defines, sample_problem, sample_problems, unique
-from edgeconv.problem import Problem
+from edgeconv.hardware.cuda.kernels import KernelVariant, load
+from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
+from edgeconv.methods.cuda.kernel_args import round_up, rule_defines, sample_problem, sample_problems, unique
+from edgeconv.core.problem import Problem
 
 LANES = 32
 CHUNK_BYTES = 16
@@ -43,7 +43,7 @@ LINE_BYTES = 128
 """A cache line: see sliding.cu."""
 BARRIER_BYTES, STAGES = 8, 2
 MOST_SHARED_BYTES = 48 * 1024
-"""What a block of any card may have without asking for more."""
+"""What a block of any GPU may have without asking for more."""
 
 INT8_LARGEST = 127
 SHORT_LARGEST = 2047
@@ -61,7 +61,7 @@ ARITHMETIC_NAMES: dict[Arithmetic, str] = {
 
 
 @dataclass(frozen=True)
-class Tile:
+class StripTile:
     """How the strips are cut: the macros of sliding.cu that change speed and nothing else, and the strips' height."""
 
     lane_pixels: int
@@ -123,10 +123,10 @@ def arithmetic_for(problem: Problem) -> Arithmetic:
 
 
 @dataclass(frozen=True)
-class Row:
+class TileRow:
     """A line of TILES: what it is for (nothing said: all), and the tile."""
 
-    tile: Tile
+    tile: StripTile
     arithmetic: Arithmetic | None = None
     stride: int | None = None
     directions: int | None = None
@@ -142,37 +142,37 @@ class Row:
 
 
 TILES = (
-    Row(Tile(4, 4, 1, 4, 6, 31), "mma", directions=2, sample_bytes=1, least_pixels=2**23),
-    Row(Tile(8, 2, 1, 2, 8, 13), "mma", directions=2, sample_bytes=1, least_pixels=2**21),
-    Row(Tile(4, 2, 1, 4, 4, 10), "mma", directions=2, sample_bytes=1),
-    Row(Tile(4, 4, 1, 4, 4, 16), "mma", sample_bytes=1, least_pixels=2**23),
-    Row(Tile(4, 2, 1, 4, 4, 16), "mma", sample_bytes=1),
-    Row(Tile(4, 4, 1, 2, 6, 62), "mma", directions=2),
-    Row(Tile(4, 4, 1, 2, 8, 13), "mma", least_pixels=2**23),
-    Row(Tile(4, 2, 1, 2, 8, 10), "mma"),
-    Row(Tile(4, 3, 1, 4, 4, 16), "dp4a", stride=1, least_pixels=2**23),
-    Row(Tile(4, 2, 1, 4, 4, 13), "dp4a", stride=1),
-    Row(Tile(2, 2, 1, 4, 4, 8), stride=1, directions=2, sample_bytes=4),
-    Row(Tile(4, 2, 1, 4, 4, 62), stride=1, directions=2),
-    Row(Tile(2, 3, 2, 4, 4, 13), stride=1, sample_bytes=4, least_pixels=2**23),
-    Row(Tile(2, 3, 1, 4, 6, 10), stride=1, sample_bytes=4, least_pixels=2**21),
-    Row(Tile(4, 1, 1, 2, 12, 13), stride=1, sample_bytes=4, least_pixels=2**19),
-    Row(Tile(2, 2, 1, 2, 8, 8), stride=1, sample_bytes=4),
-    Row(Tile(4, 2, 2, 4, 6, 8), stride=1, sample_bytes=2),
-    Row(Tile(8, 1, 1, 4, 4, 31), stride=1),
-    Row(Tile(1, 2, 1, 4, 6, 3), stride=2, sample_bytes=4, least_pixels=2**19),
-    Row(Tile(2, 1, 2, 4, 4, 4), stride=2, sample_bytes=4),
-    Row(Tile(2, 2, 1, 4, 4, 6), stride=2, sample_bytes=2),
-    Row(Tile(4, 1, 1, 8, 3, 31), stride=2, directions=2),
-    Row(Tile(4, 2, 1, 4, 4, 6), stride=2),
-    Row(Tile(1, 1, 1, 4, 6, 3), stride=3, sample_bytes=4),
-    Row(Tile(2, 1, 1, 4, 4, 2), stride=3, sample_bytes=2),
-    Row(Tile(4, 1, 1, 4, 4, 2)),
+    TileRow(StripTile(4, 4, 1, 4, 6, 31), "mma", directions=2, sample_bytes=1, least_pixels=2**23),
+    TileRow(StripTile(8, 2, 1, 2, 8, 13), "mma", directions=2, sample_bytes=1, least_pixels=2**21),
+    TileRow(StripTile(4, 2, 1, 4, 4, 10), "mma", directions=2, sample_bytes=1),
+    TileRow(StripTile(4, 4, 1, 4, 4, 16), "mma", sample_bytes=1, least_pixels=2**23),
+    TileRow(StripTile(4, 2, 1, 4, 4, 16), "mma", sample_bytes=1),
+    TileRow(StripTile(4, 4, 1, 2, 6, 62), "mma", directions=2),
+    TileRow(StripTile(4, 4, 1, 2, 8, 13), "mma", least_pixels=2**23),
+    TileRow(StripTile(4, 2, 1, 2, 8, 10), "mma"),
+    TileRow(StripTile(4, 3, 1, 4, 4, 16), "dp4a", stride=1, least_pixels=2**23),
+    TileRow(StripTile(4, 2, 1, 4, 4, 13), "dp4a", stride=1),
+    TileRow(StripTile(2, 2, 1, 4, 4, 8), stride=1, directions=2, sample_bytes=4),
+    TileRow(StripTile(4, 2, 1, 4, 4, 62), stride=1, directions=2),
+    TileRow(StripTile(2, 3, 2, 4, 4, 13), stride=1, sample_bytes=4, least_pixels=2**23),
+    TileRow(StripTile(2, 3, 1, 4, 6, 10), stride=1, sample_bytes=4, least_pixels=2**21),
+    TileRow(StripTile(4, 1, 1, 2, 12, 13), stride=1, sample_bytes=4, least_pixels=2**19),
+    TileRow(StripTile(2, 2, 1, 2, 8, 8), stride=1, sample_bytes=4),
+    TileRow(StripTile(4, 2, 2, 4, 6, 8), stride=1, sample_bytes=2),
+    TileRow(StripTile(8, 1, 1, 4, 4, 31), stride=1),
+    TileRow(StripTile(1, 2, 1, 4, 6, 3), stride=2, sample_bytes=4, least_pixels=2**19),
+    TileRow(StripTile(2, 1, 2, 4, 4, 4), stride=2, sample_bytes=4),
+    TileRow(StripTile(2, 2, 1, 4, 4, 6), stride=2, sample_bytes=2),
+    TileRow(StripTile(4, 1, 1, 8, 3, 31), stride=2, directions=2),
+    TileRow(StripTile(4, 2, 1, 4, 4, 6), stride=2),
+    TileRow(StripTile(1, 1, 1, 4, 6, 3), stride=3, sample_bytes=4),
+    TileRow(StripTile(2, 1, 1, 4, 4, 2), stride=3, sample_bytes=2),
+    TileRow(StripTile(4, 1, 1, 4, 4, 2)),
 )
 """The first line that fits holds. Measured on one NVIDIA H200, by scripts/sweep_cuda_sliding.py."""
 
 
-def shared_bytes(problem: Problem, tile: Tile) -> int:
+def shared_bytes(problem: Problem, tile: StripTile) -> int:
     """Shared memory of a block, at most: the ring and the stage of sliding.cu."""
     lanes = LANES * tile.warps
     in_pixel, out_pixel = RGB_CHANNELS * problem.dtype.itemsize, problem.output_channels * problem.output_dtype.itemsize
@@ -182,7 +182,7 @@ def shared_bytes(problem: Problem, tile: Tile) -> int:
     return ring + STAGES * tile.step_rows * lanes * tile.lane_pixels * out_pixel
 
 
-def tiles_of(problem: Problem) -> tuple[tuple[int, Tile], ...]:
+def tiles_of(problem: Problem) -> tuple[tuple[int, StripTile], ...]:
     """The tiles for this kind of work, each with the least number of output pixels that it is for, largest first."""
     arithmetic = arithmetic_for(problem)
     fitting = [
@@ -194,7 +194,7 @@ def tiles_of(problem: Problem) -> tuple[tuple[int, Tile], ...]:
     return tuple(fitting[: last + 1])
 
 
-def tile_for(problem: Problem) -> Tile:
+def tile_for(problem: Problem) -> StripTile:
     """The tile that measured fastest for this work."""
     pixels = problem.output_height * problem.output_width
     return next(tile for least, tile in tiles_of(problem) if pixels >= least)
@@ -270,7 +270,7 @@ def direct_variant(problem: Problem) -> KernelVariant:
     return KernelVariant("sliding_direct.cu", "sliding_direct", _rules(problem))
 
 
-def strip_variant(problem: Problem, tile: Tile, aligned_in: bool, aligned_out: bool) -> KernelVariant:
+def strip_variant(problem: Problem, tile: StripTile, aligned_in: bool, aligned_out: bool) -> KernelVariant:
     """The kernel whose blocks walk down strips; aligned where every row of that picture starts on 16 bytes."""
     defines = _rules(problem)
     defines += tuple((name.upper(), getattr(tile, name)) for name in MACROS)
@@ -329,7 +329,7 @@ class DirectPlan(Plan):
     """A thread an output pixel."""
 
     def __post_init__(self) -> None:
-        from edgeconv.methods.cuda.launch import PackedLaunch
+        from edgeconv.hardware.cuda.launch import PackedLaunch
 
         problem = self.problem
         across, down = DIRECT_THREADS
@@ -346,7 +346,7 @@ class DirectPlan(Plan):
         self._launch(image, out)
 
 
-def strip_height(problem: Problem, tile: Tile, strips_at_once: int) -> int:
+def strip_height(problem: Problem, tile: StripTile, strips_at_once: int) -> int:
     """Output rows of a strip where so many strips are worked on at a time: all of them get the same number in turn.
 
     But no fewer than pay for the rows that strips share, which count twice where samples are wide. The steps of a
@@ -365,7 +365,7 @@ def strip_height(problem: Problem, tile: Tile, strips_at_once: int) -> int:
 class StripPlan(Plan):
     """Warps that walk down strips."""
 
-    tile: Tile | None = None
+    tile: StripTile | None = None
 
     def __post_init__(self) -> None:
         import cupy
@@ -414,7 +414,7 @@ class StripPlan(Plan):
     def _launch(self, aligned: tuple[bool, bool]) -> Any:
         import cupy
 
-        from edgeconv.methods.cuda.launch import PackedLaunch
+        from edgeconv.hardware.cuda.launch import PackedLaunch
 
         problem, tile = self.problem, self.tile
         assert tile is not None

@@ -24,7 +24,7 @@ extern "C" __global__ __launch_bounds__(BLOCK *BLOCK, 1) void textbook(const INP
     const float value = join([&](int direction) {
         const float *weight = weights + (direction * OUT_CHANNELS + channel) * IN_GROUP * TAPS;
         Sum response = 0;
-#pragma unroll 1  // the loads of all 27 places at once would take more registers than some cards have
+#pragma unroll 1  // the loads of all 27 places at once would take more registers than some GPUs have
         for (int i = 0; i < IN_GROUP; ++i)
             for (int u = 0; u < KERNEL_SIZE; ++u)
                 for (int v = 0; v < KERNEL_SIZE; ++v, ++weight) {

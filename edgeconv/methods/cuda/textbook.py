@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from edgeconv.exactness import own_arithmetic
+from edgeconv.core.exactness import own_arithmetic
 from edgeconv.methods.base import BLOCKS, DEFAULT_BLOCK, Block, Method, Options, Plan
-from edgeconv.methods.cuda.kernels import KernelVariant, load
-from edgeconv.methods.cuda.probe import cuda_unavailable_reason
-from edgeconv.methods.cuda.product import geometry_argument, problem_defines, sample_problems, unique
-from edgeconv.problem import Problem
+from edgeconv.hardware.cuda.kernels import KernelVariant, load
+from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
+from edgeconv.methods.cuda.kernel_args import geometry_argument, problem_defines, sample_problems, unique
+from edgeconv.core.problem import Problem
 
 
 def textbook_variant(problem: Problem, block: Block) -> KernelVariant:
@@ -41,7 +41,7 @@ class TextbookPlan(Plan):
     def __post_init__(self) -> None:
         import cupy
 
-        from edgeconv.methods.cuda.launch import PackedLaunch
+        from edgeconv.hardware.cuda.launch import PackedLaunch
 
         problem, side = self.problem, self.block
         kernel = load(textbook_variant(problem, side))

@@ -17,7 +17,7 @@ from edgeconv.view.qt.memory import Memory
 from edgeconv.view.qt.window import ViewWindow, remembered_parameters
 from edgeconv.view.signals import Noted
 from edgeconv.view.state import Model
-from edgeconv.view.work import Workshop
+from edgeconv.view.compute import Workshop
 
 SIGNAL_MILLISECONDS = 200
 """How long Python may not run at all, so that it hears signals while nothing happens in the window."""

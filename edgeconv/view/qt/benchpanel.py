@@ -10,10 +10,10 @@ from PySide6.QtWidgets import QHBoxLayout, QProgressBar, QPushButton, QVBoxLayou
 
 from edgeconv.view.qt.plot import CurvePlot
 from edgeconv.view.qt.rows import MARGIN
-from edgeconv.view.qt.words import plain_label
+from edgeconv.view.qt.plain_text import plain_label
 
 if TYPE_CHECKING:
-    from edgeconv.view.benching import Line
+    from edgeconv.view.benching import SpeedCurve
 
 
 class BenchPanel(QWidget):
@@ -66,7 +66,7 @@ class BenchPanel(QWidget):
         self.progress.setValue(round(share * self.progress.maximum()))
         self.note.setText(note)
 
-    def show_lines(self, lines: Sequence[Line], title: str) -> None:
+    def show_lines(self, lines: Sequence[SpeedCurve], title: str) -> None:
         """What was found."""
         self.note.setText(title)
         self.plot.show_lines(lines)

@@ -6,17 +6,17 @@ import os
 from typing import TYPE_CHECKING
 
 from edgeconv.errors import EdgeconvError
-from edgeconv.view.lane import Token
+from edgeconv.view.latest import Token
 from edgeconv.view.qt.benchpanel import BenchPanel
 from edgeconv.view.qt.tasks import After, Tasks
 from edgeconv.view.state import Model
-from edgeconv.view.work import Workshop
+from edgeconv.view.compute import Workshop
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from edgeconv.bench.record import Record
-    from edgeconv.view.benching import Line
+    from edgeconv.view.benching import SpeedCurve
 
 
 class BenchRun:
@@ -63,7 +63,7 @@ class BenchRun:
         if self._token is not None:
             self._token.cancel()
 
-    def _end(self, note: str, record: Record | None = None, lines: Sequence[Line] = ()) -> None:
+    def _end(self, note: str, record: Record | None = None, lines: Sequence[SpeedCurve] = ()) -> None:
         self._token = None
         self._panel.show_running(False)
         if record is None:

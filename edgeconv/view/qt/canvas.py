@@ -31,12 +31,13 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 from edgeconv.diff.record import number
 from edgeconv.diff.scale import Scale
 from edgeconv.view.pyramid import TILE, Pyramid
-from edgeconv.view.qt import furniture, theme
-from edgeconv.view.qt.seen import Seen
+from edgeconv.view.qt import theme
+from edgeconv.view.qt import overlays
+from edgeconv.view.qt.visible_region import Seen
 from edgeconv.view.qt.tiles import TileStore
 from edgeconv.view.state import MODES, Mode
 from edgeconv.view.viewport import Viewport
-from edgeconv.view.work import Layer
+from edgeconv.view.compute import Layer
 
 BLINK_MILLISECONDS = 500
 BAR_REACH = 7
@@ -389,7 +390,7 @@ class Canvas(QWidget):
                 self._draw_part(painter, seen, level, QRect(column * span, row * span, span, span) & visible)
         logical_zoom = seen.zoom / self.devicePixelRatioF()
         if logical_zoom >= GRID_FROM:
-            furniture.draw_grid(painter, seen, visible)
+            overlays.draw_grid(painter, seen, visible)
         few = visible.width() * visible.height() <= MOST_VALUES
         if layer is not None and few and logical_zoom >= VALUES_FROM:
             self._draw_values(painter, seen, layer, visible)
@@ -434,25 +435,25 @@ class Canvas(QWidget):
         painter.setFont(self.font())
         left = self.left.label if self.left is not None else ""
         right = self.right.label if self.right is not None else ""
-        width, height, start = self.width(), self.height(), furniture.MARGIN
+        width, height, start = self.width(), self.height(), overlays.MARGIN
         if self.mode.name == "split":
             x = round(self.bar * width)
             painter.setClipRect(0, 0, x, height)
-            furniture.draw_name(painter, left, start)
+            overlays.draw_name(painter, left, start)
             painter.setClipRect(x, 0, width - x, height)
-            furniture.draw_name(painter, right, width - start, from_right=True)
+            overlays.draw_name(painter, right, width - start, from_right=True)
             painter.setClipping(False)
-            furniture.draw_bar(painter, x, height)
+            overlays.draw_bar(painter, x, height)
         elif self.mode.name == "side":
             half = round(self._area_width())
             painter.fillRect(half, 0, GAP, height, QColor(ink.line))
-            furniture.draw_name(painter, left, start)
-            furniture.draw_name(painter, right, width - half + start)
+            overlays.draw_name(painter, left, start)
+            overlays.draw_name(painter, right, width - half + start)
         elif self.mode.name == "blink":
-            furniture.draw_name(painter, left if self.shows_left else right, start)
+            overlays.draw_name(painter, left if self.shows_left else right, start)
         elif self.mode.name == "difference":
             if self.heat is not None:
-                furniture.draw_name(painter, self.heat.label, start)
-                furniture.draw_legend(painter, self.heat.scale, self.heat.legend, width, height)
+                overlays.draw_name(painter, self.heat.label, start)
+                overlays.draw_legend(painter, self.heat.scale, self.heat.legend, width, height)
         else:
-            furniture.draw_name(painter, right, start)
+            overlays.draw_name(painter, right, start)

@@ -14,13 +14,13 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from edgeconv.choose import AUTO
+from edgeconv.runtime.auto import AUTO
 from edgeconv.errors import EdgeconvError
-from edgeconv.filters import Filter
+from edgeconv.core.filters import Filter
 from edgeconv.view.parameters import CHOICES, CUSTOM, Parameters, kernel_cells, kernel_text, value_of
-from edgeconv.view.qt.fields import Combo, Line, Spin
+from edgeconv.view.qt.fields import Combo, LineField, Spin
 from edgeconv.view.qt.kernel import KernelEditor
-from edgeconv.view.qt.words import plain_label
+from edgeconv.view.qt.plain_text import plain_label
 
 MOST_STRIDE = 999
 MOST_THREADS = 1024
@@ -52,7 +52,7 @@ class Controls(QWidget):
         self.padding = Combo((*CHOICES["padding"], "0", "1", "2"), own=True)
         self.threads = Spin(0, MOST_THREADS)
         self.threads.setSpecialValueText(AUTO)
-        self.workspace_limit = Line()
+        self.workspace_limit = LineField()
         self.cudnn_find = QCheckBox("measure every algorithm")
         self.advanced = QToolButton()
         self._lay_out()

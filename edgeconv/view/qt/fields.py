@@ -11,7 +11,7 @@ from PySide6.QtGui import QKeyEvent, QKeySequence, QWheelEvent
 from PySide6.QtWidgets import QComboBox, QLineEdit, QSpinBox
 
 
-class Line(QLineEdit):
+class LineField(QLineEdit):
     """A line of text."""
 
     def __init__(self) -> None:
@@ -32,7 +32,7 @@ class Combo(QComboBox):
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         if own:
             self.setEditable(True)
-            self.setLineEdit(Line())
+            self.setLineEdit(LineField())
             self.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
 
     def wheelEvent(self, event: QWheelEvent) -> None:

@@ -8,9 +8,9 @@ from typing import Any
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, Qt, Signal
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableView, QVBoxLayout, QWidget
 
-from edgeconv.report import seconds_text
-from edgeconv.view.qt.words import tip
-from edgeconv.view.state import Run
+from edgeconv.run.report import seconds_text
+from edgeconv.view.qt.plain_text import tip
+from edgeconv.view.state import MeasuredRun
 
 Index = QModelIndex | QPersistentModelIndex
 
@@ -24,9 +24,9 @@ class _RunTable(QAbstractTableModel):
 
     def __init__(self) -> None:
         super().__init__()
-        self.runs: list[Run] = []
+        self.runs: list[MeasuredRun] = []
 
-    def show_runs(self, runs: Sequence[Run]) -> None:
+    def show_runs(self, runs: Sequence[MeasuredRun]) -> None:
         """Add those that are new, and let go of those that are no longer kept: the rest stay where they are."""
         newest = self.runs[0].number if self.runs else 0
         added = [run for run in reversed(runs) if run.number > newest]
@@ -108,6 +108,6 @@ class HistoryPanel(QWidget):
         column.setContentsMargins(0, 0, 0, 0)
         column.addWidget(self.table)
 
-    def show_runs(self, runs: Sequence[Run]) -> None:
+    def show_runs(self, runs: Sequence[MeasuredRun]) -> None:
         """Show the runs, the newest last."""
         self._runs.show_runs(runs)

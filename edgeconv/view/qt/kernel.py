@@ -8,9 +8,9 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QGridLayout, QWidget
 
-from edgeconv.geometry import KERNEL_SIZE
+from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.view.parameters import LONGEST_CELL, same_number
-from edgeconv.view.qt.fields import Line
+from edgeconv.view.qt.fields import LineField
 
 CELL_HEIGHT = 27
 
@@ -57,7 +57,7 @@ class KernelEditor(QWidget):
         elif not all(map(_may_become_number, texts)):
             self.spoilt.emit("A cell of the kernel holds no number: the picture shows the last whole kernel.")
 
-    def _move(self, cell: Line, rows: int, columns: int) -> None:
+    def _move(self, cell: LineField, rows: int, columns: int) -> None:
         """Go to a neighbouring cell, round the edges."""
         place = next(index for index, other in enumerate(self.cells) if other is cell)
         row, column = divmod(place, KERNEL_SIZE)
@@ -66,7 +66,7 @@ class KernelEditor(QWidget):
         target.selectAll()
 
 
-class _Cell(Line):
+class _Cell(LineField):
     """One number. Up and Down go to the row above and below."""
 
     stepped = Signal(object, int, int)

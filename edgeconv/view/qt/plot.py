@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QWidget
 from edgeconv.view.qt import theme
 
 if TYPE_CHECKING:
-    from edgeconv.view.benching import Line
+    from edgeconv.view.benching import SpeedCurve
 
 STEPS = (1, 2, 2.5, 5, 10)
 MOST_TICKS = 5
@@ -32,7 +32,7 @@ class CurvePlot(QWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.lines: list[Line] = []
+        self.lines: list[SpeedCurve] = []
         self.setMinimumHeight(170)
         self.setAccessibleName("GFLOPS over size")
 
@@ -40,7 +40,7 @@ class CurvePlot(QWidget):
         """See QWidget.sizeHint."""
         return QSize(300, 220)
 
-    def show_lines(self, lines: Sequence[Line]) -> None:
+    def show_lines(self, lines: Sequence[SpeedCurve]) -> None:
         """Draw others."""
         self.lines = [line for line in lines if line.points]
         told = "; ".join(

@@ -8,7 +8,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QFrame, QGridLayout, QLabel, QScrollArea, QVBoxLayout, QWidget
 
 from edgeconv.diff.record import Comparisons, rows
-from edgeconv.view.qt.words import plain_label
+from edgeconv.view.qt.plain_text import plain_label
 
 MARGIN = 14
 

@@ -8,11 +8,11 @@ from PySide6.QtCore import QEvent, QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QPainter, QPaintEvent
 from PySide6.QtWidgets import QWidget
 
-from edgeconv.report import seconds_text
+from edgeconv.run.report import seconds_text
 from edgeconv.view.qt import theme
 from edgeconv.view.qt.rows import Rows
-from edgeconv.view.qt.words import plain_label
-from edgeconv.view.state import Run
+from edgeconv.view.qt.plain_text import plain_label
+from edgeconv.view.state import MeasuredRun
 
 PHASES = "phases"
 
@@ -26,7 +26,7 @@ class SpeedPanel(Rows):
         self.method = plain_label("dim", "open a picture to measure")
         self.method.setWordWrap(True)
         self.phases = PhaseBar()
-        self._run: Run | None = None
+        self._run: MeasuredRun | None = None
         for widget in (self.gflops, self.method, self.phases):
             self.head.addWidget(widget)
 
@@ -36,7 +36,7 @@ class SpeedPanel(Rows):
         if event.type() == QEvent.Type.PaletteChange and self._run is not None:
             self.show_run(self._run)
 
-    def show_run(self, run: Run) -> None:
+    def show_run(self, run: MeasuredRun) -> None:
         """Show a measured run."""
         self._run = run
         record = run.record

@@ -21,22 +21,22 @@ from PySide6.QtWidgets import QApplication, QComboBox, QFileDialog, QMessageBox
 from edgeconv.diff.inputs import layout_text
 from edgeconv.diff.record import number
 from edgeconv.errors import EdgeconvError
-from edgeconv.view.lane import Lane, Token
+from edgeconv.view.latest import Lane, Token
 from edgeconv.view.parameters import Parameters, from_record
 from edgeconv.view.qt import actions
 from edgeconv.view.qt.benchrun import BenchRun
 from edgeconv.view.qt.canvas import BAR_STEP, ZOOM_STEP, Heat
 from edgeconv.view.qt.frame import Frame
 from edgeconv.view.qt.memory import Memory
-from edgeconv.view.qt.outgoing import PICTURE_FILTER, Outgoing
+from edgeconv.view.qt.export_actions import PICTURE_FILTER, Outgoing
 from edgeconv.view.qt.tasks import After, Tasks
-from edgeconv.view.qt.words import tip
-from edgeconv.view.sources import Source, labels
-from edgeconv.view.state import MODES, Model, Request, find_mode
-from edgeconv.view.work import (
-    Answer,
+from edgeconv.view.qt.plain_text import tip
+from edgeconv.view.sources import ViewSource, labels
+from edgeconv.view.state import MODES, Model, ViewRequest, find_mode
+from edgeconv.view.compute import (
+    Computed,
     DifferenceReady,
-    Done,
+    RequestDone,
     Failed,
     Layer,
     LayerReady,
@@ -69,11 +69,11 @@ class ViewWindow(Frame):
         self.bench_run = BenchRun(self.bench, model, workshop, self.tasks)
         self._post = _Post()
         self._post.answered.connect(self._on_answer)
-        self.lane: Lane[Request] = Lane(self._serve, "edgeconv-view")
+        self.lane: Lane[ViewRequest] = Lane(self._serve, "edgeconv-view")
         self._left: Layer | None = None
         self._right: Layer | None = None
         self._notes: tuple[str, ...] = ()
-        self._reasons: dict[Source, str] | None = None
+        self._reasons: dict[ViewSource, str] | None = None
         self._pasted: Path | None = None
         self._openings = 0
         """Whatever the user opened, by now; numbers what is pasted, and tells whether something came after it."""
@@ -231,7 +231,7 @@ class ViewWindow(Frame):
         self.canvas.set_mode(self.model.mode)
         self.refresh()
 
-    def _show_source(self, side: str, source: Source) -> None:
+    def _show_source(self, side: str, source: ViewSource) -> None:
         self._follow(self.model.show(left=source) if side == "left" else self.model.show(right=source))
 
     def _on_knobs(self, changes: dict[str, Any]) -> None:
@@ -320,11 +320,11 @@ class ViewWindow(Frame):
         if self.model.picture is None:
             self.setWindowTitle("edgeconv")
             return
-        picture = Source("file", self.model.picture)
+        picture = ViewSource("file", self.model.picture)
         name = labels((picture, *self.model.sources()))[picture]
         self.setWindowTitle(f"{name.replace('[*]', '[*][*]')} – edgeconv")  # once, it is Qt's mark of changes
 
-    def _fill(self, box: QComboBox, chosen: Source) -> None:
+    def _fill(self, box: QComboBox, chosen: ViewSource) -> None:
         sources = self.model.sources()
         if [box.itemData(index) for index in range(box.count())] != list(sources):
             box.clear()
@@ -354,16 +354,16 @@ class ViewWindow(Frame):
             action.setData(path)
         self.recent_menu.setEnabled(bool(self.model.recent))
 
-    def _serve(self, request: Request, token: Token) -> None:
+    def _serve(self, request: ViewRequest, token: Token) -> None:
         """On a worker's thread."""
         self.workshop.serve(request, token, self._deliver)
 
-    def _deliver(self, answer: Answer) -> None:
+    def _deliver(self, answer: Computed) -> None:
         """On a worker's thread, which may outlive the window."""
         if not self._closed:
             self._post.answered.emit(answer)
 
-    def _on_answer(self, answer: Answer) -> None:
+    def _on_answer(self, answer: Computed) -> None:
         if self._closed or not self.model.accepts(answer.generation):
             return
         if isinstance(answer, PictureRead):
@@ -378,7 +378,7 @@ class ViewWindow(Frame):
             self._show_measured(answer)
         elif isinstance(answer, Failed):
             self._show_failure(answer)
-        elif isinstance(answer, Done):
+        elif isinstance(answer, RequestDone):
             self.show_busy(False)
             self._settled_generation = answer.generation
             self._learn_reasons()
@@ -431,12 +431,12 @@ class ViewWindow(Frame):
         def ask() -> After:
             from edgeconv.diff.methods import not_runnable
 
-            found = {Source("method", name, device): reason for name, device, reason in not_runnable()}
+            found = {ViewSource("method", name, device): reason for name, device, reason in not_runnable()}
             return lambda: self._show_reasons(found)
 
         self.tasks.start(ask)
 
-    def _show_reasons(self, found: dict[Source, str]) -> None:
+    def _show_reasons(self, found: dict[ViewSource, str]) -> None:
         self._reasons = found
         for box in (self.left_box, self.right_box):
             self._grey_out(box)

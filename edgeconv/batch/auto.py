@@ -1,0 +1,73 @@
+"""What `auto` means for a batch, which has one method and one device for all its pictures.
+
+A batch that is resumed goes on with what its ledger says, since another method would mean other parameters and the
+work of before done again. A new one asks the profile of `edgeconv tune` about its first picture, standing for all.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+
+from edgeconv.runtime import profile
+from edgeconv.batch.engines.cluster import Cluster
+from edgeconv.batch.ledger import read_rows
+from edgeconv.batch.settings import Settings
+from edgeconv.batch.stores import store_of
+from edgeconv.batch.task import Task
+from edgeconv.runtime.auto import AUTO, Choice, choose
+from edgeconv.errors import EdgeconvError, UnavailableError
+from edgeconv.io.image import decode_image
+from edgeconv.methods import METHODS
+from edgeconv.core.problem import Problem
+
+MOST_TRIED = 8
+"""Pictures that are looked at for one that can be read."""
+
+
+def settle(
+    settings_for: Callable[[Choice], Settings], tasks: Iterable[Task], method: str, device: str, cluster: Cluster | None
+) -> Settings:
+    """The settings with what `method` and `device` mean for these pictures, here or in a cluster.
+
+    Raises UsageError, UnavailableError.
+    """
+
+    def chosen(method: str, device: str, problem: Problem | None) -> Choice:
+        if cluster is not None:
+            return cluster.choose(method, device, problem)
+        return choose(method, device, "many pictures", problem)
+
+    draft = settings_for(Choice(method, "cpu", "not settled yet"))
+    if method != AUTO:
+        return settings_for(chosen(method, device, None))
+    if draft.resume:
+        for choice in _of_earlier_run(draft.output, device, settings_for):
+            try:
+                chosen(choice.method, choice.device, None)
+            except UnavailableError:
+                continue
+            return settings_for(choice)
+    asked = cluster is not None or os.path.exists(profile.profile_path())
+    return settings_for(chosen(method, device, _first_problem(tasks, draft) if asked else None))
+
+
+def _of_earlier_run(output: str, device: str, settings_for: Callable[[Choice], Settings]) -> list[Choice]:
+    """The choice that the last done row of a ledger was made with, or none where that is not known."""
+    done = [row.parameters_sha256 for row in read_rows(output) if row.status == "done"]
+    why = "as in the earlier run that this one resumes"
+    choices = [Choice(entry.name, entry.device, why) for entry in METHODS if device in (AUTO, entry.device)]
+    return [choice for choice in choices if done and settings_for(choice).parameters_sha256() == done[-1]]
+
+
+def _first_problem(tasks: Iterable[Task], settings: Settings) -> Problem | None:
+    """The problem of the first picture that can be read."""
+    readable = (task for task in tasks if task.problem is None)
+    for task, _ in zip(readable, range(MOST_TRIED), strict=False):
+        try:
+            data = store_of(task.source).read(task.source, settings.rules)
+            pixels = decode_image(data, task.source, settings.rules).pixels
+            return settings.request.problem(pixels.shape, pixels.dtype)
+        except EdgeconvError:  # its row in the ledger will say so
+            continue
+    return None

@@ -1,0 +1,205 @@
+"""What competes at a work: the project's methods, a plain copy (the floor), and peers, all behind one interface.
+
+An entrant is asked for by a word: a name of the table of methods with options behind colons,
+
+    sliding    im2col:gemm=cublas    cudnn:find:math=tf32    textbook:block=8    sliding:threads=1
+
+or `all`: every method that runs here but the reference, which checks the others and competes only by name. A word
+whose options concern GPUs alone names nobody on the CPU.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgeconv.bench.grid import ALL
+from edgeconv.core.cost import count
+from edgeconv.runtime.devices import get_device
+from edgeconv.runtime.devices.base import Device
+from edgeconv.errors import UsageError
+from edgeconv.core.exactness import Arithmetic
+from edgeconv.methods import METHODS, find, known, method_names, require
+from edgeconv.methods.base import BLOCKS, GEMMS, MATHS, DeviceName, Options
+from edgeconv.core.problem import Problem
+
+ORACLE = "reference"
+FOR_CARDS = ("math", "gemm", "find", "block")
+"""Options in a word that say nothing on the CPU."""
+
+Kind = Literal["method", "peer", "copy"]
+
+
+@dataclass
+class Ready:
+    """An entrant that is set up for one work and holds its input. `run` may be called any number of times."""
+
+    run: Callable[[], Any]
+    result: Callable[[], NDArray[Any]]
+    """The output of the last run as a host array of the problem's shape and type."""
+    problem: Problem
+    """What is computed: the work's problem, or for a peer that has another border the problem with that border."""
+    arithmetic: Arithmetic | None = None
+    """What it computes in; None: what a method of the project would."""
+    tolerance: float = 0.0
+    """For a peer, whose arithmetic is not known: the share of the largest value that it may be off beside that."""
+    differs: str | None = None
+    """In what a peer's work is not the very same, for a person."""
+    synchronize: Callable[[], Any] | None = None
+    """Waits for a run that is not put on the device's current stream; such a run is timed by the host's clock."""
+    facts: dict[str, Any] = field(default_factory=dict)
+    """workspace_bytes, moved_bytes, launches, choice: what a plan says about itself."""
+
+
+@dataclass
+class Bench:
+    """What the entrants of one device share at one work, so that all of them find the caches alike."""
+
+    device: Device
+    problem: Problem
+    image_host: NDArray[Any]
+    image: Any
+    out: Any
+
+    @cached_property
+    def staging(self) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Host arrays for input (the picture is in it) and output that the device reads and writes fastest."""
+        staged_in = self.device.host_empty(self.problem.input_shape, self.problem.dtype)
+        np.copyto(staged_in, self.image_host)
+        return staged_in, self.device.host_empty(self.problem.output_shape, self.problem.output_dtype)
+
+    def result(self) -> NDArray[Any]:
+        """A copy of `out` on the host."""
+        host = np.empty(self.problem.output_shape, self.problem.output_dtype)
+        self.device.copy_out(self.out, host)
+        return host
+
+
+def share(device: DeviceName, problem: Problem, image_host: NDArray[Any]) -> Bench:
+    """Put the picture on the device and make room for outputs."""
+    processor = get_device(device)
+    image: Any = image_host
+    with processor.guard(problem.input_bytes + problem.output_bytes):
+        if processor.moves_data:
+            image = processor.empty(problem.input_shape, problem.dtype)
+            processor.copy_in(image_host, image)
+        out = processor.empty(problem.output_shape, problem.output_dtype)
+    return Bench(processor, problem, image_host, image, out)
+
+
+class Entrant(ABC):
+    """One competitor. `label` is its word, unique among the entrants of a device."""
+
+    kind: Kind
+    label: str
+    name: str
+    device: DeviceName
+    options: Options
+
+    @abstractmethod
+    def unavailable_reason(self) -> str | None:
+        """Why it cannot run here, or None."""
+
+    @abstractmethod
+    def prepare(self, bench: Bench) -> Ready:
+        """Set up for the work of `bench`; raises EdgeconvError where it cannot do it."""
+
+
+class MethodEntrant(Entrant):
+    """A method of the project."""
+
+    kind = "method"
+
+    def __init__(self, label: str, name: str, device: DeviceName, options: Options) -> None:
+        self.label, self.name, self.device, self.options = label, name, device, options
+
+    def unavailable_reason(self) -> str | None:
+        """See Entrant.unavailable_reason."""
+        return find(self.name, self.device).load().unavailable_reason()
+
+    def prepare(self, bench: Bench) -> Ready:
+        """See Entrant.prepare."""
+        problem = bench.problem
+        with bench.device.guard(self.options.workspace_limit_bytes):
+            plan = require(self.name, self.device, self.options).prepare(problem, self.options)
+        return Ready(
+            run=lambda: plan.run(bench.image, bench.out),
+            result=bench.result,
+            problem=problem,
+            arithmetic=plan.arithmetic,
+            facts={
+                "workspace_bytes": plan.workspace_bytes,
+                "moved_bytes": plan.moved_bytes,
+                "launches": plan.launches,
+                "choice": plan.choice,
+            },
+        )
+
+
+class CopyEntrant(Entrant):
+    """The floor: a copy that reads and writes as many bytes as the work must."""
+
+    kind = "copy"
+    name = label = "copy"
+
+    def __init__(self, device: DeviceName) -> None:
+        self.device, self.options = device, Options()
+
+    def unavailable_reason(self) -> str | None:
+        """See Entrant.unavailable_reason."""
+        return None
+
+    def prepare(self, bench: Bench) -> Ready:
+        """See Entrant.prepare: there is no result to check."""
+        moved_bytes = count(bench.problem).fewest_bytes
+        with bench.device.guard(moved_bytes):
+            run = bench.device.copier(moved_bytes)
+        return Ready(run, lambda: np.empty(0), bench.problem, facts={"moved_bytes": moved_bytes})
+
+
+def method_entrants(words: Iterable[str], device: DeviceName, options: Options) -> list[MethodEntrant]:
+    """The methods of `device` that `words` name; raises UsageError for a word that no device has.
+
+    `all` leaves out what cannot run here; a method by name is kept, and its row says why it cannot.
+    """
+    chosen: dict[str, MethodEntrant] = {}
+    for word in words:
+        if word == ALL:
+            for entry in METHODS:
+                if entry.device == device and entry.name != ORACLE:
+                    entrant = MethodEntrant(entry.name, entry.name, device, known(entry, options))
+                    if entrant.unavailable_reason() is None:
+                        chosen.setdefault(entry.name, entrant)
+            continue
+        name, *settings = word.split(":")
+        if name not in method_names():
+            raise UsageError(f"Method '{name}' is not known: use {ALL} or some of {', '.join(method_names())}.")
+        changed = _with_settings(word, settings, options)
+        concerned = device == "cuda" or not any(setting.partition("=")[0] in FOR_CARDS for setting in settings)
+        if name in method_names(device) and concerned:
+            chosen.setdefault(word, MethodEntrant(word, name, device, changed))
+    return list(chosen.values())
+
+
+def _with_settings(word: str, settings: list[str], options: Options) -> Options:
+    """Options with `gemm=cublas`, `math=tf32`, `block=8`, `find` or `threads=1` applied."""
+    words: dict[str, tuple[Any, ...]] = {"math": MATHS, "gemm": GEMMS, "block": BLOCKS}
+    for setting in settings:
+        name, _, value = setting.partition("=")
+        named = {str(choice): choice for choice in words.get(name, ())}
+        if value in named:
+            options = replace(options, **{name: named[value]})
+        elif setting == "find":
+            options = replace(options, cudnn_find=True)
+        elif name == "threads" and value.isdecimal() and int(value) > 0:
+            options = replace(options, threads=int(value))
+        else:
+            allowed = "math=fma|tf32|half, gemm=own|cublas, block=8|16|32, find, threads=N"
+            raise UsageError(f"'{setting}' in '{word}' is not one of {allowed}.")
+    return options

@@ -1,0 +1,126 @@
+"""How much work a problem is, and how near a time comes to the limit of the machine. Pure arithmetic.
+
+    nominal FLOPs   2 · 3 · 3 · Cin · Cout · Hout · Wout a direction: the lab reports' count, the headline.
+                    Cin is 1 where channels stand by themselves, 3 otherwise.
+    useful FLOPs    what is left without zero weights, with equal input kernels summed first and equal
+                    output channels computed once. Joining directions (root, maximum) is not counted.
+    fewest bytes    the picture read once (what a window covers of it) and the output written once, as stored
+    floor           the longer of fewest bytes / copy bandwidth and useful FLOPs / FMA rate
+
+A method that needs fewer operations still divides the same nominal count by its time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgeconv.core.filters import RGB_CHANNELS
+from edgeconv.core.geometry import KERNEL_SIZE, touched
+from edgeconv.core.problem import Problem
+
+FLOPS_PER_MULTIPLY_ADD = 2
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Work of one problem."""
+
+    nominal_flops: int
+    useful_flops: int
+    fewest_bytes: int
+
+    @property
+    def intensity_flops_per_byte(self) -> float:
+        """Nominal FLOPs a byte: left of the roofline's ridge for every 3×3 filter on three channels."""
+        return self.nominal_flops / self.fewest_bytes
+
+
+@dataclass(frozen=True)
+class Roof:
+    """What this machine was measured to do. `how` says with what."""
+
+    copy_bytes_per_second: float
+    fma_flops_per_second: float
+    how: str
+
+
+@dataclass(frozen=True)
+class Speed:
+    """A time, set against the counts and the roof."""
+
+    kernel_gflops: float
+    useful_gflops: float
+    gigabytes_per_second: float
+    memory_floor_share: float | None
+    roofline_share: float | None
+    bound_by: str | None
+
+
+def count(problem: Problem, stored: np.dtype[Any] | None = None) -> Counts:
+    """The work of `problem`; `stored` is the type of the output where a second pass gives another than the method."""
+    out_samples = problem.output_bytes // problem.output_dtype.itemsize
+    pixels = problem.output_height * problem.output_width
+    in_group = problem.weights.shape[2]
+    multiply_adds = KERNEL_SIZE * KERNEL_SIZE * in_group * problem.output_channels * problem.directions
+    return Counts(
+        nominal_flops=FLOPS_PER_MULTIPLY_ADD * multiply_adds * pixels,
+        useful_flops=useful_flops_per_pixel(problem.weights, problem.groups) * pixels,
+        fewest_bytes=_touched_bytes(problem) + out_samples * (stored or problem.output_dtype).itemsize,
+    )
+
+
+def _touched_bytes(problem: Problem) -> int:
+    """Bytes of the pixels that some window covers: a stride above 3 passes over rows and columns."""
+    rows, columns = (
+        touched(size, problem.stride, problem.padding, problem.border) for size in (problem.height, problem.width)
+    )
+    return rows * columns * RGB_CHANNELS * problem.dtype.itemsize
+
+
+def useful_flops_per_pixel(weights: NDArray[np.float32], groups: int) -> int:
+    """Additions and multiplications an output pixel needs once zeros are left out and equal work is shared."""
+    flops = 0
+    summed: set[tuple[object, ...]] = set()
+    for direction in weights:
+        done: set[object] = set()
+        for out_channel, kernels in enumerate(direction):
+            if groups == 1 and kernels.tobytes() in done:
+                continue
+            done.add(kernels.tobytes())
+            sharing: dict[bytes, list[int]] = {}
+            for in_channel, kernel in enumerate(kernels):
+                if kernel.any():
+                    sharing.setdefault(kernel.tobytes(), []).append(in_channel)
+            taps = 0
+            for raw, members in sharing.items():
+                taps += int(np.count_nonzero(np.frombuffer(raw, np.float32)))
+                place = (out_channel if groups > 1 else None, *members)
+                if place not in summed:
+                    summed.add(place)
+                    flops += len(members) - 1
+            flops += FLOPS_PER_MULTIPLY_ADD * taps
+    return flops
+
+
+def speed(counts: Counts, seconds: float, roof: Roof | None) -> Speed:
+    """GFLOPS, GB/s and shares of the floor for one run that took `seconds`."""
+    memory_share = roofline_share = None
+    bound_by = None
+    if roof is not None:
+        memory_floor = counts.fewest_bytes / roof.copy_bytes_per_second
+        arithmetic_floor = counts.useful_flops / roof.fma_flops_per_second
+        memory_share = memory_floor / seconds
+        roofline_share = max(memory_floor, arithmetic_floor) / seconds
+        bound_by = "memory" if memory_floor >= arithmetic_floor else "arithmetic"
+    return Speed(
+        kernel_gflops=counts.nominal_flops / seconds / 1e9,
+        useful_gflops=counts.useful_flops / seconds / 1e9,
+        gigabytes_per_second=counts.fewest_bytes / seconds / 1e9,
+        memory_floor_share=memory_share,
+        roofline_share=roofline_share,
+        bound_by=bound_by,
+    )

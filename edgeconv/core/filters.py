@@ -1,0 +1,257 @@
+"""3×3 filters as data: one table of named filters, and the reader for a user's own.
+
+A filter is one or several 3×3 kernels and the rule that joins their responses:
+
+    single       one kernel, its response as it is
+    magnitude    sqrt(gx² + gy²) of two kernels
+    maximum      the largest of eight compass directions
+
+Kernels are correlated, not flipped: a positive weight on the right answers a picture that brightens to the
+right. They carry their textbook whole-number weights, with no scaling, so Sobel on a full 8-bit step is 1020
+(scikit-image divides by 4 and gives 0.707 of the range; libvips clips at 254).
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgeconv.errors import UsageError
+from edgeconv.io.files import SMALL_BYTES, parse_json, read_text, reason_of
+from edgeconv.core.geometry import KERNEL_SIZE
+
+Combine = Literal["single", "magnitude", "maximum"]
+COMBINES: tuple[Combine, ...] = get_args(Combine)
+
+RGB_CHANNELS = 3
+
+
+@dataclass(frozen=True, eq=False)
+class Filter:
+    """`kernels` is (directions, 3, 3), or (1, out, in, 3, 3) for a full set; it is made read-only."""
+
+    name: str
+    kernels: NDArray[np.float32]
+    combine: Combine
+    summary: str
+    source: str
+    file: Path | None = None
+    """Where it was read from, if it was: no output may take that place."""
+
+    def __post_init__(self) -> None:
+        self.kernels.setflags(write=False)
+
+    @property
+    def directions(self) -> int:
+        """How many kernels answer a pixel before they are joined."""
+        return int(self.kernels.shape[0])
+
+    @property
+    def is_full_set(self) -> bool:
+        """True where every pair of output and input channel has a kernel of its own."""
+        return self.kernels.ndim == 5
+
+
+def _kernel(*rows: tuple[float, float, float]) -> NDArray[np.float32]:
+    return np.array(rows, dtype=np.float32)
+
+
+def _derivative_x(smooth: tuple[int, int, int]) -> NDArray[np.float32]:
+    """Smooth down the column, central difference along the row."""
+    return np.outer(smooth, (-1, 0, 1)).astype(np.float32)
+
+
+_COMPASS_RING = ((0, 0), (0, 1), (0, 2), (1, 2), (2, 2), (2, 1), (2, 0), (1, 0))
+"""The eight outer places of a 3×3 kernel, clockwise from the top left."""
+
+
+def _compass(north: NDArray[np.float32]) -> NDArray[np.float32]:
+    """The eight kernels made by turning the outer ring of `north` clockwise, 45 degrees a step."""
+    ring = [north[place] for place in _COMPASS_RING]
+    turned = np.repeat(north[np.newaxis], len(ring), axis=0)
+    for step in range(len(ring)):
+        for index, place in enumerate(_COMPASS_RING):
+            turned[(step, *place)] = ring[(index - step) % len(ring)]
+    return turned
+
+
+SOBEL_X = _derivative_x((1, 2, 1))
+SCHARR_X = _derivative_x((3, 10, 3))
+PREWITT_X = _derivative_x((1, 1, 1))
+
+
+def _single(name: str, kernel: NDArray[np.float32], summary: str, source: str) -> Filter:
+    return Filter(name, kernel[np.newaxis], "single", summary, source)
+
+
+def _magnitude(name: str, kernel_x: NDArray[np.float32], source: str) -> Filter:
+    return Filter(name, np.stack([kernel_x, kernel_x.T]), "magnitude", f"gradient magnitude of {name}-x and -y", source)
+
+
+_GONZALEZ = "Gonzalez and Woods, Digital Image Processing"
+_SOBEL = "Sobel and Feldman 1968"
+_SCHARR = "Scharr 2000, whole-number form"
+_PREWITT = "Prewitt 1970"
+
+FILTERS: tuple[Filter, ...] = (
+    _single("laplacian4", _kernel((0, 1, 0), (1, -4, 1), (0, 1, 0)), "second derivative, four neighbours", _GONZALEZ),
+    _single("laplacian8", _kernel((1, 1, 1), (1, -8, 1), (1, 1, 1)), "second derivative, eight neighbours", _GONZALEZ),
+    _single("sobel-x", SOBEL_X, "derivative along x, smoothed 1 2 1", _SOBEL),
+    _single("sobel-y", SOBEL_X.T, "derivative along y, smoothed 1 2 1", _SOBEL),
+    _single("scharr-x", SCHARR_X, "derivative along x, smoothed 3 10 3", _SCHARR),
+    _single("scharr-y", SCHARR_X.T, "derivative along y, smoothed 3 10 3", _SCHARR),
+    _single("prewitt-x", PREWITT_X, "derivative along x, smoothed 1 1 1", _PREWITT),
+    _single("prewitt-y", PREWITT_X.T, "derivative along y, smoothed 1 1 1", _PREWITT),
+    _single("sharpen", _kernel((0, -1, 0), (-1, 5, -1), (0, -1, 0)), "picture minus laplacian4", _GONZALEZ),
+    _single("emboss", _kernel((-2, -1, 0), (-1, 1, 1), (0, 1, 2)), "relief lit from the top left", "common practice"),
+    _single("identity", _kernel((0, 0, 0), (0, 1, 0), (0, 0, 0)), "the picture itself", "definition"),
+    _magnitude("sobel", SOBEL_X, _SOBEL),
+    _magnitude("scharr", SCHARR_X, _SCHARR),
+    _magnitude("prewitt", PREWITT_X, _PREWITT),
+    Filter(
+        "kirsch",
+        _compass(_kernel((5, 5, 5), (-3, 0, -3), (-3, -3, -3))),
+        "maximum",
+        "largest of eight compass directions",
+        "Kirsch 1971",
+    ),
+    Filter(
+        "robinson",
+        _compass(_kernel((1, 2, 1), (0, 0, 0), (-1, -2, -1))),
+        "maximum",
+        "largest of eight compass directions",
+        "Robinson 1977",
+    ),
+)
+
+DEFAULT_FILTER = "laplacian8"
+
+
+def filter_names() -> tuple[str, ...]:
+    """The names of the table, in its order."""
+    return tuple(entry.name for entry in FILTERS)
+
+
+def named_filter(name: str) -> Filter:
+    """Look a filter up by name; raises UsageError naming those there are."""
+    for entry in FILTERS:
+        if entry.name == name:
+            return entry
+    raise UsageError(f"Filter '{name}' is not known: use one of {', '.join(filter_names())}, or --kernel.")
+
+
+def custom_filter(values: Any, name: str = "custom") -> Filter:
+    """A filter from nested numbers: 3×3, or 3×3×3×3 as (out, in, row, column).
+
+    Raises UsageError for any other shape and for values that are not finite numbers.
+    """
+    try:
+        raw = np.asanyarray(values)
+        if raw.dtype.kind == "c" or isinstance(raw, np.ma.MaskedArray):
+            raise UsageError(f"Kernel '{name}' has complex or masked values: give real numbers.")
+        weights = np.array(raw, dtype=np.float64)
+    except UsageError:
+        raise
+    except (TypeError, ValueError, OverflowError, RecursionError):
+        raise UsageError(f"Kernel '{name}' is not a 3×3 table of numbers.") from None
+    square = (KERNEL_SIZE, KERNEL_SIZE)
+    if weights.shape not in (square, (RGB_CHANNELS, RGB_CHANNELS, *square)):
+        shape = "×".join(str(side) for side in weights.shape) or "a single number"
+        raise UsageError(f"Kernel '{name}' is {shape}: it must be 3×3, or 3×3×3×3 (out, in, row, column).")
+    if not np.isfinite(weights).all() or np.abs(weights).max() > np.finfo(np.float32).max:
+        raise UsageError(f"Kernel '{name}' has a value that is not a finite float32 number.")
+    return Filter(name, weights.astype(np.float32)[np.newaxis], "single", "given by the user", "the user")
+
+
+def parse_kernel(text: str) -> Filter:
+    """A 3×3 kernel written as rows: `0,1,0; 1,-4,1; 0,1,0` (spaces or commas within a row)."""
+    rows = [row.replace(",", " ").split() for row in text.strip().strip(";").split(";")]
+    try:
+        values = [[float(cell) for cell in row] for row in rows]
+    except ValueError:
+        raise UsageError(f"--kernel '{text}' has a cell that is not a number: write '0,1,0;1,-4,1;0,1,0'.") from None
+    if len({len(row) for row in values}) != 1:
+        raise UsageError(f"--kernel '{text}' has rows of unequal length: write '0,1,0;1,-4,1;0,1,0'.")
+    return custom_filter(values)
+
+
+def read_kernel(path: Path) -> Filter:
+    """A kernel from a `.json` file (nested lists) or a `.csv` file (three rows of three)."""
+    try:
+        text = read_text(path, SMALL_BYTES)
+    except (OSError, ValueError) as error:
+        raise UsageError(f"Kernel file '{path}' cannot be read: {reason_of(error)}.") from None
+    suffix = path.suffix.lower()
+    values: Any
+    if suffix == ".json":
+        try:
+            values = parse_json(text)
+        except ValueError as error:
+            raise UsageError(f"Kernel file '{path}' is not JSON: {error}.") from None
+    elif suffix == ".csv":
+        try:
+            values = [row for row in csv.reader(io.StringIO(text)) if row]
+        except csv.Error as error:
+            raise UsageError(f"Kernel file '{path}' is not CSV: {error}.") from None
+    else:
+        raise UsageError(f"Kernel file '{path}' must end in .json or .csv.")
+    return replace(custom_filter(values, name=path.stem), file=path)
+
+
+# --- from a filter to weights -----------------------------------------------------------------------------------
+
+Channels = Literal["mix", "each", "luma"]
+CHANNELS: tuple[Channels, ...] = get_args(Channels)
+
+Luma = Literal["bt601", "bt709"]
+LUMA_WEIGHTS: dict[Luma, tuple[float, float, float]] = {
+    "bt601": (0.299, 0.587, 0.114),
+    "bt709": (0.2126, 0.7152, 0.0722),
+}
+"""Share of R, G and B in luma: ITU-R BT.601-7 section 2.5.1 and BT.709-6 section 3.2."""
+
+
+@dataclass(frozen=True, eq=False)
+class WeightSet:
+    """The weights of one piece of work, float32 (directions, out, in / groups, 3, 3)."""
+
+    weights: NDArray[np.float32]
+    groups: int
+    combine: Combine = field(default="single")
+
+
+def weight_set(chosen: Filter, channels: Channels, luma: Luma = "bt601") -> WeightSet:
+    """Spread a filter over the channels of an RGB picture.
+
+    mix    3→3: a 3×3 kernel stands in all nine (out, in) places; a full set as it is
+    each   every channel by itself (three groups of one)
+    luma   3→1: luma is linear, so its three shares are folded into the kernel
+    """
+    if luma not in LUMA_WEIGHTS:
+        raise UsageError(f"Luma '{luma}' is not one of {', '.join(LUMA_WEIGHTS)}.")
+    kernels = chosen.kernels
+    if chosen.is_full_set:
+        if channels != "mix":
+            raise UsageError(f"Kernel '{chosen.name}' is a full 3×3×3×3 set, which needs --channels mix.")
+        return WeightSet(kernels, groups=1, combine=chosen.combine)
+    tall = kernels[:, np.newaxis, np.newaxis]
+    if channels == "mix":
+        return WeightSet(_repeat(tall, RGB_CHANNELS, RGB_CHANNELS), groups=1, combine=chosen.combine)
+    if channels == "each":
+        return WeightSet(_repeat(tall, RGB_CHANNELS, 1), groups=RGB_CHANNELS, combine=chosen.combine)
+    if channels == "luma":
+        share = np.array(LUMA_WEIGHTS[luma], dtype=np.float64)
+        folded = tall.astype(np.float64) * share[:, np.newaxis, np.newaxis]
+        return WeightSet(folded.astype(np.float32), groups=1, combine=chosen.combine)
+    raise UsageError(f"Channels '{channels}' is not one of {', '.join(CHANNELS)}.")
+
+
+def _repeat(tall: NDArray[np.float32], out_channels: int, in_channels: int) -> NDArray[np.float32]:
+    shape = (tall.shape[0], out_channels, in_channels, KERNEL_SIZE, KERNEL_SIZE)
+    return np.ascontiguousarray(np.broadcast_to(tall, shape))

@@ -1,0 +1,110 @@
+"""How a computed value becomes a stored sample: the one rule that every method follows.
+
+    abs    |value|, rounded to nearest with ties to even, clipped to the type
+    clip   value, rounded the same way, clipped to the type
+    raw    value itself, float32 (float16 for a float16 picture)
+
+For float pictures `abs` is |value| with no rounding and no clipping. `normalize` stretches the raw values of
+one picture from their least to their greatest over the whole range of the type (0 to 1 for floats); NaN and infinities
+stand apart and stay what they are. A picture whose values differ by no more than float32 arithmetic errs is flat.
+The functions take NumPy or CuPy arrays and give back the same kind.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgeconv.core.problem import StoredMode
+
+TOLERANCE_FLOAT32 = 1e-6
+FLOAT32_STEP = 2.0**-23
+
+Range = tuple[float, float]
+"""The least and the greatest of some values; the greatest is below the least where there are none."""
+
+NO_RANGE: Range = (np.inf, -np.inf)
+
+
+def store(values: Any, mode: StoredMode, dtype: np.dtype[Any], xp: Any = np) -> Any:
+    """Turn float `values` into samples of `dtype` (the output's type) as `mode` says."""
+    if mode == "abs":
+        values = xp.abs(values)
+    if dtype.kind != "u":
+        with np.errstate(over="ignore"):  # beyond the range of float16 lies infinity
+            return values.astype(dtype, copy=False)
+    return xp.clip(xp.rint(values), 0, np.iinfo(dtype).max).astype(dtype)
+
+
+def full_range(dtype: np.dtype[Any]) -> float:
+    """The value that white has in `dtype`: 255, 65535, or 1.0 for floats."""
+    return float(np.iinfo(dtype).max) if dtype.kind == "u" else 1.0
+
+
+def range_of_type(dtype: np.dtype[Any]) -> Range:
+    """What pixels of `dtype` may hold where that has an end; no values for floats."""
+    return (0.0, full_range(dtype)) if dtype.kind == "u" else NO_RANGE
+
+
+STRETCH_SAMPLES = 2**20
+"""Samples that are stretched at once: 8 MB in float64."""
+
+
+def normalize(raw: Any, dtype: np.dtype[Any], xp: Any = np) -> Any:
+    """Stretch exact values (HWC) over the full range of `dtype`; those of a method go through `Request.finish`."""
+    return stretch(raw, *finite_range(raw, xp), dtype, xp)
+
+
+def finite_range(values: Any, xp: Any = np) -> Range:
+    """The range of those of `values` that are finite."""
+    with np.errstate(invalid="ignore"):
+        low, high = float(values.min()), float(values.max())
+    if np.isfinite(low) and np.isfinite(high):
+        return low, high
+    finite = xp.isfinite(values)
+    return float(xp.where(finite, values, np.inf).min()), float(xp.where(finite, values, -np.inf).max())
+
+
+def join_ranges(first: Range, second: Range) -> Range:
+    """The range of both together."""
+    return min(first[0], second[0]), max(first[1], second[1])
+
+
+def magnitude(values: Range) -> float:
+    """The largest |value| of a range, 0 where there are no values."""
+    return max(-values[0], values[1], 0.0)
+
+
+def error_limit(weights: NDArray[Any], pixels: Range, values: Range, tolerance: float = TOLERANCE_FLOAT32) -> float:
+    """The largest |error| of a right output, in output units, before it is stored.
+
+    That is `tolerance` times the largest of `values`, or where terms cancel one float32 step of an upper bound of
+    Σ|weight · pixel|. `weights` are those of a Problem, `pixels` and `values` the ranges of picture and output.
+    """
+    per_output = float(np.abs(weights.astype(np.float64)).sum(axis=(2, 3, 4)).max())
+    return max(tolerance * magnitude(values), FLOAT32_STEP * per_output * magnitude(pixels))
+
+
+def range_to_stretch(values: Range, pixels: Range, weights: NDArray[Any]) -> Range:
+    """`values`, or their least alone where they differ by no more than rounding does: see `error_limit`."""
+    low, high = values
+    return (low, low) if high - low <= error_limit(weights, pixels, values) else (low, high)
+
+
+def stretch(raw: Any, low: float, high: float, dtype: np.dtype[Any], xp: Any = np) -> Any:
+    """A part of a picture (HWC) stretched from `low` and `high`, the range of the whole, over that of `dtype`.
+
+    Strip by strip; a flat picture, whose range is one value, becomes zero.
+    """
+    out = xp.empty(raw.shape, dtype)
+    rows_per_strip = max(1, STRETCH_SAMPLES // (raw.shape[1] * raw.shape[2]))
+    for start in range(0, raw.shape[0], rows_per_strip):
+        strip = raw[start : start + rows_per_strip].astype(xp.float64)
+        if high > low:
+            strip = (strip - low) * (full_range(dtype) / (high - low))
+        else:
+            strip[xp.isfinite(strip)] = 0.0
+        out[start : start + rows_per_strip] = xp.rint(strip) if dtype.kind == "u" else strip
+    return out

@@ -1,0 +1,148 @@
+"""One piece of work, stated completely and without pixels: what every method is asked to do.
+
+    response[d, y, x, o] = Σ over i, u, v of  weights[d, o, i, u, v] · in[y·s + u − p, x·s + v − p, i]
+    value[y, x, o]       = response[0]   |   sqrt(response[0]² + response[1]²)   |   max over d of response
+    out[y, x, o]         = value stored as `output_mode` says
+
+s is the stride, p the padding, and i runs over the in / groups channels of o's group.
+Pictures are HWC and C-contiguous.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgeconv.errors import UsageError
+from edgeconv.core.filters import RGB_CHANNELS, Combine, WeightSet
+from edgeconv.core.geometry import Border, output_size
+
+StoredMode = Literal["abs", "clip", "raw"]
+"""How a method itself stores a value: see `Problem.output_dtype`."""
+
+OutputMode = Literal["abs", "clip", "normalize", "raw"]
+"""What a user may ask for; `normalize` is `raw` and a second pass (see output.py)."""
+OUTPUT_MODES: tuple[OutputMode, ...] = get_args(OutputMode)
+
+INPUT_DTYPES = ("uint8", "uint16", "float16", "float32")
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Shapes, types, weights and rules of one convolution; build it with `make_problem`."""
+
+    height: int
+    width: int
+    dtype: np.dtype[Any]
+    weights: NDArray[np.float32]
+    groups: int
+    combine: Combine
+    stride: int
+    padding: int
+    border: Border
+    output_mode: StoredMode
+
+    @property
+    def input_shape(self) -> tuple[int, int, int]:
+        """HWC."""
+        return (self.height, self.width, RGB_CHANNELS)
+
+    @property
+    def output_height(self) -> int:
+        """Rows of the output."""
+        return output_size(self.height, self.stride, self.padding)
+
+    @property
+    def output_width(self) -> int:
+        """Pixels in an output row."""
+        return output_size(self.width, self.stride, self.padding)
+
+    @property
+    def directions(self) -> int:
+        """Responses a sample before they are joined: 1, 2 for a magnitude, 8 for a compass filter."""
+        return int(self.weights.shape[0])
+
+    @property
+    def output_channels(self) -> int:
+        """3, or 1 for luma."""
+        return int(self.weights.shape[1])
+
+    @property
+    def output_shape(self) -> tuple[int, int, int]:
+        """HWC; luma keeps a last axis of 1."""
+        return (self.output_height, self.output_width, self.output_channels)
+
+    @property
+    def output_dtype(self) -> np.dtype[Any]:
+        """The input's own type; `raw` of an integer picture is float32."""
+        if self.output_mode == "raw" and self.dtype.kind == "u":
+            return np.dtype(np.float32)
+        return self.dtype
+
+    @property
+    def input_bytes(self) -> int:
+        """Bytes of the picture as stored."""
+        return self.height * self.width * RGB_CHANNELS * self.dtype.itemsize
+
+    @property
+    def output_bytes(self) -> int:
+        """Bytes of the output as stored."""
+        return self.output_height * self.output_width * self.output_channels * self.output_dtype.itemsize
+
+    def dense_weights(self) -> NDArray[np.float32]:
+        """The weights as one group: (directions, out, 3, 3, 3), zero between channels that do not meet."""
+        if self.groups == 1:
+            return self.weights
+        directions, out_channels, in_group, rows, columns = self.weights.shape
+        dense = np.zeros((directions, out_channels, RGB_CHANNELS, rows, columns), np.float32)
+        out_group = out_channels // self.groups
+        for out_channel in range(out_channels):
+            first = out_channel // out_group * in_group
+            dense[:, out_channel, first : first + in_group] = self.weights[:, out_channel]
+        return dense
+
+
+def make_problem(
+    shape: tuple[int, ...],
+    dtype: Any,
+    weights: WeightSet,
+    *,
+    stride: int = 1,
+    padding: int = 1,
+    border: Border = "zero",
+    output_mode: StoredMode = "raw",
+) -> Problem:
+    """State the problem for a picture of `shape` (HWC, three channels) and `dtype`.
+
+    Raises UsageError for a shape, type, stride, padding or output mode that has no meaning.
+    """
+    kind = np.dtype(dtype)
+    if kind.name not in INPUT_DTYPES:
+        raise UsageError(
+            f"Pictures of type {kind.name} are not supported: convert to one of {', '.join(INPUT_DTYPES)}."
+        )
+    if len(shape) != 3 or shape[2] != RGB_CHANNELS or min(shape) < 1:
+        raise UsageError(
+            f"A picture must be height × width × 3 (RGB, HWC), not {'×'.join(map(str, shape)) or 'a number'}."
+        )
+    if output_mode == "clip" and kind.kind == "f":
+        raise UsageError("Output mode 'clip' needs an integer picture: a float picture has no range to clip to.")
+    output_size(min(shape[:2]), stride, padding)  # raises where the filter does not fit
+    beyond = max(shape[:2]) + 2 * padding  # a stride as long as the picture leaves one output; a longer one, the same
+    problem = Problem(
+        height=int(shape[0]),
+        width=int(shape[1]),
+        dtype=kind.newbyteorder("="),
+        weights=np.ascontiguousarray(weights.weights, dtype=np.float32),
+        groups=weights.groups,
+        combine=weights.combine,
+        stride=min(stride, beyond),
+        padding=padding,
+        border=border,
+        output_mode=output_mode,
+    )
+    problem.weights.setflags(write=False)
+    return problem

@@ -1,0 +1,122 @@
+"""What a user asks for, before there is a picture: the same words on the command line and in Python."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from edgeconv.errors import UsageError
+from edgeconv.core.filters import DEFAULT_FILTER, Channels, Filter, Luma, custom_filter, named_filter, weight_set
+from edgeconv.core.geometry import BORDERS, Border, parse_padding
+from edgeconv.core.output import finite_range, range_of_type, range_to_stretch, stretch
+from edgeconv.core.problem import OUTPUT_MODES, OutputMode, Problem, StoredMode, make_problem
+
+SecondPass = Callable[[Any, Any, Any], Any]
+"""Takes raw values, the picture and the module of their arrays (NumPy or CuPy), and gives the finished output."""
+
+
+LEAST_RANGE_ON_GPU = 2.0**-90
+"""CuPy's own kernels take denormal numbers for zeros, which shows in what is stretched from a range below this one; so
+small a range is stretched on the host."""
+
+
+@dataclass(frozen=True, eq=False)
+class Request:
+    """Filter and rules. `output_mode` None means `abs` for whole-number pictures and `raw` for floats."""
+
+    filter: Filter = field(default_factory=lambda: named_filter(DEFAULT_FILTER))
+    channels: Channels = "mix"
+    luma: Luma = "bt601"
+    stride: int = 1
+    padding: int = 1
+    border: Border = "zero"
+    output_mode: OutputMode | None = None
+
+    def mode_for(self, dtype: Any) -> OutputMode:
+        """The output mode that a picture of `dtype` gets."""
+        if self.output_mode is not None:
+            return self.output_mode
+        return "abs" if np.dtype(dtype).kind == "u" else "raw"
+
+    def output_dtype(self, dtype: Any) -> np.dtype[Any]:
+        """The type of the finished output of a picture of `dtype`."""
+        kind = np.dtype(dtype)
+        return np.dtype(np.float32) if kind.kind == "u" and self.mode_for(kind) == "raw" else kind
+
+    def problem(self, shape: tuple[int, ...], dtype: Any) -> Problem:
+        """The problem that a method computes; `normalize` computes raw values and is finished by `finish`."""
+        mode = self.mode_for(dtype)
+        stored: StoredMode = "raw" if mode == "normalize" else mode
+        return make_problem(
+            shape,
+            dtype,
+            weight_set(self.filter, self.channels, self.luma),
+            stride=self.stride,
+            padding=self.padding,
+            border=self.border,
+            output_mode=stored,
+        )
+
+    def second_pass(self, dtype: Any) -> SecondPass | None:
+        """What is left to do with the raw values of a picture of `dtype`: see `finish`; None but for `normalize`."""
+        if self.mode_for(dtype) != "normalize":
+            return None
+        return lambda raw, image, xp: self.finish(raw, dtype, xp, image)
+
+    def finish(self, out: Any, dtype: Any, xp: Any = np, image: Any = None) -> Any:
+        """Apply the second pass of `normalize`; every other mode is already complete.
+
+        How far rounding may reach depends on how bright `image` is. Without it, whole numbers are as bright as their
+        type allows, and floats are taken for black.
+        """
+        kind = np.dtype(dtype)
+        if self.mode_for(kind) != "normalize":
+            return out
+        values = finite_range(out, xp)
+        if xp is not np and not values[1] - values[0] >= LEAST_RANGE_ON_GPU:
+            host = self.finish(xp.asnumpy(out), dtype, np, None if image is None else xp.asnumpy(image))
+            return xp.asarray(host)
+        weights = weight_set(self.filter, self.channels, self.luma).weights
+        pixels = range_of_type(kind) if image is None else finite_range(image, xp)
+        return stretch(out, *range_to_stretch(values, pixels, weights), kind, xp)
+
+
+def make_request(
+    filter: Any = DEFAULT_FILTER,
+    *,
+    channels: str = "mix",
+    luma: str = "bt601",
+    stride: int = 1,
+    padding: int | str = "same",
+    border: str = "zero",
+    output_mode: str | None = None,
+) -> Request:
+    """Check every word and build the request.
+
+    `filter` is a name of the table, a `Filter`, or nested numbers: 3×3, or 3×3×3×3 as (out, in, row, column).
+    Raises UsageError naming the word that is wrong and those that are right.
+    """
+    if isinstance(filter, str):
+        chosen = named_filter(filter)
+    else:
+        chosen = filter if isinstance(filter, Filter) else custom_filter(filter)
+    if border not in BORDERS:
+        raise UsageError(f"Border '{border}' is not one of {', '.join(BORDERS)}.")
+    if output_mode is not None and output_mode not in OUTPUT_MODES:
+        raise UsageError(f"Output mode '{output_mode}' is not one of {', '.join(OUTPUT_MODES)}.")
+    if isinstance(stride, bool) or not isinstance(stride, int | np.integer) or stride < 1:
+        raise UsageError(f"Stride {stride} is not a whole number from 1.")
+    request = Request(
+        filter=chosen,
+        channels=channels,  # type: ignore[arg-type]  # checked by weight_set below
+        luma=luma,  # type: ignore[arg-type]
+        stride=int(stride),
+        padding=parse_padding(padding),
+        border=border,
+        output_mode=output_mode,
+    )
+    weight_set(chosen, request.channels, request.luma)
+    return request

@@ -1,0 +1,107 @@
+"""The job of `edgeconv diff` and of `edgeconv compare` once there are results: figures first, then what shows them.
+
+Everything is computed before the first file is written, so an error leaves nothing behind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from edgeconv.run import report
+from edgeconv.diff import junit, pictures, record
+from edgeconv.diff.html import Page, PictureSet, tables
+from edgeconv.diff.inputs import Input
+from edgeconv.diff.metrics import Allowance
+from edgeconv.diff.outputs import Outputs
+from edgeconv.diff.record import Comparisons
+from edgeconv.errors import EXIT_DIFFERENT, EXIT_OK
+from edgeconv.core.escapes import visible
+from edgeconv.io.read_rules import DEFAULT_RULES, ReadRules
+
+DEFAULT_PAGE_LIMIT = 256 * 2**20
+"""What `edgeconv diff` allows by default."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What to judge by and what to write."""
+
+    allowance: Allowance = field(default_factory=Allowance)
+    perceptual: tuple[str, ...] = ()
+    """Names of perceptual figures to add."""
+    html: str | None = None
+    junit: str | None = None
+    contact_sheet: str | None = None
+    pictures: str | None = None
+    """A folder."""
+    page_limit_bytes: int = DEFAULT_PAGE_LIMIT
+    overwrite: bool = False
+    rules: ReadRules = DEFAULT_RULES
+    """Which pictures are refused."""
+
+
+@dataclass(frozen=True)
+class DiffOutcome:
+    """What a job found and wrote."""
+
+    exit_code: int
+    record: dict[str, Any]
+    text: str
+    written: list[tuple[Path, int]]
+    """(file, bytes)."""
+
+
+def run(
+    reference: Input,
+    others: Sequence[Input],
+    wanted: Wanted,
+    *,
+    title: str = "",
+    remarks: Sequence[str] = (),
+    protect: Sequence[str] = (),
+) -> DiffOutcome:
+    """Compare `others` with `reference` and write what is wanted. Raises EdgeconvError; then nothing is written.
+
+    `title` and `remarks` are shown with the figures; `protect` names files that no output may replace, beside the
+    inputs themselves.
+    """
+    outputs = Outputs([reference.name, *(other.name for other in others), *protect], wanted.overwrite)
+    for path in (wanted.html, wanted.junit, wanted.contact_sheet):
+        if path is not None:
+            outputs.reserve_file(path)
+    comparisons = record.compare_all(reference, others, wanted.allowance, wanted.perceptual)
+    if wanted.junit is not None:
+        cases = [_case(comparisons, comparison) for comparison in comparisons.each]
+        outputs.add(Path(wanted.junit), junit.to_xml("edgeconv diff", cases))
+    if wanted.html is not None:
+        page = Page(title or f"edgeconv diff: {comparisons.reference_label}", wanted.page_limit_bytes)
+        page.require(PictureSet("", comparisons))
+        outputs.add(Path(wanted.html), page.encode(record.summary(comparisons), tables.remarks(remarks)))
+    if wanted.contact_sheet is not None:
+        outputs.add(Path(wanted.contact_sheet), pictures.contact_sheet(comparisons, title))
+    if wanted.pictures is not None:
+        for name, png in pictures.comparison_pictures(comparisons):
+            outputs.add(outputs.reserve(Path(wanted.pictures) / name), png)
+    text = "\n".join([record.text(comparisons), *map(visible, remarks)])
+    exit_code = EXIT_OK if comparisons.same else EXIT_DIFFERENT
+    return DiffOutcome(exit_code, record.describe(comparisons), text, outputs.write())
+
+
+def _case(comparisons: Comparisons, comparison: record.Comparison) -> junit.Case:
+    if comparison.figures.same:
+        return junit.Case(comparison.label, "passed")
+    details = "\n".join(f"{name}: {visible(value)}" for name, value in record.rows(comparisons, comparison))
+    return junit.Case(comparison.label, "failure", record.verdict(comparison.figures, comparisons.allowance), details)
+
+
+def ending(done: DiffOutcome) -> str:
+    """The lines about what was written, with sizes."""
+    return "\n".join(f"wrote {visible(path)} ({size / 2**20:.2f} MiB)" for path, size in done.written)
+
+
+def to_json(done: DiffOutcome) -> str:
+    """The record as text."""
+    return report.to_json(done.record).decode().rstrip()

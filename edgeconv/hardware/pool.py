@@ -1,0 +1,97 @@
+"""A handful of threads that wait for work: one pool a process, shared by the CPU methods and the PNG writer.
+
+The work itself runs outside the interpreter lock (generated machine code, OpenCV, deflate), so plain threads
+scale. Waking one costs 10 to 30 µs, which is why a plan below `PARALLEL_BYTES` stays on the caller's thread.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import threading
+from collections.abc import Callable
+from queue import SimpleQueue
+
+from edgeconv.hardware.threads import resolve_threads
+
+PARALLEL_BYTES = 4 * 2**20
+"""Input and output bytes from which a second thread pays: 0.1 to 0.2 ms of work for one core."""
+
+Job = Callable[[int], None]
+"""Called once in every worker with the worker's number, 0 (the caller) to threads - 1."""
+
+
+def threads_for(asked: int | None, work_bytes: int, pieces: int) -> int:
+    """Threads worth waking for a run that moves `work_bytes` and can be cut into `pieces`."""
+    if work_bytes < PARALLEL_BYTES and asked is None:
+        return 1
+    return max(1, min(resolve_threads(asked), pieces))
+
+
+class WorkerPool:
+    """Threads that live as long as the process and take one job at a time each."""
+
+    def __init__(self) -> None:
+        self.forget_threads()
+
+    def forget_threads(self) -> None:
+        """Start anew; a forked child needs it, to which no thread but its own has come along."""
+        self._jobs: SimpleQueue[tuple[Job, int, SimpleQueue[BaseException | None]]] = SimpleQueue()
+        self._started = 0
+        self._lock = threading.Lock()
+
+    def run(self, job: Job, threads: int) -> None:
+        """Call `job(0)` here and `job(1)` to `job(threads - 1)` elsewhere; return when all have.
+
+        The first exception of any of them is raised here once all have ended.
+        """
+        self._grow(threads - 1)
+        done: SimpleQueue[BaseException | None] = SimpleQueue()
+        for worker in range(1, threads):
+            self._jobs.put((job, worker, done))
+        failures: list[BaseException | None] = []
+        try:
+            job(0)
+        finally:
+            failures = [done.get() for _ in range(1, threads)]
+        for failure in failures:
+            if failure is not None:
+                raise failure
+
+    def _grow(self, wanted: int) -> None:
+        with self._lock:
+            while self._started < wanted:
+                self._started += 1
+                threading.Thread(target=self._work, name=f"edgeconv-{self._started}", daemon=True).start()
+
+    def _work(self) -> None:
+        while True:
+            job, worker, done = self._jobs.get()
+            failure: BaseException | None = None
+            try:
+                job(worker)
+            except BaseException as error:  # handed to the caller, who raises it
+                failure = error
+            del job  # a thread that waits must not keep the last pictures alive
+            done.put(failure)
+            del failure
+
+
+POOL = WorkerPool()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=POOL.forget_threads)
+
+
+def run_pieces(work: Callable[[int, int], None], pieces: int, threads: int) -> None:
+    """Call `work(piece, worker)` for every piece, each taken by whichever of `threads` workers is free next."""
+    if threads == 1:
+        for piece in range(pieces):
+            work(piece, 0)
+        return
+    counter = itertools.count()  # next() on it is atomic under the interpreter lock
+
+    def take(worker: int) -> None:
+        while (piece := next(counter)) < pieces:
+            work(piece, worker)
+
+    POOL.run(take, threads)

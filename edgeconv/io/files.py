@@ -1,0 +1,398 @@
+"""Bytes in and out, all or nothing: `-` is standard input or output, and no output file is ever half-written.
+
+An output is written to a temporary file in its own folder and then moved over its name in one step
+(`os.replace`), so that a crash, a full disk or Ctrl-C leaves what was there before. A file that is replaced passes its
+permissions on. Where nothing may be replaced, the name is taken in a step that fails if somebody else has it meanwhile.
+
+Text may hold what a file cannot: a name that is no text has a lone surrogate for each odd byte, and XML has no control
+characters. They are written as Python's escapes: a person sees them, and that of a surrogate JSON reads back.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import re
+import stat
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, Any
+
+from edgeconv.io import temporaries
+from edgeconv.errors import ImageReadError, ImageWriteError, ReaderGoneError
+from edgeconv.io.held_open import patiently
+
+STANDARD_STREAM = "-"
+PIPE_INTO_IT = "pipe a picture into it, or name a file"
+
+SMALL_BYTES = 2**20
+"""Of a kernel or a grid, which a person writes by hand."""
+RECORD_BYTES = 2**28
+"""Of a report or a record, which edgeconv writes."""
+NO_WAITING = getattr(os, "O_NONBLOCK", 0)
+
+PERMISSIONS = 0o777
+"""Who may read, write and run a file: what passes on to the one that takes its place."""
+
+MOST_BYTES_A_WRITE = 2**30
+"""Linux takes 2 GiB at once, and other systems less."""
+
+WITHOUT_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV}
+"""What file systems say that have one name a file (FAT, some network shares)."""
+
+_NOT_IN_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""Source: XML 1.0, fifth edition, production 2 (Char)."""
+
+
+def is_standard_stream(path: Path | str) -> bool:
+    """Whether `path` is `-`."""
+    return str(path) == STANDARD_STREAM
+
+
+@contextmanager
+def opened(source: Path | str) -> Iterator[tuple[IO[bytes], int | None]]:
+    """A file, or standard input for `-`, open for reading, and how many bytes are left in it; None where only reading
+    tells: a pipe or a device, which may have no end, or a file that the system makes up as it is read.
+
+    What goes wrong in the block while it is read is ImageReadError too.
+    """
+    try:
+        if is_standard_stream(source):
+            stream = _standard_input()
+            yield stream, _size_of(stream)
+            return
+        with Path(source).open("rb") as stream:
+            yield stream, _size_of(stream)
+    except FileNotFoundError:
+        raise ImageReadError(f"{source}: there is no such file: check the name.") from None
+    except IsADirectoryError:
+        raise ImageReadError(f"{source}: is a folder: name a picture in it.") from None
+    except (OSError, ValueError) as error:
+        if is_standard_stream(source):
+            raise ImageReadError(f"Standard input cannot be read ({reason_of(error)}): {PIPE_INTO_IT}.") from None
+        if os.path.isdir(source):  # Windows answers PermissionError for a folder
+            raise ImageReadError(f"{source}: is a folder: name a picture in it.") from None
+        raise ImageReadError(
+            f"{source}: cannot be read ({reason_of(error)}): check its name and permissions."
+        ) from None
+
+
+def empty(source: Path | str) -> ImageReadError:
+    """The error for a file or stream of 0 bytes."""
+    if is_standard_stream(source):
+        return ImageReadError(f"Standard input is empty: {PIPE_INTO_IT}.")
+    return ImageReadError(f"{source}: the file is empty (0 bytes): export or download it again.")
+
+
+def read_bytes(source: Path | str, limit: int) -> bytes:
+    """All of a file, or of standard input for `-`, that is no picture. Raises ImageReadError, also above `limit`."""
+    with opened(source) as (stream, size):
+        most = limit + 1 if size is None else size
+        data = b"" if most > limit + 1 else stream.read(most)
+    if max(most if size is not None else 0, len(data)) > limit:
+        name = "Standard input" if is_standard_stream(source) else source
+        raise ImageReadError(f"{name}: has more than {limit:,} bytes: use a smaller file.")
+    if not data:
+        raise empty(source)
+    return data
+
+
+def read_text(path: Path, limit: int, *, plain: bool = True) -> str:
+    """The text of a file in UTF-8 with `limit` bytes at most; `plain` refuses a pipe or a device.
+
+    Either may have no end, and a pipe nobody who writes to it. Raises OSError and ValueError with words for a person.
+    """
+    # without waiting, or opening a pipe that nobody writes to would never return
+    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | (NO_WAITING if plain else 0))) as stream:
+        if plain and not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+            raise ValueError("it is a pipe or a device, and must be a plain file")
+        data = stream.read(limit + 1)
+    if len(data) > limit:
+        raise ValueError(f"it has more than {limit:,} bytes")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise ValueError("not UTF-8 text") from None
+
+
+def parse_json(text: str) -> Any:
+    """What a JSON text holds. Raises ValueError, also where it is nested deeper than Python follows."""
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+
+
+def read_own_json(path: Path) -> Any:
+    """What a JSON file holds that edgeconv itself writes. Raises OSError, ValueError."""
+    return parse_json(read_text(path, RECORD_BYTES))
+
+
+def special_file_problem(path: Path | str) -> str | None:
+    """Why a file that a search came upon must not be read: a pipe, a socket or a device may never end."""
+    try:
+        kind = os.stat(path).st_mode
+    except (OSError, ValueError):  # whoever reads it says why it cannot be read
+        return None
+    if stat.S_ISREG(kind):
+        return None
+    what = "a pipe" if stat.S_ISFIFO(kind) else "a socket" if stat.S_ISSOCK(kind) else "no plain file"
+    return f"{path}: is {what} with a picture's name: remove it, or name it by itself if it is meant."
+
+
+class NameTakenError(ImageWriteError):
+    """A file that was not to be replaced is there, though nobody saw it a moment ago."""
+
+
+def is_device(path: Path | str) -> bool:
+    """Whether `path` is a device, a pipe or a socket, which is written to as it is and has nothing beside it."""
+    try:
+        kind = os.stat(path).st_mode
+    except (OSError, ValueError):
+        return False
+    return not stat.S_ISREG(kind) and not stat.S_ISDIR(kind)
+
+
+def make_folder(folder: Path | str) -> None:
+    """Make sure that there is such a folder for outputs. Raises ImageWriteError."""
+    try:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        return
+    except FileExistsError:
+        reason = "there is a file of that name"
+    except (FileNotFoundError, NotADirectoryError):  # as in /proc, which is there and where nothing can be made
+        there = next(above for above in Path(folder).absolute().parents if os.path.lexists(above))
+        reason = f"nothing can be made in {there}" if there.is_dir() else f"{there} is not a folder"
+    except (OSError, ValueError) as error:
+        reason = reason_of(error)
+    raise ImageWriteError(f"Output folder '{folder}' cannot be made: {reason}: choose another place.")
+
+
+def write_bytes_atomically(
+    path: Path | str, data: bytes | memoryview, *, replace: bool = True, mode_of: Path | None = None
+) -> None:
+    """Write `data` to `path`, or to standard output for `-`, completely or not at all.
+
+    A link is followed and its target replaced; a device or pipe is written to as it is. The parent folder
+    must exist. The file gets the permissions of the one that it replaces, or of `mode_of`. Raises ImageWriteError,
+    and NameTakenError where a file is there and `replace` is not set.
+    """
+    with prepared(path, data, replace=replace, mode_of=mode_of) as put:
+        put()
+
+
+@contextmanager
+def prepared(
+    path: Path | str, data: bytes | memoryview, *, replace: bool = True, mode_of: Path | None = None
+) -> Iterator[Callable[[], None]]:
+    """`write_bytes_atomically` in two steps: `data` is on the disk already where the block begins, beside its place.
+
+    What the block is given puts it in place; where it is not called, nothing happened.
+    """
+    if is_standard_stream(path):
+        yield lambda: _write_to_standard_output(data)
+        return
+    with _told_of(path):
+        place = Path(path)
+        if place.is_dir():
+            raise ImageWriteError(f"{path}: is a folder: name a file in it.")
+        if is_device(place):
+            file = None  # replacing /dev/null or a pipe by a file would be a surprise
+        else:
+            target = Path(os.path.realpath(path))  # not before: /dev/stdout is a link that leads to no name
+            file = _NewFile(target, data, permissions(mode_of or target))
+
+    def put() -> None:
+        with _told_of(path):
+            if file is None:
+                place.write_bytes(data)
+            else:
+                file.put(replace)
+
+    try:
+        yield put
+    finally:
+        if file is not None:
+            file.discard()
+
+
+@contextmanager
+def _told_of(path: Path | str) -> Iterator[None]:
+    """What the system says in the block, as our one line about `path`."""
+    place = Path(path)
+    try:
+        yield
+    except BrokenPipeError as error:
+        raise ReaderGoneError(f"{path}: cannot be written ({reason_of(error)}).") from None
+    except FileExistsError:
+        raise NameTakenError(f"{path}: exists since a moment ago: somebody else writes there too.") from None
+    except FileNotFoundError:
+        if place.parent.is_dir():  # as in /proc, where nothing can be made
+            raise ImageWriteError(f"{path}: no file can be made in {place.parent}: choose another place.") from None
+        raise ImageWriteError(f"{path}: the folder {place.parent} does not exist: create it first.") from None
+    except NotADirectoryError:
+        raise ImageWriteError(f"{path}: {Path(path).parent} is not a folder: choose another place.") from None
+    except (OSError, ValueError) as error:
+        raise ImageWriteError(f"{path}: cannot be written ({reason_of(error)}): choose another place.") from None
+
+
+def permissions(path: Path | str) -> int | None:
+    """Who may read, write and run a file; None where there is none."""
+    try:
+        return stat.S_IMODE(os.stat(path).st_mode) & PERMISSIONS
+    except OSError:
+        return None
+
+
+def pass_permissions_on(replaced: Path | str, path: Path | str) -> None:
+    """Give `path`, which will take the place of `replaced`, its permissions, if that is there. Raises OSError."""
+    mode = permissions(replaced)
+    if mode is not None:
+        with suppress(PermissionError):
+            os.chmod(path, mode)
+
+
+def refuse_overwrite(source: Path | str, destination: Path | str) -> None:
+    """Raise ImageWriteError where writing `destination` would replace the input `source`, or nobody can tell."""
+    if is_same_file(source, destination):
+        raise ImageWriteError(f"{destination}: is the input itself: choose another name or folder for the output.")
+
+
+def is_same_file(source: Path | str, destination: Path | str) -> bool:
+    """Whether both are one file, by whatever name; a standard stream or a missing file is none.
+
+    Raises ImageWriteError for names that the system refuses.
+    """
+    if is_standard_stream(source) or is_standard_stream(destination):
+        return False
+    try:
+        return os.path.samefile(source, destination)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except (OSError, ValueError) as error:
+        raise ImageWriteError(f"{destination}: cannot be written ({reason_of(error)}): choose another place.") from None
+
+
+def utf8(text: str) -> bytes:
+    """Text as it is written to a file; a lone surrogate as `\\udcff`."""
+    return text.encode(errors="backslashreplace")
+
+
+def xml_text(text: str) -> str:
+    """Text of characters that XML 1.0 allows; any other as `\\x01` or `\\udcff`."""
+    return _NOT_IN_XML.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
+def _standard_input() -> IO[bytes]:
+    if sys.stdin is None:  # as Python has it where the descriptor was closed
+        raise ImageReadError(f"Standard input is closed: {PIPE_INTO_IT}.")
+    if sys.stdin.isatty():
+        raise ImageReadError(f"Standard input is a terminal: {PIPE_INTO_IT}.")
+    return sys.stdin.buffer
+
+
+def _size_of(stream: IO[bytes]) -> int | None:
+    """The bytes from here to the end of a plain file; None where it is none, or the system states no size."""
+    try:
+        found = os.fstat(stream.fileno())
+        return max(0, found.st_size - stream.tell()) or None if stat.S_ISREG(found.st_mode) else None
+    except OSError:  # no descriptor behind it
+        return None
+
+
+class _NewFile:
+    """A temporary file beside `target`, flushed to the disk, until it is put over its name or discarded."""
+
+    def __init__(self, target: Path, data: bytes | memoryview, mode: int | None) -> None:
+        self._target, self._size = target, len(data)
+        self._folder = os.stat(target.parent)
+        self._path = temporaries.begin(target)
+        try:
+            _write_new(self._path, data, mode)
+        except BaseException:  # Ctrl-C too
+            self.discard()
+            raise
+
+    def put(self, replace: bool) -> None:
+        """Move it over its name. Raises FileExistsError where that is taken and may not be replaced."""
+        if replace:
+            patiently(os.replace, self._path, self._target)
+        else:
+            take_name(self._path, self._target)
+        _look_at(self._target, self._folder, self._size)
+
+    def discard(self) -> None:
+        """Remove what was not put; harmless behind `put`."""
+        with suppress(OSError):
+            self._path.unlink()
+        temporaries.end(self._path)
+
+
+def _write_new(path: Path, data: bytes | memoryview, mode: int | None) -> None:
+    """Make a file that holds `data`, on the disk; with `mode` nobody else may look into it before it has that."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
+    descriptor = os.open(path, flags, 0o666 if mode is None else 0o600)
+    try:
+        rest = memoryview(data).cast("B")
+        while rest:
+            rest = rest[os.write(descriptor, rest[:MOST_BYTES_A_WRITE]) :]
+        if mode is not None:
+            with suppress(PermissionError):  # of a file system that has no permissions to keep
+                os.chmod(path, mode)
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def take_name(temporary: Path, target: Path) -> None:
+    """Let a file take a name that nobody has. Raises FileExistsError."""
+    if sys.platform == "win32":
+        patiently(os.rename, temporary, target)  # which replaces nothing there
+        return
+    try:
+        os.link(temporary, target)
+    except FileExistsError:
+        raise
+    except OSError as error:
+        if error.errno not in WITHOUT_LINKS:
+            raise
+        if os.path.lexists(target):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target)) from None
+        patiently(os.replace, temporary, target)  # a moment in which somebody else may take the name is left
+        return
+    with suppress(OSError):  # a second name of the output, which the next run removes
+        temporary.unlink()
+
+
+def _look_at(target: Path, folder: os.stat_result, size: int) -> None:
+    """Raise OSError where what was written is not where it should be: its folder may have been moved or removed.
+
+    A file that somebody has taken from the very folder meanwhile was there.
+    """
+    try:
+        if os.stat(target).st_size == size:
+            return
+    except FileNotFoundError:
+        if os.path.samestat(os.stat(target.parent), folder):
+            return
+    raise OSError(errno.EIO, "it is not there after it was written")
+
+
+def _write_to_standard_output(data: bytes | memoryview) -> None:
+    if sys.stdout is None:
+        raise ImageWriteError("Standard output is closed: name a file with -o.")
+    try:
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+    except OSError as error:
+        kind = ReaderGoneError if isinstance(error, BrokenPipeError) else ImageWriteError
+        raise kind(f"Standard output cannot be written ({reason_of(error)}).") from None
+
+
+def reason_of(error: OSError | ValueError) -> str:
+    """The system's words without its number and path."""
+    text = error.strerror if isinstance(error, OSError) else str(error)
+    return text or type(error).__name__

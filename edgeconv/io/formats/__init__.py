@@ -1,0 +1,70 @@
+"""The table of picture formats: how each is told by its first bytes, what it can hold, how it is encoded.
+
+A new format costs one file, with its `read_header`, and one line here. OpenCV decodes all but NPY and
+some TIFFs, and encodes all but NPY and PNG; the modules only look at what the file says, and whether it is complete.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from edgeconv.io.formats import bmp, jpeg, npy, png, tiff, webp
+from edgeconv.io.formats.base import Header
+from edgeconv.io.formats.feed import Feed
+
+
+@dataclass(frozen=True)
+class Format:
+    """One line of the table."""
+
+    name: str
+    suffixes: tuple[str, ...]
+    signatures: tuple[tuple[int, bytes], ...]
+    """(place, bytes): a file that has any one of them there is of this format."""
+    read_header: Callable[[Feed], Header]
+    """Asks for as much as belongs to the picture, checks it and says what is in it; raises BadPicture."""
+    writes: tuple[str, ...]
+    """Types of sample that it can hold as they are."""
+    max_side: int
+    """The longest side that the format or its encoder can store, in pixels."""
+
+    def matches(self, data: bytes) -> bool:
+        """Whether the first bytes are this format's."""
+        return any(data.startswith(signature, place) for place, signature in self.signatures)
+
+
+UNLIMITED = 2**31 - 1
+
+FORMATS = (
+    Format("PNG", (".png",), ((0, png.SIGNATURE),), png.read_header, ("uint8", "uint16"), 1_000_000),
+    Format("JPEG", (".jpg", ".jpeg"), ((0, jpeg.SIGNATURE),), jpeg.read_header, ("uint8",), 65_500),
+    Format(
+        "TIFF",
+        (".tif", ".tiff"),
+        tuple((0, signature) for signature in tiff.SIGNATURES),
+        tiff.read_header,
+        ("uint8", "uint16", "float32"),
+        UNLIMITED,
+    ),
+    Format("WebP", (".webp",), ((8, b"WEBP"),), webp.read_header, ("uint8",), 16_383),
+    Format("BMP", (".bmp",), ((0, b"BM"),), bmp.read_header, ("uint8",), UNLIMITED),
+    Format(
+        "NPY",
+        (".npy",),
+        ((0, npy.SIGNATURE),),
+        npy.read_header,
+        ("uint8", "uint16", "float16", "float32"),
+        UNLIMITED,
+    ),
+)
+
+SUFFIXES = {suffix: entry for entry in FORMATS for suffix in entry.suffixes}
+SIGNATURE_BYTES = 16
+"""Enough of a file to tell its format by."""
+NAMES = ", ".join(entry.name for entry in FORMATS)
+
+
+def format_of(data: bytes) -> Format | None:
+    """The format whose first bytes `data` has, whatever the file is called; None for anything else."""
+    return next((entry for entry in FORMATS if entry.matches(data)), None)

@@ -1,0 +1,57 @@
+"""What a picture file says about itself, and how a format's module says that the file is no good."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+AGAIN = "export or download it again"
+"""The remedy for a file that is damaged rather than of the wrong sort."""
+
+
+@dataclass(frozen=True)
+class Header:
+    """One picture before any pixel is decoded. Sizes are as stored, before the orientation is applied."""
+
+    width: int
+    height: int
+    bits: int
+    """Bits a sample: 1 to 64."""
+    grey: bool = False
+    """One colour channel, alpha not counted."""
+    alpha: bool = False
+    orientation: int = 1
+    """EXIF: 1 upright, 2 to 8 mirrored or turned."""
+    frames: int = 1
+    """Pictures in the file: pages of a TIFF, frames of an animation (2 where there is more than one but no count)."""
+    profile: bool = False
+    """Whether a colour profile (ICC) says what the colours mean; samples are taken as they are."""
+    colours: str = "RGB"
+    """Colour space as stored; anything but RGB is converted while it is decoded."""
+    rare_compression: str | None = None
+    """The name of a compression that not every decoder has."""
+    gpu_jpeg: bool = False
+    """A JPEG that decoders on GPUs read as those on the host do: 8×8 blocks in Huffman code, grey or YCbCr."""
+    file_bytes: int | None = None
+    """Where the picture ends in its file, if something may follow that a decoder would take for a part of it."""
+    decoder: Literal["opencv", "pillow"] = "opencv"
+    """Pillow for the few files that OpenCV gets wrong without a word."""
+
+
+class BadPicture(Exception):
+    """A file that cannot be used: `reason` says what is wrong, `remedy` what a person can do about it."""
+
+    def __init__(self, reason: str, remedy: str = AGAIN) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.remedy = remedy
+
+
+def too_many(what: str, most: int) -> BadPicture:
+    """The error for a file of more pieces than any encoder writes: to step through them all would take minutes."""
+    return BadPicture(f"it has more than {most:,} {what}")
+
+
+def cut_short(detail: str) -> BadPicture:
+    """The error for a file that ends too early."""
+    return BadPicture(f"the file is cut short ({detail})")

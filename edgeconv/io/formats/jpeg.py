@@ -1,0 +1,188 @@
+"""JPEG: the segments are walked up to the end-of-image marker, because decoders fill a missing end with grey.
+
+Only the main picture's own segments are looked at: a thumbnail lies inside an APP1 segment and is stepped over,
+and whatever follows the end marker is none of our business. Where the file has restart markers, as many cameras
+write them, every scan must have all of its own in their order. Other damage inside compressed data is not seen here:
+only decoding it would tell, and libjpeg makes up what is missing. The walk takes one pass, and files of more segments
+or scans than any encoder writes are refused: a decoder goes over the whole picture for each scan.
+Source: ITU-T T.81, annexes A and B.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgeconv.io.formats.base import BadPicture, Header, cut_short, too_many
+from edgeconv.io.formats.feed import Feed
+from edgeconv.io.formats.tiff import orientation_of_exif
+
+SIGNATURE = b"\xff\xd8\xff"
+MARKER, START_OF_SCAN, END_OF_IMAGE, RESTART_INTERVAL = 0xFF, 0xDA, 0xD9, 0xDD
+APP1, APP2, APP14 = 0xE1, 0xE2, 0xEE
+RESTART_FIRST, RESTART_LAST = 0xD0, 0xD7
+"""These and 0x00 may follow an 0xFF inside compressed data, and another 0xFF, which fills up before a marker."""
+END_OF_SCAN = re.compile(rb"\xff[^\x00\xff\xd0-\xd7]")
+"""The first marker that is not part of compressed data."""
+FILL = re.compile(rb"\xff*")
+MOST_SEGMENTS = 2**14
+"""A colour profile has at most 255, and a gigabyte of other data beside a picture as many as this."""
+MOST_SCANS = 100
+"""Progressive files of usual encoders have about ten."""
+BYTES_A_SAMPLE = 16
+"""Compressed data of more than this for each sample of a scan is endless: a block of 64 samples takes 208 bytes at most
+(T.81, F.1.2), and twice that where each is 0xFF and needs stuffing."""
+SCAN_BYTES = 2**20
+"""Allowed beside, for fill bytes and restart markers."""
+RESTARTS = 8
+"""Restart markers are counted from 0 to 7 and again from 0."""
+ALONE = (0x01, *range(RESTART_FIRST, RESTART_LAST + 1), 0xD8)
+"""Markers with no segment behind them: TEM, RST0 to RST7, SOI."""
+FRAMES = tuple(marker for marker in range(0xC0, 0xD0) if marker not in (0xC4, 0xC8, 0xCC))
+"""Start-of-frame markers; C4, C8 and CC are tables and a reserved code."""
+DCT_FRAMES = (0xC0, 0xC1, 0xC2)
+"""Frames of 8×8 blocks in Huffman code: baseline, extended and progressive."""
+BLOCK = 8
+EXIF = b"Exif\x00\x00"
+PROFILE = b"ICC_PROFILE\x00"
+ADOBE = b"Adobe"
+ADOBE_TRANSFORM, YCBCR = 11, 1
+"""Where Adobe's segment says what the colours are, and its word for YCbCr (0: as they come)."""
+RGB_NAMES = b"RGB"
+"""Names of components by which libjpeg knows colours that were not turned into YCbCr."""
+
+Codes = NDArray[np.uint8]
+"""Second bytes of markers, in the order of the file."""
+
+
+def read_header(feed: Feed) -> Header:
+    """Walk the segments of a whole JPEG file and return what it says. Raises BadPicture."""
+    position, segments, scans = 2, 0, 0
+    frame: tuple[int, int, int, int] | None = None
+    orientation: int | None = None
+    profile, as_they_come = False, False
+    blocks_frame = b""
+    interval = 0
+    while True:
+        position, marker = _next_marker(feed, position)
+        if marker == END_OF_IMAGE:
+            break
+        segments += 1
+        if segments > MOST_SEGMENTS:
+            raise too_many("segments", MOST_SEGMENTS)
+        if marker in ALONE:
+            continue
+        if not feed.need(position + 2):
+            raise cut_short("a segment is not complete")
+        (length,) = struct.unpack_from(">H", feed.data, position)
+        stop = position + length
+        if length < 2 or not feed.need(stop):
+            raise cut_short("a segment is not complete")
+        data = feed.data
+        if marker in FRAMES and length >= 8:
+            frame = struct.unpack_from(">BHHB", data, position + 2)
+            feed.sides(frame[2], frame[1])
+            blocks_frame = bytes(data[position + 2 : stop]) if marker in DCT_FRAMES else b""
+            as_they_come |= blocks_frame[6:15:3] == RGB_NAMES
+        elif marker == RESTART_INTERVAL and length >= 4:
+            (interval,) = struct.unpack_from(">H", data, position + 2)
+        elif marker == APP1 and orientation is None and data.startswith(EXIF, position + 2):
+            orientation = orientation_of_exif(bytes(data[position + 2 : stop]))
+        elif marker == APP2 and data.startswith(PROFILE, position + 2):
+            profile = True
+        elif marker == APP14 and data.startswith(ADOBE, position + 2) and length > 2 + ADOBE_TRANSFORM:
+            as_they_come |= data[position + 2 + ADOBE_TRANSFORM] != YCBCR
+        if marker == START_OF_SCAN:
+            scans += 1
+            if scans > MOST_SCANS:
+                raise too_many("scans", MOST_SCANS)
+            scan = bytes(data[position + 2 : stop])
+            samples = 0 if frame is None else frame[1] * frame[2] * frame[3]
+            position = _end_of_scan(feed, stop, BYTES_A_SAMPLE * samples + SCAN_BYTES)
+            if interval and blocks_frame:
+                expected = max(0, -(-_units(blocks_frame, scan) // interval) - 1)
+                _check_restarts(_restarts(feed.data, stop, position), expected)
+        else:
+            position = stop
+    if frame is None:
+        raise BadPicture("it has no frame header")
+    bits, height, width, components = frame
+    if bits != 8:
+        raise BadPicture(f"JPEG of {bits} bits is not supported", "convert it to a 16-bit PNG or TIFF")
+    return Header(
+        width=width,
+        height=height,
+        bits=bits,
+        grey=components == 1,
+        orientation=orientation or 1,
+        profile=profile,
+        colours="CMYK" if components == 4 else "RGB",
+        decoder="pillow" if components == 4 else "opencv",
+        gpu_jpeg=bool(blocks_frame) and (components == 1 or (components == 3 and not as_they_come)),
+    )
+
+
+def _next_marker(feed: Feed, position: int) -> tuple[int, int]:
+    """The code of the marker at `position`, which fill bytes (0xFF) may precede, and the place behind it."""
+    if feed.need(position + 1) and feed.data[position] != MARKER:
+        raise BadPicture(f"there is no marker at byte {position:,} where one must be")
+    while True:
+        filled = FILL.match(feed.data, position)
+        code = position if filled is None else filled.end()
+        if code < len(feed.data) and feed.data[code]:
+            return code + 1, feed.data[code]
+        if code < len(feed.data) or code - position > SCAN_BYTES:  # 0xFF and 0x00 are no marker
+            raise BadPicture(f"there is no marker at byte {position:,} where one must be")
+        if not feed.grow():
+            raise cut_short("no end-of-image marker")
+
+
+def _end_of_scan(feed: Feed, start: int, most_bytes: int) -> int:
+    """Where the compressed data that starts at `start` ends: at the first marker that is not part of it."""
+    searched = start
+    while True:
+        found = END_OF_SCAN.search(feed.data, searched)
+        if found is not None:
+            return found.start()
+        if len(feed.data) - start > most_bytes:
+            raise BadPicture(f"its compressed data does not end within {most_bytes:,} bytes")
+        searched = max(start, len(feed.data) - 1)  # the last byte may be the first half of a marker
+        if not feed.grow():
+            raise cut_short("no end-of-image marker")
+
+
+def _restarts(data: bytes | bytearray, start: int, stop: int) -> Codes:
+    """The codes of the restart markers in compressed data."""
+    codes = np.frombuffer(data[start:stop], np.uint8)
+    following: Codes = codes[1:][codes[:-1] == MARKER]
+    restarts: Codes = following[(following >= RESTART_FIRST) & (following <= RESTART_LAST)]
+    return restarts
+
+
+def _check_restarts(restarts: Codes, expected: int) -> None:
+    """Raise BadPicture where a scan lacks one of its restart markers. More than needed do no harm."""
+    if len(restarts) < expected:
+        raise BadPicture(
+            f"its compressed data is damaged ({len(restarts):,} of {expected:,} restart markers are there)"
+        )
+    if (restarts[:expected] - RESTART_FIRST != np.arange(expected) % RESTARTS).any():
+        raise BadPicture("its compressed data is damaged (its restart markers are out of order)")
+
+
+def _units(frame: bytes, scan: bytes) -> int:
+    """The units (MCUs) of a scan: groups of blocks of all its components, or the blocks of a single one (T.81, A.2)."""
+    try:
+        _, height, width, components = struct.unpack_from(">BHHB", frame)
+        sampling = {frame[6 + 3 * index]: divmod(frame[7 + 3 * index], 16) for index in range(components)}
+        most_across, most_down = (max(factors) for factors in zip(*sampling.values(), strict=True))
+        chosen = [sampling[component] for component in scan[1 : 1 + 2 * scan[0] : 2]]
+        across, down = chosen[0] if len(chosen) == 1 else (1, 1)
+        columns = -(-width * across // most_across)
+        rows = -(-height * down // most_down)
+        units: int = -(-columns // BLOCK) * -(-rows // BLOCK)
+    except (struct.error, IndexError, KeyError, ValueError, ZeroDivisionError):
+        raise BadPicture("its scan does not fit its frame") from None
+    return units

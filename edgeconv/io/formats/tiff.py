@@ -1,0 +1,331 @@
+"""TIFF and the EXIF block, which is a small TIFF: the first directory is read and every strip must be in the file.
+
+OpenCV 5.0 was tried on every combination below and is wrong, without a word, on some of them. With more than 8 bits
+it takes separate planes for interleaved ones and white-is-zero for black-is-zero, and it gives grey with alpha as
+8 bits: refused here. With up to 8 bits it turns damaged compressed strips into black, multiplies colours by a
+straight alpha, and scrambles mirrored tiles or refuses them: those files go to Pillow. Separate planes of grey and
+alpha, and of more than one extra sample, are scrambled by one or the other, and refused.
+
+Of a directory only what is needed is read, each entry once and up to a limit: thousands of entries may point at the
+same bytes, and a library that reads them all takes gigabytes for a file of a megabyte. `without_the_rest` makes such a
+file fit for one. Source: TIFF 6.0; BigTIFF; EXIF 2.32 for the orientation.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgeconv.io.formats.base import BadPicture, Header, cut_short, too_many
+from edgeconv.io.formats.feed import Feed
+
+SIGNATURES = (b"II*\x00", b"MM\x00*", b"II+\x00", b"MM\x00+")
+BIG = 43
+EXIF_PREFIX = b"Exif\x00\x00"
+EXIF_BYTES = 2**16
+"""Of an EXIF block as far as it is looked at: a JPEG has no room for more."""
+MOST_EXIF_ENTRIES = 1024
+MOST_ENTRIES = 2**16 - 1
+"""What a TIFF can state; a BigTIFF could state more."""
+
+NUMBER_TYPES = {1: "u1", 3: "u2", 4: "u4", 13: "u4", 16: "u8", 18: "u8"}
+"""Field types of whole numbers: BYTE, SHORT, LONG, IFD, LONG8, IFD8. Others are not needed."""
+TYPE_BYTES = {1: 1, 2: 1, 3: 2, 4: 4, 5: 8, 6: 1, 7: 1, 8: 2, 9: 4, 10: 8, 11: 4, 12: 8, 13: 4, 16: 8, 17: 8, 18: 8}
+"""Bytes of a value of each field type."""
+
+WIDTH, HEIGHT, BITS, COMPRESSION, PHOTOMETRIC = 256, 257, 258, 259, 262
+STRIP_OFFSETS, ORIENTATION, SAMPLES, STRIP_BYTES = 273, 274, 277, 279
+FILL_ORDER, ROWS_PER_STRIP = 266, 278
+PLANAR, TILE_WIDTH, TILE_LENGTH, TILE_OFFSETS, TILE_BYTES, EXTRA_SAMPLES, SAMPLE_FORMAT = (
+    284,
+    322,
+    323,
+    324,
+    325,
+    338,
+    339,
+)
+
+COLOUR_PROFILE = 34675
+
+DECODED_BY = (
+    *(WIDTH, HEIGHT, BITS, COMPRESSION, PHOTOMETRIC, FILL_ORDER, STRIP_OFFSETS, ORIENTATION, SAMPLES, ROWS_PER_STRIP),
+    *(STRIP_BYTES, PLANAR, TILE_WIDTH, TILE_LENGTH, TILE_OFFSETS, TILE_BYTES, EXTRA_SAMPLES, SAMPLE_FORMAT),
+    *(292, 293),  # options of fax compression
+    *(317, 320, 332),  # predictor, palette, inks
+    *(347, *range(512, 522)),  # tables of JPEG, new and old
+    *(529, 530, 531, 532),  # YCbCr
+    50674,  # parameters of LERC
+)
+"""Tags on which pixels depend."""
+OTHER_BYTES = 2**20
+"""Values of all other tags may take as much before a decoder is given the file without them."""
+
+WHITE_IS_ZERO, BLACK_IS_ZERO, RGB, CMYK, YCBCR = 0, 1, 2, 5, 6
+COLOUR_CHANNELS = {WHITE_IS_ZERO: 1, BLACK_IS_ZERO: 1, RGB: 3, 3: 1, CMYK: 4, YCBCR: 3}
+"""By photometric interpretation; 3 is a palette."""
+UNSIGNED, FLOAT = 1, 3
+STRAIGHT_ALPHA = 2
+UNCOMPRESSED = 1
+DEFLATES = (8, 32946)
+"""Compressions by zlib: Adobe's number, and the older one of PKZIP."""
+INFLATE_BYTES = 2**20
+"""Inflated at once while a checksum is compared, so that memory is bounded whatever a strip claims."""
+DEFLATED_BYTES = 2**16
+"""Given to zlib at once."""
+SEPARATE_PLANES = 2
+
+COMMON_COMPRESSIONS = (UNCOMPRESSED, 2, 3, 4, 5, 6, 7, 32773, *DEFLATES)
+"""Those that every libtiff has: fax, LZW, JPEG and PackBits beside deflate."""
+COMPRESSIONS = {34712: "JPEG 2000", 34887: "LERC", 34925: "LZMA", 50000: "Zstandard", 50001: "WebP", 50002: "JPEG XL"}
+"""Names of others, which OpenCV's or Pillow's libtiff may lack; imagecodecs, which reads tiles, has them."""
+
+CONVERT = "convert it to an interleaved 8- or 16-bit RGB TIFF or PNG"
+BY_TILES = f"filter it by tiles (edgeconv run --tile 1024), or {CONVERT}"
+
+Numbers = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class DirectoryEntry:
+    """One entry of a directory."""
+
+    kind: int
+    count: int
+    place: int
+    """Of its values in the file."""
+    size: int
+    """Of its values, in bytes."""
+    stored: bytes
+    """The entry itself."""
+
+
+@dataclass(frozen=True)
+class Directory:
+    """The entries of the first directory; values are read when they are asked for."""
+
+    feed: Feed
+    order: str
+    """`<` or `>`."""
+    big: bool
+    entries: dict[int, DirectoryEntry]
+    """By tag; of several entries for a tag the first one."""
+    twice: frozenset[int]
+    """Tags that pixels depend on and that have several entries: decoders disagree on which of them counts."""
+    other_bytes: int
+    """Values of entries that no pixel depends on, each counted as often as an entry points at it."""
+    another: bool
+    """Whether a second directory follows."""
+
+    def numbers(self, tag: int, most: int) -> Numbers:
+        """The first `most` values of a tag of whole numbers; none where it is not there or is of another type."""
+        entry = self.entries.get(tag)
+        if entry is None or entry.kind not in NUMBER_TYPES:
+            return np.empty(0, np.uint64)
+        kind = np.dtype(self.order + NUMBER_TYPES[entry.kind])
+        count = min(entry.count, most)
+        stop = entry.place + count * kind.itemsize
+        if stop > self.feed.most_bytes or not self.feed.need(stop):
+            return np.empty(0, np.uint64)
+        return np.frombuffer(bytes(self.feed.data[entry.place : stop]), kind)
+
+    def ask_for(self, tag: int) -> None:
+        """Get the values of a tag, so that they are there for whoever decodes the pixels."""
+        entry = self.entries.get(tag)
+        if entry is not None and entry.place + entry.size <= self.feed.most_bytes:
+            self.feed.need(entry.place + entry.size)
+
+    def one(self, tag: int, default: int) -> int:
+        """The first value of a tag."""
+        found = self.numbers(tag, 1)
+        return int(found[0]) if found.size else default
+
+
+def read_header(feed: Feed) -> Header:
+    """Read the first directory of a whole TIFF file and return what it says. Raises BadPicture."""
+    directory = _first_directory(feed, MOST_ENTRIES)
+    one = directory.one
+    width, height = one(WIDTH, 0), one(HEIGHT, 0)
+    feed.sides(width, height)
+    if directory.twice:
+        raise BadPicture(f"its directory has field {min(directory.twice)} twice")
+    for tag in DECODED_BY:
+        directory.ask_for(tag)
+    bits, kind = one(BITS, 1), one(SAMPLE_FORMAT, UNSIGNED)
+    samples, photometric = one(SAMPLES, 1), one(PHOTOMETRIC, BLACK_IS_ZERO)
+    if photometric not in COLOUR_CHANNELS:
+        raise BadPicture(f"its colour space (photometric interpretation {photometric}) is not supported", CONVERT)
+    colours = COLOUR_CHANNELS[photometric]
+    alpha = samples > colours
+    deep = bits > 8
+    compression = one(COMPRESSION, UNCOMPRESSED)
+    compressed = compression != UNCOMPRESSED
+    straight_alpha = photometric == RGB and alpha and one(EXTRA_SAMPLES, 0) == STRAIGHT_ALPHA
+    known = (kind == UNSIGNED and bits in (1, 2, 4, 8, 16)) or (kind == FLOAT and bits in (32, 64))
+    planes_apart = samples > 1 and one(PLANAR, 1) == SEPARATE_PLANES
+    plain = photometric == RGB or (photometric == BLACK_IS_ZERO and not alpha)
+    scrambled = planes_apart and (samples > colours + 1 or (alpha and colours == 1 and not compressed))
+    if not known or samples < colours or scrambled or (deep and (planes_apart or not plain)):
+        remedy = BY_TILES if known and samples >= colours else CONVERT
+        raise BadPicture(f"its layout ({samples} samples of {bits} bits) is not supported", remedy)
+    planes = samples if planes_apart else 1
+    _check_strips(
+        directory, width, height, planes, samples // planes * bits, is_plain=not compressed and photometric != YCBCR
+    )
+    return Header(
+        width=width,
+        height=height,
+        bits=bits,
+        grey=photometric in (WHITE_IS_ZERO, BLACK_IS_ZERO),
+        alpha=alpha,
+        orientation=_orientation(directory),
+        frames=2 if directory.another else 1,
+        profile=COLOUR_PROFILE in directory.entries,
+        rare_compression=None
+        if compression in COMMON_COMPRESSIONS
+        else COMPRESSIONS.get(compression, f"number {compression}"),
+        colours={CMYK: "CMYK"}.get(photometric, "RGB"),
+        decoder="pillow"
+        if not deep and (compressed or straight_alpha or TILE_OFFSETS in directory.entries)
+        else "opencv",
+    )
+
+
+def orientation_of_exif(block: bytes) -> int:
+    """The orientation in an EXIF block, 1 where it has none or is not readable: that spoils no pixel."""
+    try:
+        return _orientation(_first_directory(Feed(block.removeprefix(EXIF_PREFIX)), MOST_EXIF_ENTRIES))
+    except BadPicture:
+        return 1
+
+
+def without_the_rest(data: bytes) -> bytes:
+    """The file for a decoder: as it is, or with a directory behind it that has only what pixels depend on.
+
+    So where its own is heavy, or names values that are not there: of a stream no more is read than pixels depend on.
+    `data` is one that `read_header` took.
+    """
+    directory = _first_directory(Feed(data), MOST_ENTRIES)
+    is_whole = all(entry.place + entry.size <= len(data) for entry in directory.entries.values())
+    if directory.other_bytes <= OTHER_BYTES and is_whole:
+        return data
+    kept = [entry.stored for tag, entry in sorted(directory.entries.items()) if tag in DECODED_BY]
+    offset_code, count_code = ("Q", "Q") if directory.big else ("I", "H")
+    place = struct.pack(directory.order + offset_code, len(data))
+    head = data[:8] + place if directory.big else data[:4] + place
+    count = struct.pack(directory.order + count_code, len(kept))
+    return b"".join((head, memoryview(data)[len(head) :], count, *kept, bytes(len(place))))
+
+
+def _orientation(directory: Directory) -> int:
+    """1 to 8; 1 where it is not said or makes no sense."""
+    orientation = directory.one(ORIENTATION, 1)
+    return orientation if 1 <= orientation <= 8 else 1
+
+
+def _first_directory(feed: Feed, most_entries: int) -> Directory:
+    """The entries of the first directory, and whether another directory follows. Raises BadPicture."""
+    order = {b"II": "<", b"MM": ">"}.get(bytes(feed.data[:2]), "")
+    if not order:
+        raise BadPicture("it has no TIFF header")
+    try:
+        feed.need(16)
+        big = struct.unpack_from(order + "H", feed.data, 2)[0] == BIG
+        offset_code, count_code, entry_bytes = ("Q", "Q", 20) if big else ("I", "H", 12)
+        count_bytes, offset_bytes = struct.calcsize(order + count_code), struct.calcsize(order + offset_code)
+        (start,) = struct.unpack_from(order + offset_code, feed.data, 8 if big else 4)
+        first = start + count_bytes
+        feed.need(first)
+        (count,) = struct.unpack_from(order + count_code, feed.data, start)
+        if count > most_entries:
+            raise too_many("entries in its directory", most_entries)
+        stop = first + count * entry_bytes
+        feed.need(stop + offset_bytes)
+        entries: dict[int, DirectoryEntry] = {}
+        other_bytes = 0
+        twice = set()
+        for position in range(first, stop, entry_bytes):
+            tag, kind, length = struct.unpack_from(order + "HH" + offset_code, feed.data, position)
+            size = length * TYPE_BYTES.get(kind, 0)
+            place = position + 4 + offset_bytes
+            if size > offset_bytes:
+                (place,) = struct.unpack_from(order + offset_code, feed.data, place)
+            stored = bytes(feed.data[position : position + entry_bytes])
+            if tag in DECODED_BY and tag not in entries:
+                entries[tag] = DirectoryEntry(kind, length, place, size, stored)
+                continue
+            other_bytes += size
+            if tag in DECODED_BY:
+                twice.add(tag)
+            elif length:
+                entries.setdefault(tag, DirectoryEntry(kind, length, place, size, stored))
+        (following,) = struct.unpack_from(order + offset_code, feed.data, stop)
+    except (struct.error, OverflowError):  # the second for a BigTIFF's places past any address
+        raise cut_short("its directory is not complete") from None
+    return Directory(feed, order, big, entries, frozenset(twice), other_bytes, following != 0)
+
+
+def _check_strips(
+    directory: Directory, width: int, height: int, planes: int, pixel_bits: int, *, is_plain: bool
+) -> None:
+    """Raise BadPicture where a strip or tile of pixels lies beyond the file's end, or a deflated one is damaged.
+
+    A directory may list more than the picture has: no more than that are looked at. Of plain samples (`is_plain`)
+    libtiff knows how many there are, whatever the directory says.
+    """
+    feed = directory.feed
+    tiled = TILE_OFFSETS in directory.entries and STRIP_OFFSETS not in directory.entries
+    if tiled:
+        columns, rows = max(1, directory.one(TILE_WIDTH, width)), max(1, directory.one(TILE_LENGTH, height))
+    else:
+        columns, rows = max(1, width), max(1, min(height, directory.one(ROWS_PER_STRIP, height)))
+    most = max(1, planes * -(-height // rows) * -(-width // columns))
+    offsets = directory.numbers(TILE_OFFSETS if tiled else STRIP_OFFSETS, most)
+    lengths = directory.numbers(TILE_BYTES if tiled else STRIP_BYTES, most)
+    if not offsets.size or not lengths.size:
+        raise cut_short("it does not say where its pixels are")
+    pairs = min(offsets.size, lengths.size)
+    offsets, lengths = offsets[:pairs].astype(np.uint64), lengths[:pairs].astype(np.uint64)
+    if is_plain and not tiled:
+        row_bytes = -(-width * pixel_bits // 8)
+        first_rows = np.arange(pairs, dtype=np.uint64) % np.uint64(max(1, -(-height // rows))) * np.uint64(rows)
+        lengths = np.maximum(lengths, np.minimum(rows, height - first_rows) * np.uint64(row_bytes))
+    ends = offsets + lengths
+    # a sum past 64 bits wraps round to less than what was added
+    needed = 2**64 if (ends < offsets).any() else int(ends.max())
+    if not feed.need(needed):
+        raise cut_short(f"{len(feed.data):,} of {needed:,} bytes are there")
+    if directory.one(COMPRESSION, UNCOMPRESSED) in DEFLATES and directory.one(FILL_ORDER, 1) == 1:
+        most_bytes = rows * -(-columns * pixel_bits // 8)
+        with memoryview(feed.data) as data:
+            for number, (offset, length) in enumerate(zip(offsets.tolist(), lengths.tolist(), strict=True), 1):
+                if length and not _inflates(data[offset : offset + length], most_bytes):
+                    raise BadPicture(f"it cannot be decoded (strip or tile {number:,} is damaged)")
+
+
+def _inflates(stored: memoryview, most_bytes: int) -> bool:
+    """Whether a zlib stream is whole and its checksum right: libtiff stops before it, once it has its pixels.
+
+    One that gives more than its strip holds is not followed to its end: libtiff does not either.
+    """
+    stream = zlib.decompressobj()
+    given = position = 0
+    rest: bytes | memoryview = b""
+    try:
+        while not stream.eof and given <= most_bytes:
+            if not rest:
+                rest = stored[position : position + DEFLATED_BYTES]  # what zlib has no room for yet is copied each time
+                position += DEFLATED_BYTES
+            if not rest:
+                stream.flush()
+                return stream.eof
+            given += len(stream.decompress(rest, min(INFLATE_BYTES, most_bytes - given + 1)))
+            rest = stream.unconsumed_tail
+    except zlib.error:
+        return False
+    return True

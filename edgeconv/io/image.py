@@ -1,0 +1,437 @@
+"""The only door for pixels: files in, files out. Inside the door pictures are RGB, HWC and C-contiguous.
+
+    read_image    PNG, JPEG, TIFF, WebP, BMP, NPY, or `-` for standard input, told by content and not by name
+                  grey is spread to three equal channels; alpha is dropped; both are noted
+                  8 bits give uint8, 16 bits uint16, floats float32 (a float16 NPY stays float16)
+                  EXIF and TIFF orientation is applied; of several frames or pages the first is taken
+    longest_side  what the header of a file says, no pixel read
+    write_image   by the suffix: 8 bits to all of them, 16 bits to PNG, TIFF and NPY, float32 to TIFF and NPY
+
+OpenCV decodes, but for a few TIFFs and JPEGs that Pillow does, and encodes all but PNG, which png.py writes faster;
+always from and to memory, so that no path passes through it. What it does quietly wrong (a truncated JPEG, floats
+saturated to PNG, 16 bits cut to 8) is caught here.
+`import cv2` comes late: `import edgeconv` must not pay for it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path, PurePath
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgeconv.errors import ImageReadError, ImageWriteError, MemoryLimitError
+from edgeconv.io.files import empty, is_standard_stream, opened, write_bytes_atomically
+from edgeconv.io.formats import FORMATS, NAMES, SIGNATURE_BYTES, SUFFIXES, Format, by_pillow, format_of, npy, tiff
+from edgeconv.io.formats.base import AGAIN, BadPicture, Header
+from edgeconv.io.formats.feed import Feed, StreamFeed, above_limit
+from edgeconv.io.formats.overheard import LISTENER
+from edgeconv.io.formats.shared_setting import PutBack, SharedSetting
+from edgeconv.io.read_rules import DEFAULT_RULES, ReadRules
+
+MAX_SIDE = 1_000_000
+"""libpng's own limit, and past any picture; kept for all formats."""
+
+UNKNOWN_BYTES = 2**24
+"""A file that begins like no picture is read all the same if it is no larger: a ledger knows it again by its hash."""
+
+STREAM_NAME = "standard input"
+
+QUALITY_FLAGS = {"JPEG": "IMWRITE_JPEG_QUALITY", "WebP": "IMWRITE_WEBP_QUALITY"}
+"""Formats that can lose something, and OpenCV's word for how little. JPEG is 95 unless asked, WebP loses nothing."""
+
+TURNS: dict[int, tuple[bool, tuple[int, ...]]] = {
+    1: (False, ()),
+    2: (False, (1,)),
+    3: (False, (0, 1)),
+    4: (False, (0,)),
+    5: (True, ()),
+    6: (True, (1,)),
+    7: (True, (0, 1)),
+    8: (True, (0,)),
+}
+"""EXIF orientations: whether height and width change places, and the axes that are mirrored after that."""
+
+GREY_NOTE = "grey spread to three channels"
+FRAMES_NOTE = "first of several frames or pages taken"
+PROFILE_NOTE = "colour profile dropped"
+"""Samples are filtered as they are stored, and an output says nothing of what its colours mean."""
+SAID_NOTE = "decoder: "
+"""Stands before what a decoder complained of while it went on (overheard.py)."""
+STRICT_REMEDY = "export or download it again, or leave --strict out"
+
+
+@dataclass(frozen=True, eq=False)
+class Picture:
+    """A decoded picture and where it came from."""
+
+    pixels: NDArray[Any]
+    """HWC, three channels, RGB, C-contiguous: uint8, uint16, float32 (or float16). By a `Decoder` maybe on a GPU."""
+    source: str
+    """The file's name as given, or `standard input`."""
+    format: str
+    """The format's name, as in the table of formats."""
+    notes: tuple[str, ...] = ()
+    """What was done beyond decoding, one phrase each."""
+    grey: bool = False
+    """The file holds one colour channel; `pixels` has it three times."""
+
+
+Decoder = Callable[[bytes, Header], Any]
+"""Another way from a file's bytes to pixels as in Picture, upright; None where this file is not one for it."""
+
+
+def read_image(source: Path | str, rules: ReadRules = DEFAULT_RULES) -> Picture:
+    """Read a picture from a file, a pipe or a device, or from standard input for `-`.
+
+    Raises ImageReadError for what is missing, damaged, cut short, of another sort or against the `rules`,
+    MemoryLimitError where decoding does not fit.
+    """
+    name = STREAM_NAME if is_standard_stream(source) else str(source)
+    return decode_image(read_picture_bytes(source, rules), name, rules)
+
+
+def read_picture_bytes(source: Path | str, rules: ReadRules = DEFAULT_RULES) -> bytes:
+    """All of a picture file, or of a stream as much as belongs to the picture; hardly more where it begins like none.
+
+    A file has the size that the system states, and that is compared before it is read. A pipe, a device or standard
+    input may have no end: there the format asks for what its header says, up to the limit. Raises ImageReadError.
+    """
+    name = STREAM_NAME if is_standard_stream(source) else str(source)
+    with opened(source) as (stream, size):
+        begun = stream.read(SIGNATURE_BYTES)
+        if not begun:
+            raise empty(source)
+        if size is None or size > UNKNOWN_BYTES:
+            _format_of(begun, name)
+        entry = format_of(begun)
+        try:
+            if size is not None:
+                if size > rules.max_bytes:
+                    raise above_limit(f"it has {size:,} bytes", rules.max_bytes)
+                stream.seek(-len(begun), os.SEEK_CUR)
+                return stream.read(size)
+            feed = StreamFeed(stream, begun, rules.max_bytes, partial(_check_sides, rules.max_pixels))
+            _format_of(begun, name).read_header(feed)
+            return bytes(feed.data)
+        except BadPicture as bad:
+            raise _refused(name, entry, bad) from None
+        except MemoryError:
+            raise MemoryLimitError(f"{name}: no memory to read it: use a smaller picture, or --max-bytes.") from None
+
+
+def decode_image(
+    data: bytes, name: str, rules: ReadRules = DEFAULT_RULES, *, decoder: Decoder | None = None
+) -> Picture:
+    """Decode the bytes of a picture file; `name` stands in messages. Raises as `read_image` does.
+
+    `decoder` is asked first, after the file was looked through.
+    """
+    entry = _format_of(data, name)
+    header: Header | None = None
+    said: tuple[str, ...] = ()
+    try:
+        header = entry.read_header(Feed(data))
+        _check_sides(rules.max_pixels, header.width, header.height)
+        pixels: Any = None if decoder is None else decoder(data, header)
+        if pixels is None:
+            pixels, said = LISTENER.during(partial(_decode_or_say_why, data, entry, header))
+    except BadPicture as bad:
+        raise _refused(name, entry, bad) from None
+    except MemoryError:
+        raise _no_memory(name, header, len(data)) from None
+    if said and rules.strict:
+        raise ImageReadError(f"{name}: {entry.name}: its decoder complains ({'; '.join(said)}): {STRICT_REMEDY}.")
+    notes = (*_notes(header, entry, name), *([f"{SAID_NOTE}{'; '.join(said)}"] if said else ()))
+    return Picture(pixels, name, entry.name, notes, header.grey)
+
+
+def longest_side(path: Path) -> int | None:
+    """The larger of height and width as the header of a file says, read alone; None where there is no such header."""
+
+    def tell(width: int, height: int) -> None:
+        raise _SidesFound(width, height)
+
+    try:
+        with path.open("rb") as stream:
+            begun = stream.read(SIGNATURE_BYTES)
+            entry = format_of(begun)
+            if entry is not None:
+                entry.read_header(StreamFeed(stream, begun, DEFAULT_RULES.max_bytes, tell))
+    except _SidesFound as found:
+        return found.longest
+    except (OSError, BadPicture):
+        pass
+    return None
+
+
+class _SidesFound(Exception):
+    """Ends the walk through a file once its header has been read."""
+
+    def __init__(self, width: int, height: int) -> None:
+        super().__init__()
+        self.longest = max(width, height)
+
+
+def _format_of(data: bytes, name: str) -> Format:
+    entry = format_of(data)
+    if entry is None:
+        raise ImageReadError(f"{name}: is not a picture that edgeconv reads: use one of {NAMES}.")
+    return entry
+
+
+def _refused(name: str, entry: Format | None, bad: BadPicture) -> ImageReadError:
+    kind = "" if entry is None else f"{entry.name}: "
+    return ImageReadError(f"{name}: {kind}{bad.reason}: {bad.remedy}.")
+
+
+def _no_memory(name: str, header: Header | None, file_bytes: int) -> MemoryLimitError:
+    """The error for a file that does not fit, by its pixels where its header was read."""
+    if header is None:
+        return MemoryLimitError(f"{name}: no memory to look through {file_bytes:,} bytes: use a smaller picture.")
+    needed = header.width * header.height * 3 * max(1, header.bits // 8)
+    return MemoryLimitError(
+        f"{name}: no memory for {header.width:,}×{header.height:,} pixels ({needed:,} bytes decoded): "
+        "use a smaller picture."
+    )
+
+
+def write_image(pixels: NDArray[Any], destination: Path | str, *, format: str | None = None) -> None:
+    """Write `pixels` (HWC with 3 channels in RGB order, or 1; or HW) to a file, completely or not at all.
+
+    The suffix of `destination` names the format unless `format` does (a name or suffix of the table, needed only for
+    `-`, standard output, where PNG is the default for whole numbers and NPY for floats). Raises ImageWriteError
+    where the format cannot hold the type or size, or the file cannot be written.
+    """
+    write_bytes_atomically(destination, encode_image(pixels, destination, format=format))
+
+
+def encode_image(
+    pixels: NDArray[Any],
+    destination: Path | str,
+    *,
+    format: str | None = None,
+    threads: int | None = None,
+    quality: int | None = None,
+    png_level: int | None = None,
+) -> bytes | memoryview:
+    """The bytes that `write_image` would write, PNG by up to `threads` threads, JPEG and WebP at `quality` 1 to 100.
+
+    `png_level` is 0 (stored) to 9 (smallest); None is the fastest that compresses. Raises ImageWriteError.
+    """
+    if not isinstance(pixels, np.ndarray):
+        raise ImageWriteError(f"{destination}: a {type(pixels).__name__} is not a picture: use a NumPy array.")
+    entry = _format_for(pixels, destination, format)
+    pixels = pixels.astype(pixels.dtype.newbyteorder("="), copy=False)  # OpenCV takes any bytes for this machine's
+    height, width = pixels.shape[:2]
+    if pixels.dtype.name not in entry.writes:
+        able = [other.suffixes[0] for other in FORMATS if pixels.dtype.name in other.writes]
+        raise ImageWriteError(
+            f"{destination}: {entry.name} cannot hold {pixels.dtype.name} samples: use {' or '.join(able)}."
+            if able
+            else f"{destination}: no format holds {pixels.dtype.name} samples: convert to uint8, uint16 or float32."
+        )
+    if max(height, width) > entry.max_side:
+        raise ImageWriteError(
+            f"{destination}: {entry.name} cannot hold a side of {max(height, width):,} pixels "
+            f"(at most {entry.max_side:,}): use .tiff or .npy."
+        )
+    try:
+        return _encode(pixels, entry, threads, quality, png_level)
+    except BadPicture as bad:
+        raise ImageWriteError(f"{destination}: {entry.name}: {bad.reason}: {bad.remedy}.") from None
+    except MemoryError:
+        raise MemoryLimitError(
+            f"{destination}: {entry.name}: no memory to encode {width:,}×{height:,} pixels ({pixels.nbytes:,} bytes "
+            "and a copy): use a smaller picture."
+        ) from None
+
+
+def _opencv() -> Any:
+    """The module cv2, loaded late and with its own, lower and unexplained size limits out of the way."""
+    for limit in ("PIXELS", "WIDTH", "HEIGHT"):
+        os.environ.setdefault(f"OPENCV_IO_MAX_IMAGE_{limit}", str(2**40))
+    import cv2
+
+    return cv2
+
+
+def _check_sides(max_pixels: int, width: int, height: int) -> None:
+    """Raise BadPicture for a header that no real picture has."""
+    sides = f"{width:,}×{height:,}"
+    if width < 1 or height < 1:
+        raise BadPicture(f"its header says {sides} pixels")
+    if max(width, height) > MAX_SIDE:
+        raise BadPicture(f"its header says {sides} pixels, and no side may be above {MAX_SIDE:,}", "cut it into parts")
+    if width * height > max_pixels:
+        raise BadPicture(
+            f"its header says {sides} pixels, above the limit of {max_pixels:,}",
+            "raise --max-pixels if it really is that large",
+        )
+
+
+def _decode_or_say_why(data: bytes, entry: Format, header: Header) -> NDArray[Any]:
+    """As `_decode`; what a decoder says of a compression that it may lack is not taken for damage."""
+    try:
+        return _decode(data, entry, header)
+    except BadPicture:
+        if header.rare_compression is None:
+            raise
+        reason = f"its compression ({header.rare_compression}) is not supported here, or its contents are damaged"
+        raise BadPicture(reason, tiff.BY_TILES) from None
+
+
+def _decode(data: bytes, entry: Format, header: Header) -> NDArray[Any]:
+    """The pixels, HWC RGB, upright. Raises BadPicture, MemoryError."""
+    if entry.name == "NPY":
+        pixels = npy.decode(data)
+    elif header.decoder == "pillow" and entry.name == "TIFF":
+        pixels = by_pillow.decode_tiff(data, header)
+    else:
+        with _failures("decoded", AGAIN):
+            if entry.name == "TIFF":  # turned upright by OpenCV even when told not to, as by Pillow
+                pixels = _decode_tiff(tiff.without_the_rest(data))
+            elif header.decoder == "pillow":
+                _imdecode(data, _opencv().IMREAD_REDUCED_GRAYSCALE_8)  # for its complaints: Pillow keeps them back
+                pixels = _turn_upright(by_pillow.decode_cmyk_jpeg(data), header.orientation)
+            else:
+                pixels = _turn_upright(_decode_rgb(data[: header.file_bytes]), header.orientation)
+    if pixels.ndim == 2 or pixels.shape[2] == 1:
+        pixels = np.repeat(pixels.reshape(*pixels.shape[:2], 1), 3, axis=2)
+    return np.ascontiguousarray(as_float32(pixels)[:, :, :3])
+
+
+def as_float32(pixels: NDArray[Any]) -> NDArray[Any]:
+    """`pixels`, rounded where they are float64; a value beyond float32 becomes infinite, without a warning."""
+    if pixels.dtype != np.float64:
+        return pixels
+    with np.errstate(over="ignore", invalid="ignore"):
+        return pixels.astype(np.float32)
+
+
+def _decode_rgb(data: bytes) -> NDArray[Any]:
+    """Decode with OpenCV to three channels in RGB order, as stored."""
+    cv2 = _opencv()
+    return _imdecode(data, cv2.IMREAD_COLOR_RGB | cv2.IMREAD_ANYDEPTH | cv2.IMREAD_IGNORE_ORIENTATION)
+
+
+def _decode_tiff(data: bytes) -> NDArray[Any]:
+    """Decode a TIFF with OpenCV. Its own conversion to RGB scrambles 16-bit samples, so that is done here."""
+    cv2 = _opencv()
+    pixels = _imdecode(data, cv2.IMREAD_UNCHANGED)
+    if pixels.ndim == 2 or pixels.shape[2] not in (3, 4):
+        return pixels
+    pixels = as_float32(pixels)  # cvtColor has no float64
+    rgb: NDArray[Any] = cv2.cvtColor(pixels, cv2.COLOR_BGR2RGB if pixels.shape[2] == 3 else cv2.COLOR_BGRA2RGB)
+    return rgb
+
+
+def _imdecode(data: bytes, flags: int) -> NDArray[Any]:
+    """`cv2.imdecode` that raises BadPicture for damage."""
+    cv2 = _opencv()
+    with _OPENCV_SILENT:  # what it would print comes back as our one line
+        pixels: NDArray[Any] | None = cv2.imdecode(np.frombuffer(data, np.uint8), flags)
+    if pixels is None:
+        raise BadPicture("it cannot be decoded, so its contents are damaged")
+    return pixels
+
+
+def _silence_opencv() -> PutBack:
+    log = _opencv().utils.logging
+    level = log.getLogLevel()
+    log.setLogLevel(log.LOG_LEVEL_SILENT)
+    return partial(log.setLogLevel, level)
+
+
+_OPENCV_SILENT = SharedSetting(_silence_opencv)
+
+
+@contextmanager
+def _failures(what: str, remedy: str) -> Iterator[Any]:
+    """The module cv2, whose errors in the block become MemoryError, or BadPicture: it cannot be `what`."""
+    cv2 = _opencv()
+    try:
+        yield cv2
+    except cv2.error as error:
+        if error.code == cv2.Error.StsNoMem:
+            raise MemoryError from None
+        raise BadPicture(f"it cannot be {what} ({_first_line(error)})", remedy) from None
+
+
+def _encode(
+    pixels: NDArray[Any], entry: Format, threads: int | None, quality: int | None, png_level: int | None
+) -> bytes | memoryview:
+    """A file's bytes. Raises BadPicture, MemoryError."""
+    if entry.name == "NPY":
+        return npy.encode(pixels)
+    if entry.name == "PNG":
+        from edgeconv.io.png import LEVEL, encode_png
+
+        return b"".join(encode_png(pixels, threads, LEVEL if png_level is None else png_level))
+    with _failures("encoded", "use another format") as cv2:
+        flags = [] if quality is None else [getattr(cv2, QUALITY_FLAGS[entry.name]), quality]
+        bgr = cv2.cvtColor(pixels, cv2.COLOR_RGB2BGR) if pixels.shape[2:] == (3,) else pixels
+        done, encoded = cv2.imencode(entry.suffixes[0], np.ascontiguousarray(bgr), flags)
+    if not done:
+        raise BadPicture("it cannot be encoded", "use another format")
+    buffer: NDArray[np.uint8] = encoded
+    return buffer.data
+
+
+def _turn_upright(pixels: NDArray[Any], orientation: int) -> NDArray[Any]:
+    """Apply an EXIF orientation."""
+    cv2 = _opencv()
+    transposed, flipped = TURNS[orientation]
+    if transposed:
+        pixels = cv2.transpose(pixels)
+    return cv2.flip(pixels, {(0,): 0, (1,): 1, (0, 1): -1}[flipped]) if flipped else pixels
+
+
+def _notes(header: Header, entry: Format, name: str) -> list[str]:
+    """What a person may not expect to have happened to this picture."""
+    notes = []
+    if header.grey:
+        notes.append(GREY_NOTE)
+    if header.alpha:
+        notes.append("alpha channel dropped")
+    if header.colours != "RGB":
+        notes.append(f"{header.colours} converted to RGB")
+    if header.orientation != 1:
+        notes.append(f"orientation {header.orientation} applied")
+    if header.frames > 1:
+        notes.append(FRAMES_NOTE)
+    if header.profile:
+        notes.append(PROFILE_NOTE)
+    if header.bits == 16:
+        notes.append("16 bits a sample kept")
+    if header.bits == 64:
+        notes.append("float64 rounded to float32")
+    named = SUFFIXES.get(PurePath(name).suffix.lower())
+    if named is not None and named is not entry:
+        notes.append(f"the contents are {entry.name}, not {named.name} as the name says")
+    return notes
+
+
+def _format_for(pixels: NDArray[Any], destination: Path | str, format: str | None) -> Format:
+    """The format to write, from `format`, or from the suffix, or for standard output from the type."""
+    if pixels.ndim not in (2, 3) or (pixels.ndim == 3 and pixels.shape[2] not in (1, 3)) or 0 in pixels.shape:
+        raise ImageWriteError(f"{destination}: an array of shape {pixels.shape} is not a picture: use HWC with 1 or 3.")
+    if format is None and is_standard_stream(destination):
+        format = "npy" if pixels.dtype.kind == "f" else "png"
+    suffix = PurePath(destination).suffix.lower() if format is None else "." + format.lower().removeprefix(".")
+    if suffix not in SUFFIXES:
+        raise ImageWriteError(
+            f"{destination}: '{suffix}' names no format that edgeconv writes: use one of {', '.join(SUFFIXES)}."
+        )
+    return SUFFIXES[suffix]
+
+
+def _first_line(error: Exception) -> str:
+    """An error's own words, on one line and not too many."""
+    return " ".join(str(error).split())[:120]

@@ -1,0 +1,236 @@
+"""Other sizes of a picture: area averaging downwards, Lanczos upwards, aspect kept.
+
+A size is the longest side in pixels; the other side follows, rounded to nearest and at least 1. `square` cuts the
+largest square out of the middle first, so that shapes and the directions of edges stay as they are, which a
+stretch would change. The type stays (16 bits stay 16 bits), and every size is made from the original picture.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgeconv.errors import ImageReadError, ImageWriteError, MemoryLimitError, UsageError
+from edgeconv.io.files import (
+    NameTakenError,
+    is_same_file,
+    is_standard_stream,
+    make_folder,
+    refuse_overwrite,
+    write_bytes_atomically,
+)
+from edgeconv.io.formats import SUFFIXES
+from edgeconv.io.image import MAX_SIDE, encode_image, longest_side, read_image
+from edgeconv.run.whole import FORMAT_OF_DTYPE
+from edgeconv.io.read_rules import DEFAULT_RULES, ReadRules
+
+Interpolation = Literal["auto", "area", "lanczos", "cubic", "linear", "nearest"]
+INTERPOLATIONS: tuple[Interpolation, ...] = get_args(Interpolation)
+
+DEFAULT_SIZES = "128:4096"
+
+_SIZED_STEM = re.compile(r"(?P<base>.+)_(?P<size>[1-9]\d*)")
+"""What `resize_file` may have named. `IMG_0001` is not: sizes have no leading zeros."""
+
+
+@dataclass(frozen=True)
+class Resized:
+    """What became of one picture."""
+
+    files: tuple[Path, ...]
+    """The files that hold its sizes, in the order of the sizes."""
+    notes: tuple[str, ...]
+    """What was done to it beyond decoding and resizing, one phrase each."""
+
+
+def parse_sizes(text: str) -> tuple[int, ...]:
+    """`128,256` as it stands; `128:4096` doubles from the first as long as the last is not passed.
+
+    Both may be joined by commas; a size that comes twice counts once. Raises UsageError.
+    """
+    sizes: dict[int, None] = {}
+    for part in text.split(","):
+        found = re.fullmatch(r"\s*(\d+)\s*(?::\s*(\d+)\s*)?", part)
+        first, last = (int(found[1]), int(found[2] or found[1])) if found else (0, 0)
+        if not 1 <= first <= last <= MAX_SIDE:
+            raise UsageError(f"Sizes '{text}' are not like 128,256 or 128:4096, each from 1 to {MAX_SIDE:,}.")
+        while first <= last:
+            sizes[first] = None
+            first *= 2
+    return tuple(sizes)
+
+
+def resize(pixels: NDArray[Any], size: int, *, square: bool = False, interpolation: str = "auto") -> NDArray[Any]:
+    """`pixels` (HWC) with a longest side of `size`, in the same type; the same pixels where nothing changes.
+
+    `interpolation` is one of INTERPOLATIONS; `auto` is area downwards and Lanczos (8×8) upwards. Integer results
+    are rounded and clipped to the type. Raises UsageError.
+    """
+    if interpolation not in INTERPOLATIONS:
+        raise UsageError(f"Interpolation '{interpolation}' is not one of {', '.join(INTERPOLATIONS)}.")
+    if not 1 <= size <= MAX_SIDE:
+        raise UsageError(f"Size {size} is not from 1 to {MAX_SIDE:,}.")
+    if square:
+        pixels = _middle_square(pixels)
+    height, width = pixels.shape[:2]
+    longest = max(height, width)
+    if size == longest:
+        return np.ascontiguousarray(pixels)
+    if interpolation == "auto":
+        interpolation = "area" if size < longest else "lanczos"
+    import cv2
+
+    code = {
+        "area": cv2.INTER_AREA,
+        "lanczos": cv2.INTER_LANCZOS4,
+        "cubic": cv2.INTER_CUBIC,
+        "linear": cv2.INTER_LINEAR,
+        "nearest": cv2.INTER_NEAREST_EXACT,
+    }[interpolation]
+    new_width, new_height = (max(1, (2 * side * size + longest) // (2 * longest)) for side in (width, height))
+    try:
+        computed = pixels.astype(np.float32) if pixels.dtype == np.float16 else pixels  # OpenCV has no float16 here
+        resized: NDArray[Any] = cv2.resize(np.ascontiguousarray(computed), (new_width, new_height), interpolation=code)
+        return resized.reshape(new_height, new_width, -1).astype(pixels.dtype, copy=False)
+    except (MemoryError, cv2.error) as error:
+        if isinstance(error, cv2.error) and error.code != cv2.Error.StsNoMem:
+            raise
+        needed = new_height * new_width * pixels[0, 0].nbytes
+        raise MemoryLimitError(
+            f"Size {size}: no memory for {new_width:,}×{new_height:,} pixels ({needed:,} bytes): choose a smaller size."
+        ) from None
+
+
+def resize_file(
+    source: Path | str,
+    sizes: Iterable[int],
+    *,
+    folder: Path | str | None = None,
+    square: bool = False,
+    interpolation: str = "auto",
+    overwrite: bool = False,
+    rules: ReadRules = DEFAULT_RULES,
+) -> Resized:
+    """Write `source` in each of `sizes` as `<stem>_<size>.png` (float32 .tiff, float16 .npy).
+
+    `folder` is made where it is missing; None is the source's own (the current one for `-`). A stem that ends in
+    the picture's own size loses it: input_4096.png gives input_128.png. A size that would be the source file
+    itself is left out; a file that already holds the very pixels is left as it is and listed. Raises ImageReadError,
+    UsageError, MemoryLimitError, and ImageWriteError before anything is written where a file holds something else and
+    `overwrite` is not set.
+    """
+    picture = read_image(source, rules)
+    height, width = picture.pixels.shape[:2]
+    own_size = max(height, width)
+    keeps_shape = not square or height == width
+    stem = "stdin" if is_standard_stream(source) else Path(source).stem
+    found = _SIZED_STEM.fullmatch(stem)
+    if found and int(found["size"]) == own_size:
+        stem = found["base"]
+    into = _folder_for(source, folder)
+    done: list[int] = []
+    suffix = "." + FORMAT_OF_DTYPE[picture.pixels.dtype.name]
+    targets = {size: into / f"{stem}_{size}{suffix}" for size in sizes}
+    for size, target in list(targets.items()):
+        if size == own_size and keeps_shape and is_same_file(source, target):
+            del targets[size]
+            continue
+        refuse_overwrite(source, target)
+        _refuse_other_kinds(target)
+        if os.path.exists(target) and not overwrite:
+            if not _holds(target, resize(picture.pixels, size, square=square, interpolation=interpolation)):
+                way_out = "pass --overwrite to replace it, or -o for another folder"
+                raise ImageWriteError(f"Output '{target}' exists and holds something else: {way_out}.")
+            done.append(size)
+    for size, target in targets.items():
+        if size not in done:
+            _write(resize(picture.pixels, size, square=square, interpolation=interpolation), target, overwrite)
+    return Resized(tuple(targets.values()), picture.notes)
+
+
+def find_pictures(places: Iterable[Path | str]) -> list[Path]:
+    """The pictures in `places` (files, or folders that are not searched deeper), sorted within each folder.
+
+    A folder may hold its own results: `name_128.png` is left out where it has 128 pixels on its longest side and
+    there is `name` itself, or a larger size of it. Any other number is part of a name. Raises ImageReadError for a
+    folder that cannot be read and where there is no picture at all.
+    """
+    pictures: list[Path] = []
+    for place in map(Path, places):
+        if os.path.isdir(place):
+            pictures += _originals(place)
+        else:
+            pictures.append(place)
+    if not pictures:
+        raise ImageReadError(f"{', '.join(map(str, places))}: no picture there: name a folder that holds some.")
+    return pictures
+
+
+def _originals(folder: Path) -> list[Path]:
+    """The pictures of one folder, sorted, without the smaller sizes of others."""
+    try:
+        paths = sorted(path for path in folder.iterdir() if path.suffix.lower() in SUFFIXES and path.is_file())
+    except OSError as error:
+        raise ImageReadError(f"{folder}: cannot be read ({error.strerror}): check its permissions.") from None
+    sized = {path: found for path in paths if (found := _sized(path))}
+    unsized = {path.stem for path in paths if path not in sized}
+    largest = {base: 0 for base, _ in sized.values()}
+    for base, size in sized.values():
+        largest[base] = max(largest[base], size)
+    return [
+        path
+        for path in paths
+        if path not in sized or (sized[path][0] not in unsized and sized[path][1] == largest[sized[path][0]])
+    ]
+
+
+def _sized(path: Path) -> tuple[str, int] | None:
+    """The base of a stem `base_size` and the size, where the picture (its header alone is read) has that size."""
+    found = _SIZED_STEM.fullmatch(path.stem)
+    return (found["base"], int(found["size"])) if found and longest_side(path) == int(found["size"]) else None
+
+
+def _middle_square(pixels: NDArray[Any]) -> NDArray[Any]:
+    """The largest square in the middle; of an odd rest the extra line is cut at the bottom or right."""
+    height, width = pixels.shape[:2]
+    side = min(height, width)
+    top, left = (height - side) // 2, (width - side) // 2
+    return pixels[top : top + side, left : left + side]
+
+
+def _folder_for(source: Path | str, folder: Path | str | None) -> Path:
+    """Where results go, made if it is missing. Raises ImageWriteError."""
+    if folder is None:
+        return Path() if is_standard_stream(source) else Path(source).parent
+    make_folder(folder)
+    return Path(folder)
+
+
+def _refuse_other_kinds(target: Path) -> None:
+    """Raise ImageWriteError for a link that leads nowhere, and for what is there and is no file."""
+    if os.path.lexists(target) and not target.is_file():
+        raise ImageWriteError(f"{target}: is in the way and no plain file: remove it, or pass -o for another folder.")
+
+
+def _write(pixels: NDArray[Any], target: Path, overwrite: bool) -> None:
+    """Write one size; where somebody else wrote a file of this name meanwhile, it must hold the very pixels."""
+    try:
+        write_bytes_atomically(target, encode_image(pixels, target), replace=overwrite)
+    except NameTakenError:
+        if not _holds(target, pixels):
+            raise
+
+
+def _holds(path: Path, pixels: NDArray[Any]) -> bool:
+    """Whether `path` is a picture of exactly these samples."""
+    try:
+        return np.array_equal(read_image(path).pixels, pixels)
+    except ImageReadError:
+        return False

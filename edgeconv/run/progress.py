@@ -1,0 +1,69 @@
+"""A line on standard error that says how far a long job is; silent where nobody watches (not a terminal)."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TextIO
+
+from edgeconv.core.escapes import visible
+from edgeconv.core.timing import Clock
+
+REFRESH_SECONDS = 0.1
+BAR_WIDTH = 24
+
+
+def duration_text(seconds: float) -> str:
+    """`42 s`, `3 min 05 s` or `2 h 07 min`."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02d} s"
+    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+
+
+class Progress:
+    """`done` of `total` units, the rate, the time left, and a note of the caller's."""
+
+    def __init__(
+        self,
+        total: int,
+        unit: str,
+        stream: TextIO | None = None,
+        clock: Clock = time.monotonic,
+        shown: bool | None = None,
+    ) -> None:
+        self._total, self._unit, self._clock = total, unit, clock
+        self._stream = stream or sys.stderr  # which is None where it was closed before we began
+        self._shown = self._stream is not None and (self._stream.isatty() if shown is None else shown)
+        self._started = clock()
+        self._drawn_at = float("-inf")
+        self._width = 0
+
+    def update(self, done: int, note: str = "") -> None:
+        """Draw again if it is time to, and always at the end."""
+        now = self._clock()
+        if not self._shown or (now - self._drawn_at < REFRESH_SECONDS and done < self._total):
+            return
+        self._drawn_at = now
+        line = visible(self.line(done, now - self._started, note))
+        self._stream.write("\r" + line.ljust(self._width))
+        self._stream.flush()
+        self._width = len(line)
+
+    def line(self, done: int, seconds: float, note: str) -> str:
+        """What `update` draws."""
+        share = done / self._total if self._total else 1.0
+        bar = "#" * int(share * BAR_WIDTH)
+        parts = [f"[{bar:<{BAR_WIDTH}}] {done}/{self._total} {self._unit}"]
+        if done and seconds > 0:
+            parts.append(f"{done / seconds:.3g}/s")
+            parts.append(f"{duration_text(seconds / done * (self._total - done))} left")
+        return ", ".join([*parts, note] if note else parts)
+
+    def close(self) -> None:
+        """End the line, so that what follows starts on its own."""
+        if self._shown and self._width:
+            self._stream.write("\n")
+            self._stream.flush()

@@ -1,0 +1,92 @@
+"""Tiles against the float64 oracle, window by window, with the one rule of verify.py.
+
+    sample   64×64 windows on a grid of 5×5 over the output, corners, edges and centre among them
+    full     every sample
+
+A window is compared right after its tile was computed, on the pixels that the tile was given: this checks the
+arithmetic. That the tiles were given the right pixels, and lie in the right place of the file, is what proof.py checks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgeconv.runtime import check
+from edgeconv.core.exactness import FLOAT32
+from edgeconv.core.geometry import KERNEL_SIZE
+from edgeconv.methods.base import Plan
+from edgeconv.core.problem import Problem
+from edgeconv.run.tiled.grid import Span, Tile
+from edgeconv.runtime.check import Check
+
+WINDOW = 64
+WINDOWS_AN_AXIS = 5
+FULL_WINDOW = 256
+
+
+class TileCheck:
+    """Gathers the comparison of a whole run; `problem` is that of the whole picture."""
+
+    def __init__(self, problem: Problem, full: bool) -> None:
+        self._problem, self._full = problem, full
+        self._rows = _cells(problem.output_height, full)
+        self._columns = _cells(problem.output_width, full)
+        self._found: list[Check] = []
+        self._worst: check.CheckedSample | None = None
+        self._worst_error = 0.0
+
+    def add(self, tile: Tile, padded: NDArray[Any], out: NDArray[Any], plan: Plan) -> None:
+        """Compare what of `out` lies in a window; `plan` is the one that filtered the tile."""
+        for rows in _within(self._rows, tile.rows):
+            for columns in _within(self._columns, tile.columns):
+                self._compare(tile, rows, columns, padded, out, plan)
+
+    def _compare(
+        self, tile: Tile, rows: Span, columns: Span, padded: NDArray[Any], out: NDArray[Any], plan: Plan
+    ) -> None:
+        problem = plan.problem
+        y, x, stride = rows.start - tile.rows.start, columns.start - tile.columns.start, problem.stride
+        height, width = (len(rows) - 1) * stride + KERNEL_SIZE, (len(columns) - 1) * stride + KERNEL_SIZE
+        part = padded[y * stride : y * stride + height, x * stride : x * stride + width]
+        result = out[y : y + len(rows), x : x + len(columns)]
+        found = check.check(part, result, replace(problem, height=height, width=width), plan.arithmetic)
+        self._found.append(found)
+        if found.worst is not None and found.max_abs_error > self._worst_error:
+            self._worst_error = found.max_abs_error
+            self._worst = replace(found.worst, y=found.worst.y + rows.start, x=found.worst.x + columns.start)
+
+    def result(self) -> Check:
+        """All windows as one comparison; errors are relative to the largest value of their own window."""
+        checked = sum(found.checked_samples for found in self._found)
+        return Check(
+            passed=all(found.passed for found in self._found),
+            tolerance=max((found.tolerance for found in self._found), default=0.0),
+            max_abs_error=max((found.max_abs_error for found in self._found), default=0.0),
+            relative_error=max((found.relative_error for found in self._found), default=0.0),
+            differing_samples=sum(found.differing_samples for found in self._found),
+            unexplained_samples=sum(found.unexplained_samples for found in self._found),
+            checked_samples=checked,
+            checked_share=checked / int(np.prod(self._problem.output_shape, dtype=np.int64)),
+            worst=self._worst,
+            exact=all(found.exact for found in self._found),
+            arithmetic=self._found[0].arithmetic if self._found else FLOAT32.name,
+            bound_by_channel=[max(of) for of in zip(*(found.bound_by_channel for found in self._found), strict=True)],
+        )
+
+
+def _cells(length: int, full: bool) -> list[Span]:
+    """The windows along one axis of the output."""
+    side = FULL_WINDOW if full else WINDOW
+    count = -(-length // side)
+    chosen = range(count) if full else np.unique(np.linspace(0, count - 1, WINDOWS_AN_AXIS).round().astype(int))
+    return [Span(int(cell) * side, min((int(cell) + 1) * side, length)) for cell in chosen]
+
+
+def _within(cells: list[Span], tile: Span) -> list[Span]:
+    """The parts of cells that lie in a tile."""
+    parts = (Span(max(cell.start, tile.start), min(cell.stop, tile.stop)) for cell in cells)
+    return [part for part in parts if part.start < part.stop]

@@ -1,0 +1,142 @@
+"""Tiles through three stages at once: the next window is put together while one is filtered and one is written.
+
+    reading thread ──one window ahead──> this thread: filter ──one output behind──> writing thread
+         └── chunks on the pool                                                         └── pieces on the pool
+
+So two windows and two outputs are held at any time, whatever the size of the picture.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgeconv.runtime.auto import Choice
+from edgeconv.methods.base import Options
+from edgeconv.core.problem import Problem
+from edgeconv.core.request import Request
+from edgeconv.runtime.session import Session
+from edgeconv.run.tiled.grid import TileGrid, Tile
+from edgeconv.run.tiled.reader import Reader
+from edgeconv.run.tiled.sinks.base import Sink
+from edgeconv.core.timing import Stopwatch
+
+Handle = Callable[[Tile, NDArray[Any], NDArray[Any]], None]
+"""Takes a tile, its padded window and the method's output for it."""
+
+
+@dataclass
+class Clock:
+    """Where the time of a run went. Stages overlap, so that phases add up to more than the wall's time."""
+
+    filtering: Stopwatch = field(default_factory=Stopwatch)
+    decode_seconds: float = 0.0
+    encode_seconds: float = 0.0
+    waited_for_decode_seconds: float = 0.0
+    waited_for_encode_seconds: float = 0.0
+    kernel_samples: dict[tuple[int, ...], list[float]] = field(default_factory=dict)
+    """Seconds of the method alone, by the shape of the window, in the order of the tiles."""
+    end_to_end_samples: dict[tuple[int, ...], list[float]] = field(default_factory=dict)
+    """The same from host array to host array."""
+
+
+class WindowFilter:
+    """Filters padded windows: one session for each shape of window, so that a shape is set up once."""
+
+    def __init__(self, request: Request, choice: Choice, options: Options, dtype: np.dtype[Any], clock: Clock) -> None:
+        self._request = replace(request, padding=0, border="zero")
+        self._choice, self._options, self._dtype, self._clock = choice, options, dtype, clock
+        self._sessions: dict[tuple[int, ...], Session] = {}
+
+    def problem(self, shape: tuple[int, ...]) -> Problem:
+        """The problem of a window of `shape`, HWC."""
+        return self._request.problem(shape, self._dtype)
+
+    def session(self, shape: tuple[int, ...]) -> Session:
+        """The session of a window of `shape`; made when first asked for."""
+        if shape not in self._sessions:
+            with self._clock.filtering.phase("set_up"):
+                session = Session(self.problem(shape), self._choice.method, self._choice.device, self._options)
+            self._sessions[shape] = session
+        return self._sessions[shape]
+
+    def run(self, padded: NDArray[Any]) -> NDArray[Any]:
+        """The output of a window."""
+        session, phases = self.session(padded.shape), self._clock.filtering.phases_seconds
+        before = phases.get("convolve", 0.0)
+        started = time.perf_counter()
+        out = session.convolve(padded, self._clock.filtering)
+        self._clock.end_to_end_samples.setdefault(padded.shape, []).append(time.perf_counter() - started)
+        self._clock.kernel_samples.setdefault(padded.shape, []).append(phases["convolve"] - before)
+        return out
+
+    def release(self) -> None:
+        """Let go of all sessions and their memory."""
+        self._sessions.clear()
+
+
+@contextmanager
+def one_thread(name: str) -> Iterator[ThreadPoolExecutor]:
+    """A thread of its own; what it has not begun when the block ends is dropped."""
+    thread = ThreadPoolExecutor(1, thread_name_prefix=name)
+    try:
+        yield thread
+    finally:
+        thread.shutdown(wait=True, cancel_futures=True)
+
+
+def for_each_tile(grid: TileGrid, reader: Reader, work: WindowFilter, handle: Handle, clock: Clock) -> None:
+    """Call `handle` for every tile in order. Raises whatever reading, filtering and `handle` raise."""
+
+    def read(tile: Tile) -> NDArray[Any]:
+        started = time.perf_counter()
+        padded = reader.read(tile)
+        clock.decode_seconds += time.perf_counter() - started
+        return padded
+
+    with one_thread("edgeconv-read") as reading:
+        tiles = iter(grid)
+        tile = next(tiles, None)
+        ahead: Future[NDArray[Any]] | None = None if tile is None else reading.submit(read, tile)
+        while tile is not None and ahead is not None:
+            started = time.perf_counter()
+            padded = ahead.result()
+            clock.waited_for_decode_seconds += time.perf_counter() - started
+            following = next(tiles, None)
+            ahead = None if following is None else reading.submit(read, following)  # and let go of the one before
+            handle(tile, padded, work.run(padded))
+            del padded
+            tile = following
+
+
+class Writer:
+    """Writes tiles one behind the caller; `close` waits for the last."""
+
+    def __init__(self, sink: Sink, thread: Executor, pool: Executor, threads: int, clock: Clock) -> None:
+        self._sink, self._thread, self._pool, self._threads, self._clock = sink, thread, pool, threads, clock
+        self._behind: Future[None] | None = None
+
+    def put(self, tile: Tile, pixels: NDArray[Any]) -> None:
+        """Wait until the tile before is written, and begin with this one. Raises ImageWriteError of either."""
+        self.close()
+        self._behind = self._thread.submit(self._write, tile, pixels)
+
+    def close(self) -> None:
+        """Wait for what was put last."""
+        if self._behind is not None:
+            started = time.perf_counter()
+            self._behind.result()
+            self._clock.waited_for_encode_seconds += time.perf_counter() - started
+            self._behind = None
+
+    def _write(self, tile: Tile, pixels: NDArray[Any]) -> None:
+        started = time.perf_counter()
+        self._sink.write(tile.rows.start, tile.columns.start, pixels, self._pool, self._threads)
+        self._clock.encode_seconds += time.perf_counter() - started

@@ -1,0 +1,287 @@
+"""TIFF and BigTIFF by tile or strip, through tifffile and its codecs (imagecodecs).
+
+    8 and 16 bits, floats of 32 and 64 bits; grey (either polarity), RGB, a palette, YCbCr in JPEG; alpha dropped
+    interleaved or in separate planes, any compression that imagecodecs knows; the first page
+    strips without compression are read row by row, however tall they are: files of one strip are common
+
+Source of the layout: TIFF 6.0 and the BigTIFF proposal, as tifffile reads them.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgeconv.errors import ImageReadError
+from edgeconv.io.formats.tiff import (
+    BLACK_IS_ZERO,
+    COLOUR_PROFILE,
+    CONVERT,
+    FLOAT,
+    ORIENTATION,
+    RGB,
+    SEPARATE_PLANES,
+    UNCOMPRESSED,
+    UNSIGNED,
+    WHITE_IS_ZERO,
+    YCBCR,
+)
+from edgeconv.io.image import FRAMES_NOTE, GREY_NOTE, PROFILE_NOTE
+from edgeconv.run.tiled.grid import even_cuts
+from edgeconv.run.tiled.sources.base import ChunkLayout, TileSource, as_rgb, check_size, unusable
+
+FORMAT = "TIFF"
+PALETTE = 3
+COLOURS = {WHITE_IS_ZERO: 1, BLACK_IS_ZERO: 1, RGB: 3, PALETTE: 1, YCBCR: 3}
+"""Samples of a colour by photometric interpretation."""
+TYPES = {(UNSIGNED, 8): "uint8", (UNSIGNED, 16): "uint16", (FLOAT, 32): "float32", (FLOAT, 64): "float64"}
+"""By sample format and bits."""
+
+JPEGS = (6, 7, 33007, 34892)
+"""Compressions whose decoder turns YCbCr into RGB: JPEG, old and new, and two vendors' numbers for it."""
+
+PIECE_BYTES = 2**20
+"""Of rows that are read at once where strips may be cut or put together: large enough for a disk, small for memory."""
+
+PALETTE_SHIFT = 8
+"""Palettes hold 16 bits a colour, of which the upper 8 are taken, as libtiff does."""
+
+
+def open_tiff(path: Path) -> TiffSource:
+    """Open the first page. Raises ImageReadError."""
+    import tifffile
+
+    logging.getLogger("tifffile").addHandler(logging.NullHandler())  # what it would print comes back as our one line
+    try:
+        file = tifffile.TiffFile(path)
+    except OSError as error:
+        raise ImageReadError(f"{path}: cannot be read ({error.strerror or error}): check its name.") from None
+    except Exception as error:  # whatever the damage leads to: TiffFileError, struct.error, KeyError, ...
+        raise unusable(path, FORMAT, f"it cannot be opened ({_words(error)})") from None
+    try:
+        return TiffSource(path, file)
+    except BaseException:
+        file.close()
+        raise
+
+
+@dataclass(frozen=True)
+class _Segments:
+    """Where the strips or tiles of one colour plane lie in the file; `first` is the number of its first one."""
+
+    first: int
+    offsets: tuple[int, ...]
+    byte_counts: tuple[int, ...]
+
+
+class TiffSource(TileSource):
+    """The first page of a TIFF file."""
+
+    def __init__(self, path: Path, file: Any) -> None:
+        super().__init__(path)
+        self._file = file
+        self._lock = threading.Lock()
+        try:
+            self._page = page = file.pages.first
+            another = _has_second_page(file)
+            self._stored = TYPES.get((int(page.sampleformat or UNSIGNED), page.bitspersample))
+            photometric, compression = int(page.photometric), int(page.compression)
+            self._planes_apart = page.samplesperpixel > 1 and page.planarconfig == SEPARATE_PLANES
+            self._decode = page.decode
+            orientation = int(page.tags.valueof(ORIENTATION, 1))
+        except Exception as error:
+            raise unusable(path, FORMAT, f"its directory cannot be read ({_words(error)})") from None
+        height, width = page.imagelength, page.imagewidth
+        check_size(path, FORMAT, height, width)
+        self.orientation = orientation if 1 <= orientation <= 8 else 1
+        if self._stored is None or photometric not in COLOURS or page.imagedepth != 1:
+            layout = f"{page.samplesperpixel} samples of {page.bitspersample} bits, photometric {photometric}"
+            raise unusable(path, FORMAT, f"its layout ({layout}) is not supported by tiles", CONVERT)
+        if photometric == YCBCR and compression not in JPEGS:
+            raise unusable(path, FORMAT, "YCbCr without JPEG is not supported", CONVERT)
+        self._colours = COLOURS[photometric]
+        self._photometric = photometric
+        self._palette = None if photometric != PALETTE else _palette(path, page)
+        self._by_rows = not page.is_tiled and compression == UNCOMPRESSED and (page.predictor, page.fillorder) == (1, 1)
+        self._strip_rows = height if page.is_tiled else min(page.rowsperstrip, height)
+        self._planes = self._find_segments()
+        extra = page.samplesperpixel > self._colours
+        self.layout = ChunkLayout(
+            height=height,
+            width=width,
+            dtype=np.dtype(np.float32 if self._stored == "float64" else self._stored),
+            format=FORMAT,
+            notes=_notes(
+                photometric, extra, self._stored, another, self._empty_segments(), COLOUR_PROFILE in page.tags
+            ),
+            row_cuts=self._row_cuts(),
+            column_cuts=even_cuts(width, page.tilewidth if page.is_tiled else width),
+            stored_bytes_a_pixel=page.samplesperpixel * np.dtype(self._stored).itemsize,
+        )
+
+    def close(self) -> None:
+        """See Source.close."""
+        self._file.close()
+
+    def load(self, row: int, column: int) -> NDArray[Any]:
+        """See Source.load."""
+        rows, columns = self.span(row, column)
+        page = self._page
+        samples = 1 if self._planes_apart else page.samplesperpixel
+        planes = []
+        try:
+            for plane in self._planes:
+                if page.is_tiled:
+                    across = -(-self.layout.width // page.tilewidth)
+                    tile = self._decoded(plane, row * across + column)
+                    planes.append(tile[: len(rows), : len(columns)])
+                    continue
+                block = np.empty((len(rows), len(columns), samples), self._stored)
+                self._load_strips(plane, rows.start, rows.stop, block)
+                planes.append(block)
+        except ImageReadError:
+            raise
+        except MemoryError:
+            raise
+        except Exception as error:
+            raise self.damaged(row, column, error) from None
+        return self._coloured(planes[0] if len(planes) == 1 else np.concatenate(planes, axis=2))
+
+    def _load_strips(self, plane: _Segments, start: int, stop: int, block: NDArray[Any]) -> None:
+        """Rows `start` to `stop`, from as many strips as they lie in."""
+        row = start
+        while row < stop:
+            strip, first = divmod(row, self._strip_rows)
+            count = min(stop - row, self._strip_rows - first)
+            into = block[row - start : row - start + count]
+            if self._by_rows:
+                into[...] = self._rows_of(plane, strip, first, count, into.shape)
+            else:
+                into[...] = self._decoded(plane, strip)[first : first + count]
+            row += count
+
+    def _rows_of(
+        self, plane: _Segments, strip: int, first: int, count: int, shape: tuple[int, ...]
+    ) -> NDArray[Any] | int:
+        """Some rows of a strip that is not compressed; 0 where the file leaves the strip out."""
+        if not plane.byte_counts[strip]:
+            return 0
+        kind = np.dtype(self._stored).newbyteorder(self._file.byteorder)
+        row_bytes = shape[1] * shape[2] * kind.itemsize
+        if (first + count) * row_bytes > plane.byte_counts[strip]:
+            raise ValueError(f"the strip has {plane.byte_counts[strip]:,} bytes of {(first + count) * row_bytes:,}")
+        data = self._read(plane.offsets[strip] + first * row_bytes, count * row_bytes)
+        return np.frombuffer(data, kind).reshape(shape)
+
+    def _decoded(self, plane: _Segments, index: int) -> NDArray[Any]:
+        """A whole strip or tile, HWC; zeros where the file leaves it out."""
+        page = self._page
+        if not plane.byte_counts[index]:
+            rows = page.tilelength if page.is_tiled else self._strip_rows
+            columns = page.tilewidth if page.is_tiled else page.imagewidth
+            return np.zeros((rows, columns, 1 if self._planes_apart else page.samplesperpixel), self._stored)
+        data = self._read(plane.offsets[index], plane.byte_counts[index])
+        pixels, _, _ = self._decode(data, plane.first + index, jpegtables=page.jpegtables, jpegheader=page.jpegheader)
+        if pixels.dtype != self._stored:
+            raise ValueError(f"it holds {pixels.dtype} samples where the directory says {self._stored}")
+        hwc: NDArray[Any] = pixels[0]
+        return hwc
+
+    def _read(self, offset: int, count: int) -> bytes:
+        with self._lock:
+            self._file.filehandle.seek(offset)
+            data: bytes = self._file.filehandle.read(count)
+        if len(data) != count:
+            raise ValueError(f"{len(data):,} of {count:,} bytes are there")
+        return data
+
+    def _coloured(self, pixels: NDArray[Any]) -> NDArray[Any]:
+        """Stored samples as RGB."""
+        if self._palette is not None:
+            return as_rgb(self._palette[pixels[:, :, 0]])
+        if self._photometric == WHITE_IS_ZERO:
+            pixels = pixels[:, :, :1]
+            pixels = (np.iinfo(pixels.dtype).max if pixels.dtype.kind == "u" else 1) - pixels
+        return as_rgb(pixels[:, :, : self._colours])
+
+    def _find_segments(self) -> list[_Segments]:
+        """The segments of each colour plane; raises ImageReadError where one lies beyond the end of the file."""
+        page = self._page
+        offsets, counts = tuple(page.dataoffsets), tuple(page.databytecounts)
+        if page.is_tiled:
+            a_plane = -(-page.imagelength // page.tilelength) * -(-page.imagewidth // page.tilewidth)
+        else:
+            a_plane = -(-page.imagelength // self._strip_rows)
+        planes = page.samplesperpixel if self._planes_apart else 1
+        if len(offsets) < a_plane * planes or len(counts) < a_plane * planes:
+            raise unusable(self.path, FORMAT, "the file is cut short (it does not say where its pixels are)")
+        size = self._file.filehandle.size
+        needed = max(offset + count for offset, count in zip(offsets, counts, strict=False))
+        if needed > size:
+            raise unusable(self.path, FORMAT, f"the file is cut short ({size:,} of {needed:,} bytes are there)")
+        kept = self._colours if self._planes_apart else 1
+        return [
+            _Segments(start, offsets[start : start + a_plane], counts[start : start + a_plane])
+            for start in range(0, kept * a_plane, a_plane)
+        ]
+
+    def _empty_segments(self) -> int:
+        return sum(not count for plane in self._planes for count in plane.byte_counts)
+
+    def _row_cuts(self) -> tuple[int, ...]:
+        """Tiles as they are; strips that may be cut by their rows, others put together where they are thin."""
+        page = self._page
+        if page.is_tiled:
+            return even_cuts(page.imagelength, page.tilelength)
+        row_bytes = page.imagewidth * page.samplesperpixel * np.dtype(self._stored).itemsize
+        rows = max(1, PIECE_BYTES // row_bytes)
+        if not self._by_rows:
+            rows = max(1, rows // self._strip_rows) * self._strip_rows
+        return even_cuts(page.imagelength, rows)
+
+
+def _has_second_page(file: Any) -> bool:
+    try:
+        file.pages[1]
+    except IndexError:
+        return False
+    return True
+
+
+def _palette(path: Path, page: Any) -> NDArray[np.uint8]:
+    """(entries, 3), 8 bits a colour."""
+    if page.colormap is None or page.bitspersample != 8:
+        raise unusable(path, FORMAT, f"a palette of {page.bitspersample} bits is not supported", CONVERT)
+    if page.colormap.shape != (3, 256):
+        raise unusable(path, FORMAT, "its palette is damaged")
+    return np.ascontiguousarray((page.colormap.T >> PALETTE_SHIFT).astype(np.uint8))
+
+
+def _notes(photometric: int, extra: bool, stored: str, another: bool, empty: int, profile: bool) -> tuple[str, ...]:
+    """What a person may not expect to have happened to this picture, in the words of image.py where it has them."""
+    notes = []
+    if COLOURS[photometric] == 1 and photometric != PALETTE:
+        notes.append(GREY_NOTE)
+    if extra:
+        notes.append("alpha channel dropped")
+    if another:
+        notes.append(FRAMES_NOTE)
+    if profile:
+        notes.append(PROFILE_NOTE)
+    if stored == "uint16":
+        notes.append("16 bits a sample kept")
+    if stored == "float64":
+        notes.append("float64 rounded to float32")
+    if empty:
+        notes.append(f"{empty:,} strips or tiles that the file leaves out taken as zero")
+    return tuple(notes)
+
+
+def _words(error: Exception) -> str:
+    return " ".join(str(error).split())[:120] or type(error).__name__

@@ -1,0 +1,121 @@
+"""What `auto` means: which device and which method, and a sentence that says why.
+
+Where `edgeconv tune` has measured this machine, by its figures for the size, stride and type at hand, among the
+methods for which there is memory; else by rules that hold on most machines.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from edgeconv.errors import UsageError
+from edgeconv.core.exactness import sums_for
+from edgeconv.methods import METHODS, find, method_names, require
+from edgeconv.methods.base import DEVICES, DeviceName
+from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
+
+if TYPE_CHECKING:
+    from edgeconv.core.problem import Problem
+
+AUTO = "auto"
+
+Purpose = Literal["one picture", "many pictures"]
+
+FASTEST_CUDA = "sliding"
+FASTEST_CPU = "sliding"
+QUICKEST_TO_START_CPU = "opencv"
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A method on a device, and why."""
+
+    method: str
+    device: DeviceName
+    why: str
+
+
+def choose(method: str, device: str, purpose: Purpose, problem: Problem | None = None) -> Choice:
+    """Settle `auto`, for `problem` where it is known already.
+
+    Raises UsageError for unknown names, UnavailableError where what was asked cannot run.
+    """
+    if device not in (AUTO, *DEVICES):
+        raise UsageError(f"Device '{device}' is not one of {', '.join((AUTO, *DEVICES))}.")
+    if method != AUTO and method not in method_names():
+        raise UsageError(f"Method '{method}' is not known: use {AUTO} or one of {', '.join(method_names())}.")
+    if method == AUTO:
+        measured, note = (None, "") if problem is None else _choose_by_profile(device, purpose, problem)
+        return measured or _choose_method(device, purpose, note)
+    homes = [name for name in DEVICES if method in method_names(name)]
+    if device != AUTO:
+        chosen = find(method, next(name for name in DEVICES if name == device)).device
+        why = "asked for by name"
+    elif homes == ["cpu"] or ("cpu" in homes and cuda_unavailable_reason() is not None):
+        chosen, why = "cpu", "asked for by name; " + _why_cpu(homes)
+    else:
+        chosen, why = "cuda", "asked for by name; an NVIDIA GPU is there"
+    require(method, chosen)
+    return Choice(method, chosen, why)
+
+
+def _choose_by_profile(device: str, purpose: Purpose, problem: Problem) -> tuple[Choice | None, str]:
+    """The method that takes least by the profile, or None and a remark on the profile."""
+    from edgeconv.runtime import profile as tuned
+
+    if not os.path.exists(tuned.profile_path()):  # False, and no error, where the folder cannot be read
+        return None, ""
+    from edgeconv.runtime.devices import get_device
+    from edgeconv.run.report import seconds_text
+
+    profile, note = tuned.read_profile(tuned.machine_facts(get_device("cpu").describe()))
+    if profile is None:
+        return None, f"; {note}" if note else ""
+    pixels = problem.height * problem.width
+
+    def seconds(curve: tuned.Curve) -> float:
+        return curve.seconds(pixels) + (curve.start_seconds if purpose == "one picture" else 0.0)
+
+    passed_over = ""
+    for curve in sorted(profile.candidates(problem), key=seconds):
+        if device not in (AUTO, curve.device):
+            continue
+        entry = find(curve.method, curve.device)
+        if entry.load().unavailable_reason() is not None:
+            continue
+        if entry.float32_sums and sums_for(problem) == "float64":
+            passed_over += f"; {curve.method} on {curve.device} sums in float32, which is not exact for these weights"
+            continue
+        needed = problem.input_bytes + problem.output_bytes + curve.workspace_bytes(pixels)
+        free = get_device(curve.device).free_bytes()
+        if free is not None and needed > free:
+            passed_over += f"; {curve.method} on {curve.device} needs {needed:,} bytes of {free:,} free"
+            continue
+        start = f", its start of {seconds_text(curve.start_seconds)} included" if purpose == "one picture" else ""
+        why = f"the least time by this machine's profile: {seconds_text(seconds(curve))}{start}{passed_over}"
+        return Choice(curve.method, curve.device, why), ""
+    return None, "; the profile has nothing that can run here"
+
+
+def _choose_method(device: str, purpose: Purpose, note: str) -> Choice:
+    reason = cuda_unavailable_reason() if device != "cpu" else None
+    if device == "cuda" or (device == AUTO and reason is None):
+        require(FASTEST_CUDA, "cuda")
+        return Choice(FASTEST_CUDA, "cuda", f"the fastest CUDA method: one pass over the picture{note}")
+    machine = "CPU asked for" if device == "cpu" else f"CPU, as {reason}"
+    if purpose == "one picture":
+        return Choice(
+            QUICKEST_TO_START_CPU, "cpu", f"{machine}; for one picture it starts soonest (no compiler to load){note}"
+        )
+    return Choice(FASTEST_CPU, "cpu", f"{machine}; the fastest CPU method once its compiler is loaded{note}")
+
+
+def _why_cpu(homes: list[DeviceName]) -> str:
+    return "it is a CPU method" if homes == ["cpu"] else f"on the CPU, as {cuda_unavailable_reason()}"
+
+
+def runnable() -> list[tuple[str, DeviceName]]:
+    """Every (method, device) of the table that this machine can run."""
+    return [(entry.name, entry.device) for entry in METHODS if entry.load().unavailable_reason() is None]

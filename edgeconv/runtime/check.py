@@ -1,0 +1,286 @@
+"""Is it right? The one rule by which reports, tests and benchmarks judge an output.
+
+Outputs are compared with the float64 oracle (methods/reference.py), sample by sample:
+
+    exact      a whole-number picture with whole weights, in an arithmetic that holds its sums: equal to the oracle
+    floats     |out − oracle| at most the forward error bound of this very sample (exactness.py): what the arithmetic
+               may lose of Σ|weight · sample| under its window, and what storing it may lose
+    integers   between the stored values of oracle − bound and oracle + bound, so that a level counts as right only
+               where the oracle lies that close to a rounding tie
+
+So an output channel of small weights, or a dark corner, is not measured by the largest value of the picture.
+A NaN or an infinity must reach the outputs that multiply it by a weight other than zero; what it becomes under a
+zero weight is no part of the operation, and no other output may be touched. A large picture is checked on whole rows:
+the first, the last and blocks spread evenly between them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import reduce
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgeconv.core import exactness
+from edgeconv.core.exactness import FLOAT32, Arithmetic
+from edgeconv.core.geometry import bands
+from edgeconv.methods import reference
+from edgeconv.core.output import finite_range, join_ranges, magnitude, store
+from edgeconv.core.problem import Problem
+
+ROWS_PER_BLOCK = 8
+KEPT_SAMPLES = 4_000_000
+"""Oracle values that are kept between the two passes of a check: 32 MB."""
+
+
+@dataclass(frozen=True)
+class CheckedSample:
+    """One output sample: where, what came out, what the oracle says."""
+
+    y: int
+    x: int
+    channel: int
+    got: float
+    expected: float
+
+    def __str__(self) -> str:
+        return f"(y {self.y}, x {self.x}, channel {self.channel}): got {self.got:g}, expected {self.expected:.9g}"
+
+
+@dataclass(frozen=True)
+class Check:
+    """What a comparison with the oracle found."""
+
+    passed: bool
+    tolerance: float
+    """The largest error that a checked sample was allowed, over max |oracle|; 0 where equality is asked for."""
+    max_abs_error: float
+    """Largest |out − oracle|, in output units; for integers against the stored (rounded, clipped) oracle."""
+    relative_error: float
+    """max_abs_error / max |oracle|; 0 where both are 0."""
+    differing_samples: int
+    """Integer outputs: samples that are not equal to the stored oracle. Floats: samples beyond their bounds."""
+    unexplained_samples: int
+    """Samples beyond what the bounds explain."""
+    checked_samples: int
+    checked_share: float
+    worst: CheckedSample | None
+    """The first sample with the largest error, of those that the bounds do not explain where there are such; None where
+    there is no error."""
+    exact: bool = False
+    """Whether the method's sums are exact for this problem, so that equality was asked for."""
+    arithmetic: str = FLOAT32.name
+    bound_by_channel: list[float] = field(default_factory=list)
+    """For each output channel: the largest error that a value of it may have in this picture before it is stored."""
+
+
+def rows_to_check(output_height: int, row_samples: int, max_samples: int | None) -> list[tuple[int, int]]:
+    """Blocks (start, stop) of output rows: all of them, or about `max_samples` samples' worth, ends included."""
+    if max_samples is None or output_height * row_samples <= max_samples:
+        return list(bands(output_height, max(1, min(output_height, 64))))
+    blocks = max(3, max_samples // (row_samples * ROWS_PER_BLOCK))
+    starts = np.linspace(0, max(0, output_height - ROWS_PER_BLOCK), blocks).round().astype(int)
+    chosen: list[tuple[int, int]] = []
+    for start in dict.fromkeys(starts.tolist()):
+        stop = min(start + ROWS_PER_BLOCK, output_height)
+        begin = max(start, chosen[-1][1] if chosen else 0)
+        if begin < stop:
+            chosen.append((begin, stop))
+    return chosen
+
+
+def check(
+    image: NDArray[Any],
+    out: NDArray[Any],
+    problem: Problem,
+    arithmetic: Arithmetic | None = None,
+    max_samples: int | None = None,
+    tolerance: float = 0.0,
+) -> Check:
+    """Compare `out` with the oracle's result for `image` (host arrays, HWC), on all or some of its rows.
+
+    `arithmetic` is that of the plan (None: what `exactness.own_arithmetic` gives). `tolerance` allows a peer, whose
+    arithmetic is not known, errors of that share of max |oracle| as well.
+    """
+    arithmetic = exactness.own_arithmetic(problem) if arithmetic is None else arithmetic
+    if out.shape != problem.output_shape or out.dtype != problem.output_dtype:
+        raise ValueError(
+            f"output is {out.shape} {out.dtype}, the problem's is {problem.output_shape} {problem.output_dtype}"
+        )
+    spoilt = _Spoilt(image, problem, arithmetic)
+    row_samples = problem.output_width * problem.output_channels
+    oracle = _Oracle(spoilt.clean, problem, arithmetic, rows_to_check(problem.output_height, row_samples, max_samples))
+    largest = magnitude(reduce(join_ranges, (finite_range(expected) for _, expected, _ in oracle)))
+
+    worst: CheckedSample | None = None
+    worst_error, worst_is_wrong = 0.0, False
+    max_error, differing, unexplained, checked, allowed = 0.0, 0, 0, 0, 0.0
+    for (start, stop), expected, bound in oracle:
+        limit = np.maximum(bound, tolerance * largest)
+        got = out[start:stop].astype(np.float64)
+        if problem.output_dtype.kind == "u":
+            error, beyond = _integer_errors(got, expected, problem, limit)
+        else:
+            error, beyond = _float_errors(got, expected, problem, limit)
+        compared = ~spoilt.may_reach(start, stop)
+        lost = spoilt.must_reach(start, stop) & np.isfinite(got)
+        error[~compared] = 0
+        beyond = beyond & compared | lost
+        differing += int(np.count_nonzero(error) if problem.output_dtype.kind == "u" else np.count_nonzero(beyond))
+        checked += int(np.count_nonzero(compared))
+        finite = limit[compared & np.isfinite(limit)]
+        allowed = max(allowed, float(finite.max()) if finite.size else 0.0)
+        max_error = max(max_error, float(error.max()))
+        wrong = bool(beyond.any())
+        if wrong or not unexplained:  # where some samples are wrong, the worst of those is shown
+            candidates = np.where(lost, np.inf, np.where(beyond, error, 0)) if wrong else error
+            size = float(candidates.max())
+            if size > (worst_error if wrong == worst_is_wrong else 0.0):
+                worst_error, worst_is_wrong = size, wrong
+                y, x, channel = (int(i) for i in np.unravel_index(int(candidates.argmax()), error.shape))
+                worst = CheckedSample(start + y, x, channel, float(got[y, x, channel]), float(expected[y, x, channel]))
+        unexplained += int(np.count_nonzero(beyond))
+    return Check(
+        passed=unexplained == 0,
+        tolerance=allowed / largest if largest else 0.0,
+        max_abs_error=max_error,
+        relative_error=max_error / largest if largest else (0.0 if max_error == 0 else float("inf")),
+        differing_samples=differing,
+        unexplained_samples=unexplained,
+        checked_samples=checked,
+        checked_share=checked / (problem.output_height * row_samples),
+        worst=worst,
+        exact=exactness.is_exact(problem, arithmetic),
+        arithmetic=arithmetic.name,
+        bound_by_channel=exactness.bound(problem, arithmetic, magnitude(finite_range(spoilt.clean))).tolist(),
+    )
+
+
+class _Oracle:
+    """The oracle's values and their bounds block by block, twice: kept where they are few, else computed again."""
+
+    def __init__(
+        self, image: NDArray[Any], problem: Problem, arithmetic: Arithmetic, blocks: list[tuple[int, int]]
+    ) -> None:
+        self._image, self._problem, self._arithmetic, self._blocks = image, problem, arithmetic, blocks
+        self._exact = exactness.is_exact(problem, arithmetic)
+        self._largest = 0.0 if self._exact else magnitude(finite_range(image))
+        may_overflow = self._largest * problem.weights[0, 0].size > np.finfo(np.float32).max
+        self._needs_samples = bool(arithmetic.weight_loss or arithmetic.operand_tiny or may_overflow)
+        rows = sum(stop - start for start, stop in blocks)
+        self._keep = rows * problem.output_width * problem.output_channels <= KEPT_SAMPLES
+        self._kept: dict[tuple[int, int], tuple[NDArray[np.float64], NDArray[np.float64]]] = {}
+
+    def __iter__(self) -> Iterator[tuple[tuple[int, int], NDArray[np.float64], NDArray[np.float64]]]:
+        for block in self._blocks:
+            found = self._kept.get(block)
+            if found is None:
+                values = reference.values(self._image, self._problem, *block)
+                found = _as_output(values, self._problem), self._bound(values, *block)
+            if self._keep:
+                self._kept[block] = found
+            yield block, *found
+
+    def _bound(self, values: NDArray[np.float64], start: int, stop: int) -> NDArray[np.float64]:
+        """The largest error that each value may have (rows, columns, out)."""
+        problem, arithmetic = self._problem, self._arithmetic
+        if self._exact:
+            bound = np.zeros_like(values)
+            if problem.combine == "magnitude" and problem.output_dtype.kind == "f":
+                bound = exactness.join_bounds(bound[np.newaxis], np.abs(values[np.newaxis]), problem)
+        else:
+            weights = np.abs(problem.weights.astype(np.float64))
+            sums = reference.responses(self._image, weights, problem, start, stop, sizes=True)
+            if arithmetic.transforms:  # an error reaches as far as a transform's tile does: as large as anywhere
+                sums[:] = (weights.sum(axis=(2, 3, 4)) * self._largest)[:, np.newaxis, np.newaxis]
+                samples = np.full_like(sums, weights[0, 0].size * self._largest)
+            elif self._needs_samples:
+                samples = reference.responses(self._image, np.ones_like(weights), problem, start, stop, sizes=True)
+            else:
+                samples = np.zeros_like(sums)
+            errors = exactness.response_bound(problem, arithmetic, sums, samples)
+            bound = exactness.join_bounds(errors, sums, problem)
+        if problem.output_dtype.kind == "f":
+            bound = exactness.stored_bound(values, bound, problem.output_dtype)
+        return bound
+
+
+def _integer_errors(
+    got: NDArray[np.float64], expected: NDArray[np.float64], problem: Problem, limit: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """Levels off the stored oracle, and which samples the bounds do not explain."""
+    stored, low, high = (
+        store(value, "clip", problem.output_dtype).astype(np.float64)
+        for value in (expected, expected - limit, expected + limit)
+    )
+    return np.abs(got - stored), (got < low) | (got > high)
+
+
+def _float_errors(
+    got: NDArray[np.float64], expected: NDArray[np.float64], problem: Problem, limit: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """Distances from the oracle, and which of them the bounds do not explain.
+
+    An infinity is right where the value, as far as the bound lets it go, leaves the range of the type.
+    """
+    with np.errstate(invalid="ignore"):
+        error = np.abs(got - expected)
+    error[np.isnan(error)] = np.inf
+    largest = float(np.finfo(problem.output_dtype).max)
+    left_range = np.isinf(got) & (np.where(got > 0, expected, -expected) + limit >= largest)
+    error[left_range] = 0.0
+    return error, (error > limit) & ~np.isinf(limit)
+
+
+class _Spoilt:
+    """Samples that are no finite numbers: which outputs they may reach, and which they must."""
+
+    def __init__(self, image: NDArray[Any], problem: Problem, arithmetic: Arithmetic) -> None:
+        self._problem, self._arithmetic = problem, arithmetic
+        self._bad: NDArray[np.float32] | None = None
+        self._beyond: NDArray[np.float32] | None = None
+        self.clean = image
+        if image.dtype.kind != "f":
+            return
+        bad = ~np.isfinite(image)
+        beyond = bad
+        if np.isfinite(arithmetic.operand_largest):
+            with np.errstate(invalid="ignore"):
+                beyond = bad | (np.abs(image) > image.dtype.type(arithmetic.operand_largest))
+        if beyond.any():
+            self._bad, self._beyond = bad.astype(np.float32), beyond.astype(np.float32)
+            self.clean = np.where(beyond, 0, image).astype(image.dtype)
+
+    def may_reach(self, start: int, stop: int) -> NDArray[np.bool_]:
+        """Output samples of these rows whose window holds such a sample, under any weight."""
+        shape = (stop - start, self._problem.output_width, self._problem.output_channels)
+        if self._beyond is None:
+            return np.zeros(shape, bool)
+        if self._arithmetic.transforms:
+            return np.ones(shape, bool)
+        weights = self._problem.dense_weights() if self._arithmetic.multiplies_zeros else self._problem.weights
+        return self._reached(self._beyond, np.ones(weights.shape[1:]), start, stop)
+
+    def must_reach(self, start: int, stop: int) -> NDArray[np.bool_]:
+        """Those whose every direction multiplies such a sample by a weight other than zero."""
+        if self._bad is None:
+            return np.zeros((stop - start, self._problem.output_width, self._problem.output_channels), bool)
+        used = self._problem.weights != 0
+        needed = used.all(axis=0) if self._problem.combine == "maximum" else used.any(axis=0)
+        return self._reached(self._bad, needed.astype(np.float64), start, stop)
+
+    def _reached(
+        self, places: NDArray[np.float32], window: NDArray[np.float64], start: int, stop: int
+    ) -> NDArray[np.bool_]:
+        touched: NDArray[np.bool_] = (
+            reference.responses(places, window[np.newaxis].astype(np.float64), self._problem, start, stop)[0] > 0
+        )
+        return touched
+
+
+def _as_output(values: NDArray[np.float64], problem: Problem) -> NDArray[np.float64]:
+    """The oracle in output units but not yet rounded."""
+    return np.abs(values) if problem.output_mode == "abs" else values

@@ -1,0 +1,20 @@
+"""Devices: the CPU, and an NVIDIA GPU through CuPy. Asking for one imports only what it needs."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from edgeconv.runtime.devices.base import Device
+from edgeconv.methods.base import DeviceName
+
+
+@cache
+def get_device(name: DeviceName) -> Device:
+    """The device; one instance a process."""
+    if name == "cuda":
+        from edgeconv.runtime.devices.cuda import CudaDevice
+
+        return CudaDevice()
+    from edgeconv.runtime.devices.cpu import CpuDevice
+
+    return CpuDevice()

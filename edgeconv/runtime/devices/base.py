@@ -1,0 +1,110 @@
+"""What a device must do for a session: hold arrays, move them, time a run, and be measured itself."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+from numpy.typing import NDArray
+
+from edgeconv.core.cost import Roof
+from edgeconv.methods.base import DeviceName
+
+L2State = Literal["cold", "warm"]
+L2_STATES: tuple[L2State, ...] = get_args(L2State)
+
+
+@dataclass(frozen=True)
+class Train:
+    """What one call costs when many are put on a GPU back to back."""
+
+    enqueue_seconds: float
+    """Of the host's time, to put it in the queue."""
+    stream_seconds: float
+    """Until the next one can follow, host and GPU together."""
+
+
+class Device(ABC):
+    """One processor. Arrays are NumPy's on the CPU and CuPy's on a GPU."""
+
+    name: DeviceName
+    moves_data: bool
+    """False where host arrays are the device's own and nothing crosses a bus."""
+    array_module: Any
+    """NumPy, or CuPy: what the device's own arrays are made with."""
+    l2_state: L2State
+    """The state of the last-level cache that a report leads with."""
+
+    @property
+    @abstractmethod
+    def current(self) -> str:
+        """Where work of the calling thread queues up: `cpu`, or GPU and stream. One plan serves one such queue."""
+
+    @abstractmethod
+    def describe(self) -> dict[str, Any]:
+        """Model, memory, driver and clocks, ready for JSON; keys carry their units."""
+
+    @abstractmethod
+    def empty(self, shape: tuple[int, ...], dtype: Any) -> Any:
+        """An array on the device, its content undefined."""
+
+    @abstractmethod
+    def host_empty(self, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
+        """A host array that the device reads and writes fastest (page-locked for a GPU)."""
+
+    @abstractmethod
+    def copy_in(self, host: NDArray[Any], array: Any) -> None:
+        """Host to device; returns when `host` may be changed again."""
+
+    @abstractmethod
+    def copy_out(self, array: Any, host: NDArray[Any]) -> None:
+        """Device to host; returns when `host` is complete."""
+
+    @abstractmethod
+    def synchronize(self) -> None:
+        """Wait for everything that was put on the device."""
+
+    @abstractmethod
+    def time_once(
+        self, call: Callable[[], None], l2_state: L2State | None = None, enqueue_seconds: float = 0.0
+    ) -> float:
+        """Seconds that the device works on what `call` puts on it.
+
+        `l2_state` None is the device's own; `cold` empties the last-level cache first, `warm` may make an untimed
+        call. `enqueue_seconds` is how long the host needs to put one call in the queue, where that is known, so
+        that a GPU can be kept busy for as long.
+        """
+
+    @abstractmethod
+    def train(self, call: Callable[[], None], calls: int) -> Train | None:
+        """Time `calls` calls back to back; None where a call is over when it comes back."""
+
+    @abstractmethod
+    def copier(self, moved_bytes: int) -> Callable[[], None]:
+        """A call that copies so much on the device that `moved_bytes` are read and written in all."""
+
+    @abstractmethod
+    def roof(self) -> Roof:
+        """Measure copy bandwidth and FMA rate now; takes well under half a second."""
+
+    @abstractmethod
+    def peak_bytes(self) -> int | None:
+        """Most memory held at once so far: of the process on the CPU, of the pool on a GPU."""
+
+    @abstractmethod
+    def own_stream(self, threads: int | None = None) -> AbstractContextManager[Any]:
+        """A context in which this thread's work waits for no other thread's (a CUDA stream of the thread's own).
+
+        `threads` bounds the helpers of this thread's transfers where others are busy beside it.
+        """
+
+    @abstractmethod
+    def free_bytes(self) -> int | None:
+        """Memory that is free now; None where the system does not tell."""
+
+    @abstractmethod
+    def guard(self, needed_bytes: int) -> AbstractContextManager[None]:
+        """Turn the device's own errors inside the block into edgeconv's, naming `needed_bytes` where memory ran out."""

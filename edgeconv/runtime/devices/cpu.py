@@ -1,0 +1,217 @@
+"""The CPU as a device: arrays are NumPy's, nothing crosses a bus, the clock is monotonic."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgeconv.core.cost import Roof
+from edgeconv.runtime.devices.base import Device, L2State, Train
+from edgeconv.errors import MemoryLimitError
+from edgeconv.hardware.pool import run_pieces
+from edgeconv.hardware.system_files import read_system_file, system_files
+from edgeconv.hardware.threads import usable_threads
+
+COPY_BYTES = 64 * 2**20
+"""Twice the last-level cache of most desktop processors, and still allocated in milliseconds."""
+ROOF_REPEATS = 4
+FLUSH_BYTES_AT_LEAST = 64 * 2**20
+
+
+class CpuDevice(Device):
+    """The processor that Python runs on."""
+
+    name = "cpu"
+    moves_data = False
+    array_module = np
+    l2_state: L2State = "warm"
+
+    def __init__(self) -> None:
+        self._flush_parts: NDArray[Any] | None = None
+
+    @property
+    def current(self) -> str:
+        """See Device.current: there is one."""
+        return self.name
+
+    def describe(self) -> dict[str, Any]:
+        """See Device.describe."""
+        return {
+            "name": processor_name(),
+            "machine": platform.machine(),
+            "usable_threads": usable_threads(),
+            "governor": scaling_governor(),
+            "memory_bytes": total_memory_bytes(),
+        }
+
+    def empty(self, shape: tuple[int, ...], dtype: Any) -> Any:
+        """See Device.empty."""
+        return np.empty(shape, dtype)
+
+    def host_empty(self, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
+        """See Device.host_empty."""
+        return np.empty(shape, dtype)
+
+    def copy_in(self, host: NDArray[Any], array: Any) -> None:
+        """See Device.copy_in."""
+        np.copyto(array, host)
+
+    def copy_out(self, array: Any, host: NDArray[Any]) -> None:
+        """See Device.copy_out."""
+        np.copyto(host, array)
+
+    def synchronize(self) -> None:
+        """Nothing is ever pending."""
+
+    def time_once(
+        self, call: Callable[[], None], l2_state: L2State | None = None, enqueue_seconds: float = 0.0
+    ) -> float:
+        """See Device.time_once: `warm` is what the run before left, `cold` what a far larger write left."""
+        if (l2_state or self.l2_state) == "cold":
+            self._flush()
+        started = time.perf_counter()
+        call()
+        return time.perf_counter() - started
+
+    def train(self, call: Callable[[], None], calls: int) -> Train | None:
+        """See Device.train: nothing is ever pending."""
+        return None
+
+    def copier(self, moved_bytes: int) -> Callable[[], None]:
+        """See Device.copier: one thread, or every usable one with a part of its own, whichever is faster here."""
+        threads = usable_threads()
+        source = np.ones((threads, max(1, moved_bytes // 2 // threads)), np.uint8)
+        target = np.zeros_like(source)
+
+        def alone() -> None:
+            np.copyto(target, source)
+
+        def together() -> None:
+            run_pieces(lambda part, worker: np.copyto(target[part], source[part]), threads, threads)
+
+        return min((alone, together), key=_best_seconds)
+
+    def roof(self) -> Roof:
+        """See Device.roof: large copies, and float32 multiply-adds in registers, by every usable thread."""
+        threads = usable_threads()
+        return Roof(
+            copy_bytes_per_second=_copy_rate(threads),
+            fma_flops_per_second=_fma_rate(threads),
+            how=f"copy of {COPY_BYTES >> 20} MiB, and float32 multiply-adds in registers, by {threads} threads",
+        )
+
+    def peak_bytes(self) -> int | None:
+        """See Device.peak_bytes: the resident set's high-water mark; None on Windows, and on Linux without /proc."""
+        if sys.platform == "win32":
+            return None
+        if sys.platform == "linux":
+            return _peak_of_status(read_system_file("/proc/self/status") or "")
+        import resource
+
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+
+    def own_stream(self, threads: int | None = None) -> AbstractContextManager[Any]:
+        """See Device.own_stream: threads never wait for each other here."""
+        return nullcontext()
+
+    def free_bytes(self) -> int | None:
+        """See Device.free_bytes: what Linux can give without swapping."""
+        lines = (read_system_file("/proc/meminfo") or "").splitlines()
+        found = [int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")]
+        return found[0] if found else None
+
+    @contextmanager
+    def guard(self, needed_bytes: int) -> Iterator[None]:
+        """See Device.guard."""
+        try:
+            yield
+        except MemoryError:
+            raise MemoryLimitError(
+                f"Out of memory: about {needed_bytes:,} bytes are needed. Use a smaller picture, or --method sliding."
+            ) from None
+
+    def _flush(self) -> None:
+        """Every thread writes its part of a buffer that is twice the last-level cache, or more."""
+        if self._flush_parts is None:
+            flush_bytes = max(FLUSH_BYTES_AT_LEAST, 2 * (last_level_cache_bytes() or 0))
+            self._flush_parts = np.ones((usable_threads(), flush_bytes // usable_threads()), np.uint8)
+        parts = self._flush_parts
+        run_pieces(lambda part, worker: parts[part].fill(0), len(parts), len(parts))
+
+
+def _peak_of_status(status: str) -> int | None:
+    """VmHWM in bytes. getrusage will not do on Linux: a process inherits the mark of the one that started it."""
+    for line in status.splitlines():
+        if line.startswith("VmHWM:"):
+            return int(line.split()[1]) * 1024
+    return None
+
+
+def _best_seconds(call: Callable[[], Any]) -> float:
+    """The least of a few runs after one that is not counted."""
+    call()
+    times = []
+    for _ in range(ROOF_REPEATS):
+        started = time.perf_counter()
+        call()
+        times.append(time.perf_counter() - started)
+    return min(times)
+
+
+def _copy_rate(threads: int) -> float:
+    """Bytes read and written a second, each thread copying its own part, which it has touched first."""
+    source = np.empty((threads, COPY_BYTES // threads), np.uint8)
+    target = np.empty_like(source)
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(lambda part: part.fill(1), source))
+        seconds = _best_seconds(lambda: list(pool.map(np.copyto, target, source)))
+    return 2 * source.nbytes / seconds
+
+
+def _fma_rate(threads: int) -> float:
+    """FLOPs a second of float32 multiply-adds that wait for nothing."""
+    from edgeconv.hardware.cpu import peak
+
+    return peak.flops_of_a_run(threads) / _best_seconds(lambda: peak.run(threads))
+
+
+def processor_name() -> str:
+    """The model as the system names it."""
+    if sys.platform == "linux":
+        for line in (read_system_file("/proc/cpuinfo") or "").splitlines():
+            if line.startswith(("model name", "Model")):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
+
+
+def scaling_governor() -> str | None:
+    """The clock governor of the first core, where Linux tells it."""
+    text = read_system_file("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
+    return None if text is None else text.strip()
+
+
+def last_level_cache_bytes() -> int | None:
+    """Size of the first core's largest cache, where Linux tells it (`32768K`)."""
+    sizes = []
+    for path in system_files("/sys/devices/system/cpu/cpu0/cache", "index*/size"):
+        text = (read_system_file(path) or "").strip()
+        if text.endswith("K") and text[:-1].isdecimal():
+            sizes.append(int(text[:-1]) * 1024)
+    return max(sizes, default=None)
+
+
+def total_memory_bytes() -> int | None:
+    """Physical memory, where the system tells it."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return None

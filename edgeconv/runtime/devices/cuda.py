@@ -1,0 +1,270 @@
+"""An NVIDIA GPU as a device, through CuPy: page-locked staging, event timing with a cold L2, measured roof."""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import asdict
+from typing import Any
+
+import cupy
+import numpy as np
+from numpy.typing import NDArray
+
+from edgeconv.core.cost import Roof
+from edgeconv.hardware import nvml
+from edgeconv.runtime.devices.base import Device, L2State, Train
+from edgeconv.hardware.staging import DIRECT_BYTES, Staging, is_page_locked
+from edgeconv.errors import MemoryLimitError, UnavailableError
+from edgeconv.hardware.cuda.kernels import load
+from edgeconv.hardware.cuda.roof import (
+    FMA_BLOCKS_PER_MULTIPROCESSOR,
+    FMA_CHAINS,
+    FMA_STEPS,
+    FMA_THREADS,
+    ROOF_KERNEL,
+)
+from edgeconv.core.timing import summarize
+
+COPY_BYTES = 256 * 2**20
+FLUSH_BYTES_AT_LEAST = 256 * 2**20
+ROOF_REPEATS = 7
+
+
+class CudaDevice(Device):
+    """CuPy's current device."""
+
+    name = "cuda"
+    moves_data = True
+    array_module = cupy
+    l2_state: L2State = "cold"
+
+    def __init__(self) -> None:
+        self._flush_buffer: Any = None
+        self._flush_seconds = 0.0
+        self._peak_bytes = 0
+        self._thread = threading.local()
+
+    @property
+    def current(self) -> str:
+        """See Device.current."""
+        return f"{self.name}:{cupy.cuda.Device().id}, stream {_stream().ptr}"
+
+    def describe(self) -> dict[str, Any]:
+        """See Device.describe."""
+        runtime = cupy.cuda.runtime
+        properties = runtime.getDeviceProperties(cupy.cuda.Device().id)
+        free_bytes, total_bytes = runtime.memGetInfo()
+        return {
+            "name": properties["name"].decode(),
+            "compute_capability": f"{properties['major']}.{properties['minor']}",
+            "multiprocessors": properties["multiProcessorCount"],
+            "l2_bytes": properties["l2CacheSize"],
+            "memory_bytes": total_bytes,
+            "free_memory_bytes": free_bytes,
+            "driver_cuda_version": runtime.driverGetVersion(),
+            "runtime_cuda_version": runtime.runtimeGetVersion(),
+            **_clocks(),
+        }
+
+    def empty(self, shape: tuple[int, ...], dtype: Any) -> Any:
+        """See Device.empty."""
+        return cupy.empty(shape, dtype)
+
+    def host_empty(self, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
+        """See Device.host_empty."""
+        kind = np.dtype(dtype)
+        samples = int(np.prod(shape, dtype=np.int64))
+        memory = cupy.cuda.alloc_pinned_memory(max(1, samples * kind.itemsize))
+        return np.frombuffer(memory, kind, samples).reshape(shape)
+
+    def copy_in(self, host: NDArray[Any], array: Any) -> None:
+        """See Device.copy_in."""
+        if self._is_direct(host):
+            array.set(host)
+        else:
+            self._staging().to_device(host, array)
+        self.synchronize()
+
+    def copy_out(self, array: Any, host: NDArray[Any]) -> None:
+        """See Device.copy_out."""
+        if self._is_direct(host):
+            array.get(out=host)
+        else:
+            self._staging().to_host(array, host)
+        self.synchronize()
+
+    def synchronize(self) -> None:
+        """See Device.synchronize."""
+        cupy.cuda.get_current_stream().synchronize()
+        self._peak_bytes = max(self._peak_bytes, cupy.get_default_memory_pool().total_bytes())
+
+    def _is_direct(self, host: NDArray[Any]) -> bool:
+        """Whether one call of the driver does it best: a thread that has no helpers would only do the same in Python,
+        and take the interpreter lock from the others for every piece.
+        """
+        alone = getattr(self._thread, "transfer_threads", None) == 1
+        return alone or host.nbytes <= DIRECT_BYTES or is_page_locked(host)
+
+    def _staging(self) -> Staging:
+        """This thread's page-locked slots."""
+        if not hasattr(self._thread, "staging"):
+            self._thread.staging = Staging(getattr(self._thread, "transfer_threads", None))
+        staging: Staging = self._thread.staging
+        return staging
+
+    def time_once(
+        self, call: Callable[[], None], l2_state: L2State | None = None, enqueue_seconds: float = 0.0
+    ) -> float:
+        """See Device.time_once.
+
+        A large buffer is overwritten first. That empties the L2 of what the run will read, and keeps the
+        GPU busy for longer than Python needs to put both events and the launch in the queue, so that a
+        short kernel is not timed together with the wait for its own launch. A call that takes longer to put in
+        the queue has the buffer overwritten as often as that needs. For a warm L2 the call itself goes before.
+        """
+        warm = (l2_state or self.l2_state) == "warm"
+        self._flush(enqueue_seconds * (2 if warm else 1))
+        if warm:
+            call()
+        start, stop = cupy.cuda.Event(), cupy.cuda.Event()
+        start.record()
+        call()
+        stop.record()
+        stop.synchronize()
+        return float(cupy.cuda.get_elapsed_time(start, stop)) / 1e3
+
+    def train(self, call: Callable[[], None], calls: int) -> Train | None:
+        """See Device.train."""
+        call()
+        self.synchronize()
+        started = time.perf_counter()
+        for _ in range(calls):
+            call()
+        queued = time.perf_counter()
+        self.synchronize()
+        return Train((queued - started) / calls, (time.perf_counter() - started) / calls)
+
+    def copier(self, moved_bytes: int) -> Callable[[], None]:
+        """See Device.copier: the driver's device-to-device copy."""
+        source = cupy.zeros(max(1, moved_bytes // 2), cupy.uint8)
+        target = cupy.empty_like(source)
+        return lambda: target.data.copy_from_device_async(source.data, source.nbytes, _stream())
+
+    def roof(self) -> Roof:
+        """See Device.roof: a device-to-device copy, and chains of multiply-adds in registers."""
+        rates = Roof(
+            copy_bytes_per_second=2 * COPY_BYTES / self._copy_seconds(),
+            fma_flops_per_second=self._fma_rate(),
+            how=f"device copy of {COPY_BYTES >> 20} MiB; {FMA_CHAINS} chains of float32 multiply-adds a thread",
+        )
+        cupy.get_default_memory_pool().free_all_blocks()
+        return rates
+
+    def _copy_seconds(self) -> float:
+        source = cupy.ones(COPY_BYTES, cupy.uint8)
+        target = cupy.empty_like(source)
+        return self._median(lambda: target.data.copy_from_device_async(source.data, COPY_BYTES, _stream()))
+
+    def _fma_rate(self) -> float:
+        blocks = FMA_BLOCKS_PER_MULTIPROCESSOR * cupy.cuda.Device().attributes["MultiProcessorCount"]
+        result = cupy.empty(blocks * FMA_THREADS, cupy.float32)
+        kernel = load(ROOF_KERNEL)
+        arguments = (result, np.float32(0.999), np.float32(0.001))
+        seconds = self._median(lambda: kernel((blocks,), (FMA_THREADS,), arguments))
+        return float(2 * FMA_CHAINS * FMA_STEPS * blocks * FMA_THREADS / seconds)
+
+    def peak_bytes(self) -> int | None:
+        """See Device.peak_bytes: the most that CuPy's pool has held."""
+        return max(self._peak_bytes, int(cupy.get_default_memory_pool().total_bytes()))
+
+    def own_stream(self, threads: int | None = None) -> AbstractContextManager[Any]:
+        """See Device.own_stream; `threads` counts from this thread's first large transfer on."""
+        self._thread.transfer_threads = threads
+        if not hasattr(self._thread, "stream"):
+            self._thread.stream = cupy.cuda.Stream(non_blocking=True)
+        stream: AbstractContextManager[Any] = self._thread.stream
+        return stream
+
+    def free_bytes(self) -> int | None:
+        """See Device.free_bytes: on the GPU, and in CuPy's pool."""
+        return int(cupy.cuda.runtime.memGetInfo()[0]) + int(cupy.get_default_memory_pool().free_bytes())
+
+    @contextmanager
+    def guard(self, needed_bytes: int) -> Iterator[None]:
+        """See Device.guard."""
+        make_current(cupy.cuda.runtime.getDevice())
+        try:
+            yield
+        except (cupy.cuda.memory.OutOfMemoryError, MemoryError) as error:
+            cupy.get_default_memory_pool().free_all_blocks()
+            raise MemoryLimitError(
+                f"Out of GPU memory: about {needed_bytes:,} bytes are needed ({' '.join(str(error).split())}). "
+                "Lower --workspace-limit, use --method sliding, or --device cpu."
+            ) from None
+        except cupy.cuda.runtime.CUDARuntimeError as error:
+            raise UnavailableError(f"The CUDA device failed: {error}. Try --device cpu.") from error
+
+    def _flush(self, enqueue_seconds: float = 0.0) -> None:
+        """Overwrite more than the L2 holds, again and again for `enqueue_seconds` at least."""
+        if self._flush_buffer is None:
+            l2_bytes = cupy.cuda.Device().attributes["L2CacheSize"]
+            self._flush_buffer = cupy.empty(max(FLUSH_BYTES_AT_LEAST, 4 * l2_bytes), cupy.uint8)
+            start, stop = cupy.cuda.Event(), cupy.cuda.Event()
+            self._overwrite()
+            start.record()
+            self._overwrite()
+            stop.record()
+            stop.synchronize()
+            self._flush_seconds = float(cupy.cuda.get_elapsed_time(start, stop)) / 1e3
+        for _ in range(1 + math.ceil(enqueue_seconds / self._flush_seconds)):
+            self._overwrite()
+
+    def _overwrite(self) -> None:
+        self._flush_buffer.data.memset_async(0, self._flush_buffer.nbytes, _stream())
+
+    def _median(self, call: Callable[[], Any]) -> float:
+        self.time_once(call)
+        return summarize([self.time_once(call) for _ in range(ROOF_REPEATS)]).median_seconds
+
+
+def make_current(device_id: int) -> None:
+    """Make a GPU this thread's own. A thread that never called the CUDA runtime has no context until then, and CuPy's
+    `Device` sets none where its number is already right: a launch would fail with CUDA_ERROR_INVALID_CONTEXT.
+    """
+    cupy.cuda.runtime.setDevice(device_id)
+
+
+@contextmanager
+def on_device(device_id: int) -> Iterator[None]:
+    """Work on one GPU inside the block, and on the one before after it."""
+    before = cupy.cuda.runtime.getDevice()
+    make_current(device_id)
+    try:
+        yield
+    finally:
+        if before != device_id:
+            make_current(before)
+
+
+def device_of(array: Any) -> int:
+    """The GPU that holds an array of CuPy, or of another library that shows its address."""
+    if isinstance(array, cupy.ndarray):
+        return int(array.device.id)
+    address = int(array.__cuda_array_interface__["data"][0])
+    if not address:  # no samples, no place
+        return int(cupy.cuda.runtime.getDevice())
+    return int(cupy.cuda.runtime.pointerGetAttributes(address).device)
+
+
+def _stream() -> Any:
+    return cupy.cuda.get_current_stream()
+
+
+def _clocks() -> dict[str, Any]:
+    """Clocks, throttle reasons and driver, where NVIDIA's management library is there."""
+    gpu = nvml.open_gpu(cupy.cuda.Device().pci_bus_id)
+    return {} if gpu is None else {**asdict(gpu.read()), "driver_version": gpu.driver_version}

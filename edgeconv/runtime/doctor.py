@@ -1,0 +1,100 @@
+"""A check-up of this machine: methods, what `auto` takes, devices, libraries and known conflicts, as lines of text."""
+
+from __future__ import annotations
+
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from typing import get_args
+
+import numpy as np
+
+from edgeconv import __version__
+from edgeconv.runtime import profile as tuned
+from edgeconv.runtime.auto import AUTO, Purpose, choose
+from edgeconv.runtime.devices import get_device
+from edgeconv.core.escapes import visible
+from edgeconv.core.filters import RGB_CHANNELS
+from edgeconv.methods import METHODS
+from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
+from edgeconv.core.optional import import_problem
+from edgeconv.run.report import installed_versions
+from edgeconv.core.request import make_request
+
+SIDES = (256, 1024, 4096)
+"""Of the pictures for which a profile is asked."""
+
+MODULES = {"opencv-python-headless": "cv2"}
+"""What a library is imported by, where that is not its own name."""
+
+REMEDIES = {"pyvips": "pip install 'edgeconv[vips]', which brings libvips"}
+"""For a library that is there and does not start; for others installing it again."""
+
+CONFLICTS = (
+    (
+        ("opencv-python", "opencv-python-headless"),
+        "both install the folder cv2 and break each other: pip uninstall both, then pip install opencv-python-headless",
+    ),
+    (
+        ("cupy-cuda12x", "cupy-cuda13x"),
+        "only one CuPy may be installed: pip uninstall the one that your driver does not match",
+    ),
+)
+
+
+def text() -> str:
+    """The whole check-up."""
+    lines = [f"edgeconv {__version__}", "", "methods"]
+    for entry in METHODS:
+        reason = entry.load().unavailable_reason()
+        state = "works" if reason is None else f"no: {reason}"
+        lines.append(f"  {entry.device:<5} {entry.name:<10} {state}")
+    lines += ["", f"{AUTO} (stride 1, 8 bits)", *_auto(), "", "devices"]
+    lines += _facts(get_device("cpu").describe())
+    if cuda_unavailable_reason() is None:
+        lines += _facts(get_device("cuda").describe())
+    lines += ["", "libraries"]
+    lines += [f"  {name} {found}{_trouble(name)}" for name, found in installed_versions().items()]
+    lines += [
+        f"  conflict: {' and '.join(names)}: {advice}" for names, advice in CONFLICTS if all(map(_installed, names))
+    ]
+    return "\n".join(map(visible, lines))
+
+
+def _auto() -> list[str]:
+    """The profile of `edgeconv tune`, whether it holds, and what `auto` takes: by it for some sizes, else by rule."""
+    profile, note = tuned.read_profile(tuned.machine_facts(get_device("cpu").describe()))
+    state = "holds for this machine" if profile else note or "is not there yet: run 'edgeconv tune'"
+    sides = SIDES if profile else (None,)
+    return [f"  profile {tuned.profile_path()}: {state}", *(_taken(p, s) for p in get_args(Purpose) for s in sides)]
+
+
+def _taken(purpose: Purpose, side: int | None) -> str:
+    """What `auto` takes for pictures of `side` by `side` pixels, or for any."""
+    problem = None if side is None else make_request().problem((side, side, RGB_CHANNELS), np.uint8)
+    choice = choose(AUTO, AUTO, purpose, problem)
+    sized = "" if side is None else f" of {side}×{side}"
+    return f"  {AUTO} for {purpose}{sized}: {choice.method} on {choice.device} ({choice.why})"
+
+
+def _facts(facts: dict[str, object]) -> list[str]:
+    name = facts.get("name")
+    rest = ", ".join(f"{key} {value}" for key, value in facts.items() if key != "name" and value is not None)
+    return [f"  {name}: {rest}"]
+
+
+def _trouble(distribution: str) -> str:
+    """Why a library that is installed cannot be used, and what to do; nothing where it can, or is asked elsewhere."""
+    module = MODULES.get(distribution, distribution)
+    if find_spec(module) is None:  # Python itself, and what CUDA's probe and methods answer for
+        return ""
+    problem = import_problem(module)
+    remedy = REMEDIES.get(distribution, f"pip install --force-reinstall {distribution}")
+    return "" if problem is None else f"  no: {problem}: {remedy}"
+
+
+def _installed(distribution: str) -> bool:
+    try:
+        version(distribution)
+    except PackageNotFoundError:
+        return False
+    return True

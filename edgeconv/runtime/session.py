@@ -1,0 +1,181 @@
+"""One problem, one method, one device, made ready once and run many times.
+
+A session owns the plan and the arrays on both sides of the bus, so a second picture of the same shape pays for no
+allocation, compile or handle.
+
+    host array ── copy_in ──> device array ── plan.run ──> device array ── copy_out ──> host array
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgeconv.core.cost import Roof
+from edgeconv.runtime.devices import get_device
+from edgeconv.methods import require
+from edgeconv.methods.base import DeviceName, Options
+from edgeconv.core.problem import Problem
+from edgeconv.core.request import SecondPass
+from edgeconv.core.timing import Budget, Series, Stopwatch, collect
+
+
+def plain(image_hwc: NDArray[Any]) -> NDArray[Any]:
+    """The picture as native code takes it, C-contiguous and aligned; copied once where it is not."""
+    return np.require(image_hwc, requirements=("C", "A"))
+
+
+class Session:
+    """A prepared convolution. Not for two threads at once.
+
+    With a second pass (`normalize`) its result is the finished output, and its times cover both.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        method: str,
+        device: DeviceName,
+        options: Options,
+        second_pass: SecondPass | None = None,
+    ) -> None:
+        self.problem = problem
+        self._second_pass = second_pass
+        self.method_name = method
+        ready = require(method, device, options)
+        self.device = get_device(device)
+        self.needed_bytes = problem.input_bytes + problem.output_bytes
+        self._staging: tuple[NDArray[Any], NDArray[Any]] | None = None
+        with self.device.guard(self.needed_bytes + options.workspace_limit_bytes):
+            self.plan = ready.prepare(problem, options)
+            self.needed_bytes += self.plan.workspace_bytes
+        self._image: Any = None
+        self._out: Any = None
+
+    def take_arrays(self) -> tuple[Any, Any]:
+        """The session's own image (None on the CPU) and out on the device; allocated when first asked for."""
+        if self._image is None and self.device.moves_data:
+            self._image = self.device.empty(self.problem.input_shape, self.problem.dtype)
+        return self._image, self._take_out()
+
+    def _take_out(self) -> Any:
+        if self._out is None:
+            self._out = self.device.empty(self.problem.output_shape, self.problem.output_dtype)
+        return self._out
+
+    def release_arrays(self) -> None:
+        """Give the session's own arrays back; they are taken again when they are needed."""
+        self._image = self._out = self._staging = None
+
+    def convolve(
+        self, image_hwc: NDArray[Any], watch: Stopwatch | None = None, result: NDArray[Any] | None = None
+    ) -> NDArray[Any]:
+        """Filter a picture into `result`, or into a host array of its own. Phases are added to `watch`.
+
+        The picture is a host array, or one of the device's own.
+        """
+        watch = watch or Stopwatch()
+        with self.device.guard(self.needed_bytes):
+            if not self.device.moves_data:
+                image_hwc = plain(image_hwc)
+                raw = self._take_raw(result)
+                with watch.phase("convolve"):
+                    self.plan.run(image_hwc, raw)
+                    filtered: NDArray[Any] = self._finish(raw, image_hwc)
+                return filtered
+            out = self.convolve_and_leave(image_hwc, watch)
+            with watch.phase("convolve"):
+                finished = self._finish(out, self._image)
+            if result is None:
+                result = np.empty(finished.shape, finished.dtype)
+            with watch.phase("device_to_host"):
+                self.device.copy_out(finished, result)
+            return result
+
+    def _take_raw(self, result: NDArray[Any] | None) -> Any:
+        """Where a CPU method writes to: the caller's array, a new one, or the session's own before a second pass."""
+        if self._second_pass is not None:
+            return self._take_out()
+        return self.new_result() if result is None else result
+
+    def _finish(self, raw: Any, image: Any) -> Any:
+        """The second pass where there is one, on arrays of the device."""
+        return raw if self._second_pass is None else self._second_pass(raw, image, self.device.array_module)
+
+    def raw(self) -> NDArray[Any]:
+        """What the method itself gave in the last run of a session with a second pass, as a host array."""
+        with self.device.guard(self.needed_bytes):
+            result = self.new_result()
+            self.device.copy_out(self._take_out(), result)
+            return result
+
+    def convolve_and_leave(self, image_hwc: Any, watch: Stopwatch) -> Any:
+        """Filter a picture of the host or the device into the session's own array on the device, and wait for it."""
+        with self.device.guard(self.needed_bytes):
+            image, out = image_hwc, self._take_out()
+            if isinstance(image_hwc, np.ndarray):
+                image, _ = self.take_arrays()
+                with watch.phase("host_to_device"):
+                    self.device.copy_in(plain(image_hwc), image)
+            with watch.phase("convolve"):
+                self.plan.run(image, out)
+                self.device.synchronize()
+            return out
+
+    def new_result(self) -> NDArray[Any]:
+        """A host array that takes a result."""
+        return np.empty(self.problem.output_shape, self.problem.output_dtype)
+
+    def convolve_on_device(self, image_hwc: Any) -> Any:
+        """Filter a picture that is already on the device into a new array there, without waiting for it."""
+        with self.device.guard(self.needed_bytes):
+            result = self.device.empty(self.problem.output_shape, self.problem.output_dtype)
+            self.plan.run(image_hwc, result)
+        return result
+
+    def time_kernel(self, image_hwc: NDArray[Any], budget: Budget) -> Series:
+        """Sample the plan, and its second pass where there is one: device arrays in, device arrays out."""
+        with self.device.guard(self.needed_bytes):
+            image, out = self.take_arrays()
+            if self.device.moves_data:
+                self.device.copy_in(image_hwc, image)
+            else:
+                image = plain(image_hwc)
+
+            def once() -> None:
+                self.plan.run(image, out)
+                self._finish(out, image)
+
+            return collect(lambda: self.device.time_once(once), budget)
+
+    def time_end_to_end(self, image_hwc: NDArray[Any], budget: Budget) -> Series:
+        """Sample host array in, host array out, with page-locked host arrays on a GPU."""
+        with self.device.guard(self.needed_bytes):
+            if not self.device.moves_data:
+                return self.time_kernel(image_hwc, budget)
+            image, out = self.take_arrays()
+            if self._staging is None:
+                finished = self.problem.output_dtype if self._second_pass is None else self.problem.dtype
+                self._staging = (
+                    self.device.host_empty(self.problem.input_shape, self.problem.dtype),
+                    self.device.host_empty(self.problem.output_shape, finished),
+                )
+            staged_image, staged_out = self._staging
+            np.copyto(staged_image, image_hwc)
+
+            def once() -> float:
+                started = time.perf_counter()
+                self.device.copy_in(staged_image, image)
+                self.plan.run(image, out)
+                self.device.copy_out(self._finish(out, image), staged_out)
+                return time.perf_counter() - started
+
+            return collect(once, budget)
+
+    def measure_roof(self) -> Roof:
+        """Measure the machine's copy bandwidth and FMA rate now."""
+        with self.device.guard(self.needed_bytes):
+            return self.device.roof()

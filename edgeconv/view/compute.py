@@ -1,0 +1,312 @@
+"""What a request computes, step by step, on whatever thread calls it. No Qt; answers go to `deliver`.
+
+    right side (and left)  ── LayerReady ──>  difference  ── DifferenceReady ──>  rest  ── RunMeasured ──>  Done
+
+Pixels, figures and maps come from the code of `edgeconv run` (job.py) and `edgeconv diff` (diff/). The measurement
+waits until nobody has turned a knob for `REST_SECONDS`, so that it never slows what is to be seen down. Between steps
+the token is looked at; whatever cannot be done is one `Failed` with its line.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from numpy.typing import NDArray
+
+from edgeconv.run import whole
+from edgeconv.runtime.auto import choose
+from edgeconv.diff import maps, record
+from edgeconv.diff.inputs import ArrayInput, FileInput, Input, require_same_layout
+from edgeconv.diff.metrics import Allowance
+from edgeconv.diff.record import Comparisons
+from edgeconv.errors import EdgeconvError, ImageReadError, MemoryLimitError
+from edgeconv.io.image import Picture, read_image
+from edgeconv.io.read_rules import DEFAULT_RULES, ReadRules
+from edgeconv.core.timing import Budget, Stopwatch
+from edgeconv.view import background
+from edgeconv.view.lru_cache import Keep
+from edgeconv.view.latest import Token
+from edgeconv.view.parameters import Parameters
+from edgeconv.view.pyramid import HeatPyramid, PicturePyramid, Pyramid
+from edgeconv.view.sources import ViewSource, labels
+from edgeconv.view.state import ViewRequest
+
+Side = Literal["left", "right"]
+
+REST_SECONDS = 0.25
+"""Without a newer request, before the speed is measured."""
+BUDGET = Budget(max_samples=50, time_limit_seconds=0.1)
+SLOW_SECONDS = 0.5
+"""A method that takes longer is timed once more and no oftener."""
+KEPT_BYTES = 2**30
+"""Pictures, outputs and pyramids that nobody looks at just now, each."""
+
+
+@dataclass(frozen=True, eq=False)
+class Layer:
+    """One side, ready to be drawn."""
+
+    source: ViewSource
+    label: str
+    pixels: NDArray[Any]
+    """HWC with 1 or 3 channels, any type."""
+    pyramid: Pyramid
+
+    @property
+    def name(self) -> str:
+        """A short word for it."""
+        return self.label if self.source.kind == "file" else self.source.label
+
+
+@dataclass(frozen=True)
+class Computed:
+    """What a request of this generation gave."""
+
+    generation: int
+
+
+@dataclass(frozen=True)
+class PictureRead(Computed):
+    """The current picture was decoded."""
+
+    path: str
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class LayerReady(Computed):
+    """A side may be drawn."""
+
+    side: Side
+    layer: Layer
+
+
+@dataclass(frozen=True, eq=False)
+class DifferenceReady(Computed):
+    """Map and figures of right − left."""
+
+    pyramid: Pyramid
+    comparisons: Comparisons
+
+
+@dataclass(frozen=True)
+class RunMeasured(Computed):
+    """Speed and error of the output that is seen. `again` where it was measured before."""
+
+    picture: str
+    parameters: Parameters
+    record: dict[str, Any]
+    again: bool
+
+
+@dataclass(frozen=True)
+class Failed(Computed):
+    """One line that says what cannot be done; `unreadable` names a picture that cannot be read."""
+
+    message: str
+    unreadable: str | None = None
+
+
+@dataclass(frozen=True)
+class RequestDone(Computed):
+    """Nothing more will come."""
+
+
+Deliver = Callable[[Computed], None]
+
+
+@dataclass(eq=False)
+class _Computed:
+    """An output and, once measured, its record."""
+
+    filtered: whole.Filtered
+    label: str
+    record: dict[str, Any] | None = None
+
+    @property
+    def held_bytes(self) -> int:
+        filtered = self.filtered
+        second = 0 if filtered.raw is filtered.finished else filtered.raw.nbytes
+        return filtered.finished.nbytes + second + filtered.session.plan.workspace_bytes
+
+
+class Workshop:
+    """Serves requests, and keeps what the next one may need again."""
+
+    def __init__(self, rules: ReadRules = DEFAULT_RULES) -> None:
+        self.rules = rules
+        self.measuring = threading.Lock()
+        """Held by whoever times something: two at once would spoil both."""
+        self._pictures: Keep[tuple[Picture, float]] = Keep(KEPT_BYTES, lambda kept: kept[0].pixels.nbytes)
+        self._outputs: Keep[_Computed] = Keep(KEPT_BYTES, lambda kept: kept.held_bytes)
+        self._layers: Keep[Layer] = Keep(KEPT_BYTES, lambda kept: kept.pixels.nbytes)
+        self._readings: dict[str, int] = {}
+        """How often a path was to be read anew: what was made of an earlier reading is not used again."""
+
+    def serve(self, request: ViewRequest, token: Token, deliver: Deliver) -> None:
+        """Answer a request; never raises."""
+        try:
+            self._serve(request, token, deliver)
+        except EdgeconvError as error:
+            deliver(Failed(request.generation, str(error), _unreadable(error, request)))
+        except MemoryError:
+            deliver(Failed(request.generation, str(_out_of_memory())))
+        except Exception as error:  # a library's own, of any class: the window stays
+            what = f"{type(error).__name__}: {' '.join(str(error).split())}"
+            deliver(Failed(request.generation, f"This should not have happened ({what})."))
+        deliver(RequestDone(request.generation))
+
+    def begin(self, path: str) -> None:
+        """Decode a picture that will be asked for, beside whatever else there is to do until then."""
+
+        def decode() -> None:
+            with suppress(EdgeconvError, MemoryError):  # said when it is asked for
+                self.decode(os.path.abspath(path))
+
+        background.start(decode, "edgeconv-decode")
+
+    def decode(self, path: str) -> Picture:
+        """A picture, from memory where it was decoded before. Raises ImageReadError, MemoryLimitError."""
+        return self._decoded(path)[0]
+
+    def forget(self, path: str) -> None:
+        """Read a picture anew next time, and compute anew what is made of it."""
+        self._readings[path] = self._readings.get(path, 0) + 1
+
+    def _serve(self, request: ViewRequest, token: Token, deliver: Deliver) -> None:
+        picture = self.decode(request.picture)
+        deliver(PictureRead(request.generation, request.picture, picture.notes))
+        sides: list[tuple[Side, ViewSource]] = [("right", request.right)]
+        if request.mode.needs_both:
+            sides.insert(0, ("left", request.left))
+        layers: dict[Side, Layer] = {}
+        for side, source in sides:
+            if token.cancelled:
+                return
+            layers[side] = self._layer(request, source, layers.get("left"))
+            deliver(LayerReady(request.generation, side, layers[side]))
+        if request.mode.name == "difference" and not token.cancelled:
+            deliver(self._difference(request.generation, layers["left"], layers["right"]))
+        shown = [source for _, source in reversed(sides) if source.needs_filter]
+        if shown:
+            self._measure(request, shown[0], token, deliver)
+
+    def _decoded(self, path: str) -> tuple[Picture, float]:
+        """(picture, seconds that decoding took)."""
+
+        def decode() -> tuple[Picture, float]:
+            watch = Stopwatch()
+            with watch.phase("decode"):
+                picture = read_image(path, self.rules)
+            return picture, watch.phases_seconds["decode"]
+
+        return self._pictures.get(self._reading(path), decode)
+
+    def _reading(self, path: str) -> tuple[str, int]:
+        return path, self._readings.get(path, 0)
+
+    def _computed(self, path: str, parameters: Parameters, source: ViewSource) -> _Computed:
+        asked = source.parameters_of(parameters)
+        request, options = asked.request(), asked.options()
+        weights = request.filter.kernels.tobytes()  # a kernel's file may hold others than it did
+
+        def compute() -> _Computed:
+            picture, decode_seconds = self._decoded(path)
+            watch = Stopwatch()
+            watch.phases_seconds["decode"] = decode_seconds
+            problem = request.problem(picture.pixels.shape, picture.pixels.dtype)
+            choice = choose(asked.method, asked.device, "one picture", problem)
+            filtered = whole.filter_picture(picture, request, problem, choice, options, watch)
+            filtered.session.release_arrays()  # as large as the output; taken again to be measured
+            label = f"{parameters.filter_label} by {choice.method} on {choice.device.upper()}"
+            return _Computed(filtered, label)
+
+        return self._outputs.get((self._reading(path), asked, weights), compute)
+
+    def _pixels(self, request: ViewRequest, source: ViewSource) -> tuple[NDArray[Any], str]:
+        """What a source holds, and what to call it."""
+        if source.kind == "file":
+            seen = labels((source, request.left, request.right, ViewSource("file", request.picture)))
+            return self.decode(source.name).pixels, seen[source]
+        if source.kind == "input":
+            return self.decode(request.picture).pixels, source.label
+        computed = self._computed(request.picture, request.parameters, source)
+        return computed.filtered.finished, computed.label
+
+    def _layer(self, request: ViewRequest, source: ViewSource, beside: Layer | None) -> Layer:
+        """A side; floats are shown in the range of the side `beside` it where that holds floats too."""
+        pixels, label = self._pixels(request, source)
+        rules = beside.pixels if beside is not None and beside.pixels.dtype == pixels.dtype else pixels
+        low, high = maps.display_range(rules)
+
+        def make() -> Layer:
+            return Layer(source, label, pixels, PicturePyramid(pixels, low, high))
+
+        return self._layers.get((id(pixels), source, label, low, high), make)
+
+    def _difference(self, generation: int, left: Layer, right: Layer) -> DifferenceReady:
+        require_same_layout(left.label, left.pixels, right.label, right.pixels)
+        comparisons = record.compare_all(
+            ArrayInput(left.label, left.pixels), [ArrayInput(right.label, right.pixels)], Allowance()
+        )
+        classes = maps.class_map(left.pixels, right.pixels)
+        return DifferenceReady(generation, HeatPyramid(classes, comparisons.scale), comparisons)
+
+    def _measure(self, request: ViewRequest, source: ViewSource, token: Token, deliver: Deliver) -> None:
+        computed = self._computed(request.picture, request.parameters, source)
+        asked = source.parameters_of(request.parameters)
+        again = computed.record is not None
+        if computed.record is None:
+            if not token.wait(REST_SECONDS):
+                return
+            while not self.measuring.acquire(timeout=REST_SECONDS):
+                if token.cancelled:
+                    return
+            try:
+                filtered = computed.filtered
+                slow = filtered.cold_seconds > SLOW_SECONDS
+                budget = replace(BUDGET, min_samples=1, max_samples=1) if slow else BUDGET
+                measured = whole.measure(filtered, budget, "sample")
+                peak_bytes = filtered.session.device.peak_bytes()
+                computed.record = whole.describe(filtered, measured, asked_for=asked.method, peak_bytes=peak_bytes)
+            finally:
+                self.measuring.release()
+        deliver(RunMeasured(request.generation, request.picture, asked, computed.record, again))
+
+    def output_name(self, path: str, parameters: Parameters) -> str:
+        """What `edgeconv run` calls the output where it is not told."""
+        pixels, request = self.decode(path).pixels, parameters.request()
+        problem = request.problem(pixels.shape, pixels.dtype)
+        method = choose(parameters.method, parameters.device, "one picture", problem).method
+        output_format = whole.FORMAT_OF_DTYPE[request.output_dtype(pixels.dtype).name]
+        return str(whole.output_path(whole.Job(path, request), method, output_format))
+
+    def comparison_inputs(self, request: ViewRequest) -> tuple[Input, Input]:
+        """Both sides of a request as `edgeconv diff` takes them; a file stays a file, so its page is the command's."""
+        left, right = (self._input(request, source) for source in (request.left, request.right))
+        return left, right
+
+    def _input(self, request: ViewRequest, source: ViewSource) -> Input:
+        if source.kind == "file":
+            return FileInput(source.name, rules=self.rules)
+        if source.kind == "input":
+            return FileInput(request.picture, rules=self.rules)
+        pixels, label = self._pixels(request, source)
+        return ArrayInput(label, pixels)
+
+
+def _unreadable(error: EdgeconvError, request: ViewRequest) -> str | None:
+    """The picture of the request that cannot be read: a reader's message begins with its name."""
+    if not isinstance(error, ImageReadError):
+        return None
+    paths = [request.picture, *(side.name for side in (request.left, request.right) if side.kind == "file")]
+    return next((path for path in paths if str(error).startswith(f"{path}:")), None)
+
+
+def _out_of_memory() -> MemoryLimitError:
+    return MemoryLimitError("Out of memory: use a smaller picture, or lower the workspace limit.")

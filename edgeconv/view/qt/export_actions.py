@@ -1,0 +1,254 @@
+"""What leaves the window: saved pictures and reports, pages, records, and what goes to the clipboard.
+
+Files are written by the code of the commands (`run`, `diff`, `compare`, `bench`), so they are the commands' files.
+Before something is replaced the user is asked, by the system's dialog or, about the report beside a picture, here; an
+input never is. What only some of this needs is imported when it is needed: the window opens sooner.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QGuiApplication, QImage
+from PySide6.QtWidgets import QFileDialog, QMessageBox, QWidget
+
+from edgeconv.run import whole
+from edgeconv.errors import ImageWriteError
+from edgeconv.io.files import is_same_file, read_own_json, write_bytes_atomically
+from edgeconv.io.formats import SUFFIXES
+from edgeconv.view.parameters import is_text
+from edgeconv.view.pyramid import Pyramid
+from edgeconv.view.qt.frame import Frame
+from edgeconv.view.qt.tasks import After, Tasks
+from edgeconv.view.state import Model, ViewRequest
+from edgeconv.view.compute import Workshop
+
+if TYPE_CHECKING:
+    from edgeconv.bench.record import Record
+
+PICTURE_FILTER = f"Pictures ({' '.join('*' + suffix for suffix in SUFFIXES)});;All files (*)"
+PAGE_FILTER = "Pages (*.html)"
+RECORD_FILTER = "Records (*.json)"
+
+
+class Outgoing:
+    """`ask_...` opens a dialog; the others write to a path, on a thread of their own, over whatever is there."""
+
+    def __init__(self, frame: Frame, model: Model, workshop: Workshop, tasks: Tasks) -> None:
+        self._frame, self._model, self._workshop, self._tasks = frame, model, workshop, tasks
+
+    def ask_save(self) -> None:
+        """Where the picture is to go; the name that is offered is the command's."""
+        source, parameters = self._model.picture, self._model.parameters
+        if source is None:
+            return
+
+        def work() -> After:
+            name = self._workshop.output_name(source, parameters)
+            return lambda: self._ask("Save picture and report", name, PICTURE_FILTER, self._save_if_report_may)
+
+        self._tasks.start(work)
+
+    def _save_if_report_may(self, path: str) -> None:
+        """The dialog has asked about the picture; a report that is not that picture's own is asked about here."""
+        beside = _report_of(path)
+
+        def ask() -> None:
+            if replace_too(self._frame, f"The report goes to '{beside}', and that exists: replace it too?"):
+                self.save(path)
+
+        def work() -> After:
+            own = not os.path.lexists(beside) or _tells_of(beside, path)
+            return (lambda: self.save(path)) if own else ask
+
+        self._tasks.start(work)
+
+    def save(self, path: str) -> None:
+        """What `edgeconv run -o PATH` writes: the picture, and its report beside it."""
+        source, parameters = self._model.picture, self._model.parameters
+        if source is None:
+            return
+        inputs = self._model.inputs()
+
+        def work() -> After:
+            protect(inputs, path, _report_of(path))
+            record = whole.run(
+                whole.Job(
+                    source=source,
+                    request=parameters.request(),
+                    method=parameters.method,
+                    device=parameters.device,
+                    output=path,
+                    overwrite=True,
+                    options=parameters.options(),
+                    rules=self._workshop.rules,
+                )
+            )
+            picture = record["output"]["file"]
+            return lambda: self._frame.notice(f"wrote {picture} and {_stem(picture)}.json beside it")
+
+        self._tasks.start(work)
+
+    def ask_page_of_sides(self) -> None:
+        """Where the page of the two sides is to go."""
+        if self._model.picture is not None:
+            self._ask(
+                "Export page of the two sides",
+                f"{_stem(self._model.picture)}_diff.html",
+                PAGE_FILTER,
+                self.page_of_sides,
+            )
+
+    def page_of_sides(self, path: str) -> None:
+        """The page of `edgeconv diff LEFT RIGHT --html PATH`."""
+        request = self._model.request()
+        if request is None:
+            return
+        inputs = self._model.inputs()
+
+        def work(request: ViewRequest = request) -> After:
+            from edgeconv.diff import results as diff_job
+
+            protect(inputs, path)
+            left, right = self._workshop.comparison_inputs(request)
+            done = diff_job.run(left, [right], diff_job.Wanted(html=path, overwrite=True))
+            return lambda: self._frame.notice(diff_job.ending(done))
+
+        self._tasks.start(work)
+
+    def ask_page_of_methods(self) -> None:
+        """Where the page of every method is to go."""
+        if self._model.picture is not None:
+            self._ask(
+                "Export page of every method",
+                f"{_stem(self._model.picture)}_methods.html",
+                PAGE_FILTER,
+                self.page_of_methods,
+            )
+
+    def page_of_methods(self, path: str) -> None:
+        """The page of `edgeconv compare PICTURE --html PATH`."""
+        source, parameters = self._model.picture, self._model.parameters
+        if source is None:
+            return
+        inputs = self._model.inputs()
+
+        def work() -> After:
+            from edgeconv.diff import results as diff_job
+            from edgeconv.diff import methods
+
+            protect(inputs, path)
+            wanted = diff_job.Wanted(html=path, overwrite=True)
+            rules = self._workshop.rules
+            done = methods.run(source, parameters.request(), parameters.options(), wanted, rules=rules)
+            return lambda: self._frame.notice(diff_job.ending(done))
+
+        self._tasks.start(work)
+
+    def ask_record(self, record: Record) -> None:
+        """Where the record of a bench is to go."""
+        self._ask("Save record", "bench.json", RECORD_FILTER, lambda path: self.record(record, path))
+
+    def record(self, record: Record, path: str) -> None:
+        """As `edgeconv report` and `edgeconv bench compare` read it."""
+        inputs = self._model.inputs()
+
+        def work() -> After:
+            from edgeconv.bench.record import to_json
+
+            protect(inputs, path)
+            write_bytes_atomically(path, to_json(record))
+            return lambda: self._frame.notice(f"wrote {path}")
+
+        self._tasks.start(work)
+
+    def copy_picture(self, shown: Pyramid | None) -> None:
+        """A side, or the map of differences, as it is shown, to the clipboard."""
+        if shown is None:
+            return
+
+        def work() -> After:
+            height, width = shown.height, shown.width
+            pixels = np.ascontiguousarray(shown.part(slice(0, height), slice(0, width)))
+            image = QImage(pixels.data, width, height, 3 * width, QImage.Format.Format_RGB888).copy()
+            return lambda: self._to_clipboard(image)
+
+        self._tasks.start(work)
+
+    def copy_command(self, is_pasted: bool) -> None:
+        """The command line that computes what `output` shows."""
+        command = self._model.command(self._workshop.rules)
+        if command is None:
+            return
+        if not is_text(command):
+            self._frame.complain("A name in this command is no text, and a clipboard holds text: rename the file.")
+            return
+        QGuiApplication.clipboard().setText(command)
+        hint = " (a pasted picture lasts as long as this window: give it a file of its own)" if is_pasted else ""
+        self._frame.notice(f"copied: {command}{hint}")
+
+    def _to_clipboard(self, image: QImage) -> None:
+        QGuiApplication.clipboard().setImage(image)
+        self._frame.notice("copied the picture")
+
+    def _ask(self, title: str, name: str, filters: str, write: Callable[[str], None]) -> None:
+        folder = os.path.dirname(self._model.picture or "")
+        path = ask_name(self._frame, title, os.path.join(folder, name), filters)
+        if path:
+            write(path)
+
+
+def ask_name(parent: QWidget, title: str, offered: str, filters: str) -> str:
+    """A name for a file by the system's dialog, which asks before it gives one that exists; empty where there is none.
+
+    A name without a suffix gets that of the one that is `offered`.
+    """
+    dialog = QFileDialog(parent, title, os.path.dirname(offered), filters)
+    dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
+    dialog.setDefaultSuffix(os.path.splitext(offered)[1])
+    dialog.selectFile(offered)
+    name = dialog.selectedFiles()[0] if dialog.exec() else ""
+    dialog.deleteLater()
+    return name
+
+
+def replace_too(parent: QWidget, question: str) -> bool:
+    """Whether the user says yes."""
+    box = QMessageBox(QMessageBox.Icon.Question, "edgeconv", question, parent=parent)
+    box.setTextFormat(Qt.TextFormat.PlainText)
+    box.setStandardButtons(QMessageBox.StandardButton.Yes | QMessageBox.StandardButton.No)
+    box.setDefaultButton(QMessageBox.StandardButton.No)
+    answer = box.exec()
+    box.deleteLater()
+    return answer == QMessageBox.StandardButton.Yes
+
+
+def protect(inputs: Iterable[str], *outputs: str) -> None:
+    """Raise ImageWriteError where an output would replace an input of the window."""
+    for output in outputs:
+        if any(is_same_file(path, output) for path in inputs):
+            raise ImageWriteError(f"{output}: is an input that is open here: choose another name.")
+
+
+def _report_of(path: str) -> str:
+    """Where `edgeconv run` puts the report of a picture."""
+    return os.path.splitext(path)[0] + ".json"
+
+
+def _tells_of(report_path: str, path: str) -> bool:
+    """Whether a report is that of the picture beside it, whose fate it shares."""
+    try:
+        output = read_own_json(Path(report_path))["output"]
+        return bool(output["file_sha256"] == hashlib.sha256(Path(path).read_bytes()).hexdigest())
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+
+
+def _stem(path: str) -> str:
+    return os.path.splitext(os.path.basename(path))[0]

@@ -1,0 +1,98 @@
+"""What lies over the picture: names of the sides, the bar, the legend of differences, the grid of single pixels.
+
+Plates are dark in light and in dark, so that they can be read over any picture.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import QPointF, QRect, QRectF, Qt
+from PySide6.QtGui import QColor, QPainter, QPen
+
+from edgeconv.diff.scale import Scale
+from edgeconv.view.qt.visible_region import Seen
+
+MARGIN = 10
+PLATE, PLATE_TEXT, PLATE_DIM = QColor(20, 21, 23, 200), QColor("#f2f2f4"), QColor("#b9bbc1")
+ROUND = 5
+SWATCH = 12
+SWATCH_GAP = 6
+GRID = QColor(128, 128, 128, 70)
+KNOB_WIDTH, KNOB_HEIGHT = 22, 32
+KNOB_INK = QColor("#44474d")
+
+
+def draw_name(painter: QPainter, text: str, x: float, from_right: bool = False) -> None:
+    """The name of a side at the top; `x` is the plate's left edge, or its right one."""
+    if not text:
+        return
+    metrics = painter.fontMetrics()
+    width, height = metrics.horizontalAdvance(text) + 16, metrics.height() + 8
+    plate = QRectF(x - width if from_right else x, MARGIN, width, height)
+    _draw_plate(painter, plate)
+    painter.setPen(PLATE_TEXT)
+    painter.drawText(plate, Qt.AlignmentFlag.AlignCenter, text)
+
+
+def draw_bar(painter: QPainter, x: int, height: int) -> None:
+    """The bar of the split view, with a knob to take hold of."""
+    middle = height / 2
+    painter.fillRect(QRectF(x - 1, 0, 2, height), QColor(255, 255, 255, 230))
+    painter.setPen(QPen(QColor(0, 0, 0, 60), 1))
+    painter.setBrush(QColor(255, 255, 255))
+    knob = QRectF(x - KNOB_WIDTH / 2, middle - KNOB_HEIGHT / 2, KNOB_WIDTH, KNOB_HEIGHT)
+    painter.drawRoundedRect(knob, KNOB_WIDTH / 2, KNOB_WIDTH / 2)
+    painter.setPen(QPen(KNOB_INK, 1.6, Qt.PenStyle.SolidLine, Qt.PenCapStyle.RoundCap))
+    for side in (-1, 1):
+        tip = QPointF(x + side * 6, middle)
+        painter.drawLine(tip, QPointF(x + side * 3, middle - 4))
+        painter.drawLine(tip, QPointF(x + side * 3, middle + 4))
+
+
+def draw_legend(painter: QPainter, scale: Scale, classes: Sequence[int], width: int, height: int) -> None:
+    """A swatch and its |difference| for each of `classes`, at the bottom, in as many rows as they need."""
+    metrics = painter.fontMetrics()
+    title = "|difference|"
+    start = MARGIN + metrics.horizontalAdvance(title) + 14
+    line = metrics.height() + 6
+    places, right, x, y = [], 0, start, 0
+    for index in classes:
+        wide = SWATCH + SWATCH_GAP + metrics.horizontalAdvance(scale.labels[index]) + MARGIN
+        if x > start and x + wide > width - 2 * MARGIN:
+            x, y = start, y + line
+        places.append((index, x, y, wide))
+        x += wide
+        right = max(right, x)
+    tall = y + line + 6
+    plate = QRectF(MARGIN, height - tall - MARGIN, right, tall)
+    _draw_plate(painter, plate)
+    first = QRectF(plate.left(), plate.top() + 3, plate.width(), line)
+    painter.setPen(PLATE_DIM)
+    painter.drawText(first.adjusted(MARGIN, 0, 0, 0), Qt.AlignmentFlag.AlignVCenter, title)
+    for index, x, y, wide in places:
+        place = QRectF(first.left() + x, first.top() + y, wide, line)
+        painter.setPen(QPen(QColor(255, 255, 255, 90), 1))
+        painter.setBrush(QColor(*scale.colours[index]))
+        painter.drawRect(QRectF(place.left(), place.center().y() - SWATCH / 2, SWATCH, SWATCH))
+        painter.setPen(PLATE_TEXT)
+        text = place.adjusted(SWATCH + SWATCH_GAP, 0, 0, 0)
+        painter.drawText(text, Qt.AlignmentFlag.AlignVCenter, scale.labels[index])
+
+
+def draw_grid(painter: QPainter, seen: Seen, part: QRect) -> None:
+    """Lines between the pixels of `part`, in screen pixels."""
+    painter.setPen(QPen(GRID, 1))
+    area = seen.target(part)
+    for x in range(part.left(), part.left() + part.width() + 1):
+        place = seen.target(QRect(x, part.top(), 1, 1)).left()
+        painter.drawLine(QPointF(place, area.top()), QPointF(place, area.bottom()))
+    for y in range(part.top(), part.top() + part.height() + 1):
+        place = seen.target(QRect(part.left(), y, 1, 1)).top()
+        painter.drawLine(QPointF(area.left(), place), QPointF(area.right(), place))
+
+
+def _draw_plate(painter: QPainter, plate: QRectF) -> None:
+    painter.setPen(Qt.PenStyle.NoPen)
+    painter.setBrush(PLATE)
+    painter.drawRoundedRect(plate, ROUND, ROUND)
