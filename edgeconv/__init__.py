@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from typing import Any
 
     from edgeconv.api import convolve as convolve
-    from edgeconv.errors import EdgeconvError as EdgeconvError
     from edgeconv.core.filters import FILTERS as FILTERS
+    from edgeconv.errors import EdgeconvError as EdgeconvError
     from edgeconv.io.image import read_image as read_image
     from edgeconv.io.image import write_image as write_image
-    from edgeconv.methods.base import Options as Options
     from edgeconv.io.read_rules import ReadRules as ReadRules
+    from edgeconv.methods.base import Options as Options
 
 __version__ = "0.1.0"
 

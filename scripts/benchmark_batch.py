@@ -27,19 +27,19 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from edgeconv.run import report
 from edgeconv.batch import plan
 from edgeconv.batch.names import Names
+from edgeconv.batch.one_picture import leave_cores_to
 from edgeconv.batch.pipeline import Batch
 from edgeconv.batch.settings import JpegCodec, Settings
-from edgeconv.batch.one_picture import leave_cores_to
+from edgeconv.core.request import make_request
+from edgeconv.hardware.threads import usable_threads
+from edgeconv.io.files import write_bytes_atomically
+from edgeconv.io.image import decode_image, encode_image, read_picture_bytes, write_image
+from edgeconv.run import report
 from edgeconv.runtime.auto import AUTO, choose
 from edgeconv.runtime.devices import get_device
 from edgeconv.runtime.devices.gpu_jpeg import gpu_jpeg_unavailable_reason
-from edgeconv.io.files import write_bytes_atomically
-from edgeconv.io.image import decode_image, encode_image, read_picture_bytes, write_image
-from edgeconv.core.request import make_request
-from edgeconv.hardware.threads import usable_threads
 
 PROJECT = Path(__file__).resolve().parent.parent
 GOAL = 0.9

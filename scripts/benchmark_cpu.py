@@ -34,17 +34,17 @@ import cpu_peers as peers
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeconv.runtime import check
 from edgeconv.core.cost import count
-from edgeconv.runtime.devices.cpu import processor_name
 from edgeconv.core.filters import RGB_CHANNELS, WeightSet, named_filter, weight_set
-from edgeconv.methods import require
-from edgeconv.methods.base import Options
+from edgeconv.core.problem import Problem, StoredMode, make_problem
+from edgeconv.core.timing import summarize
 from edgeconv.hardware.cpu import jit
 from edgeconv.hardware.pool import run_pieces, threads_for
-from edgeconv.core.problem import Problem, StoredMode, make_problem
 from edgeconv.hardware.threads import usable_threads
-from edgeconv.core.timing import summarize
+from edgeconv.methods import require
+from edgeconv.methods.base import Options
+from edgeconv.runtime import check
+from edgeconv.runtime.devices.cpu import processor_name
 
 SIZES = (128, 256, 512, 1024, 2048, 4096)
 ROUNDS = 25

@@ -28,11 +28,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeconv.run import report
 from edgeconv.diff.metrics import compare
 from edgeconv.io.files import write_bytes_atomically
 from edgeconv.io.image import read_image, write_image
 from edgeconv.io.resize import resize
+from edgeconv.run import report
 
 PROJECT = Path(__file__).resolve().parent.parent
 RESULTS = PROJECT / "docs" / "results" / "diff"

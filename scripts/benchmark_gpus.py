@@ -29,25 +29,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeconv.run import report
 from edgeconv.batch import ledger, plan
-from edgeconv.batch.previous_results import Earlier
 from edgeconv.batch.engines import own_cluster
 from edgeconv.batch.engines.cluster import Cluster
 from edgeconv.batch.engines.own_cluster import VISIBLE, Seat
 from edgeconv.batch.names import Names
+from edgeconv.batch.one_picture import BatchWork
 from edgeconv.batch.pipeline import Batch
+from edgeconv.batch.previous_results import Earlier
 from edgeconv.batch.settings import Settings
 from edgeconv.batch.summary import PictureResult
 from edgeconv.batch.task import Task
-from edgeconv.batch.one_picture import BatchWork
-from edgeconv.runtime.auto import Choice
-from edgeconv.runtime.devices import get_device
+from edgeconv.core.request import make_request
+from edgeconv.core.timing import Stopwatch
+from edgeconv.hardware.threads import usable_threads
 from edgeconv.io.files import write_bytes_atomically
 from edgeconv.io.image import write_image
-from edgeconv.core.request import make_request
-from edgeconv.hardware.threads import usable_threads
-from edgeconv.core.timing import Stopwatch
+from edgeconv.run import report
+from edgeconv.runtime.auto import Choice
+from edgeconv.runtime.devices import get_device
 
 PROJECT = Path(__file__).resolve().parent.parent
 RAM_DISK = Path("/dev/shm")
@@ -144,9 +144,7 @@ def main() -> int:
                     of_files, outputs[name] = seconds_of_files(engine, source, target, file_pictures)
                 samples["memory"][name].append(in_memory)
                 samples["files"][name].append(of_files)
-                print(
-                    f"{len(some)} of {len(GPUs)} GPUs: memory {in_memory:.2f} s, files {of_files:.2f} s", flush=True
-                )
+                print(f"{len(some)} of {len(GPUs)} GPUs: memory {in_memory:.2f} s, files {of_files:.2f} s", flush=True)
 
     counts = {"memory": arguments.pictures, "files": file_pictures}
     rates = {

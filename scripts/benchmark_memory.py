@@ -14,10 +14,10 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from edgeconv.run import report
 from edgeconv.io.files import write_bytes_atomically
 from edgeconv.io.image import write_image
 from edgeconv.methods import method_names
+from edgeconv.run import report
 
 PROJECT = Path(__file__).resolve().parent.parent
 SIDE = 4096

@@ -25,9 +25,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeconv.run import report
 from edgeconv.cli.options import parse_bytes
 from edgeconv.io.files import write_bytes_atomically
+from edgeconv.run import report
 
 PROJECT = Path(__file__).resolve().parent.parent
 TILE = 512

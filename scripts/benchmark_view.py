@@ -28,11 +28,11 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from edgeconv.run import report
 from edgeconv.bench.synthetic import bench_pixels
-from edgeconv.runtime.devices import get_device
 from edgeconv.io.files import write_bytes_atomically
 from edgeconv.io.image import write_image
+from edgeconv.run import report
+from edgeconv.runtime.devices import get_device
 
 PROJECT = Path(__file__).resolve().parent.parent
 RESULTS = PROJECT / "docs" / "results" / "view"

@@ -19,14 +19,14 @@ from itertools import product
 
 import numpy as np
 
-from edgeconv.run import report
-from edgeconv.runtime import check
 from edgeconv.bench.candidates import ORACLE
 from edgeconv.core.geometry import Border
-from edgeconv.methods import find, method_names
-from edgeconv.methods.base import Options
 from edgeconv.core.problem import Problem
 from edgeconv.core.request import make_request
+from edgeconv.methods import find, method_names
+from edgeconv.methods.base import Options
+from edgeconv.run import report
+from edgeconv.runtime import check
 
 FILTERS = ("emboss", "sobel", "kirsch")
 """One kernel without symmetry, a magnitude of two directions, a maximum of eight."""

@@ -23,8 +23,8 @@ from importlib import import_module
 from typing import Any
 
 from edgeconv.errors import EXIT_DIFFERENT, EXIT_OK, UnavailableError
-from edgeconv.methods import METHODS
 from edgeconv.hardware.cuda.kernels import KernelVariant
+from edgeconv.methods import METHODS
 
 ARCHITECTURES = ("sm_75", "sm_80", "sm_90", "sm_100", "sm_120")
 """From the oldest that CUDA 13 compiles for (Turing) to the newest (Blackwell, two of them)."""

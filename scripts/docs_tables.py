@@ -18,13 +18,13 @@ from statistics import median
 from typing import Any
 
 from edgeconv.bench.grid import GRIDS
+from edgeconv.bench.ladders.conv_kernels import STRIDES
 from edgeconv.bench.peers import PEERS
 from edgeconv.bench.record import Record, read_record
+from edgeconv.core.filters import DEFAULT_FILTER, FILTERS
 from edgeconv.export import ladders
 from edgeconv.export.tables import Table, fastest, goals
-from edgeconv.core.filters import DEFAULT_FILTER, FILTERS
 from edgeconv.methods import METHODS
-from edgeconv.bench.ladders.conv_kernels import STRIDES
 from edgeconv.run.report import seconds_text
 from edgeconv.view.qt.actions import listed_keys
 

@@ -85,8 +85,8 @@ def main() -> int:
         run_steps()
         return 0
     from edgeconv.bench.record import to_json
-    from edgeconv.runtime.devices import get_device
     from edgeconv.run.report import header
+    from edgeconv.runtime.devices import get_device
 
     words = ["ncu", "--clock-control", "none", "--cache-control", "all", "--nvtx"]
     words += ["--nvtx-include", f"regex:{RANGE}.*/", "--print-nvtx-rename", "kernel"]

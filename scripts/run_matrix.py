@@ -15,8 +15,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from edgeconv.runtime.auto import runnable
 from edgeconv.io.files import write_bytes_atomically
+from edgeconv.runtime.auto import runnable
 
 PROJECT = Path(__file__).resolve().parent.parent
 RESULTS = PROJECT / "docs" / "results" / "run"

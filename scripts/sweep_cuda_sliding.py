@@ -21,10 +21,10 @@ from typing import Any
 
 from benchmark_cuda_sliding import CHECKED_SAMPLES, REAL, ROTATED_BYTES, WHOLE, Row
 
-from edgeconv.runtime import check as verify
+from edgeconv.core.problem import Problem
 from edgeconv.hardware.cuda.kernels import KernelVariant, load
 from edgeconv.methods.cuda.sliding import LANES, StripPlan, StripTile, arithmetic_for, strip_variant
-from edgeconv.core.problem import Problem
+from edgeconv.runtime import check as verify
 
 WORKS = {
     "float32 mix": ("float32", "mix", REAL, 1),

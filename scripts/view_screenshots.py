@@ -28,13 +28,13 @@ from PySide6.QtGui import QImage, QPixmap
 
 from edgeconv.api import convolve
 from edgeconv.io.image import read_image, write_image
+from edgeconv.view.compute import Workshop
 from edgeconv.view.parameters import Parameters
 from edgeconv.view.qt.app import open_window
 from edgeconv.view.qt.memory import PLACE_VARIABLE
 from edgeconv.view.qt.window import ViewWindow
 from edgeconv.view.sources import INPUT, OUTPUT, ViewSource
 from edgeconv.view.state import find_mode
-from edgeconv.view.compute import Workshop
 
 PROJECT = Path(__file__).resolve().parent.parent
 PICTURE = PROJECT / "images" / "input_1024.png"

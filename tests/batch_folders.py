@@ -16,9 +16,9 @@ from edgeconv.batch.names import DEFAULT_NAME, Names
 from edgeconv.batch.pipeline import Batch
 from edgeconv.batch.settings import Settings
 from edgeconv.batch.summary import Summary
-from edgeconv.runtime.auto import Choice
-from edgeconv.io.image import write_image
 from edgeconv.core.request import make_request
+from edgeconv.io.image import write_image
+from edgeconv.runtime.auto import Choice
 
 RULES = ("--method", "reference", "--channels", "each")
 SUFFIX = "_laplacian8_reference_s1"

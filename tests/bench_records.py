@@ -10,17 +10,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from edgeconv.bench import runner
-from edgeconv.bench import candidates
+from edgeconv.bench import candidates, runner
 from edgeconv.bench.candidates import Bench, Entrant, MethodEntrant, Ready
 from edgeconv.bench.grid import CaseGrid, GridPart
 from edgeconv.bench.measure import TimingRules
 from edgeconv.bench.record import Record
 from edgeconv.bench.watch import Watch
 from edgeconv.core.cost import Roof
-from edgeconv.runtime.devices.cpu import CpuDevice
-from edgeconv.methods.base import Options
 from edgeconv.core.timing import Budget
+from edgeconv.methods.base import Options
+from edgeconv.runtime.devices.cpu import CpuDevice
 
 ROOF = Roof(copy_bytes_per_second=1e9, fma_flops_per_second=1e9, how="made up")
 FEW = TimingRules(budget=Budget(min_samples=5, max_samples=5, time_limit_seconds=1000.0))

@@ -26,17 +26,17 @@ from bench_records import FEW, TimedMethod, grid, use
 from faults import DIED, Faults
 from problems import random_image
 
-from edgeconv.run import whole as job
-from edgeconv.io import temporaries
 from edgeconv.batch import ledger
 from edgeconv.bench import runner
+from edgeconv.core.request import make_request
 from edgeconv.diff import folders
 from edgeconv.diff import results as diff_job
 from edgeconv.diff.inputs import FileInput
 from edgeconv.errors import EdgeconvError
+from edgeconv.io import temporaries
 from edgeconv.io.image import write_image
-from edgeconv.core.request import make_request
 from edgeconv.io.resize import resize_file
+from edgeconv.run import whole as job
 from edgeconv.run.tiled import filtering as tiles_job
 
 FAILED = 1

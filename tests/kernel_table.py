@@ -30,10 +30,10 @@ from kernel_work import (
     Work,
 )
 
-from edgeconv.methods.base import Options
-from edgeconv.methods.cuda import sliding
 from edgeconv.bench.ladders import conv_kernels
 from edgeconv.core.problem import Problem
+from edgeconv.methods.base import Options
+from edgeconv.methods.cuda import sliding
 
 # --- what every kernel is put to, in many shapes ------------------------------------------------------------------
 

@@ -14,11 +14,11 @@ from typing import Any
 
 from cpu_problems import Case
 
-from edgeconv.methods.base import Options, Plan
 from edgeconv.bench.ladders.conv_kernels import ConvBlock, prepare
+from edgeconv.core.problem import Problem
+from edgeconv.methods.base import Options, Plan
 from edgeconv.methods.cuda.cudnn import CudnnPlan
 from edgeconv.methods.cuda.sliding import DirectPlan, StripPlan, StripTile, has_strips
-from edgeconv.core.problem import Problem
 
 TESTS = Path(__file__).resolve().parent
 PROGRAM = TESTS / "host_cuda" / "run_on_cpu.py"

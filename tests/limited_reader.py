@@ -17,8 +17,8 @@ import cv2  # noqa: F401  # before the limit: what it takes is not the picture's
 import numpy as np
 from PIL import Image
 
-from edgeconv.io import image
 from edgeconv.errors import ImageReadError, MemoryLimitError
+from edgeconv.io import image
 
 Image.init()
 MOST_SECONDS = 20

@@ -14,8 +14,8 @@ from damaged import BAD_FILES, JPEG, SMALLER, BadFile
 from picture_files import noisy, saved, tiff
 from PIL import Image
 
-from edgeconv.io import image
 from edgeconv.errors import ImageReadError, MemoryLimitError
+from edgeconv.io import image
 from edgeconv.io.image import decode_image, longest_side, read_image
 from edgeconv.io.read_rules import ReadRules
 

@@ -22,10 +22,10 @@ from edgeconv.batch.summary import Summary
 from edgeconv.batch.task import Task
 from edgeconv.batch.text import note, summary_text
 from edgeconv.cli import shared_options
-from edgeconv.runtime.devices import get_device
 from edgeconv.errors import ImageWriteError, UsageError
 from edgeconv.io.image import read_image, write_image
 from edgeconv.io.read_rules import DEFAULT_RULES
+from edgeconv.runtime.devices import get_device
 
 LINKS = pytest.mark.skipif(sys.platform == "win32", reason="links need rights there")
 

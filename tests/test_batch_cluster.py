@@ -22,16 +22,16 @@ from distributed import LocalCluster
 from problems import random_image
 
 from edgeconv.batch import ledger, plan
-from edgeconv.batch.previous_results import Earlier
 from edgeconv.batch.engines import at_worker, cluster, connecting, engine_for, own_cluster
 from edgeconv.batch.engines.own_cluster import VISIBLE, Seat, parse_devices, seats_for
+from edgeconv.batch.one_picture import BatchWork
 from edgeconv.batch.pipeline import Batch
+from edgeconv.batch.previous_results import Earlier
 from edgeconv.batch.summary import PictureResult, Summary
 from edgeconv.batch.task import Task
-from edgeconv.batch.one_picture import BatchWork
 from edgeconv.errors import UnavailableError, UsageError
-from edgeconv.io.image import write_image
 from edgeconv.hardware.threads import usable_threads
+from edgeconv.io.image import write_image
 
 PICTURES = 24
 TWO_WORKERS = [Seat(1), Seat(1)]

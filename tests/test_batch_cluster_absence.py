@@ -16,7 +16,6 @@ from command import edgeconv_here
 from distributed import LocalCluster
 from problems import random_image
 
-from edgeconv.io import temporaries
 from edgeconv.batch import ledger, plan
 from edgeconv.batch.engines import cluster, connecting
 from edgeconv.batch.engines.cluster import Absence, Cluster
@@ -24,6 +23,7 @@ from edgeconv.batch.engines.connection import Connection
 from edgeconv.batch.pipeline import Batch
 from edgeconv.batch.stores import store_of
 from edgeconv.batch.summary import Summary
+from edgeconv.io import temporaries
 from edgeconv.io.image import write_image
 
 POSIX_SIGNALS = pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")

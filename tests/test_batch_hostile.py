@@ -15,15 +15,15 @@ from batch_folders import RULES, SUFFIX, contents, draw_photos, run_here, settin
 from command import edgeconv
 from problems import random_image
 
-from edgeconv.run import whole
 from edgeconv.batch import ledger
 from edgeconv.batch.previous_results import Earlier
+from edgeconv.core.request import make_request
 from edgeconv.diff import folders
 from edgeconv.errors import EdgeconvError, ImageReadError, ImageWriteError
 from edgeconv.io.image import write_image
 from edgeconv.io.inside import foreign_reason
-from edgeconv.core.request import make_request
 from edgeconv.io.resize import resize_file
+from edgeconv.run import whole
 
 PIPES = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
 LINKS = pytest.mark.skipif(sys.platform == "win32", reason="links need rights there")

@@ -16,10 +16,10 @@ from batch_folders import RULES, SUFFIX, contents, draw_photos, under_way
 from command import PROJECT, edgeconv, unmeasured
 from problems import random_image
 
-from edgeconv.io import temporaries
 from edgeconv.batch import ledger
-from edgeconv.runtime.devices import get_device
+from edgeconv.io import temporaries
 from edgeconv.io.image import write_image
+from edgeconv.runtime.devices import get_device
 
 POSIX_SIGNALS = pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
 MANY = 40

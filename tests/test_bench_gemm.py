@@ -11,14 +11,14 @@ import pytest
 from bench_records import ROOF, FakeDevice
 from command import PROJECT, edgeconv
 
-from edgeconv.bench.ladders.gemm import KIND, VENDOR, make_operands, time_size
 from edgeconv.bench.ladders.base import Contender, schema
+from edgeconv.bench.ladders.gemm import KIND, VENDOR, make_operands, time_size
+from edgeconv.bench.ladders.gemm_kernels import REALS, STEPS
 from edgeconv.bench.watch import Watch
+from edgeconv.core.timing import Budget
 from edgeconv.export import ladders
 from edgeconv.export.markdown import every_row
-from edgeconv.bench.ladders.gemm_kernels import REALS, STEPS
 from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
-from edgeconv.core.timing import Budget
 
 BUDGET = Budget(min_samples=3, max_samples=3, time_limit_seconds=1000.0)
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from command import PROJECT
 
+from edgeconv.bench.arguments import chosen_grid, parse_rules, parse_share
 from edgeconv.bench.candidates import ORACLE, method_entrants
 from edgeconv.bench.grid import BLOCK_SIDES, GRIDS, CaseGrid, GridPart, changed, named_grid, read_grid, works
 from edgeconv.bench.peers import PEERS, peer_entrants
 from edgeconv.bench.synthetic import bench_filter, bench_pixels
-from edgeconv.bench.arguments import chosen_grid, parse_rules, parse_share
 from edgeconv.errors import UsageError
 from edgeconv.methods import method_names
 from edgeconv.methods.base import BLOCKS, DEVICES, Options

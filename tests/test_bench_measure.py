@@ -15,17 +15,16 @@ import pytest
 from bench_records import FEW, ROOF, BrokenPeer, FakeDevice, TimedMethod, TiringPeer, WrongMethod, grid, measured, use
 from problems import random_image
 
-from edgeconv.bench import record, runner
-from edgeconv.bench import metrics
+from edgeconv.bench import metrics, record, runner
 from edgeconv.bench.candidates import Bench, Ready
-from edgeconv.bench.grid import CaseGrid, GridPart, Case
+from edgeconv.bench.grid import Case, CaseGrid, GridPart
 from edgeconv.bench.measure import pixels_for
 from edgeconv.bench.watch import CpuUse, Watch, read_cpu_use
 from edgeconv.core.cost import Counts
-from edgeconv.hardware.nvml import GpuReading
-from edgeconv.errors import UsageError
-from edgeconv.io.image import write_image
 from edgeconv.core.problem import INPUT_DTYPES
+from edgeconv.errors import UsageError
+from edgeconv.hardware.nvml import GpuReading
+from edgeconv.io.image import write_image
 
 
 def rows_of(result: record.Record, entrant: str) -> list[record.Row]:

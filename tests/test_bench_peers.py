@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from edgeconv.runtime import check
 from edgeconv.bench.candidates import share
 from edgeconv.bench.peers import PEERS, PeerEntrant
 from edgeconv.bench.peers.convolutions import grouped
 from edgeconv.bench.synthetic import bench_filter, bench_pixels
+from edgeconv.core.request import make_request
 from edgeconv.errors import UnavailableError
 from edgeconv.methods.base import Options
-from edgeconv.core.request import make_request
+from edgeconv.runtime import check
 
 CASES = [
     # dtype, filter, channels, stride, border

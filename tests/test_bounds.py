@@ -15,15 +15,15 @@ import edgeconv
 from edgeconv.batch.encoding import parse_png_level, parse_quality
 from edgeconv.batch.plan import parse_shard
 from edgeconv.cli.options import check_sampling, parse_jobs
+from edgeconv.core.geometry import output_size, parse_padding
+from edgeconv.core.request import make_request
 from edgeconv.diff.methods import middle_square
 from edgeconv.diff.metrics import Allowance, compare
 from edgeconv.errors import EdgeconvError
-from edgeconv.core.geometry import output_size, parse_padding
 from edgeconv.io.image import decode_image, encode_image
-from edgeconv.methods.base import Options, check_workspace
 from edgeconv.io.read_rules import ReadRules
-from edgeconv.core.request import make_request
 from edgeconv.io.resize import parse_sizes
+from edgeconv.methods.base import Options, check_workspace
 
 PNG = png(noisy(4, 6))
 

@@ -11,7 +11,6 @@ from cpu_problems import RANDOM, Case
 from kernel_work import CONV_STEP, Work, run_on_cpu, sanitizer_library
 from problems import AWKWARD_SHAPES, assert_right, random_image, run_on_gpu
 
-from edgeconv.errors import UsageError
 from edgeconv.bench.ladders.conv_kernels import (
     ROWS_A_STRIP,
     SHARED_BYTES,
@@ -23,6 +22,7 @@ from edgeconv.bench.ladders.conv_kernels import (
     step,
     variants,
 )
+from edgeconv.errors import UsageError
 from edgeconv.hardware.cuda.kernels import FOLDER
 
 OWN = [entry for entry in STEPS if entry.name not in ("textbook", "sliding")]

@@ -13,14 +13,14 @@ import pytest
 from cpu_problems import RANDOM, Case
 from problems import assert_right, random_image, run_on_host
 
-from edgeconv.errors import MemoryLimitError, UnavailableError, UsageError
 from edgeconv.core.filters import WeightSet, named_filter, weight_set
+from edgeconv.core.problem import make_problem
+from edgeconv.errors import MemoryLimitError, UnavailableError, UsageError
+from edgeconv.hardware.cpu import jit
 from edgeconv.methods import require
 from edgeconv.methods.base import Options
 from edgeconv.methods.cpu import engine, rowcode
-from edgeconv.hardware.cpu import jit
 from edgeconv.methods.cpu.lowering import make_recipe
-from edgeconv.core.problem import make_problem
 
 SLIDING = require("sliding", "cpu")
 IM2COL = require("im2col", "cpu")

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from test_cpu_engine import OTHER_PROCESSORS
 
-from edgeconv.hardware.cpu import jit
-from edgeconv.hardware.cpu import peak
+from edgeconv.hardware.cpu import jit, peak
 
 
 def test_every_chain_ends_at_its_limit() -> None:

@@ -9,18 +9,18 @@ import pytest
 from batch_folders import contents
 from problems import random_image
 
-from edgeconv.runtime import check as verify
 from edgeconv.batch import ledger, plan
 from edgeconv.batch.engines import own_cluster
 from edgeconv.batch.names import Names
 from edgeconv.batch.pipeline import Batch
 from edgeconv.batch.settings import Settings
 from edgeconv.batch.summary import Summary
-from edgeconv.runtime.auto import Choice
+from edgeconv.core.request import Request, make_request
 from edgeconv.io.image import read_image, write_image
 from edgeconv.methods import method_names
 from edgeconv.methods.base import DeviceName
-from edgeconv.core.request import Request, make_request
+from edgeconv.runtime import check as verify
+from edgeconv.runtime.auto import Choice
 
 pytestmark = pytest.mark.gpu
 

@@ -7,8 +7,8 @@ import pytest
 from problems import random_image
 
 import edgeconv
-from edgeconv.runtime.devices import get_device
 from edgeconv.methods import method_names
+from edgeconv.runtime.devices import get_device
 
 pytestmark = pytest.mark.gpu
 

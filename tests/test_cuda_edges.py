@@ -13,9 +13,9 @@ from problems import assert_right, random_image, random_weights, run_on_gpu
 
 from edgeconv.core import exactness
 from edgeconv.core.filters import WeightSet, named_filter, weight_set
+from edgeconv.core.problem import Problem, make_problem
 from edgeconv.methods import METHODS, require
 from edgeconv.methods.base import Options
-from edgeconv.core.problem import Problem, make_problem
 
 pytestmark = pytest.mark.gpu
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from edgeconv.errors import UsageError
 from edgeconv.bench.ladders.gemm_kernels import REALS, STEPS, prepare, step, variants
+from edgeconv.errors import UsageError
 
 RUNGS = [(entry.name, dtype, block) for entry in STEPS for dtype in REALS for block in (entry.blocks[dtype] or (None,))]
 

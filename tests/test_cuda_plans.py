@@ -17,17 +17,15 @@ import pytest
 from cpu_problems import RANDOM, RANDOM_WHOLE, Case
 from numpy.typing import NDArray
 
-from edgeconv.errors import MemoryLimitError, UsageError
+from edgeconv.bench.ladders import conv_kernels, gemm_kernels
 from edgeconv.core.exactness import FLOAT32, FLOAT64, HALF, TF32, TWOFOLD_HALF, WHOLE
 from edgeconv.core.filters import WeightSet
+from edgeconv.core.problem import Problem, make_problem
+from edgeconv.errors import MemoryLimitError, UsageError
 from edgeconv.methods import cuda
 from edgeconv.methods.base import BLOCKS, Method, Options, Plan
-from edgeconv.methods.cuda import cudnn, im2col, implicit, sliding, textbook
-from edgeconv.bench.ladders import conv_kernels
-from edgeconv.bench.ladders import gemm_kernels
-from edgeconv.methods.cuda import kernel_args
+from edgeconv.methods.cuda import cudnn, im2col, implicit, kernel_args, sliding, textbook
 from edgeconv.methods.cuda.libcudnn import Algorithm, MathType, Performance
-from edgeconv.core.problem import Problem, make_problem
 
 MULTIPROCESSORS, L2_BYTES, RESIDENT = 10, 2**20, 2
 """Of the made-up GPU; `RESIDENT` blocks share a multiprocessor."""

@@ -14,9 +14,9 @@ from command import edgeconv
 from jsonschema import Draft202012Validator
 
 from edgeconv.cli import app
+from edgeconv.core.escapes import visible
 from edgeconv.diff.record import schema
 from edgeconv.errors import EdgeconvError
-from edgeconv.core.escapes import visible
 from edgeconv.io.image import write_image
 
 

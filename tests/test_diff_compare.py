@@ -12,16 +12,15 @@ from command import edgeconv
 from jsonschema import Draft202012Validator
 from problems import random_image
 
-from edgeconv.runtime.auto import runnable
-from edgeconv.diff import methods
-from edgeconv.diff import results
+from edgeconv.core.request import make_request
+from edgeconv.diff import methods, results
 from edgeconv.diff.metrics import Allowance
 from edgeconv.diff.record import schema
 from edgeconv.errors import EXIT_DIFFERENT, UnavailableError
 from edgeconv.io.image import write_image
 from edgeconv.methods import METHODS, find, known
 from edgeconv.methods.base import Options
-from edgeconv.core.request import make_request
+from edgeconv.runtime.auto import runnable
 from edgeconv.runtime.session import Session
 
 

@@ -16,8 +16,8 @@ from command import edgeconv
 from jsonschema import Draft202012Validator
 
 from edgeconv.diff.folders import run
-from edgeconv.diff.results import Wanted
 from edgeconv.diff.record import schema
+from edgeconv.diff.results import Wanted
 from edgeconv.errors import ImageReadError
 from edgeconv.io.image import write_image
 

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 from browser import Browser, chromium
 
-from edgeconv.diff import maps
-from edgeconv.diff import results
+from edgeconv.diff import maps, results
 from edgeconv.diff.inputs import ArrayInput
 from edgeconv.diff.scale import scale_for
 from edgeconv.errors import UsageError

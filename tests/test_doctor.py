@@ -7,11 +7,10 @@ from pathlib import Path
 import pytest
 from command import edgeconv
 
-from edgeconv.runtime import doctor
-from edgeconv.runtime import profile
-from edgeconv.runtime.devices import get_device
-from edgeconv.methods import METHODS
 from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
+from edgeconv.methods import METHODS
+from edgeconv.runtime import doctor, profile
+from edgeconv.runtime.devices import get_device
 
 
 def test_every_method_works_or_says_why_not() -> None:

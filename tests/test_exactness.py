@@ -15,21 +15,21 @@ from command import edgeconv as command
 from problems import random_image, random_weights
 
 import edgeconv
-from edgeconv.runtime import auto as choose_module
 from edgeconv.core import exactness
-from edgeconv.runtime import profile
-from edgeconv.runtime import check as verify
-from edgeconv.runtime.auto import choose
-from edgeconv.errors import MemoryLimitError, UsageError
 from edgeconv.core.exactness import FLOAT32, FLOAT64, HALF, TF32
 from edgeconv.core.filters import WeightSet, named_filter, weight_set
+from edgeconv.core.problem import make_problem
+from edgeconv.core.timing import Budget, Stopwatch
+from edgeconv.errors import MemoryLimitError, UsageError
 from edgeconv.io.image import write_image
 from edgeconv.methods import METHODS, require
 from edgeconv.methods.base import Options
 from edgeconv.methods.reference import Reference
-from edgeconv.core.problem import make_problem
+from edgeconv.runtime import auto as choose_module
+from edgeconv.runtime import check as verify
+from edgeconv.runtime import profile
+from edgeconv.runtime.auto import choose
 from edgeconv.runtime.session import Session
-from edgeconv.core.timing import Budget, Stopwatch
 
 CPU_METHODS = [entry.name for entry in METHODS if entry.device == "cpu"]
 EVERY_METHOD = pytest.mark.parametrize("method", CPU_METHODS)

@@ -19,8 +19,8 @@ from command import PROJECT, edgeconv
 from problems import random_image
 
 from edgeconv.bench import record
-from edgeconv.errors import UsageError
 from edgeconv.core.escapes import visible
+from edgeconv.errors import UsageError
 from edgeconv.export import export, find_exporter, runs
 from edgeconv.export.csv import HEADER
 from edgeconv.export.kinds import read

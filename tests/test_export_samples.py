@@ -8,10 +8,10 @@ import cv2
 import numpy as np
 import pytest
 
-from edgeconv.export.samples import chart, samples
 from edgeconv.core.filters import named_filter
-from edgeconv.methods import reference
 from edgeconv.core.request import make_request
+from edgeconv.export.samples import chart, samples
+from edgeconv.methods import reference
 
 GREEN, WHITE, RED, BLUE, YELLOW = (30, 160, 90), (240,) * 3, (230, 60, 40), (40, 120, 220), (250, 220, 60)
 

@@ -9,8 +9,6 @@ import pytest
 from problems import random_image
 
 import edgeconv
-from edgeconv.diff.inputs import CONVERSIONS
-from edgeconv.errors import UsageError
 from edgeconv.core.filters import (
     CHANNELS,
     FILTERS,
@@ -23,9 +21,11 @@ from edgeconv.core.filters import (
     read_kernel,
     weight_set,
 )
+from edgeconv.core.problem import make_problem
+from edgeconv.diff.inputs import CONVERSIONS
+from edgeconv.errors import UsageError
 from edgeconv.methods.base import Options
 from edgeconv.methods.reference import Reference
-from edgeconv.core.problem import make_problem
 
 STEP = 100
 """Brightness right of a vertical edge (and below a horizontal one); it is 0 on the other side."""

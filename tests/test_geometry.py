@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgeconv.errors import UsageError
 from edgeconv.core.geometry import (
     BORDERS,
     MAX_PADDING,
@@ -19,6 +18,7 @@ from edgeconv.core.geometry import (
     parse_padding,
     touched,
 )
+from edgeconv.errors import UsageError
 
 NUMPY_MODES = {"replicate": "edge", "reflect": "symmetric", "reflect101": "reflect"}
 

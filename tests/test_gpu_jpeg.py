@@ -14,14 +14,14 @@ from command import edgeconv
 from damaged import BAD_FILES
 from picture_files import exif, saved
 
-from edgeconv.runtime import check
 from edgeconv.batch import ledger
-from edgeconv.runtime.devices.gpu_jpeg import INSTALL, GpuJpeg, nvimgcodec_version
+from edgeconv.core.request import make_request
 from edgeconv.io.formats.jpeg import read_header
 from edgeconv.io.image import decode_image, read_image, write_image
 from edgeconv.methods import require
 from edgeconv.methods.base import Options
-from edgeconv.core.request import make_request
+from edgeconv.runtime import check
+from edgeconv.runtime.devices.gpu_jpeg import INSTALL, GpuJpeg, nvimgcodec_version
 
 pytestmark = pytest.mark.gpu
 

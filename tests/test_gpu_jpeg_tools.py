@@ -17,11 +17,11 @@ import numpy as np
 import pytest
 from picture_files import exif, saved, smooth_image
 
-from edgeconv.runtime.devices import gpu_jpeg
-from edgeconv.runtime.devices.gpu_jpeg import GpuJpeg
 from edgeconv.io.formats.feed import Feed
 from edgeconv.io.formats.jpeg import read_header
 from edgeconv.io.image import decode_image, encode_image
+from edgeconv.runtime.devices import gpu_jpeg
+from edgeconv.runtime.devices.gpu_jpeg import GpuJpeg
 
 
 class Decoder:

@@ -14,10 +14,10 @@ from picture_files import exif, noisy, png, png_chunk, saved, smooth_image, tiff
 from PIL import Image, ImageCms
 from problems import random_image
 
-from edgeconv.io import files
 from edgeconv.cli import shared_options
 from edgeconv.cli.options import parse_read_rules
 from edgeconv.errors import ImageWriteError, MemoryLimitError
+from edgeconv.io import files
 from edgeconv.io.files import refuse_overwrite, write_bytes_atomically
 from edgeconv.io.formats import FORMATS
 from edgeconv.io.image import (

@@ -63,9 +63,8 @@ def test_every_command_explains_itself_and_stands_in_the_readme(command: str) ->
 
 
 def test_the_words_of_the_command_line_are_those_of_the_code() -> None:
+    from edgeconv.cli import options, shared_options
     from edgeconv.core import filters
-    from edgeconv.cli import options
-    from edgeconv.cli import shared_options
     from edgeconv.methods.base import DEFAULT_BLOCK, DEFAULT_WORKSPACE_LIMIT
 
     assert shared_options.DEFAULT_FILTER == filters.DEFAULT_FILTER

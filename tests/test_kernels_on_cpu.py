@@ -39,8 +39,8 @@ from kernel_work import (
 )
 from problems import AWKWARD_SHAPES
 
-from edgeconv.methods.base import Options
 from edgeconv.hardware.cuda.kernels import FOLDER
+from edgeconv.methods.base import Options
 from edgeconv.methods.cuda.sliding import tiles_of
 
 pytestmark = pytest.mark.skipif(

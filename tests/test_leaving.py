@@ -16,11 +16,11 @@ from bench_records import TimedMethod, measured
 from command import PROJECT, edgeconv, edgeconv_here, shell, unmeasured
 from problems import random_image
 
-from edgeconv.runtime import profile
 from edgeconv.bench import record
 from edgeconv.bench import tune as tuning
 from edgeconv.cli import COMMANDS
 from edgeconv.io.image import read_image, write_image
+from edgeconv.runtime import profile
 
 POSIX = pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals, devices and pipes")
 SIGPIPE_EXIT = 141
@@ -108,7 +108,9 @@ def test_without_standard_error_an_error_is_its_exit_code(folder: Path) -> None:
 
 
 @POSIX
-@pytest.mark.parametrize("module", ["typer", "edgeconv.cli", "edgeconv.cli.batch", "edgeconv.run.whole", "numpy", "cv2"])
+@pytest.mark.parametrize(
+    "module", ["typer", "edgeconv.cli", "edgeconv.cli.batch", "edgeconv.run.whole", "numpy", "cv2"]
+)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupt_while_anything_is_loaded_is_one_line(folder: Path, module: str, number: signal.Signals) -> None:
     """The signal comes when the module's import begins: no moment depends on how quick the machine is."""

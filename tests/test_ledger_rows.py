@@ -10,17 +10,19 @@ from typing import Any
 
 import pytest
 
-from edgeconv.io import folder_lock
 from edgeconv.batch import ledger
 from edgeconv.batch.ledger import ALL, Contents, Finding, Ledger, is_ledger_name, open_ledger, place_of
 from edgeconv.batch.row import CUT_SHORT, MOST_LINE_BYTES, MOST_RUNS, LedgerRow
 from edgeconv.errors import ImageReadError, ImageWriteError
+from edgeconv.io import folder_lock
 
 DATA = b"an output"
 
 
 def row(output: str | None = "a.png", status: Any = "done", digest: str | None = None, **rest: Any) -> LedgerRow:
-    return LedgerRow("in.png", 3, "0", "1", output, len(DATA), digest or ledger.sha256_of(DATA), status, 0.5, None, **rest)
+    return LedgerRow(
+        "in.png", 3, "0", "1", output, len(DATA), digest or ledger.sha256_of(DATA), status, 0.5, None, **rest
+    )
 
 
 def write(folder: Path, *lines: bytes, name: str = ledger.LEDGER_NAME) -> None:

@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 from picture_files import noisy, saved
 
-from edgeconv.runtime import doctor
 from edgeconv.batch.engines.at_worker import maker_here
 from edgeconv.bench.peers import PEERS, PeerEntrant
+from edgeconv.core.optional import import_problem
 from edgeconv.diff import perceptual
 from edgeconv.errors import ImageReadError, UnavailableError
 from edgeconv.export import EXPORTERS
 from edgeconv.methods.base import Options
-from edgeconv.core.optional import import_problem
 from edgeconv.run.tiled import sources
+from edgeconv.runtime import doctor
 
 NO_LIBRARY = "cannot load library 'libvips.so.42': no such file"
 FAILURES = {

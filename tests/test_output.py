@@ -11,11 +11,11 @@ import pytest
 
 from edgeconv import convolve
 from edgeconv.core import output
-from edgeconv.runtime.auto import runnable
-from edgeconv.methods import METHODS
 from edgeconv.core.output import NO_RANGE, error_limit, finite_range, join_ranges, magnitude, normalize, store, stretch
 from edgeconv.core.problem import StoredMode
 from edgeconv.core.request import make_request
+from edgeconv.methods import METHODS
+from edgeconv.runtime.auto import runnable
 
 ON_CPU = [entry.name for entry in METHODS if (entry.name, entry.device) in runnable() and entry.device == "cpu"]
 

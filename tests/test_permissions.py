@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from fault_jobs import JOBS, FaultJob, draw
 
-from edgeconv.io import files
 from edgeconv.batch.ledger import LEDGER_NAME
+from edgeconv.io import files
 from edgeconv.io.resize import resize_file
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="permissions are POSIX")

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from edgeconv.errors import UsageError
 from edgeconv.core.filters import WeightSet, named_filter, weight_set
 from edgeconv.core.problem import OUTPUT_MODES, Problem, make_problem
+from edgeconv.errors import UsageError
 
 
 def problem(shape: tuple[int, ...] = (9, 14, 3), dtype: Any = "uint8", channels: Any = "mix", **rules: Any) -> Problem:

@@ -12,8 +12,8 @@ from command import PROJECT, script
 from jsonschema import Draft202012Validator
 
 import edgeconv
-from edgeconv.run import report
 from edgeconv.methods import METHODS
+from edgeconv.run import report
 
 docs_tables = script("docs_tables")
 bootstrap = script("bootstrap")

@@ -10,8 +10,8 @@ import pytest
 import reader_fuzz
 from command import PROJECT
 
-from edgeconv.io import image
 from edgeconv.errors import ImageReadError
+from edgeconv.io import image
 from edgeconv.io.image import longest_side
 
 CASES = 3_000

@@ -28,15 +28,15 @@ from damaged import BMP, JPEG, PNG, RESTARTING, TIFF, WEBP
 from picture_files import exif, noisy, png, png_chunk, png_head, saved, tiff
 from PIL import Image
 
-from edgeconv.io import image
 from edgeconv.batch.ledger import read_rows
 from edgeconv.batch.stores import store_of
 from edgeconv.batch.summary import SAID
 from edgeconv.bench.grid import read_grid
 from edgeconv.bench.record import read_record
-from edgeconv.errors import ImageReadError, MemoryLimitError, UsageError
-from edgeconv.io.files import SMALL_BYTES, opened, read_bytes
 from edgeconv.core.filters import read_kernel
+from edgeconv.errors import ImageReadError, MemoryLimitError, UsageError
+from edgeconv.io import image
+from edgeconv.io.files import SMALL_BYTES, opened, read_bytes
 from edgeconv.io.formats import FORMATS, by_pillow, overheard
 from edgeconv.io.formats import png as png_format
 from edgeconv.io.formats import tiff as tiff_format

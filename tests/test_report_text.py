@@ -8,8 +8,8 @@ from xml.etree import ElementTree
 import pytest
 from command import PROJECT
 
-from edgeconv.run import report
 from edgeconv.io.files import utf8, xml_text
+from edgeconv.run import report
 
 
 @pytest.mark.parametrize(

@@ -18,15 +18,14 @@ from jsonschema import Draft202012Validator
 from problems import random_image
 
 import edgeconv as package
-from edgeconv.run import whole
-from edgeconv.run import report
-from edgeconv.errors import ImageWriteError
 from edgeconv.core.filters import named_filter, weight_set
+from edgeconv.core.problem import make_problem
+from edgeconv.core.request import make_request
+from edgeconv.errors import ImageWriteError
 from edgeconv.io.image import read_image, write_image
 from edgeconv.methods.base import Options
 from edgeconv.methods.reference import Reference
-from edgeconv.core.problem import make_problem
-from edgeconv.core.request import make_request
+from edgeconv.run import report, whole
 
 HEIGHT, WIDTH = 37, 53
 

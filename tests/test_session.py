@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 from problems import random_image
 
-from edgeconv.runtime import session as sessions
 from edgeconv.core.cost import Roof
-from edgeconv.methods.base import Options
 from edgeconv.core.problem import Problem
 from edgeconv.core.request import make_request
-from edgeconv.runtime.session import Session, plain
 from edgeconv.core.timing import Budget, Stopwatch
+from edgeconv.methods.base import Options
+from edgeconv.runtime import session as sessions
+from edgeconv.runtime.session import Session, plain
 
 WORKSPACE = 1000
 ROOF = Roof(1.0, 2.0, "made up")

@@ -18,7 +18,6 @@ from batch_folders import settings_for
 from bench_records import TimedMethod, measured
 from command import PROJECT
 
-from edgeconv.run import report
 from edgeconv.batch.summary import STAGES, PictureResult, Summary
 from edgeconv.batch.text import summary_text, waterfall
 from edgeconv.bench.metrics import account
@@ -28,6 +27,7 @@ from edgeconv.export import runs, tables
 from edgeconv.export.csv import HEADER
 from edgeconv.export.csv import export as export_csv
 from edgeconv.methods.base import Options
+from edgeconv.run import report
 
 SERIES = {
     "median_seconds": 2.2e-3,

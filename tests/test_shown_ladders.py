@@ -8,11 +8,10 @@ from typing import Any
 
 import pytest
 
+from edgeconv.bench.ladders import conv_kernels, gemm_kernels
 from edgeconv.export import ladders
 from edgeconv.export.csv import export as export_csv
 from edgeconv.export.tables import Table
-from edgeconv.bench.ladders import conv_kernels
-from edgeconv.bench.ladders import gemm_kernels
 
 CONV = ["copy", *(step.name for step in conv_kernels.STEPS)]
 GEMM = [step.name for step in gemm_kernels.STEPS]

@@ -13,8 +13,8 @@ from command import PROJECT, Finished, unmeasured
 from picture_files import noisy, png
 
 from edgeconv.bench import watch
-from edgeconv.runtime.devices import get_device
 from edgeconv.hardware.system_files import read_system_file, read_system_link, system_files
+from edgeconv.runtime.devices import get_device
 
 READERS = ("read_system_file", "read_system_link", "system_files")
 

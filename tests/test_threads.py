@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from edgeconv.hardware import threads
 from edgeconv.errors import UsageError
+from edgeconv.hardware import threads
 
 
 @pytest.mark.parametrize(

@@ -11,13 +11,13 @@ from bench_records import TimedMethod, WrongMethod, measured
 from command import edgeconv
 
 import edgeconv.runtime.auto as choosing
-from edgeconv.runtime import profile as tuned
 from edgeconv.bench.tune import GRID, profile_of, start_seconds
-from edgeconv.runtime.auto import choose
-from edgeconv.runtime.devices import get_device
+from edgeconv.core.request import make_request
 from edgeconv.errors import UnavailableError, UsageError
 from edgeconv.methods import METHODS
-from edgeconv.core.request import make_request
+from edgeconv.runtime import profile as tuned
+from edgeconv.runtime.auto import choose
+from edgeconv.runtime.devices import get_device
 from edgeconv.runtime.profile import Curve, Point, Profile, machine_facts, read_profile
 
 MEGAPIXEL = 1024 * 1024

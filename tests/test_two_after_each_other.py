@@ -27,34 +27,33 @@ from test_tune import curve, keep
 
 import edgeconv
 from edgeconv import api
-from edgeconv.runtime import devices
-from edgeconv.runtime import profile
-from edgeconv.batch.previous_results import Earlier
 from edgeconv.batch.engines import at_worker
-from edgeconv.batch.settings import Settings
 from edgeconv.batch.one_picture import BatchWork
+from edgeconv.batch.previous_results import Earlier
+from edgeconv.batch.settings import Settings
 from edgeconv.bench.peers import PEERS, npp
 from edgeconv.bench.peers import _load as load_peer
-from edgeconv.runtime.auto import Choice, choose
-from edgeconv.hardware import nvml
+from edgeconv.core.filters import named_filter
+from edgeconv.core.problem import INPUT_DTYPES, Problem, make_problem
+from edgeconv.core.request import Request, make_request
+from edgeconv.core.timing import Stopwatch
 from edgeconv.diff.scale import scale_for
 from edgeconv.errors import EdgeconvError
-from edgeconv.core.filters import named_filter
+from edgeconv.hardware import nvml
+from edgeconv.hardware.cpu import jit
+from edgeconv.hardware.cuda import kernels
+from edgeconv.hardware.cuda.kernels import KernelVariant
 from edgeconv.methods import METHODS
 from edgeconv.methods.base import Options
 from edgeconv.methods.cpu import engine
-from edgeconv.hardware.cpu import jit
 from edgeconv.methods.cpu.lowering import make_recipe
 from edgeconv.methods.cpu.rowcode import make_layout
 from edgeconv.methods.cuda import cudnn
-from edgeconv.hardware.cuda import kernels
-from edgeconv.hardware.cuda.kernels import KernelVariant
-from edgeconv.core.problem import INPUT_DTYPES, Problem, make_problem
-from edgeconv.core.request import Request, make_request
 from edgeconv.run.tiled import memory
 from edgeconv.run.tiled.grid import WindowRules
 from edgeconv.run.tiled.pipeline import Clock, WindowFilter
-from edgeconv.core.timing import Stopwatch
+from edgeconv.runtime import devices, profile
+from edgeconv.runtime.auto import Choice, choose
 from edgeconv.view import compute as view_work
 from edgeconv.view.latest import Token
 from edgeconv.view.parameters import Parameters
@@ -405,7 +404,12 @@ def test_a_scale_is_that_of_its_type() -> None:
             assert scale_for(asked).labels[-1] == tops[dtype]
 
 
-SEAMS: dict[str, Any] = {"size": 100, "rules": WindowRules(1, 1, "zero"), "step": 16, "chunk_cuts": (0, 32, 64, 96, 100)}
+SEAMS: dict[str, Any] = {
+    "size": 100,
+    "rules": WindowRules(1, 1, "zero"),
+    "step": 16,
+    "chunk_cuts": (0, 32, 64, 96, 100),
+}
 OTHER_SEAMS: dict[str, tuple[Any, ...]] = {
     "size": (99,),
     "rules": (WindowRules(2, 1, "zero"), WindowRules(1, 40, "zero"), WindowRules(1, 40, "reflect")),

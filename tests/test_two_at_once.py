@@ -18,19 +18,18 @@ from batch_folders import RULES, SUFFIX, contents, run_here, settings_for
 from command import edgeconv
 from problems import random_image
 
-from edgeconv.io import folder_lock
-from edgeconv.run import whole
-from edgeconv.io import resize
 from edgeconv.batch import ledger, plan
 from edgeconv.batch.pipeline import Batch
 from edgeconv.batch.summary import Summary
 from edgeconv.cli.verify import verify
+from edgeconv.core.request import make_request
 from edgeconv.diff import folders
 from edgeconv.diff.results import Wanted
 from edgeconv.errors import ImageReadError, ImageWriteError
+from edgeconv.io import folder_lock, resize
 from edgeconv.io.files import NameTakenError, write_bytes_atomically
 from edgeconv.io.image import decode_image, encode_image, read_image, write_image
-from edgeconv.core.request import make_request
+from edgeconv.run import whole
 from edgeconv.run.tiled.sinks.base import OutputShape
 
 PICTURES = 24

@@ -11,10 +11,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from edgeconv.io import held_open
 from edgeconv.batch.names import DEFAULT_NAME, Names
 from edgeconv.batch.windows_names import DEVICES, DIGITS, NUMBERED_DEVICES, windows_problem
 from edgeconv.errors import ImageWriteError
+from edgeconv.io import held_open
 from edgeconv.io.files import write_bytes_atomically
 from edgeconv.methods.cuda import libcudnn
 from edgeconv.run.tiled.sinks import kind_for

@@ -9,17 +9,17 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable
 
-from edgeconv.runtime import profile
 from edgeconv.batch.engines.cluster import Cluster
 from edgeconv.batch.ledger import read_rows
 from edgeconv.batch.settings import Settings
 from edgeconv.batch.stores import store_of
 from edgeconv.batch.task import Task
-from edgeconv.runtime.auto import AUTO, Choice, choose
+from edgeconv.core.problem import Problem
 from edgeconv.errors import EdgeconvError, UnavailableError
 from edgeconv.io.image import decode_image
 from edgeconv.methods import METHODS
-from edgeconv.core.problem import Problem
+from edgeconv.runtime import profile
+from edgeconv.runtime.auto import AUTO, Choice, choose
 
 MOST_TRIED = 8
 """Pictures that are looked at for one that can be read."""

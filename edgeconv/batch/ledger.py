@@ -32,11 +32,11 @@ from threading import Lock
 from types import TracebackType
 from typing import BinaryIO, Literal
 
-from edgeconv.io import folder_lock
 from edgeconv.batch.row import CUT_SHORT, MOST_LINE_BYTES, MOST_RUNS, LedgerRow, in_order, read_line
 from edgeconv.batch.segments import SEGMENTS_NAME, SegmentLedger, read_segments
 from edgeconv.batch.stores import is_remote, store_of
 from edgeconv.errors import ImageReadError, ImageWriteError
+from edgeconv.io import folder_lock
 from edgeconv.io.inside import ForeignFileError, foreign_reason, open_regular, regular_descriptor
 
 LEDGER_NAME = "edgeconv-ledger.jsonl"

@@ -21,23 +21,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.batch.codecs import Codecs
-from edgeconv.batch.previous_results import Earlier
 from edgeconv.batch.ledger import sha256_of
 from edgeconv.batch.names import as_compared
+from edgeconv.batch.previous_results import Earlier
 from edgeconv.batch.row import LedgerRow
 from edgeconv.batch.settings import Settings
 from edgeconv.batch.stores import is_remote, store_of
 from edgeconv.batch.summary import PictureResult
 from edgeconv.batch.task import Task
-from edgeconv.runtime.devices import get_device
+from edgeconv.core.problem import Problem
+from edgeconv.core.timing import Stopwatch
 from edgeconv.errors import EdgeconvError, ImageReadError, ImageWriteError, MemoryLimitError
 from edgeconv.io.files import NameTakenError, refuse_overwrite
 from edgeconv.io.inside import ForeignFileError
-from edgeconv.run.whole import FORMAT_OF_DTYPE
 from edgeconv.methods.base import DeviceName, Options
-from edgeconv.core.problem import Problem
+from edgeconv.run.whole import FORMAT_OF_DTYPE
+from edgeconv.runtime.devices import get_device
 from edgeconv.runtime.session import Session
-from edgeconv.core.timing import Stopwatch
 
 MOST_LOOKS = 8
 """At an output's place, which somebody else may take and leave again."""

@@ -11,17 +11,17 @@ from collections.abc import Callable, Iterable
 from contextlib import closing, nullcontext
 from dataclasses import replace
 
-from edgeconv.batch.previous_results import Earlier
 from edgeconv.batch.engines.base import Engine
 from edgeconv.batch.engines.threads import Threads
 from edgeconv.batch.ledger import ALL, open_ledger
+from edgeconv.batch.one_picture import BatchWork
 from edgeconv.batch.plan import shard
+from edgeconv.batch.previous_results import Earlier
 from edgeconv.batch.settings import Settings
 from edgeconv.batch.stores import from_the_root, is_remote, store_of
 from edgeconv.batch.stores.base import Store
 from edgeconv.batch.summary import PictureResult, Summary
 from edgeconv.batch.task import Task
-from edgeconv.batch.one_picture import BatchWork
 from edgeconv.errors import ImageWriteError
 from edgeconv.io.folder_lock import one_batch_in
 

@@ -9,11 +9,11 @@ from typing import Any, Literal, get_args
 
 from edgeconv.batch.ledger import ALL
 from edgeconv.batch.names import Names
-from edgeconv.runtime.auto import Choice
-from edgeconv.methods.base import Options
-from edgeconv.io.read_rules import DEFAULT_RULES, ReadRules
-from edgeconv.run.report import describe_filter
 from edgeconv.core.request import Request
+from edgeconv.io.read_rules import DEFAULT_RULES, ReadRules
+from edgeconv.methods.base import Options
+from edgeconv.run.report import describe_filter
+from edgeconv.runtime.auto import Choice
 
 JpegCodec = Literal["host", "gpu"]
 JPEG_CODECS: tuple[JpegCodec, ...] = get_args(JpegCodec)

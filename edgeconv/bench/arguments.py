@@ -9,9 +9,9 @@ from pathlib import Path
 
 from edgeconv.bench.grid import CaseGrid, changed, named_grid, read_grid
 from edgeconv.bench.measure import DEFAULT_BUDGET, TimingRules
-from edgeconv.runtime.devices.base import L2_STATES
-from edgeconv.errors import UsageError
 from edgeconv.core.request import make_request
+from edgeconv.errors import UsageError
+from edgeconv.runtime.devices.base import L2_STATES
 
 CHECKS = ("sample", "full")
 

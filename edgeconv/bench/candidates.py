@@ -21,13 +21,13 @@ from numpy.typing import NDArray
 
 from edgeconv.bench.grid import ALL
 from edgeconv.core.cost import count
-from edgeconv.runtime.devices import get_device
-from edgeconv.runtime.devices.base import Device
-from edgeconv.errors import UsageError
 from edgeconv.core.exactness import Arithmetic
+from edgeconv.core.problem import Problem
+from edgeconv.errors import UsageError
 from edgeconv.methods import METHODS, find, known, method_names, require
 from edgeconv.methods.base import BLOCKS, GEMMS, MATHS, DeviceName, Options
-from edgeconv.core.problem import Problem
+from edgeconv.runtime.devices import get_device
+from edgeconv.runtime.devices.base import Device
 
 ORACLE = "reference"
 FOR_CARDS = ("math", "gemm", "find", "block")

@@ -22,9 +22,9 @@ from typing import Any, Literal, get_args
 from edgeconv.bench.intervals import CONFIDENCE, STATISTICS, Ratio, ratio_interval
 from edgeconv.bench.record import Record, Row, lead_series, row_key, row_title, unlike_facts, unlike_machines
 from edgeconv.bench.watch import CLOCK_TOLERANCE, OTHERS_WORDS
+from edgeconv.core.escapes import visible
 from edgeconv.diff.junit import Case, to_xml
 from edgeconv.errors import UsageError
-from edgeconv.core.escapes import visible
 from edgeconv.run.report import seconds_text
 
 Verdict = Literal["slower", "lost", "ambiguous", "same", "faster"]

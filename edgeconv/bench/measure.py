@@ -19,25 +19,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeconv.runtime import check as verify
 from edgeconv.bench import metrics
 from edgeconv.bench.candidates import Bench, Entrant, Ready, share
 from edgeconv.bench.grid import Case
 from edgeconv.bench.synthetic import bench_filter, bench_pixels
 from edgeconv.bench.watch import Watch
 from edgeconv.core.cost import Counts, Roof, count
-from edgeconv.runtime.devices.base import L2_STATES, L2State
+from edgeconv.core.output import full_range
+from edgeconv.core.problem import Problem
+from edgeconv.core.request import Request, make_request
+from edgeconv.core.timing import Budget, Sampler, Series, collect, interleave
 from edgeconv.errors import EdgeconvError
 from edgeconv.io.files import STANDARD_STREAM
 from edgeconv.io.image import decode_image, encode_image
-from edgeconv.run.whole import FORMAT_OF_DTYPE
-from edgeconv.methods.base import DeviceName
-from edgeconv.core.output import full_range
-from edgeconv.core.problem import Problem
-from edgeconv.run.report import describe_check, describe_counts, describe_series, sha256_of
-from edgeconv.core.request import Request, make_request
 from edgeconv.io.resize import resize
-from edgeconv.core.timing import Budget, Sampler, Series, collect, interleave
+from edgeconv.methods.base import DeviceName
+from edgeconv.run.report import describe_check, describe_counts, describe_series, sha256_of
+from edgeconv.run.whole import FORMAT_OF_DTYPE
+from edgeconv.runtime import check as verify
+from edgeconv.runtime.devices.base import L2_STATES, L2State
 
 SETTLED_SECONDS = 0.02
 """A longer run fills the caches many times over, so that nothing is gained by an untimed one before it."""

@@ -12,8 +12,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from edgeconv.errors import UsageError
 from edgeconv.core.escapes import visible_lines
+from edgeconv.errors import UsageError
 from edgeconv.io.files import RECORD_BYTES, parse_json, read_text, reason_of, utf8
 
 KIND = "bench"

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from edgeconv import __version__
 from edgeconv.bench import metrics
 from edgeconv.bench.candidates import CopyEntrant, Entrant, method_entrants
-from edgeconv.bench.grid import CaseGrid, GridPart, Case, works
+from edgeconv.bench.grid import Case, CaseGrid, GridPart, works
 from edgeconv.bench.measure import Place, TimingRules, measure, pixels_for
 from edgeconv.bench.peers import peer_entrants
 from edgeconv.bench.record import (
@@ -35,14 +35,14 @@ from edgeconv.bench.record import (
 )
 from edgeconv.bench.watch import Watch, gpu_reader
 from edgeconv.core.cost import Roof
-from edgeconv.runtime.devices import get_device
 from edgeconv.errors import UnavailableError, UsageError
+from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
 from edgeconv.io.files import write_bytes_atomically
 from edgeconv.io.image import read_image
-from edgeconv.methods.base import DeviceName, Options
-from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
 from edgeconv.io.read_rules import DEFAULT_RULES, ReadRules
+from edgeconv.methods.base import DeviceName, Options
 from edgeconv.run.report import installed_versions, sha256_of
+from edgeconv.runtime.devices import get_device
 
 SAVE_EVERY_SECONDS = 10.0
 MPIXEL = 10**6

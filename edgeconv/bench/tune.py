@@ -16,11 +16,11 @@ from edgeconv.bench.measure import TimingRules
 from edgeconv.bench.record import Record, Row
 from edgeconv.bench.runner import BenchRun, run
 from edgeconv.bench.summary import median
-from edgeconv.errors import UnavailableError
 from edgeconv.core.filters import DEFAULT_FILTER
+from edgeconv.core.timing import Budget
+from edgeconv.errors import UnavailableError
 from edgeconv.methods import METHODS
 from edgeconv.methods.base import DeviceName
-from edgeconv.core.timing import Budget
 from edgeconv.runtime.profile import Curve, Point, Profile, machine_facts, place_to_save, save
 
 GRID = CaseGrid(

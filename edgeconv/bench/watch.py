@@ -14,8 +14,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from edgeconv.hardware.nvml import GpuReading
-from edgeconv.methods.base import DeviceName
 from edgeconv.hardware.system_files import read_system_file
+from edgeconv.methods.base import DeviceName
 
 CLOCK_TOLERANCE = 0.03
 OTHERS_TOLERANCE = 0.10

@@ -10,8 +10,8 @@ import typer
 
 from edgeconv.cli import batch, bench, compare, diff, doctor, filters, report, resize, run, tune, verify, view
 from edgeconv.cli.exits import leave, prepare
-from edgeconv.cli.unused_options import RefusingCommand
 from edgeconv.cli.printing import say
+from edgeconv.cli.unused_options import RefusingCommand
 from edgeconv.errors import EXIT_OK, EdgeconvError, MemoryLimitError, UsageError
 
 COMMANDS: dict[str, Callable[..., None] | typer.Typer] = {

@@ -94,9 +94,7 @@ def batch(
     """Filter many pictures into a folder, with a ledger of what became of each; ends with 1 where some failed."""
     import json
 
-    from edgeconv.io import temporaries
-    from edgeconv.batch import encoding, plan
-    from edgeconv.batch import auto
+    from edgeconv.batch import auto, encoding, plan
     from edgeconv.batch.codecs import require_jpeg_codec
     from edgeconv.batch.engines import engine_for
     from edgeconv.batch.engines.connection import Connection, parse_certificates
@@ -106,13 +104,14 @@ def batch(
     from edgeconv.batch.settings import Settings
     from edgeconv.batch.stores import plain
     from edgeconv.batch.text import links_note, note, passed_over_note, summary_text
-    from edgeconv.runtime.auto import Choice
     from edgeconv.cli.options import chosen_filter, parse_jobs, parse_options, parse_read_rules
     from edgeconv.cli.stopping import stopping
+    from edgeconv.core.request import make_request
     from edgeconv.errors import EXIT_DIFFERENT, UsageError
+    from edgeconv.io import temporaries
     from edgeconv.methods import require
     from edgeconv.run.progress import Progress
-    from edgeconv.core.request import make_request
+    from edgeconv.runtime.auto import Choice
 
     if not worker_timeout >= 0:
         raise UsageError(f"--worker-timeout {worker_timeout:g} is not a number of seconds from 0.")

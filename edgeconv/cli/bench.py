@@ -9,10 +9,9 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from edgeconv.cli import comparing
-from edgeconv.cli import shared_options
-from edgeconv.cli.unused_options import RefusingCommand
+from edgeconv.cli import comparing, shared_options
 from edgeconv.cli.printing import say, say_lines
+from edgeconv.cli.unused_options import RefusingCommand
 
 GRID_COMMAND = "grid"
 
@@ -92,13 +91,13 @@ def grid(
     """
     import sys
 
-    from edgeconv.bench.runner import BenchRun, run
     from edgeconv.bench.arguments import chosen_grid, parse_rules
+    from edgeconv.bench.runner import BenchRun, run
     from edgeconv.cli.options import parse_options, parse_read_rules
     from edgeconv.errors import EXIT_DIFFERENT, UsageError
     from edgeconv.export import EXPORTERS, export, find_exporter
-    from edgeconv.run.progress import Progress
     from edgeconv.io.resize import find_pictures
+    from edgeconv.run.progress import Progress
 
     axes = {
         "sizes": sizes,
@@ -221,8 +220,8 @@ def gemm(
     overwrite: comparing.Overwrite = False,
 ) -> None:
     """The ladder of matrix products on a GPU, from a thread an element to cuBLAS; ends with 1 where one is wrong."""
-    from edgeconv.errors import UsageError
     from edgeconv.bench.ladders.gemm_steps import REALS
+    from edgeconv.errors import UsageError
     from edgeconv.io.resize import parse_sizes
 
     chosen = [word.strip() for word in dtypes.split(",")]
@@ -241,8 +240,8 @@ def conv(
     overwrite: comparing.Overwrite = False,
 ) -> None:
     """The ladder of convolutions on a GPU, from the textbook kernel to the shipped; ends with 1 where one is wrong."""
-    from edgeconv.errors import UsageError
     from edgeconv.bench.ladders.conv_steps import STRIDES
+    from edgeconv.errors import UsageError
     from edgeconv.io.resize import parse_sizes
 
     chosen = [int(word) if word.strip().isdecimal() else 0 for word in strides.split(",")]
@@ -277,11 +276,11 @@ def _ladder(
         raise UnavailableError(f"'edgeconv bench {name}' needs an NVIDIA GPU: {reason}.")
     from edgeconv.bench.record import to_json
     from edgeconv.bench.watch import Watch, gpu_reader
-    from edgeconv.runtime.devices import get_device
+    from edgeconv.core.timing import Budget
     from edgeconv.export.markdown import every_row
     from edgeconv.io.files import write_bytes_atomically
     from edgeconv.run.progress import Progress
-    from edgeconv.core.timing import Budget
+    from edgeconv.runtime.devices import get_device
 
     ladder = import_module(f"edgeconv.bench.{name}")
     budget = Budget(min_samples=5, max_samples=50, time_limit_seconds=seconds, turns=3)

@@ -6,8 +6,7 @@ from typing import Annotated
 
 import typer
 
-from edgeconv.cli import comparing
-from edgeconv.cli import shared_options
+from edgeconv.cli import comparing, shared_options
 
 
 def compare(
@@ -52,10 +51,9 @@ def compare(
     Exit code 0: all agree; 1: one does not; 2 to 5: errors.
     """
     from edgeconv.cli.options import chosen_filter, parse_bytes, parse_options, parse_read_rules
-    from edgeconv.diff import methods
-    from edgeconv.diff import results
-    from edgeconv.diff.metrics import Allowance
     from edgeconv.core.request import make_request
+    from edgeconv.diff import methods, results
+    from edgeconv.diff.metrics import Allowance
 
     request = make_request(
         chosen_filter(filter_name, kernel, kernel_file),

@@ -6,8 +6,7 @@ from typing import Annotated
 
 import typer
 
-from edgeconv.cli import comparing
-from edgeconv.cli import shared_options
+from edgeconv.cli import comparing, shared_options
 
 
 def diff(

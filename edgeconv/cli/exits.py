@@ -20,8 +20,8 @@ from traceback import walk_tb
 from types import FrameType
 from typing import Any, NoReturn, TextIO
 
-from edgeconv.errors import EXIT_SIGNAL_BASE, EdgeconvError, ReaderGoneError
 from edgeconv.core.escapes import visible, visible_lines
+from edgeconv.errors import EXIT_SIGNAL_BASE, EdgeconvError, ReaderGoneError
 from edgeconv.interrupts import SIGNALS, end_at_once_on_signals
 
 DEBUG = "EDGECONV_DEBUG"

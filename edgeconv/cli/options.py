@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from edgeconv.errors import UsageError
 from edgeconv.core.filters import DEFAULT_FILTER, Filter, named_filter, parse_kernel, read_kernel
-from edgeconv.methods.base import DEFAULT_BLOCK, Options
+from edgeconv.errors import UsageError
 from edgeconv.io.read_rules import ReadRules
+from edgeconv.methods.base import DEFAULT_BLOCK, Options
 
 SIZE_UNITS = {"K": 2**10, "M": 2**20, "G": 2**30}
 

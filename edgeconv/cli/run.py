@@ -51,12 +51,11 @@ def run(
     json_only: Annotated[bool, typer.Option("--json", help="Print the report as JSON in place of the table.")] = False,
 ) -> None:
     """Filter one picture; save it as NAME_FILTER_METHOD_sSTRIDE.png with its report beside it as .json."""
-    from edgeconv.run import whole
-    from edgeconv.run import report
     from edgeconv.cli.options import check_sampling, chosen_filter, parse_options, parse_read_rules
+    from edgeconv.core.request import make_request
     from edgeconv.errors import EXIT_DIFFERENT
     from edgeconv.io.files import is_standard_stream
-    from edgeconv.core.request import make_request
+    from edgeconv.run import report
     from edgeconv.run.tiled.sources.zarr import is_zarr
 
     started = filtering.seconds_since_process_start()

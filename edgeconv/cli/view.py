@@ -46,8 +46,8 @@ def view(
     from edgeconv.errors import UsageError
     from edgeconv.io.files import is_standard_stream
     from edgeconv.view.background import leave
-    from edgeconv.view.signals import note
     from edgeconv.view.compute import Workshop
+    from edgeconv.view.signals import note
 
     if any(map(is_standard_stream, pictures or [])):
         raise UsageError(

@@ -22,9 +22,9 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.errors import UsageError
 from edgeconv.io.files import SMALL_BYTES, parse_json, read_text, reason_of
-from edgeconv.core.geometry import KERNEL_SIZE
 
 Combine = Literal["single", "magnitude", "maximum"]
 COMBINES: tuple[Combine, ...] = get_args(Combine)

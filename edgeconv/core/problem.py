@@ -16,9 +16,9 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeconv.errors import UsageError
 from edgeconv.core.filters import RGB_CHANNELS, Combine, WeightSet
 from edgeconv.core.geometry import Border, output_size
+from edgeconv.errors import UsageError
 
 StoredMode = Literal["abs", "clip", "raw"]
 """How a method itself stores a value: see `Problem.output_dtype`."""

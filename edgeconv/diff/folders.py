@@ -21,13 +21,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from edgeconv.run import report
+from edgeconv.core.escapes import visible
 from edgeconv.diff import junit, record
 from edgeconv.diff.html import Page, PictureSet, tables
 from edgeconv.diff.inputs import FileInput
-from edgeconv.diff.results import DiffOutcome, Wanted
 from edgeconv.diff.outputs import Outputs
 from edgeconv.diff.record import Comparisons
+from edgeconv.diff.results import DiffOutcome, Wanted
 from edgeconv.errors import (
     EXIT_DIFFERENT,
     EXIT_OK,
@@ -37,13 +37,13 @@ from edgeconv.errors import (
     MemoryLimitError,
     UsageError,
 )
-from edgeconv.core.escapes import visible
 from edgeconv.io.files import make_folder, read_bytes, special_file_problem, write_bytes_atomically
 from edgeconv.io.folder_lock import is_held, one_batch_in
 from edgeconv.io.formats import SUFFIXES
 from edgeconv.io.inside import ForeignFileError, place_inside
 from edgeconv.io.passed_over import kinds_text
 from edgeconv.io.read_rules import DEFAULT_RULES, ReadRules
+from edgeconv.run import report
 
 EXIT_CODES = {
     "unreadable": ImageReadError.exit_code,

@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from edgeconv.core.filters import LUMA_WEIGHTS
 from edgeconv.errors import LayoutError, UsageError
 from edgeconv.io.files import is_standard_stream
-from edgeconv.core.filters import LUMA_WEIGHTS
 from edgeconv.io.image import GREY_NOTE, Picture, read_image
 from edgeconv.io.read_rules import DEFAULT_RULES, ReadRules
 

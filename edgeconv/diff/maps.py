@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeconv.diff.scale import SAME_COLOUR, UNBOUNDED_COLOUR, Scale, magnitude_of, scale_for
 from edgeconv.core.geometry import bands
+from edgeconv.diff.scale import SAME_COLOUR, UNBOUNDED_COLOUR, Scale, magnitude_of, scale_for
 
 ROWS_AT_ONCE = 64
 

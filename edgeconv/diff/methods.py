@@ -15,20 +15,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.core import exactness
-from edgeconv.run import report
-from edgeconv.runtime import check as verify
-from edgeconv.runtime.auto import runnable
+from edgeconv.core.output import finite_range, full_range, magnitude
+from edgeconv.core.problem import Problem
+from edgeconv.core.request import Request
 from edgeconv.diff import results
 from edgeconv.diff.inputs import ArrayInput
 from edgeconv.errors import EXIT_DIFFERENT, UnavailableError, UsageError
 from edgeconv.io.image import read_image
-from edgeconv.run.whole import SAMPLED_CHECK
+from edgeconv.io.read_rules import DEFAULT_RULES, ReadRules
 from edgeconv.methods import METHODS, able, find, known
 from edgeconv.methods.base import DeviceName, Options
-from edgeconv.core.output import finite_range, full_range, magnitude
-from edgeconv.core.problem import Problem
-from edgeconv.io.read_rules import DEFAULT_RULES, ReadRules
-from edgeconv.core.request import Request
+from edgeconv.run import report
+from edgeconv.run.whole import SAMPLED_CHECK
+from edgeconv.runtime import check as verify
+from edgeconv.runtime.auto import runnable
 from edgeconv.runtime.session import Session
 
 REFERENCE: tuple[str, DeviceName] = ("reference", "cpu")

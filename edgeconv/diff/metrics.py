@@ -30,10 +30,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from edgeconv.core.geometry import bands
 from edgeconv.diff.regions import Region, RegionFinder
 from edgeconv.diff.scale import magnitude_of, scale_for
 from edgeconv.errors import UsageError
-from edgeconv.core.geometry import bands
 
 STRIP_SAMPLES = {1: 2**18, 2: 2**20, 4: 2**18}
 """Samples of a strip by their size in bytes. 16 bits get more, to pay for their wide histogram once a strip."""

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeconv.errors import UnavailableError, UsageError
 from edgeconv.core.optional import import_problem
+from edgeconv.errors import UnavailableError, UsageError
 
 SSIM_WINDOW = 7
 """scikit-image's default side, in pixels."""

@@ -13,12 +13,12 @@ from dataclasses import asdict, dataclass, field
 from importlib.resources import files
 from typing import Any
 
-from edgeconv.run import report
+from edgeconv.core.escapes import visible
 from edgeconv.diff.inputs import Input, labels_of, layout_text, require_same_layout
 from edgeconv.diff.metrics import Allowance, Figures, PartFigures, Spot, compare
 from edgeconv.diff.perceptual import PERCEPTUAL
 from edgeconv.diff.scale import Scale, scale_for
-from edgeconv.core.escapes import visible
+from edgeconv.run import report
 
 SCHEMA_VERSION = 1
 REGIONS_SHOWN = 5

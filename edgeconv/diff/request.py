@@ -6,8 +6,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from edgeconv.diff import folders
-from edgeconv.diff import results
+from edgeconv.diff import folders, results
 from edgeconv.diff.inputs import FileInput, parse_conversions
 from edgeconv.errors import UsageError
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from edgeconv.run import report
+from edgeconv.core.escapes import visible
 from edgeconv.diff import junit, pictures, record
 from edgeconv.diff.html import Page, PictureSet, tables
 from edgeconv.diff.inputs import Input
@@ -18,8 +18,8 @@ from edgeconv.diff.metrics import Allowance
 from edgeconv.diff.outputs import Outputs
 from edgeconv.diff.record import Comparisons
 from edgeconv.errors import EXIT_DIFFERENT, EXIT_OK
-from edgeconv.core.escapes import visible
 from edgeconv.io.read_rules import DEFAULT_RULES, ReadRules
+from edgeconv.run import report
 
 DEFAULT_PAGE_LIMIT = 256 * 2**20
 """What `edgeconv diff` allows by default."""

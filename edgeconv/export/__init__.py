@@ -12,9 +12,9 @@ from importlib import import_module
 from pathlib import Path
 
 from edgeconv.bench.record import Record
+from edgeconv.core.optional import import_problem
 from edgeconv.errors import UnavailableError, UsageError
 from edgeconv.io.files import make_folder, write_bytes_atomically
-from edgeconv.core.optional import import_problem
 
 Files = dict[str, bytes]
 """Contents by what is put after the stem: `.csv`, `_roofline_cpu.svg`."""

@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from edgeconv.run import report
-from edgeconv.bench.ladders import conv
-from edgeconv.bench.ladders import gemm
 from edgeconv.bench import record as bench
+from edgeconv.bench.ladders import conv, gemm
 from edgeconv.bench.record import Record, read_kinds
+from edgeconv.run import report
 
 RUN = "run"
 LADDERS = (conv.KIND, gemm.KIND)

@@ -11,11 +11,10 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from typing import Any
 
+from edgeconv.bench.ladders import conv_steps, gemm_steps
 from edgeconv.bench.ladders.conv import COPY, DTYPE
 from edgeconv.bench.ladders.conv import KIND as CONV_KIND
 from edgeconv.export.tables import NOTHING, Table, percent
-from edgeconv.bench.ladders import conv_steps
-from edgeconv.bench.ladders import gemm_steps
 from edgeconv.run.report import seconds_text
 
 CONV_SIZE, CONV_STRIDE = 4096, 1

@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 from edgeconv.bench.record import Record
 from edgeconv.bench.synthetic import bench_filter
-from edgeconv.io.files import STANDARD_STREAM
 from edgeconv.core.filters import RGB_CHANNELS
-from edgeconv.io.image import encode_image
-from edgeconv.methods.reference import values
 from edgeconv.core.output import normalize, store
 from edgeconv.core.request import make_request
+from edgeconv.io.files import STANDARD_STREAM
+from edgeconv.io.image import encode_image
+from edgeconv.methods.reference import values
 
 SIDE = 96
 DISCS = ((30, 30, 20, (230, 60, 40)), (58, 40, 18, (40, 120, 220)), (44, 66, 14, (250, 220, 60)))
@@ -54,5 +54,7 @@ def samples(record: Record) -> list[FilterSample]:
         result = normalize(raw, picture.dtype) if stretched else store(raw, "abs", picture.dtype)
         full = np.broadcast_to(result, picture.shape) if result.shape[-1] == 1 else result
         words = f"{name}, {channels}" + (", stretched" if stretched else "")
-        shown.append(FilterSample(words, bytes(encode_image(np.ascontiguousarray(full), STANDARD_STREAM, format="png"))))
+        shown.append(
+            FilterSample(words, bytes(encode_image(np.ascontiguousarray(full), STANDARD_STREAM, format="png")))
+        )
     return shown

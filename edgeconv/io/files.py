@@ -21,8 +21,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
-from edgeconv.io import temporaries
 from edgeconv.errors import ImageReadError, ImageWriteError, ReaderGoneError
+from edgeconv.io import temporaries
 from edgeconv.io.held_open import patiently
 
 STANDARD_STREAM = "-"

@@ -56,7 +56,9 @@ METHODS: tuple[MethodEntry, ...] = (
         ("block",),
         to_compare=True,
     ),
-    MethodEntry("im2col", "cuda", "edgeconv.methods.cuda.im2col:Im2col", "columns in memory in bands, then GEMM", ("gemm",)),
+    MethodEntry(
+        "im2col", "cuda", "edgeconv.methods.cuda.im2col:Im2col", "columns in memory in bands, then GEMM", ("gemm",)
+    ),
     MethodEntry(
         "implicit",
         "cuda",

@@ -11,9 +11,9 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
-from edgeconv.errors import MemoryLimitError, UnavailableError, UsageError
 from edgeconv.core.exactness import FLOAT32, Arithmetic
 from edgeconv.core.problem import Problem
+from edgeconv.errors import MemoryLimitError, UnavailableError, UsageError
 
 DeviceName = Literal["cpu", "cuda"]
 DEVICES: tuple[DeviceName, ...] = get_args(DeviceName)

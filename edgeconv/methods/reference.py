@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from edgeconv.core.exactness import FLOAT64
 from edgeconv.core.filters import Combine
 from edgeconv.core.geometry import KERNEL_SIZE, OUTSIDE, bands, border_indices
-from edgeconv.methods.base import Method, Options, Plan
 from edgeconv.core.output import store
 from edgeconv.core.problem import Problem
+from edgeconv.methods.base import Method, Options, Plan
 
 ROWS_PER_BAND = 64
 

@@ -21,11 +21,11 @@ from numpy.typing import NDArray
 from edgeconv import __version__
 from edgeconv.core.cost import Counts, Roof, Speed
 from edgeconv.core.escapes import visible, visible_lines
-from edgeconv.io.files import utf8
 from edgeconv.core.filters import Filter
 from edgeconv.core.problem import Problem
 from edgeconv.core.request import Request
 from edgeconv.core.timing import Series
+from edgeconv.io.files import utf8
 from edgeconv.runtime.check import Check
 
 SCHEMA_VERSION = 1

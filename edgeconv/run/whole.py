@@ -21,12 +21,13 @@ from typing import Any
 from numpy.typing import NDArray
 
 from edgeconv.core import cost
-from edgeconv.run import report
-from edgeconv.io import temporaries
-from edgeconv.runtime import check as verify
-from edgeconv.runtime.auto import AUTO, Choice, choose
 from edgeconv.core.cost import Roof
+from edgeconv.core.problem import Problem
+from edgeconv.core.request import Request
+from edgeconv.core.timing import Budget, Series, Stopwatch
 from edgeconv.errors import ImageWriteError, UsageError
+from edgeconv.hardware.system_files import read_system_file
+from edgeconv.io import temporaries
 from edgeconv.io.files import (
     STANDARD_STREAM,
     is_device,
@@ -39,13 +40,12 @@ from edgeconv.io.files import (
 )
 from edgeconv.io.image import Picture, encode_image, read_image
 from edgeconv.io.inside import ForeignFileError, open_regular
-from edgeconv.methods.base import Options
-from edgeconv.core.problem import Problem
 from edgeconv.io.read_rules import DEFAULT_RULES, ReadRules
-from edgeconv.core.request import Request
+from edgeconv.methods.base import Options
+from edgeconv.run import report
+from edgeconv.runtime import check as verify
+from edgeconv.runtime.auto import AUTO, Choice, choose
 from edgeconv.runtime.session import Session
-from edgeconv.hardware.system_files import read_system_file
-from edgeconv.core.timing import Budget, Series, Stopwatch
 
 SAMPLED_CHECK = 300_000
 """Output samples that `--check sample` compares: enough for every border, a small part of a second in NumPy."""

@@ -10,11 +10,11 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from edgeconv.errors import UsageError
 from edgeconv.core.exactness import sums_for
+from edgeconv.errors import UsageError
+from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
 from edgeconv.methods import METHODS, find, method_names, require
 from edgeconv.methods.base import DEVICES, DeviceName
-from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
 
 if TYPE_CHECKING:
     from edgeconv.core.problem import Problem
@@ -67,8 +67,8 @@ def _choose_by_profile(device: str, purpose: Purpose, problem: Problem) -> tuple
 
     if not os.path.exists(tuned.profile_path()):  # False, and no error, where the folder cannot be read
         return None, ""
-    from edgeconv.runtime.devices import get_device
     from edgeconv.run.report import seconds_text
+    from edgeconv.runtime.devices import get_device
 
     profile, note = tuned.read_profile(tuned.machine_facts(get_device("cpu").describe()))
     if profile is None:

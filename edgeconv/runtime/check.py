@@ -27,9 +27,9 @@ from numpy.typing import NDArray
 from edgeconv.core import exactness
 from edgeconv.core.exactness import FLOAT32, Arithmetic
 from edgeconv.core.geometry import bands
-from edgeconv.methods import reference
 from edgeconv.core.output import finite_range, join_ranges, magnitude, store
 from edgeconv.core.problem import Problem
+from edgeconv.methods import reference
 
 ROWS_PER_BLOCK = 8
 KEPT_SAMPLES = 4_000_000

@@ -9,16 +9,16 @@ from typing import get_args
 import numpy as np
 
 from edgeconv import __version__
+from edgeconv.core.escapes import visible
+from edgeconv.core.filters import RGB_CHANNELS
+from edgeconv.core.optional import import_problem
+from edgeconv.core.request import make_request
+from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
+from edgeconv.methods import METHODS
+from edgeconv.run.report import installed_versions
 from edgeconv.runtime import profile as tuned
 from edgeconv.runtime.auto import AUTO, Purpose, choose
 from edgeconv.runtime.devices import get_device
-from edgeconv.core.escapes import visible
-from edgeconv.core.filters import RGB_CHANNELS
-from edgeconv.methods import METHODS
-from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
-from edgeconv.core.optional import import_problem
-from edgeconv.run.report import installed_versions
-from edgeconv.core.request import make_request
 
 SIDES = (256, 1024, 4096)
 """Of the pictures for which a profile is asked."""

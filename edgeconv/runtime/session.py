@@ -15,12 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.core.cost import Roof
-from edgeconv.runtime.devices import get_device
-from edgeconv.methods import require
-from edgeconv.methods.base import DeviceName, Options
 from edgeconv.core.problem import Problem
 from edgeconv.core.request import SecondPass
 from edgeconv.core.timing import Budget, Series, Stopwatch, collect
+from edgeconv.methods import require
+from edgeconv.methods.base import DeviceName, Options
+from edgeconv.runtime.devices import get_device
 
 
 def plain(image_hwc: NDArray[Any]) -> NDArray[Any]:

@@ -18,8 +18,7 @@ from typing import Any, Literal
 
 from numpy.typing import NDArray
 
-from edgeconv.run import whole
-from edgeconv.runtime.auto import choose
+from edgeconv.core.timing import Budget, Stopwatch
 from edgeconv.diff import maps, record
 from edgeconv.diff.inputs import ArrayInput, FileInput, Input, require_same_layout
 from edgeconv.diff.metrics import Allowance
@@ -27,10 +26,11 @@ from edgeconv.diff.record import Comparisons
 from edgeconv.errors import EdgeconvError, ImageReadError, MemoryLimitError
 from edgeconv.io.image import Picture, read_image
 from edgeconv.io.read_rules import DEFAULT_RULES, ReadRules
-from edgeconv.core.timing import Budget, Stopwatch
+from edgeconv.run import whole
+from edgeconv.runtime.auto import choose
 from edgeconv.view import background
-from edgeconv.view.lru_cache import Keep
 from edgeconv.view.latest import Token
+from edgeconv.view.lru_cache import Keep
 from edgeconv.view.parameters import Parameters
 from edgeconv.view.pyramid import HeatPyramid, PicturePyramid, Pyramid
 from edgeconv.view.sources import ViewSource, labels

@@ -15,17 +15,17 @@ from typing import Any
 
 import numpy as np
 
-from edgeconv.runtime.auto import AUTO
 from edgeconv.cli.options import chosen_filter, parse_options
 from edgeconv.cli.shared_options import DEFAULT_BLOCK, DEFAULT_FILTER, DEFAULT_WORKSPACE_LIMIT
-from edgeconv.errors import EdgeconvError
 from edgeconv.core.filters import CHANNELS, LUMA_WEIGHTS, Filter, filter_names
 from edgeconv.core.geometry import BORDERS, NAMED_PADDINGS, never_looks_outside
+from edgeconv.core.problem import OUTPUT_MODES
+from edgeconv.core.request import Request, make_request
+from edgeconv.errors import EdgeconvError
+from edgeconv.io.read_rules import DEFAULT_RULES, ReadRules
 from edgeconv.methods import method_names
 from edgeconv.methods.base import BLOCKS, DEVICES, GEMMS, MATHS, Options
-from edgeconv.core.problem import OUTPUT_MODES
-from edgeconv.io.read_rules import DEFAULT_RULES, ReadRules
-from edgeconv.core.request import Request, make_request
+from edgeconv.runtime.auto import AUTO
 
 CUSTOM = "custom"
 """How lists call a kernel of the user's own."""

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from edgeconv.core.geometry import bands
 from edgeconv.diff import maps
 from edgeconv.diff.scale import Scale
-from edgeconv.core.geometry import bands
 
 TILE = 256
 """Pixels of a tile's side, on every level."""

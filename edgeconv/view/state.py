@@ -12,8 +12,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from edgeconv.io.read_rules import DEFAULT_RULES, ReadRules
 from edgeconv.core.timing import Clock
+from edgeconv.io.read_rules import DEFAULT_RULES, ReadRules
 from edgeconv.view.parameters import Parameters
 from edgeconv.view.sources import INPUT, OUTPUT, ViewSource, computed_sources
 from edgeconv.view.timeline import Timeline

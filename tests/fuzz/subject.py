@@ -22,12 +22,12 @@ from oracle import (
 
 import edgeconv
 from edgeconv.core import exactness
-from edgeconv.runtime import check
+from edgeconv.core.problem import Problem
+from edgeconv.core.request import make_request
 from edgeconv.errors import EdgeconvError, MemoryLimitError, UnavailableError
 from edgeconv.methods import require
 from edgeconv.methods.base import Options, Plan
-from edgeconv.core.problem import Problem
-from edgeconv.core.request import make_request
+from edgeconv.runtime import check
 
 GUARD_BYTES = 256
 TABLE_BYTES = 16 * 2**10

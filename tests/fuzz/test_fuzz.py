@@ -17,8 +17,8 @@ import subject
 from cases import BORDERS, GROUP, METHODS, TYPES, FuzzCase, draw
 from fuzzing import Fuzzed, indices, run_one
 
-from edgeconv.methods.base import Plan
 from edgeconv.core.problem import Problem
+from edgeconv.methods.base import Plan
 
 PROGRAM = Path(__file__).resolve().parents[2] / "scripts" / "fuzz.py"
 

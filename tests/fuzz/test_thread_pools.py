@@ -20,9 +20,9 @@ from cases import draw_samples
 from oracle import FLOAT32, TWOFOLD_HALF, Arithmetic, Asked, Expected, expect, named
 
 import edgeconv
+from edgeconv.core.request import make_request
 from edgeconv.methods import require
 from edgeconv.methods.base import Options, Plan
-from edgeconv.core.request import make_request
 
 THREADS = 6
 TURNS = 12

@@ -22,9 +22,9 @@ import numpy as np  # noqa: E402
 from kernel_work import Work  # noqa: E402
 from problems import random_image  # noqa: E402
 
-from edgeconv.runtime import check
-from edgeconv.methods.base import Method, Plan  # noqa: E402
 from edgeconv.core.problem import Problem  # noqa: E402
+from edgeconv.methods.base import Method, Plan  # noqa: E402
+from edgeconv.runtime import check
 
 
 def make_plan(work: Work, problem: Problem) -> Plan:

@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from edgeconv.runtime.auto import Choice
-from edgeconv.methods.base import DeviceName, Options
 from edgeconv.core.request import Request
-from edgeconv.runtime.session import Session
-from edgeconv.run.tiled.grid import WindowRules, Tile
+from edgeconv.methods.base import DeviceName, Options
+from edgeconv.run.tiled.grid import Tile, WindowRules
 from edgeconv.run.tiled.pipeline import Clock, WindowFilter, for_each_tile
 from edgeconv.run.tiled.reader import Reader
 from edgeconv.run.tiled.sources.base import ChunkLayout, TileSource
+from edgeconv.runtime.auto import Choice
+from edgeconv.runtime.session import Session
 
 THREADS = 2
 
@@ -28,7 +28,9 @@ class ArraySource(TileSource):
         self._pixels = pixels
         self.loaded: list[tuple[int, int]] = []
         height, width = pixels.shape[:2]
-        self.layout = ChunkLayout(height, width, pixels.dtype, "array", (), row_cuts, column_cuts, 3 * pixels.dtype.itemsize)
+        self.layout = ChunkLayout(
+            height, width, pixels.dtype, "array", (), row_cuts, column_cuts, 3 * pixels.dtype.itemsize
+        )
 
     def load(self, row: int, column: int) -> np.ndarray:
         self.loaded.append((row, column))
@@ -62,7 +64,9 @@ def by_tiles(
     """The same put together from tiles of `tile` (rows, columns of the output)."""
     layout = source.layout
     problem = request.problem((layout.height, layout.width, 3), layout.dtype)
-    grid = WindowRules(request.stride, request.padding, request.border).grid((layout.height, layout.width), tile, shifted)
+    grid = WindowRules(request.stride, request.padding, request.border).grid(
+        (layout.height, layout.width), tile, shifted
+    )
     out = np.zeros(problem.output_shape, problem.output_dtype)
     written = np.zeros(problem.output_shape[:2], int)
 

@@ -22,17 +22,17 @@ from pieces import assert_same, by_whole
 from problems import random_image
 
 from edgeconv.core import optional
-from edgeconv.run import report
+from edgeconv.core.request import make_request
 from edgeconv.errors import ImageReadError, ImageWriteError, UnavailableError
 from edgeconv.io.image import read_image
-from edgeconv.run.whole import Job
-from edgeconv.core.request import make_request
 from edgeconv.io.temporaries import STALE_SECONDS
+from edgeconv.run import report
 from edgeconv.run.tiled import filtering as tiled
 from edgeconv.run.tiled import sources
 from edgeconv.run.tiled.pipeline import WindowFilter
 from edgeconv.run.tiled.sinks import kind_for
 from edgeconv.run.tiled.sinks.base import OutputShape
+from edgeconv.run.whole import Job
 
 HEIGHT, WIDTH = 141, 203
 

@@ -10,14 +10,14 @@ import tifffile
 from pieces import assert_same, by_tiles, by_whole, in_one_chunk
 from problems import random_image
 
-from edgeconv.run import report
-from edgeconv.runtime.auto import Choice
-from edgeconv.run.whole import Job
-from edgeconv.methods import method_names
 from edgeconv.core.problem import INPUT_DTYPES
 from edgeconv.core.request import make_request
+from edgeconv.methods import method_names
+from edgeconv.run import report
 from edgeconv.run.tiled import filtering as tiled
 from edgeconv.run.tiled.determinism import shows_seams
+from edgeconv.run.whole import Job
+from edgeconv.runtime.auto import Choice
 
 pytestmark = pytest.mark.gpu
 

@@ -13,7 +13,7 @@ from problems import random_image
 
 from edgeconv.core.geometry import BORDERS, KERNEL_SIZE, OUTSIDE, output_size
 from edgeconv.core.request import make_request
-from edgeconv.run.tiled.grid import Axis, WindowRules, Span, even_cuts, plain_grid, reached, runs
+from edgeconv.run.tiled.grid import Axis, Span, WindowRules, even_cuts, plain_grid, reached, runs
 from edgeconv.run.tiled.reader import Reader, in_order
 
 

@@ -17,10 +17,10 @@ from pieces import in_one_chunk
 from problems import random_image
 from test_project import script
 
-from edgeconv.errors import MemoryLimitError
 from edgeconv.core.request import make_request
+from edgeconv.errors import MemoryLimitError
 from edgeconv.run.tiled.grid import WindowRules, even_cuts
-from edgeconv.run.tiled.memory import MEBIBYTE, PIECES, TilePlan, TileDemand, piece_of, plan_chosen, plan_given
+from edgeconv.run.tiled.memory import MEBIBYTE, PIECES, TileDemand, TilePlan, piece_of, plan_chosen, plan_given
 from edgeconv.run.tiled.sources.base import ChunkLayout
 
 RESIDENT = 150 * MEBIBYTE

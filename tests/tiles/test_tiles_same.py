@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 from pieces import ArraySource, assert_same, by_tiles, by_whole, in_one_chunk, random_cuts
 from problems import random_image
 
-from edgeconv.runtime.auto import AUTO, Choice
-from edgeconv.errors import UsageError
 from edgeconv.core.filters import CHANNELS, filter_names
 from edgeconv.core.geometry import BORDERS, KERNEL_SIZE
-from edgeconv.methods import method_names
 from edgeconv.core.problem import INPUT_DTYPES
 from edgeconv.core.request import make_request
+from edgeconv.errors import UsageError
+from edgeconv.methods import method_names
 from edgeconv.run.tiled.determinism import ABLE, is_exact, settle, shows_seams
+from edgeconv.runtime.auto import AUTO, Choice
 
 SIDES = st.integers(1, 70)
 RANDOM_KERNEL = np.random.default_rng(5).uniform(-1, 1, (3, 3)).tolist()

@@ -9,8 +9,8 @@ import pytest
 from qt_here import qt_reason
 
 from edgeconv.core.cost import Roof
-from edgeconv.runtime.devices.cpu import CpuDevice
 from edgeconv.core.timing import Budget
+from edgeconv.runtime.devices.cpu import CpuDevice
 from edgeconv.view import compute
 
 

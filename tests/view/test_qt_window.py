@@ -28,21 +28,20 @@ from PySide6.QtWidgets import (
 from pytestqt.qtbot import QtBot
 from windows import PATIENCE_MILLISECONDS, drawn, opened, pixels_of, settle
 
-from edgeconv.run import report
 from edgeconv.api import convolve
 from edgeconv.bench.record import read_record
 from edgeconv.io.image import read_image, write_image
 from edgeconv.methods import METHODS
+from edgeconv.run import report
+from edgeconv.view.compute import LayerReady, Workshop
 from edgeconv.view.parameters import Parameters
-from edgeconv.view.qt import actions
-from edgeconv.view.qt import export_actions
+from edgeconv.view.qt import actions, export_actions
 from edgeconv.view.qt.app import open_window
 from edgeconv.view.qt.history import HistoryPanel
 from edgeconv.view.qt.visible_region import nearest
 from edgeconv.view.qt.window import ViewWindow
 from edgeconv.view.sources import INPUT, OUTPUT, REFERENCE_OUTPUT, ViewSource
 from edgeconv.view.state import MODES, MeasuredRun
-from edgeconv.view.compute import LayerReady, Workshop
 
 PIXELS = random_image(90, 120, np.uint8)
 
@@ -719,7 +718,9 @@ def test_a_name_without_a_suffix_gets_that_of_the_offered_one(qtbot: QtBot, tmp_
     window = opened(qtbot)
     monkeypatch.setattr(QFileDialog, "exec", lambda dialog: dialog.selectFile("edges") or 1)
     offered = str(tmp_path / "picture_sobel.tiff")
-    assert export_actions.ask_name(window, "Save", offered, export_actions.PICTURE_FILTER) == str(tmp_path / "edges.tiff")
+    assert export_actions.ask_name(window, "Save", offered, export_actions.PICTURE_FILTER) == str(
+        tmp_path / "edges.tiff"
+    )
 
 
 @pytest.mark.parametrize(

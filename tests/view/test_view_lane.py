@@ -8,8 +8,8 @@ from queue import SimpleQueue
 import pytest
 
 from edgeconv.view import latest as lane_module
-from edgeconv.view.lru_cache import Keep
 from edgeconv.view.latest import Lane, Token
+from edgeconv.view.lru_cache import Keep
 
 PATIENCE = 30
 """Seconds: far more than anything takes."""

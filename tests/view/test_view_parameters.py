@@ -14,8 +14,8 @@ from problems import random_image
 
 from edgeconv.api import convolve
 from edgeconv.cli import shared_options
-from edgeconv.errors import UsageError
 from edgeconv.core.filters import filter_names, named_filter
+from edgeconv.errors import UsageError
 from edgeconv.io.image import read_image, write_image
 from edgeconv.io.read_rules import ReadRules
 from edgeconv.view.parameters import (

@@ -29,7 +29,9 @@ def picture(tmp_path: Path) -> Path:
     return path
 
 
-def request_for(path: Path, parameters: Parameters | None = None, mode: str = "single", **sides: ViewSource) -> ViewRequest:
+def request_for(
+    path: Path, parameters: Parameters | None = None, mode: str = "single", **sides: ViewSource
+) -> ViewRequest:
     chosen = {"left": INPUT, "right": OUTPUT} | sides
     return ViewRequest(1, str(path), parameters or Parameters(device="cpu"), find_mode(mode), **chosen)
 

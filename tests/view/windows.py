@@ -8,10 +8,10 @@ import numpy as np
 from PySide6.QtGui import QImage
 from pytestqt.qtbot import QtBot
 
+from edgeconv.view.compute import Workshop
 from edgeconv.view.qt.app import open_window
 from edgeconv.view.qt.canvas import Canvas
 from edgeconv.view.qt.window import ViewWindow
-from edgeconv.view.compute import Workshop
 
 PATIENCE_MILLISECONDS = 30_000
 """Far more than anything takes, for machines that are busy."""

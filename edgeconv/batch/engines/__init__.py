@@ -35,9 +35,7 @@ def engine_for(
     elsewhere = scheduler is not None and scheduler != LOCAL
     for option, given in (("--devices", devices), ("--jobs", jobs)):
         if elsewhere and given is not None:
-            raise UsageError(
-                f"{option} is for this machine: the workers of {scheduler} have GPUs and threads already."
-            )
+            raise UsageError(f"{option} is for this machine: the workers of {scheduler} have GPUs and threads already.")
 
     from edgeconv.batch.engines import connecting, own_cluster
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable
 
+from edgeconv.batch.one_picture import BatchWork
 from edgeconv.batch.summary import PictureResult
 from edgeconv.batch.task import Task
-from edgeconv.batch.one_picture import BatchWork
 
 Settle = Callable[[PictureResult], None]
 """Puts an outcome into the ledger and counts it; may raise ImageWriteError, which ends the batch."""
@@ -22,7 +22,9 @@ class Engine(ABC):
     """Threads that one picture may keep busy."""
 
     @abstractmethod
-    def run(self, work: BatchWork, tasks: Iterable[Task], stopped: Callable[[], bool], settle: Settle) -> Generator[PictureResult]:
+    def run(
+        self, work: BatchWork, tasks: Iterable[Task], stopped: Callable[[], bool], settle: Settle
+    ) -> Generator[PictureResult]:
         """The outcomes in the order in which they come, each settled once; no task is begun once `stopped()`."""
 
     @abstractmethod

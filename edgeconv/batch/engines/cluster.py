@@ -23,19 +23,19 @@ from dataclasses import replace
 from itertools import chain, islice
 from typing import Any
 
-from edgeconv.io import temporaries
 from edgeconv.batch.engines import at_worker
 from edgeconv.batch.engines.base import Engine, Settle
 from edgeconv.batch.engines.connection import WORKER_TIMEOUT_SECONDS
+from edgeconv.batch.one_picture import BatchWork
 from edgeconv.batch.settings import JpegCodec
 from edgeconv.batch.stores import from_the_root, is_remote, store_of
 from edgeconv.batch.summary import PictureResult
 from edgeconv.batch.task import Task
-from edgeconv.batch.one_picture import BatchWork
-from edgeconv.runtime.auto import Choice
-from edgeconv.errors import EdgeconvError, UnavailableError
 from edgeconv.core.problem import Problem
 from edgeconv.core.timing import Clock
+from edgeconv.errors import EdgeconvError, UnavailableError
+from edgeconv.io import temporaries
+from edgeconv.runtime.auto import Choice
 
 CALL_SECONDS = 1.0
 """What a call should take: many times what Dask needs for one, and short enough to wait for when stopped."""

@@ -7,10 +7,10 @@ import stat
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path, PurePosixPath
 
-from edgeconv.io import temporaries
 from edgeconv.batch.stores.base import Store
 from edgeconv.batch.task import Task
 from edgeconv.errors import ImageReadError, ImageWriteError
+from edgeconv.io import temporaries
 from edgeconv.io.files import make_folder, special_file_problem, write_bytes_atomically
 from edgeconv.io.formats import SUFFIXES
 from edgeconv.io.image import read_picture_bytes

@@ -15,9 +15,9 @@ from typing import Any, Literal
 from edgeconv.bench.measure import DIGITS
 from edgeconv.bench.watch import Watch
 from edgeconv.core.cost import Roof
-from edgeconv.runtime.devices.base import Device, L2State
-from edgeconv.run.report import describe_series, header, installed_versions
 from edgeconv.core.timing import Budget, Sampler, Series, interleave
+from edgeconv.run.report import describe_series, header, installed_versions
+from edgeconv.runtime.devices.base import Device, L2State
 
 L2_STATE: L2State = "cold"
 

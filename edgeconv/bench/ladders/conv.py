@@ -17,19 +17,19 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from edgeconv.bench.ladders.conv_steps import STEPS
+from edgeconv.bench.ladders.conv_steps import prepare as prepare_step
 from numpy.typing import NDArray
 
-from edgeconv.runtime import check as verify
 from edgeconv.bench.ladders.base import Blocks, Contender, Row, describe_step, record_of, time_by_turns
 from edgeconv.bench.synthetic import bench_filter, bench_pixels
 from edgeconv.bench.watch import Watch
 from edgeconv.core.cost import Counts, count
-from edgeconv.runtime.devices.base import Device
-from edgeconv.bench.ladders.conv_steps import STEPS
-from edgeconv.bench.ladders.conv_steps import prepare as prepare_step
 from edgeconv.core.problem import Problem
 from edgeconv.core.request import make_request
 from edgeconv.core.timing import Budget
+from edgeconv.runtime import check as verify
+from edgeconv.runtime.devices.base import Device
 
 KIND = "bench conv"
 COPY = "copy"

@@ -16,14 +16,14 @@ from typing import Any
 
 import numpy as np
 
-from edgeconv.errors import UsageError
 from edgeconv.core.filters import RGB_CHANNELS
 from edgeconv.core.geometry import KERNEL_SIZE
-from edgeconv.methods.base import BLOCKS, Options, Plan
+from edgeconv.core.problem import Problem
+from edgeconv.errors import UsageError
 from edgeconv.hardware.cuda.kernels import KernelVariant, load
+from edgeconv.methods.base import BLOCKS, Options, Plan
 from edgeconv.methods.cuda.sliding import Sliding
 from edgeconv.methods.cuda.textbook import Textbook
-from edgeconv.core.problem import Problem
 
 STRIDES = (1, 2, 3)
 PADDING = 1

@@ -17,15 +17,15 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
+from edgeconv.bench.ladders.gemm_steps import STEPS, Step
+from edgeconv.bench.ladders.gemm_steps import prepare as prepare_step
 from numpy.typing import NDArray
 
 from edgeconv.bench.ladders.base import Blocks, Contender, describe_step, record_of, time_by_turns
 from edgeconv.bench.watch import Watch
 from edgeconv.core.cost import FLOPS_PER_MULTIPLY_ADD, Roof
-from edgeconv.runtime.devices.base import Device
-from edgeconv.bench.ladders.gemm_steps import STEPS, Step
-from edgeconv.bench.ladders.gemm_steps import prepare as prepare_step
 from edgeconv.core.timing import Budget
+from edgeconv.runtime.devices.base import Device
 
 KIND = "bench gemm"
 VENDOR = STEPS[-1].name

@@ -85,7 +85,9 @@ STEPS: tuple[GemmStep, ...] = (
         "a block of C in each thread's registers, 16-byte reads: an operand read from shared memory feeds 8 products",
         _TILED,
     ),
-    GemmStep("double_buffer", "two buffers: the next tiles are copied, asynchronously, while these are multiplied", _TILED),
+    GemmStep(
+        "double_buffer", "two buffers: the next tiles are copied, asynchronously, while these are multiplied", _TILED
+    ),
     GemmStep("cublas", "the vendor's product", {name: () for name in REALS}),
 )
 

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from edgeconv.bench.candidates import Ready
 from edgeconv.bench.peers.base import Peer
 from edgeconv.bench.peers.convolutions import TOLERANCE, grouped
-from edgeconv.errors import UnavailableError
 from edgeconv.core.output import store
 from edgeconv.core.problem import Problem
+from edgeconv.errors import UnavailableError
 
 PLATFORMS = {"cpu": "cpu", "cuda": "gpu"}
 CUDA_PLUGINS = ("jax_cuda13_plugin", "jax_cuda12_plugin")

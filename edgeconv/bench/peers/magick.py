@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from edgeconv.bench.candidates import Ready
 from edgeconv.bench.peers.base import HALO, Peer
-from edgeconv.errors import UnavailableError
 from edgeconv.core.geometry import Border
 from edgeconv.core.output import TOLERANCE_FLOAT32
 from edgeconv.core.problem import Problem
+from edgeconv.errors import UnavailableError
 
 COMMANDS = ("magick", "/usr/bin/convert", "convert")
 """Version 7's name, then version 6's."""

@@ -26,12 +26,12 @@ from numpy.typing import NDArray
 
 from edgeconv.bench.candidates import Ready
 from edgeconv.bench.peers.base import HALO, Peer
-from edgeconv.errors import UnavailableError
 from edgeconv.core.filters import RGB_CHANNELS
 from edgeconv.core.geometry import KERNEL_SIZE
-from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
 from edgeconv.core.output import TOLERANCE_FLOAT32
 from edgeconv.core.problem import Problem, StoredMode
+from edgeconv.errors import UnavailableError
+from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
 
 LIBRARIES = {name: tuple(f"lib{name}.so.{major}" for major in (13, 12)) for name in ("nppif", "nppial")}
 BORDER_REPLICATE = 2

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from edgeconv.bench.peers.convolutions import grouped
-from edgeconv.errors import UnavailableError
 from edgeconv.core.problem import Problem
+from edgeconv.errors import UnavailableError
 
 OPSET = 17
 IR_VERSION = 9

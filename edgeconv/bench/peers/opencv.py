@@ -19,8 +19,8 @@ from edgeconv.bench.candidates import Ready
 from edgeconv.bench.peers.base import HALO, PlanePeer
 from edgeconv.core.filters import SOBEL_X
 from edgeconv.core.geometry import Border
-from edgeconv.methods.opencv import BORDER_CODES
 from edgeconv.core.problem import Problem
+from edgeconv.methods.opencv import BORDER_CODES
 
 INT16 = np.iinfo(np.int16)
 

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from edgeconv.bench.candidates import Ready
 from edgeconv.bench.peers.base import HALO, Peer
-from edgeconv.errors import UnavailableError
 from edgeconv.core.output import TOLERANCE_FLOAT32
 from edgeconv.core.problem import Problem
+from edgeconv.errors import UnavailableError
 
 FORMATS = {"uint8": "uchar", "uint16": "ushort", "float32": "float"}
 

@@ -18,12 +18,12 @@ from importlib.resources import files
 from typing import Any
 
 from edgeconv import __version__
+from edgeconv.core.escapes import markup, visible
 from edgeconv.diff import maps
 from edgeconv.diff.html import tables
 from edgeconv.diff.html.tiles import TILE, TileWriter
 from edgeconv.diff.record import Comparisons
 from edgeconv.errors import UsageError
-from edgeconv.core.escapes import markup, visible
 from edgeconv.io.files import utf8
 
 Rows = Sequence[tuple[str, str]]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from edgeconv.core.escapes import markup
 from edgeconv.diff import record
 from edgeconv.diff.record import Comparison, Comparisons, number, share
-from edgeconv.core.escapes import markup
 
 COLUMNS = (
     "input",

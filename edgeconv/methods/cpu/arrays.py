@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from edgeconv.errors import UsageError
 from edgeconv.core.problem import Problem
+from edgeconv.errors import UsageError
 
 
 def check_arrays(image: Any, out: Any, problem: Problem) -> None:

@@ -8,10 +8,10 @@ are multiplied as often as they occur, so the time is the method's own and not t
 
 from __future__ import annotations
 
-from edgeconv.methods.base import Method, Options, Plan
-from edgeconv.methods.cpu.engine import EnginePlan, CodeShape, moves_past_caches
-from edgeconv.methods.cpu.lowering import make_recipe
 from edgeconv.core.problem import Problem
+from edgeconv.methods.base import Method, Options, Plan
+from edgeconv.methods.cpu.engine import CodeShape, EnginePlan, moves_past_caches
+from edgeconv.methods.cpu.lowering import make_recipe
 
 TILE_PIXELS = 1024
 """Pixels of a band: 27 columns of them in float32 are 108 KiB."""

@@ -6,10 +6,10 @@ the processor (rowcode.py), and threads take strips of rows (engine.py). Results
 
 from __future__ import annotations
 
-from edgeconv.methods.base import Method, Options, Plan
-from edgeconv.methods.cpu.engine import EnginePlan, CodeShape, moves_past_caches
-from edgeconv.methods.cpu.lowering import make_recipe
 from edgeconv.core.problem import Problem
+from edgeconv.methods.base import Method, Options, Plan
+from edgeconv.methods.cpu.engine import CodeShape, EnginePlan, moves_past_caches
+from edgeconv.methods.cpu.lowering import make_recipe
 
 TILE_PIXELS = 16384
 """Output pixels of a tile (samples where rows are flat). Whole rows of common pictures: a row that is cut costs

@@ -24,27 +24,15 @@ from typing import Any
 
 import numpy as np
 
-from edgeconv.errors import MemoryLimitError, UnavailableError
 from edgeconv.core.exactness import ARITHMETIC_OF_MATH, FLOAT16_UNIT, Arithmetic
 from edgeconv.core.filters import RGB_CHANNELS
 from edgeconv.core.geometry import KERNEL_SIZE
+from edgeconv.core.problem import Problem
+from edgeconv.errors import MemoryLimitError, UnavailableError
+from edgeconv.hardware.cuda.kernels import KernelVariant, load
+from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
 from edgeconv.methods.base import Math, Method, Options, Plan, check_workspace, refuse
 from edgeconv.methods.cuda import libcudnn
-from edgeconv.hardware.cuda.kernels import KernelVariant, load
-from edgeconv.methods.cuda.libcudnn import (
-    STATUS_SUCCESS,
-    Algorithm,
-    Convolution,
-    CudnnError,
-    DataType,
-    FilterShape,
-    Handle,
-    MathType,
-    Performance,
-    TensorShape,
-    ForwardConvolution,
-)
-from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
 from edgeconv.methods.cuda.kernel_args import (
     geometry_argument,
     problem_defines,
@@ -54,7 +42,19 @@ from edgeconv.methods.cuda.kernel_args import (
     sample_problems,
     unique,
 )
-from edgeconv.core.problem import Problem
+from edgeconv.methods.cuda.libcudnn import (
+    STATUS_SUCCESS,
+    Algorithm,
+    Convolution,
+    CudnnError,
+    DataType,
+    FilterShape,
+    ForwardConvolution,
+    Handle,
+    MathType,
+    Performance,
+    TensorShape,
+)
 
 THREADS = 256
 MAX_ELEMENTS = 2**31 - 1

@@ -20,9 +20,10 @@ import numpy as np
 
 from edgeconv.core.exactness import FLOAT32 as FLOAT32_SUMS
 from edgeconv.core.exactness import own_arithmetic, sums_for
-from edgeconv.methods.base import Gemm, Method, Options, Plan, check_workspace, refuse
+from edgeconv.core.problem import Problem
 from edgeconv.hardware.cuda.kernels import KernelVariant, load
 from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
+from edgeconv.methods.base import Gemm, Method, Options, Plan, check_workspace, refuse
 from edgeconv.methods.cuda.kernel_args import (
     DEPTH,
     Defines,
@@ -33,7 +34,6 @@ from edgeconv.methods.cuda.kernel_args import (
     sample_problems,
     unique,
 )
-from edgeconv.core.problem import Problem
 
 FLOAT32 = np.dtype(np.float32)
 FINISH_THREADS = 256

@@ -18,9 +18,10 @@ from numpy.typing import NDArray
 from edgeconv.core.exactness import ARITHMETIC_OF_MATH, own_arithmetic, sums_for
 from edgeconv.core.filters import RGB_CHANNELS
 from edgeconv.core.geometry import KERNEL_SIZE
-from edgeconv.methods.base import MATHS, Math, Method, Options, Plan, check_workspace, refuse
+from edgeconv.core.problem import Problem
 from edgeconv.hardware.cuda.kernels import KernelVariant, load
 from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
+from edgeconv.methods.base import MATHS, Math, Method, Options, Plan, check_workspace, refuse
 from edgeconv.methods.cuda.kernel_args import (
     TENSOR_CORE_CAPABILITY,
     WARP,
@@ -31,7 +32,6 @@ from edgeconv.methods.cuda.kernel_args import (
     sample_problems,
     unique,
 )
-from edgeconv.core.problem import Problem
 
 MANY_RESPONSES = 8
 WIDE_BLOCKS = 3

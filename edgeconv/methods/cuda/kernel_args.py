@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from edgeconv.core.exactness import needs_exact_root, sums_for
 from edgeconv.core.filters import WeightSet, named_filter, weight_set
 from edgeconv.core.geometry import KERNEL_SIZE
-from edgeconv.methods.base import Options, refuse
-from edgeconv.hardware.cuda.kernels import KernelVariant
 from edgeconv.core.problem import Problem, make_problem
+from edgeconv.hardware.cuda.kernels import KernelVariant
+from edgeconv.methods.base import Options, refuse
 
 Defines = tuple[tuple[str, str | int], ...]
 

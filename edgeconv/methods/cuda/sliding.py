@@ -23,11 +23,11 @@ from numpy.typing import NDArray
 from edgeconv.core.exactness import FLOAT32, HALVES_STEP, TWOFOLD_HALF, WHOLE, own_arithmetic, sums_for
 from edgeconv.core.filters import RGB_CHANNELS
 from edgeconv.core.geometry import KERNEL_SIZE
-from edgeconv.methods.base import Method, Options, Plan
+from edgeconv.core.problem import Problem
 from edgeconv.hardware.cuda.kernels import KernelVariant, load
 from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
+from edgeconv.methods.base import Method, Options, Plan
 from edgeconv.methods.cuda.kernel_args import round_up, rule_defines, sample_problem, sample_problems, unique
-from edgeconv.core.problem import Problem
 
 LANES = 32
 CHUNK_BYTES = 16

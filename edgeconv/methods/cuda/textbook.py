@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from edgeconv.core.exactness import own_arithmetic
-from edgeconv.methods.base import BLOCKS, DEFAULT_BLOCK, Block, Method, Options, Plan
+from edgeconv.core.problem import Problem
 from edgeconv.hardware.cuda.kernels import KernelVariant, load
 from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
+from edgeconv.methods.base import BLOCKS, DEFAULT_BLOCK, Block, Method, Options, Plan
 from edgeconv.methods.cuda.kernel_args import geometry_argument, problem_defines, sample_problems, unique
-from edgeconv.core.problem import Problem
 
 
 def textbook_variant(problem: Problem, block: Block) -> KernelVariant:

@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeconv.runtime import check
 from edgeconv.core.exactness import FLOAT32
 from edgeconv.core.geometry import KERNEL_SIZE
-from edgeconv.methods.base import Plan
 from edgeconv.core.problem import Problem
+from edgeconv.methods.base import Plan
 from edgeconv.run.tiled.grid import Span, Tile
+from edgeconv.runtime import check
 from edgeconv.runtime.check import Check
 
 WINDOW = 64

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from edgeconv.runtime.auto import AUTO, Choice
+from edgeconv.core.problem import INPUT_DTYPES, Problem
 from edgeconv.errors import UsageError
 from edgeconv.methods.base import DeviceName
-from edgeconv.core.problem import INPUT_DTYPES, Problem
+from edgeconv.runtime.auto import AUTO, Choice
 
 ORDER_DEPENDS_ON_PLACE: tuple[tuple[DeviceName, str, tuple[str, ...]], ...] = (
     ("cpu", "opencv", INPUT_DTYPES),

@@ -21,35 +21,34 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeconv.run import whole
-from edgeconv.run import report
-from edgeconv.io import temporaries
-from edgeconv.runtime import check as verify
-from edgeconv.runtime.auto import Choice, choose
-from edgeconv.runtime.devices import get_device
-from edgeconv.runtime.devices.cpu import COPY_BYTES
-from edgeconv.errors import ImageReadError, ImageWriteError, UsageError
-from edgeconv.io.files import is_device, is_standard_stream, write_bytes_atomically
 from edgeconv.core.filters import RGB_CHANNELS
-from edgeconv.run.whole import CHECKS, Job
 from edgeconv.core.output import NO_RANGE, Range, finite_range, join_ranges, range_to_stretch, stretch
-from edgeconv.runtime.session import Session
+from edgeconv.errors import ImageReadError, ImageWriteError, UsageError
 from edgeconv.hardware.threads import resolve_threads
+from edgeconv.io import temporaries
+from edgeconv.io.files import is_device, is_standard_stream, write_bytes_atomically
+from edgeconv.run import report, whole
 from edgeconv.run.tiled import memory
 from edgeconv.run.tiled.check import TileCheck
-from edgeconv.run.tiled.grid import TileGrid, WindowRules, Tile, plain_grid
+from edgeconv.run.tiled.determinism import settle
+from edgeconv.run.tiled.grid import Tile, TileGrid, WindowRules, plain_grid
 from edgeconv.run.tiled.identity import file_identity, file_state
-from edgeconv.run.tiled.memory import TILE_STEP, TilePlan, TileDemand, plan_chosen, plan_given
+from edgeconv.run.tiled.memory import TILE_STEP, TileDemand, TilePlan, plan_chosen, plan_given
 from edgeconv.run.tiled.pipeline import Clock, WindowFilter, Writer, for_each_tile, one_thread
-from edgeconv.run.tiled.verify_output import Proof
 from edgeconv.run.tiled.reader import Reader
 from edgeconv.run.tiled.record import TiledRun
-from edgeconv.run.tiled.determinism import settle
 from edgeconv.run.tiled.sinks import check_dtype, kind_for
 from edgeconv.run.tiled.sinks.base import OutputShape, Sink
 from edgeconv.run.tiled.sources import open_source
 from edgeconv.run.tiled.sources.base import TileSource
 from edgeconv.run.tiled.sources.zarr import is_zarr
+from edgeconv.run.tiled.verify_output import Proof
+from edgeconv.run.whole import CHECKS, Job
+from edgeconv.runtime import check as verify
+from edgeconv.runtime.auto import Choice, choose
+from edgeconv.runtime.devices import get_device
+from edgeconv.runtime.devices.cpu import COPY_BYTES
+from edgeconv.runtime.session import Session
 
 DEFAULT_LIMIT_BYTES = 2**31
 """Where neither a tile nor a limit is set."""
@@ -396,7 +395,9 @@ class _Run:
             self._step("proving")
         return proof
 
-    def _prove_by_other_tiles(self, output: TileSource, plan: TilePlan, pool: Executor, low_high: Range | None) -> Proof:
+    def _prove_by_other_tiles(
+        self, output: TileSource, plan: TilePlan, pool: Executor, low_high: Range | None
+    ) -> Proof:
         proof = Proof("other tiles")
         grid = self._rules.grid((self._problem.height, self._problem.width), plan.tile, shifted=True)
         written = Reader(output, plain_grid(grid.rows.cuts, grid.columns.cuts), 0, pool, self._threads)

@@ -22,14 +22,14 @@ from typing import Any
 
 import numpy as np
 
-from edgeconv.runtime.devices import get_device
-from edgeconv.errors import MemoryLimitError
 from edgeconv.core.filters import RGB_CHANNELS
 from edgeconv.core.geometry import KERNEL_SIZE
-from edgeconv.methods.reference import ROWS_PER_BAND
 from edgeconv.core.problem import Problem
+from edgeconv.errors import MemoryLimitError
+from edgeconv.methods.reference import ROWS_PER_BAND
 from edgeconv.run.tiled.grid import WindowRules, reached
 from edgeconv.run.tiled.sources.base import ChunkLayout
+from edgeconv.runtime.devices import get_device
 
 MEBIBYTE = 2**20
 

@@ -18,15 +18,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeconv.runtime.auto import Choice
-from edgeconv.methods.base import Options
 from edgeconv.core.problem import Problem
 from edgeconv.core.request import Request
-from edgeconv.runtime.session import Session
-from edgeconv.run.tiled.grid import TileGrid, Tile
+from edgeconv.core.timing import Stopwatch
+from edgeconv.methods.base import Options
+from edgeconv.run.tiled.grid import Tile, TileGrid
 from edgeconv.run.tiled.reader import Reader
 from edgeconv.run.tiled.sinks.base import Sink
-from edgeconv.core.timing import Stopwatch
+from edgeconv.runtime.auto import Choice
+from edgeconv.runtime.session import Session
 
 Handle = Callable[[Tile, NDArray[Any], NDArray[Any]], None]
 """Takes a tile, its padded window and the method's output for it."""

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from edgeconv.core.filters import RGB_CHANNELS
 from edgeconv.core.geometry import OUTSIDE
-from edgeconv.run.tiled.grid import Axis, TileGrid, IndexRun, Span, Tile, runs
+from edgeconv.run.tiled.grid import Axis, IndexRun, Span, Tile, TileGrid, runs
 from edgeconv.run.tiled.sources.base import TileSource
 
 Item = TypeVar("Item")

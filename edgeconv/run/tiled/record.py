@@ -10,19 +10,19 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from edgeconv.core import cost
-from edgeconv.run import report
-from edgeconv.runtime.auto import Choice
 from edgeconv.core.cost import Roof
-from edgeconv.run.whole import Job
 from edgeconv.core.problem import Problem
-from edgeconv.runtime.session import Session
+from edgeconv.core.timing import Series
+from edgeconv.run import report
 from edgeconv.run.tiled.memory import TilePlan
 from edgeconv.run.tiled.pipeline import Clock
-from edgeconv.run.tiled.verify_output import Proof
 from edgeconv.run.tiled.sinks.base import OutputShape
 from edgeconv.run.tiled.sources.base import ChunkLayout
-from edgeconv.core.timing import Series
+from edgeconv.run.tiled.verify_output import Proof
+from edgeconv.run.whole import Job
+from edgeconv.runtime.auto import Choice
 from edgeconv.runtime.check import Check
+from edgeconv.runtime.session import Session
 
 EVERY_TILE = "every tile of the full size was taken"
 

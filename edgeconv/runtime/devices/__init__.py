@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from functools import cache
 
-from edgeconv.runtime.devices.base import Device
 from edgeconv.methods.base import DeviceName
+from edgeconv.runtime.devices.base import Device
 
 
 @cache

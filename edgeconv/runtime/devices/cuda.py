@@ -15,10 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.core.cost import Roof
-from edgeconv.hardware import nvml
-from edgeconv.runtime.devices.base import Device, L2State, Train
-from edgeconv.hardware.staging import DIRECT_BYTES, Staging, is_page_locked
+from edgeconv.core.timing import summarize
 from edgeconv.errors import MemoryLimitError, UnavailableError
+from edgeconv.hardware import nvml
 from edgeconv.hardware.cuda.kernels import load
 from edgeconv.hardware.cuda.roof import (
     FMA_BLOCKS_PER_MULTIPROCESSOR,
@@ -27,7 +26,8 @@ from edgeconv.hardware.cuda.roof import (
     FMA_THREADS,
     ROOF_KERNEL,
 )
-from edgeconv.core.timing import summarize
+from edgeconv.hardware.staging import DIRECT_BYTES, Staging, is_page_locked
+from edgeconv.runtime.devices.base import Device, L2State, Train
 
 COPY_BYTES = 256 * 2**20
 FLUSH_BYTES_AT_LEAST = 256 * 2**20

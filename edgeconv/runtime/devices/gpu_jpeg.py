@@ -20,12 +20,12 @@ from importlib.util import find_spec
 from queue import Empty, LifoQueue
 from typing import Any
 
-from edgeconv.errors import UnavailableError
 from edgeconv.core.filters import RGB_CHANNELS
-from edgeconv.io.formats.base import Header
-from edgeconv.io.image import TURNS
+from edgeconv.errors import UnavailableError
 from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
 from edgeconv.hardware.threads import usable_threads
+from edgeconv.io.formats.base import Header
+from edgeconv.io.image import TURNS
 
 QUALITY = 95
 """Where none is asked for: OpenCV's own, which is what the host's encoder has."""

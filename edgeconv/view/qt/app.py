@@ -12,12 +12,12 @@ from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QApplication
 
 from edgeconv.errors import EXIT_OK
+from edgeconv.view.compute import Workshop
 from edgeconv.view.parameters import Parameters
 from edgeconv.view.qt.memory import Memory
 from edgeconv.view.qt.window import ViewWindow, remembered_parameters
 from edgeconv.view.signals import Noted
 from edgeconv.view.state import Model
-from edgeconv.view.compute import Workshop
 
 SIGNAL_MILLISECONDS = 200
 """How long Python may not run at all, so that it hears signals while nothing happens in the window."""

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QHBoxLayout, QProgressBar, QPushButton, QVBoxLayout, QWidget
 
+from edgeconv.view.qt.plain_text import plain_label
 from edgeconv.view.qt.plot import CurvePlot
 from edgeconv.view.qt.rows import MARGIN
-from edgeconv.view.qt.plain_text import plain_label
 
 if TYPE_CHECKING:
     from edgeconv.view.benching import SpeedCurve

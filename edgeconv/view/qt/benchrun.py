@@ -6,11 +6,11 @@ import os
 from typing import TYPE_CHECKING
 
 from edgeconv.errors import EdgeconvError
+from edgeconv.view.compute import Workshop
 from edgeconv.view.latest import Token
 from edgeconv.view.qt.benchpanel import BenchPanel
 from edgeconv.view.qt.tasks import After, Tasks
 from edgeconv.view.state import Model
-from edgeconv.view.compute import Workshop
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

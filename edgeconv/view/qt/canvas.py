@@ -30,14 +30,13 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from edgeconv.diff.record import number
 from edgeconv.diff.scale import Scale
+from edgeconv.view.compute import Layer
 from edgeconv.view.pyramid import TILE, Pyramid
-from edgeconv.view.qt import theme
-from edgeconv.view.qt import overlays
-from edgeconv.view.qt.visible_region import Seen
+from edgeconv.view.qt import overlays, theme
 from edgeconv.view.qt.tiles import TileStore
+from edgeconv.view.qt.visible_region import Seen
 from edgeconv.view.state import MODES, Mode
 from edgeconv.view.viewport import Viewport
-from edgeconv.view.compute import Layer
 
 BLINK_MILLISECONDS = 500
 BAR_REACH = 7

@@ -14,9 +14,9 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from edgeconv.runtime.auto import AUTO
-from edgeconv.errors import EdgeconvError
 from edgeconv.core.filters import Filter
+from edgeconv.errors import EdgeconvError
+from edgeconv.runtime.auto import AUTO
 from edgeconv.view.parameters import CHOICES, CUSTOM, Parameters, kernel_cells, kernel_text, value_of
 from edgeconv.view.qt.fields import Combo, LineField, Spin
 from edgeconv.view.qt.kernel import KernelEditor

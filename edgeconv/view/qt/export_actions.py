@@ -18,16 +18,16 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication, QImage
 from PySide6.QtWidgets import QFileDialog, QMessageBox, QWidget
 
-from edgeconv.run import whole
 from edgeconv.errors import ImageWriteError
 from edgeconv.io.files import is_same_file, read_own_json, write_bytes_atomically
 from edgeconv.io.formats import SUFFIXES
+from edgeconv.run import whole
+from edgeconv.view.compute import Workshop
 from edgeconv.view.parameters import is_text
 from edgeconv.view.pyramid import Pyramid
 from edgeconv.view.qt.frame import Frame
 from edgeconv.view.qt.tasks import After, Tasks
 from edgeconv.view.state import Model, ViewRequest
-from edgeconv.view.compute import Workshop
 
 if TYPE_CHECKING:
     from edgeconv.bench.record import Record
@@ -140,8 +140,8 @@ class Outgoing:
         inputs = self._model.inputs()
 
         def work() -> After:
-            from edgeconv.diff import results as diff_job
             from edgeconv.diff import methods
+            from edgeconv.diff import results as diff_job
 
             protect(inputs, path)
             wanted = diff_job.Wanted(html=path, overwrite=True)

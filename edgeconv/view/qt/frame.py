@@ -29,9 +29,9 @@ from edgeconv.view.qt.canvas import Canvas
 from edgeconv.view.qt.controls import Controls
 from edgeconv.view.qt.history import HistoryPanel
 from edgeconv.view.qt.memory import Memory
+from edgeconv.view.qt.plain_text import plain_label
 from edgeconv.view.qt.rows import DifferencePanel
 from edgeconv.view.qt.speed import SpeedPanel
-from edgeconv.view.qt.plain_text import plain_label
 from edgeconv.view.state import MODES
 
 FIRST_SIZE = QSize(1320, 860)

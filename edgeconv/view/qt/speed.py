@@ -10,8 +10,8 @@ from PySide6.QtWidgets import QWidget
 
 from edgeconv.run.report import seconds_text
 from edgeconv.view.qt import theme
-from edgeconv.view.qt.rows import Rows
 from edgeconv.view.qt.plain_text import plain_label
+from edgeconv.view.qt.rows import Rows
 from edgeconv.view.state import MeasuredRun
 
 PHASES = "phases"

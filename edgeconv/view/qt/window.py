@@ -21,29 +21,29 @@ from PySide6.QtWidgets import QApplication, QComboBox, QFileDialog, QMessageBox
 from edgeconv.diff.inputs import layout_text
 from edgeconv.diff.record import number
 from edgeconv.errors import EdgeconvError
+from edgeconv.view.compute import (
+    Computed,
+    DifferenceReady,
+    Failed,
+    Layer,
+    LayerReady,
+    PictureRead,
+    RequestDone,
+    RunMeasured,
+    Workshop,
+)
 from edgeconv.view.latest import Lane, Token
 from edgeconv.view.parameters import Parameters, from_record
 from edgeconv.view.qt import actions
 from edgeconv.view.qt.benchrun import BenchRun
 from edgeconv.view.qt.canvas import BAR_STEP, ZOOM_STEP, Heat
+from edgeconv.view.qt.export_actions import PICTURE_FILTER, Outgoing
 from edgeconv.view.qt.frame import Frame
 from edgeconv.view.qt.memory import Memory
-from edgeconv.view.qt.export_actions import PICTURE_FILTER, Outgoing
-from edgeconv.view.qt.tasks import After, Tasks
 from edgeconv.view.qt.plain_text import tip
+from edgeconv.view.qt.tasks import After, Tasks
 from edgeconv.view.sources import ViewSource, labels
 from edgeconv.view.state import MODES, Model, ViewRequest, find_mode
-from edgeconv.view.compute import (
-    Computed,
-    DifferenceReady,
-    RequestDone,
-    Failed,
-    Layer,
-    LayerReady,
-    PictureRead,
-    RunMeasured,
-    Workshop,
-)
 
 KERNEL_FILTER = "Kernels (*.json *.csv)"
 

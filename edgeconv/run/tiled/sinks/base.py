@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeconv.io import temporaries
 from edgeconv.errors import ImageWriteError
+from edgeconv.io import temporaries
 from edgeconv.io.files import NameTakenError
 
 

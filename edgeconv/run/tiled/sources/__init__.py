@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from edgeconv.core.optional import import_problem
 from edgeconv.errors import ImageReadError, UnavailableError
 from edgeconv.io.formats import SIGNATURE_BYTES, format_of
-from edgeconv.core.optional import import_problem
 from edgeconv.run.tiled.sources import vips
 from edgeconv.run.tiled.sources.base import TileSource
 from edgeconv.run.tiled.sources.tiff import TiffSource, open_tiff

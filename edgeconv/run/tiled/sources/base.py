@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeconv.errors import ImageReadError
 from edgeconv.core.filters import RGB_CHANNELS
+from edgeconv.errors import ImageReadError
 from edgeconv.io.formats.base import AGAIN
 from edgeconv.io.image import MAX_SIDE, as_float32
 from edgeconv.run.tiled.grid import Span
