@@ -34,6 +34,7 @@ from edgeconv.batch.pipeline import Batch
 from edgeconv.batch.settings import JpegCodec, Settings
 from edgeconv.core.request import make_request
 from edgeconv.hardware.threads import usable_threads
+from edgeconv.hardware.versions import installed_versions
 from edgeconv.io.files import write_bytes_atomically
 from edgeconv.io.image import decode_image, encode_image, read_picture_bytes, write_image
 from edgeconv.run import report
@@ -45,7 +46,7 @@ PROJECT = Path(__file__).resolve().parent.parent
 GOAL = 0.9
 
 FILTER = "laplacian8"
-ON_CARD = "edgeconv batch, JPEG on the GPU"
+ON_GPU = "edgeconv batch, JPEG on the GPU"
 SUFFIXES = (".png", ".jpg")
 DISTINCT = 16
 """Different pictures; the others are further names of these."""
@@ -169,9 +170,9 @@ def main() -> int:
             on_cpu = choose(AUTO, arguments.device, "many pictures").device == "cpu"
             reason = "the pictures are filtered on the CPU" if on_cpu else gpu_jpeg_unavailable_reason()
             if reason is None:
-                entrants[ON_CARD] = lambda: edgeconv_batch(source, target, arguments.device, "gpu")
+                entrants[ON_GPU] = lambda: edgeconv_batch(source, target, arguments.device, "gpu")
             else:
-                skipped[ON_CARD] = reason
+                skipped[ON_GPU] = reason
         if shutil.which("mogrify"):
             entrants["ImageMagick mogrify"] = lambda: mogrify(source, target)
         else:
@@ -190,7 +191,7 @@ def main() -> int:
                 target.mkdir()
                 samples[name].append(seconds_of(call))
 
-    pools = ("edgeconv batch", "codecs only", ON_CARD)
+    pools = ("edgeconv batch", "codecs only", ON_GPU)
     rates = {
         name: (arguments.pictures if name in pools else ONE_BY_ONE) / statistics.median(times)
         for name, times in samples.items()
@@ -208,7 +209,7 @@ def main() -> int:
         "side": arguments.size,
         "device": get_device("cpu").describe(),
         "gpu": get_device("cuda").describe() if summary["peak_bytes"].keys() > {"cpu"} else None,
-        "versions": report.installed_versions(),
+        "versions": installed_versions(),
         "first_summary": summary,
         "samples_seconds": samples,
         "pictures_per_second": rates,

@@ -29,6 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.diff.metrics import compare
+from edgeconv.hardware.versions import installed_versions
 from edgeconv.io.files import write_bytes_atomically
 from edgeconv.io.image import read_image, write_image
 from edgeconv.io.resize import resize
@@ -122,7 +123,7 @@ def measure(size: int, rounds: int) -> dict[str, Any]:
     return {
         **report.header(),
         "kind": "benchmark_diff",
-        "versions": report.installed_versions(),
+        "versions": installed_versions(),
         "picture": report.describe_pixels(picture),
         "picture_bytes": picture.nbytes,
         "peak_bytes_of_small_pair": without,

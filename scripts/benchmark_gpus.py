@@ -43,6 +43,7 @@ from edgeconv.batch.task import Task
 from edgeconv.core.request import make_request
 from edgeconv.core.timing import Stopwatch
 from edgeconv.hardware.threads import usable_threads
+from edgeconv.hardware.versions import installed_versions
 from edgeconv.io.files import write_bytes_atomically
 from edgeconv.io.image import write_image
 from edgeconv.run import report
@@ -144,7 +145,7 @@ def main() -> int:
                     of_files, outputs[name] = seconds_of_files(engine, source, target, file_pictures)
                 samples["memory"][name].append(in_memory)
                 samples["files"][name].append(of_files)
-                print(f"{len(some)} of {len(GPUs)} GPUs: memory {in_memory:.2f} s, files {of_files:.2f} s", flush=True)
+                print(f"{len(some)} of {len(gpus)} GPUs: memory {in_memory:.2f} s, files {of_files:.2f} s", flush=True)
 
     counts = {"memory": arguments.pictures, "files": file_pictures}
     rates = {
@@ -153,7 +154,7 @@ def main() -> int:
     }
     gains = {work: by_gpus["all"] / by_gpus["one"] for work, by_gpus in rates.items()}
     for work, by_gpus in rates.items():
-        print(f"{work:<7} {by_gpus['one']:7.1f} pictures/s with one GPU, {by_gpus['all']:7.1f} with {len(GPUs)}")
+        print(f"{work:<7} {by_gpus['one']:7.1f} pictures/s with one GPU, {by_gpus['all']:7.1f} with {len(gpus)}")
     print(f"gain {gains['memory']:.2f} in memory (goal {GOAL} with two), {gains['files']:.2f} with files")
     record = {
         **report.header(),
@@ -164,7 +165,7 @@ def main() -> int:
         "threads_a_card": threads,
         "gpu": get_device("cuda").describe(),
         "host": get_device("cpu").describe(),
-        "versions": report.installed_versions(),
+        "versions": installed_versions(),
         "samples_seconds": samples,
         "pictures_per_second": rates,
         "gain": gains,

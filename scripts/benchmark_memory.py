@@ -14,6 +14,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from edgeconv.hardware.versions import installed_versions
 from edgeconv.io.files import write_bytes_atomically
 from edgeconv.io.image import write_image
 from edgeconv.methods import method_names
@@ -94,7 +95,7 @@ def main() -> int:
             for method in arguments.methods.split(",")
             for channels in ("mix", "each")
         ]
-    record = {**report.header(), "kind": "memory", "side": SIDE, "versions": report.installed_versions(), "rows": rows}
+    record = {**report.header(), "kind": "memory", "side": SIDE, "versions": installed_versions(), "rows": rows}
     arguments.output.parent.mkdir(parents=True, exist_ok=True)
     write_bytes_atomically(arguments.output, report.to_json(record))
     return 0 if all(row["pictures_above_interpreter"] <= GOAL_IN_PICTURES for row in rows) else 1

@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.cli.options import parse_bytes
+from edgeconv.hardware.versions import installed_versions
 from edgeconv.io.files import write_bytes_atomically
 from edgeconv.run import report
 
@@ -144,7 +145,7 @@ def main() -> int:
         "picture_bytes": picture_bytes,
         "file_bytes": file_bytes,
         "limit_bytes": limit,
-        "versions": report.installed_versions(),
+        "versions": installed_versions(),
         "runs": runs,
     }
     arguments.output.parent.mkdir(parents=True, exist_ok=True)

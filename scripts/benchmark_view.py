@@ -29,6 +29,7 @@ from pathlib import Path
 from typing import Any
 
 from edgeconv.bench.synthetic import bench_pixels
+from edgeconv.hardware.versions import installed_versions
 from edgeconv.io.files import write_bytes_atomically
 from edgeconv.io.image import write_image
 from edgeconv.run import report
@@ -192,7 +193,7 @@ def main() -> int:
         **report.header(),
         "kind": "view",
         "machine": get_device("cpu").describe(),
-        "versions": report.installed_versions() | {"PySide6-Essentials": version("PySide6-Essentials")},
+        "versions": installed_versions() | {"PySide6-Essentials": version("PySide6-Essentials")},
         **measure(arguments.rounds),
     }
     print(summary(record))

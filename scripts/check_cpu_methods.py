@@ -23,9 +23,9 @@ from edgeconv.bench.candidates import ORACLE
 from edgeconv.core.geometry import Border
 from edgeconv.core.problem import Problem
 from edgeconv.core.request import make_request
+from edgeconv.hardware.versions import installed_versions
 from edgeconv.methods import find, method_names
 from edgeconv.methods.base import Options
-from edgeconv.run import report
 from edgeconv.runtime import check
 
 FILTERS = ("emboss", "sobel", "kirsch")
@@ -100,7 +100,7 @@ def main() -> int:
     if unknown:
         parser.error(f"--methods: '{unknown[0]}' is not one of {', '.join(able)}")
 
-    versions = ", ".join(f"{name} {version}" for name, version in report.installed_versions().items())
+    versions = ", ".join(f"{name} {version}" for name, version in installed_versions().items())
     print(f"{platform.system()} {platform.machine()}: {versions}")
     wrong = 0
     for name in chosen:

@@ -30,7 +30,11 @@ ARCHITECTURES = ("sm_75", "sm_80", "sm_90", "sm_100", "sm_120")
 """From the oldest that CUDA 13 compiles for (Turing) to the newest (Blackwell, two of them)."""
 
 ADDED_BY_CUPY = ("-ftz=true", "--device-as-default-execution-space")
-MODULES_BESIDE_METHODS = tuple(f"edgeconv.methods.cuda.{name}" for name in ("roof", "conv_ladder", "gemm_ladder"))
+MODULES_BESIDE_METHODS = (
+    "edgeconv.hardware.cuda.roof",
+    "edgeconv.bench.ladders.conv_kernels",
+    "edgeconv.bench.ladders.gemm_kernels",
+)
 
 
 @dataclass(frozen=True)

@@ -22,15 +22,15 @@ from edgeconv.bench.ladders.conv_kernels import STRIDES
 from edgeconv.bench.peers import PEERS
 from edgeconv.bench.record import Record, read_record
 from edgeconv.core.filters import DEFAULT_FILTER, FILTERS
+from edgeconv.core.units import seconds_text
 from edgeconv.export import ladders
 from edgeconv.export.tables import Table, fastest, goals
 from edgeconv.methods import METHODS
-from edgeconv.run.report import seconds_text
 from edgeconv.view.qt.actions import listed_keys
 
 PROJECT = Path(__file__).resolve().parent.parent
 RESULTS = PROJECT / "docs" / "results"
-SOURCES = tuple(f"edgeconv/methods/cuda/{name}_ladder.cu" for name in ("conv", "gemm"))
+SOURCES = tuple(f"edgeconv/bench/ladders/{name}_kernels.cu" for name in ("conv", "gemm"))
 PAGES = ("README.md", "docs/bench.md", "docs/diff.md", "docs/view.md", "docs/kernels.md", "docs/reading.md", *SOURCES)
 
 MARKED = re.compile(
@@ -207,11 +207,11 @@ TABLES: dict[str, Callable[[], str]] = {
     "bench-goals-host": lambda: bench_table("h200", "lab", cpu_goals),
     "bench-fastest-cpu": lambda: bench_table("two-core-epyc", "lab", fastest),
     "run-cpu": lambda: run_reports("two-core-epyc"),
-    "conv-ladder": lambda: ladder(ladders.conv_kernels(record_of(CONV), record_of(PROFILE))),
+    "conv-ladder": lambda: ladder(ladders.conv_steps(record_of(CONV), record_of(PROFILE))),
     "conv-binds": lambda: ladder(ladders.conv_binds(record_of(PROFILE))),
     **{f"conv-stride-{stride}": partial(conv_sizes, stride) for stride in STRIDES},
     "conv-blocks": lambda: ladder(ladders.conv_blocks(record_of(CONV))),
-    "gemm-ladder": lambda: ladder(ladders.gemm_kernels(record_of(GEMM))),
+    "gemm-ladder": lambda: ladder(ladders.gemm_steps(record_of(GEMM))),
     "gemm-sizes": lambda: ladder(ladders.gemm_sizes(record_of(GEMM))),
     "conv-ladder-source": lambda: "".join(f"{line}\n" for line in ladders.conv_source(record_of(CONV))),
     "gemm-ladder-source": lambda: "".join(f"{line}\n" for line in ladders.gemm_source(record_of(GEMM))),

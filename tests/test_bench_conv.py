@@ -19,12 +19,12 @@ from edgeconv.bench.ladders.conv import COPY, KIND, make_work, time_work
 from edgeconv.bench.ladders.conv_kernels import STEPS
 from edgeconv.bench.watch import Watch
 from edgeconv.core.timing import Budget
+from edgeconv.core.units import seconds_text
 from edgeconv.export import ladders
 from edgeconv.export.markdown import every_row
 from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
 from edgeconv.methods.base import Options
 from edgeconv.methods.reference import Reference
-from edgeconv.run.report import seconds_text
 
 BUDGET = Budget(min_samples=3, max_samples=3, time_limit_seconds=1000.0)
 profiler = script("profile_conv_ladder")

@@ -101,7 +101,7 @@ def test_a_spill_and_an_error_are_found(script: ModuleType, tmp_path: Path) -> N
 
 def test_a_good_kernel_is_good(script: ModuleType) -> None:
     needs_nvrtc(script)
-    (roof,) = [variant for variant in script.every_variant() if variant.source == "roof.cu"]
+    (roof,) = [variant for variant in script.every_variant() if variant.source == "hardware/cuda/roof.cu"]
     for architecture in script.ARCHITECTURES:
         compiled = script.compile_variant(roof, architecture)
         assert compiled.resources is not None, compiled.log

@@ -76,7 +76,7 @@ def test_the_textbook_has_the_thread_blocks_of_the_lab_reports() -> None:
 def test_every_kernel_is_listed_once_and_every_kernel_of_the_source_is_a_step() -> None:
     listed = variants()
     assert len(set(listed)) == len(listed)
-    source = (FOLDER / "conv_ladder.cu").read_text(encoding="utf-8")
+    source = (FOLDER / "bench/ladders/conv_kernels.cu").read_text(encoding="utf-8")
     entries = set(re.findall(r"__global__ .* void (\w+)\(", source))
     assert entries == {variant.entry for variant in listed} == {entry.entry or entry.name for entry in OWN}
 
@@ -127,7 +127,7 @@ FAULTS = (
 def test_a_fault_comes_to_light(tmp_path: Path, name: str, pattern: str, instead: str, shows: str) -> None:
     sources = tmp_path / "sources"
     shutil.copytree(FOLDER, sources, ignore=shutil.ignore_patterns("*.py", "__pycache__"))
-    source = sources / "conv_ladder.cu"
+    source = sources / "bench/ladders/conv_kernels.cu"
     faulty, changes = re.subn(pattern, instead, source.read_text(encoding="utf-8"))
     assert changes, f"nothing matches {pattern}"
     source.write_text(faulty, encoding="utf-8")

@@ -21,7 +21,7 @@ from edgeconv.bench.ladders import conv_kernels, gemm_kernels
 from edgeconv.core.exactness import FLOAT32, FLOAT64, HALF, TF32, TWOFOLD_HALF, WHOLE
 from edgeconv.core.filters import WeightSet
 from edgeconv.core.problem import Problem, make_problem
-from edgeconv.errors import MemoryLimitError, UsageError
+from edgeconv.errors import MemoryLimitError
 from edgeconv.methods import cuda
 from edgeconv.methods.base import BLOCKS, Method, Options, Plan
 from edgeconv.methods.cuda import cudnn, im2col, implicit, kernel_args, sliding, textbook
@@ -520,7 +520,7 @@ def loaded(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         calls.append(variant)
         return Kernel()
 
-    for module in (conv_steps, gemm_steps):
+    for module in (conv_kernels, gemm_kernels):
         monkeypatch.setattr(module, "load", load)
     return calls
 
@@ -561,9 +561,9 @@ def test_a_step_of_the_ladder_covers_the_output(
     rows: int,
 ) -> None:
     problem = case("float32", "raw", stride=stride, shape=shape)
-    plan: Any = conv_steps.prepare(name, problem)
+    plan: Any = conv_kernels.prepare(name, problem)
     (variant,) = loaded
-    assert variant.source == "conv_ladder.cu"
+    assert variant.source == "bench/ladders/conv_kernels.cu"
     assert variant.entry == ("vector" if name == "waves" else name)
     defines = {"STRIDE": stride, "ACROSS": block[0], "DOWN": block[1], "WHOLE": whole}
     assert dict(variant.defines) == defines | ({"HAS_TILE": 1} if name == "shared" else {})
@@ -583,13 +583,13 @@ def test_a_step_of_the_ladder_covers_the_output(
 @pytest.mark.parametrize("stride", conv_kernels.STRIDES)
 def test_every_block_of_every_step_can_be_asked_for(loaded: list[Any], stride: int) -> None:
     """And what it asks to be compiled is listed, so that the compiler's check knows it."""
-    listed = set(conv_steps.variants())
+    listed = set(conv_kernels.variants())
     for entry in conv_kernels.STEPS:
         if entry.name in ("textbook", "sliding"):
             continue
         for block in entry.blocks_for(stride):
             for width in (500, 501):
-                plan: Any = conv_steps.prepare(
+                plan: Any = conv_kernels.prepare(
                     entry.name, case("float32", "raw", stride=stride, shape=(9, width)), block
                 )
                 assert plan._launch._shape[3:5] == (block.across, block.down)
@@ -598,24 +598,24 @@ def test_every_block_of_every_step_can_be_asked_for(loaded: list[Any], stride: i
 
 def test_shared_memory_of_a_tile_by_hand() -> None:
     """(8 − 1) · s + 3 rows of (32 − 1) · s + 3 pixels of 12 bytes; a block has 48 KiB."""
-    shared = conv_steps.step("shared")
-    block = conv_steps.Block(32, 8)
+    shared = conv_kernels.step("shared")
+    block = conv_kernels.ConvBlock(32, 8)
     assert [shared.shared_bytes(block, stride) for stride in (1, 2, 3)] == [10 * 34 * 12, 17 * 65 * 12, 24 * 96 * 12]
     assert [str(block) for block in shared.blocks_for(1)] == ["32×8", "16×16", "8×8", "32×32"]
     assert [str(block) for block in shared.blocks_for(2)] == ["32×8", "16×16", "8×8"]  # 65 · 65 · 12 bytes are too many
-    assert conv_steps.step("pixel").shared_bytes(block, 1) == 0
+    assert conv_kernels.step("pixel").shared_bytes(block, 1) == 0
 
 
 def test_the_ends_of_the_ladder_are_the_methods() -> None:
     problem = case("float32", "raw", shape=(65, 33))
     for block, shape in (
         (None, (3 * 5, 16)),
-        (conv_steps.Block(8, 8), (5 * 9, 8)),
-        (conv_steps.Block(32, 32), (6, 32)),
+        (conv_kernels.ConvBlock(8, 8), (5 * 9, 8)),
+        (conv_kernels.ConvBlock(32, 32), (6, 32)),
     ):
-        plan: Any = conv_steps.prepare("textbook", problem, block)
+        plan: Any = conv_kernels.prepare("textbook", problem, block)
         assert [(launch._shape[0], launch._shape[3]) for launch in plan._launches] == [shape] * 3
-    assert type(conv_steps.prepare("sliding", problem)) is type(sliding.Sliding().prepare(problem, Options()))
+    assert type(conv_kernels.prepare("sliding", problem)) is type(sliding.Sliding().prepare(problem, Options()))
 
 
 @pytest.mark.parametrize(
@@ -629,7 +629,7 @@ def test_the_ends_of_the_ladder_are_the_methods() -> None:
     ],
 )
 def test_rows_of_whole_waves_by_hand(height: int, at_once: int, rows: int) -> None:
-    assert conv_steps.rows_of_whole_waves(height, at_once) == rows
+    assert conv_kernels.rows_of_whole_waves(height, at_once) == rows
 
 
 @pytest.mark.parametrize(
@@ -670,34 +670,34 @@ def test_a_product_covers_c_once(
     defines: dict[str, Any],
 ) -> None:
     """m, n, k are the rows of C, its columns and what is summed; the grid is across and down."""
-    chosen = None if block is None else gemm_steps.step(name).blocks[dtype][block]
-    gemm_steps.prepare(name, dtype, *sizes, chosen)("a", "b", "c")
+    chosen = None if block is None else gemm_kernels.step(name).blocks[dtype][block]
+    gemm_kernels.prepare(name, dtype, *sizes, chosen)("a", "b", "c")
     variant, (asked_grid, asked_threads, arguments) = loaded
-    assert (variant.source, variant.entry, dict(variant.defines)) == ("gemm_ladder.cu", name, defines)
+    assert (variant.source, variant.entry, dict(variant.defines)) == ("bench/ladders/gemm_kernels.cu", name, defines)
     assert (asked_grid, asked_threads) == (grid, threads)
     assert arguments == ("a", "b", "c", *sizes)
 
 
 @pytest.mark.parametrize("sizes", [(63, 128, 16), (64, 127, 16), (64, 128, 15), (64, 128, 16)])
 def test_only_sizes_that_are_multiples_of_a_tile_take_whole_tiles(loaded: list[Any], sizes: tuple[int, ...]) -> None:
-    gemm_steps.prepare("registers", "float32", *sizes)  # type: ignore[arg-type]
+    gemm_kernels.prepare("registers", "float32", *sizes)  # type: ignore[arg-type]
     assert dict(loaded[0].defines)["WHOLE"] == int(sizes == (64, 128, 16))
 
 
 def test_every_product_that_can_be_asked_for_is_listed(loaded: list[Any]) -> None:
-    listed = set(gemm_steps.variants())
+    listed = set(gemm_kernels.variants())
     for entry in gemm_kernels.STEPS:
         for dtype, blocks in entry.blocks.items():
             for block in blocks:
                 for side in (block.rows * block.columns * block.depth, 7):
-                    gemm_steps.prepare(entry.name, dtype, side, side, side, block)
+                    gemm_kernels.prepare(entry.name, dtype, side, side, side, block)
                     assert loaded.pop() in listed
     with pytest.raises(UsageError, match="float16"):
-        gemm_steps.prepare("plain", "float16", 1, 1, 1)
+        gemm_kernels.prepare("plain", "float16", 1, 1, 1)
 
 
 def test_a_block_says_what_it_is() -> None:
-    assert str(gemm_steps.Block(16, 16, 16)) == "16×16×16"
-    assert str(gemm_steps.Block(64, 128, 16, (8, 4))) == "64×128×16, 8×4 a thread"
-    assert gemm_steps.Block(64, 128, 16, (8, 4)).threads == (256, 1)
-    assert gemm_steps.Block(8, 16, 4).threads == (16, 8)
+    assert str(gemm_kernels.GemmBlock(16, 16, 16)) == "16×16×16"
+    assert str(gemm_kernels.GemmBlock(64, 128, 16, (8, 4))) == "64×128×16, 8×4 a thread"
+    assert gemm_kernels.GemmBlock(64, 128, 16, (8, 4)).threads == (256, 1)
+    assert gemm_kernels.GemmBlock(8, 16, 4).threads == (16, 8)

@@ -20,12 +20,13 @@ from problems import random_image
 
 from edgeconv.bench import record
 from edgeconv.core.escapes import visible
+from edgeconv.core.units import seconds_text
 from edgeconv.errors import UsageError
 from edgeconv.export import export, find_exporter, runs
 from edgeconv.export.csv import HEADER
 from edgeconv.export.kinds import read
 from edgeconv.io.image import write_image
-from edgeconv.run.report import PHASES, seconds_text
+from edgeconv.run.report import PHASES
 
 RESULTS = PROJECT / "docs" / "results" / "run"
 NASTY = "<script>alert('x')</script> & | pipe.png"

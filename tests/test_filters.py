@@ -18,12 +18,12 @@ from edgeconv.core.filters import (
     filter_names,
     named_filter,
     parse_kernel,
-    read_kernel,
     weight_set,
 )
 from edgeconv.core.problem import make_problem
 from edgeconv.diff.inputs import CONVERSIONS
 from edgeconv.errors import UsageError
+from edgeconv.io.kernel_file import read_kernel
 from edgeconv.methods.base import Options
 from edgeconv.methods.reference import Reference
 

@@ -37,8 +37,8 @@ def test_one_picture_on_the_cpu_loads_no_compiler(tmp_path) -> None:
     code = (
         "import numpy, edgeconv.run.whole, edgeconv.runtime.session; from edgeconv.core.request import make_request;"
         "from edgeconv.methods.base import Options;"
-        "problem = make_request('sobel').problem((8, 8, 3), 'uint8');"
-        "edgeconv.runtime.session.Session(problem, 'opencv', 'cpu', Options()).convolve(numpy.zeros((8, 8, 3), 'uint8'))"
+        "problem = make_request('sobel').problem((8, 8, 3), 'uint8'); image = numpy.zeros((8, 8, 3), 'uint8');"
+        "edgeconv.runtime.session.Session(problem, 'opencv', 'cpu', Options()).convolve(image)"
     )
     loaded = modules_after(code)
     assert "cv2" in loaded

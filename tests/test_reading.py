@@ -43,6 +43,7 @@ from edgeconv.io.formats import tiff as tiff_format
 from edgeconv.io.formats.base import BadPicture
 from edgeconv.io.formats.feed import STEP_BYTES, Feed
 from edgeconv.io.image import SAID_NOTE, decode_image, read_image, write_image
+from edgeconv.io.kernel_file import read_kernel
 from edgeconv.io.read_rules import ReadRules
 
 posix = pytest.mark.skipif(os.name == "nt", reason="needs pipes and devices with names")

@@ -8,6 +8,7 @@ from xml.etree import ElementTree
 import pytest
 from command import PROJECT
 
+from edgeconv.core.units import digits_text, seconds_text
 from edgeconv.io.files import utf8, xml_text
 from edgeconv.run import report
 
@@ -30,7 +31,7 @@ from edgeconv.run import report
     ],
 )
 def test_seconds_have_three_digits_in_the_unit_that_suits_once_rounded(seconds: float, text: str) -> None:
-    assert report.seconds_text(seconds) == text
+    assert seconds_text(seconds) == text
 
 
 @pytest.mark.parametrize(
@@ -45,7 +46,7 @@ def test_seconds_have_three_digits_in_the_unit_that_suits_once_rounded(seconds: 
     ],
 )
 def test_figures_have_separators_from_a_thousand_on(value: float, text: str) -> None:
-    assert report.digits_text(value, 4) == text
+    assert digits_text(value, 4) == text
 
 
 def test_a_bound_says_that_it_holds_before_samples_are_rounded() -> None:

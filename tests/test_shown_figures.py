@@ -23,6 +23,7 @@ from edgeconv.batch.text import summary_text, waterfall
 from edgeconv.bench.metrics import account
 from edgeconv.bench.summary import groups
 from edgeconv.core.cost import Counts, Roof, speed
+from edgeconv.core.units import seconds_text
 from edgeconv.export import runs, tables
 from edgeconv.export.csv import HEADER
 from edgeconv.export.csv import export as export_csv
@@ -206,7 +207,7 @@ def test_each_cell_of_the_tables_of_runs(one_run: dict[str, Any]) -> None:
         "check": "right",
     }
     found = dict(zip(phases.header, phases.rows[0], strict=True))
-    assert found == {name.replace("_", " "): report.seconds_text(value) for name, value in PHASES.items()} | {
+    assert found == {name.replace("_", " "): seconds_text(value) for name, value in PHASES.items()} | {
         "run": "cuda sliding",
         "whole run": "8.8 s",
     }

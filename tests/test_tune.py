@@ -10,10 +10,9 @@ import pytest
 from bench_records import TimedMethod, WrongMethod, measured
 from command import edgeconv
 
-import edgeconv.runtime.auto as choosing
 from edgeconv.bench.tune import GRID, profile_of, start_seconds
 from edgeconv.core.request import make_request
-from edgeconv.errors import UnavailableError, UsageError
+from edgeconv.errors import UnavailableError
 from edgeconv.methods import METHODS
 from edgeconv.runtime import profile as tuned
 from edgeconv.runtime.auto import choose

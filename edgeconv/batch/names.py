@@ -23,8 +23,7 @@ from edgeconv.batch.stores import store_of
 from edgeconv.batch.task import Task
 from edgeconv.batch.windows_names import refuse_on_windows
 from edgeconv.errors import ImageWriteError, UsageError
-from edgeconv.io.formats import SUFFIXES
-from edgeconv.run.whole import FORMAT_OF_DTYPE
+from edgeconv.io.formats import FORMAT_OF_DTYPE, SUFFIXES
 
 DEFAULT_NAME = "{stem}_{filter}_{method}_s{stride}{ext}"
 NAME_FIELDS = ("stem", "source_ext", "filter", "method", "stride", "width", "height", "ext")

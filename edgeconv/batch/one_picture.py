@@ -33,9 +33,9 @@ from edgeconv.core.problem import Problem
 from edgeconv.core.timing import Stopwatch
 from edgeconv.errors import EdgeconvError, ImageReadError, ImageWriteError, MemoryLimitError
 from edgeconv.io.files import NameTakenError, refuse_overwrite
+from edgeconv.io.formats import FORMAT_OF_DTYPE
 from edgeconv.io.inside import ForeignFileError
 from edgeconv.methods.base import DeviceName, Options
-from edgeconv.run.whole import FORMAT_OF_DTYPE
 from edgeconv.runtime.devices import get_device
 from edgeconv.runtime.session import Session
 

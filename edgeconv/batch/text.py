@@ -8,9 +8,9 @@ from edgeconv.batch.ledger import place_of
 from edgeconv.batch.settings import Settings
 from edgeconv.batch.summary import Summary
 from edgeconv.core.escapes import visible
+from edgeconv.core.units import seconds_text
 from edgeconv.io.passed_over import kinds_text
 from edgeconv.run.progress import duration_text
-from edgeconv.run.report import seconds_text
 
 ROUNDED_SECONDS = 10
 """From here on a whole number of them is near enough."""

@@ -30,7 +30,7 @@ from edgeconv.runtime.devices import get_device
 from edgeconv.runtime.devices.base import Device
 
 ORACLE = "reference"
-FOR_CARDS = ("math", "gemm", "find", "block")
+FOR_GPUS = ("math", "gemm", "find", "block")
 """Options in a word that say nothing on the CPU."""
 
 Kind = Literal["method", "peer", "copy"]
@@ -181,7 +181,7 @@ def method_entrants(words: Iterable[str], device: DeviceName, options: Options) 
         if name not in method_names():
             raise UsageError(f"Method '{name}' is not known: use {ALL} or some of {', '.join(method_names())}.")
         changed = _with_settings(word, settings, options)
-        concerned = device == "cuda" or not any(setting.partition("=")[0] in FOR_CARDS for setting in settings)
+        concerned = device == "cuda" or not any(setting.partition("=")[0] in FOR_GPUS for setting in settings)
         if name in method_names(device) and concerned:
             chosen.setdefault(word, MethodEntrant(word, name, device, changed))
     return list(chosen.values())

@@ -23,9 +23,9 @@ from edgeconv.bench.intervals import CONFIDENCE, STATISTICS, Ratio, ratio_interv
 from edgeconv.bench.record import Record, Row, lead_series, row_key, row_title, unlike_facts, unlike_machines
 from edgeconv.bench.watch import CLOCK_TOLERANCE, OTHERS_WORDS
 from edgeconv.core.escapes import visible
-from edgeconv.diff.junit import Case, to_xml
+from edgeconv.core.units import seconds_text
 from edgeconv.errors import UsageError
-from edgeconv.run.report import seconds_text
+from edgeconv.io.junit import JUnitCase, to_xml
 
 Verdict = Literal["slower", "lost", "ambiguous", "same", "faster"]
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
@@ -164,7 +164,7 @@ def to_junit(comparison: RecordComparison) -> bytes:
     for line in comparison.lines:
         ratio = "" if line.ratio is None else f"new / base {line.ratio}"
         message = f"{line.verdict}: {', '.join(filter(None, (ratio, line.note)))}"
-        cases.append(Case(line.title, "failure" if line.verdict in FAILING else "passed", message))
+        cases.append(JUnitCase(line.title, "failure" if line.verdict in FAILING else "passed", message))
     return to_xml("edgeconv bench compare", cases)
 
 

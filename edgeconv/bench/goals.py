@@ -89,7 +89,7 @@ class GoalResult:
         return 0.0 if self.met else abs(self.figure / self.goal.bar - 1)
 
 
-_CARD_WORKS = (
+_GPU_WORKS = (
     ("float32", "random", "mix"),
     ("uint8", "laplacian8", "each"),
     ("uint8", "random-whole", "mix"),
@@ -118,7 +118,7 @@ GOALS: tuple[Goal, ...] = (
         binds="latency: a root and a store a sample, no unit of the GPU busy for more than half the time",
     ),
     Goal("floor", 0.80, "cuda", "float16", "random", "mix", entrants=OWN_CUDA),
-    *(Goal("call", 6 * MICROSECOND, "cuda", *work, sizes=(128, 512), binds=_LATENCY) for work in _CARD_WORKS),
+    *(Goal("call", 6 * MICROSECOND, "cuda", *work, sizes=(128, 512), binds=_LATENCY) for work in _GPU_WORKS),
     Goal("rivals", 1.0, "cuda", *_GENERAL, ALL_SIZES, ALL_STRIDES, ("im2col",), ("cudnn", "cudnn:find")),
     Goal("own bytes", 1.5, "cuda", *_GENERAL, ALL_SIZES, ALL_STRIDES, ("im2col",)),
     Goal("floor", 0.80, "cuda", *_GENERAL, entrants=("implicit",)),

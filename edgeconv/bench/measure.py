@@ -31,11 +31,11 @@ from edgeconv.core.request import Request, make_request
 from edgeconv.core.timing import Budget, Sampler, Series, collect, interleave
 from edgeconv.errors import EdgeconvError
 from edgeconv.io.files import STANDARD_STREAM
+from edgeconv.io.formats import FORMAT_OF_DTYPE
 from edgeconv.io.image import decode_image, encode_image
 from edgeconv.io.resize import resize
 from edgeconv.methods.base import DeviceName
 from edgeconv.run.report import describe_check, describe_counts, describe_series, sha256_of
-from edgeconv.run.whole import FORMAT_OF_DTYPE
 from edgeconv.runtime import check as verify
 from edgeconv.runtime.devices.base import L2_STATES, L2State
 

@@ -37,11 +37,12 @@ from edgeconv.bench.watch import Watch, gpu_reader
 from edgeconv.core.cost import Roof
 from edgeconv.errors import UnavailableError, UsageError
 from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
+from edgeconv.hardware.versions import installed_versions
 from edgeconv.io.files import write_bytes_atomically
 from edgeconv.io.image import read_image
 from edgeconv.io.read_rules import DEFAULT_RULES, ReadRules
 from edgeconv.methods.base import DeviceName, Options
-from edgeconv.run.report import installed_versions, sha256_of
+from edgeconv.run.report import sha256_of
 from edgeconv.runtime.devices import get_device
 
 SAVE_EVERY_SECONDS = 10.0

@@ -40,7 +40,7 @@ def grid(
         list[str] | None, typer.Argument(help="Pictures or folders, resized to --sizes. Default: noise.")
     ] = None,
     grid_name: Annotated[
-        str, typer.Option("--grid", help="lab, GPU, processor, quick, or a TOML file; the options below change it.")
+        str, typer.Option("--grid", help="lab, gpu, processor, quick, or a TOML file; the options below change it.")
     ] = "quick",
     sizes: Annotated[str | None, typer.Option(help="Longest sides: '128,512', or '128:4096' for doublings.")] = None,
     strides: Annotated[str | None, typer.Option(help="'1,2,3'.")] = None,
@@ -220,7 +220,7 @@ def gemm(
     overwrite: comparing.Overwrite = False,
 ) -> None:
     """The ladder of matrix products on a GPU, from a thread an element to cuBLAS; ends with 1 where one is wrong."""
-    from edgeconv.bench.ladders.gemm_steps import REALS
+    from edgeconv.bench.ladders.gemm_kernels import REALS
     from edgeconv.errors import UsageError
     from edgeconv.io.resize import parse_sizes
 
@@ -240,7 +240,7 @@ def conv(
     overwrite: comparing.Overwrite = False,
 ) -> None:
     """The ladder of convolutions on a GPU, from the textbook kernel to the shipped; ends with 1 where one is wrong."""
-    from edgeconv.bench.ladders.conv_steps import STRIDES
+    from edgeconv.bench.ladders.conv_kernels import STRIDES
     from edgeconv.errors import UsageError
     from edgeconv.io.resize import parse_sizes
 
@@ -282,7 +282,7 @@ def _ladder(
     from edgeconv.run.progress import Progress
     from edgeconv.runtime.devices import get_device
 
-    ladder = import_module(f"edgeconv.bench.{name}")
+    ladder = import_module(f"edgeconv.bench.ladders.{name}")
     budget = Budget(min_samples=5, max_samples=50, time_limit_seconds=seconds, turns=3)
     line = Progress(len(sizes) * len(others), "works")
     try:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from edgeconv.core.filters import DEFAULT_FILTER, Filter, named_filter, parse_kernel, read_kernel
+from edgeconv.core.filters import DEFAULT_FILTER, Filter, named_filter, parse_kernel
 from edgeconv.errors import UsageError
+from edgeconv.io.kernel_file import read_kernel
 from edgeconv.io.read_rules import ReadRules
 from edgeconv.methods.base import DEFAULT_BLOCK, Options
 

@@ -55,10 +55,10 @@ def run(
     from edgeconv.core.request import make_request
     from edgeconv.errors import EXIT_DIFFERENT
     from edgeconv.io.files import is_standard_stream
-    from edgeconv.run import report
+    from edgeconv.run import report, whole
     from edgeconv.run.tiled.sources.zarr import is_zarr
 
-    started = filtering.seconds_since_process_start()
+    started = whole.seconds_since_process_start()
     check_sampling(samples, time_limit)
     request = make_request(
         chosen_filter(filter_name, kernel, kernel_file),
@@ -69,7 +69,7 @@ def run(
         border=border,
         output_mode=output_mode,
     )
-    work = filtering.Job(
+    work = whole.Job(
         source=picture,
         request=request,
         method=method,
@@ -85,7 +85,7 @@ def run(
     if tile is not None or memory_limit is not None or verify_tiles or is_zarr(Path(picture)):
         record = _by_tiles(work, tile, memory_limit, verify_tiles, started)
     else:
-        record = filtering.run(work, started)
+        record = whole.run(work, started)
     to_standard_error = output is not None and is_standard_stream(output)
     text = report.to_json(record).decode().rstrip() if json_only else report.table(record)
     say_lines(text, err=to_standard_error)
@@ -101,7 +101,7 @@ def run(
 def _by_tiles(
     work: Job, side: int | None, memory_limit: str | None, prove: bool, started: float | None
 ) -> dict[str, Any]:
-    """`job.run` by tiles, with a line on standard error that says how far it is."""
+    """`whole.run` by tiles, with a line on standard error that says how far it is."""
     from edgeconv.cli.options import parse_bytes
     from edgeconv.run.progress import Progress
     from edgeconv.run.tiled import filtering

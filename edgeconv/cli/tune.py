@@ -11,8 +11,8 @@ def tune() -> None:
     The profile is saved in your cache folder, or as the file that EDGECONV_PROFILE names.
     """
     from edgeconv.bench.tune import tune as measure
+    from edgeconv.core.units import seconds_text
     from edgeconv.run.progress import Progress
-    from edgeconv.run.report import seconds_text
 
     shown: list[Progress] = []
 

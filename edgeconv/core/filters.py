@@ -13,9 +13,7 @@ right. They carry their textbook whole-number weights, with no scaling, so Sobel
 
 from __future__ import annotations
 
-import csv
-import io
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -24,7 +22,6 @@ from numpy.typing import NDArray
 
 from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.errors import UsageError
-from edgeconv.io.files import SMALL_BYTES, parse_json, read_text, reason_of
 
 Combine = Literal["single", "magnitude", "maximum"]
 COMBINES: tuple[Combine, ...] = get_args(Combine)
@@ -179,29 +176,6 @@ def parse_kernel(text: str) -> Filter:
     if len({len(row) for row in values}) != 1:
         raise UsageError(f"--kernel '{text}' has rows of unequal length: write '0,1,0;1,-4,1;0,1,0'.")
     return custom_filter(values)
-
-
-def read_kernel(path: Path) -> Filter:
-    """A kernel from a `.json` file (nested lists) or a `.csv` file (three rows of three)."""
-    try:
-        text = read_text(path, SMALL_BYTES)
-    except (OSError, ValueError) as error:
-        raise UsageError(f"Kernel file '{path}' cannot be read: {reason_of(error)}.") from None
-    suffix = path.suffix.lower()
-    values: Any
-    if suffix == ".json":
-        try:
-            values = parse_json(text)
-        except ValueError as error:
-            raise UsageError(f"Kernel file '{path}' is not JSON: {error}.") from None
-    elif suffix == ".csv":
-        try:
-            values = [row for row in csv.reader(io.StringIO(text)) if row]
-        except csv.Error as error:
-            raise UsageError(f"Kernel file '{path}' is not CSV: {error}.") from None
-    else:
-        raise UsageError(f"Kernel file '{path}' must end in .json or .csv.")
-    return replace(custom_filter(values, name=path.stem), file=path)
 
 
 # --- from a filter to weights -----------------------------------------------------------------------------------

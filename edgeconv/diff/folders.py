@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from edgeconv.core.escapes import visible
-from edgeconv.diff import junit, record
+from edgeconv.diff import record
 from edgeconv.diff.html import Page, PictureSet, tables
 from edgeconv.diff.inputs import FileInput
 from edgeconv.diff.outputs import Outputs
@@ -37,6 +37,7 @@ from edgeconv.errors import (
     MemoryLimitError,
     UsageError,
 )
+from edgeconv.io import junit
 from edgeconv.io.files import make_folder, read_bytes, special_file_problem, write_bytes_atomically
 from edgeconv.io.folder_lock import is_held, one_batch_in
 from edgeconv.io.formats import SUFFIXES
@@ -253,12 +254,12 @@ def _page(baseline: Path, new: Path, pairs: Sequence[Pair], wanted: Wanted) -> b
     return page.encode(listing(pairs).splitlines()[-1], f"<section><h2>Pairs</h2>{listed}</section>")
 
 
-def _case(pair: Pair) -> junit.Case:
+def _case(pair: Pair) -> junit.JUnitCase:
     if pair.status == "same":
-        return junit.Case(pair.name, "passed")
+        return junit.JUnitCase(pair.name, "passed")
     details = pair.detail if pair.comparisons is None else record.text(pair.comparisons)
-    outcome: junit.Outcome = "error" if pair.status == "unreadable" else "failure"
-    return junit.Case(pair.name, outcome, f"{pair.status}: {pair.detail}", details)
+    outcome: junit.JUnitOutcome = "error" if pair.status == "unreadable" else "failure"
+    return junit.JUnitCase(pair.name, outcome, f"{pair.status}: {pair.detail}", details)
 
 
 def _describe(baseline: Path, new: Path, pairs: Sequence[Pair]) -> dict[str, Any]:

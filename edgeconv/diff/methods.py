@@ -21,6 +21,7 @@ from edgeconv.core.request import Request
 from edgeconv.diff import results
 from edgeconv.diff.inputs import ArrayInput
 from edgeconv.errors import EXIT_DIFFERENT, UnavailableError, UsageError
+from edgeconv.hardware.versions import installed_versions
 from edgeconv.io.image import read_image
 from edgeconv.io.read_rules import DEFAULT_RULES, ReadRules
 from edgeconv.methods import METHODS, able, find, known
@@ -91,7 +92,7 @@ def run(
         "input": {"file": source, "format": picture.format, "notes": list(picture.notes)}
         | report.describe_pixels(pixels),
         "problem": report.describe_problem(request, problem),
-        "versions": report.installed_versions(),
+        "versions": installed_versions(),
         "methods": [
             {"name": ran.method, "device": ran.device, "check": report.describe_check(ran.check)}
             for ran in (reference, *others)

@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from edgeconv.core.escapes import visible
-from edgeconv.diff import junit, pictures, record
+from edgeconv.diff import pictures, record
 from edgeconv.diff.html import Page, PictureSet, tables
 from edgeconv.diff.inputs import Input
 from edgeconv.diff.metrics import Allowance
 from edgeconv.diff.outputs import Outputs
 from edgeconv.diff.record import Comparisons
 from edgeconv.errors import EXIT_DIFFERENT, EXIT_OK
+from edgeconv.io import junit
 from edgeconv.io.read_rules import DEFAULT_RULES, ReadRules
 from edgeconv.run import report
 
@@ -90,11 +91,13 @@ def run(
     return DiffOutcome(exit_code, record.describe(comparisons), text, outputs.write())
 
 
-def _case(comparisons: Comparisons, comparison: record.Comparison) -> junit.Case:
+def _case(comparisons: Comparisons, comparison: record.Comparison) -> junit.JUnitCase:
     if comparison.figures.same:
-        return junit.Case(comparison.label, "passed")
+        return junit.JUnitCase(comparison.label, "passed")
     details = "\n".join(f"{name}: {visible(value)}" for name, value in record.rows(comparisons, comparison))
-    return junit.Case(comparison.label, "failure", record.verdict(comparison.figures, comparisons.allowance), details)
+    return junit.JUnitCase(
+        comparison.label, "failure", record.verdict(comparison.figures, comparisons.allowance), details
+    )
 
 
 def ending(done: DiffOutcome) -> str:

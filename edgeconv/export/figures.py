@@ -27,8 +27,8 @@ from matplotlib.figure import Figure
 from edgeconv.bench.record import Record, Row, lead_account, lead_series
 from edgeconv.bench.summary import Group, Phases, groups, median, phases
 from edgeconv.core.escapes import visible_lines
+from edgeconv.core.units import digits_text
 from edgeconv.io.files import xml_text
-from edgeconv.run.report import digits_text
 
 INK = "#3a3d41"
 """Dark grey: readable on white, and a text that occurs nowhere else in a drawing."""

@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from typing import Any
 
-from edgeconv.bench.ladders import conv_steps, gemm_steps
+from edgeconv.bench.ladders import conv_kernels, gemm_kernels
 from edgeconv.bench.ladders.conv import COPY, DTYPE
 from edgeconv.bench.ladders.conv import KIND as CONV_KIND
+from edgeconv.core.units import seconds_text
 from edgeconv.export.tables import NOTHING, Table, percent
-from edgeconv.run.report import seconds_text
 
 CONV_SIZE, CONV_STRIDE = 4096, 1
 """What predictions are made for."""
@@ -33,7 +33,7 @@ def conv_steps(record: Record, profile: Record) -> Table:
     rows = usual(record["rows"], size=CONV_SIZE, stride=CONV_STRIDE)
     counted = {row["step"]: row for row in profile["rows"]}
     lines = []
-    for step in conv_steps.STEPS:
+    for step in conv_kernels.STEPS:
         row = rows[step.name]
         expected = NOTHING if step.expected_gain is None else f"{step.expected_gain:g} ×"
         figures = (expected, _gain(row), _median(row), percent(row["share_of_floor"]))
@@ -56,7 +56,7 @@ def conv_sizes(record: Record, stride: int) -> Table:
     """Medians of every step over the sizes."""
     sizes = sorted({row["size"] for row in record["rows"]})
     found = {size: usual(record["rows"], size=size, stride=stride) for size in sizes}
-    names = (COPY, *(step.name for step in conv_steps.STEPS))
+    names = (COPY, *(step.name for step in conv_kernels.STEPS))
     lines = [(f"`{name}`", *(_median(found[size][name]) for size in sizes)) for name in names]
     return Table(f"Stride {stride}", ("step", *map(str, sizes)), tuple(lines))
 
@@ -75,7 +75,7 @@ def gemm_steps(record: Record) -> Table:
     """Each step of the products at 4096 in float32: its idea, its gain, and how near it comes to the vendor's."""
     rows = usual(record["rows"], size=GEMM_SIZE, dtype=GEMM_DTYPE)
     lines = []
-    for step, gain in zip(gemm_steps.STEPS, _gemm_gains(rows), strict=True):
+    for step, gain in zip(gemm_kernels.STEPS, _gemm_gains(rows), strict=True):
         row = rows[step.name]
         figures = (f"{row['gflops']:,.0f}", percent(row["share_of_vendor"]), percent(row["share_of_peak"]))
         lines.append((f"`{step.name}`", step.idea, row["block"] or NOTHING, gain, _median(row), *figures))
@@ -87,9 +87,9 @@ def gemm_sizes(record: Record) -> Table:
     """GFLOPS of every step, type and size, and the share of the vendor's."""
     sizes = sorted({row["size"] for row in record["rows"]})
     lines = []
-    for dtype in gemm_steps.REALS:
+    for dtype in gemm_kernels.REALS:
         found = {size: usual(record["rows"], size=size, dtype=dtype) for size in sizes}
-        for step in gemm_steps.STEPS:
+        for step in gemm_kernels.STEPS:
             cells = (_rate_and_share(found[size].get(step.name)) for size in sizes)
             lines.append((f"`{step.name}`", dtype, *cells))
     return Table("Products by size", ("step", "type", *map(str, sizes)), tuple(lines))
@@ -98,7 +98,7 @@ def gemm_sizes(record: Record) -> Table:
 def conv_source(record: Record) -> list[str]:
     """The steps as lines of a source's header: name, median, gain, idea."""
     rows = usual(record["rows"], size=CONV_SIZE, stride=CONV_STRIDE)
-    steps = [(step.name, _median(rows[step.name]), _gain(rows[step.name]), step.idea) for step in conv_steps.STEPS]
+    steps = [(step.name, _median(rows[step.name]), _gain(rows[step.name]), step.idea) for step in conv_kernels.STEPS]
     where = f"{record['machine']['name']}, {CONV_SIZE} × {CONV_SIZE}, stride {CONV_STRIDE}, cold L2"
     copy = f"a copy takes {_median(rows[COPY])}"
     return [*_columns(steps), f"Medians and gains over the step before on one {where}; {copy}."]
@@ -107,7 +107,7 @@ def conv_source(record: Record) -> list[str]:
 def gemm_source(record: Record) -> list[str]:
     """The same of the products."""
     rows = usual(record["rows"], size=GEMM_SIZE, dtype=GEMM_DTYPE)
-    gains = zip(gemm_steps.STEPS, _gemm_gains(rows), strict=True)
+    gains = zip(gemm_kernels.STEPS, _gemm_gains(rows), strict=True)
     steps = [(step.name, _median(rows[step.name]), gain, step.idea) for step, gain in gains]
     where = f"{record['machine']['name']}, {GEMM_SIZE} × {GEMM_SIZE}, {GEMM_DTYPE}, cold L2"
     return [*_columns(steps), f"Medians and gains over the step before on one {where}."]
@@ -213,7 +213,7 @@ def _gain(row: Row) -> str:
 
 def _gemm_gains(rows: dict[str, Row]) -> list[str]:
     """Of each step over the one before."""
-    seconds = [rows[step.name]["timing"]["median_seconds"] for step in gemm_steps.STEPS]
+    seconds = [rows[step.name]["timing"]["median_seconds"] for step in gemm_kernels.STEPS]
     return [NOTHING, *(f"{before / after:.2f} ×" for before, after in pairwise(seconds))]
 
 

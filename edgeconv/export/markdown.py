@@ -1,4 +1,4 @@
-"""Tables to read and to commit: the fastest first, then times, shares and GFLOPS a group, then the metrics of every row."""
+"""Tables to read and to commit: the fastest first, then times, shares and GFLOPS per group, then each row's metrics."""
 
 from __future__ import annotations
 

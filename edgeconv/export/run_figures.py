@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from edgeconv.core.units import digits_text, seconds_text
 from edgeconv.export.figures import COLOURS, INK, Drawing, ink, legend, literal, stacked_bars
 from edgeconv.export.runs import Report, labels
-from edgeconv.run.report import PHASES, digits_text, seconds_text
+from edgeconv.run.report import PHASES
 
 BAR = 0.38
 """Height of each of two bars of a run."""

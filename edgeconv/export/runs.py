@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from edgeconv.bench.record import Row
+from edgeconv.core.units import seconds_text
 from edgeconv.export.kinds import RUN
 from edgeconv.export.tables import NOTHING, Table, cudnn_trace, percent
 from edgeconv.methods.base import Options
-from edgeconv.run.report import PHASES, seconds_text
+from edgeconv.run.report import PHASES
 
 Report = dict[str, Any]
 

@@ -9,7 +9,7 @@ from typing import Any
 from edgeconv.bench.goals import MICROSECOND, outcomes
 from edgeconv.bench.record import Record, Row, lead_account, lead_series
 from edgeconv.bench.summary import Group, geometric_mean, groups, median, winners
-from edgeconv.run.report import seconds_text
+from edgeconv.core.units import seconds_text
 
 NOTHING = "–"
 

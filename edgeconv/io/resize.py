@@ -26,10 +26,9 @@ from edgeconv.io.files import (
     refuse_overwrite,
     write_bytes_atomically,
 )
-from edgeconv.io.formats import SUFFIXES
+from edgeconv.io.formats import FORMAT_OF_DTYPE, SUFFIXES
 from edgeconv.io.image import MAX_SIDE, encode_image, longest_side, read_image
 from edgeconv.io.read_rules import DEFAULT_RULES, ReadRules
-from edgeconv.run.whole import FORMAT_OF_DTYPE
 
 Interpolation = Literal["auto", "area", "lanczos", "cubic", "linear", "nearest"]
 INTERPOLATIONS: tuple[Interpolation, ...] = get_args(Interpolation)

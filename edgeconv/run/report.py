@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-import platform
 from dataclasses import asdict
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
 from importlib.resources import files
 from typing import Any
 
@@ -25,27 +23,11 @@ from edgeconv.core.filters import Filter
 from edgeconv.core.problem import Problem
 from edgeconv.core.request import Request
 from edgeconv.core.timing import Series
+from edgeconv.core.units import digits_text, seconds_text
 from edgeconv.io.files import utf8
 from edgeconv.runtime.check import Check
 
 SCHEMA_VERSION = 1
-
-LIBRARIES = (
-    "numpy",
-    "opencv-python-headless",
-    "llvmlite",
-    "isal",
-    "tifffile",
-    "imagecodecs",
-    "zarr",
-    "pyvips",
-    "cupy-cuda13x",
-    "cupy-cuda12x",
-    "nvidia-cudnn-cu13",
-    "nvidia-cudnn-cu12",
-    "nvidia-nvimgcodec-cu13",
-    "nvidia-nvimgcodec-cu12",
-)
 
 PHASES = ("start", "decode", "set_up", "host_to_device", "convolve", "device_to_host", "encode")
 """In the order they happen; a phase that a device does not have is absent."""
@@ -53,20 +35,9 @@ PHASES = ("start", "decode", "set_up", "host_to_device", "convolve", "device_to_
 
 def schema() -> dict[str, Any]:
     """The JSON Schema of a report."""
-    text = files("edgeconv").joinpath("report.schema.json").read_text(encoding="utf-8")
+    text = files("edgeconv.run").joinpath("report.schema.json").read_text(encoding="utf-8")
     loaded: dict[str, Any] = json.loads(text)
     return loaded
-
-
-def installed_versions() -> dict[str, str]:
-    """Installed versions of what computes, by distribution name."""
-    found = {"python": platform.python_version()}
-    for name in LIBRARIES:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            continue
-    return found
 
 
 def sha256_of(pixels: NDArray[Any]) -> str:
@@ -156,21 +127,6 @@ def to_json(report: dict[str, Any]) -> bytes:
 
 
 # --- for a person -----------------------------------------------------------------------------------------------
-
-
-def seconds_text(seconds: float) -> str:
-    """Three significant digits in the unit that suits."""
-    rounded = float(f"{seconds:.3g}")  # 0.9996 ms is shown as 1 ms, never as 1,000 µs
-    for scale, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")):
-        if rounded >= scale:
-            return f"{digits_text(seconds / scale, 3)} {unit}"
-    return f"{seconds * 1e6:.2f} µs"
-
-
-def digits_text(value: float, digits: int) -> str:
-    """So many significant digits, never an exponent for what is large: whole from 1,000 on, with separators."""
-    text = f"{value:.{digits}g}"
-    return f"{value:,.0f}" if float(text) >= 1000 else text
 
 
 ABOVE_THE_ROOF = {

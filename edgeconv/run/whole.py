@@ -27,6 +27,7 @@ from edgeconv.core.request import Request
 from edgeconv.core.timing import Budget, Series, Stopwatch
 from edgeconv.errors import ImageWriteError, UsageError
 from edgeconv.hardware.system_files import read_system_file
+from edgeconv.hardware.versions import installed_versions
 from edgeconv.io import temporaries
 from edgeconv.io.files import (
     STANDARD_STREAM,
@@ -38,6 +39,7 @@ from edgeconv.io.files import (
     refuse_overwrite,
     write_bytes_atomically,
 )
+from edgeconv.io.formats import FORMAT_OF_DTYPE
 from edgeconv.io.image import Picture, encode_image, read_image
 from edgeconv.io.inside import ForeignFileError, open_regular
 from edgeconv.io.read_rules import DEFAULT_RULES, ReadRules
@@ -49,9 +51,6 @@ from edgeconv.runtime.session import Session
 
 SAMPLED_CHECK = 300_000
 """Output samples that `--check sample` compares: enough for every border, a small part of a second in NumPy."""
-
-FORMAT_OF_DTYPE = {"uint8": "png", "uint16": "png", "float32": "tiff", "float16": "npy"}
-"""The format of an output that is not named: the commonest that keeps every bit."""
 
 
 @dataclass(frozen=True)
@@ -219,7 +218,7 @@ def describe(filtered: Filtered, measured: Measurement, asked_for: str, peak_byt
             "choice": session.plan.choice,
         },
         "device": {"kind": filtered.choice.device, **session.device.describe()},
-        "versions": report.installed_versions(),
+        "versions": installed_versions(),
         "phases_seconds": {name: phases[name] for name in report.PHASES if name in phases},
         "whole_run_seconds": sum(phases.values()),
         "timing": {

@@ -67,7 +67,7 @@ def _choose_by_profile(device: str, purpose: Purpose, problem: Problem) -> tuple
 
     if not os.path.exists(tuned.profile_path()):  # False, and no error, where the folder cannot be read
         return None, ""
-    from edgeconv.run.report import seconds_text
+    from edgeconv.core.units import seconds_text
     from edgeconv.runtime.devices import get_device
 
     profile, note = tuned.read_profile(tuned.machine_facts(get_device("cpu").describe()))

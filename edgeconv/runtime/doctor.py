@@ -14,8 +14,8 @@ from edgeconv.core.filters import RGB_CHANNELS
 from edgeconv.core.optional import import_problem
 from edgeconv.core.request import make_request
 from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
+from edgeconv.hardware.versions import installed_versions
 from edgeconv.methods import METHODS
-from edgeconv.run.report import installed_versions
 from edgeconv.runtime import profile as tuned
 from edgeconv.runtime.auto import AUTO, Purpose, choose
 from edgeconv.runtime.devices import get_device

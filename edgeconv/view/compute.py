@@ -24,6 +24,7 @@ from edgeconv.diff.inputs import ArrayInput, FileInput, Input, require_same_layo
 from edgeconv.diff.metrics import Allowance
 from edgeconv.diff.record import Comparisons
 from edgeconv.errors import EdgeconvError, ImageReadError, MemoryLimitError
+from edgeconv.io.formats import FORMAT_OF_DTYPE
 from edgeconv.io.image import Picture, read_image
 from edgeconv.io.read_rules import DEFAULT_RULES, ReadRules
 from edgeconv.run import whole
@@ -283,7 +284,7 @@ class Workshop:
         pixels, request = self.decode(path).pixels, parameters.request()
         problem = request.problem(pixels.shape, pixels.dtype)
         method = choose(parameters.method, parameters.device, "one picture", problem).method
-        output_format = whole.FORMAT_OF_DTYPE[request.output_dtype(pixels.dtype).name]
+        output_format = FORMAT_OF_DTYPE[request.output_dtype(pixels.dtype).name]
         return str(whole.output_path(whole.Job(path, request), method, output_format))
 
     def comparison_inputs(self, request: ViewRequest) -> tuple[Input, Input]:

@@ -24,7 +24,7 @@ from problems import random_image  # noqa: E402
 
 from edgeconv.core.problem import Problem  # noqa: E402
 from edgeconv.methods.base import Method, Plan  # noqa: E402
-from edgeconv.runtime import check
+from edgeconv.runtime import check  # noqa: E402
 
 
 def make_plan(work: Work, problem: Problem) -> Plan:

@@ -57,7 +57,7 @@ def parse_devices(text: str, gpus: list[str]) -> list[str]:
     if not all(number.isdecimal() for number in numbers) or len(set(numbers)) < len(numbers):
         raise UsageError(f"--devices '{text}' is not all, or different numbers such as 0,1.")
     if missing := [number for number in numbers if int(number) >= len(gpus)]:
-        raise UnavailableError(f"--devices '{text}': there is no GPU {missing[0]}, they go from 0 to {len(GPUs) - 1}.")
+        raise UnavailableError(f"--devices '{text}': there is no GPU {missing[0]}, they go from 0 to {len(gpus) - 1}.")
     return [gpus[int(number)] for number in numbers]
 
 

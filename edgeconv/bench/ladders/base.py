@@ -16,7 +16,8 @@ from edgeconv.bench.measure import DIGITS
 from edgeconv.bench.watch import Watch
 from edgeconv.core.cost import Roof
 from edgeconv.core.timing import Budget, Sampler, Series, interleave
-from edgeconv.run.report import describe_series, header, installed_versions
+from edgeconv.hardware.versions import installed_versions
+from edgeconv.run.report import describe_series, header
 from edgeconv.runtime.devices.base import Device, L2State
 
 L2_STATE: L2State = "cold"
@@ -77,7 +78,9 @@ def record_of(kind: str, device: Device, roof: Roof, rows: Sequence[Row]) -> dic
 
 def schema() -> dict[str, Any]:
     """The JSON Schema of both records."""
-    loaded: dict[str, Any] = json.loads(files("edgeconv.bench").joinpath("ladder.schema.json").read_text("utf-8"))
+    loaded: dict[str, Any] = json.loads(
+        files("edgeconv.bench.ladders").joinpath("ladder.schema.json").read_text("utf-8")
+    )
     return loaded
 
 

@@ -17,11 +17,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from edgeconv.bench.ladders.conv_steps import STEPS
-from edgeconv.bench.ladders.conv_steps import prepare as prepare_step
 from numpy.typing import NDArray
 
 from edgeconv.bench.ladders.base import Blocks, Contender, Row, describe_step, record_of, time_by_turns
+from edgeconv.bench.ladders.conv_kernels import STEPS
+from edgeconv.bench.ladders.conv_kernels import prepare as prepare_step
 from edgeconv.bench.synthetic import bench_filter, bench_pixels
 from edgeconv.bench.watch import Watch
 from edgeconv.core.cost import Counts, count

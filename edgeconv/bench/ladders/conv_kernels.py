@@ -163,7 +163,7 @@ def variant(chosen: ConvStep, stride: int, block: ConvBlock, whole: bool) -> Ker
     """The kernel of a step; `whole` where rows of picture and output start on 16 bytes."""
     defines: tuple[tuple[str, str | int], ...] = (("STRIDE", stride), ("ACROSS", block.across), ("DOWN", block.down))
     defines += (("WHOLE", int(whole)), *((("HAS_TILE", 1),) if chosen.name == TILED else ()))
-    return KernelVariant("conv_ladder.cu", chosen.entry or chosen.name, defines)
+    return KernelVariant("bench/ladders/conv_kernels.cu", chosen.entry or chosen.name, defines)
 
 
 def variants() -> tuple[KernelVariant, ...]:

@@ -17,11 +17,11 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from edgeconv.bench.ladders.gemm_steps import STEPS, Step
-from edgeconv.bench.ladders.gemm_steps import prepare as prepare_step
 from numpy.typing import NDArray
 
 from edgeconv.bench.ladders.base import Blocks, Contender, describe_step, record_of, time_by_turns
+from edgeconv.bench.ladders.gemm_kernels import STEPS, GemmStep
+from edgeconv.bench.ladders.gemm_kernels import prepare as prepare_step
 from edgeconv.bench.watch import Watch
 from edgeconv.core.cost import FLOPS_PER_MULTIPLY_ADD, Roof
 from edgeconv.core.timing import Budget
@@ -131,7 +131,7 @@ def time_size(
     return rows
 
 
-def _contender(step: Step, block: str | None, product: Callable[[Any, Any, Any], None], on: Operands) -> Contender:
+def _contender(step: GemmStep, block: str | None, product: Callable[[Any, Any, Any], None], on: Operands) -> Contender:
     return Contender(step.name, step.idea, block, lambda: product(on.a, on.b, on.c))
 
 

@@ -110,7 +110,7 @@ def variant(chosen: GemmStep, dtype: str, block: GemmBlock, whole: bool) -> Kern
         own = {"THREAD_M": block.own[0], "THREAD_N": block.own[1]}
         defines += (*shape.items(), *own.items(), ("WHOLE", int(whole)))
         defines += (("BLOCKS_A_MULTIPROCESSOR", block.resident),)
-    return KernelVariant("gemm_ladder.cu", chosen.name, defines)
+    return KernelVariant("bench/ladders/gemm_kernels.cu", chosen.name, defines)
 
 
 def variants() -> tuple[KernelVariant, ...]:

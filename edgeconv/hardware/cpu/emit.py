@@ -13,7 +13,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from edgeconv.methods.cpu.lowering import SCALAR_BYTES, Scalar
+from edgeconv.hardware.cpu.scalars import SCALAR_BYTES, Scalar
 
 Value = Any
 """An llvmlite IR value."""

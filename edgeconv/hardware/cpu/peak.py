@@ -13,8 +13,8 @@ import numpy as np
 
 from edgeconv.core.cost import FLOPS_PER_MULTIPLY_ADD
 from edgeconv.hardware.cpu import jit
+from edgeconv.hardware.cpu.scalars import SCALAR_BYTES
 from edgeconv.hardware.pool import run_pieces
-from edgeconv.methods.cpu.lowering import SCALAR_BYTES
 
 CHAINS = 12
 ROUNDS = 150_000

@@ -1,10 +1,10 @@
 """One door for CUDA sources: which file, which macros, which entry point.
 
-Kernels live in `.cu` files beside this one, are specialised by macros alone (`-DSTRIDE=2`), and are compiled by
-NVRTC through CuPy when a plan is prepared. What they share stands in `.cuh` files, which are put in the place of
-their `#include "name.cuh"` before compiling: so CuPy's cache, which looks at the source alone, notices when a
-header changes. Each method module has a `variants()` that lists what it may ask for, so that a machine without a
-GPU can compile all of it and look for spills (scripts/compile_kernels.py).
+Kernels live in `.cu` files beside the Python that prepares them, are specialised by macros alone (`-DSTRIDE=2`), and
+are compiled by NVRTC through CuPy when a plan is prepared. What they share stands in `.cuh` files of the same folder,
+which are put in the place of their `#include "name.cuh"` before compiling: so CuPy's cache, which looks at the source
+alone, notices when a header changes. Each method module has a `variants()` that lists what it may ask for, so that a
+machine without a GPU can compile all of it and look for spills (scripts/compile_kernels.py).
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-FOLDER = Path(__file__).parent
+FOLDER = Path(__file__).parents[2]
+"""The package: sources are named by their path in it."""
 
 COMPILE_OPTIONS = ("-std=c++17", "--restrict")
 """Given to NVRTC for every kernel. CuPy adds `-ftz=true` by itself; nothing here asks for fast math."""
@@ -25,7 +26,7 @@ _INCLUDE = re.compile(r'^#include "(\w+\.cuh)"$', re.MULTILINE)
 
 @dataclass(frozen=True, order=True)
 class KernelVariant:
-    """A kernel to compile: `source` is a file name beside this module, `defines` its macros."""
+    """A kernel to compile: `source` is its file, as `methods/cuda/sliding.cu`, `defines` its macros."""
 
     source: str
     entry: str
@@ -33,7 +34,7 @@ class KernelVariant:
 
     @property
     def text(self) -> str:
-        """The CUDA C++ source, headers of this folder included."""
+        """The CUDA C++ source, headers included."""
         return _with_headers(self.source)
 
     @property
@@ -44,9 +45,10 @@ class KernelVariant:
 
 @cache
 def _with_headers(name: str) -> str:
-    """The text of a source, this folder's headers put in where they are included (each once, so no guards)."""
-    text = (FOLDER / name).read_text(encoding="utf-8")
-    return _INCLUDE.sub(lambda found: _with_headers(found[1]), text)
+    """The text of a source, the headers beside it put in where they are included (each once, so no guards)."""
+    path = FOLDER / name
+    beside = path.parent.relative_to(FOLDER).as_posix() if path.is_relative_to(FOLDER) else path.parent.as_posix()
+    return _INCLUDE.sub(lambda found: _with_headers(f"{beside}/{found[1]}"), path.read_text(encoding="utf-8"))
 
 
 @cache

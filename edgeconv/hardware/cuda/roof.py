@@ -9,7 +9,7 @@ FMA_STEPS = 4096
 FMA_THREADS = 256
 FMA_BLOCKS_PER_MULTIPROCESSOR = 8
 
-ROOF_KERNEL = KernelVariant("roof.cu", "fma_chains", (("CHAINS", FMA_CHAINS), ("STEPS", FMA_STEPS)))
+ROOF_KERNEL = KernelVariant("hardware/cuda/roof.cu", "fma_chains", (("CHAINS", FMA_CHAINS), ("STEPS", FMA_STEPS)))
 
 
 def variants() -> tuple[KernelVariant, ...]:

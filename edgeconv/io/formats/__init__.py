@@ -60,6 +60,8 @@ FORMATS = (
 )
 
 SUFFIXES = {suffix: entry for entry in FORMATS for suffix in entry.suffixes}
+FORMAT_OF_DTYPE = {"uint8": "png", "uint16": "png", "float32": "tiff", "float16": "npy"}
+"""The format of an output that is not named: the commonest that keeps every bit."""
 SIGNATURE_BYTES = 16
 """Enough of a file to tell its format by."""
 NAMES = ", ".join(entry.name for entry in FORMATS)

@@ -16,11 +16,12 @@ from edgeconv.core.filters import RGB_CHANNELS
 from edgeconv.core.geometry import KERNEL_SIZE, OUTSIDE, bands, border_indices
 from edgeconv.core.problem import Problem
 from edgeconv.hardware.cpu import jit
+from edgeconv.hardware.cpu.scalars import SCALAR_BYTES
 from edgeconv.hardware.pool import POOL, threads_for
 from edgeconv.methods.base import Options, Plan, check_workspace, refuse
 from edgeconv.methods.cpu import rowcode
 from edgeconv.methods.cpu.arrays import address_of, check_arrays
-from edgeconv.methods.cpu.lowering import ARITHMETIC_OF_SUM, SCALAR_BYTES, Recipe
+from edgeconv.methods.cpu.lowering import ARITHMETIC_OF_SUM, Recipe
 from edgeconv.methods.cpu.rowcode import Argument, Pick, RowLayout, TileFields
 
 STREAMING_BYTES = 8 * 2**20

@@ -15,7 +15,6 @@ a filter is never approximated.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,9 +23,8 @@ from edgeconv.core import exactness
 from edgeconv.core.filters import RGB_CHANNELS, Combine
 from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.core.problem import Problem, StoredMode
+from edgeconv.hardware.cpu.scalars import Scalar
 
-Scalar = Literal["u8", "u16", "i16", "i32", "f16", "f32", "f64"]
-SCALAR_BYTES: dict[Scalar, int] = {"u8": 1, "u16": 2, "i16": 2, "i32": 4, "f16": 2, "f32": 4, "f64": 8}
 _SCALAR_OF_DTYPE: dict[str, Scalar] = {"uint8": "u8", "uint16": "u16", "float16": "f16", "float32": "f32"}
 
 ALL_CHANNELS = tuple(range(RGB_CHANNELS))

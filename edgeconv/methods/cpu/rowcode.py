@@ -28,7 +28,8 @@ from llvmlite import ir
 from edgeconv.core.filters import RGB_CHANNELS
 from edgeconv.core.geometry import KERNEL_SIZE, OUTSIDE
 from edgeconv.hardware.cpu.emit import I32, I64, POINTER, UNSIGNED_MAX, Emitter, Value, is_float, splat
-from edgeconv.methods.cpu.lowering import SCALAR_BYTES, Recipe, Scalar, Tap
+from edgeconv.hardware.cpu.scalars import SCALAR_BYTES, Scalar
+from edgeconv.methods.cpu.lowering import Recipe, Tap
 
 ENTRY_POINT = "work"
 CACHE_LINE_BYTES = 64

@@ -87,7 +87,7 @@ def _stage_variant(problem: Problem, staged: np.dtype[Any], channels: int, respo
         ("STAGED_CHANNELS", channels),
         ("RESPONSE_CHANNELS", responses),
     )
-    return KernelVariant("finish.cu", entry, (*problem_defines(problem, staged), *shape))
+    return KernelVariant("methods/cuda/epilogue.cu", entry, (*problem_defines(problem, staged), *shape))
 
 
 def variants() -> tuple[KernelVariant, ...]:

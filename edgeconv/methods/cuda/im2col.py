@@ -103,17 +103,19 @@ def _defines(problem: Problem, column: np.dtype[Any], shape: Im2colShape) -> Def
 def resident_variant(problem: Problem, shape: Im2colShape) -> KernelVariant:
     """im2col and GEMM in one launch."""
     tiles = (("TILE", shape.tile), ("BLOCKS_A_MULTIPROCESSOR", shape.blocks_a_multiprocessor))
-    return KernelVariant("im2col_gemm.cu", "im2col_gemm", (*_defines(problem, problem.dtype, shape), *tiles))
+    return KernelVariant(
+        "methods/cuda/im2col_gemm.cu", "im2col_gemm", (*_defines(problem, problem.dtype, shape), *tiles)
+    )
 
 
 def columns_variant(problem: Problem, column: np.dtype[Any]) -> KernelVariant:
     """im2col of a band."""
-    return KernelVariant("im2col.cu", "im2col", _defines(problem, column, banded_shape(problem)))
+    return KernelVariant("methods/cuda/im2col.cu", "im2col", _defines(problem, column, banded_shape(problem)))
 
 
 def gemm_variant(problem: Problem, column: np.dtype[Any]) -> KernelVariant:
     """The project's GEMM over a band, with join and store."""
-    return KernelVariant("gemm.cu", "gemm", _defines(problem, column, banded_shape(problem)))
+    return KernelVariant("methods/cuda/gemm.cu", "gemm", _defines(problem, column, banded_shape(problem)))
 
 
 def finish_variant(problem: Problem) -> KernelVariant:
@@ -125,7 +127,7 @@ def finish_variant(problem: Problem) -> KernelVariant:
         ("STAGED_CHANNELS", 3),
         ("RESPONSE_CHANNELS", responses),
     )
-    return KernelVariant("finish.cu", "finish", (*problem_defines(problem), *shape))
+    return KernelVariant("methods/cuda/epilogue.cu", "finish", (*problem_defines(problem), *shape))
 
 
 def variants() -> tuple[KernelVariant, ...]:

@@ -267,7 +267,7 @@ def _rules(problem: Problem) -> tuple[tuple[str, str | int], ...]:
 
 def direct_variant(problem: Problem) -> KernelVariant:
     """The kernel with a thread an output pixel."""
-    return KernelVariant("sliding_direct.cu", "sliding_direct", _rules(problem))
+    return KernelVariant("methods/cuda/sliding_direct.cu", "sliding_direct", _rules(problem))
 
 
 def strip_variant(problem: Problem, tile: StripTile, aligned_in: bool, aligned_out: bool) -> KernelVariant:
@@ -283,7 +283,7 @@ def strip_variant(problem: Problem, tile: StripTile, aligned_in: bool, aligned_o
             defines += (("SHORT_SUMS", 1),)
     if arithmetic != "fma" and problem.dtype == np.uint8:
         defines += (("WHOLE_WEIGHTS", 1),)
-    return KernelVariant("sliding.cu", "sliding", defines)
+    return KernelVariant("methods/cuda/sliding.cu", "sliding", defines)
 
 
 def has_strips(problem: Problem) -> bool:

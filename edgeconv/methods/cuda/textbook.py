@@ -22,7 +22,7 @@ from edgeconv.methods.cuda.kernel_args import geometry_argument, problem_defines
 
 def textbook_variant(problem: Problem, block: Block) -> KernelVariant:
     """The kernel with thread blocks of `block` × `block`."""
-    return KernelVariant("textbook.cu", "textbook", (*problem_defines(problem), ("BLOCK", block)))
+    return KernelVariant("methods/cuda/textbook.cu", "textbook", (*problem_defines(problem), ("BLOCK", block)))
 
 
 def variants() -> tuple[KernelVariant, ...]:

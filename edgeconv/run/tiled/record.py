@@ -13,6 +13,7 @@ from edgeconv.core import cost
 from edgeconv.core.cost import Roof
 from edgeconv.core.problem import Problem
 from edgeconv.core.timing import Series
+from edgeconv.hardware.versions import installed_versions
 from edgeconv.run import report
 from edgeconv.run.tiled.memory import TilePlan
 from edgeconv.run.tiled.pipeline import Clock
@@ -78,7 +79,7 @@ class TiledRun:
                 "choice": self.session.plan.choice,
             },
             "device": {"kind": self.choice.device, **device.describe()},
-            "versions": report.installed_versions(),
+            "versions": installed_versions(),
             "phases_seconds": self._phases(),
             "whole_run_seconds": self.whole_seconds,
             "timing": {

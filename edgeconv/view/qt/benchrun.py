@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from edgeconv.view.benching import SpeedCurve
 
 
-class BenchRun:
+class BenchTask:
     """At most one at a time; `record` is the last one that came to its end."""
 
     def __init__(self, panel: BenchPanel, model: Model, workshop: Workshop, tasks: Tasks) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, Qt, Signal
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableView, QVBoxLayout, QWidget
 
-from edgeconv.run.report import seconds_text
+from edgeconv.core.units import seconds_text
 from edgeconv.view.qt.plain_text import tip
 from edgeconv.view.state import MeasuredRun
 

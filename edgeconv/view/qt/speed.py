@@ -8,7 +8,7 @@ from PySide6.QtCore import QEvent, QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QPainter, QPaintEvent
 from PySide6.QtWidgets import QWidget
 
-from edgeconv.run.report import seconds_text
+from edgeconv.core.units import seconds_text
 from edgeconv.view.qt import theme
 from edgeconv.view.qt.plain_text import plain_label
 from edgeconv.view.qt.rows import Rows

@@ -35,7 +35,7 @@ from edgeconv.view.compute import (
 from edgeconv.view.latest import Lane, Token
 from edgeconv.view.parameters import Parameters, from_record
 from edgeconv.view.qt import actions
-from edgeconv.view.qt.benchrun import BenchRun
+from edgeconv.view.qt.benchrun import BenchTask
 from edgeconv.view.qt.canvas import BAR_STEP, ZOOM_STEP, Heat
 from edgeconv.view.qt.export_actions import PICTURE_FILTER, Outgoing
 from edgeconv.view.qt.frame import Frame
@@ -66,7 +66,7 @@ class ViewWindow(Frame):
         self.tasks = Tasks(self)
         self.tasks.complained.connect(self.complain)
         self.outgoing = Outgoing(self, model, workshop, self.tasks)
-        self.bench_run = BenchRun(self.bench, model, workshop, self.tasks)
+        self.bench_run = BenchTask(self.bench, model, workshop, self.tasks)
         self._post = _Post()
         self._post.answered.connect(self._on_answer)
         self.lane: Lane[ViewRequest] = Lane(self._serve, "edgeconv-view")

@@ -1,0 +1,1 @@
+"""Machine code for this processor, generated and measured."""

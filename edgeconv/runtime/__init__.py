@@ -1,0 +1,1 @@
+"""What runs a plan: devices, sessions, the choice of `auto`, and the check of an output."""

@@ -1,0 +1,154 @@
+"""Each layer of the package imports only layers below it, no modules import each other in a circle.
+
+The layers are those of docs/architecture.md: a name further down may use those above it, never the other way. Imports
+inside functions count as well: they load later, but they depend all the same. `TYPE_CHECKING` blocks count too.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from edgeconv.methods import METHODS
+
+PACKAGE = Path(__file__).resolve().parent.parent / "edgeconv"
+
+LAYERS: tuple[tuple[str, ...], ...] = (
+    ("errors", "interrupts"),
+    ("core",),
+    ("hardware",),
+    ("io", "methods"),
+    ("runtime",),
+    ("api", "options"),
+    ("run",),
+    ("batch", "diff", "bench"),
+    ("export",),
+    ("view", "cli"),
+)
+"""From the bottom to the top; those of one line do not import each other."""
+
+ROOT = "edgeconv"
+"""The package itself and its `__main__` may load anything, and anything may ask the package for its version."""
+
+
+def test_every_part_has_its_layer() -> None:
+    parts = {path.stem for path in PACKAGE.iterdir() if path.suffix == ".py" or (path / "__init__.py").is_file()}
+    assert parts - {"__init__", "__main__"} == {name for layer in LAYERS for name in layer}
+
+
+def test_nothing_imports_a_layer_above_its_own() -> None:
+    height = {name: number for number, layer in enumerate(LAYERS) for name in layer}
+    upward = [
+        f"{module} imports {target}"
+        for module, targets in imports().items()
+        for target in sorted(targets)
+        if part(module) and part(target) and part(module) != part(target)
+        if height[part(module)] <= height[part(target)]
+        and not (part(module) == "interrupts" and part(target) == "errors")
+    ]
+    assert upward == []
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    assert circle_in({name: set(targets) for name, targets in imports().items()}) is None
+
+
+@pytest.mark.parametrize(
+    ("graph", "circle"),
+    [
+        ({"a": {"b"}, "b": {"c"}, "c": set()}, None),
+        ({"a": {"b"}, "b": {"a"}}, ["a", "b", "a"]),
+        ({"a": {"b"}, "b": {"c"}, "c": {"b"}}, ["b", "c", "b"]),
+    ],
+)
+def test_a_circle_is_found(graph: dict[str, set[str]], circle: list[str] | None) -> None:
+    assert circle_in(graph) == circle
+
+
+def test_imports_are_seen_wherever_they_stand(tmp_path: Path) -> None:
+    source = (
+        "from edgeconv.core import cost, units\n"
+        "from edgeconv.core.units import seconds_text\n"
+        "def later():\n    import edgeconv.run.whole\n"
+        "if TYPE_CHECKING:\n    from edgeconv.view import state\n"
+    )
+    known = {"edgeconv.core.cost", "edgeconv.core.units", "edgeconv.run.whole", "edgeconv.view.state"}
+    assert set(imported(source, known)) == known
+
+
+def part(module: str) -> str:
+    """The part of the package that a module belongs to: `core` of `edgeconv.core.cost`; empty for the root."""
+    names = module.split(".")
+    return names[1] if len(names) > 1 and names[1] != "__main__" else ""
+
+
+@cache
+def imports() -> dict[str, frozenset[str]]:
+    """Each module of the package and those of the package that it imports, `edgeconv` itself left out."""
+    files = {name_of(path): path for path in sorted(PACKAGE.rglob("*.py"))}
+    found = {}
+    for name, path in files.items():
+        targets = set(imported(path.read_text(encoding="utf-8"), files.keys()))
+        found[name] = frozenset(targets - {name, ROOT})
+    return found
+
+
+def name_of(path: Path) -> str:
+    """The dotted name of a module's file."""
+    names = path.relative_to(PACKAGE.parent).with_suffix("").parts
+    return ".".join(names[:-1] if names[-1] == "__init__" else names)
+
+
+def imported(source: str, known: set[str] | object) -> Iterator[str]:
+    """The modules of the package that a source names in its imports."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name.split(".")[0] == ROOT)
+        elif isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == ROOT:
+            for alias in node.names:
+                inner = f"{node.module}.{alias.name}"
+                yield inner if inner in known else node.module  # type: ignore[operator]
+
+
+def circle_in(graph: dict[str, set[str]]) -> list[str] | None:
+    """The names of one circle, the first of them again at its end; None where there is none."""
+    done: set[str] = set()
+
+    def walk(name: str, path: list[str]) -> list[str] | None:
+        if name in path:
+            return [*path[path.index(name) :], name]
+        if name in done:
+            return None
+        for target in sorted(graph.get(name, ())):
+            circle = walk(target, [*path, name])
+            if circle:
+                return circle
+        done.add(name)
+        return None
+
+    for name in sorted(graph):
+        circle = walk(name, [])
+        if circle:
+            return circle
+    return None
+
+
+def test_no_class_name_is_defined_twice() -> None:
+    """But for a method's own, which has the same name on both devices."""
+    found: dict[str, list[str]] = {}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                found.setdefault(node.name, []).append(name_of(path))
+    methods = {entry.location.split(":")[1] for entry in METHODS}
+    twice = {name: homes for name, homes in found.items() if len(homes) > 1 and name not in methods}
+    assert twice == {}
+    assert {len(found[name]) for name in methods} <= {1, 2}
+
+
+def test_the_top_of_the_package_is_small() -> None:
+    assert len([path for path in PACKAGE.iterdir() if path.name != "__pycache__"]) <= 20
