@@ -21,7 +21,7 @@ from edgeconv.bench.ladders import conv_kernels, gemm_kernels
 from edgeconv.core.exactness import FLOAT32, FLOAT64, HALF, TF32, TWOFOLD_HALF, WHOLE
 from edgeconv.core.filters import WeightSet
 from edgeconv.core.problem import Problem, make_problem
-from edgeconv.errors import MemoryLimitError
+from edgeconv.errors import MemoryLimitError, UsageError
 from edgeconv.methods import cuda
 from edgeconv.methods.base import BLOCKS, Method, Options, Plan
 from edgeconv.methods.cuda import cudnn, im2col, implicit, kernel_args, sliding, textbook

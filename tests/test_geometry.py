@@ -13,6 +13,7 @@ from edgeconv.core.geometry import (
     OUTSIDE,
     bands,
     border_indices,
+    never_looks_outside,
     output_size,
     parse_padding,
     touched,

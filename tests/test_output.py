@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from edgeconv import convolve
-from edgeconv.core.output import NO_RANGE, error_limit, finite_range, magnitude, normalize, store
+from edgeconv.core import output
+from edgeconv.core.output import NO_RANGE, error_limit, finite_range, join_ranges, magnitude, normalize, store, stretch
 from edgeconv.core.problem import StoredMode
 from edgeconv.core.request import make_request
 from edgeconv.methods import METHODS

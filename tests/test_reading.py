@@ -33,7 +33,6 @@ from edgeconv.batch.stores import store_of
 from edgeconv.batch.summary import SAID
 from edgeconv.bench.grid import read_grid
 from edgeconv.bench.record import read_record
-from edgeconv.core.filters import read_kernel
 from edgeconv.errors import ImageReadError, MemoryLimitError, UsageError
 from edgeconv.io import image
 from edgeconv.io.files import SMALL_BYTES, opened, read_bytes

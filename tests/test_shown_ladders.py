@@ -81,7 +81,7 @@ def cells(table: Table) -> dict[str, dict[str, str]]:
 
 
 def test_steps_of_the_convolutions(conv: dict[str, Any], profile: dict[str, Any]) -> None:
-    found = cells(ladders.conv_kernels(conv, profile))
+    found = cells(ladders.conv_steps(conv, profile))
     assert list(found) == [f"`{name}`" for name in CONV[1:]]
     for number, step in enumerate(conv_kernels.STEPS, 1):
         expected = "–" if step.expected_gain is None else f"{step.expected_gain} ×".replace(".0 ×", " ×")
@@ -118,7 +118,7 @@ def test_convolutions_by_size_and_by_block(conv: dict[str, Any]) -> None:
 
 
 def test_steps_of_the_products(gemm: dict[str, Any]) -> None:
-    found = cells(ladders.gemm_kernels(gemm))
+    found = cells(ladders.gemm_steps(gemm))
     for number, step in enumerate(gemm_kernels.STEPS):
         assert found[f"`{step.name}`"] == {
             "idea": step.idea,
@@ -206,7 +206,7 @@ def test_each_column_of_the_spreadsheet(conv: dict[str, Any], gemm: dict[str, An
 
 
 def test_the_work_of_predictions_is_found_wherever_its_rows_stand(conv: dict[str, Any], gemm: dict[str, Any]) -> None:
-    expected = ladders.conv_source(conv), ladders.gemm_kernels(gemm), ladders.gemm_source(gemm)
+    expected = ladders.conv_source(conv), ladders.gemm_steps(gemm), ladders.gemm_source(gemm)
     conv["rows"].sort(key=lambda each: (-each["stride"], each["size"]))
     gemm["rows"].sort(key=lambda each: (each["dtype"] != "float64", each["size"]))
-    assert (ladders.conv_source(conv), ladders.gemm_kernels(gemm), ladders.gemm_source(gemm)) == expected
+    assert (ladders.conv_source(conv), ladders.gemm_steps(gemm), ladders.gemm_source(gemm)) == expected

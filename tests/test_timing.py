@@ -4,7 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from edgeconv.core.timing import Budget, Sampler, Stopwatch, collect, interleave, percentile, summarize
+from edgeconv.core.timing import (
+    LEAST_SAMPLES,
+    PATIENCE,
+    Budget,
+    Sampler,
+    Stopwatch,
+    collect,
+    interleave,
+    percentile,
+    summarize,
+)
 
 
 class FakeClock:

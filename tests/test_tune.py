@@ -12,8 +12,9 @@ from command import edgeconv
 
 from edgeconv.bench.tune import GRID, profile_of, start_seconds
 from edgeconv.core.request import make_request
-from edgeconv.errors import UnavailableError
+from edgeconv.errors import UnavailableError, UsageError
 from edgeconv.methods import METHODS
+from edgeconv.runtime import auto
 from edgeconv.runtime import profile as tuned
 from edgeconv.runtime.auto import choose
 from edgeconv.runtime.devices import get_device
@@ -229,7 +230,7 @@ def test_the_fastest_that_is_exact_for_these_weights_is_chosen(monkeypatch, tmp_
         loaded = SimpleNamespace(unavailable_reason=lambda: None)
         return SimpleNamespace(float32_sums=method == "opencv", load=lambda: loaded)
 
-    monkeypatch.setattr(choosing, "find", find)
+    monkeypatch.setattr(auto, "find", find)
     keep(monkeypatch, tmp_path, curve("opencv", 1e-3, dtype=dtype), curve("sliding", 2e-3, dtype=dtype))
     found = choose("auto", "cpu", "many pictures", make_request(WIDE).problem((1024, 1024, 3), dtype))
     assert found.method == fastest

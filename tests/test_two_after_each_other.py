@@ -31,7 +31,7 @@ from edgeconv.batch.engines import at_worker
 from edgeconv.batch.one_picture import BatchWork
 from edgeconv.batch.previous_results import Earlier
 from edgeconv.batch.settings import Settings
-from edgeconv.bench.peers import PEERS
+from edgeconv.bench.peers import PEERS, npp
 from edgeconv.bench.peers import _load as load_peer
 from edgeconv.core.filters import named_filter
 from edgeconv.core.problem import INPUT_DTYPES, Problem, make_problem
@@ -39,6 +39,7 @@ from edgeconv.core.request import Request, make_request
 from edgeconv.core.timing import Stopwatch
 from edgeconv.diff.scale import scale_for
 from edgeconv.errors import EdgeconvError
+from edgeconv.hardware import nvml
 from edgeconv.hardware.cpu import jit
 from edgeconv.hardware.cuda import kernels
 from edgeconv.hardware.cuda.kernels import KernelVariant
@@ -51,7 +52,7 @@ from edgeconv.methods.cuda import cudnn
 from edgeconv.run.tiled import memory
 from edgeconv.run.tiled.grid import WindowRules
 from edgeconv.run.tiled.pipeline import Clock, WindowFilter
-from edgeconv.runtime import profile
+from edgeconv.runtime import devices, profile
 from edgeconv.runtime.auto import Choice, choose
 from edgeconv.view import compute as view_work
 from edgeconv.view.latest import Token

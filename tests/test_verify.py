@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from problems import random_image, random_weights
 
+from edgeconv.core import exactness
+from edgeconv.core.exactness import FLOAT32
 from edgeconv.core.filters import WeightSet, named_filter, weight_set
 from edgeconv.core.problem import make_problem
 from edgeconv.errors import UsageError
