@@ -40,7 +40,7 @@ The glossary of the project: each word has one meaning in code, messages and doc
     what is measured
     case         one problem and its pixels, by name, as a benchmark measures it; a grid is a list of cases.
     candidate    what is measured at a case: a method with its options, a peer (another library) or a plain copy.
-    sample       also one timed run; a series is all samples of one candidate.
+    timed sample one timed run; a series is all of one candidate at one case.
     roof         what the machine was measured to do at most: copy bandwidth and multiply-adds. The floor is the time
                  below which no method can come, by the roof.
     report       what `edgeconv run` writes beside a picture; a record is what bench, ladders and diff write as JSON.
