@@ -3,7 +3,7 @@
     python3 scripts/check_cpu_methods.py [--methods sliding,im2col,opencv] [--seed 0]
 
 The tests do more; this needs nothing beside edgeconv and numpy, so that it runs on a processor that has just been
-unpacked, or under an emulator of one (docs/platforms.md). Filters of every kind, types, strides, borders and
+unpacked, or under an emulator of one (README, "Where it was tried"). Filters of every kind, types, strides, borders and
 shapes are crossed; whole weights on whole pictures must give the oracle's very samples. Ends with 1 where one is wrong.
 """
 
