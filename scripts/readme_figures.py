@@ -11,6 +11,8 @@ drawn here, not by matplotlib, so that the same record gives the same bytes ever
 from __future__ import annotations
 
 import argparse
+import json
+import lzma
 import math
 import sys
 from collections.abc import Sequence
@@ -19,8 +21,6 @@ from html import escape
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
-
-from edgeconv.export import kinds
 
 PROJECT = Path(__file__).resolve().parent.parent
 RESULTS = PROJECT / "docs" / "results"
@@ -62,9 +62,10 @@ PLAIN_STEP = "constant"
 
 
 def rows_of(name: str) -> list[dict[str, Any]]:
-    """The rows of a committed record, packed or not."""
+    """The rows of a committed record, packed by xz or not."""
     path = min(RESULTS.glob(f"{name}.json*"))
-    found: list[dict[str, Any]] = kinds.read(path)["rows"]
+    data = path.read_bytes()
+    found: list[dict[str, Any]] = json.loads(lzma.decompress(data) if path.suffix == ".xz" else data)["rows"]
     return found
 
 
