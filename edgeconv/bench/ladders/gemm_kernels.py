@@ -21,7 +21,7 @@ REALS = {"float32": "float", "float64": "double"}
 
 @dataclass(frozen=True)
 class GemmBlock:
-    """What one thread block makes: `rows` × `columns` of C, `depth` of k per step; `per_thread` elements each thread."""
+    """What one thread block makes: `rows` × `columns` of C, `depth` of k per step, each thread `per_thread`."""
 
     rows: int
     columns: int
