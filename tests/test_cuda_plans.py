@@ -546,13 +546,13 @@ def geometry_of(plan: Any) -> list[int]:
 @pytest.mark.parametrize(
     ("name", "stride", "shape", "block", "whole", "blocks", "rows"),
     [
-        # a thread a pixel, 16 × 16 of them: 32 × 19 blocks of 500 × 300 pixels
+        # one thread per pixel, 16 × 16 of them: 32 × 19 blocks of 500 × 300 pixels
         ("pixel", 1, (300, 500), (16, 16), 0, 32 * 19, 16),
         ("constant", 2, (300, 500), (16, 16), 0, 16 * 10, 16),
-        # a warp a row: 16 × 38, and what a tile of 32 × 8 pixels needs at stride 3 still fits
+        # one warp per row: 16 × 38, and what a tile of 32 × 8 pixels needs at stride 3 still fits
         ("shared", 1, (300, 500), (32, 8), 0, 16 * 38, 8),
         ("shared", 3, (300, 500), (32, 8), 0, 6 * 13, 8),
-        # strips of 16 rows: a pixel or four a thread, 128 threads
+        # strips of 16 rows: a pixel or four per thread, 128 threads
         ("rolling", 1, (300, 500), (128, 1), 0, 4 * 19, 16),
         ("vector", 1, (300, 500), (128, 1), 1, 1 * 19, 16),
         ("vector", 1, (300, 501), (128, 1), 0, 1 * 19, 16),
@@ -711,6 +711,6 @@ def test_every_product_that_can_be_asked_for_is_listed(loaded: list[Any]) -> Non
 
 def test_a_block_says_what_it_is() -> None:
     assert str(gemm_kernels.GemmBlock(16, 16, 16)) == "16×16×16"
-    assert str(gemm_kernels.GemmBlock(64, 128, 16, (8, 4))) == "64×128×16, 8×4 a thread"
+    assert str(gemm_kernels.GemmBlock(64, 128, 16, (8, 4))) == "64×128×16, 8×4 per thread"
     assert gemm_kernels.GemmBlock(64, 128, 16, (8, 4)).threads == (256, 1)
     assert gemm_kernels.GemmBlock(8, 16, 4).threads == (16, 8)
