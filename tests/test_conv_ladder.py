@@ -124,7 +124,7 @@ FAULTS = (
 
 @needs_sanitizers
 @pytest.mark.parametrize(("name", "pattern", "instead", "shows"), FAULTS, ids=[fault[0] for fault in FAULTS])
-def test_a_fault_comes_to_light(tmp_path: Path, name: str, pattern: str, instead: str, shows: str) -> None:
+def test_a_fault_is_detected(tmp_path: Path, name: str, pattern: str, instead: str, shows: str) -> None:
     sources = tmp_path / "sources"
     shutil.copytree(FOLDER, sources, ignore=shutil.ignore_patterns("*.py", "__pycache__"))
     source = sources / "bench/ladders/conv_kernels.cu"

@@ -21,26 +21,26 @@ REALS = {"float32": "float", "float64": "double"}
 
 @dataclass(frozen=True)
 class GemmBlock:
-    """What one thread block makes: `rows` × `columns` of C, `depth` of k per step, by threads of `own` elements."""
+    """What one thread block makes: `rows` × `columns` of C, `depth` of k per step, each thread `per_thread`."""
 
     rows: int
     columns: int
     depth: int
-    own: tuple[int, int] = (1, 1)
+    per_thread: tuple[int, int] = (1, 1)
     resident: int = 1
     """Blocks that a multiprocessor's registers shall have room for."""
 
     @property
     def threads(self) -> tuple[int, int]:
         """Threads across and down; the tiled kernels count theirs in one row."""
-        own_rows, own_columns = self.own
-        if self.own == (1, 1):
+        thread_rows, thread_columns = self.per_thread
+        if self.per_thread == (1, 1):
             return self.columns, self.rows
-        return self.rows // own_rows * (self.columns // own_columns), 1
+        return self.rows // thread_rows * (self.columns // thread_columns), 1
 
     def __str__(self) -> str:
-        own = "" if self.own == (1, 1) else f", {self.own[0]}×{self.own[1]} per thread"
-        return f"{self.rows}×{self.columns}×{self.depth}{own}"
+        shown = "" if self.per_thread == (1, 1) else f", {self.per_thread[0]}×{self.per_thread[1]} per thread"
+        return f"{self.rows}×{self.columns}×{self.depth}{shown}"
 
 
 @dataclass(frozen=True)
@@ -103,12 +103,12 @@ def step(name: str) -> GemmStep:
 def variant(chosen: GemmStep, dtype: str, block: GemmBlock, whole: bool) -> KernelVariant:
     """The kernel of a step for a block shape; `whole` where the sizes are multiples of it."""
     defines: tuple[tuple[str, str | int], ...] = (("REAL", REALS[dtype]),)
-    if block.own == (1, 1):
+    if block.per_thread == (1, 1):
         defines += (("TILE", block.rows),)
     else:
         shape = {"TILE_M": block.rows, "TILE_N": block.columns, "TILE_K": block.depth}
-        own = {"THREAD_M": block.own[0], "THREAD_N": block.own[1]}
-        defines += (*shape.items(), *own.items(), ("WHOLE", int(whole)))
+        thread = {"THREAD_M": block.per_thread[0], "THREAD_N": block.per_thread[1]}
+        defines += (*shape.items(), *thread.items(), ("WHOLE", int(whole)))
         defines += (("BLOCKS_PER_MULTIPROCESSOR", block.resident),)
     return KernelVariant("bench/ladders/gemm_kernels.cu", chosen.name, defines)
 
@@ -120,7 +120,7 @@ def variants() -> tuple[KernelVariant, ...]:
         for chosen in STEPS
         for dtype, blocks in chosen.blocks.items()
         for block in blocks
-        for whole in ((False,) if block.own == (1, 1) else (False, True))
+        for whole in ((False,) if block.per_thread == (1, 1) else (False, True))
     )
 
 

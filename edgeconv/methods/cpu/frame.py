@@ -15,7 +15,7 @@ from edgeconv.methods.cpu.lowering import Lowering
 ENTRY_POINT = "work"
 
 
-class Frame:
+class FunctionFrame:
     """The function `void work(int64 *arguments, int64 worker)` while it is written."""
 
     def __init__(self, lowering: Lowering, layout: RowLayout) -> None:

@@ -14,11 +14,11 @@ from __future__ import annotations
 
 from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.hardware.cpu.emit import I64, Value
-from edgeconv.methods.cpu.frame import ENTRY_POINT, Frame
+from edgeconv.methods.cpu.frame import ENTRY_POINT, FunctionFrame
 from edgeconv.methods.cpu.layout import Argument, RowLayout, TileFields, fetches_while_computing, stored_per_pixel
 from edgeconv.methods.cpu.lowering import Lowering
 from edgeconv.methods.cpu.runs import Runs
-from edgeconv.methods.cpu.staging import Staging
+from edgeconv.methods.cpu.staging import RowStaging
 
 __all__ = ["ENTRY_POINT", "write"]
 
@@ -32,9 +32,9 @@ class _Writer:
     """The loops around staging and runs."""
 
     def __init__(self, lowering: Lowering, layout: RowLayout) -> None:
-        self.frame = Frame(lowering, layout)
+        self.frame = FunctionFrame(lowering, layout)
         self.e, self.lowering, self.layout = self.frame.e, lowering, layout
-        self.staging = Staging(self.frame)
+        self.staging = RowStaging(self.frame)
         self.runs = Runs(self.frame, self.staging)
 
     def write(self) -> str:

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.hardware.cpu.emit import I64, Value
 from edgeconv.hardware.cpu.scalars import SCALAR_BYTES
-from edgeconv.methods.cpu.frame import Frame
+from edgeconv.methods.cpu.frame import FunctionFrame
 from edgeconv.methods.cpu.layout import (
     CACHE_LINE_BYTES,
     TileFields,
@@ -25,7 +25,7 @@ from edgeconv.methods.cpu.layout import (
     tap_step,
 )
 from edgeconv.methods.cpu.lowering import Tap
-from edgeconv.methods.cpu.staging import Staging
+from edgeconv.methods.cpu.staging import RowStaging
 from edgeconv.methods.cpu.storing import Storing
 from edgeconv.methods.cpu.sums import Sums, every_tap
 
@@ -35,7 +35,7 @@ COPY_CHUNK_BYTES = 16
 class Runs:
     """Writes the code that computes runs. `coming` holds the rows to ask for meanwhile, where that is worth it."""
 
-    def __init__(self, frame: Frame, staging: Staging) -> None:
+    def __init__(self, frame: FunctionFrame, staging: RowStaging) -> None:
         self.frame, self.e, self.lowering, self.layout = frame, frame.e, frame.lowering, frame.layout
         self.staging, self.sums, self.storing = staging, Sums(frame), Storing(frame)
         self.coming: list[Value] = []

@@ -10,7 +10,7 @@ from __future__ import annotations
 from edgeconv.core.geometry import KERNEL_SIZE, OUTSIDE
 from edgeconv.hardware.cpu.emit import I32, I64, Emitter, Value, is_float, splat
 from edgeconv.hardware.cpu.scalars import SCALAR_BYTES
-from edgeconv.methods.cpu.frame import Frame
+from edgeconv.methods.cpu.frame import FunctionFrame
 from edgeconv.methods.cpu.layout import (
     CACHE_LINE_BYTES,
     WIDEST_VECTOR_STRIDE,
@@ -26,10 +26,10 @@ FETCH_AHEAD_BYTES = 4096
 """Distance of prefetches while staging: measured, docs/cpu-engine.md."""
 
 
-class Staging:
+class RowStaging:
     """Writes the code that stages rows, and that asks for the rows to come."""
 
-    def __init__(self, frame: Frame) -> None:
+    def __init__(self, frame: FunctionFrame) -> None:
         self.frame, self.e, self.lowering, self.layout = frame, frame.e, frame.lowering, frame.layout
 
     def stage_row(self, padded_row: Value) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from edgeconv.core.filters import RGB_CHANNELS
 from edgeconv.hardware.cpu.emit import UNSIGNED_MAX, Value, is_float, splat
 from edgeconv.hardware.cpu.scalars import Scalar
-from edgeconv.methods.cpu.frame import Frame
+from edgeconv.methods.cpu.frame import FunctionFrame
 
 BEYOND_16_BITS = 2**16
 EXPONENT_BITS, ONE_TWICE = 0x7F800000, 0x7F000000
@@ -20,7 +20,7 @@ LEAST_SCALE, LARGEST_SCALE = 0x01000000, 0x7E000000
 class Storing:
     """Writes the code that makes samples of a block's responses."""
 
-    def __init__(self, frame: Frame) -> None:
+    def __init__(self, frame: FunctionFrame) -> None:
         self.e, self.lowering, self.layout = frame.e, frame.lowering, frame.layout
 
     def samples(self, responses: list[Value]) -> Value:

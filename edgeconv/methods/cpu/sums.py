@@ -9,14 +9,14 @@ from collections.abc import Callable
 
 from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.hardware.cpu.emit import Value, is_float, splat
-from edgeconv.methods.cpu.frame import Frame
+from edgeconv.methods.cpu.frame import FunctionFrame
 from edgeconv.methods.cpu.lowering import Tap
 
 
 class Sums:
     """Writes the code of a block's sums."""
 
-    def __init__(self, frame: Frame) -> None:
+    def __init__(self, frame: FunctionFrame) -> None:
         self.e, self.lowering, self.layout = frame.e, frame.lowering, frame.layout
 
     def responses(self, address: Callable[[Tap], Value]) -> list[list[Value]]:

@@ -2,8 +2,8 @@
 
 Decoding is nvJPEG's hybrid one, which works on every GPU: of progressive files and of pictures below a million pixels
 a thread of the host takes the Huffman code apart, all else is done on the GPU. Samples differ from libjpeg's by
-rounding, and an encoded file has other bytes, so this is used only where it is asked for. The JPEG engine that some GPUs
-have is not used: its samples differ from both.
+rounding, and an encoded file has other bytes, so this is used only where it is asked for. The JPEG engine that some
+GPUs have is not used: its samples differ from both.
 
 Source: https://docs.nvidia.com/cuda/nvimagecodec/py_api.html, of nvImageCodec 0.9.
 """
