@@ -22,6 +22,7 @@ from edgeconv.core.filters import named_filter, weight_set
 from edgeconv.core.problem import make_problem
 from edgeconv.core.request import make_request
 from edgeconv.errors import ImageWriteError
+from edgeconv.export.schemas import RUN
 from edgeconv.io.image import read_image, write_image
 from edgeconv.methods.base import Options
 from edgeconv.methods.reference import Reference
@@ -65,7 +66,7 @@ def test_the_report_fits_its_schema_and_tells_the_truth(folder: Path) -> None:
     )
     record = json.loads((folder / "photo_laplacian8_opencv_s1.json").read_text(encoding="utf-8"))
     assert json.loads(done.text) == record
-    Draft202012Validator(report.schema(), format_checker=Draft202012Validator.FORMAT_CHECKER).validate(record)
+    Draft202012Validator(RUN.schema(), format_checker=Draft202012Validator.FORMAT_CHECKER).validate(record)
     assert record["input"]["sha256"] == report.sha256_of(read_image(folder / "photo.png").pixels)
     assert record["output"]["sha256"] == report.sha256_of(read_image(folder / record["output"]["file"]).pixels)
     assert record["counts"]["nominal_flops"] == 2 * 9 * 3 * HEIGHT * WIDTH
@@ -80,10 +81,10 @@ def test_the_report_fits_its_schema_and_tells_the_truth(folder: Path) -> None:
 
 
 def test_the_schema_itself_is_sound_and_refuses_what_is_not_a_report(folder: Path) -> None:
-    Draft202012Validator.check_schema(report.schema())
+    Draft202012Validator.check_schema(RUN.schema())
     edgeconv("run", "photo.png", "--method", "opencv", cwd=folder)
     record = json.loads((folder / "photo_laplacian8_opencv_s1.json").read_text(encoding="utf-8"))
-    validator = Draft202012Validator(report.schema())
+    validator = Draft202012Validator(RUN.schema())
     assert validator.is_valid(record)
     del record["phases_seconds"]["convolve"]
     assert not validator.is_valid(record)

@@ -28,7 +28,8 @@ from edgeconv.export import runs, tables
 from edgeconv.export.csv import HEADER
 from edgeconv.export.csv import export as export_csv
 from edgeconv.methods.base import Options
-from edgeconv.run import report
+from edgeconv.run import report_text
+from edgeconv.run.report import as_report
 
 SERIES = {
     "median_seconds": 2.2e-3,
@@ -174,7 +175,7 @@ def one_run() -> dict[str, Any]:
 
 
 def test_each_line_of_a_runs_report(one_run: dict[str, Any]) -> None:
-    lines = dict(line.split("  ", 1) for line in report.table(one_run).splitlines())
+    lines = dict(line.split("  ", 1) for line in report_text.table(as_report(one_run)).splitlines())
     shown = {name.strip(): text.strip() for name, text in lines.items()}
     assert shown["picture"] == "in.png  31×29×3 uint16"
     assert shown["output"] == "out.tiff  15×14×1 float32"
@@ -188,7 +189,7 @@ def test_each_line_of_a_runs_report(one_run: dict[str, Any]) -> None:
     assert shown["roofline"] == ("63% (bound by memory), memory 41%; measured here 321 GB/s copy, 6,540 GFLOPS float32")
     assert shown["workspace"] == "4,321 bytes"
     assert shown["check"].startswith("right: largest error 0.125 (3e-07 relative) against float64; 1,717 samples")
-    assert "(0.25 of the output)" in shown["check"]
+    assert "(25 % of the output)" in shown["check"]
     assert shown["exactness"].endswith(": 0.5")
 
 

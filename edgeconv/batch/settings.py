@@ -9,6 +9,7 @@ from typing import Any, Literal, get_args
 
 from edgeconv.batch.ledger import ALL
 from edgeconv.batch.names import Names
+from edgeconv.core.records import plain
 from edgeconv.core.request import Request
 from edgeconv.io.read_rules import DEFAULT_RULES, ReadRules
 from edgeconv.methods.base import Options
@@ -55,7 +56,7 @@ class Settings:
         """Hash of everything that decides what an output holds."""
         request = self.request
         words: dict[str, Any] = {
-            "filter": describe_filter(request.filter),
+            "filter": plain(describe_filter(request.filter)),
             "channels": request.channels,
             "luma": request.luma,
             "stride": request.stride,

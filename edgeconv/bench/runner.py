@@ -15,7 +15,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv import __version__
@@ -35,6 +34,7 @@ from edgeconv.bench.record import (
 )
 from edgeconv.bench.watch import Watch, gpu_reader
 from edgeconv.core.cost import Roof
+from edgeconv.core.records import plain
 from edgeconv.errors import UnavailableError, UsageError
 from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
 from edgeconv.hardware.versions import installed_versions
@@ -115,7 +115,7 @@ def run(plan: BenchRun, progress: Callable[[int, int, str], None] = lambda done,
                 progress(spent // MPIXEL, sum(costs) // MPIXEL, f"{work} on {place.device}")
                 first = not any(asdict(work).items() <= entry.items() for entry in record["files"])
                 measured = measure(work, pixels, place, plan.rules, with_files=first)
-                record["rows"] += _plain(measured.rows)
+                record["rows"] += plain(measured.rows)
                 if measured.files is not None:
                     record["files"].append(measured.files)
             gc.collect()  # pictures that hang in cycles of closures would pile up on a small machine
@@ -207,8 +207,8 @@ def _new_record(plan: BenchRun) -> Record:
         "files": [],
         "rows": [],
     }
-    plain: Record = _plain(record)
-    return plain
+    made: Record = plain(record)
+    return made
 
 
 def _take_over(plan: BenchRun, record: Record) -> set[tuple[Case, DeviceName]]:
@@ -245,15 +245,6 @@ def _refuse_other_pixels(record: Record, work: Case, pixels: NDArray[Any]) -> No
     for row in record["rows"]:
         if asdict(work).items() <= row["work"].items() and row["work"]["input_sha256"] != found:
             raise UsageError(f"'{work.picture}' is no longer what the record measured: leave --resume out.")
-
-
-def _plain(value: Any) -> Any:
-    """As JSON gives it back: lists for tuples, Python's numbers for NumPy's, which plans may hold."""
-    if isinstance(value, dict):
-        return {name: _plain(inner) for name, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(inner) for inner in value]
-    return value.item() if isinstance(value, np.generic) else value
 
 
 def _save(plan: BenchRun, record: Record) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,6 +11,7 @@ from edgeconv.cli import shared_options
 from edgeconv.cli.printing import say, say_lines
 
 if TYPE_CHECKING:
+    from edgeconv.run.report import RunReport
     from edgeconv.run.whole import Job
 
 
@@ -55,7 +56,7 @@ def run(
     from edgeconv.core.request import make_request
     from edgeconv.errors import EXIT_DIFFERENT
     from edgeconv.io.files import is_standard_stream
-    from edgeconv.run import report, whole
+    from edgeconv.run import report, report_text, whole
     from edgeconv.run.tiled.sources.zarr import is_zarr
 
     started = whole.seconds_since_process_start()
@@ -87,20 +88,18 @@ def run(
     else:
         record = whole.run(work, started)
     to_standard_error = output is not None and is_standard_stream(output)
-    text = report.to_json(record).decode().rstrip() if json_only else report.table(record)
+    text = report.to_json(record).decode().rstrip() if json_only else report_text.table(record)
     say_lines(text, err=to_standard_error)
-    if record["check"] is not None and not record["check"]["passed"]:
+    if record.check is not None and not record.check.passed:
         say("edgeconv: the output is not what the float64 oracle gives; see 'check' in the report.", err=True)
         raise typer.Exit(EXIT_DIFFERENT)
-    proof = record.get("tiles", {}).get("proof")
-    if proof is not None and not proof["passed"]:
-        say(f"edgeconv: the output is not that of {proof['against']}; see 'proof' in the report.", err=True)
+    proof = None if record.tiles is None else record.tiles.proof
+    if proof is not None and not proof.passed:
+        say(f"edgeconv: the output is not that of {proof.against}; see 'proof' in the report.", err=True)
         raise typer.Exit(EXIT_DIFFERENT)
 
 
-def _by_tiles(
-    work: Job, side: int | None, memory_limit: str | None, prove: bool, started: float | None
-) -> dict[str, Any]:
+def _by_tiles(work: Job, side: int | None, memory_limit: str | None, prove: bool, started: float | None) -> RunReport:
     """`whole.run` by tiles, with a line on standard error that says how far it is."""
     from edgeconv.cli.options import parse_bytes
     from edgeconv.run.progress import Progress

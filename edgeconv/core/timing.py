@@ -11,8 +11,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 Clock = Callable[[], float]
+
+StopReason = Literal["noise target", "time limit", "sample limit", "every tile of the full size was taken"]
 
 
 @dataclass(frozen=True)
@@ -37,7 +40,7 @@ class Series:
     """Every sample in the order taken, in seconds, and why the sampling stopped."""
 
     samples_seconds: tuple[float, ...]
-    stopped_because: str
+    stopped_because: StopReason
 
     @property
     def statistics(self) -> Statistics:
@@ -95,7 +98,7 @@ class Sampler:
         self._samples: list[float] = []
         self._spent_seconds = 0.0
         self._turn = 0
-        self.stopped_because: str | None = None
+        self.stopped_because: StopReason | None = None
 
     def take_turn(self) -> None:
         """Take samples, at least one, until this turn's part of the budget is used up, or all of it."""
@@ -123,7 +126,7 @@ class Sampler:
         self._spent_seconds += self._clock() - started
         self.stopped_because = self._why_to_stop()
 
-    def _why_to_stop(self) -> str | None:
+    def _why_to_stop(self) -> StopReason | None:
         budget, n = self._budget, len(self._samples)
         if n >= budget.max_samples:
             return "sample limit"

@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from edgeconv.core import cost
 from edgeconv.core.cost import Roof
 from edgeconv.core.problem import Problem
+from edgeconv.core.records import fields_of, plain
 from edgeconv.core.request import Request
 from edgeconv.core.timing import Budget, Series, Stopwatch
 from edgeconv.errors import ImageWriteError, UsageError
@@ -80,7 +81,7 @@ MOST_REPORT_BYTES = 2**26
 CHECKS = ("sample", "full", "none")
 
 
-def run(job: Job, process_seconds: float | None = None) -> dict[str, Any]:
+def run(job: Job, process_seconds: float | None = None) -> report.RunReport:
     """Do the job and return its report, which is also written beside the picture.
 
     `process_seconds` is how long the process had run before this call. Raises EdgeconvError; then nothing is written.
@@ -99,7 +100,7 @@ def run(job: Job, process_seconds: float | None = None) -> dict[str, Any]:
         output_format = FORMAT_OF_DTYPE[job.request.output_dtype(dtype).name]
         target = output_path(job, choice.method, output_format)
         report_path = None if target is None or is_device(target) else target.with_suffix(".json")
-    problem_record = report.describe_problem(job.request, problem)
+    problem_record = plain(report.describe_problem(job.request, problem))
     origin = Origin(picture, problem_record, choice.method)
     _refuse_to_overwrite(job, target, report_path, origin)
     if target is not None and report_path is not None:
@@ -122,14 +123,15 @@ def run(job: Job, process_seconds: float | None = None) -> dict[str, Any]:
     with ExitStack() as writing:
         with watch.phase("encode"):
             put = writing.enter_context(prepared(target or STANDARD_STREAM, encoded, replace=replace))
-        record = {
+        record = report.RunReport(
             **report.header(),
-            "kind": "run",
-            "input": {"file": job.source, "format": picture.format, "notes": list(picture.notes)} | input_pixels,
-            "output": {"file": STANDARD_STREAM if target is None else str(target), **_file_identity(encoded)}
-            | output_pixels,
-            **describe(filtered, measured, asked_for=job.method, peak_bytes=peak_bytes),
-        }
+            kind=report.KIND,
+            input=report.InputPart(file=job.source, format=picture.format, notes=list(picture.notes), **input_pixels),
+            output=report.OutputPart(
+                file=STANDARD_STREAM if target is None else str(target), **_file_identity(encoded), **output_pixels
+            ),
+            **fields_of(describe(filtered, measured, asked_for=job.method, peak_bytes=peak_bytes)),
+        )
         if report_path is not None:
             write_bytes_atomically(report_path, report.to_json(record), replace=replace_report)
             writing.enter_context(withdrawn_without_picture(report_path, report_is_new))
@@ -194,7 +196,7 @@ def measure(filtered: Filtered, budget: Budget, check: str) -> Measurement:
     return Measurement(kernel, end_to_end, roof, checked)
 
 
-def describe(filtered: Filtered, measured: Measurement, asked_for: str, peak_bytes: int | None) -> dict[str, Any]:
+def describe(filtered: Filtered, measured: Measurement, asked_for: str, peak_bytes: int | None) -> report.RunFigures:
     """The part of the report that holds with or without files: problem, method, device, times, speed and check."""
     session, phases = filtered.session, filtered.watch.phases_seconds
     kernel, end_to_end = measured.kernel, measured.end_to_end
@@ -205,37 +207,29 @@ def describe(filtered: Filtered, measured: Measurement, asked_for: str, peak_byt
         rates = cost.speed(counts, kernel.statistics.median_seconds, measured.roof)
         speed = report.describe_speed(rates, gflops_end_to_end, measured.roof)
     normalized = filtered.request.mode_for(filtered.problem.dtype) == "normalize"
-    return {
-        "problem": report.describe_problem(filtered.request, filtered.problem),
-        "method": {
-            "name": filtered.choice.method,
-            "asked_for": asked_for,
-            "why": filtered.choice.why,
-            "options": asdict(filtered.options),
-            "workspace_bytes": session.plan.workspace_bytes,
-            "moved_bytes": session.plan.moved_bytes,
-            "launches": session.plan.launches,
-            "choice": session.plan.choice,
-        },
-        "device": {"kind": filtered.choice.device, **session.device.describe()},
-        "versions": installed_versions(),
-        "phases_seconds": {name: phases[name] for name in report.PHASES if name in phases},
-        "whole_run_seconds": sum(phases.values()),
-        "timing": {
-            "kernel_clock": "CUDA events" if session.device.moves_data else "host",
-            "leaves_out": "normalize" if normalized else None,
-            "l2_state": session.device.l2_state,
-            "cold_seconds": filtered.cold_seconds,
-            "kernel": None if kernel is None else report.describe_series(kernel),
-            "end_to_end": None
+    phases_seconds = {name: phases[name] for name in report.PHASES if name in phases}
+    return report.RunFigures(
+        problem=report.describe_problem(filtered.request, filtered.problem),
+        method=report.describe_method(filtered.choice, asked_for, filtered.options, session.plan),
+        device=report.describe_device(filtered.choice.device, session.device.describe()),
+        versions=installed_versions(),
+        phases_seconds=phases_seconds,
+        whole_run_seconds=sum(phases.values()),
+        timing=report.TimingPart(
+            kernel_clock="CUDA events" if session.device.moves_data else "host",
+            leaves_out="normalize" if normalized else None,
+            l2_state=session.device.l2_state,
+            cold_seconds=filtered.cold_seconds,
+            kernel=None if kernel is None else report.describe_series(kernel),
+            end_to_end=None
             if end_to_end is None or not session.device.moves_data
             else report.describe_series(end_to_end),
-        },
-        "counts": report.describe_counts(counts),
-        "speed": speed,
-        "peak_bytes": peak_bytes,
-        "check": report.describe_check(measured.check),
-    }
+        ),
+        counts=report.describe_counts(counts),
+        speed=speed,
+        peak_bytes=peak_bytes,
+        check=report.describe_check(measured.check),
+    )
 
 
 def output_path(job: Job, method: str, output_format: str) -> Path | None:

@@ -28,6 +28,7 @@ from edgeconv.io.formats import FORMAT_OF_DTYPE
 from edgeconv.io.image import Picture, read_image
 from edgeconv.io.read_rules import DEFAULT_RULES, ReadRules
 from edgeconv.run import whole
+from edgeconv.run.report import RunFigures
 from edgeconv.runtime.auto import choose
 from edgeconv.view import background
 from edgeconv.view.latest import Token
@@ -101,7 +102,7 @@ class RunMeasured(Computed):
 
     picture: str
     parameters: Parameters
-    record: dict[str, Any]
+    record: RunFigures
     again: bool
 
 
@@ -127,7 +128,7 @@ class _Computed:
 
     filtered: whole.Filtered
     label: str
-    record: dict[str, Any] | None = None
+    record: RunFigures | None = None
 
     @property
     def held_bytes(self) -> int:

@@ -10,13 +10,16 @@ import os
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from edgeconv.core.timing import Clock
 from edgeconv.io.read_rules import DEFAULT_RULES, ReadRules
 from edgeconv.view.parameters import Parameters
 from edgeconv.view.sources import INPUT, OUTPUT, ViewSource, computed_sources
 from edgeconv.view.timeline import Timeline
+
+if TYPE_CHECKING:
+    from edgeconv.run.report import RunFigures
 
 MOST_RUNS = 200
 MOST_RECENT = 12
@@ -70,12 +73,12 @@ class MeasuredRun:
     number: int
     picture: str
     parameters: Parameters
-    record: dict[str, Any]
+    record: RunFigures
 
     @property
     def method_label(self) -> str:
         """Method and device that ran."""
-        return f"{self.record['method']['name']} on {self.record['device']['kind'].upper()}"
+        return f"{self.record.method.name} on {self.record.device.kind.upper()}"
 
 
 class Model:
@@ -216,7 +219,7 @@ class Model:
 
     # --- runs ---------------------------------------------------------------------------------------------------
 
-    def add_run(self, picture: str, parameters: Parameters, record: dict[str, Any]) -> MeasuredRun:
+    def add_run(self, picture: str, parameters: Parameters, record: RunFigures) -> MeasuredRun:
         """Keep a measured run, the newest last."""
         number = self.runs[-1].number + 1 if self.runs else 1
         run = MeasuredRun(number, picture, parameters, record)

@@ -24,9 +24,10 @@ from problems import random_image
 from edgeconv.core import optional
 from edgeconv.core.request import make_request
 from edgeconv.errors import ImageReadError, ImageWriteError, UnavailableError
+from edgeconv.export.schemas import RUN
 from edgeconv.io.image import read_image
 from edgeconv.io.temporaries import STALE_SECONDS
-from edgeconv.run import report
+from edgeconv.run import report_text
 from edgeconv.run.tiled import filtering as tiled
 from edgeconv.run.tiled import sources
 from edgeconv.run.tiled.pipeline import WindowFilter
@@ -63,7 +64,7 @@ def test_the_output_is_that_of_the_whole_picture_and_the_report_fits_its_schema(
     expected = by_whole(read_image(folder / "photo.tif").pixels, request, "sliding")
     assert_same(read_image(folder / "photo_sobel_sliding_s2.tiff").pixels, expected)
     record = json.loads((folder / "photo_sobel_sliding_s2.json").read_text())
-    Draft202012Validator(report.schema(), format_checker=Draft202012Validator.FORMAT_CHECKER).validate(record)
+    Draft202012Validator(RUN.schema(), format_checker=Draft202012Validator.FORMAT_CHECKER).validate(record)
     assert (record["tiles"]["rows"], record["tiles"]["count"]) == (64, 4)
     assert record["tiles"]["proof"]["against"] == "whole picture"
     assert record["tiles"]["proof"]["compared_samples"] == expected.size
@@ -362,12 +363,12 @@ def test_the_proof_finds_one_sample_that_depends_on_the_tile(
         job_of(folder, check="none"),
         tiled.TileOptions(side=64, prove=True),
     )
-    proof = record["tiles"]["proof"]
-    assert not proof["passed"]
-    assert proof["first"]["channel"] == 1
-    assert (proof["first"]["y"] - 3) % 32 == 0
-    assert (proof["first"]["x"] - 5) % 32 == 0
-    assert "DIFFERENT in" in report.table(record)
+    proof = record.tiles.proof
+    assert not proof.passed
+    assert proof.first.channel == 1
+    assert (proof.first.y - 3) % 32 == 0
+    assert (proof.first.x - 5) % 32 == 0
+    assert "DIFFERENT in" in report_text.table(record)
 
 
 def test_a_proof_that_fails_ends_with_1(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -394,8 +395,8 @@ def test_the_check_finds_one_wrong_sample(folder: Path, monkeypatch: pytest.Monk
         job_of(folder),
         tiled.TileOptions(side=512),
     )
-    assert not record["check"]["passed"]
-    assert (record["check"]["worst"]["y"], record["check"]["worst"]["x"]) == (HEIGHT - 1, WIDTH - 1)
+    assert not record.check.passed
+    assert (record.check.worst.y, record.check.worst.x) == (HEIGHT - 1, WIDTH - 1)
 
 
 def test_what_is_not_installed_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from problems import random_image
 from edgeconv.core.problem import INPUT_DTYPES
 from edgeconv.core.request import make_request
 from edgeconv.methods import method_names
-from edgeconv.run import report
+from edgeconv.run import report_text
 from edgeconv.run.tiled import filtering as tiled
 from edgeconv.run.tiled.determinism import shows_seams
 from edgeconv.run.whole import Job
@@ -56,9 +56,9 @@ def test_a_run_by_tiles_on_a_gpu_is_proved_and_reported(tmp_path: Path) -> None:
         Job(str(tmp_path / "photo.tif"), make_request("sobel"), device="cuda", output=str(tmp_path / "edges.tif")),
         tiled.TileOptions(side=1024, prove=True),
     )
-    assert record["tiles"]["proof"]["passed"]
-    assert record["check"]["passed"]
-    assert record["method"]["name"] == "sliding"
-    assert {"host_to_device", "device_to_host"} <= set(record["phases_seconds"])
-    assert record["timing"]["end_to_end"]["n"] == 3  # 4 tiles of the full size, the first left out
-    assert "on NVIDIA" in report.table(record)
+    assert record.tiles.proof.passed
+    assert record.check.passed
+    assert record.method.name == "sliding"
+    assert {"host_to_device", "device_to_host"} <= set(record.phases_seconds)
+    assert record.timing.end_to_end.n == 3  # 4 tiles of the full size, the first left out
+    assert "on NVIDIA" in report_text.table(record)

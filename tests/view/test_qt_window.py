@@ -6,6 +6,7 @@ import json
 import os
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -30,9 +31,9 @@ from windows import PATIENCE_MILLISECONDS, drawn, opened, pixels_of, settle
 
 from edgeconv.api import convolve
 from edgeconv.bench.record import read_record
+from edgeconv.export.schemas import RUN
 from edgeconv.io.image import read_image, write_image
 from edgeconv.methods import METHODS
-from edgeconv.run import report
 from edgeconv.view.compute import LayerReady, Workshop
 from edgeconv.view.parameters import Parameters
 from edgeconv.view.qt import actions, export_actions
@@ -645,7 +646,7 @@ def test_saving_writes_the_commands_picture_and_report(qtbot: QtBot, picture: Pa
     assert done.code == 0, done.err
     assert (tmp_path / "saved.png").read_bytes() == (tmp_path / "by_command.png").read_bytes()
     record = json.loads((tmp_path / "saved.json").read_text())
-    Draft202012Validator(report.schema()).validate(record)
+    Draft202012Validator(RUN.schema()).validate(record)
     assert record["problem"] == json.loads((tmp_path / "by_command.json").read_text())["problem"]
     assert "saved.png" in window.statusBar().currentMessage()
 
@@ -883,7 +884,12 @@ def test_a_new_run_leaves_the_chosen_one_chosen(qtbot: QtBot, picture: Path) -> 
 def test_runs_that_are_no_longer_kept_go_from_the_history(qtbot: QtBot) -> None:
     panel = HistoryPanel()
     qtbot.addWidget(panel)
-    record = {"timing": {"kernel": None}, "speed": None, "method": {"name": "sliding"}, "device": {"kind": "cpu"}}
+    record = SimpleNamespace(
+        timing=SimpleNamespace(kernel=None),
+        speed=None,
+        method=SimpleNamespace(name="sliding"),
+        device=SimpleNamespace(kind="cpu"),
+    )
     runs = [MeasuredRun(number, "a.png", Parameters(), record) for number in range(1, 6)]
     panel.show_runs(runs[:3])
     panel.show_runs(runs[2:])

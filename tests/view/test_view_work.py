@@ -91,9 +91,9 @@ def test_a_run_is_measured_once_and_told_again(picture: Path) -> None:
     again = only(answers(workshop, replace(request_for(picture), mode=find_mode("split"))), work.RunMeasured)
     assert (first.again, again.again) == (False, True)
     assert again.record is first.record
-    assert first.record["check"]["passed"]
-    assert first.record["speed"]["kernel_gflops"] > 0
-    assert {"decode", "set_up", "convolve"} <= first.record["phases_seconds"].keys()
+    assert first.record.check.passed
+    assert first.record.speed.kernel_gflops > 0
+    assert {"decode", "set_up", "convolve"} <= first.record.phases_seconds.keys()
     assert first.parameters.method == "auto"
 
 

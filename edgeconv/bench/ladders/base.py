@@ -15,6 +15,7 @@ from typing import Any, Literal
 from edgeconv.bench.measure import DIGITS
 from edgeconv.bench.watch import Watch
 from edgeconv.core.cost import Roof
+from edgeconv.core.records import plain
 from edgeconv.core.timing import Budget, Sampler, Series, interleave
 from edgeconv.hardware.versions import installed_versions
 from edgeconv.run.report import describe_series, header
@@ -60,7 +61,7 @@ def describe_step(contender: Contender, series: Series | None, error: float | No
         "right": series is not None,
         "relative_error": error,
         "l2_state": L2_STATE,
-        "timing": None if series is None else describe_series(series),
+        "timing": None if series is None else plain(describe_series(series)),
     }
 
 

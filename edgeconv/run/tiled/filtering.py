@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from edgeconv.core.filters import RGB_CHANNELS
 from edgeconv.core.output import NO_RANGE, Range, finite_range, join_ranges, range_to_stretch, stretch
+from edgeconv.core.records import plain
 from edgeconv.errors import ImageReadError, ImageWriteError, UsageError
 from edgeconv.hardware.threads import resolve_threads
 from edgeconv.io import temporaries
@@ -93,7 +94,7 @@ class TileOptions:
 
 def run(
     job: Job, tiles: TileOptions, start_seconds: float | None = None, progress: Progress = lambda *_: None
-) -> dict[str, Any]:
+) -> report.RunReport:
     """Do the job and return its report, which is also written beside the output.
 
     `start_seconds` is how long the process had run before this call. Raises EdgeconvError; then nothing is written.
@@ -141,7 +142,7 @@ class _Run:
         self._normalizes = request.mode_for(layout.dtype) == "normalize"
         self._decoded = self._done = self._all = 0
 
-    def run(self) -> dict[str, Any]:
+    def run(self) -> report.RunReport:
         """See the module's `run`."""
         self._refuse_to_overwrite()
         temporaries.remove_left_over_in(Path(os.path.realpath(self._target)).parent)
@@ -190,7 +191,7 @@ class _Run:
                     output_identity=output_identity,
                     output=str(self._target),
                     shape=shape,
-                ).to_dict()
+                ).to_report()
                 write_bytes_atomically(self._report_path, report.to_json(record), replace=replace_report)
                 with whole.withdrawn_without_picture(self._report_path, is_new=not there[1]):
                     sink.commit(replace)
@@ -249,7 +250,7 @@ class _Run:
         try:
             earlier = whole.read_earlier(self._report_path)
             same_job = (
-                earlier["problem"] == report.describe_problem(self._job.request, self._problem)
+                earlier["problem"] == plain(report.describe_problem(self._job.request, self._problem))
                 and earlier["method"]["name"] == self._choice.method
             )
             sides = [("input", self._source.path)]

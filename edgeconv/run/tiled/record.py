@@ -6,15 +6,16 @@ time. `counts` are those of the whole picture, and `tiles.whole_run_gflops` divi
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from edgeconv.core import cost
 from edgeconv.core.cost import Roof
 from edgeconv.core.problem import Problem
-from edgeconv.core.timing import Series
+from edgeconv.core.timing import Series, StopReason
 from edgeconv.hardware.versions import installed_versions
 from edgeconv.run import report
+from edgeconv.run.report import InputPart, OutputPart, Phase, RunReport, SpeedPart, TilesPart, TimingPart
 from edgeconv.run.tiled.memory import TilePlan
 from edgeconv.run.tiled.pipeline import Clock
 from edgeconv.run.tiled.sinks.base import OutputShape
@@ -25,7 +26,7 @@ from edgeconv.runtime.auto import Choice
 from edgeconv.runtime.check import Check
 from edgeconv.runtime.session import Session
 
-EVERY_TILE = "every tile of the full size was taken"
+EVERY_TILE: StopReason = "every tile of the full size was taken"
 
 
 @dataclass(frozen=True)
@@ -58,63 +59,46 @@ class TiledRun:
     output: str
     shape: OutputShape
 
-    def to_dict(self) -> dict[str, Any]:
-        """The report; it fits report.schema.json."""
+    def to_report(self) -> RunReport:
+        """The report of a run, with the part of the tiles."""
         kernel, end_to_end = self._series()
-        device = self.session.device
-        return {
+        device, plan = self.session.device, self.session.plan
+        return RunReport(
             **report.header(),
-            "kind": "run",
-            "input": self._input(),
-            "output": {"file": self.output, **self.output_identity, **_size(self.shape), "sha256": None},
-            "problem": report.describe_problem(self.job.request, self.problem),
-            "method": {
-                "name": self.choice.method,
-                "asked_for": self.job.method,
-                "why": self.choice.why,
-                "options": asdict(self.job.options),
-                "workspace_bytes": self.session.plan.workspace_bytes,
-                "moved_bytes": self.session.plan.moved_bytes,
-                "launches": self.session.plan.launches,
-                "choice": self.session.plan.choice,
-            },
-            "device": {"kind": self.choice.device, **device.describe()},
-            "versions": installed_versions(),
-            "phases_seconds": self._phases(),
-            "whole_run_seconds": self.whole_seconds,
-            "timing": {
-                "kernel_clock": "host",
-                "leaves_out": "normalize" if self._normalizes() else None,
-                "l2_state": "warm",
-                "cold_seconds": next(iter(self.clock.kernel_samples.values()))[0],
-                "kernel": report.describe_series(kernel),
-                "end_to_end": report.describe_series(end_to_end) if device.moves_data else None,
-            },
-            "counts": report.describe_counts(cost.count(self.problem)),
-            "speed": self._speed(kernel, end_to_end),
-            "peak_bytes": device.peak_bytes(),
-            "check": report.describe_check(self.checked),
-            "tiles": self._tiles(),
-        }
+            kind=report.KIND,
+            input=self._input(),
+            output=OutputPart(file=self.output, **self.output_identity, **_size(self.shape), sha256=None),
+            problem=report.describe_problem(self.job.request, self.problem),
+            method=report.describe_method(self.choice, self.job.method, self.job.options, plan),
+            device=report.describe_device(self.choice.device, device.describe()),
+            versions=installed_versions(),
+            phases_seconds=self._phases(),
+            whole_run_seconds=self.whole_seconds,
+            timing=TimingPart(
+                kernel_clock="host",
+                leaves_out="normalize" if self._normalizes() else None,
+                l2_state="warm",
+                cold_seconds=next(iter(self.clock.kernel_samples.values()))[0],
+                kernel=report.describe_series(kernel),
+                end_to_end=report.describe_series(end_to_end) if device.moves_data else None,
+            ),
+            counts=report.describe_counts(cost.count(self.problem)),
+            speed=self._speed(kernel, end_to_end),
+            peak_bytes=device.peak_bytes(),
+            check=report.describe_check(self.checked),
+            tiles=self._tiles(),
+        )
 
     def _normalizes(self) -> bool:
         return self.job.request.mode_for(self.problem.dtype) == "normalize"
 
-    def _input(self) -> dict[str, Any]:
+    def _input(self) -> InputPart:
         layout = self.layout
-        return {
-            "file": self.job.source,
-            "format": layout.format,
-            "notes": list(layout.notes),
-            "height": layout.height,
-            "width": layout.width,
-            "channels": self.problem.input_shape[2],
-            "dtype": layout.dtype.name,
-            "sha256": None,
-            **self.input_identity,
-        }
+        shape = OutputShape(layout.height, layout.width, self.problem.input_shape[2], layout.dtype)
+        described: dict[str, Any] = {"format": layout.format, "notes": list(layout.notes), **_size(shape)}
+        return InputPart(file=self.job.source, **described, sha256=None, **self.input_identity)
 
-    def _phases(self) -> dict[str, float]:
+    def _phases(self) -> dict[Phase, float]:
         found = {
             **({} if self.start_seconds is None else {"start": self.start_seconds}),
             "decode": self.clock.decode_seconds,
@@ -131,7 +115,7 @@ class TiledRun:
         kernel, end_to_end = (Series(tuple(samples[1:] or samples), EVERY_TILE) for samples in taken)
         return kernel, end_to_end
 
-    def _speed(self, kernel: Series, end_to_end: Series) -> dict[str, Any] | None:
+    def _speed(self, kernel: Series, end_to_end: Series) -> SpeedPart | None:
         """None for `normalize`, whose second pass no tile's time covers; the whole run's rate does."""
         if self._normalizes():
             return None
@@ -140,24 +124,24 @@ class TiledRun:
         speed = cost.speed(counts, kernel.statistics.median_seconds, self.roof)
         return report.describe_speed(speed, gflops_end_to_end, self.roof)
 
-    def _tiles(self) -> dict[str, Any]:
+    def _tiles(self) -> TilesPart:
         rows, columns = self.plan.tile
-        return {
-            "rows": min(rows, self.shape.height),
-            "columns": min(columns, self.shape.width),
-            "count": self.tiles,
-            "piece": self.plan.piece,
-            "passes": self.passes,
-            "chunks": self.chunks,
-            "chunks_decoded": self.chunks_decoded,
-            "waited_for_decode_seconds": self.clock.waited_for_decode_seconds,
-            "waited_for_encode_seconds": self.clock.waited_for_encode_seconds,
-            "limit_bytes": self.limit_bytes,
-            "planned_bytes": self.plan.planned_bytes,
-            "peak_bytes": self.peak_bytes,
-            "whole_run_gflops": cost.count(self.problem).nominal_flops / self.whole_seconds / 1e9,
-            "proof": None if self.proof is None else self.proof.to_dict(),
-        }
+        return TilesPart(
+            rows=min(rows, self.shape.height),
+            columns=min(columns, self.shape.width),
+            count=self.tiles,
+            piece=self.plan.piece,
+            passes=self.passes,
+            chunks=self.chunks,
+            chunks_decoded=self.chunks_decoded,
+            waited_for_decode_seconds=self.clock.waited_for_decode_seconds,
+            waited_for_encode_seconds=self.clock.waited_for_encode_seconds,
+            limit_bytes=self.limit_bytes,
+            planned_bytes=self.plan.planned_bytes,
+            peak_bytes=self.peak_bytes,
+            whole_run_gflops=cost.count(self.problem).nominal_flops / self.whole_seconds / 1e9,
+            proof=None if self.proof is None else report.describe_proof(self.proof),
+        )
 
 
 def _size(shape: OutputShape) -> dict[str, Any]:

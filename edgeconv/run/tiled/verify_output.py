@@ -9,7 +9,7 @@ other tiles     else: every tile anew, cut half a tile further on, so that what 
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -63,14 +63,3 @@ class Proof:
             y, x, channel = (int(place) for place in np.unravel_index(int(differs.argmax()), differs.shape))
             values = (f"{array[y, x, channel]:g}" for array in (written, expected))
             self.first = Difference(rows.start + y, columns.start + x, channel, *values)
-
-    def to_dict(self) -> dict[str, Any]:
-        """For the report."""
-        return {
-            "against": self.against,
-            "passed": self.passed,
-            "compared_samples": self.compared_samples,
-            "differing_samples": self.differing_samples,
-            "first": None if self.first is None else asdict(self.first),
-            "seconds": self.seconds,
-        }

@@ -90,7 +90,7 @@ class Outgoing:
                     rules=self._workshop.rules,
                 )
             )
-            picture = record["output"]["file"]
+            picture = record.output.file
             return lambda: self._frame.notice(f"wrote {picture} and {_stem(picture)}.json beside it")
 
         self._tasks.start(work)

@@ -64,13 +64,13 @@ class _RunTable(QAbstractTableModel):
             return tip(f"{run.picture}\n{run.parameters.summary()}\n{run.method_label}")
         if role != Qt.ItemDataRole.DisplayRole:
             return None
-        kernel, speed = run.record["timing"]["kernel"], run.record["speed"]
+        kernel, speed = run.record.timing.kernel, run.record.speed
         return (
             str(run.number),
             run.parameters.summary(),
-            f"{run.record['method']['name']} {run.record['device']['kind'].upper()}",
-            "" if kernel is None else seconds_text(kernel["median_seconds"]),
-            "" if speed is None else f"{speed['kernel_gflops']:,.4g}",
+            f"{run.record.method.name} {run.record.device.kind.upper()}",
+            "" if kernel is None else seconds_text(kernel.median_seconds),
+            "" if speed is None else f"{speed.kernel_gflops:,.4g}",
         )[index.column()]
 
 
