@@ -18,14 +18,22 @@ from statistics import median
 from typing import Any
 
 from edgeconv.bench.grid import GRIDS
+from edgeconv.bench.ladders.base import PROFILE, LadderProfile
+from edgeconv.bench.ladders.conv import KIND as CONV
+from edgeconv.bench.ladders.conv import ConvRecord
 from edgeconv.bench.ladders.conv_kernels import STRIDES
+from edgeconv.bench.ladders.gemm import KIND as GEMM
+from edgeconv.bench.ladders.gemm import GemmRecord
 from edgeconv.bench.peers import PEERS
-from edgeconv.bench.record import Record, read_record
+from edgeconv.bench.record import BenchRecord, read_record
 from edgeconv.core.filters import DEFAULT_FILTER, FILTERS
 from edgeconv.core.units import seconds_text
 from edgeconv.export import ladders
-from edgeconv.export.tables import Table, fastest, goals
+from edgeconv.export.tables import Table, fastest, goals, percent
+from edgeconv.io.records import read_record as read_kinds
 from edgeconv.methods import METHODS
+from edgeconv.run.report import KIND as RUN
+from edgeconv.run.report import RunReport
 from edgeconv.view.qt.actions import listed_keys
 
 PROJECT = Path(__file__).resolve().parent.parent
@@ -70,21 +78,24 @@ def run_reports(machine: str) -> str:
     rows = []
     for entry in METHODS:
         for path in sorted((RESULTS / "run" / machine).glob(f"{entry.device}_{entry.name}_s?.json")):
-            report = json.loads(path.read_text(encoding="utf-8"))
-            timing, speed = report["timing"], report["speed"]
-            end_to_end = timing["end_to_end"] or timing["kernel"]
+            report = read_kinds(path, {RUN: RunReport})
+            timing, speed, check = report.timing, report.speed, report.check
+            assert timing.kernel is not None  # all of them were timed and checked
+            assert speed is not None
+            assert check is not None
+            end_to_end = timing.end_to_end or timing.kernel
             rows.append(
                 [
                     f"[`{entry.name}`]({path.relative_to(PROJECT).as_posix()})",
                     entry.device.upper(),
-                    str(report["problem"]["stride"]),
-                    seconds_text(timing["kernel"]["median_seconds"]),
-                    f"{speed['kernel_gflops']:,.1f}",
-                    f"{speed['end_to_end_gflops']:,.1f}",
-                    f"{speed['gigabytes_per_second']:,.1f}",
-                    f"{speed['memory_floor_share']:.0%}",
-                    seconds_text(end_to_end["median_seconds"]),
-                    f"{report['check']['relative_error']:.1g}",
+                    str(report.problem.stride),
+                    seconds_text(timing.kernel.median_seconds),
+                    f"{speed.kernel_gflops:,.1f}",
+                    f"{speed.end_to_end_gflops:,.1f}",
+                    f"{speed.gigabytes_per_second:,.1f}",
+                    percent(speed.memory_floor_share),
+                    seconds_text(end_to_end.median_seconds),
+                    f"{check.relative_error:.1g}",
                 ]
             )
     header = ("method", "device", "stride", "kernel", "GFLOPS", "end to end GFLOPS", "GB/s", "of memory floor")
@@ -154,28 +165,38 @@ def grids() -> str:
     return markdown(("grid", "what it holds"), ([f"`{grid.name}`", grid.summary] for grid in GRIDS))
 
 
-def bench_table(machine: str, grid: str, make: Callable[[Record], Table]) -> str:
+def bench_table(machine: str, grid: str, make: Callable[[BenchRecord], Table]) -> str:
     """A table of a bench record, or a line that says that there is none yet."""
     path = RESULTS / "bench" / machine / f"{grid}.json"
     if not path.exists():
         return "Not measured yet.\n"
     record = read_record(path)
     table = make(record)
-    names = ", ".join(facts["name"] for facts in record["machine"].values())
-    peers = sorted({row["entrant"] for row in record["rows"] if row["kind"] == "peer" and row["status"] == "measured"})
+    names = ", ".join(facts.name for facts in record.machine.values())
+    peers = sorted({row.candidate for row in record.rows if row.kind == "peer" and row.status == "measured"})
     beside = f"Peers with a time: {', '.join(peers)}." if peers else "No peers."
-    return f"{names}, {record['created_utc']}. {beside}\n\n" + markdown(table.header, table.rows)
+    return f"{names}, {record.created_utc}. {beside}\n\n" + markdown(table.header, table.rows)
 
 
-def cpu_goals(record: Record) -> Table:
+def cpu_goals(record: BenchRecord) -> Table:
     """The goals of a CPU in a record that has a GPU too."""
-    return goals({**record, "rows": [row for row in record["rows"] if row["device"] == "cpu"]})
+    record.rows = [row for row in record.rows if row.device == "cpu"]
+    return goals(record)
 
 
-def record_of(name: str) -> Record:
-    """A record that stands by itself under docs/results."""
-    record: Record = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
-    return record
+def conv() -> ConvRecord:
+    """The record of `bench conv`."""
+    return read_kinds(RESULTS / "bench_conv_h200.json", {CONV: ConvRecord})
+
+
+def gemm() -> GemmRecord:
+    """The record of `bench gemm`."""
+    return read_kinds(RESULTS / "bench_gemm_h200.json", {GEMM: GemmRecord})
+
+
+def profile() -> LadderProfile:
+    """What the profiler counted of `bench conv`."""
+    return read_kinds(RESULTS / "conv_ladder_profile_h200.json", {PROFILE: LadderProfile})
 
 
 def ladder(table: Table) -> str:
@@ -185,10 +206,8 @@ def ladder(table: Table) -> str:
 
 def conv_sizes(stride: int) -> str:
     """Times of the convolutions over the sizes."""
-    return ladder(ladders.conv_sizes(record_of(CONV), stride))
+    return ladder(ladders.conv_sizes(conv(), stride))
 
-
-CONV, GEMM, PROFILE = "bench_conv_h200", "bench_gemm_h200", "conv_ladder_profile_h200"
 
 TABLES: dict[str, Callable[[], str]] = {
     "methods": methods,
@@ -207,14 +226,14 @@ TABLES: dict[str, Callable[[], str]] = {
     "bench-goals-host": lambda: bench_table("h200", "lab", cpu_goals),
     "bench-fastest-cpu": lambda: bench_table("two-core-epyc", "lab", fastest),
     "run-cpu": lambda: run_reports("two-core-epyc"),
-    "conv-ladder": lambda: ladder(ladders.conv_steps(record_of(CONV), record_of(PROFILE))),
-    "conv-binds": lambda: ladder(ladders.conv_binds(record_of(PROFILE))),
+    "conv-ladder": lambda: ladder(ladders.conv_steps(conv(), profile())),
+    "conv-binds": lambda: ladder(ladders.conv_binds(profile())),
     **{f"conv-stride-{stride}": partial(conv_sizes, stride) for stride in STRIDES},
-    "conv-blocks": lambda: ladder(ladders.conv_blocks(record_of(CONV))),
-    "gemm-ladder": lambda: ladder(ladders.gemm_steps(record_of(GEMM))),
-    "gemm-sizes": lambda: ladder(ladders.gemm_sizes(record_of(GEMM))),
-    "conv-ladder-source": lambda: "".join(f"{line}\n" for line in ladders.conv_source(record_of(CONV))),
-    "gemm-ladder-source": lambda: "".join(f"{line}\n" for line in ladders.gemm_source(record_of(GEMM))),
+    "conv-blocks": lambda: ladder(ladders.conv_blocks(conv())),
+    "gemm-ladder": lambda: ladder(ladders.gemm_steps(gemm())),
+    "gemm-sizes": lambda: ladder(ladders.gemm_sizes(gemm())),
+    "conv-ladder-source": lambda: "".join(f"{line}\n" for line in ladders.conv_source(conv())),
+    "gemm-ladder-source": lambda: "".join(f"{line}\n" for line in ladders.gemm_source(gemm())),
 }
 
 

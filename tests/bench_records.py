@@ -14,12 +14,20 @@ from edgeconv.bench import candidates, runner
 from edgeconv.bench.candidates import Bench, Entrant, MethodEntrant, Ready
 from edgeconv.bench.grid import CaseGrid, GridPart
 from edgeconv.bench.measure import TimingRules
-from edgeconv.bench.record import Record
+from edgeconv.bench.record import BenchRecord
 from edgeconv.bench.watch import Watch
 from edgeconv.core.cost import Roof
 from edgeconv.core.timing import Budget
 from edgeconv.methods.base import Options
 from edgeconv.runtime.devices.cpu import CpuDevice
+
+
+def changed(part, **fields):
+    """A part of a record with other values, itself and not a copy."""
+    for name, value in fields.items():
+        setattr(part, name, value)
+    return part
+
 
 ROOF = Roof(copy_bytes_per_second=1e9, fma_flops_per_second=1e9, how="made up")
 FEW = TimingRules(budget=Budget(min_samples=5, max_samples=5, time_limit_seconds=1000.0))
@@ -104,7 +112,7 @@ def use(monkeypatch: pytest.MonkeyPatch, *entrants_here: Entrant) -> FakeDevice:
     return device
 
 
-def measured(monkeypatch: pytest.MonkeyPatch, *entrants_here: Entrant, path: Path | None = None) -> Record:
+def measured(monkeypatch: pytest.MonkeyPatch, *entrants_here: Entrant, path: Path | None = None) -> BenchRecord:
     """The record of sizes 8 and 16, stride 1."""
     use(monkeypatch, *entrants_here)
     return runner.run(runner.BenchRun(grid(8, 16), FEW, path=path))

@@ -14,17 +14,18 @@ from edgeconv.bench.grid import named_grid, works
 from edgeconv.bench.peers import PEERS
 from edgeconv.export import tables
 from edgeconv.methods.base import Options
+from edgeconv.runtime.devices.base import Train
 
 WORK = ("cpu", "float32", "random", "mix")
 
 
 @pytest.fixture
-def result(monkeypatch) -> record.Record:
+def result(monkeypatch) -> record.BenchRecord:
     """A copy takes 1 ms, own 2 ms, other 4 ms, at 8 and 16."""
     return measured(monkeypatch, TimedMethod("own", [2e-3]), TimedMethod("other", [4e-3]))
 
 
-def figures(monkeypatch, result: record.Record, goal: Goal) -> list[tuple[object, ...]]:
+def figures(monkeypatch, result: record.BenchRecord, goal: Goal) -> list[tuple[object, ...]]:
     monkeypatch.setattr(goals, "GOALS", (goal,))
     return [(outcome.size, outcome.entrant, outcome.figure, outcome.met) for outcome in outcomes(result)]
 
@@ -47,13 +48,13 @@ def test_a_ratio_to_the_fastest_rival(monkeypatch, result) -> None:
 
 def test_a_lead_is_one_figure_over_all_its_works(monkeypatch, result) -> None:
     goal = Goal("lead", 2.0, *WORK, sizes=(8, 16), entrants=("own",), rivals=("other",))
-    assert figures(monkeypatch, result, goal) == [(None, "2 works", pytest.approx(2.0), True)]
+    assert figures(monkeypatch, result, goal) == [(None, "2 cases", pytest.approx(2.0), True)]
 
 
 def test_seconds_a_call_and_own_bytes(monkeypatch, result) -> None:
-    for row in result["rows"]:
-        row["launch"] = {"enqueue_seconds": 1e-6, "stream_seconds": 5e-6}
-        row["moved_bytes"] = 2 * row["counts"]["fewest_bytes"]
+    for row in result.rows:
+        row.launch = Train(1e-6, 5e-6)
+        row.moved_bytes = 2 * row.counts.fewest_bytes
     goal = Goal("call", 6e-6, *WORK, sizes=(8,), entrants=("own",))
     assert figures(monkeypatch, result, goal) == [(8, "own", 5e-6, True)]
     goal = Goal("own bytes", 0.9, *WORK, sizes=(8,), entrants=("own",))
@@ -62,8 +63,8 @@ def test_seconds_a_call_and_own_bytes(monkeypatch, result) -> None:
 
 def test_rows_without_a_time_or_of_other_work_meet_nothing(monkeypatch, result) -> None:
     other = copy.deepcopy(result)
-    for row in other["rows"]:
-        row["work"]["picture"] = "photo.png"
+    for row in other.rows:
+        row.case.picture = "photo.png"
     assert figures(monkeypatch, other, Goal("floor", 0.1, *WORK, sizes=(8,), entrants=("own",))) == []
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from edgeconv.bench.grid import CaseGrid, changed, named_grid, read_grid
-from edgeconv.bench.measure import DEFAULT_BUDGET, TimingRules
+from edgeconv.bench.rules import DEFAULT_BUDGET, TimingRules
 from edgeconv.core.request import make_request
 from edgeconv.errors import UsageError
 from edgeconv.runtime.devices.base import L2_STATES

@@ -16,8 +16,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from edgeconv.bench.record import Record, Row, lead_account, lead_series
+from edgeconv.bench.record import BenchRecord, BenchRow
 from edgeconv.bench.summary import fastest, geometric_mean, median
+
+Figure = Callable[[BenchRow, BenchRow | None, list[BenchRow]], float | None]
+"""Of the fastest candidate, the fastest rival and all rows of a case."""
 
 Measure = Literal["floor", "roofline", "rivals", "call", "own bytes", "lead"]
 AT_MOST: tuple[Measure, ...] = ("rivals", "call", "own bytes")
@@ -139,20 +142,20 @@ GOALS: tuple[Goal, ...] = (
 )
 
 
-def outcomes(record: Record) -> list[GoalResult]:
+def outcomes(record: BenchRecord) -> list[GoalResult]:
     """Every goal that the record has rows for, in the table's order."""
     return [outcome for goal in GOALS for outcome in _of_goal(record, goal)]
 
 
-def _of_goal(record: Record, goal: Goal) -> Iterator[GoalResult]:
+def _of_goal(record: BenchRecord, goal: Goal) -> Iterator[GoalResult]:
     leads = []
     met_in_all: set[str] = set()
     for stride in goal.strides:
         for size in goal.sizes:
-            rows = [row for row in record["rows"] if _is_about(row, goal, size, stride)]
-            own = fastest(row for row in rows if row["entrant"] in goal.entrants)
-            rival = fastest(row for row in rows if row["entrant"] in goal.rivals)
-            present = {row["entrant"] for row in rows} & set(goal.rivals)
+            rows = [row for row in record.rows if _is_about(row, goal, size, stride)]
+            own = fastest(row for row in rows if row.candidate in goal.entrants)
+            rival = fastest(row for row in rows if row.candidate in goal.rivals)
+            present = {row.candidate for row in rows} & set(goal.rivals)
             if own is None or (goal.rivals and rival is None):
                 continue
             if goal.measure == "lead" and rival is not None:
@@ -161,50 +164,51 @@ def _of_goal(record: Record, goal: Goal) -> Iterator[GoalResult]:
                 continue
             figure = _FIGURES[goal.measure](own, rival, rows)
             if figure is not None:
-                yield GoalResult(goal, size, stride, own["entrant"], figure, _in_order(goal, present))
+                yield GoalResult(goal, size, stride, own.candidate, figure, _in_order(goal, present))
     mean = geometric_mean(leads)
     if mean is not None:
-        yield GoalResult(goal, None, None, f"{len(leads)} works", mean, _in_order(goal, met_in_all))
+        yield GoalResult(goal, None, None, f"{len(leads)} cases", mean, _in_order(goal, met_in_all))
 
 
 def _in_order(goal: Goal, present: set[str]) -> tuple[str, ...]:
     return tuple(name for name in goal.rivals if name in present)
 
 
-def _is_about(row: Row, goal: Goal, size: int, stride: int) -> bool:
-    work = row["work"]
+def _is_about(row: BenchRow, goal: Goal, size: int, stride: int) -> bool:
+    case = row.case
     asked = (goal.device, goal.dtype, goal.filter, goal.channels, size, stride)
-    found = (row["device"], work["dtype"], work["filter"], work["channels"], work["size"], work["stride"])
-    return asked == found and work["picture"] is None and lead_series(row) is not None
+    found = (row.device, case.dtype, case.filter, case.channels, case.size, case.stride)
+    return asked == found and case.picture is None and row.lead_series is not None
 
 
-def _account_figure(name: str) -> Callable[[Row, Row | None, list[Row]], float | None]:
-    def figure(own: Row, rival: Row | None, rows: list[Row]) -> float | None:
-        share = (lead_account(own) or {}).get(name)
-        return None if share is None else float(share)
+def _share(
+    name: Literal["floor_share", "roofline_share"],
+) -> Callable[[BenchRow, BenchRow | None, list[BenchRow]], float | None]:
+    def figure(own: BenchRow, rival: BenchRow | None, rows: list[BenchRow]) -> float | None:
+        return None if own.lead_metrics is None else getattr(own.lead_metrics, name)
 
     return figure
 
 
-def _rivals(own: Row, rival: Row | None, rows: list[Row]) -> float | None:
+def _rivals(own: BenchRow, rival: BenchRow | None, rows: list[BenchRow]) -> float | None:
     return None if rival is None else median(own) / median(rival)
 
 
-def _call(own: Row, rival: Row | None, rows: list[Row]) -> float | None:
-    return None if own["launch"] is None else float(own["launch"]["stream_seconds"])
+def _call(own: BenchRow, rival: BenchRow | None, rows: list[BenchRow]) -> float | None:
+    return None if own.launch is None else own.launch.stream_seconds
 
 
-def _own_bytes(own: Row, rival: Row | None, rows: list[Row]) -> float | None:
-    """The copy moves the fewest bytes of the work in its time, so in proportion the method's own in theirs."""
-    copy = fastest(row for row in rows if row["kind"] == "copy")
-    if copy is None or not own["moved_bytes"]:
+def _own_bytes(own: BenchRow, rival: BenchRow | None, rows: list[BenchRow]) -> float | None:
+    """The copy moves the fewest bytes of the case in its time, so in proportion the method's own in theirs."""
+    copy = fastest(row for row in rows if row.kind == "copy")
+    if copy is None or not own.moved_bytes:
         return None
-    return median(own) / (median(copy) * float(own["moved_bytes"]) / float(own["counts"]["fewest_bytes"]))
+    return median(own) / (median(copy) * float(own.moved_bytes) / float(own.counts.fewest_bytes))
 
 
-_FIGURES: dict[Measure, Callable[[Row, Row | None, list[Row]], float | None]] = {
-    "floor": _account_figure("floor_share"),
-    "roofline": _account_figure("roofline_share"),
+_FIGURES: dict[Measure, Figure] = {
+    "floor": _share("floor_share"),
+    "roofline": _share("roofline_share"),
     "rivals": _rivals,
     "call": _call,
     "own bytes": _own_bytes,

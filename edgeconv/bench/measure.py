@@ -22,8 +22,10 @@ from numpy.typing import NDArray
 from edgeconv.bench import metrics
 from edgeconv.bench.candidates import Bench, Entrant, Ready, share
 from edgeconv.bench.grid import Case
+from edgeconv.bench.record import BenchRow, BusPart, CasePart, FilesPart, Status
+from edgeconv.bench.rules import TimingRules as TimingRules
 from edgeconv.bench.synthetic import bench_filter, bench_pixels
-from edgeconv.bench.watch import Watch
+from edgeconv.bench.watch import Watch, Watched
 from edgeconv.core.cost import Counts, Roof, count
 from edgeconv.core.output import full_range
 from edgeconv.core.problem import Problem
@@ -37,7 +39,7 @@ from edgeconv.io.resize import resize
 from edgeconv.methods.base import DeviceName
 from edgeconv.run.report import describe_check, describe_counts, describe_series, sha256_of
 from edgeconv.runtime import check as verify
-from edgeconv.runtime.devices.base import L2_STATES, L2State
+from edgeconv.runtime.devices.base import L2State, Train
 
 SETTLED_SECONDS = 0.02
 """A longer run fills the caches many times over, so that nothing is gained by an untimed one before it."""
@@ -52,24 +54,6 @@ LONGEST_REASON = 500
 """Letters of a library's own message that are kept."""
 DIGITS = 10
 """A sample is kept to a tenth of a nanosecond, finer than any clock here."""
-
-DEFAULT_BUDGET = Budget(min_samples=7, max_samples=100, time_limit_seconds=0.12, turns=4)
-
-
-@dataclass(frozen=True)
-class TimingRules:
-    """How every work is measured."""
-
-    budget: Budget = DEFAULT_BUDGET
-    l2_states: tuple[L2State, ...] = L2_STATES
-    padding: str = "same"
-    border: str = "zero"
-    output_mode: str | None = None
-    check: str = "sample"
-    """`sample`: about `check_samples` output samples in whole rows, the first and last among them; `full`: all."""
-    check_samples: int = 300_000
-    around: bool = True
-    """Also time what stands around the work: both ways over the bus, end to end, decoding and encoding."""
 
 
 @dataclass(frozen=True)
@@ -112,8 +96,8 @@ def pixels_for(work: Case, picture: NDArray[Any] | None) -> NDArray[Any]:
 class CaseResult:
     """One row an entrant, in their order, and what decoding and encoding take (None where no method ran)."""
 
-    rows: list[dict[str, Any]]
-    files: dict[str, Any] | None
+    rows: list[BenchRow]
+    files: FilesPart | None
 
 
 def measure(work: Case, pixels: NDArray[Any], place: Place, rules: TimingRules, with_files: bool) -> CaseResult:
@@ -131,13 +115,13 @@ def measure(work: Case, pixels: NDArray[Any], place: Place, rules: TimingRules, 
     for runner in runners:
         runner.finish(bus, rules)
     methods = [runner for runner in runners if runner.entrant.kind == "method"]
-    files = _time_files(bench) if rules.around and with_files and methods else None
+    files = _time_files(bench, work) if rules.around and with_files and methods else None
     seen = place.watch.report()
     counts = count(problem)
     copies = next((runner.series for runner in runners if runner.entrant.kind == "copy"), {})
     shown = _describe_work(work, request, problem, pixels)
     rows = [candidate.row(shown, counts, copies, place, seen) for candidate in candidates]
-    return CaseResult(rows, None if files is None else {**asdict(work), **files})
+    return CaseResult(rows, files)
 
 
 class _Candidate:
@@ -145,16 +129,17 @@ class _Candidate:
 
     def __init__(self, entrant: Entrant, bench: Bench, rules: TimingRules) -> None:
         self.entrant, self.bench = entrant, bench
-        self.status, self.reason = "measured", None
+        self.status: Status = "measured"
+        self.reason: str | None = None
         self.ready: Ready | None = None
         self.check: verify.Check | None = None
         self.set_up_seconds: float | None = None
         self.cold_seconds: float | None = None
         self.last_seconds = 0.0
         self.series: dict[L2State, Series] = {}
-        self.launch: dict[str, float] | None = None
+        self.launch: Train | None = None
         self.end_to_end: Series | None = None
-        self.bus: dict[str, float] | None = None
+        self.bus: BusPart | None = None
         try:
             reason = entrant.unavailable_reason()
             if reason is not None:
@@ -221,7 +206,7 @@ class _Candidate:
         self.last_seconds = round(time.perf_counter() - started, DIGITS)
         return self.last_seconds
 
-    def finish(self, bus: dict[str, float] | None, rules: TimingRules) -> None:
+    def finish(self, bus: BusPart | None, rules: TimingRules) -> None:
         """What is timed beside the turns: the way over the bus."""
         self.bus = bus
         if bus is None or self.entrant.kind != "method" or self.ready is None:
@@ -240,17 +225,17 @@ class _Candidate:
 
     def row(
         self,
-        shown: dict[str, Any],
+        shown: CasePart,
         counts: Counts,
         copies: dict[L2State, Series],
         place: Place,
-        seen: dict[str, Any],
-    ) -> dict[str, Any]:
+        seen: Watched,
+    ) -> BenchRow:
         """The record of this entrant at this work."""
         entrant, ready = self.entrant, self.ready
         facts = ready.facts if ready is not None else {}
-        accounts = {
-            state: metrics.account(
+        found = {
+            state: metrics.metrics_of(
                 counts,
                 series.statistics.median_seconds,
                 copies[state].statistics.median_seconds if state in copies else None,
@@ -263,36 +248,36 @@ class _Candidate:
         warm = self.series.get("warm")
         launch_bound = None
         if self.launch is not None and warm is not None:
-            launch_bound = self.launch["enqueue_seconds"] >= warm.statistics.median_seconds
+            launch_bound = self.launch.enqueue_seconds >= warm.statistics.median_seconds
         by_host = ready is not None and ready.synchronize is not None
-        return {
-            "work": shown,
-            "kind": entrant.kind,
-            "entrant": entrant.label,
-            "name": entrant.name,
-            "device": entrant.device,
-            "options": asdict(entrant.options),
-            "status": self.status,
-            "reason": self.reason,
-            "differs": ready.differs if ready is not None else None,
-            "check": describe_check(self.check),
-            "workspace_bytes": facts.get("workspace_bytes"),
-            "moved_bytes": facts.get("moved_bytes"),
-            "launches": facts.get("launches"),
-            "choice": facts.get("choice", {}),
-            "counts": describe_counts(counts),
-            "set_up_seconds": self.set_up_seconds,
-            "cold_seconds": self.cold_seconds,
-            "clock": "CUDA events" if self.bench.device.moves_data and not by_host else "monotonic",
-            "lead_l2_state": lead if lead in self.series else next(iter(self.series), None),
-            "timings": {state: describe_series(series) for state, series in self.series.items()},
-            "accounts": accounts,
-            "launch": self.launch,
-            "launch_bound": launch_bound,
-            "bus": self.bus,
-            "end_to_end": None if self.end_to_end is None else describe_series(self.end_to_end),
-            "machine": seen,
-        }
+        return BenchRow(
+            case=shown,
+            kind=entrant.kind,
+            candidate=entrant.label,
+            name=entrant.name,
+            device=entrant.device,
+            options=entrant.options,
+            status=self.status,
+            reason=self.reason,
+            differs=ready.differs if ready is not None else None,
+            check=describe_check(self.check),
+            workspace_bytes=facts.get("workspace_bytes"),
+            moved_bytes=facts.get("moved_bytes"),
+            launches=facts.get("launches"),
+            choice=facts.get("choice", {}),
+            counts=describe_counts(counts),
+            set_up_seconds=self.set_up_seconds,
+            cold_seconds=self.cold_seconds,
+            clock="CUDA events" if self.bench.device.moves_data and not by_host else "monotonic",
+            lead_l2_state=lead if lead in self.series else next(iter(self.series), None),
+            timings={state: describe_series(series) for state, series in self.series.items()},
+            metrics=found,
+            launch=self.launch,
+            launch_bound=launch_bound,
+            bus=self.bus,
+            end_to_end=None if self.end_to_end is None else describe_series(self.end_to_end),
+            machine=seen,
+        )
 
 
 def _poison(bench: Bench) -> None:
@@ -339,17 +324,17 @@ def _enqueue_seconds(runner: _Candidate) -> float:
         runner.once()
         calls = max(3, min(TRAIN_CALLS, int(TRAIN_SECONDS / (time.perf_counter() - started))))
         train = device.train(ready.run, calls)
-        runner.launch = None if train is None else asdict(train)
-    return 0.0 if runner.launch is None else runner.launch["enqueue_seconds"]
+        runner.launch = train
+    return 0.0 if runner.launch is None else runner.launch.enqueue_seconds
 
 
-def _time_bus(bench: Bench) -> dict[str, float]:
+def _time_bus(bench: Bench) -> BusPart:
     """Medians of both ways over the bus with page-locked host arrays."""
     device, (host_in, host_out) = bench.device, bench.staging
-    return {
-        "host_to_device_seconds": _median_seconds(lambda: device.copy_in(host_in, bench.image)),
-        "device_to_host_seconds": _median_seconds(lambda: device.copy_out(bench.out, host_out)),
-    }
+    return BusPart(
+        host_to_device_seconds=_median_seconds(lambda: device.copy_in(host_in, bench.image)),
+        device_to_host_seconds=_median_seconds(lambda: device.copy_out(bench.out, host_out)),
+    )
 
 
 def _median_seconds(call: Callable[[], Any]) -> float:
@@ -363,29 +348,30 @@ def _median_seconds(call: Callable[[], Any]) -> float:
     return collect(once, FEW).statistics.median_seconds
 
 
-def _time_files(bench: Bench) -> dict[str, Any]:
+def _time_files(bench: Bench, case: Case) -> FilesPart:
     """Decoding the picture and encoding the result, in memory, in the format that `edgeconv run` would write."""
     out = bench.result()
     out_format = FORMAT_OF_DTYPE[out.dtype.name]
     in_format = FORMAT_OF_DTYPE[bench.image_host.dtype.name]
     picture = bytes(encode_image(bench.image_host, STANDARD_STREAM, format=in_format))
-    return {
-        "format": in_format,
-        "file_bytes": len(picture),
-        "decode_seconds": _median_seconds(lambda: decode_image(picture, "bench")),
-        "encode_seconds": _median_seconds(lambda: encode_image(out, STANDARD_STREAM, format=out_format)),
-    }
+    return FilesPart(
+        **asdict(case),
+        format=in_format,
+        file_bytes=len(picture),
+        decode_seconds=_median_seconds(lambda: decode_image(picture, "bench")),
+        encode_seconds=_median_seconds(lambda: encode_image(out, STANDARD_STREAM, format=out_format)),
+    )
 
 
-def _describe_work(work: Case, request: Request, problem: Problem, pixels: NDArray[Any]) -> dict[str, Any]:
-    return {
+def _describe_work(work: Case, request: Request, problem: Problem, pixels: NDArray[Any]) -> CasePart:
+    return CasePart(
         **asdict(work),
-        "height": problem.height,
-        "width": problem.width,
-        "output_height": problem.output_height,
-        "output_width": problem.output_width,
-        "padding": problem.padding,
-        "border": problem.border,
-        "output_mode": request.mode_for(pixels.dtype),
-        "input_sha256": sha256_of(pixels),
-    }
+        height=problem.height,
+        width=problem.width,
+        output_height=problem.output_height,
+        output_width=problem.output_width,
+        padding=problem.padding,
+        border=problem.border,
+        output_mode=request.mode_for(pixels.dtype),
+        input_sha256=sha256_of(pixels),
+    )

@@ -144,12 +144,12 @@ def grid(
             line.close()
     for path in [output / f"{name}.json", *export([record], [item for item in wanted if item != "json"], output, name)]:
         say(path)
-    for warning in record["warnings"]:
+    for warning in record.warnings:
         say(f"edgeconv: {warning}", err=True)
     for entry, reason in reasons.items():
         if formats == "all" and reason is not None:
             say(f"edgeconv: format {entry} left out: {reason}", err=True)
-    if any(row["status"] == "wrong" and row["kind"] == "method" for row in record["rows"]):
+    if any(row.status == "wrong" and row.kind == "method" for row in record.rows):
         raise typer.Exit(EXIT_DIFFERENT)
 
 
@@ -293,5 +293,5 @@ def _ladder(
     write_bytes_atomically(output, to_json(record))
     say_lines(every_row(record))
     say(output)
-    if not all(row["right"] for row in record["rows"]):
+    if not all(row.right for row in record.rows):
         raise typer.Exit(EXIT_DIFFERENT)

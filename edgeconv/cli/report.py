@@ -12,7 +12,7 @@ from edgeconv.cli import comparing
 from edgeconv.cli.printing import say, say_lines
 
 if TYPE_CHECKING:
-    from edgeconv.bench.record import Record
+    from edgeconv.export.kinds import AnyRecord
 
 PLOT_STEM = "bench"
 
@@ -50,7 +50,7 @@ def report(
         say(path)
 
 
-def _made(name: str, loaded: Sequence[tuple[Path, Record]]) -> dict[str, bytes]:
+def _made(name: str, loaded: Sequence[tuple[Path, AnyRecord]]) -> dict[str, bytes]:
     """What an exporter makes of the records, by ending; raises UsageError that names a record it can make nothing of.
 
     A record is of the right kind and version here, so what an exporter stumbles over is damage: a value that is

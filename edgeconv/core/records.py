@@ -2,21 +2,22 @@
 
 A record is a `Part` made of parts. Its fields carry their units in their names and their limits in their types, so that
 reading a file checks it, and schemas are generated (`python3 -m edgeconv.export.schemas`), never written by hand.
-What is written keeps the order of the fields; a field that is UNSET is left out.
+What is written keeps the order of the fields.
 """
 
 from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from typing import Annotated, Any, TypeVar
 
 import msgspec
-from msgspec import UNSET, Meta, Struct, UnsetType, field
+from msgspec import Meta as Meta
+from msgspec import Struct as Struct
+from msgspec import field as field
 
 from edgeconv.core.escapes import visible_lines
-
-__all__ = ["UNSET", "Meta", "Part", "UnsetType", "field"]
 
 Natural = Annotated[int, Meta(ge=0)]
 Positive = Annotated[int, Meta(ge=1)]
@@ -29,13 +30,24 @@ Moment = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]
 T = TypeVar("T")
 
 
+def keyed_by(names: Sequence[str]) -> Meta:
+    """For a dictionary: which keys it may have."""
+    return Meta(extra_json_schema={"propertyNames": {"enum": list(names)}})
+
+
 class Part(Struct, forbid_unknown_fields=True):
     """A record, or a part of one."""
 
 
 def plain(value: Any) -> Any:
     """As JSON gives it back: dictionaries for parts, lists for tuples, Python's numbers for NumPy's."""
-    return msgspec.to_builtins(value, enc_hook=lambda scalar: scalar.item(), str_keys=True)
+    return _with_lists(msgspec.to_builtins(value, enc_hook=lambda scalar: scalar.item(), str_keys=True))
+
+
+def _with_lists(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _with_lists(inner) for name, inner in value.items()}
+    return [_with_lists(inner) for inner in value] if isinstance(value, list | tuple) else value
 
 
 def as_type(value: Any, kind: type[T]) -> T:
@@ -66,11 +78,12 @@ def json_bytes(text: str) -> bytes:
 # --- schemas ------------------------------------------------------------------------------------------------------
 
 
-def schema_text(kind: Any, title: str) -> str:
-    """The JSON Schema (2020-12) of a record's class, or of a union of some: a line for each property."""
-    (root,), definitions = msgspec.json.schema_components([kind], ref_template="#/$defs/{name}")
+def schema_text(kinds: Sequence[type[Part]], title: str) -> str:
+    """The JSON Schema (2020-12) of a record that is of one of some classes: a line for each property."""
+    roots, definitions = msgspec.json.schema_components(kinds, ref_template="#/$defs/{name}")
+    root = {"oneOf": list(roots)} if len(kinds) > 1 else roots[0]
     parts = [f'"$schema": "https://json-schema.org/draft/2020-12/schema",\n  "title": {_line(title)}']
-    parts += [f"{_line(name)}: {_line(value)}" for name, value in root.items() if name != "discriminator"]
+    parts += [f"{_line(name)}: {_line(value)}" for name, value in root.items()]
     return (
         "{\n  "
         + ",\n  ".join([*parts, '"$defs": {\n' + ",\n".join(map(_definition, definitions.items()))])

@@ -12,7 +12,14 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from edgeconv.core.records import schema_text
+from edgeconv.batch.summary import BatchSummary
+from edgeconv.bench.ladders.conv import ConvRecord
+from edgeconv.bench.ladders.gemm import GemmRecord
+from edgeconv.bench.record import BenchRecord
+from edgeconv.core.records import Part, schema_text
+from edgeconv.diff.folders import FoldersRecord
+from edgeconv.diff.methods import CompareRecord
+from edgeconv.diff.record import DiffRecord
 from edgeconv.io.files import parse_json
 from edgeconv.run.report import RunReport
 
@@ -21,15 +28,15 @@ PACKAGE = Path(__file__).resolve().parent.parent
 
 @dataclass(frozen=True)
 class RecordSchema:
-    """A schema: its file in the package, and the class (or the union of classes) that it describes."""
+    """A schema: its file in the package, and the classes that it describes."""
 
     file: str
     title: str
-    kind: Any
+    kinds: tuple[type[Part], ...]
 
     def text(self) -> str:
         """As it should be."""
-        return schema_text(self.kind, self.title)
+        return schema_text(self.kinds, self.title)
 
     def stored(self) -> str:
         """As it is in the package."""
@@ -41,9 +48,21 @@ class RecordSchema:
         return loaded
 
 
-RUN = RecordSchema("run/report.schema.json", "edgeconv run report", RunReport)
+RUN = RecordSchema("run/report.schema.json", "edgeconv run report", (RunReport,))
+BENCH = RecordSchema("bench/bench.schema.json", "edgeconv bench record", (BenchRecord,))
+LADDERS = RecordSchema(
+    "bench/ladders/ladder.schema.json",
+    "record of edgeconv bench gemm or bench conv",
+    (GemmRecord, ConvRecord),
+)
 
-SCHEMAS: tuple[RecordSchema, ...] = (RUN,)
+DIFF = RecordSchema(
+    "diff/diff.schema.json",
+    "What edgeconv diff and edgeconv compare print with --json",
+    (DiffRecord, CompareRecord, FoldersRecord),
+)
+BATCH = RecordSchema("batch/summary.schema.json", "What edgeconv batch prints with --json", (BatchSummary,))
+SCHEMAS: tuple[RecordSchema, ...] = (RUN, BENCH, LADDERS, DIFF, BATCH)
 
 
 def main() -> int:

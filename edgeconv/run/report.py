@@ -19,7 +19,20 @@ from edgeconv.core.cost import Counts, Roof, Speed
 from edgeconv.core.filters import Channels, Combine, Filter, Luma
 from edgeconv.core.geometry import Border
 from edgeconv.core.problem import OutputMode, Problem
-from edgeconv.core.records import Amount, Meta, Moment, Natural, Part, Positive, Sha256, Share, as_type, field, finite
+from edgeconv.core.records import (
+    Amount,
+    Meta,
+    Moment,
+    Natural,
+    Part,
+    Positive,
+    Sha256,
+    Share,
+    Struct,
+    as_type,
+    field,
+    finite,
+)
 from edgeconv.core.records import to_json as to_json
 from edgeconv.core.request import Request
 from edgeconv.core.timing import Series, StopReason
@@ -38,6 +51,15 @@ PHASES: tuple[Phase, ...] = get_args(Phase)
 
 Dtype = Literal["uint8", "uint16", "float16", "float32"]
 BoundBy = Literal["memory", "arithmetic"]
+
+
+class Header(Part):
+    """What every record begins with."""
+
+    schema_version: Literal[1]
+    edgeconv_version: str
+    created_utc: Moment
+    kind: str
 
 
 class InputPart(Part, omit_defaults=True):
@@ -104,6 +126,28 @@ class MethodPart(Part):
     choice: Annotated[
         dict[str, Any], Meta(description="what the method decided; cudnn: the ranked list and what was taken")
     ]
+
+
+class Algorithm(Struct):
+    """One of cuDNN's, as its heuristic ranks it or as it was measured."""
+
+    algorithm: str
+    math: str
+    time_seconds: float | None = None
+    workspace_bytes: int = 0
+    skipped: str = ""
+
+
+class Ranking(Struct):
+    """What cuDNN's plans leave in `choice`; other methods leave other things."""
+
+    ranked: list[Algorithm] = field(default_factory=list)
+    measured: list[Algorithm] | None = None
+
+
+def ranking_of(choice: dict[str, Any]) -> Ranking:
+    """The ranked list in a method's `choice`, empty where it has none."""
+    return as_type(choice, Ranking)
 
 
 class DeviceFacts(Part, omit_defaults=True):
@@ -279,12 +323,9 @@ class RunFigures(Part):
     check: CheckPart | None
 
 
-class RunReport(Part, omit_defaults=True):
+class RunReport(Header, omit_defaults=True):
     """One picture filtered by one method. Names of fields carry units; null: not measured, or not known here."""
 
-    schema_version: Literal[1]
-    edgeconv_version: str
-    created_utc: Moment
     kind: Literal["run"]
     input: InputPart
     output: OutputPart
@@ -317,7 +358,7 @@ class RunReport(Part, omit_defaults=True):
 
 
 def header() -> dict[str, Any]:
-    """What every record begins with."""
+    """The fields of `Header` but for the kind, of now."""
     return {
         "schema_version": SCHEMA_VERSION,
         "edgeconv_version": __version__,

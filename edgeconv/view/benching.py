@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from edgeconv.bench.grid import ALL, CaseGrid, GridPart
 from edgeconv.bench.measure import TimingRules
-from edgeconv.bench.record import Record, lead_account
+from edgeconv.bench.record import BenchRecord
 from edgeconv.bench.runner import BenchRun, run
 from edgeconv.core.timing import Budget
 from edgeconv.errors import EdgeconvError, UsageError
@@ -79,7 +79,7 @@ def plan(path: str, picture: Picture, parameters: Parameters) -> BenchRun:
     return BenchRun(grid, rules, parameters.options(), pictures=(path,))
 
 
-def measure(todo: BenchRun, token: Token, progress: Callable[[float, str], None]) -> Record:
+def measure(todo: BenchRun, token: Token, progress: Callable[[float, str], None]) -> BenchRecord:
     """Run it; `progress` hears the share that is done and what is at hand. Raises BenchStoppedError when cancelled."""
 
     def on_progress(done: int, total: int, note: str) -> None:
@@ -90,11 +90,11 @@ def measure(todo: BenchRun, token: Token, progress: Callable[[float, str], None]
     return run(todo, on_progress)
 
 
-def series(record: Record) -> list[SpeedCurve]:
+def series(record: BenchRecord) -> list[SpeedCurve]:
     """A line each method and device, in the record's order; rows without a time have no point."""
     points: dict[tuple[str, str], list[tuple[int, float]]] = {}
-    for row in record["rows"]:
-        account = lead_account(row)
-        if row["kind"] == "method" and row["status"] == "measured" and account is not None:
-            points.setdefault((row["entrant"], row["device"]), []).append((row["work"]["size"], account["gflops"]))
+    for row in record.rows:
+        metrics = row.lead_metrics
+        if row.kind == "method" and row.status == "measured" and metrics is not None:
+            points.setdefault((row.candidate, row.device), []).append((row.case.size, metrics.gflops))
     return [SpeedCurve(f"{name} on {device.upper()}", tuple(sorted(found))) for (name, device), found in points.items()]

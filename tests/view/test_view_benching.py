@@ -40,14 +40,14 @@ def test_a_picture_with_a_kernel_of_ones_own_is_measured_checked_and_drawn(path:
     shares: list[float] = []
     todo = benching.plan(path, read_image(path), parameters)
     record = benching.measure(todo, Token(), lambda share, note: shares.append(share))
-    assert record["complete"]
+    assert record.complete
     lines = benching.series(record)
     assert {line.label for line in lines} == {"opencv on CPU", "sliding on CPU", "im2col on CPU"}
     for line in lines:
         assert [size for size, _ in line.points] == [64, 96]
         assert all(gflops > 0 for _, gflops in line.points)
     assert shares == sorted(shares)
-    assert {row["work"]["stride"] for row in record["rows"]} == {2}
+    assert {row.case.stride for row in record.rows} == {2}
     assert to_json(record)
 
 

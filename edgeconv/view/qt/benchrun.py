@@ -15,7 +15,7 @@ from edgeconv.view.state import Model
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from edgeconv.bench.record import Record
+    from edgeconv.bench.record import BenchRecord
     from edgeconv.view.benching import SpeedCurve
 
 
@@ -25,7 +25,7 @@ class BenchTask:
     def __init__(self, panel: BenchPanel, model: Model, workshop: Workshop, tasks: Tasks) -> None:
         self._panel, self._model, self._workshop, self._tasks = panel, model, workshop, tasks
         self._token: Token | None = None
-        self.record: Record | None = None
+        self.record: BenchRecord | None = None
         panel.started.connect(self.start)
         panel.stopped.connect(self.stop)
 
@@ -63,7 +63,7 @@ class BenchTask:
         if self._token is not None:
             self._token.cancel()
 
-    def _end(self, note: str, record: Record | None = None, lines: Sequence[SpeedCurve] = ()) -> None:
+    def _end(self, note: str, record: BenchRecord | None = None, lines: Sequence[SpeedCurve] = ()) -> None:
         self._token = None
         self._panel.show_running(False)
         if record is None:

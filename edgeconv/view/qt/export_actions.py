@@ -30,7 +30,7 @@ from edgeconv.view.qt.tasks import After, Tasks
 from edgeconv.view.state import Model, ViewRequest
 
 if TYPE_CHECKING:
-    from edgeconv.bench.record import Record
+    from edgeconv.bench.record import BenchRecord
 
 PICTURE_FILTER = f"Pictures ({' '.join('*' + suffix for suffix in SUFFIXES)});;All files (*)"
 PAGE_FILTER = "Pages (*.html)"
@@ -151,11 +151,11 @@ class Outgoing:
 
         self._tasks.start(work)
 
-    def ask_record(self, record: Record) -> None:
+    def ask_record(self, record: BenchRecord) -> None:
         """Where the record of a bench is to go."""
         self._ask("Save record", "bench.json", RECORD_FILTER, lambda path: self.record(record, path))
 
-    def record(self, record: Record, path: str) -> None:
+    def record(self, record: BenchRecord, path: str) -> None:
         """As `edgeconv report` and `edgeconv bench compare` read it."""
         inputs = self._model.inputs()
 
