@@ -15,8 +15,8 @@ from problems import random_image
 from edgeconv.core.request import make_request
 from edgeconv.diff import methods, results
 from edgeconv.diff.metrics import Allowance
-from edgeconv.diff.record import schema
 from edgeconv.errors import EXIT_DIFFERENT, UnavailableError
+from edgeconv.export.schemas import DIFF
 from edgeconv.io.image import write_image
 from edgeconv.methods import METHODS, find, known
 from edgeconv.methods.base import Options
@@ -37,7 +37,7 @@ def test_every_method_that_works_here_is_compared_and_the_others_named(picture: 
     record = json.loads(done.text)
     assert sorted((entry["name"], entry["device"]) for entry in record["methods"]) == sorted(runnable())
     assert record["methods"][0]["name"] == "reference"
-    Draft202012Validator(schema()).validate(record)
+    Draft202012Validator(DIFF.schema()).validate(record)
     assert len(record["comparisons"]) == len(runnable()) - 1
     assert len(record["left_out"]) + len(record["methods"]) == len(METHODS)
     assert record["allowed"]["atol"] == 0  # whole numbers and whole weights: every method is exact
@@ -81,9 +81,9 @@ def test_a_method_that_errs_by_two_levels_in_one_sample_is_found(
     monkeypatch.setattr(methods, "runnable", lambda: [("opencv", "cpu"), ("reference", "cpu")])
     done = methods.run(str(picture), make_request(), Options(), results.Wanted())
     assert done.exit_code == exit_code
-    (found,) = done.record["comparisons"]
+    (found,) = done.record.comparisons
     if step:
-        assert (found["worst"]["x"], found["worst"]["y"], found["worst"]["channel"]) == (30, 20, "G")
+        assert (found.worst.x, found.worst.y, found.worst.channel) == (30, 20, "G")
         assert "WRONG" in done.text
 
 
@@ -104,8 +104,8 @@ def test_a_method_that_is_wrong_by_the_oracle_ends_with_1_whatever_is_allowed(
     monkeypatch.setattr(methods, "runnable", lambda: [("opencv", "cpu"), ("reference", "cpu")])
     wanted = results.Wanted(allowance=Allowance(atol=255))
     done = methods.run(str(picture), make_request(), Options(), wanted, by_rule=False)
-    assert [each["same"] for each in done.record["comparisons"]] == [True]
-    judged = {entry["name"]: entry["check"]["passed"] for entry in done.record["methods"]}
+    assert [each.same for each in done.record.comparisons] == [True]
+    judged = {entry.name: entry.check.passed for entry in done.record.methods}
     assert judged == {name: wrong_method not in (name, "both") for name in ("reference", "opencv")}
     assert done.exit_code == EXIT_DIFFERENT
 

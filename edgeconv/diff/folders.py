@@ -19,14 +19,15 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Literal, get_args
 
 from edgeconv.core.escapes import visible
+from edgeconv.core.records import Natural, Part, keyed_by
 from edgeconv.diff import record
 from edgeconv.diff.html import Page, PictureSet, tables
 from edgeconv.diff.inputs import FileInput
 from edgeconv.diff.outputs import Outputs
-from edgeconv.diff.record import Comparisons
+from edgeconv.diff.record import Comparisons, DiffRecord
 from edgeconv.diff.results import DiffOutcome, Wanted
 from edgeconv.errors import (
     EXIT_DIFFERENT,
@@ -45,8 +46,12 @@ from edgeconv.io.inside import ForeignFileError, place_inside
 from edgeconv.io.passed_over import kinds_text
 from edgeconv.io.read_rules import DEFAULT_RULES, ReadRules
 from edgeconv.run import report
+from edgeconv.run.report import Header
 
-EXIT_CODES = {
+PairStatus = Literal["unreadable", "layout", "changed", "new", "missing", "same"]
+STATUSES: tuple[PairStatus, ...] = get_args(PairStatus)
+
+EXIT_CODES: dict[PairStatus, int] = {
     "unreadable": ImageReadError.exit_code,
     "layout": LayoutError.exit_code,
     "changed": EXIT_DIFFERENT,
@@ -56,19 +61,37 @@ EXIT_CODES = {
 }
 """What the folders end with when at least one pair is so; the first that occurs decides."""
 
-STATUSES = tuple(EXIT_CODES)
-
 
 @dataclass(frozen=True)
 class Pair:
     """One relative name."""
 
     name: str
-    status: str
+    status: PairStatus
     detail: str = ""
     """One line: how it differs, or why it cannot be compared."""
     comparisons: Comparisons | None = None
     """The figures, of pairs that were decoded."""
+
+
+class PairPart(Part):
+    """One relative name of both folders."""
+
+    name: str
+    status: PairStatus
+    detail: str
+    diff: DiffRecord | None
+
+
+class FoldersRecord(Header):
+    """What `edgeconv diff` found in two folders."""
+
+    kind: Literal["diff_folders"]
+    same: bool
+    baseline: str
+    new: str
+    counts: Annotated[dict[PairStatus, Natural], keyed_by(STATUSES)]
+    pairs: list[PairPart]
 
 
 def run(baseline: Path, new: Path, conversions: tuple[str, ...], wanted: Wanted, update: bool) -> DiffOutcome:
@@ -203,7 +226,7 @@ def _compare_pair(name: str, before: Path, after: Path, conversions: tuple[str, 
         return Pair(name, "layout", str(error))
     except (ImageReadError, MemoryLimitError) as error:
         return Pair(name, "unreadable", str(error))
-    status = "same" if comparisons.same else "changed"
+    status: PairStatus = "same" if comparisons.same else "changed"
     return Pair(name, status, record.summary(comparisons), comparisons)
 
 
@@ -262,25 +285,24 @@ def _case(pair: Pair) -> junit.JUnitCase:
     return junit.JUnitCase(pair.name, outcome, f"{pair.status}: {pair.detail}", details)
 
 
-def _describe(baseline: Path, new: Path, pairs: Sequence[Pair]) -> dict[str, Any]:
-    return {
+def _describe(baseline: Path, new: Path, pairs: Sequence[Pair]) -> FoldersRecord:
+    return FoldersRecord(
         **report.header(),
-        "schema_version": record.SCHEMA_VERSION,
-        "kind": "diff_folders",
-        "same": all(pair.status == "same" for pair in pairs),
-        "baseline": str(baseline),
-        "new": str(new),
-        "counts": {status: sum(pair.status == status for pair in pairs) for status in STATUSES},
-        "pairs": [
-            {
-                "name": pair.name,
-                "status": pair.status,
-                "detail": pair.detail,
-                "diff": None if pair.comparisons is None else record.describe(pair.comparisons),
-            }
+        kind="diff_folders",
+        same=all(pair.status == "same" for pair in pairs),
+        baseline=str(baseline),
+        new=str(new),
+        counts={status: sum(pair.status == status for pair in pairs) for status in STATUSES},
+        pairs=[
+            PairPart(
+                name=pair.name,
+                status=pair.status,
+                detail=pair.detail,
+                diff=None if pair.comparisons is None else record.describe(pair.comparisons),
+            )
             for pair in pairs
         ],
-    }
+    )
 
 
 def _folder_for_old_files(baseline: Path) -> Path:

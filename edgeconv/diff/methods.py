@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,9 +17,11 @@ from numpy.typing import NDArray
 from edgeconv.core import exactness
 from edgeconv.core.output import finite_range, full_range, magnitude
 from edgeconv.core.problem import Problem
+from edgeconv.core.records import Part, fields_of
 from edgeconv.core.request import Request
 from edgeconv.diff import results
 from edgeconv.diff.inputs import ArrayInput
+from edgeconv.diff.record import Compared, DiffRecord
 from edgeconv.errors import EXIT_DIFFERENT, UnavailableError, UsageError
 from edgeconv.hardware.versions import installed_versions
 from edgeconv.io.image import read_image
@@ -27,12 +29,32 @@ from edgeconv.io.read_rules import DEFAULT_RULES, ReadRules
 from edgeconv.methods import METHODS, able, find, known
 from edgeconv.methods.base import DeviceName, Options
 from edgeconv.run import report
+from edgeconv.run.report import CheckPart, InputPart, ProblemPart
 from edgeconv.run.whole import SAMPLED_CHECK
 from edgeconv.runtime import check as verify
 from edgeconv.runtime.auto import runnable
 from edgeconv.runtime.session import Session
 
 REFERENCE: tuple[str, DeviceName] = ("reference", "cpu")
+
+
+class CheckedMethod(Part):
+    """A method that ran, and its check against the oracle."""
+
+    name: str
+    device: DeviceName
+    check: CheckPart | None
+
+
+class CompareRecord(Compared):
+    """What `edgeconv compare` found."""
+
+    kind: Literal["compare"]
+    input: InputPart
+    problem: ProblemPart
+    versions: dict[str, str]
+    methods: list[CheckedMethod]
+    left_out: list[str]
 
 
 @dataclass(frozen=True)
@@ -87,18 +109,20 @@ def run(
         remarks=[*picture.notes, *left_out],
         protect=(source,),
     )
-    record = done.record | {
-        "kind": "compare",
-        "input": {"file": source, "format": picture.format, "notes": list(picture.notes)}
-        | report.describe_pixels(pixels),
-        "problem": report.describe_problem(request, problem),
-        "versions": installed_versions(),
-        "methods": [
-            {"name": ran.method, "device": ran.device, "check": report.describe_check(ran.check)}
-            for ran in (reference, *others)
+    assert isinstance(done.record, DiffRecord)  # as results.run gives
+    described = fields_of(done.record) | {"kind": "compare"}
+    record = CompareRecord(
+        **described,
+        input=InputPart(
+            file=source, format=picture.format, notes=list(picture.notes), **report.describe_pixels(pixels)
+        ),
+        problem=report.describe_problem(request, problem),
+        versions=installed_versions(),
+        methods=[
+            CheckedMethod(ran.method, ran.device, report.describe_check(ran.check)) for ran in (reference, *others)
         ],
-        "left_out": left_out,
-    }
+        left_out=left_out,
+    )
     right = all(ran.check.passed for ran in (reference, *others))
     return replace(done, record=record, exit_code=done.exit_code if right else EXIT_DIFFERENT)
 

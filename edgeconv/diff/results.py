@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from edgeconv.core.escapes import visible
+from edgeconv.core.records import to_json as record_json
 from edgeconv.diff import pictures, record
 from edgeconv.diff.html import Page, PictureSet, tables
 from edgeconv.diff.inputs import Input
@@ -20,7 +20,7 @@ from edgeconv.diff.record import Comparisons
 from edgeconv.errors import EXIT_DIFFERENT, EXIT_OK
 from edgeconv.io import junit
 from edgeconv.io.read_rules import DEFAULT_RULES, ReadRules
-from edgeconv.run import report
+from edgeconv.run.report import Header
 
 DEFAULT_PAGE_LIMIT = 256 * 2**20
 """What `edgeconv diff` allows by default."""
@@ -49,7 +49,7 @@ class DiffOutcome:
     """What a job found and wrote."""
 
     exit_code: int
-    record: dict[str, Any]
+    record: Header
     text: str
     written: list[tuple[Path, int]]
     """(file, bytes)."""
@@ -107,4 +107,4 @@ def ending(done: DiffOutcome) -> str:
 
 def to_json(done: DiffOutcome) -> str:
     """The record as text."""
-    return report.to_json(done.record).decode().rstrip()
+    return record_json(done.record).decode().rstrip()
