@@ -32,6 +32,7 @@ from edgeconv.batch.names import Names
 from edgeconv.batch.one_picture import leave_cores_to
 from edgeconv.batch.pipeline import Batch
 from edgeconv.batch.settings import JpegCodec, Settings
+from edgeconv.core.records import plain
 from edgeconv.core.request import make_request
 from edgeconv.hardware.threads import usable_threads
 from edgeconv.hardware.versions import installed_versions
@@ -85,7 +86,8 @@ def edgeconv_batch(source: Path, target: Path, device: str, jpeg_codec: JpegCode
     summary = Batch(found.tasks, settings).run()
     if summary.failed:
         raise SystemExit(f"{summary.failed} pictures failed: {summary.failures[0]}")
-    return summary.to_dict()
+    described: dict[str, Any] = plain(summary.record())
+    return described
 
 
 def codecs_only(source: Path, target: Path, edges: dict[str, Any]) -> None:

@@ -62,7 +62,7 @@ def summary_text(
     `passed_over` are those that are no pictures, by suffix.
     """
     choice = settings.choice
-    counts = f"{summary.done} done, {summary.skipped} unchanged since before, {summary.failed} failed"
+    counts = f"{summary.done} done, {summary.skipped} done earlier and unchanged, {summary.failed} failed"
     left = summary.pictures - summary.finished
     lines = [f"pictures  {summary.pictures}: {counts}" + (f", {left} not begun" if left else "")]
     if earlier_outputs:

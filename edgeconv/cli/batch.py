@@ -106,6 +106,7 @@ def batch(
     from edgeconv.batch.text import links_note, note, passed_over_note, summary_text
     from edgeconv.cli.options import chosen_filter, parse_jobs, parse_options, parse_read_rules
     from edgeconv.cli.stopping import stopping
+    from edgeconv.core.records import plain as to_plain
     from edgeconv.core.request import make_request
     from edgeconv.errors import EXIT_DIFFERENT, UsageError
     from edgeconv.io import temporaries
@@ -181,9 +182,8 @@ def batch(
         progress.close()
     for source, error in summary.failures:
         say(f"edgeconv: failed: {error if source in error else f'{source}: {error}'}", err=True)
-    beside = {"earlier_outputs": earlier_outputs, "passed_over": dict(found.passed_over)}
     say_lines(
-        json.dumps(summary.to_dict() | beside, indent=2)
+        json.dumps(to_plain(summary.record(earlier_outputs, found.passed_over)), indent=2)
         if json_only
         else summary_text(summary, settings, earlier_outputs, found.passed_over)
     )
