@@ -12,6 +12,7 @@ import json
 import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from copy import copy
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -180,8 +181,9 @@ def bench_table(machine: str, grid: str, make: Callable[[BenchRecord], Table]) -
 
 def cpu_goals(record: BenchRecord) -> Table:
     """The goals of a CPU in a record that has a GPU too."""
-    record.rows = [row for row in record.rows if row.device == "cpu"]
-    return goals(record)
+    of_cpu = copy(record)
+    of_cpu.rows = [row for row in record.rows if row.device == "cpu"]
+    return goals(of_cpu)
 
 
 def conv() -> ConvRecord:

@@ -6,9 +6,9 @@ import pytest
 from command import PROJECT
 
 from edgeconv.bench.arguments import chosen_grid, parse_rules, parse_share
-from edgeconv.bench.candidates import ORACLE, method_entrants
-from edgeconv.bench.grid import BLOCK_SIDES, GRIDS, CaseGrid, GridPart, changed, named_grid, read_grid, works
-from edgeconv.bench.peers import PEERS, peer_entrants
+from edgeconv.bench.candidates import ORACLE, method_candidates
+from edgeconv.bench.grid import BLOCK_SIDES, GRIDS, CaseGrid, GridPart, cases, changed, named_grid, read_grid
+from edgeconv.bench.peers import PEERS, peer_candidates
 from edgeconv.bench.synthetic import bench_filter, bench_pixels
 from edgeconv.errors import UsageError
 from edgeconv.methods import method_names
@@ -19,21 +19,21 @@ from edgeconv.methods.base import BLOCKS, DEVICES, Options
 def test_named_grids_name_only_what_there_is(entry: CaseGrid) -> None:
     for part in entry.parts:
         for device in part.devices:
-            method_entrants(part.methods, device, Options())
-            peer_entrants(part.peers, device, Options())
-    assert len(list(works(entry))) == len({work for work, _ in works(entry)})
+            method_candidates(part.methods, device, Options())
+            peer_candidates(part.peers, device, Options())
+    assert len(list(cases(entry))) == len({case for case, _ in cases(entry)})
 
 
 def test_the_lab_grid_has_the_sizes_and_strides_of_the_lab_reports() -> None:
-    lab = {(work.size, work.stride) for work, _ in works(named_grid("lab"))}
+    lab = {(case.size, case.stride) for case, _ in cases(named_grid("lab"))}
     expected = {32, 64, 128, 256, 512} | {256, 512, 1024, 2048, 4096}
     assert lab == {(size, stride) for size in expected for stride in (1, 2, 3)}
 
 
 def test_the_lab_grid_has_the_textbook_kernel_with_every_thread_block() -> None:
     assert set(BLOCK_SIDES) < set(named_grid("lab").parts[0].methods)
-    found = method_entrants(["textbook", *BLOCK_SIDES], "cuda", Options())
-    assert {entrant.options.block for entrant in found} == set(BLOCKS) == {8, 16, 32}
+    found = method_candidates(["textbook", *BLOCK_SIDES], "cuda", Options())
+    assert {candidate.options.block for candidate in found} == set(BLOCKS) == {8, 16, 32}
 
 
 def test_words_take_the_place_of_a_grids_own() -> None:
@@ -93,22 +93,23 @@ def test_a_grid_that_is_not_there_is_refused() -> None:
 
 def test_method_words_carry_options() -> None:
     words = ["cudnn:find:math=tf32", "im2col:gemm=cublas", "sliding:threads=1", "textbook:block=8"]
-    found = method_entrants(words, "cuda", Options())
-    assert [entrant.label for entrant in found] == words
+    found = method_candidates(words, "cuda", Options())
+    assert [candidate.label for candidate in found] == words
     assert (found[0].options.cudnn_find, found[0].options.math) == (True, "tf32")
     assert (found[1].options.gemm, found[2].options.threads, found[3].options.block) == ("cublas", 1, 8)
-    assert [entrant.label for entrant in method_entrants(words, "cpu", Options())] == ["sliding:threads=1"]
+    assert [candidate.label for candidate in method_candidates(words, "cpu", Options())] == ["sliding:threads=1"]
 
 
 def test_all_methods_get_the_options_that_concern_them() -> None:
     found = {
-        entrant.name: entrant.options for entrant in method_entrants(["all"], "cpu", Options(gemm="cublas", threads=1))
+        candidate.name: candidate.options
+        for candidate in method_candidates(["all"], "cpu", Options(gemm="cublas", threads=1))
     }
     assert found["sliding"] == Options(threads=1)
 
 
 def test_all_methods_are_those_that_run_here_without_the_oracle() -> None:
-    labels = [entrant.label for entrant in method_entrants(["all", "opencv"], "cpu", Options())]
+    labels = [candidate.label for candidate in method_candidates(["all", "opencv"], "cpu", Options())]
     assert labels == [name for name in method_names("cpu") if name != ORACLE]
 
 
@@ -117,12 +118,12 @@ def test_all_methods_are_those_that_run_here_without_the_oracle() -> None:
 )
 def test_method_words_that_mean_nothing_are_refused(word: str) -> None:
     with pytest.raises(UsageError):
-        method_entrants([word], "cpu", Options())
+        method_candidates([word], "cpu", Options())
 
 
 def test_peer_words_that_mean_nothing_are_refused() -> None:
     with pytest.raises(UsageError, match=PEERS[0].name):
-        peer_entrants(["nothing"], "cpu", Options())
+        peer_candidates(["nothing"], "cpu", Options())
 
 
 @pytest.mark.parametrize("name", ["random", "random-whole"])

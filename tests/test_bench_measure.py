@@ -1,4 +1,4 @@
-"""A work, measured: nothing wrong gets a time, figures follow their formulas to the digit, doubts are flagged."""
+"""A case, measured: nothing wrong gets a time, figures follow their formulas to the digit, doubts are flagged."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ from edgeconv.hardware.nvml import GpuReading
 from edgeconv.io.image import write_image
 
 
-def rows_of(result: record.BenchRecord, entrant: str) -> list[record.BenchRow]:
-    return [row for row in result.rows if row.candidate == entrant]
+def rows_of(result: record.BenchRecord, candidate: str) -> list[record.BenchRow]:
+    return [row for row in result.rows if row.candidate == candidate]
 
 
 def test_a_wrong_method_is_refused_a_time_and_its_error_is_in_the_record(monkeypatch) -> None:
@@ -83,12 +83,12 @@ class ForgetfulMethod(TimedMethod):
     "part", [..., np.s_[-1:], np.s_[:, -1:], np.s_[3, 4, 1:2]], ids=["all", "row", "column", "one"]
 )
 def test_a_method_that_does_not_write_is_wrong_after_one_that_did(monkeypatch, dtype, part) -> None:
-    """Both write to one output: what the first has left there is no work of the second."""
+    """Both write to one output: what the first has left there is no case of the second."""
     forgetful = ForgetfulMethod("forgetful", [1e-6])
     forgetful.part = part
     use(monkeypatch, TimedMethod("honest", [2e-3]), forgetful, TimedMethod("last", [2e-3]))
-    works = GridPart(sizes=(8,), strides=(1,), devices=("cpu",), dtypes=(dtype,), filters=("laplacian8",))
-    result = runner.run(runner.BenchRun(CaseGrid("test", "made up", (works,)), FEW))
+    cases = GridPart(sizes=(8,), strides=(1,), devices=("cpu",), dtypes=(dtype,), filters=("laplacian8",))
+    result = runner.run(runner.BenchRun(CaseGrid("test", "made up", (cases,)), FEW))
     status = {name: rows_of(result, name)[0].status for name in ("honest", "forgetful", "last")}
     assert status == {"honest": "measured", "forgetful": "wrong", "last": "measured"}
 

@@ -122,10 +122,10 @@ def test_no_two_drawings_have_one_title(result) -> None:
 
 
 def test_peers_are_dashed_however_many_there_are(monkeypatch) -> None:
-    entrants = [TimedMethod(f"peer {number}", [1e-3]) for number in range(23)]
-    for entrant in entrants:
-        entrant.kind = "peer"
-    (drawing,) = figures.gflops(measured(monkeypatch, *entrants))
+    candidates = [TimedMethod(f"peer {number}", [1e-3]) for number in range(23)]
+    for candidate in candidates:
+        candidate.kind = "peer"
+    (drawing,) = figures.gflops(measured(monkeypatch, *candidates))
     dashes = [tuple(map(float, found)) for found in re.findall(r"stroke-dasharray: ([\d.]+),([\d.]+);", svg(drawing))]
     assert len(dashes) >= 23
     assert all(length >= 2 * gap for length, gap in dashes)

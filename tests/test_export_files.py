@@ -27,7 +27,7 @@ NASTY = "<script>alert('x')</script> & | pipe"
 
 @pytest.fixture
 def result(monkeypatch) -> record.BenchRecord:
-    """Four entrants of all fates, 8 and 16; the peer is slower, and something nasty stands where a text may."""
+    """Four candidates of all fates, 8 and 16; the peer is slower, and something nasty stands where a text may."""
     peer = TimedMethod("peer", [4e-3])
     peer.kind = "peer"
     made = measured(
@@ -99,10 +99,10 @@ def test_phases_and_the_size_from_which_a_gpu_pays(result) -> None:
 
 def test_csv_has_a_line_a_row_and_state(result) -> None:
     lines = list(csv.DictReader(io.StringIO(text_of(result, "csv"))))
-    by_entrant = {(entry["entrant"], entry["size"], entry["l2_state"]): entry for entry in lines}
-    assert float(by_entrant["honest", "8", "warm"]["median_seconds"]) == 2e-3
-    assert by_entrant["hasty", "8", ""]["status"] == "wrong"
-    assert by_entrant[NASTY, "8", ""]["reason"] == "LinAlgError: no such algorithm"
+    by_candidate = {(entry["entrant"], entry["size"], entry["l2_state"]): entry for entry in lines}
+    assert float(by_candidate["honest", "8", "warm"]["median_seconds"]) == 2e-3
+    assert by_candidate["hasty", "8", ""]["status"] == "wrong"
+    assert by_candidate[NASTY, "8", ""]["reason"] == "LinAlgError: no such algorithm"
 
 
 def test_markdown_says_who_won_and_who_got_no_time(result) -> None:

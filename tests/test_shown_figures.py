@@ -78,8 +78,8 @@ def record(monkeypatch: pytest.MonkeyPatch) -> BenchRecord:
 def test_each_cell_of_an_metrics(record: BenchRecord) -> None:
     (group,) = groups(record)
     (cells,) = tables.gpus(group).rows
-    assert dict(zip(tables.CARD_HEADER, cells, strict=True)) == {
-        "entrant": "opencv",
+    assert dict(zip(tables.GPU_HEADER, cells, strict=True)) == {
+        "candidate": "opencv",
         "size": "16",
         "L2": "warm",
         "median": "2.2 ms",

@@ -1,6 +1,6 @@
 """Every number that a plot or a page shows, against values by hand: points, lines, bars, labels, captions and cells.
 
-The record has two strides, two sizes and four entrants whose figures are all different from each other, so that two
+The record has two strides, two sizes and four candidates whose figures are all different from each other, so that two
 that are swapped, one that is scaled wrongly or one that is taken from elsewhere show.
 """
 
@@ -135,7 +135,7 @@ def test_lines_are_told_apart_as_the_caption_says(record: BenchRecord) -> None:
         assert colours == [figures.FLOOR, figures.COLOURS[0], figures.COLOURS[1]]
 
 
-def test_an_entrant_without_a_time_has_no_line_and_no_share(record: BenchRecord) -> None:
+def test_a_candidate_without_a_time_has_no_line_and_no_share(record: BenchRecord) -> None:
     for row in record.rows:
         if row.candidate == "peer":
             changed(row, lead_l2_state=None, timings={}, metrics={})

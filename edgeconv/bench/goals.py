@@ -1,6 +1,6 @@
 """The bars that the project sets itself, as one table, and what a record says about each: figure beside goal.
 
-A goal stands for every size and stride that it names. The figure is that of the fastest of its entrants there:
+A goal stands for every size and stride that it names. The figure is that of the fastest of its candidates there:
 
     floor      share of the floor                                                        at least
     roofline   share of the roofline                                                     at least
@@ -45,13 +45,13 @@ class Goal:
     channels: str
     sizes: tuple[int, ...] = (4096,)
     strides: tuple[int, ...] = (1,)
-    entrants: tuple[str, ...] = ("sliding",)
+    candidates: tuple[str, ...] = ("sliding",)
     rivals: tuple[str, ...] = ()
     binds: str = ""
     """What binds it where it is missed: the profiler's figures, or a count (docs/kernels-tried.md has the rest)."""
 
     @property
-    def work(self) -> str:
+    def case(self) -> str:
         """What it is about, in a few words."""
         return f"{self.device.upper()}, {self.dtype}, {self.filter}, {self.channels}"
 
@@ -70,7 +70,7 @@ class GoalResult:
     goal: Goal
     size: int | None
     stride: int | None
-    entrant: str
+    candidate: str
     figure: float
     rivals: tuple[str, ...] = ()
     """Those of the goal's that have a time there."""
@@ -92,7 +92,7 @@ class GoalResult:
         return 0.0 if self.met else abs(self.figure / self.goal.bar - 1)
 
 
-_GPU_WORKS = (
+_GPU_CASES = (
     ("float32", "random", "mix"),
     ("uint8", "laplacian8", "each"),
     ("uint8", "random-whole", "mix"),
@@ -112,7 +112,7 @@ GOALS: tuple[Goal, ...] = (
     Goal("floor", 0.87, "cuda", *_GENERAL, sizes=(2048,), binds="the kernel's start and end: about 4 µs of 30"),
     Goal("floor", 0.85, "cuda", *_GENERAL, strides=(2, 3)),
     Goal("floor", 0.85, "cuda", *_PLAIN),
-    Goal("floor", 0.80, "cuda", "uint8", "random-whole", "mix", entrants=OWN_CUDA),
+    Goal("floor", 0.80, "cuda", "uint8", "random-whole", "mix", candidates=OWN_CUDA),
     Goal(
         "floor",
         0.75,
@@ -120,11 +120,11 @@ GOALS: tuple[Goal, ...] = (
         *_SOBEL,
         binds="latency: a root and a store a sample, no unit of the GPU busy for more than half the time",
     ),
-    Goal("floor", 0.80, "cuda", "float16", "random", "mix", entrants=OWN_CUDA),
-    *(Goal("call", 6 * MICROSECOND, "cuda", *work, sizes=(128, 512), binds=_LATENCY) for work in _GPU_WORKS),
+    Goal("floor", 0.80, "cuda", "float16", "random", "mix", candidates=OWN_CUDA),
+    *(Goal("call", 6 * MICROSECOND, "cuda", *case, sizes=(128, 512), binds=_LATENCY) for case in _GPU_CASES),
     Goal("rivals", 1.0, "cuda", *_GENERAL, ALL_SIZES, ALL_STRIDES, ("im2col",), ("cudnn", "cudnn:find")),
     Goal("own bytes", 1.5, "cuda", *_GENERAL, ALL_SIZES, ALL_STRIDES, ("im2col",)),
-    Goal("floor", 0.80, "cuda", *_GENERAL, entrants=("implicit",)),
+    Goal("floor", 0.80, "cuda", *_GENERAL, candidates=("implicit",)),
     Goal("lead", 4.0, "cuda", *_GENERAL, ALL_SIZES, ALL_STRIDES, OWN_CUDA, CUDA_RIVALS, binds=_SMALLEST),
     Goal("lead", 10.0, "cuda", *_GENERAL, (1024, 2048, 4096), (1,), OWN_CUDA, CUDA_RIVALS),
     Goal("rivals", 0.25, "cpu", *_PLAIN, sizes=(2048, 4096), rivals=("opencv-filter2d",)),
@@ -135,8 +135,8 @@ GOALS: tuple[Goal, ...] = (
     Goal("floor", 0.60, "cpu", "float32", "laplacian8", "mix"),
     Goal("rivals", 0.35, "cpu", *_SOBEL, sizes=(2048, 4096), rivals=("opencv-filter2d",)),
     *(
-        Goal("rivals", 1.0, "cpu", *work, sizes=(128, 512), rivals=("opencv-filter2d",))
-        for work in (_GENERAL, _PLAIN, _SOBEL)
+        Goal("rivals", 1.0, "cpu", *case, sizes=(128, 512), rivals=("opencv-filter2d",))
+        for case in (_GENERAL, _PLAIN, _SOBEL)
     ),
     Goal("rivals", 1.0, "cpu", *_GENERAL, ALL_SIZES, ALL_STRIDES, ("im2col",), ("torch-unfold",)),
 )
@@ -153,7 +153,7 @@ def _of_goal(record: BenchRecord, goal: Goal) -> Iterator[GoalResult]:
     for stride in goal.strides:
         for size in goal.sizes:
             rows = [row for row in record.rows if _is_about(row, goal, size, stride)]
-            own = fastest(row for row in rows if row.candidate in goal.entrants)
+            own = fastest(row for row in rows if row.candidate in goal.candidates)
             rival = fastest(row for row in rows if row.candidate in goal.rivals)
             present = {row.candidate for row in rows} & set(goal.rivals)
             if own is None or (goal.rivals and rival is None):

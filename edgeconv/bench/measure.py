@@ -1,11 +1,11 @@
-"""One work, measured: every entrant is set up, run once cold, checked against the oracle, and only then timed by turns.
+"""One case, measured: every candidate is set up, run cold, checked against the oracle, and only then timed by turns.
 
     set up ── first run (cold) ── check ──┬── right: turns with cold L2, turns with warm L2, trains, end to end
                                           └── wrong: a row with the error and no time
 
-Turns go round all entrants of a device, several times, so that a machine that changes changes all of them alike.
+Turns go round all candidates of a device, several times, so that a machine that changes changes all of them alike.
 A row's `status` is measured, wrong (the output is not the oracle's), refused (edgeconv's own reason), or failed (an
-error of a library, in its words). Times are those of the work alone: the picture is on the device before.
+error of a library, in its words). Times are those of the convolution alone: the picture is on the device before.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.bench import metrics
-from edgeconv.bench.candidates import Bench, Entrant, Ready, share
+from edgeconv.bench.candidates import Bench, Candidate, Ready, share
 from edgeconv.bench.grid import Case
 from edgeconv.bench.record import BenchRow, BusPart, CasePart, FilesPart, Status
 from edgeconv.bench.rules import TimingRules as TimingRules
@@ -47,7 +47,7 @@ TRAIN_CALLS = 50
 TRAIN_SECONDS = 0.05
 """Most calls of a train of launches, and most time for it."""
 FEW = Budget(min_samples=3, max_samples=7, time_limit_seconds=0.05)
-"""For what stands beside the work: the bus, files."""
+"""For what is timed beside the convolution: the bus, files."""
 
 
 LONGEST_REASON = 500
@@ -61,29 +61,29 @@ class Place:
     """A device in this run: who competes there, its measured roof, and the watch over it."""
 
     device: DeviceName
-    entrants: tuple[Entrant, ...]
+    candidates: tuple[Candidate, ...]
     roof: Roof
     watch: Watch
 
 
-def request_for(work: Case, rules: TimingRules) -> Request:
-    """The request that the words of a work make."""
+def request_for(case: Case, rules: TimingRules) -> Request:
+    """The request that a case stands for."""
     return make_request(
-        bench_filter(work.filter, work.channels),
-        channels=work.channels,
-        stride=work.stride,
+        bench_filter(case.filter, case.channels),
+        channels=case.channels,
+        stride=case.stride,
         padding=rules.padding,
         border=rules.border,
         output_mode=rules.output_mode,
     )
 
 
-def pixels_for(work: Case, picture: NDArray[Any] | None) -> NDArray[Any]:
-    """Noise of size × size, or `picture` with a longest side of that size, in the work's type."""
+def pixels_for(case: Case, picture: NDArray[Any] | None) -> NDArray[Any]:
+    """Noise of size × size, or `picture` with a longest side of that size, in the case's type."""
     if picture is None:
-        return bench_pixels(work.size, work.size, work.dtype)
-    sized = resize(picture, work.size)
-    target = np.dtype(work.dtype)
+        return bench_pixels(case.size, case.size, case.dtype)
+    sized = resize(picture, case.size)
+    target = np.dtype(case.dtype)
     if sized.dtype == target:
         return sized
     scaled = sized.astype(np.float64) / full_range(sized.dtype)
@@ -94,41 +94,41 @@ def pixels_for(work: Case, picture: NDArray[Any] | None) -> NDArray[Any]:
 
 @dataclass(frozen=True)
 class CaseResult:
-    """One row an entrant, in their order, and what decoding and encoding take (None where no method ran)."""
+    """One row a candidate, in their order, and what decoding and encoding take (None where no method ran)."""
 
     rows: list[BenchRow]
     files: FilesPart | None
 
 
-def measure(work: Case, pixels: NDArray[Any], place: Place, rules: TimingRules, with_files: bool) -> CaseResult:
-    """Measure all entrants of `place` at `work`, and decoding and encoding if asked; `pixels` as `pixels_for` gives."""
-    request = request_for(work, rules)
+def measure(case: Case, pixels: NDArray[Any], place: Place, rules: TimingRules, with_files: bool) -> CaseResult:
+    """Measure all candidates of `place` at `case`, decoding and encoding if asked; `pixels` as `pixels_for` gives."""
+    request = request_for(case, rules)
     problem = request.problem(pixels.shape, pixels.dtype)
     bench = share(place.device, problem, pixels)
     place.watch.begin()
-    candidates = [_Candidate(entrant, bench, rules) for entrant in place.entrants]
-    runners = [candidate for candidate in candidates if candidate.status == "measured"]
+    entered = [_Entered(candidate, bench, rules) for candidate in place.candidates]
+    runners = [runner for runner in entered if runner.status == "measured"]
     for state in rules.l2_states:
         _take_turns([runner for runner in runners if runner.status == "measured"], state, rules.budget, place.watch)
     bus = _time_bus(bench) if rules.around and bench.device.moves_data else None
     runners = [runner for runner in runners if runner.status == "measured"]
     for runner in runners:
         runner.finish(bus, rules)
-    methods = [runner for runner in runners if runner.entrant.kind == "method"]
-    files = _time_files(bench, work) if rules.around and with_files and methods else None
+    methods = [runner for runner in runners if runner.candidate.kind == "method"]
+    files = _time_files(bench, case) if rules.around and with_files and methods else None
     seen = place.watch.report()
     counts = count(problem)
-    copies = next((runner.series for runner in runners if runner.entrant.kind == "copy"), {})
-    shown = _describe_work(work, request, problem, pixels)
-    rows = [candidate.row(shown, counts, copies, place, seen) for candidate in candidates]
+    copies = next((runner.series for runner in runners if runner.candidate.kind == "copy"), {})
+    shown = _describe_case(case, request, problem, pixels)
+    rows = [runner.row(shown, counts, copies, place, seen) for runner in entered]
     return CaseResult(rows, files)
 
 
-class _Candidate:
-    """An entrant at one work: set up, run once and checked by the constructor."""
+class _Entered:
+    """A candidate at one case: set up, run once and checked by the constructor."""
 
-    def __init__(self, entrant: Entrant, bench: Bench, rules: TimingRules) -> None:
-        self.entrant, self.bench = entrant, bench
+    def __init__(self, candidate: Candidate, bench: Bench, rules: TimingRules) -> None:
+        self.candidate, self.bench = candidate, bench
         self.status: Status = "measured"
         self.reason: str | None = None
         self.ready: Ready | None = None
@@ -141,7 +141,7 @@ class _Candidate:
         self.end_to_end: Series | None = None
         self.bus: BusPart | None = None
         try:
-            reason = entrant.unavailable_reason()
+            reason = candidate.unavailable_reason()
             if reason is not None:
                 self.status, self.reason = "refused", reason
                 return
@@ -161,13 +161,13 @@ class _Candidate:
     def _set_up(self, rules: TimingRules) -> None:
         bench = self.bench
         started = time.perf_counter()
-        self.ready = self.entrant.prepare(bench)
+        self.ready = self.candidate.prepare(bench)
         self.set_up_seconds = time.perf_counter() - started
         _poison(bench)
         started = time.perf_counter()
         self.once()
         self.cold_seconds = time.perf_counter() - started
-        if self.entrant.kind == "copy":
+        if self.candidate.kind == "copy":
             return
         limit = rules.check_samples if rules.check == "sample" else None
         self.check = verify.check(
@@ -190,7 +190,7 @@ class _Candidate:
         (self.ready.synchronize or self.bench.device.synchronize)()
 
     def time_once(self, state: L2State, enqueue_seconds: float) -> float:
-        """Seconds of one run, by the device's clock, or by the host's where the entrant has queues of its own."""
+        """Seconds of one run, by the device's clock, or by the host's where the candidate has queues of its own."""
         assert self.ready is not None  # set up by the constructor
         device, ready = self.bench.device, self.ready
         if ready.synchronize is None:
@@ -209,7 +209,7 @@ class _Candidate:
     def finish(self, bus: BusPart | None, rules: TimingRules) -> None:
         """What is timed beside the turns: the way over the bus."""
         self.bus = bus
-        if bus is None or self.entrant.kind != "method" or self.ready is None:
+        if bus is None or self.candidate.kind != "method" or self.ready is None:
             return
         bench, run = self.bench, self.ready.run
         staged_in, staged_out = bench.staging
@@ -231,8 +231,8 @@ class _Candidate:
         place: Place,
         seen: Watched,
     ) -> BenchRow:
-        """The record of this entrant at this work."""
-        entrant, ready = self.entrant, self.ready
+        """The record of this candidate at this case."""
+        candidate, ready = self.candidate, self.ready
         facts = ready.facts if ready is not None else {}
         found = {
             state: metrics.metrics_of(
@@ -252,11 +252,11 @@ class _Candidate:
         by_host = ready is not None and ready.synchronize is not None
         return BenchRow(
             case=shown,
-            kind=entrant.kind,
-            candidate=entrant.label,
-            name=entrant.name,
-            device=entrant.device,
-            options=entrant.options,
+            kind=candidate.kind,
+            candidate=candidate.label,
+            name=candidate.name,
+            device=candidate.device,
+            options=candidate.options,
             status=self.status,
             reason=self.reason,
             differs=ready.differs if ready is not None else None,
@@ -281,19 +281,19 @@ class _Candidate:
 
 
 def _poison(bench: Bench) -> None:
-    """Make sure that what is checked was written by the entrant at hand."""
+    """Make sure that what is checked was written by the candidate at hand."""
     bench.out[...] = 0xA5 if bench.problem.output_dtype.kind == "u" else np.nan
 
 
-def _take_turns(runners: Sequence[_Candidate], state: L2State, budget: Budget, watch: Watch) -> None:
+def _take_turns(runners: Sequence[_Entered], state: L2State, budget: Budget, watch: Watch) -> None:
     turns = []
     for runner in runners:
         enqueue_seconds = _guarded(runner, partial(_enqueue_seconds, runner))
 
-        def timed(runner: _Candidate = runner, enqueue_seconds: float = enqueue_seconds) -> float:
+        def timed(runner: _Entered = runner, enqueue_seconds: float = enqueue_seconds) -> float:
             return _guarded(runner, lambda: runner.time_once(state, enqueue_seconds))
 
-        def settle(runner: _Candidate = runner) -> None:
+        def settle(runner: _Entered = runner) -> None:
             if runner.last_seconds < SETTLED_SECONDS:
                 _guarded(runner, runner.once)
             watch.look()
@@ -305,8 +305,8 @@ def _take_turns(runners: Sequence[_Candidate], state: L2State, budget: Budget, w
             runner.series[state] = sampler.series
 
 
-def _guarded(runner: _Candidate, call: Callable[[], float | None]) -> float:
-    """What `call` gives; 0 once the entrant has failed, which ends its series soon."""
+def _guarded(runner: _Entered, call: Callable[[], float | None]) -> float:
+    """What `call` gives; 0 once the candidate has failed, which ends its series soon."""
     if runner.status != "measured":
         return 0.0
     try:
@@ -316,8 +316,8 @@ def _guarded(runner: _Candidate, call: Callable[[], float | None]) -> float:
         return 0.0
 
 
-def _enqueue_seconds(runner: _Candidate) -> float:
-    """What the host needs to put a call in a GPU's queue, by a train of calls that is timed once a work."""
+def _enqueue_seconds(runner: _Entered) -> float:
+    """What the host needs to put a call in a GPU's queue, by a train of calls that is timed once per case."""
     device, ready = runner.bench.device, runner.ready
     if runner.launch is None and device.moves_data and ready is not None and ready.synchronize is None:
         started = time.perf_counter()
@@ -363,9 +363,9 @@ def _time_files(bench: Bench, case: Case) -> FilesPart:
     )
 
 
-def _describe_work(work: Case, request: Request, problem: Problem, pixels: NDArray[Any]) -> CasePart:
+def _describe_case(case: Case, request: Request, problem: Problem, pixels: NDArray[Any]) -> CasePart:
     return CasePart(
-        **asdict(work),
+        **asdict(case),
         height=problem.height,
         width=problem.width,
         output_height=problem.output_height,

@@ -67,7 +67,7 @@ class CasePart(Part):
     input_sha256: Sha256
 
     @property
-    def case(self) -> Case:
+    def named(self) -> Case:
         """By name alone."""
         return Case(self.picture, self.size, self.stride, self.dtype, self.filter, self.channels)
 
@@ -168,13 +168,13 @@ class BenchRow(Part):
     def place(self) -> tuple[Any, ...]:
         """The case with its rules, and the device."""
         case = self.case
-        return (case.case, case.padding, case.border, case.output_mode, self.device)
+        return (case.named, case.padding, case.border, case.output_mode, self.device)
 
     @property
     def title(self) -> str:
         """The row in a few words."""
         picture = f"{Path(self.case.picture).name} " if self.case.picture else ""
-        return f"{self.candidate} on {self.device} · {picture}{self.case.case}"
+        return f"{self.candidate} on {self.device} · {picture}{self.case.named}"
 
 
 class BenchRecord(Header):

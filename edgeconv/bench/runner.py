@@ -1,7 +1,7 @@
 """A whole grid, measured: what competes where, progress, a file that is whole at every moment, and going on later.
 
-The record is written after each work that took a while and at the end, also when the run is stopped: its `complete`
-says whether anything is missing. Resuming takes over the rows of works that are whole, provided that grid, rules and
+The record is written after each case that took a while and at the end, also when the run is stopped: its `complete`
+says whether anything is missing. Resuming takes over the rows of cases that are whole, provided that grid, rules and
 machine are the same.
 """
 
@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 
 from edgeconv import __version__
 from edgeconv.bench import metrics
-from edgeconv.bench.candidates import CopyEntrant, Entrant, method_entrants
-from edgeconv.bench.grid import Case, CaseGrid, GridPart, works
+from edgeconv.bench.candidates import Candidate, CopyCandidate, method_candidates
+from edgeconv.bench.grid import Case, CaseGrid, GridPart, cases
 from edgeconv.bench.measure import Place, TimingRules, measure, pixels_for
-from edgeconv.bench.peers import peer_entrants
+from edgeconv.bench.peers import peer_candidates
 from edgeconv.bench.record import (
     KIND,
     BenchRecord,
@@ -53,7 +53,7 @@ ABOVE_WORDS = {
     "floor_share": "beat the copy that is their floor: there it was slow to start or disturbed, the share says little",
 }
 FIXED_COST_PIXELS = MPIXEL
-"""What a work costs beside its pixels, as so many pixels: only for the guess at the time left."""
+"""What a case costs beside its pixels, as so many pixels: only for the guess at the time left."""
 
 
 @dataclass
@@ -70,17 +70,17 @@ class BenchRun:
     """The record's file; None keeps it in memory."""
     resume: bool = False
     stop_after_seconds: float | None = None
-    """Begin no more works after so long; what is missing is there for `resume`."""
+    """Begin no more cases after so long; what is missing is there for `resume`."""
     command: tuple[str, ...] = ()
 
 
 def run(plan: BenchRun, progress: Callable[[int, int, str], None] = lambda done, total, note: None) -> BenchRecord:
     """Measure the grid and return the record; raises EdgeconvError for what cannot be asked for.
 
-    `progress` is called with the Mpixels done and in all, and the work at hand. An interrupt (KeyboardInterrupt or
+    `progress` is called with the Mpixels done and in all, and the case at hand. An interrupt (KeyboardInterrupt or
     SystemExit) saves what was measured and goes on upwards.
     """
-    todo = list(works(plan.grid, plan.pictures))
+    todo = list(cases(plan.grid, plan.pictures))
     record = _new_record(plan)
     done = _take_over(plan, record) if plan.resume else set()
     places = _Places(plan, record)
@@ -89,12 +89,12 @@ def run(plan: BenchRun, progress: Callable[[int, int, str], None] = lambda done,
     ]  # a word without meaning is refused before anything is written
     if not any(found):
         reasons = sorted({f"{entry.name}: {entry.reason}" for entry in record.left_out})
-        raise UnavailableError(f"Nothing of this grid can run here ({'; '.join(reasons) or 'it names no entrant'}).")
+        raise UnavailableError(f"Nothing of this grid can run here ({'; '.join(reasons) or 'it names no candidate'}).")
     pictures: dict[str | None, NDArray[Any]] = {
         name: read_image(name, plan.read_rules).pixels for name in plan.pictures
     }
     started, saved = time.perf_counter(), time.perf_counter()
-    costs = [work.size**2 + FIXED_COST_PIXELS for work, _ in todo]
+    costs = [case.size**2 + FIXED_COST_PIXELS for case, _ in todo]
     spent, earlier_seconds = 0, record.wall_seconds
 
     def keep() -> None:
@@ -102,17 +102,17 @@ def run(plan: BenchRun, progress: Callable[[int, int, str], None] = lambda done,
         _save(plan, record)
 
     try:
-        for index, (work, part) in enumerate(todo):
+        for index, (case, part) in enumerate(todo):
             if plan.stop_after_seconds is not None and time.perf_counter() - started > plan.stop_after_seconds:
                 break
-            pixels = pixels_for(work, pictures.get(work.picture))
+            pixels = pixels_for(case, pictures.get(case.picture))
             for place in places.of(part):
-                if (work, place.device) in done:
-                    _refuse_other_pixels(record, work, pixels)
+                if (case, place.device) in done:
+                    _refuse_other_pixels(record, case, pixels)
                     continue
-                progress(spent // MPIXEL, sum(costs) // MPIXEL, f"{work} on {place.device}")
-                first = not any(entry.case == work for entry in record.files)
-                measured = measure(work, pixels, place, plan.rules, with_files=first)
+                progress(spent // MPIXEL, sum(costs) // MPIXEL, f"{case} on {place.device}")
+                first = not any(entry.case == case for entry in record.files)
+                measured = measure(case, pixels, place, plan.rules, with_files=first)
                 record.rows += measured.rows
                 if measured.files is not None:
                     record.files.append(measured.files)
@@ -132,7 +132,7 @@ def run(plan: BenchRun, progress: Callable[[int, int, str], None] = lambda done,
 
 
 class _Places:
-    """Entrants, roof and watch of each device, looked up once a part."""
+    """Candidates, roof and watch of each device, looked up once a part."""
 
     def __init__(self, plan: BenchRun, record: BenchRecord) -> None:
         self._plan, self._record = plan, record
@@ -148,20 +148,20 @@ class _Places:
                 self._leave_out("device", device, "cuda", reason)
             else:
                 found.append(self._place(part, "cuda" if device == "cuda" else "cpu"))
-        return [place for place in found if len(place.entrants) > 1]
+        return [place for place in found if len(place.candidates) > 1]
 
     def _place(self, part: GridPart, device: DeviceName) -> Place:
         if (part, device) not in self._known:
-            entrants: list[Entrant] = [CopyEntrant(device)]
-            entrants += method_entrants(part.methods, device, self._plan.options)
-            peers, missing = peer_entrants(part.peers, device, self._plan.options)
+            candidates: list[Candidate] = [CopyCandidate(device)]
+            candidates += method_candidates(part.methods, device, self._plan.options)
+            peers, missing = peer_candidates(part.peers, device, self._plan.options)
             for name, why in missing:
                 self._leave_out("peer", name, device, why)
             for peer in peers:
                 earlier = self._record.versions.setdefault(peer.name, peer.version)
                 if earlier != peer.version:
                     raise UsageError(f"The record was measured with {peer.name} {earlier}, and here is {peer.version}.")
-            self._known[part, device] = Place(device, (*entrants, *peers), self._roof(device), self._watch(device))
+            self._known[part, device] = Place(device, (*candidates, *peers), self._roof(device), self._watch(device))
         return self._known[part, device]
 
     def _roof(self, device: DeviceName) -> Roof:
@@ -206,7 +206,7 @@ def _new_record(plan: BenchRun) -> BenchRecord:
 
 
 def _take_over(plan: BenchRun, record: BenchRecord) -> set[tuple[Case, DeviceName]]:
-    """Rows of an earlier, unfinished record, put into the new one; the works that need not be measured again."""
+    """Rows of an earlier, unfinished record, put into the new one; the cases that need not be measured again."""
     if plan.path is None or not plan.path.exists():
         return set()
     earlier = read_record(plan.path)
@@ -225,17 +225,17 @@ def _take_over(plan: BenchRun, record: BenchRecord) -> set[tuple[Case, DeviceNam
         raise UsageError(f"'{plan.path}' was measured with other versions ({', '.join(unlike)}).")
     for name in ("created_utc", "wall_seconds", "machine", "versions", "roofs", "files", "rows"):
         setattr(record, name, getattr(earlier, name))
-    return {(row.case.case, row.device) for row in earlier.rows}
+    return {(row.case.named, row.device) for row in earlier.rows}
 
 
-def _refuse_other_pixels(record: BenchRecord, work: Case, pixels: NDArray[Any]) -> None:
+def _refuse_other_pixels(record: BenchRecord, case: Case, pixels: NDArray[Any]) -> None:
     """A picture that was changed between two parts of a record would be two under one name."""
-    if work.picture is None:
+    if case.picture is None:
         return
     found = sha256_of(pixels)
     for row in record.rows:
-        if row.case.case == work and row.case.input_sha256 != found:
-            raise UsageError(f"'{work.picture}' is no longer what the record measured: leave --resume out.")
+        if row.case.named == case and row.case.input_sha256 != found:
+            raise UsageError(f"'{case.picture}' is no longer what the record measured: leave --resume out.")
 
 
 def _save(plan: BenchRun, record: BenchRecord) -> None:

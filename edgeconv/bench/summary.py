@@ -1,4 +1,4 @@
-"""What a record says in short: the fastest at each work, by how much, and how sure. Reads only the record."""
+"""What a record says in short: the fastest at each case, by how much, and how sure. Reads only the record."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ class Group:
         return tuple(sorted({row.case.size for row in self.rows}))
 
     @property
-    def entrants(self) -> tuple[str, ...]:
+    def candidates(self) -> tuple[str, ...]:
         """In the order of the rows: the copy, methods, peers."""
         return tuple(dict.fromkeys(row.candidate for row in self.rows))
 
-    def row(self, entrant: str, size: int) -> BenchRow | None:
-        """The row of an entrant at a size."""
+    def row(self, candidate: str, size: int) -> BenchRow | None:
+        """The row of a candidate at a size."""
         for row in self.rows:
-            if row.candidate == entrant and row.case.size == size:
+            if row.candidate == candidate and row.case.size == size:
                 return row
         return None
 
@@ -60,8 +60,8 @@ def groups(record: BenchRecord) -> list[Group]:
     """Rows sorted into groups, in the order in which they first come."""
     found: dict[tuple[str, str | None, str, str, str, int], list[BenchRow]] = {}
     for row in record.rows:
-        work = row.case
-        key = (row.device, work.picture, work.dtype, work.filter, work.channels, work.stride)
+        case = row.case
+        key = (row.device, case.picture, case.dtype, case.filter, case.channels, case.stride)
         found.setdefault(key, []).append(row)
     return [Group(*key, rows=tuple(rows)) for key, rows in found.items()]
 
@@ -109,7 +109,7 @@ def geometric_mean(values: Iterable[float]) -> float | None:
     return math.exp(sum(logs) / len(logs)) if logs else None
 
 
-# --- a whole picture: what stands around the work ---------------------------------------------------------------
+# --- a whole picture: what stands around the case ---------------------------------------------------------------
 
 
 @dataclass(frozen=True)

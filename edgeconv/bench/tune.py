@@ -1,6 +1,6 @@
 """`edgeconv tune`: measure this machine once, in seconds, so that `--method auto` chooses by figures (see tuned.py).
 
-The default work (laplacian8, mix) at three sizes, three strides and two types, checked as ever; and for each method
+The default case (laplacian8, mix) at three sizes, three strides and two types, checked as ever; and for each method
 what a process of its own needs from nothing to its first small result.
 """
 

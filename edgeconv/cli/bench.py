@@ -60,8 +60,8 @@ def grid(
     output_mode: shared_options.OutputModeWord = None,
     l2: Annotated[str, typer.Option(help="State of the last-level cache: both, cold or warm.")] = "both",
     noise: Annotated[str, typer.Option(help="Stop sampling at (p90 − p10) / median of this.")] = "2%",
-    time_limit: Annotated[float, typer.Option(help="Seconds of sampling an entrant, work and L2 state.")] = 0.12,
-    samples: Annotated[int, typer.Option(help="Most samples an entrant, work and L2 state.")] = 100,
+    time_limit: Annotated[float, typer.Option(help="Seconds of sampling per candidate, case and L2 state.")] = 0.12,
+    samples: Annotated[int, typer.Option(help="Most samples per candidate, case and L2 state.")] = 100,
     check: Annotated[str, typer.Option(help="Compare with the float64 oracle before timing: sample or full.")] = (
         "sample"
     ),
@@ -76,7 +76,7 @@ def grid(
         str, typer.Option(help="json, csv, markdown, html, plot, or all that can be made here.")
     ] = "all",
     stop_after: Annotated[
-        float | None, typer.Option(help="Seconds after which no further work is begun; --resume goes on.")
+        float | None, typer.Option(help="Seconds after which no further case is begun; --resume goes on.")
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with a record that was stopped.")] = False,
     overwrite: comparing.Overwrite = False,
@@ -84,7 +84,7 @@ def grid(
     max_bytes: shared_options.MaxBytes = shared_options.DEFAULT_MAX_BYTES,
     strict: shared_options.Strict = False,
 ) -> None:
-    """Measure a grid of works: each method and peer is checked first, then timed by turns beside a plain copy.
+    """Measure a grid of cases: each method and peer is checked first, then timed by turns beside a plain copy.
 
     See also --help of 'edgeconv bench compare', 'bench gemm' and 'bench conv'. Ends with 1 where a method's output is
     wrong.
@@ -284,7 +284,7 @@ def _ladder(
 
     ladder = import_module(f"edgeconv.bench.ladders.{name}")
     budget = Budget(min_samples=5, max_samples=50, time_limit_seconds=seconds, turns=3)
-    line = Progress(len(sizes) * len(others), "works")
+    line = Progress(len(sizes) * len(others), "cases")
     try:
         device, watch = get_device("cuda"), Watch("cuda", gpu_reader())
         record = ladder.measure(sizes, others, blocks, budget, device, watch, line.update)

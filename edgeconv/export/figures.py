@@ -3,7 +3,7 @@
     gflops      how fast, over size, a panel a stride                    (the lab reports' plot)
     time        how long, over size, with the floor drawn in             (log axes)
     roofline    how near to what this machine can do at all
-    floor       share of the floor, every entrant at every size          (heat map)
+    floor       share of the floor, every candidate at every size          (heat map)
     waterfall   where a whole picture's time goes, and at which sizes a GPU pays
     cudnn       what cuDNN's heuristic put first, and what was fastest
 
@@ -130,7 +130,7 @@ def roofline(record: BenchRecord) -> list[Drawing]:
         axis.grid(True, alpha=0.25)
         legend(figure, [axis])
         caption = (
-            f"The largest size of each work under the roof measured in this run: {copy:,.0f} GB/s copied, "
+            f"The largest size of each case under the roof measured in this run: {copy:,.0f} GB/s copied, "
             f"{fma:,.0f} GFLOPS of float32 multiply-adds. Crosses: peers. Above it may stand what shares work, what "
             "computes in narrower numbers (8-bit pictures, half, TF32), and what finds its picture in a cache."
         )
@@ -139,14 +139,14 @@ def roofline(record: BenchRecord) -> list[Drawing]:
 
 
 def floor(record: BenchRecord) -> list[Drawing]:
-    """Share of the floor as a heat map: entrants down, strides and sizes across."""
+    """Share of the floor as a heat map: candidates down, strides and sizes across."""
     drawings = []
     for key, panels in _by_stride(record):
         timed = [row.candidate for group in panels for row in group.rows if row.lead_series]
-        entrants = [name for name in dict.fromkeys(timed) if name != "copy"]
+        candidates = [name for name in dict.fromkeys(timed) if name != "copy"]
         columns = [(group, size) for group in panels for size in group.sizes]
-        shares = [[_share(group, name, size) for group, size in columns] for name in entrants]
-        figure = Figure(figsize=(2.0 + 0.52 * len(columns), 1.2 + 0.3 * len(entrants)), layout="constrained")
+        shares = [[_share(group, name, size) for group, size in columns] for name in candidates]
+        figure = Figure(figsize=(2.0 + 0.52 * len(columns), 1.2 + 0.3 * len(candidates)), layout="constrained")
         axis = figure.add_subplot()
         ink(axis)
         axis.imshow(shares, cmap="viridis", vmin=0, vmax=1, aspect="auto")
@@ -155,7 +155,7 @@ def floor(record: BenchRecord) -> list[Drawing]:
                 if not math.isnan(share):
                     colour = "white" if share < 0.6 else "black"
                     axis.text(x, y, f"{share:.0%}", ha="center", va="center", color=colour, fontsize=7)
-        axis.set_yticks(range(len(entrants)), [literal(name) for name in entrants], fontsize=8)
+        axis.set_yticks(range(len(candidates)), [literal(name) for name in candidates], fontsize=8)
         labels = [f"{size}\ns{group.stride}" for group, size in columns]
         axis.set_xticks(range(len(columns)), labels, fontsize=7)
         caption = "Time of a copy of the fewest bytes over the median time, by side and stride; 100 % is the floor."
@@ -166,7 +166,7 @@ def floor(record: BenchRecord) -> list[Drawing]:
 def waterfall(record: BenchRecord) -> list[Drawing]:
     """Phases of a whole picture with the fastest method of each device, size by size."""
     drawings = []
-    for key, panels in _by_work(record):
+    for key, panels in _by_case(record):
         bars: list[tuple[str, dict[str, float], str]] = []
         for size in sorted({size for group in panels for size in group.sizes}):
             for group in panels:
@@ -222,7 +222,7 @@ def _by_stride(record: BenchRecord) -> list[tuple[str, list[Group]]]:
     return _gather(record, lambda group: (group.device, group.picture, group.dtype, group.filter, group.channels))
 
 
-def _by_work(record: BenchRecord) -> list[tuple[str, list[Group]]]:
+def _by_case(record: BenchRecord) -> list[tuple[str, list[Group]]]:
     """Groups that differ in nothing but the device."""
     return _gather(record, lambda group: (group.picture, group.dtype, group.filter, group.channels, group.stride))
 
@@ -267,8 +267,8 @@ def _cudnn_rows(record: BenchRecord) -> list[BenchRow]:
     return [row for group in groups(record) for row in _at_largest_size(group) if ranking_of(row.choice).measured]
 
 
-def _share(group: Group, entrant: str, size: int) -> float:
-    row = group.row(entrant, size)
+def _share(group: Group, candidate: str, size: int) -> float:
+    row = group.row(candidate, size)
     found = None if row is None else row.lead_metrics
     return math.nan if found is None or found.floor_share is None else found.floor_share
 
@@ -346,8 +346,8 @@ def size_panels(sizes: Sequence[Sequence[int]]) -> tuple[Figure, list[Axes]]:
 
 
 def _lines(axis: Axes, group: Group, value: Callable[[BenchRow], float], skip: tuple[str, ...] = ()) -> None:
-    colours = _colours(name for name in group.entrants if name != "copy")
-    for number, name in enumerate(group.entrants):
+    colours = _colours(name for name in group.candidates if name != "copy")
+    for number, name in enumerate(group.candidates):
         rows = [row for row in group.rows if row.candidate == name and row.lead_series]
         if name in skip or not rows:
             continue

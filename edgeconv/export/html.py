@@ -26,7 +26,7 @@ from edgeconv.io.files import utf8
 from edgeconv.run.report import RunReport
 
 RUNS_PREFIX = "run-"
-WORDS = ("reason", "work", "differs", "what binds it")
+WORDS = ("reason", "case", "differs", "what binds it")
 """Columns that hold sentences."""
 BROAD_POINTS = 500
 """Wider drawings scroll sideways on a phone in place of shrinking until nobody can read them."""

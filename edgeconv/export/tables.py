@@ -47,7 +47,7 @@ def left_out(record: BenchRecord) -> Table:
 
 
 def fastest(record: BenchRecord) -> Table:
-    """The fastest method at each work beside the fastest peer, in full arithmetic on both sides."""
+    """The fastest method at each case beside the fastest peer, in full arithmetic on both sides."""
     rows = []
     for group in groups(record):
         for winner in winners(group):
@@ -64,7 +64,7 @@ def fastest(record: BenchRecord) -> Table:
                     NOTHING if ratio is None else str(ratio),
                 )
             )
-    header = ("work", "size", "fastest method", "median", "fastest peer", "median", "peer / method, 99 % interval")
+    header = ("case", "size", "fastest method", "median", "fastest peer", "median", "peer / method, 99 % interval")
     return Table("The fastest", header, tuple(rows))
 
 
@@ -86,16 +86,16 @@ def goals(record: BenchRecord) -> Table:
         figure = f"{outcome.figure / MICROSECOND:.2f} µs" if goal.measure == "call" else f"{outcome.figure:.3g}"
         place = ("all", "all") if outcome.size is None else (str(outcome.size), str(outcome.stride))
         verdict = ("met", "") if outcome.met else (f"MISSED by {outcome.short_by:.1%}", goal.binds)
-        rows.append((goal.work, *place, outcome.words, outcome.entrant, figure, *verdict))
-    return Table("Goals", ("work", "size", "stride", "goal", "by", "figure", "", "what binds it"), tuple(rows))
+        rows.append((goal.case, *place, outcome.words, outcome.candidate, figure, *verdict))
+    return Table("Goals", ("case", "size", "stride", "goal", "by", "figure", "", "what binds it"), tuple(rows))
 
 
 def over_size(group: Group, title: str, cell: Callable[[BenchRow], str]) -> Table:
-    """One line an entrant, one column a size."""
+    """One line a candidate, one column a size."""
     rows = []
-    for entrant in group.entrants:
-        cells = [group.row(entrant, size) for size in group.sizes]
-        rows.append((entrant, *(NOTHING if row is None else _or_status(row, cell) for row in cells)))
+    for candidate in group.candidates:
+        cells = [group.row(candidate, size) for size in group.sizes]
+        rows.append((candidate, *(NOTHING if row is None else _or_status(row, cell) for row in cells)))
     return Table(title, ("", *map(str, group.sizes)), tuple(rows))
 
 
@@ -115,8 +115,8 @@ def gflops_cell(row: BenchRow) -> str:
     return NOTHING if row.kind == "copy" or found is None else f"{found.gflops:,.1f}"
 
 
-CARD_HEADER = (
-    "entrant",
+GPU_HEADER = (
+    "candidate",
     "size",
     "L2",
     "median",
@@ -142,7 +142,7 @@ CARD_HEADER = (
 def gpus(group: Group) -> Table:
     """The metrics of each timed row, in each L2 state."""
     rows = [_gpu(row, state, series, row.metrics[state]) for row in group.rows for state, series in row.timings.items()]
-    return Table(group.title, CARD_HEADER, tuple(rows))
+    return Table(group.title, GPU_HEADER, tuple(rows))
 
 
 def untimed(record: BenchRecord) -> Table:
@@ -153,7 +153,7 @@ def untimed(record: BenchRecord) -> Table:
         for row in group.rows
         if not row.timings
     ]
-    return Table("Not timed", ("work", "size", "entrant", "status", "reason"), tuple(rows))
+    return Table("Not timed", ("case", "size", "candidate", "status", "reason"), tuple(rows))
 
 
 def cudnn_traces(record: BenchRecord) -> list[Table]:

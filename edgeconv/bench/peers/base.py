@@ -59,7 +59,7 @@ class Peer(ABC):
 
     @abstractmethod
     def prepare(self, problem: Problem, image_host: NDArray[Any]) -> Ready:
-        """Set up with the picture in place; raises UnavailableError for a work that it cannot do."""
+        """Set up with the picture in place; raises UnavailableError for a case that it cannot do."""
 
 
 class PlanePeer(Peer):
