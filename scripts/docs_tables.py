@@ -11,7 +11,7 @@ import argparse
 import json
 import re
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from copy import copy
 from functools import partial
 from pathlib import Path
@@ -30,7 +30,7 @@ from edgeconv.bench.record import BenchRecord, read_record
 from edgeconv.core.filters import DEFAULT_FILTER, FILTERS
 from edgeconv.core.units import seconds_text
 from edgeconv.export import ladders
-from edgeconv.export.tables import Table, fastest, goals, percent
+from edgeconv.export.tables import Table, fastest, goals, lines_of, percent
 from edgeconv.io.records import read_record as read_kinds
 from edgeconv.methods import METHODS
 from edgeconv.run.report import KIND as RUN
@@ -48,16 +48,10 @@ MARKED = re.compile(
 )
 
 
-def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A Markdown table."""
-    lines = [header, ["---"] * len(header), *rows]
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
-
-
 def methods() -> str:
     """The table of methods."""
     rows = ([f"`{entry.name}`", entry.device.upper(), entry.summary] for entry in METHODS)
-    return markdown(("method", "device", "what it does"), rows)
+    return lines_of(("method", "device", "what it does"), rows)
 
 
 def filters() -> str:
@@ -71,7 +65,7 @@ def filters() -> str:
         kernels = f"`{row(entry.kernels[0])}`" + (f" and {entry.directions - 1} more" if entry.directions > 1 else "")
         mark = " (default)" if entry.name == DEFAULT_FILTER else ""
         rows.append([f"`{entry.name}`{mark}", kernels, entry.summary, entry.source])
-    return markdown(("filter", "kernel", "answer", "source"), rows)
+    return lines_of(("filter", "kernel", "answer", "source"), rows)
 
 
 def run_reports(machine: str) -> str:
@@ -100,7 +94,7 @@ def run_reports(machine: str) -> str:
                 ]
             )
     header = ("method", "device", "stride", "kernel", "GFLOPS", "end to end GFLOPS", "GB/s", "of memory floor")
-    return markdown((*header, "end to end", "relative error"), rows)
+    return lines_of((*header, "end to end", "relative error"), rows)
 
 
 def diff_cost(machine: str) -> str:
@@ -117,13 +111,13 @@ def diff_cost(machine: str) -> str:
         ]
         for name, found in record["pairs"].items()
     ]
-    return markdown(("against", "decoding both", "exact figures", "figures / decoding", "memory", "page"), rows)
+    return lines_of(("against", "decoding both", "exact figures", "figures / decoding", "memory", "page"), rows)
 
 
 def view_keys() -> str:
     """The keys of the window's commands."""
     rows = ([words, ", ".join(f"`{key}`" for key in keys)] for words, keys in listed_keys())
-    return markdown(("command", "keys"), rows)
+    return lines_of(("command", "keys"), rows)
 
 
 def view_cost(machine: str) -> str:
@@ -142,7 +136,7 @@ def view_cost(machine: str) -> str:
         [name, seconds_text(median(seconds)), seconds_text(max(seconds)), f"≤ {seconds_text(goal)}"]
         for name, (seconds, goal) in found.items()
     )
-    return markdown(("", "median", "most", "goal"), rows)
+    return lines_of(("", "median", "most", "goal"), rows)
 
 
 def reader_fuzz() -> str:
@@ -152,18 +146,18 @@ def reader_fuzz() -> str:
     rows = ([kind, *(f"{counts[name]:,}" for name in outcomes)] for kind, counts in record["outcomes"].items())
     versions = ", ".join(f"{name} {version}" for name, version in record["versions"].items())
     beside = f"{record['cases']:,} cases, {len(record['failures'])} of them against what must hold; {versions}.\n\n"
-    return beside + markdown(("kind of file", *outcomes), rows)
+    return beside + lines_of(("kind of file", *outcomes), rows)
 
 
 def peers() -> str:
     """The table of peers."""
     rows = ([f"`{entry.name}`", entry.device.upper(), entry.summary] for entry in PEERS)
-    return markdown(("peer", "device", "what it does"), rows)
+    return lines_of(("peer", "device", "what it does"), rows)
 
 
 def grids() -> str:
     """The table of named grids."""
-    return markdown(("grid", "what it holds"), ([f"`{grid.name}`", grid.summary] for grid in GRIDS))
+    return lines_of(("grid", "what it holds"), ([f"`{grid.name}`", grid.summary] for grid in GRIDS))
 
 
 def bench_table(machine: str, grid: str, make: Callable[[BenchRecord], Table]) -> str:
@@ -176,7 +170,7 @@ def bench_table(machine: str, grid: str, make: Callable[[BenchRecord], Table]) -
     names = ", ".join(facts.name for facts in record.machine.values())
     peers = sorted({row.candidate for row in record.rows if row.kind == "peer" and row.status == "measured"})
     beside = f"Peers with a time: {', '.join(peers)}." if peers else "No peers."
-    return f"{names}, {record.created_utc}. {beside}\n\n" + markdown(table.header, table.rows)
+    return f"{names}, {record.created_utc}. {beside}\n\n" + lines_of(table.header, table.rows)
 
 
 def cpu_goals(record: BenchRecord) -> Table:
@@ -203,7 +197,7 @@ def profile() -> LadderProfile:
 
 def ladder(table: Table) -> str:
     """A table of a ladder."""
-    return markdown(table.header, table.rows)
+    return lines_of(table.header, table.rows)
 
 
 def conv_sizes(stride: int) -> str:

@@ -19,13 +19,10 @@ import re
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args
 
-from edgeconv.bench.intervals import CONFIDENCE, STATISTICS, Ratio, ratio_interval
+from edgeconv.bench.intervals import STATISTICS, Ratio, ratio_interval
 from edgeconv.bench.record import BenchRecord, BenchRow, unlike_facts, unlike_machines
 from edgeconv.bench.watch import CLOCK_TOLERANCE, OTHERS_WORDS
-from edgeconv.core.escapes import visible
-from edgeconv.core.units import seconds_text
 from edgeconv.errors import UsageError
-from edgeconv.io.junit import JUnitCase, to_xml
 from edgeconv.run.report import SeriesPart
 
 Verdict = Literal["slower", "lost", "ambiguous", "same", "faster"]
@@ -135,36 +132,6 @@ def differences(base: BenchRecord, new: BenchRecord) -> dict[Unlike, list[str]]:
         "grid": [f"{len(missing)} of {len(wanted)} cases are not in the second"] if missing else [],
         "load": [] if quiet else ["other processes were at work at every row"],
     }
-
-
-def to_markdown(comparison: RecordComparison) -> str:
-    """A summary line, what the records differ in, and a table, worst first."""
-    counts = {verdict: sum(line.verdict == verdict for line in comparison.lines) for verdict in VERDICTS}
-    summary = ", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count)
-    gate = comparison.gate
-    text = [
-        f"{'Passed' if comparison.passed else 'FAILED'}: {summary}. A row is slower where the {CONFIDENCE:.0%} "
-        f"bootstrap interval of new / base ({gate.statistic}) lies wholly above {1 + gate.margin:.3g}.",
-        "",
-    ]
-    if comparison.differences:
-        text += [f"The records differ, which was allowed: {visible('; '.join(comparison.differences))}.", ""]
-    text += ["| verdict | row | base | new | new / base |", "| --- | --- | --- | --- | --- |"]
-    for line in comparison.lines:
-        new = seconds_text(line.new_seconds) if line.new_seconds is not None else line.note
-        ratio = "" if line.ratio is None else ", ".join(filter(None, (str(line.ratio), line.note)))
-        text.append(visible(f"| {line.verdict} | {line.title} | {seconds_text(line.base_seconds)} | {new} | {ratio} |"))
-    return "\n".join(text) + "\n"
-
-
-def to_junit(comparison: RecordComparison) -> bytes:
-    """One test case a row; slower and lost rows are failures."""
-    cases = []
-    for line in comparison.lines:
-        ratio = "" if line.ratio is None else f"new / base {line.ratio}"
-        message = f"{line.verdict}: {', '.join(filter(None, (ratio, line.note)))}"
-        cases.append(JUnitCase(line.title, "failure" if line.verdict in FAILING else "passed", message))
-    return to_xml("edgeconv bench compare", cases)
 
 
 def _measured(record: BenchRecord) -> list[BenchRow]:

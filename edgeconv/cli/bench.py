@@ -183,11 +183,12 @@ def compare(
     overwrite: comparing.Overwrite = False,
 ) -> None:
     """Same, faster, slower or ambiguous, row by row, from the samples. Ends with 1 only for a real slowdown."""
-    from edgeconv.bench.compare import UNLIKES, parse_gate, to_junit, to_markdown
+    from edgeconv.bench.compare import UNLIKES, parse_gate
     from edgeconv.bench.compare import compare as compare_records
     from edgeconv.bench.record import read_record
     from edgeconv.diff.outputs import Outputs
     from edgeconv.errors import EXIT_DIFFERENT, UsageError
+    from edgeconv.export.comparison import to_junit, to_markdown
     from edgeconv.io.files import utf8
 
     allowed = tuple(word.strip() for word in allow.split(",") if word.strip())

@@ -55,7 +55,7 @@ def as_type(value: Any, kind: type[T]) -> T:
     return msgspec.convert(value, kind)
 
 
-def fields_of(part: Part) -> dict[str, Any]:
+def fields_of(part: Struct) -> dict[str, Any]:
     """The fields of a part, for another that has them too."""
     return msgspec.structs.asdict(part)
 

@@ -82,6 +82,4 @@ def _record(record: BenchRecord) -> str:
 
 
 def _draw(table: Table, level: int) -> str:
-    lines = [table.header, ("---",) * len(table.header), *table.rows]
-    text = "\n".join("| " + " | ".join(visible(cell).replace("|", "\\|") for cell in line) + " |" for line in lines)
-    return f"{'#' * level} {visible(table.title)}\n\n{text}\n"
+    return f"{'#' * level} {visible(table.title)}\n\n{tables.lines_of(table.header, table.rows)}"

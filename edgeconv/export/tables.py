@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from edgeconv.bench.goals import MICROSECOND, outcomes
 from edgeconv.bench.metrics import Metrics
 from edgeconv.bench.record import BenchRecord, BenchRow
 from edgeconv.bench.summary import Group, geometric_mean, groups, median, winners
+from edgeconv.core.escapes import visible
 from edgeconv.core.records import plain
 from edgeconv.core.units import seconds_text
 from edgeconv.run.report import Algorithm, Ranking, SeriesPart, ranking_of
 
 NOTHING = "–"
+BAR = "\\|"
+"""A bar within a cell of Markdown."""
 
 
 @dataclass(frozen=True)
@@ -23,6 +26,12 @@ class Table:
     title: str
     header: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
+
+
+def lines_of(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table as lines of Markdown."""
+    lines = (header, ("---",) * len(header), *rows)
+    return "".join(f"| {' | '.join(visible(cell).replace('|', BAR) for cell in line)} |\n" for line in lines)
 
 
 def machine_lines(record: BenchRecord) -> list[str]:
