@@ -53,8 +53,11 @@ class Ready:
     """In what a peer's case is not the very same, for a person."""
     synchronize: Callable[[], Any] | None = None
     """Waits for a run that is not put on the device's current stream; such a run is timed by the host's clock."""
-    facts: dict[str, Any] = field(default_factory=dict)
-    """workspace_bytes, moved_bytes, launches, choice: what a plan says about itself."""
+    workspace_bytes: int | None = None
+    moved_bytes: int | None = None
+    launches: int | None = None
+    choice: dict[str, Any] = field(default_factory=dict)
+    """What a plan says about itself, as are the three above."""
 
 
 @dataclass
@@ -133,12 +136,10 @@ class MethodCandidate(Candidate):
             result=bench.result,
             problem=problem,
             arithmetic=plan.arithmetic,
-            facts={
-                "workspace_bytes": plan.workspace_bytes,
-                "moved_bytes": plan.moved_bytes,
-                "launches": plan.launches,
-                "choice": plan.choice,
-            },
+            workspace_bytes=plan.workspace_bytes,
+            moved_bytes=plan.moved_bytes,
+            launches=plan.launches,
+            choice=plan.choice,
         )
 
 
@@ -160,7 +161,7 @@ class CopyCandidate(Candidate):
         moved_bytes = count(bench.problem).fewest_bytes
         with bench.device.guard(moved_bytes):
             run = bench.device.copier(moved_bytes)
-        return Ready(run, lambda: np.empty(0), bench.problem, facts={"moved_bytes": moved_bytes})
+        return Ready(run, lambda: np.empty(0), bench.problem, moved_bytes=moved_bytes)
 
 
 def method_candidates(words: Iterable[str], device: DeviceName, options: Options) -> list[MethodCandidate]:

@@ -233,14 +233,13 @@ class _Entered:
     ) -> BenchRow:
         """The record of this candidate at this case."""
         candidate, ready = self.candidate, self.ready
-        facts = ready.facts if ready is not None else {}
         found = {
             state: metrics.metrics_of(
                 counts,
                 series.statistics.median_seconds,
                 copies[state].statistics.median_seconds if state in copies else None,
                 place.roof,
-                facts.get("moved_bytes"),
+                None if ready is None else ready.moved_bytes,
             )
             for state, series in self.series.items()
         }
@@ -261,10 +260,10 @@ class _Entered:
             reason=self.reason,
             differs=ready.differs if ready is not None else None,
             check=describe_check(self.check),
-            workspace_bytes=facts.get("workspace_bytes"),
-            moved_bytes=facts.get("moved_bytes"),
-            launches=facts.get("launches"),
-            choice=facts.get("choice", {}),
+            workspace_bytes=None if ready is None else ready.workspace_bytes,
+            moved_bytes=None if ready is None else ready.moved_bytes,
+            launches=None if ready is None else ready.launches,
+            choice={} if ready is None else ready.choice,
             counts=describe_counts(counts),
             set_up_seconds=self.set_up_seconds,
             cold_seconds=self.cold_seconds,
