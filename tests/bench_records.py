@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from edgeconv.bench import candidates, runner
-from edgeconv.bench.candidates import Bench, Candidate, MethodCandidate, Ready
+from edgeconv.bench.candidates import Bench, BenchCandidate, MethodCandidate, Ready
 from edgeconv.bench.grid import CaseGrid, GridPart
 from edgeconv.bench.measure import TimingRules
 from edgeconv.bench.record import BenchRecord
@@ -102,7 +102,7 @@ def grid(*sizes: int, strides: tuple[int, ...] = (1,)) -> CaseGrid:
     return CaseGrid("test", "made up", (GridPart(sizes=sizes, strides=strides, devices=("cpu",)),))
 
 
-def use(monkeypatch: pytest.MonkeyPatch, *candidates_here: Candidate) -> FakeDevice:
+def use(monkeypatch: pytest.MonkeyPatch, *candidates_here: BenchCandidate) -> FakeDevice:
     """Let these compete, on a fake device, in place of the table's methods."""
     device = FakeDevice()
     monkeypatch.setattr(candidates, "get_device", lambda name: device)
@@ -112,9 +112,9 @@ def use(monkeypatch: pytest.MonkeyPatch, *candidates_here: Candidate) -> FakeDev
     return device
 
 
-def measured(monkeypatch: pytest.MonkeyPatch, *candidates_here: Candidate, path: Path | None = None) -> BenchRecord:
+def measured(monkeypatch: pytest.MonkeyPatch, *here: BenchCandidate, path: Path | None = None) -> BenchRecord:
     """The record of sizes 8 and 16, stride 1."""
-    use(monkeypatch, *candidates_here)
+    use(monkeypatch, *here)
     return runner.run(runner.BenchRun(grid(8, 16), FEW, path=path))
 
 

@@ -96,7 +96,7 @@ def share(device: DeviceName, problem: Problem, image_host: NDArray[Any]) -> Ben
     return Bench(processor, problem, image_host, image, out)
 
 
-class Candidate(ABC):
+class BenchCandidate(ABC):
     """One competitor. `label` is its word, unique among the candidates of a device."""
 
     kind: Kind
@@ -114,7 +114,7 @@ class Candidate(ABC):
         """Set up for the case of `bench`; raises EdgeconvError where it cannot do it."""
 
 
-class MethodCandidate(Candidate):
+class MethodCandidate(BenchCandidate):
     """A method of the project."""
 
     kind = "method"
@@ -123,11 +123,11 @@ class MethodCandidate(Candidate):
         self.label, self.name, self.device, self.options = label, name, device, options
 
     def unavailable_reason(self) -> str | None:
-        """See Candidate.unavailable_reason."""
+        """See BenchCandidate.unavailable_reason."""
         return find(self.name, self.device).load().unavailable_reason()
 
     def prepare(self, bench: Bench) -> Ready:
-        """See Candidate.prepare."""
+        """See BenchCandidate.prepare."""
         problem = bench.problem
         with bench.device.guard(self.options.workspace_limit_bytes):
             plan = require(self.name, self.device, self.options).prepare(problem, self.options)
@@ -143,7 +143,7 @@ class MethodCandidate(Candidate):
         )
 
 
-class CopyCandidate(Candidate):
+class CopyCandidate(BenchCandidate):
     """The floor: a copy that reads and writes as many bytes as the case must."""
 
     kind = "copy"
@@ -153,11 +153,11 @@ class CopyCandidate(Candidate):
         self.device, self.options = device, Options()
 
     def unavailable_reason(self) -> str | None:
-        """See Candidate.unavailable_reason."""
+        """See BenchCandidate.unavailable_reason."""
         return None
 
     def prepare(self, bench: Bench) -> Ready:
-        """See Candidate.prepare: there is no result to check."""
+        """See BenchCandidate.prepare: there is no result to check."""
         moved_bytes = count(bench.problem).fewest_bytes
         with bench.device.guard(moved_bytes):
             run = bench.device.copier(moved_bytes)

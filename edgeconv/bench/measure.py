@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.bench import metrics
-from edgeconv.bench.candidates import Bench, Candidate, Ready, share
+from edgeconv.bench.candidates import Bench, BenchCandidate, Ready, share
 from edgeconv.bench.grid import Case
 from edgeconv.bench.record import BenchRow, BusPart, CasePart, FilesPart, Status
 from edgeconv.bench.rules import TimingRules as TimingRules
@@ -61,7 +61,7 @@ class Place:
     """A device in this run: who competes there, its measured roof, and the watch over it."""
 
     device: DeviceName
-    candidates: tuple[Candidate, ...]
+    candidates: tuple[BenchCandidate, ...]
     roof: Roof
     watch: Watch
 
@@ -127,7 +127,7 @@ def measure(case: Case, pixels: NDArray[Any], place: Place, rules: TimingRules, 
 class _Entered:
     """A candidate at one case: set up, run once and checked by the constructor."""
 
-    def __init__(self, candidate: Candidate, bench: Bench, rules: TimingRules) -> None:
+    def __init__(self, candidate: BenchCandidate, bench: Bench, rules: TimingRules) -> None:
         self.candidate, self.bench = candidate, bench
         self.status: Status = "measured"
         self.reason: str | None = None

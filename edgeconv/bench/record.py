@@ -20,7 +20,7 @@ from edgeconv.core.filters import Channels
 from edgeconv.core.records import Amount, Meta, Natural, Part, Positive, Sha256, field, json_bytes, keyed_by, plain
 from edgeconv.io.records import read_record as read_kinds
 from edgeconv.methods.base import DEVICES, DeviceName, Options
-from edgeconv.run.report import CheckPart, CountsPart, DeviceFacts, Dtype, Header, SeriesPart
+from edgeconv.run.report import CheckPart, CountsPart, DeviceFacts, Dtype, RecordHead, SeriesPart
 from edgeconv.runtime.devices.base import L2_STATES, L2State, Train
 
 KIND: Literal["bench"] = "bench"
@@ -177,7 +177,7 @@ class BenchRow(Part):
         return f"{self.candidate} on {self.device} · {picture}{self.case.named}"
 
 
-class BenchRecord(Header):
+class BenchRecord(RecordHead):
     """A grid of cases measured on one machine."""
 
     kind: Literal["bench"]

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from edgeconv import __version__
 from edgeconv.bench import metrics
-from edgeconv.bench.candidates import Candidate, CopyCandidate, method_candidates
+from edgeconv.bench.candidates import BenchCandidate, CopyCandidate, method_candidates
 from edgeconv.bench.grid import Case, CaseGrid, GridPart, cases
 from edgeconv.bench.measure import Place, TimingRules, measure, pixels_for
 from edgeconv.bench.peers import peer_candidates
@@ -152,7 +152,7 @@ class _Places:
 
     def _place(self, part: GridPart, device: DeviceName) -> Place:
         if (part, device) not in self._known:
-            candidates: list[Candidate] = [CopyCandidate(device)]
+            candidates: list[BenchCandidate] = [CopyCandidate(device)]
             candidates += method_candidates(part.methods, device, self._plan.options)
             peers, missing = peer_candidates(part.peers, device, self._plan.options)
             for name, why in missing:

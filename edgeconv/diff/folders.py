@@ -46,7 +46,7 @@ from edgeconv.io.inside import ForeignFileError, place_inside
 from edgeconv.io.passed_over import kinds_text
 from edgeconv.io.read_rules import DEFAULT_RULES, ReadRules
 from edgeconv.run import report
-from edgeconv.run.report import Header
+from edgeconv.run.report import RecordHead
 
 PairStatus = Literal["unreadable", "layout", "changed", "new", "missing", "same"]
 STATUSES: tuple[PairStatus, ...] = get_args(PairStatus)
@@ -83,7 +83,7 @@ class PairPart(Part):
     diff: DiffRecord | None
 
 
-class FoldersRecord(Header):
+class FoldersRecord(RecordHead):
     """What `edgeconv diff` found in two folders."""
 
     kind: Literal["diff_folders"]

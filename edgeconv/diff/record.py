@@ -18,7 +18,7 @@ from edgeconv.diff.metrics import Allowance, Figures, PartFigures, Spot, compare
 from edgeconv.diff.perceptual import PERCEPTUAL
 from edgeconv.diff.regions import Region
 from edgeconv.diff.scale import Scale, scale_for
-from edgeconv.run.report import Header, header
+from edgeconv.run.report import RecordHead, header
 
 REGIONS_SHOWN = 5
 """Regions that the text lists; JSON and page have all that were kept."""
@@ -83,7 +83,7 @@ class ReferencePart(Part):
     notes: list[str]
 
 
-class Compared(Header):
+class Compared(RecordHead):
     """Some pictures against one reference. Coordinates count from 0 at the top left."""
 
     same: bool

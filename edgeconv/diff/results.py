@@ -20,7 +20,7 @@ from edgeconv.diff.record import Comparisons
 from edgeconv.errors import EXIT_DIFFERENT, EXIT_OK
 from edgeconv.io import junit
 from edgeconv.io.read_rules import DEFAULT_RULES, ReadRules
-from edgeconv.run.report import Header
+from edgeconv.run.report import RecordHead
 
 DEFAULT_PAGE_LIMIT = 256 * 2**20
 """What `edgeconv diff` allows by default."""
@@ -49,7 +49,7 @@ class DiffOutcome:
     """What a job found and wrote."""
 
     exit_code: int
-    record: Header
+    record: RecordHead
     text: str
     written: list[tuple[Path, int]]
     """(file, bytes)."""

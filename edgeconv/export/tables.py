@@ -12,7 +12,7 @@ from edgeconv.bench.summary import Group, geometric_mean, groups, median, winner
 from edgeconv.core.escapes import visible
 from edgeconv.core.records import plain
 from edgeconv.core.units import seconds_text
-from edgeconv.run.report import Algorithm, Ranking, SeriesPart, ranking_of
+from edgeconv.run.report import RankedAlgorithm, Ranking, SeriesPart, ranking_of
 
 NOTHING = "–"
 BAR = "\\|"
@@ -188,7 +188,7 @@ def percent(share: float | None) -> str:
     return NOTHING if share is None else f"{share:.0%}"
 
 
-def _trace(entry: Algorithm) -> tuple[str, ...]:
+def _trace(entry: RankedAlgorithm) -> tuple[str, ...]:
     seconds = NOTHING if entry.time_seconds is None else seconds_text(entry.time_seconds)
     return (entry.algorithm, entry.math, f"{entry.workspace_bytes:,}", seconds, entry.skipped)
 

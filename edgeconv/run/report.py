@@ -53,7 +53,7 @@ Dtype = Literal["uint8", "uint16", "float16", "float32"]
 BoundBy = Literal["memory", "arithmetic"]
 
 
-class Header(Part):
+class RecordHead(Part):
     """What every record begins with."""
 
     schema_version: Literal[1]
@@ -128,7 +128,7 @@ class MethodPart(Part):
     ]
 
 
-class Algorithm(Struct):
+class RankedAlgorithm(Struct):
     """One of cuDNN's, as its heuristic ranks it or as it was measured."""
 
     algorithm: str
@@ -141,8 +141,8 @@ class Algorithm(Struct):
 class Ranking(Struct):
     """What cuDNN's plans leave in `choice`; other methods leave other things."""
 
-    ranked: list[Algorithm] = field(default_factory=list)
-    measured: list[Algorithm] | None = None
+    ranked: list[RankedAlgorithm] = field(default_factory=list)
+    measured: list[RankedAlgorithm] | None = None
 
 
 def ranking_of(choice: dict[str, Any]) -> Ranking:
@@ -323,7 +323,7 @@ class RunFigures(Part):
     check: CheckPart | None
 
 
-class RunReport(Header, omit_defaults=True):
+class RunReport(RecordHead, omit_defaults=True):
     """One picture filtered by one method. Names of fields carry units; null: not measured, or not known here."""
 
     kind: Literal["run"]
@@ -358,7 +358,7 @@ class RunReport(Header, omit_defaults=True):
 
 
 def header() -> dict[str, Any]:
-    """The fields of `Header` but for the kind, of now."""
+    """The fields of `RecordHead` but for the kind, of now."""
     return {
         "schema_version": SCHEMA_VERSION,
         "edgeconv_version": __version__,

@@ -16,7 +16,7 @@ from edgeconv.core.cost import Roof
 from edgeconv.core.records import Amount, Meta, Part, Positive, finite
 from edgeconv.core.timing import Budget, Sampler, Series, interleave
 from edgeconv.hardware.versions import installed_versions
-from edgeconv.run.report import DeviceFacts, Header, SeriesPart, describe_series, header
+from edgeconv.run.report import DeviceFacts, RecordHead, SeriesPart, describe_series, header
 from edgeconv.runtime.devices.base import Device
 
 L2_STATE: Literal["cold"] = "cold"
@@ -89,7 +89,7 @@ class ProfiledStep(Part):
     issue_busy_percent: float
 
 
-class LadderProfile(Header):
+class LadderProfile(RecordHead):
     """What scripts/profile_conv_ladder.py counted."""
 
     kind: Literal["conv ladder profile"]

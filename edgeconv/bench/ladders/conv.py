@@ -29,7 +29,7 @@ from edgeconv.core.problem import Problem
 from edgeconv.core.records import Amount, Meta
 from edgeconv.core.request import make_request
 from edgeconv.core.timing import Budget
-from edgeconv.run.report import DeviceFacts, Header
+from edgeconv.run.report import DeviceFacts, RecordHead
 from edgeconv.runtime import check as verify
 from edgeconv.runtime.devices.base import Device
 
@@ -51,7 +51,7 @@ class ConvRow(StepRow):
     ]
 
 
-class ConvRecord(Header):
+class ConvRecord(RecordHead):
     """What `edgeconv bench conv` measured."""
 
     kind: Literal["bench conv"]

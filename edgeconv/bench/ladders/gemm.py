@@ -26,7 +26,7 @@ from edgeconv.bench.watch import Watch
 from edgeconv.core.cost import FLOPS_PER_MULTIPLY_ADD, Roof
 from edgeconv.core.records import Amount, Meta
 from edgeconv.core.timing import Budget
-from edgeconv.run.report import DeviceFacts, Header
+from edgeconv.run.report import DeviceFacts, RecordHead
 from edgeconv.runtime.devices.base import Device
 
 KIND: Literal["bench gemm"] = "bench gemm"
@@ -50,7 +50,7 @@ class GemmRow(StepRow):
     ]
 
 
-class GemmRecord(Header):
+class GemmRecord(RecordHead):
     """What `edgeconv bench gemm` measured."""
 
     kind: Literal["bench gemm"]

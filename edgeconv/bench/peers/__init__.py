@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 
-from edgeconv.bench.candidates import Bench, Candidate, Ready
+from edgeconv.bench.candidates import Bench, BenchCandidate, Ready
 from edgeconv.bench.grid import ALL
 from edgeconv.bench.peers.base import Peer
 from edgeconv.errors import UsageError
@@ -55,7 +55,7 @@ PEERS: tuple[PeerEntry, ...] = (
 )
 
 
-class PeerCandidate(Candidate):
+class PeerCandidate(BenchCandidate):
     """A peer as a candidate."""
 
     kind = "peer"
@@ -71,11 +71,11 @@ class PeerCandidate(Candidate):
         return self._peer.version()
 
     def unavailable_reason(self) -> str | None:
-        """See Candidate.unavailable_reason."""
+        """See BenchCandidate.unavailable_reason."""
         return self._peer.unavailable_reason()
 
     def prepare(self, bench: Bench) -> Ready:
-        """See Candidate.prepare."""
+        """See BenchCandidate.prepare."""
         return self._peer.prepare(bench.problem, bench.image_host)
 
 
