@@ -65,15 +65,14 @@ BATCH = RecordSchema("batch/summary.schema.json", "What edgeconv batch prints wi
 SCHEMAS: tuple[RecordSchema, ...] = (RUN, BENCH, LADDERS, DIFF, BATCH)
 
 
-def main() -> int:
-    """Write the schemas, or with --check say which are out of date."""
+def main() -> None:
+    """Write the schemas, or with --check end with 1 and the names of those that are out of date."""
     stale = [entry for entry in SCHEMAS if not (PACKAGE / entry.file).exists() or entry.stored() != entry.text()]
+    if stale and "--check" in sys.argv:
+        sys.exit(f"Out of date: {', '.join(entry.file for entry in stale)}. Run python3 -m edgeconv.export.schemas.")
     for entry in stale:
-        print(entry.file)
-        if "--check" not in sys.argv:
-            (PACKAGE / entry.file).write_text(entry.text(), encoding="utf-8", newline="\n")
-    return int("--check" in sys.argv and bool(stale))
+        (PACKAGE / entry.file).write_text(entry.text(), encoding="utf-8", newline="\n")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()
