@@ -146,7 +146,7 @@ def test_a_work_that_the_new_record_did_not_reach_is_refused_or_left_out(base) -
 
 def disturb(rows) -> None:
     for row in rows:
-        row.machine.flags = ["other processes kept 40% of the cores busy"]
+        row.machine = changed(copy.copy(row.machine), flags=["other processes kept 40% of the cores busy"])
 
 
 def test_a_row_beside_other_processes_proves_nothing(monkeypatch, base) -> None:

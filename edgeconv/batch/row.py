@@ -46,10 +46,10 @@ class LedgerRow(Struct, frozen=True, forbid_unknown_fields=True):
     error: str | None
     notes: tuple[str, ...] = ()
     input_realpath: str | None = None
-    """None in rows of before it was kept."""
+    """None in rows from before it was recorded."""
     finished_utc: str = ""
     run: Annotated[int, Meta(ge=1, lt=MOST_RUNS)] | None = None
-    """Counts the batches into this folder, from 1; None in rows of before it was kept."""
+    """Counts the batches into this folder, from 1; None in rows from before it was recorded."""
 
     @property
     def source(self) -> str:

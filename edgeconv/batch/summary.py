@@ -15,7 +15,7 @@ Stage = Literal["read", "decode", "set_up", "host_to_device", "convolve", "devic
 STAGES: tuple[Stage, ...] = get_args(Stage)
 """In the order of one picture; on the CPU nothing crosses a bus."""
 SAID = f"{SAID_NOTE}complaints, each in its row of the ledger"
-"""In place of their words, which differ from picture to picture."""
+"""In place of the messages themselves, which differ from picture to picture."""
 
 
 @dataclass(frozen=True)

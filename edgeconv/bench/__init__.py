@@ -3,7 +3,7 @@
     grid.py       which cases: sizes × strides × types × filters × channels, by words, TOML file or name
     synthetic.py  pixels and weights that are random and always the same
     candidates.py   what competes: the project's methods, and a plain copy, which is the floor
-    peers/        what else: one small file a library
+    peers/        what else: one small file per library
     measure.py    one case: check, then time by turns
     watch.py      whether the machine stayed the same meanwhile
     GPU.py       the accounting of a row, with its formulas

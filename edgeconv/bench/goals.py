@@ -5,7 +5,7 @@ A goal stands for every size and stride that it names. The figure is that of the
     floor      share of the floor                                                        at least
     roofline   share of the roofline                                                     at least
     rivals     its time over that of the fastest rival                                   at most
-    call       seconds a call, back to back on a stream                                  at most
+    call       seconds per call, back to back on a stream                                at most
     own bytes  its time over that of its own bytes at the copy's bandwidth               at most
     lead       the fastest rival's time over its own, geometric mean of all of the goal  at least
 """

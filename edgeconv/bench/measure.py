@@ -5,7 +5,7 @@
 
 Turns go round all candidates of a device, several times, so that a machine that changes changes all of them alike.
 A row's `status` is measured, wrong (the output is not the oracle's), refused (edgeconv's own reason), or failed (an
-error of a library, in its words). Times are those of the convolution alone: the picture is on the device before.
+error of a library, in its message). Times are those of the convolution alone: the picture is on the device before.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ FEW = Budget(min_samples=3, max_samples=7, time_limit_seconds=0.05)
 
 
 LONGEST_REASON = 500
-"""Letters of a library's own message that are kept."""
+"""Characters of a library's own message that are stored."""
 DIGITS = 10
-"""A sample is kept to a tenth of a nanosecond, finer than any clock here."""
+"""A sample is stored to a tenth of a nanosecond, finer than any clock here."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ def pixels_for(case: Case, picture: NDArray[Any] | None) -> NDArray[Any]:
 
 @dataclass(frozen=True)
 class CaseResult:
-    """One row a candidate, in their order, and what decoding and encoding take (None where no method ran)."""
+    """One row per candidate, in their order, and what decoding and encoding take (None where no method ran)."""
 
     rows: list[BenchRow]
     files: FilesPart | None

@@ -25,7 +25,7 @@ from edgeconv.runtime.devices.base import L2_STATES, L2State, Train
 
 KIND: Literal["bench"] = "bench"
 ROW_LISTS = ("rows", "files", "left_out")
-"""Lists that are written one entry a line, so that a record can be read and compared line by line."""
+"""Lists that are written one entry per line, so that a record can be read and compared line by line."""
 
 MACHINE_FACTS = ("name", "machine", "usable_threads", "governor", "compute_capability", "multiprocessors")
 """Those that change a time."""

@@ -58,7 +58,7 @@ FIXED_COST_PIXELS = MPIXEL
 
 @dataclass
 class BenchRun:
-    """What is to be measured, and where it is kept."""
+    """What is to be measured, and where it is stored."""
 
     grid: CaseGrid
     rules: TimingRules = field(default_factory=TimingRules)
@@ -132,7 +132,7 @@ def run(plan: BenchRun, progress: Callable[[int, int, str], None] = lambda done,
 
 
 class _Places:
-    """Candidates, roof and watch of each device, looked up once a part."""
+    """Candidates, roof and watch of each device, looked up once per part."""
 
     def __init__(self, plan: BenchRun, record: BenchRecord) -> None:
         self._plan, self._record = plan, record

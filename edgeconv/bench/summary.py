@@ -67,7 +67,7 @@ def groups(record: BenchRecord) -> list[Group]:
 
 
 def winners(group: Group) -> list[Winner]:
-    """One a size, where any method was timed. Peers of other arithmetic or another border are not set against it."""
+    """One per size, where any method was timed. Peers of other arithmetic or another border are not set against it."""
     found = []
     for size in group.sizes:
         rows = [row for row in group.rows if row.case.size == size]

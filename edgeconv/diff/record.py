@@ -21,7 +21,7 @@ from edgeconv.diff.scale import Scale, scale_for
 from edgeconv.run.report import RecordHead, header
 
 REGIONS_SHOWN = 5
-"""Regions that the text lists; JSON and page have all that were kept."""
+"""Regions that the text lists; JSON and page have all that were stored."""
 
 
 class FiguresPart(Part):
@@ -222,7 +222,7 @@ def share(part: PartFigures) -> str:
 
 
 def text(comparisons: Comparisons) -> str:
-    """A few lines a comparison, then one line for all of them where there are several."""
+    """A few lines per comparison, then one line for all of them where there are several."""
     blocks = [_block(comparisons, comparison) for comparison in comparisons.each]
     if len(blocks) > 1:
         blocks.append(summary(comparisons))

@@ -1,4 +1,4 @@
-"""Records of `edgeconv bench` and reports of `edgeconv run` as files for people and programs: one file a format.
+"""Records of `edgeconv bench` and reports of `edgeconv run` as files for people and programs: one module per format.
 
 An exporter gives back its files as bytes by the ending of their names; writing is done here, whole files or none.
 Exporters read records alone, so that `edgeconv report` makes on any machine what the bench would have made.
@@ -47,7 +47,7 @@ class Exporter:
 
 EXPORTERS: tuple[Exporter, ...] = (
     Exporter("json", "edgeconv.export.json:export", "the record itself, every sample in it"),
-    Exporter("csv", "edgeconv.export.csv:export", "one line a row, for a spreadsheet"),
+    Exporter("csv", "edgeconv.export.csv:export", "one line per row, for a spreadsheet"),
     Exporter("markdown", "edgeconv.export.markdown:export", "tables to read and to commit"),
     Exporter("html", "edgeconv.export.html:export", "one page with plots and tables, no network", "matplotlib"),
     Exporter("plot", "edgeconv.export.plot:export", "each plot as SVG and PNG", "matplotlib"),

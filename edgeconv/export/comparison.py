@@ -31,7 +31,7 @@ def to_markdown(comparison: RecordComparison) -> str:
 
 
 def to_junit(comparison: RecordComparison) -> bytes:
-    """One test case a row; slower and lost rows are failures."""
+    """One test case per row; slower and lost rows are failures."""
     cases = []
     for line in comparison.lines:
         ratio = "" if line.ratio is None else f"new / base {line.ratio}"

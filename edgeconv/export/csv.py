@@ -1,4 +1,4 @@
-"""One line a row and L2 state: RFC 4180, UTF-8, numbers in full, units in the column names, empty for not measured."""
+"""One line per row and L2 state: RFC 4180, UTF-8, numbers in full, units in column names, empty for not measured."""
 
 from __future__ import annotations
 

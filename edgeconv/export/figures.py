@@ -1,6 +1,6 @@
 """The drawings, made with matplotlib from a record alone. Each answers one question; `PLOTS` lists them.
 
-    gflops      how fast, over size, a panel a stride                    (the lab reports' plot)
+    gflops      how fast, over size, one panel per stride                (the lab reports' plot)
     time        how long, over size, with the floor drawn in             (log axes)
     roofline    how near to what this machine can do at all
     floor       share of the floor, every candidate at every size          (heat map)
@@ -68,7 +68,7 @@ def draw(record: BenchRecord) -> list[Drawing]:
 
 
 def gflops(record: BenchRecord) -> list[Drawing]:
-    """GFLOPS over size, a panel a stride."""
+    """GFLOPS over size, one panel per stride."""
     drawings = []
     for key, panels in _by_stride(record):
         figure, axes = _panels(panels)

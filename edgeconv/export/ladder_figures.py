@@ -8,7 +8,7 @@ from edgeconv.export.ladders import LadderRecord, panels, steps_of, usual
 
 
 def draw_ladder(record: LadderRecord) -> list[Drawing]:
-    """One drawing, a panel a stride or type."""
+    """One drawing, with one panel per stride or type."""
     rows, sizes = record.rows, sorted({row.size for row in record.rows})
     found = panels(record)
     figure, axes = size_panels([sizes] * len(found))

@@ -149,7 +149,7 @@ def shown(record: LadderRecord) -> list[Table]:
 
 
 def every_row(record: LadderRecord) -> Table:
-    """A line a row, in the order of the record."""
+    """One line per row, in the order of the record."""
     figures = ("gain", "of the floor") if isinstance(record, ConvRecord) else ("of cuBLAS", "of peak")
     lines = []
     for row in record.rows:

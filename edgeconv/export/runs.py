@@ -19,7 +19,7 @@ def labels(reports: Sequence[RunReport]) -> list[str]:
     """A name for each: device and method, and whatever else tells them apart; numbered where nothing does."""
     parts = [_parts(report) for report in reports]
     if len({part[-1] for part in parts}) == len({part[0] for part in parts}):
-        parts = [part[:-1] for part in parts]  # one machine a kind of device: its name says nothing more
+        parts = [part[:-1] for part in parts]  # one machine for each kind of device: its name adds nothing
     varying = [column for column, values in enumerate(zip(*parts, strict=True)) if len(set(values)) > 1]
     names = [" ".join([*part[:2], *(part[column] for column in varying if column > 1)]) for part in parts]
     return [name if names.count(name) == 1 else f"{name} #{number}" for number, name in enumerate(names, 1)]
@@ -31,7 +31,7 @@ def title(reports: Sequence[RunReport]) -> str:
 
 
 def overview(reports: Sequence[RunReport]) -> Table:
-    """One line a run: the kernel's time and what it means."""
+    """One line per run: the kernel's time and what it means."""
     rows = tuple((name, *_figures(report)) for name, report in zip(labels(reports), reports, strict=True))
     header = ("run", "kernel", "GFLOPS", "end to end GFLOPS", "GB/s", "of memory floor", "of roofline", "bound by")
     return Table("Runs", (*header, "whole run", "check"), rows)

@@ -42,7 +42,7 @@ def chart() -> NDArray[Any]:
 
 
 def samples(record: BenchRecord) -> list[FilterSample]:
-    """The picture, and one result a filter and way of channels that the record names."""
+    """The picture, and one result for each filter and channel mode that the record names."""
     picture = chart()
     pairs = dict.fromkeys((row.case.filter, row.case.channels) for row in record.rows)
     shown = [FilterSample("the picture", bytes(encode_image(picture, STANDARD_STREAM, format="png")))]

@@ -100,7 +100,7 @@ def goals(record: BenchRecord) -> Table:
 
 
 def over_size(group: Group, title: str, cell: Callable[[BenchRow], str]) -> Table:
-    """One line a candidate, one column a size."""
+    """One line per candidate, one column per size."""
     rows = []
     for candidate in group.candidates:
         cells = [group.row(candidate, size) for size in group.sizes]
