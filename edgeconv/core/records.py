@@ -103,7 +103,11 @@ def _definition(named: tuple[str, dict[str, Any]]) -> str:
 
 
 def _bare(value: dict[str, Any]) -> dict[str, Any]:
-    return {name: inner for name, inner in value.items() if name != "default"}
+    """Without defaults, and null last, wherever the version of msgspec puts it."""
+    bare = {name: inner for name, inner in value.items() if name != "default"}
+    if "anyOf" in bare:
+        bare["anyOf"] = sorted(bare["anyOf"], key=lambda inner: inner == {"type": "null"})
+    return bare
 
 
 def _line(value: Any) -> str:
