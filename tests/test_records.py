@@ -6,12 +6,16 @@ import json
 from pathlib import Path
 from typing import get_args, get_type_hints
 
+import numpy as np
 import pytest
 from command import PROJECT
 from jsonschema import Draft202012Validator
 
-from edgeconv.core.records import as_type, plain
+from edgeconv.bench.record import read_record
+from edgeconv.core.records import as_type, plain, to_json
+from edgeconv.errors import UsageError
 from edgeconv.export.schemas import BATCH, SCHEMAS, RecordSchema
+from edgeconv.run.report import CheckPart
 
 RESULTS = PROJECT / "docs" / "results"
 
@@ -65,3 +69,51 @@ def assert_holds(again: object, record: object) -> None:
             assert_holds(ours, theirs)
     else:
         assert again == record
+
+
+def first_bench() -> dict:
+    return json.loads((RESULTS / "bench" / "h200" / "gpu.json").read_text(encoding="utf-8"))
+
+
+def without_times(record: dict) -> None:
+    record["rows"][0]["timings"] = {}
+
+
+def with_a_time_that_is_wrong(record: dict) -> None:
+    record["rows"][0]["status"] = "wrong"
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        (lambda record: record["rows"][0].pop("work"), "work` - at `$.rows[0]`"),
+        (lambda record: record["rows"][1].update(odd=1), "unknown field `odd` - at `$.rows[1]`"),
+        (lambda record: record["rows"][0]["counts"].update(nominal_flops=-1), "`$.rows[0].counts.nominal_flops`"),
+        (lambda record: record["roofs"].update(tpu={}), "roofs"),
+        (lambda record: record["options"].update(math="bf16"), "`$.options.math`"),
+        (lambda record: record.update(wall_seconds=float("nan")), "`$.wall_seconds`"),
+        (without_times, "0 timings"),
+        (with_a_time_that_is_wrong, "'wrong' with 2 timings"),
+    ],
+)
+def test_a_damaged_record_is_one_line_that_says_where(tmp_path: Path, damage, words: str) -> None:
+    record = first_bench()
+    damage(record)
+    path = tmp_path / "bench.json"
+    path.write_text(json.dumps(record), encoding="utf-8")
+    with pytest.raises(UsageError, match="copy it once more") as caught:
+        read_record(path)
+    assert words in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_record_is_written_with_its_fields_in_order_and_never_with_a_nan() -> None:
+    check = CheckPart(True, 0.0, None, 0.5, 0, 0, np.int64(7), 1.0, None)
+    written = to_json({"file": "\x1b\udcff é", "check": check}).decode()
+    lines = written.splitlines()
+    assert lines[1] == '  "file": "\\u001b\\udcff é",'
+    assert list(json.loads(written)["check"]) == list(CheckPart.__struct_fields__)
+    assert json.loads(written)["check"]["checked_samples"] == 7
+    check.relative_error = float("nan")
+    with pytest.raises(ValueError, match="JSON compliant"):
+        to_json(check)
