@@ -318,7 +318,7 @@ def test_what_another_run_wrote_meanwhile_is_not_replaced(folder: Path, monkeypa
             (folder / "o.tif").write_bytes(b"of another run")
             return super().run(padded)
 
-    monkeypatch.setattr(tiled, "Filter", BesideAnotherRun)
+    monkeypatch.setattr(tiled, "WindowFilter", BesideAnotherRun)
     with pytest.raises(ImageWriteError, match="--overwrite"):
         tiled.run(job_of(folder), tiled.TileOptions(side=64))
     assert (folder / "o.tif").read_bytes() == b"of another run"
@@ -337,7 +337,7 @@ def test_an_input_that_changes_while_it_is_read_is_noticed(
             os.utime(touched)
             return super().run(padded)
 
-    monkeypatch.setattr(tiled, "Filter", BesideAnEditor)
+    monkeypatch.setattr(tiled, "WindowFilter", BesideAnEditor)
     with pytest.raises(ImageReadError, match="was changed while it was read"):
         tiled.run(replace(job_of(folder), source=str(folder / source)), tiled.TileOptions(side=64))
     assert names(folder) == before
@@ -357,7 +357,7 @@ class Askew(WindowFilter):
 def test_the_proof_finds_one_sample_that_depends_on_the_tile(
     folder: Path, monkeypatch: pytest.MonkeyPatch, limit: str | None
 ) -> None:
-    monkeypatch.setattr(tiled, "Filter", Askew)
+    monkeypatch.setattr(tiled, "WindowFilter", Askew)
     monkeypatch.setattr(tiled._Run, "_whole_fits", lambda self: limit is None)
     record = tiled.run(
         job_of(folder, check="none"),
@@ -376,7 +376,7 @@ def test_a_proof_that_fails_ends_with_1(folder: Path, monkeypatch: pytest.Monkey
 
     from edgeconv.cli import app
 
-    monkeypatch.setattr(tiled, "Filter", Askew)
+    monkeypatch.setattr(tiled, "WindowFilter", Askew)
     words = ["run", str(folder / "photo.tif"), "--tile", "64", "--verify-tiles", "--device", "cpu", "--check", "none"]
     done = CliRunner().invoke(app, [*words, "-o", str(folder / "o.tif")])
     assert done.exit_code == 1
@@ -390,7 +390,7 @@ def test_the_check_finds_one_wrong_sample(folder: Path, monkeypatch: pytest.Monk
             out[-1, -1, 2] ^= 16
             return out
 
-    monkeypatch.setattr(tiled, "Filter", Wrong)
+    monkeypatch.setattr(tiled, "WindowFilter", Wrong)
     record = tiled.run(
         job_of(folder),
         tiled.TileOptions(side=512),
