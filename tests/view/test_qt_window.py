@@ -909,7 +909,7 @@ def test_bench_this_draws_and_keeps_a_record(qtbot: QtBot, picture: Path, tmp_pa
     monkeypatch.setattr(export_actions, "ask_name", lambda *_: str(path))
     window.bench.save.click()
     settle(qtbot, window)
-    assert read_record(path)["complete"]
+    assert read_record(path).complete
 
 
 def test_a_bench_is_stopped_by_its_button(qtbot: QtBot, picture: Path, monkeypatch) -> None:
