@@ -33,7 +33,7 @@ from edgeconv.diff import folders
 from edgeconv.diff import results as diff_job
 from edgeconv.diff.inputs import FileInput
 from edgeconv.errors import EdgeconvError
-from edgeconv.io import temporaries
+from edgeconv.io import temporary_files
 from edgeconv.io.image import write_image
 from edgeconv.io.resize import resize_file
 from edgeconv.run import whole as job
@@ -209,7 +209,7 @@ def results(folder: Path) -> dict[str, bytes]:
 
 def temporary_in(name: str) -> str | None:
     """The part of a relative name that is a temporary's."""
-    return next((part for part in name.split("/") if temporaries.NAME.fullmatch(part)), None)
+    return next((part for part in name.split("/") if temporary_files.NAME.fullmatch(part)), None)
 
 
 def expected_of(each: FaultJob, folder: Path) -> tuple[dict[str, bytes], dict[str, bytes]]:

@@ -24,13 +24,13 @@ from picture_files import exif, noisy, png, png_chunk, saved, smooth_image, tiff
 from edgeconv.errors import EdgeconvError, ImageReadError, MemoryLimitError
 from edgeconv.io.formats import SIGNATURE_BYTES, format_of
 from edgeconv.io.formats.base import BadPicture
-from edgeconv.io.formats.feed import StreamFeed
+from edgeconv.io.formats.byte_source import StreamSource
 from edgeconv.io.image import SAID_NOTE, Picture, decode_image
-from edgeconv.io.read_rules import ReadRules
+from edgeconv.io.read_limits import ReadLimits
 
 MOST_SECONDS = 5.0
 """For files of some kilobytes; most take a millisecond."""
-RULES = ReadRules(max_pixels=2**20, max_bytes=2**24)
+RULES = ReadLimits(max_pixels=2**20, max_bytes=2**24)
 OUTCOMES = ("refused", "said", "unseen", "harmless")
 EXTREMES = (0, 1, 0x7F, 0x80, 0xFF, 0x7FFF, 0xFFFF, 0x7FFFFFFF, 0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF)
 
@@ -140,7 +140,7 @@ def _read_streamed(data: bytes) -> tuple[Picture | None, EdgeconvError | None]:
     entry = format_of(begun)
     if entry is None:
         return _read(begun)
-    feed = StreamFeed(io.BytesIO(data[SIGNATURE_BYTES:]), begun, RULES.max_bytes, lambda width, height: None)
+    feed = StreamSource(io.BytesIO(data[SIGNATURE_BYTES:]), begun, RULES.max_bytes, lambda width, height: None)
     try:
         entry.read_header(feed)
     except BadPicture as bad:

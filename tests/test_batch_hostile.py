@@ -20,8 +20,8 @@ from edgeconv.batch.previous_results import Earlier
 from edgeconv.core.request import make_request
 from edgeconv.diff import folders
 from edgeconv.errors import EdgeconvError, ImageReadError, ImageWriteError
+from edgeconv.io.contained_paths import foreign_reason
 from edgeconv.io.image import write_image
-from edgeconv.io.inside import foreign_reason
 from edgeconv.io.resize import resize_file
 from edgeconv.run import whole
 

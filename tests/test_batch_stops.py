@@ -17,7 +17,7 @@ from command import PROJECT, edgeconv, unmeasured
 from problems import random_image
 
 from edgeconv.batch import ledger
-from edgeconv.io import temporaries
+from edgeconv.io import temporary_files
 from edgeconv.io.image import write_image
 from edgeconv.runtime.devices import get_device
 
@@ -99,7 +99,7 @@ def test_what_a_killed_run_left_half_written_is_removed_and_named(photos: Path) 
     for path in (*stale, fresh):
         path.write_bytes(b"half")
     for path in stale:
-        os.utime(path, (time.time() - 2 * temporaries.STALE_SECONDS,) * 2)
+        os.utime(path, (time.time() - 2 * temporary_files.STALE_SECONDS,) * 2)
     done = edgeconv("batch", photos, "-r", "-o", out, *RULES)
     assert done.code == 0
     assert [line.split()[1].rstrip(",") for line in done.text.splitlines() if "half-written" in line] == list(

@@ -36,14 +36,14 @@ from edgeconv.bench.record import read_record
 from edgeconv.errors import ImageReadError, MemoryLimitError, UsageError
 from edgeconv.io import image
 from edgeconv.io.files import SMALL_BYTES, opened, read_bytes
-from edgeconv.io.formats import FORMATS, by_pillow, overheard
+from edgeconv.io.formats import FORMATS, decoder_messages, pillow_decoder
 from edgeconv.io.formats import png as png_format
 from edgeconv.io.formats import tiff as tiff_format
 from edgeconv.io.formats.base import BadPicture
-from edgeconv.io.formats.feed import STEP_BYTES, Feed
+from edgeconv.io.formats.byte_source import STEP_BYTES, ByteSource
 from edgeconv.io.image import SAID_NOTE, decode_image, read_image, write_image
 from edgeconv.io.kernel_file import read_kernel
-from edgeconv.io.read_rules import ReadRules
+from edgeconv.io.read_limits import ReadLimits
 
 posix = pytest.mark.skipif(os.name == "nt", reason="needs pipes and devices with names")
 
@@ -113,7 +113,7 @@ def test_a_stream_that_goes_wrong_ends_at_what_its_header_allows(
     stream = Endless(WHOLE[name][: int(16 + share * (len(WHOLE[name]) - 16))], ENDS[end])
     monkeypatch.setattr(sys, "stdin", Piped(stream))
     with suppress(ImageReadError):  # a picture may be filled up by what follows
-        read_image("-", ReadRules(max_bytes=MOST_BYTES))
+        read_image("-", ReadLimits(max_bytes=MOST_BYTES))
     most = MOST_BYTES if name == "TIFF" else 0  # whose directory may lie anywhere
     assert stream.given <= 4 * STEP_BYTES + most
 
@@ -179,18 +179,18 @@ def test_a_file_above_the_limit_of_bytes_is_refused_before_it_is_read(tmp_path: 
     with pytest.raises(ImageReadError, match=r"it has 4,398,046,511,104 bytes, above the limit of .*: raise"):
         read_image(path)
     path.write_bytes(PNG)
-    assert read_image(path, ReadRules(max_bytes=len(PNG))).pixels.shape == noisy().shape
+    assert read_image(path, ReadLimits(max_bytes=len(PNG))).pixels.shape == noisy().shape
     with pytest.raises(ImageReadError, match="raise --max-bytes"):
-        read_image(path, ReadRules(max_bytes=len(PNG) - 1))
+        read_image(path, ReadLimits(max_bytes=len(PNG) - 1))
 
 
 def test_a_stream_above_the_limit_of_bytes_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, data in WHOLE.items():
         monkeypatch.setattr(sys, "stdin", Piped(io.BytesIO(data)))
         with pytest.raises(ImageReadError, match="raise --max-bytes if it really is that large"):
-            read_image("-", ReadRules(max_bytes=len(data) - 200))
+            read_image("-", ReadLimits(max_bytes=len(data) - 200))
         monkeypatch.setattr(sys, "stdin", Piped(io.BytesIO(data)))
-        assert read_image("-", ReadRules(max_bytes=len(data))).pixels.size, name
+        assert read_image("-", ReadLimits(max_bytes=len(data))).pixels.size, name
 
 
 @pytest.mark.parametrize(
@@ -231,9 +231,9 @@ def test_an_object_of_a_store_is_read_up_to_the_limit(tmp_path: Path) -> None:
         stream.write(PNG)
     store = store_of("memory://reading/a.png")
     assert store.read("memory://reading/a.png") == PNG
-    assert store.read("memory://reading/a.png", ReadRules(max_bytes=len(PNG))) == PNG
+    assert store.read("memory://reading/a.png", ReadLimits(max_bytes=len(PNG))) == PNG
     with pytest.raises(ImageReadError, match="raise --max-bytes"):
-        store.read("memory://reading/a.png", ReadRules(max_bytes=len(PNG) - 1))
+        store.read("memory://reading/a.png", ReadLimits(max_bytes=len(PNG) - 1))
 
 
 def test_a_list_or_another_file_is_read_up_to_its_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -316,10 +316,10 @@ def test_a_png_of_too_many_chunks(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 def test_pillow_that_sees_another_size(monkeypatch: pytest.MonkeyPatch) -> None:
     deflated = saved(noisy(), "TIFF", compression="tiff_deflate")
-    header = replace(tiff_format.read_header(Feed(deflated)), width=7)
+    header = replace(tiff_format.read_header(ByteSource(deflated)), width=7)
     with pytest.raises(BadPicture, match="its directory states two sizes"):
-        by_pillow.decode_tiff(deflated, header)
-    monkeypatch.setattr(by_pillow, "without_the_rest", exhausted)
+        pillow_decoder.decode_tiff(deflated, header)
+    monkeypatch.setattr(pillow_decoder, "without_the_rest", exhausted)
     with pytest.raises(MemoryLimitError, match="7,200 bytes decoded"):
         decode_image(deflated, "a.tif")
 
@@ -412,7 +412,7 @@ SAYING = {
 }
 
 heard = pytest.mark.skipif(
-    overheard._CStream.make() is None, reason="the C library here lets nobody set its standard error"
+    decoder_messages._CStream.make() is None, reason="the C library here lets nobody set its standard error"
 )
 
 
@@ -426,14 +426,14 @@ def test_what_a_decoder_says_is_a_note_and_under_strict_an_error(name: str, capf
     with pytest.raises(
         ImageReadError, match=rf"odd: {name}: its decoder complains \(.*{words.split(':')[0]}.*leave --strict"
     ):
-        decode_image(make(), "odd", ReadRules(strict=True))
+        decode_image(make(), "odd", ReadLimits(strict=True))
     assert capfd.readouterr() == ("", "")
 
 
 @heard
 def test_a_picture_that_nobody_complains_of_passes_under_strict() -> None:
     for name, data in WHOLE.items():
-        assert not any(note.startswith(SAID_NOTE) for note in decode_image(data, name, ReadRules(strict=True)).notes)
+        assert not any(note.startswith(SAID_NOTE) for note in decode_image(data, name, ReadLimits(strict=True)).notes)
 
 
 @heard
@@ -456,7 +456,7 @@ def test_standard_error_is_left_alone(capfd: pytest.CaptureFixture[str]) -> None
         inside.set()
         done.wait(10)
 
-    thread = threading.Thread(target=overheard.LISTENER.during, args=(decode,))
+    thread = threading.Thread(target=decoder_messages.LISTENER.during, args=(decode,))
     thread.start()
     inside.wait(10)
     print("of Python", file=sys.stderr)
@@ -468,7 +468,7 @@ def test_standard_error_is_left_alone(capfd: pytest.CaptureFixture[str]) -> None
 
 @heard
 def test_a_decoder_that_raises_leaves_everything_as_it_was() -> None:
-    listener = overheard.Overheard()
+    listener = decoder_messages.DecoderMessages()
 
     def fail() -> None:
         raise KeyError
@@ -491,8 +491,8 @@ def test_a_process_that_is_forked_listens_anew() -> None:
 
 
 def test_without_a_variable_to_set_pictures_are_read_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(overheard._CStream, "make", classmethod(lambda cls: None))
-    listener = overheard.Overheard()
+    monkeypatch.setattr(decoder_messages._CStream, "make", classmethod(lambda cls: None))
+    listener = decoder_messages.DecoderMessages()
     assert listener.during(lambda: 5) == (5, ())
 
 
@@ -505,18 +505,18 @@ def test_a_c_library_that_is_another(lacks: str, monkeypatch: pytest.MonkeyPatch
         stderr = None
 
     if lacks == "library":
-        monkeypatch.setattr(overheard.ctypes, "CDLL", refuse)
+        monkeypatch.setattr(decoder_messages.ctypes, "CDLL", refuse)
     elif lacks == "name":
-        monkeypatch.setattr(overheard, "STDERR_NAMES", ("no such variable",))
+        monkeypatch.setattr(decoder_messages, "STDERR_NAMES", ("no such variable",))
     elif lacks == "GNU":
-        monkeypatch.setattr(overheard.ctypes, "CDLL", lambda name: Library())
+        monkeypatch.setattr(decoder_messages.ctypes, "CDLL", lambda name: Library())
     elif lacks == "descriptors":
-        monkeypatch.setattr(overheard.os, "pipe", refuse)
+        monkeypatch.setattr(decoder_messages.os, "pipe", refuse)
     else:
         library = ctypes.CDLL(None)
         library.fdopen = lambda *_: None  # type: ignore[method-assign, assignment]
-        monkeypatch.setattr(overheard.ctypes, "CDLL", lambda name: library)
-    assert overheard._CStream.make() is None
+        monkeypatch.setattr(decoder_messages.ctypes, "CDLL", lambda name: library)
+    assert decoder_messages._CStream.make() is None
 
 
 def test_the_log_level_of_opencv_is_put_back_by_any_number_of_threads() -> None:

@@ -27,10 +27,10 @@ from test_tune import curve, keep
 
 import edgeconv
 from edgeconv import api
-from edgeconv.batch.engines import at_worker
-from edgeconv.batch.one_picture import BatchWork
+from edgeconv.batch.engines import dask_worker
 from edgeconv.batch.previous_results import Earlier
 from edgeconv.batch.settings import Settings
+from edgeconv.batch.worker import PictureWorker
 from edgeconv.bench.peers import PEERS
 from edgeconv.bench.peers import _load as load_peer
 from edgeconv.core.filters import named_filter
@@ -54,7 +54,7 @@ from edgeconv.run.tiled.pipeline import Clock, WindowFilter
 from edgeconv.runtime import profile
 from edgeconv.runtime.auto import Choice, choose
 from edgeconv.view import compute as view_work
-from edgeconv.view.latest import Token
+from edgeconv.view.latest_request import Token
 from edgeconv.view.parameters import Parameters
 from edgeconv.view.sources import INPUT, OUTPUT, ViewSource
 from edgeconv.view.state import ViewRequest as ViewRequest
@@ -199,8 +199,8 @@ SHAPES = ((12, 17), (17, 12), (12, 18))
 PICTURES = [random_image(height, width, dtype) for height, width in SHAPES for dtype in INPUT_DTYPES]
 
 
-def work_of(tmp_path: Path, **settings: Any) -> BatchWork:
-    return BatchWork(settings_for(tmp_path, **settings), Options(), frozenset(), Earlier(str(tmp_path), ""))
+def work_of(tmp_path: Path, **settings: Any) -> PictureWorker:
+    return PictureWorker(settings_for(tmp_path, **settings), Options(), frozenset(), Earlier(str(tmp_path), ""))
 
 
 def test_pictures_of_one_batch_are_filtered_by_their_own_shape_and_type(tmp_path: Path) -> None:
@@ -230,13 +230,13 @@ OTHER_REQUEST: dict[str, Any] = {
 def test_works_after_each_other_in_one_worker_keep_apart(tmp_path: Path, name: str) -> None:
     one = work_of(tmp_path)
     base = make_request(channels="luma") if name == "luma" else one._settings.request
-    one = BatchWork(replace(one._settings, request=base), Options(), frozenset(), one._earlier)
+    one = PictureWorker(replace(one._settings, request=base), Options(), frozenset(), one._earlier)
     changed = replace(base, **{name: OTHER_REQUEST[name]})
-    other = BatchWork(replace(one._settings, request=changed), Options(), frozenset(), one._earlier)
+    other = PictureWorker(replace(one._settings, request=changed), Options(), frozenset(), one._earlier)
     sent = [pickle.dumps(each) for each in (one, other)]
     results = []
     for which in (0, 1, 0, 1):
-        results.append(at_worker._unpickled(sent[which]).convolve(PICTURE, Stopwatch()).copy())
+        results.append(dask_worker._unpickled(sent[which]).convolve(PICTURE, Stopwatch()).copy())
     assert np.array_equal(results[0], results[2])
     assert np.array_equal(results[1], results[3])
     assert not np.array_equal(results[0], results[1])
@@ -502,7 +502,7 @@ KEYS: tuple[Any, ...] = (
     WindowRules(1, 1, "zero"),
     METHODS[0],
     PEERS[0],
-    at_worker.Terms(("edgeconv",)),
+    dask_worker.Terms(("edgeconv",)),
     Parameters(),
     ViewSource("file"),
 )
@@ -534,8 +534,8 @@ CACHED_FUNCTION = re.compile(r"^ *@(?:functools\.)?(?:lru_)?cache\b.*\n *def (\w
 CACHED = {
     "__init__._load",  # of methods and of peers
     "__init__.get_device",
-    "at_worker._check",
-    "at_worker._unpickled",
+    "dask_worker._check",
+    "dask_worker._unpickled",
     "cudnn._handle",
     "engine.code_for",
     "kernels._with_headers",

@@ -37,7 +37,7 @@ from edgeconv.batch.segments import SEGMENTS_NAME, SegmentLedger, read_segments
 from edgeconv.batch.stores import is_remote, store_of
 from edgeconv.errors import ImageReadError, ImageWriteError
 from edgeconv.io import folder_lock
-from edgeconv.io.inside import ForeignFileError, foreign_reason, open_regular, regular_descriptor
+from edgeconv.io.contained_paths import ForeignFileError, foreign_reason, open_regular, regular_descriptor
 
 LEDGER_NAME = "edgeconv-ledger.jsonl"
 SHARES_NAME = "edgeconv-ledger.{}-of-{}.jsonl"

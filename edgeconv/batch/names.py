@@ -21,7 +21,7 @@ from pathlib import PurePosixPath
 
 from edgeconv.batch.stores import store_of
 from edgeconv.batch.task import Task
-from edgeconv.batch.windows_names import refuse_on_windows
+from edgeconv.batch.windows_filenames import refuse_on_windows
 from edgeconv.errors import ImageWriteError, UsageError
 from edgeconv.io.formats import FORMAT_OF_DTYPE, SUFFIXES
 

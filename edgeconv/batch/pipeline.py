@@ -14,7 +14,6 @@ from dataclasses import replace
 from edgeconv.batch.engines.base import Engine
 from edgeconv.batch.engines.threads import Threads
 from edgeconv.batch.ledger import ALL, open_ledger
-from edgeconv.batch.one_picture import BatchWork
 from edgeconv.batch.plan import shard
 from edgeconv.batch.previous_results import Earlier
 from edgeconv.batch.settings import Settings
@@ -22,6 +21,7 @@ from edgeconv.batch.stores import from_the_root, is_remote, store_of
 from edgeconv.batch.stores.base import Store
 from edgeconv.batch.summary import PictureResult, Summary
 from edgeconv.batch.task import Task
+from edgeconv.batch.worker import PictureWorker
 from edgeconv.errors import ImageWriteError
 from edgeconv.io.folder_lock import one_batch_in
 
@@ -66,7 +66,7 @@ class Batch:
         started = time.perf_counter()
         settings, output = self._settings, self._settings.output
         options = replace(settings.options, threads=settings.options.threads or self._engine.threads_each)
-        work = BatchWork(settings, options, self._inputs, Earlier(output, settings.parameters_sha256()))
+        work = PictureWorker(settings, options, self._inputs, Earlier(output, settings.parameters_sha256()))
         folders = {output, *(store.join(output, task.folder) for task in self.tasks)}
         left_overs = store.remove_left_overs(folders)
         summary = Summary(pictures=len(self.tasks), workers=self._engine.workers, left_overs=left_overs)

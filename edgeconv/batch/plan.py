@@ -18,7 +18,7 @@ from edgeconv.batch.stores import from_the_root, plain, store_of
 from edgeconv.batch.task import Task
 from edgeconv.errors import ImageReadError, UsageError
 from edgeconv.io.files import is_standard_stream, read_bytes, utf8
-from edgeconv.io.passed_over import kinds_text
+from edgeconv.io.skipped_files import suffix_counts_text
 
 MOST_LIST_BYTES = 2**30
 """Some millions of paths."""
@@ -85,7 +85,7 @@ def find_tasks(
     if not unique:
         raise ImageReadError(
             "No picture was found: name files, or folders that hold PNG, JPEG, TIFF, WebP, BMP or NPY"
-            f"{f' ({kinds_text(passed_over)} are there)' if passed_over else ''}."
+            f"{f' ({suffix_counts_text(passed_over)} are there)' if passed_over else ''}."
             if not earlier_outputs
             else f"No picture was found but {earlier_outputs} outputs of earlier runs: choose another folder with -o."
         )

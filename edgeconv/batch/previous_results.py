@@ -15,7 +15,7 @@ from edgeconv.batch.row import LedgerRow
 from edgeconv.batch.stores import store_of
 from edgeconv.batch.task import Task
 from edgeconv.errors import ImageReadError, ImageWriteError
-from edgeconv.io.inside import ForeignFileError
+from edgeconv.io.contained_paths import ForeignFileError
 
 
 class Earlier:

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal, get_args
 
-from edgeconv.io.inside import foreign_reason
+from edgeconv.io.contained_paths import foreign_reason
 
 Status = Literal["done", "failed"]
 STATUSES: tuple[Status, ...] = get_args(Status)

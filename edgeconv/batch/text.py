@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from edgeconv.batch.ledger import place_of
 from edgeconv.batch.settings import Settings
 from edgeconv.batch.summary import Summary
-from edgeconv.core.escapes import visible
+from edgeconv.core.safe_text import visible
 from edgeconv.core.units import seconds_text
-from edgeconv.io.passed_over import kinds_text
+from edgeconv.io.skipped_files import suffix_counts_text
 from edgeconv.run.progress import duration_text
 
 ROUNDED_SECONDS = 10
@@ -33,7 +33,7 @@ def links_note(links: Sequence[str]) -> str:
 
 def passed_over_note(kinds: Mapping[str, int]) -> str:
     """That files of other kinds were not taken, how many of which."""
-    return f"not taken, as edgeconv reads no such files: {kinds_text(kinds)}"
+    return f"not taken, as edgeconv reads no such files: {suffix_counts_text(kinds)}"
 
 
 def waterfall(stage_seconds: dict[str, float]) -> list[str]:
@@ -68,7 +68,7 @@ def summary_text(
     if earlier_outputs:
         lines.append(f"left out  {earlier_outputs} outputs of earlier runs in the same folder")
     if passed_over:
-        lines.append(f"not taken {kinds_text(passed_over)}")
+        lines.append(f"not taken {suffix_counts_text(passed_over)}")
     if summary.stopped_because:
         lines.append(f"stopped   {summary.stopped_because}; go on with --resume")
     lines.append(f"method    {choice.method} on {choice.device} ({choice.why})")

@@ -22,7 +22,7 @@ from typing import Any, Literal, get_args
 from edgeconv.bench.intervals import CONFIDENCE, STATISTICS, Ratio, ratio_interval
 from edgeconv.bench.record import Record, Row, lead_series, row_key, row_title, unlike_facts, unlike_machines
 from edgeconv.bench.watch import CLOCK_TOLERANCE, OTHERS_WORDS
-from edgeconv.core.escapes import visible
+from edgeconv.core.safe_text import visible
 from edgeconv.core.units import seconds_text
 from edgeconv.errors import UsageError
 from edgeconv.io.junit import JUnitCase, to_xml

@@ -12,7 +12,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from edgeconv.core.escapes import visible_lines
+from edgeconv.core.safe_text import visible_lines
 from edgeconv.errors import UsageError
 from edgeconv.io.files import RECORD_BYTES, parse_json, read_text, reason_of, utf8
 

@@ -108,7 +108,7 @@ def batch(
     from edgeconv.cli.stopping import stopping
     from edgeconv.core.request import make_request
     from edgeconv.errors import EXIT_DIFFERENT, UsageError
-    from edgeconv.io import temporaries
+    from edgeconv.io import temporary_files
     from edgeconv.methods import require
     from edgeconv.run.progress import Progress
     from edgeconv.runtime.auto import Choice
@@ -176,7 +176,7 @@ def batch(
             settings.names.refuse_late_meetings()
         work = Batch(tasks, settings, cluster, outputs)
         progress = Progress(len(work.tasks), "pictures")
-        with stopping(work.stop, temporaries.remove_in_hand) as received:
+        with stopping(work.stop, temporary_files.remove_in_hand) as received:
             summary = work.run(lambda now: progress.update(now.finished, note(now)))
         progress.close()
     for source, error in summary.failures:

@@ -21,7 +21,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from edgeconv.core.escapes import visible
+from edgeconv.core.safe_text import visible
 from edgeconv.diff import record
 from edgeconv.diff.html import Page, PictureSet, tables
 from edgeconv.diff.inputs import FileInput
@@ -38,12 +38,12 @@ from edgeconv.errors import (
     UsageError,
 )
 from edgeconv.io import junit
+from edgeconv.io.contained_paths import ForeignFileError, place_inside
 from edgeconv.io.files import make_folder, read_bytes, special_file_problem, write_bytes_atomically
 from edgeconv.io.folder_lock import is_held, one_batch_in
 from edgeconv.io.formats import SUFFIXES
-from edgeconv.io.inside import ForeignFileError, place_inside
-from edgeconv.io.passed_over import kinds_text
-from edgeconv.io.read_rules import DEFAULT_RULES, ReadRules
+from edgeconv.io.read_limits import DEFAULT_LIMITS, ReadLimits
+from edgeconv.io.skipped_files import suffix_counts_text
 from edgeconv.run import report
 
 EXIT_CODES = {
@@ -100,7 +100,7 @@ def _run_alone(
         outputs.add(Path(wanted.junit), junit.to_xml("edgeconv diff", map(_case, pairs)))
     text, exit_code = listing(pairs), ending_code(pairs)
     if passed_over:
-        text += f"\nnot compared, as edgeconv reads no such files: {kinds_text(passed_over)}"
+        text += f"\nnot compared, as edgeconv reads no such files: {suffix_counts_text(passed_over)}"
     if update:
         text = f"{text}\n{visible(accept(baseline, new, pairs, wanted.rules))}"
         exit_code = EXIT_OK
@@ -151,7 +151,7 @@ def listing(pairs: Sequence[Pair]) -> str:
     return "\n".join(lines)
 
 
-def accept(baseline: Path, new: Path, pairs: Sequence[Pair], rules: ReadRules = DEFAULT_RULES) -> str:
+def accept(baseline: Path, new: Path, pairs: Sequence[Pair], rules: ReadLimits = DEFAULT_LIMITS) -> str:
     """Make `baseline` like `new` and say what was done; nothing is lost, and no file is ever half-written.
 
     What is replaced or goes is kept in a folder beside the baseline. Raises ImageReadError, before anything is

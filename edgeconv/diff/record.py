@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field
 from importlib.resources import files
 from typing import Any
 
-from edgeconv.core.escapes import visible
+from edgeconv.core.safe_text import visible
 from edgeconv.diff.inputs import Input, labels_of, layout_text, require_same_layout
 from edgeconv.diff.metrics import Allowance, Figures, PartFigures, Spot, compare
 from edgeconv.diff.perceptual import PERCEPTUAL

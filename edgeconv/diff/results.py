@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from edgeconv.core.escapes import visible
+from edgeconv.core.safe_text import visible
 from edgeconv.diff import pictures, record
 from edgeconv.diff.html import Page, PictureSet, tables
 from edgeconv.diff.inputs import Input
@@ -19,7 +19,7 @@ from edgeconv.diff.outputs import Outputs
 from edgeconv.diff.record import Comparisons
 from edgeconv.errors import EXIT_DIFFERENT, EXIT_OK
 from edgeconv.io import junit
-from edgeconv.io.read_rules import DEFAULT_RULES, ReadRules
+from edgeconv.io.read_limits import DEFAULT_LIMITS, ReadLimits
 from edgeconv.run import report
 
 DEFAULT_PAGE_LIMIT = 256 * 2**20
@@ -40,7 +40,7 @@ class Wanted:
     """A folder."""
     page_limit_bytes: int = DEFAULT_PAGE_LIMIT
     overwrite: bool = False
-    rules: ReadRules = DEFAULT_RULES
+    rules: ReadLimits = DEFAULT_LIMITS
     """Which pictures are refused."""
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from edgeconv.bench.record import Record, Row
-from edgeconv.core.escapes import cell
+from edgeconv.core.safe_text import cell
 from edgeconv.export import ladders, runs
 from edgeconv.export.kinds import split
 from edgeconv.io.files import utf8

@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from edgeconv.errors import ImageReadError, ImageWriteError, ReaderGoneError
-from edgeconv.io import temporaries
-from edgeconv.io.held_open import patiently
+from edgeconv.io import temporary_files
+from edgeconv.io.replace_file import move_with_retries
 
 STANDARD_STREAM = "-"
 PIPE_INTO_IT = "pipe a picture into it, or name a file"
@@ -309,7 +309,7 @@ class _NewFile:
     def __init__(self, target: Path, data: bytes | memoryview, mode: int | None) -> None:
         self._target, self._size = target, len(data)
         self._folder = os.stat(target.parent)
-        self._path = temporaries.begin(target)
+        self._path = temporary_files.begin(target)
         try:
             _write_new(self._path, data, mode)
         except BaseException:  # Ctrl-C too
@@ -319,7 +319,7 @@ class _NewFile:
     def put(self, replace: bool) -> None:
         """Move it over its name. Raises FileExistsError where that is taken and may not be replaced."""
         if replace:
-            patiently(os.replace, self._path, self._target)
+            move_with_retries(os.replace, self._path, self._target)
         else:
             take_name(self._path, self._target)
         _look_at(self._target, self._folder, self._size)
@@ -328,7 +328,7 @@ class _NewFile:
         """Remove what was not put; harmless behind `put`."""
         with suppress(OSError):
             self._path.unlink()
-        temporaries.end(self._path)
+        temporary_files.end(self._path)
 
 
 def _write_new(path: Path, data: bytes | memoryview, mode: int | None) -> None:
@@ -350,7 +350,7 @@ def _write_new(path: Path, data: bytes | memoryview, mode: int | None) -> None:
 def take_name(temporary: Path, target: Path) -> None:
     """Let a file take a name that nobody has. Raises FileExistsError."""
     if sys.platform == "win32":
-        patiently(os.rename, temporary, target)  # which replaces nothing there
+        move_with_retries(os.rename, temporary, target)  # which replaces nothing there
         return
     try:
         os.link(temporary, target)
@@ -361,7 +361,7 @@ def take_name(temporary: Path, target: Path) -> None:
             raise
         if os.path.lexists(target):
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target)) from None
-        patiently(os.replace, temporary, target)  # a moment in which somebody else may take the name is left
+        move_with_retries(os.replace, temporary, target)  # a moment in which somebody else may take the name is left
         return
     with suppress(OSError):  # a second name of the output, which the next run removes
         temporary.unlink()

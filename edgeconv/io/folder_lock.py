@@ -23,7 +23,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from edgeconv.errors import ImageWriteError
-from edgeconv.io.inside import ForeignFileError, regular_descriptor
+from edgeconv.io.contained_paths import ForeignFileError, regular_descriptor
 
 LOCK_NAME = "edgeconv-ledger.lock"
 

@@ -28,12 +28,12 @@ from numpy.typing import NDArray
 
 from edgeconv.errors import ImageReadError, ImageWriteError, MemoryLimitError
 from edgeconv.io.files import empty, is_standard_stream, opened, write_bytes_atomically
-from edgeconv.io.formats import FORMATS, NAMES, SIGNATURE_BYTES, SUFFIXES, Format, by_pillow, format_of, npy, tiff
+from edgeconv.io.formats import FORMATS, NAMES, SIGNATURE_BYTES, SUFFIXES, Format, format_of, npy, pillow_decoder, tiff
 from edgeconv.io.formats.base import AGAIN, BadPicture, Header
-from edgeconv.io.formats.feed import Feed, StreamFeed, above_limit
-from edgeconv.io.formats.overheard import LISTENER
+from edgeconv.io.formats.byte_source import ByteSource, StreamSource, above_limit
+from edgeconv.io.formats.decoder_messages import LISTENER
 from edgeconv.io.formats.shared_setting import PutBack, SharedSetting
-from edgeconv.io.read_rules import DEFAULT_RULES, ReadRules
+from edgeconv.io.read_limits import DEFAULT_LIMITS, ReadLimits
 
 MAX_SIDE = 1_000_000
 """libpng's own limit, and past any picture; kept for all formats."""
@@ -63,7 +63,7 @@ FRAMES_NOTE = "first of several frames or pages taken"
 PROFILE_NOTE = "colour profile dropped"
 """Samples are filtered as they are stored, and an output says nothing of what its colours mean."""
 SAID_NOTE = "decoder: "
-"""Stands before what a decoder complained of while it went on (overheard.py)."""
+"""Stands before what a decoder complained of while it went on (decoder_messages.py)."""
 STRICT_REMEDY = "export or download it again, or leave --strict out"
 
 
@@ -87,7 +87,7 @@ Decoder = Callable[[bytes, Header], Any]
 """Another way from a file's bytes to pixels as in Picture, upright; None where this file is not one for it."""
 
 
-def read_image(source: Path | str, rules: ReadRules = DEFAULT_RULES) -> Picture:
+def read_image(source: Path | str, rules: ReadLimits = DEFAULT_LIMITS) -> Picture:
     """Read a picture from a file, a pipe or a device, or from standard input for `-`.
 
     Raises ImageReadError for what is missing, damaged, cut short, of another sort or against the `rules`,
@@ -97,7 +97,7 @@ def read_image(source: Path | str, rules: ReadRules = DEFAULT_RULES) -> Picture:
     return decode_image(read_picture_bytes(source, rules), name, rules)
 
 
-def read_picture_bytes(source: Path | str, rules: ReadRules = DEFAULT_RULES) -> bytes:
+def read_picture_bytes(source: Path | str, rules: ReadLimits = DEFAULT_LIMITS) -> bytes:
     """All of a picture file, or of a stream as much as belongs to the picture; hardly more where it begins like none.
 
     A file has the size that the system states, and that is compared before it is read. A pipe, a device or standard
@@ -117,7 +117,7 @@ def read_picture_bytes(source: Path | str, rules: ReadRules = DEFAULT_RULES) -> 
                     raise above_limit(f"it has {size:,} bytes", rules.max_bytes)
                 stream.seek(-len(begun), os.SEEK_CUR)
                 return stream.read(size)
-            feed = StreamFeed(stream, begun, rules.max_bytes, partial(_check_sides, rules.max_pixels))
+            feed = StreamSource(stream, begun, rules.max_bytes, partial(_check_sides, rules.max_pixels))
             _format_of(begun, name).read_header(feed)
             return bytes(feed.data)
         except BadPicture as bad:
@@ -127,7 +127,7 @@ def read_picture_bytes(source: Path | str, rules: ReadRules = DEFAULT_RULES) -> 
 
 
 def decode_image(
-    data: bytes, name: str, rules: ReadRules = DEFAULT_RULES, *, decoder: Decoder | None = None
+    data: bytes, name: str, rules: ReadLimits = DEFAULT_LIMITS, *, decoder: Decoder | None = None
 ) -> Picture:
     """Decode the bytes of a picture file; `name` stands in messages. Raises as `read_image` does.
 
@@ -137,7 +137,7 @@ def decode_image(
     header: Header | None = None
     said: tuple[str, ...] = ()
     try:
-        header = entry.read_header(Feed(data))
+        header = entry.read_header(ByteSource(data))
         _check_sides(rules.max_pixels, header.width, header.height)
         pixels: Any = None if decoder is None else decoder(data, header)
         if pixels is None:
@@ -163,7 +163,7 @@ def longest_side(path: Path) -> int | None:
             begun = stream.read(SIGNATURE_BYTES)
             entry = format_of(begun)
             if entry is not None:
-                entry.read_header(StreamFeed(stream, begun, DEFAULT_RULES.max_bytes, tell))
+                entry.read_header(StreamSource(stream, begun, DEFAULT_LIMITS.max_bytes, tell))
     except _SidesFound as found:
         return found.longest
     except (OSError, BadPicture):
@@ -292,14 +292,14 @@ def _decode(data: bytes, entry: Format, header: Header) -> NDArray[Any]:
     if entry.name == "NPY":
         pixels = npy.decode(data)
     elif header.decoder == "pillow" and entry.name == "TIFF":
-        pixels = by_pillow.decode_tiff(data, header)
+        pixels = pillow_decoder.decode_tiff(data, header)
     else:
         with _failures("decoded", AGAIN):
             if entry.name == "TIFF":  # turned upright by OpenCV even when told not to, as by Pillow
                 pixels = _decode_tiff(tiff.without_the_rest(data))
             elif header.decoder == "pillow":
                 _imdecode(data, _opencv().IMREAD_REDUCED_GRAYSCALE_8)  # for its complaints: Pillow keeps them back
-                pixels = _turn_upright(by_pillow.decode_cmyk_jpeg(data), header.orientation)
+                pixels = _turn_upright(pillow_decoder.decode_cmyk_jpeg(data), header.orientation)
             else:
                 pixels = _turn_upright(_decode_rgb(data[: header.file_bytes]), header.orientation)
     if pixels.ndim == 2 or pixels.shape[2] == 1:

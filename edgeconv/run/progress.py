@@ -6,7 +6,7 @@ import sys
 import time
 from typing import TextIO
 
-from edgeconv.core.escapes import visible
+from edgeconv.core.safe_text import visible
 from edgeconv.core.timing import Clock
 
 REFRESH_SECONDS = 0.1

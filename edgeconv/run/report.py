@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 
 from edgeconv import __version__
 from edgeconv.core.cost import Counts, Roof, Speed
-from edgeconv.core.escapes import visible, visible_lines
 from edgeconv.core.filters import Filter
 from edgeconv.core.problem import Problem
 from edgeconv.core.request import Request
+from edgeconv.core.safe_text import visible, visible_lines
 from edgeconv.core.timing import Series
 from edgeconv.core.units import digits_text, seconds_text
 from edgeconv.io.files import utf8

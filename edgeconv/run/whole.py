@@ -28,7 +28,8 @@ from edgeconv.core.timing import Budget, Series, Stopwatch
 from edgeconv.errors import ImageWriteError, UsageError
 from edgeconv.hardware.system_files import read_system_file
 from edgeconv.hardware.versions import installed_versions
-from edgeconv.io import temporaries
+from edgeconv.io import temporary_files
+from edgeconv.io.contained_paths import ForeignFileError, open_regular
 from edgeconv.io.files import (
     STANDARD_STREAM,
     is_device,
@@ -41,8 +42,7 @@ from edgeconv.io.files import (
 )
 from edgeconv.io.formats import FORMAT_OF_DTYPE
 from edgeconv.io.image import Picture, encode_image, read_image
-from edgeconv.io.inside import ForeignFileError, open_regular
-from edgeconv.io.read_rules import DEFAULT_RULES, ReadRules
+from edgeconv.io.read_limits import DEFAULT_LIMITS, ReadLimits
 from edgeconv.methods.base import Options
 from edgeconv.run import report
 from edgeconv.runtime import check as verify
@@ -69,7 +69,7 @@ class Job:
     samples: int = 200
     """Most timed runs after the first; 0 for none."""
     time_limit_seconds: float = 0.15
-    rules: ReadRules = DEFAULT_RULES
+    rules: ReadLimits = DEFAULT_LIMITS
     check: str = "sample"
     """`full`, `sample` or `none`."""
 
@@ -103,7 +103,7 @@ def run(job: Job, process_seconds: float | None = None) -> dict[str, Any]:
     origin = Origin(picture, problem_record, choice.method)
     _refuse_to_overwrite(job, target, report_path, origin)
     if target is not None and report_path is not None:
-        temporaries.remove_left_over_in(Path(os.path.realpath(target)).parent)
+        temporary_files.remove_left_over_in(Path(os.path.realpath(target)).parent)
 
     filtered = filter_picture(picture, job.request, problem, choice, job.options, watch)
     finished = filtered.finished

@@ -9,10 +9,10 @@ from typing import get_args
 import numpy as np
 
 from edgeconv import __version__
-from edgeconv.core.escapes import visible
 from edgeconv.core.filters import RGB_CHANNELS
 from edgeconv.core.optional import import_problem
 from edgeconv.core.request import make_request
+from edgeconv.core.safe_text import visible
 from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
 from edgeconv.hardware.versions import installed_versions
 from edgeconv.methods import METHODS

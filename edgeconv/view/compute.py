@@ -26,11 +26,11 @@ from edgeconv.diff.record import Comparisons
 from edgeconv.errors import EdgeconvError, ImageReadError, MemoryLimitError
 from edgeconv.io.formats import FORMAT_OF_DTYPE
 from edgeconv.io.image import Picture, read_image
-from edgeconv.io.read_rules import DEFAULT_RULES, ReadRules
+from edgeconv.io.read_limits import DEFAULT_LIMITS, ReadLimits
 from edgeconv.run import whole
 from edgeconv.runtime.auto import choose
 from edgeconv.view import background
-from edgeconv.view.latest import Token
+from edgeconv.view.latest_request import Token
 from edgeconv.view.lru_cache import Keep
 from edgeconv.view.parameters import Parameters
 from edgeconv.view.pyramid import HeatPyramid, PicturePyramid, Pyramid
@@ -139,7 +139,7 @@ class _Computed:
 class Workshop:
     """Serves requests, and keeps what the next one may need again."""
 
-    def __init__(self, rules: ReadRules = DEFAULT_RULES) -> None:
+    def __init__(self, rules: ReadLimits = DEFAULT_LIMITS) -> None:
         self.rules = rules
         self.measuring = threading.Lock()
         """Held by whoever times something: two at once would spoil both."""

@@ -25,7 +25,7 @@ from edgeconv.core import optional
 from edgeconv.core.request import make_request
 from edgeconv.errors import ImageReadError, ImageWriteError, UnavailableError
 from edgeconv.io.image import read_image
-from edgeconv.io.temporaries import STALE_SECONDS
+from edgeconv.io.temporary_files import STALE_SECONDS
 from edgeconv.run import report
 from edgeconv.run.tiled import filtering as tiled
 from edgeconv.run.tiled import sources

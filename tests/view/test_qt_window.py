@@ -915,7 +915,7 @@ def test_a_bench_is_stopped_by_its_button(qtbot: QtBot, picture: Path, monkeypat
             progress(1, 2, "work at hand")
             began.set()
 
-    monkeypatch.setattr("edgeconv.view.benching.run", endless)
+    monkeypatch.setattr("edgeconv.view.picture_bench.run", endless)
     window.bench.button.click()
     assert began.wait(PATIENCE_MILLISECONDS / 1000)
     window.bench.button.click()
@@ -1025,4 +1025,4 @@ def test_closing_while_something_is_computed_ends_quietly(qtbot: QtBot, picture:
     window.set_parameters(window.model.parameters.with_filter("kirsch"))
     window.close()
     assert read_image(tmp_path / "last.png").pixels.shape == PIXELS.shape, "what is being written is written"
-    assert not window.lane.busy
+    assert not window.runner.busy

@@ -5,9 +5,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable
 
-from edgeconv.batch.one_picture import BatchWork
 from edgeconv.batch.summary import PictureResult
 from edgeconv.batch.task import Task
+from edgeconv.batch.worker import PictureWorker
 
 Settle = Callable[[PictureResult], None]
 """Puts an outcome into the ledger and counts it; may raise ImageWriteError, which ends the batch."""
@@ -23,7 +23,7 @@ class Engine(ABC):
 
     @abstractmethod
     def run(
-        self, work: BatchWork, tasks: Iterable[Task], stopped: Callable[[], bool], settle: Settle
+        self, work: PictureWorker, tasks: Iterable[Task], stopped: Callable[[], bool], settle: Settle
     ) -> Generator[PictureResult]:
         """The outcomes in the order in which they come, each settled once; no task is begun once `stopped()`."""
 

@@ -8,8 +8,8 @@ from pathlib import PurePosixPath
 
 from edgeconv.batch.task import Task
 from edgeconv.errors import ImageReadError
-from edgeconv.io.inside import ForeignFileError, foreign_reason
-from edgeconv.io.read_rules import DEFAULT_RULES, ReadRules
+from edgeconv.io.contained_paths import ForeignFileError, foreign_reason
+from edgeconv.io.read_limits import DEFAULT_LIMITS, ReadLimits
 
 
 class EmptyFileError(ImageReadError):
@@ -51,7 +51,7 @@ class Store(ABC):
         """Names of the files right in `folder`, sorted; none where there is no such folder."""
 
     @abstractmethod
-    def read(self, place: str, rules: ReadRules = DEFAULT_RULES) -> bytes:
+    def read(self, place: str, rules: ReadLimits = DEFAULT_LIMITS) -> bytes:
         """All of a file or object that the rules allow. Raises ImageReadError, if it is empty EmptyFileError."""
 
     @abstractmethod
@@ -59,7 +59,7 @@ class Store(ABC):
         """SHA-256 of the file that is there, None where there is none. Raises ImageReadError."""
 
     def output_digest(self, folder: str, name: str) -> str | None:
-        """`digest` of what lies below `folder` by a plain name (see inside.py). Raises ForeignFileError too."""
+        """`digest` of what lies below `folder` by a plain name (contained_paths.py). Raises ForeignFileError too."""
         refuse_foreign(name)
         return self.digest(self.join(folder, name))
 

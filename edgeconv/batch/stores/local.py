@@ -10,12 +10,12 @@ from pathlib import Path, PurePosixPath
 from edgeconv.batch.stores.base import Store
 from edgeconv.batch.task import Task
 from edgeconv.errors import ImageReadError, ImageWriteError
-from edgeconv.io import temporaries
+from edgeconv.io import temporary_files
+from edgeconv.io.contained_paths import place_inside, sha256_inside
 from edgeconv.io.files import make_folder, special_file_problem, write_bytes_atomically
 from edgeconv.io.formats import SUFFIXES
 from edgeconv.io.image import read_picture_bytes
-from edgeconv.io.inside import place_inside, sha256_inside
-from edgeconv.io.read_rules import DEFAULT_RULES, ReadRules
+from edgeconv.io.read_limits import DEFAULT_LIMITS, ReadLimits
 
 
 class LocalStore(Store):
@@ -83,7 +83,7 @@ class LocalStore(Store):
         except OSError:
             return []
 
-    def read(self, place: str, rules: ReadRules = DEFAULT_RULES) -> bytes:
+    def read(self, place: str, rules: ReadLimits = DEFAULT_LIMITS) -> bytes:
         """See Store.read."""
         return read_picture_bytes(place, rules)
 
@@ -124,4 +124,6 @@ class LocalStore(Store):
 
     def remove_left_overs(self, folders: Iterable[str]) -> list[str]:
         """See Store.remove_left_overs."""
-        return [str(path) for folder in sorted(set(folders)) for path in temporaries.remove_left_over_in(Path(folder))]
+        return [
+            str(path) for folder in sorted(set(folders)) for path in temporary_files.remove_left_over_in(Path(folder))
+        ]

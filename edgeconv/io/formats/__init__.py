@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from edgeconv.io.formats import bmp, jpeg, npy, png, tiff, webp
 from edgeconv.io.formats.base import Header
-from edgeconv.io.formats.feed import Feed
+from edgeconv.io.formats.byte_source import ByteSource
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Format:
     suffixes: tuple[str, ...]
     signatures: tuple[tuple[int, bytes], ...]
     """(place, bytes): a file that has any one of them there is of this format."""
-    read_header: Callable[[Feed], Header]
+    read_header: Callable[[ByteSource], Header]
     """Asks for as much as belongs to the picture, checks it and says what is in it; raises BadPicture."""
     writes: tuple[str, ...]
     """Types of sample that it can hold as they are."""

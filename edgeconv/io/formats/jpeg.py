@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.io.formats.base import BadPicture, Header, cut_short, too_many
-from edgeconv.io.formats.feed import Feed
+from edgeconv.io.formats.byte_source import ByteSource
 from edgeconv.io.formats.tiff import orientation_of_exif
 
 SIGNATURE = b"\xff\xd8\xff"
@@ -58,7 +58,7 @@ Codes = NDArray[np.uint8]
 """Second bytes of markers, in the order of the file."""
 
 
-def read_header(feed: Feed) -> Header:
+def read_header(feed: ByteSource) -> Header:
     """Walk the segments of a whole JPEG file and return what it says. Raises BadPicture."""
     position, segments, scans = 2, 0, 0
     frame: tuple[int, int, int, int] | None = None
@@ -125,7 +125,7 @@ def read_header(feed: Feed) -> Header:
     )
 
 
-def _next_marker(feed: Feed, position: int) -> tuple[int, int]:
+def _next_marker(feed: ByteSource, position: int) -> tuple[int, int]:
     """The code of the marker at `position`, which fill bytes (0xFF) may precede, and the place behind it."""
     if feed.need(position + 1) and feed.data[position] != MARKER:
         raise BadPicture(f"there is no marker at byte {position:,} where one must be")
@@ -140,7 +140,7 @@ def _next_marker(feed: Feed, position: int) -> tuple[int, int]:
             raise cut_short("no end-of-image marker")
 
 
-def _end_of_scan(feed: Feed, start: int, most_bytes: int) -> int:
+def _end_of_scan(feed: ByteSource, start: int, most_bytes: int) -> int:
     """Where the compressed data that starts at `start` ends: at the first marker that is not part of it."""
     searched = start
     while True:

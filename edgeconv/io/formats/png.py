@@ -11,7 +11,7 @@ import zlib
 from typing import IO
 
 from edgeconv.io.formats.base import BadPicture, Header, cut_short, too_many
-from edgeconv.io.formats.feed import Feed
+from edgeconv.io.formats.byte_source import ByteSource
 from edgeconv.io.formats.tiff import EXIF_BYTES, orientation_of_exif
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
@@ -29,7 +29,7 @@ WASTE = 2
 WASTE_BYTES = 2**16
 
 
-def read_header(feed: Feed) -> Header:
+def read_header(feed: ByteSource) -> Header:
     """Check the chunks of a whole PNG file and return what it says. Raises BadPicture."""
     position = len(SIGNATURE)
     width = height = bits = colour_type = 0

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.io.formats.base import BadPicture, Header, cut_short, too_many
-from edgeconv.io.formats.feed import Feed
+from edgeconv.io.formats.byte_source import ByteSource
 
 SIGNATURES = (b"II*\x00", b"MM\x00*", b"II+\x00", b"MM\x00+")
 BIG = 43
@@ -109,7 +109,7 @@ class DirectoryEntry:
 class Directory:
     """The entries of the first directory; values are read when they are asked for."""
 
-    feed: Feed
+    feed: ByteSource
     order: str
     """`<` or `>`."""
     big: bool
@@ -146,7 +146,7 @@ class Directory:
         return int(found[0]) if found.size else default
 
 
-def read_header(feed: Feed) -> Header:
+def read_header(feed: ByteSource) -> Header:
     """Read the first directory of a whole TIFF file and return what it says. Raises BadPicture."""
     directory = _first_directory(feed, MOST_ENTRIES)
     one = directory.one
@@ -199,7 +199,7 @@ def read_header(feed: Feed) -> Header:
 def orientation_of_exif(block: bytes) -> int:
     """The orientation in an EXIF block, 1 where it has none or is not readable: that spoils no pixel."""
     try:
-        return _orientation(_first_directory(Feed(block.removeprefix(EXIF_PREFIX)), MOST_EXIF_ENTRIES))
+        return _orientation(_first_directory(ByteSource(block.removeprefix(EXIF_PREFIX)), MOST_EXIF_ENTRIES))
     except BadPicture:
         return 1
 
@@ -210,7 +210,7 @@ def without_the_rest(data: bytes) -> bytes:
     So where its own is heavy, or names values that are not there: of a stream no more is read than pixels depend on.
     `data` is one that `read_header` took.
     """
-    directory = _first_directory(Feed(data), MOST_ENTRIES)
+    directory = _first_directory(ByteSource(data), MOST_ENTRIES)
     is_whole = all(entry.place + entry.size <= len(data) for entry in directory.entries.values())
     if directory.other_bytes <= OTHER_BYTES and is_whole:
         return data
@@ -228,7 +228,7 @@ def _orientation(directory: Directory) -> int:
     return orientation if 1 <= orientation <= 8 else 1
 
 
-def _first_directory(feed: Feed, most_entries: int) -> Directory:
+def _first_directory(feed: ByteSource, most_entries: int) -> Directory:
     """The entries of the first directory, and whether another directory follows. Raises BadPicture."""
     order = {b"II": "<", b"MM": ">"}.get(bytes(feed.data[:2]), "")
     if not order:

@@ -25,7 +25,7 @@ from edgeconv.core.filters import RGB_CHANNELS
 from edgeconv.core.output import NO_RANGE, Range, finite_range, join_ranges, range_to_stretch, stretch
 from edgeconv.errors import ImageReadError, ImageWriteError, UsageError
 from edgeconv.hardware.threads import resolve_threads
-from edgeconv.io import temporaries
+from edgeconv.io import temporary_files
 from edgeconv.io.files import is_device, is_standard_stream, write_bytes_atomically
 from edgeconv.run import report, whole
 from edgeconv.run.tiled import memory
@@ -144,7 +144,7 @@ class _Run:
     def run(self) -> dict[str, Any]:
         """See the module's `run`."""
         self._refuse_to_overwrite()
-        temporaries.remove_left_over_in(Path(os.path.realpath(self._target)).parent)
+        temporary_files.remove_left_over_in(Path(os.path.realpath(self._target)).parent)
         plan = self._plan()
         grid = self._rules.grid((self._problem.height, self._problem.width), plan.tile)
         shape = OutputShape(*self._problem.output_shape, dtype=self._finished_dtype)

@@ -14,7 +14,7 @@ from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
-from edgeconv.io.inside import ForeignFileError, open_regular
+from edgeconv.io.contained_paths import ForeignFileError, open_regular
 
 BLOCK_BYTES = 2**20
 

@@ -24,7 +24,7 @@ from PySide6.QtWidgets import (
 )
 
 from edgeconv.view.qt import actions, icons, theme
-from edgeconv.view.qt.benchpanel import BenchPanel
+from edgeconv.view.qt.bench_panel import BenchPanel
 from edgeconv.view.qt.canvas import Canvas
 from edgeconv.view.qt.controls import Controls
 from edgeconv.view.qt.history import HistoryPanel

@@ -1,7 +1,8 @@
 """The window's behaviour: hands what the user does to the model, its requests to the workers, their answers to widgets.
 
-Nothing is computed here and nothing waits here. Live requests go to a lane where the newest wins (lane.py); what
-leaves the window (outgoing.py) and benches (benchrun.py) are tasks that no newer request cancels.
+Nothing is computed here and nothing waits here. Live requests go to a
+runner that serves only the newest (latest_request.py); saving, exporting (export_actions.py) and benchmarks
+(bench_actions.py) are tasks that no newer request cancels.
 """
 
 from __future__ import annotations
@@ -32,10 +33,10 @@ from edgeconv.view.compute import (
     RunMeasured,
     Workshop,
 )
-from edgeconv.view.latest import Lane, Token
+from edgeconv.view.latest_request import LatestRequestRunner, Token
 from edgeconv.view.parameters import Parameters, from_record
 from edgeconv.view.qt import actions
-from edgeconv.view.qt.benchrun import BenchTask
+from edgeconv.view.qt.bench_actions import BenchTask
 from edgeconv.view.qt.canvas import BAR_STEP, ZOOM_STEP, Heat
 from edgeconv.view.qt.export_actions import PICTURE_FILTER, Outgoing
 from edgeconv.view.qt.frame import Frame
@@ -55,7 +56,7 @@ class _Post(QObject):
 
 
 class ViewWindow(Frame):
-    """One window. Tests and scripts may look at `model`, `workshop` and `lane`."""
+    """One window. Tests and scripts may look at `model`, `workshop` and `runner`."""
 
     first_view = Signal()
     """An output is on the screen for the first time."""
@@ -69,7 +70,7 @@ class ViewWindow(Frame):
         self.bench_run = BenchTask(self.bench, model, workshop, self.tasks)
         self._post = _Post()
         self._post.answered.connect(self._on_answer)
-        self.lane: Lane[ViewRequest] = Lane(self._serve, "edgeconv-view")
+        self.runner: LatestRequestRunner[ViewRequest] = LatestRequestRunner(self._serve, "edgeconv-view")
         self._left: Layer | None = None
         self._right: Layer | None = None
         self._notes: tuple[str, ...] = ()
@@ -286,10 +287,10 @@ class ViewWindow(Frame):
             self.picture_label.setText("")
             self.difference.show_comparisons(None)
             self.show_busy(False)
-            self.lane.cancel()
+            self.runner.cancel()
             return
         self.show_busy(True)
-        self.lane.submit(request)
+        self.runner.submit(request)
 
     def _show_state(self) -> None:
         model = self.model
@@ -487,7 +488,7 @@ class ViewWindow(Frame):
         """Keep the settings, want nothing more from the workers, but let what is being written be written."""
         self._remember()
         self._closed = True
-        self.lane.close()
+        self.runner.close()
         self.bench_run.stop()
         self.hide()
         self.tasks.join()

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.errors import ImageWriteError
-from edgeconv.io import temporaries
+from edgeconv.io import temporary_files
 from edgeconv.io.files import NameTakenError
 
 
@@ -41,7 +41,7 @@ class Sink(ABC):
         self.shape = shape
         self.piece = piece
         """Side of the pieces that the file itself is cut into; tiles start at multiples of it."""
-        self.path = temporaries.begin(Path(os.path.realpath(target)))  # a link may lead to another disk
+        self.path = temporary_files.begin(Path(os.path.realpath(target)))  # a link may lead to another disk
         """Where the output is until it is committed."""
 
     @abstractmethod

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeconv.io import temporaries
+from edgeconv.io import temporary_files
 from edgeconv.io.files import pass_permissions_on
-from edgeconv.io.held_open import patiently
+from edgeconv.io.replace_file import move_with_retries
 from edgeconv.run.tiled.sinks.base import OutputShape, Sink
 
 LEVEL_NAME = "0"
@@ -70,19 +70,19 @@ class ZarrSink(Sink):
         aside = target.with_name(f"{target.name}.replaced-{secrets.token_hex(6)}")
         try:
             if replace and target.exists():
-                patiently(os.rename, target, aside)
-            patiently(os.rename, self.path, target)
+                move_with_retries(os.rename, target, aside)
+            move_with_retries(os.rename, self.path, target)
         except OSError as error:
             if aside.exists() and not target.exists():
                 os.rename(aside, target)
             raise self.unwritable(error) from None
-        temporaries.end(self.path)
+        temporary_files.end(self.path)
         if os.path.lexists(aside):
-            going = temporaries.begin(target)
+            going = temporary_files.begin(target)
             with suppress(OSError):  # what remains of it is a left-over
                 os.rename(aside, going)
-                temporaries.remove(going)
-            temporaries.end(going)
+                temporary_files.remove(going)
+            temporary_files.end(going)
 
     def discard(self) -> None:
         """See Sink.discard."""
@@ -90,9 +90,9 @@ class ZarrSink(Sink):
             if not os.path.lexists(self.path):
                 break
             with suppress(OSError):
-                temporaries.remove(self.path)
+                temporary_files.remove(self.path)
             time.sleep(pause)
-        temporaries.end(self.path)
+        temporary_files.end(self.path)
 
 
 def _multiscale(target: Path) -> dict[str, Any]:

@@ -11,8 +11,8 @@ from edgeconv.errors import ImageReadError, UnavailableError
 from edgeconv.io.formats import SIGNATURE_BYTES, format_of
 from edgeconv.run.tiled.sources import vips
 from edgeconv.run.tiled.sources.base import TileSource
+from edgeconv.run.tiled.sources.orientation import Upright
 from edgeconv.run.tiled.sources.tiff import TiffSource, open_tiff
-from edgeconv.run.tiled.sources.upright import Upright
 from edgeconv.run.tiled.sources.zarr import is_zarr, open_zarr
 
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from edgeconv.batch.engines.cluster import Cluster
-from edgeconv.batch.engines.connecting import connected, quiet, temporary_security
+from edgeconv.batch.engines.connect import connected, quiet, temporary_security
 from edgeconv.batch.engines.connection import NOTHING_SAID, Connection
 from edgeconv.errors import UnavailableError, UsageError
 from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
@@ -86,7 +86,7 @@ def worker_class(*words: Any, **options: Any) -> Any:
 
 
 @contextmanager
-def own_cluster(seats: list[Seat], how: Connection = NOTHING_SAID) -> Iterator[Cluster]:
+def local_cluster(seats: list[Seat], how: Connection = NOTHING_SAID) -> Iterator[Cluster]:
     """An engine of one process a seat, ended with the block. Raises as `connected` does."""
     from distributed import Nanny, Scheduler, SpecCluster
 
@@ -98,7 +98,7 @@ def own_cluster(seats: list[Seat], how: Connection = NOTHING_SAID) -> Iterator[C
             "nthreads": seat.threads,
             "env": seat.environment,
             "memory_limit": 0,  # a picture in hand a thread bounds it; Dask would end a worker that it finds large
-            "preload": ["edgeconv.batch.engines.at_worker"],
+            "preload": ["edgeconv.batch.engines.dask_worker"],
             "silence_logs": logging.CRITICAL,
             "worker_class": worker_class,
             **here,

@@ -30,7 +30,7 @@ MOST_LETTERS = 120
 PIPE_BYTES = 2**16
 
 
-class Overheard:
+class DecoderMessages:
     """Listens for any number of threads. One for the process: `LISTENER`."""
 
     def __init__(self) -> None:
@@ -165,6 +165,6 @@ def _shown(words: bytes) -> tuple[str, ...]:
     return (*distinct[:MOST_WORDS], *([f"and {more:,} more"] if more > 0 else []))
 
 
-LISTENER = Overheard()
+LISTENER = DecoderMessages()
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=LISTENER.forget)

@@ -15,11 +15,11 @@ from functools import cache, lru_cache
 from typing import Any
 
 import edgeconv
-from edgeconv.batch.one_picture import BatchWork, held_bytes, leave_cores_to
 from edgeconv.batch.settings import JpegCodec
 from edgeconv.batch.stores import store_of
 from edgeconv.batch.summary import PictureResult
 from edgeconv.batch.task import Task
+from edgeconv.batch.worker import PictureWorker, held_bytes, leave_cores_to
 from edgeconv.core.optional import import_problem
 from edgeconv.core.problem import Problem
 from edgeconv.errors import ImageReadError, UnavailableError
@@ -119,9 +119,9 @@ def _tidy(output: str, tasks: list[Task]) -> None:
 
 
 @lru_cache(maxsize=1)
-def _unpickled(work: bytes) -> BatchWork:
+def _unpickled(work: bytes) -> PictureWorker:
     """One Work for all threads of this worker; the bytes are one object in its memory, whose hash is kept."""
-    own: BatchWork = pickle.loads(work)
+    own: PictureWorker = pickle.loads(work)
     return own
 
 

@@ -32,9 +32,9 @@ from edgeconv.batch.task import Task
 from edgeconv.core.problem import Problem
 from edgeconv.core.timing import Stopwatch
 from edgeconv.errors import EdgeconvError, ImageReadError, ImageWriteError, MemoryLimitError
+from edgeconv.io.contained_paths import ForeignFileError
 from edgeconv.io.files import NameTakenError, refuse_overwrite
 from edgeconv.io.formats import FORMAT_OF_DTYPE
-from edgeconv.io.inside import ForeignFileError
 from edgeconv.methods.base import DeviceName, Options
 from edgeconv.runtime.devices import get_device
 from edgeconv.runtime.session import Session
@@ -45,7 +45,7 @@ MOST_LOOKS = 8
 OF_AN_EARLIER_RUN = "(in an earlier run; --retry-failed tries again)"
 
 
-class BatchWork:
+class PictureWorker:
     """Does a batch's work, by any number of threads at once. Another process gets a copy by pickling."""
 
     def __init__(self, settings: Settings, options: Options, inputs: frozenset[str], earlier: Earlier) -> None:

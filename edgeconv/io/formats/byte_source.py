@@ -16,7 +16,7 @@ STEP_BYTES = 2**20
 """Read of a stream at once, so that a length that a header only claims is never allocated."""
 
 
-class Feed:
+class ByteSource:
     """Bytes that are all there."""
 
     def __init__(self, data: bytes | bytearray) -> None:
@@ -39,7 +39,7 @@ class Feed:
         """Told once the header has been read. May raise BadPicture."""
 
 
-class StreamFeed(Feed):
+class StreamSource(ByteSource):
     """Bytes of a stream, up to `limit`. `begun` are those that were read from it before."""
 
     def __init__(self, stream: IO[bytes], begun: bytes, limit: int, sides: Callable[[int, int], None]) -> None:
@@ -50,11 +50,11 @@ class StreamFeed(Feed):
 
     @property
     def most_bytes(self) -> int:
-        """See Feed.most_bytes."""
+        """See ByteSource.most_bytes."""
         return self._limit
 
     def need(self, count: int) -> bool:
-        """See Feed.need. Raises BadPicture where that is above the limit."""
+        """See ByteSource.need. Raises BadPicture where that is above the limit."""
         if count > self._limit:
             raise above_limit(f"it says that it has {count:,} bytes or more", self._limit)
         while len(self.data) < count and self._read(count - len(self.data)):
@@ -62,7 +62,7 @@ class StreamFeed(Feed):
         return len(self.data) >= count
 
     def grow(self) -> bool:
-        """See Feed.grow. Raises BadPicture where there is more than the limit."""
+        """See ByteSource.grow. Raises BadPicture where there is more than the limit."""
         if not self._read(STEP_BYTES):
             return False
         if len(self.data) > self._limit:
@@ -70,7 +70,7 @@ class StreamFeed(Feed):
         return True
 
     def sides(self, width: int, height: int) -> None:
-        """See Feed.sides."""
+        """See ByteSource.sides."""
         self._told(width, height)
 
     def _read(self, count: int) -> bool:

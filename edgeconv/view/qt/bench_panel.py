@@ -13,7 +13,7 @@ from edgeconv.view.qt.plot import CurvePlot
 from edgeconv.view.qt.rows import MARGIN
 
 if TYPE_CHECKING:
-    from edgeconv.view.benching import SpeedCurve
+    from edgeconv.view.picture_bench import SpeedCurve
 
 
 class BenchPanel(QWidget):

@@ -18,7 +18,7 @@ takes 3 GiB."""
 
 
 @dataclass(frozen=True)
-class ReadRules:
+class ReadLimits:
     """What is refused."""
 
     max_pixels: int = DEFAULT_MAX_PIXELS
@@ -26,4 +26,4 @@ class ReadRules:
     strict: bool = False
 
 
-DEFAULT_RULES = ReadRules()
+DEFAULT_LIMITS = ReadLimits()

@@ -21,7 +21,7 @@ WAITS_SECONDS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.6, 0.7)
 HELD = "another program has it open: close it there and try again"
 
 
-def patiently(move: Callable[[Name, Name], None], source: Name, target: Name) -> None:
+def move_with_retries(move: Callable[[Name, Name], None], source: Name, target: Name) -> None:
     """`move(source, target)`, which is os.replace or os.rename.
 
     Raises OSError, and PermissionError with `HELD` where the target stays in use.

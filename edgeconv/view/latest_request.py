@@ -43,7 +43,7 @@ class Token:
         return not self._stop.wait(seconds)
 
 
-class Lane(Generic[Item]):
+class LatestRequestRunner(Generic[Item]):
     """Serves the newest item by `serve(item, token)`, which must not raise."""
 
     def __init__(self, serve: Callable[[Item, Token], None], name: str, most_threads: int = MOST_THREADS) -> None:

@@ -18,7 +18,7 @@ from edgeconv.errors import EdgeconvError, UsageError
 from edgeconv.io.image import Picture
 from edgeconv.methods.base import DEVICES
 from edgeconv.runtime.auto import AUTO
-from edgeconv.view.latest import Token
+from edgeconv.view.latest_request import Token
 from edgeconv.view.parameters import Parameters, kernel_cells, kernel_text
 
 LEAST_SIDE = 64
