@@ -35,7 +35,7 @@ from edgeconv.batch.engines.cluster import Cluster
 from edgeconv.batch.engines.local_cluster import VISIBLE, Seat
 from edgeconv.batch.names import Names
 from edgeconv.batch.pipeline import Batch
-from edgeconv.batch.previous_results import Earlier
+from edgeconv.batch.previous_results import PreviousResults
 from edgeconv.batch.settings import Settings
 from edgeconv.batch.summary import PictureResult
 from edgeconv.batch.task import Task
@@ -85,7 +85,7 @@ def settings_for(output: Path) -> Settings:
 def seconds_in_memory(engine: Cluster, output: Path, side: int, pictures: int) -> float:
     """Wall time of that many pictures."""
     settings = settings_for(output)
-    work = InMemory(settings, settings.options, frozenset(), Earlier(str(output), ""))
+    work = InMemory(settings, settings.options, frozenset(), PreviousResults(str(output), ""))
     tasks = [Task(f"{n}.npy", PurePosixPath(str(side), str(n % DISTINCT)), f"{n}.npy") for n in range(pictures)]
     started = time.perf_counter()
     states = [outcome.state for outcome in engine.run(work, tasks, lambda: False, lambda outcome: None)]

@@ -16,7 +16,7 @@ from problems import random_image
 
 import edgeconv as package
 from edgeconv.batch import ledger, plan
-from edgeconv.batch.names import DEFAULT_NAME, Names, refuse_collisions
+from edgeconv.batch.names import Names, refuse_collisions
 from edgeconv.batch.settings import Settings
 from edgeconv.batch.summary import Summary
 from edgeconv.batch.task import Task
@@ -25,6 +25,7 @@ from edgeconv.cli import shared_options
 from edgeconv.errors import ImageWriteError, UsageError
 from edgeconv.io.image import read_image, write_image
 from edgeconv.io.read_limits import DEFAULT_LIMITS
+from edgeconv.run.outputs import DEFAULT_NAME
 from edgeconv.runtime.devices import get_device
 
 LINKS = pytest.mark.skipif(sys.platform == "win32", reason="links need rights there")

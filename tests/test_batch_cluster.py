@@ -25,7 +25,7 @@ from edgeconv.batch import ledger, plan
 from edgeconv.batch.engines import cluster, connect, dask_worker, engine_for, local_cluster
 from edgeconv.batch.engines.local_cluster import VISIBLE, Seat, parse_devices, seats_for
 from edgeconv.batch.pipeline import Batch
-from edgeconv.batch.previous_results import Earlier
+from edgeconv.batch.previous_results import PreviousResults
 from edgeconv.batch.summary import PictureResult, Summary
 from edgeconv.batch.task import Task
 from edgeconv.batch.worker import PictureWorker
@@ -66,7 +66,7 @@ def work_of(kind: type[PictureWorker], photos: Path, out: Path) -> tuple[Picture
     settings = settings_for(out)
     tasks = plan.find_tasks([photos], False, out).tasks
     identities = frozenset(task.identity for task in tasks)
-    return kind(settings, settings.options, identities, Earlier(str(out), settings.parameters_sha256())), tasks
+    return kind(settings, settings.options, identities, PreviousResults(str(out), settings.parameters_sha256())), tasks
 
 
 def group_lives(group: int) -> bool:

@@ -86,7 +86,7 @@ def test_a_result_with_other_parameters_is_not_replaced_and_one_of_changed_pixel
     assert edgeconv("batch", photos, "-o", out, *RULES).code == 0
     refused = edgeconv("batch", photos, "-o", out, *RULES, "--border", "replicate")
     assert refused.code == 1
-    assert "other parameters" in refused.err
+    assert "other settings" in refused.err
     before = contents(out)
     write_image(random_image(20, 30, "uint8", 99), photos / "a.png")
     assert edgeconv("batch", photos, "-o", out, *RULES).code == 0

@@ -28,7 +28,7 @@ from test_tune import curve, keep
 import edgeconv
 from edgeconv import api
 from edgeconv.batch.engines import dask_worker
-from edgeconv.batch.previous_results import Earlier
+from edgeconv.batch.previous_results import PreviousResults
 from edgeconv.batch.settings import Settings
 from edgeconv.batch.worker import PictureWorker
 from edgeconv.bench.peers import PEERS
@@ -200,7 +200,7 @@ PICTURES = [random_image(height, width, dtype) for height, width in SHAPES for d
 
 
 def work_of(tmp_path: Path, **settings: Any) -> PictureWorker:
-    return PictureWorker(settings_for(tmp_path, **settings), Options(), frozenset(), Earlier(str(tmp_path), ""))
+    return PictureWorker(settings_for(tmp_path, **settings), Options(), frozenset(), PreviousResults(str(tmp_path), ""))
 
 
 def test_pictures_of_one_batch_are_filtered_by_their_own_shape_and_type(tmp_path: Path) -> None:

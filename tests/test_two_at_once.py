@@ -30,6 +30,7 @@ from edgeconv.io import folder_lock, resize
 from edgeconv.io.files import NameTakenError, write_bytes_atomically
 from edgeconv.io.image import decode_image, encode_image, read_image, write_image
 from edgeconv.run import whole
+from edgeconv.run.job import Job
 from edgeconv.run.tiled.sinks.base import OutputShape
 
 PICTURES = 24
@@ -283,7 +284,7 @@ def test_two_runs_to_one_place(one: Path, other: Path, out: Path, monkeypatch: p
     out.mkdir()
     meeting(monkeypatch, whole, "write_bytes_atomically", 2)
     jobs = [
-        whole.Job(str(photos / "00.png"), make_request(), "reference", output=str(out / "a.png"), samples=0)
+        Job(str(photos / "00.png"), make_request(), "reference", output=str(out / "a.png"), samples=0)
         for photos in (one, other)
     ]
     ended = at_once(*(partial(whole.run, wanted) for wanted in jobs))

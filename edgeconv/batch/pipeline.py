@@ -15,7 +15,7 @@ from edgeconv.batch.engines.base import Engine
 from edgeconv.batch.engines.threads import Threads
 from edgeconv.batch.ledger import ALL, open_ledger
 from edgeconv.batch.plan import shard
-from edgeconv.batch.previous_results import Earlier
+from edgeconv.batch.previous_results import PreviousResults
 from edgeconv.batch.settings import Settings
 from edgeconv.batch.stores import from_the_root, is_remote, store_of
 from edgeconv.batch.stores.base import Store
@@ -66,7 +66,7 @@ class Batch:
         started = time.perf_counter()
         settings, output = self._settings, self._settings.output
         options = replace(settings.options, threads=settings.options.threads or self._engine.threads_each)
-        work = PictureWorker(settings, options, self._inputs, Earlier(output, settings.parameters_sha256()))
+        work = PictureWorker(settings, options, self._inputs, PreviousResults(output, settings.parameters_sha256()))
         folders = {output, *(store.join(output, task.folder) for task in self.tasks)}
         left_overs = store.remove_left_overs(folders)
         summary = Summary(pictures=len(self.tasks), workers=self._engine.workers, left_overs=left_overs)

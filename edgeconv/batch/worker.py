@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from edgeconv.batch.codecs import Codecs
 from edgeconv.batch.ledger import sha256_of
 from edgeconv.batch.names import as_compared
-from edgeconv.batch.previous_results import Earlier
+from edgeconv.batch.previous_results import PreviousResults
 from edgeconv.batch.row import LedgerRow
 from edgeconv.batch.settings import Settings
 from edgeconv.batch.stores import is_remote, store_of
@@ -48,9 +48,9 @@ OF_AN_EARLIER_RUN = "(in an earlier run; --retry-failed tries again)"
 class PictureWorker:
     """Does a batch's work, by any number of threads at once. Another process gets a copy by pickling."""
 
-    def __init__(self, settings: Settings, options: Options, inputs: frozenset[str], earlier: Earlier) -> None:
+    def __init__(self, settings: Settings, options: Options, inputs: frozenset[str], previous: PreviousResults) -> None:
         """`inputs` are the identities of all pictures of all shares, which no output may ever replace."""
-        self._settings, self._options, self._inputs, self._earlier = settings, options, inputs, earlier
+        self._settings, self._options, self._inputs, self._previous = settings, options, inputs, previous
         self._parameters = settings.parameters_sha256()
         self.output, self.device_name = settings.output, settings.choice.device
         self.jpeg_codec = settings.jpeg_codec
@@ -63,7 +63,7 @@ class PictureWorker:
         """One plan at a time: threads that begin together would all compile what the first one leaves for them."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self._settings, self._options, self._inputs, self._earlier)
+        return type(self), (self._settings, self._options, self._inputs, self._previous)
 
     def one(self, task: Task) -> PictureResult:
         """One picture from file to row. Whatever befalls it ends up in the row; nothing is raised."""
@@ -78,9 +78,9 @@ class PictureWorker:
             with watch.phase("read"):
                 data = store_of(task.source).read(task.source, self._settings.rules)
                 facts |= {"input_bytes": len(data), "input_sha256": sha256_of(data)}
-                earlier = self._earlier_outcome(task, facts["input_sha256"], watch)
-            if earlier is not None:
-                return earlier
+                previous = self._previous_outcome(task, facts["input_sha256"], watch)
+            if previous is not None:
+                return previous
             self._filter(task, data, facts, watch)
         except EdgeconvError as failure:
             error = str(failure)
@@ -109,11 +109,11 @@ class PictureWorker:
         )
         return PictureResult(row.input, row.status, error, stage_seconds, row.notes, row)
 
-    def _earlier_outcome(self, task: Task, input_sha256: str, watch: Stopwatch) -> PictureResult | None:
+    def _previous_outcome(self, task: Task, input_sha256: str, watch: Stopwatch) -> PictureResult | None:
         """What an earlier run made of the same input for the same place and parameters, if that still stands."""
         if not self._settings.resume:
             return None
-        row = self._earlier.row_of(task, input_sha256)
+        row = self._previous.row_of(task, input_sha256)
         if row is None:
             return None
         if row.status == "failed":
@@ -121,7 +121,7 @@ class PictureWorker:
                 return None
             error = f"{row.error} {OF_AN_EARLIER_RUN}"
             return PictureResult(task.source, "failed", error, watch.phases_seconds, row.notes)
-        if not self._earlier.still_stands(row):
+        if not self._previous.still_stands(row):
             return None
         return PictureResult(task.source, "skipped", None, watch.phases_seconds, row.notes)
 
@@ -184,7 +184,7 @@ class PictureWorker:
                     if self._store.identity(target) in self._inputs:
                         raise ImageWriteError(f"{target}: is one of the inputs: choose another folder with -o.")
                     if not self._settings.overwrite:
-                        self._earlier.refuse_unless_ours(name, present, task.identity)
+                        self._previous.refuse_to_replace(name, present, task)
                 with suppress(NameTakenError):
                     self._store.write_output(folder, name, encoded, replace=present is not None)
                     return

@@ -11,7 +11,7 @@ from edgeconv.cli import shared_options
 from edgeconv.cli.printing import say, say_lines
 
 if TYPE_CHECKING:
-    from edgeconv.run.whole import Job
+    from edgeconv.run.job import Job
 
 
 def run(
@@ -54,11 +54,13 @@ def run(
     from edgeconv.cli.options import check_sampling, chosen_filter, parse_options, parse_read_rules
     from edgeconv.core.request import make_request
     from edgeconv.errors import EXIT_DIFFERENT
+    from edgeconv.hardware.process import seconds_since_process_start
     from edgeconv.io.files import is_standard_stream
     from edgeconv.run import report, whole
+    from edgeconv.run.job import Job
     from edgeconv.run.tiled.sources.zarr import is_zarr
 
-    started = whole.seconds_since_process_start()
+    started = seconds_since_process_start()
     check_sampling(samples, time_limit)
     request = make_request(
         chosen_filter(filter_name, kernel, kernel_file),
@@ -69,7 +71,7 @@ def run(
         border=border,
         output_mode=output_mode,
     )
-    work = whole.Job(
+    work = Job(
         source=picture,
         request=request,
         method=method,
@@ -99,7 +101,7 @@ def run(
 
 
 def _by_tiles(
-    work: Job, side: int | None, memory_limit: str | None, prove: bool, started: float | None
+    work: Job, side: int | None, memory_limit: str | None, verify: bool, started: float | None
 ) -> dict[str, Any]:
     """`whole.run` by tiles, with a line on standard error that says how far it is."""
     from edgeconv.cli.options import parse_bytes
@@ -107,7 +109,7 @@ def _by_tiles(
     from edgeconv.run.tiled import filtering
 
     limit_bytes = None if memory_limit is None else parse_bytes(memory_limit, "--memory-limit")
-    options = filtering.TileOptions(side, limit_bytes, prove)
+    options = filtering.TileOptions(side, limit_bytes, verify)
     shown: list[Progress] = []
 
     def progress(done: int, total: int, what: str) -> None:

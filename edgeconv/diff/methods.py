@@ -27,7 +27,6 @@ from edgeconv.io.read_limits import DEFAULT_LIMITS, ReadLimits
 from edgeconv.methods import METHODS, able, find, known
 from edgeconv.methods.base import DeviceName, Options
 from edgeconv.run import report
-from edgeconv.run.whole import SAMPLED_CHECK
 from edgeconv.runtime import check as verify
 from edgeconv.runtime.auto import runnable
 from edgeconv.runtime.session import Session
@@ -112,7 +111,7 @@ def run_all(pixels: NDArray[Any], problem: Problem, request: Request, options: O
         own = known(find(name, device), options)
         session = Session(problem, name, device, own)
         raw = session.convolve(pixels)
-        checked = verify.check(pixels, raw, problem, session.plan.arithmetic, SAMPLED_CHECK)
+        checked = verify.check(pixels, raw, problem, session.plan.arithmetic, verify.SAMPLED_CHECK)
         finished = request.finish(raw, pixels.dtype, image=pixels)
         bound = largest_error(raw, finished, checked, problem)
         yield MethodRun(name, device, finished, checked, bound)

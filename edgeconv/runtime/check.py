@@ -34,6 +34,8 @@ from edgeconv.methods import reference
 ROWS_PER_BLOCK = 8
 KEPT_SAMPLES = 4_000_000
 """Oracle values that are kept between the two passes of a check: 32 MB."""
+SAMPLED_CHECK = 300_000
+"""Output samples that `--check sample` compares: enough for every border, a small part of a second in NumPy."""
 
 
 @dataclass(frozen=True)

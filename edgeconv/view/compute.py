@@ -28,6 +28,8 @@ from edgeconv.io.formats import FORMAT_OF_DTYPE
 from edgeconv.io.image import Picture, read_image
 from edgeconv.io.read_limits import DEFAULT_LIMITS, ReadLimits
 from edgeconv.run import whole
+from edgeconv.run.job import Job
+from edgeconv.run.outputs import default_name
 from edgeconv.runtime.auto import choose
 from edgeconv.view import background
 from edgeconv.view.latest_request import Token
@@ -285,7 +287,7 @@ class Workshop:
         problem = request.problem(pixels.shape, pixels.dtype)
         method = choose(parameters.method, parameters.device, "one picture", problem).method
         output_format = FORMAT_OF_DTYPE[request.output_dtype(pixels.dtype).name]
-        return str(whole.output_path(whole.Job(path, request), method, output_format))
+        return default_name(Job(path, request), method, output_format)
 
     def comparison_inputs(self, request: ViewRequest) -> tuple[Input, Input]:
         """Both sides of a request as `edgeconv diff` takes them; a file stays a file, so its page is the command's."""

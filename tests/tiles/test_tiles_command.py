@@ -27,12 +27,12 @@ from edgeconv.errors import ImageReadError, ImageWriteError, UnavailableError
 from edgeconv.io.image import read_image
 from edgeconv.io.temporary_files import STALE_SECONDS
 from edgeconv.run import report
+from edgeconv.run.job import Job
 from edgeconv.run.tiled import filtering as tiled
 from edgeconv.run.tiled import sources
 from edgeconv.run.tiled.pipeline import WindowFilter
 from edgeconv.run.tiled.sinks import kind_for
 from edgeconv.run.tiled.sinks.base import OutputShape
-from edgeconv.run.whole import Job
 
 HEIGHT, WIDTH = 141, 203
 
@@ -189,7 +189,7 @@ def test_never_does_a_folder_that_is_no_zarr_go(folder: Path) -> None:
     (folder / "photos.zarr" / "precious.txt").write_text("precious")
     done = edgeconv("run", "photo.tif", "--tile", 64, "-o", "photos.zarr", "--overwrite", cwd=folder)
     assert done.code == 2
-    assert "no Zarr that could be replaced" in done.err
+    assert "not a Zarr that could be replaced" in done.err
     assert (folder / "photos.zarr" / "precious.txt").read_text() == "precious"
 
 
@@ -291,7 +291,7 @@ def test_a_disk_that_is_full_is_one_line_and_leaves_nothing(folder: Path) -> Non
         assert names(folder) == {"photo.tif", "deep.tif", "field.tif"}
 
 
-# --- the proof can fail --------------------------------------------------------------------------------------------
+# --- verifying can fail --------------------------------------------------------------------------------------------
 
 
 def job_of(folder: Path, check: str = "sample") -> Job:
@@ -317,7 +317,7 @@ def test_what_another_run_wrote_meanwhile_is_not_replaced(folder: Path, monkeypa
             (folder / "o.tif").write_bytes(b"of another run")
             return super().run(padded)
 
-    monkeypatch.setattr(tiled, "Filter", BesideAnotherRun)
+    monkeypatch.setattr(tiled, "WindowFilter", BesideAnotherRun)
     with pytest.raises(ImageWriteError, match="--overwrite"):
         tiled.run(job_of(folder), tiled.TileOptions(side=64))
     assert (folder / "o.tif").read_bytes() == b"of another run"
@@ -336,7 +336,7 @@ def test_an_input_that_changes_while_it_is_read_is_noticed(
             os.utime(touched)
             return super().run(padded)
 
-    monkeypatch.setattr(tiled, "Filter", BesideAnEditor)
+    monkeypatch.setattr(tiled, "WindowFilter", BesideAnEditor)
     with pytest.raises(ImageReadError, match="was changed while it was read"):
         tiled.run(replace(job_of(folder), source=str(folder / source)), tiled.TileOptions(side=64))
     assert names(folder) == before
@@ -353,14 +353,14 @@ class Askew(WindowFilter):
 
 
 @pytest.mark.parametrize("limit", [None, "tight"])
-def test_the_proof_finds_one_sample_that_depends_on_the_tile(
+def test_verifying_finds_one_sample_that_depends_on_the_tile(
     folder: Path, monkeypatch: pytest.MonkeyPatch, limit: str | None
 ) -> None:
-    monkeypatch.setattr(tiled, "Filter", Askew)
-    monkeypatch.setattr(tiled._Run, "_whole_fits", lambda self: limit is None)
+    monkeypatch.setattr(tiled, "WindowFilter", Askew)
+    monkeypatch.setattr(tiled.TiledRun, "_whole_fits", lambda self: limit is None)
     record = tiled.run(
         job_of(folder, check="none"),
-        tiled.TileOptions(side=64, prove=True),
+        tiled.TileOptions(side=64, verify=True),
     )
     proof = record["tiles"]["proof"]
     assert not proof["passed"]
@@ -370,12 +370,12 @@ def test_the_proof_finds_one_sample_that_depends_on_the_tile(
     assert "DIFFERENT in" in report.table(record)
 
 
-def test_a_proof_that_fails_ends_with_1(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_difference_from_the_whole_picture_ends_with_1(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from typer.testing import CliRunner
 
     from edgeconv.cli import app
 
-    monkeypatch.setattr(tiled, "Filter", Askew)
+    monkeypatch.setattr(tiled, "WindowFilter", Askew)
     words = ["run", str(folder / "photo.tif"), "--tile", "64", "--verify-tiles", "--device", "cpu", "--check", "none"]
     done = CliRunner().invoke(app, [*words, "-o", str(folder / "o.tif")])
     assert done.exit_code == 1
@@ -389,7 +389,7 @@ def test_the_check_finds_one_wrong_sample(folder: Path, monkeypatch: pytest.Monk
             out[-1, -1, 2] ^= 16
             return out
 
-    monkeypatch.setattr(tiled, "Filter", Wrong)
+    monkeypatch.setattr(tiled, "WindowFilter", Wrong)
     record = tiled.run(
         job_of(folder),
         tiled.TileOptions(side=512),

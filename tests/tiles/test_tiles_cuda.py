@@ -14,9 +14,9 @@ from edgeconv.core.problem import INPUT_DTYPES
 from edgeconv.core.request import make_request
 from edgeconv.methods import method_names
 from edgeconv.run import report
+from edgeconv.run.job import Job
 from edgeconv.run.tiled import filtering as tiled
 from edgeconv.run.tiled.determinism import shows_seams
-from edgeconv.run.whole import Job
 from edgeconv.runtime.auto import Choice
 
 pytestmark = pytest.mark.gpu
@@ -54,7 +54,7 @@ def test_a_run_by_tiles_on_a_gpu_is_proved_and_reported(tmp_path: Path) -> None:
     tifffile.imwrite(tmp_path / "photo.tif", pixels, photometric="rgb", tile=(512, 512), compression="adobe_deflate")
     record = tiled.run(
         Job(str(tmp_path / "photo.tif"), make_request("sobel"), device="cuda", output=str(tmp_path / "edges.tif")),
-        tiled.TileOptions(side=1024, prove=True),
+        tiled.TileOptions(side=1024, verify=True),
     )
     assert record["tiles"]["proof"]["passed"]
     assert record["check"]["passed"]

@@ -18,7 +18,7 @@ from problems import random_image
 from test_tiles_tiff import pixels_of
 
 from edgeconv.errors import ImageReadError
-from edgeconv.run.tiled.identity import file_identity
+from edgeconv.io.file_identity import file_identity
 from edgeconv.run.tiled.sources import open_source, zarr_bounds
 
 PIXELS = random_image(91, 133, "uint8")

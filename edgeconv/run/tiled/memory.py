@@ -5,7 +5,7 @@ the first code is compiled is measured; what the tiles add is counted:
 
     windows    one that is being put together, one that is being filtered
     outputs    one that is being computed, one that is being compressed; for `normalize` each in two types; one that is
-               read back for a proof; copies that a format makes
+               read back to verify it; copies that a format makes
     chunks     as many in hand as there are threads, but no more than a window reaches; those kept for the next tiles
     pieces     as many in hand as there are threads, as samples and compressed
     working    what the method, the check and the allocator take beside
@@ -112,7 +112,7 @@ class TileDemand:
     device: str
     threads: int
     resident_bytes: int
-    proving: bool = False
+    verifying: bool = False
     """Whether the output is read back and compared."""
     copies_of_a_tile: int = 0
     """That the output's format holds while a tile is written."""
@@ -128,7 +128,7 @@ class TileDemand:
         finished = samples * self.finished_dtype.itemsize
         outputs = 2 * finished if problem.output_dtype == self.finished_dtype else computed + 2 * finished
         outputs += self.copies_of_a_tile * finished
-        if self.proving:
+        if self.verifying:
             outputs += rows * columns * RGB_CHANNELS * self.finished_dtype.itemsize
         a_piece = piece * piece * problem.output_channels * self.finished_dtype.itemsize
         pieces = (self.threads + 1) * COPIES_OF_A_PIECE * a_piece
@@ -150,10 +150,10 @@ class TileDemand:
         return row * KERNEL_SIZE * (self.problem.stride + 1) * self.threads
 
     def _chunks_of_a_window(self, tile: tuple[int, int]) -> int:
-        """Most chunks that one window reaches; a proof cuts tiles elsewhere, which may be one more along an axis."""
+        """Most chunks that one window reaches; verifying cuts tiles elsewhere, which may be one more along an axis."""
         layout, found = self.layout, 1
         for axis, cuts in enumerate((layout.row_cuts, layout.column_cuts)):
-            found *= min(len(cuts) - 1, self.seams(axis, tile[axis]).most_reached + self.proving)
+            found *= min(len(cuts) - 1, self.seams(axis, tile[axis]).most_reached + self.verifying)
         return found
 
     def _keep_bytes(self, tile: tuple[int, int]) -> int:

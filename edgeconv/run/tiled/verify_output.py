@@ -34,7 +34,7 @@ class Difference:
         return f"(y {self.y}, x {self.x}, channel {self.channel}): {self.written} in the file, {self.expected} expected"
 
 
-class Proof:
+class OutputComparison:
     """Gathers the comparison of a whole output."""
 
     def __init__(self, against: Against) -> None:

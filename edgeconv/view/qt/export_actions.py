@@ -22,6 +22,7 @@ from edgeconv.errors import ImageWriteError
 from edgeconv.io.files import is_same_file, read_own_json, write_bytes_atomically
 from edgeconv.io.formats import SUFFIXES
 from edgeconv.run import whole
+from edgeconv.run.job import Job
 from edgeconv.view.compute import Workshop
 from edgeconv.view.parameters import is_text
 from edgeconv.view.pyramid import Pyramid
@@ -79,7 +80,7 @@ class Outgoing:
         def work() -> After:
             protect(inputs, path, _report_of(path))
             record = whole.run(
-                whole.Job(
+                Job(
                     source=source,
                     request=parameters.request(),
                     method=parameters.method,
