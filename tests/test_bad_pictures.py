@@ -56,7 +56,7 @@ def test_a_missing_file(tmp_path: Path) -> None:
 
 
 def test_a_folder(tmp_path: Path) -> None:
-    with pytest.raises(ImageReadError, match="is a folder: name a picture in it"):
+    with pytest.raises(ImageReadError, match="is a folder: name a picture in it, or use 'edgeconv batch'"):
         read_image(tmp_path)
 
 

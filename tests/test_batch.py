@@ -187,7 +187,7 @@ def test_what_decoding_drops_is_said_and_kept(photos: Path) -> None:
     write_image(random_image(9, 9, "uint8")[:, :, 1], photos / "pale.png")
     (photos / "clear.png").write_bytes(png(np.dstack([noisy(), noisy()[:, :, :1]])))
     out = photos.parent / "edges"
-    for seen in ("done", "unchanged since before"):
+    for seen in ("done", "unchanged since an earlier run"):
         done = edgeconv("batch", photos, "-o", out, *RULES, "--resume")
         assert done.code == 0
         assert f"5 {seen}" in done.text
@@ -343,6 +343,6 @@ def test_a_share_must_be_one_of_the_shares(text: str) -> None:
 def test_a_name_must_keep_sizes_apart_from_the_stem_where_several_processes_write(template: str, meets: bool) -> None:
     names = Names(template, "sobel", "sliding", 1)
     if not meets:
-        return names.refuse_late_meetings()
+        return names.refuse_late_collisions()
     with pytest.raises(UsageError, match="runs"):
-        names.refuse_late_meetings()
+        names.refuse_late_collisions()

@@ -104,7 +104,7 @@ def test_verify_shows_a_name_of_nothing_and_counts_rows_that_cannot_be_read(out:
         with (out / ledger.LEDGER_NAME).open("ab") as stream:
             stream.write(b"{\n")
         done = edgeconv("verify", out)
-        assert "foreign: '' is no name at all" in done.text.splitlines()
+        assert "foreign: '' is empty" in done.text.splitlines()
         rows = "1 row of" if damaged == 1 else "2 rows of"
         assert rows in done.error_lines[0]
 
@@ -226,7 +226,7 @@ def test_a_resize_writes_through_no_link_that_leads_nowhere(tmp_path: Path) -> N
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "a_10.png").symlink_to("../new.png")
     for overwrite in (False, True):
-        with pytest.raises(ImageWriteError, match="no plain file"):
+        with pytest.raises(ImageWriteError, match="not a plain file"):
             resize_file(tmp_path / "a.png", (10,), folder=tmp_path / "out", overwrite=overwrite)
     assert not (tmp_path / "new.png").exists()
 
@@ -235,7 +235,7 @@ def test_a_resize_writes_through_no_link_that_leads_nowhere(tmp_path: Path) -> N
 def test_a_resize_waits_for_no_pipe(tmp_path: Path) -> None:
     write_image(random_image(20, 30, "uint8"), tmp_path / "a.png")
     os.mkfifo(tmp_path / "a_10.png")
-    with pytest.raises(ImageWriteError, match="no plain file"):
+    with pytest.raises(ImageWriteError, match="not a plain file"):
         resize_file(tmp_path / "a.png", (10,))
 
 

@@ -66,7 +66,7 @@ def test_what_is_in_hand_can_be_removed_and_is_forgotten_once_written(
 ) -> None:
     def interrupt(source: Path, target: Path) -> None:
         assert Path(source).read_bytes() == b"data"
-        temporary_files.remove_in_hand()
+        temporary_files.remove_being_written()
         assert list(tmp_path.iterdir()) == []
         raise KeyboardInterrupt
 
@@ -75,5 +75,5 @@ def test_what_is_in_hand_can_be_removed_and_is_forgotten_once_written(
         with pytest.raises(KeyboardInterrupt):
             write_bytes_atomically(tmp_path / "a.png", b"data")
     write_bytes_atomically(tmp_path / "a.png", b"data")
-    temporary_files.remove_in_hand()
+    temporary_files.remove_being_written()
     assert [path.name for path in tmp_path.iterdir()] == ["a.png"]

@@ -19,27 +19,27 @@ from edgeconv.run.outputs import PreviousOutput, reason_to_keep
 
 
 class PreviousResults:
-    """The ledger of an output folder as it was when the batch began."""
+    """The ledger of an output folder as it was when the batch started."""
 
     def __init__(self, folder: str, parameters_sha256: str) -> None:
         self._folder, self._parameters = folder, parameters_sha256
         rows = read_rows(folder)
         self._rows_of: dict[tuple[str, str], list[LedgerRow]] = defaultdict(list)
-        """By the input's identity and name: a file may have two names, each with an output of its own."""
+        """By the input's identity and name: a file may have two names, each with its own output."""
         for row in rows:
             if row.parameters_sha256 == parameters_sha256:
                 self._rows_of[row.source, PurePath(row.input).name].append(row)
         self._by_output = done_by_output(rows)
 
     def row_of(self, task: Task, input_sha256: str) -> LedgerRow | None:
-        """The last row for a task, if it tells of the same content and the same parameters."""
+        """The last row for a task, if it is for the same content and the same parameters."""
         for row in reversed(self._rows_of.get((task.identity, PurePath(task.source).name), [])):
             if row.output is None or PurePosixPath(row.output).parent == task.folder:
                 return row if row.input_sha256 == input_sha256 else None
         return None
 
     def still_stands(self, row: LedgerRow) -> bool:
-        """Whether the output of a done row is there byte for byte, and no later row took its name."""
+        """Whether the output of a done row still has the recorded hash, and no later row has its name."""
         if row.output is None or self._by_output.get(row.output) is not row:
             return False
         store = store_of(self._folder)

@@ -150,7 +150,7 @@ def _not_raised(details: Any) -> None:
 def _abandon(stopped: SignalReceived) -> NoReturn:
     temporary_files = sys.modules.get("edgeconv.io.temporary_files")
     if temporary_files is not None:
-        temporary_files.remove_in_hand()
+        temporary_files.remove_being_written()
     os._exit(int(str(stopped.code)))
 
 

@@ -7,7 +7,7 @@
 
 What else an arithmetic loses is stated by its `Arithmetic`, from which a forward error bound follows (Higham,
 Accuracy and Stability of Numerical Algorithms, 2nd edition, section 3.1): a sum of n products, in any order, is off by
-at most about n · unit · Σ|weight · sample|. The check of every output (verify.py) and the reports take it from here.
+at most about n · unit · Σ|weight · sample|. The check of every output (runtime/check.py) and the reports use it.
 """
 
 from __future__ import annotations

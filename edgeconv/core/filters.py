@@ -51,7 +51,7 @@ class Filter:
 
     @property
     def is_full_set(self) -> bool:
-        """True where every pair of output and input channel has a kernel of its own."""
+        """True where every pair of output and input channel has its own kernel."""
         return self.kernels.ndim == 5
 
 

@@ -1,4 +1,4 @@
-"""What a user asks for, before there is a picture: the same words on the command line and in Python."""
+"""What a user asks for, before there is a picture: the same options on the command line and in Python."""
 
 from __future__ import annotations
 

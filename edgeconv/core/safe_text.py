@@ -1,10 +1,10 @@
-"""Text that somebody else chose, made safe to show: names of files, words of an option, messages of a library.
+"""Untrusted text made safe to display: file names, option values, messages of libraries.
 
-A name may hold whatever a file system takes, and a terminal obeys what it reads: an escape sequence changes the
-window's title or hides a line, a line break makes one line two, a mark of writing direction turns `gnp.exe` round. So
-each such character is written as `\\u001b`, which a person sees and which JSON reads back. It is done wherever names
-leave the program (terminal, logs, JUnit, CSV, Markdown, pages); the ledger and the reports keep names as they are,
-in JSON's own escapes.
+A file name may contain any character that the file system accepts, and a terminal interprets what it prints: an escape
+sequence changes the window's title or hides a line, a line break makes one line two, a bidirectional mark reverses
+`gnp.exe`. So each such character is written as `\\u001b`, which is visible and which JSON reads back. This is done
+wherever names leave the program (terminal, logs, JUnit, CSV, Markdown, pages); the ledger and the reports store names
+unchanged, in JSON's own escapes.
 """
 
 from __future__ import annotations
@@ -14,33 +14,33 @@ import re
 
 _OBEYED = re.compile(
     "[\x00-\x1f\x7f-\x9f"  # control characters: C0, DEL, and C1, where \x9b alone begins an escape sequence
-    "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # marks that turn the writing direction
+    "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # bidirectional marks
     "\u2028\u2029"  # separators of lines and paragraphs
-    "\ud800-\udfff]"  # what stands for a byte that is no text
+    "\ud800-\udfff]"  # surrogates, which stand for bytes that are not valid text
 )
 """Sources: ECMA-48; Unicode Standard Annex 9, section 2."""
 
 _FORMULA = ("=", "+", "-", "@", "＝", "＋", "－", "＠")  # spreadsheets take the wide forms too
-"""How a cell begins that a spreadsheet computes. Source: OWASP, CSV Injection."""
+"""First characters of a cell that a spreadsheet evaluates as a formula. Source: OWASP, CSV Injection."""
 
 
 def visible(text: object) -> str:
-    """A name or a message as part of a line: whatever a terminal would obey is an escape, line breaks too."""
+    """A name or a message as part of one line: what a terminal would interpret is escaped, line breaks included."""
     return _OBEYED.sub(_escaped, str(text))
 
 
 def visible_lines(text: object) -> str:
-    """The same for text of several lines, whose breaks stay."""
+    """The same for text of several lines, which keeps its line breaks."""
     return "\n".join(map(visible, str(text).split("\n")))
 
 
 def markup(text: object) -> str:
-    """The same as part of an HTML page, where it is text and never a tag."""
+    """The same for an HTML page, with `<`, `>`, `&` and quotes escaped."""
     return html.escape(visible(text))
 
 
 def cell(value: object) -> object:
-    """A value as a cell of CSV: text as `visible` has it, and none of it a formula; numbers as they are."""
+    """A value as a CSV cell: text as by `visible` and never a formula; numbers unchanged."""
     if not isinstance(value, str):
         return value
     text = visible(value)

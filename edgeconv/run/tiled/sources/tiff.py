@@ -32,7 +32,7 @@ from edgeconv.io.formats.tiff import (
     WHITE_IS_ZERO,
     YCBCR,
 )
-from edgeconv.io.image import FRAMES_NOTE, GREY_NOTE, PROFILE_NOTE
+from edgeconv.io.image import DEPTH_NOTE, FRAMES_NOTE, GREY_NOTE, PROFILE_NOTE
 from edgeconv.run.tiled.grid import even_cuts
 from edgeconv.run.tiled.sources.base import ChunkLayout, TileSource, as_rgb, check_size, unusable
 
@@ -275,7 +275,7 @@ def _notes(photometric: int, extra: bool, stored: str, another: bool, empty: int
     if profile:
         notes.append(PROFILE_NOTE)
     if stored == "uint16":
-        notes.append("16 bits a sample kept")
+        notes.append(DEPTH_NOTE)
     if stored == "float64":
         notes.append("float64 rounded to float32")
     if empty:
