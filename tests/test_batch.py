@@ -262,7 +262,7 @@ def test_a_limit_of_failures_stops_the_batch(photos: Path, option: list[str], fa
 def test_bad_words_get_one_line_and_make_nothing(photos: Path, arguments: list[str], words: list[str]) -> None:
     done = edgeconv("batch", *arguments, "-o", "made", cwd=photos)
     assert (done.code, len(done.error_lines)) == (2, 1), done.err
-    for word in shared_options:
+    for word in words:
         assert word in done.err
     assert not (photos / "made").exists()
 

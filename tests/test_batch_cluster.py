@@ -182,7 +182,7 @@ def test_a_picture_that_ends_every_worker_fails_alone(photos: Path) -> None:
     ):
         list(engine.run(work, tasks, lambda: False, settled.append))
     (failed,) = (outcome for outcome in settled if outcome.state == "failed")
-    assert "007.png: every worker that had this picture ended" in str(failed.error)
+    assert "007.png: every worker that had this picture terminated" in str(failed.error)
     assert failed.row is not None
     assert failed.row.input_realpath == os.path.realpath(photos / "007.png")
     assert len(settled) == PICTURES

@@ -219,7 +219,7 @@ class Ledger:
                 return
         raise ImageWriteError(
             f"Ledger '{self.path}' was moved, replaced or removed while the batch was at work: put the output folder "
-            "back and go on with --resume. Nothing more was filtered."
+            "back and continue with --resume. Nothing more was filtered."
         )
 
     def _ends_in_a_broken_line(self) -> bool:

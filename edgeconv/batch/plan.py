@@ -45,7 +45,7 @@ def find_tasks(
 
     `listed` are places too, but one of them that is missing is a task with a problem and stops no other.
 
-    A file that is named is taken whatever its suffix. In folders, hidden files (temporary files too) are skipped, as are
+    A file that is named is taken whatever its suffix. In folders, hidden and temporary files are skipped, as are
     the folder `output`, unless it is itself one of the places, and the outputs of earlier runs in its ledger. Links to
     files are followed, and two names of one file are two pictures; a picture that is named twice is taken once.
     """

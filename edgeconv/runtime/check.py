@@ -1,4 +1,4 @@
-"""Is it right? The one rule by which reports, tests and benchmarks judge an output.
+"""Correctness: the one rule by which reports, tests and benchmarks check an output.
 
 Outputs are compared with the float64 oracle (methods/reference.py), sample by sample:
 

@@ -29,7 +29,7 @@ PLACE_VARIABLE = "EDGECONV_PROFILE"
 SCHEMA_VERSION = 1
 RETUNE = "run 'edgeconv tune' again"
 MACHINE_FACTS = ("name", "usable_threads")
-"""What must be the same for a profile to hold."""
+"""What must be unchanged for a profile to be valid."""
 
 
 @dataclass(frozen=True)
@@ -120,8 +120,8 @@ def place_to_save() -> Path:
         if path.is_dir():
             raise ImageWriteError(f"{path}: is a folder: name a file in it.")
         if is_device(path):
-            raise ImageWriteError(f"{path}: is a device or a pipe, from which nothing is read back: name a file.")
-        if str(path).startswith("~"):  # nobody's home folder is known here, as in some containers
+            raise ImageWriteError(f"{path}: is a device or a pipe, which cannot be read back: name a file.")
+        if str(path).startswith("~"):  # the home folder is unknown, as in some containers
             raise ImageWriteError("this user has no home folder.")
         make_folder(path.parent)
         trial = path.with_name(f".{path.name}.{os.getpid()}.trial")

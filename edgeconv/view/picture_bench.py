@@ -1,4 +1,4 @@
-"""“Bench this”: GFLOPS over size for the picture at hand, measured by the code of `edgeconv bench`.
+"""“Bench this”: GFLOPS over size for the open picture, measured by the code of `edgeconv bench`.
 
 A grid of one part: sizes by doublings up to the picture's own, its type, its filter and rules, every method that runs
 here (or the one device that was asked for). `series` makes lines for a plot of the record.

@@ -26,7 +26,7 @@ from edgeconv.core.request import make_request
 from edgeconv.errors import ImageReadError, ImageWriteError, UnavailableError
 from edgeconv.io.image import read_image
 from edgeconv.io.temporary_files import STALE_SECONDS
-from edgeconv.run import report
+from edgeconv.run import outputs, report
 from edgeconv.run.job import Job
 from edgeconv.run.tiled import filtering as tiled
 from edgeconv.run.tiled import sources
@@ -140,7 +140,7 @@ def test_its_own_earlier_output_is_replaced_and_nothing_else(folder: Path) -> No
         (("photo.tif", "--tile", 64, "-o", "photo.tif", "--overwrite"), 2, "is the input itself"),
         (("photo.tif", "--tile", 64, "-o", "kern.tif", "--kernel-file", "kern.json"), 2, "is the kernel file"),
         (("photo.tif", "--tile", 64, "-o", "made.tif", "--overwrite"), 2, "made.json: is a folder"),
-        (("photo.tif", "--tile", 64, "-o", "edges.png"), 2, "'.png' is no format that is written by tiles"),
+        (("photo.tif", "--tile", 64, "-o", "edges.png"), 2, "'.png' is not a format that can be written by tiles"),
         (("photo.tif", "--tile", 64, "-o", "-"), 2, "name a file"),
         (("-", "--tile", 64), 2, "name a file"),
         (("photo.tif", "--tile", 64, "-o", "photo.bmp/edges.zarr"), 2, "photo.bmp/edges.zarr: cannot be written"),
@@ -305,7 +305,7 @@ def test_no_output_is_left_without_its_report(folder: Path, monkeypatch: pytest.
         raise ImageWriteError(f"{path}: cannot be written (no space left on device): choose another place.")
 
     before = names(folder)
-    monkeypatch.setattr(tiled, "write_bytes_atomically", refuse)
+    monkeypatch.setattr(outputs, "write_bytes_atomically", refuse)
     with pytest.raises(ImageWriteError, match="no space"):
         tiled.run(replace(job_of(folder), output=str(folder / target)), tiled.TileOptions(side=64))
     assert names(folder) == before

@@ -128,7 +128,7 @@ def test_a_tile_that_is_set_is_taken_or_refused() -> None:
 
 def test_what_neighbouring_tiles_share_is_whole_chunks() -> None:
     def seams(chunk: int, step: int) -> tuple[int, int]:
-        found = work_for(64, 64, (chunk, chunk)).seams(0, step)
+        found = work_for(64, 64, (chunk, chunk)).sharing(0, step)
         return found.shared_pixels, found.chunks_reached
 
     assert seams(16, 16) == (32, 10)  # rows 15 and 16 of the first seam, each in a chunk of its own

@@ -638,7 +638,7 @@ def test_methods_that_cannot_run_here_cannot_be_chosen_as_a_side(qtbot: QtBot, p
 
 def test_saving_writes_the_commands_picture_and_report(qtbot: QtBot, picture: Path, tmp_path: Path) -> None:
     window = opened(qtbot, picture, filter="sobel", stride=2, channels="each")
-    window.outgoing.save(str(tmp_path / "saved.png"))
+    window.export_actions.save(str(tmp_path / "saved.png"))
     settle(qtbot, window)
     words = window.model.parameters.words()
     done = edgeconv("run", picture, *words, "-o", tmp_path / "by_command.png")
@@ -653,7 +653,11 @@ def test_saving_writes_the_commands_picture_and_report(qtbot: QtBot, picture: Pa
 def test_nothing_is_written_over_the_input(qtbot: QtBot, picture: Path) -> None:
     window = opened(qtbot, picture)
     before = picture.read_bytes()
-    for write in (window.outgoing.save, window.outgoing.page_of_sides, window.outgoing.page_of_methods):
+    for write in (
+        window.export_actions.save,
+        window.export_actions.page_of_sides,
+        window.export_actions.page_of_methods,
+    ):
         write(str(picture))
         qtbot.waitUntil(window.message.isVisible, timeout=PATIENCE_MILLISECONDS)
         assert "input" in window.message_text.text()
@@ -666,7 +670,7 @@ def test_no_input_is_replaced_by_anything(qtbot: QtBot, picture: Path, tmp_path:
     write_image(PIXELS, other)
     kernel.write_text("[[0,1,0],[1,-4,1],[0,1,0]]")
     window = opened(qtbot, picture, other, kernel_file=str(kernel))
-    away = window.outgoing
+    away = window.export_actions
     writers = (away.save, away.page_of_sides, away.page_of_methods, lambda path: away.record({"rows": []}, path))
     attempts = [(write, path) for write in writers for path in (picture, other, kernel)]
     attempts.append((away.save, kernel.with_suffix(".png")))  # the report would be the kernel's file
@@ -782,7 +786,7 @@ def test_a_name_that_is_no_text_is_not_copied(qtbot: QtBot, picture: Path, tmp_p
 
 def test_a_place_that_cannot_be_written_is_one_line(qtbot: QtBot, picture: Path, tmp_path: Path) -> None:
     window = opened(qtbot, picture)
-    window.outgoing.save(str(tmp_path / "nowhere" / "out.png"))
+    window.export_actions.save(str(tmp_path / "nowhere" / "out.png"))
     qtbot.waitUntil(window.message.isVisible, timeout=PATIENCE_MILLISECONDS)
     assert "does not exist" in window.message_text.text()
 
@@ -819,8 +823,8 @@ def test_pages_are_those_of_the_commands(qtbot: QtBot, picture: Path, tmp_path: 
     write_image(random_image(90, 120, np.uint8, seed=2), other)
     window = opened(qtbot, picture, other)
     window.model.show(left=INPUT, right=ViewSource("file", str(other)))
-    window.outgoing.page_of_sides(str(tmp_path / "sides.html"))
-    window.outgoing.page_of_methods(str(tmp_path / "methods.html"))
+    window.export_actions.page_of_sides(str(tmp_path / "sides.html"))
+    window.export_actions.page_of_methods(str(tmp_path / "methods.html"))
     settle(qtbot, window)
     edgeconv("diff", picture, other, "--html", tmp_path / "diff.html")
     assert (tmp_path / "sides.html").read_bytes() == (tmp_path / "diff.html").read_bytes()
@@ -832,7 +836,7 @@ def test_pages_are_those_of_the_commands(qtbot: QtBot, picture: Path, tmp_path: 
 def test_the_page_of_computed_sides_names_them(qtbot: QtBot, picture: Path, tmp_path: Path) -> None:
     window = opened(qtbot, picture)
     window.model.show(left=REFERENCE_OUTPUT)
-    window.outgoing.page_of_sides(str(tmp_path / "page.html"))
+    window.export_actions.page_of_sides(str(tmp_path / "page.html"))
     settle(qtbot, window)
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert "laplacian8 by reference on CPU" in page
@@ -1021,7 +1025,7 @@ def test_nonsense_in_the_settings_is_passed_over(qtbot: QtBot, monkeypatch, tmp_
 
 def test_closing_while_something_is_computed_ends_quietly(qtbot: QtBot, picture: Path, tmp_path: Path) -> None:
     window = opened(qtbot, picture)
-    window.outgoing.save(str(tmp_path / "last.png"))
+    window.export_actions.save(str(tmp_path / "last.png"))
     window.set_parameters(window.model.parameters.with_filter("kirsch"))
     window.close()
     assert read_image(tmp_path / "last.png").pixels.shape == PIXELS.shape, "what is being written is written"

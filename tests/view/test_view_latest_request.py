@@ -9,7 +9,7 @@ import pytest
 
 from edgeconv.view import latest_request
 from edgeconv.view.latest_request import LatestRequestRunner, Token
-from edgeconv.view.lru_cache import Keep
+from edgeconv.view.lru_cache import LruCache
 
 PATIENCE = 30
 """Seconds: far more than anything takes."""
@@ -112,7 +112,7 @@ def test_two_threads_make_a_thing_once() -> None:
         made.append(1)
         return b"thing"
 
-    keep: Keep[bytes] = Keep(100, len)
+    keep: LruCache[bytes] = LruCache(100, len)
 
     def ask() -> None:
         both_here.wait()
@@ -127,7 +127,7 @@ def test_two_threads_make_a_thing_once() -> None:
 
 
 def test_the_least_recently_used_go_and_the_newest_stays_whatever_its_size() -> None:
-    keep: Keep[bytes] = Keep(10, len)
+    keep: LruCache[bytes] = LruCache(10, len)
     made: list[str] = []
 
     def get(key: str, size: int = 4) -> None:
@@ -147,7 +147,7 @@ def test_the_least_recently_used_go_and_the_newest_stays_whatever_its_size() -> 
 
 
 def test_what_cannot_be_made_is_tried_again() -> None:
-    keep: Keep[bytes] = Keep(10, len)
+    keep: LruCache[bytes] = LruCache(10, len)
 
     def fail() -> bytes:
         raise ValueError("not now")

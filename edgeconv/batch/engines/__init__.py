@@ -1,4 +1,4 @@
-"""Who does the work of a batch: threads of this process, or the workers of a Dask cluster."""
+"""What processes the pictures of a batch: threads of this process, or the workers of a Dask cluster."""
 
 from __future__ import annotations
 

@@ -1,14 +1,14 @@
-"""The workers of a Dask cluster: one that is there already, or one of this machine's own processes (local_cluster.py).
+"""The workers of a Dask cluster: an existing one, or one of processes on this machine (local_cluster.py).
 
-A call takes a small batch of pictures; its answer is the rows of the ledger, which this process alone writes. Dask
-does a call again elsewhere when its worker dies. What that worker had written already is then found in place byte for
-byte, so nothing is lost and nothing is in the ledger twice. A call that has ended several workers is given up by Dask,
-and so are others that waited there: all their pictures are done at the end one by one, with nothing else at work, so
-that only a picture which ends its workers all alone fails.
+A call processes a few pictures and returns the rows of the ledger, which only this process writes. Dask repeats a call
+elsewhere when its worker dies. What that worker had written already is then found in place byte for byte, so nothing is
+lost and nothing is in the ledger twice. Dask gives up on a call that has terminated several workers, and on others that
+were queued there: all their pictures are processed at the end one by one, with nothing else running, so that only a
+picture that terminates its workers by itself fails.
 
-Where no worker is left at all, or the scheduler does not answer, the batch says so, waits for one as long as
-`--worker-timeout` allows, and then fails what is left. No question to the cluster is waited for without an end, so a
-signal is heard at any time.
+Where no worker is left, or the scheduler does not answer, the batch reports that, waits as long as `--worker-timeout`
+allows, and then fails the remaining pictures. Every request to the cluster has a time limit, so a signal is handled at
+any time.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ CALL_SECONDS = 1.0
 """What a call should take: many times what Dask needs for one, and short enough to wait for when stopped."""
 MOST_PICTURES = 32
 CALLS_A_THREAD = 2
-"""One at work and one that waits in the worker, so that no worker waits for us."""
+"""One running and one queued in the worker, so that no worker is idle."""
 LOOK_SECONDS = 0.5
-"""How often a wait is broken off to see whether there is still anybody to wait for."""
+"""How often waiting is interrupted to check whether there are still workers."""
 ANSWER_SECONDS = 5.0
-"""What a scheduler that is well takes for an answer, with much to spare."""
+"""Time limit for an answer of the scheduler, far above what a working one needs."""
 SAY_SECONDS = 5.0
-"""How long there is no worker until that is said: a worker that died is back sooner where somebody restarts it."""
+"""How long the cluster has no worker until that is reported: a supervised worker restarts sooner."""
 
 
 def _call_by_value() -> Callable[..., Any]:
@@ -192,8 +192,8 @@ class Cluster(Engine):
                         suspects += batch
                         continue
                     else:
-                        words = f"{batch[0].source}: every worker that had this picture ended"
-                        outcomes = [work.lost(batch[0], f"{words} ({type(error).__name__}).")]
+                        what = f"{batch[0].source}: every worker that had this picture terminated"
+                        outcomes = [work.lost(batch[0], f"{what} ({type(error).__name__}).")]
                     for outcome in outcomes:
                         settle(outcome)
                         yield outcome
@@ -209,8 +209,8 @@ class Cluster(Engine):
         for task in left:
             if stopped():
                 return
-            words = f"{task.source}: {waited}: start workers, and go on with --retry-failed."
-            outcome = work.lost(task, words)
+            error = f"{task.source}: {waited}: start workers, and continue with --retry-failed."
+            outcome = work.lost(task, error)
             settle(outcome)
             yield outcome
 
@@ -272,7 +272,7 @@ class Cluster(Engine):
         return UnavailableError(f"{self._name} has no workers: start some with 'dask worker ADDRESS'.")
 
     def _gone(self) -> UnavailableError:
-        return UnavailableError(f"{self._name} went away: start it again, and go on with --resume.")
+        return UnavailableError(f"{self._name} went away: start it again, and continue with --resume.")
 
     def _finished(self, calls: Iterable[Any], stopped: Callable[[], bool]) -> dict[Any, Result] | None:
         """What came of the calls that are over; waits for the first.

@@ -1,7 +1,7 @@
 """Threads of this process.
 
-OpenCV, the CPU engine and CuPy let go of the interpreter lock, so while one worker's picture is on the bus or in a
-kernel the others decode and encode.
+OpenCV, the CPU engine and CuPy release the interpreter lock, so while one worker's picture is copied or filtered the
+others decode and encode.
 """
 
 from __future__ import annotations

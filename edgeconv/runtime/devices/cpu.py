@@ -87,7 +87,7 @@ class CpuDevice(Device):
         return None
 
     def copier(self, moved_bytes: int) -> Callable[[], None]:
-        """See Device.copier: one thread, or every usable one with a part of its own, whichever is faster here."""
+        """See Device.copier: one thread, or all usable ones with a part each, whichever is faster here."""
         threads = usable_threads()
         source = np.ones((threads, max(1, moved_bytes // 2 // threads)), np.uint8)
         target = np.zeros_like(source)

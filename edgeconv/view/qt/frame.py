@@ -40,17 +40,17 @@ MOST_OF_SCREEN = 0.95
 PANEL_WIDTH = 350
 LEAST_PANEL_WIDTH = 280
 CONTROLS_HEIGHT = 525
-"""All of the usual knobs, without scrolling."""
+"""Fits all of the usual controls without scrolling."""
 LEAST_SOURCE_WIDTH, SOURCE_WIDTH = 68, 150
 """Narrow enough for every command to have its place in a window of 900 pixels."""
 ZOOM_WIDTH = 52
 BUSY_AFTER_MILLISECONDS = 150
-"""Quicker work is not announced: a word that flickers tells nobody anything."""
+"""Quicker computations are not announced, as a message that flickers cannot be read."""
 NOTICE_MILLISECONDS = 8000
 
 
 class Frame(QMainWindow):
-    """Everything that is seen; `does` says what each command of actions.py does."""
+    """All widgets; `does` maps each command of actions.py to what it does."""
 
     def __init__(self) -> None:
         super().__init__()

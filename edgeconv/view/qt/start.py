@@ -1,4 +1,4 @@
-"""Before Qt is touched: is it there, can its libraries be loaded, is there a screen? One line where not.
+"""Checks before Qt is imported: is it installed, can its libraries be loaded, is there a screen? One line where not.
 
 Qt itself ends the process with a long complaint where its platform plugin cannot start, so that is tried first: the
 plugin is loaded as Qt would load it, and the X server is asked once.

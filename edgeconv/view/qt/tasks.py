@@ -50,7 +50,7 @@ class Tasks(QObject):
             self.call(work())
         except EdgeconvError as error:
             self.complained.emit(str(error))
-        except Exception as error:  # a library's own, of any class: the window stays
+        except Exception as error:  # an unexpected one of any library must not close the window
             what = f"{type(error).__name__}: {' '.join(str(error).split())}"
-            self.complained.emit(f"This should not have happened ({what}).")
+            self.complained.emit(f"Unexpected error ({what}).")
         self.call(partial(self._running.remove, threading.current_thread()))

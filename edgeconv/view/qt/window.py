@@ -1,8 +1,8 @@
-"""The window's behaviour: hands what the user does to the model, its requests to the workers, their answers to widgets.
+"""The window's behaviour: passes user actions to the model, its requests to the workers, and results to the widgets.
 
-Nothing is computed here and nothing waits here. Live requests go to a
-runner that serves only the newest (latest_request.py); saving, exporting (export_actions.py) and benchmarks
-(bench_actions.py) are tasks that no newer request cancels.
+Nothing is computed here and nothing blocks. Live requests go to a runner that serves only the newest
+(latest_request.py); saving, exporting (export_actions.py) and benchmarks (bench_actions.py) are tasks that no newer
+request cancels.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from edgeconv.view.parameters import Parameters, from_record
 from edgeconv.view.qt import actions
 from edgeconv.view.qt.bench_actions import BenchTask
 from edgeconv.view.qt.canvas import BAR_STEP, ZOOM_STEP, Heat
-from edgeconv.view.qt.export_actions import PICTURE_FILTER, Outgoing
+from edgeconv.view.qt.export_actions import PICTURE_FILTER, ExportActions
 from edgeconv.view.qt.frame import Frame
 from edgeconv.view.qt.memory import Memory
 from edgeconv.view.qt.plain_text import tip
@@ -50,7 +50,7 @@ KERNEL_FILTER = "Kernels (*.json *.csv)"
 
 
 class _Post(QObject):
-    """Brings the workers' answers to the interface thread."""
+    """Delivers the workers' results to the interface thread."""
 
     answered = Signal(object)
 
@@ -66,7 +66,7 @@ class ViewWindow(Frame):
         self.model, self.workshop, self.memory = model, workshop, memory
         self.tasks = Tasks(self)
         self.tasks.complained.connect(self.complain)
-        self.outgoing = Outgoing(self, model, workshop, self.tasks)
+        self.export_actions = ExportActions(self, model, workshop, self.tasks)
         self.bench_run = BenchTask(self.bench, model, workshop, self.tasks)
         self._post = _Post()
         self._post.answered.connect(self._on_answer)
@@ -94,7 +94,7 @@ class ViewWindow(Frame):
 
     def _does(self) -> dict[str, Any]:
         """What each command does."""
-        model, canvas, outgoing = self.model, self.canvas, self.outgoing
+        model, canvas, export_actions = self.model, self.canvas, self.export_actions
         return {
             "open": self.ask_open,
             "paste": self.paste,
@@ -102,15 +102,15 @@ class ViewWindow(Frame):
             "previous": lambda: self._follow(model.step(-1)),
             "reload": self.reload,
             "save": self.save,
-            "export-diff": outgoing.ask_page_of_sides,
-            "export-methods": outgoing.ask_page_of_methods,
+            "export-diff": export_actions.ask_page_of_sides,
+            "export-methods": export_actions.ask_page_of_methods,
             "quit": self.close,
             "undo": lambda: self._follow(model.undo()),
             "redo": lambda: self._follow(model.redo()),
             "reset": lambda: self.set_parameters(Parameters()),
             "load-kernel": self._ask_kernel,
-            "copy-picture": lambda: outgoing.copy_picture(canvas.answer),
-            "copy-command": lambda: outgoing.copy_command(self._is_pasted(model.picture)),
+            "copy-picture": lambda: export_actions.copy_picture(canvas.answer),
+            "copy-command": lambda: export_actions.copy_command(self._is_pasted(model.picture)),
             "swap": self.swap,
             "bar-left": lambda: canvas.move_bar(-BAR_STEP),
             "bar-right": lambda: canvas.move_bar(BAR_STEP),
@@ -164,7 +164,7 @@ class ViewWindow(Frame):
     def paste(self) -> None:
         """Open what the clipboard holds: files, a path, or a picture."""
         if not self._take(QGuiApplication.clipboard().mimeData()):
-            self.complain("The clipboard holds no picture: copy one, or its file, first.")
+            self.complain("The clipboard has no picture: copy a picture or its file first.")
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
         """Files and pictures may be dropped."""
@@ -176,7 +176,7 @@ class ViewWindow(Frame):
         if self._take(event.mimeData()):
             event.acceptProposedAction()
         else:
-            self.complain("What was dropped is neither a picture nor a file here: save it first, and drop the file.")
+            self.complain("What was dropped is neither a picture nor a local file: save it first, and drop the file.")
 
     def _take(self, data: QMimeData) -> bool:
         """Open files or a picture from the clipboard or a drop; False where there is neither."""
@@ -242,7 +242,7 @@ class ViewWindow(Frame):
             self.complain(str(error))
 
     def set_parameters(self, parameters: Parameters) -> None:
-        """Put other parameters in place, or say why not."""
+        """Apply other parameters, or report why not."""
         try:
             self._follow(self.model.set_parameters(parameters, "kernel" if parameters.kernel is not None else None))
         except EdgeconvError as error:
@@ -263,10 +263,10 @@ class ViewWindow(Frame):
             self.refresh()
 
     def save(self) -> None:
-        """Ask where to, and write what is seen: a kernel's file is read anew for both."""
+        """Ask for a name, and write what is displayed: a kernel file is read again for both."""
         if self.model.parameters.kernel_file is not None:
             self.refresh()
-        self.outgoing.ask_save()
+        self.export_actions.ask_save()
 
     def _follow(self, changed: bool) -> None:
         if changed:
@@ -275,7 +275,7 @@ class ViewWindow(Frame):
     # --- from the model to widgets and workers ------------------------------------------------------------------
 
     def refresh(self) -> None:
-        """Show what the model holds, and ask for what is to be seen."""
+        """Show the state of the model, and request what is to be displayed."""
         self.message.hide()
         self._show_state()
         request = self.model.next_request()
@@ -337,9 +337,9 @@ class ViewWindow(Frame):
         box.setCurrentIndex(sources.index(chosen) if chosen in sources else 0)
 
     def _grey_out(self, box: QComboBox) -> None:
-        """Methods that cannot run here can be seen, with the reason, and not chosen."""
+        """Methods that cannot run here are listed with the reason, and cannot be chosen."""
         items = box.model()
-        assert isinstance(items, QStandardItemModel)  # a combo box makes one of its own
+        assert isinstance(items, QStandardItemModel)  # the default model of a combo box
         for index in range(box.count()):
             reason = (self._reasons or {}).get(box.itemData(index))
             if reason is not None:
@@ -474,7 +474,7 @@ class ViewWindow(Frame):
 
     def _save_bench(self) -> None:
         if self.bench_run.record is not None:
-            self.outgoing.ask_record(self.bench_run.record)
+            self.export_actions.ask_record(self.bench_run.record)
 
     def _show_keys(self) -> None:
         rows = ((words, " or ".join(keys)) for words, keys in actions.listed_keys())

@@ -1,7 +1,7 @@
 """An OME-Zarr (NGFF 0.5, Zarr 3) of one resolution: axes c, y, x, a chunk for every piece, compressed by Zstandard.
 
-It is written into a temporary folder beside its place and then renamed: where an older output stands there, that is
-moved aside first, under a name that nobody takes for a left-over, and removed last.
+It is written into a temporary folder beside its place and then renamed: an older output there is moved aside first,
+under a name that is not that of a left-over, and removed last.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LEVEL_NAME = "0"
 VERSION = "0.5"
 
 REMOVAL_PAUSES = (0.01, 0.05, 0.2, 0.5)
-"""Where one chunk cannot be written, Zarr's threads go on with the others for a moment, and make their folders anew."""
+"""If one chunk cannot be written, Zarr's threads continue with others for a moment and create their folders again."""
 
 
 class ZarrSink(Sink):
