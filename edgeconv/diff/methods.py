@@ -1,8 +1,8 @@
 """Every convolution method that runs on this machine, on one picture, against the reference method.
 
-What counts as agreeing follows from exactness.py, unless the user says otherwise: where every method is exact the
-outputs are equal; else they lie within the largest bound of those that are not, and whole numbers within as many levels
-as it reaches. Beside that, whole rows of each output are checked against the float64 oracle, each sample by its bound.
+The default tolerance follows from core/exactness.py: where every method is exact the outputs must be equal; otherwise
+they must lie within the largest bound of the inexact ones, and whole numbers within that bound rounded to levels. In
+addition, whole rows of each output are checked against the float64 oracle, each sample by its bound.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class MethodRun:
 
     @property
     def label(self) -> str:
-        """What pages and sheets call it."""
+        """Its label on pages and sheets."""
         return f"{self.method} on {self.device.upper()}"
 
 
@@ -105,7 +105,7 @@ def run(
 def run_all(pixels: NDArray[Any], problem: Problem, request: Request, options: Options) -> Iterator[MethodRun]:
     """The reference's output, then that of every other method that runs here, in the table's order.
 
-    Each is told as much of `options` as it knows.
+    Each gets those of `options` that apply to it.
     """
     for name, device in sorted(runnable(), key=lambda entry: entry != REFERENCE):
         own = known(find(name, device), options)
@@ -118,7 +118,7 @@ def run_all(pixels: NDArray[Any], problem: Problem, request: Request, options: O
 
 
 def refuse_what_none_knows(options: Options) -> None:
-    """Raise UnavailableError for an option that no method that runs here knows."""
+    """Raise UnavailableError for an option that applies to no method that runs here."""
     here = [find(name, device) for name, device in runnable()]
     for option, words in options.asked().items():
         if not any(option in entry.knows for entry in here):

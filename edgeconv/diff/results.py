@@ -1,4 +1,4 @@
-"""The job of `edgeconv diff` and of `edgeconv compare` once there are results: figures first, then what shows them.
+"""Comparison and outputs of `edgeconv diff` and `edgeconv compare`: figures first, then pages and pictures of them.
 
 Everything is computed before the first file is written, so an error leaves nothing behind.
 """
@@ -28,7 +28,7 @@ DEFAULT_PAGE_LIMIT = 256 * 2**20
 
 @dataclass(frozen=True)
 class Wanted:
-    """What to judge by and what to write."""
+    """The allowance, and what to write."""
 
     allowance: Allowance = field(default_factory=Allowance)
     perceptual: tuple[str, ...] = ()
@@ -46,7 +46,7 @@ class Wanted:
 
 @dataclass(frozen=True)
 class DiffOutcome:
-    """What a job found and wrote."""
+    """What a comparison found and wrote."""
 
     exit_code: int
     record: dict[str, Any]

@@ -1,7 +1,7 @@
-"""Comparisons as JUnit XML, which CI systems show: one test case an input or pair.
+"""Comparisons as JUnit XML, which CI systems display: one test case per input or pair.
 
 Written for the schema that Jenkins' JUnit plug-in and GitLab read: testsuites, testsuite, testcase, failure, error.
-What XML cannot hold, or a terminal that shows a log would obey, stands as an escape.
+Characters that XML does not allow, or that a terminal would interpret, are escaped.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a batch asks of the store that holds its pictures or its results. Places are texts: paths or URLs."""
+"""The interface of a store of pictures or results. Places are strings: paths or URLs."""
 
 from __future__ import annotations
 

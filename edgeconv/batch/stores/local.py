@@ -1,4 +1,4 @@
-"""Folders of this machine. Files appear complete or not at all (see files.py)."""
+"""Local folders. Files appear complete or not at all (see io/files.py)."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class LocalStore(Store):
             return None
         except (OSError, ValueError) as error:
             place = self.join(folder, name)
-            raise ImageReadError(f"{place}: is in the way and cannot be read ({error}).") from None
+            raise ImageReadError(f"{place}: exists and cannot be read ({error}).") from None
 
     def write(self, place: str, data: bytes | memoryview) -> None:
         """See Store.write."""
@@ -109,7 +109,7 @@ class LocalStore(Store):
     def write_output(self, folder: str, name: str, data: bytes | memoryview, *, replace: bool) -> None:
         """See Store.write_output."""
         place = place_inside(folder, name)
-        if not os.path.isdir(folder):  # made when the batch began: another of its name would lack the ledger
+        if not os.path.isdir(folder):  # created when the batch started: a new one would lack the ledger
             raise ImageWriteError(f"Output folder '{folder}' was moved or removed: put it back.")
         self.make_folder(os.path.dirname(place))
         write_bytes_atomically(place, data, replace=replace)

@@ -19,7 +19,7 @@ UNCOMPRESSED = (0, 3, 6)
 
 
 def read_header(feed: ByteSource) -> Header:
-    """Read the headers of a whole BMP file and return what it says. Raises BadPicture."""
+    """Read the headers of a whole BMP file. Raises BadPicture."""
     feed.need(HEADER_BYTES)
     data = feed.data
     try:

@@ -1,10 +1,10 @@
-"""JPEG: the segments are walked up to the end-of-image marker, because decoders fill a missing end with grey.
+"""JPEG: the segments are parsed up to the end-of-image marker, because decoders fill a missing end with grey.
 
-Only the main picture's own segments are looked at: a thumbnail lies inside an APP1 segment and is stepped over,
-and whatever follows the end marker is none of our business. Where the file has restart markers, as many cameras
-write them, every scan must have all of its own in their order. Other damage inside compressed data is not seen here:
-only decoding it would tell, and libjpeg makes up what is missing. The walk takes one pass, and files of more segments
-or scans than any encoder writes are refused: a decoder goes over the whole picture for each scan.
+Only the main picture's own segments are parsed: a thumbnail lies inside an APP1 segment and is skipped, and data after
+the end marker is ignored. Where the file has restart markers, as many cameras write them, every scan must have all of
+them in order. Other damage inside compressed data is not detected here: that takes decoding, and libjpeg replaces what
+is missing. Parsing takes one pass, and files of more segments or scans than any encoder writes are refused: a decoder
+processes the whole picture for each scan.
 Source: ITU-T T.81, annexes A and B.
 """
 
@@ -50,7 +50,7 @@ EXIF = b"Exif\x00\x00"
 PROFILE = b"ICC_PROFILE\x00"
 ADOBE = b"Adobe"
 ADOBE_TRANSFORM, YCBCR = 11, 1
-"""Where Adobe's segment says what the colours are, and its word for YCbCr (0: as they come)."""
+"""Offset of the colour transform in Adobe's segment, and its code for YCbCr (0: none)."""
 RGB_NAMES = b"RGB"
 """Names of components by which libjpeg knows colours that were not turned into YCbCr."""
 
@@ -59,7 +59,7 @@ Codes = NDArray[np.uint8]
 
 
 def read_header(feed: ByteSource) -> Header:
-    """Walk the segments of a whole JPEG file and return what it says. Raises BadPicture."""
+    """Parse the segments of a whole JPEG file and return its header. Raises BadPicture."""
     position, segments, scans = 2, 0, 0
     frame: tuple[int, int, int, int] | None = None
     orientation: int | None = None

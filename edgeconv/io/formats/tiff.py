@@ -1,14 +1,14 @@
 """TIFF and the EXIF block, which is a small TIFF: the first directory is read and every strip must be in the file.
 
-OpenCV 5.0 was tried on every combination below and is wrong, without a word, on some of them. With more than 8 bits
-it takes separate planes for interleaved ones and white-is-zero for black-is-zero, and it gives grey with alpha as
-8 bits: refused here. With up to 8 bits it turns damaged compressed strips into black, multiplies colours by a
-straight alpha, and scrambles mirrored tiles or refuses them: those files go to Pillow. Separate planes of grey and
-alpha, and of more than one extra sample, are scrambled by one or the other, and refused.
+OpenCV 5.0 was tested on every combination below and decodes some of them incorrectly without an error. With more than
+8 bits it reads separate planes as interleaved and white-is-zero as black-is-zero, and returns grey with alpha as 8
+bits: refused here. With up to 8 bits it decodes damaged compressed strips as black, multiplies colours by a straight
+alpha, and corrupts or refuses mirrored tiles: those files go to Pillow. Separate planes of grey and alpha, and more
+than one extra sample, are decoded incorrectly by one or the other, and refused.
 
-Of a directory only what is needed is read, each entry once and up to a limit: thousands of entries may point at the
-same bytes, and a library that reads them all takes gigabytes for a file of a megabyte. `without_the_rest` makes such a
-file fit for one. Source: TIFF 6.0; BigTIFF; EXIF 2.32 for the orientation.
+Only the needed entries of a directory are read, each once and up to a limit: thousands of entries may refer to the same
+bytes, and a library that reads them all takes gigabytes for a file of a megabyte. `without_the_rest` removes the other
+entries for such a library. Source: TIFF 6.0; BigTIFF; EXIF 2.32 for the orientation.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SIGNATURES = (b"II*\x00", b"MM\x00*", b"II+\x00", b"MM\x00+")
 BIG = 43
 EXIF_PREFIX = b"Exif\x00\x00"
 EXIF_BYTES = 2**16
-"""Of an EXIF block as far as it is looked at: a JPEG has no room for more."""
+"""Bytes of an EXIF block that are read: a JPEG has no room for more."""
 MOST_EXIF_ENTRIES = 1024
 MOST_ENTRIES = 2**16 - 1
 """What a TIFF can state; a BigTIFF could state more."""
@@ -62,7 +62,7 @@ DECODED_BY = (
     *(529, 530, 531, 532),  # YCbCr
     50674,  # parameters of LERC
 )
-"""Tags on which pixels depend."""
+"""Tags that affect the pixels."""
 OTHER_BYTES = 2**20
 """Values of all other tags may take as much before a decoder is given the file without them."""
 

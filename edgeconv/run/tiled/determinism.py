@@ -68,5 +68,6 @@ def settle(choice: Choice, asked_for: str, problem: Problem) -> Choice:
         return Choice(other, choice.device, why)
     raise UsageError(
         f"With method '{choice.method}' the rounding of these sums depends on a pixel's position in the array, so "
-        f"tiles would differ from the whole picture in the last bit: use --method {other}, or leave the tile options out."
+        f"tiles would differ from the whole picture in the last bit: use --method {other}, or leave out the tile "
+        "options."
     )
