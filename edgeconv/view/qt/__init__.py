@@ -16,6 +16,7 @@
     history         measured runs
     bench_panel, plot  a benchmark and its curves
     tasks           tasks that nothing cancels
+    opening         files, and pictures that are pasted or dropped
     export_actions, bench_actions  save, export, copy; benchmark
     plain_text      text that is never interpreted as markup
     theme           light and dark

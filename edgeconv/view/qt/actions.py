@@ -45,7 +45,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("fit", "&Fit", ("Ctrl+0", "0"), "fit"),
     Command("actual", "Actual size, &1:1", ("Ctrl+1", "9"), "actual"),
     Command("focus-picture", "Go to the pict&ure", ("F6",)),
-    Command("focus-controls", "Go to the &knobs", ("F7",)),
+    Command("focus-controls", "Go to the c&ontrols", ("F7",)),
     Command("focus-figures", "Go to the fi&gures", ("F8",)),
     Command("bench", "&Bench this", ("Ctrl+B",)),
     Command("look-system", "As the s&ystem", (), None, True),

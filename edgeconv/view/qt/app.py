@@ -20,10 +20,10 @@ from edgeconv.view.signals import Noted
 from edgeconv.view.state import Model
 
 SIGNAL_MILLISECONDS = 200
-"""How long Python may not run at all, so that it hears signals while nothing happens in the window."""
+"""How often Python runs while nothing happens in the window, so that it handles signals."""
 SWITCH_SECONDS = 0.0002
 """How long a worker's Python code may hold the interpreter while the window waits for it; usually 5 ms. Qt's calls let
-go of the interpreter, so one turn of a knob may have to wait for it a hundred times."""
+go of the interpreter, so one change of a control may have to wait for it a hundred times."""
 
 
 def application() -> QApplication:

@@ -19,7 +19,7 @@ ROUND = 5
 SWATCH = 12
 SWATCH_GAP = 6
 GRID = QColor(128, 128, 128, 70)
-KNOB_WIDTH, KNOB_HEIGHT = 22, 32
+HANDLE_WIDTH, HANDLE_HEIGHT = 22, 32
 HANDLE_INK = QColor("#44474d")
 
 
@@ -41,8 +41,8 @@ def draw_bar(painter: QPainter, x: int, height: int) -> None:
     painter.fillRect(QRectF(x - 1, 0, 2, height), QColor(255, 255, 255, 230))
     painter.setPen(QPen(QColor(0, 0, 0, 60), 1))
     painter.setBrush(QColor(255, 255, 255))
-    knob = QRectF(x - KNOB_WIDTH / 2, middle - KNOB_HEIGHT / 2, KNOB_WIDTH, KNOB_HEIGHT)
-    painter.drawRoundedRect(knob, KNOB_WIDTH / 2, KNOB_WIDTH / 2)
+    handle = QRectF(x - HANDLE_WIDTH / 2, middle - HANDLE_HEIGHT / 2, HANDLE_WIDTH, HANDLE_HEIGHT)
+    painter.drawRoundedRect(handle, HANDLE_WIDTH / 2, HANDLE_WIDTH / 2)
     painter.setPen(QPen(HANDLE_INK, 1.6, Qt.PenStyle.SolidLine, Qt.PenCapStyle.RoundCap))
     for side in (-1, 1):
         tip = QPointF(x + side * 6, middle)

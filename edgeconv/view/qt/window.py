@@ -8,15 +8,12 @@ request cancels.
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 from collections.abc import Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
-from PySide6.QtCore import QMimeData, QObject, Qt, Signal
-from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QGuiApplication, QImage, QStandardItemModel
+from PySide6.QtCore import QObject, Qt, Signal
+from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QGuiApplication, QStandardItemModel
 from PySide6.QtWidgets import QApplication, QComboBox, QFileDialog, QMessageBox
 
 from edgeconv.diff.inputs import layout_text
@@ -41,6 +38,7 @@ from edgeconv.view.qt.canvas import BAR_STEP, ZOOM_STEP, Heat
 from edgeconv.view.qt.export_actions import PICTURE_FILTER, ExportActions
 from edgeconv.view.qt.frame import Frame
 from edgeconv.view.qt.memory import Memory
+from edgeconv.view.qt.opening import Opening
 from edgeconv.view.qt.plain_text import tip
 from edgeconv.view.qt.tasks import After, Tasks
 from edgeconv.view.sources import ViewSource, labels
@@ -66,6 +64,7 @@ class ViewWindow(Frame):
         self.model, self.workshop, self.memory = model, workshop, memory
         self.tasks = Tasks(self)
         self.tasks.complained.connect(self.complain)
+        self.opening = Opening(model, self.tasks, self._follow, self._show_state)
         self.export_actions = ExportActions(self, model, workshop, self.tasks)
         self.bench_run = BenchTask(self.bench, model, workshop, self.tasks)
         self._post = _Post()
@@ -75,9 +74,6 @@ class ViewWindow(Frame):
         self._right: Layer | None = None
         self._notes: tuple[str, ...] = ()
         self._reasons: dict[ViewSource, str] | None = None
-        self._pasted: Path | None = None
-        self._openings = 0
-        """Whatever the user opened, by now; numbers what is pasted, and tells whether something came after it."""
         self._shown_picture: str | None = None
         self._seen_first = False
         self._closed = False
@@ -89,7 +85,7 @@ class ViewWindow(Frame):
 
     @property
     def settled(self) -> bool:
-        """Everything that the newest request asked for has come."""
+        """Everything that the newest request asked for has arrived."""
         return self._settled_generation == self.model.generation
 
     def _does(self) -> dict[str, Any]:
@@ -110,7 +106,7 @@ class ViewWindow(Frame):
             "reset": lambda: self.set_parameters(Parameters()),
             "load-kernel": self._ask_kernel,
             "copy-picture": lambda: export_actions.copy_picture(canvas.answer),
-            "copy-command": lambda: export_actions.copy_command(self._is_pasted(model.picture)),
+            "copy-command": lambda: export_actions.copy_command(self.opening.is_pasted(model.picture)),
             "swap": self.swap,
             "bar-left": lambda: canvas.move_bar(-BAR_STEP),
             "bar-right": lambda: canvas.move_bar(BAR_STEP),
@@ -131,7 +127,7 @@ class ViewWindow(Frame):
         self.canvas.hovered.connect(self._show_values)
         self.canvas.moved.connect(self._show_zoom)
         self.canvas.painted.connect(self._on_painted)
-        self.controls.changed.connect(self._on_knobs)
+        self.controls.changed.connect(self._on_controls)
         self.controls.replaced.connect(self.set_parameters)
         self.controls.complained.connect(self.complain)
         self.history.chosen.connect(lambda run: self._follow(self.model.restore(run)))
@@ -151,8 +147,7 @@ class ViewWindow(Frame):
 
     def open_pictures(self, paths: Sequence[str]) -> None:
         """Add pictures and go to the first."""
-        self._openings += 1
-        self._follow(self.model.open(paths))
+        self.opening.open(paths)
 
     def ask_open(self) -> None:
         """By the system's dialog."""
@@ -163,7 +158,7 @@ class ViewWindow(Frame):
 
     def paste(self) -> None:
         """Open what the clipboard holds: files, a path, or a picture."""
-        if not self._take(QGuiApplication.clipboard().mimeData()):
+        if not self.opening.take(QGuiApplication.clipboard().mimeData()):
             self.complain("The clipboard has no picture: copy a picture or its file first.")
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
@@ -173,45 +168,10 @@ class ViewWindow(Frame):
 
     def dropEvent(self, event: QDropEvent) -> None:
         """Open what is dropped."""
-        if self._take(event.mimeData()):
+        if self.opening.take(event.mimeData()):
             event.acceptProposedAction()
         else:
             self.complain("What was dropped is neither a picture nor a local file: save it first, and drop the file.")
-
-    def _take(self, data: QMimeData) -> bool:
-        """Open files or a picture from the clipboard or a drop; False where there is neither."""
-        paths = [url.toLocalFile() for url in data.urls() if url.isLocalFile()]
-        if not paths and not data.hasImage() and os.path.isfile(data.text().strip()):
-            paths = [data.text().strip()]
-        if paths:
-            self.open_pictures(paths)
-            return True
-        image = data.imageData() if data.hasImage() else None
-        if not isinstance(image, QImage) or image.isNull():
-            return False
-        self._pasted = self._pasted or Path(tempfile.mkdtemp(prefix="edgeconv-pasted-"))
-        self._openings += 1
-        opening = self._openings
-        path = str(self._pasted / f"pasted-{opening}.png")
-
-        def write() -> After:
-            if not image.save(path):
-                raise EdgeconvError("The pasted picture cannot be kept: is the disk full?")
-            return lambda: self._open_pasted(path, opening)
-
-        self.tasks.start(write)
-        return True
-
-    def _open_pasted(self, path: str, opening: int) -> None:
-        """Go to a pasted picture, unless something was opened after it: then it is only listed."""
-        if opening == self._openings:
-            self.open_pictures([path])
-        else:
-            self.model.add([path])
-            self._show_state()
-
-    def _is_pasted(self, path: str | None) -> bool:
-        return path is not None and self._pasted is not None and Path(path).parent == self._pasted
 
     def reload(self) -> None:
         """Read every picture anew."""
@@ -225,7 +185,7 @@ class ViewWindow(Frame):
         self.refresh()
 
     def show_mode(self, name: str) -> None:
-        """Look another way."""
+        """Switch to another view."""
         self.model.show(mode=find_mode(name))
         if name == "difference":
             self.tabs.setCurrentWidget(self.difference)
@@ -235,7 +195,7 @@ class ViewWindow(Frame):
     def _show_source(self, side: str, source: ViewSource) -> None:
         self._follow(self.model.show(left=source) if side == "left" else self.model.show(right=source))
 
-    def _on_knobs(self, changes: dict[str, Any]) -> None:
+    def _on_controls(self, changes: dict[str, Any]) -> None:
         try:
             self._follow(self.model.edit(**changes))
         except EdgeconvError as error:
@@ -254,7 +214,7 @@ class ViewWindow(Frame):
             self.load_kernel(path)
 
     def load_kernel(self, path: str) -> None:
-        """Put the kernel of a file in place; one that is loaded already may hold another by now."""
+        """Apply the kernel of a file; a file that is loaded already may have changed."""
         try:
             self.model.set_parameters(self.model.parameters.with_kernel_file(path))
         except EdgeconvError as error:
@@ -485,21 +445,20 @@ class ViewWindow(Frame):
         box.open()
 
     def closeEvent(self, event: QCloseEvent) -> None:
-        """Keep the settings, want nothing more from the workers, but let what is being written be written."""
+        """Store the settings and cancel all computations, but finish what is being written."""
         self._remember()
         self._closed = True
         self.runner.close()
         self.bench_run.stop()
         self.hide()
         self.tasks.join()
-        if self._pasted is not None:
-            shutil.rmtree(self._pasted, ignore_errors=True)
+        self.opening.remove_pasted()
         event.accept()
         QApplication.quit()
 
     def _remember(self) -> None:
         self.memory.keep("look", self.look)
-        self.memory.keep("recent", [path for path in self.model.recent if not self._is_pasted(path)])
+        self.memory.keep("recent", [path for path in self.model.recent if not self.opening.is_pasted(path)])
         self.memory.keep("mode", self.model.mode.name)
         self.memory.keep("parameters", vars(self.model.parameters))
         self.keep_places(self.memory)
@@ -507,5 +466,5 @@ class ViewWindow(Frame):
 
 
 def remembered_parameters(memory: Memory) -> Parameters:
-    """Those of last time."""
+    """The parameters of the last session."""
     return from_record(memory.load("parameters"))
