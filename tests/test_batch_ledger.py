@@ -137,7 +137,7 @@ def test_two_pictures_never_take_one_name_even_where_it_is_known_only_late(tmp_p
     out = tmp_path / "out"
     done = edgeconv("batch", tmp_path, "-o", out, *RULES, "--name", "{stem}{width}{ext}", "--overwrite")
     assert done.code == 1
-    assert "tells the two apart" in done.err
+    assert "gives them different names" in done.err
     assert set(contents(out)) == {"a23.png"}
     assert sorted(row.status for row in ledger.read_rows(out)) == ["done", "failed"]
 

@@ -107,7 +107,7 @@ def test_what_the_suffix_cannot_tell_apart_is_not_said_to_be(folder: Path) -> No
 def test_late_names_cannot_meet_by_way_of_the_suffix(template: str, refused: bool) -> None:
     names = Names(template, "sobel", "sliding", 1)
     if refused:
-        with pytest.raises(UsageError, match="two pictures could take"):
+        with pytest.raises(UsageError, match="outputs of several processes could"):
             names.refuse_late_collisions()
     else:
         names.refuse_late_collisions()

@@ -91,7 +91,7 @@ def test_two_outputs_never_have_one_name(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("there")
     outputs = Outputs((), overwrite=True)
     outputs.reserve_file(tmp_path / "there")
-    with pytest.raises(ImageWriteError, match="two things"):
+    with pytest.raises(ImageWriteError, match="named twice"):
         outputs.reserve_file(tmp_path / "link")
     outputs.reserve_file("/dev/null")
     outputs.reserve_file("/dev/null")

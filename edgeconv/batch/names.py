@@ -134,8 +134,8 @@ class Names:
             )
         if not plain or re.search("\0\\d*\1|\1\\d*\0", shape):
             raise UsageError(
-                f"--name '{self.template}' has {{width}} or {{height}} right beside {{stem}}, so that outputs of "
-                "several processes could have the same name: put a letter or _ between them."
+                f"--name '{self.template}' runs {{width}} or {{height}} into {{stem}}, so that outputs of several "
+                "processes could have the same name: put a letter or _ between them."
             )
 
 
