@@ -1,4 +1,4 @@
-"""Where a 3×3 filter lands: output size, padding, borders and bands. Whole numbers only, no pixels.
+"""Geometry of a 3×3 filter: output size, padding, borders and bands. Integers only, no pixels.
 
     out = floor((in + 2·padding − 3) / stride) + 1
 

@@ -63,19 +63,19 @@ def choose(method: str, device: str, purpose: Purpose, problem: Problem | None =
 
 def _choose_by_profile(device: str, purpose: Purpose, problem: Problem) -> tuple[Choice | None, str]:
     """The fastest method according to the profile, or None and a remark on the profile."""
-    from edgeconv.runtime import profile as tuned
+    from edgeconv.runtime import profile as profiles
 
-    if not os.path.exists(tuned.profile_path()):  # False, and no error, where the folder cannot be read
+    if not os.path.exists(profiles.profile_path()):  # False, and no error, where the folder cannot be read
         return None, ""
     from edgeconv.core.units import seconds_text
     from edgeconv.runtime.devices import get_device
 
-    profile, note = tuned.read_profile(tuned.machine_facts(get_device("cpu").describe()))
+    profile, note = profiles.read_profile(profiles.machine_facts(get_device("cpu").describe()))
     if profile is None:
         return None, f"; {note}" if note else ""
     pixels = problem.height * problem.width
 
-    def seconds(curve: tuned.Curve) -> float:
+    def seconds(curve: profiles.Curve) -> float:
         return curve.seconds(pixels) + (curve.start_seconds if purpose == "one picture" else 0.0)
 
     passed_over = ""

@@ -126,7 +126,7 @@ class Session:
             return out
 
     def new_result(self) -> NDArray[Any]:
-        """A host array that takes a result."""
+        """A new host array for a result."""
         return np.empty(self.problem.output_shape, self.problem.output_dtype)
 
     def convolve_on_device(self, image_hwc: Any) -> Any:

@@ -319,7 +319,7 @@ def test_a_cell_without_a_number_is_marked_and_changes_nothing(qtbot: QtBot, pic
     assert not window.message.isVisible(), "a sign is the beginning of a number"
     qtbot.keyClicks(cell, "-")
     assert window.model.parameters == before
-    assert "no number" in window.message_text.text()
+    assert "not a number" in window.message_text.text()
     qtbot.keyClick(cell, Qt.Key.Key_Backspace)
     qtbot.keyClicks(cell, "3")
     assert not cell.property("wrong")
@@ -781,7 +781,7 @@ def test_a_name_that_is_no_text_is_not_copied(qtbot: QtBot, picture: Path, tmp_p
     QGuiApplication.clipboard().setText("before")
     trigger(window, "copy-command")
     assert QGuiApplication.clipboard().text() == "before"
-    assert "no text" in window.message_text.text()
+    assert "not valid text" in window.message_text.text()
 
 
 def test_a_place_that_cannot_be_written_is_one_line(qtbot: QtBot, picture: Path, tmp_path: Path) -> None:

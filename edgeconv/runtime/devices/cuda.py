@@ -159,7 +159,7 @@ class CudaDevice(Device):
         rates = Roof(
             copy_bytes_per_second=2 * COPY_BYTES / self._copy_seconds(),
             fma_flops_per_second=self._fma_rate(),
-            how=f"device copy of {COPY_BYTES >> 20} MiB; {FMA_CHAINS} chains of float32 multiply-adds a thread",
+            how=f"device copy of {COPY_BYTES >> 20} MiB; {FMA_CHAINS} chains of float32 multiply-adds per thread",
         )
         cupy.get_default_memory_pool().free_all_blocks()
         return rates
