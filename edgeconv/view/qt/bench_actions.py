@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class BenchTask:
-    """At most one at a time; `record` is the last one that came to its end."""
+    """At most one at a time; `record` is that of the last one that finished."""
 
     def __init__(self, panel: BenchPanel, model: Model, workshop: Workshop, tasks: Tasks) -> None:
         self._panel, self._model, self._workshop, self._tasks = panel, model, workshop, tasks
@@ -30,7 +30,7 @@ class BenchTask:
         panel.stopped.connect(self.stop)
 
     def start(self) -> None:
-        """GFLOPS over size for the picture and parameters of now."""
+        """GFLOPS over size for the current picture and parameters."""
         path, parameters = self._model.picture, self._model.parameters
         if path is None or self._token is not None:
             return

@@ -1,4 +1,4 @@
-"""The picture area: one of five ways to look at one or two layers, with a zoom and a place that both share.
+"""The picture area: one of five views of one or two layers, which share zoom and position.
 
 Drawing happens in physical pixels, so that 1:1 is 1:1 on a screen of any density. Enlarged pixels stay square and
 sharp; from `VALUES_FROM` screen pixels per pixel on, their values are written on them. Missing tiles are drawn
@@ -40,7 +40,7 @@ from edgeconv.view.viewport import Viewport
 
 BLINK_MILLISECONDS = 500
 BAR_REACH = 7
-"""Logical pixels from the bar within which it is taken hold of."""
+"""Distance from the bar, in logical pixels, within which it can be grabbed."""
 BAR_STEP = 0.02
 WHEEL_NOTCH = 120
 """Qt's angle of one step of a mouse wheel."""
@@ -52,7 +52,7 @@ GRID_FROM, VALUES_FROM = 12, 52
 VALUES_PIXELS = 13
 """The largest letters of those values, in logical pixels."""
 MOST_VALUES = 600
-"""Pixels of a side whose values are written at once: more take longer than a painting may."""
+"""Most pixels per side whose values are written: more take too long to draw."""
 MIDDLE_GREY = 127
 ON_BRIGHT, ON_DARK = QColor(0, 0, 0, 200), QColor(255, 255, 255, 215)
 GAP = 2
@@ -62,7 +62,7 @@ HINT = "Open a picture: drop it here, paste it, or press Ctrl+O"
 
 @dataclass(frozen=True)
 class Heat:
-    """A map of differences, what its colours mean, and of what it is: other sides may be chosen while it is seen."""
+    """A difference map with its scale and the labels of its two sides, which may change while it is displayed."""
 
     pyramid: Pyramid
     scale: Scale
@@ -119,7 +119,7 @@ class Canvas(QWidget):
     # --- what is shown ------------------------------------------------------------------------------------------
 
     def set_mode(self, mode: Mode) -> None:
-        """Look another way."""
+        """Switch to another view."""
         self.mode = mode
         self.shows_left = True
         if mode.name == "blink":
@@ -129,12 +129,12 @@ class Canvas(QWidget):
         self._follow_frame()
 
     def set_layers(self, left: Layer | None, right: Layer | None) -> None:
-        """Show other layers in the place of the old ones."""
+        """Replace the layers."""
         self.left, self.right = left, right
         self._follow_frame()
 
     def set_heat(self, heat: Heat | None) -> None:
-        """Show another map of differences."""
+        """Replace the difference map."""
         self.heat = heat
         self._follow_frame()
 
@@ -200,7 +200,7 @@ class Canvas(QWidget):
         self._changed()
 
     def look(self, viewport: Viewport) -> None:
-        """At another place, or nearer."""
+        """Change position or zoom."""
         if self.frame is not None:
             self.viewport = viewport
             self._changed()
@@ -260,7 +260,7 @@ class Canvas(QWidget):
         return super().event(event)
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
-        """Take hold of the bar or of the picture."""
+        """Grab the bar or the picture."""
         if event.button() in (Qt.MouseButton.LeftButton, Qt.MouseButton.MiddleButton):
             self._held = event.position()
             self._holds_bar = event.button() == Qt.MouseButton.LeftButton and self._over_bar(event.position())
@@ -268,7 +268,7 @@ class Canvas(QWidget):
                 self.setCursor(Qt.CursorShape.ClosedHandCursor)
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
-        """Move what is held, and say what is under the pointer."""
+        """Move what is grabbed, and report the pixel under the pointer."""
         place = event.position()
         if self._held is not None and self._holds_bar:
             self.bar = min(1.0, max(0.0, place.x() / max(1, self.width())))
@@ -283,12 +283,12 @@ class Canvas(QWidget):
         self._hover(place)
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
-        """Let go."""
+        """Release the bar or the picture."""
         self._held = None
         self.unsetCursor()
 
     def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
-        """Between all of it and 1:1 at the pointer."""
+        """Toggle between the whole picture and 1:1 at the pointer."""
         if self._over_bar(event.position()):
             self.bar = 0.5
             self._changed()

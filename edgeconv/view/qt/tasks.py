@@ -15,7 +15,7 @@ After = Callable[[], None]
 
 
 class Tasks(QObject):
-    """`complained` brings the line of a task that could not be done."""
+    """`complained` delivers the message of a task that failed."""
 
     complained = Signal(str)
     _called = Signal(object)
@@ -37,11 +37,11 @@ class Tasks(QObject):
 
     @property
     def busy(self) -> bool:
-        """Something is under way, or its end was not heard yet."""
+        """Whether a task is running, or its end was not delivered yet."""
         return bool(self._running)
 
     def join(self) -> None:
-        """Wait until what is being written is written."""
+        """Wait until all files are written."""
         for thread in list(self._running):
             thread.join()
 
