@@ -231,9 +231,9 @@ OTHER_REQUEST: dict[str, Any] = {
 def test_works_after_each_other_in_one_worker_keep_apart(tmp_path: Path, name: str) -> None:
     one = work_of(tmp_path)
     base = make_request(channels="luma") if name == "luma" else one._settings.request
-    one = PictureWorker(replace(one._settings, request=base), Options(), frozenset(), one._earlier)
+    one = PictureWorker(replace(one._settings, request=base), Options(), frozenset(), one._previous)
     changed = replace(base, **{name: OTHER_REQUEST[name]})
-    other = PictureWorker(replace(one._settings, request=changed), Options(), frozenset(), one._earlier)
+    other = PictureWorker(replace(one._settings, request=changed), Options(), frozenset(), one._previous)
     sent = [pickle.dumps(each) for each in (one, other)]
     results = []
     for which in (0, 1, 0, 1):
@@ -418,16 +418,16 @@ OTHER_SEAMS: dict[str, tuple[Any, ...]] = {
 }
 
 
-@pytest.mark.parametrize("name", inspect.signature(memory._seams).parameters)
+@pytest.mark.parametrize("name", inspect.signature(memory._sharing).parameters)
 def test_what_tiles_share_is_counted_for_their_own_cuts(name: str) -> None:
-    plain = memory._seams.__wrapped__
-    memory._seams.cache_clear()
+    plain = memory._sharing.__wrapped__
+    memory._sharing.cache_clear()
     for other in OTHER_SEAMS[name]:
         asked = SEAMS | {name: other}
         if name == "size":
             asked["chunk_cuts"] = (*SEAMS["chunk_cuts"][:-1], other)
         for words in (SEAMS, asked, SEAMS):
-            assert memory._seams(**words) == plain(**words)
+            assert memory._sharing(**words) == plain(**words)
 
 
 def test_a_kernel_is_compiled_for_its_own_source_entry_and_macros(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -601,7 +601,7 @@ CACHED = {
     "engine.code_for",
     "kernels._with_headers",
     "kernels.load",
-    "memory._seams",
+    "memory._sharing",
     "npp._function",
     "npp._open",
     "nvml.open_gpu",
