@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from edgeconv.errors import EdgeconvError as EdgeconvError
     from edgeconv.io.image import read_image as read_image
     from edgeconv.io.image import write_image as write_image
-    from edgeconv.io.read_limits import ReadLimits as ReadLimits
+    from edgeconv.io.read_limits import ReadRules as ReadRules
     from edgeconv.methods.base import Options as Options
 
 __version__ = "0.1.0"
@@ -26,13 +26,13 @@ _HOMES = {
     "FILTERS": "edgeconv.core.filters",
     "EdgeconvError": "edgeconv.errors",
     "Options": "edgeconv.methods.base",
-    "ReadLimits": "edgeconv.io.read_limits",
+    "ReadRules": "edgeconv.io.read_limits",
     "convolve": "edgeconv.api",
     "read_image": "edgeconv.io.image",
     "write_image": "edgeconv.io.image",
 }
 
-__all__ = ["FILTERS", "EdgeconvError", "Options", "ReadLimits", "__version__", "convolve", "read_image", "write_image"]
+__all__ = ["FILTERS", "EdgeconvError", "Options", "ReadRules", "__version__", "convolve", "read_image", "write_image"]
 
 
 def __getattr__(name: str) -> Any:

@@ -26,11 +26,11 @@ from edgeconv.io.formats import SIGNATURE_BYTES, format_of
 from edgeconv.io.formats.base import BadPicture
 from edgeconv.io.formats.byte_source import StreamSource
 from edgeconv.io.image import SAID_NOTE, Picture, decode_image
-from edgeconv.io.read_limits import ReadLimits
+from edgeconv.io.read_limits import ReadRules
 
 MOST_SECONDS = 5.0
 """For files of some kilobytes; most take a millisecond."""
-RULES = ReadLimits(max_pixels=2**20, max_bytes=2**24)
+RULES = ReadRules(max_pixels=2**20, max_bytes=2**24)
 OUTCOMES = ("refused", "said", "unseen", "harmless")
 EXTREMES = (0, 1, 0x7F, 0x80, 0xFF, 0x7FFF, 0xFFFF, 0x7FFFFFFF, 0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF)
 

@@ -17,7 +17,7 @@ from PIL import Image
 from edgeconv.errors import ImageReadError, MemoryLimitError
 from edgeconv.io import image
 from edgeconv.io.image import decode_image, longest_side, read_image
-from edgeconv.io.read_limits import ReadLimits
+from edgeconv.io.read_limits import ReadRules
 
 BAD_BY_NAME = {bad.name: bad for bad in BAD_FILES}
 
@@ -87,9 +87,9 @@ def test_a_header_above_the_limit_is_refused_until_the_limit_is_raised(tmp_path:
     path = tmp_path / "wide.png"
     path.write_bytes(saved(np.zeros((10, 1000, 3), np.uint8), "PNG"))
     with pytest.raises(ImageReadError, match="1,000×10 pixels, above the limit of 9,999") as raised:
-        read_image(path, ReadLimits(max_pixels=9_999))
+        read_image(path, ReadRules(max_pixels=9_999))
     assert SMALLER in str(raised.value)
-    assert read_image(path, ReadLimits(max_pixels=10_000)).pixels.shape == (10, 1000, 3)
+    assert read_image(path, ReadRules(max_pixels=10_000)).pixels.shape == (10, 1000, 3)
 
 
 @pytest.mark.parametrize("command", [("run", "--method", "reference"), ("resize", "--sizes", "8")])
@@ -193,5 +193,5 @@ def test_a_limit_of_pillow_s_own_is_not_in_force(tmp_path: Path, monkeypatch: py
     assert longest_side(path) == 60
     assert Image.MAX_IMAGE_PIXELS == 100
     with pytest.raises(ImageReadError, match="above the limit of 2,399"):
-        read_image(path, ReadLimits(max_pixels=2399))
+        read_image(path, ReadRules(max_pixels=2399))
     assert Image.MAX_IMAGE_PIXELS == 100

@@ -24,7 +24,7 @@ from edgeconv.batch.text import note, summary_text
 from edgeconv.cli import shared_options
 from edgeconv.errors import ImageWriteError, UsageError
 from edgeconv.io.image import read_image, write_image
-from edgeconv.io.read_limits import DEFAULT_LIMITS
+from edgeconv.io.read_limits import DEFAULT_RULES
 from edgeconv.run.outputs import DEFAULT_NAME
 from edgeconv.runtime.devices import get_device
 
@@ -284,7 +284,7 @@ def test_a_name_that_ends_in_a_suffix_says_the_format(photos: Path) -> None:
 
 def test_the_default_words_are_the_ones_that_the_code_behind_them_has() -> None:
     assert shared_options.DEFAULT_NAME == DEFAULT_NAME
-    assert Settings.rules == DEFAULT_LIMITS
+    assert Settings.rules == DEFAULT_RULES
 
 
 def test_colliding_names_are_found_before_the_first_write(photos: Path) -> None:

@@ -21,7 +21,7 @@ from edgeconv.diff.methods import middle_square
 from edgeconv.diff.metrics import Allowance, compare
 from edgeconv.errors import EdgeconvError
 from edgeconv.io.image import decode_image, encode_image
-from edgeconv.io.read_limits import ReadLimits
+from edgeconv.io.read_limits import ReadRules
 from edgeconv.io.resize import parse_sizes
 from edgeconv.methods.base import Options, check_workspace
 
@@ -89,7 +89,7 @@ BOUNDS = (
     ),
     Bound("--crop", lambda side: middle_square(np.zeros((5, 8, 3), np.uint8), side), (1, 5), (0, 6)),
     Bound("--ignore-border", _ignoring, (0, 3), (-1, 4)),
-    Bound("--max-pixels", lambda most: decode_image(PNG, "a.png", ReadLimits(max_pixels=most)), (24,), (23,)),
+    Bound("--max-pixels", lambda most: decode_image(PNG, "a.png", ReadRules(max_pixels=most)), (24,), (23,)),
     Bound("a side that is read", _long, (1_000_000,), (1_000_001,)),
     Bound("a side that WebP holds", _encoder("webp"), ((1, 16_383), (16_383, 1)), ((1, 16_384), (16_384, 1))),
     Bound("a side that JPEG holds", _encoder("jpg"), ((1, 65_500), (65_500, 1)), ((1, 65_501), (65_501, 1))),

@@ -28,7 +28,7 @@ from edgeconv.io.image import (
     read_image,
     write_image,
 )
-from edgeconv.io.read_limits import DEFAULT_LIMITS, ReadLimits
+from edgeconv.io.read_limits import DEFAULT_RULES, ReadRules
 
 HEIGHT, WIDTH = 21, 34
 LOSSLESS = [
@@ -515,8 +515,8 @@ def test_the_commands_start_from_the_same_limit() -> None:
     # words.py imports nothing, so it states the numbers again
     assert (
         parse_read_rules(shared_options.DEFAULT_MAX_PIXELS, shared_options.DEFAULT_MAX_BYTES, strict=False)
-        == DEFAULT_LIMITS
-        == ReadLimits()
+        == DEFAULT_RULES
+        == ReadRules()
     )
 
 

@@ -43,7 +43,7 @@ from edgeconv.io.formats.base import BadPicture
 from edgeconv.io.formats.byte_source import STEP_BYTES, ByteSource
 from edgeconv.io.image import SAID_NOTE, decode_image, read_image, write_image
 from edgeconv.io.kernel_file import read_kernel
-from edgeconv.io.read_limits import ReadLimits
+from edgeconv.io.read_limits import ReadRules
 
 posix = pytest.mark.skipif(os.name == "nt", reason="needs pipes and devices with names")
 
@@ -113,7 +113,7 @@ def test_a_stream_that_goes_wrong_ends_at_what_its_header_allows(
     stream = Endless(WHOLE[name][: int(16 + share * (len(WHOLE[name]) - 16))], ENDS[end])
     monkeypatch.setattr(sys, "stdin", Piped(stream))
     with suppress(ImageReadError):  # a picture may be filled up by what follows
-        read_image("-", ReadLimits(max_bytes=MOST_BYTES))
+        read_image("-", ReadRules(max_bytes=MOST_BYTES))
     most = MOST_BYTES if name == "TIFF" else 0  # whose directory may lie anywhere
     assert stream.given <= 4 * STEP_BYTES + most
 
@@ -179,18 +179,18 @@ def test_a_file_above_the_limit_of_bytes_is_refused_before_it_is_read(tmp_path: 
     with pytest.raises(ImageReadError, match=r"it has 4,398,046,511,104 bytes, above the limit of .*: raise"):
         read_image(path)
     path.write_bytes(PNG)
-    assert read_image(path, ReadLimits(max_bytes=len(PNG))).pixels.shape == noisy().shape
+    assert read_image(path, ReadRules(max_bytes=len(PNG))).pixels.shape == noisy().shape
     with pytest.raises(ImageReadError, match="raise --max-bytes"):
-        read_image(path, ReadLimits(max_bytes=len(PNG) - 1))
+        read_image(path, ReadRules(max_bytes=len(PNG) - 1))
 
 
 def test_a_stream_above_the_limit_of_bytes_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, data in WHOLE.items():
         monkeypatch.setattr(sys, "stdin", Piped(io.BytesIO(data)))
         with pytest.raises(ImageReadError, match="raise --max-bytes if it really is that large"):
-            read_image("-", ReadLimits(max_bytes=len(data) - 200))
+            read_image("-", ReadRules(max_bytes=len(data) - 200))
         monkeypatch.setattr(sys, "stdin", Piped(io.BytesIO(data)))
-        assert read_image("-", ReadLimits(max_bytes=len(data))).pixels.size, name
+        assert read_image("-", ReadRules(max_bytes=len(data))).pixels.size, name
 
 
 @pytest.mark.parametrize(
@@ -231,9 +231,9 @@ def test_an_object_of_a_store_is_read_up_to_the_limit(tmp_path: Path) -> None:
         stream.write(PNG)
     store = store_of("memory://reading/a.png")
     assert store.read("memory://reading/a.png") == PNG
-    assert store.read("memory://reading/a.png", ReadLimits(max_bytes=len(PNG))) == PNG
+    assert store.read("memory://reading/a.png", ReadRules(max_bytes=len(PNG))) == PNG
     with pytest.raises(ImageReadError, match="raise --max-bytes"):
-        store.read("memory://reading/a.png", ReadLimits(max_bytes=len(PNG) - 1))
+        store.read("memory://reading/a.png", ReadRules(max_bytes=len(PNG) - 1))
 
 
 def test_a_list_or_another_file_is_read_up_to_its_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -426,14 +426,14 @@ def test_what_a_decoder_says_is_a_note_and_under_strict_an_error(name: str, capf
     with pytest.raises(
         ImageReadError, match=rf"odd: {name}: its decoder warns \(.*{words.split(':')[0]}.*leave --strict"
     ):
-        decode_image(make(), "odd", ReadLimits(strict=True))
+        decode_image(make(), "odd", ReadRules(strict=True))
     assert capfd.readouterr() == ("", "")
 
 
 @heard
 def test_a_picture_that_nobody_complains_of_passes_under_strict() -> None:
     for name, data in WHOLE.items():
-        assert not any(note.startswith(SAID_NOTE) for note in decode_image(data, name, ReadLimits(strict=True)).notes)
+        assert not any(note.startswith(SAID_NOTE) for note in decode_image(data, name, ReadRules(strict=True)).notes)
 
 
 @heard

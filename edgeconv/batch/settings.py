@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args
 from edgeconv.batch.ledger import ALL
 from edgeconv.batch.names import Names
 from edgeconv.core.request import Request
-from edgeconv.io.read_limits import DEFAULT_LIMITS, ReadLimits
+from edgeconv.io.read_limits import DEFAULT_RULES, ReadRules
 from edgeconv.methods.base import Options
 from edgeconv.run.report import describe_filter
 from edgeconv.runtime.auto import Choice
@@ -45,7 +45,7 @@ class Settings:
     """With `resume`; `overwrite` implies it, as what it allows may be what was in the way."""
     jobs: int | None = None
     max_failures: int | None = None
-    rules: ReadLimits = DEFAULT_LIMITS
+    rules: ReadRules = DEFAULT_RULES
     """What is refused, so that it decides nothing about an output that there is."""
 
     def __post_init__(self) -> None:

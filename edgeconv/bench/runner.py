@@ -40,7 +40,7 @@ from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
 from edgeconv.hardware.versions import installed_versions
 from edgeconv.io.files import write_bytes_atomically
 from edgeconv.io.image import read_image
-from edgeconv.io.read_limits import DEFAULT_LIMITS, ReadLimits
+from edgeconv.io.read_limits import DEFAULT_RULES, ReadRules
 from edgeconv.methods.base import DeviceName, Options
 from edgeconv.run.report import sha256_of
 from edgeconv.runtime.devices import get_device
@@ -66,7 +66,7 @@ class BenchRun:
     rules: TimingRules = field(default_factory=TimingRules)
     options: Options = field(default_factory=Options)
     pictures: tuple[str, ...] = ()
-    read_rules: ReadLimits = DEFAULT_LIMITS
+    read_rules: ReadRules = DEFAULT_RULES
     """Which pictures are refused."""
     path: Path | None = None
     """The record's file; None keeps it in memory."""

@@ -7,7 +7,7 @@ from pathlib import Path
 from edgeconv.core.filters import DEFAULT_FILTER, Filter, named_filter, parse_kernel
 from edgeconv.errors import UsageError
 from edgeconv.io.kernel_file import read_kernel
-from edgeconv.io.read_limits import ReadLimits
+from edgeconv.io.read_limits import ReadRules
 from edgeconv.methods.base import DEFAULT_BLOCK, Options
 
 SIZE_UNITS = {"K": 2**10, "M": 2**20, "G": 2**30}
@@ -70,6 +70,6 @@ def parse_options(
     )
 
 
-def parse_read_rules(max_pixels: int, max_bytes: str, strict: bool) -> ReadLimits:
+def parse_read_rules(max_pixels: int, max_bytes: str, strict: bool) -> ReadRules:
     """Which pictures are refused, from their words."""
-    return ReadLimits(max_pixels, parse_bytes(max_bytes, "--max-bytes"), strict)
+    return ReadRules(max_pixels, parse_bytes(max_bytes, "--max-bytes"), strict)

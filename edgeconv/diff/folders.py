@@ -42,7 +42,7 @@ from edgeconv.io.contained_paths import ForeignFileError, place_inside
 from edgeconv.io.files import make_folder, read_bytes, special_file_problem, write_bytes_atomically
 from edgeconv.io.folder_lock import is_held, one_batch_in
 from edgeconv.io.formats import SUFFIXES
-from edgeconv.io.read_limits import DEFAULT_LIMITS, ReadLimits
+from edgeconv.io.read_limits import DEFAULT_RULES, ReadRules
 from edgeconv.io.skipped_files import suffix_counts_text
 from edgeconv.run import report
 
@@ -155,7 +155,7 @@ def listing(pairs: Sequence[Pair]) -> str:
     return "\n".join(lines)
 
 
-def accept(baseline: Path, new: Path, pairs: Sequence[Pair], rules: ReadLimits = DEFAULT_LIMITS) -> str:
+def accept(baseline: Path, new: Path, pairs: Sequence[Pair], rules: ReadRules = DEFAULT_RULES) -> str:
     """Make `baseline` like `new` and return a summary; nothing is lost, and no file is ever half-written.
 
     Replaced and removed files are copied to a folder beside the baseline. Raises ImageReadError, before anything is

@@ -23,7 +23,7 @@ from edgeconv.core.filters import LUMA_WEIGHTS
 from edgeconv.errors import LayoutError, UsageError
 from edgeconv.io.files import is_standard_stream
 from edgeconv.io.image import GREY_NOTE, Picture, read_image
-from edgeconv.io.read_limits import DEFAULT_LIMITS, ReadLimits
+from edgeconv.io.read_limits import DEFAULT_RULES, ReadRules
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class FileInput:
 
     name: str
     conversions: tuple[str, ...] = ()
-    rules: ReadLimits = DEFAULT_LIMITS
+    rules: ReadRules = DEFAULT_RULES
 
     def load(self) -> Loaded:
         """Decode and convert. Raises what `read_image` raises."""

@@ -23,7 +23,7 @@ from edgeconv.diff.inputs import ArrayInput
 from edgeconv.errors import EXIT_DIFFERENT, UnavailableError, UsageError
 from edgeconv.hardware.versions import installed_versions
 from edgeconv.io.image import read_image
-from edgeconv.io.read_limits import DEFAULT_LIMITS, ReadLimits
+from edgeconv.io.read_limits import DEFAULT_RULES, ReadRules
 from edgeconv.methods import METHODS, able, find, known
 from edgeconv.methods.base import DeviceName, Options
 from edgeconv.run import report
@@ -59,7 +59,7 @@ def run(
     *,
     crop: int | None = None,
     by_rule: bool = True,
-    rules: ReadLimits = DEFAULT_LIMITS,
+    rules: ReadRules = DEFAULT_RULES,
 ) -> results.DiffOutcome:
     """Filter `source` with every method that works here and compare the outputs with the reference's.
 

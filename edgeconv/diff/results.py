@@ -19,7 +19,7 @@ from edgeconv.diff.outputs import Outputs
 from edgeconv.diff.record import Comparisons
 from edgeconv.errors import EXIT_DIFFERENT, EXIT_OK
 from edgeconv.io import junit
-from edgeconv.io.read_limits import DEFAULT_LIMITS, ReadLimits
+from edgeconv.io.read_limits import DEFAULT_RULES, ReadRules
 from edgeconv.run import report
 
 DEFAULT_PAGE_LIMIT = 256 * 2**20
@@ -40,7 +40,7 @@ class Wanted:
     """A folder."""
     page_limit_bytes: int = DEFAULT_PAGE_LIMIT
     overwrite: bool = False
-    rules: ReadLimits = DEFAULT_LIMITS
+    rules: ReadRules = DEFAULT_RULES
     """Which pictures are refused."""
 
 

@@ -33,7 +33,7 @@ from edgeconv.io.formats.base import AGAIN, BadPicture, Header
 from edgeconv.io.formats.byte_source import ByteSource, StreamSource, above_limit
 from edgeconv.io.formats.decoder_messages import LISTENER
 from edgeconv.io.formats.shared_setting import PutBack, SharedSetting
-from edgeconv.io.read_limits import DEFAULT_LIMITS, ReadLimits
+from edgeconv.io.read_limits import DEFAULT_RULES, ReadRules
 
 MAX_SIDE = 1_000_000
 """libpng's own limit, and past any picture; kept for all formats."""
@@ -88,7 +88,7 @@ Decoder = Callable[[bytes, Header], Any]
 """An alternative decoder from a file's bytes to upright pixels as in Picture; None for a file it does not decode."""
 
 
-def read_image(source: Path | str, rules: ReadLimits = DEFAULT_LIMITS) -> Picture:
+def read_image(source: Path | str, rules: ReadRules = DEFAULT_RULES) -> Picture:
     """Read a picture from a file, a pipe or a device, or from standard input for `-`.
 
     Raises ImageReadError for a file that is missing, damaged, cut short, not a picture or refused by `rules`, and
@@ -98,7 +98,7 @@ def read_image(source: Path | str, rules: ReadLimits = DEFAULT_LIMITS) -> Pictur
     return decode_image(read_picture_bytes(source, rules), name, rules)
 
 
-def read_picture_bytes(source: Path | str, rules: ReadLimits = DEFAULT_LIMITS) -> bytes:
+def read_picture_bytes(source: Path | str, rules: ReadRules = DEFAULT_RULES) -> bytes:
     """All of a picture file, or as much of a stream as belongs to the picture.
 
     The size of a file is known and compared with the limit before it is read. A pipe, a device or standard input may
@@ -130,7 +130,7 @@ def read_picture_bytes(source: Path | str, rules: ReadLimits = DEFAULT_LIMITS) -
 
 
 def decode_image(
-    data: bytes, name: str, rules: ReadLimits = DEFAULT_LIMITS, *, decoder: Decoder | None = None
+    data: bytes, name: str, rules: ReadRules = DEFAULT_RULES, *, decoder: Decoder | None = None
 ) -> Picture:
     """Decode the bytes of a picture file; `name` is for messages. Raises as `read_image` does.
 
@@ -166,7 +166,7 @@ def longest_side(path: Path) -> int | None:
             begun = stream.read(SIGNATURE_BYTES)
             entry = format_of(begun)
             if entry is not None:
-                entry.read_header(StreamSource(stream, begun, DEFAULT_LIMITS.max_bytes, tell))
+                entry.read_header(StreamSource(stream, begun, DEFAULT_RULES.max_bytes, tell))
     except _SidesFound as found:
         return found.longest
     except (OSError, BadPicture):

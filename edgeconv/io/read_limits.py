@@ -18,7 +18,7 @@ takes 3 GiB."""
 
 
 @dataclass(frozen=True)
-class ReadLimits:
+class ReadRules:
     """What is refused."""
 
     max_pixels: int = DEFAULT_MAX_PIXELS
@@ -26,4 +26,4 @@ class ReadLimits:
     strict: bool = False
 
 
-DEFAULT_LIMITS = ReadLimits()
+DEFAULT_RULES = ReadRules()

@@ -28,7 +28,7 @@ from edgeconv.io.files import (
 )
 from edgeconv.io.formats import FORMAT_OF_DTYPE, SUFFIXES
 from edgeconv.io.image import MAX_SIDE, encode_image, longest_side, read_image
-from edgeconv.io.read_limits import DEFAULT_LIMITS, ReadLimits
+from edgeconv.io.read_limits import DEFAULT_RULES, ReadRules
 
 Interpolation = Literal["auto", "area", "lanczos", "cubic", "linear", "nearest"]
 INTERPOLATIONS: tuple[Interpolation, ...] = get_args(Interpolation)
@@ -116,7 +116,7 @@ def resize_file(
     square: bool = False,
     interpolation: str = "auto",
     overwrite: bool = False,
-    rules: ReadLimits = DEFAULT_LIMITS,
+    rules: ReadRules = DEFAULT_RULES,
 ) -> Resized:
     """Write `source` in each of `sizes` as `<stem>_<size>.png` (float32 .tiff, float16 .npy).
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from edgeconv.core.request import Request
 from edgeconv.errors import UsageError
-from edgeconv.io.read_limits import DEFAULT_LIMITS, ReadLimits
+from edgeconv.io.read_limits import DEFAULT_RULES, ReadRules
 from edgeconv.methods.base import Options
 from edgeconv.runtime.auto import AUTO
 
@@ -29,7 +29,7 @@ class Job:
     samples: int = 200
     """Most timed runs after the first; 0 for none."""
     time_limit_seconds: float = 0.15
-    rules: ReadLimits = DEFAULT_LIMITS
+    rules: ReadRules = DEFAULT_RULES
     check: str = "sample"
     """One of `CHECKS`."""
 

@@ -26,7 +26,7 @@ from edgeconv.diff.record import Comparisons
 from edgeconv.errors import EdgeconvError, ImageReadError, MemoryLimitError
 from edgeconv.io.formats import FORMAT_OF_DTYPE
 from edgeconv.io.image import Picture, read_image
-from edgeconv.io.read_limits import DEFAULT_LIMITS, ReadLimits
+from edgeconv.io.read_limits import DEFAULT_RULES, ReadRules
 from edgeconv.run import whole
 from edgeconv.run.job import Job
 from edgeconv.run.outputs import default_name
@@ -141,7 +141,7 @@ class _Computed:
 class Workshop:
     """Serves requests, and caches what the next one may need again."""
 
-    def __init__(self, rules: ReadLimits = DEFAULT_LIMITS) -> None:
+    def __init__(self, rules: ReadRules = DEFAULT_RULES) -> None:
         self.rules = rules
         self.measuring = threading.Lock()
         """Held during timing: two measurements at once would distort both."""

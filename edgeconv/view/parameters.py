@@ -22,7 +22,7 @@ from edgeconv.core.geometry import BORDERS, NAMED_PADDINGS, never_looks_outside
 from edgeconv.core.problem import OUTPUT_MODES
 from edgeconv.core.request import Request, make_request
 from edgeconv.errors import EdgeconvError
-from edgeconv.io.read_limits import DEFAULT_LIMITS, ReadLimits
+from edgeconv.io.read_limits import DEFAULT_RULES, ReadRules
 from edgeconv.methods import method_names
 from edgeconv.methods.base import BLOCKS, DEVICES, GEMMS, MATHS, Options
 from edgeconv.runtime.auto import AUTO
@@ -32,7 +32,7 @@ CUSTOM = "custom"
 
 
 def _changed(
-    options: Parameters | ReadLimits, default: Parameters | ReadLimits, needless: Collection[str] = ()
+    options: Parameters | ReadRules, default: Parameters | ReadRules, needless: Collection[str] = ()
 ) -> list[str]:
     """The options that are not the command's defaults, but for needless ones, as words for a command line."""
     words = []
@@ -94,10 +94,10 @@ class Parameters:
             needless.add("border")
         return _changed(self, Parameters(), needless)
 
-    def command(self, source: str, rules: ReadLimits = DEFAULT_LIMITS) -> str:
+    def command(self, source: str, rules: ReadRules = DEFAULT_RULES) -> str:
         """`edgeconv run SOURCE ...`, quoted for a shell: it gives the very picture that the window shows."""
         named = os.path.join(os.curdir, source) if source.startswith("-") else source
-        words = ["edgeconv", "run", named, *self.words(), *_changed(rules, DEFAULT_LIMITS)]
+        words = ["edgeconv", "run", named, *self.words(), *_changed(rules, DEFAULT_RULES)]
         return subprocess.list2cmdline(words) if os.name == "nt" else shlex.join(words)
 
     def with_filter(self, name: str) -> Parameters:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from edgeconv.core.timing import Clock
-from edgeconv.io.read_limits import DEFAULT_LIMITS, ReadLimits
+from edgeconv.io.read_limits import DEFAULT_RULES, ReadRules
 from edgeconv.view.parameters import Parameters
 from edgeconv.view.sources import INPUT, OUTPUT, ViewSource, computed_sources
 from edgeconv.view.timeline import Timeline
@@ -228,6 +228,6 @@ class Model:
         changed = self._timeline.change(run.parameters)
         return self.open([run.picture]) or changed
 
-    def command(self, rules: ReadLimits = DEFAULT_LIMITS) -> str | None:
+    def command(self, rules: ReadRules = DEFAULT_RULES) -> str | None:
         """The command line that computes what `output` shows; None where no picture is open."""
         return None if self.picture is None else self.parameters.command(self.picture, rules)

@@ -17,7 +17,7 @@ from edgeconv.cli import shared_options
 from edgeconv.core.filters import filter_names, named_filter
 from edgeconv.errors import UsageError
 from edgeconv.io.image import read_image, write_image
-from edgeconv.io.read_limits import ReadLimits
+from edgeconv.io.read_limits import ReadRules
 from edgeconv.view.parameters import (
     CHOICES,
     LONGEST_CELL,
@@ -137,9 +137,9 @@ def test_a_kernel_file_that_has_gone_takes_no_other_knob_along(tmp_path) -> None
 
 
 def test_the_rules_of_reading_are_copied() -> None:
-    assert Parameters().command("a.png", ReadLimits(max_pixels=2**30)) == "edgeconv run a.png --max-pixels=1073741824"
+    assert Parameters().command("a.png", ReadRules(max_pixels=2**30)) == "edgeconv run a.png --max-pixels=1073741824"
     assert (
-        Parameters().command("a.png", ReadLimits(max_bytes=9, strict=True))
+        Parameters().command("a.png", ReadRules(max_bytes=9, strict=True))
         == "edgeconv run a.png --max-bytes=9 --strict"
     )
 

@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 from edgeconv.batch.task import Task
 from edgeconv.errors import ImageReadError
 from edgeconv.io.contained_paths import ForeignFileError, foreign_reason
-from edgeconv.io.read_limits import DEFAULT_LIMITS, ReadLimits
+from edgeconv.io.read_limits import DEFAULT_RULES, ReadRules
 
 
 class EmptyFileError(ImageReadError):
@@ -51,7 +51,7 @@ class Store(ABC):
         """Names of the files right in `folder`, sorted; none where there is no such folder."""
 
     @abstractmethod
-    def read(self, place: str, rules: ReadLimits = DEFAULT_LIMITS) -> bytes:
+    def read(self, place: str, rules: ReadRules = DEFAULT_RULES) -> bytes:
         """All of a file or object that the rules allow. Raises ImageReadError, if it is empty EmptyFileError."""
 
     @abstractmethod

@@ -15,7 +15,7 @@ from edgeconv.io.contained_paths import place_inside, sha256_inside
 from edgeconv.io.files import make_folder, special_file_problem, write_bytes_atomically
 from edgeconv.io.formats import SUFFIXES
 from edgeconv.io.image import read_picture_bytes
-from edgeconv.io.read_limits import DEFAULT_LIMITS, ReadLimits
+from edgeconv.io.read_limits import DEFAULT_RULES, ReadRules
 
 
 class LocalStore(Store):
@@ -83,7 +83,7 @@ class LocalStore(Store):
         except OSError:
             return []
 
-    def read(self, place: str, rules: ReadLimits = DEFAULT_LIMITS) -> bytes:
+    def read(self, place: str, rules: ReadRules = DEFAULT_RULES) -> bytes:
         """See Store.read."""
         return read_picture_bytes(place, rules)
 

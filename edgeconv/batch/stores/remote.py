@@ -18,7 +18,7 @@ from edgeconv.batch.task import Task
 from edgeconv.errors import ImageReadError, ImageWriteError, UnavailableError, UsageError
 from edgeconv.io.files import NameTakenError
 from edgeconv.io.formats import SUFFIXES
-from edgeconv.io.read_limits import DEFAULT_LIMITS, ReadLimits
+from edgeconv.io.read_limits import DEFAULT_RULES, ReadRules
 
 CHECK = "check the address and your rights"
 
@@ -92,7 +92,7 @@ class RemoteStore(Store):
         except Exception as error:
             raise ImageReadError(f"{folder}: cannot be listed ({_reason(error)}): {CHECK}.") from None
 
-    def read(self, place: str, rules: ReadLimits = DEFAULT_LIMITS) -> bytes:
+    def read(self, place: str, rules: ReadRules = DEFAULT_RULES) -> bytes:
         """See Store.read. One request, whose range ends where the limit is passed."""
         files, path = _open(place)
         try:

@@ -28,7 +28,7 @@ from edgeconv.io.formats.base import Header
 from edgeconv.io.image import TURNS
 
 QUALITY = 95
-"""Where none is asked for: OpenCV's own, which is what the host's encoder has."""
+"""Where none is asked for: OpenCV's default, which the host's encoder uses."""
 NARROWEST = 8
 """In narrower pictures libjpeg does not interpolate colours that are stored at half their resolution; GPUs do."""
 MADE_AT_ONCE = 4
