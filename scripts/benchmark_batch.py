@@ -29,9 +29,9 @@ from typing import Any
 
 from edgeconv.batch import plan
 from edgeconv.batch.names import Names
-from edgeconv.batch.one_picture import leave_cores_to
 from edgeconv.batch.pipeline import Batch
 from edgeconv.batch.settings import JpegCodec, Settings
+from edgeconv.batch.worker import leave_cores_to
 from edgeconv.core.records import plain
 from edgeconv.core.request import make_request
 from edgeconv.hardware.threads import usable_threads

@@ -16,7 +16,7 @@ from problems import random_image
 
 import edgeconv as package
 from edgeconv.batch import ledger, plan
-from edgeconv.batch.names import DEFAULT_NAME, Names, refuse_collisions
+from edgeconv.batch.names import Names, refuse_collisions
 from edgeconv.batch.settings import Settings
 from edgeconv.batch.summary import Summary
 from edgeconv.batch.task import Task
@@ -24,7 +24,8 @@ from edgeconv.batch.text import note, summary_text
 from edgeconv.cli import shared_options
 from edgeconv.errors import ImageWriteError, UsageError
 from edgeconv.io.image import read_image, write_image
-from edgeconv.io.read_rules import DEFAULT_RULES
+from edgeconv.io.read_limits import DEFAULT_RULES
+from edgeconv.run.outputs import DEFAULT_NAME
 from edgeconv.runtime.devices import get_device
 
 LINKS = pytest.mark.skipif(sys.platform == "win32", reason="links need rights there")
@@ -186,7 +187,7 @@ def test_what_decoding_drops_is_said_and_kept(photos: Path) -> None:
     write_image(random_image(9, 9, "uint8")[:, :, 1], photos / "pale.png")
     (photos / "clear.png").write_bytes(png(np.dstack([noisy(), noisy()[:, :, :1]])))
     out = photos.parent / "edges"
-    for seen in ("done", "done earlier and unchanged"):
+    for seen in ("done", "unchanged since an earlier run"):
         done = edgeconv("batch", photos, "-o", out, *RULES, "--resume")
         assert done.code == 0
         assert f"5 {seen}" in done.text
@@ -261,7 +262,7 @@ def test_a_limit_of_failures_stops_the_batch(photos: Path, option: list[str], fa
 def test_bad_words_get_one_line_and_make_nothing(photos: Path, arguments: list[str], words: list[str]) -> None:
     done = edgeconv("batch", *arguments, "-o", "made", cwd=photos)
     assert (done.code, len(done.error_lines)) == (2, 1), done.err
-    for word in shared_options:
+    for word in words:
         assert word in done.err
     assert not (photos / "made").exists()
 
@@ -342,6 +343,6 @@ def test_a_share_must_be_one_of_the_shares(text: str) -> None:
 def test_a_name_must_keep_sizes_apart_from_the_stem_where_several_processes_write(template: str, meets: bool) -> None:
     names = Names(template, "sobel", "sliding", 1)
     if not meets:
-        return names.refuse_late_meetings()
+        return names.refuse_late_collisions()
     with pytest.raises(UsageError, match="runs"):
-        names.refuse_late_meetings()
+        names.refuse_late_collisions()

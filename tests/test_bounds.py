@@ -21,7 +21,7 @@ from edgeconv.diff.methods import middle_square
 from edgeconv.diff.metrics import Allowance, compare
 from edgeconv.errors import EdgeconvError
 from edgeconv.io.image import decode_image, encode_image
-from edgeconv.io.read_rules import ReadRules
+from edgeconv.io.read_limits import ReadRules
 from edgeconv.io.resize import parse_sizes
 from edgeconv.methods.base import Options, check_workspace
 

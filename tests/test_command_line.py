@@ -46,8 +46,8 @@ def folder(tmp_path: Path) -> Path:
         ("diff photo.png photo.png --page-limit big", 2, "--page-limit 'big'"),
         ("compare photo.png --page-limit big", 2, "--page-limit 'big'"),
         *((f"run photo.png --method sliding --device cpu {words}", 4, words) for words in OTHER_THAN_USUAL),
-        ("diff photo.png photo.png --html h --junit h", 2, "'h' is named for two things"),
-        ("diff photo.png photo.png --html h --contact-sheet ./h", 2, "'h' is named for two things"),
+        ("diff photo.png photo.png --html h --junit h", 2, "'h' is named twice"),
+        ("diff photo.png photo.png --html h --contact-sheet ./h", 2, "'h' is named twice"),
     ],
 )
 def test_what_cannot_be_used_is_refused_by_name(folder: Path, words: str, code: int, says: str) -> None:
@@ -91,7 +91,7 @@ def test_two_outputs_never_have_one_name(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("there")
     outputs = Outputs((), overwrite=True)
     outputs.reserve_file(tmp_path / "there")
-    with pytest.raises(ImageWriteError, match="two things"):
+    with pytest.raises(ImageWriteError, match="named twice"):
         outputs.reserve_file(tmp_path / "link")
     outputs.reserve_file("/dev/null")
     outputs.reserve_file("/dev/null")

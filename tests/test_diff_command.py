@@ -14,7 +14,7 @@ from command import edgeconv
 from jsonschema import Draft202012Validator
 
 from edgeconv.cli import app
-from edgeconv.core.escapes import visible
+from edgeconv.core.safe_text import visible
 from edgeconv.errors import EdgeconvError
 from edgeconv.export.schemas import DIFF
 from edgeconv.io.image import write_image

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from problems import random_image
 
 from edgeconv.bench import record
-from edgeconv.core.escapes import cell, markup, visible, visible_lines
+from edgeconv.core.safe_text import cell, markup, visible, visible_lines
 from edgeconv.export.csv import export as export_csv
 from edgeconv.io.image import write_image
 

@@ -20,7 +20,7 @@ from command import PROJECT, edgeconv
 from problems import random_image
 
 from edgeconv.bench import record
-from edgeconv.core.escapes import visible
+from edgeconv.core.safe_text import visible
 from edgeconv.core.units import seconds_text
 from edgeconv.errors import UsageError
 from edgeconv.export import export, find_exporter, runs

@@ -28,7 +28,7 @@ from edgeconv.io.image import (
     read_image,
     write_image,
 )
-from edgeconv.io.read_rules import DEFAULT_RULES, ReadRules
+from edgeconv.io.read_limits import DEFAULT_RULES, ReadRules
 
 HEIGHT, WIDTH = 21, 34
 LOSSLESS = [
@@ -201,7 +201,7 @@ def test_16_bits_stay_16_bits_and_are_said(tmp_path: Path) -> None:
     for name, data in (("deep.png", png(deep)), ("deep.tif", tiff(deep)), ("big.tif", tiff(deep, order=">", big=True))):
         picture = read(tmp_path, name, data)
         assert_same(picture, deep)
-        assert picture.notes == ("16 bits a sample kept",)
+        assert picture.notes == ("kept at 16 bits per sample",)
 
 
 def test_8_bit_tiff_in_planes(tmp_path: Path) -> None:
@@ -378,8 +378,8 @@ def test_standard_output_that_is_closed(monkeypatch: pytest.MonkeyPatch) -> None
         ("raw.bmp", "uint16", "BMP cannot hold uint16 samples"),
         ("raw.tif", "float16", r"TIFF cannot hold float16 samples: use \.npy"),
         ("raw.tif", "int64", "no format holds int64 samples: convert to uint8, uint16 or float32"),
-        ("raw.xyz", "uint8", r"'\.xyz' names no format that edgeconv writes: use one of \.png"),
-        ("raw", "uint8", "names no format that edgeconv writes"),
+        ("raw.xyz", "uint8", r"'\.xyz' is not a format that edgeconv writes: use one of \.png"),
+        ("raw", "uint8", "is not a format that edgeconv writes"),
     ],
 )
 def test_a_format_that_cannot_hold_it_is_refused(tmp_path: Path, name: str, dtype: str, says: str) -> None:
@@ -465,7 +465,7 @@ def test_an_encoder_without_memory_says_how_many_bytes(monkeypatch: pytest.Monke
         raise error
 
     monkeypatch.setattr(cv2, "imencode", exhausted)
-    with pytest.raises(MemoryLimitError, match=r"a\.jpg: JPEG: no memory to encode 60×40 pixels \(7,200 bytes"):
+    with pytest.raises(MemoryLimitError, match=r"a\.jpg: JPEG: not enough memory for 60×40 pixels \(7,200 bytes"):
         encode_image(noisy(40, 60), "a.jpg")
 
 

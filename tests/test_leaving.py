@@ -234,7 +234,7 @@ def test_tune_tries_its_place_before_it_measures(
     monkeypatch.setattr(tuning, "run", lambda *_: pytest.fail("measured, and could not save"))
     done = edgeconv_here("tune")
     assert (done.code, len(done.error_lines)) == (2, 1), done.err
-    for words in (reason, "The profile would go to '", f"set {profile.PLACE_VARIABLE} to a file"):
+    for words in (reason, "The profile cannot be written to '", f"set {profile.PLACE_VARIABLE} to a file"):
         assert words in done.err
     assert sorted(path.name for path in folder.iterdir()) == ["other.png", "photo.png"]
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from picture_files import noisy, saved
 
-from edgeconv.batch.engines.at_worker import maker_here
+from edgeconv.batch.engines.dask_worker import maker_here
 from edgeconv.bench.peers import PEERS, PeerCandidate
 from edgeconv.core.optional import import_problem
 from edgeconv.diff import perceptual

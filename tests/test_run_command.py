@@ -26,7 +26,8 @@ from edgeconv.export.schemas import RUN
 from edgeconv.io.image import read_image, write_image
 from edgeconv.methods.base import Options
 from edgeconv.methods.reference import Reference
-from edgeconv.run import report, whole
+from edgeconv.run import outputs, report, whole
+from edgeconv.run.job import Job
 
 HEIGHT, WIDTH = 37, 53
 
@@ -197,8 +198,8 @@ def test_a_run_that_is_stopped_leaves_nothing(folder: Path) -> None:
     assert names(folder) == before
 
 
-def job_of(folder: Path) -> whole.Job:
-    return whole.Job(str(folder / "photo.png"), make_request(), "reference", "cpu", str(folder / "o.png"), samples=0)
+def job_of(folder: Path) -> Job:
+    return Job(str(folder / "photo.png"), make_request(), "reference", "cpu", str(folder / "o.png"), samples=0)
 
 
 def test_what_another_run_wrote_meanwhile_is_not_replaced(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -222,14 +223,14 @@ def test_no_picture_is_left_without_its_report(folder: Path, monkeypatch: pytest
         assert (done.code, len(done.error_lines), names(folder)) == (2, 1, before), done.err
         assert "o.json: is a folder" in done.err
     (folder / "o.json").rmdir()
-    write = whole.write_bytes_atomically
+    write = outputs.write_bytes_atomically
 
     def refuse_reports(path: Path | str, data: bytes, *, replace: bool) -> None:
         if str(path).endswith(".json"):
             raise ImageWriteError(f"{path}: cannot be written (no space left on device): choose another place.")
         write(path, data, replace=replace)
 
-    monkeypatch.setattr(whole, "write_bytes_atomically", refuse_reports)
+    monkeypatch.setattr(outputs, "write_bytes_atomically", refuse_reports)
     with pytest.raises(ImageWriteError, match="no space"):
         whole.run(job_of(folder))
     assert names(folder) == before - {"o.json"}

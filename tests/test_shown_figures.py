@@ -264,7 +264,7 @@ def test_the_sums_of_a_batch_by_hand() -> None:
     validate(made, BATCH.schema())
     summary.peak_bytes = {"cpu": 3 * 2**20, "cuda": 5 * 2**20}
     lines = summary_text(summary, settings_for("out"), earlier_outputs=6).splitlines()
-    assert lines[0] == "pictures  11: 4 done, 3 done earlier and unchanged, 2 failed, 2 not begun"
+    assert lines[0] == "pictures  11: 4 done, 3 unchanged since an earlier run, 2 failed, 2 not started"
     assert lines[1] == "left out  6 outputs of earlier runs in the same folder"
     assert "time      8 s, 0.5 pictures/s with 3 workers" in lines
     assert "memory    at most 3 MiB (cpu), 5 MiB (cuda)" in lines

@@ -27,10 +27,10 @@ from test_tune import curve, keep
 
 import edgeconv
 from edgeconv import api
-from edgeconv.batch.engines import at_worker
-from edgeconv.batch.one_picture import BatchWork
-from edgeconv.batch.previous_results import Earlier
+from edgeconv.batch.engines import dask_worker
+from edgeconv.batch.previous_results import PreviousResults
 from edgeconv.batch.settings import Settings
+from edgeconv.batch.worker import PictureWorker
 from edgeconv.bench.peers import PEERS, npp
 from edgeconv.bench.peers import _load as load_peer
 from edgeconv.core.filters import named_filter
@@ -55,7 +55,7 @@ from edgeconv.run.tiled.pipeline import Clock, WindowFilter
 from edgeconv.runtime import devices, profile
 from edgeconv.runtime.auto import Choice, choose
 from edgeconv.view import compute as view_work
-from edgeconv.view.latest import Token
+from edgeconv.view.latest_request import Token
 from edgeconv.view.parameters import Parameters
 from edgeconv.view.sources import INPUT, OUTPUT, ViewSource
 from edgeconv.view.state import ViewRequest as ViewRequest
@@ -200,8 +200,8 @@ SHAPES = ((12, 17), (17, 12), (12, 18))
 PICTURES = [random_image(height, width, dtype) for height, width in SHAPES for dtype in INPUT_DTYPES]
 
 
-def work_of(tmp_path: Path, **settings: Any) -> BatchWork:
-    return BatchWork(settings_for(tmp_path, **settings), Options(), frozenset(), Earlier(str(tmp_path), ""))
+def work_of(tmp_path: Path, **settings: Any) -> PictureWorker:
+    return PictureWorker(settings_for(tmp_path, **settings), Options(), frozenset(), PreviousResults(str(tmp_path), ""))
 
 
 def test_pictures_of_one_batch_are_filtered_by_their_own_shape_and_type(tmp_path: Path) -> None:
@@ -231,13 +231,13 @@ OTHER_REQUEST: dict[str, Any] = {
 def test_works_after_each_other_in_one_worker_keep_apart(tmp_path: Path, name: str) -> None:
     one = work_of(tmp_path)
     base = make_request(channels="luma") if name == "luma" else one._settings.request
-    one = BatchWork(replace(one._settings, request=base), Options(), frozenset(), one._earlier)
+    one = PictureWorker(replace(one._settings, request=base), Options(), frozenset(), one._previous)
     changed = replace(base, **{name: OTHER_REQUEST[name]})
-    other = BatchWork(replace(one._settings, request=changed), Options(), frozenset(), one._earlier)
+    other = PictureWorker(replace(one._settings, request=changed), Options(), frozenset(), one._previous)
     sent = [pickle.dumps(each) for each in (one, other)]
     results = []
     for which in (0, 1, 0, 1):
-        results.append(at_worker._unpickled(sent[which]).convolve(PICTURE, Stopwatch()).copy())
+        results.append(dask_worker._unpickled(sent[which]).convolve(PICTURE, Stopwatch()).copy())
     assert np.array_equal(results[0], results[2])
     assert np.array_equal(results[1], results[3])
     assert not np.array_equal(results[0], results[1])
@@ -418,16 +418,16 @@ OTHER_SEAMS: dict[str, tuple[Any, ...]] = {
 }
 
 
-@pytest.mark.parametrize("name", inspect.signature(memory._seams).parameters)
+@pytest.mark.parametrize("name", inspect.signature(memory._sharing).parameters)
 def test_what_tiles_share_is_counted_for_their_own_cuts(name: str) -> None:
-    plain = memory._seams.__wrapped__
-    memory._seams.cache_clear()
+    plain = memory._sharing.__wrapped__
+    memory._sharing.cache_clear()
     for other in OTHER_SEAMS[name]:
         asked = SEAMS | {name: other}
         if name == "size":
             asked["chunk_cuts"] = (*SEAMS["chunk_cuts"][:-1], other)
         for words in (SEAMS, asked, SEAMS):
-            assert memory._seams(**words) == plain(**words)
+            assert memory._sharing(**words) == plain(**words)
 
 
 def test_a_kernel_is_compiled_for_its_own_source_entry_and_macros(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -563,7 +563,7 @@ KEYS: tuple[Any, ...] = (
     WindowRules(1, 1, "zero"),
     METHODS[0],
     PEERS[0],
-    at_worker.Terms(("edgeconv",)),
+    dask_worker.Terms(("edgeconv",)),
     Parameters(),
     ViewSource("file"),
 )
@@ -595,13 +595,13 @@ CACHED_FUNCTION = re.compile(r"^ *@(?:functools\.)?(?:lru_)?cache\b.*\n *def (\w
 CACHED = {
     "__init__._load",  # of methods and of peers
     "__init__.get_device",
-    "at_worker._check",
-    "at_worker._unpickled",
+    "dask_worker._check",
+    "dask_worker._unpickled",
     "cudnn._handle",
     "engine.code_for",
     "kernels._with_headers",
     "kernels.load",
-    "memory._seams",
+    "memory._sharing",
     "npp._function",
     "npp._open",
     "nvml.open_gpu",

@@ -114,7 +114,7 @@ def test_a_large_check_computes_the_oracle_again_and_finds_the_same(monkeypatch:
     image, out, problem = solved("uint8", "abs")
     out[17, 5, 2] ^= 64
     kept = check(image, out, problem)
-    monkeypatch.setattr(verify, "KEPT_SAMPLES", 0)
+    monkeypatch.setattr(verify, "STORED_SAMPLES", 0)
     assert check(image, out, problem) == kept
 
 

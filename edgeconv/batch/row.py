@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from typing import Annotated, Literal
 
 from edgeconv.core.records import Meta, Struct, as_type, fields_of
-from edgeconv.io.inside import foreign_reason
+from edgeconv.io.contained_paths import foreign_reason
 
 Status = Literal["done", "failed"]
 

@@ -11,7 +11,7 @@ from edgeconv.batch.ledger import ALL
 from edgeconv.batch.names import Names
 from edgeconv.core.records import plain
 from edgeconv.core.request import Request
-from edgeconv.io.read_rules import DEFAULT_RULES, ReadRules
+from edgeconv.io.read_limits import DEFAULT_RULES, ReadRules
 from edgeconv.methods.base import Options
 from edgeconv.run.report import describe_filter
 from edgeconv.runtime.auto import Choice

@@ -38,7 +38,7 @@ from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
 from edgeconv.hardware.versions import installed_versions
 from edgeconv.io.files import write_bytes_atomically
 from edgeconv.io.image import read_image
-from edgeconv.io.read_rules import DEFAULT_RULES, ReadRules
+from edgeconv.io.read_limits import DEFAULT_RULES, ReadRules
 from edgeconv.methods.base import DeviceName, Options
 from edgeconv.run.report import DeviceFacts, header, sha256_of
 from edgeconv.runtime.devices import get_device

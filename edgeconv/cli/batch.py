@@ -103,13 +103,13 @@ def batch(
     from edgeconv.batch.pipeline import Batch
     from edgeconv.batch.settings import Settings
     from edgeconv.batch.stores import plain
-    from edgeconv.batch.text import links_note, note, passed_over_note, summary_text
+    from edgeconv.batch.text import links_note, note, skipped_files_note, summary_text
     from edgeconv.cli.options import chosen_filter, parse_jobs, parse_options, parse_read_rules
     from edgeconv.cli.stopping import stopping
     from edgeconv.core.records import plain as to_plain
     from edgeconv.core.request import make_request
     from edgeconv.errors import EXIT_DIFFERENT, UsageError
-    from edgeconv.io import temporaries
+    from edgeconv.io import temporary_files
     from edgeconv.methods import require
     from edgeconv.run.progress import Progress
     from edgeconv.runtime.auto import Choice
@@ -160,7 +160,7 @@ def batch(
     if found.links_passed_over:
         say(f"edgeconv: {links_note(found.links_passed_over)}", err=True)
     if found.passed_over:
-        say(f"edgeconv: {passed_over_note(found.passed_over)}", err=True)
+        say(f"edgeconv: {skipped_files_note(found.passed_over)}", err=True)
     how = Connection(certificates, worker_timeout, lambda text: say(f"edgeconv: {text}", err=True))
     with engine_for(scheduler, devices, device, parse_jobs(jobs), len(found.tasks), how) as cluster:
         if cluster is not None and cluster.warning:
@@ -174,10 +174,10 @@ def batch(
         earlier_outputs = found.earlier_outputs + len(outputs)
         refuse_collisions(tasks, *named)
         if cluster is not None or settings.share != ALL:
-            settings.names.refuse_late_meetings()
+            settings.names.refuse_late_collisions()
         work = Batch(tasks, settings, cluster, outputs)
         progress = Progress(len(work.tasks), "pictures")
-        with stopping(work.stop, temporaries.remove_in_hand) as received:
+        with stopping(work.stop, temporary_files.remove_being_written) as received:
             summary = work.run(lambda now: progress.update(now.finished, note(now)))
         progress.close()
     for source, error in summary.failures:

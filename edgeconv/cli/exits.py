@@ -20,7 +20,7 @@ from traceback import walk_tb
 from types import FrameType
 from typing import Any, NoReturn, TextIO
 
-from edgeconv.core.escapes import visible, visible_lines
+from edgeconv.core.safe_text import visible, visible_lines
 from edgeconv.errors import EXIT_SIGNAL_BASE, EdgeconvError, ReaderGoneError
 from edgeconv.interrupts import SIGNALS, end_at_once_on_signals
 
@@ -148,9 +148,9 @@ def _not_raised(details: Any) -> None:
 
 
 def _abandon(stopped: SignalReceived) -> NoReturn:
-    temporaries = sys.modules.get("edgeconv.io.temporaries")
-    if temporaries is not None:
-        temporaries.remove_in_hand()
+    temporary_files = sys.modules.get("edgeconv.io.temporary_files")
+    if temporary_files is not None:
+        temporary_files.remove_being_written()
     os._exit(int(str(stopped.code)))
 
 

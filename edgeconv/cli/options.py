@@ -7,7 +7,7 @@ from pathlib import Path
 from edgeconv.core.filters import DEFAULT_FILTER, Filter, named_filter, parse_kernel
 from edgeconv.errors import UsageError
 from edgeconv.io.kernel_file import read_kernel
-from edgeconv.io.read_rules import ReadRules
+from edgeconv.io.read_limits import ReadRules
 from edgeconv.methods.base import DEFAULT_BLOCK, Options
 
 SIZE_UNITS = {"K": 2**10, "M": 2**20, "G": 2**30}

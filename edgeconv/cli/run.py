@@ -11,8 +11,8 @@ from edgeconv.cli import shared_options
 from edgeconv.cli.printing import say, say_lines
 
 if TYPE_CHECKING:
+    from edgeconv.run.job import Job
     from edgeconv.run.report import RunReport
-    from edgeconv.run.whole import Job
 
 
 def run(
@@ -55,11 +55,13 @@ def run(
     from edgeconv.cli.options import check_sampling, chosen_filter, parse_options, parse_read_rules
     from edgeconv.core.request import make_request
     from edgeconv.errors import EXIT_DIFFERENT
+    from edgeconv.hardware.process import seconds_since_process_start
     from edgeconv.io.files import is_standard_stream
     from edgeconv.run import report, report_text, whole
+    from edgeconv.run.job import Job
     from edgeconv.run.tiled.sources.zarr import is_zarr
 
-    started = whole.seconds_since_process_start()
+    started = seconds_since_process_start()
     check_sampling(samples, time_limit)
     request = make_request(
         chosen_filter(filter_name, kernel, kernel_file),
@@ -70,7 +72,7 @@ def run(
         border=border,
         output_mode=output_mode,
     )
-    work = whole.Job(
+    work = Job(
         source=picture,
         request=request,
         method=method,
@@ -99,14 +101,14 @@ def run(
         raise typer.Exit(EXIT_DIFFERENT)
 
 
-def _by_tiles(work: Job, side: int | None, memory_limit: str | None, prove: bool, started: float | None) -> RunReport:
+def _by_tiles(work: Job, side: int | None, memory_limit: str | None, verify: bool, started: float | None) -> RunReport:
     """`whole.run` by tiles, with a line on standard error that says how far it is."""
     from edgeconv.cli.options import parse_bytes
     from edgeconv.run.progress import Progress
     from edgeconv.run.tiled import filtering
 
     limit_bytes = None if memory_limit is None else parse_bytes(memory_limit, "--memory-limit")
-    options = filtering.TileOptions(side, limit_bytes, prove)
+    options = filtering.TileOptions(side, limit_bytes, verify)
     shown: list[Progress] = []
 
     def progress(done: int, total: int, what: str) -> None:

@@ -38,8 +38,8 @@ def verify(
         )
     if any(finding.state == "foreign" for finding in wrong):
         say(
-            "edgeconv: rows of the ledger name what is no plain file inside the folder, which was not opened: find out "
-            "who wrote them.",
+            "edgeconv: rows of the ledger name something other than a plain file inside the folder, which was not "
+            "opened: find out who wrote them.",
             err=True,
         )
     if wrong and found.in_progress:

@@ -17,7 +17,7 @@ from msgspec import Meta as Meta
 from msgspec import Struct as Struct
 from msgspec import field as field
 
-from edgeconv.core.escapes import visible_lines
+from edgeconv.core.safe_text import visible_lines
 
 Natural = Annotated[int, Meta(ge=0)]
 Positive = Annotated[int, Meta(ge=1)]

@@ -1,13 +1,13 @@
-"""Two folders, picture by picture of the same relative name, and accepting the second as the new baseline.
+"""Two folders, compared picture by picture by relative name, and accepting the second as the new baseline.
 
-    same        equal within what was allowed (files that are equal byte for byte are not decoded)
+    same        equal within the allowance (files that are equal byte for byte are not decoded)
     changed     the same layout, other values
     layout      another size, number of channels or type
     new         only in the second folder
     missing     only in the first
     unreadable  one of the two cannot be decoded, or is a pipe, a socket or a device
 
-Folders within are searched too; links to folders and names that begin with a dot are not.
+Sub-folders are searched too; links to folders and names that begin with a dot are not.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Literal, get_args
 
-from edgeconv.core.escapes import visible
 from edgeconv.core.records import Natural, Part, keyed_by
+from edgeconv.core.safe_text import visible
 from edgeconv.diff import record
 from edgeconv.diff.html import Page, PictureSet, tables
 from edgeconv.diff.inputs import FileInput
@@ -39,12 +39,12 @@ from edgeconv.errors import (
     UsageError,
 )
 from edgeconv.io import junit
+from edgeconv.io.contained_paths import ForeignFileError, place_inside
 from edgeconv.io.files import make_folder, read_bytes, special_file_problem, write_bytes_atomically
 from edgeconv.io.folder_lock import is_held, one_batch_in
 from edgeconv.io.formats import SUFFIXES
-from edgeconv.io.inside import ForeignFileError, place_inside
-from edgeconv.io.passed_over import kinds_text
-from edgeconv.io.read_rules import DEFAULT_RULES, ReadRules
+from edgeconv.io.read_limits import DEFAULT_RULES, ReadRules
+from edgeconv.io.skipped_files import suffix_counts_text
 from edgeconv.run import report
 from edgeconv.run.report import RecordHead
 
@@ -59,7 +59,10 @@ EXIT_CODES: dict[PairStatus, int] = {
     "missing": EXIT_DIFFERENT,
     "same": EXIT_OK,
 }
-"""What the folders end with when at least one pair is so; the first that occurs decides."""
+"""The exit code if at least one pair has the status; the first that occurs decides."""
+
+COUNTED_AS = {"layout": "with another layout"}
+"""How a number of pairs is described, where the status is not an adjective."""
 
 
 @dataclass(frozen=True)
@@ -123,7 +126,7 @@ def _run_alone(
         outputs.add(Path(wanted.junit), junit.to_xml("edgeconv diff", map(_case, pairs)))
     text, exit_code = listing(pairs), ending_code(pairs)
     if passed_over:
-        text += f"\nnot compared, as edgeconv reads no such files: {kinds_text(passed_over)}"
+        text += f"\nnot compared, as edgeconv does not read such files: {suffix_counts_text(passed_over)}"
     if update:
         text = f"{text}\n{visible(accept(baseline, new, pairs, wanted.rules))}"
         exit_code = EXIT_OK
@@ -142,7 +145,7 @@ def compare_folders(
     before, after = _pictures_in(baseline, others), _pictures_in(new, others)
     names = sorted(before | after)
     if not names:
-        raise UsageError(f"{baseline} and {new} hold no picture: name folders that do.")
+        raise UsageError(f"{baseline} and {new} have no pictures: name folders that do.")
     pairs = []
     for name in names:
         places = [folder / name for folder, found in ((baseline, before), (new, after)) if name in found]
@@ -170,19 +173,20 @@ def listing(pairs: Sequence[Pair]) -> str:
         f"{pair.status:<10}  {visible(pair.name)}  {visible(pair.detail)}" for pair in pairs if pair.status != "same"
     ]
     counts = {status: sum(pair.status == status for pair in pairs) for status in STATUSES}
-    lines.append("; ".join(f"{count:,} {status}" for status, count in reversed(counts.items()) if count))
+    counted_as = (f"{count:,} {COUNTED_AS.get(status, status)}" for status, count in reversed(counts.items()) if count)
+    lines.append("; ".join(counted_as))
     return "\n".join(lines)
 
 
 def accept(baseline: Path, new: Path, pairs: Sequence[Pair], rules: ReadRules = DEFAULT_RULES) -> str:
-    """Make `baseline` like `new` and say what was done; nothing is lost, and no file is ever half-written.
+    """Make `baseline` like `new` and return a summary; nothing is lost, and no file is ever half-written.
 
-    What is replaced or goes is kept in a folder beside the baseline. Raises ImageReadError, before anything is
+    Replaced and removed files are copied to a folder beside the baseline. Raises ImageReadError, before anything is
     changed, where a picture cannot be read; ImageWriteError where a file cannot be written.
     """
     unreadable = [pair.name for pair in pairs if pair.status == "unreadable"]
     if unreadable:
-        raise ImageReadError(f"Nothing was updated, as {', '.join(unreadable)} cannot be read: mend or remove it.")
+        raise ImageReadError(f"Nothing was updated, as {', '.join(unreadable)} cannot be read: repair or remove it.")
     replaced = [pair.name for pair in pairs if pair.status in ("changed", "layout")]
     added = [pair.name for pair in pairs if pair.status == "new"]
     removed = [pair.name for pair in pairs if pair.status == "missing"]
@@ -257,7 +261,7 @@ def _pictures_in(folder: Path, passed_over: Counter[str]) -> set[str]:
 def _refuse_nested(baseline: Path, new: Path) -> None:
     one, other = baseline.resolve(), new.resolve()
     if one == other or one in other.parents or other in one.parents:
-        raise UsageError(f"{baseline} and {new} lie within each other: name two folders that are apart.")
+        raise UsageError(f"{baseline} and {new} lie within each other: name two separate folders.")
 
 
 def _page(baseline: Path, new: Path, pairs: Sequence[Pair], wanted: Wanted) -> bytes:

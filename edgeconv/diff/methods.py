@@ -1,8 +1,8 @@
 """Every convolution method that runs on this machine, on one picture, against the reference method.
 
-What counts as agreeing follows from exactness.py, unless the user says otherwise: where every method is exact the
-outputs are equal; else they lie within the largest bound of those that are not, and whole numbers within as many levels
-as it reaches. Beside that, whole rows of each output are checked against the float64 oracle, each sample by its bound.
+The default tolerance follows from core/exactness.py: where every method is exact the outputs must be equal; otherwise
+they must lie within the largest bound of the inexact ones, and whole numbers within that bound rounded to levels. In
+addition, whole rows of each output are checked against the float64 oracle, each sample by its bound.
 """
 
 from __future__ import annotations
@@ -25,12 +25,11 @@ from edgeconv.diff.record import Compared, DiffRecord
 from edgeconv.errors import EXIT_DIFFERENT, UnavailableError, UsageError
 from edgeconv.hardware.versions import installed_versions
 from edgeconv.io.image import read_image
-from edgeconv.io.read_rules import DEFAULT_RULES, ReadRules
+from edgeconv.io.read_limits import DEFAULT_RULES, ReadRules
 from edgeconv.methods import METHODS, able, find, known
 from edgeconv.methods.base import DeviceName, Options
 from edgeconv.run import report
 from edgeconv.run.report import CheckPart, InputPart, ProblemPart
-from edgeconv.run.whole import SAMPLED_CHECK
 from edgeconv.runtime import check as verify
 from edgeconv.runtime.auto import runnable
 from edgeconv.runtime.session import Session
@@ -70,7 +69,7 @@ class MethodRun:
 
     @property
     def label(self) -> str:
-        """What pages and sheets call it."""
+        """Its label on pages and sheets."""
         return f"{self.method} on {self.device.upper()}"
 
 
@@ -130,20 +129,20 @@ def run(
 def run_all(pixels: NDArray[Any], problem: Problem, request: Request, options: Options) -> Iterator[MethodRun]:
     """The reference's output, then that of every other method that runs here, in the table's order.
 
-    Each is told as much of `options` as it knows.
+    Each gets those of `options` that apply to it.
     """
     for name, device in sorted(runnable(), key=lambda entry: entry != REFERENCE):
         own = known(find(name, device), options)
         session = Session(problem, name, device, own)
         raw = session.convolve(pixels)
-        checked = verify.check(pixels, raw, problem, session.plan.arithmetic, SAMPLED_CHECK)
+        checked = verify.check(pixels, raw, problem, session.plan.arithmetic, verify.SAMPLED_CHECK)
         finished = request.finish(raw, pixels.dtype, image=pixels)
         bound = largest_error(raw, finished, checked, problem)
         yield MethodRun(name, device, finished, checked, bound)
 
 
 def refuse_what_none_knows(options: Options) -> None:
-    """Raise UnavailableError for an option that no method that runs here knows."""
+    """Raise UnavailableError for an option that applies to no method that runs here."""
     here = [find(name, device) for name, device in runnable()]
     for option, words in options.asked().items():
         if not any(option in entry.knows for entry in here):

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Annotated, Literal
 
-from edgeconv.core.escapes import visible
 from edgeconv.core.records import Amount, Meta, Natural, Part, Share, finite
+from edgeconv.core.safe_text import visible
 from edgeconv.diff.inputs import Input, labels_of, layout_text, require_same_layout
 from edgeconv.diff.metrics import Allowance, Figures, PartFigures, Spot, compare
 from edgeconv.diff.perceptual import PERCEPTUAL

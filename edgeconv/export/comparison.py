@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from edgeconv.bench.compare import FAILING, VERDICTS, RecordComparison
 from edgeconv.bench.intervals import CONFIDENCE
-from edgeconv.core.escapes import visible
+from edgeconv.core.safe_text import visible
 from edgeconv.core.units import seconds_text
 from edgeconv.export.tables import lines_of
 from edgeconv.io.junit import JUnitCase, to_xml

@@ -10,7 +10,7 @@ from typing import Any
 from edgeconv.bench.ladders.conv import DTYPE, ConvRow
 from edgeconv.bench.ladders.gemm import GemmRow
 from edgeconv.bench.record import BenchRecord, BenchRow
-from edgeconv.core.escapes import cell
+from edgeconv.core.safe_text import cell
 from edgeconv.export.kinds import AnyRecord, LadderRecord, split
 from edgeconv.export.runs import is_wrong
 from edgeconv.io.files import utf8

@@ -26,7 +26,7 @@ from matplotlib.figure import Figure
 
 from edgeconv.bench.record import BenchRecord, BenchRow
 from edgeconv.bench.summary import Group, Phases, groups, median, phases
-from edgeconv.core.escapes import visible_lines
+from edgeconv.core.safe_text import visible_lines
 from edgeconv.core.units import digits_text
 from edgeconv.io.files import xml_text
 from edgeconv.run.report import ranking_of

@@ -13,7 +13,7 @@ from string import Template
 
 from edgeconv.bench.record import BenchRecord
 from edgeconv.bench.summary import Group, groups
-from edgeconv.core.escapes import markup
+from edgeconv.core.safe_text import markup
 from edgeconv.export import ladders, runs, tables
 from edgeconv.export.figures import INK, Drawing, draw
 from edgeconv.export.kinds import AnyRecord, LadderRecord, split

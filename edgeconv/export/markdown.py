@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from edgeconv.bench.record import BenchRecord
 from edgeconv.bench.summary import groups
-from edgeconv.core.escapes import visible
+from edgeconv.core.safe_text import visible
 from edgeconv.export import ladders, runs, tables
 from edgeconv.export.kinds import AnyRecord, LadderRecord, split
 from edgeconv.export.tables import Table

@@ -9,8 +9,8 @@ from edgeconv.bench.goals import MICROSECOND, outcomes
 from edgeconv.bench.metrics import Metrics
 from edgeconv.bench.record import BenchRecord, BenchRow
 from edgeconv.bench.summary import Group, geometric_mean, groups, median, winners
-from edgeconv.core.escapes import visible
 from edgeconv.core.records import plain
+from edgeconv.core.safe_text import visible
 from edgeconv.core.units import seconds_text
 from edgeconv.run.report import RankedAlgorithm, Ranking, SeriesPart, ranking_of
 

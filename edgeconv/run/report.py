@@ -37,7 +37,7 @@ from edgeconv.core.records import to_json as to_json
 from edgeconv.core.request import Request
 from edgeconv.core.timing import Series, StopReason
 from edgeconv.methods.base import DeviceName, Options, Plan
-from edgeconv.run.tiled.verify_output import Proof
+from edgeconv.run.tiled.verify_output import OutputComparison
 from edgeconv.runtime.auto import Choice
 from edgeconv.runtime.check import Check
 from edgeconv.runtime.devices.base import L2State
@@ -445,7 +445,7 @@ def describe_check(check: Check | None) -> CheckPart | None:
     return CheckPart(**found)
 
 
-def describe_proof(proof: Proof) -> ProofPart:
+def describe_proof(proof: OutputComparison) -> ProofPart:
     """The comparison of the file with a second computation."""
     return ProofPart(
         against=proof.against,

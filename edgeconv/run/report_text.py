@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from edgeconv.core.escapes import visible
+from edgeconv.core.safe_text import visible
 from edgeconv.core.units import digits_text, seconds_text
 from edgeconv.run.report import CheckPart, InputPart, OutputPart, RunReport
 

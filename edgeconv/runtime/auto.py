@@ -1,7 +1,7 @@
-"""What `auto` means: which device and which method, and a sentence that says why.
+"""How `auto` chooses device and method, and a sentence that says why.
 
-Where `edgeconv tune` has measured this machine, by its figures for the size, stride and type at hand, among the
-methods for which there is memory; else by rules that hold on most machines.
+Where `edgeconv tune` has measured this machine, by its profile for the given size, stride and type, among the methods
+that fit in memory; otherwise by rules that hold on most machines.
 """
 
 from __future__ import annotations
@@ -56,26 +56,26 @@ def choose(method: str, device: str, purpose: Purpose, problem: Problem | None =
     elif homes == ["cpu"] or ("cpu" in homes and cuda_unavailable_reason() is not None):
         chosen, why = "cpu", "asked for by name; " + _why_cpu(homes)
     else:
-        chosen, why = "cuda", "asked for by name; an NVIDIA GPU is there"
+        chosen, why = "cuda", "asked for by name; an NVIDIA GPU is present"
     require(method, chosen)
     return Choice(method, chosen, why)
 
 
 def _choose_by_profile(device: str, purpose: Purpose, problem: Problem) -> tuple[Choice | None, str]:
-    """The method that takes least by the profile, or None and a remark on the profile."""
-    from edgeconv.runtime import profile as tuned
+    """The fastest method according to the profile, or None and a remark on the profile."""
+    from edgeconv.runtime import profile as profiles
 
-    if not os.path.exists(tuned.profile_path()):  # False, and no error, where the folder cannot be read
+    if not os.path.exists(profiles.profile_path()):  # False, and no error, where the folder cannot be read
         return None, ""
     from edgeconv.core.units import seconds_text
     from edgeconv.runtime.devices import get_device
 
-    profile, note = tuned.read_profile(tuned.machine_facts(get_device("cpu").describe()))
+    profile, note = profiles.read_profile(profiles.machine_facts(get_device("cpu").describe()))
     if profile is None:
         return None, f"; {note}" if note else ""
     pixels = problem.height * problem.width
 
-    def seconds(curve: tuned.Curve) -> float:
+    def seconds(curve: profiles.Curve) -> float:
         return curve.seconds(pixels) + (curve.start_seconds if purpose == "one picture" else 0.0)
 
     passed_over = ""

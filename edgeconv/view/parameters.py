@@ -22,7 +22,7 @@ from edgeconv.core.geometry import BORDERS, NAMED_PADDINGS, never_looks_outside
 from edgeconv.core.problem import OUTPUT_MODES
 from edgeconv.core.request import Request, make_request
 from edgeconv.errors import EdgeconvError
-from edgeconv.io.read_rules import DEFAULT_RULES, ReadRules
+from edgeconv.io.read_limits import DEFAULT_RULES, ReadRules
 from edgeconv.methods import method_names
 from edgeconv.methods.base import BLOCKS, DEVICES, GEMMS, MATHS, Options
 from edgeconv.runtime.auto import AUTO

@@ -15,7 +15,7 @@ from edgeconv.core.problem import INPUT_DTYPES
 from edgeconv.core.request import make_request
 from edgeconv.errors import UsageError
 from edgeconv.methods import method_names
-from edgeconv.run.tiled.determinism import ABLE, is_exact, settle, shows_seams
+from edgeconv.run.tiled.determinism import REPLACEMENTS, depends_on_tiling, is_exact, settle
 from edgeconv.runtime.auto import AUTO, Choice
 
 SIDES = st.integers(1, 70)
@@ -107,11 +107,11 @@ def test_a_method_whose_seams_would_show_refuses_or_is_not_chosen(filter, channe
 def test_float16_on_a_gpu_goes_to_a_method_whose_order_is_fixed() -> None:
     half = make_request("sobel").problem((64, 64, 3), "float16")
     chosen = Choice("sliding", "cuda", "the fastest")
-    assert settle(chosen, AUTO, half).method == ABLE["cuda"] == "implicit"
+    assert settle(chosen, AUTO, half).method == REPLACEMENTS["cuda"] == "implicit"
     with pytest.raises(UsageError, match="use --method implicit"):
         settle(chosen, "sliding", half)
     assert settle(chosen, AUTO, make_request("sobel").problem((64, 64, 3), "float32")) is chosen
-    assert not any(shows_seams(Choice(able, device, ""), half) for device, able in ABLE.items())
+    assert not any(depends_on_tiling(Choice(able, device, ""), half) for device, able in REPLACEMENTS.items())
 
 
 def test_opencv_really_rounds_floats_by_place() -> None:

@@ -13,8 +13,8 @@ from pytestqt.qtbot import QtBot
 from windows import pixels_of
 
 from edgeconv.run.report import RunReport, as_report
-from edgeconv.view.benching import SpeedCurve
 from edgeconv.view.parameters import Parameters
+from edgeconv.view.picture_bench import SpeedCurve
 from edgeconv.view.qt import theme
 from edgeconv.view.qt.history import HistoryPanel
 from edgeconv.view.qt.plot import CurvePlot, nice_step

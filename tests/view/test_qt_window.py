@@ -320,7 +320,7 @@ def test_a_cell_without_a_number_is_marked_and_changes_nothing(qtbot: QtBot, pic
     assert not window.message.isVisible(), "a sign is the beginning of a number"
     qtbot.keyClicks(cell, "-")
     assert window.model.parameters == before
-    assert "no number" in window.message_text.text()
+    assert "not a number" in window.message_text.text()
     qtbot.keyClick(cell, Qt.Key.Key_Backspace)
     qtbot.keyClicks(cell, "3")
     assert not cell.property("wrong")
@@ -639,7 +639,7 @@ def test_methods_that_cannot_run_here_cannot_be_chosen_as_a_side(qtbot: QtBot, p
 
 def test_saving_writes_the_commands_picture_and_report(qtbot: QtBot, picture: Path, tmp_path: Path) -> None:
     window = opened(qtbot, picture, filter="sobel", stride=2, channels="each")
-    window.outgoing.save(str(tmp_path / "saved.png"))
+    window.export_actions.save(str(tmp_path / "saved.png"))
     settle(qtbot, window)
     words = window.model.parameters.words()
     done = edgeconv("run", picture, *words, "-o", tmp_path / "by_command.png")
@@ -654,7 +654,11 @@ def test_saving_writes_the_commands_picture_and_report(qtbot: QtBot, picture: Pa
 def test_nothing_is_written_over_the_input(qtbot: QtBot, picture: Path) -> None:
     window = opened(qtbot, picture)
     before = picture.read_bytes()
-    for write in (window.outgoing.save, window.outgoing.page_of_sides, window.outgoing.page_of_methods):
+    for write in (
+        window.export_actions.save,
+        window.export_actions.page_of_sides,
+        window.export_actions.page_of_methods,
+    ):
         write(str(picture))
         qtbot.waitUntil(window.message.isVisible, timeout=PATIENCE_MILLISECONDS)
         assert "input" in window.message_text.text()
@@ -667,7 +671,7 @@ def test_no_input_is_replaced_by_anything(qtbot: QtBot, picture: Path, tmp_path:
     write_image(PIXELS, other)
     kernel.write_text("[[0,1,0],[1,-4,1],[0,1,0]]")
     window = opened(qtbot, picture, other, kernel_file=str(kernel))
-    away = window.outgoing
+    away = window.export_actions
     writers = (away.save, away.page_of_sides, away.page_of_methods, lambda path: away.record({"rows": []}, path))
     attempts = [(write, path) for write in writers for path in (picture, other, kernel)]
     attempts.append((away.save, kernel.with_suffix(".png")))  # the report would be the kernel's file
@@ -778,12 +782,12 @@ def test_a_name_that_is_no_text_is_not_copied(qtbot: QtBot, picture: Path, tmp_p
     QGuiApplication.clipboard().setText("before")
     trigger(window, "copy-command")
     assert QGuiApplication.clipboard().text() == "before"
-    assert "no text" in window.message_text.text()
+    assert "not valid text" in window.message_text.text()
 
 
 def test_a_place_that_cannot_be_written_is_one_line(qtbot: QtBot, picture: Path, tmp_path: Path) -> None:
     window = opened(qtbot, picture)
-    window.outgoing.save(str(tmp_path / "nowhere" / "out.png"))
+    window.export_actions.save(str(tmp_path / "nowhere" / "out.png"))
     qtbot.waitUntil(window.message.isVisible, timeout=PATIENCE_MILLISECONDS)
     assert "does not exist" in window.message_text.text()
 
@@ -820,8 +824,8 @@ def test_pages_are_those_of_the_commands(qtbot: QtBot, picture: Path, tmp_path: 
     write_image(random_image(90, 120, np.uint8, seed=2), other)
     window = opened(qtbot, picture, other)
     window.model.show(left=INPUT, right=ViewSource("file", str(other)))
-    window.outgoing.page_of_sides(str(tmp_path / "sides.html"))
-    window.outgoing.page_of_methods(str(tmp_path / "methods.html"))
+    window.export_actions.page_of_sides(str(tmp_path / "sides.html"))
+    window.export_actions.page_of_methods(str(tmp_path / "methods.html"))
     settle(qtbot, window)
     edgeconv("diff", picture, other, "--html", tmp_path / "diff.html")
     assert (tmp_path / "sides.html").read_bytes() == (tmp_path / "diff.html").read_bytes()
@@ -833,7 +837,7 @@ def test_pages_are_those_of_the_commands(qtbot: QtBot, picture: Path, tmp_path: 
 def test_the_page_of_computed_sides_names_them(qtbot: QtBot, picture: Path, tmp_path: Path) -> None:
     window = opened(qtbot, picture)
     window.model.show(left=REFERENCE_OUTPUT)
-    window.outgoing.page_of_sides(str(tmp_path / "page.html"))
+    window.export_actions.page_of_sides(str(tmp_path / "page.html"))
     settle(qtbot, window)
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert "laplacian8 by reference on CPU" in page
@@ -921,7 +925,7 @@ def test_a_bench_is_stopped_by_its_button(qtbot: QtBot, picture: Path, monkeypat
             progress(1, 2, "work at hand")
             began.set()
 
-    monkeypatch.setattr("edgeconv.view.benching.run", endless)
+    monkeypatch.setattr("edgeconv.view.picture_bench.run", endless)
     window.bench.button.click()
     assert began.wait(PATIENCE_MILLISECONDS / 1000)
     window.bench.button.click()
@@ -1027,8 +1031,8 @@ def test_nonsense_in_the_settings_is_passed_over(qtbot: QtBot, monkeypatch, tmp_
 
 def test_closing_while_something_is_computed_ends_quietly(qtbot: QtBot, picture: Path, tmp_path: Path) -> None:
     window = opened(qtbot, picture)
-    window.outgoing.save(str(tmp_path / "last.png"))
+    window.export_actions.save(str(tmp_path / "last.png"))
     window.set_parameters(window.model.parameters.with_filter("kirsch"))
     window.close()
     assert read_image(tmp_path / "last.png").pixels.shape == PIXELS.shape, "what is being written is written"
-    assert not window.lane.busy
+    assert not window.runner.busy

@@ -17,7 +17,7 @@ from edgeconv.cli import shared_options
 from edgeconv.core.filters import filter_names, named_filter
 from edgeconv.errors import UsageError
 from edgeconv.io.image import read_image, write_image
-from edgeconv.io.read_rules import ReadRules
+from edgeconv.io.read_limits import ReadRules
 from edgeconv.view.parameters import (
     CHOICES,
     LONGEST_CELL,

@@ -16,7 +16,7 @@ from edgeconv.diff import metrics
 from edgeconv.io.image import write_image
 from edgeconv.methods.base import Plan
 from edgeconv.view import compute as work
-from edgeconv.view.latest import Token
+from edgeconv.view.latest_request import Token
 from edgeconv.view.parameters import Parameters
 from edgeconv.view.sources import INPUT, OUTPUT, REFERENCE_OUTPUT, ViewSource
 from edgeconv.view.state import ViewRequest, find_mode

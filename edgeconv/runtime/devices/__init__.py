@@ -10,7 +10,7 @@ from edgeconv.runtime.devices.base import Device
 
 @cache
 def get_device(name: DeviceName) -> Device:
-    """The device; one instance a process."""
+    """The device; one instance per process."""
     if name == "cuda":
         from edgeconv.runtime.devices.cuda import CudaDevice
 

@@ -1,4 +1,4 @@
-"""How fast the output that is seen was computed, how near to what this machine can do, and how right it is."""
+"""Speed of the displayed output, its share of what this machine can do, and its error."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PHASES = "phases"
 
 
 class SpeedPanel(Rows):
-    """How fast the output that is seen was computed, and how right it is."""
+    """Speed and error of the displayed output."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -119,7 +119,7 @@ class PhaseBar(QWidget):
         self.update()
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """One piece a phase, as long as its share."""
+        """One segment per phase, as long as its share."""
         total = sum(self._phases.values())
         if not total:
             return

@@ -1,8 +1,8 @@
-"""What may be read as a picture: two limits and a word, the same for every command and in Python.
+"""Which pictures are refused: two limits and one switch, the same for every command and in Python.
 
 max_pixels    height × width as the header states them, refused before a pixel is decoded
 max_bytes     of the file or stream, refused before or while it is read
-strict        a decoder that complains of a picture and reads it all the same makes it an error, not a note
+strict        warnings of a decoder that reads the picture nevertheless are errors, not notes
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The way to a Dask cluster, with one clear line for each thing that can be missing on it."""
+"""Connecting to a Dask cluster, with one clear message for each thing that can be missing."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def temporary_security() -> Any:
         return Security.temporary()
     except ImportError:
         raise UnavailableError(
-            f"A cluster of this machine's own needs 'cryptography', so that nobody else can connect to it: {INSTALL}."
+            f"A cluster on this machine needs 'cryptography', so that no other user can connect to it: {INSTALL}."
         ) from None
 
 
@@ -63,7 +63,7 @@ def connected_to(address: str, how: Connection) -> Iterator[Cluster]:
     warning = None
     if not address.startswith(ENCRYPTED_SCHEMES):
         warning = (
-            f"the Dask scheduler at {address} is reached without TLS: whoever can connect to it can run code on its "
+            f"the Dask scheduler at {address} is reached without TLS: anyone who can connect to it can run code on its "
             "workers and see the pictures; see docs/batch.md for --tls-ca"
         )
     with connected(address, f"The Dask scheduler at {address}", 1, how, security, warning) as engine:
@@ -98,7 +98,7 @@ def connected(
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """No log lines of Dask's on the screen: what matters comes back as our one line."""
+    """Silence Dask's log lines: errors are reported by our own one-line message."""
     before = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     try:

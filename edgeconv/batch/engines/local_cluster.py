@@ -1,11 +1,11 @@
-"""A Dask cluster of this machine's own processes: one worker a GPU, or one a core where there is none.
+"""A Dask cluster of processes on this machine: one worker per GPU, or one per core where there is no GPU.
 
-GPUs are given out by CUDA_VISIBLE_DEVICES, so each worker sees one GPU and calls it the first: plans, streams,
-page-locked memory and pools are those of one process and one GPU, and the host's cores are shared out evenly.
+GPUs are assigned by CUDA_VISIBLE_DEVICES, so each worker sees one GPU as its first: plans, streams, page-locked memory
+and pools belong to one process and one GPU, and the host's cores are divided evenly.
 
-Who can connect to a part of a Dask cluster can run code as its user. So scheduler, nannies and workers listen on the
-loopback address alone, and speak TLS with a key that is made for this cluster and never written to a place where
-others could read it: another user of this machine cannot connect either. None of them serves HTTP.
+Anyone who can connect to a part of a Dask cluster can run code as its user. So scheduler, nannies and workers listen on
+the loopback address only, and use TLS with a key that is generated for this cluster and never written where others
+could read it: another user of this machine cannot connect either. None of them serves HTTP.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from edgeconv.batch.engines.cluster import Cluster
-from edgeconv.batch.engines.connecting import connected, quiet, temporary_security
+from edgeconv.batch.engines.connect import connected, quiet, temporary_security
 from edgeconv.batch.engines.connection import NOTHING_SAID, Connection
 from edgeconv.errors import UnavailableError, UsageError
 from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
@@ -86,7 +86,7 @@ def worker_class(*words: Any, **options: Any) -> Any:
 
 
 @contextmanager
-def own_cluster(seats: list[Seat], how: Connection = NOTHING_SAID) -> Iterator[Cluster]:
+def local_cluster(seats: list[Seat], how: Connection = NOTHING_SAID) -> Iterator[Cluster]:
     """An engine of one process a seat, ended with the block. Raises as `connected` does."""
     from distributed import Nanny, Scheduler, SpecCluster
 
@@ -97,8 +97,8 @@ def own_cluster(seats: list[Seat], how: Connection = NOTHING_SAID) -> Iterator[C
         return {
             "nthreads": seat.threads,
             "env": seat.environment,
-            "memory_limit": 0,  # a picture in hand a thread bounds it; Dask would end a worker that it finds large
-            "preload": ["edgeconv.batch.engines.at_worker"],
+            "memory_limit": 0,  # one picture per thread bounds it; Dask would terminate a worker that it finds large
+            "preload": ["edgeconv.batch.engines.dask_worker"],
             "silence_logs": logging.CRITICAL,
             "worker_class": worker_class,
             **here,

@@ -1,8 +1,8 @@
-"""What Pillow is asked for: the 8-bit TIFFs and the JPEGs in CMYK that OpenCV gets wrong.
+"""Decoding by Pillow: the 8-bit TIFFs and the CMYK JPEGs that OpenCV decodes incorrectly.
 
-Pillow warns of and refuses pictures above its own `Image.MAX_IMAGE_PIXELS`, which lies below edgeconv's limit and
-knows nothing of `--max-pixels`. While a picture is open here that check is off: its size was compared with our limit
-before. Its warnings of odd tags are kept from the screen too: damage that matters is an error.
+Pillow warns of and refuses pictures above its own `Image.MAX_IMAGE_PIXELS`, which is below edgeconv's limit and does
+not follow `--max-pixels`. While a picture is open here that check is off, as its size was checked before. Pillow's
+warnings about unknown tags are suppressed too: damage that matters is an error.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from edgeconv.io.formats.shared_setting import PutBack, SharedSetting
 from edgeconv.io.formats.straight_alpha import with_straight_alpha
 from edgeconv.io.formats.tiff import without_the_rest
 
-logging.getLogger("PIL").addHandler(logging.NullHandler())  # what it would print comes back as our one line
+logging.getLogger("PIL").addHandler(logging.NullHandler())  # errors are reported by our own one-line message
 
 MODES_AS_STORED = ("L", "RGB", "RGBA", "RGBX", "RGBa")
 """Modes whose first channels are the colours as the file has them."""
 
 MULTIPLIED, STRAIGHT = "RGBa", "RGBA"
-"""How samples of a file begin whose colours Pillow would divide by their alpha, and how where it leaves them alone."""
+"""Prefixes of Pillow's raw modes: with the first it divides colours by their alpha, with the second it does not."""
 
 
 def decode_tiff(data: bytes, header: Header) -> NDArray[Any]:
-    """Decode an 8-bit TIFF, upright, HWC or HW; colours stay as stored, whatever alpha beside them says.
+    """Decode an 8-bit TIFF, upright, HWC or HW; colours stay as stored, whatever the alpha channel says.
 
     Raises BadPicture, MemoryError.
     """
@@ -58,7 +58,7 @@ def decode_cmyk_jpeg(data: bytes) -> NDArray[Any]:
 
 
 def _as_stored(piece: Any) -> Any:
-    """A piece of a file as Pillow describes it (decoder, place, offset, arguments), read without any division."""
+    """A tile of a file as Pillow describes it (decoder, place, offset, arguments), read without dividing by alpha."""
     decoder, place, offset, arguments = piece
     if not isinstance(arguments, tuple) or not str(arguments[0]).startswith(MULTIPLIED):
         return piece
@@ -72,21 +72,21 @@ def _opened(stream: IO[bytes], format: str) -> Iterator[Any]:
     """A `PIL.Image` of `stream`, whose every failure is BadPicture or MemoryError."""
     from PIL import Image, UnidentifiedImageError
 
-    with _LEFT_IN_PEACE:
+    with _LIMIT_LIFTED:
         try:
             with Image.open(stream, formats=[format]) as image:
                 yield image
         except (BadPicture, MemoryError):
             raise
-        except UnidentifiedImageError:  # its words are the address of our stream, another one each time
+        except UnidentifiedImageError:  # its message has the address of our stream, which varies
             raise BadPicture("it cannot be decoded (its header is damaged or not complete)") from None
-        except Exception as error:  # its readers let out whatever the damage leads to: KeyError, struct.error, ...
-            words = " ".join(str(error).split())[:120] or type(error).__name__
-            raise BadPicture(f"it cannot be decoded ({words})") from None
+        except Exception as error:  # its readers raise whatever the damage leads to: KeyError, struct.error, ...
+            reason = " ".join(str(error).split())[:120] or type(error).__name__
+            raise BadPicture(f"it cannot be decoded ({reason})") from None
 
 
-def _leave_in_peace() -> PutBack:
-    """Put Pillow's limit and warnings out of the way."""
+def _lift_limit() -> PutBack:
+    """Switch off Pillow's size limit and warnings."""
     from PIL import Image
 
     limit, Image.MAX_IMAGE_PIXELS = Image.MAX_IMAGE_PIXELS, None
@@ -101,4 +101,4 @@ def _leave_in_peace() -> PutBack:
     return put_back
 
 
-_LEFT_IN_PEACE = SharedSetting(_leave_in_peace)
+_LIMIT_LIFTED = SharedSetting(_lift_limit)

@@ -13,7 +13,7 @@ from edgeconv.view.qt.plot import CurvePlot
 from edgeconv.view.qt.rows import MARGIN
 
 if TYPE_CHECKING:
-    from edgeconv.view.benching import SpeedCurve
+    from edgeconv.view.picture_bench import SpeedCurve
 
 
 class BenchPanel(QWidget):
@@ -53,7 +53,7 @@ class BenchPanel(QWidget):
         self.save.clicked.connect(self.saved)
 
     def show_running(self, running: bool) -> None:
-        """A bench began or is over."""
+        """A benchmark started or ended."""
         self.running = running
         self.button.setText("Stop" if running else "Bench this")
         self.progress.setValue(0)
@@ -62,12 +62,12 @@ class BenchPanel(QWidget):
             self.note.setText("")
 
     def show_progress(self, share: float, note: str) -> None:
-        """How far it is."""
+        """Show the progress."""
         self.progress.setValue(round(share * self.progress.maximum()))
         self.note.setText(note)
 
     def show_lines(self, lines: Sequence[SpeedCurve], title: str) -> None:
-        """What was found."""
+        """Show the results."""
         self.note.setText(title)
         self.plot.show_lines(lines)
         self.save.setEnabled(bool(lines))

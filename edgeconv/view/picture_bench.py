@@ -1,4 +1,4 @@
-"""“Bench this”: GFLOPS over size for the picture at hand, measured by the code of `edgeconv bench`.
+"""“Bench this”: GFLOPS over size for the open picture, measured by the code of `edgeconv bench`.
 
 A grid of one part: sizes by doublings up to the picture's own, its type, its filter and rules, every method that runs
 here (or the one device that was asked for). `series` makes lines for a plot of the record.
@@ -18,7 +18,7 @@ from edgeconv.errors import EdgeconvError, UsageError
 from edgeconv.io.image import Picture
 from edgeconv.methods.base import DEVICES
 from edgeconv.runtime.auto import AUTO
-from edgeconv.view.latest import Token
+from edgeconv.view.latest_request import Token
 from edgeconv.view.parameters import Parameters, kernel_cells, kernel_text
 
 LEAST_SIDE = 64

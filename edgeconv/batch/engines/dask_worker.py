@@ -1,7 +1,7 @@
-"""What a Dask worker does for a batch.
+"""The code that runs in a Dask worker.
 
-It is called by name with pickled words (see `cluster.CALL`), so that Dask itself never unpickles anything of
-edgeconv's: a worker that lacks it then answers with an error, where Dask would lose the whole connection.
+It is called by name with pickled arguments (see `cluster.CALL`), so that Dask itself never unpickles objects of
+edgeconv: a worker without edgeconv then returns an error, where Dask would lose the whole connection.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from functools import cache, lru_cache
 from typing import Any
 
 import edgeconv
-from edgeconv.batch.one_picture import BatchWork, held_bytes, leave_cores_to
 from edgeconv.batch.settings import JpegCodec
 from edgeconv.batch.stores import store_of
 from edgeconv.batch.summary import PictureResult
 from edgeconv.batch.task import Task
+from edgeconv.batch.worker import PictureWorker, held_bytes, leave_cores_to
 from edgeconv.core.optional import import_problem
 from edgeconv.core.problem import Problem
 from edgeconv.errors import ImageReadError, UnavailableError
@@ -39,7 +39,7 @@ class Terms:
     jpeg_codec: JpegCodec = "host"
 
     def check(self) -> None:
-        """Raise UnavailableError where this process is of no use to the batch."""
+        """Raise UnavailableError where this process cannot work for the batch."""
         _check(self)
 
 
@@ -81,7 +81,7 @@ def _check(terms: Terms) -> None:
 
 
 def look(terms: Terms) -> None:
-    """Raise UnavailableError where this worker is of no use to the batch."""
+    """Raise UnavailableError where this worker cannot work for the batch."""
     terms.check()
 
 
@@ -119,13 +119,13 @@ def _tidy(output: str, tasks: list[Task]) -> None:
 
 
 @lru_cache(maxsize=1)
-def _unpickled(work: bytes) -> BatchWork:
+def _unpickled(work: bytes) -> PictureWorker:
     """One Work for all threads of this worker; the bytes are one object in its memory, whose hash is kept."""
-    own: BatchWork = pickle.loads(work)
+    own: PictureWorker = pickle.loads(work)
     return own
 
 
 def dask_setup(worker: Any) -> None:
-    """Called by Dask in each worker of a cluster of our own: Ctrl-C is for the client, which lets workers finish."""
+    """Called by Dask in each worker of a local cluster: the client handles Ctrl-C and lets workers finish."""
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from edgeconv.errors import EdgeconvError
 from edgeconv.view.compute import Workshop
-from edgeconv.view.latest import Token
-from edgeconv.view.qt.benchpanel import BenchPanel
+from edgeconv.view.latest_request import Token
+from edgeconv.view.qt.bench_panel import BenchPanel
 from edgeconv.view.qt.tasks import After, Tasks
 from edgeconv.view.state import Model
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from edgeconv.bench.record import BenchRecord
-    from edgeconv.view.benching import SpeedCurve
+    from edgeconv.view.picture_bench import SpeedCurve
 
 
 class BenchTask:
-    """At most one at a time; `record` is the last one that came to its end."""
+    """At most one at a time; `record` is that of the last one that finished."""
 
     def __init__(self, panel: BenchPanel, model: Model, workshop: Workshop, tasks: Tasks) -> None:
         self._panel, self._model, self._workshop, self._tasks = panel, model, workshop, tasks
@@ -30,7 +30,7 @@ class BenchTask:
         panel.stopped.connect(self.stop)
 
     def start(self) -> None:
-        """GFLOPS over size for the picture and parameters of now."""
+        """GFLOPS over size for the current picture and parameters."""
         path, parameters = self._model.picture, self._model.parameters
         if path is None or self._token is not None:
             return
@@ -41,12 +41,12 @@ class BenchTask:
             self._tasks.call(lambda: self._panel.show_progress(share, note))
 
         def work() -> After:
-            from edgeconv.view import benching  # the whole bench: not before somebody wants one
+            from edgeconv.view import picture_bench  # the whole bench: not before somebody wants one
 
             try:
-                todo = benching.plan(path, self._workshop.decode(path), parameters)
+                todo = picture_bench.plan(path, self._workshop.decode(path), parameters)
                 with self._workshop.measuring:
-                    record = benching.measure(todo, token, progress)
+                    record = picture_bench.measure(todo, token, progress)
             except EdgeconvError as error:
                 reason = str(error)
                 return lambda: self._end(reason)
@@ -54,7 +54,7 @@ class BenchTask:
                 self._tasks.call(lambda: self._end(""))
                 raise
             title = f"{os.path.basename(path)}: {parameters.summary()}"
-            return lambda: self._end(title, record, benching.series(record))
+            return lambda: self._end(title, record, picture_bench.series(record))
 
         self._tasks.start(work)
 

@@ -1,6 +1,6 @@
-"""Length and hash of a file, or of all files of a folder: how an input or an earlier output is known again.
+"""Length and hash of a file, or of all files of a folder, which identify an input or an earlier output.
 
-Also the state of such files as the system tells it, read or not: how a change under one's hands is noticed.
+`file_state` compares only what the file system states (inode, size, time), to detect a change while a file is read.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
-from edgeconv.io.inside import ForeignFileError, open_regular
+from edgeconv.io.contained_paths import ForeignFileError, open_regular
 
 BLOCK_BYTES = 2**20
 
 
 class HashStopped(Exception):
-    """Hashing was told to stop."""
+    """Hashing was asked to stop."""
 
 
 def file_identity(path: Path, stop: threading.Event | None = None) -> dict[str, Any]:
     """`file_bytes` and `file_sha256`; of a folder over names and contents of its files, in the order of their names.
 
-    Links to files are followed; pipes and devices, which may have no end, are not opened. Raises OSError, and Stopped
-    once `stop` is set.
+    Links to files are followed; pipes and devices, which may have no end, are not opened. Raises OSError, and
+    HashStopped once `stop` is set.
     """
     digest, length = hashlib.sha256(), 0
     for name, file in _files(path):
@@ -42,9 +42,9 @@ def file_identity(path: Path, stop: threading.Event | None = None) -> dict[str, 
 
 
 def file_state(path: Path) -> str | None:
-    """A text that differs once a file, or any file of a folder, is another, of another length or written to.
+    """A text that changes when a file, or any file of a folder, is replaced, resized or written to.
 
-    None where it cannot be looked at.
+    None where it cannot be read.
     """
     digest = hashlib.sha256()
     try:

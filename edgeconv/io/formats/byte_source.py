@@ -1,8 +1,8 @@
-"""The bytes of a picture as far as its format asks for them: all of a file that is in memory, or a stream as it comes.
+"""Where a format's reader gets its bytes: a file that is in memory, or a stream that is read on demand.
 
-A format walks its file once, by one code for both. A stream may have no end (a device, a pipe), so nothing is read of
-it that the format does not ask for, and never more than a limit; `sides` is called as soon as a walk knows them, so
-that a picture that is too large is refused before its pixels are read.
+The same code parses both, in one pass. A stream may have no end (a device, a pipe), so only what the format requests is
+read, and never more than a limit; `sides` is called as soon as the parser knows them, so that a picture that is too
+large is refused before its pixels are read.
 """
 
 from __future__ import annotations
@@ -13,33 +13,33 @@ from typing import IO
 from edgeconv.io.formats.base import BadPicture
 
 STEP_BYTES = 2**20
-"""Read of a stream at once, so that a length that a header only claims is never allocated."""
+"""Bytes read from a stream at once, so that a length that a header merely claims is never allocated."""
 
 
-class Feed:
-    """Bytes that are all there."""
+class ByteSource:
+    """Bytes that are all in memory."""
 
     def __init__(self, data: bytes | bytearray) -> None:
         self.data = data
 
     @property
     def most_bytes(self) -> int:
-        """There cannot be more."""
+        """Upper limit of the number of bytes."""
         return len(self.data)
 
     def need(self, count: int) -> bool:
-        """Whether the first `count` bytes are there, after an attempt to get them."""
+        """Whether the first `count` bytes are there, after an attempt to read them."""
         return count <= len(self.data)
 
     def grow(self) -> bool:
-        """Get some more bytes; whether there were any."""
+        """Read some more bytes; whether there were any."""
         return False
 
     def sides(self, width: int, height: int) -> None:
-        """Told once the header has been read. May raise BadPicture."""
+        """Called once the header has been read. May raise BadPicture."""
 
 
-class StreamFeed(Feed):
+class StreamSource(ByteSource):
     """Bytes of a stream, up to `limit`. `begun` are those that were read from it before."""
 
     def __init__(self, stream: IO[bytes], begun: bytes, limit: int, sides: Callable[[int, int], None]) -> None:
@@ -50,19 +50,19 @@ class StreamFeed(Feed):
 
     @property
     def most_bytes(self) -> int:
-        """See Feed.most_bytes."""
+        """See ByteSource.most_bytes."""
         return self._limit
 
     def need(self, count: int) -> bool:
-        """See Feed.need. Raises BadPicture where that is above the limit."""
+        """See ByteSource.need. Raises BadPicture where that is above the limit."""
         if count > self._limit:
-            raise above_limit(f"it says that it has {count:,} bytes or more", self._limit)
+            raise above_limit(f"its header states {count:,} bytes or more", self._limit)
         while len(self.data) < count and self._read(count - len(self.data)):
             pass
         return len(self.data) >= count
 
     def grow(self) -> bool:
-        """See Feed.grow. Raises BadPicture where there is more than the limit."""
+        """See ByteSource.grow. Raises BadPicture where there is more than the limit."""
         if not self._read(STEP_BYTES):
             return False
         if len(self.data) > self._limit:
@@ -70,7 +70,7 @@ class StreamFeed(Feed):
         return True
 
     def sides(self, width: int, height: int) -> None:
-        """See Feed.sides."""
+        """See ByteSource.sides."""
         self._told(width, height)
 
     def _read(self, count: int) -> bool:

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from edgeconv.io import temporaries
+from edgeconv.io import temporary_files
 from edgeconv.io.files import write_bytes_atomically
 
 
 def of_process(folder: Path, process: int) -> Path:
     """A temporary file as that process of this host would have named it."""
-    mine = temporaries.begin(folder / "a.png")
-    temporaries.end(mine)
+    mine = temporary_files.begin(folder / "a.png")
+    temporary_files.end(mine)
     theirs = mine.with_name(mine.name.replace(f"-{os.getpid()}-", f"-{process}-"))
     theirs.write_bytes(b"half")
     return theirs
@@ -35,7 +35,7 @@ def test_the_file_of_a_process_that_ended_is_left_over_and_that_of_a_living_one_
 ) -> None:
     dead = of_process(tmp_path, ended_process)
     of_process(tmp_path, os.getpid())
-    assert temporaries.left_over_in(tmp_path) == [dead]
+    assert temporary_files.left_over_in(tmp_path) == [dead]
 
 
 @pytest.mark.parametrize("name", [".edgeconv-0123456789ab.tmp", ".edgeconv-{place}-{process}-0123456789ab.tmp"])
@@ -43,22 +43,22 @@ def test_a_file_of_another_place_is_left_over_only_when_it_is_old(
     tmp_path: Path, name: str, ended_process: int
 ) -> None:
     """What has ended here may well live there, under the same process id."""
-    (mine,) = (part for part in temporaries.new_name().split("-") if len(part) == 8 and part != "edgeconv")
+    (mine,) = (part for part in temporary_files.new_name().split("-") if len(part) == 8 and part != "edgeconv")
     elsewhere = f"{int(mine, 16) ^ 1:08x}"
     path = tmp_path / name.format(place=elsewhere, process=ended_process)
     path.write_bytes(b"half")
-    assert temporaries.left_over_in(tmp_path) == []
-    long_ago = path.stat().st_mtime - temporaries.STALE_SECONDS - 60
+    assert temporary_files.left_over_in(tmp_path) == []
+    long_ago = path.stat().st_mtime - temporary_files.STALE_SECONDS - 60
     os.utime(path, (long_ago, long_ago))
-    assert temporaries.left_over_in(tmp_path) == [path]
+    assert temporary_files.left_over_in(tmp_path) == [path]
 
 
 def test_nothing_else_is_ever_called_left_over(tmp_path: Path) -> None:
     for name in ("a.png", ".edgeconv-notes.tmp", "edgeconv-0123456789ab.tmp", ".edgeconv-0123456789ab.tmp.png"):
         (tmp_path / name).write_bytes(b"a person's own")
         os.utime(tmp_path / name, (0, 0))
-    assert temporaries.left_over_in(tmp_path) == []
-    assert temporaries.left_over_in(tmp_path / "missing") == []
+    assert temporary_files.left_over_in(tmp_path) == []
+    assert temporary_files.left_over_in(tmp_path / "missing") == []
 
 
 def test_what_is_in_hand_can_be_removed_and_is_forgotten_once_written(
@@ -66,7 +66,7 @@ def test_what_is_in_hand_can_be_removed_and_is_forgotten_once_written(
 ) -> None:
     def interrupt(source: Path, target: Path) -> None:
         assert Path(source).read_bytes() == b"data"
-        temporaries.remove_in_hand()
+        temporary_files.remove_being_written()
         assert list(tmp_path.iterdir()) == []
         raise KeyboardInterrupt
 
@@ -75,5 +75,5 @@ def test_what_is_in_hand_can_be_removed_and_is_forgotten_once_written(
         with pytest.raises(KeyboardInterrupt):
             write_bytes_atomically(tmp_path / "a.png", b"data")
     write_bytes_atomically(tmp_path / "a.png", b"data")
-    temporaries.remove_in_hand()
+    temporary_files.remove_being_written()
     assert [path.name for path in tmp_path.iterdir()] == ["a.png"]

@@ -9,8 +9,8 @@ from problems import random_image
 from edgeconv.bench.record import to_json
 from edgeconv.errors import UsageError
 from edgeconv.io.image import read_image, write_image
-from edgeconv.view import benching
-from edgeconv.view.latest import Token
+from edgeconv.view import picture_bench
+from edgeconv.view.latest_request import Token
 from edgeconv.view.parameters import Parameters
 
 
@@ -32,16 +32,16 @@ def path(tmp_path) -> str:
     ],
 )
 def test_sizes_double_up_to_the_pictures_own(side: int, sizes: tuple[int, ...]) -> None:
-    assert benching.sizes_for(side) == sizes
+    assert picture_bench.sizes_for(side) == sizes
 
 
 def test_a_picture_with_a_kernel_of_ones_own_is_measured_checked_and_drawn(path: str) -> None:
     parameters = Parameters(device="cpu", channels="each", stride=2).with_kernel("0,1,0;1,-4.5,1;0,1,0")
     shares: list[float] = []
-    todo = benching.plan(path, read_image(path), parameters)
-    record = benching.measure(todo, Token(), lambda share, note: shares.append(share))
+    todo = picture_bench.plan(path, read_image(path), parameters)
+    record = picture_bench.measure(todo, Token(), lambda share, note: shares.append(share))
     assert record.complete
-    lines = benching.series(record)
+    lines = picture_bench.series(record)
     assert {line.label for line in lines} == {"opencv on CPU", "sliding on CPU", "im2col on CPU"}
     for line in lines:
         assert [size for size, _ in line.points] == [64, 96]
@@ -54,12 +54,14 @@ def test_a_picture_with_a_kernel_of_ones_own_is_measured_checked_and_drawn(path:
 def test_it_stops_when_told_to(path: str) -> None:
     token = Token()
     token.cancel()
-    with pytest.raises(benching.BenchStoppedError):
-        benching.measure(benching.plan(path, read_image(path), Parameters(device="cpu")), token, lambda *_: None)
+    with pytest.raises(picture_bench.BenchStoppedError):
+        picture_bench.measure(
+            picture_bench.plan(path, read_image(path), Parameters(device="cpu")), token, lambda *_: None
+        )
 
 
 def test_a_full_set_has_no_name_in_a_grid(path: str, tmp_path) -> None:
     kernel = tmp_path / "full.json"
     kernel.write_text(str(np.ones((3, 3, 3, 3)).tolist()))
     with pytest.raises(UsageError, match="bench a named filter"):
-        benching.plan(path, read_image(path), Parameters().with_kernel_file(str(kernel)))
+        picture_bench.plan(path, read_image(path), Parameters().with_kernel_file(str(kernel)))

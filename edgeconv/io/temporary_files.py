@@ -1,9 +1,9 @@
-"""Names of files and folders being written, so that what a killed process leaves behind can be told and removed.
+"""Names of temporary files and folders, so that what a killed process leaves behind can be identified and removed.
 
-    .edgeconv-<place>-<process id>-<random>.tmp     beside the file whose place it will take
+    .edgeconv-<place>-<process id>-<random>.tmp     beside the file that it will replace
 
-`place` stands for the host and, on Linux, its process namespace: only there does the process id mean anything. Two
-containers that share a folder have different places even where their host names are alike.
+`place` is a hash of the host name and, on Linux, of the process namespace: only there is the process id meaningful.
+Two containers that share a folder have different places even where their host names are equal.
 """
 
 from __future__ import annotations
@@ -22,40 +22,40 @@ from pathlib import Path
 from edgeconv.hardware.system_files import read_system_link
 
 NAME = re.compile(r"\.edgeconv-(?:(?P<place>[0-9a-f]{8})-(?P<process>\d+)-)?[0-9a-f]{12}\.tmp")
-"""Of the first versions too, which had the random part alone."""
+"""Also matches names of the first versions, which had only the random part."""
 
 STALE_SECONDS = 24 * 3600
-"""Nothing is written for so long: a file of this age is left over, wherever its process ran."""
+"""No write takes this long: a file of this age is left over, wherever its process ran."""
 
-_in_hand: set[Path] = set()
+_being_written: set[Path] = set()
 
 
 def begin(target: Path) -> Path:
-    """A new name beside `target`, remembered until `end`."""
+    """A new name beside `target`, registered until `end`."""
     temporary = target.with_name(new_name())
-    _in_hand.add(temporary)
+    _being_written.add(temporary)
     return temporary
 
 
 def new_name() -> str:
-    """A name that says which process it belongs to."""
+    """A name that tells which process it belongs to."""
     return f".edgeconv-{_place()}-{os.getpid()}-{secrets.token_hex(6)}.tmp"
 
 
 def is_of_a_dead_process(name: str) -> bool:
-    """Whether a process of this place has left it, which lives no more."""
+    """Whether it was left by a process of this place that no longer exists."""
     parts = NAME.fullmatch(name)
     return parts is not None and parts["place"] == _place() and not _lives(int(parts["process"]))
 
 
 def end(temporary: Path) -> None:
-    """The file has taken its place, or is gone."""
-    _in_hand.discard(temporary)
+    """The file was moved into place or removed."""
+    _being_written.discard(temporary)
 
 
-def remove_in_hand() -> None:
-    """Remove what this process is writing, just before it is ended without ceremony."""
-    for temporary in tuple(_in_hand):
+def remove_being_written() -> None:
+    """Remove what this process is writing, just before the process is terminated."""
+    for temporary in tuple(_being_written):
         with suppress(OSError):
             remove(temporary)
 
@@ -69,19 +69,19 @@ def remove(temporary: Path) -> None:
 
 
 def remove_left_over_in(folder: Path) -> list[Path]:
-    """Remove what killed processes left in `folder`; what was removed."""
+    """Remove what killed processes left in `folder`; returns what was removed."""
     removed = []
     for path in left_over_in(folder):
         try:
             remove(path)
-        except OSError:  # gone meanwhile, or not ours to remove: it is in nobody's way
+        except OSError:  # gone in the meantime, or without permission: it does no harm
             continue
         removed.append(path)
     return removed
 
 
 def left_over_in(folder: Path) -> list[Path]:
-    """Temporary files in `folder` that no living process is writing, sorted; none where it cannot be listed."""
+    """Temporary files in `folder` that no running process is writing, sorted; none where it cannot be listed."""
     try:
         names = sorted(os.listdir(folder))
     except OSError:
@@ -97,19 +97,19 @@ def _is_left_over(folder: Path, name: str) -> bool:
         return True
     try:
         return time.time() - (folder / name).stat().st_mtime > STALE_SECONDS
-    except OSError:  # gone meanwhile
+    except OSError:  # gone in the meantime
         return False
 
 
 def _lives(process: int) -> bool:
-    """Whether there is such a process; True where the system gives no harmless way to ask."""
+    """Whether the process exists; True where the system has no harmless way to ask."""
     if sys.platform == "win32":
-        return True  # os.kill(…, 0) would end it
+        return True  # os.kill(…, 0) would terminate it
     try:
         os.kill(process, 0)
     except (ProcessLookupError, OverflowError):
         return False
-    except OSError:  # somebody else's
+    except OSError:  # it belongs to another user
         return True
     return True
 
@@ -118,6 +118,5 @@ def _lives(process: int) -> bool:
 def _place() -> str:
     import platform
 
-    words = platform.node()
-    words += read_system_link("/proc/self/ns/pid") or ""
-    return f"{zlib.crc32(os.fsencode(words)):08x}"
+    place = platform.node() + (read_system_link("/proc/self/ns/pid") or "")
+    return f"{zlib.crc32(os.fsencode(place)):08x}"

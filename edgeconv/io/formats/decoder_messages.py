@@ -1,13 +1,13 @@
-"""What decoders say while they decode: libjpeg, libpng and libtiff print complaints and go on with what they make up.
+"""Warnings of decoders: libjpeg, libpng and libtiff print warnings about damage and continue with invented pixels.
 
-They print to the C library's `stderr`, past Python. While a picture is decoded that variable holds a stream of ours (as
-the GNU C library documents, it is a normal variable; macOS has it under another name), whose other end is read here.
+They print to the C library's `stderr`, bypassing Python. While a picture is decoded that variable points to a stream
+whose other end is read here (the GNU C library documents it as a normal variable; macOS has it under another name).
 The file descriptor 2 is left alone, and with it everything else that writes there: Python, its loggers, other
-processes. Where the C library has no such variable (Windows, musl) nothing is heard and the words go to the screen.
+processes. Where the C library has no such variable (Windows, musl) warnings are not captured and go to the screen.
 
-The variable is one for the whole process, so words that come while several threads decode may be of any of them. Those
-threads then decode once more, each alone, and what is said then belongs to the picture: right with any number of
-threads, and expensive for damaged pictures only.
+The variable is global to the process, so a warning that arrives while several threads decode may belong to any of them.
+Those threads then decode once more, one at a time, which attributes each warning to its picture: correct with any
+number of threads, and slow for damaged pictures only.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ STDERR_NAMES = ("stderr", "__stderrp")
 """The variable of the GNU C library, and that of macOS."""
 UNBUFFERED = {"stderr": 2, "__stderrp": 2}
 """`_IONBF` of <stdio.h>."""
-MOST_WORDS = 3
-"""Lines of one picture that are kept: libtiff has one for each damaged row."""
+MOST_LINES = 3
+"""Lines reported per picture: libtiff prints one for each damaged row."""
 MOST_LETTERS = 120
 PIPE_BYTES = 2**16
 
 
-class Overheard:
-    """Listens for any number of threads. One for the process: `LISTENER`."""
+class DecoderMessages:
+    """Captures warnings for any number of threads. One per process: `LISTENER`."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -41,22 +41,22 @@ class Overheard:
         self._tried = False
 
     def during(self, decode: Callable[[], Result]) -> tuple[Result, tuple[str, ...]]:
-        """What `decode` returns, and the lines that were said in it. It may be called twice, and must not wait for
+        """What `decode` returns, and the lines that were printed. It may be called twice, and must not wait for
         another thread's `during`."""
         turn = self._begin(alone=False)
         try:
             result = decode()
         finally:
-            words = self._end(turn)
-        if not turn.heard or turn.was_alone:
-            return result, _shown(words)
+            printed = self._end(turn)
+        if not turn.printed or turn.was_alone:
+            return result, _shown(printed)
         del result  # two at once would be twice the memory
         turn = self._begin(alone=True)
         try:
             result = decode()
         finally:
-            words = self._end(turn, alone=True)
-        return result, _shown(words)
+            printed = self._end(turn, alone=True)
+        return result, _shown(printed)
 
     def _begin(self, alone: bool) -> _Turn:
         turn = _Turn()
@@ -74,16 +74,16 @@ class Overheard:
 
     def _end(self, turn: _Turn, alone: bool = False) -> bytes:
         with self._changed:
-            words = b"" if self._stream is None else self._stream.read()
-            if words:
+            printed = b"" if self._stream is None else self._stream.read()
+            if printed:
                 for each in self._decoding:
-                    each.heard = True
+                    each.printed = True
             self._decoding.remove(turn)
             self._alone_or_about_to_be -= alone
             if not self._decoding and self._stream is not None:
-                self._stream.let_go()
+                self._stream.restore()
             self._changed.notify_all()
-        return words
+        return printed
 
     def _listen(self) -> None:
         if not self._tried:
@@ -93,9 +93,9 @@ class Overheard:
             self._stream.take_over()
 
     def forget(self) -> None:
-        """Begin anew in a process that was forked: threads that decoded are not there, and the pipe is the parent's."""
+        """Start afresh in a forked process: the decoding threads do not exist there, and the pipe is the parent's."""
         if self._stream is not None:
-            self._stream.let_go()
+            self._stream.restore()
         self.__init__()  # type: ignore[misc]
 
 
@@ -104,7 +104,7 @@ class _Turn:
 
     def __init__(self) -> None:
         self.was_alone = True
-        self.heard = False
+        self.printed = False
 
 
 class _CStream:
@@ -127,7 +127,7 @@ class _CStream:
         except (OSError, TypeError, AttributeError, StopIteration):
             return None
         for end in (reading_end, writing_end):
-            os.set_blocking(end, False)  # who says more than a pipe holds must not wait for us: the rest is lost
+            os.set_blocking(end, False)  # a decoder that prints more than a pipe holds must not block: the rest is lost
         library.fdopen.restype = ctypes.c_void_p
         library.fdopen.argtypes = (ctypes.c_int, ctypes.c_char_p)
         library.setvbuf.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int, ctypes.c_size_t)
@@ -140,31 +140,31 @@ class _CStream:
         return cls(variable, stream, reading_end)
 
     def take_over(self) -> None:
-        """From here on, what C code prints to `stderr` comes here."""
+        """Redirect what C code prints to `stderr` to the pipe."""
         self._before = self._variable.value
         self._variable.value = self._ours
 
-    def let_go(self) -> None:
-        """The end of that."""
+    def restore(self) -> None:
+        """Undo `take_over`."""
         if self._variable.value == self._ours:
             self._variable.value = self._before
 
     def read(self) -> bytes:
-        """What has come since the last time."""
+        """What was printed since the last call."""
         try:
             return os.read(self._reading_end, PIPE_BYTES)
         except BlockingIOError:
             return b""
 
 
-def _shown(words: bytes) -> tuple[str, ...]:
-    """The first lines, each once, and how many more there were."""
-    lines = [" ".join(line.split())[:MOST_LETTERS] for line in words.decode(errors="replace").splitlines()]
+def _shown(printed: bytes) -> tuple[str, ...]:
+    """The first distinct lines, and how many more there were."""
+    lines = [" ".join(line.split())[:MOST_LETTERS] for line in printed.decode(errors="replace").splitlines()]
     distinct = list(dict.fromkeys(line for line in lines if line))
-    more = len(distinct) - MOST_WORDS
-    return (*distinct[:MOST_WORDS], *([f"and {more:,} more"] if more > 0 else []))
+    more = len(distinct) - MOST_LINES
+    return (*distinct[:MOST_LINES], *([f"and {more:,} more"] if more > 0 else []))
 
 
-LISTENER = Overheard()
+LISTENER = DecoderMessages()
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=LISTENER.forget)

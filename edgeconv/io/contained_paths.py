@@ -1,9 +1,9 @@
-"""Files inside a folder whose contents, links and names somebody else may have made.
+"""Opening files inside a folder whose contents, links and names are not trusted.
 
-A name is plain where it leads down from the folder and nowhere else: no root, no `..`, no zero byte. Links are followed
-as long as they stay inside. Only regular files are opened: a pipe would be waited for, and a device may never end.
-What is opened is looked at after it was opened, part by part of its path and without following links, so that a link
-that is put there between the look and the opening gains nothing (on systems that can open relative to a folder).
+A name is plain if it leads down from the folder and nowhere else: no root, no `..`, no zero byte. Links are followed
+as long as they stay inside. Only regular files are opened: opening a pipe may block, and a device may never end.
+The path is opened component by component without following links, and the kind of file is checked after opening, so
+that a link put there between check and opening has no effect (on systems that can open relative to a folder).
 """
 
 from __future__ import annotations
@@ -20,29 +20,29 @@ _FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0) | _
 
 
 class ForeignFileError(Exception):
-    """A name that leads out of its folder, or to what is no regular file; the reason is a phrase after the name."""
+    """A name that leads out of its folder, or to something other than a regular file; the reason follows the name."""
 
 
 def foreign_reason(name: str) -> str | None:
     """Why `name` is not the plain name of something inside a folder; None where it is."""
     if "\0" in name:
-        return "has a zero byte, which no name has"
+        return "contains a zero byte, which no file name may"
     try:
         os.fsencode(name)
     except UnicodeError:
-        return "is no name that this system has"
+        return "is not a valid name on this system"
     parts = name.split("/")
     if os.name == "nt" and (PureWindowsPath(name).drive or "\\" in name):
         return "is not a plain name with forward slashes"
     if not name:
-        return "is no name at all"
+        return "is empty"
     if not parts[0] or ".." in parts:
         return "leads out of the folder"
     return None if parts[-1] not in ("", ".") else "names a folder"
 
 
 def place_inside(folder: Path | str, name: str) -> Path:
-    """Where `name` below `folder` lies, links followed, whether it is there or not. Raises ForeignFileError."""
+    """The path of `name` below `folder`, links followed, whether it exists or not. Raises ForeignFileError."""
     if (reason := foreign_reason(name)) is not None:
         raise ForeignFileError(reason)
     root = os.path.realpath(folder)
@@ -70,20 +70,20 @@ def open_inside(folder: Path | str, name: str) -> BufferedReader:
 
 
 def open_regular(path: Path | str) -> BufferedReader:
-    """A regular file that is no link, for reading. Raises ForeignFileError, OSError."""
+    """A regular file that is not a link, for reading. Raises ForeignFileError, OSError."""
     return os.fdopen(regular_descriptor(str(path), os.O_RDONLY), "rb")
 
 
 def sha256_inside(folder: Path | str, name: str) -> str:
-    """The hash of a regular file below `folder`, read piece by piece. Raises ForeignFileError, OSError."""
+    """The hash of a regular file below `folder`, read in blocks. Raises ForeignFileError, OSError."""
     with open_inside(folder, name) as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def regular_descriptor(name: str, flags: int, below: int | None = None) -> int:
-    """A descriptor of a regular file that is no link, opened as `flags` say. Raises ForeignFileError, OSError."""
+    """A descriptor of a regular file that is not a link, opened with `flags`. Raises ForeignFileError, OSError."""
     try:
-        _refuse_other_kinds(os.stat(name, dir_fd=below, follow_symlinks=False))  # to open a device may set it going
+        _refuse_other_kinds(os.stat(name, dir_fd=below, follow_symlinks=False))  # opening a device may start it
     except FileNotFoundError:
         if not flags & os.O_CREAT:
             raise
@@ -100,4 +100,4 @@ def _refuse_other_kinds(found: os.stat_result) -> None:
     if stat.S_ISLNK(found.st_mode):
         raise ForeignFileError("is a link, where only a plain file is expected")
     if not stat.S_ISREG(found.st_mode):
-        raise ForeignFileError("is no plain file")
+        raise ForeignFileError("is not a plain file")

@@ -1,9 +1,9 @@
-"""Work off the interface thread: the newest request wins.
+"""Requests that are served off the interface thread: only the newest one counts.
 
-A request that is waiting is replaced by a newer one, a request that is being served is told to stop; it looks at its
-token between steps. A step that cannot be interrupted (a slow method on a large picture) does not keep the newest
-request waiting: another thread serves it. Of these there are `AT_ONCE`, because quick steps only get into each other's
-way; where the newest request has waited for `HELP_SECONDS` all the same, stale steps are slow, and one more helps.
+A waiting request is replaced by a newer one; a request that is being served is cancelled and checks its token between
+steps. A step that cannot be interrupted (a slow method on a large picture) does not delay the newest request: another
+thread serves it. Usually there are at most `AT_ONCE` threads, because more would only compete for the cores; if the
+newest request has still waited for `HELP_SECONDS`, stale steps are slow, and one more thread is started.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Item = TypeVar("Item")
 
 AT_ONCE = 2
 MOST_THREADS = 8
-"""However slow the stale steps are: each holds an output."""
+"""Upper limit, as each stale step holds an output in memory."""
 HELP_SECONDS = 0.3
 
 
@@ -35,15 +35,15 @@ class Token:
         return self._stop.is_set()
 
     def cancel(self) -> None:
-        """Ask the server to stop at its next look."""
+        """Ask the server to stop at its next check."""
         self._stop.set()
 
     def wait(self, seconds: float) -> bool:
-        """Rest for so long; False as soon as it is cancelled."""
+        """Sleep for so long; False as soon as it is cancelled."""
         return not self._stop.wait(seconds)
 
 
-class Lane(Generic[Item]):
+class LatestRequestRunner(Generic[Item]):
     """Serves the newest item by `serve(item, token)`, which must not raise."""
 
     def __init__(self, serve: Callable[[Item, Token], None], name: str, most_threads: int = MOST_THREADS) -> None:
@@ -54,7 +54,7 @@ class Lane(Generic[Item]):
         self._closed = False
 
     def submit(self, item: Item) -> Token:
-        """Serve `item` as soon as may be, and nothing older any more."""
+        """Serve `item` as soon as possible, and nothing older any more."""
         token = Token()
         with self._lock:
             self._cancel_all()
@@ -67,19 +67,19 @@ class Lane(Generic[Item]):
         return token
 
     def cancel(self) -> None:
-        """Want nothing any more."""
+        """Cancel everything."""
         with self._lock:
             self._cancel_all()
 
     def close(self) -> None:
-        """Want nothing any more, for good."""
+        """Cancel everything and accept no more."""
         with self._lock:
             self._closed = True
             self._cancel_all()
 
     @property
     def busy(self) -> bool:
-        """Something that is wanted waits or is served."""
+        """Whether a request that was not cancelled waits or is served."""
         with self._lock:
             return self._waiting is not None or any(not token.cancelled for token in self._serving)
 
@@ -91,7 +91,7 @@ class Lane(Generic[Item]):
             self._waiting = None
 
     def _help(self, token: Token) -> None:
-        """Serve the request of `token` where all who serve are still busy after a while."""
+        """Serve the request of `token` if all serving threads are still busy after a while."""
         if token.wait(HELP_SECONDS):
             self._work()
 
@@ -104,7 +104,7 @@ class Lane(Generic[Item]):
                 self._serving.remove(token)
 
     def _take(self) -> tuple[Item, Token] | None:
-        """What waits, now to be served; None where nothing does, or as many serve already as may."""
+        """The waiting request, now to be served; None if there is none or `most_threads` are serving."""
         with self._lock:
             taken = self._waiting
             if taken is None or len(self._serving) >= self._most_threads:

@@ -1,8 +1,8 @@
-"""Moving a file over another that some program may hold open for a moment, as Windows refuses to do.
+"""Replacing a file that another program may have open for a moment, which Windows refuses.
 
-There a virus scanner, an indexer or a viewer that reads the old file is enough for `os.replace` to fail, mostly for
-some milliseconds. So the move is tried again for two seconds, and then refused in words that name the cause. Elsewhere
-an open file is in nobody's way, and an error is what it says.
+There a virus scanner, an indexer or a viewer that reads the old file makes `os.replace` fail, usually for some
+milliseconds. So the move is retried for two seconds, and then refused with a message that names the cause. Elsewhere
+an open file can be replaced, and errors are raised at once.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ WAITS_SECONDS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.6, 0.7)
 HELD = "another program has it open: close it there and try again"
 
 
-def patiently(move: Callable[[Name, Name], None], source: Name, target: Name) -> None:
+def move_with_retries(move: Callable[[Name, Name], None], source: Name, target: Name) -> None:
     """`move(source, target)`, which is os.replace or os.rename.
 
     Raises OSError, and PermissionError with `HELD` where the target stays in use.
@@ -38,5 +38,5 @@ def patiently(move: Callable[[Name, Name], None], source: Name, target: Name) ->
 
 
 def _may_be_held(target: Name) -> bool:
-    """Whether waiting may help: a read-only file or folder is refused by Windows in the same words."""
+    """Whether waiting may help: Windows reports the same error for a read-only file or folder."""
     return os.access(target, os.W_OK) or not os.path.lexists(target)

@@ -7,9 +7,9 @@ from queue import SimpleQueue
 
 import pytest
 
-from edgeconv.view import latest as lane_module
-from edgeconv.view.latest import Lane, Token
-from edgeconv.view.lru_cache import Keep
+from edgeconv.view import latest_request
+from edgeconv.view.latest_request import LatestRequestRunner, Token
+from edgeconv.view.lru_cache import LruCache
 
 PATIENCE = 30
 """Seconds: far more than anything takes."""
@@ -17,9 +17,9 @@ PATIENCE = 30
 
 def test_every_item_is_served_when_each_is_waited_for() -> None:
     served: SimpleQueue[int] = SimpleQueue()
-    lane: Lane[int] = Lane(lambda item, token: served.put(item), "test")
+    runner: LatestRequestRunner[int] = LatestRequestRunner(lambda item, token: served.put(item), "test")
     for item in range(20):
-        lane.submit(item)
+        runner.submit(item)
         assert served.get(timeout=PATIENCE) == item
 
 
@@ -34,10 +34,10 @@ def test_a_newer_item_cancels_the_one_that_is_served_and_passes_it() -> None:
             go_on.wait(PATIENCE)  # a step that cannot be interrupted
         finished.put(item)
 
-    lane: Lane[int] = Lane(serve, "test")
-    lane.submit(0)
+    runner: LatestRequestRunner[int] = LatestRequestRunner(serve, "test")
+    runner.submit(0)
     _, stale = began.get(timeout=PATIENCE)
-    lane.submit(1)
+    runner.submit(1)
     assert stale.cancelled
     assert finished.get(timeout=PATIENCE) == 1, "the newest must not wait for a stale step"
     go_on.set()
@@ -45,7 +45,7 @@ def test_a_newer_item_cancels_the_one_that_is_served_and_passes_it() -> None:
 
 
 def test_the_newest_waits_for_no_number_of_stale_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lane_module, "HELP_SECONDS", 0.001)
+    monkeypatch.setattr(latest_request, "HELP_SECONDS", 0.001)
     began: SimpleQueue[int] = SimpleQueue()
     go_on = threading.Event()
 
@@ -53,13 +53,15 @@ def test_the_newest_waits_for_no_number_of_stale_steps(monkeypatch: pytest.Monke
         began.put(item)
         go_on.wait(PATIENCE)  # steps that cannot be interrupted
 
-    lane: Lane[int] = Lane(serve, "test")
-    for item in range(lane_module.MOST_THREADS):
-        lane.submit(item)
+    runner: LatestRequestRunner[int] = LatestRequestRunner(serve, "test")
+    for item in range(latest_request.MOST_THREADS):
+        runner.submit(item)
         assert began.get(timeout=PATIENCE) == item
-    lane.submit(lane_module.MOST_THREADS)
+    runner.submit(latest_request.MOST_THREADS)
     go_on.set()
-    assert began.get(timeout=PATIENCE) == lane_module.MOST_THREADS, "one more than may serve is served by who is first"
+    assert began.get(timeout=PATIENCE) == latest_request.MOST_THREADS, (
+        "one more than may serve is served by who is first"
+    )
 
 
 def test_what_waits_is_replaced() -> None:
@@ -74,12 +76,12 @@ def test_what_waits_is_replaced() -> None:
         served.append(item)
         done.release()
 
-    lane: Lane[int] = Lane(serve, "test", most_threads=1)
-    lane.submit(0)
+    runner: LatestRequestRunner[int] = LatestRequestRunner(serve, "test", most_threads=1)
+    runner.submit(0)
     assert all_busy.acquire(timeout=PATIENCE)
-    tokens = [lane.submit(item) for item in (1, 2, 3)]
+    tokens = [runner.submit(item) for item in (1, 2, 3)]
     assert [token.cancelled for token in tokens] == [True, True, False]
-    assert lane.busy
+    assert runner.busy
     release.set()
     for _ in range(2):
         assert done.acquire(timeout=PATIENCE)
@@ -88,10 +90,10 @@ def test_what_waits_is_replaced() -> None:
 
 def test_a_closed_lane_serves_nothing() -> None:
     served: list[int] = []
-    lane: Lane[int] = Lane(lambda item, token: served.append(item), "test")
-    lane.close()
-    assert lane.submit(1).cancelled
-    assert not lane.busy
+    runner: LatestRequestRunner[int] = LatestRequestRunner(lambda item, token: served.append(item), "test")
+    runner.close()
+    assert runner.submit(1).cancelled
+    assert not runner.busy
     assert served == []
 
 
@@ -110,7 +112,7 @@ def test_two_threads_make_a_thing_once() -> None:
         made.append(1)
         return b"thing"
 
-    keep: Keep[bytes] = Keep(100, len)
+    keep: LruCache[bytes] = LruCache(100, len)
 
     def ask() -> None:
         both_here.wait()
@@ -125,7 +127,7 @@ def test_two_threads_make_a_thing_once() -> None:
 
 
 def test_the_least_recently_used_go_and_the_newest_stays_whatever_its_size() -> None:
-    keep: Keep[bytes] = Keep(10, len)
+    keep: LruCache[bytes] = LruCache(10, len)
     made: list[str] = []
 
     def get(key: str, size: int = 4) -> None:
@@ -145,7 +147,7 @@ def test_the_least_recently_used_go_and_the_newest_stays_whatever_its_size() -> 
 
 
 def test_what_cannot_be_made_is_tried_again() -> None:
-    keep: Keep[bytes] = Keep(10, len)
+    keep: LruCache[bytes] = LruCache(10, len)
 
     def fail() -> bytes:
         raise ValueError("not now")

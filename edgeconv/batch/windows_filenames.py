@@ -1,6 +1,6 @@
-"""Names that Linux or a store of objects allows and Windows does not: refused there, before a device is written to.
+"""File names that Linux or an object store allows and Windows does not: refused there, before a device is written to.
 
-`CON.png` is the console and `NUL.png` nothing at all, whatever the folder; `a:b.png` is a hidden stream of a file `a`.
+`CON.png` is the console and `NUL.png` the null device in any folder; `a:b.png` is an alternate data stream of `a`.
 Source: Microsoft, Naming Files, Paths, and Namespaces.
 """
 
@@ -14,14 +14,14 @@ from edgeconv.errors import ImageWriteError
 DEVICES = ("CON", "PRN", "AUX", "NUL", "CONIN$", "CONOUT$")
 NUMBERED_DEVICES = ("COM", "LPT")
 DIGITS = "0123456789¹²³"
-"""Superscripts too: Windows takes `COM¹` for a port."""
+"""Superscripts too: on Windows `COM¹` is a port."""
 RESERVED = frozenset(DEVICES) | {f"{port}{digit}" for port in NUMBERED_DEVICES for digit in DIGITS}
 
 _NOT_IN_NAMES = re.compile(r'[<>:"/\\|?*\x00-\x1f]')
 
 
 def refuse_on_windows(name: str) -> str:
-    """`name`, the bare name of an output. Raises ImageWriteError on Windows for one that cannot be a file there."""
+    """`name`, an output's name without folder. Raises ImageWriteError on Windows where no file can have it."""
     problem = windows_problem(name) if sys.platform == "win32" else None
     if problem is not None:
         shown = name.encode("unicode_escape").decode("ascii")
@@ -32,13 +32,13 @@ def refuse_on_windows(name: str) -> str:
 
 
 def windows_problem(name: str) -> str | None:
-    """Why Windows makes no file of this name, as a sentence without a full stop, or None."""
+    """Why no file can have this name on Windows, as a sentence without a full stop, or None."""
     device = name.partition(".")[0].rstrip(" ").upper()
     if device in RESERVED:
-        return f"Windows keeps the name {device} for a device, with any ending"
+        return f"Windows reserves the name {device} for a device, with any suffix"
     found = _NOT_IN_NAMES.search(name)
     if found is not None:
-        return f"Windows allows no {found[0]!a} in a name"
+        return f"Windows does not allow {found[0]!a} in a name"
     if name.endswith((".", " ")):
         return "Windows drops a dot or a space at the end of a name"
     return None
