@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from edgeconv.core.filters import DEFAULT_FILTER
+from edgeconv.core.choices import DEFAULT_FILTER
 from edgeconv.core.problem import Problem
 from edgeconv.core.request import make_request
 from edgeconv.errors import UsageError

@@ -24,7 +24,8 @@ from typing import Any
 import cupy
 import numpy as np
 
-from edgeconv.core.filters import RGB_CHANNELS, Channels, WeightSet, named_filter, weight_set
+from edgeconv.core.choices import Channels
+from edgeconv.core.filters import RGB_CHANNELS, WeightSet, named_filter, weight_set
 from edgeconv.core.problem import Problem, StoredMode, make_problem
 from edgeconv.core.timing import summarize
 from edgeconv.methods import require

@@ -20,7 +20,7 @@ from itertools import product
 import numpy as np
 
 from edgeconv.bench.candidates import ORACLE
-from edgeconv.core.geometry import Border
+from edgeconv.core.choices import Border
 from edgeconv.core.problem import Problem
 from edgeconv.core.request import make_request
 from edgeconv.hardware.versions import installed_versions

@@ -21,7 +21,8 @@ from edgeconv.bench.grid import GRIDS
 from edgeconv.bench.ladders.conv_kernels import STRIDES
 from edgeconv.bench.peers import PEERS
 from edgeconv.bench.record import Record, read_record
-from edgeconv.core.filters import DEFAULT_FILTER, FILTERS
+from edgeconv.core.choices import DEFAULT_FILTER
+from edgeconv.core.filters import FILTERS
 from edgeconv.core.units import seconds_text
 from edgeconv.export import ladders
 from edgeconv.export.tables import Table, fastest, goals

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from problems import random_image
 
 import edgeconv
+from edgeconv.core.choices import BORDERS
 from edgeconv.core.filters import filter_names
-from edgeconv.core.geometry import BORDERS
 from edgeconv.errors import UnavailableError, UsageError
 from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
 from edgeconv.methods import METHODS, find

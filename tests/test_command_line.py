@@ -12,12 +12,12 @@ from problems import random_image
 
 from edgeconv.bench import record
 from edgeconv.cli import COMMANDS
-from edgeconv.cli.options import parse_bytes
+from edgeconv.core.units import parse_bytes
 from edgeconv.diff.outputs import Outputs
 from edgeconv.errors import ImageWriteError, UnavailableError, UsageError
 from edgeconv.io.image import write_image
 from edgeconv.methods import METHODS, find, require
-from edgeconv.methods.base import SPECIAL_OPTIONS, Options
+from edgeconv.methods.options import Options, special_options
 
 OTHER_THAN_USUAL = {
     "--math tf32": Options(math="tf32"),
@@ -62,7 +62,7 @@ def test_a_method_refuses_what_does_not_concern_it_and_names_those_that_it_does(
     options = OTHER_THAN_USUAL[words]
     (option,) = options.asked()
     assert options.asked() == {option: words}
-    able = [entry for entry in METHODS if option in entry.knows]
+    able = [entry for entry in METHODS if option in entry.special_options]
     assert able
     with pytest.raises(UnavailableError) as refused:
         require("sliding", "cpu", options)
@@ -74,9 +74,9 @@ def test_a_method_refuses_what_does_not_concern_it_and_names_those_that_it_does(
 def test_what_is_not_asked_for_is_never_refused() -> None:
     assert Options(threads=2, workspace_limit_bytes=1).asked() == {}
     require("sliding", "cpu", Options(threads=2))
-    known = {option for entry in METHODS for option in entry.knows}
-    assert known == set(SPECIAL_OPTIONS)
-    assert find("cudnn", "cuda").knows == ("math", "cudnn_find")
+    known = {option for entry in METHODS for option in entry.special_options}
+    assert known == {option.name for option in special_options()}
+    assert find("cudnn", "cuda").special_options == ("math", "cudnn_find")
 
 
 def test_a_number_of_bytes_names_its_option_or_none() -> None:

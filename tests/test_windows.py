@@ -11,12 +11,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from edgeconv.batch.names import DEFAULT_NAME, Names
+from edgeconv.batch.names import Names
 from edgeconv.batch.windows_names import DEVICES, DIGITS, NUMBERED_DEVICES, windows_problem
 from edgeconv.errors import ImageWriteError
 from edgeconv.io import held_open
 from edgeconv.io.files import write_bytes_atomically
 from edgeconv.methods.cuda import libcudnn
+from edgeconv.options import DEFAULT_NAME
 from edgeconv.run.tiled.sinks import kind_for
 from edgeconv.run.tiled.sinks.base import OutputShape
 

@@ -25,7 +25,6 @@ from edgeconv.batch.windows_names import refuse_on_windows
 from edgeconv.errors import ImageWriteError, UsageError
 from edgeconv.io.formats import FORMAT_OF_DTYPE, SUFFIXES
 
-DEFAULT_NAME = "{stem}_{filter}_{method}_s{stride}{ext}"
 NAME_FIELDS = ("stem", "source_ext", "filter", "method", "stride", "width", "height", "ext")
 LATE_FIELDS = ("width", "height")
 """Known only once a picture is decoded."""

@@ -5,23 +5,21 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from typing import Any
 
 from edgeconv.batch.ledger import ALL
 from edgeconv.batch.names import Names
 from edgeconv.core.request import Request
 from edgeconv.io.read_rules import DEFAULT_RULES, ReadRules
 from edgeconv.methods.base import Options
+from edgeconv.options import JpegCodec
 from edgeconv.run.report import describe_filter
 from edgeconv.runtime.auto import Choice
-
-JpegCodec = Literal["host", "gpu"]
-JPEG_CODECS: tuple[JpegCodec, ...] = get_args(JpegCodec)
 
 
 @dataclass(frozen=True)
 class Settings:
-    """The words of the command line, checked."""
+    """The options of the command line, checked."""
 
     request: Request
     choice: Choice

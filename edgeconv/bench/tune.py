@@ -16,7 +16,7 @@ from edgeconv.bench.measure import TimingRules
 from edgeconv.bench.record import Record, Row
 from edgeconv.bench.runner import BenchRun, run
 from edgeconv.bench.summary import median
-from edgeconv.core.filters import DEFAULT_FILTER
+from edgeconv.core.choices import DEFAULT_FILTER
 from edgeconv.core.timing import Budget
 from edgeconv.errors import UnavailableError
 from edgeconv.methods import METHODS

@@ -1,6 +1,8 @@
-"""Times and numbers as a person reads them: the unit that suits, significant digits, separators."""
+"""Times and numbers as a person reads them (unit, significant digits, separators), bytes as a person writes them."""
 
 from __future__ import annotations
+
+from edgeconv.errors import UsageError
 
 
 def seconds_text(seconds: float) -> str:
@@ -16,3 +18,18 @@ def digits_text(value: float, digits: int) -> str:
     """So many significant digits, never an exponent for what is large: whole from 1,000 on, with separators."""
     text = f"{value:.{digits}g}"
     return f"{value:,.0f}" if float(text) >= 1000 else text
+
+
+BYTE_UNITS = {"K": 2**10, "M": 2**20, "G": 2**30}
+
+
+def parse_bytes(text: str, option: str = "") -> int:
+    """A number of bytes: `1048576`, `1024K`, `512M`, `2G` or `2GiB` (powers of two).
+
+    Raises UsageError, which begins with the name of the `option`.
+    """
+    short = text[:-2] if text[-2:].upper() == "IB" and text[-3:-2].upper() in BYTE_UNITS else text
+    digits, unit = (short[:-1], short[-1:].upper()) if short[-1:].upper() in BYTE_UNITS else (short, "")
+    if not digits.isdecimal():
+        raise UsageError(f"{option} '{text}' is not a number of bytes: write 512M, 2G or a whole number.".lstrip())
+    return int(digits) * BYTE_UNITS.get(unit, 1)

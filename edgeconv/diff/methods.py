@@ -20,11 +20,11 @@ from edgeconv.core.problem import Problem
 from edgeconv.core.request import Request
 from edgeconv.diff import results
 from edgeconv.diff.inputs import ArrayInput
-from edgeconv.errors import EXIT_DIFFERENT, UnavailableError, UsageError
+from edgeconv.errors import EXIT_DIFFERENT, UsageError
 from edgeconv.hardware.versions import installed_versions
 from edgeconv.io.image import read_image
 from edgeconv.io.read_rules import DEFAULT_RULES, ReadRules
-from edgeconv.methods import METHODS, able, find, known
+from edgeconv.methods import METHODS, applicable, find, refuse_inapplicable_to_all
 from edgeconv.methods.base import DeviceName, Options
 from edgeconv.run import report
 from edgeconv.run.whole import SAMPLED_CHECK
@@ -70,7 +70,7 @@ def run(
     picture = read_image(source, rules)
     pixels = picture.pixels if crop is None else middle_square(picture.pixels, crop)
     problem = request.problem(pixels.shape, pixels.dtype)
-    refuse_what_none_knows(options)
+    refuse_inapplicable_to_all(tuple(find(name, device) for name, device in runnable()), options)
     reference, *others = run_all(pixels, problem, request, options)
     if not others:
         raise UsageError("No method but the reference runs here: see edgeconv doctor.")
@@ -106,26 +106,16 @@ def run(
 def run_all(pixels: NDArray[Any], problem: Problem, request: Request, options: Options) -> Iterator[MethodRun]:
     """The reference's output, then that of every other method that runs here, in the table's order.
 
-    Each is told as much of `options` as it knows.
+    Each gets those of `options` that apply to it.
     """
     for name, device in sorted(runnable(), key=lambda entry: entry != REFERENCE):
-        own = known(find(name, device), options)
+        own = applicable(find(name, device), options)
         session = Session(problem, name, device, own)
         raw = session.convolve(pixels)
         checked = verify.check(pixels, raw, problem, session.plan.arithmetic, SAMPLED_CHECK)
         finished = request.finish(raw, pixels.dtype, image=pixels)
         bound = largest_error(raw, finished, checked, problem)
         yield MethodRun(name, device, finished, checked, bound)
-
-
-def refuse_what_none_knows(options: Options) -> None:
-    """Raise UnavailableError for an option that no method that runs here knows."""
-    here = [find(name, device) for name, device in runnable()]
-    for option, words in options.asked().items():
-        if not any(option in entry.knows for entry in here):
-            raise UnavailableError(
-                f"No method that runs here knows {words}: leave it out, or go where {able(option)} runs."
-            )
 
 
 def not_runnable() -> Iterator[tuple[str, DeviceName, str]]:

@@ -20,8 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.core import exactness
+from edgeconv.core.choices import Border
 from edgeconv.core.filters import RGB_CHANNELS
-from edgeconv.core.geometry import KERNEL_SIZE, OUTSIDE, Border, border_indices
+from edgeconv.core.geometry import KERNEL_SIZE, OUTSIDE, border_indices
 from edgeconv.core.output import store
 from edgeconv.core.problem import Problem
 from edgeconv.errors import EdgeconvError

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from pieces import ArraySource, assert_same, by_tiles, by_whole, in_one_chunk, random_cuts
 from problems import random_image
 
-from edgeconv.core.filters import CHANNELS, filter_names
-from edgeconv.core.geometry import BORDERS, KERNEL_SIZE
+from edgeconv.core.choices import BORDERS, CHANNELS
+from edgeconv.core.filters import filter_names
+from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.core.problem import INPUT_DTYPES
 from edgeconv.core.request import make_request
 from edgeconv.errors import UsageError

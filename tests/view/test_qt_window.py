@@ -436,26 +436,27 @@ def test_every_list_is_a_live_knob(qtbot: QtBot, picture: Path, knob: str, word:
     assert np.array_equal(shown(window), np.broadcast_to(expected, shown(window).shape))
 
 
-def test_stride_luma_and_the_rarer_knobs(qtbot: QtBot, picture: Path) -> None:
+def test_stride_luma_and_the_rarer_controls(qtbot: QtBot, picture: Path) -> None:
     window = opened(qtbot, picture)
     controls = window.controls
     assert not controls.luma.isVisible()
     controls.stride.setValue(3)
     controls.channels.textActivated.emit("luma")
     controls.luma.textActivated.emit("bt709")
-    controls.threads.setValue(1)
-    controls.cudnn_find.setChecked(True)
-    controls.block.textActivated.emit("8")
-    controls.workspace_limit.setText("64M")
-    controls.workspace_limit.editingFinished.emit()
+    of_methods = controls.of_methods
+    of_methods["threads"].setValue(1)
+    of_methods["cudnn_find"].setChecked(True)
+    of_methods["block"].textActivated.emit("8")
+    of_methods["workspace_limit"].setText("64M")
+    of_methods["workspace_limit"].editingFinished.emit()
     settle(qtbot, window)
     assert controls.luma.isVisible()
     words = " ".join(window.model.parameters.words())
     assert words == (
-        "--channels=luma --luma=bt709 --stride=3 --device=cpu --threads=1 --workspace-limit=64M --cudnn-find --block=8"
+        "--channels=luma --luma=bt709 --stride=3 --device=cpu --workspace-limit=64M --threads=1 --cudnn-find --block=8"
     )
-    controls.cudnn_find.setChecked(False)  # what only methods of a GPU know is refused by the others
-    controls.block.textActivated.emit("16")
+    of_methods["cudnn_find"].setChecked(False)  # what concerns only methods of a GPU is refused by the others
+    of_methods["block"].textActivated.emit("16")
     settle(qtbot, window)
     expected = convolve(PIXELS, channels="luma", luma="bt709", stride=3, device="cpu")
     assert np.array_equal(shown(window), np.repeat(expected, 3, axis=2))

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.bench.candidates import Ready
-from edgeconv.core.geometry import BORDERS, Border
+from edgeconv.core.choices import BORDERS, Border
 from edgeconv.core.optional import import_problem
 from edgeconv.core.output import TOLERANCE_FLOAT32, store
 from edgeconv.core.problem import Problem

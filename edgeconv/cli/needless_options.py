@@ -15,8 +15,10 @@ from typing import Any
 import typer
 from typer.core import TyperCommand
 
+from edgeconv.cli.parameters import is_given
+
 Values = Mapping[str, Any]
-"""The words of a command by the names of its parameters."""
+"""The values of a command's parameters by their names."""
 
 
 @dataclass(frozen=True)
@@ -74,9 +76,9 @@ RULES = (
         ("run", "batch", "compare", "grid"),
     ),
     Rule(
-        "filter_name",
+        "filter",
         lambda values: values["kernel"] is not None or values["kernel_file"] is not None,
-        "excludes --kernel and --kernel-file: leave it out",
+        "does not go with --kernel and --kernel-file: use one or the other",
         ("run", "batch", "compare"),
     ),
     Rule("time_limit", _by_tiles, BY_TILES, ("run",)),
@@ -124,8 +126,7 @@ def refuse_needless(context: typer.Context) -> None:
     for rule in RULES:
         if rule.option not in context.params or (rule.commands and context.command.name not in rule.commands):
             continue
-        source = context.get_parameter_source(rule.option)
-        if source is not None and source.name == "COMMANDLINE" and rule.is_needless(context.params):
+        if is_given(context, rule.option) and rule.is_needless(context.params):
             raise UsageError(f"{option_name(context.command, rule.option)} {rule.reason}.")
 
 

@@ -1,0 +1,31 @@
+"""What Typer's parser refuses, in one line: what is wrong, what was probably meant, and where to read on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def explained(error: Any, words: list[str]) -> str:
+    """The message for an error of the parser; `words` is the command line."""
+    message = str(error.format_message()).rstrip()
+    hint = _several_pictures(error, message) or _name_with_a_hyphen(error, words)
+    ends = message.endswith(("?", "!", "."))
+    context = getattr(error, "ctx", None)
+    command = "edgeconv" if context is None else context.command_path
+    return f"{message}{'' if ends else '.'}{hint} See '{command} --help'."
+
+
+def _several_pictures(error: Any, message: str) -> str:
+    """`run *.png`, which a shell makes several names of."""
+    command = getattr(getattr(error, "ctx", None), "info_name", None)
+    if command == "run" and "unexpected extra argument" in message:
+        return " One picture at a time: 'edgeconv batch' takes several."
+    return ""
+
+
+def _name_with_a_hyphen(error: Any, words: list[str]) -> str:
+    """`run -x.png`: a file that looks like an option."""
+    if not hasattr(error, "option_name"):
+        return ""
+    named = next((word for word in words if word.startswith("-") and not word.startswith("--") and "." in word), None)
+    return "" if named is None else f" For a file of that name, put -- before it: -- {named}."
