@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from edgeconv.core.choices import DEFAULT_FILTER
+from edgeconv.core.option import AUTO
 from edgeconv.core.problem import Problem
 from edgeconv.core.request import make_request
 from edgeconv.errors import UsageError
 from edgeconv.methods.base import DeviceName, Options
-from edgeconv.runtime.auto import AUTO, choose
+from edgeconv.runtime.auto import choose
 from edgeconv.runtime.devices import get_device
 from edgeconv.runtime.session import Session
 

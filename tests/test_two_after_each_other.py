@@ -263,7 +263,7 @@ SETTINGS_THAT_DO_NOT = {
     "rules": None,
 }
 OPTIONS_THAT_DO_NOT = {"workspace_limit_bytes", "threads", "block"}
-"""They change how long it takes and what it takes; `block` is of a method that batch does not offer it for."""
+"""They change how long it takes and how much memory, and no bit of the output."""
 
 
 def test_every_setting_of_a_batch_decides_what_an_output_holds_or_is_known_not_to(tmp_path: Path) -> None:

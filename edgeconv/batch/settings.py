@@ -9,6 +9,7 @@ from typing import Any
 
 from edgeconv.batch.ledger import ALL
 from edgeconv.batch.names import Names
+from edgeconv.core.option import options_of
 from edgeconv.core.request import Request
 from edgeconv.io.read_rules import DEFAULT_RULES, ReadRules
 from edgeconv.methods.base import Options
@@ -70,9 +71,10 @@ class Settings:
         for name in ("quality", "png_level"):
             if getattr(self, name) is not None:
                 words[name] = getattr(self, name)
-        for name in ("gemm", "cudnn_find"):  # another library's sums, another algorithm: other roundings
-            if getattr(self.options, name) != getattr(Options, name):
-                words[name] = getattr(self.options, name)
+        for entry in options_of(Options):  # another library's sums, another algorithm: other roundings
+            value = getattr(self.options, entry.name)
+            if not entry.declared.keeps_output and value != entry.default:
+                words[entry.name] = value
         if self.jpeg_codec != "host":
             words["jpeg_codec"] = self.jpeg_codec
         return hashlib.sha256(json.dumps(words, sort_keys=True).encode()).hexdigest()

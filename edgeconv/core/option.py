@@ -36,6 +36,7 @@ class Declaration:
     device: str | None
     spelling: str | None
     formerly: Mapping[str, str]
+    keeps_output: bool
 
 
 @dataclass(frozen=True)
@@ -143,6 +144,7 @@ def option(
     device: str | None = None,
     spelling: str | None = None,
     formerly: Mapping[str, str] | None = None,
+    keeps_output: bool = False,
 ) -> Any:
     """A field that is an option.
 
@@ -153,8 +155,9 @@ def option(
     device    the device on which it concerns them; None: all
     spelling  its name in a method of `edgeconv bench` (`cudnn:find`), where that is not the flag's
     formerly  old choices and what they are called now: they work for one release, with a note
+    keeps_output  whether an output stays the same to the last bit, so that an earlier result still counts
     """
-    declared = Declaration(help, flags, text, methods, device, spelling, formerly or {})
+    declared = Declaration(help, flags, text, methods, device, spelling, formerly or {}, keeps_output)
     return field(default=default, metadata={KEY: declared})
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.core import exactness
+from edgeconv.core.option import listed
 from edgeconv.core.output import finite_range, full_range, magnitude
 from edgeconv.core.problem import Problem
 from edgeconv.core.request import Request
@@ -77,7 +78,7 @@ def run(
     if by_rule:
         atol = agreement((reference, *others))
         wanted = replace(wanted, allowance=replace(wanted.allowance, atol=atol))
-    left_out = [f"{name} on {device.upper()} did not run: {reason}" for name, device, reason in not_runnable()]
+    left_out = not_run()
     inputs = [ArrayInput(ran.label, ran.output, (f"float64 oracle: {_check_text(ran.check)}",)) for ran in others]
     done = results.run(
         ArrayInput(reference.label, reference.output),
@@ -124,6 +125,17 @@ def not_runnable() -> Iterator[tuple[str, DeviceName, str]]:
         reason = entry.load().unavailable_reason()
         if reason is not None:
             yield entry.name, entry.device, reason
+
+
+def not_run() -> list[str]:
+    """A line for each reason why methods did not run, with the methods."""
+    by_reason: dict[tuple[str, DeviceName], list[str]] = {}
+    for name, device, reason in not_runnable():
+        by_reason.setdefault((reason, device), []).append(name)
+    return [
+        f"{listed(tuple(names), 'and')} on {device.upper()} did not run: {reason}"
+        for (reason, device), names in by_reason.items()
+    ]
 
 
 def largest_error(raw: NDArray[Any], finished: NDArray[Any], check: verify.Check, problem: Problem) -> float:

@@ -69,12 +69,12 @@ def opened(source: Path | str) -> Iterator[tuple[IO[bytes], int | None]]:
     except FileNotFoundError:
         raise ImageReadError(f"{source}: there is no such file: check the name.") from None
     except IsADirectoryError:
-        raise ImageReadError(f"{source}: is a folder: name a picture in it.") from None
+        raise ImageReadError(f"{source}: is a folder: name a picture in it, or use 'edgeconv batch'.") from None
     except (OSError, ValueError) as error:
         if is_standard_stream(source):
             raise ImageReadError(f"Standard input cannot be read ({reason_of(error)}): {PIPE_INTO_IT}.") from None
         if os.path.isdir(source):  # Windows answers PermissionError for a folder
-            raise ImageReadError(f"{source}: is a folder: name a picture in it.") from None
+            raise ImageReadError(f"{source}: is a folder: name a picture in it, or use 'edgeconv batch'.") from None
         raise ImageReadError(
             f"{source}: cannot be read ({reason_of(error)}): check its name and permissions."
         ) from None

@@ -38,14 +38,21 @@ class Options:
         "Most memory for a method beside the pictures: bytes, or with K, M or G.",
         "--workspace-limit",
         text="512M",
+        keeps_output=True,
     )
-    threads: int | None = option(None, "CPU threads. Default: what this process may use.")
+    threads: int | None = option(None, "CPU threads. Default: what this process may use.", keeps_output=True)
     math: Math = option("fma", "{choices}; fma is true float32.", methods=("implicit", "cudnn"), device="cuda")
     gemm: Gemm = option("own", "{choices}: the project's GEMM, or the vendor's.", methods=("im2col",), device="cuda")
     cudnn_find: bool = option(
         False, "measure every algorithm and take the fastest.", methods=("cudnn",), device="cuda", spelling="find"
     )
-    block: Block = option(DEFAULT_BLOCK, "side of a thread block, {choices}.", methods=("textbook",), device="cuda")
+    block: Block = option(
+        DEFAULT_BLOCK,
+        "side of a thread block, {choices}.",
+        methods=("textbook",),
+        device="cuda",
+        keeps_output=True,
+    )
 
     def __post_init__(self) -> None:
         for entry in options_of(Options):

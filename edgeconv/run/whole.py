@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from edgeconv.core import cost
 from edgeconv.core.cost import Roof
+from edgeconv.core.option import AUTO
 from edgeconv.core.problem import Problem
 from edgeconv.core.request import Request
 from edgeconv.core.timing import Budget, Series, Stopwatch
@@ -46,7 +47,7 @@ from edgeconv.io.read_rules import DEFAULT_RULES, ReadRules
 from edgeconv.methods.base import Options
 from edgeconv.run import report
 from edgeconv.runtime import check as verify
-from edgeconv.runtime.auto import AUTO, Choice, choose
+from edgeconv.runtime.auto import Choice, choose
 from edgeconv.runtime.session import Session
 
 SAMPLED_CHECK = 300_000
