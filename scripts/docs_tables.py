@@ -23,10 +23,12 @@ from edgeconv.bench.peers import PEERS
 from edgeconv.bench.record import Record, read_record
 from edgeconv.core.choices import DEFAULT_FILTER
 from edgeconv.core.filters import FILTERS
+from edgeconv.core.option import listed, options_of
 from edgeconv.core.units import seconds_text
 from edgeconv.export import ladders
 from edgeconv.export.tables import Table, fastest, goals
 from edgeconv.methods import METHODS
+from edgeconv.methods.options import Options
 from edgeconv.view.qt.actions import listed_keys
 
 PROJECT = Path(__file__).resolve().parent.parent
@@ -50,6 +52,20 @@ def methods() -> str:
     """The table of methods."""
     rows = ([f"`{entry.name}`", entry.device.upper(), entry.summary] for entry in METHODS)
     return markdown(("method", "device", "what it does"), rows)
+
+
+def method_options() -> str:
+    """The table of what a user may tell a method."""
+    rows = []
+    for entry in options_of(Options):
+        methods, device = entry.declared.methods, (entry.declared.device or "").upper()
+        default = entry.default if entry.declared.text is None else entry.declared.text
+        choices = listed(entry.choices) if entry.choices else "given or not" if entry.type is bool else "a number"
+        spelling = entry.spelling if entry.type is bool else f"{entry.spelling}="
+        shown = "auto" if default is None else "not given" if default is False else str(default)
+        concerned = f"{listed(methods, 'and')} ({device})" if methods else "all"
+        rows.append([f"`{entry.flag}`", f"`{spelling}`", concerned, choices, shown])
+    return markdown(("option", "behind a colon", "methods", "takes", "default"), rows)
 
 
 def filters() -> str:
@@ -193,6 +209,7 @@ CONV, GEMM, PROFILE = "bench_conv_h200", "bench_gemm_h200", "conv_ladder_profile
 
 TABLES: dict[str, Callable[[], str]] = {
     "methods": methods,
+    "method-options": method_options,
     "filters": filters,
     "peers": peers,
     "reader-fuzz": reader_fuzz,
