@@ -110,6 +110,15 @@ def test_a_method_that_is_wrong_by_the_oracle_ends_with_1_whatever_is_allowed(
     assert done.exit_code == EXIT_DIFFERENT
 
 
+def test_methods_that_did_not_run_are_gathered_by_their_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    reasons = [("sliding", "cuda", "no GPU"), ("cudnn", "cuda", "no cuDNN"), ("im2col", "cuda", "no GPU")]
+    monkeypatch.setattr(methods, "not_runnable", lambda: iter(reasons))
+    assert methods.not_run() == [
+        "sliding and im2col on CUDA did not run: no GPU",
+        "cudnn on CUDA did not run: no cuDNN",
+    ]
+
+
 def test_an_option_goes_to_the_methods_that_it_concerns_and_is_refused_where_none_does(
     picture: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -60,8 +60,8 @@ class LazyCommands(TyperGroup):
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """See click.Group.get_command."""
         if cmd_name not in COMMANDS:
-            known = f"use one of {', '.join(COMMANDS)}."
-            raise UsageError(f"Command '{cmd_name}' is not known: {known}{did_you_mean(cmd_name, COMMANDS)}")
+            hint = did_you_mean(cmd_name, COMMANDS)
+            raise UsageError(f"Command '{cmd_name}' is not known.{hint} See 'edgeconv --help'.")
         return load(cmd_name)
 
 
