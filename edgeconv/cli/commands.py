@@ -64,15 +64,30 @@ class LazyCommands(TyperGroup):
             raise UsageError(f"Command '{cmd_name}' is not known.{hint} See 'edgeconv --help'.")
         return load(cmd_name)
 
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """See click.Group.format_commands: without the options of every command, which take time to spell out."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, _summary(name)) for name in COMMANDS])
+
 
 @cache
 def load(name: str) -> Any:
     """A command of the table, as the parser takes it."""
+    found = _named(name)
+    return _several(name, found) if isinstance(found, dict) else _one(name, found)
+
+
+def _named(name: str) -> Any:
+    """The function or the table of functions that a line of the table names."""
     module, _, attribute = COMMANDS[name].partition(":")
-    found = getattr(import_module(module), attribute)
-    if isinstance(found, dict):
-        return _several(name, found)
-    return _one(name, found)
+    return getattr(import_module(module), attribute)
+
+
+def _summary(name: str) -> str:
+    """The first line of what a command says of itself."""
+    found = _named(name)
+    function = next(iter(found.values())) if isinstance(found, dict) else found
+    return (function.__doc__ or "").partition("\n")[0]
 
 
 def _one(name: str, function: Callable[..., None]) -> Any:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
-from difflib import get_close_matches
 from functools import cache
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -188,5 +187,7 @@ def listed(choices: tuple[Any, ...], joined: str = "or") -> str:
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """` Did you mean 'sobel-x'?` for a word that is nearly one of those known, else nothing; goes behind a sentence."""
+    from difflib import get_close_matches  # only for mistakes, and not for every start
+
     near = get_close_matches(word.lower(), list(known), 1)
     return f" Did you mean '{near[0]}'?" if near else ""
