@@ -2,7 +2,7 @@
 
 A group is a dataclass that holds the options as a person writes them; its methods check them and give what the code
 works with. Commands name the groups that they take (cli/), and the window's controls are the first three (view/). What
-a user may tell a method stands in methods/options.py, from which `MethodWords` is made.
+a user may tell a method stands in methods/options.py, from which `MethodOptions` is made.
 
 Importing this module costs next to nothing, so that `--help` answers at once: what needs NumPy is imported in methods.
 """
@@ -107,9 +107,9 @@ def as_written(values: type) -> Callable[[type[Group]], type[Group]]:
         hints: dict[str, Any] = {}
         for entry in options_of(values):
             text = entry.declared.text
-            hints[entry.words_name] = entry.hint if text is None else type(text)
+            hints[entry.parameter] = entry.hint if text is None else type(text)
             default = entry.default if text is None else text
-            setattr(group, entry.words_name, field(default=default, metadata={KEY: entry.declared}))
+            setattr(group, entry.parameter, field(default=default, metadata={KEY: entry.declared}))
         group.__annotations__ = hints
         return dataclass(frozen=True)(group)
 
@@ -117,14 +117,14 @@ def as_written(values: type) -> Callable[[type[Group]], type[Group]]:
 
 
 @as_written(Options)
-class MethodWords:
+class MethodOptions:
     """What a method is told beyond the problem, as it is written."""
 
     def options(self) -> Options:
         """The same as methods read it; raises UsageError."""
         values: dict[str, Any] = {}
         for entry in options_of(Options):
-            written = getattr(self, entry.words_name)
+            written = getattr(self, entry.parameter)
             values[entry.name] = written if entry.declared.text is None else parse_bytes(written, entry.flag)
         return Options(**values)
 

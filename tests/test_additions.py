@@ -160,7 +160,7 @@ def test_a_new_option_is_a_parameter_of_the_window(with_option: Changed) -> None
     printed = with_option.python(
         "from edgeconv.view.parameters import CHOICES, Parameters, value_of\n"
         "chosen = Parameters(shade=value_of('shade', '4'))\n"
-        "print(CHOICES['shade'], chosen.options().shade, *chosen.words())\n"
+        "print(CHOICES['shade'], chosen.options().shade, *chosen.arguments())\n"
     )
     assert printed.strip() == "('1', '2', '4') 4 --shade=4"
 

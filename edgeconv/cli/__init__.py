@@ -46,9 +46,9 @@ def main() -> None:
 
 def _run() -> int:
     """Run the command that was asked for; its exit code. Raises what `leave` has a line for."""
-    words = sys.argv[1:] or ["--help"]
+    arguments = sys.argv[1:] or ["--help"]
     try:
-        return app(words, prog_name="edgeconv", standalone_mode=False) or EXIT_OK
+        return app(arguments, prog_name="edgeconv", standalone_mode=False) or EXIT_OK
     except (EdgeconvError, OSError):
         raise
     except typer.Abort:
@@ -58,5 +58,5 @@ def _run() -> int:
     except Exception as error:
         parser_error: Any = error
         if hasattr(error, "format_message"):
-            raise UsageError(explained(parser_error, words)) from None
+            raise UsageError(explained(parser_error, arguments)) from None
         raise

@@ -29,7 +29,7 @@ COMMANDS: dict[str, str] = {
     "filters": "edgeconv.cli.filters:filters",
     "doctor": "edgeconv.cli.doctor:doctor",
 }
-"""A function, or a table of functions by the words behind the command; the first of those needs no word."""
+"""A function, or a table of functions by the name that follows the command; the first of those needs none."""
 
 SETTINGS: Any = {
     "add_completion": False,
@@ -40,7 +40,7 @@ SETTINGS: Any = {
 
 
 class FirstUnlessNamed(TyperGroup):
-    """`edgeconv bench --grid lab` is `edgeconv bench grid --grid lab`: a first word that is no command is a picture."""
+    """`edgeconv bench --grid lab` is `edgeconv bench grid --grid lab`: what is no command is a picture."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """See click.Group.parse_args."""

@@ -6,14 +6,14 @@ from typing import Annotated
 
 from edgeconv.cli import comparing
 from edgeconv.core.option import Positional
-from edgeconv.options import Accepting, Cropping, Filtering, MethodWords, Printing, Reading, Replacing, Showing
+from edgeconv.options import Accepting, Cropping, Filtering, MethodOptions, Printing, Reading, Replacing, Showing
 
 
 def compare(
     picture: Annotated[str, Positional("PNG, JPEG, TIFF, WebP, BMP or NPY; - for standard input.")],
     filtering: Filtering,
     cropping: Cropping,
-    method: MethodWords,
+    method: MethodOptions,
     accepting: Accepting,
     showing: Showing,
     reading: Reading,

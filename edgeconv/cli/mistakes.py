@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 
-def explained(error: Any, words: list[str]) -> str:
-    """The message for an error of the parser; `words` is the command line."""
+def explained(error: Any, arguments: list[str]) -> str:
+    """The message for an error of the parser; `arguments` are the command line's."""
     message = str(error.format_message()).rstrip()
-    hint = _several_pictures(error, message) or _name_with_a_hyphen(error, words)
+    hint = _several_pictures(error, message) or _name_with_a_hyphen(error, arguments)
     ends = message.endswith(("?", "!", "."))
     context = getattr(error, "ctx", None)
     command = "edgeconv" if context is None else context.command_path
@@ -23,9 +23,11 @@ def _several_pictures(error: Any, message: str) -> str:
     return ""
 
 
-def _name_with_a_hyphen(error: Any, words: list[str]) -> str:
+def _name_with_a_hyphen(error: Any, arguments: list[str]) -> str:
     """`run -x.png`: a file that looks like an option."""
     if not hasattr(error, "option_name"):
         return ""
-    named = next((word for word in words if word.startswith("-") and not word.startswith("--") and "." in word), None)
+    named = next(
+        (each for each in arguments if each.startswith("-") and not each.startswith("--") and "." in each), None
+    )
     return "" if named is None else f" For a file of that name, put -- before it: -- {named}."

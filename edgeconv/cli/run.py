@@ -12,7 +12,7 @@ from edgeconv.core.option import Positional
 from edgeconv.options import (
     Filtering,
     MethodChoice,
-    MethodWords,
+    MethodOptions,
     Overwriting,
     Printing,
     Reading,
@@ -29,7 +29,7 @@ def run(
     picture: Annotated[str, Positional("PNG, JPEG, TIFF, WebP, BMP or NPY; - for standard input; a Zarr, by tiles.")],
     filtering: Filtering,
     choice: MethodChoice,
-    method: MethodWords,
+    method: MethodOptions,
     place: RunOutput,
     overwriting: Overwriting,
     sampling: Sampling,

@@ -1,4 +1,4 @@
-"""How an option is declared: a field of a dataclass, with the words that a person needs beside its type and default.
+"""How an option is declared: a field of a dataclass, with what a person needs beside its type and default.
 
     @dataclass(frozen=True)
     class Reading:
@@ -89,7 +89,7 @@ class Option:
         return self.flags[0]
 
     @property
-    def words_name(self) -> str:
+    def parameter(self) -> str:
         """The flag as a name of Python: where the value is written as a person does, not as code reads it."""
         return self.flag.removeprefix("--").replace("-", "_")
 
@@ -181,8 +181,8 @@ def _option(name: str, hint: Any, default: Any, declared: Declaration) -> Option
 
 def listed(choices: tuple[Any, ...], joined: str = "or") -> str:
     """`zero, replicate or reflect`."""
-    words = [str(choice) for choice in choices]
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} {joined} {words[-1]}" if words else ""
+    texts = [str(choice) for choice in choices]
+    return f" {joined} ".join([", ".join(texts[:-1]), texts[-1]] if len(texts) > 1 else texts)
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

@@ -1,4 +1,4 @@
-"""What a user asks for, before there is a picture: the same words on the command line and in Python."""
+"""What a user asks for, before there is a picture: the same choices on the command line and in Python."""
 
 from __future__ import annotations
 
@@ -95,10 +95,10 @@ def make_request(
     border: str = "zero",
     output_mode: str | None = None,
 ) -> Request:
-    """Check every word and build the request.
+    """Check every choice and build the request.
 
     `filter` is a name of the table, a `Filter`, or nested numbers: 3×3, or 3×3×3×3 as (out, in, row, column).
-    Raises UsageError naming the word that is wrong and those that are right.
+    Raises UsageError naming the choice that is wrong and those that are right.
     """
     if isinstance(filter, str):
         chosen = named_filter(filter)

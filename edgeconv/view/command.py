@@ -6,13 +6,13 @@ from dataclasses import fields
 from typing import Annotated
 
 from edgeconv.core.option import Given, Positional
-from edgeconv.options import Filtering, MethodChoice, MethodWords, Reading
+from edgeconv.options import Filtering, MethodChoice, MethodOptions, Reading
 
 
 def view(
     filtering: Filtering,
     choice: MethodChoice,
-    method: MethodWords,
+    method: MethodOptions,
     reading: Reading,
     given: Given,
     pictures: Annotated[list[str] | None, Positional("Pictures to open; the first is shown.", "[IMAGE]...")] = None,

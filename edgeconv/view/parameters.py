@@ -22,7 +22,7 @@ from edgeconv.core.option import AUTO, Option, options_of
 from edgeconv.errors import EdgeconvError
 from edgeconv.io.read_rules import DEFAULT_RULES, ReadRules
 from edgeconv.methods import method_names
-from edgeconv.options import Filtering, MethodChoice, MethodWords
+from edgeconv.options import Filtering, MethodChoice, MethodOptions
 
 CUSTOM = "custom"
 """How lists call a kernel of the user's own."""
@@ -31,25 +31,25 @@ CUSTOM = "custom"
 def _changed(
     options: Parameters | ReadRules, default: Parameters | ReadRules, needless: Collection[str] = ()
 ) -> list[str]:
-    """The options that are not the command's defaults, but for needless ones, as words for a command line."""
-    words = []
+    """The options that are not the command's defaults, but for needless ones, as arguments of a command line."""
+    arguments = []
     for name, value in asdict(options).items():
         if value == getattr(default, name) or name in needless:
             continue
         flag = "--" + name.replace("_", "-")
-        words.append(flag if value is True else f"{flag}={value}")  # "=" keeps a kernel's minus from being a flag
-    return words
+        arguments.append(flag if value is True else f"{flag}={value}")  # "=" keeps a kernel's minus from being a flag
+    return arguments
 
 
 @dataclass(frozen=True)
-class Parameters(MethodWords, MethodChoice, Filtering):
+class Parameters(MethodOptions, MethodChoice, Filtering):
     """The options of `edgeconv run` that decide what is computed and how.
 
     The fields are those of the groups, from the last to the first: dataclasses collect them in that order.
     """
 
-    def words(self) -> list[str]:
-        """The options that are not the command's defaults, as words for a command line."""
+    def arguments(self) -> list[str]:
+        """The options that are not the command's defaults, as arguments of a command line."""
         needless = {"luma"} if self.channels != "luma" else set()  # the command refuses what would mean nothing
         if never_looks_outside(self.padding):
             needless.add("border")
@@ -58,7 +58,7 @@ class Parameters(MethodWords, MethodChoice, Filtering):
     def command(self, source: str, rules: ReadRules = DEFAULT_RULES) -> str:
         """`edgeconv run SOURCE ...`, quoted for a shell: it gives the very picture that the window shows."""
         named = os.path.join(os.curdir, source) if source.startswith("-") else source
-        words = ["edgeconv", "run", named, *self.words(), *_changed(rules, DEFAULT_RULES)]
+        words = ["edgeconv", "run", named, *self.arguments(), *_changed(rules, DEFAULT_RULES)]
         return subprocess.list2cmdline(words) if os.name == "nt" else shlex.join(words)
 
     def with_filter(self, name: str) -> Parameters:

@@ -33,7 +33,7 @@ class ViewSource:
             return chosen
         (entry,) = (entry for entry in METHODS if (entry.name, entry.device) == (self.name, self.device))
         others = (option for option in special_options() if option.name not in entry.special_options)
-        defaults = {option.words_name: option.default for option in others}
+        defaults = {option.parameter: option.default for option in others}
         return replace(chosen, method=self.name, device=self.device, **defaults)
 
     @property

@@ -451,7 +451,7 @@ def test_stride_luma_and_the_rarer_controls(qtbot: QtBot, picture: Path) -> None
     of_methods["workspace_limit"].editingFinished.emit()
     settle(qtbot, window)
     assert controls.luma.isVisible()
-    words = " ".join(window.model.parameters.words())
+    words = " ".join(window.model.parameters.arguments())
     assert words == (
         "--channels=luma --luma=bt709 --stride=3 --device=cpu --workspace-limit=64M --threads=1 --cudnn-find --block=8"
     )
@@ -461,7 +461,7 @@ def test_stride_luma_and_the_rarer_controls(qtbot: QtBot, picture: Path) -> None
     expected = convolve(PIXELS, channels="luma", luma="bt709", stride=3, device="cpu")
     assert np.array_equal(shown(window), np.repeat(expected, 3, axis=2))
     trigger(window, "reset")
-    assert window.model.parameters.words() == []
+    assert window.model.parameters.arguments() == []
     assert controls.stride.value() == 1
 
 
@@ -641,7 +641,7 @@ def test_saving_writes_the_commands_picture_and_report(qtbot: QtBot, picture: Pa
     window = opened(qtbot, picture, filter="sobel", stride=2, channels="each")
     window.outgoing.save(str(tmp_path / "saved.png"))
     settle(qtbot, window)
-    words = window.model.parameters.words()
+    words = window.model.parameters.arguments()
     done = edgeconv("run", picture, *words, "-o", tmp_path / "by_command.png")
     assert done.code == 0, done.err
     assert (tmp_path / "saved.png").read_bytes() == (tmp_path / "by_command.png").read_bytes()
@@ -1016,7 +1016,7 @@ def test_nonsense_in_the_settings_is_passed_over(qtbot: QtBot, monkeypatch, tmp_
     settings.write_text('[General]\nparameters="{\\"stride\\": -4}"\nlook=7\nrecent="{}"\nmode={\ngeometry="[1]"\n')
     monkeypatch.setenv("EDGECONV_VIEW_SETTINGS", str(settings))
     window = opened(qtbot)
-    assert window.model.parameters.words() == ["--device=cpu"]
+    assert window.model.parameters.arguments() == ["--device=cpu"]
     assert (window.look, window.model.mode, window.model.recent) == ("system", MODES[0], [])
 
 

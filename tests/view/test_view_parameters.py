@@ -38,7 +38,7 @@ NO_KNOBS |= {"tile", "memory_limit", "verify_tiles"}
 
 
 def test_defaults_need_no_words() -> None:
-    assert Parameters().words() == []
+    assert Parameters().arguments() == []
     assert Parameters().command("photo.png") == "edgeconv run photo.png"
 
 
@@ -95,7 +95,7 @@ def test_every_listed_word_is_accepted(name: str) -> None:
 def test_a_kernel_takes_the_place_of_a_filter_and_back() -> None:
     own = Parameters(filter="sobel").with_kernel("1,2,3;4,5,6;7,8,9")
     assert (own.filter, own.filter_label) == (DEFAULT_FILTER, "custom")
-    assert own.with_filter("kirsch").words() == ["--filter=kirsch"]
+    assert own.with_filter("kirsch").arguments() == ["--filter=kirsch"]
 
 
 @pytest.mark.parametrize("name", filter_names())

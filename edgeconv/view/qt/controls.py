@@ -20,7 +20,7 @@ from PySide6.QtWidgets import (
 from edgeconv.core.filters import Filter
 from edgeconv.core.option import AUTO, Option, options_of
 from edgeconv.errors import EdgeconvError
-from edgeconv.options import MethodWords
+from edgeconv.options import MethodOptions
 from edgeconv.view.parameters import CHOICES, CUSTOM, KNOWN, Parameters, kernel_cells, kernel_text, value_of
 from edgeconv.view.qt.fields import Combo, LineField, Spin
 from edgeconv.view.qt.kernel import KernelEditor
@@ -54,7 +54,7 @@ class Controls(QWidget):
         self.channels, self.luma = self._combo("channels"), self._combo("luma")
         self.border, self.output_mode = self._combo("border"), self._combo("output_mode")
         self.method, self.device = self._combo("method"), self._combo("device")
-        self.of_methods = {entry.name: self._field(entry) for entry in options_of(MethodWords)}
+        self.of_methods = {entry.name: self._field(entry) for entry in options_of(MethodOptions)}
         self.stride = Spin(1, MOST_STRIDE)
         self.padding = Combo((*CHOICES["padding"], "0", "1", "2"), own=True)
         self.advanced = QToolButton()
@@ -163,7 +163,7 @@ class Controls(QWidget):
         self.stride.valueChanged.connect(lambda value: self._turn("stride", value))
         self.padding.textActivated.connect(lambda word: self._turn("padding", word))
         line = self.padding.lineEdit()
-        assert line is not None  # words of one's own may be typed
+        assert line is not None  # a number may be typed
         line.editingFinished.connect(lambda: self._turn("padding", line.text().strip()))
 
     def _choose_filter(self, name: str) -> None:
@@ -189,7 +189,7 @@ def _show(widget: QWidget, value: Any) -> None:
 
 def _label(entry: Option, taken: set[str]) -> str:
     """The name of an option with a mnemonic that no other label has."""
-    text = entry.words_name.replace("_", " ").capitalize()
+    text = entry.parameter.replace("_", " ").capitalize()
     for place, letter in enumerate(text):
         if letter.isalpha() and letter.lower() not in taken:
             taken.add(letter.lower())
