@@ -61,8 +61,10 @@ class Filtering:
     luma: Luma = option("bt601", "{choices}, for --channels luma.")
     stride: int = option(1, "Pixels between neighbouring outputs.", "-s")
     padding: str = option("same", "same (1 pixel), valid (0), or pixels on every side.")
-    border: Border = option("zero", "{choices}.")
-    output_mode: OutputMode | None = option(None, "{choices}. Default: abs; raw for float pictures.")
+    border: Border = option("zero", "What lies around the picture: {choices}.")
+    output_mode: OutputMode | None = option(
+        None, "How values are stored: {choices}. Default: abs; raw for float pictures."
+    )
 
     def chosen_filter(self) -> Filter:
         """The filter itself; raises UsageError."""
@@ -372,7 +374,7 @@ class Timing:
     time_limit: float = option(0.12, "Seconds of sampling per candidate, case and L2 state.")
     samples: int = option(100, "Most samples per candidate, case and L2 state.")
     check: Literal["sample", "full"] = option("sample", "Compare with the float64 oracle before timing: {choices}.")
-    around: bool = option(True, "Also time the bus, end to end, decoding and encoding.", "--around/--no-around")
+    around: bool = option(True, "Also time the bus, end to end, decoding and encoding.")
 
 
 @dataclass(frozen=True)

@@ -90,7 +90,8 @@ def _group(name: str, hint: Any) -> OptionGroup:
 
 def _parameter(entry: Option) -> inspect.Parameter:
     kind: Any = entry.type | None if entry.may_be_none else entry.type
-    annotation: Any = Annotated[kind, typer.Option(*entry.flags, help=entry.help)]
+    flags = [f"{entry.flag}/--no-{entry.flag.removeprefix('--')}"] if entry.default is True else entry.flags
+    annotation: Any = Annotated[kind, typer.Option(*flags, help=entry.help)]
     return inspect.Parameter(entry.name, inspect.Parameter.KEYWORD_ONLY, default=entry.default, annotation=annotation)
 
 
