@@ -7,7 +7,6 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from edgeconv.batch.names import (
-    DEFAULT_NAME,
     Names,
     Places,
     as_compared,
@@ -16,6 +15,7 @@ from edgeconv.batch.names import (
 )
 from edgeconv.batch.task import Task
 from edgeconv.errors import ImageWriteError, UsageError
+from edgeconv.options import DEFAULT_NAME
 
 
 def named(template: str = DEFAULT_NAME) -> Names:
