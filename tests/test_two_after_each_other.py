@@ -593,6 +593,8 @@ def test_the_records_above_are_those_that_functions_are_cached_by() -> None:
 CACHED_FUNCTION = re.compile(r"^ *@(?:functools\.)?(?:lru_)?cache\b.*\n *def (\w+)\((?!self\b|\))", re.MULTILINE)
 
 CACHED = {
+    "commands.load",
+    "option.options_of",
     "__init__._load",  # of methods and of peers
     "__init__.get_device",
     "at_worker._check",
