@@ -2,8 +2,8 @@
 
     python scripts/sweep_cuda_sliding.py [--work "float32 mix" ...] [--sizes 512,4096] [--output FILE.json]
 
-What it prints goes by hand into TILES of edgeconv/methods/cuda/sliding.py. Compiles in as many processes as there are
-processors; then each tile runs as in benchmark_cuda_sliding.py, on arrays that no cache holds, in turn with device
+What it prints goes by hand into TILES of edgeconv/methods/cuda/sliding_tiles.py. Compiles in as many processes as there
+are processors; then each tile runs as in benchmark_cuda_sliding.py, on arrays that no cache holds, in turn with device
 copies, first all of the grid with one height of strips, then the fastest with other heights.
 """
 
@@ -23,7 +23,10 @@ from benchmark_cuda_sliding import CHECKED_SAMPLES, REAL, ROTATED_BYTES, WHOLE, 
 
 from edgeconv.core.problem import Problem
 from edgeconv.hardware.cuda.kernels import KernelVariant, load
-from edgeconv.methods.cuda.sliding import LANES, StripPlan, StripTile, arithmetic_for, strip_variant
+from edgeconv.methods.cuda.kernel_args import WARP
+from edgeconv.methods.cuda.sliding import StripPlan, strip_variant
+from edgeconv.methods.cuda.sliding_arithmetic import arithmetic_for
+from edgeconv.methods.cuda.sliding_tiles import StripTile
 from edgeconv.runtime import check as verify
 
 WORKS = {
@@ -47,7 +50,7 @@ WORKS = {
     "float16 sobel": ("float16", "each", "sobel", 1),
 }
 
-LANE_PIXELS, STEP_ROWS, STEPS_AHEAD, WARPS = (1, 2, 4, 8), (1, 2, 3, 4), (1, 2), (2, 4, 8)
+THREAD_PIXELS, STEP_ROWS, STEPS_AHEAD, WARPS = (1, 2, 4, 8), (1, 2, 3, 4), (1, 2), (2, 4, 8)
 RESIDENT_THREADS = (512, 768)
 """What min_blocks asks for, at least; the registers that are left follow from it."""
 FIRST_STRIP_ROWS = 16
@@ -65,15 +68,15 @@ def problem_of(work: str, size: int) -> Problem:
 
 def tiles(work: str) -> Iterator[StripTile]:
     """The grid."""
-    pairs = arithmetic_for(problem_of(work, LANES)) == "mma"
-    for pixels, rows, ahead, warps, threads in product(LANE_PIXELS, STEP_ROWS, STEPS_AHEAD, WARPS, RESIDENT_THREADS):
+    pairs = arithmetic_for(problem_of(work, WARP)) == "mma"
+    for pixels, rows, ahead, warps, threads in product(THREAD_PIXELS, STEP_ROWS, STEPS_AHEAD, WARPS, RESIDENT_THREADS):
         if not (pairs and (rows % 2 or pixels < 4)):
-            yield StripTile(pixels, rows, ahead, warps, threads // (LANES * warps), FIRST_STRIP_ROWS)
+            yield StripTile(pixels, rows, ahead, warps, threads // (WARP * warps), FIRST_STRIP_ROWS)
 
 
 def variant(work: str, tile: StripTile) -> KernelVariant:
     """The kernel for rows that start on 16 bytes."""
-    return strip_variant(problem_of(work, LANES * 16), tile, True, True)
+    return strip_variant(problem_of(work, 16 * WARP), tile, True, True)
 
 
 def compiles(asked: tuple[str, StripTile]) -> bool:
