@@ -78,14 +78,13 @@ def run(
     if by_rule:
         atol = agreement((reference, *others))
         wanted = replace(wanted, allowance=replace(wanted.allowance, atol=atol))
-    left_out = not_run()
     inputs = [ArrayInput(ran.label, ran.output, (f"float64 oracle: {_check_text(ran.check)}",)) for ran in others]
     done = results.run(
         ArrayInput(reference.label, reference.output),
         inputs,
         wanted,
         title=f"{source}, {request.filter.name}, stride {request.stride}: every method against the reference",
-        remarks=[*picture.notes, *left_out],
+        remarks=[*picture.notes, *not_run()],
         protect=(source,),
     )
     record = done.record | {
@@ -98,7 +97,7 @@ def run(
             {"name": ran.method, "device": ran.device, "check": report.describe_check(ran.check)}
             for ran in (reference, *others)
         ],
-        "left_out": left_out,
+        "left_out": [f"{name} on {device.upper()} did not run: {reason}" for name, device, reason in not_runnable()],
     }
     right = all(ran.check.passed for ran in (reference, *others))
     return replace(done, record=record, exit_code=done.exit_code if right else EXIT_DIFFERENT)
