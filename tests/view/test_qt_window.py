@@ -354,7 +354,7 @@ def test_undo_is_the_windows_in_every_field(qtbot: QtBot, picture: Path, knob: s
     before = window.model.parameters
     window.activateWindow()
     window.controls.advanced.setChecked(True)
-    field = getattr(window.controls, knob)
+    field = window.controls.of_methods.get(knob) or getattr(window.controls, knob)
     field.setFocus()
     (field if isinstance(field, QLineEdit) else field.lineEdit()).selectAll()
     press(qtbot, Qt.Key.Key_2)

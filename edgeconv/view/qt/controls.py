@@ -29,8 +29,8 @@ from edgeconv.view.qt.plain_text import plain_label
 MOST_STRIDE = 999
 MOST_NUMBER = 1024
 """Of an option of methods that is a number, such as threads."""
-MNEMONICS_TAKEN = "clspbotd"
-"""Letters of the labels above those of methods."""
+MNEMONICS_TAKEN = "clspbotdfevhm"
+"""Letters of the labels above those of methods, and of the menus."""
 SIDE_MARGIN = 14
 
 
