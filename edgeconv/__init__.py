@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from edgeconv.io.image import read_image as read_image
     from edgeconv.io.image import write_image as write_image
     from edgeconv.io.read_limits import ReadRules as ReadRules
-    from edgeconv.methods.base import Options as Options
+    from edgeconv.methods.options import Options as Options
 
 __version__ = "0.1.0"
 

@@ -29,12 +29,15 @@ from edgeconv.bench.ladders.gemm import KIND as GEMM
 from edgeconv.bench.ladders.gemm import GemmRecord
 from edgeconv.bench.peers import PEERS
 from edgeconv.bench.record import BenchRecord, read_record
-from edgeconv.core.filters import DEFAULT_FILTER, FILTERS
+from edgeconv.core.choices import DEFAULT_FILTER
+from edgeconv.core.filters import FILTERS
+from edgeconv.core.option import listed, options_of
 from edgeconv.core.units import seconds_text
 from edgeconv.export import ladders
 from edgeconv.export.tables import Table, fastest, goals, lines_of, percent
 from edgeconv.io.records import read_record as read_kinds
 from edgeconv.methods import METHODS
+from edgeconv.methods.options import Options
 from edgeconv.run.report import KIND as RUN
 from edgeconv.run.report import RunReport
 from edgeconv.view.qt.actions import listed_keys
@@ -61,6 +64,20 @@ def methods() -> str:
     """The table of methods."""
     rows = ([f"`{entry.name}`", entry.device.upper(), entry.summary] for entry in METHODS)
     return lines_of(("method", "device", "what it does"), rows)
+
+
+def method_options() -> str:
+    """The table of what a user may tell a method."""
+    rows = []
+    for entry in options_of(Options):
+        methods, device = entry.declared.methods, (entry.declared.device or "").upper()
+        default = entry.default if entry.declared.text is None else entry.declared.text
+        choices = listed(entry.choices) if entry.choices else "given or not" if entry.type is bool else "a number"
+        spelling = entry.spelling if entry.type is bool else f"{entry.spelling}="
+        shown = "auto" if default is None else "not given" if default is False else str(default)
+        concerned = f"{listed(methods, 'and')} ({device})" if methods else "all"
+        rows.append([f"`{entry.flag}`", f"`{spelling}`", concerned, choices, shown])
+    return lines_of(("option", "behind a colon", "methods", "takes", "default"), rows)
 
 
 def filters() -> str:
@@ -281,6 +298,7 @@ def conv_sizes(stride: int) -> str:
 
 TABLES: dict[str, Callable[[], str]] = {
     "methods": methods,
+    "method-options": method_options,
     "against-peers": lambda: lines_of(readme_figures.HEADER, readme_figures.rows()),
     "filters": filters,
     "peers": peers,

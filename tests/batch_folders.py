@@ -18,7 +18,7 @@ from edgeconv.batch.settings import Settings
 from edgeconv.batch.summary import Summary
 from edgeconv.core.request import make_request
 from edgeconv.io.image import write_image
-from edgeconv.run.outputs import DEFAULT_NAME
+from edgeconv.options import DEFAULT_NAME
 from edgeconv.runtime.auto import Choice
 
 RULES = ("--method", "reference", "--channels", "each")

@@ -18,7 +18,7 @@ from edgeconv.bench.record import BenchRecord
 from edgeconv.bench.watch import Watch
 from edgeconv.core.cost import Roof
 from edgeconv.core.timing import Budget
-from edgeconv.methods.base import Options
+from edgeconv.methods.options import Options
 from edgeconv.runtime.devices.cpu import CpuDevice
 
 

@@ -15,7 +15,7 @@ from edgeconv.batch.names import (
 )
 from edgeconv.batch.task import Task
 from edgeconv.errors import ImageWriteError, UsageError
-from edgeconv.run.outputs import DEFAULT_NAME
+from edgeconv.options import DEFAULT_NAME
 
 
 def named(template: str = DEFAULT_NAME) -> Names:

@@ -16,7 +16,7 @@ from edgeconv.bench.compare import Gate, compare, judge, parse_gate
 from edgeconv.bench.intervals import STUDENT_T, Ratio, ratio_interval
 from edgeconv.errors import UsageError
 from edgeconv.export.comparison import to_junit, to_markdown
-from edgeconv.methods.base import Options
+from edgeconv.methods.options import Options
 from edgeconv.run.report import DeviceFacts
 
 

@@ -27,7 +27,7 @@ from edgeconv.export.markdown import every_row
 from edgeconv.export.schemas import LADDERS
 from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
 from edgeconv.io.records import read_record
-from edgeconv.methods.base import Options
+from edgeconv.methods.options import Options
 from edgeconv.methods.reference import Reference
 
 RESULTS = PROJECT / "docs" / "results"

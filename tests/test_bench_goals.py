@@ -13,7 +13,7 @@ from edgeconv.bench.goals import GOALS, Goal, GoalResult, outcomes
 from edgeconv.bench.grid import cases, named_grid
 from edgeconv.bench.peers import PEERS
 from edgeconv.export import tables
-from edgeconv.methods.base import Options
+from edgeconv.methods.options import Options
 from edgeconv.runtime.devices.base import Train
 
 CASE = ("cpu", "float32", "random", "mix")

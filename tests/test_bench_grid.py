@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from command import PROJECT
+from command import PROJECT, edgeconv_here
 
 from edgeconv.bench.arguments import chosen_grid, parse_rules, parse_share
 from edgeconv.bench.candidates import ORACLE, method_candidates
@@ -12,7 +12,9 @@ from edgeconv.bench.peers import PEERS, peer_candidates
 from edgeconv.bench.synthetic import bench_filter, bench_pixels
 from edgeconv.errors import UsageError
 from edgeconv.methods import method_names
-from edgeconv.methods.base import BLOCKS, DEVICES, Options
+from edgeconv.methods.base import DEVICES
+from edgeconv.methods.options import BLOCKS, Options
+from edgeconv.options import Filtering, GridAxes, Timing
 
 
 @pytest.mark.parametrize("entry", GRIDS, ids=lambda entry: entry.name)
@@ -86,9 +88,9 @@ def test_a_file_that_is_wrong_is_named_with_its_fault(tmp_path, text: str, words
 
 def test_a_grid_that_is_not_there_is_refused() -> None:
     with pytest.raises(UsageError, match="lab"):
-        chosen_grid("labs", {})
+        chosen_grid(GridAxes(grid="labs"))
     with pytest.raises(UsageError, match="cannot be read"):
-        chosen_grid("nowhere.toml", {})
+        chosen_grid(GridAxes(grid="nowhere.toml"))
 
 
 def test_method_words_carry_options() -> None:
@@ -147,10 +149,15 @@ def test_noise_fills_its_range(dtype, low, high) -> None:
 
 def test_shares_and_rules_are_checked() -> None:
     assert (parse_share("--noise", "2%"), parse_share("--noise", "0.5")) == (0.02, 0.5)
-    rules = parse_rules("warm", "5%", 0.5, 4, "full", False, "same", "zero", None)
+    rules = parse_rules(Timing("warm", "5%", 0.5, 4, "full", around=False), Filtering())
     assert (rules.l2_states, rules.budget.noise_target, rules.budget.min_samples) == (("warm",), 0.05, 4)
-    for wrong in (("hot", "2%", 1.0, 9, "full"), ("both", "x", 1.0, 9, "full"), ("both", "2%", 0.0, 9, "full")):
+    for wrong in (Timing(noise="x"), Timing(time_limit=0.0), Timing(samples=0)):
         with pytest.raises(UsageError):
-            parse_rules(*wrong, True, "same", "zero", None)
-    with pytest.raises(UsageError, match="--check"):
-        parse_rules("both", "2%", 1.0, 9, "some", True, "same", "zero", None)
+            parse_rules(wrong, Filtering())
+
+
+@pytest.mark.parametrize(("flag", "word"), [("--l2", "hot"), ("--check", "some")])
+def test_a_choice_that_there_is_not_is_refused_with_those_there_are(flag: str, word: str) -> None:
+    done = edgeconv_here("bench", flag, word)
+    assert (done.code, len(done.error_lines)) == (2, 1)
+    assert f"{flag} '{word}' is not one of " in done.err

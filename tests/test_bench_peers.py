@@ -11,7 +11,7 @@ from edgeconv.bench.peers.convolutions import grouped
 from edgeconv.bench.synthetic import bench_filter, bench_pixels
 from edgeconv.core.request import make_request
 from edgeconv.errors import UnavailableError
-from edgeconv.methods.base import Options
+from edgeconv.methods.options import Options
 from edgeconv.runtime import check
 
 CASES = [

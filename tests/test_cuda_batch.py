@@ -15,10 +15,10 @@ from edgeconv.batch.names import Names
 from edgeconv.batch.pipeline import Batch
 from edgeconv.batch.settings import Settings
 from edgeconv.batch.summary import Summary
+from edgeconv.core.choices import DeviceName
 from edgeconv.core.request import Request, make_request
 from edgeconv.io.image import read_image, write_image
 from edgeconv.methods import method_names
-from edgeconv.methods.base import DeviceName
 from edgeconv.runtime import check as verify
 from edgeconv.runtime.auto import Choice
 

@@ -18,8 +18,8 @@ from edgeconv.diff.metrics import Allowance
 from edgeconv.errors import EXIT_DIFFERENT, UnavailableError
 from edgeconv.export.schemas import DIFF
 from edgeconv.io.image import write_image
-from edgeconv.methods import METHODS, find, known
-from edgeconv.methods.base import Options
+from edgeconv.methods import METHODS, applicable, find, refuse_inapplicable_to_all
+from edgeconv.methods.options import Options
 from edgeconv.runtime.auto import runnable
 from edgeconv.runtime.session import Session
 
@@ -110,7 +110,16 @@ def test_a_method_that_is_wrong_by_the_oracle_ends_with_1_whatever_is_allowed(
     assert done.exit_code == EXIT_DIFFERENT
 
 
-def test_an_option_is_for_those_who_know_it_and_refused_where_nobody_does(
+def test_methods_that_did_not_run_are_gathered_by_their_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    reasons = [("sliding", "cuda", "no GPU"), ("cudnn", "cuda", "no cuDNN"), ("im2col", "cuda", "no GPU")]
+    monkeypatch.setattr(methods, "not_runnable", lambda: iter(reasons))
+    assert methods.not_run() == [
+        "sliding and im2col on CUDA did not run: no GPU",
+        "cudnn on CUDA did not run: no cuDNN",
+    ]
+
+
+def test_an_option_goes_to_the_methods_that_it_concerns_and_is_refused_where_none_does(
     picture: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     here = [("opencv", "cpu"), ("reference", "cpu")]
@@ -119,9 +128,9 @@ def test_an_option_is_for_those_who_know_it_and_refused_where_nobody_does(
         with pytest.raises(UnavailableError, match=words):
             methods.run(str(picture), make_request(), options, results.Wanted())
     monkeypatch.setattr(methods, "runnable", lambda: [*here, ("im2col", "cuda")])
-    methods.refuse_what_none_knows(Options(gemm="cublas"))
-    assert known(find("opencv", "cpu"), Options(gemm="cublas", threads=2)) == Options(threads=2)
-    assert known(find("im2col", "cuda"), Options(gemm="cublas", block=8)) == Options(gemm="cublas")
+    refuse_inapplicable_to_all((find("opencv", "cpu"), find("im2col", "cuda")), Options(gemm="cublas"))
+    assert applicable(find("opencv", "cpu"), Options(gemm="cublas", threads=2)) == Options(threads=2)
+    assert applicable(find("im2col", "cuda"), Options(gemm="cublas", block=8)) == Options(gemm="cublas")
 
 
 def test_the_middle_square_is_the_middle() -> None:

@@ -14,8 +14,6 @@ from picture_files import exif, noisy, png, png_chunk, saved, smooth_image, tiff
 from PIL import Image, ImageCms
 from problems import random_image
 
-from edgeconv.cli import shared_options
-from edgeconv.cli.options import parse_read_rules
 from edgeconv.errors import ImageWriteError, MemoryLimitError
 from edgeconv.io import files
 from edgeconv.io.files import refuse_overwrite, write_bytes_atomically
@@ -29,6 +27,7 @@ from edgeconv.io.image import (
     write_image,
 )
 from edgeconv.io.read_limits import DEFAULT_RULES, ReadRules
+from edgeconv.options import Reading
 
 HEIGHT, WIDTH = 21, 34
 LOSSLESS = [
@@ -513,11 +512,7 @@ def test_an_output_name_that_the_system_refuses(tmp_path: Path, monkeypatch: pyt
 
 def test_the_commands_start_from_the_same_limit() -> None:
     # words.py imports nothing, so it states the numbers again
-    assert (
-        parse_read_rules(shared_options.DEFAULT_MAX_PIXELS, shared_options.DEFAULT_MAX_BYTES, strict=False)
-        == DEFAULT_RULES
-        == ReadRules()
-    )
+    assert Reading().rules() == DEFAULT_RULES == ReadRules()
 
 
 def test_decoding_says_nothing_of_its_own(tmp_path: Path) -> None:

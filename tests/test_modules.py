@@ -16,7 +16,7 @@ from edgeconv.core.optional import import_problem
 from edgeconv.diff import perceptual
 from edgeconv.errors import ImageReadError, UnavailableError
 from edgeconv.export import EXPORTERS
-from edgeconv.methods.base import Options
+from edgeconv.methods.options import Options
 from edgeconv.run.tiled import sources
 from edgeconv.runtime import doctor
 

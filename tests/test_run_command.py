@@ -24,7 +24,7 @@ from edgeconv.core.request import make_request
 from edgeconv.errors import ImageWriteError
 from edgeconv.export.schemas import RUN
 from edgeconv.io.image import read_image, write_image
-from edgeconv.methods.base import Options
+from edgeconv.methods.options import Options
 from edgeconv.methods.reference import Reference
 from edgeconv.run import outputs, report, whole
 from edgeconv.run.job import Job
@@ -298,11 +298,15 @@ def test_a_link_is_no_earlier_output_whatever_the_report_beside_it_says(
         (["missing.png"], 2, ["missing.png"]),
         (["photo.png", "--stride", 0], 2, ["Stride 0"]),
         (["photo.png", "--padding", "wide"], 2, ["Padding 'wide'", "same"]),
-        (["photo.png", "--border", "wrap"], 2, ["Border 'wrap'", "reflect101"]),
+        (["photo.png", "--border", "wrap"], 2, ["--border 'wrap'", "reflect101"]),
         (["photo.png", "--filter", "sobol"], 2, ["sobol", "sobel"]),
         (["photo.png", "--kernel", "1,2;3,4"], 2, ["2×2", "3×3"]),
         (["photo.png", "--kernel", "nan,0,0;0,0,0;0,0,0"], 2, ["finite"]),
-        (["photo.png", "--kernel", "1,0,0;0,0,0;0,0,0", "--filter", "sobel"], 2, ["--filter excludes"]),
+        (
+            ["photo.png", "--kernel", "1,0,0;0,0,0;0,0,0", "--filter", "sobel"],
+            2,
+            ["--filter does not go with --kernel", "use one or the other"],
+        ),
         (["photo.png", "--kernel-file", "none.json"], 2, ["none.json"]),
         (["photo.png", "--channels", "both"], 2, ["both", "mix"]),
         (["photo.png", "--channels", "luma", "--luma", "bt2020"], 2, ["bt2020", "bt709"]),

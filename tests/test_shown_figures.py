@@ -31,7 +31,7 @@ from edgeconv.export import runs, tables
 from edgeconv.export.csv import HEADER
 from edgeconv.export.csv import export as export_csv
 from edgeconv.export.schemas import BATCH
-from edgeconv.methods.base import Options
+from edgeconv.methods.options import Options
 from edgeconv.run import report_text
 from edgeconv.run.report import RunReport, as_report
 from edgeconv.runtime.devices.base import Train

@@ -44,11 +44,11 @@ from edgeconv.hardware.cpu import jit
 from edgeconv.hardware.cuda import kernels
 from edgeconv.hardware.cuda.kernels import KernelVariant
 from edgeconv.methods import METHODS
-from edgeconv.methods.base import Options
 from edgeconv.methods.cpu import engine
 from edgeconv.methods.cpu.layout import make_layout
 from edgeconv.methods.cpu.lowering import make_lowering
 from edgeconv.methods.cuda import cudnn
+from edgeconv.methods.options import Options
 from edgeconv.run.tiled import memory
 from edgeconv.run.tiled.grid import WindowRules
 from edgeconv.run.tiled.pipeline import Clock, WindowFilter
@@ -264,7 +264,7 @@ SETTINGS_THAT_DO_NOT = {
     "rules": None,
 }
 OPTIONS_THAT_DO_NOT = {"workspace_limit_bytes", "threads", "block"}
-"""They change how long it takes and what it takes; `block` is of a method that batch does not offer it for."""
+"""They change how long it takes and how much memory, and no bit of the output."""
 
 
 def test_every_setting_of_a_batch_decides_what_an_output_holds_or_is_known_not_to(tmp_path: Path) -> None:
@@ -593,6 +593,8 @@ def test_the_records_above_are_those_that_functions_are_cached_by() -> None:
 CACHED_FUNCTION = re.compile(r"^ *@(?:functools\.)?(?:lru_)?cache\b.*\n *def (\w+)\((?!self\b|\))", re.MULTILINE)
 
 CACHED = {
+    "commands.load",
+    "option.options_of",
     "__init__._load",  # of methods and of peers
     "__init__.get_device",
     "dask_worker._check",

@@ -13,7 +13,7 @@ from edgeconv.core.exactness import FLOAT32
 from edgeconv.core.filters import WeightSet, named_filter, weight_set
 from edgeconv.core.problem import make_problem
 from edgeconv.errors import UsageError
-from edgeconv.methods.base import Options
+from edgeconv.methods.options import Options
 from edgeconv.methods.reference import Reference
 from edgeconv.runtime import check as verify
 from edgeconv.runtime.check import check, rows_to_check

@@ -17,7 +17,7 @@ from edgeconv.errors import ImageWriteError
 from edgeconv.io import replace_file
 from edgeconv.io.files import write_bytes_atomically
 from edgeconv.methods.cuda import libcudnn
-from edgeconv.run.outputs import DEFAULT_NAME
+from edgeconv.options import DEFAULT_NAME
 from edgeconv.run.tiled.sinks import kind_for
 from edgeconv.run.tiled.sinks.base import OutputShape
 

@@ -14,12 +14,13 @@ from edgeconv.batch.ledger import read_rows
 from edgeconv.batch.settings import Settings
 from edgeconv.batch.stores import store_of
 from edgeconv.batch.task import Task
+from edgeconv.core.option import AUTO
 from edgeconv.core.problem import Problem
 from edgeconv.errors import EdgeconvError, UnavailableError
 from edgeconv.io.image import decode_image
 from edgeconv.methods import METHODS
 from edgeconv.runtime import profile
-from edgeconv.runtime.auto import AUTO, Choice, choose
+from edgeconv.runtime.auto import Choice, choose
 
 MOST_TRIED = 8
 """Pictures that are tried until one can be read."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from edgeconv.batch.settings import JPEG_CODECS, JpegCodec
 from edgeconv.errors import UsageError
 from edgeconv.io.formats import SUFFIXES
 from edgeconv.io.image import QUALITY_FLAGS
@@ -41,11 +40,3 @@ def parse_png_level(level: int | None, format: str | None) -> int | None:
     if level not in LEVELS:
         raise UsageError(f"--png-level {level} is not a whole number from {LEVELS[0]} to {LEVELS[-1]}.")
     return level
-
-
-def parse_jpeg_codec(word: str) -> JpegCodec:
-    """One of JPEG_CODECS. Raises UsageError."""
-    for codec in JPEG_CODECS:
-        if word == codec:
-            return codec
-    raise UsageError(f"--jpeg-codec '{word}' is not one of {', '.join(JPEG_CODECS)}.")

@@ -29,13 +29,14 @@ from edgeconv.batch.settings import Settings
 from edgeconv.batch.stores import is_remote, store_of
 from edgeconv.batch.summary import PictureResult
 from edgeconv.batch.task import Task
+from edgeconv.core.choices import DeviceName
 from edgeconv.core.problem import Problem
 from edgeconv.core.timing import Stopwatch
 from edgeconv.errors import EdgeconvError, ImageReadError, ImageWriteError, MemoryLimitError
 from edgeconv.io.contained_paths import ForeignFileError
 from edgeconv.io.files import NameTakenError, refuse_overwrite
 from edgeconv.io.formats import FORMAT_OF_DTYPE
-from edgeconv.methods.base import DeviceName, Options
+from edgeconv.methods.options import Options
 from edgeconv.runtime.devices import get_device
 from edgeconv.runtime.session import Session
 

@@ -20,19 +20,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.bench.grid import ALL
+from edgeconv.core.choices import DeviceName
 from edgeconv.core.cost import count
 from edgeconv.core.exactness import Arithmetic
+from edgeconv.core.option import Option, options_of
 from edgeconv.core.problem import Problem
 from edgeconv.errors import UsageError
-from edgeconv.methods import METHODS, find, known, method_names, require
-from edgeconv.methods.base import BLOCKS, GEMMS, MATHS, DeviceName, Options
+from edgeconv.methods import METHODS, applicable, check_name, find, method_names, require
+from edgeconv.methods.options import Options
 from edgeconv.runtime.devices import get_device
 from edgeconv.runtime.devices.base import Device
 
 ORACLE = "reference"
-FOR_GPUS = ("math", "gemm", "find", "block")
-"""Options in a word that say nothing on the CPU."""
-
 Kind = Literal["method", "peer", "copy"]
 
 
@@ -174,33 +173,43 @@ def method_candidates(words: Iterable[str], device: DeviceName, options: Options
         if word == ALL:
             for entry in METHODS:
                 if entry.device == device and entry.name != ORACLE:
-                    candidate = MethodCandidate(entry.name, entry.name, device, known(entry, options))
+                    candidate = MethodCandidate(entry.name, entry.name, device, applicable(entry, options))
                     if candidate.unavailable_reason() is None:
                         chosen.setdefault(entry.name, candidate)
             continue
         name, *settings = word.split(":")
-        if name not in method_names():
-            raise UsageError(f"Method '{name}' is not known: use {ALL} or some of {', '.join(method_names())}.")
+        check_name(name, ALL)
         changed = _with_settings(word, settings, options)
-        concerned = device == "cuda" or not any(setting.partition("=")[0] in FOR_GPUS for setting in settings)
+        concerned = device == "cuda" or not any(map(_is_for_gpus, settings))
         if name in method_names(device) and concerned:
             chosen.setdefault(word, MethodCandidate(word, name, device, changed))
     return list(chosen.values())
 
 
 def _with_settings(word: str, settings: list[str], options: Options) -> Options:
-    """Options with `gemm=cublas`, `math=tf32`, `block=8`, `find` or `threads=1` applied."""
-    words: dict[str, tuple[Any, ...]] = {"math": MATHS, "gemm": GEMMS, "block": BLOCKS}
+    """Options with `gemm=cublas`, `math=tf32`, `block=8`, `find` or `threads=1` applied: what the table of them has."""
+    known = {entry.spelling: entry for entry in options_of(Options)}
     for setting in settings:
-        name, _, value = setting.partition("=")
-        named = {str(choice): choice for choice in words.get(name, ())}
-        if value in named:
-            options = replace(options, **{name: named[value]})
-        elif setting == "find":
-            options = replace(options, cudnn_find=True)
-        elif name == "threads" and value.isdecimal() and int(value) > 0:
-            options = replace(options, threads=int(value))
-        else:
-            allowed = "math=fma|tf32|half, gemm=own|cublas, block=8|16|32, find, threads=N"
-            raise UsageError(f"'{setting}' in '{word}' is not one of {allowed}.")
+        name, given, value = setting.partition("=")
+        entry = known.get(name)
+        if entry is None or (entry.type is bool) == bool(given):
+            raise UsageError(f"'{setting}' in '{word}' is not one of {', '.join(map(_shape, known.values()))}.")
+        try:
+            chosen: dict[str, Any] = {entry.name: True if entry.type is bool else entry.read(value)}
+            options = replace(options, **chosen)
+        except UsageError:
+            raise UsageError(f"'{setting}' in '{word}' is not {_shape(entry)}.") from None
     return options
+
+
+def _shape(entry: Option) -> str:
+    """How an option is written in a method: `math=fma|tf32|half`, `find`, `threads=N`."""
+    if entry.type is bool:
+        return entry.spelling
+    return f"{entry.spelling}={'|'.join(map(str, entry.choices)) or 'N'}"
+
+
+def _is_for_gpus(setting: str) -> bool:
+    """Whether a setting says nothing on the CPU."""
+    name = setting.partition("=")[0]
+    return any(entry.spelling == name and entry.declared.device == "cuda" for entry in options_of(Options))

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from edgeconv.bench.synthetic import bench_filter_names
-from edgeconv.core.filters import CHANNELS
+from edgeconv.core.choices import CHANNELS
 from edgeconv.core.problem import INPUT_DTYPES
 from edgeconv.errors import UsageError
 from edgeconv.io.files import SMALL_BYTES, read_text, reason_of

@@ -26,6 +26,7 @@ from edgeconv.bench.record import BenchRow, BusPart, CasePart, FilesPart, Status
 from edgeconv.bench.rules import TimingRules as TimingRules
 from edgeconv.bench.synthetic import bench_filter, bench_pixels
 from edgeconv.bench.watch import Watch, Watched
+from edgeconv.core.choices import DeviceName
 from edgeconv.core.cost import Counts, Roof, count
 from edgeconv.core.output import full_range
 from edgeconv.core.problem import Problem
@@ -36,7 +37,6 @@ from edgeconv.io.files import STANDARD_STREAM
 from edgeconv.io.formats import FORMAT_OF_DTYPE
 from edgeconv.io.image import decode_image, encode_image
 from edgeconv.io.resize import resize
-from edgeconv.methods.base import DeviceName
 from edgeconv.run.report import describe_check, describe_counts, describe_series, sha256_of
 from edgeconv.runtime import check as verify
 from edgeconv.runtime.devices.base import L2State, Train

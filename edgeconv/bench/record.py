@@ -15,11 +15,12 @@ from edgeconv.bench.grid import Case, CaseGrid
 from edgeconv.bench.metrics import Metrics
 from edgeconv.bench.rules import TimingRules
 from edgeconv.bench.watch import Watched
+from edgeconv.core.choices import Channels, DeviceName
 from edgeconv.core.cost import Roof
-from edgeconv.core.filters import Channels
 from edgeconv.core.records import Amount, Meta, Natural, Part, Positive, Sha256, field, json_bytes, keyed_by, plain
 from edgeconv.io.records import read_record as read_kinds
-from edgeconv.methods.base import DEVICES, DeviceName, Options
+from edgeconv.methods.base import DEVICES
+from edgeconv.methods.options import Options
 from edgeconv.run.report import CheckPart, CountsPart, DeviceFacts, Dtype, RecordHead, SeriesPart
 from edgeconv.runtime.devices.base import L2_STATES, L2State, Train
 

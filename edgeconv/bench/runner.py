@@ -32,6 +32,7 @@ from edgeconv.bench.record import (
     unlike_machines,
 )
 from edgeconv.bench.watch import Watch, gpu_reader
+from edgeconv.core.choices import DeviceName
 from edgeconv.core.cost import Roof
 from edgeconv.errors import UnavailableError, UsageError
 from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
@@ -39,7 +40,7 @@ from edgeconv.hardware.versions import installed_versions
 from edgeconv.io.files import write_bytes_atomically
 from edgeconv.io.image import read_image
 from edgeconv.io.read_limits import DEFAULT_RULES, ReadRules
-from edgeconv.methods.base import DeviceName, Options
+from edgeconv.methods.options import Options
 from edgeconv.run.report import DeviceFacts, header, sha256_of
 from edgeconv.runtime.devices import get_device
 

@@ -16,12 +16,11 @@ from edgeconv.bench.record import BenchRecord, BenchRow
 from edgeconv.bench.rules import TimingRules
 from edgeconv.bench.runner import BenchRun, run
 from edgeconv.bench.summary import median
-from edgeconv.core.filters import DEFAULT_FILTER
+from edgeconv.core.choices import DEFAULT_FILTER, DeviceName
 from edgeconv.core.records import fields_of
 from edgeconv.core.timing import Budget
 from edgeconv.errors import UnavailableError
 from edgeconv.methods import METHODS
-from edgeconv.methods.base import DeviceName
 from edgeconv.runtime.profile import Curve, Point, Profile, machine_facts, place_to_save, save
 
 GRID = CaseGrid(

@@ -12,10 +12,10 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from edgeconv.core.choices import DeviceName
 from edgeconv.core.records import Amount, Part, field
 from edgeconv.hardware.nvml import GpuReading
 from edgeconv.hardware.system_files import read_system_file
-from edgeconv.methods.base import DeviceName
 
 CLOCK_TOLERANCE = 0.03
 OTHERS_TOLERANCE = 0.10

@@ -20,7 +20,9 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from edgeconv.core.choices import CHANNELS, Channels, Luma
 from edgeconv.core.geometry import KERNEL_SIZE
+from edgeconv.core.option import did_you_mean
 from edgeconv.errors import UsageError
 
 Combine = Literal["single", "magnitude", "maximum"]
@@ -127,8 +129,6 @@ FILTERS: tuple[Filter, ...] = (
     ),
 )
 
-DEFAULT_FILTER = "laplacian8"
-
 
 def filter_names() -> tuple[str, ...]:
     """The names of the table, in its order."""
@@ -140,7 +140,8 @@ def named_filter(name: str) -> Filter:
     for entry in FILTERS:
         if entry.name == name:
             return entry
-    raise UsageError(f"Filter '{name}' is not known: use one of {', '.join(filter_names())}, or --kernel.")
+    known = f"use one of {', '.join(filter_names())}, or --kernel."
+    raise UsageError(f"Filter '{name}' is not known: {known}{did_you_mean(name, filter_names())}")
 
 
 def custom_filter(values: Any, name: str = "custom") -> Filter:
@@ -180,10 +181,6 @@ def parse_kernel(text: str) -> Filter:
 
 # --- from a filter to weights -----------------------------------------------------------------------------------
 
-Channels = Literal["mix", "each", "luma"]
-CHANNELS: tuple[Channels, ...] = get_args(Channels)
-
-Luma = Literal["bt601", "bt709"]
 LUMA_WEIGHTS: dict[Luma, tuple[float, float, float]] = {
     "bt601": (0.299, 0.587, 0.114),
     "bt709": (0.2126, 0.7152, 0.0722),

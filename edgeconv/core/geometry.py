@@ -8,20 +8,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from edgeconv.core.choices import BORDERS, NAMED_PADDINGS, Border
 from edgeconv.core.units import counted
 from edgeconv.errors import UsageError
 
 KERNEL_SIZE = 3
 
-Border = Literal["zero", "replicate", "reflect", "reflect101"]
-BORDERS: tuple[Border, ...] = get_args(Border)
-
-NAMED_PADDINGS = {"same": 1, "valid": 0}
 MAX_PADDING = 4096
 
 OUTSIDE = -1

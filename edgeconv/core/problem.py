@@ -51,21 +51,18 @@ The glossary of the project: each word has one meaning in code, messages and doc
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from edgeconv.core.choices import Border
 from edgeconv.core.filters import RGB_CHANNELS, Combine, WeightSet
-from edgeconv.core.geometry import Border, output_size
+from edgeconv.core.geometry import output_size
 from edgeconv.errors import UsageError
 
 StoredMode = Literal["abs", "clip", "raw"]
 """How a method itself stores a value: see `Problem.output_dtype`."""
-
-OutputMode = Literal["abs", "clip", "normalize", "raw"]
-"""What a user may choose; `normalize` is `raw` and a second pass (see output.py)."""
-OUTPUT_MODES: tuple[OutputMode, ...] = get_args(OutputMode)
 
 INPUT_DTYPES = ("uint8", "uint16", "float16", "float32")
 

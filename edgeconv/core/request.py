@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from edgeconv.core.filters import DEFAULT_FILTER, Channels, Filter, Luma, custom_filter, named_filter, weight_set
-from edgeconv.core.geometry import BORDERS, Border, parse_padding
+from edgeconv.core.choices import BORDERS, DEFAULT_FILTER, OUTPUT_MODES, Border, Channels, Luma, OutputMode
+from edgeconv.core.filters import Filter, custom_filter, named_filter, weight_set
+from edgeconv.core.geometry import parse_padding
 from edgeconv.core.output import finite_range, range_of_type, range_to_stretch, stretch
-from edgeconv.core.problem import OUTPUT_MODES, OutputMode, Problem, StoredMode, make_problem
+from edgeconv.core.problem import Problem, StoredMode, make_problem
 from edgeconv.errors import UsageError
 
 SecondPass = Callable[[Any, Any, Any], Any]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from edgeconv.errors import UsageError
+
 
 def seconds_text(seconds: float) -> str:
     """Three significant digits in seconds, milliseconds or microseconds, whichever suits."""
@@ -21,3 +23,18 @@ def digits_text(value: float, digits: int) -> str:
 def counted(count: int, noun: str, plural: str | None = None) -> str:
     """`1 region`, `2,000 regions`; `plural` where an s at the end is not enough."""
     return f"{count:,} {noun if count == 1 else plural or f'{noun}s'}"
+
+
+BYTE_UNITS = {"K": 2**10, "M": 2**20, "G": 2**30}
+
+
+def parse_bytes(text: str, option: str = "") -> int:
+    """A number of bytes: `1048576`, `1024K`, `512M`, `2G` or `2GiB` (powers of two).
+
+    Raises UsageError, which begins with the name of the `option`.
+    """
+    short = text[:-2] if text[-2:].upper() == "IB" and text[-3:-2].upper() in BYTE_UNITS else text
+    digits, unit = (short[:-1], short[-1:].upper()) if short[-1:].upper() in BYTE_UNITS else (short, "")
+    if not digits.isdecimal():
+        raise UsageError(f"{option} '{text}' is not a number of bytes: write 512M, 2G or a whole number.".lstrip())
+    return int(digits) * BYTE_UNITS.get(unit, 1)

@@ -15,6 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.core import exactness
+from edgeconv.core.choices import DeviceName
+from edgeconv.core.option import listed
 from edgeconv.core.output import finite_range, full_range, magnitude
 from edgeconv.core.problem import Problem
 from edgeconv.core.records import Part, fields_of
@@ -22,12 +24,12 @@ from edgeconv.core.request import Request
 from edgeconv.diff import results
 from edgeconv.diff.inputs import ArrayInput
 from edgeconv.diff.record import Compared, DiffRecord
-from edgeconv.errors import EXIT_DIFFERENT, UnavailableError, UsageError
+from edgeconv.errors import EXIT_DIFFERENT, UsageError
 from edgeconv.hardware.versions import installed_versions
 from edgeconv.io.image import read_image
 from edgeconv.io.read_limits import DEFAULT_RULES, ReadRules
-from edgeconv.methods import METHODS, able, find, known
-from edgeconv.methods.base import DeviceName, Options
+from edgeconv.methods import METHODS, applicable, find, refuse_inapplicable_to_all
+from edgeconv.methods.options import Options
 from edgeconv.run import report
 from edgeconv.run.report import CheckPart, InputPart, ProblemPart
 from edgeconv.runtime import check as verify
@@ -91,21 +93,20 @@ def run(
     picture = read_image(source, rules)
     pixels = picture.pixels if crop is None else middle_square(picture.pixels, crop)
     problem = request.problem(pixels.shape, pixels.dtype)
-    refuse_what_none_knows(options)
+    refuse_inapplicable_to_all(tuple(find(name, device) for name, device in runnable()), options)
     reference, *others = run_all(pixels, problem, request, options)
     if not others:
         raise UsageError("No method but the reference runs here: see edgeconv doctor.")
     if by_rule:
         atol = agreement((reference, *others))
         wanted = replace(wanted, allowance=replace(wanted.allowance, atol=atol))
-    left_out = [f"{name} on {device.upper()} did not run: {reason}" for name, device, reason in not_runnable()]
     inputs = [ArrayInput(ran.label, ran.output, (f"float64 oracle: {_check_text(ran.check)}",)) for ran in others]
     done = results.run(
         ArrayInput(reference.label, reference.output),
         inputs,
         wanted,
         title=f"{source}, {request.filter.name}, stride {request.stride}: every method against the reference",
-        remarks=[*picture.notes, *left_out],
+        remarks=[*picture.notes, *not_run()],
         protect=(source,),
     )
     assert isinstance(done.record, DiffRecord)  # as results.run gives
@@ -120,7 +121,7 @@ def run(
         methods=[
             CheckedMethod(ran.method, ran.device, report.describe_check(ran.check)) for ran in (reference, *others)
         ],
-        left_out=left_out,
+        left_out=[f"{name} on {device.upper()} did not run: {reason}" for name, device, reason in not_runnable()],
     )
     right = all(ran.check.passed for ran in (reference, *others))
     return replace(done, record=record, exit_code=done.exit_code if right else EXIT_DIFFERENT)
@@ -132,7 +133,7 @@ def run_all(pixels: NDArray[Any], problem: Problem, request: Request, options: O
     Each gets those of `options` that apply to it.
     """
     for name, device in sorted(runnable(), key=lambda entry: entry != REFERENCE):
-        own = known(find(name, device), options)
+        own = applicable(find(name, device), options)
         session = Session(problem, name, device, own)
         raw = session.convolve(pixels)
         checked = verify.check(pixels, raw, problem, session.plan.arithmetic, verify.SAMPLED_CHECK)
@@ -141,22 +142,23 @@ def run_all(pixels: NDArray[Any], problem: Problem, request: Request, options: O
         yield MethodRun(name, device, finished, checked, bound)
 
 
-def refuse_what_none_knows(options: Options) -> None:
-    """Raise UnavailableError for an option that applies to no method that runs here."""
-    here = [find(name, device) for name, device in runnable()]
-    for option, words in options.asked().items():
-        if not any(option in entry.knows for entry in here):
-            raise UnavailableError(
-                f"No method that runs here knows {words}: leave it out, or go where {able(option)} runs."
-            )
-
-
 def not_runnable() -> Iterator[tuple[str, DeviceName, str]]:
     """(method, device, reason) of the rest of the table."""
     for entry in METHODS:
         reason = entry.load().unavailable_reason()
         if reason is not None:
             yield entry.name, entry.device, reason
+
+
+def not_run() -> list[str]:
+    """A line for each reason why methods did not run, with the methods."""
+    by_reason: dict[tuple[str, DeviceName], list[str]] = {}
+    for name, device, reason in not_runnable():
+        by_reason.setdefault((reason, device), []).append(name)
+    return [
+        f"{listed(tuple(names), 'and')} on {device.upper()} did not run: {reason}"
+        for (reason, device), names in by_reason.items()
+    ]
 
 
 def largest_error(raw: NDArray[Any], finished: NDArray[Any], check: verify.Check, problem: Problem) -> float:

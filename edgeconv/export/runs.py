@@ -11,7 +11,7 @@ from pathlib import Path
 
 from edgeconv.core.units import seconds_text
 from edgeconv.export.tables import NOTHING, Table, cudnn_trace, percent
-from edgeconv.methods.base import Options
+from edgeconv.methods.options import Options
 from edgeconv.run.report import PHASES, InputPart, OutputPart, RunReport, ranking_of
 
 

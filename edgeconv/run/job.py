@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from edgeconv.core.option import AUTO
 from edgeconv.core.request import Request
 from edgeconv.errors import UsageError
 from edgeconv.io.read_limits import DEFAULT_RULES, ReadRules
-from edgeconv.methods.base import Options
-from edgeconv.runtime.auto import AUTO
+from edgeconv.methods.options import Options
 
 CHECKS = ("sample", "full", "none")
 

@@ -33,11 +33,9 @@ from edgeconv.io.files import (
     refuse_overwrite,
     write_bytes_atomically,
 )
+from edgeconv.options import DEFAULT_NAME
 from edgeconv.run import report
 from edgeconv.run.job import Job
-
-DEFAULT_NAME = "{stem}_{filter}_{method}_s{stride}{ext}"
-"""The name of an output that is not named."""
 
 MOST_REPORT_BYTES = 2**26
 """Of a file that may be the report of an earlier run: thousands of times what one takes."""

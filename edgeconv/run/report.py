@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv import __version__
+from edgeconv.core.choices import Border, Channels, DeviceName, Luma, OutputMode
 from edgeconv.core.cost import Counts, Roof, Speed
-from edgeconv.core.filters import Channels, Combine, Filter, Luma
-from edgeconv.core.geometry import Border
-from edgeconv.core.problem import OutputMode, Problem
+from edgeconv.core.filters import Combine, Filter
+from edgeconv.core.problem import Problem
 from edgeconv.core.records import (
     Amount,
     Meta,
@@ -36,7 +36,8 @@ from edgeconv.core.records import (
 from edgeconv.core.records import to_json as to_json
 from edgeconv.core.request import Request
 from edgeconv.core.timing import Series, StopReason
-from edgeconv.methods.base import DeviceName, Options, Plan
+from edgeconv.methods.base import Plan
+from edgeconv.methods.options import Options
 from edgeconv.run.tiled.verify_output import OutputComparison
 from edgeconv.runtime.auto import Choice
 from edgeconv.runtime.check import Check

@@ -25,7 +25,7 @@ from edgeconv.hardware.versions import installed_versions
 from edgeconv.io.files import STANDARD_STREAM, prepared
 from edgeconv.io.formats import FORMAT_OF_DTYPE
 from edgeconv.io.image import Picture, encode_image, read_image
-from edgeconv.methods.base import Options
+from edgeconv.methods.options import Options
 from edgeconv.run import report
 from edgeconv.run.job import Job
 from edgeconv.run.outputs import OutputFiles, Provenance, Replaceable, output_path

@@ -10,16 +10,16 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from edgeconv.core.choices import DeviceName
 from edgeconv.core.exactness import sums_for
-from edgeconv.errors import UsageError
+from edgeconv.core.option import AUTO
+from edgeconv.errors import UnavailableError, UsageError
 from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
-from edgeconv.methods import METHODS, find, method_names, require
-from edgeconv.methods.base import DEVICES, DeviceName
+from edgeconv.methods import METHODS, check_name, find, method_names, require
+from edgeconv.methods.base import DEVICES
 
 if TYPE_CHECKING:
     from edgeconv.core.problem import Problem
-
-AUTO = "auto"
 
 Purpose = Literal["one picture", "many pictures"]
 
@@ -44,11 +44,10 @@ def choose(method: str, device: str, purpose: Purpose, problem: Problem | None =
     """
     if device not in (AUTO, *DEVICES):
         raise UsageError(f"Device '{device}' is not one of {', '.join((AUTO, *DEVICES))}.")
-    if method != AUTO and method not in method_names():
-        raise UsageError(f"Method '{method}' is not known: use {AUTO} or one of {', '.join(method_names())}.")
     if method == AUTO:
         measured, note = (None, "") if problem is None else _choose_by_profile(device, purpose, problem)
         return measured or _choose_method(device, purpose, note)
+    check_name(method)
     homes = [name for name in DEVICES if method in method_names(name)]
     if device != AUTO:
         chosen = find(method, next(name for name in DEVICES if name == device)).device
@@ -101,6 +100,10 @@ def _choose_by_profile(device: str, purpose: Purpose, problem: Problem) -> tuple
 
 def _choose_method(device: str, purpose: Purpose, note: str) -> Choice:
     reason = cuda_unavailable_reason() if device != "cpu" else None
+    if device == "cuda" and reason is not None:
+        raise UnavailableError(
+            f"--device cuda cannot be used here: {reason}. Use --device cpu, or see 'edgeconv doctor'."
+        )
     if device == "cuda" or (device == AUTO and reason is None):
         require(FASTEST_CUDA, "cuda")
         return Choice(FASTEST_CUDA, "cuda", f"the fastest CUDA method: one pass over the picture{note}")

@@ -10,14 +10,15 @@ import numpy as np
 
 from edgeconv import __version__
 from edgeconv.core.filters import RGB_CHANNELS
+from edgeconv.core.option import AUTO
 from edgeconv.core.optional import import_problem
 from edgeconv.core.request import make_request
 from edgeconv.core.safe_text import visible
-from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
+from edgeconv.hardware.cuda.probe import cuda_remedy, cuda_unavailable_reason
 from edgeconv.hardware.versions import installed_versions
 from edgeconv.methods import METHODS
 from edgeconv.runtime import profile as profiles
-from edgeconv.runtime.auto import AUTO, Purpose, choose
+from edgeconv.runtime.auto import Purpose, choose
 from edgeconv.runtime.devices import get_device
 
 SIDES = (256, 1024, 4096)
@@ -50,8 +51,11 @@ def text() -> str:
         lines.append(f"  {entry.device:<5} {entry.name:<10} {state}")
     lines += ["", f"{AUTO} (stride 1, 8 bits)", *_auto(), "", "devices"]
     lines += _facts(get_device("cpu").describe())
-    if cuda_unavailable_reason() is None:
+    reason, remedy = cuda_unavailable_reason(), cuda_remedy()
+    if reason is None:
         lines += _facts(get_device("cuda").describe())
+    else:
+        lines.append(f"  no GPU: {reason}{f': {remedy}' if remedy else ''}")
     lines += ["", "libraries"]
     lines += [f"  {name} {found}{_trouble(name)}" for name, found in installed_versions().items()]
     lines += [

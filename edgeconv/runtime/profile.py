@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import Any
 
 from edgeconv import __version__
+from edgeconv.core.choices import DeviceName
 from edgeconv.core.problem import Problem
 from edgeconv.errors import EdgeconvError, ImageWriteError
 from edgeconv.io.files import is_device, make_folder, read_own_json, write_bytes_atomically
-from edgeconv.methods.base import DeviceName
 
 PLACE_VARIABLE = "EDGECONV_PROFILE"
 SCHEMA_VERSION = 1

@@ -14,12 +14,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from edgeconv.core.choices import DeviceName
 from edgeconv.core.cost import Roof
 from edgeconv.core.problem import Problem
 from edgeconv.core.request import SecondPass
 from edgeconv.core.timing import Budget, Series, Stopwatch, collect
 from edgeconv.methods import require
-from edgeconv.methods.base import DeviceName, Options
+from edgeconv.methods.options import Options
 from edgeconv.runtime.devices import get_device
 
 

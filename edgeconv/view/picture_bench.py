@@ -13,11 +13,11 @@ from edgeconv.bench.grid import ALL, CaseGrid, GridPart
 from edgeconv.bench.measure import TimingRules
 from edgeconv.bench.record import BenchRecord
 from edgeconv.bench.runner import BenchRun, run
+from edgeconv.core.option import AUTO
 from edgeconv.core.timing import Budget
 from edgeconv.errors import EdgeconvError, UsageError
 from edgeconv.io.image import Picture
 from edgeconv.methods.base import DEVICES
-from edgeconv.runtime.auto import AUTO
 from edgeconv.view.latest_request import Token
 from edgeconv.view.parameters import Parameters, kernel_cells, kernel_text
 

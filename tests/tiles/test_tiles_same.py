@@ -9,14 +9,16 @@ from hypothesis import strategies as st
 from pieces import ArraySource, assert_same, by_tiles, by_whole, in_one_chunk, random_cuts
 from problems import random_image
 
-from edgeconv.core.filters import CHANNELS, filter_names
-from edgeconv.core.geometry import BORDERS, KERNEL_SIZE
+from edgeconv.core.choices import BORDERS, CHANNELS
+from edgeconv.core.filters import filter_names
+from edgeconv.core.geometry import KERNEL_SIZE
+from edgeconv.core.option import AUTO
 from edgeconv.core.problem import INPUT_DTYPES
 from edgeconv.core.request import make_request
 from edgeconv.errors import UsageError
 from edgeconv.methods import method_names
 from edgeconv.run.tiled.determinism import REPLACEMENTS, depends_on_tiling, is_exact, settle
-from edgeconv.runtime.auto import AUTO, Choice
+from edgeconv.runtime.auto import Choice
 
 SIDES = st.integers(1, 70)
 RANDOM_KERNEL = np.random.default_rng(5).uniform(-1, 1, (3, 3)).tolist()

@@ -355,7 +355,7 @@ def test_undo_is_the_windows_in_every_field(qtbot: QtBot, picture: Path, knob: s
     before = window.model.parameters
     window.activateWindow()
     window.controls.advanced.setChecked(True)
-    field = getattr(window.controls, knob)
+    field = window.controls.of_methods.get(knob) or getattr(window.controls, knob)
     field.setFocus()
     (field if isinstance(field, QLineEdit) else field.lineEdit()).selectAll()
     press(qtbot, Qt.Key.Key_2)
@@ -437,31 +437,32 @@ def test_every_list_is_a_live_knob(qtbot: QtBot, picture: Path, knob: str, word:
     assert np.array_equal(shown(window), np.broadcast_to(expected, shown(window).shape))
 
 
-def test_stride_luma_and_the_rarer_knobs(qtbot: QtBot, picture: Path) -> None:
+def test_stride_luma_and_the_rarer_controls(qtbot: QtBot, picture: Path) -> None:
     window = opened(qtbot, picture)
     controls = window.controls
     assert not controls.luma.isVisible()
     controls.stride.setValue(3)
     controls.channels.textActivated.emit("luma")
     controls.luma.textActivated.emit("bt709")
-    controls.threads.setValue(1)
-    controls.cudnn_find.setChecked(True)
-    controls.block.textActivated.emit("8")
-    controls.workspace_limit.setText("64M")
-    controls.workspace_limit.editingFinished.emit()
+    of_methods = controls.of_methods
+    of_methods["threads"].setValue(1)
+    of_methods["cudnn_find"].setChecked(True)
+    of_methods["block"].textActivated.emit("8")
+    of_methods["workspace_limit"].setText("64M")
+    of_methods["workspace_limit"].editingFinished.emit()
     settle(qtbot, window)
     assert controls.luma.isVisible()
-    words = " ".join(window.model.parameters.words())
+    words = " ".join(window.model.parameters.arguments())
     assert words == (
-        "--channels=luma --luma=bt709 --stride=3 --device=cpu --threads=1 --workspace-limit=64M --cudnn-find --block=8"
+        "--channels=luma --luma=bt709 --stride=3 --device=cpu --workspace-limit=64M --threads=1 --cudnn-find --block=8"
     )
-    controls.cudnn_find.setChecked(False)  # what only methods of a GPU know is refused by the others
-    controls.block.textActivated.emit("16")
+    of_methods["cudnn_find"].setChecked(False)  # what concerns only methods of a GPU is refused by the others
+    of_methods["block"].textActivated.emit("16")
     settle(qtbot, window)
     expected = convolve(PIXELS, channels="luma", luma="bt709", stride=3, device="cpu")
     assert np.array_equal(shown(window), np.repeat(expected, 3, axis=2))
     trigger(window, "reset")
-    assert window.model.parameters.words() == []
+    assert window.model.parameters.arguments() == []
     assert controls.stride.value() == 1
 
 
@@ -641,7 +642,7 @@ def test_saving_writes_the_commands_picture_and_report(qtbot: QtBot, picture: Pa
     window = opened(qtbot, picture, filter="sobel", stride=2, channels="each")
     window.export_actions.save(str(tmp_path / "saved.png"))
     settle(qtbot, window)
-    words = window.model.parameters.words()
+    words = window.model.parameters.arguments()
     done = edgeconv("run", picture, *words, "-o", tmp_path / "by_command.png")
     assert done.code == 0, done.err
     assert (tmp_path / "saved.png").read_bytes() == (tmp_path / "by_command.png").read_bytes()
@@ -1025,7 +1026,7 @@ def test_nonsense_in_the_settings_is_passed_over(qtbot: QtBot, monkeypatch, tmp_
     settings.write_text('[General]\nparameters="{\\"stride\\": -4}"\nlook=7\nrecent="{}"\nmode={\ngeometry="[1]"\n')
     monkeypatch.setenv("EDGECONV_VIEW_SETTINGS", str(settings))
     window = opened(qtbot)
-    assert window.model.parameters.words() == ["--device=cpu"]
+    assert window.model.parameters.arguments() == ["--device=cpu"]
     assert (window.look, window.model.mode, window.model.recent) == ("system", MODES[0], [])
 
 

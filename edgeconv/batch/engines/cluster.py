@@ -26,7 +26,6 @@ from typing import Any
 from edgeconv.batch.engines import dask_worker
 from edgeconv.batch.engines.base import Engine, Settle
 from edgeconv.batch.engines.connection import WORKER_TIMEOUT_SECONDS
-from edgeconv.batch.settings import JpegCodec
 from edgeconv.batch.stores import from_the_root, is_remote, store_of
 from edgeconv.batch.summary import PictureResult
 from edgeconv.batch.task import Task
@@ -35,6 +34,7 @@ from edgeconv.core.problem import Problem
 from edgeconv.core.timing import Clock
 from edgeconv.errors import EdgeconvError, UnavailableError
 from edgeconv.io import temporary_files
+from edgeconv.options import JpegCodec
 from edgeconv.runtime.auto import Choice
 
 CALL_SECONDS = 1.0

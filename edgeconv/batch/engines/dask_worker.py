@@ -15,7 +15,6 @@ from functools import cache, lru_cache
 from typing import Any
 
 import edgeconv
-from edgeconv.batch.settings import JpegCodec
 from edgeconv.batch.stores import store_of
 from edgeconv.batch.summary import PictureResult
 from edgeconv.batch.task import Task
@@ -23,6 +22,7 @@ from edgeconv.batch.worker import PictureWorker, held_bytes, leave_cores_to
 from edgeconv.core.optional import import_problem
 from edgeconv.core.problem import Problem
 from edgeconv.errors import ImageReadError, UnavailableError
+from edgeconv.options import JpegCodec
 from edgeconv.runtime.auto import Choice, choose
 from edgeconv.runtime.devices.gpu_jpeg import nvimgcodec_version, require_gpu_jpeg
 

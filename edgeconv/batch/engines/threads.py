@@ -14,8 +14,8 @@ from edgeconv.batch.engines.base import Engine, Settle
 from edgeconv.batch.summary import PictureResult
 from edgeconv.batch.task import Task
 from edgeconv.batch.worker import PictureWorker, held_bytes, leave_cores_to
+from edgeconv.core.choices import DeviceName
 from edgeconv.hardware.threads import usable_threads
-from edgeconv.methods.base import DeviceName
 
 
 class Threads(Engine):

@@ -15,8 +15,9 @@ from importlib import import_module
 from edgeconv.bench.candidates import Bench, BenchCandidate, Ready
 from edgeconv.bench.grid import ALL
 from edgeconv.bench.peers.base import Peer
+from edgeconv.core.choices import DeviceName
 from edgeconv.errors import UsageError
-from edgeconv.methods.base import DeviceName, Options
+from edgeconv.methods.options import Options
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeconv.core.geometry import KERNEL_SIZE, OUTSIDE, Border, border_indices, output_size
+from edgeconv.core.choices import Border
+from edgeconv.core.geometry import KERNEL_SIZE, OUTSIDE, border_indices, output_size
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from edgeconv.core.problem import Problem
 from edgeconv.core.request import Request
 from edgeconv.core.timing import Stopwatch
-from edgeconv.methods.base import Options
+from edgeconv.methods.options import Options
 from edgeconv.run.tiled.grid import Tile, TileGrid
 from edgeconv.run.tiled.reader import Reader
 from edgeconv.run.tiled.sinks.base import Sink

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from edgeconv.methods.base import DeviceName
+from edgeconv.core.choices import DeviceName
 from edgeconv.runtime.devices.base import Device
 
 

@@ -10,8 +10,8 @@ from typing import Any, Literal, get_args
 
 from numpy.typing import NDArray
 
+from edgeconv.core.choices import DeviceName
 from edgeconv.core.cost import Roof
-from edgeconv.methods.base import DeviceName
 
 L2State = Literal["cold", "warm"]
 L2_STATES: tuple[L2State, ...] = get_args(L2State)

@@ -1,8 +1,8 @@
-"""Options that mean nothing beside others are refused by name, never ignored: one rule for each that can be.
+"""Options that have no effect beside others are refused by name, never ignored: one rule for each of them.
 
-Only what was said on the command line counts: a default means nothing by itself. Limits and permissions
+Only what stands on the command line counts, not a default. Limits and permissions
 (`--max-pixels`, `--workspace-limit`, `--overwrite`, `--recursive`, what a comparison accepts) hold wherever they are
-given, also where nothing comes near them. Options of methods are refused by the methods (methods/__init__.py).
+given, also where nothing reaches them. Options of methods are refused by the methods (methods/__init__.py).
 """
 
 from __future__ import annotations
@@ -15,13 +15,15 @@ from typing import Any
 import typer
 from typer.core import TyperCommand
 
+from edgeconv.cli.parameters import is_given
+
 Values = Mapping[str, Any]
-"""The words of a command by the names of its parameters."""
+"""The values of a command's parameters by their names."""
 
 
 @dataclass(frozen=True)
 class Rule:
-    """When an option means nothing."""
+    """When an option has no effect."""
 
     option: str
     """The name of the parameter."""
@@ -58,7 +60,7 @@ def _writes_no_png(values: Values) -> bool:
     return values["format"] is None and (suffix not in ("", ".png") or (not suffix and values["output_mode"] == "raw"))
 
 
-BY_TILES = "does not apply by tiles (--tile, --memory-limit, --verify-tiles, a Zarr): leave it out"
+BY_TILES = "does not apply to filtering by tiles (--tile, --memory-limit, --verify-tiles, a Zarr): leave it out"
 
 RULES = (
     Rule(
@@ -70,20 +72,20 @@ RULES = (
     Rule(
         "border",
         _never_looks_outside,
-        "says what lies around the picture, where a padding of 0 never looks: leave one of the two out",
+        "has no effect with a padding of 0: leave one of the two out",
         ("run", "batch", "compare", "grid"),
     ),
     Rule(
-        "filter_name",
+        "filter",
         lambda values: values["kernel"] is not None or values["kernel_file"] is not None,
-        "excludes --kernel and --kernel-file: leave it out",
+        "does not go with --kernel and --kernel-file: use one or the other",
         ("run", "batch", "compare"),
     ),
     Rule("time_limit", _by_tiles, BY_TILES, ("run",)),
     Rule(
         "samples",
         lambda values: values["samples"] > 0 and _by_tiles(values),
-        "above 0 does not apply by tiles, which are timed as they go: leave it out, or give 0 for no roof",
+        "above 0 does not apply to filtering by tiles, as they are timed as they go: give 0 or leave it out",
         ("run",),
     ),
     Rule("max_pixels", _by_tiles, BY_TILES, ("run",)),
@@ -101,10 +103,12 @@ RULES = (
         "does not go with --fail-fast, which stops at the first: leave one of the two out",
     ),
     Rule("worker_timeout", _has_no_cluster, "is for --scheduler and --devices: leave it out"),
-    Rule("tls_ca", _has_no_address, "is for --scheduler ADDRESS: leave it out, as a cluster of your own has its keys"),
+    Rule(
+        "tls_ca", _has_no_address, "is for --scheduler ADDRESS: leave it out, as a cluster started here makes its keys"
+    ),
     Rule("tls_cert", _has_no_address, "is for --scheduler ADDRESS: leave it out"),
     Rule("tls_key", _has_no_address, "is for --scheduler ADDRESS: leave it out"),
-    Rule("png_level", _writes_no_png, "is for PNG, and the outputs are none: leave it out, or add --format png"),
+    Rule("png_level", _writes_no_png, "is for PNG, and no output is a PNG: leave it out, or add --format png"),
 )
 
 
@@ -124,8 +128,7 @@ def refuse_needless(context: typer.Context) -> None:
     for rule in RULES:
         if rule.option not in context.params or (rule.commands and context.command.name not in rule.commands):
             continue
-        source = context.get_parameter_source(rule.option)
-        if source is not None and source.name == "COMMANDLINE" and rule.is_needless(context.params):
+        if is_given(context, rule.option) and rule.is_needless(context.params):
             raise UsageError(f"{option_name(context.command, rule.option)} {rule.reason}.")
 
 
