@@ -143,11 +143,11 @@ def test_a_new_option_is_refused_where_it_does_not_apply(
 
 def test_a_new_option_has_its_spelling_in_bench_and_decides_about_results_of_a_batch(with_option: Changed) -> None:
     printed = with_option.python(
-        "from edgeconv.bench.candidates import method_entrants\n"
+        "from edgeconv.bench.candidates import method_candidates\n"
         "from edgeconv.methods.base import Options\n"
         "from edgeconv.batch.settings import Settings; from edgeconv.batch.names import Names\n"
         "from edgeconv.core.request import Request; from edgeconv.runtime.auto import Choice\n"
-        "(found,) = method_entrants(['opencv:shade=2'], 'cpu', Options())\n"
+        "(found,) = method_candidates(['opencv:shade=2'], 'cpu', Options())\n"
         "print(found.label, found.options.shade)\n"
         "def batch(options):\n"
         "    return Settings(Request(), Choice('opencv', 'cpu', ''), '.', Names('{stem}{ext}', 'f', 'm', 1), options)\n"
@@ -192,10 +192,10 @@ def test_a_new_method_is_a_choice_of_every_command_and_of_bench(with_method: Cha
     shown = json.loads(with_method.python(ON_COMMANDS))
     assert all("mirror" in shown[name]["method"] for name in ("run", "batch", "view"))
     printed = with_method.python(
-        "from edgeconv.bench.candidates import method_entrants\n"
+        "from edgeconv.bench.candidates import method_candidates\n"
         "from edgeconv.methods.base import Options\n"
         "from edgeconv.view.parameters import CHOICES\n"
-        "labels = [found.label for found in method_entrants(['all'], 'cpu', Options())]\n"
+        "labels = [found.label for found in method_candidates(['all'], 'cpu', Options())]\n"
         "print('mirror' in labels, 'mirror' in CHOICES['method'])\n"
     )
     assert printed.strip() == "True True"
