@@ -42,7 +42,7 @@ from edgeconv.hardware.cpu import jit
 from edgeconv.hardware.pool import run_pieces, threads_for
 from edgeconv.hardware.threads import usable_threads
 from edgeconv.methods import require
-from edgeconv.methods.base import Options
+from edgeconv.methods.options import Options
 from edgeconv.runtime import check
 from edgeconv.runtime.devices.cpu import processor_name
 

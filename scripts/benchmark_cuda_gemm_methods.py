@@ -24,13 +24,15 @@ from typing import Any
 import cupy
 import numpy as np
 
-from edgeconv.core.filters import RGB_CHANNELS, Channels, WeightSet, named_filter, weight_set
+from edgeconv.core.choices import Channels
+from edgeconv.core.filters import RGB_CHANNELS, WeightSet, named_filter, weight_set
 from edgeconv.core.problem import Problem, StoredMode, make_problem
 from edgeconv.core.timing import summarize
 from edgeconv.methods import require
-from edgeconv.methods.base import MATHS, Options, Plan
+from edgeconv.methods.base import Plan
 from edgeconv.methods.cuda import libcudnn
 from edgeconv.methods.cuda.im2col import banded_plan
+from edgeconv.methods.options import MATHS, Options
 from edgeconv.runtime import check as verify
 
 SIZES = (128, 256, 512, 1024, 2048, 4096)

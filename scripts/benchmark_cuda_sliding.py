@@ -21,12 +21,13 @@ import cupy
 import numpy as np
 from benchmark_cuda_gemm_methods import captured, describe, put_copies, put_runs, random_pictures, seconds_of
 
-from edgeconv.core.filters import RGB_CHANNELS, Channels, WeightSet, named_filter, weight_set
+from edgeconv.core.choices import Channels
+from edgeconv.core.filters import RGB_CHANNELS, WeightSet, named_filter, weight_set
 from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.core.problem import Problem, StoredMode, make_problem
 from edgeconv.core.timing import summarize
 from edgeconv.methods import require
-from edgeconv.methods.base import Options
+from edgeconv.methods.options import Options
 from edgeconv.runtime import check as verify
 
 REAL, WHOLE = "random real", "random whole"

@@ -20,12 +20,12 @@ from itertools import product
 import numpy as np
 
 from edgeconv.bench.candidates import ORACLE
-from edgeconv.core.geometry import Border
+from edgeconv.core.choices import Border
 from edgeconv.core.problem import Problem
 from edgeconv.core.request import make_request
 from edgeconv.hardware.versions import installed_versions
 from edgeconv.methods import find, method_names
-from edgeconv.methods.base import Options
+from edgeconv.methods.options import Options
 from edgeconv.runtime import check
 
 FILTERS = ("emboss", "sobel", "kirsch")

@@ -44,7 +44,7 @@ def edgeconv_here(*arguments: object, stdout: io.TextIOWrapper | None = None) ->
     out, err = stdout or io.TextIOWrapper(io.BytesIO(), "utf-8"), io.TextIOWrapper(io.BytesIO(), "utf-8")
     with _borrowed(["edgeconv", *map(str, arguments)], out, err):
         from edgeconv.cli import _run
-        from edgeconv.cli.exits import leave
+        from edgeconv.cli.ending import leave
 
         try:
             leave(_run)

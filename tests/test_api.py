@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,15 +16,14 @@ from hypothesis import strategies as st
 from problems import random_image
 
 import edgeconv
-from edgeconv import api
+from edgeconv.api import convolve as door
+from edgeconv.api.cache import PlanCache
+from edgeconv.core.choices import BORDERS
 from edgeconv.core.filters import filter_names
-from edgeconv.core.geometry import BORDERS
-from edgeconv.core.request import Request
 from edgeconv.errors import UnavailableError, UsageError
 from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
 from edgeconv.methods import METHODS, find
-from edgeconv.methods.base import Options
-from edgeconv.runtime.auto import Choice
+from edgeconv.methods.options import Options
 
 CPU_METHODS = [entry.name for entry in METHODS if entry.device == "cpu"]
 
@@ -202,17 +201,8 @@ class OnGpu:
 
 
 def test_an_array_of_a_gpu_stays_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is filtered on its own device, with the options that were given, and finished by its own library."""
+    """Its plan is made on its own GPU, for its own type, and filters it as it is."""
     log: list[Any] = []
-
-    class Session:
-        def __init__(self, problem: Any, method: str, device: str, options: Any) -> None:
-            log.append((problem.dtype.name, problem.output_mode, method, device, options))
-
-        def convolve_on_device(self, image: Any) -> Any:
-            assert isinstance(image, OnGpu)
-            log.append("convolved")
-            return "raw"
 
     @contextmanager
     def on_device(number: int) -> Iterator[None]:
@@ -220,28 +210,23 @@ def test_an_array_of_a_gpu_stays_there(monkeypatch: pytest.MonkeyPatch) -> None:
         yield
         log.append("left")
 
-    cupy: Any = ModuleType("cupy")
-    cupy.asarray = cupy.ascontiguousarray = lambda image: image
-    monkeypatch.setitem(sys.modules, "cupy", cupy)
+    def make_plan(request: Any, shape: Any, dtype: Any, *words: Any) -> Any:
+        log.append((request.output_mode, shape, dtype.name, *words))
+        return lambda image, out: ("filtered", image, out)
+
     cuda = SimpleNamespace(on_device=on_device, device_of=lambda image: 3)
     monkeypatch.setitem(sys.modules, "edgeconv.runtime.devices.cuda", cuda)
-    monkeypatch.setattr(api, "Session", Session)
-    monkeypatch.setattr(api, "_latest", SimpleNamespace())
-    monkeypatch.setattr(api, "get_device", lambda name: SimpleNamespace(current=(name, 3)))
-    asked: list[Any] = []
-    monkeypatch.setattr(api, "choose", lambda *words: asked.append(words) or Choice("sliding", "cuda", ""))
-    finished: list[Any] = []
-    monkeypatch.setattr(Request, "finish", lambda self, *words: finished.append(words) or "finished")
+    monkeypatch.setattr(door, "cuda_unavailable_reason", lambda: None)
+    monkeypatch.setattr(door, "_make_plan", make_plan)
+    monkeypatch.setattr(door, "PLANS", PlanCache())
     image = OnGpu(np.zeros((5, 6, 3), np.uint16))
     for options in (Options(threads=3), None):
         log.clear()
-        assert api.convolve(image, output_mode="clip", options=options) == "finished"
-        assert asked[-1][:3] == ("auto", "cuda", "many pictures")
-        made = ("uint16", "clip", "sliding", "cuda", options or Options())
-        assert log == [("device", 3), made, "convolved", "left"]
-        assert finished[-1] == ("raw", np.dtype(np.uint16), cupy, image)
-    with pytest.raises(UsageError, match="on the GPU"):
-        api.convolve(image, device="cpu")
+        assert edgeconv.convolve(image, output_mode="clip", options=options, out="out") == ("filtered", image, "out")
+        made = ("clip", (5, 6, 3), "uint16", "auto", "cuda", options or Options())
+        assert log == [("device", 3), made, "left"]
+    with pytest.raises(UsageError, match="on a GPU"):
+        edgeconv.convolve(image, device="cpu")
 
 
 @pytest.mark.parametrize(
@@ -254,4 +239,4 @@ def test_an_array_of_a_gpu_stays_there(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_what_is_no_picture_and_no_options_is_refused(words: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=message):
-        api.convolve(**{"image": np.zeros((5, 6, 3), np.uint8), **words})
+        edgeconv.convolve(**{"image": np.zeros((5, 6, 3), np.uint8), **words})

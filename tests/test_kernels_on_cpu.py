@@ -40,8 +40,8 @@ from kernel_work import (
 from problems import AWKWARD_SHAPES
 
 from edgeconv.hardware.cuda.kernels import FOLDER
-from edgeconv.methods.base import Options
 from edgeconv.methods.cuda.sliding_tiles import tiles_of
+from edgeconv.methods.options import Options
 
 pytestmark = pytest.mark.skipif(
     sanitizer_library() is None, reason="needs g++ with AddressSanitizer on Linux (apt install g++)"

@@ -67,6 +67,12 @@ class NumpyArrays(ArrayLibrary):
 
     name = "numpy"
 
+    def sample_type(self, array: Any) -> np.dtype[Any]:
+        """See ArrayLibrary.sample_type."""
+        self.native(array)  # which refuses masks
+        kind: np.dtype[Any] = array.dtype
+        return kind
+
     def gpu_of(self, array: Any) -> int | None:
         """See ArrayLibrary.gpu_of."""
         return None
@@ -215,6 +221,11 @@ class NumbaArrays(ArrayLibrary):
         from edgeconv.runtime.devices.cuda import device_of
 
         return device_of(array)
+
+    def sample_type(self, array: Any) -> np.dtype[Any]:
+        """See ArrayLibrary.sample_type."""
+        kind: np.dtype[Any] = np.dtype(array.__cuda_array_interface__["typestr"])
+        return kind
 
     def native(self, array: Any) -> Any:
         """See ArrayLibrary.native."""

@@ -8,14 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from edgeconv.api.arrays import ArrayLibrary, library_of
+from edgeconv.api.arrays import library_of
 from edgeconv.api.cache import PlanCache
 from edgeconv.api.plan import ConvolutionPlan
-from edgeconv.core.filters import DEFAULT_FILTER, Filter
+from edgeconv.core.choices import DEFAULT_FILTER
+from edgeconv.core.filters import Filter
+from edgeconv.core.option import AUTO
 from edgeconv.core.request import Request, make_request
-from edgeconv.errors import UsageError
-from edgeconv.methods.base import Options
-from edgeconv.runtime.auto import AUTO, choose
+from edgeconv.errors import UnavailableError, UsageError
+from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
+from edgeconv.methods.options import Options
+from edgeconv.runtime.auto import choose
 
 DEFAULT_OPTIONS = Options()
 
@@ -173,24 +176,15 @@ def _checked(options: Options | None) -> Options:
 
 def _current_gpu(device: str) -> int | None:
     """The GPU that pictures of the host would go to; None where CuPy is not loaded or no GPU is asked for."""
-    if device == "cpu" or "cupy" not in sys.modules:
+    if device == "cpu" or "cupy" not in sys.modules or cuda_unavailable_reason() is not None:
         return None
-    from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
-
-    return None if cuda_unavailable_reason() else int(sys.modules["cupy"].cuda.runtime.getDevice())
+    return int(sys.modules["cupy"].cuda.runtime.getDevice())
 
 
 def _on_gpu(number: int) -> Any:
-    from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
-
     reason = cuda_unavailable_reason()
     if reason is not None:
-        from edgeconv.errors import UnavailableError
-
         raise UnavailableError(f"An array on a GPU needs CuPy: {reason}.")
     from edgeconv.runtime.devices.cuda import on_device
 
     return on_device(number)
-
-
-__all__ = ["ArrayLibrary", "convolve", "plan"]

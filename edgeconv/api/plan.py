@@ -24,7 +24,7 @@ from edgeconv.core.problem import Problem
 from edgeconv.core.request import Request
 from edgeconv.errors import UsageError
 from edgeconv.hardware.pool import PARALLEL_BYTES, run_pieces, threads_for
-from edgeconv.methods.base import Options
+from edgeconv.methods.options import Options
 from edgeconv.runtime.auto import Choice
 from edgeconv.runtime.devices import get_device
 from edgeconv.runtime.session import Session, plain

@@ -29,7 +29,7 @@ from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.core.problem import Problem
 from edgeconv.hardware.cuda.kernels import KernelVariant, load
 from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
-from edgeconv.methods.base import Method, Options, Plan
+from edgeconv.methods.base import Method, Plan
 from edgeconv.methods.cuda.kernel_args import (
     Defines,
     blocks_over,
@@ -56,6 +56,7 @@ from edgeconv.methods.cuda.sliding_tiles import (
     tile_for_batch,
     tiles_of,
 )
+from edgeconv.methods.options import Options
 
 DIRECT_THREADS = (32, 8)
 
