@@ -25,6 +25,7 @@ from edgeconv.core.filters import DEFAULT_FILTER, FILTERS
 from edgeconv.core.units import seconds_text
 from edgeconv.export import ladders
 from edgeconv.export.tables import Table, fastest, goals
+from edgeconv.io.files import read_own_json
 from edgeconv.methods import METHODS
 from edgeconv.view.qt.actions import listed_keys
 
@@ -156,7 +157,7 @@ def grids() -> str:
 
 def bench_table(machine: str, grid: str, make: Callable[[Record], Table]) -> str:
     """A table of a bench record, or a line that says that there is none yet."""
-    path = RESULTS / "bench" / machine / f"{grid}.json"
+    path = RESULTS / "bench" / machine / f"{grid}.json.xz"
     if not path.exists():
         return "Not measured yet.\n"
     record = read_record(path)
@@ -174,7 +175,7 @@ def cpu_goals(record: Record) -> Table:
 
 def record_of(name: str) -> Record:
     """A record that stands by itself under docs/results."""
-    record: Record = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
+    record: Record = read_own_json(RESULTS / name)
     return record
 
 
@@ -188,7 +189,7 @@ def conv_sizes(stride: int) -> str:
     return ladder(ladders.conv_sizes(record_of(CONV), stride))
 
 
-CONV, GEMM, PROFILE = "bench_conv_h200", "bench_gemm_h200", "conv_ladder_profile_h200"
+CONV, GEMM, PROFILE = "bench_conv_h200.json.xz", "bench_gemm_h200.json", "conv_ladder_profile_h200.json"
 
 TABLES: dict[str, Callable[[], str]] = {
     "methods": methods,

@@ -23,6 +23,7 @@ from edgeconv.core.units import seconds_text
 from edgeconv.export import ladders
 from edgeconv.export.markdown import every_row
 from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
+from edgeconv.io.files import read_own_json
 from edgeconv.methods.base import Options
 from edgeconv.methods.reference import Reference
 
@@ -114,17 +115,17 @@ def test_the_whole_ladder_on_a_gpu(tmp_path) -> None:
 
 
 def committed(name: str) -> dict:
-    return json.loads((PROJECT / "docs" / "results" / f"{name}.json").read_text(encoding="utf-8"))
+    return read_own_json(PROJECT / "docs" / "results" / name)
 
 
 def test_the_committed_record_fits_the_schema_and_is_right() -> None:
-    made = committed("bench_conv_h200")
+    made = committed("bench_conv_h200.json.xz")
     jsonschema.validate(made, schema())
     assert all(row["right"] for row in made["rows"])
 
 
 def test_the_page_sets_what_was_predicted_beside_what_came() -> None:
-    made, profile = committed("bench_conv_h200"), committed("conv_ladder_profile_h200")
+    made, profile = committed("bench_conv_h200.json.xz"), committed("conv_ladder_profile_h200.json")
     table = ladders.conv_kernels(made, profile)
     assert [line[0] for line in table.rows] == [f"`{step.name}`" for step in STEPS]
     for step, line in zip(STEPS, table.rows, strict=True):
@@ -135,7 +136,7 @@ def test_the_page_sets_what_was_predicted_beside_what_came() -> None:
 
 
 def test_the_header_of_the_source_is_short_and_whole() -> None:
-    lines = ladders.conv_source(committed("bench_conv_h200"))
+    lines = ladders.conv_source(committed("bench_conv_h200.json.xz"))
     assert max(map(len, lines)) <= ladders.WIDTH + 7
     text = " ".join(" ".join(lines).split())
     for step in STEPS:
