@@ -131,7 +131,7 @@ def test_a_worker_without_the_codec_is_refused(monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize(
     ("words", "code", "says"),
     [
-        (("--jpeg-codec", "gpu"), 2, ("gpu", "host, gpu")),
+        (("--jpeg-codec", "nvenc"), 2, ("nvenc", "host, gpu")),
         (("--jpeg-codec", "gpu", "--device", "cpu"), 2, ("--jpeg-codec gpu", "cpu")),
     ],
     ids=["unknown word", "no GPU asked for"],

@@ -126,7 +126,7 @@ def test_the_committed_record_fits_the_schema_and_is_right() -> None:
 
 def test_the_page_sets_what_was_predicted_beside_what_came() -> None:
     made, profile = committed("bench_conv_h200.json.xz"), committed("conv_ladder_profile_h200.json")
-    table = ladders.conv_kernels(made, profile)
+    table = ladders.conv_steps(made, profile)
     assert [line[0] for line in table.rows] == [f"`{step.name}`" for step in STEPS]
     for step, line in zip(STEPS, table.rows, strict=True):
         assert (line[1], line[2]) == (step.idea, step.because)

@@ -40,7 +40,7 @@ def grid(
         list[str] | None, typer.Argument(help="Pictures or folders, resized to --sizes. Default: noise.")
     ] = None,
     grid_name: Annotated[
-        str, typer.Option("--grid", help="lab, GPU, processor, quick, or a TOML file; the options below change it.")
+        str, typer.Option("--grid", help="lab, gpu, processor, quick, or a TOML file; the options below change it.")
     ] = "quick",
     sizes: Annotated[str | None, typer.Option(help="Longest sides: '128,512', or '128:4096' for doublings.")] = None,
     strides: Annotated[str | None, typer.Option(help="'1,2,3'.")] = None,
