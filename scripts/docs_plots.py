@@ -3,7 +3,7 @@
     python3 scripts/docs_plots.py            docs/results/bench/MACHINE/GRID.json.xz → …/plots/GRID_NAME.svg
     python3 scripts/docs_plots.py --check    writes nothing; exit 1 where a plot is missing or of another record
 
-Only plots that a page links to are drawn and kept; `edgeconv report RECORD --formats plot` draws them all. Drawing needs
+Only plots that a page links to are drawn and kept; `edgeconv report RECORD --plots FOLDER` draws them all. Drawing needs
 matplotlib, whose versions draw in other bytes; so each plot carries the hash of its record, and that is what --check
 compares.
 """
@@ -44,7 +44,9 @@ def stale(pages: Iterable[Path]) -> list[Path]:
     found = []
     for record, plots in shown_plots(pages).items():
         mark = mark_of(record)
-        found += [plot for plot in plots if not plot.exists() or not plot.read_text(encoding="utf-8").endswith(mark + "\n")]
+        found += [
+            plot for plot in plots if not plot.exists() or not plot.read_text(encoding="utf-8").endswith(mark + "\n")
+        ]
         found += sorted({*plots[0].parent.glob(f"{record.name.partition('.')[0]}_*.svg")} - {*plots})
     return found
 
@@ -60,6 +62,9 @@ def draw(pages: Iterable[Path]) -> list[Path]:
         drawings = {f"{stem}{ending}": content for ending, content in export([read_record(record)]).items()}
         for plot in {*plots[0].parent.glob(f"{stem}_*.svg")} - {*plots}:
             plot.unlink()
+        missing = [plot for plot in plots if plot.name not in drawings]
+        if missing:
+            raise SystemExit(f"docs_plots: error: {record} has no plot {missing[0].name}: {', '.join(drawings)}.")
         for plot in plots:
             plot.parent.mkdir(exist_ok=True)
             plot.write_bytes(drawings[plot.name] + mark_of(record).encode() + b"\n")

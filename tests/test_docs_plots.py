@@ -35,7 +35,7 @@ def test_a_record_that_changed_makes_its_plots_stale(monkeypatch, tmp_path) -> N
     made = record.to_json(measured(monkeypatch, TimedMethod("own", [1e-3])))
     path.write_bytes(lzma.compress(made))
     page = tmp_path / "page.md"
-    names = [f"lab_{figure}_cpu_uint8_sobel_each.svg" for figure in ("gflops", "time")]
+    names = [f"lab_{figure}_cpu_float32_random_mix.svg" for figure in ("gflops", "time")]
     page.write_text("".join(f"![plot](here/plots/{name})\n" for name in names), encoding="utf-8")
     assert run("--check", "--pages", page).returncode == 1
     drawn = run("--pages", page)

@@ -104,7 +104,8 @@ def read_bytes(source: Path | str, limit: int) -> bytes:
 
 
 def read_text(path: Path, limit: int, *, plain: bool = True) -> str:
-    """The text of a file in UTF-8 with `limit` bytes at most, unpacked if xz packed it; `plain` refuses a pipe or a device.
+    """The text of a file in UTF-8 with `limit` bytes at most, unpacked where xz packed it; `plain` refuses a pipe or a
+    device.
 
     Either may have no end, and a pipe nobody who writes to it. Raises OSError and ValueError with words for a person.
     """
