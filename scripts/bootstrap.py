@@ -1,7 +1,8 @@
 """Set edgeconv up in .venv beside this project, with nothing but Python 3.11 and pip, and run it or its tests.
 
     python3 scripts/bootstrap.py run  [edgeconv run's own arguments]     default: images/input_2048.png, to edges/ here
-    python3 scripts/bootstrap.py test [pytest's own arguments]
+    python3 scripts/bootstrap.py test [pytest's own arguments]           default: without the tests marked slow
+    python3 scripts/bootstrap.py test -m ""                              all tests
     python3 scripts/bootstrap.py test --extras dev [pytest's own arguments]
 
 No root, no compiler, no activation; again is as good as once. Where nvidia-smi names a driver, the CUDA extra that
@@ -22,6 +23,9 @@ ENVIRONMENT = PROJECT / ".venv"
 MINIMUM_PYTHON = (3, 11)
 
 SOURCE_PICTURE = PROJECT / "images" / "input_4096.png"
+
+TEST_DEFAULTS = ("-n", "auto", "--dist", "worksteal", "-m", "not slow")
+"""A process for each processor; what pytest is given after these takes their place."""
 
 DEFAULT_JOB = ("images/input_2048.png", "--output", "edges/")
 """Of `run` with nothing after it; the project's own picture and folder, wherever it is called from."""
@@ -90,7 +94,7 @@ def main() -> int:
     if not SOURCE_PICTURE.exists():  # too large to keep in the repository
         subprocess.run((python, PROJECT / "scripts" / "make_input.py", "--sizes", "4096"), cwd=PROJECT, check=True)
     if arguments.what == "test":
-        return subprocess.run((python, "-m", "pytest", *rest), cwd=PROJECT, check=False).returncode
+        return subprocess.run((python, "-m", "pytest", *TEST_DEFAULTS, *rest), cwd=PROJECT, check=False).returncode
     job = rest or [str(PROJECT / word) if "/" in word else word for word in DEFAULT_JOB]
     return subprocess.run((python, "-m", "edgeconv", "run", *job), check=False).returncode
 

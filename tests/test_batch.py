@@ -136,13 +136,13 @@ def test_two_names_of_one_file_give_two_outputs_and_both_are_passed_over_later(p
     for name in ("cat.png", "dog.png"):
         (photos / name).symlink_to(photos / "deep" / "a.png")
     out = photos.parent / "edges"
-    shared_options = ("batch", photos, photos / "a.png", "-o", out, *RULES, "--resume", "--json")
+    words = ("batch", photos, photos / "a.png", "-o", out, *RULES, "--resume", "--json")
     for counts in ((4, 0), (0, 4)):
-        summary = json.loads(edgeconv(*shared_options).text)
+        summary = json.loads(edgeconv(*words).text)
         assert (summary["done"], summary["skipped"]) == counts
     assert set(contents(out)) == {f"{stem}{SUFFIX}.png" for stem in ("a", "b", "cat", "dog")}
     (out / f"cat{SUFFIX}.png").unlink()
-    summary = json.loads(edgeconv(*shared_options).text)
+    summary = json.loads(edgeconv(*words).text)
     assert (summary["done"], summary["skipped"]) == (1, 3)
 
 
@@ -160,8 +160,8 @@ def test_quality_trades_bytes_for_detail_and_counts_as_a_parameter(photos: Path,
     out = photos.parent / "edges"
     sizes = []
     for quality in (95, 20):
-        shared_options = ("--format", format, "--quality", quality, "--overwrite", "--resume", "--json")
-        assert json.loads(edgeconv("batch", photos, "-o", out, *RULES, *shared_options).text)["done"] == 2
+        words = ("--format", format, "--quality", quality, "--overwrite", "--resume", "--json")
+        assert json.loads(edgeconv("batch", photos, "-o", out, *RULES, *words).text)["done"] == 2
         sizes.append((out / f"a{SUFFIX}.{format}").stat().st_size)
     assert sizes[0] > 1.5 * sizes[1]
 
@@ -261,14 +261,14 @@ def test_a_limit_of_failures_stops_the_batch(photos: Path, option: list[str], fa
 def test_bad_words_get_one_line_and_make_nothing(photos: Path, arguments: list[str], words: list[str]) -> None:
     done = edgeconv("batch", *arguments, "-o", "made", cwd=photos)
     assert (done.code, len(done.error_lines)) == (2, 1), done.err
-    for word in shared_options:
+    for word in words:
         assert word in done.err
     assert not (photos / "made").exists()
 
 
 def test_an_option_that_the_method_does_not_know_is_refused_before_the_first_write(photos: Path) -> None:
-    shared_options = ("--method", "sliding", "--device", "cpu", "--math", "tf32")
-    done = edgeconv("batch", photos, "-o", "made", *shared_options, cwd=photos)
+    words = ("--method", "sliding", "--device", "cpu", "--math", "tf32")
+    done = edgeconv("batch", photos, "-o", "made", *words, cwd=photos)
     assert (done.code, len(done.error_lines)) == (4, 1), done.err
     assert "--math" in done.err
     assert not (photos / "made").exists()
