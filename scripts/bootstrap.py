@@ -22,7 +22,8 @@ PROJECT = Path(__file__).resolve().parent.parent
 ENVIRONMENT = PROJECT / ".venv"
 MINIMUM_PYTHON = (3, 11)
 
-SOURCE_PICTURE = PROJECT / "images" / "input_4096.png"
+LARGE_SIZES = (1024, 2048, 4096)
+"""Of the pictures in images/ that are too large to keep in the repository."""
 
 TEST_DEFAULTS = ("-n", "auto", "--dist", "worksteal", "-m", "not slow")
 """A process for each processor; what pytest is given after these takes their place."""
@@ -91,10 +92,12 @@ def main() -> int:
     except subprocess.CalledProcessError as error:
         print(f"pip could not install edgeconv (exit {error.returncode}); its words are above.", file=sys.stderr)
         return 2
-    if not SOURCE_PICTURE.exists():  # too large to keep in the repository
-        subprocess.run((python, PROJECT / "scripts" / "make_input.py", "--sizes", "4096"), cwd=PROJECT, check=True)
     if arguments.what == "test":
         return subprocess.run((python, "-m", "pytest", *TEST_DEFAULTS, *rest), cwd=PROJECT, check=False).returncode
+    missing = [str(size) for size in LARGE_SIZES if not (PROJECT / "images" / f"input_{size}.png").exists()]
+    if missing:
+        words = (python, PROJECT / "scripts" / "make_input.py", "--sizes", ",".join(missing))
+        subprocess.run(words, cwd=PROJECT, check=True)
     job = rest or [str(PROJECT / word) if "/" in word else word for word in DEFAULT_JOB]
     return subprocess.run((python, "-m", "edgeconv", "run", *job), check=False).returncode
 

@@ -3,7 +3,7 @@
     python3 scripts/docs_plots.py            docs/results/bench/MACHINE/GRID.json.xz → …/plots/GRID_NAME.svg
     python3 scripts/docs_plots.py --check    writes nothing; exit 1 where a plot is missing or of another record
 
-Only plots that a page links to are drawn and kept; `edgeconv report RECORD --plots FOLDER` draws them all. Drawing needs
+Only plots that a page links to are drawn and kept; `edgeconv report RECORD --plots FOLDER` draws all. Drawing needs
 matplotlib, whose versions draw in other bytes; so each plot carries the hash of its record, and that is what --check
 compares.
 """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 import tomllib
 from pathlib import Path
 
@@ -103,3 +104,15 @@ def test_links_of_the_readme_lead_somewhere() -> None:
     text = (PROJECT / "README.md").read_text(encoding="utf-8")
     for target in re.findall(r"\]\((?!https?:)([^)#]+)\)", text):
         assert (PROJECT / target).exists(), target
+
+
+def test_a_clone_is_small() -> None:
+    """At most 8 MB beside .git: pages, spreadsheets and large pictures are made, not kept."""
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=PROJECT, capture_output=True, check=False)
+    if listed.returncode:
+        pytest.skip("needs git and a clone")
+    files = [PROJECT / name for name in listed.stdout.decode().split("\0") if name]
+    blocks = sum(-(-path.stat().st_size // 4096) * 4096 for path in files if path.is_file())
+    assert blocks <= 8_000_000
+    made = {path.suffix for path in files if "results" in path.parts} - {".json", ".xz", ".svg"}
+    assert not made, f"docs/results holds more than records and the plots of pages: {made}"
