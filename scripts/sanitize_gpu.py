@@ -9,8 +9,9 @@ Exit code 0 where nothing was found, 1 where something was, 4 where there is no 
 
 Each array has an allocation of its own here, with padding behind it under memcheck: in a pool neighbouring arrays would
 hide a read past the end. im2col multiplies whole runs of columns and drops what lies past the last pixel, which
-initcheck would report: its workspaces start as zeros under that tool. cuDNN's and cuBLAS's own kernels are not ours to
-check; the two kernels around cuDNN run without it.
+initcheck would report: its workspaces start as zeros under that tool. Of a bulk copy to device memory initcheck sees
+the first bytes only, so outputs start filled, with bytes that the comparison with the oracle finds where they stay.
+cuDNN's and cuBLAS's own kernels are not ours to check; the two kernels around cuDNN run without it.
 """
 
 from __future__ import annotations
@@ -50,7 +51,12 @@ TOOL_VARIABLE = "EDGECONV_SANITIZER"
 ERRORS = re.compile(r"ERROR SUMMARY: (\d+) error")
 HAZARDS = re.compile(r"RACECHECK SUMMARY: (\d+) hazards? displayed \((\d+) errors?, (\d+) warnings?\)")
 RAN = re.compile(r"^ran (\d+) cases of (\d+) kernels$", re.MULTILINE)
+CASE_LINE = "case: "
 SHOWN_LINES = 60
+PRINTED_REPORTS = 100
+"""Of each tool, each with its two call stacks; the others are counted."""
+NEVER_WRITTEN = 0xA5
+"""What the bytes of an output are before it is written."""
 SCHEMA_VERSION = 1
 EXIT_FOUND, EXIT_UNAVAILABLE = 1, 4
 
@@ -82,7 +88,7 @@ def summary_of(tool: str, text: str, exit_code: int, seconds: float) -> ToolSumm
     warned = int(hazards[3]) if hazards else 0
     told = hazards is not None or errors is not None
     clean = told and exit_code == 0 and found == 0 and warned == 0
-    lines = [] if clean else [line.rstrip() for line in text.splitlines() if line.strip()]
+    lines = [] if clean else told_lines(text)
     if not told:
         lines.insert(0, f"{tool} gave no summary: did it start?")
     return ToolSummary(
@@ -95,6 +101,17 @@ def summary_of(tool: str, text: str, exit_code: int, seconds: float) -> ToolSumm
         seconds=round(seconds, 1),
         first_lines=tuple(lines[:SHOWN_LINES]),
     )
+
+
+def told_lines(text: str) -> list[str]:
+    """The lines of an output, without the names of cases that nothing was said of."""
+    lines = [line.rstrip() for line in text.splitlines() if line.strip()]
+    following = [*lines, ""][1:]
+    return [
+        line
+        for line, after in zip(lines, following, strict=True)
+        if not line.startswith(CASE_LINE) or not after.startswith((CASE_LINE, "ran "))
+    ]
 
 
 # --- the cases ------------------------------------------------------------------------------------------------------
@@ -151,6 +168,7 @@ def run_case(work: Any, zeroed: bool) -> None:
     plan = make_plan(work, problem)
     cupy.cuda.set_allocator(None)
     out = cupy.empty(problem.output_shape, problem.output_dtype)
+    out.data.memset(NEVER_WRITTEN, out.nbytes)
     image = _random_image(problem)
     plan.run(image, out)
     verify: Any = import_module("edgeconv.runtime.check")
@@ -177,6 +195,7 @@ def one_pass() -> int:
     product: Any = import_module("edgeconv.methods.cuda.kernel_args")
     zeroed, ran = os.environ.get(TOOL_VARIABLE) == "initcheck", 0
     for work in table.works_for_a_gpu():
+        print(f"{CASE_LINE}{work}", flush=True)
         try:
             run_case(work, zeroed)
         except errors.UnavailableError as reason:
@@ -221,7 +240,8 @@ def find_sanitizer(asked: str | None) -> str | None:
 def run_tool(sanitizer: str, tool: str) -> ToolSummary:
     """One tool over all cases."""
     cases = (sys.executable, str(Path(__file__).resolve()), "--one-pass")
-    command = (sanitizer, "--tool", tool, *TOOLS[tool], "--error-exitcode", str(FOUND_CODE), *cases)
+    told = ("--print-limit", str(PRINTED_REPORTS), "--error-exitcode", str(FOUND_CODE))
+    command = (sanitizer, "--tool", tool, *TOOLS[tool], *told, *cases)
     started = time.monotonic()
     done = subprocess.run(
         command,
@@ -249,6 +269,13 @@ def facts(sanitizer: str) -> dict[str, Any]:
     }
 
 
+def write_record(path: Path, known: dict[str, Any], summaries: list[ToolSummary]) -> None:
+    """The summaries so far, as JSON."""
+    files: Any = import_module("edgeconv.files")
+    record = {"schema_version": SCHEMA_VERSION, **known, "tools": [asdict(summary) for summary in summaries]}
+    files.write_bytes_atomically(path, (json.dumps(record, indent=1) + "\n").encode())
+
+
 def main() -> int:
     """Parse, run the tools one after the other, print and write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -266,18 +293,15 @@ def main() -> int:
         return EXIT_UNAVAILABLE
     with ProcessPoolExecutor(asked.jobs, mp_context=get_context("spawn")) as pool:
         list(pool.map(compile_share, range(asked.jobs), [asked.jobs] * asked.jobs))
-    summaries = []
+    known, summaries = facts(sanitizer), []
     for tool in asked.tool or TOOLS:
         summary = run_tool(sanitizer, tool)
         summaries.append(summary)
         verdict = "nothing found" if summary.clean else f"{summary.errors} errors, exit code {summary.exit_code}"
         print(f"{tool}: {summary.cases} cases of {summary.kernels} kernels in {summary.seconds:.0f} s: {verdict}")
-        print("\n".join(f"    {line}" for line in summary.first_lines))
-    if asked.output is not None:
-        from edgeconv.io.files import write_bytes_atomically
-
-        record = {"schema_version": SCHEMA_VERSION, **facts(sanitizer), "tools": [asdict(entry) for entry in summaries]}
-        write_bytes_atomically(asked.output, (json.dumps(record, indent=1) + "\n").encode())
+        print("\n".join(f"    {line}" for line in summary.first_lines), flush=True)
+        if asked.output is not None:  # after each tool: one that is stopped loses no other's summary
+            write_record(asked.output, known, summaries)
     return 0 if all(summary.clean for summary in summaries) else EXIT_FOUND
 
 

@@ -36,6 +36,13 @@ def test_what_was_found_is_shown() -> None:
     assert "Invalid __global__ read of size 4 bytes" in summary.first_lines[1]
 
 
+def test_a_report_names_its_case_and_no_other() -> None:
+    head, report = FOUND.split("\n", 1)
+    text = f"{head}\ncase: a\ncase: b\n{report}case: c\nran 3 cases of 1 kernels\n"
+    summary = sanitize_gpu.summary_of("memcheck", text, sanitize_gpu.FOUND_CODE, 1)
+    assert [line for line in summary.first_lines if line.startswith("case: ")] == ["case: b"]
+
+
 def test_hazards_count_as_errors_and_warnings() -> None:
     summary = sanitize_gpu.summary_of("racecheck", RACES, sanitize_gpu.FOUND_CODE, 1)
     assert (summary.clean, summary.errors, summary.warnings) == (False, 1, 3)

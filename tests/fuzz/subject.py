@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,7 @@ from oracle import (
 )
 
 import edgeconv
-from edgeconv.core import exactness
+from edgeconv import api
 from edgeconv.core.problem import Problem
 from edgeconv.core.request import make_request
 from edgeconv.errors import EdgeconvError, MemoryLimitError, UnavailableError
@@ -66,7 +65,7 @@ def try_case(case: FuzzCase) -> str:
     """Run and judge one case: `right` or `refused`; raises FuzzFailure, or whatever the package raised."""
     image = case.picture()
     try:
-        got = _call(case, image) if case.door == "call" else _run_plan(case, image)
+        got, plan = _call(case, image) if case.door == "call" else _run_plan(case, image)
     except (MemoryLimitError, UnavailableError) as refusal:
         _judge_refusal(case, refusal)
         return REFUSED
@@ -79,11 +78,11 @@ def try_case(case: FuzzCase) -> str:
         )
     wrong = expected.wrong(got)
     if wrong.any():
-        verdict = ", and the package's own check passes it" if _own_check_passes(case, image, got) else ""
+        verdict = ", and the package's own check passes it" if _own_check_passes(case, image, got, plan) else ""
         raise FuzzFailure("values", expected.describe_first(got, wrong) + verdict)
     # Where sums leave the arithmetic's range nothing is promised, and the check may say either.
     promised = "holes" in case.samples or not expected.free.any()
-    if promised and case.index % CHECKED_EVERY == 0 and _own_check_passes(case, image, got) is False:
+    if promised and case.index % CHECKED_EVERY == 0 and _own_check_passes(case, image, got, plan) is False:
         raise FuzzFailure("own check", "the package's own check calls a right output wrong")
     return RIGHT
 
@@ -110,8 +109,8 @@ def _request(case: FuzzCase) -> Any:
     )
 
 
-def _call(case: FuzzCase, image: np.ndarray) -> np.ndarray:
-    """edgeconv.convolve, with the picture lying as the case says."""
+def _call(case: FuzzCase, image: np.ndarray) -> tuple[np.ndarray, Plan]:
+    """edgeconv.convolve, with the picture lying as the case says; the output, and the plan behind it."""
     xp: Any = np
     if case.on_device:
         import cupy as xp
@@ -134,7 +133,7 @@ def _call(case: FuzzCase, image: np.ndarray) -> np.ndarray:
     after = given if xp is np else given.get()
     if after.astype(image.dtype).tobytes() != image.tobytes():
         raise FuzzFailure("input changed", "the picture was changed")
-    return out if xp is np else out.get()
+    return out if xp is np else out.get(), api._latest.session.plan
 
 
 def _prepare(case: FuzzCase, problem: Problem) -> Plan:
@@ -151,7 +150,7 @@ def _prepare(case: FuzzCase, problem: Problem) -> Plan:
     return require(case.method, case.device, options).prepare(problem, options)  # type: ignore[arg-type]
 
 
-def _run_plan(case: FuzzCase, image: np.ndarray) -> np.ndarray:
+def _run_plan(case: FuzzCase, image: np.ndarray) -> tuple[np.ndarray, Plan]:
     """The plan itself, on arrays that start anywhere, with guard bytes on both sides of the output."""
     problem = _request(case).problem(image.shape, image.dtype)
     plan = _prepare(case, problem)
@@ -180,7 +179,7 @@ def _run_plan(case: FuzzCase, image: np.ndarray) -> np.ndarray:
     last = first + results[0].nbytes
     if after[:first] != before[:first] or after[last:] != before[last:]:
         raise FuzzFailure("memory", "the plan wrote outside its output")
-    return results[0]
+    return results[0], plan
 
 
 def _placed(shape: tuple[int, ...], dtype: np.dtype, offset: int, xp: Any) -> tuple[Any, Any]:
@@ -201,11 +200,8 @@ def _bytes(array: Any) -> bytes:
     return _host(array).tobytes()
 
 
-def _own_check_passes(case: FuzzCase, image: np.ndarray, got: np.ndarray) -> bool | None:
-    """What the package's own check says of an output; None where it cannot be asked."""
+def _own_check_passes(case: FuzzCase, image: np.ndarray, got: np.ndarray, plan: Plan) -> bool | None:
+    """What the package's own check says of an output of `plan`; None where it cannot be asked."""
     if case.mode == "normalize" or case.options.get("math", "fma") != "fma":
         return None
-    problem = _request(case).problem(image.shape, image.dtype)
-    vendor = case.method == "cudnn" or case.options.get("gemm") == "cublas"
-    arithmetic = replace(exactness.FLOAT32, multiplies_zeros=True) if vendor else exactness.own_arithmetic(problem)
-    return check.check(image, got, problem, arithmetic).passed
+    return check.check(image, got, _request(case).problem(image.shape, image.dtype), plan.arithmetic).passed

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from cases import FuzzCase, draw, draw_kernel
 from kernel_work import FUZZ_PROGRAM, run_on_cpu, sanitizer_library
+from subject import CHECKED_EVERY
 
 pytestmark = pytest.mark.skipif(
     sanitizer_library() is None, reason="needs g++ with AddressSanitizer on Linux (apt install g++)"
@@ -106,3 +107,35 @@ def test_nan_and_infinity_reach_their_own_windows(libraries: Path) -> None:
 
 def test_an_output_channel_of_small_weights(libraries: Path) -> None:
     all_right(libraries, *(pictures(name, "float16", "small channel", ("unit", "positive")) for name in METHODS))
+
+
+def test_the_own_check_allows_what_the_plan_states(libraries: Path) -> None:
+    """Small weights beside large ones, as two halves, lose more than float32 sums would; the plan says so."""
+    weights = np.array(
+        [
+            [-0.8788612, -0.00332459, -0.87404203],
+            [0.00205245, -0.37796244, 0.5550643],
+            [-0.66530275, 0.07390045, -0.9924209],
+        ],
+        np.float32,
+    )
+    drawn = case_of(0, "strips", "float16", "fractions", "any bits", channels="each", border="reflect", shape=(21, 45))
+    case = replace(drawn, index=0, filter=weights, offsets=(0, 0), sample_seed=(0, 1, 2501, 33, 1))
+    assert case.index % CHECKED_EVERY == 0
+    all_right(libraries, [case])
+
+
+@pytest.mark.parametrize("math", ["tf32", "half"])
+def test_what_tensor_cores_spoil_is_computed_again(libraries: Path, math: str) -> None:
+    """At strides that share samples and that do not, with one and several directions."""
+    rules = {"options": {"math": math}}
+    works = [
+        pictures("implicit", dtype, kernel, HOLES, stride=stride, channels=channels, **rules)
+        for dtype, kernel, channels, stride in (
+            ("float32", "fractions", "mix", 1),
+            ("float32", "robinson", "each", 2),
+            ("float16", "sobel", "each", 1),
+            ("float16", "fractions", "luma", 3),
+        )
+    ]
+    all_right(libraries, *works)

@@ -36,6 +36,10 @@ from edgeconv.methods.cuda.kernel_args import (
 MANY_RESPONSES = 8
 WIDE_BLOCKS = 3
 """Blocks of a multiprocessor where sums are float64, which need twice the registers."""
+FEW_RESPONSES_BLOCKS = 7
+SMALL_TILES_BLOCKS = 8
+"""On the tensor cores with few responses. With the small tiles of small pictures eight blocks fit, at 64 registers a
+thread; where the compiler may take two or three more, an H200 needs two waves of blocks for 512x512 pixels."""
 TALL_ROWS = 2
 """Output rows that a warp makes of a large picture: they share half their reads."""
 
@@ -76,12 +80,14 @@ def shape_of(problem: Problem, math: Math, multiprocessors: int) -> ImplicitShap
         blocks = 6 if responses <= RGB_CHANNELS else 4 if responses <= MANY_RESPONSES else 3
     else:
         widths = {1: (4, 2), 2: (2, 1), 3: (2,)}[step]
-        blocks = 7 if responses <= RGB_CHANNELS and step < KERNEL_SIZE else 4
+        blocks = FEW_RESPONSES_BLOCKS if responses <= RGB_CHANNELS and step < KERNEL_SIZE else 4
         if responses > MANY_RESPONSES:
             warps, blocks = 2, 6
     shapes = [ImplicitShape(warps, blocks, columns) for columns in widths]
     if step == 1:
         shapes.insert(0, replace(shapes[0], rows_a_warp=TALL_ROWS))
+        if math != "fma" and blocks == FEW_RESPONSES_BLOCKS:
+            shapes[-1] = replace(shapes[-1], blocks_a_multiprocessor=SMALL_TILES_BLOCKS)
     filling = [shape for shape in shapes if shape.tiles(problem) >= blocks * multiprocessors]
     return filling[0] if filling else shapes[-1]
 

@@ -3,8 +3,9 @@
 // As implicit.cu, but a warp multiplies 16 groups of GROUP neighbouring output pixels at once. A row of the product's
 // left matrix is what lies under a group: of three patch rows the 16-byte chunks from the group's start on, LEAD
 // samples early. Its columns are the responses of all pixels of the group, zero weights standing where a sample is
-// not under a pixel; so a NaN reaches as far as its chunk, and mend.cuh computes again what it spoils. A chunk of 16 groups is what one half of an ldmatrix reads,
-// and the groups start 48 (144 at stride 3) bytes apart, which no two banks share.
+// not under a pixel; so a NaN reaches as far as its chunk, and mend.cuh computes again what it spoils. A chunk of 16
+// groups is what one half of an ldmatrix reads, and the groups start 48 (144 at stride 3) bytes apart, which no two banks
+// share.
 //
 // mma.sync m16n8k8 (TF32) and m16n8k16 (HALF), ldmatrix; layouts: PTX ISA, "Matrix fragments for mma". The order of
 // the products is free: sample t of chunk c feeds lane t of its quad, and `table` holds the weights in that order, made
@@ -120,25 +121,6 @@ __device__ __forceinline__ void read_weights(const uint2 *table, int n, unsigned
     }
 }
 
-// Makes an infinity of what rounding to half would: samples past 65,512, half way from the largest half to the next.
-constexpr float SPOILER_SCALE = HALF ? 3.402823466e38f / 65512.0f : 1.0f;
-
-// Whether the patch holds a NaN or an infinity (mend.cuh), or what rounding to half makes one. Looked for here, once for
-// each sample, and not among the sums, where it costs the products registers.
-__device__ __forceinline__ void look_for_spoilers(const float32 (*patch)[PITCH]) {
-    if (!is_float(static_cast<const INPUT *>(nullptr))) return;
-    const float4 *const fours = reinterpret_cast<const float4 *>(&patch[0][0]);
-    float mark = 0.0f;
-    for (int i = threadIdx.x; i < PATCH_ROWS * PITCH / 4; i += WARPS * WARP) {
-        const float4 four = fours[i];
-        mark_if_not_finite(four.x * SPOILER_SCALE, mark);
-        mark_if_not_finite(four.y * SPOILER_SCALE, mark);
-        mark_if_not_finite(four.z * SPOILER_SCALE, mark);
-        mark_if_not_finite(four.w * SPOILER_SCALE, mark);
-    }
-    if (is_marked(mark)) block_is_spoilt = 1;
-}
-
 // The sums of n tile `n`, as the instruction leaves them, to values[group · COLUMNS + column].
 __device__ __forceinline__ void put_sums(const float (&sums)[4], int n, float *values) {
     const int lane = threadIdx.x % WARP, column = n * N_TILE + lane % 4 * 2;
@@ -200,14 +182,14 @@ extern "C" __global__ __launch_bounds__(WARPS * WARP, BLOCKS_A_MULTIPROCESSOR) v
     const INPUT *image, OUTPUT *out, const Geometry size, const uint2 *table, const float *plain_weights) {
     __shared__ alignas(16) float32 patch[PATCH_ROWS][PITCH];
     __shared__ alignas(16) float values[WARPS][GATHERED * M_PIXELS * RESPONSES];
+    __shared__ bool is_spoilt[WARPS];
     const int warp = threadIdx.x / WARP;
+    if (threadIdx.x % WARP == 0) is_spoilt[warp] = false;
     const Tile tile = tile_of_block(size);
     fill_patch(image, patch, size, tile);
     // Past what a row's copies cover lie samples that zero weights meet: they must not be a NaN.
     for (int r = threadIdx.x; r < PATCH_ROWS; r += WARPS * WARP)
         for (int e = ALIGNED ? CHUNKS * CHUNK : PATCH_SAMPLES; e < PITCH; ++e) patch[r][e] = 0.0f;
-
-    if (threadIdx.x == 0) block_is_spoilt = 0;
 
     unsigned kept[KEPT_WEIGHTS ? N_TILES : 1][K_STEPS][2];
     if (KEPT_WEIGHTS) {
@@ -216,7 +198,6 @@ extern "C" __global__ __launch_bounds__(WARPS * WARP, BLOCKS_A_MULTIPROCESSOR) v
     }
     wait_for_copies();
     __syncthreads();
-    look_for_spoilers(patch);
 
 #pragma unroll 1
     for (int i = 0; i < ROWS_A_WARP; ++i) {
@@ -232,16 +213,16 @@ extern "C" __global__ __launch_bounds__(WARPS * WARP, BLOCKS_A_MULTIPROCESSOR) v
             const int x = tile.x + m / GATHERED * PIXELS;
             const int count = y < size.out_height ? min(PIXELS, size.out_width - x) * OUT_CHANNELS : 0;
             OUTPUT *run = out + (static_cast<long long>(y) * size.out_width + x) * OUT_CHANNELS;
-            store_run<PIXELS * OUT_CHANNELS>(values[warp], run, count);
+            if (store_run<PIXELS * OUT_CHANNELS>(values[warp], run, count)) is_spoilt[warp] = true;
             __syncwarp();
         }
     }
 
-    if (!is_float(static_cast<const INPUT *>(nullptr))) return;
-    __syncthreads();
-    if (block_is_spoilt) {
+    if (is_float(static_cast<const INPUT *>(nullptr)) && is_spoilt[warp]) {  // the last row ended with a __syncwarp
         const Mended mended = {size.height, size.width, size.out_height, size.out_width, size.stride, size.padding};
-        const int rows = min(TILE_ROWS, size.out_height - tile.y), columns = min(TILE_COLUMNS, size.out_width - tile.x);
-        mend(image, out, plain_weights, mended, tile.y, rows, tile.x, columns, threadIdx.x, WARPS * WARP);
+        const Tile anew = tile_of_block(size);
+        const int y = anew.y + warp * ROWS_A_WARP;
+        mend(image, out, plain_weights, mended, y, min(ROWS_A_WARP, size.out_height - y), anew.x,
+             min(TILE_COLUMNS, size.out_width - anew.x), threadIdx.x % WARP, WARP);
     }
 }

@@ -1,25 +1,14 @@
 // Beside a NaN or an infinity: what the tensor cores spoil there is computed again, sample by sample.
 //
 // A product multiplies by zero weights what stands beside a window in the same fragment, and a NaN or an infinity times
-// zero is NaN. So a block whose sums are not all finite comes back at its end and looks for outputs that are no finite
-// numbers: each is summed anew from its own window in device memory. That takes long, and is rare.
+// zero is NaN. So who stores outputs that are not all finite (a warp, a block) comes back at its end and looks for them:
+// each is summed anew from its own window in device memory. That takes long, and is rare. Until then a flag in shared
+// memory remembers it, as a register that every sample has to go through costs more.
 //
 // Included after sums.cuh. STRIDE, or the stride in `Mended`, is any.
 struct Mended {
     int height, width, out_height, out_width, stride, padding;
 };
-
-// Set by any thread of the block whose sums are not all finite: a flag in shared memory, as a register that every sample
-// has to go through costs more.
-__shared__ int block_is_spoilt;
-
-// A mark becomes a NaN, for good, with the first value that is a NaN or an infinity; few values at a time share one.
-__device__ __forceinline__ void mark_if_not_finite(float value, float &mark) {
-    if (is_float(static_cast<const INPUT *>(nullptr))) mark = fmaf(value, 0.0f, mark);
-}
-__device__ __forceinline__ bool is_marked(float mark) {
-    return is_float(static_cast<const INPUT *>(nullptr)) && mark != mark;
-}
 
 __device__ __forceinline__ bool is_finite(float value) {
     return (__float_as_uint(value) & EXPONENT_BITS) != EXPONENT_BITS;
@@ -38,7 +27,7 @@ __device__ __forceinline__ int block_index_anew() {
 
 // The output samples of a rectangle, by `threads` threads of which this is `thread`; what was stored must be visible.
 // `weights` is (directions, out, in group, 3, 3).
-__device__ __noinline__ void mend(const INPUT *image, OUTPUT *out, const float *weights, const Mended &size, int first_y,
+__device__ __noinline__ void mend(const INPUT *image, OUTPUT *out, const float *weights, const Mended size, int first_y,
                                   int rows, int first_x, int columns, int thread, int threads) {
     const long long samples = static_cast<long long>(columns) * OUT_CHANNELS;
 #pragma unroll 1

@@ -34,15 +34,26 @@ struct alignas(4 * sizeof(OUTPUT)) FourSamples {
     OUTPUT sample[4];
 };
 
-// One warp stores `count` values that lie in shared memory (16-byte aligned) as samples from `out` on.
+// A mark becomes a NaN, for good, with the first value of a float picture that is a NaN or an infinity.
+__device__ __forceinline__ void mark_if_not_finite(float value, float &mark) {
+    if (is_float(static_cast<const INPUT *>(nullptr))) mark = fmaf(value, 0.0f, mark);
+}
+
+// One warp stores `count` values that lie in shared memory (16-byte aligned) as samples from `out` on. Returns whether
+// this lane stored a NaN or an infinity, which costs who does not ask nothing.
 template <int CAPACITY>
-__device__ __forceinline__ void store_run(const float *values, OUTPUT *out, int count) {
+__device__ __forceinline__ bool store_run(const float *values, OUTPUT *out, int count) {
+    float mark = 0.0f;
     const int lane = threadIdx.x % WARP;
     const bool aligned = reinterpret_cast<unsigned long long>(out) % sizeof(FourSamples) == 0;
     if (CAPACITY % 4 == 0 && count == CAPACITY && aligned) {
 #pragma unroll
         for (int i = lane; i < CAPACITY / 4; i += WARP) {
             const float4 four = reinterpret_cast<const float4 *>(values)[i];
+            mark_if_not_finite(four.x, mark);
+            mark_if_not_finite(four.y, mark);
+            mark_if_not_finite(four.z, mark);
+            mark_if_not_finite(four.w, mark);
             FourSamples samples;
             store_sample<store>(four.x, samples.sample[0]);
             store_sample<store>(four.y, samples.sample[1]);
@@ -51,6 +62,10 @@ __device__ __forceinline__ void store_run(const float *values, OUTPUT *out, int 
             reinterpret_cast<FourSamples *>(out)[i] = samples;
         }
     } else {
-        for (int i = lane; i < count; i += WARP) store_sample<store>(values[i], out[i]);
+        for (int i = lane; i < count; i += WARP) {
+            mark_if_not_finite(values[i], mark);
+            store_sample<store>(values[i], out[i]);
+        }
     }
+    return mark != mark;
 }

@@ -43,6 +43,7 @@ constexpr Store store = Store::STORE;
 #if defined(USES_MMA) && !defined(WHOLE_WEIGHTS)
 #define MENDS  // outputs beside a NaN or an infinity, see there
 #include "mend.cuh"
+__shared__ int block_is_spoilt;  // set by any thread whose sums are not all finite
 #endif
 
 constexpr int WARP = 32;
