@@ -12,10 +12,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tifffile
-from command import PROJECT
+from command import PROJECT, script
 from pieces import in_one_chunk
 from problems import random_image
-from test_project import script
+from selection import few_then_slow
 
 from edgeconv.core.request import make_request
 from edgeconv.errors import MemoryLimitError
@@ -72,7 +72,7 @@ def test_a_small_picture_is_one_tile() -> None:
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "uint16", "float32"])
-@pytest.mark.parametrize("stride", [1, 2, 3])
+@pytest.mark.parametrize("stride", few_then_slow([1, 2, 3]))
 @pytest.mark.parametrize("chunk", [(512, 512), (16, 60_000), (4096, 4096)])
 def test_more_memory_never_means_a_refusal_and_a_plan_is_never_above_the_limit(
     dtype: str, stride: int, chunk: tuple[int, int]
