@@ -200,6 +200,7 @@ def measured_under(limit: int, side: int, folder: Path, *words: object, target: 
     return record
 
 
+@pytest.mark.slow
 def test_a_picture_larger_than_the_limit_is_filtered_under_it_and_at_once_would_not_fit(tmp_path: Path) -> None:
     """8,000 × 8,000 are 183 MiB, in and out 366: more than the whole limit, the program included."""
     limit = 320
@@ -215,17 +216,20 @@ def test_a_picture_larger_than_the_limit_is_filtered_under_it_and_at_once_would_
 
 @pytest.mark.parametrize(
     "words",
-    [
-        ("--filter", "sobel", "--stride", "2", "--output-mode", "normalize"),
-        ("--output-mode", "raw", "--border", "reflect"),
-        ("--method", "im2col", "--check", "full", "--stride", "3"),
-        ("--method", "reference", "--stride", "3", "--channels", "luma"),
-    ],
+    few_then_slow(
+        [
+            ("--filter", "sobel", "--stride", "2", "--output-mode", "normalize"),
+            ("--output-mode", "raw", "--border", "reflect"),
+            ("--method", "im2col", "--check", "full", "--stride", "3"),
+            ("--method", "reference", "--stride", "3", "--channels", "luma"),
+        ]
+    ),
 )
 def test_the_limit_is_kept_by_other_modes_and_methods(tmp_path: Path, words: tuple[str, ...]) -> None:
     measured_under(400, 4000, tmp_path, *words)
 
 
+@pytest.mark.slow
 def test_the_limit_is_kept_from_zarr_to_zarr(tmp_path: Path) -> None:
     measured_under(400, 5000, tmp_path, "--output-mode", "raw", target="edges.zarr")
     mark, _ = run_marked(tmp_path / "edges.zarr", "-o", tmp_path / "again.zarr", "--memory-limit", "500MiB")
