@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from types import ModuleType, SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,11 +16,15 @@ from hypothesis import strategies as st
 from problems import random_image
 
 import edgeconv
+from edgeconv import api
 from edgeconv.core.filters import filter_names
 from edgeconv.core.geometry import BORDERS
+from edgeconv.core.request import Request
 from edgeconv.errors import UnavailableError, UsageError
 from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
 from edgeconv.methods import METHODS, find
+from edgeconv.methods.base import Options
+from edgeconv.runtime.auto import Choice
 
 CPU_METHODS = [entry.name for entry in METHODS if entry.device == "cpu"]
 
@@ -179,3 +188,70 @@ def test_what_is_no_picture_is_refused() -> None:
 def test_a_cuda_method_refuses_with_the_reason_and_the_way_out(method: str) -> None:
     with pytest.raises(UnavailableError, match=r"(CuPy|GPU|driver).*--device cpu"):
         edgeconv.convolve(random_image(4, 4, "uint8"), method=method, device="cuda")
+
+
+# --- an array of a GPU, with neither GPU nor CuPy ---------------------------------------------------------------------
+
+
+class OnGpu:
+    """An array that shows itself as those on a GPU do."""
+
+    def __init__(self, pixels: np.ndarray) -> None:
+        self.pixels, self.shape, self.dtype = pixels, pixels.shape, "a type of its own library"
+        self.__cuda_array_interface__ = {"typestr": pixels.dtype.str}
+
+
+def test_an_array_of_a_gpu_stays_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is filtered on its own device, with the options that were given, and finished by its own library."""
+    log: list[Any] = []
+
+    class Session:
+        def __init__(self, problem: Any, method: str, device: str, options: Any) -> None:
+            log.append((problem.dtype.name, problem.output_mode, method, device, options))
+
+        def convolve_on_device(self, image: Any) -> Any:
+            assert isinstance(image, OnGpu)
+            log.append("convolved")
+            return "raw"
+
+    @contextmanager
+    def on_device(number: int) -> Iterator[None]:
+        log.append(("device", number))
+        yield
+        log.append("left")
+
+    cupy: Any = ModuleType("cupy")
+    cupy.asarray = cupy.ascontiguousarray = lambda image: image
+    monkeypatch.setitem(sys.modules, "cupy", cupy)
+    cuda = SimpleNamespace(on_device=on_device, device_of=lambda image: 3)
+    monkeypatch.setitem(sys.modules, "edgeconv.runtime.devices.cuda", cuda)
+    monkeypatch.setattr(api, "Session", Session)
+    monkeypatch.setattr(api, "_latest", SimpleNamespace())
+    monkeypatch.setattr(api, "get_device", lambda name: SimpleNamespace(current=(name, 3)))
+    asked: list[Any] = []
+    monkeypatch.setattr(api, "choose", lambda *words: asked.append(words) or Choice("sliding", "cuda", ""))
+    finished: list[Any] = []
+    monkeypatch.setattr(Request, "finish", lambda self, *words: finished.append(words) or "finished")
+    image = OnGpu(np.zeros((5, 6, 3), np.uint16))
+    for options in (Options(threads=3), None):
+        log.clear()
+        assert api.convolve(image, output_mode="clip", options=options) == "finished"
+        assert asked[-1][:3] == ("auto", "cuda", "many pictures")
+        made = ("uint16", "clip", "sliding", "cuda", options or Options())
+        assert log == [("device", 3), made, "convolved", "left"]
+        assert finished[-1] == ("raw", np.dtype(np.uint16), cupy, image)
+    with pytest.raises(UsageError, match="on the GPU"):
+        api.convolve(image, device="cpu")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ({"image": [[1]]}, "not list"),
+        ({"image": np.ma.zeros((5, 6, 3))}, "mask has no meaning"),
+        ({"options": {"threads": 1}}, r"must be edgeconv\.Options.*not dict"),
+    ],
+)
+def test_what_is_no_picture_and_no_options_is_refused(words: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        api.convolve(**{"image": np.zeros((5, 6, 3), np.uint8), **words})

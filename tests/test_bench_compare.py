@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from xml.etree import ElementTree
 
 import numpy as np
@@ -12,7 +13,7 @@ from command import edgeconv
 
 from edgeconv.bench import record
 from edgeconv.bench.compare import Gate, compare, judge, parse_gate, to_junit, to_markdown
-from edgeconv.bench.intervals import Ratio, ratio_interval
+from edgeconv.bench.intervals import STUDENT_T, Ratio, ratio_interval
 from edgeconv.errors import UsageError
 
 
@@ -216,3 +217,16 @@ def test_the_command_ends_with_one_only_for_a_slowdown(monkeypatch, base, tmp_pa
     for wrong in (("base.json", "none.json"), ("base.json", "gate.md"), ("base.json", "new.json", "--allow", "all")):
         refused = edgeconv("bench", "compare", *wrong, cwd=tmp_path)
         assert (refused.code, len(refused.error_lines)) == (2, 1)
+
+
+def test_students_t_holds_99_percent_of_its_own_density() -> None:
+    """The density of t with n degrees of freedom, integrated from −t to t by the trapezoid rule."""
+    for freedom, width in enumerate(STUDENT_T, 1):
+        scale = math.gamma((freedom + 1) / 2) / (math.sqrt(freedom * math.pi) * math.gamma(freedom / 2))
+
+        def density(x, freedom: int = freedom, scale: float = scale):
+            return scale * (1 + x**2 / freedom) ** (-(freedom + 1) / 2)
+
+        x = np.linspace(0, width, 20_001)
+        inside = 2 * float(np.sum((density(x)[1:] + density(x)[:-1]) / 2 * np.diff(x)))
+        assert abs(inside - 0.99) <= 2 * density(width) * 0.0005 + 1e-6, freedom

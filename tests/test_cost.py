@@ -112,6 +112,13 @@ def test_weights_with_no_structure_are_all_useful() -> None:
     assert useful_flops_per_pixel(weights, 1) == 2 * 81
 
 
+def test_a_sum_of_channels_that_two_outputs_need_is_made_once() -> None:
+    """Each output: nine taps on the sum of the first two channels, nine on the third."""
+    first, second, third = (np.full((3, 3), value, np.float32) for value in (1, 2, 3))
+    weights = np.array([[[first, first, second], [first, first, third]]])
+    assert useful_flops_per_pixel(weights, 1) == 1 + 2 * (2 * 9 + 2 * 9)
+
+
 def test_speed_takes_the_longer_floor() -> None:
     counts = counts_of("laplacian8", "mix")
     memory_bound = speed(counts, 1e-3, Roof(counts.fewest_bytes / 5e-4, 1e15, "test"))
@@ -119,6 +126,10 @@ def test_speed_takes_the_longer_floor() -> None:
     assert (memory_bound.roofline_share, memory_bound.bound_by) == (pytest.approx(0.5), "memory")
     arithmetic_bound = speed(counts, 1e-3, Roof(1e15, counts.useful_flops / 2.5e-4, "test"))
     assert (arithmetic_bound.roofline_share, arithmetic_bound.bound_by) == (pytest.approx(0.25), "arithmetic")
+    tie = speed(counts, 1e-3, Roof(counts.fewest_bytes * 2.0, counts.useful_flops * 2.0, "test"))
+    assert (tie.memory_floor_share, tie.roofline_share, tie.bound_by) == (500.0, 500.0, "memory")
+    assert memory_bound.useful_gflops == pytest.approx(20 * 64 / 1e-3 / 1e9)
+    assert memory_bound.gigabytes_per_second == pytest.approx(2 * 8 * 8 * 3 * 4 / 1e-3 / 1e9)
     assert memory_bound.kernel_gflops == pytest.approx(162 * 64 / 1e-3 / 1e9)
 
 

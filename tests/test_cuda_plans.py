@@ -17,10 +17,11 @@ import pytest
 from cpu_problems import RANDOM, RANDOM_WHOLE, Case
 from numpy.typing import NDArray
 
+from edgeconv.bench.ladders import conv_kernels, gemm_kernels
 from edgeconv.core.exactness import FLOAT32, FLOAT64, HALF, TF32, TWOFOLD_HALF, WHOLE
 from edgeconv.core.filters import WeightSet
 from edgeconv.core.problem import Problem, make_problem
-from edgeconv.errors import MemoryLimitError
+from edgeconv.errors import MemoryLimitError, UsageError
 from edgeconv.methods import cuda
 from edgeconv.methods.base import BLOCKS, Method, Options, Plan
 from edgeconv.methods.cuda import cudnn, im2col, implicit, kernel_args, sliding, textbook
@@ -499,3 +500,204 @@ def test_every_plan_is_of_its_problem() -> None:
     for method in (sliding.Sliding(), im2col.Im2col(), implicit.Implicit(), textbook.Textbook(), cudnn.CuDNN()):
         plan: Plan = method.prepare(problem, Options())
         assert plan.problem is problem
+
+
+# --- the ladders -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def loaded(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """What the ladders' steps have asked to be compiled, and how the products' kernels were called."""
+    calls: list[Any] = []
+
+    def load(variant: Any) -> Any:
+        class Kernel:
+            kernel = SimpleNamespace(ptr=0)
+
+            def __call__(self, *words: Any) -> None:
+                calls.append(words)
+
+        calls.append(variant)
+        return Kernel()
+
+    for module in (conv_kernels, gemm_kernels):
+        monkeypatch.setattr(module, "load", load)
+    return calls
+
+
+def geometry_of(plan: Any) -> list[int]:
+    """Sides of picture and output, and rows of a block or strip."""
+    return [int(value) for value in plan._launch._by_value[0]]
+
+
+@pytest.mark.parametrize(
+    ("name", "stride", "shape", "block", "whole", "blocks", "rows"),
+    [
+        # a thread a pixel, 16 × 16 of them: 32 × 19 blocks of 500 × 300 pixels
+        ("pixel", 1, (300, 500), (16, 16), 0, 32 * 19, 16),
+        ("constant", 2, (300, 500), (16, 16), 0, 16 * 10, 16),
+        # a warp a row: 16 × 38, and what a tile of 32 × 8 pixels needs at stride 3 still fits
+        ("shared", 1, (300, 500), (32, 8), 0, 16 * 38, 8),
+        ("shared", 3, (300, 500), (32, 8), 0, 6 * 13, 8),
+        # strips of 16 rows: a pixel or four a thread, 128 threads
+        ("rolling", 1, (300, 500), (128, 1), 0, 4 * 19, 16),
+        ("vector", 1, (300, 500), (128, 1), 1, 1 * 19, 16),
+        ("vector", 1, (300, 501), (128, 1), 0, 1 * 19, 16),
+        ("vector", 2, (300, 500), (128, 1), 0, 1 * 10, 16),  # 250 pixels are 3,000 bytes: no multiple of 16
+        ("vector", 2, (300, 520), (128, 1), 1, 1 * 10, 16),
+        # 10 multiprocessors with 2 blocks each: 20 strips at once, in one wave
+        ("waves", 1, (300, 500), (128, 1), 1, 20, 15),
+        ("waves", 1, (1000, 520), (128, 1), 1, 2 * 59, 17),  # 10 strips at once, two across: six waves of 16.7 rows
+    ],
+)
+def test_a_step_of_the_ladder_covers_the_output(
+    loaded: list[Any],
+    name: str,
+    stride: int,
+    shape: tuple[int, int],
+    block: tuple[int, int],
+    whole: int,
+    blocks: int,
+    rows: int,
+) -> None:
+    problem = case("float32", "raw", stride=stride, shape=shape)
+    plan: Any = conv_kernels.prepare(name, problem)
+    (variant,) = loaded
+    assert variant.source == "bench/ladders/conv_kernels.cu"
+    assert variant.entry == ("vector" if name == "waves" else name)
+    defines = {"STRIDE": stride, "ACROSS": block[0], "DOWN": block[1], "WHOLE": whole}
+    assert dict(variant.defines) == defines | ({"HAS_TILE": 1} if name == "shared" else {})
+    height, width = problem.output_shape[:2]
+    assert geometry_of(plan) == [*shape, height, width, rows]
+    assert plan._launch._shape == (blocks, 1, 1, *block, 1)
+    shown = "×".join(map(str, block))
+    assert plan.choice == {"step": name, "block": shown, "rows_a_block": rows}
+    assert plan.launches == 1
+    held = 3 * 27 * 4 if name == "pixel" else 0
+    assert plan.workspace_bytes == held
+    pixels = 4 if name in ("vector", "waves") else 1
+    across = -(-width // (block[0] * pixels))
+    assert blocks == across * -(-height // rows)
+
+
+@pytest.mark.parametrize("stride", conv_kernels.STRIDES)
+def test_every_block_of_every_step_can_be_asked_for(loaded: list[Any], stride: int) -> None:
+    """And what it asks to be compiled is listed, so that the compiler's check knows it."""
+    listed = set(conv_kernels.variants())
+    for entry in conv_kernels.STEPS:
+        if entry.name in ("textbook", "sliding"):
+            continue
+        for block in entry.blocks_for(stride):
+            for width in (500, 501):
+                plan: Any = conv_kernels.prepare(
+                    entry.name, case("float32", "raw", stride=stride, shape=(9, width)), block
+                )
+                assert plan._launch._shape[3:5] == (block.across, block.down)
+                assert loaded.pop() in listed
+
+
+def test_shared_memory_of_a_tile_by_hand() -> None:
+    """(8 − 1) · s + 3 rows of (32 − 1) · s + 3 pixels of 12 bytes; a block has 48 KiB."""
+    shared = conv_kernels.step("shared")
+    block = conv_kernels.ConvBlock(32, 8)
+    assert [shared.shared_bytes(block, stride) for stride in (1, 2, 3)] == [10 * 34 * 12, 17 * 65 * 12, 24 * 96 * 12]
+    assert [str(block) for block in shared.blocks_for(1)] == ["32×8", "16×16", "8×8", "32×32"]
+    assert [str(block) for block in shared.blocks_for(2)] == ["32×8", "16×16", "8×8"]  # 65 · 65 · 12 bytes are too many
+    assert conv_kernels.step("pixel").shared_bytes(block, 1) == 0
+
+
+def test_the_ends_of_the_ladder_are_the_methods() -> None:
+    problem = case("float32", "raw", shape=(65, 33))
+    for block, shape in (
+        (None, (3 * 5, 16)),
+        (conv_kernels.ConvBlock(8, 8), (5 * 9, 8)),
+        (conv_kernels.ConvBlock(32, 32), (6, 32)),
+    ):
+        plan: Any = conv_kernels.prepare("textbook", problem, block)
+        assert [(launch._shape[0], launch._shape[3]) for launch in plan._launches] == [shape] * 3
+    assert type(conv_kernels.prepare("sliding", problem)) is type(sliding.Sliding().prepare(problem, Options()))
+
+
+@pytest.mark.parametrize(
+    ("height", "at_once", "rows"),
+    [
+        (4096, 256, 16),  # one wave of 16 rows
+        (4096, 132, 16),  # 31.03 rows in one wave: two of 15.5
+        (4096, 100, 14),  # 2.56 waves of 16 rows: three of 13.65
+        (100, 1000, 1),
+        (640, 1, 16),  # one strip at a time: 40 waves
+    ],
+)
+def test_rows_of_whole_waves_by_hand(height: int, at_once: int, rows: int) -> None:
+    assert conv_kernels.rows_of_whole_waves(height, at_once) == rows
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype", "sizes", "block", "grid", "threads", "defines"),
+    [
+        ("plain", "float32", (100, 200, 30), None, (13, 7), (16, 16), {"REAL": "float", "TILE": 16}),
+        ("shared", "float64", (100, 200, 30), None, (7, 4), (32, 32), {"REAL": "double", "TILE": 32}),
+        (
+            "registers",
+            "float32",
+            (128, 256, 32),
+            None,
+            (2, 2),
+            (128, 1),
+            {"TILE_M": 64, "TILE_N": 128, "TILE_K": 16, "THREAD_M": 8, "THREAD_N": 8, "WHOLE": 1, "REAL": "float"}
+            | {"BLOCKS_A_MULTIPROCESSOR": 3},
+        ),
+        (
+            "double_buffer",
+            "float64",
+            (128, 65, 16),
+            2,
+            (2, 2),
+            (128, 1),
+            {"TILE_M": 64, "TILE_N": 64, "TILE_K": 8, "THREAD_M": 8, "THREAD_N": 4, "WHOLE": 0, "REAL": "double"}
+            | {"BLOCKS_A_MULTIPROCESSOR": 3},
+        ),
+    ],
+)
+def test_a_product_covers_c_once(
+    loaded: list[Any],
+    name: str,
+    dtype: str,
+    sizes: tuple[int, int, int],
+    block: int | None,
+    grid: tuple[int, int],
+    threads: tuple[int, int],
+    defines: dict[str, Any],
+) -> None:
+    """m, n, k are the rows of C, its columns and what is summed; the grid is across and down."""
+    chosen = None if block is None else gemm_kernels.step(name).blocks[dtype][block]
+    gemm_kernels.prepare(name, dtype, *sizes, chosen)("a", "b", "c")
+    variant, (asked_grid, asked_threads, arguments) = loaded
+    assert (variant.source, variant.entry, dict(variant.defines)) == ("bench/ladders/gemm_kernels.cu", name, defines)
+    assert (asked_grid, asked_threads) == (grid, threads)
+    assert arguments == ("a", "b", "c", *sizes)
+
+
+@pytest.mark.parametrize("sizes", [(63, 128, 16), (64, 127, 16), (64, 128, 15), (64, 128, 16)])
+def test_only_sizes_that_are_multiples_of_a_tile_take_whole_tiles(loaded: list[Any], sizes: tuple[int, ...]) -> None:
+    gemm_kernels.prepare("registers", "float32", *sizes)  # type: ignore[arg-type]
+    assert dict(loaded[0].defines)["WHOLE"] == int(sizes == (64, 128, 16))
+
+
+def test_every_product_that_can_be_asked_for_is_listed(loaded: list[Any]) -> None:
+    listed = set(gemm_kernels.variants())
+    for entry in gemm_kernels.STEPS:
+        for dtype, blocks in entry.blocks.items():
+            for block in blocks:
+                for side in (block.rows * block.columns * block.depth, 7):
+                    gemm_kernels.prepare(entry.name, dtype, side, side, side, block)
+                    assert loaded.pop() in listed
+    with pytest.raises(UsageError, match="float16"):
+        gemm_kernels.prepare("plain", "float16", 1, 1, 1)
+
+
+def test_a_block_says_what_it_is() -> None:
+    assert str(gemm_kernels.GemmBlock(16, 16, 16)) == "16×16×16"
+    assert str(gemm_kernels.GemmBlock(64, 128, 16, (8, 4))) == "64×128×16, 8×4 a thread"
+    assert gemm_kernels.GemmBlock(64, 128, 16, (8, 4)).threads == (256, 1)
+    assert gemm_kernels.GemmBlock(8, 16, 4).threads == (16, 8)

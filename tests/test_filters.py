@@ -213,3 +213,26 @@ def test_unknown_words_are_refused_with_those_there_are() -> None:
         weight_set(named_filter("sobel"), "mix", "bt2020")
     with pytest.raises(UsageError, match="3×3"):
         custom_filter(np.ones((5, 5)))
+
+
+def test_a_kernel_file_is_remembered_and_one_that_is_not_there_is_named(tmp_path) -> None:
+    path = tmp_path / "mine.json"
+    path.write_text("[[0, 1, 0], [1, -4, 1], [0, 1, 0]]", encoding="ascii")
+    found = read_kernel(path)
+    assert (found.file, found.name, found.combine, found.directions, found.is_full_set) == (
+        path,
+        "mine",
+        "single",
+        1,
+        False,
+    )
+    with pytest.raises(UsageError, match="cannot be read"):
+        read_kernel(tmp_path / "none.json")
+
+
+@pytest.mark.parametrize("channels", ["mix", "each", "luma"])
+@pytest.mark.parametrize("entry", FILTERS, ids=lambda entry: entry.name)
+def test_weights_keep_how_directions_are_joined(entry, channels: str) -> None:
+    made = weight_set(entry, channels)
+    assert (made.combine, made.weights.shape[0]) == (entry.combine, entry.directions)
+    assert made.groups == (3 if channels == "each" else 1)

@@ -13,6 +13,7 @@ from edgeconv.core.geometry import (
     OUTSIDE,
     bands,
     border_indices,
+    never_looks_outside,
     output_size,
     parse_padding,
     touched,
@@ -47,6 +48,16 @@ def test_zero_border_is_outside() -> None:
 
 def test_every_border_is_covered() -> None:
     assert {*NUMPY_MODES, "zero"} == set(BORDERS)
+
+
+@pytest.mark.parametrize(
+    ("padding", "pixels"),
+    [(0, 0), (MAX_PADDING, 4096), (np.int64(3), 3), ("valid", 0), (" Same ", 1), ("0", 0), ("17", 17), ("4096", 4096)],
+)
+def test_every_padding_up_to_the_largest_is_taken(padding, pixels: int) -> None:
+    found = parse_padding(padding)
+    assert (found, type(found)) == (pixels, int)
+    assert never_looks_outside(padding) == (pixels == 0)
 
 
 @pytest.mark.parametrize("padding", ["sme", "-1", "1.5", "", -1, MAX_PADDING + 1, True, 1.5, None])

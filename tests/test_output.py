@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import warnings
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 
 from edgeconv import convolve
-from edgeconv.core.output import NO_RANGE, error_limit, finite_range, magnitude, normalize, store
+from edgeconv.core import output
+from edgeconv.core.output import NO_RANGE, error_limit, finite_range, join_ranges, magnitude, normalize, store, stretch
 from edgeconv.core.problem import StoredMode
 from edgeconv.core.request import make_request
 from edgeconv.methods import METHODS
@@ -105,3 +106,39 @@ def test_halves_are_stretched_to_the_even_neighbour(low: int, dtype: str, white:
     steps = [*range(8), 2 * white - 3, 2 * white - 1, 2 * white]
     raw = np.array(steps, np.float32)[np.newaxis, :, np.newaxis] + low
     assert normalize(raw, np.dtype(dtype)).ravel().tolist() == [round(Fraction(step, 2)) for step in steps]
+
+
+def test_two_ranges_are_joined_at_both_ends() -> None:
+    assert join_ranges((1.0, 5.0), (2.0, 3.0)) == join_ranges((2.0, 3.0), (1.0, 5.0)) == (1.0, 5.0)
+    assert join_ranges((1.0, 2.0), (3.0, 4.0)) == join_ranges((3.0, 4.0), (1.0, 2.0)) == (1.0, 4.0)
+    assert join_ranges(NO_RANGE, (3.0, 4.0)) == (3.0, 4.0)
+    assert join_ranges(NO_RANGE, NO_RANGE) == NO_RANGE
+    assert magnitude(NO_RANGE) == 0.0
+
+
+class Watched(np.ndarray):
+    """An array that notes how many rows are taken of it."""
+
+    taken: ClassVar[list[int]] = []
+
+    def __getitem__(self, key: Any) -> Any:
+        found = super().__getitem__(key)
+        if isinstance(key, slice):
+            Watched.taken.append(found.shape[0])
+        return np.asarray(found)
+
+
+@pytest.mark.parametrize(
+    ("samples", "strips"),
+    [(84, [2, 2, 2, 2, 2]), (83, [1] * 10), (1, [1] * 10), (130, [3, 3, 3, 1]), (10_000, [10])],
+)
+def test_a_picture_is_stretched_in_strips_of_whole_rows(
+    monkeypatch: pytest.MonkeyPatch, samples: int, strips: list[int]
+) -> None:
+    """Of 14 pixels with three channels: 42 samples a row."""
+    values = np.random.default_rng(1).uniform(-50, 300, (10, 14, 3))
+    expected = np.rint((values + 50) * (255 / 350)).astype(np.uint8)
+    monkeypatch.setattr(output, "STRETCH_SAMPLES", samples)
+    Watched.taken.clear()
+    assert np.array_equal(stretch(values.view(Watched), -50.0, 300.0, np.dtype(np.uint8)), expected)
+    assert Watched.taken == strips

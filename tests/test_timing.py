@@ -4,7 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from edgeconv.core.timing import Budget, Sampler, Stopwatch, collect, interleave, percentile, summarize
+from edgeconv.core.timing import (
+    LEAST_SAMPLES,
+    PATIENCE,
+    Budget,
+    Sampler,
+    Stopwatch,
+    collect,
+    interleave,
+    percentile,
+    summarize,
+)
 
 
 class FakeClock:
@@ -31,6 +41,17 @@ def test_summary_of_eleven_samples() -> None:
 def test_percentile_is_linear_between_ranks() -> None:
     assert percentile([0.0, 10.0], 0.25) == 2.5
     assert percentile([7.0], 0.9) == 7.0
+    assert [percentile([0.0, 10.0, 40.0], share) for share in (0.25, 0.5, 0.75, 1.0)] == [5.0, 10.0, 25.0, 40.0]
+
+
+def test_zeros_have_no_noise() -> None:
+    assert summarize([0.0, 0.0, 0.0]).noise == 0.0
+    assert summarize([0.0, 0.0, 0.0, 0.0, 5.0]).noise == 0.0
+
+
+def test_a_budget_that_nobody_named() -> None:
+    assert Budget() == Budget(min_samples=5, max_samples=200, time_limit_seconds=0.15, noise_target=0.02, turns=1)
+    assert (LEAST_SAMPLES, PATIENCE) == (3, 10)
 
 
 def test_no_samples_have_no_summary() -> None:
@@ -45,8 +66,11 @@ def test_no_samples_have_no_summary() -> None:
         ([1.0, 9.0] * 100, Budget(5, 8, 1000.0, 0.02), 8, "sample limit"),
         ([1.0, 9.0] * 100, Budget(5, 200, 12.0, 0.02), 4, "time limit"),
         ([50.0] * 100, Budget(5, 200, 12.0, 0.02), 3, "time limit"),
+        ([110.0] * 100, Budget(5, 200, 12.0, 0.02), 2, "time limit"),
+        ([120.0] * 100, Budget(5, 200, 12.0, 0.02), 1, "time limit"),
         ([150.0] * 100, Budget(5, 200, 12.0, 0.02), 1, "time limit"),
         ([1.0] * 100, Budget(5, 200, 0.0, 0.02), 1, "time limit"),
+        ([1.0] * 100, Budget(5, 200, 1000.0, 0.02, turns=4), 5, "noise target"),  # one series alone has one turn
     ],
 )
 def test_sampling_stops_and_says_why(durations, budget, n, because) -> None:
@@ -97,6 +121,25 @@ def test_a_quiet_series_still_takes_all_its_turns() -> None:
         ends.append(clock.now)
     assert ends == [2.0, 4.0, 6.0]
     assert sampler.series.stopped_because == "noise target"
+
+
+@pytest.mark.parametrize(
+    ("budget", "expected"),
+    [
+        (Budget(min_samples=2, max_samples=100, time_limit_seconds=1000.0, turns=3), [1.0, 2.0, 3.0]),
+        (Budget(min_samples=100, max_samples=100, time_limit_seconds=8.0, turns=4), [2.0, 4.0, 6.0, 8.0]),
+        (Budget(min_samples=100, max_samples=8, time_limit_seconds=1000.0, turns=4), [2.0, 4.0, 6.0, 8.0]),
+    ],
+    ids=["quiet", "time", "samples"],
+)
+def test_a_turn_ends_with_its_part_of_each_limit(budget: Budget, expected: list[float]) -> None:
+    clock = FakeClock()
+    sampler = Sampler(lambda: clock.run_of(1.0), budget, clock)
+    ends = []
+    while sampler.stopped_because is None:
+        sampler.take_turn()
+        ends.append(clock.now)
+    assert ends == expected
 
 
 def test_an_unfinished_series_cannot_be_read() -> None:

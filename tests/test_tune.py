@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from types import SimpleNamespace
 
 import pytest
 from bench_records import TimedMethod, WrongMethod, measured
@@ -11,8 +12,9 @@ from command import edgeconv
 
 from edgeconv.bench.tune import GRID, profile_of, start_seconds
 from edgeconv.core.request import make_request
-from edgeconv.errors import UnavailableError
+from edgeconv.errors import UnavailableError, UsageError
 from edgeconv.methods import METHODS
+from edgeconv.runtime import auto
 from edgeconv.runtime import profile as tuned
 from edgeconv.runtime.auto import choose
 from edgeconv.runtime.devices import get_device
@@ -214,3 +216,46 @@ def test_auto_counts_picture_output_and_workspace(monkeypatch, tmp_path, dtype, 
             assert f"im2col on cpu needs {needed:,} bytes of {free:,} free" in choice.why
         else:
             assert "profile has nothing that can run here" in choice.why
+
+
+WIDE = [[30, 60, 30], [60, -360, 60], [30, 60, 30]]
+"""Its sums over 16-bit samples are beyond what float32 holds."""
+
+
+@pytest.mark.parametrize(("dtype", "fastest"), [("uint8", "opencv"), ("uint16", "sliding"), ("float32", "opencv")])
+def test_the_fastest_that_is_exact_for_these_weights_is_chosen(monkeypatch, tmp_path, dtype: str, fastest: str) -> None:
+    """As if OpenCV were such a method, which needs a GPU."""
+
+    def find(method: str, device: str) -> SimpleNamespace:
+        loaded = SimpleNamespace(unavailable_reason=lambda: None)
+        return SimpleNamespace(float32_sums=method == "opencv", load=lambda: loaded)
+
+    monkeypatch.setattr(auto, "find", find)
+    keep(monkeypatch, tmp_path, curve("opencv", 1e-3, dtype=dtype), curve("sliding", 2e-3, dtype=dtype))
+    found = choose("auto", "cpu", "many pictures", make_request(WIDE).problem((1024, 1024, 3), dtype))
+    assert found.method == fastest
+    assert ("opencv on cpu sums in float32, which is not exact for these weights" in found.why) == (dtype == "uint16")
+
+
+@pytest.mark.parametrize(
+    ("method", "device", "words"),
+    [
+        ("fastest", "auto", "Method 'fastest' is not known: use auto or one of reference"),
+        ("auto", "tpu", "Device 'tpu' is not one of auto, cpu, cuda"),
+    ],
+)
+def test_names_that_are_not_known_are_refused(method: str, device: str, words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        choose(method, device, "one picture")
+
+
+def test_no_profile_is_nothing_to_speak_of(monkeypatch, tmp_path) -> None:
+    monkeypatch.setenv(tuned.PLACE_VARIABLE, str(tmp_path / "none.json"))
+    assert read_profile({}) == (None, "")
+
+
+def test_where_a_profile_can_be_saved_is_tried_and_nothing_left(monkeypatch, tmp_path) -> None:
+    path = tmp_path / "deep" / "profile.json"
+    monkeypatch.setenv(tuned.PLACE_VARIABLE, str(path))
+    assert tuned.place_to_save() == path
+    assert list(path.parent.iterdir()) == []

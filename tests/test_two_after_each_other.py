@@ -31,7 +31,7 @@ from edgeconv.batch.engines import at_worker
 from edgeconv.batch.one_picture import BatchWork
 from edgeconv.batch.previous_results import Earlier
 from edgeconv.batch.settings import Settings
-from edgeconv.bench.peers import PEERS
+from edgeconv.bench.peers import PEERS, npp
 from edgeconv.bench.peers import _load as load_peer
 from edgeconv.core.filters import named_filter
 from edgeconv.core.problem import INPUT_DTYPES, Problem, make_problem
@@ -39,6 +39,7 @@ from edgeconv.core.request import Request, make_request
 from edgeconv.core.timing import Stopwatch
 from edgeconv.diff.scale import scale_for
 from edgeconv.errors import EdgeconvError
+from edgeconv.hardware import nvml
 from edgeconv.hardware.cpu import jit
 from edgeconv.hardware.cuda import kernels
 from edgeconv.hardware.cuda.kernels import KernelVariant
@@ -51,7 +52,7 @@ from edgeconv.methods.cuda import cudnn
 from edgeconv.run.tiled import memory
 from edgeconv.run.tiled.grid import WindowRules
 from edgeconv.run.tiled.pipeline import Clock, WindowFilter
-from edgeconv.runtime import profile
+from edgeconv.runtime import devices, profile
 from edgeconv.runtime.auto import Choice, choose
 from edgeconv.view import compute as view_work
 from edgeconv.view.latest import Token
@@ -460,6 +461,66 @@ def test_a_handle_of_cudnn_is_of_one_gpu_and_one_thread(monkeypatch: pytest.Monk
         assert [cudnn._handle(*place) for place in places] == found
     finally:
         cudnn._handle.cache_clear()
+
+
+def test_a_device_is_that_of_its_name_and_one_a_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = [SimpleNamespace(CudaDevice=lambda: SimpleNamespace(name="cuda"))]
+    monkeypatch.setitem(sys.modules, "edgeconv.runtime.devices.cuda", made[0])
+    monkeypatch.setattr(devices, "get_device", functools.cache(devices.get_device.__wrapped__))
+    names: list[Any] = ["cpu", "cuda", "cpu", "cuda"]
+    found = [devices.get_device(name) for name in names]
+    assert [device.name for device in found] == names
+    assert (found[0] is found[2], found[1] is found[3]) == (True, True)
+
+
+class Driver:
+    """NVML, which has a GPU at each place on the bus but one."""
+
+    def nvmlInit_v2(self) -> int:
+        return 0
+
+    def nvmlDeviceGetHandleByPciBusId_v2(self, place: bytes, handle: Any) -> int:
+        if place == b"none":
+            return 6  # NVML_ERROR_NOT_FOUND
+        handle._obj.value = int(place, 16)
+        return 0
+
+
+def test_a_gpus_clocks_are_those_of_its_place_on_the_bus(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nvml.ctypes, "CDLL", lambda name: Driver())
+    monkeypatch.setattr(nvml, "open_gpu", functools.cache(nvml.open_gpu.__wrapped__))
+    places = ["17", "none", "65", "17", "none", "65"]
+    found: list[Any] = [nvml.open_gpu(place) for place in places]
+    assert [None if each is None else each._handle.value for each in found] == [0x17, None, 0x65] * 2
+    assert found[:3] == found[3:]
+
+
+def test_a_function_of_npp_is_that_of_its_name_in_its_own_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[str] = []
+
+    class Library:
+        def __init__(self, name: str) -> None:
+            opened.append(name)
+            self.file = name
+
+        def __getattr__(self, name: str) -> Any:
+            return SimpleNamespace(name=name, library=self.file)
+
+    def no_finder(name: str) -> Any:
+        raise ImportError(name)
+
+    monkeypatch.setattr(npp, "import_module", no_finder)
+    monkeypatch.setattr(npp.ctypes, "CDLL", Library)
+    monkeypatch.setattr(npp, "_open", functools.cache(npp._open.__wrapped__))
+    monkeypatch.setattr(npp, "_function", functools.cache(npp._function.__wrapped__))
+    names = [*npp.SIGNATURES, *reversed(npp.SIGNATURES)]
+    for name in names:
+        function = npp._function(name)
+        library, arguments = npp.SIGNATURES[name]
+        assert (function.name, function.library) == (name, f"lib{library}.so.13")
+        assert (function.argtypes, function.restype) == (arguments, npp.c_int)
+        assert function is npp._function(name)
+    assert sorted(opened) == ["libnppial.so.13", "libnppif.so.13"], "each library once"
 
 
 RECIPE = make_recipe(make_problem((9, 9, 3), "uint8", random_weights(), output_mode="abs"))

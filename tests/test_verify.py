@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from problems import random_image, random_weights
 
+from edgeconv.core import exactness
+from edgeconv.core.exactness import FLOAT32
 from edgeconv.core.filters import WeightSet, named_filter, weight_set
 from edgeconv.core.problem import make_problem
 from edgeconv.errors import UsageError
@@ -150,3 +154,87 @@ def test_a_layout_that_is_not_the_problems_is_no_output() -> None:
 def test_a_problem_with_no_meaning_is_refused(shape, dtype, mode) -> None:
     with pytest.raises(UsageError):
         make_problem(shape, dtype, random_weights(), output_mode=mode)
+
+
+# --- figures of a check ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("height", "row_samples", "most", "blocks"),
+    [
+        (1000, 100, 1, [(0, 8), (496, 504), (992, 1000)]),  # never fewer than three
+        (1000, 100, 4000, [(0, 8), (248, 256), (496, 504), (744, 752), (992, 1000)]),
+        (1000, 100, 4799, [(0, 8), (248, 256), (496, 504), (744, 752), (992, 1000)]),
+        (20, 100, 1, [(0, 8), (8, 14), (14, 20)]),
+        (5, 100, 1, [(0, 5)]),
+        (130, 100, None, [(0, 64), (64, 128), (128, 130)]),
+        (130, 100, 13_000, [(0, 64), (64, 128), (128, 130)]),
+        (7, 100, None, [(0, 7)]),
+    ],
+)
+def test_rows_that_are_checked(height: int, row_samples: int, most: int | None, blocks: list[tuple[int, int]]) -> None:
+    assert rows_to_check(height, row_samples, most) == blocks
+
+
+def laplacian(image: np.ndarray, mode: str = "raw"):
+    """The problem of a picture, one filter a channel, and the oracle's output."""
+    weights = weight_set(named_filter("laplacian4"), "each")
+    problem = make_problem(image.shape, image.dtype, weights, output_mode=mode)
+    out = np.empty(problem.output_shape, problem.output_dtype)
+    Reference().prepare(problem, Options()).run(image, out)
+    return out, problem
+
+
+def test_the_figures_of_a_check_by_hand() -> None:
+    """One pixel of 10 in black: −40 in its place and 10 around it."""
+    image = np.zeros((9, 9, 3), np.uint8)
+    image[4, 4] = 10
+    out, problem = laplacian(image, "abs")
+    assert (check(image, out, problem).relative_error, check(image, out, problem).max_abs_error) == (0.0, 0.0)
+    out[4, 4, 1] = 30
+    out[0, 0, 0] = 2
+    found = check(image, out, problem)
+    assert (found.max_abs_error, found.relative_error, found.tolerance) == (10.0, 0.25, 0.0)
+    assert (found.differing_samples, found.unexplained_samples, found.checked_samples) == (2, 2, 243)
+    assert (found.worst.got, found.worst.expected, found.exact) == (30.0, 40.0, True)
+    black = np.zeros((9, 9, 3), np.uint8)
+    out, problem = laplacian(black, "abs")
+    assert check(black, out, problem).relative_error == 0.0
+    out[1, 1, 1] = 1
+    assert check(black, out, problem).relative_error == float("inf")
+
+
+def test_of_equal_errors_the_first_is_shown_whatever_block_it_is_in() -> None:
+    image = random_image(140, 9, "uint8")
+    out, problem = laplacian(image, "abs")
+    for place in ((135, 3, 1), (100, 4, 0), (20, 5, 2), (20, 6, 0)):
+        out[place] ^= 1  # one level up or down
+    worst = check(image, out, problem).worst
+    assert (worst.y, worst.x, worst.channel) == (20, 5, 2)
+
+
+def test_what_a_nan_reaches_is_no_part_of_the_figures() -> None:
+    image = random_image(12, 9, "uint8").astype(np.float32)
+    image[5, 5, 1] = np.nan
+    out, problem = laplacian(image)
+    found = check(image, out, problem)
+    assert found.passed
+    assert (found.max_abs_error, found.unexplained_samples, found.checked_samples) == (0.0, 0, 12 * 9 * 3 - 9)
+    out[5, 5, 1] = 1.0  # it must reach the window's middle
+    found = check(image, out, problem)
+    assert (found.unexplained_samples, found.worst.y, found.worst.x, found.worst.channel) == (1, 5, 5, 1)
+    assert found.max_abs_error == 0.0
+
+
+def test_transforms_may_err_by_what_the_largest_sample_gives_anywhere() -> None:
+    """A picture of one bright pixel: its error reaches every output, and counts all 9 samples as that bright."""
+    image = np.zeros((8, 8, 3), np.float32)
+    image[4, 4] = 100.0
+    _, problem = laplacian(image)
+    arithmetic = replace(FLOAT32, transforms=True, weight_loss=2.0**-11)
+    ((_, values, bound),) = verify._Oracle(image, problem, arithmetic, [(0, 8)])
+    sums, samples = np.full((1, *values.shape), 8 * 100.0), np.full((1, *values.shape), 9 * 100.0)
+    errors = exactness.response_bound(problem, arithmetic, sums, samples)
+    expected = exactness.stored_bound(values, exactness.join_bounds(errors, sums, problem), np.dtype(np.float32))
+    assert np.array_equal(bound, expected)
+    assert bound.min() > 0

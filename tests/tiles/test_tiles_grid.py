@@ -110,3 +110,11 @@ def test_results_come_in_order_and_no_more_are_begun_than_asked_for() -> None:
         assert next(results) == 0
         assert len(begun) <= 4
         assert [0, *results] == [item * item for item in range(20)]
+
+
+def test_a_shifted_grid_cuts_a_picture_of_less_than_a_tile_in_the_middle() -> None:
+    """So that it shares no seam with the plain grid, which has none."""
+    rules = WindowRules(1, 1, "zero")
+    assert [rules.axis(100, 4096, shifted).cuts for shifted in (False, True)] == [(0, 100), (0, 50, 100)]
+    assert rules.axis(100, 40, shifted=True).cuts == (0, 20, 60, 100)
+    assert rules.axis(1, 4096, shifted=True).cuts == (0, 1)

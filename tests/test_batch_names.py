@@ -1,0 +1,201 @@
+"""Names of outputs, piece by piece: templates, collisions, and what lies where an output goes."""
+
+from __future__ import annotations
+
+from pathlib import Path, PurePosixPath
+
+import pytest
+
+from edgeconv.batch.names import (
+    DEFAULT_NAME,
+    Names,
+    Places,
+    as_compared,
+    refuse_collisions,
+    split_off_outputs,
+)
+from edgeconv.batch.task import Task
+from edgeconv.errors import ImageWriteError, UsageError
+
+
+def named(template: str = DEFAULT_NAME) -> Names:
+    return Names(template, "sobel", "sliding", 3)
+
+
+def task(source: str, folder: str = ".", problem: str | None = None, identity: str | None = None) -> Task:
+    return Task(source, PurePosixPath(folder), identity or f"/in/{source}", problem)
+
+
+# --- templates -------------------------------------------------------------------------------------------------------
+
+
+def test_every_field_stands_where_it_is_named() -> None:
+    template = "{stem}|{source_ext}|{filter}|{method}|{stride}|{width}|{height}|{ext}".replace("|", ",")
+    assert named(template).name("a", ".jpg", ".png", 40, 30) == "a,.jpg,sobel,sliding,3,40,30,.png"
+    assert named().name("a", ".jpg", ".png", 40, 30) == "a_sobel_sliding_s3.png"
+
+
+@pytest.mark.parametrize(
+    ("template", "words"),
+    [
+        ("{stem}{other}{ext}", "{other}, which is not one of {stem}, {source_ext}, {filter}"),
+        ("{filter}{ext}", "lacks {stem}"),
+        ("{stem", "is not a template"),
+        ("{stem}{}", "{}, which is not one of"),
+        ("{stem:d}{ext}", "is not a template"),
+        ("{stem}{width:x<z}{ext}", "is not a template"),
+        ("a/{stem}{ext}", "has a folder in it"),
+        ("a\\{stem}{ext}", "has a folder in it"),
+    ],
+)
+def test_a_template_that_cannot_be_is_refused_before_it_is_used(template: str, words: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        named(template)
+    assert words in str(raised.value)
+
+
+def test_of_several_unknown_fields_the_first_is_named() -> None:
+    with pytest.raises(UsageError, match=r"has \{a\}"):
+        named("{stem}{b}{a}{c}{ext}")
+
+
+@pytest.mark.parametrize(
+    ("template", "early"),
+    [
+        (DEFAULT_NAME, "a_sobel_sliding_s3.png"),
+        ("{stem}_{width}x{height:05d}{ext}", "a_*x*.png"),
+        ("{stem!s:>3}_{width!r}{ext}", "  a_*.png"),
+        ("{stem:>3}{{x}}{ext}", "  a{x}.png"),
+        ("{stem}{source_ext}-{stride:03d}{ext}", "a.tif-003.png"),
+    ],
+)
+def test_an_early_name_has_a_star_for_what_is_known_late(template: str, early: str) -> None:
+    assert named(template).early(task("a.tif"), ".png") == early
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "template", "way"),
+    [
+        ("a.png", "a.jpg", "{stem}_x{ext}", "pass --name '{stem}{source_ext}_x{ext}', rename one, or filter"),
+        ("a.png", "a.jpg", "{stem}_{stem}{ext}", "pass --name '{stem}{source_ext}_{stem}{ext}', rename one, or filter"),
+        ("a.png", "a.PNG", "{stem}_x{ext}", "rename one, or filter"),
+        ("a.png", "a.jpg", "{stem:s}_x{ext}", "rename one, or filter"),
+        ("a.png", "a.jpg", "{stem}_{source_ext:s}{ext}", "rename one, or filter"),
+    ],
+)
+def test_the_way_out_of_a_collision(one: str, other: str, template: str, way: str) -> None:
+    assert named(template).way_out(task(one), task(other)).startswith(way)
+
+
+@pytest.mark.parametrize(
+    ("template", "format", "words"),
+    [
+        ("{stem}{ext}", None, ""),
+        ("{stem}{ext}", "png", ""),
+        ("{stem}.png", None, ""),
+        ("{stem}.PNG", "png", ""),
+        ("{stem}.tif", "tiff", ""),
+        ("{stem}", None, "ends in no format"),
+        ("{stem}.gif", None, "ends in no format"),
+        ("{stem}.png", "tiff", "ends in .png, and --format is tiff"),
+    ],
+)
+def test_a_name_ends_in_a_format_and_in_that_which_is_asked_for(template: str, format: str | None, words: str) -> None:
+    if not words:
+        named(template).refuse_other_suffix(format)
+        return
+    with pytest.raises(UsageError, match=words):
+        named(template).refuse_other_suffix(format)
+
+
+LATE = {
+    "{stem}_{width}x{height}{ext}": "",
+    "{stem}x{width:04d}{ext}": "",
+    "{stem}{source_ext}_{width}{ext}": "",
+    "{stem}{width}{ext}": "runs {width} or {height}",
+    "{stem}7{width}{ext}": "runs {width} or {height}",
+    "{width}7{stem}{ext}": "runs {width} or {height}",
+    "{height}{stem}{ext}": "runs {width} or {height}",
+    "{stem}_{width!r}{ext}": "runs {width} or {height}",
+    "{stem}_{width: >4}{ext}": "runs {width} or {height}",
+    "{stem}{stride}{width}{ext}": "runs {width} or {height}",
+    "{stem}_{source_ext}{width}{ext}": "apart from {stem}",
+    "{stem}_{source_ext}{ext}": "",
+}
+
+
+@pytest.mark.parametrize(("template", "words"), LATE.items())
+def test_sizes_that_could_make_two_names_one_are_refused(template: str, words: str) -> None:
+    if not words:
+        named(template).refuse_late_meetings()
+        return
+    with pytest.raises(UsageError) as raised:
+        named(template).refuse_late_meetings()
+    assert words in str(raised.value)
+
+
+# --- collisions ------------------------------------------------------------------------------------------------------
+
+
+def test_names_are_compared_without_case_and_accents_spelling() -> None:
+    assert as_compared("Stra\u00dfE") == as_compared("STRASSE")
+    assert as_compared("e\u0301") == as_compared("\u00c9")
+    assert as_compared("a") != as_compared("b")
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "collide"),
+    [
+        (task("a.png"), task("a.jpg"), True),
+        (task("a.png"), task("A.jpg"), True),
+        (task("a.png"), task("b.jpg"), False),
+        (task("a.png"), task("a.jpg", "deep"), False),
+        (task("a.png", "Deep"), task("a.jpg", "deep"), True),
+        (task("a.png"), task("a.jpg", problem="is a pipe"), False),
+        (task("a.png", problem="is a pipe"), task("a.jpg"), False),
+    ],
+)
+def test_two_outputs_of_one_name(one: Task, other: Task, collide: bool) -> None:
+    if not collide:
+        refuse_collisions([one, other], "/out", named(), None)
+        return
+    with pytest.raises(ImageWriteError) as raised:
+        refuse_collisions([one, other], "/out", named(), None)
+    where = PurePosixPath("/out") / other.folder / f"{other.stem}_sobel_sliding_s3"
+    assert str(raised.value).startswith(
+        f"{other.source} and {one.source} would both be written to {where}: pass --name"
+    )
+
+
+@pytest.mark.parametrize("format", [None, "tiff"])
+def test_an_output_in_the_place_of_an_input(format: str | None) -> None:
+    """Of both formats that an output may have where none is asked for, and only of that which is asked for."""
+    tasks = [task("a.png"), task("b", identity="/out/A_sobel_sliding_s3.png")]
+    if format is not None:
+        refuse_collisions(tasks, "/out", named(), format)
+        return
+    with pytest.raises(ImageWriteError) as raised:
+        refuse_collisions(tasks, "/out", named(), format)
+    assert str(raised.value).startswith(
+        "a.png would be written to /out/a_sobel_sliding_s3.png, which is one of the inputs"
+    )
+
+
+def test_places_of_an_output_by_format() -> None:
+    where = [("a_sobel_sliding_s3.png", "/out/deep/a_sobel_sliding_s3.png")]
+    assert list(Places("/out", named(), "png").of(task("a.jpg", "deep"))) == where
+    found = list(Places("/out", named(), None).of(task("a.jpg", "deep")))
+    assert [name.rpartition(".")[2] for name, _ in found] == ["npy", "png", "tiff"]
+    assert found[1:2] == where
+
+
+def test_what_lies_where_another_pictures_output_goes_is_told_apart(tmp_path: Path) -> None:
+    out = str(tmp_path)
+    place = f"{tmp_path}/a_sobel_sliding_s3.png"
+    picture, output, other = task("a.jpg"), task("made.png", identity=place), task("b.jpg")
+    assert split_off_outputs([picture, output, other], out, named(), None) == ([picture, other], [output])
+    assert split_off_outputs([picture, output, other], out, named(), "tiff") == ([picture, output, other], [])
+    broken = task("a.jpg", problem="is a pipe")
+    assert split_off_outputs([broken, output], out, named(), None) == ([broken, output], [])
+    own = task("x.png", identity=f"{tmp_path}/x_sobel_sliding_s3.png")
+    assert split_off_outputs([own], out, named("{stem}_{filter}_{method}_s{stride}{ext}"), None) == ([own], [])

@@ -1,0 +1,62 @@
+"""What makes a time doubtful, from readings that the test writes down."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from edgeconv.bench.watch import CpuUse, Watch
+from edgeconv.hardware.nvml import GpuReading
+
+
+def seen(device: Any, clocks: tuple[int | None, ...] = (), mask: int = 0, busy: float = 0.0, own: float = 0.0) -> Any:
+    """The report of a work of 10 seconds on four cores."""
+    gpus = iter([GpuReading(clock, 1000, mask, 40, 100.0) for clock in clocks])
+    uses = iter([CpuUse(100.0, 50.0, 1000.0, 4), CpuUse(100.0 + busy, 50.0 + own, 1010.0, 4)])
+    watch = Watch(device, lambda: next(gpus, None), lambda: next(uses))
+    watch.begin()
+    for _ in clocks:
+        watch.look()
+    return watch.report()
+
+
+@pytest.mark.parametrize(
+    ("device", "busy", "own", "share", "flagged"),
+    [
+        ("cpu", 30.0, 20.0, 0.25, True),  # 10 of 40 core seconds
+        ("cpu", 20.2, 20.0, 0.005, False),
+        ("cuda", 30.0, 20.0, 0.25, False),  # the GPU's time is not the cores'
+        ("cpu", 19.0, 20.0, 0.0, False),  # clocks that tick apart
+        ("cpu", 99.0, 0.0, 1.0, True),
+    ],
+)
+def test_what_others_took_of_the_cores(device: str, busy: float, own: float, share: float, flagged: bool) -> None:
+    found = seen(device, busy=busy, own=own)
+    assert found["others_busy_share"] == pytest.approx(share)
+    assert found["flags"] == ([f"other processes kept {share:.0%} of the cores busy"] if flagged else [])
+
+
+@pytest.mark.parametrize(
+    ("clocks", "mask", "flags"),
+    [
+        ((1980, 1980), 0x01, []),
+        ((1980, 1000), 0, ["clock moved: 1000 to 1980 MHz"]),
+        ((None, 1980), 0, []),
+        ((1980,), 0x04 | 0x40, ["throttled: hardware thermal slowdown, software power cap"]),
+    ],
+)
+def test_what_the_gpu_says_of_itself(clocks: tuple[int | None, ...], mask: int, flags: list[str]) -> None:
+    found = seen("cuda", clocks, mask)
+    known = [clock for clock in clocks if clock]
+    assert (found["flags"], found["sm_clock_min_mhz"], found["sm_clock_max_mhz"]) == (flags, min(known), max(known))
+    assert found["last_card_reading"]["sm_clock_mhz"] == clocks[-1]
+
+
+def test_what_cannot_be_read_is_not_known() -> None:
+    watch = Watch("cpu", read_cpu=lambda: None)
+    watch.begin()
+    watch.look()
+    found = watch.report()
+    assert found["flags"] == []
+    assert {found[name] for name in found if name != "flags"} == {None}

@@ -1,0 +1,212 @@
+"""Each cell of the ladders' tables against values by hand: a record in which no two figures are equal."""
+
+from __future__ import annotations
+
+import csv
+import io
+from typing import Any
+
+import pytest
+
+from edgeconv.bench.ladders import conv_kernels, gemm_kernels
+from edgeconv.export import ladders
+from edgeconv.export.csv import export as export_csv
+from edgeconv.export.tables import Table
+
+CONV = ["copy", *(step.name for step in conv_kernels.STEPS)]
+GEMM = [step.name for step in gemm_kernels.STEPS]
+SIZES = (1024, 4096)
+
+
+def row(step: str, block: str | None, microseconds: float, **rest: Any) -> dict[str, Any]:
+    timing = {"median_seconds": microseconds * 1e-6, "p10_seconds": 1.5e-9, "p90_seconds": 2.5e-9, "n": 7}
+    return {
+        "step": step,
+        "block": block,
+        "right": True,
+        "relative_error": 3e-7,
+        "l2_state": "cold",
+        "timing": timing,
+        "machine": {"flags": []},
+        **rest,
+    }
+
+
+@pytest.fixture
+def conv() -> dict[str, Any]:
+    """Step n takes n + 1 µs at 4096, a tenth at 1024; a quarter at stride 2; ten times with other blocks."""
+    rows = []
+    for stride in (1, 2):
+        for size in SIZES:
+            for number, step in enumerate(CONV):
+                by = (1.0 if size == 4096 else 0.1) / (1 if stride == 1 else 4)
+                figures = {"size": size, "stride": stride, "gflops": None if step == "copy" else 1000.0 * number + size}
+                figures |= {"share_of_floor": number / 100 + 0.01, "gain": None if number < 2 else number / 4}
+                block = None if step in ("copy", "sliding") else "16×16"
+                rows.append(row(step, block, (number + 1) * by, **figures))
+                if block:
+                    rows.append(row(step, "8×8", (number + 1) * by * 10, **{**figures, "gflops": 5.0}))
+    return {"kind": "bench conv", "rows": rows, "machine": {"name": "made-up GPU"}, "created_utc": "now"}
+
+
+@pytest.fixture
+def gemm() -> dict[str, Any]:
+    """Step n takes 2^(5 - n) ms at 4096 in float32, and a half in float64."""
+    rows = []
+    for dtype in gemm_kernels.REALS:
+        for size in SIZES:
+            for number, step in enumerate(GEMM):
+                by = (1 if size == 4096 else 3) / (1 if dtype == "float32" else 2)
+                figures = {"size": size, "dtype": dtype, "gflops": 100.0 * number + size, "share_of_vendor": number / 8}
+                figures["share_of_peak"] = number / 16 if dtype == "float32" else None
+                rows.append(row(step, None if step == "cublas" else "64×64×8", 1e3 * 2 ** (5 - number) * by, **figures))
+    return {"kind": "bench gemm", "rows": rows, "machine": {"name": "made-up GPU"}, "created_utc": "now"}
+
+
+@pytest.fixture
+def profile() -> dict[str, Any]:
+    names = ("issue_busy_percent", "l1_busy_percent", "l2_busy_percent", "dram_busy_percent")
+    rows = [
+        {"step": step, "l1_wavefronts": 2e6 * number, "instructions": 3e6 * number}
+        | {name: 10.4 * place + number for place, name in enumerate(names)}
+        for number, step in enumerate(CONV)
+        if step != "copy"
+    ]
+    return {"rows": rows}
+
+
+def cells(table: Table) -> dict[str, dict[str, str]]:
+    """By the first cell of a row and the name of a column."""
+    return {line[0]: dict(zip(table.header[1:], line[1:], strict=True)) for line in table.rows}
+
+
+def test_steps_of_the_convolutions(conv: dict[str, Any], profile: dict[str, Any]) -> None:
+    found = cells(ladders.conv_steps(conv, profile))
+    assert list(found) == [f"`{name}`" for name in CONV[1:]]
+    for number, step in enumerate(conv_kernels.STEPS, 1):
+        expected = "–" if step.expected_gain is None else f"{step.expected_gain} ×".replace(".0 ×", " ×")
+        assert found[f"`{step.name}`"] == {
+            "idea": step.idea,
+            "why it should help": step.because,
+            "predicted": expected,
+            "gain": "–" if number == 1 else f"{number / 4:.2f} ×",
+            "median": f"{number + 1} µs",
+            "of the floor": f"{number + 1}%",
+            "lines": f"{2 * number} M",
+            "instructions": f"{3 * number} M",
+        }
+
+
+def test_what_was_busy(profile: dict[str, Any]) -> None:
+    found = cells(ladders.conv_binds(profile))
+    assert found["`textbook`"] == {"issue": "1 %", "L1": "11 %", "L2": "22 %", "memory": "32 %"}
+    assert list(found) == [f"`{name}`" for name in CONV[1:]]
+
+
+def test_convolutions_by_size_and_by_block(conv: dict[str, Any]) -> None:
+    table = ladders.conv_sizes(conv, 2)
+    assert table.title == "Stride 2"
+    found = cells(table)
+    assert list(found) == [f"`{name}`" for name in CONV]
+    assert found["`copy`"] == {"1024": "0.02 µs", "4096": "0.25 µs"}
+    assert found["`rolling`"] == {"1024": "0.15 µs", "4096": "1.5 µs"}
+    found = cells(ladders.conv_blocks(conv))
+    assert list(found) == [f"`{name}`" for name in CONV[1:-1]]
+    assert found["`textbook`"] == {"16×16": "2 µs", "8×8": "20 µs"}
+    conv["rows"] = [each for each in conv["rows"] if (each["step"], each["block"]) != ("pixel", "8×8")]
+    assert cells(ladders.conv_blocks(conv))["`pixel`"] == {"16×16": "3 µs", "8×8": "–"}
+
+
+def test_steps_of_the_products(gemm: dict[str, Any]) -> None:
+    found = cells(ladders.gemm_steps(gemm))
+    for number, step in enumerate(gemm_kernels.STEPS):
+        assert found[f"`{step.name}`"] == {
+            "idea": step.idea,
+            "blocks": "–" if step.name == "cublas" else "64×64×8",
+            "gain": "–" if number == 0 else "2.00 ×",
+            "median": f"{2 ** (5 - number)} ms",
+            "GFLOPS": f"{4096 + 100 * number:,}",
+            "of cuBLAS": ("0%", "12%", "25%", "38%", "50%")[number],
+            "of peak": ("0%", "6%", "12%", "19%", "25%")[number],
+        }
+
+
+def test_products_by_size(gemm: dict[str, Any]) -> None:
+    table = ladders.gemm_sizes(gemm)
+    assert table.header == ("step", "type", "1024", "4096")
+    assert [line[:2] for line in table.rows] == [(f"`{step}`", dtype) for dtype in gemm_kernels.REALS for step in GEMM]
+    assert table.rows[2][2:] == ("1,224 (25%)", "4,296 (25%)")
+    gemm["rows"][2]["gflops"] = None
+    gemm["rows"] = [each for each in gemm["rows"] if (each["step"], each["dtype"]) != ("cublas", "float64")]
+    assert ladders.gemm_sizes(gemm).rows[2][2:] == ("–", "4,296 (25%)")
+    assert ladders.gemm_sizes(gemm).rows[-1][2:] == ("–", "–")
+
+
+def test_what_the_sources_say_of_their_steps(conv: dict[str, Any], gemm: dict[str, Any]) -> None:
+    lines = ladders.conv_source(conv)
+    assert lines[0].startswith("  textbook  2 µs       –  a thread")
+    assert lines[1].startswith("  pixel     3 µs  0.50 ×  a thread")
+    assert lines[-1] == (
+        "Medians and gains over the step before on one made-up GPU, 4096 × 4096, stride 1, cold L2; a copy takes 1 µs."
+    )
+    assert max(map(len, lines)) <= 110
+    lines = ladders.gemm_source(gemm)
+    assert lines[0].startswith("  plain          32 ms       –  a thread")
+    wrapped = next(number for number, line in enumerate(lines) if line.startswith("  shared         16 ms  2.00 ×  "))
+    assert lines[wrapped + 1].startswith(" " * len("  shared         16 ms  2.00 ×  ") + "memory")
+    assert lines[-1] == "Medians and gains over the step before on one made-up GPU, 4096 × 4096, float32, cold L2."
+
+
+def test_the_tables_of_a_page(conv: dict[str, Any], gemm: dict[str, Any]) -> None:
+    assert ladders.title(conv) == "edgeconv bench conv on made-up GPU"
+    assert ladders.panels(conv) == [("stride 1", {"stride": 1}), ("stride 2", {"stride": 2})]
+    assert ladders.panels(gemm) == [("float32", {"dtype": "float32"}), ("float64", {"dtype": "float64"})]
+    assert ladders.steps_of(conv) == CONV
+    conv["rows"] = [each for each in conv["rows"] if (each["step"], each["size"]) != ("waves", 1024)]
+    wrong = next(each for each in conv["rows"] if each["step"] == "pixel")
+    wrong |= {"timing": None, "gflops": None, "right": False, "relative_error": None, "gain": None}
+    *shown, every = ladders.shown(conv)
+    titles = ["stride 1, median", "stride 1, GFLOPS", "stride 2, median", "stride 2, GFLOPS"]
+    assert [table.title for table in shown] == titles
+    medians, rates = map(cells, shown[:2])
+    assert medians["copy"] == {"1024": "0.10 µs", "4096": "1 µs"}
+    assert medians["pixel"] == {"1024": "WRONG", "4096": "3 µs"}
+    assert medians["waves"] == {"1024": "–", "4096": "8 µs"}
+    assert rates["copy"] == {"1024": "–", "4096": "–"}
+    assert rates["pixel"] == {"1024": "–", "4096": "6,096"}
+    assert rates["sliding"] == {"1024": "9,024", "4096": "12,096"}
+    header = ("work", "size", "step", "blocks", "median", "GFLOPS", "gain", "of the floor", "error")
+    assert every.header == header
+    assert len(every.rows) == len(conv["rows"])
+    assert every.rows[0] == ("stride 1", "1024", "copy", "–", "0.10 µs", "–", "–", "1%", "3e-07")
+    assert every.rows[2] == ("stride 1", "1024", "textbook", "8×8", "2 µs", "5", "–", "2%", "3e-07")
+    assert every.rows[3] == ("stride 1", "1024", "pixel", "16×16", "WRONG", "–", "–", "3%", "infinite")
+    (products,) = [table for table in ladders.shown(gemm) if table.title == "Every row"]
+    assert products.header[6:8] == ("of cuBLAS", "of peak")
+    assert products.rows[3][:2] == ("float32", "1024")
+    assert products.rows[3][2:] == ("double_buffer", "64×64×8", "12 ms", "1,324", "38%", "19%", "3e-07")
+    assert products.rows[-1][-2] == "–"
+
+
+def test_each_column_of_the_spreadsheet(conv: dict[str, Any], gemm: dict[str, Any]) -> None:
+    lines = list(csv.DictReader(io.StringIO(export_csv([conv, gemm])[".csv"].decode())))
+    assert len(lines) == len(conv["rows"]) + len(gemm["rows"])
+    shown = {"machine": "made-up GPU", "created_utc": "now", "device": "cuda", "kind": "bench conv", "l2_state": "cold"}
+    shown |= {"entrant": "textbook 16×16", "size": "1024", "stride": "1", "dtype": "float32", "status": "measured"}
+    shown |= {"gflops": "2024.0", "floor_share": "0.02", "relative_error": "3e-07", "n": "7"}
+    shown |= {"p10_seconds": "1.5e-09", "p90_seconds": "2.5e-09", "end_to_end_seconds": "", "flags": ""}
+    assert {name: lines[1][name] for name in shown} == shown
+    assert float(lines[1]["median_seconds"]) == pytest.approx(2e-7)
+    assert lines[0]["entrant"] == "copy"
+    product = lines[len(conv["rows"])]
+    assert (product["stride"], product["dtype"], product["floor_share"]) == ("", "float32", "")
+    conv["rows"][1] |= {"right": False, "timing": None}
+    (first, second, *_) = csv.DictReader(io.StringIO(export_csv([conv])[".csv"].decode()))
+    assert (first["status"], second["status"], second["median_seconds"]) == ("measured", "wrong", "")
+
+
+def test_the_work_of_predictions_is_found_wherever_its_rows_stand(conv: dict[str, Any], gemm: dict[str, Any]) -> None:
+    expected = ladders.conv_source(conv), ladders.gemm_steps(gemm), ladders.gemm_source(gemm)
+    conv["rows"].sort(key=lambda each: (-each["stride"], each["size"]))
+    gemm["rows"].sort(key=lambda each: (each["dtype"] != "float64", each["size"]))
+    assert (ladders.conv_source(conv), ladders.gemm_steps(gemm), ladders.gemm_source(gemm)) == expected

@@ -1,0 +1,471 @@
+"""Every number that a plot or a page shows, against values by hand: points, lines, bars, labels, captions and cells.
+
+The record has two strides, two sizes and four entrants whose figures are all different from each other, so that two
+that are swapped, one that is scaled wrongly or one that is taken from elsewhere show.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from typing import Any
+
+import numpy as np
+import pytest
+from bench_records import TimedMethod, measured
+from command import PROJECT
+
+pytest.importorskip("matplotlib")
+
+from matplotlib.axes import Axes
+from matplotlib.colors import to_hex
+
+from edgeconv.bench.record import Record
+from edgeconv.bench.summary import groups
+from edgeconv.export import figures, html, ladder_figures, ladders, plot, run_figures, tables
+
+SIZES, STRIDES = (8, 16), (1, 2)
+SECONDS = {"copy": 1e-6, "own": 3e-6, "peer": 5e-6}
+RATES = {"copy": 99.0, "own": 40.0, "peer": 24.0}
+SHARES = {"copy": 1.0, "own": 0.31, "peer": 0.62}
+
+
+def scale(size: int, stride: int) -> int:
+    """By which the figures of a work differ from the next one's: 1, 2, 10, 20."""
+    return size // 8 * (10 if stride == 2 else 1)
+
+
+@pytest.fixture(scope="module")
+def plain_record() -> Iterator[Record]:
+    peer = TimedMethod("peer", [4e-3])
+    peer.kind = "peer"
+    with pytest.MonkeyPatch.context() as patch:
+        yield measured(patch, TimedMethod("own", [2e-3]), peer)
+
+
+@pytest.fixture
+def record(plain_record: Record) -> Record:
+    made = copy.deepcopy(plain_record)
+    plain = made["rows"]
+    made["rows"] = []
+    for stride in STRIDES:
+        for row in copy.deepcopy(plain):
+            work, name = row["work"], row["entrant"]
+            work["stride"] = stride
+            state, by = row["lead_l2_state"], scale(work["size"], stride)
+            row["timings"][state]["median_seconds"] = SECONDS[name] * by
+            row["accounts"][state] |= {"gflops": RATES[name] * by, "floor_share": SHARES[name] / (by if by > 2 else 1)}
+            row["counts"]["intensity_flops_per_byte"] = {"own": 4.0, "peer": 7.0}.get(name, 1.0) + stride
+            made["rows"].append(row)
+    made["roofs"] = {"cpu": {"copy_bytes_per_second": 2e10, "fma_flops_per_second": 3e12, "how": "made up"}}
+    made["files"] = [
+        {**entry, "stride": stride, "decode_seconds": 2e-6 * entry["size"], "encode_seconds": 5e-6 * entry["size"]}
+        for stride in STRIDES
+        for entry in made["files"]
+    ]
+    return made
+
+
+def lines_of(axis: Axes) -> dict[str, list[tuple[float, float]]]:
+    """The points of each line by its label."""
+    return {
+        str(line.get_label()): [(float(x), float(y)) for x, y in zip(line.get_xdata(), line.get_ydata(), strict=True)]
+        for line in axis.lines
+    }
+
+
+def ticks(labels: Any) -> list[str]:
+    return [label.get_text() for label in labels]
+
+
+def legend_of(drawing: figures.Drawing) -> list[str]:
+    return [text.get_text() for text in drawing.figure.legends[0].get_texts()]
+
+
+# --- a bench ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("draw", "values", "label", "x_label"),
+    [
+        (figures.gflops, RATES, "GFLOPS (nominal)", "side of the picture"),
+        (
+            figures.times,
+            {name: value * 1e6 for name, value in SECONDS.items()},
+            "median time, µs",
+            "side of the picture",
+        ),
+    ],
+    ids=["gflops", "times"],
+)
+def test_points_over_size(record: Record, draw: Any, values: dict[str, float], label: str, x_label: str) -> None:
+    (drawing,) = draw(record)
+    assert len(drawing.figure.axes) == len(STRIDES)
+    for axis, stride in zip(drawing.figure.axes, STRIDES, strict=True):
+        names = [name for name in values if name != "copy" or draw is figures.times]
+        found = lines_of(axis)
+        assert list(found) == names
+        for name in names:
+            expected = [(size, values[name] * scale(size, stride)) for size in SIZES]
+            assert np.allclose(found[name], expected, rtol=1e-12), name
+        assert (axis.get_title(), axis.get_ylabel(), axis.get_xlabel()) == (f"stride {stride}", label, x_label)
+        assert axis.get_xticks().tolist() == list(SIZES)
+        assert ticks(axis.get_xticklabels()) == ["8", "16"]
+        assert (axis.get_xscale(), axis.get_yscale()) == ("log", "linear" if draw is figures.gflops else "log")
+        if draw is figures.gflops:
+            assert axis.get_ylim()[0] == 0
+    assert legend_of(drawing) == names
+    assert ("Dotted: a copy of the fewest bytes" in drawing.caption) == (draw is figures.times)
+
+
+def test_lines_are_told_apart_as_the_caption_says(record: Record) -> None:
+    """Methods have markers, peers are dashed, the copy is dotted and grey."""
+    (drawing,) = figures.times(record)
+    for axis in drawing.figure.axes:
+        drawn = {line.get_label(): line for line in axis.lines}
+        assert [drawn[name].get_marker() for name in ("copy", "own", "peer")] == ["None", "o", "None"]
+        assert [drawn[name].get_linestyle() for name in ("copy", "own", "peer")] == [":", "-", "--"]
+        colours = [drawn[name].get_color() for name in ("copy", "own", "peer")]
+        assert colours == [figures.FLOOR, figures.COLOURS[0], figures.COLOURS[1]]
+
+
+def test_an_entrant_without_a_time_has_no_line_and_no_share(record: Record) -> None:
+    for row in record["rows"]:
+        if row["entrant"] == "peer":
+            row |= {"lead_l2_state": None, "timings": {}, "accounts": {}}
+    (drawing,) = figures.gflops(record)
+    assert list(lines_of(drawing.figure.axes[0])) == ["own"]
+    (drawing,) = figures.floor(record)
+    assert ticks(drawing.figure.axes[0].get_yticklabels()) == ["own"]
+
+
+def test_shares_of_the_floor(record: Record) -> None:
+    (drawing,) = figures.floor(record)
+    (axis,) = drawing.figure.axes
+    expected = [[0.31, 0.31, 0.031, 0.0155], [0.62, 0.62, 0.062, 0.031]]
+    assert np.allclose(axis.images[0].get_array(), expected, rtol=1e-12)
+    assert axis.images[0].get_clim() == (0, 1)
+    cells = {text.get_position(): (text.get_text(), text.get_color()) for text in axis.texts}
+    shown = [["31%", "31%", "3%", "2%"], ["62%", "62%", "6%", "3%"]]
+    assert cells == {
+        (x, y): (shown[y][x], "white" if expected[y][x] < 0.6 else "black") for y in range(2) for x in range(4)
+    }
+    assert ticks(axis.get_yticklabels()) == ["own", "peer"]
+    assert ticks(axis.get_xticklabels()) == ["8\ns1", "16\ns1", "8\ns2", "16\ns2"]
+    assert axis.get_yticks().tolist() == [0, 1]
+    assert axis.get_xticks().tolist() == [0, 1, 2, 3]
+
+
+def test_a_share_that_was_not_measured_is_left_white(record: Record) -> None:
+    row = next(row for row in record["rows"] if row["entrant"] == "own")
+    row["accounts"][row["lead_l2_state"]]["floor_share"] = None
+    (axis,) = figures.floor(record)[0].figure.axes
+    assert np.ma.getmaskarray(axis.images[0].get_array())[0].tolist() == [True, False, False, False]
+    assert (0, 0) not in {text.get_position() for text in axis.texts}
+    assert len(axis.texts) == 7
+
+
+def test_points_under_the_roof(record: Record) -> None:
+    """Roof: 20 GB/s and 3,000 GFLOPS, so the ridge stands at 150 FLOPs a byte; the largest size of each stride."""
+    (drawing,) = figures.roofline(record)
+    (axis,) = drawing.figure.axes
+    roof, *points = axis.lines
+    assert np.allclose(roof.get_xdata(), [5 / 3, 150, 450])
+    assert np.allclose(roof.get_ydata(), [100 / 3, 3000, 3000])
+    found = [(point.get_marker(), float(point.get_xdata()[0]), float(point.get_ydata()[0])) for point in points]
+    assert found == [("o", 5, 80), ("x", 8, 48), ("o", 6, 800), ("x", 9, 480)]
+    assert legend_of(drawing) == ["own", "peer"]
+    assert "20 GB/s copied, 3,000 GFLOPS of float32" in drawing.caption
+    assert (axis.get_xscale(), axis.get_yscale()) == ("log", "log")
+    assert axis.get_ylabel() == "GFLOPS (nominal)"
+    assert drawing.title == "Roofline, CPU"
+
+
+def test_no_roofline_where_nothing_but_the_copy_was_timed(record: Record) -> None:
+    record["rows"] = [row for row in record["rows"] if row["entrant"] == "copy"]
+    assert figures.roofline(record) == []
+
+
+def test_bars_of_a_whole_pictures_phases(record: Record) -> None:
+    """Decoding takes 2 µs a pixel of the side, encoding 5 µs, and the method what it takes."""
+    first, second = figures.waterfall(record)
+    for drawing, stride in ((first, 1), (second, 2)):
+        (axis,) = drawing.figure.axes
+        assert ticks(axis.get_yticklabels()) == ["8 cpu", "16 cpu"]
+        bars = {(round(bar.get_y() + bar.get_height() / 2), to_hex(bar.get_facecolor())): bar for bar in axis.patches}
+        notes = []
+        for place, size in enumerate(SIZES):
+            parts = {"decode": 2.0 * size, "convolve": 3.0 * scale(size, stride), "encode": 5.0 * size}
+            total, left = sum(parts.values()), 0.0
+            notes.append(total)
+            for name, microseconds in parts.items():
+                bar = bars.pop((place, figures.PHASE_COLOURS[name].lower()))
+                assert (bar.get_x(), bar.get_width()) == pytest.approx((left / total, microseconds / total))
+                left += microseconds
+        assert bars == {}
+        assert [text.get_text() for text in axis.texts] == [
+            f"{float(f'{total / 1e3:.3g}'):g} ms  own" for total in notes
+        ]
+        assert [text.get_position() for text in axis.texts] == [(1.01, 0), (1.01, 1)]
+        assert axis.get_xlim() == (0, 1)
+        assert axis.yaxis_inverted()
+        assert axis.xaxis.get_major_formatter()(0.25, 0) == "25%"
+        assert drawing.title.endswith(f"stride {stride}")
+        assert legend_of(drawing) == ["decode", "convolve", "encode"]
+
+
+def test_bars_of_cudnns_algorithms(record: Record) -> None:
+    """In the order of the ranking, then what was only measured; the fastest in green; those without a time left out."""
+    ranked = [{"algorithm": name, "math": "FMA"} for name in ("SLOW", "SKIPPED", "FAST")]
+    measured_here = [("FAST", "FMA", 7e-6), ("SLOW", "FMA", 9e-6), ("FAST", "TENSOR", 8e-6), ("SKIPPED", "FMA", None)]
+    row = next(row for row in record["rows"] if row["entrant"] == "own" and row["work"]["size"] == 16)
+    row["choice"] = {
+        "ranked": ranked,
+        "measured": [{"algorithm": a, "math": m, "time_seconds": seconds} for a, m, seconds in measured_here],
+    }
+    (drawing,) = figures.cudnn(record)
+    (axis,) = drawing.figure.axes
+    assert [bar.get_width() for bar in axis.patches] == pytest.approx([9.0, 7.0, 8.0])
+    assert [to_hex(bar.get_facecolor()).upper() for bar in axis.patches] == ["#0072B2", "#009E73", "#0072B2"]
+    assert ticks(axis.get_yticklabels()) == ["FMA\nSLOW", "FMA\nFAST", "TENSOR\nFAST"]
+    assert axis.yaxis_inverted()
+    assert axis.get_xlabel() == "measured time, µs"
+    assert drawing.figure.get_size_inches().tolist() == pytest.approx([4.2 * 1.6, 3.4])
+    assert (drawing.name, drawing.title) == ("cudnn_1", "cuDNN's ranking, 16, stride 1, float32, own")
+    row["choice"]["measured"] = [{**line, "time_seconds": None} for line in row["choice"]["measured"]]
+    assert figures.cudnn(record) == []
+
+
+def test_what_is_not_data_is_in_the_ink_that_the_page_replaces(record: Record) -> None:
+    for drawing in figures.draw(record):
+        for axis in drawing.figure.axes:
+            parts = (axis.xaxis.label, axis.yaxis.label, axis.title, *axis.get_xticklabels(), *axis.get_yticklabels())
+            assert {part.get_color() for part in parts} == {figures.INK}, drawing.name
+            assert {to_hex(spine.get_edgecolor()) for spine in axis.spines.values()} == {figures.INK}
+            assert axis.patch.get_alpha() == 0
+            if drawing.name.startswith("waterfall"):
+                assert {text.get_color() for text in axis.texts} == {figures.INK}
+        colours = {to_hex(text.get_color()) for found in drawing.figure.legends for text in found.get_texts()}
+        assert colours <= {figures.INK}
+
+
+def test_a_drawing_is_as_wide_as_its_panels(record: Record) -> None:
+    sizes = {drawing.name.split("_")[0]: drawing.figure.get_size_inches().tolist() for drawing in figures.draw(record)}
+    assert sizes["gflops"] == sizes["time"] == [2 * 4.2, 3.4]
+    assert sizes["roofline"] == pytest.approx([4.2 * 1.6, 3.4])
+    assert sizes["floor"] == pytest.approx([2.0 + 0.52 * 4, 1.2 + 0.3 * 2])
+    assert sizes["waterfall"] == pytest.approx([7.2, 1.4 + 0.26 * 2])
+
+
+# --- runs and ladders ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def reports() -> list[dict[str, Any]]:
+    """Two runs in which no two figures are equal."""
+    found = []
+    for number, name in ((1, "cuda_sliding_s1"), (2, "cuda_cudnn_s1")):
+        path = PROJECT / "docs" / "results" / "run" / "h200" / f"{name}.json"
+        made = json.loads(path.read_text(encoding="utf-8"))
+        made["speed"] |= {"kernel_gflops": 1000.0 * number, "end_to_end_gflops": 30.0 * number}
+        made["speed"] |= {"memory_floor_share": 0.2 * number, "roofline_share": 0.3 * number}
+        made["phases_seconds"] = {"start": 0.1, "decode": 0.2 * number, "set_up": 0.3, "convolve": 0.4}
+        made["whole_run_seconds"] = 1.25 * number
+        found.append(made)
+    return found
+
+
+def test_the_plots_of_runs(reports: list[dict[str, Any]]) -> None:
+    phases, rates, shares = run_figures.draw_runs(reports)
+    (axis,) = phases.figure.axes
+    assert [text.get_text() for text in axis.texts] == ["1.25 s", "2.5 s"]
+    assert ticks(axis.get_yticklabels()) == ["cuda sliding", "cuda cudnn"]
+    widths = [0.1, 0.2, 0.3, 0.4, 0.1 / 1.2, 0.4 / 1.2, 0.3 / 1.2, 0.4 / 1.2]
+    assert [bar.get_width() for bar in axis.patches] == pytest.approx(widths)
+    assert [bar.get_y() + bar.get_height() / 2 for bar in axis.patches] == pytest.approx([0] * 4 + [1] * 4)
+    assert legend_of(phases) == ["start", "decode", "set up", "convolve"]
+
+    (axis,) = rates.figure.axes
+    assert lines_of(axis) == {"kernel": [(1000, 0), (2000, 1)], "end to end": [(30, 0), (60, 1)]}
+    notes = [(text.get_text(), text.xy) for text in axis.texts]
+    assert notes == [("1,000", (1000, 0)), ("2,000", (2000, 1)), ("30", (30, 0)), ("60", (60, 1))]
+    assert axis.get_xscale() == "log"
+
+    (axis,) = shares.figure.axes
+    assert [bar.get_width() for bar in axis.patches] == pytest.approx([0.2, 0.4, 0.3, 0.6])
+    middles = [bar.get_y() + bar.get_height() / 2 for bar in axis.patches]
+    assert middles == pytest.approx([-0.19, 0.81, 0.19, 1.19])
+    assert [text.get_text() for text in axis.texts] == ["20%", "40%", "30%", "60%"]
+    assert legend_of(shares) == ["of the memory floor", "of the roofline"]
+    assert axis.xaxis.get_major_formatter()(0.5, 0) == "50%"
+    for drawing in (rates, shares):
+        (axis,) = drawing.figure.axes
+        assert ticks(axis.get_yticklabels()) == ["cuda sliding", "cuda cudnn"]
+        assert axis.yaxis_inverted()
+        assert drawing.figure.get_size_inches().tolist() == pytest.approx([7.2, 1.4 + 0.42 * 2])
+
+
+def test_a_run_without_samples_or_roof_has_no_bar(reports: list[dict[str, Any]]) -> None:
+    reports[0]["speed"]["roofline_share"] = None
+    reports[1]["speed"] = None
+    (phases, rates) = run_figures.draw_runs(reports)
+    assert len(phases.figure.axes[0].texts) == 2
+    assert ticks(rates.figure.axes[0].get_yticklabels()) == ["cuda sliding"]
+    reports[0]["speed"] = None
+    assert [drawing.name for drawing in run_figures.draw_runs(reports)] == ["run_phases"]
+
+
+@pytest.mark.parametrize("name", ["conv", "gemm"])
+def test_the_plot_of_a_ladder_has_the_rate_of_each_step(name: str) -> None:
+    path = PROJECT / "docs" / "results" / f"bench_{name}_h200.json"
+    record = json.loads(path.read_text(encoding="utf-8"))
+    record["rows"][3] |= {"gflops": None, "timing": None, "right": False}
+    (drawing,) = ladder_figures.draw_ladder(record)
+    field = "stride" if name == "conv" else "dtype"
+    values = list(dict.fromkeys(row[field] for row in record["rows"]))
+    assert [axis.get_title() for axis in drawing.figure.axes] == [
+        f"stride {value}" if name == "conv" else value for value in values
+    ]
+    for axis, value in zip(drawing.figure.axes, values, strict=True):
+        first: dict[tuple[str, int], float | None] = {}
+        for row in record["rows"]:
+            if row[field] == value:
+                first.setdefault((row["step"], row["size"]), row["gflops"])  # the usual blocks come first
+        found = {(step, x): y for step, points in lines_of(axis).items() for x, y in points}
+        assert found == {key: rate for key, rate in first.items() if rate is not None and key[0] != "copy"}
+        assert axis.get_yscale() == ("log" if name == "conv" else "linear")
+        assert axis.get_ylabel() == "GFLOPS"
+        if name == "gemm":
+            assert axis.get_ylim()[0] == 0
+    assert [line.get_color() for line in drawing.figure.axes[0].lines[:2]] == list(figures.COLOURS[:2])
+
+
+# --- the page --------------------------------------------------------------------------------------------------------
+
+
+class Page(HTMLParser):
+    """The tables of a page by the heading or summary before them, and all its text."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tables: list[tuple[str, list[list[str]]]] = []
+        self.words: list[str] = []
+        self._heading, self._inside = "", ""
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        if tag in ("h2", "h3", "summary"):
+            self._heading, self._inside = "", tag
+        elif tag == "table":
+            self.tables.append((self._heading, []))
+        elif tag == "tr":
+            self.tables[-1][1].append([])
+        elif tag in ("th", "td"):
+            self.tables[-1][1][-1].append("")
+            self._inside = tag
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag == self._inside:
+            self._inside = ""
+
+    def handle_data(self, data: str) -> None:
+        self.words.append(data)
+        if self._inside in ("th", "td"):
+            self.tables[-1][1][-1][-1] += data
+        elif self._inside:
+            self._heading += data
+
+
+@pytest.fixture
+def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pages without their drawings, which take longest."""
+    monkeypatch.setattr(html, "svg", lambda drawing: '<svg width="100pt" height="50pt"></svg>')
+    monkeypatch.setattr(html, "samples", lambda record: [])
+
+
+def page_of(*records: Any) -> Page:
+    (content,) = html.export(list(records)).values()
+    return Page(content.decode())
+
+
+def rows_of(table: tables.Table) -> list[list[str]]:
+    return [list(table.header), *map(list, table.rows)]
+
+
+def test_a_pages_tables_are_those_whose_figures_are_checked_elsewhere(
+    undrawn: None, record: Record, reports: list[dict[str, Any]]
+) -> None:
+    """Which table stands where is the page's part; what is in it: test_shown_figures.py, test_shown_ladders.py."""
+    ladder = json.loads((PROJECT / "docs" / "results" / "bench_gemm_h200.json").read_text(encoding="utf-8"))
+    page = page_of(record, ladder, *reports)
+    expected = [(table.title, rows_of(table)) for table in (tables.fastest(record),)]
+    for group in groups(record):
+        for title, cell in (
+            ("Median time (⚑ bound by the launch)", tables.time_cell),
+            ("Share of the floor", tables.floor_cell),
+            ("GFLOPS (nominal)", tables.gflops_cell),
+        ):
+            expected.append((title, rows_of(tables.over_size(group, title, cell))))
+    expected += [(group.title, rows_of(tables.gpus(group))) for group in groups(record)]
+    expected += [(table.title, rows_of(table)) for table in ladders.shown(ladder)]
+    from edgeconv.export import runs
+
+    made = (runs.overview(reports), runs.phases(reports), runs.pictures(reports), *runs.cudnn_traces(reports))
+    expected += [(table.title, rows_of(table)) for table in made]
+    assert page.tables == expected
+
+
+def test_the_lines_of_a_pages_head(undrawn: None, record: Record, reports: list[dict[str, Any]]) -> None:
+    record |= {"wall_seconds": 12.6, "complete": False, "warnings": ["the clock moved"]}
+    ladder = json.loads((PROJECT / "docs" / "results" / "bench_gemm_h200.json").read_text(encoding="utf-8"))
+    reports[0]["created_utc"], reports[1]["created_utc"] = "2026-01-02T00:00:00Z", "2026-01-01T00:00:00Z"
+    reports[1]["check"]["passed"] = False
+    text = "\n".join(page_of(record, ladder, *reports).words)
+    assert "12 rows in 13 s" in text
+    assert "Stopped before it was complete." in text
+    assert "the clock moved." in text
+    assert f"{len(ladder['rows'])} rows" in text
+    assert "2 reports of edgeconv run, 2026-01-01T00:00:00Z and later" in text
+    assert "cuda cudnn: the output is not what the float64 oracle gives." in text
+    assert "copy 20.0 GB/s, float32 multiply-adds 3,000 GFLOPS (made up)" in text
+
+
+def test_a_drawing_in_a_page_is_as_large_as_its_text_wants_and_scrolls_where_it_is_broad(
+    record: Record, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(html, "samples", lambda record: [])
+    (content,) = html.export([record]).values()
+    styles = re.findall(r'aria-label="([^"]*)" style="max-width:(\d+)px"( class="broad")?', content.decode())
+    points = {drawing.title: float(drawing.figure.get_size_inches()[0]) * 72 for drawing in figures.draw(record)}
+    assert {title: (int(width), bool(broad)) for title, width, broad in styles} == {
+        title.replace("'", "&#x27;"): (round(width * 1.4), width > 500) for title, width in points.items()
+    }
+    assert {broad for *_, broad in styles} == {"", ' class="broad"'}
+    assert figures.INK not in content.decode()
+    assert len(re.findall(r"<svg [^>]*\b(?:width|height)=", content.decode())) == 0
+
+
+def test_a_png_has_150_dots_an_inch_on_white(record: Record) -> None:
+    import cv2
+
+    (drawing,) = figures.roofline(record)
+    pixels = cv2.imdecode(np.frombuffer(plot.png(drawing), np.uint8), cv2.IMREAD_UNCHANGED)
+    assert pixels.shape[:2] == (round(3.4 * 150), round(4.2 * 1.6 * 150))
+    assert pixels[0, 0].tolist() == [255, 255, 255, 255]
+    assert "<text" in plot.svg(drawing)
+    assert "opacity: 0" in plot.svg(drawing), "an SVG has no ground of its own"
+
+
+def test_files_of_one_record_have_no_number_and_of_several_have(
+    record: Record, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plot, "svg", lambda drawing: drawing.title)
+    monkeypatch.setattr(plot, "png", lambda drawing: drawing.title.encode())
+    names = {drawing.name for drawing in figures.draw(record)}
+    assert set(plot.export([record])) == {f"_{name}.{kind}" for name in names for kind in ("svg", "png")}
+    assert set(plot.export([record, record])) == {
+        f"_{number}_{name}.{kind}" for number in (1, 2) for name in names for kind in ("svg", "png")
+    }

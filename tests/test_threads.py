@@ -1,0 +1,67 @@
+"""How many threads a process may use: its mask, its container's quota, and what was asked for. By hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from edgeconv.errors import UsageError
+from edgeconv.hardware import threads
+
+
+@pytest.mark.parametrize(
+    ("text", "allowed"),
+    [
+        ("max 100000\n", None),
+        ("200000 100000\n", 2),
+        ("250000 100000", 2),  # two and a half keep two busy
+        ("299999 100000", 2),
+        ("50000 100000", 1),
+        ("-1 100000", None),
+        ("200000 0", None),
+        ("200000", None),
+        ("", None),
+    ],
+)
+def test_a_quota_is_whole_threads_and_at_least_one(text: str, allowed: int | None) -> None:
+    assert threads.quota_threads(text) == allowed
+
+
+@pytest.mark.parametrize(
+    ("files", "mask", "usable"),
+    [
+        ({}, 8, 8),
+        ({threads.CGROUP2_CPU_MAX: "300000 100000\n"}, 8, 3),
+        ({threads.CGROUP2_CPU_MAX: "900000 100000\n"}, 8, 8),
+        ({threads.CGROUP2_CPU_MAX: "max 100000\n", threads.CGROUP1_QUOTA: "100000"}, 8, 8),
+        ({threads.CGROUP1_QUOTA: "400000\n", threads.CGROUP1_PERIOD: "100000\n"}, 8, 4),
+        ({threads.CGROUP1_QUOTA: "-1\n", threads.CGROUP1_PERIOD: "100000\n"}, 8, 8),
+        ({threads.CGROUP1_QUOTA: "400000\n"}, 8, 8),
+    ],
+)
+def test_usable_threads_are_those_of_mask_and_quota(
+    monkeypatch: pytest.MonkeyPatch, files: dict[str, str], mask: int, usable: int
+) -> None:
+    monkeypatch.setattr(threads, "read_system_file", files.get)
+    monkeypatch.setattr(threads.os, "sched_getaffinity", lambda process: set(range(mask)), raising=False)
+    monkeypatch.setattr(threads.os, "cpu_count", lambda: 64)
+    assert threads.usable_threads.__wrapped__() == usable
+
+
+@pytest.mark.parametrize(("cpus", "usable"), [(6, 6), (None, 1)])
+def test_where_there_is_no_mask_every_core_counts(
+    monkeypatch: pytest.MonkeyPatch, cpus: int | None, usable: int
+) -> None:
+    monkeypatch.setattr(threads, "read_system_file", lambda path: None)
+    monkeypatch.delattr(threads.os, "sched_getaffinity", raising=False)
+    monkeypatch.setattr(threads.os, "cpu_count", lambda: cpus)
+    assert threads.usable_threads.__wrapped__() == usable
+
+
+def test_what_was_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threads, "usable_threads", lambda: 5)
+    asked: list[Any] = [None, 1, 12]
+    assert [threads.resolve_threads(each) for each in asked] == [5, 1, 12]
+    with pytest.raises(UsageError, match="--threads 0 is not a whole number from 1"):
+        threads.resolve_threads(0)

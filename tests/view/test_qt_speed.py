@@ -1,0 +1,122 @@
+"""The window's figures of speed, each against a value by hand: a run in which no two figures are equal."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from command import PROJECT
+from PySide6.QtGui import QColor
+from pytestqt.qtbot import QtBot
+from windows import pixels_of
+
+from edgeconv.view.benching import SpeedCurve
+from edgeconv.view.parameters import Parameters
+from edgeconv.view.qt import theme
+from edgeconv.view.qt.history import HistoryPanel
+from edgeconv.view.qt.plot import CurvePlot, nice_step
+from edgeconv.view.qt.speed import PhaseBar, SpeedPanel, speed_rows
+from edgeconv.view.state import MeasuredRun
+
+PHASES = {"decode": 0.01, "host_to_device": 0.02, "convolve": 0.05}
+
+
+@pytest.fixture
+def record() -> dict[str, Any]:
+    path = PROJECT / "docs" / "results" / "run" / "h200" / "cuda_sliding_s2.json"
+    made: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    series = {"median_seconds": 2.2e-3, "p10_seconds": 1.1e-3, "p90_seconds": 3.3e-3, "n": 17}
+    made["timing"] = {"kernel": series, "end_to_end": {**series, "median_seconds": 4.4e-3}, "cold_seconds": 9.9e-3}
+    made["speed"] |= {"kernel_gflops": 1234.56, "gigabytes_per_second": 98.765, "bound_by": "memory"}
+    made["speed"] |= {"memory_floor_share": 0.41, "roofline_share": 0.63}
+    made["speed"]["roof"] = {"copy_bytes_per_second": 3.21e11, "fma_flops_per_second": 6.5432e12, "how": ""}
+    made["check"] |= {"passed": True, "max_abs_error": 0.125, "checked_share": 0.25}
+    made["phases_seconds"] = dict(PHASES)
+    made["method"]["why"] = "for a reason"
+    return made
+
+
+def test_each_line_of_the_speed_panel(record: dict[str, Any]) -> None:
+    found = dict(speed_rows(record))
+    assert found.pop("phases").count("■") == 3
+    assert found == {
+        "kernel": "2.2 ms, median of 17",
+        "p10 to p90": "1.1 ms to 3.3 ms",
+        "cold": "9.9 ms",
+        "end to end": "4.4 ms",
+        "memory": "98.77 GB/s, 41% of the floor",
+        "roofline": "63%, bound by memory",
+        "roof here": "321 GB/s, 6,543 GFLOPS",
+        "error": "right, largest 0.125 against float64 on 25%",
+    }
+
+
+def test_what_was_not_measured_has_no_line(record: dict[str, Any]) -> None:
+    record["check"] |= {"passed": False, "max_abs_error": None, "checked_share": 1.0}
+    assert dict(speed_rows(record))["error"] == "WRONG, largest infinite against float64 on 100%"
+    record["timing"] |= {"kernel": None, "end_to_end": None}
+    record |= {"speed": None, "check": None}
+    assert list(dict(speed_rows(record))) == ["cold", "phases"]
+
+
+def test_the_phases_in_words_stand_in_their_order_and_colour(record: dict[str, Any]) -> None:
+    text = dict(speed_rows(record))["phases"]
+    shown = ["decode&nbsp;10&nbsp;ms", "host&nbsp;to&nbsp;device&nbsp;20&nbsp;ms", "convolve&nbsp;50&nbsp;ms"]
+    colours = theme.colours().curves
+    squares = [f"<span style='color: {colours[place]}'>■</span>" for place in range(3)]
+    assert text.split("&nbsp; ") == [f"{square}&nbsp;{words}" for square, words in zip(squares, shown, strict=True)]
+
+
+def test_the_head_of_the_speed_panel(qtbot: QtBot, record: dict[str, Any]) -> None:
+    panel = SpeedPanel()
+    qtbot.addWidget(panel)
+    run = MeasuredRun(1, "a.png", Parameters(), record)
+    panel.show_run(run)
+    assert panel.gflops.text() == "1,235 GFLOPS"
+    assert panel.method.text() == f"{run.method_label} · for a reason"
+    assert panel.phases.toolTip() == "decode: 10 ms\nhost to device: 20 ms\nconvolve: 50 ms"
+    assert panel.phases.accessibleDescription() == panel.phases.toolTip()
+    panel.show_run(MeasuredRun(2, "a.png", Parameters(), {**record, "speed": None}))
+    assert panel.gflops.text() == "–"
+
+
+def test_the_bar_is_cut_by_the_phases_shares(qtbot: QtBot) -> None:
+    """An eighth, two and five, of 160 pixels."""
+    bar = PhaseBar()
+    qtbot.addWidget(bar)
+    bar.resize(160, PhaseBar.HEIGHT)
+    bar.show_phases(PHASES)
+    row = pixels_of(bar.grab().toImage())[PhaseBar.HEIGHT // 2]
+    curves = [QColor(colour).getRgb()[:3] for colour in theme.colours().curves[:3]]
+    expected = {5: 0, 18: 0, 22: 1, 58: 1, 62: 2, 158: 2}
+    scale = len(row) // 160
+    assert {x: tuple(row[x * scale][:3]) for x in expected} == {x: curves[which] for x, which in expected.items()}
+
+
+def test_each_cell_of_the_history(qtbot: QtBot, record: dict[str, Any]) -> None:
+    panel = HistoryPanel()
+    qtbot.addWidget(panel)
+    record["method"]["name"], record["device"]["kind"] = "sliding", "cuda"
+    panel.show_runs([MeasuredRun(7, "a.png", Parameters(), record)])
+    table = panel.table.model()
+    shown = [table.index(0, column).data() for column in range(table.columnCount())]
+    assert shown == ["7", Parameters().summary(), "sliding CUDA", "2.2 ms", "1,235"]
+
+
+def test_the_plot_says_its_best_figures(qtbot: QtBot) -> None:
+    plot = CurvePlot()
+    qtbot.addWidget(plot)
+    plot.show_lines(
+        [SpeedCurve("one on CPU", ((64, 12.344), (128, 99.996))), SpeedCurve("two on CUDA", ((64, 4321.4), (128, 8.0)))]
+    )
+    for words in ("one on CPU: 100 GFLOPS at best", "two on CUDA: 4321 GFLOPS at best"):
+        assert words in plot.accessibleDescription()
+
+
+@pytest.mark.parametrize(
+    ("most", "step"),
+    [(1.0, 0.2), (4.9, 1.0), (5.0, 1.0), (5.1, 2.0), (11.0, 2.5), (12.6, 5.0), (26.0, 10.0), (9e3, 2e3)],
+)
+def test_ticks_are_round_and_at_most_five(most: float, step: float) -> None:
+    assert nice_step(most) == pytest.approx(step)
