@@ -97,8 +97,9 @@ def _borrowed(
             for number, handler in handlers.items():
                 signal.signal(number, handler)
             os.chdir(folder)
-            os.environ.clear()
-            os.environ.update(environment)
+            if os.environ != environment:
+                os.environ.clear()
+                os.environ.update(environment)
 
 
 @contextmanager
