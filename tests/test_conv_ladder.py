@@ -104,7 +104,7 @@ def libraries(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @needs_sanitizers
 @pytest.mark.parametrize("stride", few_then_slow(STRIDES))
-@pytest.mark.parametrize("entry", OWN, ids=lambda entry: entry.name)
+@pytest.mark.parametrize("entry", few_then_slow(OWN, 2), ids=lambda entry: entry.name)
 def test_a_step_on_the_cpu(libraries: Path, entry, stride: int) -> None:
     works = [
         Work(CONV_STEP, case(stride, shape), words=(entry.name, block))

@@ -52,7 +52,7 @@ def test_a_call_that_fails_leaves_nothing_half_written(each: FaultJob, kind: str
     assert at > LEAST_CALLS[kind]
 
 
-@pytest.mark.parametrize("each", few_then_slow([*JOBS.values()], 3), ids=NAMES)
+@pytest.mark.parametrize("each", few_then_slow([*JOBS.values()]), ids=NAMES)
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no forks")
 def test_a_process_that_ends_at_a_call_leaves_nothing_half_written(each: FaultJob, tmp_path: Path) -> None:
     skip_without(each.needs)

@@ -85,7 +85,7 @@ def test_bulk_copies(libraries: Path, rules: Case) -> None:
 
 
 @pytest.mark.parametrize("rules", few_then_slow(REDUCED_RULES), ids=str)
-@pytest.mark.parametrize("math", ["tf32", "half"])
+@pytest.mark.parametrize("math", few_then_slow(["tf32", "half"]))
 def test_tensor_core_kernels(libraries: Path, math: str, rules: Case) -> None:
     ended = run_on_cpu(works(IMPLICIT, rules, Options(math=math)), libraries)
     assert ended.code == 0, ended.text
