@@ -4,8 +4,8 @@
     python scripts/compile_kernels.py --arch sm_90 --only sliding
 
 Needs cuda-bindings and the wheels nvidia-cuda-nvrtc and nvidia-cuda-runtime (its headers); no CuPy, no driver.
-One line a kernel: its macros, then registers a thread by architecture, shared memory a block, and local memory and
-spills a thread where there are any (the most of all architectures). Exit code 1 if a kernel spills or does not
+One line per kernel: its macros, then registers per thread by architecture, shared memory per block, and local memory
+and spills per thread where there are any (the most of all architectures). Exit code 1 if a kernel spills or does not
 compile, 4 if NVRTC is not there.
 """
 
@@ -44,14 +44,14 @@ class Resources:
     registers: int
     shared_bytes: int
     local_bytes: int
-    """Stack frame a thread: arrays that did not fit registers."""
+    """Stack frame of a thread: arrays that did not fit registers."""
     spill_bytes: int
-    """Bytes that a thread stores and loads for want of registers."""
+    """Bytes that a thread stores and loads because it has too few registers."""
 
 
 @dataclass(frozen=True)
 class Compiled:
-    """One kernel for one architecture: its resources, or what the compiler had against it."""
+    """One kernel for one architecture: its resources, or the compiler's errors."""
 
     variant: KernelVariant
     architecture: str
@@ -60,7 +60,7 @@ class Compiled:
 
 
 def every_variant() -> list[KernelVariant]:
-    """What all CUDA methods, and the measurement of the roof, may ask for."""
+    """What all CUDA methods, the ladders and the measurement of the roof may ask for."""
     modules = [entry.location.partition(":")[0] for entry in METHODS if entry.device == "cuda"]
     listed = [import_module(name).variants() for name in (*modules, *MODULES_BESIDE_METHODS)]
     return list(dict.fromkeys(variant for variants in listed for variant in variants))
@@ -93,7 +93,7 @@ def compile_variant(variant: KernelVariant, architecture: str) -> Compiled:
 
 @cache
 def _compile(name: str, text: str, options: tuple[str, ...], architecture: str) -> tuple[bool, str]:
-    """Whether a source compiles, and the log; kept because some sources hold two kernels."""
+    """Whether a source compiles, and the log; cached because some sources hold two kernels."""
     nvrtc, headers = _nvrtc()
     created, program = nvrtc.nvrtcCreateProgram(text.encode(), name.encode(), 0, [], [])
     _check(created)
@@ -109,7 +109,7 @@ def _compile(name: str, text: str, options: tuple[str, ...], architecture: str) 
 
 
 def table(compiled: Sequence[Compiled], architectures: Sequence[str]) -> list[str]:
-    """The lines to print: a kernel a line, grouped by source; failures and spills are marked."""
+    """The lines to print: one per kernel, grouped by source; failures and spills are marked."""
     by_variant: dict[KernelVariant, dict[str, Compiled]] = {}
     for one in compiled:
         by_variant.setdefault(one.variant, {})[one.architecture] = one
@@ -141,7 +141,7 @@ def failures(compiled: Iterable[Compiled]) -> list[str]:
         if one.resources is None:
             texts.append(f"{name} does not compile:\n{one.log}")
         elif one.resources.spill_bytes:
-            texts.append(f"{name} spills {one.resources.spill_bytes:,} bytes a thread.")
+            texts.append(f"{name} spills {one.resources.spill_bytes:,} bytes per thread.")
     return texts
 
 
@@ -154,7 +154,7 @@ def _nvrtc() -> tuple[Any, str]:
 
         nvrtc.nvrtcVersion()
         headers = find_nvidia_header_directory("cudart")
-    except Exception as error:  # the binding, the path finder and the loader each have classes of their own
+    except Exception as error:  # the binding, the path finder and the loader raise different classes
         reason = " ".join(str(error).split())
         raise UnavailableError(f"NVRTC cannot be loaded ({reason}): {way_out}.") from None
     if headers is None:
@@ -165,7 +165,7 @@ def _nvrtc() -> tuple[Any, str]:
 def _check(result: Any) -> None:
     """Raise where a call that only a broken installation fails did fail."""
     if int(result):
-        raise UnavailableError(f"NVRTC answered {result.name}: reinstall nvidia-cuda-nvrtc.")
+        raise UnavailableError(f"NVRTC returned {result.name}: reinstall nvidia-cuda-nvrtc.")
 
 
 def main() -> int:

@@ -17,6 +17,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+import readme_figures
+
 from edgeconv.bench.grid import GRIDS
 from edgeconv.bench.ladders.conv_kernels import STRIDES
 from edgeconv.bench.peers import PEERS
@@ -32,7 +34,14 @@ from edgeconv.view.qt.actions import listed_keys
 PROJECT = Path(__file__).resolve().parent.parent
 RESULTS = PROJECT / "docs" / "results"
 SOURCES = tuple(f"edgeconv/bench/ladders/{name}_kernels.cu" for name in ("conv", "gemm"))
-PAGES = ("README.md", "docs/bench.md", "docs/diff.md", "docs/view.md", "docs/kernels.md", "docs/reading.md", *SOURCES)
+PAGES = (
+    "README.md",
+    *(
+        f"docs/{name}.md"
+        for name in ("operation", "results", "bench", "diff", "view", "kernels", "reading", "batch", "tiles")
+    ),
+    *SOURCES,
+)
 
 MARKED = re.compile(
     r"(?P<open>(?P<comment>// |)<!-- table (?P<name>[\w-]+) -->\n).*?(?P<close>(?P=comment)<!-- end (?P=name) -->)",
@@ -63,7 +72,7 @@ def filters() -> str:
         kernels = f"`{row(entry.kernels[0])}`" + (f" and {entry.directions - 1} more" if entry.directions > 1 else "")
         mark = " (default)" if entry.name == DEFAULT_FILTER else ""
         rows.append([f"`{entry.name}`{mark}", kernels, entry.summary, entry.source])
-    return markdown(("filter", "kernel", "answer", "source"), rows)
+    return markdown(("filter", "kernel", "response", "source"), rows)
 
 
 def run_reports(machine: str) -> str:
@@ -76,7 +85,7 @@ def run_reports(machine: str) -> str:
             end_to_end = timing["end_to_end"] or timing["kernel"]
             rows.append(
                 [
-                    f"[`{entry.name}`]({path.relative_to(PROJECT).as_posix()})",
+                    f"[`{entry.name}`]({path.relative_to(PROJECT / 'docs').as_posix()})",
                     entry.device.upper(),
                     str(report["problem"]["stride"]),
                     seconds_text(timing["kernel"]["median_seconds"]),
@@ -140,8 +149,73 @@ def reader_fuzz() -> str:
     outcomes = list(next(iter(record["outcomes"].values())))
     rows = ([kind, *(f"{counts[name]:,}" for name in outcomes)] for kind, counts in record["outcomes"].items())
     versions = ", ".join(f"{name} {version}" for name, version in record["versions"].items())
-    beside = f"{record['cases']:,} cases, {len(record['failures'])} of them against what must hold; {versions}.\n\n"
+    beside = f"{record['cases']:,} cases, {len(record['failures'])} failures; {versions}.\n\n"
     return beside + markdown(("kind of file", *outcomes), rows)
+
+
+BATCH_COLUMNS = {
+    "edgeconv batch": "batch",
+    "codecs only": "codecs alone",
+    "OpenCV loop": "OpenCV loop",
+    "pyvips": "libvips",
+    "ImageMagick mogrify": "mogrify",
+}
+"""Names in the records of scripts/benchmark_batch.py, and here."""
+BATCH_ON_GPU = re.compile("edgeconv batch, JPEG on the (card|GPU)")
+
+
+def batch_speed(machines: dict[str, str], on_gpu: bool = False) -> str:
+    """Pictures per second, one line per record."""
+    rows = []
+    for name, machine in machines.items():
+        record = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
+        speed = record["pictures_per_second"]
+        on_the_gpu = next((value for key, value in speed.items() if BATCH_ON_GPU.fullmatch(key)), None)
+        figures = [_three_digits(speed.get(key)) for key in BATCH_COLUMNS]
+        figures.insert(2, f"{record['share_of_codecs']:.2f}")
+        if on_gpu:
+            figures.insert(0, _three_digits(on_the_gpu))
+        rounds = len(record["samples_seconds"]["edgeconv batch"])
+        rows.append([f"[{machine}](results/{name}.json)", str(rounds), *figures])
+    columns = list(BATCH_COLUMNS.values())
+    columns.insert(2, "batch / codecs (goal 0.9)")
+    return markdown(("machine", "rounds", *(["batch, JPEG on the GPU"] if on_gpu else []), *columns), rows)
+
+
+def _three_digits(value: float | None) -> str:
+    if value is None:
+        return "–"
+    return f"{value:,.0f}" if value >= 100 else f"{value:#.3g}"
+
+
+TILES = {
+    "tiles_two_cores": "two cores of an AMD EPYC",
+    "tiles_beside_whole_two_cores": "two cores of an AMD EPYC",
+    "tiles_h200": "one NVIDIA H200, 16 cores",
+}
+TILE_RUNS = {"tiles": "by tiles", "tiles_proved": "by tiles, `--verify-tiles`", "whole": "whole, without tiles"}
+
+
+def tiles() -> str:
+    """Time and memory of runs by tiles, one line per run of scripts/benchmark_tiles.py."""
+    rows = []
+    for name, machine in TILES.items():
+        record = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
+        side, limit = record["side"], record["limit_bytes"]
+        for run, words in TILE_RUNS.items():
+            if run in record["runs"]:
+                found = record["runs"][run]
+                rows.append(
+                    [
+                        f"[{side:,}×{side:,}](results/{name}.json) ({record['picture_bytes'] / 1e9:.1f} GB)",
+                        machine,
+                        words,
+                        "–" if run == "whole" else f"{limit / 2**20:,.0f} MiB",
+                        f"{found['wall_seconds']:.1f} s",
+                        f"{found['peak_bytes'] / 2**20:,.0f} MiB",
+                    ]
+                )
+    return markdown(("picture", "machine", "how", "`--memory-limit`", "elapsed", "peak of the process"), rows)
 
 
 def peers() -> str:
@@ -193,9 +267,23 @@ CONV, GEMM, PROFILE = "bench_conv_h200.json.xz", "bench_gemm_h200.json", "conv_l
 
 TABLES: dict[str, Callable[[], str]] = {
     "methods": methods,
+    "against-peers": lambda: markdown(readme_figures.HEADER, readme_figures.rows()),
     "filters": filters,
     "peers": peers,
     "reader-fuzz": reader_fuzz,
+    "batch-png": lambda: batch_speed(
+        {
+            "batch_cpu": "two cores of an AMD EPYC",
+            "batch_cpu_again": "the same, later",
+            "batch_cpu_quiet": "two other cores, nothing else running",
+            "batch_h200": "one NVIDIA H200 and 16 cores",
+            "batch_h200_before": "another of the same kind, before",
+        }
+    ),
+    "batch-jpg": lambda: batch_speed(
+        {"batch_h200_jpg": "one NVIDIA H200 and 16 cores", "batch_cpu_jpg": "two cores of an AMD EPYC"}, on_gpu=True
+    ),
+    "tiles": tiles,
     "grids": grids,
     "run-h200": lambda: run_reports("h200"),
     "diff-cost": lambda: diff_cost("two-core-epyc"),

@@ -2,9 +2,9 @@
 
     python scripts/sweep_cuda_sliding.py [--work "float32 mix" ...] [--sizes 512,4096] [--output FILE.json]
 
-What it prints goes by hand into TILES of edgeconv/methods/cuda/sliding.py. Compiles in as many processes as there are
-processors; then each tile is timed as a CUDA graph of runs on arrays that together exceed the L2, in turn with device
-copies of the same arrays: first the whole grid with one strip height, then the fastest tiles with other heights.
+What it prints goes by hand into TILES of edgeconv/methods/cuda/sliding_tiles.py. Compiles in as many processes as there
+are processors; then each tile is timed as a CUDA graph of runs on arrays that together exceed the L2, in turn with
+device copies of the same arrays: first the whole grid with one strip height, then the fastest with other heights.
 """
 
 from __future__ import annotations
@@ -25,7 +25,10 @@ from edgeconv.core.filters import RGB_CHANNELS, WeightSet, named_filter, weight_
 from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.core.problem import Problem, make_problem
 from edgeconv.hardware.cuda.kernels import KernelVariant, load
-from edgeconv.methods.cuda.sliding import LANES, StripPlan, StripTile, arithmetic_for, strip_variant
+from edgeconv.methods.cuda.kernel_args import WARP
+from edgeconv.methods.cuda.sliding import StripPlan, strip_variant
+from edgeconv.methods.cuda.sliding_arithmetic import arithmetic_for
+from edgeconv.methods.cuda.sliding_tiles import StripTile
 from edgeconv.runtime import check as verify
 
 REAL, WHOLE = "random real", "random whole"
@@ -57,7 +60,7 @@ WORKS: dict[str, tuple[str, Any, str, int]] = {
     "float16 sobel": ("float16", "each", "sobel", 1),
 }
 
-LANE_PIXELS, STEP_ROWS, STEPS_AHEAD, WARPS = (1, 2, 4, 8), (1, 2, 3, 4), (1, 2), (2, 4, 8)
+THREAD_PIXELS, STEP_ROWS, STEPS_AHEAD, WARPS = (1, 2, 4, 8), (1, 2, 3, 4), (1, 2), (2, 4, 8)
 RESIDENT_THREADS = (512, 768)
 """What min_blocks asks for, at least; the registers that are left follow from it."""
 FIRST_STRIP_ROWS = 16
@@ -84,15 +87,15 @@ def problem_of(work: str, size: int) -> Problem:
 
 def tiles(work: str) -> Iterator[StripTile]:
     """The grid."""
-    pairs = arithmetic_for(problem_of(work, LANES)) == "mma"
-    for pixels, rows, ahead, warps, threads in product(LANE_PIXELS, STEP_ROWS, STEPS_AHEAD, WARPS, RESIDENT_THREADS):
+    pairs = arithmetic_for(problem_of(work, WARP)) == "mma"
+    for pixels, rows, ahead, warps, threads in product(THREAD_PIXELS, STEP_ROWS, STEPS_AHEAD, WARPS, RESIDENT_THREADS):
         if not (pairs and (rows % 2 or pixels < 4)):
-            yield StripTile(pixels, rows, ahead, warps, threads // (LANES * warps), FIRST_STRIP_ROWS)
+            yield StripTile(pixels, rows, ahead, warps, threads // (WARP * warps), FIRST_STRIP_ROWS)
 
 
 def variant(work: str, tile: StripTile) -> KernelVariant:
     """The kernel for rows that start on 16 bytes."""
-    return strip_variant(problem_of(work, LANES * 16), tile, True, True)
+    return strip_variant(problem_of(work, 16 * WARP), tile, True, True)
 
 
 def compiles(asked: tuple[str, StripTile]) -> bool:

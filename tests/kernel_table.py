@@ -33,7 +33,8 @@ from kernel_work import (
 from edgeconv.bench.ladders import conv_kernels
 from edgeconv.core.problem import Problem
 from edgeconv.methods.base import Options
-from edgeconv.methods.cuda import sliding
+from edgeconv.methods.cuda.sliding_arithmetic import arithmetic_for
+from edgeconv.methods.cuda.sliding_tiles import StripTile, tiles_of
 
 # --- what every kernel is put to, in many shapes ------------------------------------------------------------------
 
@@ -101,16 +102,16 @@ SUMS = (
 )
 
 
-def place_of_window(problem: Problem, tile: sliding.StripTile) -> int:
+def place_of_window(problem: Problem, tile: StripTile) -> int:
     """Where a lane's window starts within what it reads at once, in bytes: LEAD % READ of sliding_sums.cuh.
 
     The tensor cores read single words.
     """
     lead = -(problem.padding * 3 * problem.dtype.itemsize) % 128
-    if sliding.arithmetic_for(problem) == "mma":
+    if arithmetic_for(problem) == "mma":
         return lead % 4
-    lane_bytes = tile.lane_pixels * problem.stride * 3 * problem.dtype.itemsize
-    return lead % next(size for size in (16, 8, 4) if lane_bytes % size == 0)
+    thread_bytes = tile.thread_pixels * problem.stride * 3 * problem.dtype.itemsize
+    return lead % next(size for size in (16, 8, 4) if thread_bytes % size == 0)
 
 
 def rows_aligned(problem: Problem) -> tuple[bool, bool]:
@@ -138,7 +139,7 @@ def strip_works(sums: WayToSum) -> Iterator[Work]:
     """At each stride every start of a window and every tile; at one of them every alignment that occurs."""
     for stride in sums.strides:
         rules = replace(sums.rules, stride=stride)
-        first, *others = dict.fromkeys(tile for _, tile in reversed(sliding.tiles_of(rules.problem())))
+        first, *others = dict.fromkeys(tile for _, tile in reversed(tiles_of(rules.problem())))
         places: set[int] = set()
         alignments: set[tuple[bool, bool]] = set()
         for padding in PADDINGS if sums.everywhere else (rules.padding,):
@@ -161,7 +162,7 @@ def bulk_works() -> list[Work]:
     for sums in SUMS:
         for stride in sums.strides if sums.everywhere else sums.strides[:1]:
             rules = replace(sums.rules, stride=stride)
-            _, tile = sliding.tiles_of(rules.problem())[-1]
+            _, tile = tiles_of(rules.problem())[-1]
             cases = [case for wanted in ALIGNMENTS[1:] if (case := with_alignment(rules, wanted)) is not None]
             works += [Work(STRIPS, case, words=(tile,)) for case in cases[: 2 if stride == 2 else 1]]
     return works

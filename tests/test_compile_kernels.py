@@ -82,8 +82,9 @@ def test_the_table_marks_what_is_wrong(script: ModuleType) -> None:
 
 def test_every_cuda_method_lists_its_kernels(script: ModuleType) -> None:
     listed = script.every_variant()
+    package = PROJECT / "edgeconv"
     assert {variant.source for variant in listed} == {
-        path.name for path in (PROJECT / "edgeconv" / "methods" / "cuda").glob("*.cu")
+        path.relative_to(package).as_posix() for path in package.rglob("*.cu")
     }
     assert len(set(listed)) == len(listed)
 

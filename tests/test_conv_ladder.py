@@ -13,7 +13,7 @@ from problems import AWKWARD_SHAPES, assert_right, random_image, run_on_gpu
 from selection import few_then_slow
 
 from edgeconv.bench.ladders.conv_kernels import (
-    ROWS_A_STRIP,
+    ROWS_PER_STRIP,
     SHARED_BYTES,
     STEPS,
     STRIDES,
@@ -87,7 +87,7 @@ def test_strips_are_whole_waves(height: int, at_once: int) -> None:
     rows = rows_of_whole_waves(height, at_once)
     strips = -(-height // rows)
     waves = -(-strips // at_once)
-    assert rows <= 2 * ROWS_A_STRIP
+    assert rows <= 2 * ROWS_PER_STRIP
     assert rows == -(-height // (waves * at_once))
 
 
@@ -125,7 +125,7 @@ FAULTS = (
 
 @needs_sanitizers
 @pytest.mark.parametrize(("name", "pattern", "instead", "shows"), FAULTS, ids=[fault[0] for fault in FAULTS])
-def test_a_fault_comes_to_light(tmp_path: Path, name: str, pattern: str, instead: str, shows: str) -> None:
+def test_a_fault_is_detected(tmp_path: Path, name: str, pattern: str, instead: str, shows: str) -> None:
     sources = tmp_path / "sources"
     shutil.copytree(FOLDER, sources, ignore=shutil.ignore_patterns("*.py", "__pycache__"))
     source = sources / "bench/ladders/conv_kernels.cu"
@@ -134,7 +134,7 @@ def test_a_fault_comes_to_light(tmp_path: Path, name: str, pattern: str, instead
     source.write_text(faulty, encoding="utf-8")
     works = [Work(CONV_STEP, case(1, (37, 132)), words=(name, step(name).blocks[0]))]
     ended = run_on_cpu(works, tmp_path, sources)
-    assert ended.code != 0, f"it did not come to light: {ended.text}"
+    assert ended.code != 0, f"it was not detected: {ended.text}"
     assert re.search(shows, ended.text), ended.text
 
 

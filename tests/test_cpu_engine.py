@@ -20,7 +20,8 @@ from edgeconv.hardware.cpu import jit
 from edgeconv.methods import require
 from edgeconv.methods.base import Options
 from edgeconv.methods.cpu import engine, rowcode
-from edgeconv.methods.cpu.lowering import make_recipe
+from edgeconv.methods.cpu.layout import make_layout
+from edgeconv.methods.cpu.lowering import make_lowering
 
 SLIDING = require("sliding", "cpu")
 IM2COL = require("im2col", "cpu")
@@ -124,11 +125,11 @@ def choice_of(name, channels, dtype="uint8", stride=1):
 
 def test_structure_is_found_exactly():
     equal = choice_of("laplacian8", "mix")
-    assert (equal["collapsed"], equal["different_outputs"], equal["multiply_adds_a_pixel"]) == (True, 1, 9)
+    assert (equal["collapsed"], equal["different_outputs"], equal["multiply_adds_per_pixel"]) == (True, 1, 9)
     general = choice_of(RANDOM, "mix", "float32")
-    assert (general["collapsed"], general["different_outputs"], general["multiply_adds_a_pixel"]) == (False, 3, 81)
+    assert (general["collapsed"], general["different_outputs"], general["multiply_adds_per_pixel"]) == (False, 3, 81)
     each = choice_of("laplacian4", "each")
-    assert (each["flat_rows"], each["multiply_adds_a_pixel"]) == (True, 15)
+    assert (each["flat_rows"], each["multiply_adds_per_pixel"]) == (True, 15)
     assert not choice_of("laplacian4", "each", stride=2)["flat_rows"]
 
 
@@ -185,7 +186,7 @@ def test_sums_are_held_by_the_narrowest_type_that_is_exact(scale, dtype, arithme
 
 def test_im2col_multiplies_what_stands_there():
     problem = Case("laplacian8", "mix", "uint8", "abs").problem()
-    assert IM2COL.prepare(problem, Options()).choice["multiply_adds_a_pixel"] == 81
+    assert IM2COL.prepare(problem, Options()).choice["multiply_adds_per_pixel"] == 81
 
 
 @BOTH
@@ -234,9 +235,9 @@ def test_code_for_other_processors_calls_nothing_outside(target):
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
     for case in SAMPLE:
-        recipe = make_recipe(case.problem(), streaming=True)
-        layout = rowcode.make_layout(recipe, target.vector_bytes, 2048, columns=False)
-        code = jit.assembly(rowcode.write(recipe, layout), target)
+        lowering = make_lowering(case.problem(), streaming=True)
+        layout = make_layout(lowering, target.vector_bytes, 2048, columns=False)
+        code = jit.assembly(rowcode.write(lowering, layout), target)
         calls = re.findall(r"^\s+(?:bl|callq?)\s+(\S+)", code, re.MULTILINE)
         assert not calls, f"{case} calls {calls}"
 

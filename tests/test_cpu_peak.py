@@ -36,4 +36,4 @@ def test_the_loop_holds_one_multiply_add_a_chain_and_touches_no_memory(target) -
 
 def test_the_flops_are_those_of_the_loop() -> None:
     lanes = jit.processor().vector_bytes // 4
-    assert peak.flops_of_a_run(3) == 3 * peak.PIECES_A_THREAD * peak.ROUNDS * peak.CHAINS * lanes * 2
+    assert peak.flops_of_a_run(3) == 3 * peak.PIECES_PER_THREAD * peak.ROUNDS * peak.CHAINS * lanes * 2

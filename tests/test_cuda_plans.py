@@ -24,7 +24,16 @@ from edgeconv.core.problem import Problem, make_problem
 from edgeconv.errors import MemoryLimitError, UsageError
 from edgeconv.methods import cuda
 from edgeconv.methods.base import BLOCKS, Method, Options, Plan
-from edgeconv.methods.cuda import cudnn, im2col, implicit, kernel_args, sliding, textbook
+from edgeconv.methods.cuda import (
+    cudnn,
+    im2col,
+    implicit,
+    kernel_args,
+    sliding,
+    sliding_arithmetic,
+    sliding_packing,
+    textbook,
+)
 from edgeconv.methods.cuda.libcudnn import Algorithm, MathType, Performance
 
 MULTIPROCESSORS, L2_BYTES, RESIDENT = 10, 2**20, 2
@@ -287,19 +296,19 @@ def test_implicit_takes_the_largest_tiles_that_fill_the_gpu(filter: str, stride:
     shapes = [implicit.shape_of(problem, math, 132) for problem in problems]
     areas = [shape.tile_rows * shape.tile_columns for shape in shapes]
     assert areas == sorted(areas)
-    assert shapes[0].rows_a_warp == 1
+    assert shapes[0].rows_per_warp == 1
     if stride < 3:
         assert areas[-1] > areas[0]
     for problem, shape in zip(problems, shapes, strict=True):
         height, width = problem.output_shape[:2]
         assert shape.tiles(problem) == -(-height // shape.tile_rows) * -(-width // shape.tile_columns)
         larger = shape != shapes[0]
-        assert not larger or shape.tiles(problem) >= shape.blocks_a_multiprocessor * 132
+        assert not larger or shape.tiles(problem) >= shape.blocks_per_multiprocessor * 132
 
 
 def test_a_long_stride_is_cut_to_the_picture() -> None:
     problem = make_problem((5, 7, 3), "uint8", WeightSet(np.ones((1, 3, 1, 3, 3), np.float32), 3), stride=2**40)
-    height, width, out_height, out_width, stride, padding = kernel_args.geometry_argument(problem).tolist()
+    height, width, out_height, out_width, padding, stride = kernel_args.strided_geometry(problem).tolist()
     assert (height, width, out_height, out_width, padding) == (5, 7, 1, 1, 1)
     assert 7 <= stride <= 9
 
@@ -329,9 +338,9 @@ def test_sums_are_wide_just_beyond_what_float32_holds(dtype: str, white: int) ->
         assert "EXACT_ROOT" not in defines
         for method in methods:
             assert method.prepare(problem, Options()).arithmetic is (FLOAT64 if wide else FLOAT32), type(method)
-        assert sliding.has_strips(problem) is not wide
-        assert implicit.shape_of(problem, "fma", 1).columns_a_thread == (1 if wide else 4)
-        assert im2col.banded_shape(problem).pixels_a_thread == (1 if wide else 4)
+        assert sliding_arithmetic.has_strips(problem) is not wide
+        assert implicit.shape_of(problem, "fma", 1).columns_per_thread == (1 if wide else 4)
+        assert im2col.banded_shape(problem).pixels_per_thread == (1 if wide else 4)
     assert "WIDE_SUMS" not in dict(kernel_args.rule_defines(of_sum(10**9, "float32")))
 
 
@@ -384,7 +393,9 @@ def response(problem: Problem, window: NDArray[np.int64], pixel: int, channel: i
 @pytest.mark.parametrize("filter", [RANDOM_WHOLE, "sobel", "kirsch"])
 def test_bytes_of_four_products_are_the_filter_channel_by_channel(filter: str) -> None:
     problem = case("uint8", "abs", filter, "each")
-    packed = sliding.dp4a_weights(problem).view(np.int8).reshape(problem.directions, 3, 3, 2, 4).astype(np.int64)
+    packed = (
+        sliding_packing.dp4a_weights(problem).view(np.int8).reshape(problem.directions, 3, 3, 2, 4).astype(np.int64)
+    )
     window = window_of(np.random.default_rng(1), 4)
     for direction, channel, shift in np.ndindex(problem.directions, 3, 2):
         found = sum(int(packed[direction, channel, u, shift] @ window[u, :, channel]) for u in range(3))
@@ -396,7 +407,9 @@ def test_bytes_of_four_products_are_the_filter_over_mixed_channels_from_any_byte
     """Nine samples that begin at any of the four bytes of a word."""
     problem = case("uint8", "abs", RANDOM_WHOLE, channels)
     out = problem.output_channels
-    packed = sliding.dp4a_weights(problem).view(np.int8).reshape(problem.directions, 4, out, 3, 12).astype(np.int64)
+    packed = (
+        sliding_packing.dp4a_weights(problem).view(np.int8).reshape(problem.directions, 4, out, 3, 12).astype(np.int64)
+    )
     rng = np.random.default_rng(2)
     window = window_of(rng, 3)
     for phase, channel in np.ndindex(4, out):
@@ -425,7 +438,7 @@ def test_the_matrices_of_the_tensor_cores_are_the_filter_over_a_group(
     directions = problem.directions
     products = 3 if directions == 2 else 2
     per_word = 4 // size
-    held = sliding.mma_weights(problem).view(np.int8 if dtype == "uint8" else np.float16).astype(np.float64)
+    held = sliding_packing.mma_weights(problem).view(np.int8 if dtype == "uint8" else np.float16).astype(np.float64)
     held = held.reshape(3, products, parts, 16 // per_word // 4, 32, per_word)
     matrices = np.zeros((3, products, 16, 8))
     for word, lane, place in np.ndindex(*held.shape[3:]):
@@ -455,7 +468,7 @@ def test_the_matrices_of_the_tensor_cores_are_the_filter_over_a_group(
 
 def test_two_halves_hold_what_float32_shows() -> None:
     weights = np.random.default_rng(4).uniform(-1, 1, (1, 3, 3, 3, 3)).astype(np.float32)
-    high, low = sliding.halves(weights)
+    high, low = sliding_arithmetic.halves(weights)
     assert (high == weights.astype(np.float16)).all()
     lost = np.abs(high.astype(np.float64) + low.astype(np.float64) - weights)
     assert (lost <= 2.0**-21).all()
@@ -479,8 +492,8 @@ def test_tensor_cores_take_weights_that_two_halves_hold_in_every_channel(
     weights = np.ones((1, 3, 3, 3, 3), np.float32)
     weights[0, channel] = weight
     problem = make_problem((300, 500, 3), "float16", WeightSet(weights, 1), output_mode="raw")
-    assert sliding.has_half_weights(problem) == kept
-    assert sliding.arithmetic_for(problem) == ("mma" if kept else "fma")
+    assert sliding_arithmetic.has_half_weights(problem) == kept
+    assert sliding_arithmetic.arithmetic_for(problem) == ("mma" if kept else "fma")
 
 
 def test_filters_lie_in_memory_as_cudnn_takes_them() -> None:
@@ -533,13 +546,13 @@ def geometry_of(plan: Any) -> list[int]:
 @pytest.mark.parametrize(
     ("name", "stride", "shape", "block", "whole", "blocks", "rows"),
     [
-        # a thread a pixel, 16 × 16 of them: 32 × 19 blocks of 500 × 300 pixels
+        # one thread per pixel, 16 × 16 of them: 32 × 19 blocks of 500 × 300 pixels
         ("pixel", 1, (300, 500), (16, 16), 0, 32 * 19, 16),
         ("constant", 2, (300, 500), (16, 16), 0, 16 * 10, 16),
-        # a warp a row: 16 × 38, and what a tile of 32 × 8 pixels needs at stride 3 still fits
+        # one warp per row: 16 × 38, and what a tile of 32 × 8 pixels needs at stride 3 still fits
         ("shared", 1, (300, 500), (32, 8), 0, 16 * 38, 8),
         ("shared", 3, (300, 500), (32, 8), 0, 6 * 13, 8),
-        # strips of 16 rows: a pixel or four a thread, 128 threads
+        # strips of 16 rows: a pixel or four per thread, 128 threads
         ("rolling", 1, (300, 500), (128, 1), 0, 4 * 19, 16),
         ("vector", 1, (300, 500), (128, 1), 1, 1 * 19, 16),
         ("vector", 1, (300, 501), (128, 1), 0, 1 * 19, 16),
@@ -571,7 +584,7 @@ def test_a_step_of_the_ladder_covers_the_output(
     assert geometry_of(plan) == [*shape, height, width, rows]
     assert plan._launch._shape == (blocks, 1, 1, *block, 1)
     shown = "×".join(map(str, block))
-    assert plan.choice == {"step": name, "block": shown, "rows_a_block": rows}
+    assert plan.choice == {"step": name, "block": shown, "rows_per_block": rows}
     assert plan.launches == 1
     held = 3 * 27 * 4 if name == "pixel" else 0
     assert plan.workspace_bytes == held
@@ -645,7 +658,7 @@ def test_rows_of_whole_waves_by_hand(height: int, at_once: int, rows: int) -> No
             (2, 2),
             (128, 1),
             {"TILE_M": 64, "TILE_N": 128, "TILE_K": 16, "THREAD_M": 8, "THREAD_N": 8, "WHOLE": 1, "REAL": "float"}
-            | {"BLOCKS_A_MULTIPROCESSOR": 3},
+            | {"BLOCKS_PER_MULTIPROCESSOR": 3},
         ),
         (
             "double_buffer",
@@ -655,7 +668,7 @@ def test_rows_of_whole_waves_by_hand(height: int, at_once: int, rows: int) -> No
             (2, 2),
             (128, 1),
             {"TILE_M": 64, "TILE_N": 64, "TILE_K": 8, "THREAD_M": 8, "THREAD_N": 4, "WHOLE": 0, "REAL": "double"}
-            | {"BLOCKS_A_MULTIPROCESSOR": 3},
+            | {"BLOCKS_PER_MULTIPROCESSOR": 3},
         ),
     ],
 )
@@ -698,6 +711,6 @@ def test_every_product_that_can_be_asked_for_is_listed(loaded: list[Any]) -> Non
 
 def test_a_block_says_what_it_is() -> None:
     assert str(gemm_kernels.GemmBlock(16, 16, 16)) == "16×16×16"
-    assert str(gemm_kernels.GemmBlock(64, 128, 16, (8, 4))) == "64×128×16, 8×4 a thread"
+    assert str(gemm_kernels.GemmBlock(64, 128, 16, (8, 4))) == "64×128×16, 8×4 per thread"
     assert gemm_kernels.GemmBlock(64, 128, 16, (8, 4)).threads == (256, 1)
     assert gemm_kernels.GemmBlock(8, 16, 4).threads == (16, 8)

@@ -10,12 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edgeconv.core.geometry import KERNEL_SIZE
-from edgeconv.methods.cuda.sliding import (
+from edgeconv.methods.cuda.sliding_arithmetic import arithmetic_for, has_int8_weights, has_short_sums
+from edgeconv.methods.cuda.sliding_tiles import (
     MOST_SHARED_BYTES,
     TILES,
-    arithmetic_for,
-    has_int8_weights,
-    has_short_sums,
     shared_bytes,
     strip_height,
     tile_for,

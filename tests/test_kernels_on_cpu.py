@@ -42,7 +42,7 @@ from selection import few_then_slow
 
 from edgeconv.hardware.cuda.kernels import FOLDER
 from edgeconv.methods.base import Options
-from edgeconv.methods.cuda.sliding import tiles_of
+from edgeconv.methods.cuda.sliding_tiles import tiles_of
 
 pytestmark = pytest.mark.skipif(
     sanitizer_library() is None, reason="needs g++ with AddressSanitizer on Linux (apt install g++)"
@@ -105,7 +105,7 @@ def test_kernels_around_a_library(libraries: Path, maker: str, options: Options,
 
 @dataclass(frozen=True)
 class Fault:
-    """A mistake put into a copy of a kernel's source, and how it must come to light."""
+    """A mistake put into a copy of a kernel's source, and how it must be detected."""
 
     what: str
     maker: str
@@ -167,7 +167,7 @@ FAULTS = (
         NOTHING,
         WRONG,
     ),
-    Fault("a warp's barrier is missing", IM2COL, FLOATS, "methods/cuda/product.cuh", r"__syncwarp\(\)", NOTHING, WRONG),
+    Fault("a warp's barrier is missing", IM2COL, FLOATS, "methods/cuda/gemm.cuh", r"__syncwarp\(\)", NOTHING, WRONG),
     Fault(
         "barriers are missing",
         LARGE_SLIDING,
@@ -238,7 +238,7 @@ FAULTS = (
 
 
 @pytest.mark.parametrize("fault", few_then_slow(FAULTS, 2), ids=lambda fault: f"{fault.source}: {fault.what}")
-def test_a_fault_comes_to_light(tmp_path: Path, fault: Fault) -> None:
+def test_a_fault_is_detected(tmp_path: Path, fault: Fault) -> None:
     sources = tmp_path / "sources"
     shutil.copytree(FOLDER, sources, ignore=shutil.ignore_patterns("*.py", "__pycache__"))
     source = sources / fault.source
@@ -246,7 +246,7 @@ def test_a_fault_comes_to_light(tmp_path: Path, fault: Fault) -> None:
     assert changes, f"{fault.source} has changed: nothing matches {fault.pattern}"
     source.write_text(faulty, encoding="utf-8")
     ended = run_on_cpu([Work(fault.maker, fault.rules)], tmp_path, sources, fault.bulk)
-    assert ended.code != 0, f"it did not come to light: {ended.text}"
+    assert ended.code != 0, f"it was not detected: {ended.text}"
     assert re.search(fault.shows, ended.text), ended.text
 
 

@@ -17,6 +17,7 @@ import edgeconv
 from edgeconv.methods import METHODS
 from edgeconv.run import report
 
+script("readme_figures")  # which docs_tables imports
 docs_tables = script("docs_tables")
 bootstrap = script("bootstrap")
 
@@ -44,11 +45,12 @@ def test_a_stale_table_is_renewed() -> None:
 def test_there_is_one_version() -> None:
     project = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))
     assert project["project"]["version"] == edgeconv.__version__
+    assert f"\nversion: {edgeconv.__version__}\n" in (PROJECT / "CITATION.cff").read_text(encoding="utf-8")
 
 
 def test_classifiers_say_what_was_tried_and_no_more() -> None:
     project = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    tried = (PROJECT / "README.md").read_text(encoding="utf-8").partition("## Where it was tried")[2].partition("##")[0]
+    tried = (PROJECT / "docs" / "platforms.md").read_text(encoding="utf-8").partition("# Where it was tried\n")[2]
     first_sentence = tried.partition(", and the oldest")[0]
     versions = re.findall(r"\b3\.\d+", first_sentence)
     listed = [word.rpartition(" :: ")[2] for word in project["classifiers"] if word.startswith("Programming Language")]
@@ -99,12 +101,6 @@ def test_committed_reports_fit_the_schema_and_passed_their_check() -> None:
         validator.validate(record)
         assert record["check"]["passed"], path.name
         assert record["check"]["checked_share"] == 1.0, path.name
-
-
-def test_links_of_the_readme_lead_somewhere() -> None:
-    text = (PROJECT / "README.md").read_text(encoding="utf-8")
-    for target in re.findall(r"\]\((?!https?:)([^)#]+)\)", text):
-        assert (PROJECT / target).exists(), target
 
 
 def test_a_clone_is_small() -> None:

@@ -144,14 +144,14 @@ def test_products_by_size(gemm: dict[str, Any]) -> None:
 
 def test_what_the_sources_say_of_their_steps(conv: dict[str, Any], gemm: dict[str, Any]) -> None:
     lines = ladders.conv_source(conv)
-    assert lines[0].startswith("  textbook  2 µs       –  a thread")
-    assert lines[1].startswith("  pixel     3 µs  0.50 ×  a thread")
+    assert lines[0].startswith("  textbook  2 µs       –  one thread")
+    assert lines[1].startswith("  pixel     3 µs  0.50 ×  one thread")
     assert lines[-1] == (
         "Medians and gains over the step before on one made-up GPU, 4096 × 4096, stride 1, cold L2; a copy takes 1 µs."
     )
     assert max(map(len, lines)) <= 110
     lines = ladders.gemm_source(gemm)
-    assert lines[0].startswith("  plain          32 ms       –  a thread")
+    assert lines[0].startswith("  plain          32 ms       –  one thread")
     wrapped = next(number for number, line in enumerate(lines) if line.startswith("  shared         16 ms  2.00 ×  "))
     assert lines[wrapped + 1].startswith(" " * len("  shared         16 ms  2.00 ×  ") + "memory")
     assert lines[-1] == "Medians and gains over the step before on one made-up GPU, 4096 × 4096, float32, cold L2."

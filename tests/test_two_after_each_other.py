@@ -46,8 +46,8 @@ from edgeconv.hardware.cuda.kernels import KernelVariant
 from edgeconv.methods import METHODS
 from edgeconv.methods.base import Options
 from edgeconv.methods.cpu import engine
-from edgeconv.methods.cpu.lowering import make_recipe
-from edgeconv.methods.cpu.rowcode import make_layout
+from edgeconv.methods.cpu.layout import make_layout
+from edgeconv.methods.cpu.lowering import make_lowering
 from edgeconv.methods.cuda import cudnn
 from edgeconv.run.tiled import memory
 from edgeconv.run.tiled.grid import WindowRules
@@ -523,17 +523,17 @@ def test_a_function_of_npp_is_that_of_its_name_in_its_own_library(monkeypatch: p
     assert sorted(opened) == ["libnppial.so.13", "libnppif.so.13"], "each library once"
 
 
-RECIPE = make_recipe(make_problem((9, 9, 3), "uint8", random_weights(), output_mode="abs"))
-LAYOUT = make_layout(RECIPE, 32, 64, False)
+LOWERING = make_lowering(make_problem((9, 9, 3), "uint8", random_weights(), output_mode="abs"))
+LAYOUT = make_layout(LOWERING, 32, 64, False)
 PROCESSOR = jit.Processor("x86_64-linux-gnu", "generic", "+avx2", 32, has_half=True)
 
 
-@pytest.mark.parametrize("place", range(3), ids=["recipe", "layout", "processor"])
-def test_machine_code_is_that_of_its_recipe_layout_and_processor(place: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("place", range(3), ids=["lowering", "layout", "processor"])
+def test_machine_code_is_that_of_its_lowering_layout_and_processor(place: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine, "code_for", functools.cache(engine.code_for.__wrapped__))
-    monkeypatch.setattr(engine.rowcode, "write", lambda recipe, layout: (recipe, layout))
+    monkeypatch.setattr(engine.rowcode, "write", lambda lowering, layout: (lowering, layout))
     monkeypatch.setattr(engine.jit, "compile_function", lambda text, name, processor: (*text, processor))
-    asked = (RECIPE, LAYOUT, PROCESSOR)
+    asked = (LOWERING, LAYOUT, PROCESSOR)
     assert engine.code_for(*asked) == asked
     for field in fields(asked[place]):
         changed = with_other(asked[place], field.name)
@@ -555,7 +555,7 @@ def with_other(record: Any, name: str) -> Any:
 
 
 KEYS: tuple[Any, ...] = (
-    RECIPE,
+    LOWERING,
     LAYOUT,
     PROCESSOR,
     Options(),

@@ -1,4 +1,4 @@
-"""One piece of work, stated completely and without pixels: what every method is asked to do.
+"""One convolution, stated completely and without pixels: what every method is asked to compute.
 
     response[d, y, x, o] = Σ over i, u, v of  weights[d, o, i, u, v] · in[y·s + u − p, x·s + v − p, i]
     value[y, x, o]       = response[0]   |   sqrt(response[0]² + response[1]²)   |   max over d of response
@@ -6,6 +6,46 @@
 
 s is the stride, p the padding, and i runs over the in / groups channels of o's group.
 Pictures are HWC and C-contiguous.
+
+The glossary of the project: each word has one meaning in code, messages and documents.
+
+    what is computed
+    picture      height × width × 3 samples, RGB, HWC. A pixel is one place in it, a sample one number, a channel one
+                 colour of all pixels.
+    kernel       3×3 numbers. Of CUDA code it means a function that runs on a GPU.
+    filter       one or several kernels and the rule that joins their responses (filters.py), by name or a user's own.
+    weights      the numbers of a filter laid out for channels: (direction, out, in, 3, 3) (`WeightSet`).
+    direction    one of a filter's kernels: 1, 2 for a gradient magnitude, 8 for a compass filter.
+    response     the sum that one direction gives for one output sample, before directions are joined.
+    window       the 3×3 samples under a kernel; by tiles, the part of the picture that a tile needs.
+    output       the samples that a method stores; `edges` only in names of files and examples.
+
+    from the wish to the result, in this order
+    request      what a user asks for before there is a picture: filter, channels, stride, padding, border, output mode.
+    problem      a request for one shape and sample type: everything a method must know, and no pixels.
+    method       one way to compute a problem on one device, a line of the table in edgeconv/methods.
+    plan         a problem made ready by a method: compiled, allocated; it only runs, and runs many times.
+    session      a plan with its arrays on both sides of the bus: host array in, host array out.
+    job          one picture file to filter and where it goes (run); a task is a picture of a batch, before it is read.
+
+    how it is computed
+    device       `cpu` or `cuda`; GPU is the word for people. The host is the CPU and memory that drive a GPU.
+    oracle       the float64 method `reference`, against which every output is checked.
+    columns      the matrix of windows that im2col multiplies by the weights; a band is as many rows of it as fit.
+    tile, strip  a rectangle of the output that is computed at once; a strip is one that a thread block walks down.
+    lane, thread a lane is one of the 32 threads of a warp, or one element of a vector register; a thread is one of a
+                 block, or one of the operating system.
+    workspace    memory that a plan holds beside input and output.
+
+    what is measured
+    case         one problem and its pixels, by name, as a benchmark measures it; a grid is a list of cases.
+    candidate    what is measured at a case: a method with its options, a peer (another library) or a plain copy.
+    timed sample one timed run; a series is all of one candidate at one case.
+    roof         what the machine was measured to do at most: copy bandwidth and multiply-adds. The floor is the time
+                 below which no method can come, by the roof.
+    report       what `edgeconv run` writes beside a picture; a record is what bench, ladders and diff write as JSON.
+    profile      what `edgeconv tune` measured of this machine, by which `auto` chooses.
+    ledger       the lines, one a picture, that a batch keeps in its output folder.
 """
 
 from __future__ import annotations

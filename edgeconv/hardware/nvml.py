@@ -1,4 +1,4 @@
-"""Clocks and throttle reasons of an NVIDIA GPU: four calls of the driver's own management library, over ctypes.
+"""Clocks and throttle reasons of an NVIDIA GPU: four calls of the driver's management library, over ctypes.
 
 `libnvidia-ml.so.1` comes with the driver, so this needs no package. A GPU that cannot be asked is None, and a
 reading that the GPU refuses is None: what is not known is not made up.
@@ -79,7 +79,7 @@ class Gpu:
 
 @cache
 def open_gpu(pci_bus_id: str) -> Gpu | None:
-    """The GPU at `pci_bus_id` ('0000:17:00.0'), or None where the library or the GPU does not answer."""
+    """The GPU at `pci_bus_id` ('0000:17:00.0'), or None where the library or the GPU does not respond."""
     try:
         library = ctypes.CDLL(LIBRARY)
         handle = c_void_p()

@@ -1,4 +1,4 @@
-"""A handful of threads that wait for work: one pool a process, shared by the CPU methods and the PNG writer.
+"""A handful of threads that wait for work: one pool per process, shared by the CPU methods and the PNG writer.
 
 The work itself runs outside the interpreter lock (generated machine code, OpenCV, deflate), so plain threads
 scale. Waking one costs 10 to 30 µs, which is why a plan below `PARALLEL_BYTES` stays on the caller's thread.
@@ -35,7 +35,7 @@ class WorkerPool:
         self.forget_threads()
 
     def forget_threads(self) -> None:
-        """Start anew; a forked child needs it, to which no thread but its own has come along."""
+        """Start anew; a forked child needs it, in which only the forking thread lives on."""
         self._jobs: SimpleQueue[tuple[Job, int, SimpleQueue[BaseException | None]]] = SimpleQueue()
         self._started = 0
         self._lock = threading.Lock()

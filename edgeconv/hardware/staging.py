@@ -1,7 +1,7 @@
 """Ordinary host memory across the bus at nearly the speed of page-locked memory.
 
-The driver copies ordinary (pageable) memory through a small buffer of its own with one thread, at 4 to 18 GB/s. Here
-several threads do the same: each copies its piece into page-locked slots of its own and puts the transfer on the
+The driver copies ordinary (pageable) memory through a small buffer with one thread, at 4 to 18 GB/s. Here
+several threads do the same: each copies its piece into its page-locked slots and puts the transfer on the
 stream, so that host copies, page faults and the bus overlap. Page-locked memory stays bounded and is kept.
 """
 
@@ -18,7 +18,7 @@ from edgeconv.hardware.threads import usable_threads
 
 PIECE_BYTES = 2 * 2**20
 """About 40 µs on a Gen5 ×16 bus: longer than a thread needs to put the transfer in the queue."""
-SLOTS_A_THREAD = 2
+SLOTS_PER_THREAD = 2
 MOST_THREADS = 8
 DIRECT_BYTES = PIECE_BYTES
 """Below this one driver copy is over before the threads have woken."""
@@ -46,7 +46,7 @@ class Staging:
 
     def __init__(self, threads: int | None = None) -> None:
         self._threads = min(MOST_THREADS, threads or usable_threads())
-        self._slots = [[_Slot() for _ in range(SLOTS_A_THREAD)] for _ in range(self._threads)]
+        self._slots = [[_Slot() for _ in range(SLOTS_PER_THREAD)] for _ in range(self._threads)]
 
     def to_device(self, host: NDArray[Any], array: Any) -> None:
         """Put the copy of `host` on the current stream; on return `host` may be changed."""

@@ -1,4 +1,4 @@
-"""What Linux tells of a machine and a process in its files under /proc and /sys: always optional.
+"""What Linux says about a machine and a process in its files under /proc and /sys: always optional.
 
 A sandbox or a chroot has neither, an older kernel lacks some, and other systems have none. Whoever asks gets None then
 and goes on with less to report: a picture never depends on them.

@@ -5,7 +5,7 @@
     everything else                  filter2D to float32 for every pair of channels that meet, summed; to float64
                                      where float32 does not hold the sums (exactness.py)
 
-A band takes its halo rows along and drops the two outer rows of what filter2D gives back, so OpenCV's own
+A band takes its halo rows along and drops the two outer rows of what filter2D gives back, so OpenCV's
 border rule is used for the columns alone, and only where the padding is 1. OpenCV has no stride: everything is
 computed and every s-th sample is picked. Imports OpenCV and NumPy and nothing else: the fastest start of all.
 """
@@ -63,7 +63,7 @@ class OpenCVPlan(Plan):
         self._threads = threads_for(options.threads, problem.input_bytes + problem.output_bytes, self._bands)
         self._fit_workspace(temporary_row, options)
         self._int16_kernel = _kernel_exact_in_int16(problem)
-        self._equal_kernel = _one_kernel_a_direction(problem)
+        self._equal_kernel = _one_kernel_per_direction(problem)
         self._channel_sum = problem.groups == 1 and self._equal_kernel is not None
         self.arithmetic = exactness.own_arithmetic(problem) if self._int16_kernel is None else exactness.WHOLE
         self.choice = {
@@ -111,7 +111,7 @@ class OpenCVPlan(Plan):
         _store_band(picked, out[start:stop], problem)
 
     def _source(self, image: NDArray[Any], first: int, last: int) -> NDArray[Any]:
-        """Padded rows `first` to `last`; columns are padded here unless filter2D's own border does it."""
+        """Padded rows `first` to `last`; columns are padded here unless filter2D's border rule does it."""
         rows = self._rows[first:last]
         if rows[0] != OUTSIDE and rows[-1] - rows[0] == last - first - 1 and (rows[1:] > rows[:-1]).all():
             band = image[rows[0] : rows[-1] + 1]
@@ -177,14 +177,14 @@ def _store_band(values: NDArray[Any], out: NDArray[Any], problem: Problem) -> No
         values = np.clip(values, 0, CLAMP, out=values)
     elif values.dtype.kind == "f":
         values = np.clip(values, -CLAMP, CLAMP, out=values)  # a value of 2³¹ or more would become 0
-    # |v|, rounded to nearest with ties to even and saturated: the project's own rule (output.py). `dst` is written
+    # |v|, rounded to nearest with ties to even and saturated: the project's rule (output.py). `dst` is written
     # in place where OpenCV finds it of the right layout; a last axis of 1 makes it a new array.
     stored = cv2.convertScaleAbs(values, dst=out if problem.output_channels > 1 else None)
     if stored is not out:
         out[...] = _hwc(stored)
 
 
-def _one_kernel_a_direction(problem: Problem) -> NDArray[np.float32] | None:
+def _one_kernel_per_direction(problem: Problem) -> NDArray[np.float32] | None:
     """(directions, 3, 3) where one kernel stands in every place that a direction has, else None."""
     kernels = problem.weights[:, :1, :1]
     return kernels[:, 0, 0] if (problem.weights == kernels).all() else None
@@ -192,7 +192,7 @@ def _one_kernel_a_direction(problem: Problem) -> NDArray[np.float32] | None:
 
 def _kernel_exact_in_int16(problem: Problem) -> NDArray[np.float32] | None:
     """The one whole-number kernel of uint8 channels by themselves, where all its sums stay within int16."""
-    kernels = _one_kernel_a_direction(problem)
+    kernels = _one_kernel_per_direction(problem)
     if problem.dtype != np.uint8 or problem.groups == 1 or problem.combine != "single" or kernels is None:
         return None
     kernel = kernels[0]

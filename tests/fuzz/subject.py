@@ -139,7 +139,8 @@ def _call(case: FuzzCase, image: np.ndarray) -> tuple[np.ndarray, Plan]:
 def _prepare(case: FuzzCase, problem: Problem) -> Plan:
     options = Options(**case.options)
     if case.method == "strips":
-        from edgeconv.methods.cuda.sliding import DirectPlan, StripPlan, has_strips
+        from edgeconv.methods.cuda.sliding import DirectPlan, StripPlan
+        from edgeconv.methods.cuda.sliding_arithmetic import has_strips
 
         return StripPlan(problem) if has_strips(problem) else DirectPlan(problem)
     if case.method == "banded":

@@ -1,7 +1,7 @@
 // The bulk copies of bulk.cuh (compute capability 9.0 on) for g++: they move bytes as late as they may.
 //
 // A read from device memory arrives when somebody waits for the phase that counts it, and a write takes its bytes
-// from shared memory when its thread waits for it, or ends: who waits too late or not at all works with wrong bytes.
+// from shared memory when its thread waits for it, or ends: a thread that waits too late, or not at all, works with wrong bytes.
 // Each arrival at a barrier (`expect_bytes`) says how many bytes it stands for. Rules: PTX ISA, mbarrier, cp.async.bulk.
 #pragma once
 #include "host_cuda.h"
@@ -82,7 +82,7 @@ inline void expect_bytes(unsigned long long *barrier, unsigned bytes) {
 inline void start_bulk_read(void *to, const void *from, unsigned count, unsigned long long *barrier) {
     host_cuda::check_bulk(to, from, count);
     host_cuda::BulkRead read{static_cast<unsigned char *>(to), std::vector<unsigned char>(count)};
-    std::memcpy(read.bytes.data(), to, count);  // out of bounds shows here, at the kernel's own line
+    std::memcpy(read.bytes.data(), to, count);  // out of bounds shows here, at the kernel's line
     std::memcpy(read.bytes.data(), from, count);
     host_cuda::barriers.at(barrier).reads.push_back(std::move(read));
 }

@@ -1,7 +1,7 @@
 """The little that the plans use of CuPy, on host memory: they prepare and run here as they do on a GPU.
 
 Arrays lie between guard zones that AddressSanitizer watches, start on 256 bytes as on a GPU, and are never freed.
-`load` stands in for kernels.load: it compiles the kernel's own file with g++ and host_cuda.h, once for each set of
+`load` stands in for kernels.load: it compiles the kernel's file with g++ and host_cuda.h, once for each set of
 macros. A launch then runs the kernel on its real grid with the argument block that launch.py packed.
 Works only where libasan was loaded before Python (see run_on_cpu.py).
 """
@@ -26,7 +26,7 @@ GUARD_BYTES = 1 << 16
 ALIGNMENT = 256
 
 MULTIPROCESSORS = 3
-BLOCKS_A_MULTIPROCESSOR = 2
+BLOCKS_PER_MULTIPROCESSOR = 2
 L2_BYTES = 1 << 18
 COMPUTE_CAPABILITY = "80"
 """A very small GPU, so that a small picture still makes blocks that go round more than once."""
@@ -115,7 +115,7 @@ def _precompiled_header(bulk: bool) -> Path:
 
 @cache
 def load(variant: Any) -> Kernel:
-    """kernels.load for the CPU: `variant` compiled by g++ from its own file."""
+    """kernels.load for the CPU: `variant` compiled by g++ from the file itself."""
     from edgeconv.hardware.cuda.kernels import FOLDER
 
     sources = Path(os.environ.get("HOST_CUDA_SOURCES", FOLDER))
@@ -173,7 +173,7 @@ cupy.cuda.runtime = SimpleNamespace(getDevice=lambda: 0)
 cupy.cuda.driver = SimpleNamespace(
     launchKernel=_launch_kernel,
     CUDADriverError=type("CUDADriverError", (RuntimeError,), {}),
-    occupancyMaxActiveBlocksPerMultiprocessor=lambda function, threads, shared: BLOCKS_A_MULTIPROCESSOR,
+    occupancyMaxActiveBlocksPerMultiprocessor=lambda function, threads, shared: BLOCKS_PER_MULTIPROCESSOR,
 )
 
 

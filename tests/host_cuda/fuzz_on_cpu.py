@@ -1,4 +1,4 @@
-"""Run fuzz cases of CUDA plans on the CPU, in a process of its own (kernel_work.run_on_cpu starts it).
+"""Run fuzz cases of CUDA plans on the CPU, in a separate process (kernel_work.run_on_cpu starts it).
 
 Standard input is a pickled list of `FuzzCase`. All of them run, and each that fails is printed; 1 where any did.
 """

@@ -1,4 +1,4 @@
-// CUDA C++ for g++: enough of it to run this project's kernels, from their own source, on a CPU.
+// CUDA C++ for g++: enough of it to run this project's kernels, from their source, on a CPU.
 //
 // A kernel is compiled as plain C++ under AddressSanitizer and UBSan, and a launch runs block after block. The
 // threads of a block are fibers: each runs until it meets a barrier, so a thread is always as far ahead of the
@@ -7,7 +7,8 @@
 // the largest number). Exited threads count as arrived, as on the GPU; threads that wait at barriers which the
 // others never reach end the program.
 //
-// Not there: dynamic shared memory, votes of a warp, other shuffles, atomics, textures. No kernel here uses them. -ftz=true is not imitated.
+// Not there: dynamic shared memory, votes of a warp, other shuffles, atomics, textures, which no kernel here uses. PTX
+// instructions stand in intrinsics.h. -ftz=true is not imitated.
 #pragma once
 #include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
@@ -263,7 +264,7 @@ __attribute__((no_sanitize("address"))) inline void forget_shared_memory() {
         }                                                                                                          \
     }
 
-#include "warp_mma.h"
+#include "intrinsics.h"
 #ifdef HOST_CUDA_BULK
 #include "bulk_copies.h"
 #endif

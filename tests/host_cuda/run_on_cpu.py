@@ -1,4 +1,4 @@
-"""Run CUDA plans on the CPU, in a process of its own (kernel_work.run_on_cpu starts it).
+"""Run CUDA plans on the CPU, in a separate process (kernel_work.run_on_cpu starts it).
 
 Standard input is a pickled list of `Work`. Each is prepared once and run with the threads of a block in both orders,
 into poisoned memory, and compared with the oracle. The first that is wrong, or that a sanitizer stops, ends it.

@@ -83,7 +83,7 @@ def measure(
     watch: Watch,
     progress: Callable[[int, str], None] = lambda done, note: None,
 ) -> dict[str, Any]:
-    """The record: a row a step, block shape, size and stride."""
+    """The record: one row per step, block shape, size and stride."""
     roof = device.roof()
     rows: list[Row] = []
     pairs = [(size, stride) for stride in strides for size in sizes]

@@ -1,33 +1,35 @@
 // A ladder of 3×3 convolutions from the textbook kernel to the shipped one: each step one idea more than the last.
 //
 // <!-- table conv-ladder-source -->
-//   textbook  803 µs       –  a thread an output value, a launch an output channel
-//   pixel     342 µs  2.35 ×  a thread an output pixel: each sample is read once for its three channels
+//   textbook  803 µs       –  one thread per output value, one launch per output channel
+//   pixel     342 µs  2.35 ×  one thread per output pixel: each sample is read once for its three channels
 //   constant  184 µs  1.86 ×  weights as a kernel parameter: multiply-adds take them from the constant bank
-//   shared    235 µs  0.78 ×  a tile of the picture in shared memory: each sample is fetched once a block
+//   shared    235 µs  0.78 ×  a tile of the picture in shared memory: each sample is fetched once per block
 //   rolling   144 µs  1.63 ×  no tile: a thread walks down a strip, and each row it reads goes into the sums of
 //                             three output rows at once
-//   vector    120 µs  1.20 ×  four pixels a thread, read and written 16 bytes at a time
+//   vector    120 µs  1.20 ×  four pixels per thread, read and written 16 bytes at a time
 //   waves     120 µs  1.00 ×  the same kernel, strips as long as fill the GPU with whole waves of blocks
 //   sliding   106 µs  1.13 ×  the shipped method: a block shares a ring of rows that the copy engine fills and
 //                             empties
 // Medians and gains over the step before on one NVIDIA H200, 4096 × 4096, stride 1, cold L2; a copy takes 98.8 µs.
 // <!-- end conv-ladder-source -->
 //
-// All of it is one piece of work, so that nothing but the idea changes: float32, HWC, 3→3 channels, a zero border of one
+// All steps compute the same thing, so that nothing but the idea changes: float32, HWC, 3→3 channels, a zero border of one
 // pixel. `textbook` is textbook.cu and `sliding` is sliding.cu; the steps between them are here. What was tried beside
 // them, and failed: docs/kernels-tried.md.
 //
-// STRIDE            1, 2 or 3
-// ACROSS, DOWN      threads of a block
-// HAS_TILE          for `shared` alone: the tile of a large block at a large stride would not fit
-// WHOLE             1 where every row of picture and output starts on 16 bytes (`vector` alone)
+// Macros that decide what is computed:
+//     STRIDE          1 2 3
+//     HAS_TILE        flag      for `shared` alone: the tile of a large block at a large stride would not fit
+// Macro that says how the arrays lie:
+//     WHOLE           0 1       1 where every row of picture and output starts on 16 bytes (`vector` alone)
+// Macros that change speed alone: ACROSS, DOWN, the threads of a block
 
 constexpr int KERNEL = 3, RGB = 3, PADDING = 1;
 constexpr int WINDOW = KERNEL * RGB;  // samples of a window's row
 
 struct Geometry {
-    int height, width, out_height, out_width, rows_a_strip;
+    int height, width, out_height, out_width, rows_per_strip;
 };
 
 struct Weights {
@@ -36,7 +38,7 @@ struct Weights {
 
 __device__ __forceinline__ bool is_inside(int position, int size) { return position >= 0 && position < size; }
 
-// --- a thread an output pixel -------------------------------------------------------------------------------------------
+// --- one thread per output pixel ----------------------------------------------------------------------------------------
 struct Pixel {
     int x, y;
 };
@@ -52,7 +54,7 @@ __device__ __forceinline__ void store_pixel(const float (&sum)[RGB], float *out,
     for (int o = 0; o < RGB; ++o) out[(static_cast<long long>(at.y) * size.out_width + at.x) * RGB + o] = sum[o];
 }
 
-// The three sums of an output pixel, each sample read once for all of them; weight(o, i, u, v) answers a weight.
+// The three sums of an output pixel, each sample read once for all of them; weight(o, i, u, v) gives a weight.
 template <typename Weight>
 __device__ __forceinline__ void sum_window(const float *image, const Pixel &at, const Geometry &size, float (&sum)[RGB],
                                            Weight weight) {
@@ -129,7 +131,7 @@ constexpr int OPEN = (KERNEL + STRIDE - 1) / STRIDE;
 template <int PIXELS, typename Read, typename Write>
 __device__ __forceinline__ void walk(const Geometry &size, const Weights &weights, int strip, Read read, Write write) {
     constexpr int SAMPLES = ((PIXELS - 1) * STRIDE + KERNEL) * RGB;
-    const int first = strip * size.rows_a_strip, rows = min(size.rows_a_strip, size.out_height - first);
+    const int first = strip * size.rows_per_strip, rows = min(size.rows_per_strip, size.out_height - first);
     float open[OPEN][PIXELS * RGB] = {};  // the row that ends first in front
     for (int y = 1 - OPEN; y < rows; ++y) {
 #pragma unroll

@@ -1,11 +1,11 @@
 """A ladder of convolutions for learners and for `bench conv`: the table of steps, and a step made ready to run.
 
-All steps do the same piece of work (float32, 3→3 channels, a zero border of one pixel, strides 1 to 3), and each has
+All steps compute the same thing (float32, 3→3 channels, a zero border of one pixel, strides 1 to 3), and each has
 one idea more than the step before. `STEPS` is the one place where ideas and predictions are written down: the header
-of conv_ladder.cu and docs/kernels.md are made from it and from what `bench conv` measured (scripts/docs_tables.py).
+of conv_kernels.cu and docs/kernels.md are made from it and from what `bench conv` measured (scripts/docs_tables.py).
 
 Predictions were made before the ladder was first measured, for 4096 × 4096 at stride 1 on one NVIDIA H200, by counting
-what a warp asks of the L1: one line of 128 bytes a cycle and multiprocessor. The floor there is 97 µs.
+what a warp asks of the L1: one line of 128 bytes per cycle and multiprocessor. The floor there is 97 µs.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from edgeconv.methods.cuda.textbook import Textbook
 
 STRIDES = (1, 2, 3)
 PADDING = 1
-PIXELS_A_THREAD = 4
+PIXELS_PER_THREAD = 4
 """Of the step `vector` and those after it."""
 VECTOR_BYTES = 16
-ROWS_A_STRIP = 16
+ROWS_PER_STRIP = 16
 """Where they are not made to fill whole waves."""
 TILED = "shared"
 """The step that has a tile."""
@@ -58,7 +58,7 @@ class ConvStep:
     because: str
     expected_gain: float | None
     blocks: tuple[ConvBlock, ...] = ()
-    """Thread blocks, the usual one first; none where the kernel has its own."""
+    """Thread blocks, the usual one first; none where the kernel sets them."""
     pixels: int = 1
     """Output pixels of a thread beside each other."""
     walks: bool = False
@@ -87,14 +87,14 @@ _ROWS = tuple(ConvBlock(threads) for threads in (128, 64, 256))
 STEPS: tuple[ConvStep, ...] = (
     ConvStep(
         "textbook",
-        "a thread an output value, a launch an output channel",
-        "27 reads of the picture, three lines each, and 27 of weights a value: 170 million lines, 650 µs",
+        "one thread per output value, one launch per output channel",
+        "27 reads of the picture, three lines each, and 27 of weights per value: 170 million lines, 650 µs",
         None,
         _SQUARES,
     ),
     ConvStep(
         "pixel",
-        "a thread an output pixel: each sample is read once for its three channels",
+        "one thread per output pixel: each sample is read once for its three channels",
         "the picture is read a third as often, the weights as often as before: 90 million lines",
         1.9,
         (*_SQUARES, _WARPS),
@@ -102,13 +102,13 @@ STEPS: tuple[ConvStep, ...] = (
     ConvStep(
         "constant",
         "weights as a kernel parameter: multiply-adds take them from the constant bank",
-        "81 reads of weights a pixel are gone: 47 million lines",
+        "81 reads of weights per pixel are gone: 47 million lines",
         1.9,
         (*_SQUARES, _WARPS),
     ),
     ConvStep(
         "shared",
-        "a tile of the picture in shared memory: each sample is fetched once a block",
+        "a tile of the picture in shared memory: each sample is fetched once per block",
         "reads without conflicts, one line where there were three: 24 million, less than memory needs",
         1.4,
         (_WARPS, *_SQUARES),
@@ -116,28 +116,28 @@ STEPS: tuple[ConvStep, ...] = (
     ConvStep(
         "rolling",
         "no tile: a thread walks down a strip, and each row it reads goes into the sums of three output rows at once",
-        "9 reads a pixel in place of 27, and no barrier between fetching and computing",
+        "9 reads per pixel in place of 27, and no barrier between fetching and computing",
         1.1,
         _ROWS,
         walks=True,
     ),
     ConvStep(
         "vector",
-        "four pixels a thread, read and written 16 bytes at a time",
-        "5 reads a row of four pixels in place of 36, a third fewer lines",
+        "four pixels per thread, read and written 16 bytes at a time",
+        "5 reads per row of four pixels in place of 36, a third fewer lines",
         1.1,
         _ROWS,
-        pixels=PIXELS_A_THREAD,
+        pixels=PIXELS_PER_THREAD,
         walks=True,
     ),
     ConvStep(
         "waves",
         "the same kernel, strips as long as fill the GPU with whole waves of blocks",
         "nothing here, where strips of 16 rows make 1.94 waves; much at 1024 and below, where they leave most of the "
-        "gpu idle",
+        "GPU idle",
         1.0,
         _ROWS,
-        pixels=PIXELS_A_THREAD,
+        pixels=PIXELS_PER_THREAD,
         walks=True,
         entry="vector",
         whole_waves=True,
@@ -219,7 +219,7 @@ class StepPlan(Plan):
             resident *= cupy.cuda.Device().attributes["MultiProcessorCount"]
             rows = rows_of_whole_waves(problem.output_height, max(1, resident // across))
         elif chosen.walks:
-            rows = ROWS_A_STRIP
+            rows = ROWS_PER_STRIP
         down = -(-problem.output_height // rows)
         geometry = np.array([problem.height, problem.width, *problem.output_shape[:2], rows], np.int32)
         weights: Any = problem.weights
@@ -229,7 +229,7 @@ class StepPlan(Plan):
             self.workspace_bytes = problem.weights.nbytes
         self._launch = PackedLaunch(kernel, across * down, (block.across, block.down), geometry, weights)
         self.launches = 1
-        self.choice = {"step": chosen.name, "block": str(block), "rows_a_block": rows}
+        self.choice = {"step": chosen.name, "block": str(block), "rows_per_block": rows}
 
     def run(self, image: Any, out: Any) -> None:
         """See Plan.run; arrays start on 16 bytes."""
@@ -237,8 +237,8 @@ class StepPlan(Plan):
 
 
 def rows_of_whole_waves(height: int, strips_at_once: int) -> int:
-    """Rows of a strip, near to `ROWS_A_STRIP`, such that the strips are a whole number of waves."""
-    waves = max(1, round(height / strips_at_once / ROWS_A_STRIP))
+    """Rows of a strip, near to `ROWS_PER_STRIP`, such that the strips are a whole number of waves."""
+    waves = max(1, round(height / strips_at_once / ROWS_PER_STRIP))
     return -(-height // (strips_at_once * waves))
 
 

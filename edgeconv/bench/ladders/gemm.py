@@ -84,7 +84,7 @@ def measure(
     watch: Watch,
     progress: Callable[[int, str], None] = lambda done, note: None,
 ) -> dict[str, Any]:
-    """The record: a row a step, block shape, size and type."""
+    """The record: one row per step, block shape, size and type."""
     roof = device.roof()
     rows: list[dict[str, Any]] = []
     works = [(dtype, size) for dtype in dtypes for size in sizes]

@@ -1,7 +1,7 @@
 // A ladder of matrix products, C = A · B, row-major, A (m × k), B (k × n): each step one idea more than the last.
 //
 // <!-- table gemm-ladder-source -->
-//   plain          25.5 ms       –  a thread an element of C, every operand from global memory
+//   plain          25.5 ms       –  one thread per element of C, every operand from global memory
 //   shared         16.6 ms  1.54 ×  square tiles of A and B in shared memory: an operand is read from global
 //                                   memory as many times less often as a tile is wide
 //   registers      3.42 ms  4.86 ×  a block of C in each thread's registers, 16-byte reads: an operand read from
@@ -12,15 +12,18 @@
 // Medians and gains over the step before on one NVIDIA H200, 4096 × 4096, float32, cold L2.
 // <!-- end gemm-ladder-source -->
 //
-// In `registers` and `double_buffer` a block makes TILE_M × TILE_N elements, TILE_K deep a step, a thread
+// In `registers` and `double_buffer` a block makes TILE_M × TILE_N elements, TILE_K deep per step, each thread
 // THREAD_M × THREAD_N of them, and all reads and copies are 16 bytes: a thread takes its rows of A several depths at a
 // time, its columns of B one depth after the other. A warp makes a part of the tile that is 8 lanes high and 4 wide;
 // neighbouring lanes have neighbouring rows, and columns in runs of RUN, lane after lane. The rows of A's tile are one run
 // longer than they need be, so that 8 of them lie in all banks.
 //
-// REAL float or double    TILE (plain, shared)
-// TILE_M, TILE_N, TILE_K, THREAD_M, THREAD_N, BLOCKS_A_MULTIPROCESSOR (the others)
-// WHOLE 1 where m, n and k are multiples of the tile: no bounds are tested then.
+// Macros that decide what is computed:
+//     REAL      float double
+//     WHOLE     0 1             1 where m, n and k are multiples of the tile: no bounds are tested then
+// Macros that change speed alone: TILE (plain, shared); TILE_M, TILE_N, TILE_K, THREAD_M, THREAD_N,
+// BLOCKS_PER_MULTIPROCESSOR (the others)
+//
 // Idea of `registers` and `double_buffer`: NVIDIA's CUTLASS, "Efficient GEMM in CUDA".
 
 #ifdef TILE
@@ -68,7 +71,7 @@ struct alignas(16) Run {
 
 // Copy one element or one run to shared memory, past the registers; elements outside the matrix are zero.
 __device__ __forceinline__ void copy_one(const REAL *from, REAL *to, bool inside) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+#if __CUDA_ARCH__ >= 800
     asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(
                      static_cast<unsigned>(__cvta_generic_to_shared(to))),
                  "l"(from), "n"(sizeof(REAL)), "r"(inside ? static_cast<int>(sizeof(REAL)) : 0));
@@ -77,7 +80,7 @@ __device__ __forceinline__ void copy_one(const REAL *from, REAL *to, bool inside
 #endif
 }
 __device__ __forceinline__ void copy_run(const REAL *from, REAL *to) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+#if __CUDA_ARCH__ >= 800
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(static_cast<unsigned>(__cvta_generic_to_shared(to))),
                  "l"(from));
 #else
@@ -85,13 +88,13 @@ __device__ __forceinline__ void copy_run(const REAL *from, REAL *to) {
 #endif
 }
 __device__ __forceinline__ void end_copies() {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+#if __CUDA_ARCH__ >= 800
     asm volatile("cp.async.commit_group;");
 #endif
 }
 template <int NEWER>
 __device__ __forceinline__ void wait_for_copies() {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+#if __CUDA_ARCH__ >= 800
     asm volatile("cp.async.wait_group %0;" ::"n"(NEWER) : "memory");
 #endif
 }
@@ -187,7 +190,7 @@ __device__ __forceinline__ void store_part(const REAL (&sum)[THREAD_M][THREAD_N]
     }
 }
 
-extern "C" __global__ __launch_bounds__(THREADS, BLOCKS_A_MULTIPROCESSOR) void registers(const REAL *a, const REAL *b,
+extern "C" __global__ __launch_bounds__(THREADS, BLOCKS_PER_MULTIPROCESSOR) void registers(const REAL *a, const REAL *b,
                                                                                       REAL *c, int m, int n, int k) {
     __shared__ alignas(16) REAL tile_a[TILE_M][PITCH_A];
     __shared__ alignas(16) REAL tile_b[TILE_K][TILE_N];
@@ -206,7 +209,7 @@ extern "C" __global__ __launch_bounds__(THREADS, BLOCKS_A_MULTIPROCESSOR) void r
     store_part(sum, part, top, left, c, m, n);
 }
 
-extern "C" __global__ __launch_bounds__(THREADS, BLOCKS_A_MULTIPROCESSOR) void double_buffer(const REAL *a,
+extern "C" __global__ __launch_bounds__(THREADS, BLOCKS_PER_MULTIPROCESSOR) void double_buffer(const REAL *a,
                                                                                           const REAL *b, REAL *c,
                                                                                           int m, int n, int k) {
     __shared__ alignas(16) REAL tile_a[2][TILE_M][PITCH_A];

@@ -1,7 +1,7 @@
 """A ladder of matrix products for learners and for `bench gemm`: the table of steps, and a step made ready to run.
 
 C (m × n) = A (m × k) · B (k × n), row-major, float32 or float64, any sizes. Each step of `STEPS` has one idea more than
-the step before; gemm_ladder.cu explains it. `BLOCKS` lists the thread-block shapes that a step may be compiled for,
+the step before; gemm_kernels.cu explains it. `BLOCKS` lists the thread-block shapes that a step may be compiled for,
 the first being its usual one. The last step is the vendor's product, which the others are measured against.
 """
 
@@ -21,26 +21,26 @@ REALS = {"float32": "float", "float64": "double"}
 
 @dataclass(frozen=True)
 class GemmBlock:
-    """What one thread block makes: `rows` × `columns` of C, `depth` of k a step, by threads of `own` elements."""
+    """What one thread block makes: `rows` × `columns` of C, `depth` of k per step, each thread `per_thread`."""
 
     rows: int
     columns: int
     depth: int
-    own: tuple[int, int] = (1, 1)
+    per_thread: tuple[int, int] = (1, 1)
     resident: int = 1
     """Blocks that a multiprocessor's registers shall have room for."""
 
     @property
     def threads(self) -> tuple[int, int]:
         """Threads across and down; the tiled kernels count theirs in one row."""
-        own_rows, own_columns = self.own
-        if self.own == (1, 1):
+        thread_rows, thread_columns = self.per_thread
+        if self.per_thread == (1, 1):
             return self.columns, self.rows
-        return self.rows // own_rows * (self.columns // own_columns), 1
+        return self.rows // thread_rows * (self.columns // thread_columns), 1
 
     def __str__(self) -> str:
-        own = "" if self.own == (1, 1) else f", {self.own[0]}×{self.own[1]} a thread"
-        return f"{self.rows}×{self.columns}×{self.depth}{own}"
+        shown = "" if self.per_thread == (1, 1) else f", {self.per_thread[0]}×{self.per_thread[1]} per thread"
+        return f"{self.rows}×{self.columns}×{self.depth}{shown}"
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ _TILED: dict[str, tuple[GemmBlock, ...]] = {
 }
 
 STEPS: tuple[GemmStep, ...] = (
-    GemmStep("plain", "a thread an element of C, every operand from global memory", _squares(16, 8, 32)),
+    GemmStep("plain", "one thread per element of C, every operand from global memory", _squares(16, 8, 32)),
     GemmStep(
         "shared",
         "square tiles of A and B in shared memory: an operand is read from global memory as many times less often as a "
@@ -103,13 +103,13 @@ def step(name: str) -> GemmStep:
 def variant(chosen: GemmStep, dtype: str, block: GemmBlock, whole: bool) -> KernelVariant:
     """The kernel of a step for a block shape; `whole` where the sizes are multiples of it."""
     defines: tuple[tuple[str, str | int], ...] = (("REAL", REALS[dtype]),)
-    if block.own == (1, 1):
+    if block.per_thread == (1, 1):
         defines += (("TILE", block.rows),)
     else:
         shape = {"TILE_M": block.rows, "TILE_N": block.columns, "TILE_K": block.depth}
-        own = {"THREAD_M": block.own[0], "THREAD_N": block.own[1]}
-        defines += (*shape.items(), *own.items(), ("WHOLE", int(whole)))
-        defines += (("BLOCKS_A_MULTIPROCESSOR", block.resident),)
+        thread = {"THREAD_M": block.per_thread[0], "THREAD_N": block.per_thread[1]}
+        defines += (*shape.items(), *thread.items(), ("WHOLE", int(whole)))
+        defines += (("BLOCKS_PER_MULTIPROCESSOR", block.resident),)
     return KernelVariant("bench/ladders/gemm_kernels.cu", chosen.name, defines)
 
 
@@ -120,7 +120,7 @@ def variants() -> tuple[KernelVariant, ...]:
         for chosen in STEPS
         for dtype, blocks in chosen.blocks.items()
         for block in blocks
-        for whole in ((False,) if block.own == (1, 1) else (False, True))
+        for whole in ((False,) if block.per_thread == (1, 1) else (False, True))
     )
 
 

@@ -1,4 +1,4 @@
-"""From LLVM IR to a function of this process, for this processor's own vectors.
+"""From LLVM IR to a function of this process, for this processor's vectors.
 
 llvmlite is the compiler that Numba stands on, without Numba: it loads in 40 ms instead of 250, and a kernel
 compiles in tens of milliseconds, so no kernel cache has to be kept, shipped or invalidated.

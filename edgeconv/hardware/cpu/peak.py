@@ -1,4 +1,4 @@
-"""How many multiply-adds this processor does a second: registers alone, no memory, in generated code.
+"""How many multiply-adds this processor does per second: registers alone, no memory, in generated code.
 
 Each of `CHAINS` accumulators waits only for itself: two units with a latency of four or five cycles need eight to ten
 of them, and twelve with their two operands fit into sixteen registers. `llvm.fmuladd` is one instruction where the
@@ -18,7 +18,7 @@ from edgeconv.hardware.pool import run_pieces
 
 CHAINS = 12
 ROUNDS = 150_000
-PIECES_A_THREAD = 8
+PIECES_PER_THREAD = 8
 """A few milliseconds' worth in all, so that starting the threads does not count, in pieces, so that one that is kept
 waiting holds up a piece only."""
 ENTRY_POINT = "multiply_adds"
@@ -27,15 +27,15 @@ FLOAT_BYTES = SCALAR_BYTES["f32"]
 
 def flops_of_a_run(threads: int) -> int:
     """FLOPs of one call of `run`."""
-    return threads * PIECES_A_THREAD * ROUNDS * CHAINS * _lanes() * FLOPS_PER_MULTIPLY_ADD
+    return threads * PIECES_PER_THREAD * ROUNDS * CHAINS * _lanes() * FLOPS_PER_MULTIPLY_ADD
 
 
 def run(threads: int) -> None:
-    """`PIECES_A_THREAD` times `ROUNDS` rounds of multiply-adds for each of `threads` threads."""
+    """`PIECES_PER_THREAD` times `ROUNDS` rounds of multiply-adds for each of `threads` threads."""
     code = _code()
-    block = np.zeros((threads, _lanes()), np.float32)  # a row a thread, for what must not be optimised away
+    block = np.zeros((threads, _lanes()), np.float32)  # one row per thread, for results that must not be optimised away
     address = block.ctypes.data
-    run_pieces(lambda piece, worker: code.function(address, worker), PIECES_A_THREAD * threads, threads)
+    run_pieces(lambda piece, worker: code.function(address, worker), PIECES_PER_THREAD * threads, threads)
 
 
 def write(lanes: int) -> str:

@@ -1,4 +1,4 @@
-"""One door for CUDA sources: which file, which macros, which entry point.
+"""CUDA sources: which file, which macros, which entry point.
 
 Kernels live in `.cu` files beside the Python that prepares them, are specialised by macros alone (`-DSTRIDE=2`), and
 are compiled by NVRTC through CuPy when a plan is prepared. What they share stands in `.cuh` files of the same folder,
@@ -53,7 +53,7 @@ def _with_headers(name: str) -> str:
 
 @cache
 def load(variant: KernelVariant) -> Any:
-    """The compiled kernel as a `cupy.RawKernel`; compiled once a process, and kept on disk by CuPy."""
+    """The compiled kernel as a `cupy.RawKernel`; compiled once per process; CuPy stores it on disk."""
     import cupy
 
     module = cupy.RawModule(code=variant.text, options=variant.options, backend="nvrtc")

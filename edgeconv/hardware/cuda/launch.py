@@ -1,6 +1,6 @@
-"""A kernel launch whose arguments are packed once, so that a call costs little more than the driver's own time.
+"""A kernel launch whose arguments are packed once, so that a call costs little more than the driver's time.
 
-CuPy's own call packs every argument anew, some microseconds in Python: more than a 512×512 picture takes on the
+CuPy's call packs every argument again, some microseconds in Python: more than a 512×512 picture takes on the
 GPU. Here the argument block is laid out when the plan is made, and a call writes two addresses into it.
 """
 

@@ -1,1 +1,1 @@
-"""Methods of the CPU engine: each problem becomes machine code for this processor's own vectors, through LLVM."""
+"""Methods of the CPU engine: each problem becomes machine code for this processor's vectors, through LLVM."""

@@ -19,7 +19,7 @@ def check_arrays(image: Any, out: Any, problem: Problem) -> None:
 
 
 def address_of(array: np.ndarray[Any, Any]) -> int:
-    """Where the samples lie. (`array.ctypes.data` says the same and takes a microsecond longer.)"""
+    """Where the samples lie. (`array.ctypes.data` is the same and takes a microsecond longer.)"""
     address: int = array.__array_interface__["data"][0]
     return address
 

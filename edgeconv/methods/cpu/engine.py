@@ -1,6 +1,6 @@
-"""A plan of generated code: tiles and strips, tables of borders, scratch, threads. No pixels are touched here.
+"""A plan of generated code: tiles and strips, tables of borders, scratch, threads. No pixel is touched here.
 
-Both CPU methods use it; they differ in the recipe and in whether the code copies columns.
+Both CPU methods use it; they differ in the lowering and in whether the code copies columns.
 """
 
 from __future__ import annotations
@@ -21,20 +21,30 @@ from edgeconv.hardware.pool import POOL, threads_for
 from edgeconv.methods.base import Options, Plan, check_workspace, refuse
 from edgeconv.methods.cpu import rowcode
 from edgeconv.methods.cpu.arrays import address_of, check_arrays
-from edgeconv.methods.cpu.lowering import ARITHMETIC_OF_SUM, Recipe
-from edgeconv.methods.cpu.rowcode import Argument, Pick, RowLayout, TileFields
+from edgeconv.methods.cpu.layout import (
+    CACHE_LINE_BYTES,
+    WIDEST_VECTOR_STRIDE,
+    Argument,
+    Pick,
+    RowLayout,
+    TileFields,
+    make_layout,
+    reach,
+    tap_step,
+)
+from edgeconv.methods.cpu.lowering import ARITHMETIC_OF_SUM, Lowering
 
 STREAMING_BYTES = 8 * 2**20
-"""Input and output bytes from which stores go past the caches and loads are asked for early: what is no longer
+"""Input and output bytes from which stores go past the caches and loads are asked for early: data that is no longer
 there when a caller comes back to it."""
 
 STRIP_ROWS = 64
 """Rows that a thread takes at a time: neighbouring strips both stage two rows, which costs 3 % of 64."""
 
-STRIPS_A_THREAD = 4
-"""Fewest strips a thread where rows allow it, so that threads that were interrupted do not keep others waiting."""
+STRIPS_PER_THREAD = 4
+"""Fewest strips per thread where rows allow it, so that a thread that was interrupted keeps no other waiting."""
 
-ALIGNMENT = rowcode.CACHE_LINE_BYTES
+ALIGNMENT = CACHE_LINE_BYTES
 
 
 @dataclass(frozen=True)
@@ -51,9 +61,9 @@ def moves_past_caches(problem: Problem) -> bool:
 
 
 @cache
-def code_for(recipe: Recipe, layout: RowLayout, processor: jit.Processor) -> jit.Compiled:
-    """The compiled function; once a process for each recipe."""
-    return jit.compile_function(rowcode.write(recipe, layout), rowcode.ENTRY_POINT, processor)
+def code_for(lowering: Lowering, layout: RowLayout, processor: jit.Processor) -> jit.Compiled:
+    """The compiled function; compiled once per process for each lowering."""
+    return jit.compile_function(rowcode.write(lowering, layout), rowcode.ENTRY_POINT, processor)
 
 
 def aligned_zeros(size_bytes: int) -> NDArray[np.uint8]:
@@ -66,16 +76,16 @@ def aligned_zeros(size_bytes: int) -> NDArray[np.uint8]:
 class EnginePlan(Plan):
     """One problem, compiled, with its tables and its workers' scratch."""
 
-    def __init__(self, name: str, problem: Problem, recipe: Recipe, options: Options, shape: CodeShape) -> None:
+    def __init__(self, name: str, problem: Problem, lowering: Lowering, options: Options, shape: CodeShape) -> None:
         super().__init__(problem)
         processor = jit.processor()
         if problem.dtype == np.float16 and not processor.has_half:
             raise refuse(name, "this processor does not convert float16", "Use --method opencv.")
-        layout = rowcode.make_layout(recipe, processor.vector_bytes, shape.tile_pixels, shape.columns)
+        layout = make_layout(lowering, processor.vector_bytes, shape.tile_pixels, shape.columns)
 
-        tiles, picks = _tables(problem, recipe, layout)
-        if not shape.columns and _reads_directly(recipe, layout, tiles):
-            recipe = replace(recipe, direct=True)
+        tiles, picks = _tables(problem, lowering, layout)
+        if not shape.columns and _reads_directly(lowering, layout, tiles):
+            lowering = replace(lowering, direct=True)
         moved_bytes = problem.input_bytes + problem.output_bytes
         self._threads = threads_for(options.threads, moved_bytes, problem.output_height)
         strip_rows = _strip_rows(problem, self._threads)
@@ -85,8 +95,8 @@ class EnginePlan(Plan):
         fewer = f"use --threads {most_threads}" if most_threads else ""
         check_workspace(name, self.workspace_bytes, options, fewer)
 
-        self.arithmetic = ARITHMETIC_OF_SUM[recipe.sum]
-        self._code = code_for(recipe, layout, processor)
+        self.arithmetic = ARITHMETIC_OF_SUM[lowering.sum]
+        self._code = code_for(lowering, layout, processor)
         rows = border_indices(problem.height, problem.padding, problem.border)
         # The code looks one output row ahead, and there is none after the last.
         self._source_rows = np.pad(rows, (0, problem.stride), mode="edge").astype(np.int32)
@@ -95,11 +105,11 @@ class EnginePlan(Plan):
         self._arguments = np.zeros(len(Argument), np.int64)
         constant = {
             Argument.UNITS: units,
-            Argument.TILES_A_STRIP: len(tiles),
+            Argument.TILES_PER_STRIP: len(tiles),
             Argument.STRIP_ROWS: strip_rows,
             Argument.OUT_ROWS: problem.output_height,
             Argument.IMAGE_ROW_SAMPLES: problem.width * RGB_CHANNELS,
-            Argument.OUT_ROW_SAMPLES: problem.output_width * recipe.stored_channels,
+            Argument.OUT_ROW_SAMPLES: problem.output_width * lowering.stored_channels,
             Argument.SOURCE_ROWS_ADDRESS: self._source_rows.ctypes.data,
             Argument.TILES_ADDRESS: self._tiles.ctypes.data,
             Argument.PICKS_ADDRESS: self._picks.ctypes.data,
@@ -109,16 +119,16 @@ class EnginePlan(Plan):
             self._arguments[argument] = value
         self._arguments_address = self._arguments.ctypes.data
         self.choice = {
-            "collapsed": recipe.collapsed,
-            "flat_rows": recipe.flat,
-            "different_outputs": len(recipe.results),
-            "multiply_adds_a_pixel": recipe.multiply_adds,
-            "arithmetic": recipe.sum,
+            "collapsed": lowering.collapsed,
+            "flat_rows": lowering.flat,
+            "different_outputs": len(lowering.results),
+            "multiply_adds_per_pixel": lowering.multiply_adds,
+            "arithmetic": lowering.sum,
             "threads": self._threads,
             "tile_pixels": shape.tile_pixels,
             "strip_rows": strip_rows,
-            "reads_picture_directly": recipe.direct,
-            "streaming_stores": recipe.streaming,
+            "reads_picture_directly": lowering.direct,
+            "streaming_stores": lowering.streaming,
             "vector_bytes": processor.vector_bytes,
             "processor": processor.name,
             **jit.versions(),
@@ -141,17 +151,17 @@ class EnginePlan(Plan):
 def _strip_rows(problem: Problem, threads: int) -> int:
     if threads == 1:
         return problem.output_height
-    return max(1, min(STRIP_ROWS, problem.output_height // (threads * STRIPS_A_THREAD)))
+    return max(1, min(STRIP_ROWS, problem.output_height // (threads * STRIPS_PER_THREAD)))
 
 
-def _tables(problem: Problem, recipe: Recipe, layout: RowLayout) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+def _tables(problem: Problem, lowering: Lowering, layout: RowLayout) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """Tiles of an output row and the picks of each.
 
-    Where the recipe is flat, positions are samples: three for a pixel.
+    Where the lowering is flat, positions are samples: three for a pixel.
     """
     columns = border_indices(problem.width, problem.padding, problem.border)
     width, padding, outputs = problem.width, problem.padding, problem.output_width
-    if recipe.flat:
+    if lowering.flat:
         samples = np.arange(RGB_CHANNELS)
         columns = np.where(columns[:, None] == OUTSIDE, OUTSIDE, columns[:, None] * RGB_CHANNELS + samples).ravel()
         width, padding, outputs = width * RGB_CHANNELS, padding * RGB_CHANNELS, outputs * RGB_CHANNELS
@@ -161,8 +171,8 @@ def _tables(problem: Problem, recipe: Recipe, layout: RowLayout) -> tuple[NDArra
     longest = -(-outputs // -(-outputs // layout.tile_pixels))
     for start, stop in bands(outputs, longest):
         count = stop - start
-        groups, source_start = _whole_groups(start, count, width, padding, recipe, layout)
-        tile_picks = _picks(start, count, columns, groups, recipe, layout)
+        groups, source_start = _whole_groups(start, count, width, padding, lowering, layout)
+        tile_picks = _picks(start, count, columns, groups, lowering, layout)
         fields = {
             TileFields.OUT_START: start,
             TileFields.OUT_COUNT: count,
@@ -178,43 +188,43 @@ def _tables(problem: Problem, recipe: Recipe, layout: RowLayout) -> tuple[NDArra
     return np.array(tiles, np.int64), np.ascontiguousarray(np.concatenate(picks), np.int32)
 
 
-def _reads_directly(recipe: Recipe, layout: RowLayout, tiles: NDArray[np.int64]) -> bool:
+def _reads_directly(lowering: Lowering, layout: RowLayout, tiles: NDArray[np.int64]) -> bool:
     """Whether flat rows can be read where they lie: large pictures, whose tiles are longer than a block inside.
 
     What of a tile lies outside is one block at each end, so wide paddings are staged; and its taps that lie inside are
     one vector, so short registers stage too.
     """
-    reach = rowcode.reach(recipe)
-    start, stop = tiles[:, TileFields.GROUPS_START], tiles[:, TileFields.GROUPS_STOP] - reach
+    beyond = reach(lowering)
+    start, stop = tiles[:, TileFields.GROUPS_START], tiles[:, TileFields.GROUPS_STOP] - beyond
     long_enough = bool((stop - start >= layout.block_pixels).all())
     narrow = bool((np.maximum(start, tiles[:, TileFields.OUT_COUNT] - stop) <= layout.block_pixels).all())
-    in_a_vector = layout.vector_bytes // SCALAR_BYTES[recipe.source] >= reach
-    like = recipe.flat and recipe.streaming and recipe.staged == recipe.source
-    return like and long_enough and narrow and in_a_vector
+    in_a_vector = layout.vector_bytes // SCALAR_BYTES[lowering.source] >= beyond
+    in_place = lowering.flat and lowering.streaming and lowering.staged == lowering.source
+    return in_place and long_enough and narrow and in_a_vector
 
 
 def _whole_groups(
-    start: int, count: int, width: int, padding: int, recipe: Recipe, layout: RowLayout
+    start: int, count: int, width: int, padding: int, lowering: Lowering, layout: RowLayout
 ) -> tuple[range, int]:
     """Positions of a tile whose `stride` source pixels all lie inside the picture, and the first one's pixel."""
-    stride = recipe.stride
+    stride = lowering.stride
     first = max(0, -(-padding // stride) - start)
-    last = min((padding + width) // stride - start, _staged_count(0, count, recipe))
-    lanes = layout.vector_bytes // SCALAR_BYTES[recipe.source]
-    if stride > rowcode.WIDEST_VECTOR_STRIDE or last - first < lanes:
+    last = min((padding + width) // stride - start, _staged_count(0, count, lowering))
+    lanes = layout.vector_bytes // SCALAR_BYTES[lowering.source]
+    if stride > WIDEST_VECTOR_STRIDE or last - first < lanes:
         return range(0), 0
     return range(first, last), (start + first) * stride - padding
 
 
 def _picks(
-    start: int, count: int, columns: NDArray[np.intp], groups: range, recipe: Recipe, layout: RowLayout
+    start: int, count: int, columns: NDArray[np.intp], groups: range, lowering: Lowering, layout: RowLayout
 ) -> NDArray[np.int64]:
     """(picks, 2): every staged position that the whole groups leave out, of every phase."""
     found = []
-    for phase in range(recipe.phases):
-        index = np.arange(_staged_count(phase, count, recipe))
+    for phase in range(lowering.phases):
+        index = np.arange(_staged_count(phase, count, lowering))
         index = index[(index < groups.start) | (index >= groups.stop)]
-        padded = (start + index) * recipe.stride + phase
+        padded = (start + index) * lowering.stride + phase
         pick = np.empty((len(index), len(Pick)), np.int64)
         pick[:, Pick.POSITION] = phase * layout.pitch + index
         pick[:, Pick.SOURCE] = columns[padded]
@@ -222,7 +232,7 @@ def _picks(
     return np.concatenate(found)
 
 
-def _staged_count(phase: int, count: int, recipe: Recipe) -> int:
+def _staged_count(phase: int, count: int, lowering: Lowering) -> int:
     """Positions of a phase that `count` outputs read: one more for every kernel column beyond the first."""
-    columns = range(phase, KERNEL_SIZE, recipe.stride)
-    return count + (len(columns) - 1) * rowcode.tap_step(recipe)
+    columns = range(phase, KERNEL_SIZE, lowering.stride)
+    return count + (len(columns) - 1) * tap_step(lowering)

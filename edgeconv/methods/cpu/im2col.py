@@ -1,9 +1,9 @@
 """im2col on the CPU: columns in memory, then a matrix product with the weights.
 
-The column matrix of a whole picture would be 27 times its pixels. Here a band of it is 27 rows (one a tap) of
+The column matrix of a whole picture would be 27 times its pixels. Here a band of it is 27 rows (one per tap) of
 up to `TILE_PIXELS` pixels, which stays in the L2 cache; the product (outputs × taps) · (taps × pixels) keeps
 `outputs` rows of sums in registers while it goes down the taps. Nothing is shared: equal kernels
-are multiplied as often as they occur, so the time is the method's own and not that of a shortcut.
+are multiplied as often as they occur, so the time is that of the method and not of a shortcut.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from edgeconv.core.problem import Problem
 from edgeconv.methods.base import Method, Options, Plan
 from edgeconv.methods.cpu.engine import CodeShape, EnginePlan, moves_past_caches
-from edgeconv.methods.cpu.lowering import make_recipe
+from edgeconv.methods.cpu.lowering import make_lowering
 
 TILE_PIXELS = 1024
 """Pixels of a band: 27 columns of them in float32 are 108 KiB."""
@@ -26,5 +26,5 @@ class Im2col(Method):
 
     def prepare(self, problem: Problem, options: Options) -> Plan:
         """See Method.prepare."""
-        recipe = make_recipe(problem, share=False, streaming=moves_past_caches(problem))
-        return EnginePlan("im2col", problem, recipe, options, CodeShape(TILE_PIXELS, columns=True))
+        lowering = make_lowering(problem, share=False, streaming=moves_past_caches(problem))
+        return EnginePlan("im2col", problem, lowering, options, CodeShape(TILE_PIXELS, columns=True))

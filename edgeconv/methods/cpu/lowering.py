@@ -1,4 +1,4 @@
-"""What has to be computed, read off the weights exactly: the recipe that machine code is written from.
+"""What has to be computed, read off the weights exactly: the lowering from which machine code is written.
 
     planes    which sums of input channels the taps read. Where an output's kernels are equal for all its input
               channels, their sum is one plane (`collapsed`) and 27 taps become 9.
@@ -44,7 +44,7 @@ Response = tuple[tuple[Tap, float], ...]
 
 
 @dataclass(frozen=True)
-class Recipe:
+class Lowering:
     """Everything that the machine code of a problem depends on; equal recipes share code."""
 
     source: Scalar
@@ -70,7 +70,7 @@ class Recipe:
 
     @property
     def phases(self) -> int:
-        """Horizontal residues modulo the stride that a 3×3 filter reads; each is a scratch row of its own."""
+        """Horizontal residues modulo the stride that a 3×3 filter reads; each is a separate scratch row."""
         return min(self.stride, KERNEL_SIZE)
 
     @property
@@ -80,7 +80,7 @@ class Recipe:
 
     @property
     def multiply_adds(self) -> int:
-        """Taps a pixel that are really computed, all results and directions."""
+        """Taps per pixel that are really computed, all results and directions."""
         per_pixel = sum(len(response) for result in self.results for response in result)
         return per_pixel * RGB_CHANNELS if self.flat else per_pixel
 
@@ -90,7 +90,7 @@ class Recipe:
         return RGB_CHANNELS if self.flat else len(self.result_of_output)
 
 
-def make_recipe(problem: Problem, *, share: bool = True, streaming: bool = False) -> Recipe:
+def make_lowering(problem: Problem, *, share: bool = True, streaming: bool = False) -> Lowering:
     """Read the structure of `problem`; with `share` off, equal filters are computed as often as they stand there."""
     weights = problem.dense_weights()
     flat = share and problem.groups == RGB_CHANNELS and problem.stride == 1 and _one_kernel(problem)
@@ -114,7 +114,7 @@ def make_recipe(problem: Problem, *, share: bool = True, streaming: bool = False
 
     source = _SCALAR_OF_DTYPE[problem.dtype.name]
     total = _sum_type(problem, kernels, len(planes[0]))
-    return Recipe(
+    return Lowering(
         source=source,
         staged=total if total == "f32" or collapse else source,
         sum=total,
@@ -139,11 +139,11 @@ def _response(kernels: NDArray[np.float32]) -> Response:
     return tuple((Tap(*(int(i) for i in place)), float(kernels[tuple(place)])) for place in np.argwhere(kernels != 0))
 
 
-def _sum_type(problem: Problem, kernels: NDArray[np.float32], channels_a_plane: int) -> Scalar:
+def _sum_type(problem: Problem, kernels: NDArray[np.float32], channels_per_plane: int) -> Scalar:
     """The narrowest type that holds every final sum exactly; sums wrap on the way, which does no harm."""
     if not exactness.is_whole(problem):
         return "f64" if exactness.sums_for(problem) == "float64" else "f32"
-    white = int(np.iinfo(problem.dtype).max) * channels_a_plane
+    white = int(np.iinfo(problem.dtype).max) * channels_per_plane
     exact = kernels.astype(np.float64)
     largest = np.maximum(exact, 0).sum(axis=(2, 3, 4)).max() * white
     least = np.minimum(exact, 0).sum(axis=(2, 3, 4)).min() * white

@@ -1,6 +1,6 @@
-"""Sliding window on the CPU: rows go through once, nothing but three of them is ever materialised.
+"""Sliding window on the CPU: rows are read once, and never more than three of them are materialised.
 
-HWC in and out. What is equal is computed once (recipe.py), code is generated for the weights, the stride and
+HWC in and out. What is equal is computed once (lowering.py), code is generated for the weights, the stride and
 the processor (rowcode.py), and threads take strips of rows (engine.py). Results do not depend on the threads.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 from edgeconv.core.problem import Problem
 from edgeconv.methods.base import Method, Options, Plan
 from edgeconv.methods.cpu.engine import CodeShape, EnginePlan, moves_past_caches
-from edgeconv.methods.cpu.lowering import make_recipe
+from edgeconv.methods.cpu.lowering import make_lowering
 
 TILE_PIXELS = 16384
 """Output pixels of a tile (samples where rows are flat). Whole rows of common pictures: a row that is cut costs
@@ -25,5 +25,5 @@ class Sliding(Method):
 
     def prepare(self, problem: Problem, options: Options) -> Plan:
         """See Method.prepare."""
-        recipe = make_recipe(problem, streaming=moves_past_caches(problem))
-        return EnginePlan("sliding", problem, recipe, options, CodeShape(TILE_PIXELS, columns=False))
+        lowering = make_lowering(problem, streaming=moves_past_caches(problem))
+        return EnginePlan("sliding", problem, lowering, options, CodeShape(TILE_PIXELS, columns=False))

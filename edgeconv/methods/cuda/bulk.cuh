@@ -3,14 +3,14 @@
 // The copy engine counts the bytes that arrived in a barrier in shared memory, which flips its phase when all have.
 // PTX throughout, because CUDA has no intrinsics for these; see "Asynchronous data copies" in the CUDA C++ guide.
 // Addresses and sizes are multiples of 16 bytes.
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+#if __CUDA_ARCH__ >= 900
 #define HAS_BULK_COPIES
 
 __device__ __forceinline__ unsigned shared_address(const void *pointer) {
     return static_cast<unsigned>(__cvta_generic_to_shared(pointer));
 }
 
-// True in one lane of the warp, always the same; the compiler knows that it is one.
+// True in one lane of the warp, always the same; the compiler knows that it is a single lane.
 __device__ __forceinline__ bool elected() {
     unsigned one;
     asm volatile("{\n.reg .pred one;\nelect.sync _|one, 0xffffffff;\nselp.u32 %0, 1, 0, one;\n}" : "=r"(one));

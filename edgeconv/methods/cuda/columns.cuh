@@ -2,7 +2,7 @@
 //
 // columns[k][n] with k = (channel · 3 + row) · 3 + column, 27 deep, and n an output pixel of the band or tile;
 // `leading` is the distance between two k. Neighbouring threads take neighbouring pixels, so each of the 27
-// stores of a warp is contiguous. Columns are kept in the type COLUMN: the picture's own for the project's GEMM
+// stores of a warp is contiguous. Columns have the type COLUMN: the picture's for the project's GEMM
 // (an 8-bit picture moves a quarter of the bytes), float32 for the vendor's.
 
 template <typename Column>
@@ -11,7 +11,7 @@ __device__ __forceinline__ void convert(INPUT sample, INPUT &column) { column = 
 
 // Write the column of output pixel (y, x) at place n.
 __device__ __forceinline__ void write_column(const INPUT *image, COLUMN *columns, long long leading, int n, int y,
-                                             int x, const Geometry &size) {
+                                             int x, const StridedGeometry &size) {
     const int top = y * size.stride - size.padding, left = x * size.stride - size.padding;
     const bool inside = top >= 0 && left >= 0 && top + KERNEL_SIZE <= size.height && left + KERNEL_SIZE <= size.width;
     COLUMN *column = columns + n;

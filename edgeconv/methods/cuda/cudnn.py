@@ -1,11 +1,11 @@
-"""cuDNN's own convolution, NHWC, chosen by cudnnGetConvolutionForwardAlgorithm_v7.
+"""cuDNN's convolution, NHWC, chosen by cudnnGetConvolutionForwardAlgorithm_v7.
 
-cuDNN knows one type of tensor at a time, a zero border and float or half samples. So there are two ways through:
+cuDNN takes one type of tensor at a time, a zero border and float or half samples. So there are two ways through:
 
     direct    a float picture (or float16 with --math half) with a zero border and a plain response: cuDNN reads the
               picture and writes the output
-    staged    everything else, band by band: the band is padded and converted (finish.cu, `stage`), convolved with
-              no padding, and its responses are joined and stored (`finish`). The time of all three counts.
+    staged    everything else, band by band: the band is padded and converted (epilogue.cu, `stage`), convolved with
+              no padding, and its responses are joined and stored (`epilogue`). The time of all three counts.
 
 Filters of several directions are several times the output channels; a filter that keeps channels apart is a dense
 one with zeros. `plan.choice` shows the ranked list with each entry's status and what was done with it, the list
@@ -34,12 +34,12 @@ from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
 from edgeconv.methods.base import Math, Method, Options, Plan, check_workspace, refuse
 from edgeconv.methods.cuda import libcudnn
 from edgeconv.methods.cuda.kernel_args import (
-    geometry_argument,
     problem_defines,
     refuse_reduced_16bit,
     response_count,
     round_up,
     sample_problems,
+    strided_geometry,
     unique,
 )
 from edgeconv.methods.cuda.libcudnn import (
@@ -62,7 +62,7 @@ MAX_ELEMENTS = 2**31 - 1
 ADDRESS_ALIGNMENT = 16
 """cuDNN may read 16 bytes at once; a picture that starts elsewhere is copied first."""
 BUFFER_SHARE = 0.5
-"""Share of the workspace limit for staged bands; the rest is the algorithm's own."""
+"""Share of the workspace limit for staged bands; the rest is for the algorithm."""
 CHANNELS_TRIED = (RGB_CHANNELS, 4, 8)
 """Input channels that --cudnn-find compares: tensor cores like multiples of 4 and 8, filled up with zeros."""
 FIND_REPEATS = 7
@@ -76,7 +76,7 @@ _SAMPLE_TYPES: dict[DataType, np.dtype[Any]] = {
 
 @cache
 def _handle(device_id: int, thread_id: int) -> Handle:
-    """One handle a GPU and thread: cuDNN's handles are not for two threads at once."""
+    """One handle per GPU and thread: cuDNN's handles are not for two threads at once."""
     return Handle()
 
 
@@ -96,13 +96,13 @@ def variants() -> tuple[KernelVariant, ...]:
     for problem in sample_problems():
         for staged, channels in (("float32", 3), ("float32", 4), ("float16", 8)):
             responses = _padded_responses(problem, channels)
-            for entry in ("stage", "finish"):
+            for entry in ("stage", "epilogue"):
                 listed.append(_stage_variant(problem, np.dtype(staged), channels, responses, entry))
     return unique(listed)
 
 
 def _padded_responses(problem: Problem, channels: int) -> int:
-    """Responses a pixel as cuDNN computes them: filled up like the input channels where those are."""
+    """Responses per pixel as cuDNN computes them: filled up like the input channels where those are."""
     responses = response_count(problem)
     return responses if channels == RGB_CHANNELS else round_up(responses, channels)
 
@@ -252,8 +252,8 @@ class CudnnPlan(Plan):
         self._source = cupy.empty((self._source_rows, self._padded_width(), self._channels), self._sample)
         self._result = cupy.empty((self._band_rows, problem.output_width, self._responses), self._sample)
         shape = (problem, self._sample, self._channels, self._responses)
-        stage, finish = (load(_stage_variant(*shape, entry)) for entry in ("stage", "finish"))
-        geometry, threads = geometry_argument(problem), (THREADS, 1)
+        stage, epilogue = (load(_stage_variant(*shape, entry)) for entry in ("stage", "epilogue"))
+        geometry, threads = strided_geometry(problem), (THREADS, 1)
         staged_pixels = self._source_rows * self._padded_width()
         for first in range(0, problem.output_height, self._band_rows):
             # The last band is as tall as the others and ends with the picture: it repeats some rows of the one before.
@@ -261,7 +261,9 @@ class CudnnPlan(Plan):
             place = (np.int32(row * problem.stride), np.int32(self._source_rows))
             self._bands.append((row, PackedLaunch(stage, -(-staged_pixels // THREADS), threads, geometry, *place)))
         pixels = self._band_rows * problem.output_width
-        self._finish = PackedLaunch(finish, -(-pixels * problem.output_channels // THREADS), threads, np.int32(pixels))
+        self._epilogue = PackedLaunch(
+            epilogue, -(-pixels * problem.output_channels // THREADS), threads, np.int32(pixels)
+        )
 
     # How it is computed.
 
@@ -306,7 +308,7 @@ class CudnnPlan(Plan):
         self._work.convolution.set_math(MathType.FMA if math == "fma" else MathType.TENSOR_OP)
 
     def _trial_buffers(self) -> tuple[Any, Any]:
-        """A source with samples like a picture's and a result, for trials; the plan's own where it has some."""
+        """A source with samples like a picture's and a result, for trials; those of the plan where it has some."""
         import cupy
 
         problem = self.problem
@@ -377,7 +379,7 @@ class CudnnPlan(Plan):
         for row, stage in self._bands:
             stage(image, self._source)
             self._convolve(self._source.data.ptr, self._result.data.ptr)
-            self._finish(self._result, out[row : row + self._band_rows])
+            self._epilogue(self._result, out[row : row + self._band_rows])
 
     def _run_direct(self, image: Any, out: Any) -> None:
         import cupy
@@ -438,7 +440,7 @@ def _natural_plan(problem: Problem, options: Options) -> CudnnPlan:
         try:
             return CudnnPlan(problem, options, direct=True)
         except UnavailableError:
-            pass  # such a padding or size is not one that cuDNN knows: staged bands have neither
+            pass  # such a padding or size is not one that cuDNN supports: staged bands have neither
     return CudnnPlan(problem, options, direct=False)
 
 

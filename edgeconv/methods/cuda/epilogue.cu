@@ -1,10 +1,14 @@
-// What stands before and after a library's own convolution or GEMM: two kernels.
+// What stands before and after a library's convolution or GEMM: two kernels, one thread per pixel or output sample.
 //
-// stage     a band of the picture, padded by its border, converted to STAGED, channels filled up with zeros:
-//           staged[row][column][STAGED_CHANNELS], rows `first_row` to `first_row + rows` of the padded picture
-// finish    responses[pixel][RESPONSE_CHANNELS] (the first RESPONSES of them count) → joined and stored samples
+// stage       a band of the picture, padded by its border, converted to STAGED, channels filled up with zeros:
+//             staged[row][column][STAGED_CHANNELS], rows `first_row` to `first_row + rows` of the padded picture
+// epilogue    responses[pixel][RESPONSE_CHANNELS] (the first RESPONSES of them count) → joined and stored samples
 //
-// STAGED, STAGED_CHANNELS, RESPONSE_CHANNELS; the rest as in responses.cuh. Responses have the type STAGED.
+// Macros that decide what is computed, beside those of responses.cuh:
+//     STAGED               float32 float16    type of the staged samples and of the library's responses
+//     STAGED_CHANNELS      3 4 8              channels of a staged pixel
+//     RESPONSE_CHANNELS    RESPONSES or more  responses per pixel that the library writes
+// Macro that changes speed alone: THREADS, a block's
 #include "responses.cuh"
 
 __device__ __forceinline__ void put(float value, float32 &place) { place = value; }
@@ -18,7 +22,7 @@ struct alignas((STAGED_CHANNELS % 2 ? 1 : STAGED_CHANNELS * sizeof(STAGED) < 16 
 };
 
 extern "C" __global__ __launch_bounds__(THREADS) void stage(const INPUT *image, StagedPixel *staged,
-                                                           const Geometry size, int first_row, int rows) {
+                                                           const StridedGeometry size, int first_row, int rows) {
     const unsigned padded_width = size.width + 2 * size.padding;
     const unsigned n = blockIdx.x * THREADS + threadIdx.x;
     if (n >= rows * padded_width) return;
@@ -32,7 +36,7 @@ extern "C" __global__ __launch_bounds__(THREADS) void stage(const INPUT *image, 
     staged[n] = pixel;
 }
 
-extern "C" __global__ __launch_bounds__(THREADS) void finish(const STAGED *responses, OUTPUT *out, int pixels) {
+extern "C" __global__ __launch_bounds__(THREADS) void epilogue(const STAGED *responses, OUTPUT *out, int pixels) {
     const unsigned n = blockIdx.x * THREADS + threadIdx.x;
     if (n >= static_cast<unsigned>(pixels) * OUT_CHANNELS) return;
     const STAGED *response = responses + static_cast<long long>(n / OUT_CHANNELS) * RESPONSE_CHANNELS + n % OUT_CHANNELS;

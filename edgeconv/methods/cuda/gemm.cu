@@ -1,8 +1,13 @@
-// The project's GEMM over the columns of a band, with the join and the store in it: see product.cuh.
+// The project's GEMM over the columns of a band, with the join and the store in it: see gemm.cuh.
 //
-// One warp WARP_PIXELS columns; `leading` is a multiple of what a block takes, so that no read leaves the workspace.
+// Each warp multiplies WARP_PIXELS columns; `leading` is a multiple of what a block takes, so that no read leaves the
+// workspace.
+//
+// Macros that decide what is computed, beside those of responses.cuh:
+//     COLUMN    uint8 uint16 float16 float32    type of the columns
+// Macros that change speed alone: THREADS, a block's; PIXELS_PER_THREAD (gemm.cuh)
 #include "responses.cuh"
-#include "product.cuh"
+#include "gemm.cuh"
 
 extern "C" __global__ __launch_bounds__(THREADS) void gemm(const COLUMN *columns, OUTPUT *out, const Weights weights,
                                                           long long first, int count, long long leading) {

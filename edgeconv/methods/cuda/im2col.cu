@@ -1,12 +1,15 @@
 // im2col in bands: columns of a band of output pixels, written to memory for a GEMM to read.
 //
-// One thread an output pixel. A band is any run of output pixels; its columns lie `leading` apart.
-// INPUT, COLUMN    sample types of the picture and of the columns; the rest as in responses.cuh
+// One thread per output pixel. A band is any run of output pixels; its columns lie `leading` apart.
+//
+// Macros that decide what is computed, beside those of responses.cuh:
+//     COLUMN    uint8 uint16 float16 float32    type of the columns: the picture's, or float32 for the vendor's GEMM
+// Macro that changes speed alone: THREADS, a block's
 #include "responses.cuh"
 #include "columns.cuh"
 
 extern "C" __global__ __launch_bounds__(THREADS, 4) void im2col(const INPUT *image, COLUMN *columns,
-                                                            const Geometry size, long long first, int count,
+                                                            const StridedGeometry size, long long first, int count,
                                                             long long leading) {
     const int n = blockIdx.x * THREADS + threadIdx.x;
     if (n >= count) return;

@@ -1,13 +1,13 @@
 """im2col on CUDA: columns in memory, then a GEMM of the weights (directions · out channels × 27) by them.
 
-    own      one launch in which every block has a small band of its own: it writes the columns of a tile, multiplies
+    own      one launch in which every block has a small band of columns: it writes the columns of a tile, multiplies
              them from memory, and goes on to the next (im2col_gemm.cu). All bands together stay in the L2.
-    cublas   bands of output rows as runs of pixels: im2col.cu, then cuBLAS SGEMM, then join and store (finish.cu)
-             where the product is not the output already.
+    cublas   bands of output rows as runs of pixels: im2col.cu, then cuBLAS SGEMM, then join and store (epilogue.cu)
+             where the GEMM's result is not the output already.
 
 `banded_plan` runs the project's GEMM in such bands too: with bands larger than the L2 it is the textbook method,
 whose bytes are the columns written and read once, and what the benchmark compares the other two with.
-Columns keep the picture's own type with the project's GEMM and are float32 with the vendor's. The project's GEMM sums
+Columns have the picture's type with the project's GEMM and are float32 with the vendor's. The project's GEMM sums
 in float32, or in float64 where float32 does not hold the sums (exactness.py); cuBLAS SGEMM always sums in float32.
 """
 
@@ -27,16 +27,16 @@ from edgeconv.methods.base import Gemm, Method, Options, Plan, check_workspace, 
 from edgeconv.methods.cuda.kernel_args import (
     DEPTH,
     Defines,
-    geometry_argument,
     problem_defines,
     response_count,
     round_up,
     sample_problems,
+    strided_geometry,
     unique,
 )
 
 FLOAT32 = np.dtype(np.float32)
-FINISH_THREADS = 256
+EPILOGUE_THREADS = 256
 L2_SHARE = 0.5
 """Share of the L2 that columns may take: the picture and the output pass through it too."""
 
@@ -46,21 +46,21 @@ class Im2colShape:
     """How a kernel's blocks are cut: macros that change speed and nothing else."""
 
     threads: int
-    pixels_a_thread: int
+    pixels_per_thread: int
     """Columns that a thread of the GEMM holds."""
-    blocks_a_multiprocessor: int = 1
-    """Where every block has a band of its own: how many share a multiprocessor's registers and its part of the L2."""
+    blocks_per_multiprocessor: int = 1
+    """Where every block has a band: how many share a multiprocessor's registers and its part of the L2."""
 
     @property
     def tile(self) -> int:
         """Columns that a block of the GEMM takes at once, and so what a band is a multiple of."""
-        return self.threads * self.pixels_a_thread
+        return self.threads * self.pixels_per_thread
 
 
 MANY_RESPONSES = 8
 """Above this a thread of the GEMM has accumulators for two columns, up to it for four."""
 BLOCKS_BY_BYTES = {4: 3, 2: 6, 1: 8}
-"""Blocks of 128 threads with a band of their own on a multiprocessor, by the bytes of a column sample: 22 MB of float32
+"""Blocks of 128 threads, each with a band, on a multiprocessor, by the bytes of a column sample: 22 MB of float32
 columns on a GPU with 132. More hide more latency, and push columns out of the L2."""
 SMALL_THREADS, SMALL_BLOCKS = 64, 8
 """The same for a picture that is no more than one wave of such blocks."""
@@ -68,27 +68,27 @@ WIDE_BLOCKS, WIDE_SMALL_BLOCKS = 2, 4
 """The same where sums are float64 and need twice the registers."""
 
 
-def _pixels_a_thread(problem: Problem) -> int:
+def _pixels_per_thread(problem: Problem) -> int:
     if sums_for(problem) == "float64":
         return 1  # each sum takes two registers
     return 4 if response_count(problem) <= MANY_RESPONSES else 2
 
 
 def banded_shape(problem: Problem) -> Im2colShape:
-    """Of the kernels that take a band each launch."""
-    return Im2colShape(threads=256, pixels_a_thread=_pixels_a_thread(problem))
+    """Of the kernels that take one band per launch."""
+    return Im2colShape(threads=256, pixels_per_thread=_pixels_per_thread(problem))
 
 
 def resident_shape(problem: Problem, multiprocessors: int) -> Im2colShape:
-    """Of the kernel whose blocks have bands of their own: small blocks and short waits for small pictures."""
+    """Of the kernel whose blocks have bands each: small blocks and short waits for small pictures."""
     pixels = problem.output_height * problem.output_width
     wide = sums_for(problem) == "float64"
-    for pixels_a_thread in (1, _pixels_a_thread(problem)):
-        small = Im2colShape(SMALL_THREADS, pixels_a_thread, WIDE_SMALL_BLOCKS if wide else SMALL_BLOCKS)
-        if pixels <= multiprocessors * small.blocks_a_multiprocessor * small.tile:
+    for pixels_per_thread in (1, _pixels_per_thread(problem)):
+        small = Im2colShape(SMALL_THREADS, pixels_per_thread, WIDE_SMALL_BLOCKS if wide else SMALL_BLOCKS)
+        if pixels <= multiprocessors * small.blocks_per_multiprocessor * small.tile:
             return small
     blocks = WIDE_BLOCKS if wide else BLOCKS_BY_BYTES[problem.dtype.itemsize]
-    return Im2colShape(128, _pixels_a_thread(problem), blocks)
+    return Im2colShape(128, _pixels_per_thread(problem), blocks)
 
 
 def _defines(problem: Problem, column: np.dtype[Any], shape: Im2colShape) -> Defines:
@@ -96,13 +96,13 @@ def _defines(problem: Problem, column: np.dtype[Any], shape: Im2colShape) -> Def
         *problem_defines(problem, column),
         ("COLUMN", column.name),
         ("THREADS", shape.threads),
-        ("PIXELS_A_THREAD", shape.pixels_a_thread),
+        ("PIXELS_PER_THREAD", shape.pixels_per_thread),
     )
 
 
 def resident_variant(problem: Problem, shape: Im2colShape) -> KernelVariant:
     """im2col and GEMM in one launch."""
-    tiles = (("TILE", shape.tile), ("BLOCKS_A_MULTIPROCESSOR", shape.blocks_a_multiprocessor))
+    tiles = (("TILE", shape.tile), ("BLOCKS_PER_MULTIPROCESSOR", shape.blocks_per_multiprocessor))
     return KernelVariant(
         "methods/cuda/im2col_gemm.cu", "im2col_gemm", (*_defines(problem, problem.dtype, shape), *tiles)
     )
@@ -118,16 +118,16 @@ def gemm_variant(problem: Problem, column: np.dtype[Any]) -> KernelVariant:
     return KernelVariant("methods/cuda/gemm.cu", "gemm", _defines(problem, column, banded_shape(problem)))
 
 
-def finish_variant(problem: Problem) -> KernelVariant:
+def epilogue_variant(problem: Problem) -> KernelVariant:
     """Join and store of a vendor's responses."""
     responses = response_count(problem)
     shape = (
-        ("THREADS", FINISH_THREADS),
+        ("THREADS", EPILOGUE_THREADS),
         ("STAGED", FLOAT32.name),
         ("STAGED_CHANNELS", 3),
         ("RESPONSE_CHANNELS", responses),
     )
-    return KernelVariant("methods/cuda/epilogue.cu", "finish", (*problem_defines(problem), *shape))
+    return KernelVariant("methods/cuda/epilogue.cu", "epilogue", (*problem_defines(problem), *shape))
 
 
 def variants() -> tuple[KernelVariant, ...]:
@@ -141,7 +141,7 @@ def variants() -> tuple[KernelVariant, ...]:
             columns_variant(problem, problem.dtype),
             columns_variant(problem, FLOAT32),
             gemm_variant(problem, problem.dtype),
-            finish_variant(problem),
+            epilogue_variant(problem),
         ]
     return unique(listed)
 
@@ -150,7 +150,7 @@ def variants() -> tuple[KernelVariant, ...]:
 
 
 class ResidentPlan(Plan):
-    """Every block with a tile of columns of its own."""
+    """Every block has a tile of columns."""
 
     def __init__(self, problem: Problem, options: Options) -> None:
         import cupy
@@ -162,32 +162,32 @@ class ResidentPlan(Plan):
         l2_bytes = int(device.attributes["L2CacheSize"])
         pixels = problem.output_height * problem.output_width
         shape = resident_shape(problem, multiprocessors)
-        bytes_a_block = shape.tile * DEPTH * problem.dtype.itemsize
-        check_workspace("im2col", bytes_a_block, options)
+        bytes_per_block = shape.tile * DEPTH * problem.dtype.itemsize
+        check_workspace("im2col", bytes_per_block, options)
 
-        most = min(options.workspace_limit_bytes, int(L2_SHARE * l2_bytes)) // bytes_a_block
-        blocks = min(-(-pixels // shape.tile), shape.blocks_a_multiprocessor * multiprocessors, max(1, most))
-        workspace = cupy.cuda.alloc(blocks * bytes_a_block)
+        most = min(options.workspace_limit_bytes, int(L2_SHARE * l2_bytes)) // bytes_per_block
+        blocks = min(-(-pixels // shape.tile), shape.blocks_per_multiprocessor * multiprocessors, max(1, most))
+        workspace = cupy.cuda.alloc(blocks * bytes_per_block)
         columns_bytes = DEPTH * pixels * problem.dtype.itemsize
         super().__init__(
             problem=problem,
-            workspace_bytes=blocks * bytes_a_block,
+            workspace_bytes=blocks * bytes_per_block,
             moved_bytes=problem.input_bytes + 2 * columns_bytes + problem.output_bytes,
             launches=1,
             arithmetic=own_arithmetic(problem),
             choice={
                 "gemm": "own",
                 "math": "fma",
-                "schedule": "one launch; every block writes and multiplies tiles of its own, kept in the L2",
+                "schedule": "one launch; every block writes and multiplies its tiles of columns, which stay in the L2",
                 "tile_pixels": shape.tile,
                 "blocks": blocks,
                 "columns_dtype": problem.dtype.name,
-                "band_bytes": blocks * bytes_a_block,
+                "band_bytes": blocks * bytes_per_block,
                 "l2_bytes": l2_bytes,
             },
         )
         self._workspace = workspace
-        arguments = (np.uint64(workspace.ptr), geometry_argument(problem), problem.weights)
+        arguments = (np.uint64(workspace.ptr), strided_geometry(problem), problem.weights)
         kernel = load(resident_variant(problem, shape))
         self._launch = PackedLaunch(kernel, blocks, (shape.threads, 1), *arguments)
 
@@ -201,16 +201,16 @@ class ResidentPlan(Plan):
 
 @dataclass(frozen=True)
 class Band:
-    """A run of output pixels and the launches that belong to it, `gemm` taking (columns or responses, out)."""
+    """A run of output pixels and its launches: the columns, and what ends it (the project's GEMM, or the epilogue)."""
 
     first: int
     count: int
     im2col: Any
-    finish: Any
+    last: Any
 
 
 class BandedPlan(Plan):
-    """A launch for the columns and one or two for the product, band after band."""
+    """One launch for the columns and one or two for the GEMM, band after band."""
 
     def __init__(self, problem: Problem, gemm: Gemm, band_pixels: int) -> None:
         import cupy
@@ -231,32 +231,34 @@ class BandedPlan(Plan):
             if not self._direct:
                 self._responses = cupy.empty((leading, rows), FLOAT32)
         im2col = load(columns_variant(problem, column))
-        product = load(gemm_variant(problem, column) if gemm == "own" else finish_variant(problem))
-        geometry = geometry_argument(problem)
+        last_kernel = load(gemm_variant(problem, column) if gemm == "own" else epilogue_variant(problem))
+        geometry = strided_geometry(problem)
         self._bands = []
         for first in range(0, pixels, leading):
             count = min(leading, pixels - first)
             place = (np.int64(first), np.int32(count), np.int64(leading))
             fill = PackedLaunch(im2col, -(-count // shape.threads), (shape.threads, 1), geometry, *place)
             if gemm == "own":
-                last = PackedLaunch(product, -(-count // shape.tile), (shape.threads, 1), problem.weights, *place)
+                last = PackedLaunch(last_kernel, -(-count // shape.tile), (shape.threads, 1), problem.weights, *place)
             else:
                 samples = count * problem.output_channels
-                last = PackedLaunch(product, -(-samples // FINISH_THREADS), (FINISH_THREADS, 1), np.int32(count))
+                last = PackedLaunch(
+                    last_kernel, -(-samples // EPILOGUE_THREADS), (EPILOGUE_THREADS, 1), np.int32(count)
+                )
             self._bands.append(Band(first, count, fill, last))
         columns_bytes = DEPTH * pixels * column.itemsize
         responses_bytes = 0 if self._responses is None else rows * pixels * FLOAT32.itemsize
-        launches_a_band = 2 if self._responses is None else 3
+        launches_per_band = 2 if self._responses is None else 3
         super().__init__(
             problem=problem,
             workspace_bytes=int(self._columns.nbytes + (0 if self._responses is None else self._responses.nbytes)),
             moved_bytes=problem.input_bytes + 2 * (columns_bytes + responses_bytes) + problem.output_bytes,
-            launches=launches_a_band * len(self._bands),
+            launches=launches_per_band * len(self._bands),
             arithmetic=own_arithmetic(problem) if gemm == "own" else replace(FLOAT32_SUMS, multiplies_zeros=True),
             choice={
                 "gemm": gemm,
                 "math": "fma",
-                "schedule": "bands of output pixels, columns and product in launches of their own",
+                "schedule": "bands of output pixels, separate launches for columns and GEMM",
                 "bands": len(self._bands),
                 "band_pixels": leading,
                 "columns_dtype": column.name,
@@ -277,12 +279,12 @@ class BandedPlan(Plan):
         for band in self._bands:
             band.im2col(image, self._columns)
             if self._gemm == "own":
-                band.finish(self._columns, out)
+                band.last(self._columns, out)
                 continue
             here = flat[band.first * channels : (band.first + band.count) * channels]
             self._sgemm(band.count, here if self._direct else self._responses)
             if not self._direct:
-                band.finish(self._responses, here)
+                band.last(self._responses, here)
 
     def _sgemm(self, count: int, responses: Any) -> None:
         """responses[pixel][response] = Σ over k of weights[response][k] · columns[k][pixel], by cuBLAS.
@@ -322,12 +324,12 @@ def banded_plan(problem: Problem, options: Options, band_bytes: int | None = Non
 
     own = options.gemm == "own"
     itemsize = problem.dtype.itemsize if own else FLOAT32.itemsize
-    bytes_a_pixel = DEPTH * itemsize + (0 if own else response_count(problem) * FLOAT32.itemsize)
+    bytes_per_pixel = DEPTH * itemsize + (0 if own else response_count(problem) * FLOAT32.itemsize)
     block = banded_shape(problem).tile
-    check_workspace("im2col", block * bytes_a_pixel, options)
+    check_workspace("im2col", block * bytes_per_pixel, options)
     if band_bytes is None:
         band_bytes = int(L2_SHARE * int(cupy.cuda.Device().attributes["L2CacheSize"]))
-    most = min(band_bytes // (DEPTH * itemsize), options.workspace_limit_bytes // bytes_a_pixel)
+    most = min(band_bytes // (DEPTH * itemsize), options.workspace_limit_bytes // bytes_per_pixel)
     return BandedPlan(problem, options.gemm, max(block, most // block * block))
 
 
@@ -354,5 +356,5 @@ def cublas_unavailable_reason() -> str | None:
 
     try:
         return None if cupy.cuda.device.get_cublas_handle() else "it gave no handle"
-    except Exception as error:  # CuPy raises classes of its own and of the path finder: each means the same here
+    except Exception as error:  # CuPy raises its classes and those of the path finder: each means the same here
         return " ".join(str(error).split())

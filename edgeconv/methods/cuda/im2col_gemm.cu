@@ -1,18 +1,25 @@
-// im2col and GEMM in one launch: every block has a band of its own, small enough that all of them stay in the L2.
+// im2col and GEMM in one launch: every block has a band of columns, small enough that all of them stay in the L2.
 //
-// A block writes the columns of TILE output pixels to its part of the workspace, waits, multiplies them from
-// there, and goes on to its next tile. The columns are as real as in im2col.cu and gemm.cu (the same functions
-// write and read them), but they are written over before they have to leave the L2, and the launches and the
-// half-empty ends of many small bands fall away.
-// TILE    output pixels a block and step    THREADS    a multiple of 32; the rest as in responses.cuh
+// A block writes the columns of TILE output pixels to its part of the workspace, waits, multiplies them from there, and
+// goes on to its next tile. The columns are as real as in im2col.cu and gemm.cu (the same functions write and read
+// them), but they are written over before they have to leave the L2, and the launches and the half-empty ends of many
+// small bands fall away.
+//
+// Macros that decide what is computed, beside those of responses.cuh:
+//     COLUMN    uint8 uint16 float16 float32    type of the columns
+// Macros that change speed alone:
+//     TILE                         output pixels of a block's step
+//     THREADS                      of a block, a multiple of 32
+//     PIXELS_PER_THREAD            see gemm.cuh
+//     BLOCKS_PER_MULTIPROCESSOR    that must fit: caps the registers
 #include "responses.cuh"
 #include "columns.cuh"
-#include "product.cuh"
+#include "gemm.cuh"
 
 static_assert(TILE % WARP_PIXELS == 0, "a warp multiplies whole runs, and reads past the last pixel only inside the tile");
 
-extern "C" __global__ __launch_bounds__(THREADS, BLOCKS_A_MULTIPROCESSOR) void im2col_gemm(const INPUT *image, OUTPUT *out, COLUMN *workspace,
-                                                                 const Geometry size, const Weights weights) {
+extern "C" __global__ __launch_bounds__(THREADS, BLOCKS_PER_MULTIPROCESSOR) void im2col_gemm(
+    const INPUT *image, OUTPUT *out, COLUMN *workspace, const StridedGeometry size, const Weights weights) {
     __shared__ alignas(16) float values[THREADS / WARP][WARP_PIXELS * OUT_CHANNELS];
     const int warp = threadIdx.x / WARP;
     COLUMN *const columns = workspace + static_cast<long long>(blockIdx.x) * TILE * DEPTH;

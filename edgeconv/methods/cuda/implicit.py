@@ -25,11 +25,12 @@ from edgeconv.methods.base import MATHS, Math, Method, Options, Plan, check_work
 from edgeconv.methods.cuda.kernel_args import (
     TENSOR_CORE_CAPABILITY,
     WARP,
-    geometry_argument,
+    blocks_over,
     problem_defines,
     refuse_reduced_16bit,
     response_count,
     sample_problems,
+    strided_geometry,
     unique,
 )
 
@@ -49,24 +50,24 @@ class ImplicitShape:
     """How a kernel's blocks are cut: macros of implicit.cu and implicit_mma.cu that change speed and nothing else."""
 
     warps: int
-    blocks_a_multiprocessor: int
+    blocks_per_multiprocessor: int
     """How many blocks the registers are shared among."""
-    columns_a_thread: int
-    rows_a_warp: int = 1
+    columns_per_thread: int
+    rows_per_warp: int = 1
 
     @property
     def tile_rows(self) -> int:
         """Output rows of a block."""
-        return self.warps * self.rows_a_warp
+        return self.warps * self.rows_per_warp
 
     @property
     def tile_columns(self) -> int:
         """Output pixels of a block's row."""
-        return WARP * self.columns_a_thread
+        return WARP * self.columns_per_thread
 
     def tiles(self, problem: Problem) -> int:
         """Blocks that a problem takes."""
-        return -(-problem.output_height // self.tile_rows) * -(-problem.output_width // self.tile_columns)
+        return blocks_over(problem, self.tile_columns, self.tile_rows)
 
 
 def shape_of(problem: Problem, math: Math, multiprocessors: int) -> ImplicitShape:
@@ -74,7 +75,7 @@ def shape_of(problem: Problem, math: Math, multiprocessors: int) -> ImplicitShap
     step, responses = step_of(problem.stride), response_count(problem)
     warps = 4
     if sums_for(problem) == "float64":
-        return ImplicitShape(warps, WIDE_BLOCKS, columns_a_thread=1 if math == "fma" else 2)
+        return ImplicitShape(warps, WIDE_BLOCKS, columns_per_thread=1 if math == "fma" else 2)
     if math == "fma":
         widths = {1: (4, 2, 1), 2: (2, 1), 3: (1,)}[step]
         blocks = 6 if responses <= RGB_CHANNELS else 4 if responses <= MANY_RESPONSES else 3
@@ -85,9 +86,9 @@ def shape_of(problem: Problem, math: Math, multiprocessors: int) -> ImplicitShap
             warps, blocks = 2, 6
     shapes = [ImplicitShape(warps, blocks, columns) for columns in widths]
     if step == 1:
-        shapes.insert(0, replace(shapes[0], rows_a_warp=TALL_ROWS))
+        shapes.insert(0, replace(shapes[0], rows_per_warp=TALL_ROWS))
         if math != "fma" and blocks == FEW_RESPONSES_BLOCKS:
-            shapes[-1] = replace(shapes[-1], blocks_a_multiprocessor=SMALL_TILES_BLOCKS)
+            shapes[-1] = replace(shapes[-1], blocks_per_multiprocessor=SMALL_TILES_BLOCKS)
     filling = [shape for shape in shapes if shape.tiles(problem) >= blocks * multiprocessors]
     return filling[0] if filling else shapes[-1]
 
@@ -118,9 +119,9 @@ def variant(problem: Problem, math: Math, shape: ImplicitShape, aligned: bool) -
         *problem_defines(problem, operands),
         ("STEP", step_of(problem.stride)),
         ("WARPS", shape.warps),
-        ("ROWS_A_WARP", shape.rows_a_warp),
-        ("COLUMNS_A_THREAD", shape.columns_a_thread),
-        ("BLOCKS_A_MULTIPROCESSOR", shape.blocks_a_multiprocessor),
+        ("ROWS_PER_WARP", shape.rows_per_warp),
+        ("COLUMNS_PER_THREAD", shape.columns_per_thread),
+        ("BLOCKS_PER_MULTIPROCESSOR", shape.blocks_per_multiprocessor),
         ("ALIGNED", int(aligned)),
         ("LEAD", lead_of(problem, aligned)),
     )
@@ -177,13 +178,13 @@ def fragment_table(problem: Problem, math: Math, lead: int) -> NDArray[np.uint32
     each; with half four, two to a word.
     """
     right = right_matrix(problem, lead)
-    chunks_a_step = 4 if math == "half" else 2
+    chunks_per_step = 4 if math == "half" else 2
     chunks, samples, columns = right.shape
-    steps, tiles = -(-chunks // chunks_a_step), -(-columns // N_TILE)
-    filled = np.zeros((steps * chunks_a_step, samples, tiles * N_TILE), np.float32)
+    steps, tiles = -(-chunks // chunks_per_step), -(-columns // N_TILE)
+    filled = np.zeros((steps * chunks_per_step, samples, tiles * N_TILE), np.float32)
     filled[:chunks, :, :columns] = right
     # (k step, chunk, t, n tile, g) → (n tile, k step, g, t, chunk)
-    ordered = filled.reshape(steps, chunks_a_step, samples, tiles, N_TILE).transpose(3, 0, 4, 2, 1)
+    ordered = filled.reshape(steps, chunks_per_step, samples, tiles, N_TILE).transpose(3, 0, 4, 2, 1)
     if math == "half":
         words = np.ascontiguousarray(ordered).astype(np.float16).view(np.uint32)
     else:
@@ -201,7 +202,7 @@ def _round_to_tf32(values: NDArray[np.float32]) -> NDArray[np.uint32]:
 
 
 class ImplicitPlan(Plan):
-    """One launch, a block a tile."""
+    """One launch, one block per tile."""
 
     def __init__(self, problem: Problem, options: Options) -> None:
         import cupy
@@ -214,12 +215,12 @@ class ImplicitPlan(Plan):
         self._tables: list[Any] = []
 
         def launch(aligned: bool) -> Any:
-            arguments: tuple[Any, ...] = (geometry_argument(problem), problem.weights)
+            arguments: tuple[Any, ...] = (strided_geometry(problem), problem.weights)
             if math != "fma":
                 table = cupy.asarray(fragment_table(problem, math, lead_of(problem, aligned)))
                 plain = cupy.asarray(problem.weights)  # for what a NaN spoils: mend.cuh
                 self._tables += [table, plain]
-                arguments = (geometry_argument(problem), np.uint64(table.data.ptr), np.uint64(plain.data.ptr))
+                arguments = (strided_geometry(problem), np.uint64(table.data.ptr), np.uint64(plain.data.ptr))
             kernel = load(variant(problem, math, shape, aligned))
             return PackedLaunch(kernel, tiles, (shape.warps * WARP, 1), *arguments)
 

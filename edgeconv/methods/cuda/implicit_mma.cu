@@ -1,17 +1,23 @@
 // The implicit GEMM on the tensor cores: TF32 or half products, float32 sums.
 //
-// As implicit.cu, but a warp multiplies 16 groups of GROUP neighbouring output pixels at once. A row of the product's
-// left matrix is what lies under a group: of three patch rows the 16-byte chunks from the group's start on, LEAD
-// samples early. Its columns are the responses of all pixels of the group, zero weights standing where a sample is
-// not under a pixel; so a NaN reaches as far as its chunk, and mend.cuh computes again what it spoils. A chunk of 16
-// groups is what one half of an ldmatrix reads, and the groups start 48 (144 at stride 3) bytes apart, which no two banks
-// share.
+// As implicit.cu, but a warp multiplies 16 groups of GROUP neighbouring output pixels at once. A row of the left matrix
+// is what lies under a group: of three patch rows the 16-byte chunks from the group's start on, LEAD samples early. The
+// columns of the right matrix are the responses of all pixels of the group, zero weights standing where a sample is not
+// under a pixel; so a NaN reaches as far as its chunk, and mend.cuh computes again what it spoils. A chunk of 16 groups
+// is what one half of an ldmatrix reads, and the groups start 48 (144 at stride 3) bytes apart, so that no two share a
+// bank.
 //
 // mma.sync m16n8k8 (TF32) and m16n8k16 (HALF), ldmatrix; layouts: PTX ISA, "Matrix fragments for mma". The order of
 // the products is free: sample t of chunk c feeds lane t of its quad, and `table` holds the weights in that order, made
 // by implicit.py: [n tile][k step][lane][2] 32-bit words.
-// HALF 0 or 1; the rest as in implicit.cu
-#define TILE_ROWS (WARPS * ROWS_A_WARP)
+//
+// Variants, by macro: HALF or TF32; weights in registers (KEPT_WEIGHTS, while they are few) or read again from the L1.
+//
+// Macros that decide what is computed, beside those of responses.cuh:
+//     HALF       0 1         operands rounded to TF32, or to half
+// Macros that say how the picture lies: STEP, ALIGNED, LEAD, as in implicit.cu
+// Macros that change speed alone: WARPS, ROWS_PER_WARP, COLUMNS_PER_THREAD, BLOCKS_PER_MULTIPROCESSOR (ImplicitShape)
+#define TILE_ROWS (WARPS * ROWS_PER_WARP)
 #include "responses.cuh"
 #include "patch.cuh"
 #include "mend.cuh"
@@ -22,8 +28,8 @@ static_assert(GROUP_STRIDE % CHUNK == 0, "groups start on whole chunks");
 constexpr int GROUP_SAMPLES = LEAD + ((GROUP - 1) * STEP + KERNEL_SIZE) * RGB;  // of a patch row
 constexpr int GROUP_CHUNKS = (GROUP_SAMPLES + CHUNK - 1) / CHUNK;
 constexpr int PRODUCT_CHUNKS = GROUP_CHUNKS * KERNEL_SIZE;
-constexpr int CHUNKS_A_STEP = HALF ? 4 : 2;
-constexpr int K_STEPS = (PRODUCT_CHUNKS + CHUNKS_A_STEP - 1) / CHUNKS_A_STEP;
+constexpr int CHUNKS_PER_STEP = HALF ? 4 : 2;
+constexpr int K_STEPS = (PRODUCT_CHUNKS + CHUNKS_PER_STEP - 1) / CHUNKS_PER_STEP;
 constexpr int M_TILE = 16, N_TILE = 8;
 constexpr int M_PIXELS = M_TILE * GROUP;
 constexpr int COLUMNS = GROUP * RESPONSES;
@@ -31,7 +37,7 @@ constexpr int N_TILES = (COLUMNS + N_TILE - 1) / N_TILE;
 static_assert(TILE_COLUMNS % M_PIXELS == 0, "a row of the strip is whole products");
 // The weights stay in registers while there are few; else they are read again, from the L1, for each product.
 constexpr bool KEPT_WEIGHTS = N_TILES * K_STEPS * 2 <= 64;
-// Products whose responses are gathered before they are stored: a whole row while it fits 1.5 KB a warp.
+// Products whose responses are gathered before they are stored: a whole row while it fits 1.5 KB per warp.
 constexpr int GATHERED = DIRECTIONS == 1 && RESPONSES <= 3 ? TILE_COLUMNS / M_PIXELS : 1;
 
 // The four words of two chunks for a lane: sample lane % 4 of groups lane / 4 and lane / 4 + 8, of the first chunk and
@@ -42,39 +48,8 @@ __device__ __forceinline__ const float32 *chunk_of(const float32 *corner, int gr
 }
 __device__ __forceinline__ void read_chunks(const float32 *corner, int chunk, float (&sample)[4]) {
     const int lane = threadIdx.x % WARP;
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-    const float32 *mine = chunk_of(corner, lane % M_TILE, lane < M_TILE ? chunk : chunk + 1);
-    const unsigned address = static_cast<unsigned>(__cvta_generic_to_shared(mine));
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-                 : "=f"(sample[0]), "=f"(sample[1]), "=f"(sample[2]), "=f"(sample[3])
-                 : "r"(address)
-                 : "memory");
-#else
-    for (int i = 0; i < 4; ++i) sample[i] = chunk_of(corner, lane / 4 + i % 2 * 8, chunk + i / 2)[lane % 4];
-#endif
+    load_matrices(chunk_of(corner, lane % M_TILE, lane < M_TILE ? chunk : chunk + 1), sample);
 }
-
-__device__ __forceinline__ unsigned to_tf32(float value) {
-    unsigned bits = __float_as_uint(value);
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(value));
-#endif
-    return bits;
-}
-
-// Two samples as one word of halves, the first in the low bits.
-#if HALF
-__device__ __forceinline__ unsigned pack_halves(float first, float second) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-    unsigned word;
-    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(second), "f"(first));
-    return word;
-#else
-    return __half_as_ushort(__float2half_rn(first)) |
-           static_cast<unsigned>(__half_as_ushort(__float2half_rn(second))) << 16;
-#endif
-}
-#endif
 
 // The left matrix of a k step as one lane holds it.
 struct Fragment {
@@ -82,10 +57,10 @@ struct Fragment {
 };
 __device__ __forceinline__ void read_fragment(const float32 *corner, int k, Fragment &a) {
     float sample[4];
-    read_chunks(corner, k * CHUNKS_A_STEP, sample);
+    read_chunks(corner, k * CHUNKS_PER_STEP, sample);
 #if HALF
     float next[4];
-    read_chunks(corner, k * CHUNKS_A_STEP + 2, next);
+    read_chunks(corner, k * CHUNKS_PER_STEP + 2, next);
     a.word[0] = pack_halves(sample[0], sample[2]);
     a.word[1] = pack_halves(sample[1], sample[3]);
     a.word[2] = pack_halves(next[0], next[2]);
@@ -97,17 +72,10 @@ __device__ __forceinline__ void read_fragment(const float32 *corner, int k, Frag
 }
 
 __device__ __forceinline__ void multiply(float (&sums)[4], const Fragment &a, const unsigned (&b)[2]) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-    if (HALF)
-        asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-            : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
-            : "r"(a.word[0]), "r"(a.word[1]), "r"(a.word[2]), "r"(a.word[3]), "r"(b[0]), "r"(b[1]));
-    else
-        asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-            : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
-            : "r"(a.word[0]), "r"(a.word[1]), "r"(a.word[2]), "r"(a.word[3]), "r"(b[0]), "r"(b[1]));
-#elif !defined(__CUDA_ARCH__)
-    host_cuda::multiply(HALF, sums, a.word, b);  // tests/host_cuda writes the instruction out
+#if HALF
+    mma_halves(sums, a.word, b);
+#else
+    mma_tf32(sums, a.word, b);
 #endif
 }
 
@@ -178,8 +146,8 @@ __device__ __forceinline__ void join_responses(float *values) {
     __syncwarp();
 }
 
-extern "C" __global__ __launch_bounds__(WARPS * WARP, BLOCKS_A_MULTIPROCESSOR) void implicit_mma(
-    const INPUT *image, OUTPUT *out, const Geometry size, const uint2 *table, const float *plain_weights) {
+extern "C" __global__ __launch_bounds__(WARPS * WARP, BLOCKS_PER_MULTIPROCESSOR) void implicit_mma(
+    const INPUT *image, OUTPUT *out, const StridedGeometry size, const uint2 *table, const float *plain_weights) {
     __shared__ alignas(16) float32 patch[PATCH_ROWS][PITCH];
     __shared__ alignas(16) float values[WARPS][GATHERED * M_PIXELS * RESPONSES];
     __shared__ bool is_spoilt[WARPS];
@@ -200,8 +168,8 @@ extern "C" __global__ __launch_bounds__(WARPS * WARP, BLOCKS_A_MULTIPROCESSOR) v
     __syncthreads();
 
 #pragma unroll 1
-    for (int i = 0; i < ROWS_A_WARP; ++i) {
-        const int row = warp * ROWS_A_WARP + i, y = tile.y + row;
+    for (int i = 0; i < ROWS_PER_WARP; ++i) {
+        const int row = warp * ROWS_PER_WARP + i, y = tile.y + row;
 #pragma unroll
         for (int m = 0; m < TILE_COLUMNS / M_PIXELS; ++m) {
             const float32 *corner = &patch[row * STEP][m * M_TILE * GROUP_STRIDE];
@@ -219,10 +187,9 @@ extern "C" __global__ __launch_bounds__(WARPS * WARP, BLOCKS_A_MULTIPROCESSOR) v
     }
 
     if (is_float(static_cast<const INPUT *>(nullptr)) && is_spoilt[warp]) {  // the last row ended with a __syncwarp
-        const Mended mended = {size.height, size.width, size.out_height, size.out_width, size.stride, size.padding};
         const Tile anew = tile_of_block(size);
-        const int y = anew.y + warp * ROWS_A_WARP;
-        mend(image, out, plain_weights, mended, y, min(ROWS_A_WARP, size.out_height - y), anew.x,
+        const int y = anew.y + warp * ROWS_PER_WARP;
+        mend(image, out, plain_weights, size, y, min(ROWS_PER_WARP, size.out_height - y), anew.x,
              min(TILE_COLUMNS, size.out_width - anew.x), threadIdx.x % WARP, WARP);
     }
 }

@@ -1,4 +1,4 @@
-"""What im2col, implicit and cudnn share on the host: a problem as macros and as kernel arguments.
+"""What the CUDA methods share on the host: a problem as macros and as kernel arguments.
 
 Macros carry what changes the code (types, filter shape, rules); sizes and weights are passed by value, so that
 pictures of any size share a compiled kernel.
@@ -23,7 +23,7 @@ Defines = tuple[tuple[str, str | int], ...]
 
 WARP = 32
 DEPTH = 27
-"""Samples under a 3×3 filter on three channels: the depth of the product."""
+"""Samples under a 3×3 filter on three channels: the depth of the GEMM."""
 TENSOR_CORE_CAPABILITY = 80
 """Compute capability × 10 from which the instructions of `--math tf32` and `half` exist."""
 
@@ -53,16 +53,25 @@ def rule_defines(problem: Problem) -> Defines:
     )
 
 
-def geometry_argument(problem: Problem) -> NDArray[np.int32]:
-    """`struct Geometry`: height, width, out_height, out_width, stride, padding.
+def picture_geometry(problem: Problem, *more: int) -> NDArray[np.int32]:
+    """`struct Geometry` of picture.cuh: height, width, out_height, out_width, padding; then what a kernel adds."""
+    sizes = (problem.height, problem.width, problem.output_height, problem.output_width, problem.padding)
+    return np.array((*sizes, *more), np.int32)
+
+
+def strided_geometry(problem: Problem) -> NDArray[np.int32]:
+    """`struct StridedGeometry` of responses.cuh: the same, and the stride.
 
     A stride beyond the padded picture gives one output pixel whatever it is; it is cut to the picture's length,
     so that no kernel multiplies past 32 bits.
     """
     longest = max(problem.height, problem.width) + 2 * problem.padding
-    stride = min(problem.stride, longest)
-    sizes = (problem.height, problem.width, problem.output_height, problem.output_width, stride, problem.padding)
-    return np.array(sizes, np.int32)
+    return picture_geometry(problem, min(problem.stride, longest))
+
+
+def blocks_over(problem: Problem, across: int, down: int) -> int:
+    """Blocks of a flat grid that covers the output with tiles of `across` × `down` pixels."""
+    return -(-problem.output_width // across) * -(-problem.output_height // down)
 
 
 def response_count(problem: Problem) -> int:

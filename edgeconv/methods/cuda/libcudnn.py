@@ -83,7 +83,7 @@ class _Performance(ctypes.Structure):
 
 
 class CudnnError(UnavailableError):
-    """cuDNN refused a call; `status` is its own number (2000s bad parameter, 3000s not supported, 5000s execution)."""
+    """cuDNN refused a call; `status` is its number (2000s bad parameter, 3000s not supported, 5000s execution)."""
 
     def __init__(self, call: str, status: int, text: str) -> None:
         super().__init__(f"{call} answered status {status} ({text})")
@@ -147,13 +147,13 @@ def _show_dll_folders() -> None:
 
 
 def _open() -> ctypes.CDLL:
-    """Open the library: by NVIDIA's own path finder (it loads cuBLASLt first), the wheel, or the system's search."""
+    """Open the library: by NVIDIA's path finder (it loads cuBLASLt first), the wheel, or the system's search."""
     _show_dll_folders()
     attempts: list[str] = []
     try:
         from cuda.pathfinder import load_nvidia_dynamic_lib
 
-        # Its errors are its own classes (DynamicLibNotFoundError and others), all of them RuntimeErrors.
+        # It raises special classes (DynamicLibNotFoundError and others), all of them RuntimeErrors.
         attempts.append(str(load_nvidia_dynamic_lib("cudnn").abs_path))
     except (ImportError, OSError, RuntimeError):
         pass
@@ -247,7 +247,7 @@ def version() -> str:
 
 
 def _text(status: int) -> str:
-    """What cuDNN says about a status: the last error's own words where there are any, else the status's name."""
+    """What cuDNN says about a status: the last error's text where there is one, else the status's name."""
     name: bytes = library().cudnnGetErrorString(status)
     buffer = ctypes.create_string_buffer(ERROR_TEXT_BYTES)
     library().cudnnGetLastErrorString(buffer, ERROR_TEXT_BYTES)
@@ -256,7 +256,7 @@ def _text(status: int) -> str:
 
 
 def _call(name: str, *arguments: Any) -> None:
-    """Call a function of the library; raises CudnnError unless it answers success."""
+    """Call a function of the library; raises CudnnError unless it returns success."""
     status = getattr(library(), name)(*arguments)
     if status != STATUS_SUCCESS:
         raise CudnnError(name, status, _text(status))

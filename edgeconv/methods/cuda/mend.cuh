@@ -1,34 +1,20 @@
 // Beside a NaN or an infinity: what the tensor cores spoil there is computed again, sample by sample.
 //
 // A product multiplies by zero weights what stands beside a window in the same fragment, and a NaN or an infinity times
-// zero is NaN. So who stores outputs that are not all finite (a warp, a block) comes back at its end and looks for them:
-// each is summed anew from its own window in device memory. That takes long, and is rare. Until then a flag in shared
-// memory remembers it, as a register that every sample has to go through costs more.
+// zero is NaN. So a warp or a block that stores outputs which are not all finite comes back at its end and looks for
+// them: each is summed again from its window in device memory. That takes long, and is rare. Until then a flag in
+// shared memory remembers it, as a register that every sample has to go through costs more.
 //
-// Included after sums.cuh. STRIDE, or the stride in `Mended`, is any.
-struct Mended {
-    int height, width, out_height, out_width, stride, padding;
-};
+// Included after sums.cuh. Any stride.
 
 __device__ __forceinline__ bool is_finite(float value) {
     return (__float_as_uint(value) & EXPONENT_BITS) != EXPONENT_BITS;
 }
 
-// blockIdx.x, read again where it is used.
-__device__ __forceinline__ int block_index_anew() {
-#ifdef __CUDA_ARCH__
-    int block;
-    asm volatile("mov.u32 %0, %%ctaid.x;" : "=r"(block));
-    return block;
-#else
-    return blockIdx.x;
-#endif
-}
-
 // The output samples of a rectangle, by `threads` threads of which this is `thread`; what was stored must be visible.
 // `weights` is (directions, out, in group, 3, 3).
-__device__ __noinline__ void mend(const INPUT *image, OUTPUT *out, const float *weights, const Mended size, int first_y,
-                                  int rows, int first_x, int columns, int thread, int threads) {
+__device__ __noinline__ void mend(const INPUT *image, OUTPUT *out, const float *weights, const StridedGeometry size,
+                                  int first_y, int rows, int first_x, int columns, int thread, int threads) {
     const long long samples = static_cast<long long>(columns) * OUT_CHANNELS;
 #pragma unroll 1
     for (long long i = thread; i < rows * samples; i += threads) {

@@ -11,31 +11,17 @@
 // bytes at a time: LEAD samples then stand before the patch, so that a chunk of the picture is a chunk of the patch.
 // Else 4 bytes at a time, and LEAD is 0.
 //
-// STEP 1, 2, 3    TILE_ROWS, WARPS, COLUMNS_A_THREAD    ALIGNED 0 or 1, LEAD 0 to 3
+// Macros: STEP, ALIGNED, LEAD, WARPS, COLUMNS_PER_THREAD as in implicit.cu; TILE_ROWS, output rows of a block.
 
-constexpr int TILE_COLUMNS = WARP * COLUMNS_A_THREAD;
+constexpr int TILE_COLUMNS = WARP * COLUMNS_PER_THREAD;
 constexpr int PATCH_ROWS = (TILE_ROWS - 1) * STEP + KERNEL_SIZE;
 constexpr int PATCH_SAMPLES = ((TILE_COLUMNS - 1) * STEP + KERNEL_SIZE) * RGB;  // of a patch row
 constexpr int CHUNK = 4;                         // samples of an aligned copy
 constexpr int CHUNKS = (LEAD + PATCH_SAMPLES + CHUNK - 1) / CHUNK;
 constexpr int PITCH = (LEAD + PATCH_SAMPLES + 3 + 7) / 8 * 8;  // whole 16-byte reads may run past the last sample
 
-__device__ __forceinline__ void copy_sample(const float32 *from, float32 *to) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(static_cast<unsigned>(__cvta_generic_to_shared(to))),
-                 "l"(from));
-#else
-    *to = *from;
-#endif
-}
-__device__ __forceinline__ void copy_chunk(const float32 *from, float32 *to) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(static_cast<unsigned>(__cvta_generic_to_shared(to))),
-                 "l"(from));
-#else
-    *reinterpret_cast<float4 *>(to) = *reinterpret_cast<const float4 *>(from);
-#endif
-}
+__device__ __forceinline__ void copy_sample(const float32 *from, float32 *to) { copy_4_bytes(from, to); }
+__device__ __forceinline__ void copy_chunk(const float32 *from, float32 *to) { copy_16_bytes(from, to); }
 template <typename Sample>
 __device__ __forceinline__ void copy_chunk(const Sample *, float32 *) {}  // only float32 pictures are ALIGNED
 template <typename Sample>
@@ -43,19 +29,12 @@ __device__ __forceinline__ void copy_sample(const Sample *from, float32 *to) {
     *to = to_float(*from);
 }
 
-// Wait for this thread's asynchronous copies.
-__device__ __forceinline__ void wait_for_copies() {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.wait_all;" ::: "memory");
-#endif
-}
-
 // The first output pixel of a block's tile. Neighbouring blocks take neighbouring tiles of a row, so that blocks under
 // way together read whole rows of the picture, and the rows that two tiles share while they are in the L2.
 struct Tile {
     int y, x;
 };
-__device__ __forceinline__ Tile tile_of_block(const Geometry &size) {
+__device__ __forceinline__ Tile tile_of_block(const StridedGeometry &size) {
     const unsigned across = (size.out_width + TILE_COLUMNS - 1) / TILE_COLUMNS;
     return {static_cast<int>(blockIdx.x / across) * TILE_ROWS, static_cast<int>(blockIdx.x % across) * TILE_COLUMNS};
 }
@@ -65,8 +44,8 @@ __device__ __forceinline__ int spread(int i, int stride) {
     return stride > KERNEL_SIZE ? i / KERNEL_SIZE * stride + i % KERNEL_SIZE : i;
 }
 
-// Fetch the patch of a tile; a warp takes a row at a time.
-__device__ __forceinline__ void fill_patch(const INPUT *image, float32 (*patch)[PITCH], const Geometry &size,
+// Fetch the patch of a tile; each warp takes one row at a time.
+__device__ __forceinline__ void fill_patch(const INPUT *image, float32 (*patch)[PITCH], const StridedGeometry &size,
                                            const Tile &tile) {
     const int lane = threadIdx.x % WARP;
     const int top = tile.y * size.stride - size.padding, left = tile.x * size.stride - size.padding;

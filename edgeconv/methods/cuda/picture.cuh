@@ -1,16 +1,25 @@
 // Pictures as kernels see them: sample types, borders, and the rule by which a value becomes a stored sample.
 //
-// HWC, three channels, C-contiguous. INPUT and OUTPUT are macros that carry NumPy's own type names
+// HWC, three channels, C-contiguous. INPUT and OUTPUT are macros that carry NumPy's type names
 // (-DINPUT=uint8), BORDER, COMBINE and STORE the names of geometry.py, filters.py and output.py.
 // Offsets into a picture are 64 bits: a picture may be larger than 2^31 bytes.
 #ifdef USES_FLOAT16
 #include <cuda_fp16.h>
 typedef __half float16;
 #endif
+#include "intrinsics.cuh"
 
 typedef unsigned char uint8;
 typedef unsigned short uint16;
 typedef float float32;
+
+// Sizes in pixels; picture_geometry() of kernel_args.py fills it. The stride is a macro where it changes the code.
+struct Geometry {
+    int height, width, out_height, out_width, padding;
+};
+struct StridedGeometry : Geometry {
+    int stride;
+};
 
 enum class Border { zero, replicate, reflect, reflect101 };
 enum class Combine { single, magnitude, maximum };
@@ -18,7 +27,7 @@ enum class Store { abs, clip, raw };
 
 constexpr int KERNEL_SIZE = 3;
 constexpr int RGB = 3;
-constexpr int OUTSIDE = -1;  // what source_index answers for a sample that the zero border supplies
+constexpr int OUTSIDE = -1;  // what source_index returns for a sample that the zero border supplies
 
 // Where a position of the padded axis lies in the picture: geometry.border_indices, one position at a time.
 template <Border border>

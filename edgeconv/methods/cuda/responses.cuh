@@ -6,7 +6,17 @@
 // A warp gathers the values of its pixels in shared memory and stores them as one run of the HWC output, so that
 // its stores are contiguous whatever the number of channels, and 4 samples wide where the address allows it.
 //
-// BORDER, COMBINE, STORE    rules, by name (picture.cuh)    DIRECTIONS, OUT_CHANNELS, IN_GROUP    shape of the weights
+// Macros that decide what is computed (a flag is defined, or not); problem_defines() of kernel_args.py gives them:
+//     INPUT, OUTPUT    uint8 uint16 float16 float32             sample types of the picture and of the output
+//     USES_FLOAT16     flag                                     some type is float16
+//     BORDER           zero replicate reflect reflect101        what stands outside the picture
+//     COMBINE          single magnitude maximum                 how the responses of DIRECTIONS become one value
+//     STORE            abs clip raw                             how a value becomes a sample
+//     DIRECTIONS       1 2 8                                    filters per output channel
+//     OUT_CHANNELS     3 1 …                                    output channels
+//     IN_GROUP         3 1                                      input channels that an output channel sums
+//     WIDE_SUMS        flag                                     sums in float64 (sums.cuh)
+//     EXACT_ROOT       flag                                     16-bit magnitudes of whole sums are rounded exactly
 #include "picture.cuh"
 
 constexpr Border border = Border::BORDER;
@@ -17,11 +27,7 @@ constexpr Store store = Store::STORE;
 constexpr int WARP = 32;
 constexpr int RESPONSES = DIRECTIONS * OUT_CHANNELS;
 constexpr int TAPS = KERNEL_SIZE * KERNEL_SIZE;
-constexpr int DEPTH = RGB * TAPS;  // samples under a filter, in the order channel, row, column: OIHW's own
-
-struct Geometry {
-    int height, width, out_height, out_width, stride, padding;
-};
+constexpr int DEPTH = RGB * TAPS;  // samples under a filter, in OIHW's order: channel, row, column
 
 struct Weights {
     float value[DIRECTIONS][OUT_CHANNELS][IN_GROUP][KERNEL_SIZE][KERNEL_SIZE];
@@ -40,7 +46,7 @@ __device__ __forceinline__ void mark_if_not_finite(float value, float &mark) {
 }
 
 // One warp stores `count` values that lie in shared memory (16-byte aligned) as samples from `out` on. Returns whether
-// this lane stored a NaN or an infinity, which costs who does not ask nothing.
+// this lane stored a NaN or an infinity; a caller that does not ask pays nothing.
 template <int CAPACITY>
 __device__ __forceinline__ bool store_run(const float *values, OUTPUT *out, int count) {
     float mark = 0.0f;

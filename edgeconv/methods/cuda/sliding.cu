@@ -1,27 +1,38 @@
 // sliding: blocks walk down strips of the picture, its rows in a ring in shared memory.
 //
-// A block owns LANES·LANE_PIXELS output pixels across and a strip of rows down, and goes down it in steps of some
-// rows. The bytes of a row of the padded picture go into the block's ring some steps ahead of their use; each lane
-// reads what it needs of a row from there once and adds it to the sums of all output rows that the row touches, which
-// stay in registers. A finished row goes back through shared memory, so that whole lines are written.
+// A block computes THREADS·THREAD_PIXELS output pixels across and a strip of rows down, and goes down it in steps of
+// some rows. The bytes of a row of the padded picture go into the block's ring some steps ahead of their use; each
+// thread reads what it needs of a row from there once and adds it to the sums of all output rows that the row touches,
+// which stay in registers. A complete output row goes back through shared memory, so that whole lines are written.
 // Device memory is read twice only where strips meet.
 //
 // Each step of the way here, with what it was expected to gain and what it did, stands in docs/kernels-tried.md.
 //
-//     sliding_sums.cuh    a window a lane: float32 FMA, or exact integers four products at a time (dp4a)
-//     sliding_mma.cuh     a warp's windows as a matrix: the tensor cores
-//     mend.cuh            what those spoil beside a NaN or an infinity, computed again
-//     bulk.cuh            one lane moves a row (compute capability 9.0); else every lane copies 16 bytes at a time
+// Variants:
+//     sliding_sums.cuh    one window per thread: float32 FMA, or exact integers four products at a time (dp4a)
+//     sliding_mma.cuh     the windows of a warp as one matrix: the tensor cores
+//     mend.cuh            float16 on the tensor cores alone: outputs beside a NaN or an infinity are computed again
+//     bulk.cuh            compute capability 9.0: one lane starts the copy of a row; before it every thread copies 16
+//                         bytes at a time
 //
-// INPUT, OUTPUT    sample types            BORDER, COMBINE, STORE    rules, by name
-// DIRECTIONS       1, or 2 (magnitude)     OUT_CHANNELS, IN_GROUP    3→3 mix 3 3, each 3 1, luma 1 3
-// STRIDE           1 to 3                  HALO_BYTES                padding in bytes, modulo 32 copies
-// ALIGNED_IN/_OUT  1 where every row of the picture, of the output, starts on 16 bytes
-// WHOLE_WEIGHTS    8-bit pictures with whole weights: exact integer sums, by dp4a or the tensor cores
-// USES_MMA         the tensor cores: 8-bit pictures with whole weights, and float16 pictures (sliding_mma.cuh)
-// EXACT_ROOT       magnitudes of 16-bit pictures with whole weights (sums.cuh)
-// SHORT_SUMS       two directions whose sums are below 2048 in size, so that their squares are whole floats
-// LANE_PIXELS, STEP_ROWS, STEPS_AHEAD, WARPS, MIN_BLOCKS    see Tile in sliding.py; speed only
+// Macros that decide what is computed (a flag is defined, or not):
+//     INPUT, OUTPUT     uint8 uint16 float16 float32    sample types
+//     USES_FLOAT16      flag                            one of them is float16
+//     BORDER            zero replicate reflect …        what stands outside the picture
+//     COMBINE           single magnitude                how the responses of DIRECTIONS become one value
+//     STORE             abs clip raw                    how a value becomes a sample
+//     DIRECTIONS        1 2                             filters per output channel
+//     OUT_CHANNELS      3 1                             output channels (luma: 1)
+//     IN_GROUP          3 1                             input channels that an output channel sums (each: 1)
+//     STRIDE            1 2 3
+//     WHOLE_WEIGHTS     flag                            8-bit picture, whole weights: exact integer sums
+//     SHORT_SUMS        flag                            two such sums below 2048 in size: squares are whole floats
+//     USES_MMA          flag                            sums by the tensor cores (8-bit whole weights, or float16)
+//     EXACT_ROOT        flag                            16-bit magnitudes of whole sums are rounded exactly (sums.cuh)
+// Macros that say how the arrays lie:
+//     ALIGNED_IN, _OUT  0 1                             1 where every row of picture, of output, starts on 16 bytes
+//     HALO_BYTES        0 to 511                        bytes of the left padding, modulo 32 copies of 16 bytes
+// Macros that change speed alone: THREAD_PIXELS, STEP_ROWS, STEPS_AHEAD, WARPS, MIN_BLOCKS (sliding_tiles.py: StripTile)
 #include <cuda_pipeline.h>
 
 #include "bulk.cuh"
@@ -47,7 +58,7 @@ __shared__ int block_is_spoilt;  // set by any thread whose sums are not all fin
 #endif
 
 constexpr int WARP = 32;
-constexpr int LANES = WARP * WARPS;  // threads of a block, which share one ring
+constexpr int THREADS = WARP * WARPS;  // threads of a block, which share one ring
 constexpr int CHUNK = 16;  // bytes of one asynchronous copy
 constexpr int LINE = 128;  // bytes of a cache line
 constexpr int WORD = 4;
@@ -58,12 +69,12 @@ constexpr int round_up(int value, int step) { return (value + step - 1) / step *
 constexpr int SAMPLE_BYTES = sizeof(INPUT);
 constexpr int PIXEL_BYTES = RGB * SAMPLE_BYTES;
 constexpr int LEAD = (4 * LINE - HALO_BYTES) % LINE;  // from the slot's start to the first sample of a window
-constexpr int LANE_BYTES = LANE_PIXELS * STRIDE * PIXEL_BYTES;  // from one lane's window to the next
-constexpr int WINDOW_PIXELS = (LANE_PIXELS - 1) * STRIDE + KERNEL_SIZE;
+constexpr int THREAD_BYTES = THREAD_PIXELS * STRIDE * PIXEL_BYTES;  // from one thread's window to the next
+constexpr int WINDOW_PIXELS = (THREAD_PIXELS - 1) * STRIDE + KERNEL_SIZE;
 constexpr int WINDOW_END = LEAD + WINDOW_PIXELS * PIXEL_BYTES;
-constexpr int USED_BYTES = (LANES - 1) * LANE_BYTES + WINDOW_END;
+constexpr int USED_BYTES = (THREADS - 1) * THREAD_BYTES + WINDOW_END;
 constexpr int ROW_BYTES = round_up(USED_BYTES + CHUNK, LINE);  // the tensor cores read up to a chunk further
-static_assert(LANE_BYTES % WORD == 0, "a lane's window must start on a whole word");
+static_assert(THREAD_BYTES % WORD == 0, "a thread's window must start on a whole word");
 
 // A slot lies in the lines of shared memory as its bytes lie in those of the picture where rows start on a line: a
 // copy whose two sides lie differently is cut into single sectors, three times as many requests (measured).
@@ -77,18 +88,17 @@ constexpr int SLOT_BYTES = STEP_INPUT_ROWS * ROW_BYTES;
 constexpr int PENDING = STRIDE == 1 ? 2 : STRIDE == 2 ? 1 : 0;  // output rows that wait for more input rows
 
 // --- a row of the output ----------------------------------------------------------------------------------------------
-constexpr int LANE_SAMPLES = LANE_PIXELS * OUT_CHANNELS;
-constexpr int LANE_OUT_BYTES = LANE_SAMPLES * sizeof(OUTPUT);
-constexpr int OUT_ROW_BYTES = LANES * LANE_OUT_BYTES;
+constexpr int THREAD_SAMPLES = THREAD_PIXELS * OUT_CHANNELS;
+constexpr int THREAD_OUT_BYTES = THREAD_SAMPLES * sizeof(OUTPUT);
+constexpr int OUT_ROW_BYTES = THREADS * THREAD_OUT_BYTES;
 #if defined(BULK_READS) || defined(BULK_WRITES)
-constexpr int STAGES = 2;  // one is filled while the copy engine, or a lane that no barrier held up, reads the other
+constexpr int STAGES = 2;  // one is filled while the copy engine, or a thread that no barrier held up, reads the other
 #else
 constexpr int STAGES = 1;
 #endif
-static_assert(LANE_OUT_BYTES % WORD == 0, "a lane's output must be whole words");
+static_assert(THREAD_OUT_BYTES % WORD == 0, "a thread's output must be whole words");
 
-struct Geometry {
-    int height, width, out_height, out_width, padding;
+struct StripGeometry : Geometry {
     int tiles_across, rows_per_strip;
 };
 
@@ -105,42 +115,19 @@ constexpr Response START = WANTS_FLOAT ? 0x4B400000 : 0;
 #endif
 __device__ __forceinline__ float to_value(int response) { return __int_as_float(response) - SUM_ORIGIN; }
 
-// From the square of a length of whole numbers to 8 bits some units of the last place can't matter: a half-way point
-// k + 1/2 has a square at least 1/4 from every whole one.
-__device__ __forceinline__ float fast_root(float square) {
-#ifdef __CUDA_ARCH__
-    float root;
-    asm("sqrt.approx.ftz.f32 %0, %1;" : "=f"(root) : "f"(square));
-    return root;
-#else
-    return sqrtf(square);
-#endif
-}
-
-// a·b + c, at least 0 and at most 1: one instruction, which the compiler does not make of its parts.
-__device__ __forceinline__ float clipped_fma(float a, float b, float c) {
-#ifdef __CUDA_ARCH__
-    float sum;
-    asm("fma.rn.ftz.sat.f32 %0, %1, %2, %3;" : "=f"(sum) : "f"(a), "f"(b), "f"(c));
-    return sum;
-#else
-    return fminf(fmaxf(fmaf(a, b, c), 0.0f), 1.0f);
-#endif
-}
-
-// sqrt(first² + second²) as 8 bits. Scaled such that what is too long to be one is clipped to 1 on the way, for nothing.
+// sqrt(first² + second²) as 8 bits. Scaled such that what is too long to be one is clipped to 1 on the way, at no cost.
 __device__ __forceinline__ uint8 length_byte(int first, int second) {
     constexpr float SCALE = 257.0f / 65536.0f;  // a little more than 1/255; exact times any sum, and times SUM_ORIGIN
 #ifdef SHORT_SUMS
     // The squares add up below 2^23: as the low bits of a float that is 2^23 more.
     const int square = second * second + (first * first + static_cast<int>(TWO_POW_23_BITS));
-    const float clipped = clipped_fma(__int_as_float(square), SCALE * SCALE, -TWO_POW_23 * SCALE * SCALE);
+    const float clipped = clipped_multiply_add(__int_as_float(square), SCALE * SCALE, -TWO_POW_23 * SCALE * SCALE);
 #else
     const float x = fmaf(__int_as_float(first), SCALE, -SUM_ORIGIN * SCALE);
     const float y = fmaf(__int_as_float(second), SCALE, -SUM_ORIGIN * SCALE);
-    const float clipped = clipped_fma(y, y, x * x);
+    const float clipped = clipped_multiply_add(y, y, x * x);
 #endif
-    return static_cast<uint8>(__float_as_uint(fmaf(fast_root(clipped), 1.0f / SCALE, TWO_POW_23)));
+    return static_cast<uint8>(__float_as_uint(fmaf(approximate_root(clipped), 1.0f / SCALE, TWO_POW_23)));
 }
 #else
 typedef float Response;
@@ -152,7 +139,7 @@ __device__ __forceinline__ float to_value(float response) { return response; }
 __device__ __forceinline__ float length(float first, float second) {
 #if defined(WHOLE_WEIGHTS)
     const float square = fmaf(second, second, first * first);
-    return store == Store::raw ? sqrtf(square) : fast_root(square);
+    return store == Store::raw ? sqrtf(square) : approximate_root(square);
 #elif defined(EXACT_ROOT)
     return whole_length(first, second);
 #else
@@ -184,19 +171,6 @@ __device__ __forceinline__ unsigned pack(const float *value, const float16 *) {
 }
 #endif
 
-#ifdef WHOLE_WEIGHTS
-// Two whole numbers, each clipped to 0..255, as the low bytes of a word whose high half is the low one of `above`.
-__device__ __forceinline__ unsigned pack_clipped(int first, int second, unsigned above) {
-#ifdef __CUDA_ARCH__
-    unsigned all;
-    asm("cvt.pack.sat.u8.s32.b32 %0, %1, %2, %3;" : "=r"(all) : "r"(second), "r"(first), "r"(above));
-    return all;
-#else
-    return min(max(first, 0), 255) | min(max(second, 0), 255) << 8 | above << 16;
-#endif
-}
-#endif
-
 // --- how a row is summed ------------------------------------------------------------------------------------------------
 #ifdef USES_MMA
 #include "sliding_mma.cuh"
@@ -217,7 +191,7 @@ struct Span {
     int samples_before, samples_after;
 
     __device__ __forceinline__ Span(int first_x, const Geometry &size) {
-        const int outputs = min(size.out_width - first_x, LANES * LANE_PIXELS);
+        const int outputs = min(size.out_width - first_x, THREADS * THREAD_PIXELS);
         const int bytes = LEAD + ((outputs - 1) * STRIDE + KERNEL_SIZE) * PIXEL_BYTES;  // that the outputs need
         const long long row_bytes = static_cast<long long>(size.width) * PIXEL_BYTES;
         position = first_x * STRIDE - size.padding;
@@ -255,10 +229,10 @@ __device__ __forceinline__ void copy_chunk(unsigned char *to, const unsigned cha
     }
 }
 
-// The samples of a row that no whole chunk brings, by `lanes` lanes.
-__device__ __noinline__ void fill_edges(unsigned char *slot, const INPUT *row, int lane, int lanes, Span span,
+// The samples of a row that no whole chunk brings; `threads` threads share them, of which this is `thread`.
+__device__ __noinline__ void fill_edges(unsigned char *slot, const INPUT *row, int thread, int threads, Span span,
                                         int width) {
-    for (int i = lane; i < span.samples_before + span.samples_after; i += lanes) {
+    for (int i = thread; i < span.samples_before + span.samples_after; i += threads) {
         const int first_after = max(span.whole_to * CHUNK - LEAD, 0) / SAMPLE_BYTES;
         const int sample = i < span.samples_before ? i : first_after + i - span.samples_before;
         const int column = source_index<border>(span.position + sample / RGB, width);
@@ -268,19 +242,19 @@ __device__ __noinline__ void fill_edges(unsigned char *slot, const INPUT *row, i
     }
 }
 
-__device__ __forceinline__ void fill_zeros(unsigned char *from, int bytes, int lane, int lanes) {
+__device__ __forceinline__ void fill_zeros(unsigned char *from, int bytes, int thread, int threads) {
 #pragma unroll 1
-    for (int at = lane * CHUNK; at < bytes; at += lanes * CHUNK)
+    for (int at = thread * CHUNK; at < bytes; at += threads * CHUNK)
         *reinterpret_cast<uint4 *>(from + at) = make_uint4(0, 0, 0, 0);
 }
 
 #ifdef BULK_READS
-// Start the copy of row `position` of the padded picture by one warp; `arrival` counts its bytes.
-__device__ __forceinline__ void fetch_row(unsigned char *slot, int position, int end, const INPUT *image, int lane,
+// One warp starts the copy of row `position` of the padded picture; `arrival` counts its bytes.
+__device__ __forceinline__ void fetch_row(unsigned char *slot, int position, int end, const INPUT *image, int thread,
                                           const Span &span, const Geometry &size, Barrier *arrival) {
     const int source = position < end ? source_index<border>(position, size.height) : OUTSIDE;
     if (source == OUTSIDE) {
-        if (position < end) fill_zeros(slot, ROW_BYTES, lane % WARP, WARP);
+        if (position < end) fill_zeros(slot, ROW_BYTES, thread % WARP, WARP);
         fence_before_bulk();
         if (elected()) expect_bytes(arrival, 0);
         return;
@@ -292,37 +266,37 @@ __device__ __forceinline__ void fetch_row(unsigned char *slot, int position, int
         expect_bytes(arrival, bytes);
         if (bytes > 0) start_bulk_read(slot + begin, from + begin, bytes, arrival);
     }
-    if (!EDGES_STAY) fill_edges(slot, row, lane % WARP, WARP, span, size.width);
+    if (!EDGES_STAY) fill_edges(slot, row, thread % WARP, WARP, span, size.width);
 }
 #else
-// Start the copy of row `position` of the padded picture by all lanes of the block.
-__device__ __forceinline__ void fetch_row(unsigned char *slot, int position, int end, const INPUT *image, int lane,
+// All threads of the block start the copy of row `position` of the padded picture.
+__device__ __forceinline__ void fetch_row(unsigned char *slot, int position, int end, const INPUT *image, int thread,
                                           const Span &span, const Geometry &size) {
     if (position >= end) return;
     const int source = source_index<border>(position, size.height);
-    if (source == OUTSIDE) return fill_zeros(slot, ROW_BYTES, lane, LANES);
+    if (source == OUTSIDE) return fill_zeros(slot, ROW_BYTES, thread, THREADS);
     const INPUT *const row = image + static_cast<long long>(source) * size.width * RGB;
     const unsigned char *const from = reinterpret_cast<const unsigned char *>(row) + span.first;
     constexpr int CHUNKS = END_CHUNK - BEGIN_CHUNK;
 #pragma unroll
-    for (int i = 0; i < CHUNKS; i += LANES) {
-        const int chunk = BEGIN_CHUNK + i + lane, at = chunk * CHUNK;
-        if (i + LANES <= CHUNKS && span.interior())
+    for (int i = 0; i < CHUNKS; i += THREADS) {
+        const int chunk = BEGIN_CHUNK + i + thread, at = chunk * CHUNK;
+        if (i + THREADS <= CHUNKS && span.interior())
             copy_chunk(slot + at, from + at);
         else if (chunk >= span.whole_from && chunk < span.whole_to)
             copy_chunk(slot + at, from + at);
     }
-    if (!EDGES_STAY) fill_edges(slot, row, lane, LANES, span, size.width);
+    if (!EDGES_STAY) fill_edges(slot, row, thread, THREADS, span, size.width);
 }
 #endif
 
-// --- from the lanes to the output -----------------------------------------------------------------------------------------
-// Write a staged row of `bytes` bytes, neighbouring lanes side by side.
-__device__ __forceinline__ void write_row(unsigned char *to, const unsigned char *staged, int bytes, int lane) {
+// --- from shared memory to the output ---------------------------------------------------------------------------------------
+// Write a staged row of `bytes` bytes; neighbouring threads write neighbouring places.
+__device__ __forceinline__ void write_row(unsigned char *to, const unsigned char *staged, int bytes, int thread) {
     if (ALIGNED_OUT) {
 #pragma unroll
-        for (int i = 0; i < OUT_ROW_BYTES; i += LANES * CHUNK) {
-            const int at = i + lane * CHUNK;
+        for (int i = 0; i < OUT_ROW_BYTES; i += THREADS * CHUNK) {
+            const int at = i + thread * CHUNK;
             if (at < bytes)
                 __stcs(reinterpret_cast<uint4 *>(to + at), *reinterpret_cast<const uint4 *>(staged + at));
         }
@@ -331,7 +305,7 @@ __device__ __forceinline__ void write_row(unsigned char *to, const unsigned char
     // Whole words of the output where they lie; each is put together from two words of the staged row.
     const int skew = static_cast<int>(reinterpret_cast<unsigned long long>(to) % WORD);
     const unsigned *const words = reinterpret_cast<const unsigned *>(staged);
-    for (int i = lane; i * WORD - skew < bytes; i += LANES) {
+    for (int i = thread; i * WORD - skew < bytes; i += THREADS) {
         const int at = i * WORD - skew;
         if (at >= 0 && at + WORD <= bytes) {
             const unsigned before = i > 0 ? words[i - 1] : 0;
@@ -349,15 +323,15 @@ __device__ __forceinline__ constexpr int writer_of(int i) { return i % WARPS; }
 constexpr int WRITERS = STEP_ROWS < WARPS ? STEP_ROWS : WARPS;
 
 // Blocks that must fit a multiprocessor. From compute capability 12.0 on one holds 1,536 threads and not 2,048; to fit
-// six blocks of 128 into it the compiler would spill.
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1200
-constexpr int RESIDENT_BLOCKS = LANES == 128 && MIN_BLOCKS > 5 ? 5 : MIN_BLOCKS;
+// six blocks of 128 threads into it the compiler would spill registers.
+#if __CUDA_ARCH__ >= 1200
+constexpr int RESIDENT_BLOCKS = THREADS == 128 && MIN_BLOCKS > 5 ? 5 : MIN_BLOCKS;
 #else
 constexpr int RESIDENT_BLOCKS = MIN_BLOCKS;
 #endif
 
-extern "C" __global__ void __launch_bounds__(LANES, RESIDENT_BLOCKS)
-    sliding(const INPUT *__restrict__ image, OUTPUT *__restrict__ out, const __grid_constant__ Geometry size,
+extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS)
+    sliding(const INPUT *__restrict__ image, OUTPUT *__restrict__ out, const __grid_constant__ StripGeometry size,
             const __grid_constant__ Weights weights
 #ifdef MENDS
             , const float *__restrict__ plain_weights
@@ -365,30 +339,30 @@ extern "C" __global__ void __launch_bounds__(LANES, RESIDENT_BLOCKS)
     ) {
     __shared__ __align__(LINE) unsigned char ring[SLOTS * SLOT_BYTES];
     __shared__ __align__(LINE) unsigned char stage[STAGES * STEP_ROWS * OUT_ROW_BYTES];
-    const int lane = threadIdx.x;
-    const int warp = __shfl_sync(~0u, lane / WARP, 0);  // the same for all its lanes, and known to be
+    const int thread = threadIdx.x;
+    const int warp = __shfl_sync(~0u, thread / WARP, 0);  // the same for all its lanes, and known to be
 
     const int strip = blockIdx.x / size.tiles_across;
-    const int first_x = blockIdx.x % size.tiles_across * LANES * LANE_PIXELS;
+    const int first_x = blockIdx.x % size.tiles_across * THREADS * THREAD_PIXELS;
     const int first_y = strip * size.rows_per_strip;
     const int rows = min(size.rows_per_strip, size.out_height - first_y);
     const Span span(first_x, size);
-    const int out_bytes = min(size.out_width - first_x, LANES * LANE_PIXELS) * OUT_CHANNELS * int(sizeof(OUTPUT));
+    const int out_bytes = min(size.out_width - first_x, THREADS * THREAD_PIXELS) * OUT_CHANNELS * int(sizeof(OUTPUT));
     const long long out_pitch = static_cast<long long>(size.out_width) * OUT_CHANNELS;
     OUTPUT *out_row = out + first_y * out_pitch + static_cast<long long>(first_x) * OUT_CHANNELS;
 
 #if defined(USES_MMA) && !defined(WHOLE_WEIGHTS)
     // What lies beyond the samples that arrive is multiplied by zero weights: it must not be a NaN.
-    fill_zeros(ring, SLOTS * SLOT_BYTES, lane, LANES);
-    if (lane == 0) block_is_spoilt = 0;
+    fill_zeros(ring, SLOTS * SLOT_BYTES, thread, THREADS);
+    if (thread == 0) block_is_spoilt = 0;
     __syncthreads();
 #endif
     if (EDGES_STAY && !span.interior())
         for (int i = 0; i < SLOTS * STEP_INPUT_ROWS; ++i)
-            fill_edges(ring + i * ROW_BYTES, image, lane, LANES, span, size.width);
+            fill_edges(ring + i * ROW_BYTES, image, thread, THREADS, span, size.width);
 #ifdef BULK_READS
     __shared__ Barrier arrived[SLOTS];  // all input rows of a step
-    if (lane == 0)
+    if (thread == 0)
         for (int i = 0; i < SLOTS; ++i) init_barrier(arrived + i, STEP_INPUT_ROWS);
     fence_before_bulk();
 #endif
@@ -403,9 +377,9 @@ extern "C" __global__ void __launch_bounds__(LANES, RESIDENT_BLOCKS)
         for (int i = 0; i < STEP_INPUT_ROWS; ++i, ++position) {
 #ifdef BULK_READS
             if (warp == reader_of(i))
-                fetch_row(to + i * ROW_BYTES, position, end, image, lane, span, size, arrived + fetch_slot);
+                fetch_row(to + i * ROW_BYTES, position, end, image, thread, span, size, arrived + fetch_slot);
 #else
-            fetch_row(to + i * ROW_BYTES, position, end, image, lane, span, size);
+            fetch_row(to + i * ROW_BYTES, position, end, image, thread, span, size);
 #endif
         }
         __pipeline_commit();
@@ -413,10 +387,10 @@ extern "C" __global__ void __launch_bounds__(LANES, RESIDENT_BLOCKS)
     };
     for (int i = 0; i < STEPS_AHEAD; ++i) fetch_step();
 #ifdef BULK_READS
-    __syncthreads();  // what lanes put there themselves, no barrier counts
+    __syncthreads();  // no barrier counts what threads put there themselves
 #endif
 
-    const Filter &filter = filter_of(weights, lane);  // under way while the first rows are
+    const Filter &filter = filter_of(weights, thread);  // under way while the first rows are
     Column columns[PARTS_OF_ROW];
 #pragma unroll
     for (int part = 0; part < PARTS_OF_ROW; ++part) columns[part].start();
@@ -433,7 +407,7 @@ extern "C" __global__ void __launch_bounds__(LANES, RESIDENT_BLOCKS)
         const unsigned char *const step = ring + slot * SLOT_BYTES;
         unsigned char *const filled = stage + staged * STEP_ROWS * OUT_ROW_BYTES;
 #pragma unroll
-        for (int part = 0; part < PARTS_OF_ROW; ++part) columns[part].step(step, filled, lane, part, filter);
+        for (int part = 0; part < PARTS_OF_ROW; ++part) columns[part].step(step, filled, thread, part, filter);
         if (++slot == SLOTS) slot = 0, parity ^= 1;
 
         // After this barrier the rows are staged, their slots are free for the next fetch, and the other stage for the
@@ -450,7 +424,7 @@ extern "C" __global__ void __launch_bounds__(LANES, RESIDENT_BLOCKS)
 #ifdef BULK_WRITES
             if (warp == writer_of(row) && elected()) start_bulk_write(out_row, from, out_bytes);
 #else
-            write_row(reinterpret_cast<unsigned char *>(out_row), from, out_bytes, lane);
+            write_row(reinterpret_cast<unsigned char *>(out_row), from, out_bytes, thread);
 #endif
             out_row += out_pitch;
         }
@@ -462,11 +436,12 @@ extern "C" __global__ void __launch_bounds__(LANES, RESIDENT_BLOCKS)
         if (warp < WRITERS && elected()) finish_bulk_writes();
 #endif
         __syncthreads();  // what any thread stored, every other may read and mend
-        const Mended mended = {size.height, size.width, size.out_height, size.out_width, STRIDE, size.padding};
+        const StridedGeometry strided = {size, STRIDE};
         const int block = block_index_anew();  // nothing of the strip is kept in registers for this
-        const int x = block % size.tiles_across * LANES * LANE_PIXELS, y = block / size.tiles_across * size.rows_per_strip;
-        mend(image, out, plain_weights, mended, y, min(size.rows_per_strip, size.out_height - y), x,
-             min(size.out_width - x, LANES * LANE_PIXELS), threadIdx.x, LANES);
+        const int x = block % size.tiles_across * THREADS * THREAD_PIXELS;
+        const int y = block / size.tiles_across * size.rows_per_strip;
+        mend(image, out, plain_weights, strided, y, min(size.rows_per_strip, size.out_height - y), x,
+             min(size.out_width - x, THREADS * THREAD_PIXELS), threadIdx.x, THREADS);
     }
 #endif
 #ifdef BULK_WRITES

@@ -1,22 +1,17 @@
-// sliding_direct: one thread an output pixel, all its channels; every sample is read where it lies.
+// sliding_direct: one thread per output pixel, all its channels; every sample is read where it lies.
 //
 // For any stride, padding, border, size and alignment: what sliding.cu's strips do not cover (strides above 3, pictures
 // too small to be worth a ring, and sums that float32 does not hold) runs here. Nine pixels of three samples for each
 // thread, multiply-adds in the order direction, row, column, channel. One launch, nothing materialised.
 //
-// INPUT, OUTPUT    sample types            BORDER, COMBINE, STORE    rules, by name
-// DIRECTIONS       kernels that answer     OUT_CHANNELS, IN_GROUP    3→3 mix 3 3, each 3 1, luma 1 3
-// STRIDE
+// Macros that decide what is computed: those of responses.cuh, and
+//     STRIDE    any
 #include "picture.cuh"
 
 constexpr Border border = Border::BORDER;
 constexpr Combine combine = Combine::COMBINE;
 constexpr Store store = Store::STORE;
 #include "sums.cuh"
-
-struct Geometry {
-    int height, width, out_height, out_width, padding;
-};
 
 struct Weights {
     float value[DIRECTIONS][OUT_CHANNELS][IN_GROUP][KERNEL_SIZE][KERNEL_SIZE];

@@ -1,14 +1,19 @@
-// The sums of sliding.cu, one lane a window: float32 FMA, or exact integers by dp4a (WHOLE_WEIGHTS).
+// The sums of sliding.cu, one window per thread.
 //
-// A lane reads LANE_PIXELS pixels and their neighbours of one row and adds them to its own responses, of all the output
-// rows that the row touches. What sliding.cu asks for, here and of sliding_mma.cuh: Weights, Filter and filter_of,
-// PARTS_OF_ROW, and Column.
+// A thread reads THREAD_PIXELS pixels and their neighbours of one row and adds them to the responses that it holds, of
+// all the output rows that the row touches. sliding.cu uses of this file, as of sliding_mma.cuh: Weights, Filter and
+// filter_of, PARTS_OF_ROW, and Column.
+//
+// Variants, by macro:
+//     neither                      float32 FMA
+//     WHOLE_WEIGHTS, IN_GROUP 1    dp4a over four neighbouring pixels of a channel; at stride 1 two outputs share them
+//     WHOLE_WEIGHTS, IN_GROUP 3    dp4a over the nine bytes of three pixels, in three words
 constexpr int widest_access(int pitch) { return pitch % 16 == 0 ? 16 : pitch % 8 == 0 ? 8 : 4; }
-constexpr int READ = widest_access(LANE_BYTES);  // bytes that a lane reads at once
+constexpr int READ = widest_access(THREAD_BYTES);  // bytes that a thread reads at once
 constexpr int WINDOW_START = LEAD / READ * READ;
 constexpr int WINDOW_WORDS = (round_up(WINDOW_END, READ) - WINDOW_START) / WORD;
-constexpr int WRITE = widest_access(LANE_OUT_BYTES);
-constexpr int LANE_OUT_WORDS = LANE_OUT_BYTES / WORD;
+constexpr int WRITE = widest_access(THREAD_OUT_BYTES);
+constexpr int THREAD_OUT_WORDS = THREAD_OUT_BYTES / WORD;
 
 #ifdef WHOLE_WEIGHTS
 struct Weights {
@@ -19,37 +24,25 @@ struct Weights {
     int triple[DIRECTIONS][WORD][OUT_CHANNELS][KERNEL_SIZE][3];
 #endif
 };
-// sum + the products of four unsigned bytes and four signed ones. (CUDA's __dp4a takes two of the same kind.)
-__device__ __forceinline__ int dot4(unsigned pixels, int weights, int sum) {
-#ifdef __CUDA_ARCH__
-    int total;
-    asm("dp4a.u32.s32 %0, %1, %2, %3;" : "=r"(total) : "r"(pixels), "r"(weights), "r"(sum));
-    return total;
-#else
-    for (int i = 0; i < WORD; ++i)
-        sum += static_cast<int>(pixels >> 8 * i & 0xFF) * static_cast<signed char>(weights >> 8 * i);
-    return sum;
-#endif
-}
 #else
 struct Weights {
     float value[DIRECTIONS][OUT_CHANNELS][IN_GROUP][KERNEL_SIZE][KERNEL_SIZE];
 };
 #endif
 
-// A lane uses all weights, and takes them from the constant bank as they are needed.
+// Each thread uses all weights, and takes them from the constant bank as they are needed.
 typedef Weights Filter;
 __device__ __forceinline__ const Filter &filter_of(const Weights &weights, int) { return weights; }
 
-constexpr int PARTS_OF_ROW = 1;  // a lane's
-typedef Response Responses[LANE_PIXELS][OUT_CHANNELS][DIRECTIONS];
+constexpr int PARTS_OF_ROW = 1;  // runs of pixels of a row that a thread computes, one after the other
+typedef Response Responses[THREAD_PIXELS][OUT_CHANNELS][DIRECTIONS];
 
-// A lane's window of one row, as it lies in shared memory.
+// A thread's window of one row, as it lies in shared memory.
 struct Window {
     unsigned word[WINDOW_WORDS];
 
-    __device__ __forceinline__ void read(const unsigned char *row, int lane) {
-        const unsigned char *from = row + lane * LANE_BYTES + WINDOW_START;
+    __device__ __forceinline__ void read(const unsigned char *row, int thread) {
+        const unsigned char *from = row + thread * THREAD_BYTES + WINDOW_START;
 #pragma unroll
         for (int i = 0; i < WINDOW_WORDS; i += READ / WORD) {
             if (READ == 16) {
@@ -104,23 +97,23 @@ __device__ __forceinline__ unsigned gather(const Window &window, int byte) {
     }
 }
 __device__ __forceinline__ void add_row(Responses &sum, const Window &window, const Filter &weights, int u) {
-    constexpr int SHARED_BY = STRIDE == 1 ? 2 : 1;  // outputs that one word of four pixels answers
+    constexpr int SHARED_BY = STRIDE == 1 ? 2 : 1;  // outputs that one word of four pixels is for
 #pragma unroll
     for (int o = 0; o < OUT_CHANNELS; ++o)
 #pragma unroll
-        for (int x = 0; x < LANE_PIXELS; x += SHARED_BY) {
+        for (int x = 0; x < THREAD_PIXELS; x += SHARED_BY) {
             const unsigned four = gather(window, LEAD - WINDOW_START + x * STRIDE * PIXEL_BYTES + o);
 #pragma unroll
             for (int k = 0; k < SHARED_BY; ++k)
 #pragma unroll
                 for (int d = 0; d < DIRECTIONS; ++d)
-                    sum[x + k][o][d] = dot4(four, weights.quad[d][o][u][k], sum[x + k][o][d]);
+                    sum[x + k][o][d] = dot_of_bytes(four, weights.quad[d][o][u][k], sum[x + k][o][d]);
         }
 }
 #elif defined(WHOLE_WEIGHTS)
 __device__ __forceinline__ void add_row(Responses &sum, const Window &window, const Filter &weights, int u) {
 #pragma unroll
-    for (int x = 0; x < LANE_PIXELS; ++x) {
+    for (int x = 0; x < THREAD_PIXELS; ++x) {
         const int byte = LEAD - WINDOW_START + x * STRIDE * PIXEL_BYTES;
 #pragma unroll
         for (int k = 0; k < 3; ++k)
@@ -128,7 +121,7 @@ __device__ __forceinline__ void add_row(Responses &sum, const Window &window, co
             for (int o = 0; o < OUT_CHANNELS; ++o)
 #pragma unroll
                 for (int d = 0; d < DIRECTIONS; ++d)
-                    sum[x][o][d] = dot4(window.word[byte / WORD + k], weights.triple[d][byte % WORD][o][u][k],
+                    sum[x][o][d] = dot_of_bytes(window.word[byte / WORD + k], weights.triple[d][byte % WORD][o][u][k],
                                         sum[x][o][d]);
     }
 }
@@ -139,7 +132,7 @@ __device__ __forceinline__ void add_row(Responses &sum, const Window &window, co
 #pragma unroll
         for (int i = 0; i < IN_GROUP; ++i)
 #pragma unroll
-            for (int x = 0; x < LANE_PIXELS; ++x)
+            for (int x = 0; x < THREAD_PIXELS; ++x)
 #pragma unroll
                 for (int o = 0; o < OUT_CHANNELS; ++o)
 #pragma unroll
@@ -152,7 +145,7 @@ __device__ __forceinline__ void add_row(Responses &sum, const Window &window, co
 
 __device__ __forceinline__ void move(Responses &to, const Responses &from) {
 #pragma unroll
-    for (int x = 0; x < LANE_PIXELS; ++x)
+    for (int x = 0; x < THREAD_PIXELS; ++x)
 #pragma unroll
         for (int o = 0; o < OUT_CHANNELS; ++o)
 #pragma unroll
@@ -161,16 +154,16 @@ __device__ __forceinline__ void move(Responses &to, const Responses &from) {
 
 __device__ __forceinline__ void clear(Responses &sum) {
 #pragma unroll
-    for (int x = 0; x < LANE_PIXELS; ++x)
+    for (int x = 0; x < THREAD_PIXELS; ++x)
 #pragma unroll
         for (int o = 0; o < OUT_CHANNELS; ++o)
 #pragma unroll
             for (int d = 0; d < DIRECTIONS; ++d) sum[x][o][d] = START;
 }
 
-__device__ __forceinline__ void put(unsigned char *to, const unsigned (&word)[LANE_OUT_WORDS]) {
+__device__ __forceinline__ void put(unsigned char *to, const unsigned (&word)[THREAD_OUT_WORDS]) {
 #pragma unroll
-    for (int i = 0; i < LANE_OUT_WORDS; i += WRITE / WORD) {
+    for (int i = 0; i < THREAD_OUT_WORDS; i += WRITE / WORD) {
         if (WRITE == 16)
             *reinterpret_cast<uint4 *>(to + i * WORD) = make_uint4(word[i], word[i + 1], word[i + 2], word[i + 3]);
         else if (WRITE == 8)
@@ -180,12 +173,12 @@ __device__ __forceinline__ void put(unsigned char *to, const unsigned (&word)[LA
     }
 }
 
-// Put one finished row of responses into the stage, as samples.
-__device__ __forceinline__ void finish(unsigned char *staged, int lane, const Responses &sum) {
+// Put one complete row of responses into the stage, as samples.
+__device__ __forceinline__ void stage_row(unsigned char *staged, int thread, const Responses &sum) {
     constexpr int PER_WORD = WORD / sizeof(OUTPUT);
-    unsigned word[LANE_OUT_WORDS];
+    unsigned word[THREAD_OUT_WORDS];
 #pragma unroll
-    for (int i = 0; i < LANE_OUT_WORDS; ++i) {
+    for (int i = 0; i < THREAD_OUT_WORDS; ++i) {
 #ifdef WHOLE_WEIGHTS
         if (!WANTS_FLOAT) {
             int whole[WORD];
@@ -207,10 +200,10 @@ __device__ __forceinline__ void finish(unsigned char *staged, int lane, const Re
         }
         word[i] = pack(value, static_cast<const OUTPUT *>(nullptr));
     }
-    put(staged + lane * LANE_OUT_BYTES, word);
+    put(staged + thread * THREAD_OUT_BYTES, word);
 }
 
-// A lane's part of a strip, going down: the sums of the output rows under way, the one that ends first in front.
+// A thread's part of a strip, going down: the sums of the output rows under way, the one that ends first in front.
 struct Column {
     Responses pending[PENDING + 1];
 
@@ -220,7 +213,7 @@ struct Column {
     }
 
     // Take the input rows of a step, put the output rows that end with them into the stage.
-    __device__ __forceinline__ void step(const unsigned char *rows, unsigned char *staged, int lane, int,
+    __device__ __forceinline__ void step(const unsigned char *rows, unsigned char *staged, int thread, int,
                                          const Filter &filter) {
 #pragma unroll
         for (int y = 0; y < STEP_ROWS; ++y) {
@@ -228,7 +221,7 @@ struct Column {
 #pragma unroll
             for (int i = 0; i < STRIDE; ++i) {
                 Window window;
-                window.read(rows + (y * STRIDE + i) * ROW_BYTES, lane);
+                window.read(rows + (y * STRIDE + i) * ROW_BYTES, thread);
                 if (STRIDE == 1) {
                     move(done, pending[0]), add_row(done, window, filter, 2);
                     move(pending[0], pending[1]), add_row(pending[0], window, filter, 1);
@@ -243,7 +236,7 @@ struct Column {
                     add_row(done, window, filter, i);
                 }
             }
-            finish(staged + y * OUT_ROW_BYTES, lane, done);
+            stage_row(staged + y * OUT_ROW_BYTES, thread, done);
         }
     }
 };

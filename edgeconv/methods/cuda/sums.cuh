@@ -3,8 +3,7 @@
 //
 //     value = response | sqrt(response[0]² + response[1]²) | max over d of response[d]
 //
-// CuPy compiles with -ftz=true, which turns denormal numbers into zeros. The PTX instructions here have no .ftz, so
-// they keep every bit of IEEE arithmetic, at the same speed.
+// Denormal numbers are kept (intrinsics.cuh).
 //
 // Included after picture.cuh and the constant `combine`.
 // WIDE_SUMS     sums in float64
@@ -16,26 +15,10 @@ typedef float Sum;
 #endif
 
 __device__ __forceinline__ float multiply_add(float weight, float sample, float sum) {
-#ifdef __CUDA_ARCH__
-    float result;
-    asm("fma.rn.f32 %0, %1, %2, %3;" : "=f"(result) : "f"(weight), "f"(sample), "f"(sum));
-    return result;
-#else
-    return fmaf(weight, sample, sum);
-#endif
+    return fused_multiply_add(weight, sample, sum);
 }
 __device__ __forceinline__ double multiply_add(float weight, float sample, double sum) {
     return fma(static_cast<double>(weight), static_cast<double>(sample), sum);
-}
-
-__device__ __forceinline__ float multiply(float a, float b) {
-#ifdef __CUDA_ARCH__
-    float result;
-    asm("mul.rn.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
-    return result;
-#else
-    return a * b;
-#endif
 }
 
 // --- magnitudes ---------------------------------------------------------------------------------------------------------
@@ -52,8 +35,8 @@ __device__ __forceinline__ float length_of(float first, float second) {
         max(__float_as_uint(first) & EXPONENT_BITS, __float_as_uint(second) & EXPONENT_BITS);
     const unsigned scale = min(max(exponent, LEAST_SCALE), LARGEST_SCALE);
     const float down = __uint_as_float(ONE_TWICE - scale);
-    const float x = multiply(first, down), y = multiply(second, down);
-    return multiply(sqrtf(fmaf(y, y, x * x)), __uint_as_float(scale));
+    const float x = plain_multiply(first, down), y = plain_multiply(second, down);
+    return plain_multiply(sqrtf(fmaf(y, y, x * x)), __uint_as_float(scale));
 }
 __device__ __forceinline__ double length_of(double first, double second) {
     return sqrt(fma(second, second, first * first));
@@ -73,20 +56,7 @@ __device__ __forceinline__ float whole_length(float first, float second) {
 }
 
 // The larger of two responses; a NaN stays one. (fmaxf would drop it, and -ftz=true make denormal numbers equal.)
-__device__ __forceinline__ float larger(float a, float b) {
-#ifdef __CUDA_ARCH__
-    float result;
-    asm("{\n.reg .pred above, none;\n"
-        "setp.gt.f32 above, %2, %1;\n"
-        "setp.nan.or.f32 none, %2, %2, above;\n"
-        "selp.f32 %0, %2, %1, none;\n}"
-        : "=f"(result)
-        : "f"(a), "f"(b));
-    return result;
-#else
-    return b > a || b != b ? b : a;
-#endif
-}
+__device__ __forceinline__ float larger(float a, float b) { return larger_or_nan(a, b); }
 __device__ __forceinline__ double larger(double a, double b) { return b > a || b != b ? b : a; }
 
 // A value as a float that is stored as the value would be: past the range of whole samples their limit will do.

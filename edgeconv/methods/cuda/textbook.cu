@@ -1,14 +1,16 @@
-// textbook: one thread an output value, one launch an output channel; picture and weights are read where they lie.
+// textbook: one thread per output value, one launch per output channel; picture and weights are read where they lie.
 //
 // The kernel of a first lesson, and of the lab reports. Nothing is kept from one output value for the next, so each
-// reads its 27 samples and 27 weights anew, and only the caches know that the neighbours read the same. What can be
-// gained over it, idea by idea: conv_ladder.py.
+// reads its 27 samples and 27 weights anew; that neighbours read the same helps only in the caches. What can be gained
+// over it, idea by idea: bench/ladders/conv_kernels.py.
 //
-// BLOCK            side of a thread block, which makes BLOCK × BLOCK output pixels; the rest as in responses.cuh
+// Macros that decide what is computed: those of responses.cuh.
+// Macro that changes speed alone:
+//     BLOCK    8 16 32    side of a thread block, which makes BLOCK × BLOCK output pixels
 #include "responses.cuh"
 
 extern "C" __global__ __launch_bounds__(BLOCK *BLOCK, 1) void textbook(const INPUT *image, OUTPUT *out,
-                                                                       const float *weights, const Geometry size,
+                                                                       const float *weights, const StridedGeometry size,
                                                                        int channel) {
     // A flat grid, because the y axis of a grid ends at 65,535 blocks and a picture may be taller.
     const unsigned blocks_across = (size.out_width + BLOCK - 1) / BLOCK;

@@ -1,8 +1,8 @@
 """textbook on CUDA: the kernel of a first lesson, one thread per output value, one launch per output channel.
 
 What the lab reports measure with thread blocks of 8 × 8, 16 × 16 and 32 × 32 (`--block`). It is there to be compared
-with: conv_ladder.py goes on from it step by step to `sliding`. Sums are multiply-adds in float32, or in float64 where
-float32 does not hold them (exactness.py).
+with: bench/ladders/conv_kernels.py goes on from it step by step to `sliding`. Sums are multiply-adds in float32, or in
+float64 where float32 does not hold them (exactness.py).
 """
 
 from __future__ import annotations
@@ -17,7 +17,13 @@ from edgeconv.core.problem import Problem
 from edgeconv.hardware.cuda.kernels import KernelVariant, load
 from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
 from edgeconv.methods.base import BLOCKS, DEFAULT_BLOCK, Block, Method, Options, Plan
-from edgeconv.methods.cuda.kernel_args import geometry_argument, problem_defines, sample_problems, unique
+from edgeconv.methods.cuda.kernel_args import (
+    blocks_over,
+    problem_defines,
+    sample_problems,
+    strided_geometry,
+    unique,
+)
 
 
 def textbook_variant(problem: Problem, block: Block) -> KernelVariant:
@@ -34,7 +40,7 @@ def variants() -> tuple[KernelVariant, ...]:
 
 @dataclass
 class TextbookPlan(Plan):
-    """A launch for each output channel."""
+    """One launch for each output channel."""
 
     block: Block = DEFAULT_BLOCK
 
@@ -45,9 +51,9 @@ class TextbookPlan(Plan):
 
         problem, side = self.problem, self.block
         kernel = load(textbook_variant(problem, side))
-        blocks = -(-problem.output_width // side) * -(-problem.output_height // side)
+        blocks = blocks_over(problem, side, side)
         self._weights = cupy.asarray(problem.weights)
-        arguments = (np.uint64(self._weights.data.ptr), geometry_argument(problem))
+        arguments = (np.uint64(self._weights.data.ptr), strided_geometry(problem))
         self._launches = [
             PackedLaunch(kernel, blocks, (side, side), *arguments, np.int32(channel))
             for channel in range(problem.output_channels)

@@ -32,9 +32,9 @@ class Device(ABC):
 
     name: DeviceName
     moves_data: bool
-    """False where host arrays are the device's own and nothing crosses a bus."""
+    """False where the device works on host arrays and nothing crosses a bus."""
     array_module: Any
-    """NumPy, or CuPy: what the device's own arrays are made with."""
+    """NumPy, or CuPy: what the device's arrays are made with."""
     l2_state: L2State
     """The state of the last-level cache that a report leads with."""
 
@@ -73,7 +73,7 @@ class Device(ABC):
     ) -> float:
         """Seconds that the device works on what `call` puts on it.
 
-        `l2_state` None is the device's own; `cold` empties the last-level cache first, `warm` may make an untimed
+        `l2_state` None is the device's default; `cold` empties the last-level cache first, `warm` may make an untimed
         call. `enqueue_seconds` is how long the host needs to put one call in the queue, where that is known, so
         that a GPU can be kept busy for as long.
         """
@@ -96,7 +96,7 @@ class Device(ABC):
 
     @abstractmethod
     def own_stream(self, threads: int | None = None) -> AbstractContextManager[Any]:
-        """A context in which this thread's work waits for no other thread's (a CUDA stream of the thread's own).
+        """A context in which this thread's work waits for no other thread's (a CUDA stream for this thread alone).
 
         `threads` bounds the helpers of this thread's transfers where others are busy beside it.
         """
@@ -107,4 +107,4 @@ class Device(ABC):
 
     @abstractmethod
     def guard(self, needed_bytes: int) -> AbstractContextManager[None]:
-        """Turn the device's own errors inside the block into edgeconv's, naming `needed_bytes` where memory ran out."""
+        """Turn the device's errors inside the block into edgeconv's, naming `needed_bytes` where memory ran out."""

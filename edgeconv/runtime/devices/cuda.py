@@ -123,7 +123,7 @@ class CudaDevice(Device):
 
         A large buffer is overwritten first. That empties the L2 of what the run will read, and keeps the
         GPU busy for longer than Python needs to put both events and the launch in the queue, so that a
-        short kernel is not timed together with the wait for its own launch. A call that takes longer to put in
+        short kernel is not timed together with the wait for its launch. A call that takes longer to put in
         the queue has the buffer overwritten as often as that needs. For a warm L2 the call itself goes before.
         """
         warm = (l2_state or self.l2_state) == "warm"
@@ -159,7 +159,7 @@ class CudaDevice(Device):
         rates = Roof(
             copy_bytes_per_second=2 * COPY_BYTES / self._copy_seconds(),
             fma_flops_per_second=self._fma_rate(),
-            how=f"device copy of {COPY_BYTES >> 20} MiB; {FMA_CHAINS} chains of float32 multiply-adds a thread",
+            how=f"device copy of {COPY_BYTES >> 20} MiB; {FMA_CHAINS} chains of float32 multiply-adds per thread",
         )
         cupy.get_default_memory_pool().free_all_blocks()
         return rates
@@ -232,8 +232,10 @@ class CudaDevice(Device):
 
 
 def make_current(device_id: int) -> None:
-    """Make a GPU this thread's own. A thread that never called the CUDA runtime has no context until then, and CuPy's
-    `Device` sets none where its number is already right: a launch would fail with CUDA_ERROR_INVALID_CONTEXT.
+    """Make a GPU current for this thread.
+
+    A thread that never called the CUDA runtime has no context until then, and CuPy's `Device` sets none where its
+    number is already right: a launch would fail with CUDA_ERROR_INVALID_CONTEXT.
     """
     cupy.cuda.runtime.setDevice(device_id)
 

@@ -2,8 +2,8 @@
 
 Decoding is nvJPEG's hybrid one, which works on every GPU: of progressive files and of pictures below a million pixels
 a thread of the host takes the Huffman code apart, all else is done on the GPU. Samples differ from libjpeg's by
-rounding, and an encoded file has other bytes, so this is never taken unasked. The JPEG engine that some GPUs have is
-not used: its samples are others again.
+rounding, and an encoded file has other bytes, so this is used only where it is asked for. The JPEG engine that some
+GPUs have is not used: its samples differ from both.
 
 Source: https://docs.nvidia.com/cuda/nvimagecodec/py_api.html, of nvImageCodec 0.9.
 """
@@ -28,7 +28,7 @@ from edgeconv.io.formats.base import Header
 from edgeconv.io.image import TURNS
 
 QUALITY = 95
-"""Where none is asked for: OpenCV's own, which is what the host's encoder has."""
+"""Where none is asked for: OpenCV's default, which the host's encoder uses."""
 NARROWEST = 8
 """In narrower pictures libjpeg does not interpolate colours that are stored at half their resolution; GPUs do."""
 MADE_AT_ONCE = 4
@@ -67,7 +67,7 @@ class _Tools:
     """A decoder and an encoder, for one thread at a time, and their stream, to which the memory of images goes back."""
 
     def __init__(self) -> None:
-        """Takes over a second, by far the most of it at the first picture, which is therefore none of anybody's."""
+        """Takes over a second, most of it at the first picture: so that is one made here, and no caller's."""
         import cupy
 
         codec = _nvimgcodec()

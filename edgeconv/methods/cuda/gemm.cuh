@@ -1,14 +1,15 @@
 // The GEMM behind im2col: weights (directions · out channels × 27) by columns (27 × pixels), then join and store.
 //
-// The matrix is so small that each thread holds all its rows: a tile of PIXELS columns by RESPONSES rows in
-// registers, 27 steps deep, with the weights as constant operands of the multiply-adds. So every column value is
-// read once, 16 bytes of it at a time (4 float32), and the product is bound by reading the columns. With groups
-// (IN_GROUP 1) an output channel meets only the 9 rows of its own channel; the others are not multiplied.
+// The matrix is so small that each thread holds all its rows: a tile of PIXELS columns by RESPONSES rows in registers,
+// 27 steps deep, with the weights as constant operands of the multiply-adds. So every column value is read once, 16
+// bytes of it at a time (4 float32), and the GEMM is bound by reading the columns. With groups (IN_GROUP 1) an output
+// channel meets only the 9 rows of its channel; the others are not multiplied.
 //
-// PIXELS_A_THREAD 4, or 2 where the accumulators of 24 responses need the room, or 1 where a picture is so small that
-// the waits of one thread count
+// Macro that changes speed alone:
+//     PIXELS_PER_THREAD    4; 2 where the accumulators of 24 responses need the room; 1 where a picture is so small
+//                          that the waits of one thread count, or where sums are float64
 
-constexpr int PIXELS = PIXELS_A_THREAD;  // columns that a thread holds
+constexpr int PIXELS = PIXELS_PER_THREAD;  // columns that a thread holds
 constexpr int WARP_PIXELS = WARP * PIXELS;
 
 struct alignas(PIXELS * sizeof(COLUMN)) ColumnRun {
@@ -16,7 +17,7 @@ struct alignas(PIXELS * sizeof(COLUMN)) ColumnRun {
 };
 
 // One warp multiplies the WARP_PIXELS columns from place `first` on and stores the first `count` pixels at `out`.
-// Columns are aligned to PIXELS samples and may be read past `count`. `values` is the warp's own shared memory.
+// Columns are aligned to PIXELS samples and may be read past `count`. `values` is shared memory of this warp alone.
 __device__ __forceinline__ void multiply_columns(const COLUMN *columns, long long leading, int first, int count,
                                                  OUTPUT *out, const Weights &weights, float *values) {
     const int lane = threadIdx.x % WARP;

@@ -1,0 +1,197 @@
+// Instructions that CUDA C++ has no portable word for: each behind a name that says what it does.
+//
+//     arithmetic       fused and plain, with or without denormal numbers; maximum, square root, clipping, packing
+//     conversions      to TF32, to halves
+//     tensor cores     products of a 16 × k by a k × 8 matrix; which lane holds what: PTX ISA, "Matrix fragments"
+//     memory           asynchronous copies to shared memory, ldmatrix
+//     compiler         values that it must read again, or must not look through
+//
+// CuPy compiles with -ftz=true, which turns denormal numbers into zeros. The instructions here that have no .ftz keep
+// every bit of IEEE arithmetic, at the same speed.
+//
+// Below compute capability 8.0 some are several instructions. tests/host_cuda/intrinsics.h is the same for a CPU.
+#ifndef EDGECONV_INTRINSICS
+#define EDGECONV_INTRINSICS
+
+// --- arithmetic -----------------------------------------------------------------------------------------------------
+__device__ __forceinline__ float fused_multiply_add(float a, float b, float c) {
+    float result;
+    asm("fma.rn.f32 %0, %1, %2, %3;" : "=f"(result) : "f"(a), "f"(b), "f"(c));
+    return result;
+}
+
+__device__ __forceinline__ float plain_multiply(float a, float b) {
+    float result;
+    asm("mul.rn.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
+    return result;
+}
+
+// The larger of two numbers; a NaN in `b` stays one, and so does one in `a`.
+__device__ __forceinline__ float larger_or_nan(float a, float b) {
+    float result;
+    asm("{\n.reg .pred above, none;\n"
+        "setp.gt.f32 above, %2, %1;\n"
+        "setp.nan.or.f32 none, %2, %2, above;\n"
+        "selp.f32 %0, %2, %1, none;\n}"
+        : "=f"(result)
+        : "f"(a), "f"(b));
+    return result;
+}
+
+// sqrt(value), but for some units of the last place.
+__device__ __forceinline__ float approximate_root(float value) {
+    float root;
+    asm("sqrt.approx.ftz.f32 %0, %1;" : "=f"(root) : "f"(value));
+    return root;
+}
+
+// a·b + c, at least 0 and at most 1: one instruction, which the compiler does not make of its parts.
+__device__ __forceinline__ float clipped_multiply_add(float a, float b, float c) {
+    float sum;
+    asm("fma.rn.ftz.sat.f32 %0, %1, %2, %3;" : "=f"(sum) : "f"(a), "f"(b), "f"(c));
+    return sum;
+}
+
+// sum + the products of four unsigned bytes and four signed ones. (CUDA's __dp4a takes two of the same kind.)
+__device__ __forceinline__ int dot_of_bytes(unsigned pixels, int weights, int sum) {
+    int total;
+    asm("dp4a.u32.s32 %0, %1, %2, %3;" : "=r"(total) : "r"(pixels), "r"(weights), "r"(sum));
+    return total;
+}
+
+// Two whole numbers, each clipped to 0..255, as the low bytes of a word whose high half is the low one of `above`.
+__device__ __forceinline__ unsigned pack_clipped(int first, int second, unsigned above) {
+    unsigned all;
+    asm("cvt.pack.sat.u8.s32.b32 %0, %1, %2, %3;" : "=r"(all) : "r"(second), "r"(first), "r"(above));
+    return all;
+}
+
+// The halves of `mark` become NaN, for good, with the first half of a word that is a NaN or an infinity.
+__device__ __forceinline__ void mark_halves_not_finite(unsigned halves, unsigned &mark) {
+    asm("fma.rn.f16x2 %0, %1, %2, %0;" : "+r"(mark) : "r"(halves), "r"(0));
+}
+
+// --- conversions ----------------------------------------------------------------------------------------------------
+// The bits of a float rounded to TF32: to nearest, ties away from zero.
+__device__ __forceinline__ unsigned to_tf32(float value) {
+    unsigned bits = __float_as_uint(value);
+#if __CUDA_ARCH__ >= 800
+    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(value));
+#endif
+    return bits;
+}
+
+#ifdef USES_FLOAT16
+// Two samples as one word of halves, the first in the low bits.
+__device__ __forceinline__ unsigned pack_halves(float first, float second) {
+#if __CUDA_ARCH__ >= 800
+    unsigned word;
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(second), "f"(first));
+    return word;
+#else
+    return __half_as_ushort(__float2half_rn(first)) |
+           static_cast<unsigned>(__half_as_ushort(__float2half_rn(second))) << 16;
+#endif
+}
+#endif
+
+// --- tensor cores -----------------------------------------------------------------------------------------------------
+// d += a·b, 16 deep: unsigned by signed bytes, exact 32-bit sums.
+__device__ __forceinline__ void mma_bytes(int (&d)[4], const unsigned (&a)[2], const unsigned (&b)[1]) {
+#if __CUDA_ARCH__ >= 800
+    asm("mma.sync.aligned.m16n8k16.row.col.s32.u8.s8.s32 {%0,%1,%2,%3}, {%4,%5}, {%6}, {%0,%1,%2,%3};"
+        : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
+        : "r"(a[0]), "r"(a[1]), "r"(b[0]));
+#else
+    asm("mma.sync.aligned.m8n8k16.row.col.s32.u8.s8.s32 {%0,%1}, {%2}, {%3}, {%0,%1};"
+        : "+r"(d[0]), "+r"(d[1])
+        : "r"(a[0]), "r"(b[0]));
+    asm("mma.sync.aligned.m8n8k16.row.col.s32.u8.s8.s32 {%0,%1}, {%2}, {%3}, {%0,%1};"
+        : "+r"(d[2]), "+r"(d[3])
+        : "r"(a[1]), "r"(b[0]));
+#endif
+}
+
+// The same twice as deep: two pairs of operands.
+__device__ __forceinline__ void mma_bytes(int (&d)[4], const unsigned (&a)[2][2], const unsigned (&b)[2][1]) {
+#if __CUDA_ARCH__ >= 800
+    asm("mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+        : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
+        : "r"(a[0][0]), "r"(a[0][1]), "r"(a[1][0]), "r"(a[1][1]), "r"(b[0][0]), "r"(b[1][0]));
+#else
+    mma_bytes(d, a[0], b[0]);
+    mma_bytes(d, a[1], b[1]);
+#endif
+}
+
+// d += a·b, 16 deep: halves, float32 sums.
+__device__ __forceinline__ void mma_halves(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
+#if __CUDA_ARCH__ >= 800
+    asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+#else
+#pragma unroll
+    for (int half = 0; half < 2; ++half)
+        asm("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5}, {%6}, {%0,%1,%2,%3};"
+            : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+            : "r"(a[2 * half]), "r"(a[2 * half + 1]), "r"(b[half]));
+#endif
+}
+
+// d += a·b, 8 deep: TF32, float32 sums. Only where the GPU has it (compute capability 8.0).
+__device__ __forceinline__ void mma_tf32(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
+#if __CUDA_ARCH__ >= 800
+    asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+#endif
+}
+
+// --- memory -------------------------------------------------------------------------------------------------------------
+// Copy 4 or 16 bytes to shared memory, asynchronously where the GPU can.
+__device__ __forceinline__ void copy_4_bytes(const float *from, float *to) {
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(static_cast<unsigned>(__cvta_generic_to_shared(to))),
+                 "l"(from));
+#else
+    *to = *from;
+#endif
+}
+__device__ __forceinline__ void copy_16_bytes(const float *from, float *to) {
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(static_cast<unsigned>(__cvta_generic_to_shared(to))),
+                 "l"(from));
+#else
+    *reinterpret_cast<float4 *>(to) = *reinterpret_cast<const float4 *>(from);
+#endif
+}
+
+// Wait for this thread's asynchronous copies.
+__device__ __forceinline__ void wait_for_copies() {
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.wait_all;" ::: "memory");
+#endif
+}
+
+// Four matrices of 8 rows of four words in shared memory: lane l says where row l % 8 of matrix l / 8 starts, and gets
+// word l % 4 of row l / 4 of each.
+__device__ __forceinline__ void load_matrices(const float *row, float (&word)[4]) {
+    const unsigned address = static_cast<unsigned>(__cvta_generic_to_shared(row));
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=f"(word[0]), "=f"(word[1]), "=f"(word[2]), "=f"(word[3])
+                 : "r"(address)
+                 : "memory");
+}
+
+// --- the compiler -------------------------------------------------------------------------------------------------------
+// Hide where a pointer comes from.
+__device__ __forceinline__ void hide_origin(const unsigned *&pointer) { asm("" : "+l"(pointer)); }
+
+// blockIdx.x, read again where it is used.
+__device__ __forceinline__ int block_index_anew() {
+    int block;
+    asm volatile("mov.u32 %0, %%ctaid.x;" : "=r"(block));
+    return block;
+}
+#endif

@@ -1,0 +1,84 @@
+"""The weights of a problem as the kernels of CUDA `sliding` take them: by value, as the struct `Weights` of each.
+
+fma     the weights themselves: (directions, out, in group, 3, 3) float32
+dp4a    signed bytes, four to a 32-bit word, in each position within a word that a window can start at
+mma     the right-hand matrices of the tensor cores, word by word as the lanes of a warp hold them
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgeconv.core.filters import RGB_CHANNELS
+from edgeconv.core.geometry import KERNEL_SIZE
+from edgeconv.core.problem import Problem
+from edgeconv.methods.cuda.kernel_args import WARP
+from edgeconv.methods.cuda.sliding_arithmetic import StripArithmetic, arithmetic_for, halves
+from edgeconv.methods.cuda.sliding_tiles import CHUNK_BYTES, LINE_BYTES
+
+MMA_GROUP_PIXELS, MMA_DEPTH, MMA_COLUMNS = 4, 16, 8
+"""Shape of the matrices in sliding_mma.cuh."""
+
+
+def halo_bytes(problem: Problem) -> int:
+    """The macro HALO_BYTES: bytes of the padding left of a row, modulo what a warp copies at once."""
+    return problem.padding * RGB_CHANNELS * problem.dtype.itemsize % (WARP * CHUNK_BYTES)
+
+
+def packed_weights(problem: Problem) -> NDArray[Any]:
+    """The weights for the arithmetic that the strips use."""
+    return _PACKERS[arithmetic_for(problem)](problem)
+
+
+def dp4a_weights(problem: Problem) -> NDArray[np.int32]:
+    """The struct `Weights` of sliding_sums.cuh under WHOLE_WEIGHTS: signed bytes, four to a word."""
+    weights = problem.weights.astype(np.int8)
+    directions, out_channels, in_group = weights.shape[:3]
+    if in_group == 1:
+        packed = np.zeros((directions, out_channels, KERNEL_SIZE, 2, 4), np.int8)
+        for shift in range(2):
+            packed[..., shift, shift : shift + KERNEL_SIZE] = weights[:, :, 0]
+    else:
+        taps = KERNEL_SIZE * RGB_CHANNELS
+        rows = weights.transpose(0, 1, 3, 4, 2).reshape(directions, out_channels, KERNEL_SIZE, taps)
+        packed = np.zeros((directions, 4, out_channels, KERNEL_SIZE, 12), np.int8)
+        for phase in range(4):
+            packed[:, phase, ..., phase : phase + taps] = rows
+    return packed.reshape(-1).view(np.int32)
+
+
+def mma_weights(problem: Problem) -> NDArray[np.int32]:
+    """The struct `Weights` of sliding_mma.cuh: every matrix B (16 samples × 8 columns) as the lanes hold it."""
+    dense = problem.dense_weights()
+    parts = dense[np.newaxis].astype(np.int8) if problem.dtype == np.uint8 else halves(dense)
+    directions, sample_bytes = problem.directions, problem.dtype.itemsize
+    pixel_bytes = RGB_CHANNELS * sample_bytes
+    products = 3 if directions == 2 else 2
+    samples = MMA_GROUP_PIXELS * RGB_CHANNELS // products
+    lead = -halo_bytes(problem) % LINE_BYTES
+    matrices = np.zeros((KERNEL_SIZE, products, len(parts), MMA_DEPTH, MMA_COLUMNS), parts.dtype)
+    for product in range(products):
+        first_pixel = product * samples // RGB_CHANNELS
+        phase = (lead + first_pixel * pixel_bytes) % 4 // sample_bytes
+        for column in range(samples * directions):
+            pixel, channel = divmod(product * samples + column // directions, RGB_CHANNELS)
+            start = phase + (pixel - first_pixel) * RGB_CHANNELS
+            taps = parts[:, column % directions, channel].transpose(2, 0, 3, 1).reshape(KERNEL_SIZE, len(parts), -1)
+            matrices[:, product, :, start : start + taps.shape[-1], column] = taps
+    lane = np.arange(WARP)
+    per_word = 4 // sample_bytes
+    words = MMA_DEPTH // per_word // 4
+    depth = (np.arange(words)[:, None, None] * 4 + lane[:, None] % 4) * per_word + np.arange(per_word)
+    held = matrices[..., depth, lane[:, None] // 4]
+    return np.ascontiguousarray(held).reshape(-1).view(np.int32)
+
+
+_PACKERS: dict[StripArithmetic, Callable[[Problem], NDArray[Any]]] = {
+    "fma": lambda problem: problem.weights,
+    "dp4a": dp4a_weights,
+    "mma": mma_weights,
+}

@@ -1,0 +1,143 @@
+"""How CUDA `sliding` cuts a picture into strips: the measured table of tiles, and the height of a strip.
+
+Nothing here changes a result, only its speed. The table is data: scripts/sweep_cuda_sliding.py finds its lines.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from edgeconv.core.filters import RGB_CHANNELS
+from edgeconv.core.geometry import KERNEL_SIZE
+from edgeconv.core.problem import Problem
+from edgeconv.methods.cuda.kernel_args import WARP, round_up
+from edgeconv.methods.cuda.sliding_arithmetic import StripArithmetic, arithmetic_for
+
+CHUNK_BYTES = 16
+"""What one asynchronous copy moves; rows that start on a multiple of it take the short way."""
+LINE_BYTES = 128
+"""A cache line: see sliding.cu."""
+BARRIER_BYTES, STAGES = 8, 2
+MOST_SHARED_BYTES = 48 * 1024
+"""What a block of any GPU may have without asking for more."""
+
+
+@dataclass(frozen=True)
+class StripTile:
+    """How the strips are cut: the macros of sliding.cu that change speed and nothing else, and the strips' height."""
+
+    thread_pixels: int
+    """Output pixels that a thread computes side by side."""
+    step_rows: int
+    """Output rows of a step, between two barriers; pairs of them for the tensor cores."""
+    steps_ahead: int
+    """Steps whose input rows are under way while one is computed."""
+    warps: int
+    """Warps that share a tile and a ring: one block."""
+    min_blocks: int
+    """Blocks that must fit a multiprocessor: caps the registers."""
+    strip_rows: int
+    """Output rows of a strip, about: made such that every resident block gets the same number of strips."""
+
+    @property
+    def threads(self) -> int:
+        """Threads of a block."""
+        return self.warps * WARP
+
+    @property
+    def macros(self) -> tuple[tuple[str, int], ...]:
+        """What sliding.cu is compiled with."""
+        names = ("thread_pixels", "step_rows", "steps_ahead", "warps", "min_blocks")
+        return tuple((name.upper(), getattr(self, name)) for name in names)
+
+
+@dataclass(frozen=True)
+class TileRow:
+    """A line of TILES: the tile, and the problems that it is for (a field left out: all)."""
+
+    tile: StripTile
+    arithmetic: StripArithmetic | None = None
+    stride: int | None = None
+    directions: int | None = None
+    sample_bytes: int | None = None
+    least_pixels: int = 0
+    """Of the output."""
+
+    def fits(self, problem: Problem, arithmetic: StripArithmetic) -> bool:
+        """Whether the line is for problems like this one, whatever their size."""
+        actual = (arithmetic, problem.stride, problem.directions, problem.dtype.itemsize)
+        wanted = (self.arithmetic, self.stride, self.directions, self.sample_bytes)
+        return all(want in (None, is_) for want, is_ in zip(wanted, actual, strict=True))
+
+
+TILES = (
+    TileRow(StripTile(4, 4, 1, 4, 6, 31), "mma", directions=2, sample_bytes=1, least_pixels=2**23),
+    TileRow(StripTile(8, 2, 1, 2, 8, 13), "mma", directions=2, sample_bytes=1, least_pixels=2**21),
+    TileRow(StripTile(4, 2, 1, 4, 4, 10), "mma", directions=2, sample_bytes=1),
+    TileRow(StripTile(4, 4, 1, 4, 4, 16), "mma", sample_bytes=1, least_pixels=2**23),
+    TileRow(StripTile(4, 2, 1, 4, 4, 16), "mma", sample_bytes=1),
+    TileRow(StripTile(4, 4, 1, 2, 6, 62), "mma", directions=2),
+    TileRow(StripTile(4, 4, 1, 2, 8, 13), "mma", least_pixels=2**23),
+    TileRow(StripTile(4, 2, 1, 2, 8, 10), "mma"),
+    TileRow(StripTile(4, 3, 1, 4, 4, 16), "dp4a", stride=1, least_pixels=2**23),
+    TileRow(StripTile(4, 2, 1, 4, 4, 13), "dp4a", stride=1),
+    TileRow(StripTile(2, 2, 1, 4, 4, 8), stride=1, directions=2, sample_bytes=4),
+    TileRow(StripTile(4, 2, 1, 4, 4, 62), stride=1, directions=2),
+    TileRow(StripTile(2, 3, 2, 4, 4, 13), stride=1, sample_bytes=4, least_pixels=2**23),
+    TileRow(StripTile(2, 3, 1, 4, 6, 10), stride=1, sample_bytes=4, least_pixels=2**21),
+    TileRow(StripTile(4, 1, 1, 2, 12, 13), stride=1, sample_bytes=4, least_pixels=2**19),
+    TileRow(StripTile(2, 2, 1, 2, 8, 8), stride=1, sample_bytes=4),
+    TileRow(StripTile(4, 2, 2, 4, 6, 8), stride=1, sample_bytes=2),
+    TileRow(StripTile(8, 1, 1, 4, 4, 31), stride=1),
+    TileRow(StripTile(1, 2, 1, 4, 6, 3), stride=2, sample_bytes=4, least_pixels=2**19),
+    TileRow(StripTile(2, 1, 2, 4, 4, 4), stride=2, sample_bytes=4),
+    TileRow(StripTile(2, 2, 1, 4, 4, 6), stride=2, sample_bytes=2),
+    TileRow(StripTile(4, 1, 1, 8, 3, 31), stride=2, directions=2),
+    TileRow(StripTile(4, 2, 1, 4, 4, 6), stride=2),
+    TileRow(StripTile(1, 1, 1, 4, 6, 3), stride=3, sample_bytes=4),
+    TileRow(StripTile(2, 1, 1, 4, 4, 2), stride=3, sample_bytes=2),
+    TileRow(StripTile(4, 1, 1, 4, 4, 2)),
+)
+"""The first line that fits is taken. Measured on one NVIDIA H200, by scripts/sweep_cuda_sliding.py."""
+
+
+def shared_bytes(problem: Problem, tile: StripTile) -> int:
+    """Shared memory of a block, at most: the ring and the stages of sliding.cu."""
+    in_pixel, out_pixel = RGB_CHANNELS * problem.dtype.itemsize, problem.output_channels * problem.output_dtype.itemsize
+    pixels = (tile.threads * tile.thread_pixels - 1) * problem.stride + KERNEL_SIZE
+    row = round_up(LINE_BYTES + pixels * in_pixel + CHUNK_BYTES, LINE_BYTES)
+    ring = (1 + tile.steps_ahead) * (tile.step_rows * problem.stride * row + BARRIER_BYTES)
+    return ring + STAGES * tile.step_rows * tile.threads * tile.thread_pixels * out_pixel
+
+
+def tiles_of(problem: Problem) -> tuple[tuple[int, StripTile], ...]:
+    """The tiles for problems like this one, each with the least output pixels that it is for, largest first."""
+    arithmetic = arithmetic_for(problem)
+    fitting = [
+        (row.least_pixels, row.tile)
+        for row in TILES
+        if row.fits(problem, arithmetic) and shared_bytes(problem, row.tile) <= MOST_SHARED_BYTES
+    ]
+    last = [least for least, _ in fitting].index(0)
+    return tuple(fitting[: last + 1])
+
+
+def tile_for(problem: Problem) -> StripTile:
+    """The tile that measured fastest for this problem."""
+    pixels = problem.output_height * problem.output_width
+    return next(tile for least, tile in tiles_of(problem) if pixels >= least)
+
+
+def strip_height(problem: Problem, tile: StripTile, strips_at_once: int) -> int:
+    """Output rows of a strip where so many strips are worked on at a time: all of them get the same number in turn.
+
+    But no fewer than pay for the rows that strips share, which count twice where samples are wide. The steps of a
+    strip are whole ones, those counted that only bring the rows above its first output.
+    """
+    rows_at_once = -(-problem.output_height // strips_at_once)
+    turns = max(1, round(rows_at_once / tile.strip_rows))
+    shared = KERNEL_SIZE - problem.stride
+    least = shared * (2 if problem.dtype.itemsize == 4 else 1)
+    before = (KERNEL_SIZE - 1) // problem.stride
+    rows = max(-(-problem.output_height // (strips_at_once * turns)), least)
+    return round_up(rows + before, tile.step_rows) - before

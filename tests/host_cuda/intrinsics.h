@@ -1,0 +1,65 @@
+// intrinsics.cuh for g++: the same instructions written out. Its include guard keeps the GPU's version away.
+#pragma once
+#include "warp_mma.h"
+
+#define EDGECONV_INTRINSICS
+
+// --- arithmetic -----------------------------------------------------------------------------------------------------
+inline float fused_multiply_add(float a, float b, float c) { return fmaf(a, b, c); }
+inline float plain_multiply(float a, float b) { return a * b; }
+inline float larger_or_nan(float a, float b) { return b > a || b != b ? b : a; }
+inline float approximate_root(float value) { return sqrtf(value); }
+inline float clipped_multiply_add(float a, float b, float c) { return fminf(fmaxf(fmaf(a, b, c), 0.0f), 1.0f); }
+
+inline int dot_of_bytes(unsigned pixels, int weights, int sum) {
+    for (int i = 0; i < 4; ++i)
+        sum += static_cast<int>(pixels >> 8 * i & 0xFF) * static_cast<signed char>(weights >> 8 * i);
+    return sum;
+}
+
+inline unsigned pack_clipped(int first, int second, unsigned above) {
+    return min(max(first, 0), 255) | min(max(second, 0), 255) << 8 | above << 16;
+}
+
+inline void mark_halves_not_finite(unsigned halves, unsigned &mark) {
+    if ((halves & 0x7C00u) == 0x7C00u || (halves & 0x7C000000u) == 0x7C000000u) mark = 0x7FFF7FFFu;
+}
+
+// --- conversions ----------------------------------------------------------------------------------------------------
+inline unsigned to_tf32(float value) {
+    const unsigned bits = __float_as_uint(value);
+    const bool finite = (bits & 0x7F800000u) != 0x7F800000u;
+    return finite ? (bits + 0x1000u) & host_cuda::TF32_BITS : bits;
+}
+inline unsigned pack_halves(float first, float second) {
+    return __half_as_ushort(__float2half_rn(first)) |
+           static_cast<unsigned>(__half_as_ushort(__float2half_rn(second))) << 16;
+}
+
+// --- tensor cores -----------------------------------------------------------------------------------------------------
+inline void mma_bytes(int (&d)[4], const unsigned (&a)[2], const unsigned (&b)[1]) {
+    host_cuda::multiply_bytes(d, a, b);
+}
+inline void mma_bytes(int (&d)[4], const unsigned (&a)[2][2], const unsigned (&b)[2][1]) {
+    mma_bytes(d, a[0], b[0]);
+    mma_bytes(d, a[1], b[1]);
+}
+inline void mma_halves(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
+    host_cuda::multiply(true, d, a, b);
+}
+inline void mma_tf32(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
+    host_cuda::multiply(false, d, a, b);
+}
+
+// --- memory -------------------------------------------------------------------------------------------------------------
+inline void copy_4_bytes(const float *from, float *to) { *to = *from; }
+inline void copy_16_bytes(const float *from, float *to) {
+    *reinterpret_cast<float4 *>(to) = *reinterpret_cast<const float4 *>(from);
+}
+inline void wait_for_copies() {}
+
+inline void load_matrices(const float *row, float (&word)[4]) { host_cuda::load_matrices(row, word); }
+
+// --- the compiler -------------------------------------------------------------------------------------------------------
+inline void hide_origin(const unsigned *&) {}
+inline int block_index_anew() { return blockIdx.x; }

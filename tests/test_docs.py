@@ -1,0 +1,150 @@
+"""README, documents and site: links and paths lead somewhere, examples run, plots and pictures are what they claim."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from types import ModuleType
+
+import cv2
+import numpy as np
+import pytest
+from command import PROJECT, script
+from test_layers import LAYERS
+
+import edgeconv
+
+PAGES = sorted(
+    path.relative_to(PROJECT).as_posix()
+    for path in (*PROJECT.glob("*.md"), *(PROJECT / "docs").glob("*.md"), PROJECT / "images" / "README.md")
+)
+LINK = re.compile(r"\]\((?!https?:|#)([^)#\s]+)")
+PATH = re.compile(r"(?<![\w./-])(?:\.\./)?((?:edgeconv|scripts|tests|docs|images|\.ci)/[\w./*-]*\w)")
+MADE_LATER = {"images/input_4096.png"}
+"""Drawn by scripts/make_input.py, too large to be committed."""
+
+
+def text_of(page: str) -> str:
+    return (PROJECT / page).read_text(encoding="utf-8")
+
+
+def named_paths(text: str) -> set[str]:
+    """Paths of the project in a text; those with a capital placeholder such as NAME are for the reader to fill in."""
+    return {path for path in PATH.findall(text) if not re.search(r"\b[A-Z]{4,}\b(?!\.md)", path)}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_lead_somewhere(page: str) -> None:
+    links = LINK.findall(text_of(page)) + re.findall(r'(?:src|srcset)="([^"]+)"', text_of(page))
+    assert [link for link in links if not ((PROJECT / page).parent / link).exists()] == []
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_path_that_a_page_names_exists(page: str) -> None:
+    missing = [path for path in sorted(named_paths(text_of(page)) - MADE_LATER) if not list(PROJECT.glob(path))]
+    assert missing == []
+
+
+def test_paths_are_found_in_prose_links_and_commands() -> None:
+    text = "see `edgeconv/core/cost.py`, [it](../edgeconv/run/report.py); python3 scripts/fuzz.py x/edgeconv/no.py"
+    assert named_paths(text) == {"edgeconv/core/cost.py", "edgeconv/run/report.py", "scripts/fuzz.py"}
+    assert named_paths("--record docs/results/fuzz/NAME.json images/*.png") == {"images/*.png"}
+
+
+def test_the_readme_is_short_and_shows_a_picture_first() -> None:
+    lines = text_of("README.md").splitlines()
+    assert len(lines) <= 150
+    order = ["coast.jpg", "bootstrap.py run", "```python", "<!-- table against-peers -->", "## What is inside"]
+    places = [next(number for number, line in enumerate(lines) if words in line) for words in order]
+    assert places == sorted(places)
+    assert places[0] < 10
+
+
+def test_the_readme_s_python_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (code,) = re.findall(r"```python\n(.*?)```", text_of("README.md"), re.DOTALL)
+    assert len([line for line in code.splitlines() if line]) == 6
+    monkeypatch.chdir(tmp_path)
+    exec(code.replace("docs/pictures", str(PROJECT / "docs" / "pictures")), {})
+    assert edgeconv.read_image(tmp_path / "edges.png").pixels.shape == (300, 480, 3)
+
+
+def test_the_readme_s_plots_are_of_their_records() -> None:
+    figures = script("readme_figures")
+    for path, text in figures.plots().items():
+        assert path.read_text(encoding="utf-8") == text, "run python3 scripts/readme_figures.py"
+        assert text.count("<path") >= len(figures.THEMES[0].lines)
+    labelled = [line for line in figures.LINES if line.label]
+    assert len(labelled) == len(figures.THEMES[0].lines) == 6
+
+
+def test_the_readme_s_table_has_the_fastest_of_each_library() -> None:
+    figures = script("readme_figures")
+    seconds = {"a": {512: 2.0, 1024: 5.0}, "b": {512: 3.0, 1024: 4.0}}
+    assert figures.fastest(seconds, ("a", "b")) == {512: 2.0, 1024: 4.0}
+    assert figures.rows()[0][0].startswith("a plain copy")
+
+
+def test_labels_of_a_plot_do_not_cover_each_other() -> None:
+    moved = script("readme_figures")._apart([100.0, 60.0, 61.0, 62.0])
+    assert moved == [111.0, 60.0, 77.0, 94.0]
+
+
+@pytest.fixture(scope="module")
+def drawing() -> ModuleType:
+    """Loaded once: it computes the land."""
+    return script("draw_coast")
+
+
+@pytest.fixture(scope="module")
+def coast() -> np.ndarray:
+    return edgeconv.read_image(PROJECT / "docs" / "pictures" / "coast.jpg").pixels
+
+
+def test_pictures_of_the_readme_are_small_files() -> None:
+    for path in (PROJECT / "docs" / "pictures").iterdir():
+        assert path.stat().st_size <= 300 * 1024, path.name
+
+
+def test_the_coast_is_what_its_script_draws(coast: np.ndarray, drawing: ModuleType) -> None:
+    """A small drawing with one ray a pixel, against the committed one made as small."""
+    small = drawing.drawn(width=80, samples=1, threads=1)
+    same_size = cv2.resize(coast, small.shape[1::-1], interpolation=cv2.INTER_AREA)
+    blurred = [cv2.blur(picture, (5, 5)).astype(int) for picture in (small, same_size)]
+    assert np.abs(blurred[0] - blurred[1]).mean() < 5
+
+
+def test_the_edges_are_those_of_the_coast(coast: np.ndarray, drawing: ModuleType) -> None:
+    """The JPEG of the edges is off by what JPEG loses; the edges of another filter are off by three times as much."""
+    rows = slice(240, 360)  # houses, lighthouse and rocks
+    shown = edgeconv.read_image(PROJECT / "docs" / "pictures" / drawing.EDGES).pixels[rows, :, :1].astype(int)
+
+    def distance(name: str) -> float:
+        found = edgeconv.convolve(coast[rows], name, "reference", channels=drawing.CHANNELS, border=drawing.BORDER)
+        return float(np.abs(found.astype(int) - shown)[1:-1].mean())
+
+    right = distance(drawing.FILTER)
+    assert right < 5
+    assert distance("prewitt") > 2 * right
+    command = f"--filter {drawing.FILTER} --channels {drawing.CHANNELS} --border {drawing.BORDER}"
+    assert f"edgeconv run docs/pictures/{drawing.PICTURE} {command}" in text_of("README.md")
+
+
+def test_the_architecture_page_has_the_layers_of_the_test() -> None:
+    table = text_of("docs/architecture.md").partition("| --- | --- |\n")[2].partition("\n\n")[0]
+    rows = [tuple(re.findall(r"`(\w+)`", line.split("|")[1])) for line in table.splitlines()]
+    assert [set(row) for row in reversed(rows)] == [set(layer) for layer in LAYERS]
+
+
+def test_links_become_those_of_the_site() -> None:
+    hooks = script("site_hooks")
+    text = (
+        "[a](docs/bench.md#figures) ![b](docs/pictures/coast.jpg) [c](CONTRIBUTING.md) [script](scripts/fuzz.py) "
+        '[d](https://x.org/y.md) <img src="docs/pictures/gflops_light.svg"> [`edgeconv/errors.py`](edgeconv/errors.py)'
+    )
+    assert hooks.site_links(text, "README.md") == (
+        "[a](bench.md#figures) ![b](pictures/coast.jpg) [c](contributing.md) script (`scripts/fuzz.py`) "
+        '[d](https://x.org/y.md) <img src="pictures/gflops_light.svg"> `edgeconv/errors.py`'
+    )
+    assert hooks.site_links("[e](../CONTRIBUTING.md) [f](bench.md)", "docs/kernels.md") == (
+        "[e](contributing.md) [f](bench.md)"
+    )
