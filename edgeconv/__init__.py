@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from edgeconv.errors import EdgeconvError as EdgeconvError
     from edgeconv.io.image import read_image as read_image
     from edgeconv.io.image import write_image as write_image
-    from edgeconv.io.read_rules import ReadRules as ReadRules
-    from edgeconv.methods.base import Options as Options
+    from edgeconv.io.read_limits import ReadRules as ReadRules
+    from edgeconv.methods.options import Options as Options
 
 __version__ = "0.1.0"
 
@@ -26,7 +26,7 @@ _HOMES = {
     "FILTERS": "edgeconv.core.filters",
     "EdgeconvError": "edgeconv.errors",
     "Options": "edgeconv.methods.base",
-    "ReadRules": "edgeconv.io.read_rules",
+    "ReadRules": "edgeconv.io.read_limits",
     "convolve": "edgeconv.api",
     "read_image": "edgeconv.io.image",
     "write_image": "edgeconv.io.image",

@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from edgeconv.core.filters import DEFAULT_FILTER
+from edgeconv.core.choices import DEFAULT_FILTER, DeviceName
+from edgeconv.core.option import AUTO
 from edgeconv.core.problem import Problem
 from edgeconv.core.request import make_request
 from edgeconv.errors import UsageError
-from edgeconv.methods.base import DeviceName, Options
-from edgeconv.runtime.auto import AUTO, choose
+from edgeconv.methods.options import Options
+from edgeconv.runtime.auto import choose
 from edgeconv.runtime.devices import get_device
 from edgeconv.runtime.session import Session
 

@@ -29,16 +29,19 @@ from typing import Any
 
 from edgeconv.batch import plan
 from edgeconv.batch.names import Names
-from edgeconv.batch.one_picture import leave_cores_to
 from edgeconv.batch.pipeline import Batch
-from edgeconv.batch.settings import JpegCodec, Settings
+from edgeconv.batch.settings import Settings
+from edgeconv.batch.worker import leave_cores_to
+from edgeconv.core.option import AUTO
+from edgeconv.core.records import plain
 from edgeconv.core.request import make_request
 from edgeconv.hardware.threads import usable_threads
 from edgeconv.hardware.versions import installed_versions
 from edgeconv.io.files import write_bytes_atomically
 from edgeconv.io.image import decode_image, encode_image, read_picture_bytes, write_image
+from edgeconv.options import JpegCodec
 from edgeconv.run import report
-from edgeconv.runtime.auto import AUTO, choose
+from edgeconv.runtime.auto import choose
 from edgeconv.runtime.devices import get_device
 from edgeconv.runtime.devices.gpu_jpeg import gpu_jpeg_unavailable_reason
 
@@ -85,7 +88,8 @@ def edgeconv_batch(source: Path, target: Path, device: str, jpeg_codec: JpegCode
     summary = Batch(found.tasks, settings).run()
     if summary.failed:
         raise SystemExit(f"{summary.failed} pictures failed: {summary.failures[0]}")
-    return summary.to_dict()
+    described: dict[str, Any] = plain(summary.record())
+    return described
 
 
 def codecs_only(source: Path, target: Path, edges: dict[str, Any]) -> None:

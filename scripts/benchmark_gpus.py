@@ -30,16 +30,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.batch import ledger, plan
-from edgeconv.batch.engines import own_cluster
+from edgeconv.batch.engines import local_cluster
 from edgeconv.batch.engines.cluster import Cluster
-from edgeconv.batch.engines.own_cluster import VISIBLE, Seat
+from edgeconv.batch.engines.local_cluster import VISIBLE, Seat
 from edgeconv.batch.names import Names
-from edgeconv.batch.one_picture import BatchWork
 from edgeconv.batch.pipeline import Batch
-from edgeconv.batch.previous_results import Earlier
+from edgeconv.batch.previous_results import PreviousResults
 from edgeconv.batch.settings import Settings
 from edgeconv.batch.summary import PictureResult
 from edgeconv.batch.task import Task
+from edgeconv.batch.worker import PictureWorker
 from edgeconv.core.request import make_request
 from edgeconv.core.timing import Stopwatch
 from edgeconv.hardware.threads import usable_threads
@@ -64,7 +64,7 @@ def drawn(side: int, seed: int) -> NDArray[Any]:
     return np.random.default_rng(seed).integers(0, 256, (side, side, 3), dtype=np.uint8)
 
 
-class InMemory(BatchWork):
+class InMemory(PictureWorker):
     """A picture from memory to memory; its task's folder says how large and which."""
 
     def one(self, task: Task) -> PictureResult:
@@ -85,7 +85,7 @@ def settings_for(output: Path) -> Settings:
 def seconds_in_memory(engine: Cluster, output: Path, side: int, pictures: int) -> float:
     """Wall time of that many pictures."""
     settings = settings_for(output)
-    work = InMemory(settings, settings.options, frozenset(), Earlier(str(output), ""))
+    work = InMemory(settings, settings.options, frozenset(), PreviousResults(str(output), ""))
     tasks = [Task(f"{n}.npy", PurePosixPath(str(side), str(n % DISTINCT)), f"{n}.npy") for n in range(pictures)]
     started = time.perf_counter()
     states = [outcome.state for outcome in engine.run(work, tasks, lambda: False, lambda outcome: None)]
@@ -123,7 +123,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--output", type=Path, default=PROJECT / "docs" / "results" / "batch_gpus.json")
     arguments = parser.parse_args()
-    gpus = own_cluster.gpus_here()
+    gpus = local_cluster.gpus_here()
     if len(gpus) < 2:
         print("benchmark_gpus: fewer than two GPUs here")
         return 4
@@ -138,7 +138,7 @@ def main() -> int:
         draw_files(source, arguments.side, file_pictures)
         for _ in range(arguments.rounds):
             for name, some in (("one", gpus[:1]), ("all", gpus)):
-                with own_cluster.own_cluster([Seat(threads, {VISIBLE: gpu}) for gpu in some]) as engine:
+                with local_cluster.local_cluster([Seat(threads, {VISIBLE: gpu}) for gpu in some]) as engine:
                     seconds_in_memory(engine, target, arguments.side, WARM_UP * len(some))
                     in_memory = seconds_in_memory(engine, target, arguments.side, arguments.pictures)
                     seconds_of_files(engine, source, target, WARM_UP)

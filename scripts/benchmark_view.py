@@ -50,7 +50,7 @@ OPENING = """
 import time
 began = time.perf_counter()
 import sys
-from edgeconv.run.whole import seconds_since_process_start
+from edgeconv.hardware.process import seconds_since_process_start
 before = seconds_since_process_start() - (time.perf_counter() - began)
 from edgeconv.cli import main
 from edgeconv.view.qt import start

@@ -11,7 +11,8 @@ import argparse
 import json
 import re
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
+from copy import copy
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -20,15 +21,25 @@ from typing import Any
 import readme_figures
 
 from edgeconv.bench.grid import GRIDS
+from edgeconv.bench.ladders.base import PROFILE, LadderProfile
+from edgeconv.bench.ladders.conv import KIND as CONV
+from edgeconv.bench.ladders.conv import ConvRecord
 from edgeconv.bench.ladders.conv_kernels import STRIDES
+from edgeconv.bench.ladders.gemm import KIND as GEMM
+from edgeconv.bench.ladders.gemm import GemmRecord
 from edgeconv.bench.peers import PEERS
-from edgeconv.bench.record import Record, read_record
-from edgeconv.core.filters import DEFAULT_FILTER, FILTERS
+from edgeconv.bench.record import BenchRecord, read_record
+from edgeconv.core.choices import DEFAULT_FILTER
+from edgeconv.core.filters import FILTERS
+from edgeconv.core.option import listed, options_of
 from edgeconv.core.units import seconds_text
 from edgeconv.export import ladders
-from edgeconv.export.tables import Table, fastest, goals
-from edgeconv.io.files import read_own_json
+from edgeconv.export.tables import Table, fastest, goals, lines_of, percent
+from edgeconv.io.records import read_record as read_kinds
 from edgeconv.methods import METHODS
+from edgeconv.methods.options import Options
+from edgeconv.run.report import KIND as RUN
+from edgeconv.run.report import RunReport
 from edgeconv.view.qt.actions import listed_keys
 
 PROJECT = Path(__file__).resolve().parent.parent
@@ -49,16 +60,24 @@ MARKED = re.compile(
 )
 
 
-def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A Markdown table."""
-    lines = [header, ["---"] * len(header), *rows]
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
-
-
 def methods() -> str:
     """The table of methods."""
     rows = ([f"`{entry.name}`", entry.device.upper(), entry.summary] for entry in METHODS)
-    return markdown(("method", "device", "what it does"), rows)
+    return lines_of(("method", "device", "what it does"), rows)
+
+
+def method_options() -> str:
+    """The table of what a user may tell a method."""
+    rows = []
+    for entry in options_of(Options):
+        methods, device = entry.declared.methods, (entry.declared.device or "").upper()
+        default = entry.default if entry.declared.text is None else entry.declared.text
+        choices = listed(entry.choices) if entry.choices else "given or not" if entry.type is bool else "a number"
+        spelling = entry.spelling if entry.type is bool else f"{entry.spelling}="
+        shown = "auto" if default is None else "not given" if default is False else str(default)
+        concerned = f"{listed(methods, 'and')} ({device})" if methods else "all"
+        rows.append([f"`{entry.flag}`", f"`{spelling}`", concerned, choices, shown])
+    return lines_of(("option", "behind a colon", "methods", "takes", "default"), rows)
 
 
 def filters() -> str:
@@ -72,7 +91,7 @@ def filters() -> str:
         kernels = f"`{row(entry.kernels[0])}`" + (f" and {entry.directions - 1} more" if entry.directions > 1 else "")
         mark = " (default)" if entry.name == DEFAULT_FILTER else ""
         rows.append([f"`{entry.name}`{mark}", kernels, entry.summary, entry.source])
-    return markdown(("filter", "kernel", "response", "source"), rows)
+    return lines_of(("filter", "kernel", "response", "source"), rows)
 
 
 def run_reports(machine: str) -> str:
@@ -80,25 +99,28 @@ def run_reports(machine: str) -> str:
     rows = []
     for entry in METHODS:
         for path in sorted((RESULTS / "run" / machine).glob(f"{entry.device}_{entry.name}_s?.json")):
-            report = json.loads(path.read_text(encoding="utf-8"))
-            timing, speed = report["timing"], report["speed"]
-            end_to_end = timing["end_to_end"] or timing["kernel"]
+            report = read_kinds(path, {RUN: RunReport})
+            timing, speed, check = report.timing, report.speed, report.check
+            assert timing.kernel is not None  # all of them were timed and checked
+            assert speed is not None
+            assert check is not None
+            end_to_end = timing.end_to_end or timing.kernel
             rows.append(
                 [
                     f"[`{entry.name}`]({path.relative_to(PROJECT / 'docs').as_posix()})",
                     entry.device.upper(),
-                    str(report["problem"]["stride"]),
-                    seconds_text(timing["kernel"]["median_seconds"]),
-                    f"{speed['kernel_gflops']:,.1f}",
-                    f"{speed['end_to_end_gflops']:,.1f}",
-                    f"{speed['gigabytes_per_second']:,.1f}",
-                    f"{speed['memory_floor_share']:.0%}",
-                    seconds_text(end_to_end["median_seconds"]),
-                    f"{report['check']['relative_error']:.1g}",
+                    str(report.problem.stride),
+                    seconds_text(timing.kernel.median_seconds),
+                    f"{speed.kernel_gflops:,.1f}",
+                    f"{speed.end_to_end_gflops:,.1f}",
+                    f"{speed.gigabytes_per_second:,.1f}",
+                    percent(speed.memory_floor_share),
+                    seconds_text(end_to_end.median_seconds),
+                    f"{check.relative_error:.1g}",
                 ]
             )
     header = ("method", "device", "stride", "kernel", "GFLOPS", "end to end GFLOPS", "GB/s", "of memory floor")
-    return markdown((*header, "end to end", "relative error"), rows)
+    return lines_of((*header, "end to end", "relative error"), rows)
 
 
 def diff_cost(machine: str) -> str:
@@ -115,13 +137,13 @@ def diff_cost(machine: str) -> str:
         ]
         for name, found in record["pairs"].items()
     ]
-    return markdown(("against", "decoding both", "exact figures", "figures / decoding", "memory", "page"), rows)
+    return lines_of(("against", "decoding both", "exact figures", "figures / decoding", "memory", "page"), rows)
 
 
 def view_keys() -> str:
     """The keys of the window's commands."""
     rows = ([words, ", ".join(f"`{key}`" for key in keys)] for words, keys in listed_keys())
-    return markdown(("command", "keys"), rows)
+    return lines_of(("command", "keys"), rows)
 
 
 def view_cost(machine: str) -> str:
@@ -140,7 +162,7 @@ def view_cost(machine: str) -> str:
         [name, seconds_text(median(seconds)), seconds_text(max(seconds)), f"≤ {seconds_text(goal)}"]
         for name, (seconds, goal) in found.items()
     )
-    return markdown(("", "median", "most", "goal"), rows)
+    return lines_of(("", "median", "most", "goal"), rows)
 
 
 def reader_fuzz() -> str:
@@ -150,7 +172,7 @@ def reader_fuzz() -> str:
     rows = ([kind, *(f"{counts[name]:,}" for name in outcomes)] for kind, counts in record["outcomes"].items())
     versions = ", ".join(f"{name} {version}" for name, version in record["versions"].items())
     beside = f"{record['cases']:,} cases, {len(record['failures'])} failures; {versions}.\n\n"
-    return beside + markdown(("kind of file", *outcomes), rows)
+    return beside + lines_of(("kind of file", *outcomes), rows)
 
 
 BATCH_COLUMNS = {
@@ -179,7 +201,7 @@ def batch_speed(machines: dict[str, str], on_gpu: bool = False) -> str:
         rows.append([f"[{machine}](results/{name}.json)", str(rounds), *figures])
     columns = list(BATCH_COLUMNS.values())
     columns.insert(2, "batch / codecs (goal 0.9)")
-    return markdown(("machine", "rounds", *(["batch, JPEG on the GPU"] if on_gpu else []), *columns), rows)
+    return lines_of(("machine", "rounds", *(["batch, JPEG on the GPU"] if on_gpu else []), *columns), rows)
 
 
 def _three_digits(value: float | None) -> str:
@@ -215,59 +237,69 @@ def tiles() -> str:
                         f"{found['peak_bytes'] / 2**20:,.0f} MiB",
                     ]
                 )
-    return markdown(("picture", "machine", "how", "`--memory-limit`", "elapsed", "peak of the process"), rows)
+    return lines_of(("picture", "machine", "how", "`--memory-limit`", "elapsed", "peak of the process"), rows)
 
 
 def peers() -> str:
     """The table of peers."""
     rows = ([f"`{entry.name}`", entry.device.upper(), entry.summary] for entry in PEERS)
-    return markdown(("peer", "device", "what it does"), rows)
+    return lines_of(("peer", "device", "what it does"), rows)
 
 
 def grids() -> str:
     """The table of named grids."""
-    return markdown(("grid", "what it holds"), ([f"`{grid.name}`", grid.summary] for grid in GRIDS))
+    return lines_of(("grid", "what it holds"), ([f"`{grid.name}`", grid.summary] for grid in GRIDS))
 
 
-def bench_table(machine: str, grid: str, make: Callable[[Record], Table]) -> str:
+def bench_table(machine: str, grid: str, make: Callable[[BenchRecord], Table]) -> str:
     """A table of a bench record, or a line that says that there is none yet."""
     path = RESULTS / "bench" / machine / f"{grid}.json.xz"
     if not path.exists():
         return "Not measured yet.\n"
     record = read_record(path)
     table = make(record)
-    names = ", ".join(facts["name"] for facts in record["machine"].values())
-    peers = sorted({row["entrant"] for row in record["rows"] if row["kind"] == "peer" and row["status"] == "measured"})
+    names = ", ".join(facts.name for facts in record.machine.values())
+    peers = sorted({row.candidate for row in record.rows if row.kind == "peer" and row.status == "measured"})
     beside = f"Peers with a time: {', '.join(peers)}." if peers else "No peers."
-    return f"{names}, {record['created_utc']}. {beside}\n\n" + markdown(table.header, table.rows)
+    return f"{names}, {record.created_utc}. {beside}\n\n" + lines_of(table.header, table.rows)
 
 
-def cpu_goals(record: Record) -> Table:
+def cpu_goals(record: BenchRecord) -> Table:
     """The goals of a CPU in a record that has a GPU too."""
-    return goals({**record, "rows": [row for row in record["rows"] if row["device"] == "cpu"]})
+    of_cpu = copy(record)
+    of_cpu.rows = [row for row in record.rows if row.device == "cpu"]
+    return goals(of_cpu)
 
 
-def record_of(name: str) -> Record:
-    """A record that stands by itself under docs/results."""
-    record: Record = read_own_json(RESULTS / name)
-    return record
+def conv() -> ConvRecord:
+    """The record of `bench conv`."""
+    return read_kinds(RESULTS / "bench_conv_h200.json.xz", {CONV: ConvRecord})
+
+
+def gemm() -> GemmRecord:
+    """The record of `bench gemm`."""
+    return read_kinds(RESULTS / "bench_gemm_h200.json", {GEMM: GemmRecord})
+
+
+def profile() -> LadderProfile:
+    """What the profiler counted of `bench conv`."""
+    return read_kinds(RESULTS / "conv_ladder_profile_h200.json", {PROFILE: LadderProfile})
 
 
 def ladder(table: Table) -> str:
     """A table of a ladder."""
-    return markdown(table.header, table.rows)
+    return lines_of(table.header, table.rows)
 
 
 def conv_sizes(stride: int) -> str:
     """Times of the convolutions over the sizes."""
-    return ladder(ladders.conv_sizes(record_of(CONV), stride))
+    return ladder(ladders.conv_sizes(conv(), stride))
 
-
-CONV, GEMM, PROFILE = "bench_conv_h200.json.xz", "bench_gemm_h200.json", "conv_ladder_profile_h200.json"
 
 TABLES: dict[str, Callable[[], str]] = {
     "methods": methods,
-    "against-peers": lambda: markdown(readme_figures.HEADER, readme_figures.rows()),
+    "method-options": method_options,
+    "against-peers": lambda: lines_of(readme_figures.HEADER, readme_figures.rows()),
     "filters": filters,
     "peers": peers,
     "reader-fuzz": reader_fuzz,
@@ -296,14 +328,14 @@ TABLES: dict[str, Callable[[], str]] = {
     "bench-goals-host": lambda: bench_table("h200", "lab", cpu_goals),
     "bench-fastest-cpu": lambda: bench_table("two-core-epyc", "lab", fastest),
     "run-cpu": lambda: run_reports("two-core-epyc"),
-    "conv-ladder": lambda: ladder(ladders.conv_steps(record_of(CONV), record_of(PROFILE))),
-    "conv-binds": lambda: ladder(ladders.conv_binds(record_of(PROFILE))),
+    "conv-ladder": lambda: ladder(ladders.conv_steps(conv(), profile())),
+    "conv-binds": lambda: ladder(ladders.conv_binds(profile())),
     **{f"conv-stride-{stride}": partial(conv_sizes, stride) for stride in STRIDES},
-    "conv-blocks": lambda: ladder(ladders.conv_blocks(record_of(CONV))),
-    "gemm-ladder": lambda: ladder(ladders.gemm_steps(record_of(GEMM))),
-    "gemm-sizes": lambda: ladder(ladders.gemm_sizes(record_of(GEMM))),
-    "conv-ladder-source": lambda: "".join(f"{line}\n" for line in ladders.conv_source(record_of(CONV))),
-    "gemm-ladder-source": lambda: "".join(f"{line}\n" for line in ladders.gemm_source(record_of(GEMM))),
+    "conv-blocks": lambda: ladder(ladders.conv_blocks(conv())),
+    "gemm-ladder": lambda: ladder(ladders.gemm_steps(gemm())),
+    "gemm-sizes": lambda: ladder(ladders.gemm_sizes(gemm())),
+    "conv-ladder-source": lambda: "".join(f"{line}\n" for line in ladders.conv_source(conv())),
+    "gemm-ladder-source": lambda: "".join(f"{line}\n" for line in ladders.gemm_source(gemm())),
 }
 
 

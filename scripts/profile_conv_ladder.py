@@ -14,7 +14,8 @@ import io
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+
+from edgeconv.bench.ladders.base import ProfiledStep
 
 SIZE, STRIDE = 4096, 1
 COUNTERS = {
@@ -38,11 +39,11 @@ def run_steps() -> None:
     """Each step twice, the second time in a range of its name."""
     import cupy
 
-    from edgeconv.bench.ladders.conv import contenders, make_work
+    from edgeconv.bench.ladders.conv import contenders, make_case
     from edgeconv.runtime.devices import get_device
 
     device = get_device("cuda")
-    work = make_work(SIZE, STRIDE, device)
+    work = make_case(SIZE, STRIDE, device)
     for contender in contenders(work, "usual", device):
         contender.run()
         device.synchronize()
@@ -52,7 +53,7 @@ def run_steps() -> None:
         cupy.cuda.nvtx.RangePop()
 
 
-def parse(text: str) -> list[dict[str, Any]]:
+def parse(text: str) -> list[ProfiledStep]:
     """A row a step from ncu's CSV of raw counters, in the order of the steps."""
     lines = text.splitlines()
     start = next(index for index, line in enumerate(lines) if line.startswith('"ID"'))
@@ -65,12 +66,12 @@ def parse(text: str) -> list[dict[str, Any]]:
         return [float(launch[counter].replace(",", "")) for launch in launches]
 
     return [
-        {
-            "step": step,
-            "launches": len(launches),
+        ProfiledStep(
+            step=step,
+            launches=len(launches),
             **{name: sum(values(launches, counter)) for name, counter in COUNTERS.items()},
             **{name: sum(values(launches, counter)) / len(launches) for name, counter in BUSY.items()},
-        }
+        )
         for step, launches in found.items()
     ]
 
@@ -84,8 +85,9 @@ def main() -> int:
     if arguments.run:
         run_steps()
         return 0
+    from edgeconv.bench.ladders.base import PROFILE, LadderProfile
     from edgeconv.bench.record import to_json
-    from edgeconv.run.report import header
+    from edgeconv.run.report import DeviceFacts, header
     from edgeconv.runtime.devices import get_device
 
     words = ["ncu", "--clock-control", "none", "--cache-control", "all", "--nvtx"]
@@ -96,8 +98,8 @@ def main() -> int:
     if done.returncode != 0:
         print(done.stdout[-2000:], done.stderr[-2000:], file=sys.stderr)
         return done.returncode
-    work = {"kind": "conv ladder profile", "size": SIZE, "stride": STRIDE}
-    record = {**header(), **work, "machine": get_device("cuda").describe(), "rows": parse(done.stdout)}
+    machine = DeviceFacts(**get_device("cuda").describe())
+    record = LadderProfile(**header(), kind=PROFILE, size=SIZE, stride=STRIDE, machine=machine, rows=parse(done.stdout))
     arguments.output.write_bytes(to_json(record))
     return 0
 

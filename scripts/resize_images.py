@@ -18,39 +18,30 @@ from typing import Annotated
 
 import typer
 
-from edgeconv.cli import shared_options
-from edgeconv.cli.options import parse_read_rules
+from edgeconv.cli.parameters import spread
+from edgeconv.core.option import Positional
 from edgeconv.errors import EXIT_DIFFERENT, EdgeconvError
-from edgeconv.io.resize import DEFAULT_SIZES, find_pictures, parse_sizes, resize_file
+from edgeconv.io.resize import find_pictures, parse_sizes, resize_file
+from edgeconv.options import Reading, Replacing, Resizing
 
 
 def resize_images(
-    places: Annotated[list[Path], typer.Argument(help="Folders of pictures, or pictures.")],
-    sizes: Annotated[
-        str, typer.Option(help="Longest sides in pixels: '128,256,512', or '128:4096' for every doubling.")
-    ] = DEFAULT_SIZES,
-    square: Annotated[bool, typer.Option("--square", help="Cut the largest square out of the middle first.")] = False,
-    interpolation: Annotated[
-        str, typer.Option(help="auto (area downwards, lanczos upwards), area, lanczos, cubic, linear or nearest.")
-    ] = "auto",
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="A folder (made if missing). Default: each picture's own.")
-    ] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace files of these names.")] = False,
-    max_pixels: shared_options.MaxPixels = shared_options.DEFAULT_MAX_PIXELS,
-    max_bytes: shared_options.MaxBytes = shared_options.DEFAULT_MAX_BYTES,
-    strict: shared_options.Strict = False,
+    places: Annotated[list[Path], Positional("Folders of pictures, or pictures.")],
+    resizing: Resizing,
+    replacing: Replacing,
+    reading: Reading,
 ) -> None:
     """Save every picture of some folders in several sizes as NAME_SIZE.png, aspect kept, 16 bits kept."""
     failed = 0
     try:
-        wanted = parse_sizes(sizes)
-        rules = parse_read_rules(max_pixels, max_bytes, strict)
+        wanted = parse_sizes(resizing.sizes)
+        rules = reading.rules()
         pictures = find_pictures(places)
     except EdgeconvError as error:
         print(f"resize_images: error: {error}", file=sys.stderr)
         raise typer.Exit(error.exit_code) from None
-    taken: dict[tuple[Path | None, str], Path] = {}
+    output = resizing.output
+    taken: dict[tuple[Path | str, str], Path] = {}
     for picture in pictures:
         first = taken.setdefault((output or picture.parent, picture.stem.lower()), picture)
         try:
@@ -60,9 +51,9 @@ def resize_images(
                 picture,
                 wanted,
                 folder=output,
-                square=square,
-                interpolation=interpolation,
-                overwrite=overwrite,
+                square=resizing.square,
+                interpolation=resizing.interpolation,
+                overwrite=replacing.overwrite,
                 rules=rules,
             )
         except EdgeconvError as error:
@@ -79,4 +70,4 @@ def resize_images(
 
 
 if __name__ == "__main__":
-    typer.run(resize_images)
+    typer.run(spread(resize_images))

@@ -12,12 +12,13 @@ from command import unmeasured
 from problems import random_image
 
 from edgeconv.batch import ledger, plan
-from edgeconv.batch.names import DEFAULT_NAME, Names
+from edgeconv.batch.names import Names
 from edgeconv.batch.pipeline import Batch
 from edgeconv.batch.settings import Settings
 from edgeconv.batch.summary import Summary
 from edgeconv.core.request import make_request
 from edgeconv.io.image import write_image
+from edgeconv.options import DEFAULT_NAME
 from edgeconv.runtime.auto import Choice
 
 RULES = ("--method", "reference", "--channels", "each")

@@ -1,4 +1,4 @@
-"""Bench records made without a clock: entrants whose times the test writes down."""
+"""Bench records made without a clock: candidates whose times the test writes down."""
 
 from __future__ import annotations
 
@@ -11,22 +11,30 @@ import numpy as np
 import pytest
 
 from edgeconv.bench import candidates, runner
-from edgeconv.bench.candidates import Bench, Entrant, MethodEntrant, Ready
+from edgeconv.bench.candidates import Bench, BenchCandidate, MethodCandidate, Ready
 from edgeconv.bench.grid import CaseGrid, GridPart
 from edgeconv.bench.measure import TimingRules
-from edgeconv.bench.record import Record
+from edgeconv.bench.record import BenchRecord
 from edgeconv.bench.watch import Watch
 from edgeconv.core.cost import Roof
 from edgeconv.core.timing import Budget
-from edgeconv.methods.base import Options
+from edgeconv.methods.options import Options
 from edgeconv.runtime.devices.cpu import CpuDevice
+
+
+def changed(part, **fields):
+    """A part of a record with other values, itself and not a copy."""
+    for name, value in fields.items():
+        setattr(part, name, value)
+    return part
+
 
 ROOF = Roof(copy_bytes_per_second=1e9, fma_flops_per_second=1e9, how="made up")
 FEW = TimingRules(budget=Budget(min_samples=5, max_samples=5, time_limit_seconds=1000.0))
 
 
 class FakeDevice(CpuDevice):
-    """A CPU on which every run takes what the entrant at hand says; `calls` remembers the L2 states asked for."""
+    """A CPU on which every run takes what the candidate at hand says; `calls` remembers the L2 states asked for."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -51,7 +59,7 @@ class FakeDevice(CpuDevice):
         return copy
 
 
-class TimedMethod(MethodEntrant):
+class TimedMethod(MethodCandidate):
     """A method that computes truly and takes the seconds it is told, over and over."""
 
     def __init__(self, label: str, seconds: list[float], name: str = "reference") -> None:
@@ -94,19 +102,19 @@ def grid(*sizes: int, strides: tuple[int, ...] = (1,)) -> CaseGrid:
     return CaseGrid("test", "made up", (GridPart(sizes=sizes, strides=strides, devices=("cpu",)),))
 
 
-def use(monkeypatch: pytest.MonkeyPatch, *entrants_here: Entrant) -> FakeDevice:
+def use(monkeypatch: pytest.MonkeyPatch, *candidates_here: BenchCandidate) -> FakeDevice:
     """Let these compete, on a fake device, in place of the table's methods."""
     device = FakeDevice()
     monkeypatch.setattr(candidates, "get_device", lambda name: device)
     monkeypatch.setattr(runner, "get_device", lambda name: device)
     monkeypatch.setattr(runner, "Watch", lambda name: Watch(name, read_cpu=lambda: None))  # others may be at work
-    monkeypatch.setattr(runner, "method_entrants", lambda words, name, options: list(entrants_here))
+    monkeypatch.setattr(runner, "method_candidates", lambda words, name, options: list(candidates_here))
     return device
 
 
-def measured(monkeypatch: pytest.MonkeyPatch, *entrants_here: Entrant, path: Path | None = None) -> Record:
+def measured(monkeypatch: pytest.MonkeyPatch, *here: BenchCandidate, path: Path | None = None) -> BenchRecord:
     """The record of sizes 8 and 16, stride 1."""
-    use(monkeypatch, *entrants_here)
+    use(monkeypatch, *here)
     return runner.run(runner.BenchRun(grid(8, 16), FEW, path=path))
 
 

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 from problems import AWKWARD_SHAPES, assert_right, random_image, random_weights, run_on_host
 
-from edgeconv.core.filters import CHANNELS, WeightSet, filter_names, named_filter, weight_set
-from edgeconv.core.geometry import BORDERS
+from edgeconv.core.choices import BORDERS, CHANNELS
+from edgeconv.core.filters import WeightSet, filter_names, named_filter, weight_set
 from edgeconv.core.problem import INPUT_DTYPES, Problem, make_problem
 from edgeconv.errors import UsageError
-from edgeconv.methods.base import Method, Options
+from edgeconv.methods.base import Method
+from edgeconv.methods.options import Options
 
 RANDOM = "random"
 """Stands for weights without any structure, where a filter's name is expected."""

@@ -33,11 +33,12 @@ from edgeconv.diff import folders
 from edgeconv.diff import results as diff_job
 from edgeconv.diff.inputs import FileInput
 from edgeconv.errors import EdgeconvError
-from edgeconv.io import temporaries
+from edgeconv.io import temporary_files
 from edgeconv.io.image import write_image
 from edgeconv.io.resize import resize_file
-from edgeconv.run import whole as job
-from edgeconv.run.tiled import filtering as tiles_job
+from edgeconv.run import whole as whole_run
+from edgeconv.run.job import Job
+from edgeconv.run.tiled import filtering
 
 FAILED = 1
 
@@ -84,19 +85,19 @@ def ledger_is_sound(folder: Path) -> None:
     assert not ledger.read(folder / "out").foreign
 
 
-def wanted_run(folder: Path, output: str) -> job.Job:
+def wanted_run(folder: Path, output: str) -> Job:
     """A run without the clock, which may replace its own output of before."""
     place = str(folder / "out" / output)
-    return job.Job(str(folder / "photos" / "b.tiff"), make_request(), "reference", "cpu", place, samples=0)
+    return Job(str(folder / "photos" / "b.tiff"), make_request(), "reference", "cpu", place, samples=0)
 
 
 def run(folder: Path) -> None:
-    job.run(wanted_run(folder, "b.png"))
+    whole_run.run(wanted_run(folder, "b.png"))
 
 
 def by_tiles_to(suffix: str) -> Callable[[Path], None]:
     def run_by_tiles(folder: Path) -> None:
-        tiles_job.run(wanted_run(folder, f"b.{suffix}"), tiles_job.TileOptions(side=16))
+        filtering.run(wanted_run(folder, f"b.{suffix}"), filtering.TileOptions(side=16))
 
     return run_by_tiles
 
@@ -209,7 +210,7 @@ def results(folder: Path) -> dict[str, bytes]:
 
 def temporary_in(name: str) -> str | None:
     """The part of a relative name that is a temporary's."""
-    return next((part for part in name.split("/") if temporaries.NAME.fullmatch(part)), None)
+    return next((part for part in name.split("/") if temporary_files.NAME.fullmatch(part)), None)
 
 
 def expected_of(each: FaultJob, folder: Path) -> tuple[dict[str, bytes], dict[str, bytes]]:

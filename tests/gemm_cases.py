@@ -9,7 +9,8 @@ from problems import assert_right, random_image, run_on_gpu
 from edgeconv.core import exactness
 from edgeconv.core.problem import Problem
 from edgeconv.errors import UsageError
-from edgeconv.methods.base import Method, Options, Plan
+from edgeconv.methods.base import Method, Plan
+from edgeconv.methods.options import Options
 
 REDUCED_FILTERS = tuple(case for case in EVERY_FILTER if case.dtype != "uint16")
 REDUCED_TYPES = tuple(case for case in EVERY_TYPE if case.dtype != "uint16")

@@ -32,9 +32,9 @@ from kernel_work import (
 
 from edgeconv.bench.ladders import conv_kernels
 from edgeconv.core.problem import Problem
-from edgeconv.methods.base import Options
 from edgeconv.methods.cuda.sliding_arithmetic import arithmetic_for
 from edgeconv.methods.cuda.sliding_tiles import StripTile, tiles_of
+from edgeconv.methods.options import Options
 
 # --- what every kernel is put to, in many shapes ------------------------------------------------------------------
 

@@ -16,11 +16,12 @@ from cpu_problems import Case
 
 from edgeconv.bench.ladders.conv_kernels import ConvBlock, prepare
 from edgeconv.core.problem import Problem
-from edgeconv.methods.base import Options, Plan
+from edgeconv.methods.base import Plan
 from edgeconv.methods.cuda.cudnn import CudnnPlan
 from edgeconv.methods.cuda.sliding import DirectPlan, StripPlan
 from edgeconv.methods.cuda.sliding_arithmetic import has_strips
 from edgeconv.methods.cuda.sliding_tiles import StripTile
+from edgeconv.methods.options import Options
 
 TESTS = Path(__file__).resolve().parent
 PROGRAM = TESTS / "host_cuda" / "run_on_cpu.py"

@@ -24,9 +24,9 @@ from picture_files import exif, noisy, png, png_chunk, saved, smooth_image, tiff
 from edgeconv.errors import EdgeconvError, ImageReadError, MemoryLimitError
 from edgeconv.io.formats import SIGNATURE_BYTES, format_of
 from edgeconv.io.formats.base import BadPicture
-from edgeconv.io.formats.feed import StreamFeed
+from edgeconv.io.formats.byte_source import StreamSource
 from edgeconv.io.image import SAID_NOTE, Picture, decode_image
-from edgeconv.io.read_rules import ReadRules
+from edgeconv.io.read_limits import ReadRules
 
 MOST_SECONDS = 5.0
 """For files of some kilobytes; most take a millisecond."""
@@ -140,7 +140,7 @@ def _read_streamed(data: bytes) -> tuple[Picture | None, EdgeconvError | None]:
     entry = format_of(begun)
     if entry is None:
         return _read(begun)
-    feed = StreamFeed(io.BytesIO(data[SIGNATURE_BYTES:]), begun, RULES.max_bytes, lambda width, height: None)
+    feed = StreamSource(io.BytesIO(data[SIGNATURE_BYTES:]), begun, RULES.max_bytes, lambda width, height: None)
     try:
         entry.read_header(feed)
     except BadPicture as bad:

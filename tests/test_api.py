@@ -17,13 +17,13 @@ from problems import random_image
 
 import edgeconv
 from edgeconv import api
+from edgeconv.core.choices import BORDERS
 from edgeconv.core.filters import filter_names
-from edgeconv.core.geometry import BORDERS
 from edgeconv.core.request import Request
 from edgeconv.errors import UnavailableError, UsageError
 from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
 from edgeconv.methods import METHODS, find
-from edgeconv.methods.base import Options
+from edgeconv.methods.options import Options
 from edgeconv.runtime.auto import Choice
 
 CPU_METHODS = [entry.name for entry in METHODS if entry.device == "cpu"]

@@ -17,7 +17,7 @@ from PIL import Image
 from edgeconv.errors import ImageReadError, MemoryLimitError
 from edgeconv.io import image
 from edgeconv.io.image import decode_image, longest_side, read_image
-from edgeconv.io.read_rules import ReadRules
+from edgeconv.io.read_limits import ReadRules
 
 BAD_BY_NAME = {bad.name: bad for bad in BAD_FILES}
 
@@ -56,7 +56,7 @@ def test_a_missing_file(tmp_path: Path) -> None:
 
 
 def test_a_folder(tmp_path: Path) -> None:
-    with pytest.raises(ImageReadError, match="is a folder: name a picture in it"):
+    with pytest.raises(ImageReadError, match="is a folder: name a picture in it, or use 'edgeconv batch'"):
         read_image(tmp_path)
 
 

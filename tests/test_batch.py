@@ -16,15 +16,15 @@ from problems import random_image
 
 import edgeconv as package
 from edgeconv.batch import ledger, plan
-from edgeconv.batch.names import DEFAULT_NAME, Names, refuse_collisions
+from edgeconv.batch.names import Names, refuse_collisions
 from edgeconv.batch.settings import Settings
 from edgeconv.batch.summary import Summary
 from edgeconv.batch.task import Task
 from edgeconv.batch.text import note, summary_text
-from edgeconv.cli import shared_options
 from edgeconv.errors import ImageWriteError, UsageError
 from edgeconv.io.image import read_image, write_image
-from edgeconv.io.read_rules import DEFAULT_RULES
+from edgeconv.io.read_limits import DEFAULT_RULES
+from edgeconv.options import DEFAULT_NAME
 from edgeconv.runtime.devices import get_device
 
 LINKS = pytest.mark.skipif(sys.platform == "win32", reason="links need rights there")
@@ -136,13 +136,13 @@ def test_two_names_of_one_file_give_two_outputs_and_both_are_passed_over_later(p
     for name in ("cat.png", "dog.png"):
         (photos / name).symlink_to(photos / "deep" / "a.png")
     out = photos.parent / "edges"
-    words = ("batch", photos, photos / "a.png", "-o", out, *RULES, "--resume", "--json")
+    given = ("batch", photos, photos / "a.png", "-o", out, *RULES, "--resume", "--json")
     for counts in ((4, 0), (0, 4)):
-        summary = json.loads(edgeconv(*words).text)
+        summary = json.loads(edgeconv(*given).text)
         assert (summary["done"], summary["skipped"]) == counts
     assert set(contents(out)) == {f"{stem}{SUFFIX}.png" for stem in ("a", "b", "cat", "dog")}
     (out / f"cat{SUFFIX}.png").unlink()
-    summary = json.loads(edgeconv(*words).text)
+    summary = json.loads(edgeconv(*given).text)
     assert (summary["done"], summary["skipped"]) == (1, 3)
 
 
@@ -160,8 +160,8 @@ def test_quality_trades_bytes_for_detail_and_counts_as_a_parameter(photos: Path,
     out = photos.parent / "edges"
     sizes = []
     for quality in (95, 20):
-        words = ("--format", format, "--quality", quality, "--overwrite", "--resume", "--json")
-        assert json.loads(edgeconv("batch", photos, "-o", out, *RULES, *words).text)["done"] == 2
+        given = ("--format", format, "--quality", quality, "--overwrite", "--resume", "--json")
+        assert json.loads(edgeconv("batch", photos, "-o", out, *RULES, *given).text)["done"] == 2
         sizes.append((out / f"a{SUFFIX}.{format}").stat().st_size)
     assert sizes[0] > 1.5 * sizes[1]
 
@@ -186,7 +186,7 @@ def test_what_decoding_drops_is_said_and_kept(photos: Path) -> None:
     write_image(random_image(9, 9, "uint8")[:, :, 1], photos / "pale.png")
     (photos / "clear.png").write_bytes(png(np.dstack([noisy(), noisy()[:, :, :1]])))
     out = photos.parent / "edges"
-    for seen in ("done", "unchanged since before"):
+    for seen in ("done", "unchanged since an earlier run"):
         done = edgeconv("batch", photos, "-o", out, *RULES, "--resume")
         assert done.code == 0
         assert f"5 {seen}" in done.text
@@ -267,8 +267,8 @@ def test_bad_words_get_one_line_and_make_nothing(photos: Path, arguments: list[s
 
 
 def test_an_option_that_the_method_does_not_know_is_refused_before_the_first_write(photos: Path) -> None:
-    words = ("--method", "sliding", "--device", "cpu", "--math", "tf32")
-    done = edgeconv("batch", photos, "-o", "made", *words, cwd=photos)
+    given = ("--method", "sliding", "--device", "cpu", "--math", "tf32")
+    done = edgeconv("batch", photos, "-o", "made", *given, cwd=photos)
     assert (done.code, len(done.error_lines)) == (4, 1), done.err
     assert "--math" in done.err
     assert not (photos / "made").exists()
@@ -282,7 +282,7 @@ def test_a_name_that_ends_in_a_suffix_says_the_format(photos: Path) -> None:
 
 
 def test_the_default_words_are_the_ones_that_the_code_behind_them_has() -> None:
-    assert shared_options.DEFAULT_NAME == DEFAULT_NAME
+    assert Names(DEFAULT_NAME, "f", "m", 1).name("a", ".png", ".png", 1, 1) == "a_f_m_s1.png"
     assert Settings.rules == DEFAULT_RULES
 
 
@@ -342,6 +342,6 @@ def test_a_share_must_be_one_of_the_shares(text: str) -> None:
 def test_a_name_must_keep_sizes_apart_from_the_stem_where_several_processes_write(template: str, meets: bool) -> None:
     names = Names(template, "sobel", "sliding", 1)
     if not meets:
-        return names.refuse_late_meetings()
+        return names.refuse_late_collisions()
     with pytest.raises(UsageError, match="runs"):
-        names.refuse_late_meetings()
+        names.refuse_late_collisions()

@@ -23,13 +23,13 @@ from problems import random_image
 from selection import few_then_slow
 
 from edgeconv.batch import ledger, plan
-from edgeconv.batch.engines import at_worker, cluster, connecting, engine_for, own_cluster
-from edgeconv.batch.engines.own_cluster import VISIBLE, Seat, parse_devices, seats_for
-from edgeconv.batch.one_picture import BatchWork
+from edgeconv.batch.engines import cluster, connect, dask_worker, engine_for, local_cluster
+from edgeconv.batch.engines.local_cluster import VISIBLE, Seat, parse_devices, seats_for
 from edgeconv.batch.pipeline import Batch
-from edgeconv.batch.previous_results import Earlier
+from edgeconv.batch.previous_results import PreviousResults
 from edgeconv.batch.summary import PictureResult, Summary
 from edgeconv.batch.task import Task
+from edgeconv.batch.worker import PictureWorker
 from edgeconv.errors import UnavailableError, UsageError
 from edgeconv.hardware.threads import usable_threads
 from edgeconv.io.image import write_image
@@ -61,13 +61,13 @@ def run_there(photos: Path, out: Path, engine: cluster.Cluster, **settings: Any)
     return Batch(plan.find_tasks([photos], False, out).tasks, settings_for(out, **settings), engine).run()
 
 
-def work_of(kind: type[BatchWork], photos: Path, out: Path) -> tuple[BatchWork, list[Task]]:
+def work_of(kind: type[PictureWorker], photos: Path, out: Path) -> tuple[PictureWorker, list[Task]]:
     """Work of some kind, without the batch around it, which would have made the folder."""
     out.mkdir(exist_ok=True)
     settings = settings_for(out)
     tasks = plan.find_tasks([photos], False, out).tasks
     identities = frozenset(task.identity for task in tasks)
-    return kind(settings, settings.options, identities, Earlier(str(out), settings.parameters_sha256())), tasks
+    return kind(settings, settings.options, identities, PreviousResults(str(out), settings.parameters_sha256())), tasks
 
 
 def group_lives(group: int) -> bool:
@@ -116,7 +116,7 @@ def test_a_cluster_that_is_there_already_finds_the_pictures_by_any_name(photos: 
     assert inputs_in_ledger(out) == once_each(photos)
 
 
-class DiesOnce(BatchWork):
+class DiesOnce(PictureWorker):
     """Ends its process without a word after the output of one picture is written and before anybody is told."""
 
     def one(self, task: Task) -> PictureResult:
@@ -133,7 +133,7 @@ def test_a_worker_that_dies_in_the_middle_costs_nothing(photos: Path) -> None:
     run_here([photos], expected)
     work, tasks = work_of(DiesOnce, photos, out)
     settled: list[PictureResult] = []
-    with own_cluster.own_cluster(TWO_WORKERS) as engine:
+    with local_cluster.local_cluster(TWO_WORKERS) as engine:
         seen = list(engine.run(work, tasks, lambda: False, settled.append))
     assert (photos.parent / "died").exists()
     assert seen == settled
@@ -149,7 +149,7 @@ def test_workers_killed_at_any_moment_leave_an_exact_ledger(photos: Path) -> Non
     expected, out = photos.parent / "expected", photos.parent / "out"
     run_here([photos], expected)
     tasks = plan.find_tasks([photos], False, out).tasks
-    with own_cluster.own_cluster(TWO_WORKERS) as engine:
+    with local_cluster.local_cluster(TWO_WORKERS) as engine:
         processes = list(engine.client.run(os.getpid).values())
         killed: list[int] = []
 
@@ -166,7 +166,7 @@ def test_workers_killed_at_any_moment_leave_an_exact_ledger(photos: Path) -> Non
     assert {finding.state for finding in ledger.verify(out)} == {"same"}
 
 
-class Deadly(BatchWork):
+class Deadly(PictureWorker):
     """Ends every process that takes one certain picture."""
 
     def one(self, task: Task) -> PictureResult:
@@ -181,11 +181,11 @@ def test_a_picture_that_ends_every_worker_fails_alone(photos: Path) -> None:
     settled: list[PictureResult] = []
     with (
         dask.config.set({"distributed.scheduler.allowed-failures": 1}),
-        own_cluster.own_cluster(TWO_WORKERS) as engine,
+        local_cluster.local_cluster(TWO_WORKERS) as engine,
     ):
         list(engine.run(work, tasks, lambda: False, settled.append))
     (failed,) = (outcome for outcome in settled if outcome.state == "failed")
-    assert "007.png: every worker that had this picture ended" in str(failed.error)
+    assert "007.png: every worker that had this picture terminated" in str(failed.error)
     assert failed.row is not None
     assert failed.row.input_realpath == os.path.realpath(photos / "007.png")
     assert len(settled) == PICTURES
@@ -228,7 +228,7 @@ def test_a_client_that_is_killed_resumes_to_the_same_bytes(photos: Path) -> None
 def test_a_limit_of_failures_stops_a_cluster_too(photos: Path) -> None:
     for path in photos.iterdir():
         path.write_bytes(b"no picture")
-    with own_cluster.own_cluster(TWO_WORKERS) as engine:
+    with local_cluster.local_cluster(TWO_WORKERS) as engine:
         summary = run_there(photos, photos.parent / "out", engine, max_failures=1)
     assert summary.stopped_because == "1 failed"
     assert summary.failed < PICTURES
@@ -260,12 +260,12 @@ def test_a_cluster_without_workers_gets_one_line(photos: Path) -> None:
 
 
 def test_a_worker_must_see_the_output_folder(tmp_path: Path) -> None:
-    maker = at_worker.maker_here()
+    maker = dask_worker.maker_here()
     (tmp_path / "token").write_bytes(b"of another folder")
-    at_worker.Terms(maker, str(tmp_path / "token"), b"of another folder").check()
+    dask_worker.Terms(maker, str(tmp_path / "token"), b"of another folder").check()
     for token in ("missing", "token"):
         with pytest.raises(UnavailableError, match="does not see"):
-            at_worker.Terms(maker, str(tmp_path / token), b"ours").check()
+            dask_worker.Terms(maker, str(tmp_path / token), b"ours").check()
 
 
 def test_a_scheduler_that_goes_away_is_one_line_and_loses_nothing(photos: Path) -> None:
@@ -280,7 +280,7 @@ def test_a_scheduler_that_goes_away_is_one_line_and_loses_nothing(photos: Path) 
 
     tasks = plan.find_tasks([photos], False, out).tasks
     with (
-        connecting.connected(running.scheduler_address, "The scheduler", 1) as engine,
+        connect.connected(running.scheduler_address, "The scheduler", 1) as engine,
         pytest.raises(UnavailableError, match="went away"),
     ):
         Batch(tasks, settings_for(out), engine).run(leave)
@@ -312,7 +312,7 @@ def test_bad_words_get_one_line_and_make_nothing(
 
 
 def test_a_scheduler_that_does_not_answer_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connecting, "CONNECT_SECONDS", 1)
+    monkeypatch.setattr(connect, "CONNECT_SECONDS", 1)
     with pytest.raises(UnavailableError, match=r"tcp://127\.0\.0\.1:1 does not answer"):
         engine_for("tcp://127.0.0.1:1", None, "cpu", None, 3).__enter__()
 
@@ -341,13 +341,13 @@ def test_a_worker_has_a_gpu_of_its_own_and_its_share_of_the_threads(photos: Path
     assert seats == [Seat(3, {VISIBLE: "4"}), Seat(3, {VISIBLE: "7"})]
     assert seats_for(["0", "1"], jobs=None, pictures=1) == [Seat(1, {VISIBLE: "0"}), Seat(1, {VISIBLE: "1"})]
     assert seats_for([], jobs=None, pictures=100) == [Seat(1)] * usable_threads()
-    with own_cluster.own_cluster(seats) as engine:
+    with local_cluster.local_cluster(seats) as engine:
         assert engine.workers == 6
         assert sorted(engine.client.run(os.getenv, VISIBLE).values()) == ["4", "7"]
         assert run_there(photos, photos.parent / "out", engine).done == PICTURES
 
 
 def test_a_call_that_is_made_twice_in_one_worker_is_done_twice(photos: Path) -> None:
-    work, tasks = work_of(BatchWork, photos, photos.parent / "out")
+    work, tasks = work_of(PictureWorker, photos, photos.parent / "out")
     states = [work.one(task).state for _ in range(2) for task in pickle.loads(pickle.dumps(tasks))]
     assert states == ["done"] * (2 * PICTURES)

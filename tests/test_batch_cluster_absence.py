@@ -17,13 +17,13 @@ from distributed import LocalCluster
 from problems import random_image
 
 from edgeconv.batch import ledger, plan
-from edgeconv.batch.engines import cluster, connecting
+from edgeconv.batch.engines import cluster, connect
 from edgeconv.batch.engines.cluster import Absence, Cluster
 from edgeconv.batch.engines.connection import Connection
 from edgeconv.batch.pipeline import Batch
 from edgeconv.batch.stores import store_of
 from edgeconv.batch.summary import Summary
-from edgeconv.io import temporaries
+from edgeconv.io import temporary_files
 from edgeconv.io.image import write_image
 
 POSIX_SIGNALS = pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
@@ -104,7 +104,7 @@ def test_pictures_for_which_no_worker_comes_fail_and_a_resume_does_them(photos: 
             left.append(now.finished)
             running.scale(0)
 
-    with connecting.connected(running.scheduler_address, "The scheduler", 1, how) as engine:
+    with connect.connected(running.scheduler_address, "The scheduler", 1, how) as engine:
         summary = Batch(plan.find_tasks([photos], False, out).tasks, settings_for(out), engine).run(leave)
     assert len(told) == 1
     assert "no worker is left" in told[0]
@@ -158,10 +158,10 @@ def test_a_killed_batch_leaves_nothing_behind_in_a_remote_store_either(monkeypat
     pytest.importorskip("fsspec")
     output = "memory://bucket/out"
     store = store_of(output)
-    alive = temporaries.new_name()
+    alive = temporary_files.new_name()
     with monkeypatch.context() as patch:
         patch.setattr(os, "getpid", lambda: 2**22 + 1)  # above every process id of Linux
-        dead = temporaries.new_name()
+        dead = temporary_files.new_name()
     for name in (alive, dead, "picture.png"):
         store.write(store.join(output, name), b"x")
     with cluster._token_in(output, "host") as terms:

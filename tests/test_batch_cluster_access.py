@@ -21,8 +21,8 @@ from distributed import LocalCluster
 from distributed.comm import connect
 from distributed.security import Security
 
-from edgeconv.batch.engines import own_cluster
-from edgeconv.batch.engines.own_cluster import VISIBLE, Seat
+from edgeconv.batch.engines import local_cluster
+from edgeconv.batch.engines.local_cluster import VISIBLE, Seat
 
 LINUX = pytest.mark.skipif(not Path("/proc/self/net/tcp").exists(), reason="this system has no /proc/PID/net")
 LISTENING = "0A"
@@ -73,7 +73,7 @@ def test_nobody_but_the_batch_gets_at_its_workers() -> None:
     """One worker as `--scheduler local` makes it, one as `--devices` does."""
     with_another_key = Security.temporary().get_connection_args("client")["ssl_context"]
     without_a_key = ssl._create_unverified_context()
-    with own_cluster.own_cluster([Seat(1), Seat(1, {VISIBLE: "0"})]) as engine:
+    with local_cluster.local_cluster([Seat(1), Seat(1, {VISIBLE: "0"})]) as engine:
         workers = engine.client.run(os.getpid)
         sockets = {process: list(listening(process)) for process in (os.getpid(), *workers.values())}
         assert all(sockets.values()), "no process was seen to listen, so nothing was tested"

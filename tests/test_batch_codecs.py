@@ -15,11 +15,11 @@ from command import edgeconv
 from picture_files import exif, png, saved, smooth_image
 
 from edgeconv.batch import codecs
-from edgeconv.batch.engines.at_worker import Terms, maker_here
+from edgeconv.batch.engines.dask_worker import Terms, maker_here
 from edgeconv.errors import ImageReadError, ImageWriteError, UnavailableError
 from edgeconv.io.formats import jpeg
 from edgeconv.io.formats.base import Header
-from edgeconv.io.formats.feed import Feed
+from edgeconv.io.formats.byte_source import ByteSource
 from edgeconv.io.image import decode_image
 
 PIXELS = smooth_image(40, 56)
@@ -39,14 +39,14 @@ PIXELS = smooth_image(40, 56)
     ids=["YCbCr", "grey", "progressive", "CMYK", "RGB", "arithmetic code", "lossless"],
 )
 def test_a_gpu_is_given_what_every_decoder_reads_alike(data: bytes, answer: bool) -> None:
-    assert jpeg.read_header(Feed(data)).gpu_jpeg is answer
+    assert jpeg.read_header(ByteSource(data)).gpu_jpeg is answer
 
 
 def test_colours_that_adobe_says_come_as_they_are_stay_with_the_host() -> None:
     plain = saved(PIXELS, "JPEG")
     for transform, answer in ((0, False), (1, True)):
         segment = b"\xff\xee\x00\x0eAdobe\x00\x64\x00\x00\x00\x00" + bytes([transform])
-        assert jpeg.read_header(Feed(plain[:2] + segment + plain[2:])).gpu_jpeg is answer
+        assert jpeg.read_header(ByteSource(plain[:2] + segment + plain[2:])).gpu_jpeg is answer
 
 
 class FakeGpu:

@@ -16,14 +16,15 @@ from command import edgeconv
 from problems import random_image
 
 from edgeconv.batch import ledger
-from edgeconv.batch.previous_results import Earlier
+from edgeconv.batch.previous_results import PreviousResults
 from edgeconv.core.request import make_request
 from edgeconv.diff import folders
 from edgeconv.errors import EdgeconvError, ImageReadError, ImageWriteError
+from edgeconv.io.contained_paths import foreign_reason
 from edgeconv.io.image import write_image
-from edgeconv.io.inside import foreign_reason
 from edgeconv.io.resize import resize_file
 from edgeconv.run import whole
+from edgeconv.run.job import Job
 
 PIPES = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
 LINKS = pytest.mark.skipif(sys.platform == "win32", reason="links need rights there")
@@ -103,7 +104,7 @@ def test_verify_shows_a_name_of_nothing_and_counts_rows_that_cannot_be_read(out:
         with (out / ledger.LEDGER_NAME).open("ab") as stream:
             stream.write(b"{\n")
         done = edgeconv("verify", out)
-        assert "foreign: '' is no name at all" in done.text.splitlines()
+        assert "foreign: '' is empty" in done.text.splitlines()
         rows = "1 row of" if damaged == 1 else "2 rows of"
         assert rows in done.error_lines[0]
 
@@ -211,7 +212,7 @@ def test_no_row_whatever_it_holds_ends_anything_with_an_internal_error(out: Path
     base = [json.loads(line) for line in good.splitlines()]
     book.write_bytes(good + b"".join(json.dumps(draw.choice(base) | row).encode() + b"\n" for row in rows))
     ledger.verify(out)
-    Earlier(str(out), settings_for(out).parameters_sha256())
+    PreviousResults(str(out), settings_for(out).parameters_sha256())
     try:
         summary = run_here([out.parent / "photos"], out, resume=True, retry_failed=True)
         assert not any("Error" in error for _, error in summary.failures)
@@ -225,7 +226,7 @@ def test_a_resize_writes_through_no_link_that_leads_nowhere(tmp_path: Path) -> N
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "a_10.png").symlink_to("../new.png")
     for overwrite in (False, True):
-        with pytest.raises(ImageWriteError, match="no plain file"):
+        with pytest.raises(ImageWriteError, match="not a plain file"):
             resize_file(tmp_path / "a.png", (10,), folder=tmp_path / "out", overwrite=overwrite)
     assert not (tmp_path / "new.png").exists()
 
@@ -234,7 +235,7 @@ def test_a_resize_writes_through_no_link_that_leads_nowhere(tmp_path: Path) -> N
 def test_a_resize_waits_for_no_pipe(tmp_path: Path) -> None:
     write_image(random_image(20, 30, "uint8"), tmp_path / "a.png")
     os.mkfifo(tmp_path / "a_10.png")
-    with pytest.raises(ImageWriteError, match="no plain file"):
+    with pytest.raises(ImageWriteError, match="not a plain file"):
         resize_file(tmp_path / "a.png", (10,))
 
 
@@ -246,7 +247,7 @@ def test_a_run_waits_for_no_pipe_where_its_report_goes(tmp_path: Path, kind: str
         os.mkfifo(tmp_path / "b.json")
     else:
         (tmp_path / "b.json").write_bytes(b"[" * 100_000)
-    wanted = whole.Job(str(tmp_path / "a.png"), make_request(), "reference", output=str(tmp_path / "b.png"), samples=0)
+    wanted = Job(str(tmp_path / "a.png"), make_request(), "reference", output=str(tmp_path / "b.png"), samples=0)
     with pytest.raises(ImageWriteError, match="exists"):
         whole.run(wanted)
 

@@ -86,7 +86,7 @@ def test_a_result_with_other_parameters_is_not_replaced_and_one_of_changed_pixel
     assert edgeconv("batch", photos, "-o", out, *RULES).code == 0
     refused = edgeconv("batch", photos, "-o", out, *RULES, "--border", "replicate")
     assert refused.code == 1
-    assert "other parameters" in refused.err
+    assert "other settings" in refused.err
     before = contents(out)
     write_image(random_image(20, 30, "uint8", 99), photos / "a.png")
     assert edgeconv("batch", photos, "-o", out, *RULES).code == 0
@@ -137,7 +137,7 @@ def test_two_pictures_never_take_one_name_even_where_it_is_known_only_late(tmp_p
     out = tmp_path / "out"
     done = edgeconv("batch", tmp_path, "-o", out, *RULES, "--name", "{stem}{width}{ext}", "--overwrite")
     assert done.code == 1
-    assert "tells the two apart" in done.err
+    assert "gives them different names" in done.err
     assert set(contents(out)) == {"a23.png"}
     assert sorted(row.status for row in ledger.read_rows(out)) == ["done", "failed"]
 

@@ -7,7 +7,6 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from edgeconv.batch.names import (
-    DEFAULT_NAME,
     Names,
     Places,
     as_compared,
@@ -16,6 +15,7 @@ from edgeconv.batch.names import (
 )
 from edgeconv.batch.task import Task
 from edgeconv.errors import ImageWriteError, UsageError
+from edgeconv.options import DEFAULT_NAME
 
 
 def named(template: str = DEFAULT_NAME) -> Names:
@@ -95,8 +95,8 @@ def test_the_way_out_of_a_collision(one: str, other: str, template: str, way: st
         ("{stem}.png", None, ""),
         ("{stem}.PNG", "png", ""),
         ("{stem}.tif", "tiff", ""),
-        ("{stem}", None, "ends in no format"),
-        ("{stem}.gif", None, "ends in no format"),
+        ("{stem}", None, "does not end in the suffix of a format"),
+        ("{stem}.gif", None, "does not end in the suffix of a format"),
         ("{stem}.png", "tiff", "ends in .png, and --format is tiff"),
     ],
 )
@@ -127,10 +127,10 @@ LATE = {
 @pytest.mark.parametrize(("template", "words"), LATE.items())
 def test_sizes_that_could_make_two_names_one_are_refused(template: str, words: str) -> None:
     if not words:
-        named(template).refuse_late_meetings()
+        named(template).refuse_late_collisions()
         return
     with pytest.raises(UsageError) as raised:
-        named(template).refuse_late_meetings()
+        named(template).refuse_late_collisions()
     assert words in str(raised.value)
 
 

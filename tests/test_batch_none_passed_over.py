@@ -33,8 +33,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_files_of_other_kinds_are_said_and_counted(folder: Path) -> None:
     done = edgeconv("batch", "photos", "-r", "-o", "out", *RULES)
-    assert (done.code, done.error_lines) == (0, [f"edgeconv: not taken, as edgeconv reads no such files: {SAID}"])
-    assert [line for line in done.text.splitlines() if line.startswith("not taken")] == [f"not taken {SAID}"]
+    assert (done.code, done.error_lines) == (0, [f"edgeconv: skipped, as edgeconv does not read such files: {SAID}"])
+    assert [line for line in done.text.splitlines() if line.startswith("skipped ")] == [f"skipped   {SAID}"]
     done = edgeconv("batch", "photos", "-o", "flat", *RULES, "--json")
     kinds = {".gif": 2, ".avif": 1, "": 1, ".\x1b[31m": 1}
     assert json.loads(done.text)["passed_over"] == kinds
@@ -47,7 +47,7 @@ def test_our_own_ledger_is_no_file_of_another_kind(folder: Path) -> None:
     for words in ([], ["--resume"]):
         done = edgeconv("batch", "photos", "-o", "photos", *RULES, *words)
         assert (done.code, done.err) == (0, "")
-        assert "not taken" not in done.text
+        assert "skipped " not in done.text
 
 
 def test_a_folder_with_nothing_but_other_kinds_says_which(folder: Path) -> None:
@@ -63,7 +63,7 @@ def test_a_diff_of_folders_says_what_it_did_not_compare(folder: Path) -> None:
     write_image(read_image("photos/one.png").pixels, "new/one.png")
     done = edgeconv("diff", "photos", "new")
     assert done.code == 0
-    assert done.text.splitlines()[-1] == f"not compared, as edgeconv reads no such files: {'4' + SAID[1:]}"
+    assert done.text.splitlines()[-1] == f"not compared, as edgeconv does not read such files: {'4' + SAID[1:]}"
 
 
 def test_one_stem_in_two_formats_is_refused_with_a_way_out_that_works(folder: Path) -> None:
@@ -107,7 +107,7 @@ def test_what_the_suffix_cannot_tell_apart_is_not_said_to_be(folder: Path) -> No
 def test_late_names_cannot_meet_by_way_of_the_suffix(template: str, refused: bool) -> None:
     names = Names(template, "sobel", "sliding", 1)
     if refused:
-        with pytest.raises(UsageError, match="two pictures could take"):
-            names.refuse_late_meetings()
+        with pytest.raises(UsageError, match="outputs of several processes could"):
+            names.refuse_late_collisions()
     else:
-        names.refuse_late_meetings()
+        names.refuse_late_collisions()

@@ -16,8 +16,8 @@ from object_store import Store, serving
 from problems import random_image
 
 from edgeconv.batch import ledger, plan, segments
-from edgeconv.batch.engines import own_cluster
-from edgeconv.batch.engines.own_cluster import Seat
+from edgeconv.batch.engines import local_cluster
+from edgeconv.batch.engines.local_cluster import Seat
 from edgeconv.batch.pipeline import Batch
 from edgeconv.batch.stores import is_remote, store_of
 from edgeconv.errors import ImageReadError, UnavailableError, UsageError
@@ -210,7 +210,7 @@ def test_a_store_with_real_folders_gets_those_that_it_needs(photos: Path) -> Non
 
 
 def test_memory_of_one_process_is_no_place_for_several(photos: Path, memory: str) -> None:
-    with own_cluster.own_cluster([Seat(1)]) as engine, pytest.raises(UnavailableError, match="does not see"):
+    with local_cluster.local_cluster([Seat(1)]) as engine, pytest.raises(UnavailableError, match="does not see"):
         Batch(plan.find_tasks([photos], False).tasks, settings_for(memory), engine).run()
 
 

@@ -17,7 +17,7 @@ from command import PROJECT, edgeconv, unmeasured
 from problems import random_image
 
 from edgeconv.batch import ledger
-from edgeconv.io import temporaries
+from edgeconv.io import temporary_files
 from edgeconv.io.image import write_image
 from edgeconv.runtime.devices import get_device
 
@@ -99,7 +99,7 @@ def test_what_a_killed_run_left_half_written_is_removed_and_named(photos: Path) 
     for path in (*stale, fresh):
         path.write_bytes(b"half")
     for path in stale:
-        os.utime(path, (time.time() - 2 * temporaries.STALE_SECONDS,) * 2)
+        os.utime(path, (time.time() - 2 * temporary_files.STALE_SECONDS,) * 2)
     done = edgeconv("batch", photos, "-r", "-o", out, *RULES)
     assert done.code == 0
     assert [line.split()[1].rstrip(",") for line in done.text.splitlines() if "half-written" in line] == list(
@@ -128,7 +128,7 @@ def test_memory_does_not_grow_with_the_number_of_pictures(tmp_path: Path) -> Non
     code = (
         "import sys; from pathlib import Path;"
         "from edgeconv.batch import plan; from edgeconv.batch.pipeline import Batch;"
-        "from edgeconv.batch.names import DEFAULT_NAME, Names;"
+        "from edgeconv.batch.names import Names; from edgeconv.options import DEFAULT_NAME;"
         "from edgeconv.batch.settings import Settings; from edgeconv.runtime.devices import get_device;"
         "from edgeconv.core.request import make_request; from edgeconv.runtime.auto import Choice;"
         "folder = Path(sys.argv[1]); tasks = plan.find_tasks([folder], False).tasks;"

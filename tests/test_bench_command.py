@@ -10,10 +10,10 @@ import re
 import jsonschema
 from command import edgeconv
 
-from edgeconv.bench import record
 from edgeconv.bench.grid import GRIDS
 from edgeconv.export import exporter_names
 from edgeconv.export.csv import HEADER
+from edgeconv.export.schemas import BENCH
 
 SHORT = ("--time-limit", "0.002", "--samples", "5", "--devices", "cpu")
 
@@ -24,7 +24,7 @@ def test_a_grid_becomes_a_record_a_table_and_a_page_of_text(tmp_path) -> None:
     assert done.code == 0, done.err
     assert done.text.split() == ["out/bench.json", "out/bench.csv", "out/bench.md"]
     result = json.loads((tmp_path / "out" / "bench.json").read_text(encoding="utf-8"))
-    jsonschema.validate(result, record.schema())
+    jsonschema.validate(result, BENCH.schema())
     assert result["complete"]
     assert len(result["rows"]) == 2 * 2 * 4
     assert {row["entrant"] for row in result["rows"]} == {"copy", "opencv", "reference", "opencv-filter2d"}

@@ -8,13 +8,16 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from bench_records import TimedMethod, WrongMethod, measured
+from bench_records import TimedMethod, WrongMethod, changed, measured
 from command import edgeconv
 
 from edgeconv.bench import record
-from edgeconv.bench.compare import Gate, compare, judge, parse_gate, to_junit, to_markdown
+from edgeconv.bench.compare import Gate, compare, judge, parse_gate
 from edgeconv.bench.intervals import STUDENT_T, Ratio, ratio_interval
 from edgeconv.errors import UsageError
+from edgeconv.export.comparison import to_junit, to_markdown
+from edgeconv.methods.options import Options
+from edgeconv.run.report import DeviceFacts
 
 
 def series(middle: float, spread: float = 0.01, n: int = 40, seed: int = 0) -> list[float]:
@@ -98,7 +101,7 @@ def test_gates_that_mean_nothing_are_refused(text: str) -> None:
 
 
 @pytest.fixture
-def base(monkeypatch) -> record.Record:
+def base(monkeypatch) -> record.BenchRecord:
     return measured(monkeypatch, TimedMethod("a", [1e-3]), TimedMethod("b", [1e-3]))
 
 
@@ -131,70 +134,70 @@ def test_a_row_that_turns_wrong_is_lost(monkeypatch, base) -> None:
 
 def test_a_work_that_the_new_record_did_not_reach_is_refused_or_left_out(base) -> None:
     new = copy.deepcopy(base)
-    new["rows"] = [row for row in new["rows"] if row["work"]["size"] == 8]
-    with pytest.raises(UsageError, match=r"grid: 1 of 2 works are not in the second.*--allow grid"):
+    new.rows = [row for row in new.rows if row.case.size == 8]
+    with pytest.raises(UsageError, match=r"grid: 1 of 2 cases are not in the second.*--allow grid"):
         compare(base, new, Gate())
     assert len(compare(base, new, Gate(), ("grid",)).lines) == 2
     assert compare(new, base, Gate()).passed
-    new["rows"] = []
+    new.rows = []
     with pytest.raises(UsageError, match="no measured row in common"):
         compare(base, new, Gate(), ("grid",))
 
 
 def disturb(rows) -> None:
     for row in rows:
-        row["machine"]["flags"] = ["other processes kept 40% of the cores busy"]
+        row.machine = changed(copy.copy(row.machine), flags=["other processes kept 40% of the cores busy"])
 
 
 def test_a_row_beside_other_processes_proves_nothing(monkeypatch, base) -> None:
     new = measured(monkeypatch, TimedMethod("a", [2e-3]), TimedMethod("b", [2e-3]))
-    disturb(row for row in new["rows"] if row["entrant"] == "a")
+    disturb(row for row in new.rows if row.candidate == "a")
     found = compare(base, new, Gate())
     assert [line.verdict for line in found.lines] == ["slower", "slower", "ambiguous", "ambiguous"]
     assert {line.note for line in found.lines if line.verdict == "ambiguous"} == {"other processes were at work"}
     assert "other processes were at work" in to_markdown(found)
-    disturb(new["rows"])
+    disturb(new.rows)
     with pytest.raises(UsageError, match="--allow load"):
         compare(base, new, Gate())
     assert {line.verdict for line in compare(base, new, Gate(), ("load",)).lines} == {"slower"}
 
 
-def slow_gpu(result: record.Record) -> None:
-    result["rows"][0]["machine"]["flags"] = ["throttled: software power cap"]
+def slow_gpu(result: record.BenchRecord) -> None:
+    result.rows[0].machine.flags = ["throttled: software power cap"]
 
 
-def other_clock(result: record.Record) -> None:
-    for row in result["rows"]:
-        row["machine"]["sm_clock_min_mhz"] = 1500
+def other_clock(result: record.BenchRecord) -> None:
+    for row in result.rows:
+        row.machine.sm_clock_min_mhz = 1500
 
 
-def warm_for_cold(result: record.Record) -> None:
-    for row in result["rows"]:
-        row["lead_l2_state"] = "cold" if row["lead_l2_state"] == "warm" else "warm"
+def warm_for_cold(result: record.BenchRecord) -> None:
+    for row in result.rows:
+        row.lead_l2_state = "cold" if row.lead_l2_state == "warm" else "warm"
 
 
-def other_pixels(result: record.Record) -> None:
-    for row in result["rows"]:
-        row["work"]["input_sha256"] = "0" * 64
+def other_pixels(result: record.BenchRecord) -> None:
+    for row in result.rows:
+        row.case.input_sha256 = "0" * 64
 
 
 @pytest.mark.parametrize(
     ("change", "kind"),
     [
-        (lambda new: new["machine"]["cpu"].update(name="another"), "machine"),
-        (lambda new: new["machine"]["cpu"].update(usable_threads=64), "machine"),
-        (lambda new: new["machine"].update(cuda={"name": "a GPU"}), "machine"),
-        (lambda new: new["versions"].update(numpy="0.1"), "versions"),
+        (lambda new: changed(new.machine["cpu"], name="another"), "machine"),
+        (lambda new: changed(new.machine["cpu"], usable_threads=64), "machine"),
+        (lambda new: new.machine.update(cuda=DeviceFacts(name="a GPU")), "machine"),
+        (lambda new: new.versions.update(numpy="0.1"), "versions"),
         (slow_gpu, "clocks"),
-        (lambda new: new["options"].update(threads=7), "options"),
+        (lambda new: changed(new, options=Options(threads=7)), "options"),
         (warm_for_cold, "options"),
         (other_pixels, "pictures"),
         (other_clock, "clocks"),
     ],
 )
 def test_unlike_records_are_refused_unless_allowed(base, change, kind: str) -> None:
-    for row in base["rows"]:
-        row["machine"]["sm_clock_min_mhz"] = 1980
+    for row in base.rows:
+        row.machine.sm_clock_min_mhz = 1980
     new = copy.deepcopy(base)
     change(new)
     with pytest.raises(UsageError, match=f"--allow {kind}"):

@@ -11,13 +11,16 @@ import pytest
 from bench_records import ROOF, FakeDevice
 from command import PROJECT, edgeconv
 
-from edgeconv.bench.ladders.base import Contender, schema
-from edgeconv.bench.ladders.gemm import KIND, VENDOR, make_operands, time_size
+from edgeconv.bench.ladders.base import Contender, described
+from edgeconv.bench.ladders.gemm import KIND, VENDOR, GemmRecord, GemmRow, make_operands, time_size
 from edgeconv.bench.ladders.gemm_kernels import REALS, STEPS
 from edgeconv.bench.watch import Watch
+from edgeconv.core.records import plain
 from edgeconv.core.timing import Budget
 from edgeconv.export import ladders
+from edgeconv.export.kinds import read
 from edgeconv.export.markdown import every_row
+from edgeconv.export.schemas import LADDERS
 from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
 
 BUDGET = Budget(min_samples=3, max_samples=3, time_limit_seconds=1000.0)
@@ -40,33 +43,33 @@ def entered(device: FakeDevice, operands, **seconds: float) -> list[Contender]:
     return found
 
 
-def rows(dtype: str = "float32", **seconds: float) -> dict[str, dict]:
+def rows(dtype: str = "float32", **seconds: float) -> dict[str, GemmRow]:
     device = FakeDevice()
     operands = make_operands(32, dtype, device)
     found = time_size(entered(device, operands, **seconds), operands, dtype, BUDGET, device, ROOF, Watch("cpu"))
-    return {row["step"]: row for row in found}
+    return {row.step: row for row in found}
 
 
 def test_figures_are_those_of_the_formulas() -> None:
     found = rows(**{"own": 2e-3, VENDOR: 1e-3})
-    assert found["own"]["gflops"] == pytest.approx(2 * 32**3 / 2e-3 / 1e9)
-    assert found["own"]["share_of_vendor"] == 0.5
-    assert found["own"]["share_of_peak"] == pytest.approx(2 * 32**3 / 2e-3 / ROOF.fma_flops_per_second)
-    assert found[VENDOR]["share_of_vendor"] == 1.0
-    assert found["own"]["timing"]["n"] == 3
-    assert found["own"]["relative_error"] < found["own"]["allowed_error"]
+    assert found["own"].gflops == pytest.approx(2 * 32**3 / 2e-3 / 1e9)
+    assert found["own"].share_of_vendor == 0.5
+    assert found["own"].share_of_peak == pytest.approx(2 * 32**3 / 2e-3 / ROOF.fma_flops_per_second)
+    assert found[VENDOR].share_of_vendor == 1.0
+    assert found["own"].timing.n == 3
+    assert found["own"].relative_error < found["own"].allowed_error
 
 
 def test_the_measured_peak_is_that_of_float32_alone() -> None:
-    assert rows("float64", own=1e-3)["own"]["share_of_peak"] is None
+    assert rows("float64", own=1e-3)["own"].share_of_peak is None
 
 
 @pytest.mark.parametrize("name", ["hasty", "sloppy"])
 def test_a_wrong_product_gets_no_time(name: str) -> None:
     found = rows(**{name: 1e-9, VENDOR: 1e-3})
-    assert (found[name]["right"], found[name]["timing"], found[name]["gflops"]) == (False, None, None)
-    assert found[VENDOR]["right"]
-    text = every_row({"kind": KIND, "rows": list(found.values())})
+    assert (found[name].right, found[name].timing, found[name].gflops) == (False, None, None)
+    assert found[VENDOR].right
+    text = every_row(GemmRecord(**described(FakeDevice(), ROOF), kind=KIND, rows=list(found.values())))
     assert f"| {name} | 8×8×8 | WRONG | – |" in text
     assert "infinite" in text or name == "sloppy"
 
@@ -79,19 +82,19 @@ def test_words_that_mean_nothing_are_one_line(tmp_path, words) -> None:
 
 def test_the_committed_record_fits_the_schema() -> None:
     path = PROJECT / "docs" / "results" / "bench_gemm_h200.json"
-    record = json.loads(path.read_text(encoding="utf-8"))
-    jsonschema.validate(record, schema())
-    assert all(row["right"] for row in record["rows"])
+    record = read(path)
+    jsonschema.validate(plain(record), LADDERS.schema())
+    assert all(row.right for row in record.rows)
 
 
 def test_the_page_has_every_step_type_and_size() -> None:
     path = PROJECT / "docs" / "results" / "bench_gemm_h200.json"
-    record = json.loads(path.read_text(encoding="utf-8"))
+    record = read(path)
     table = ladders.gemm_sizes(record)
     assert len(table.rows) == len(STEPS) * len(REALS)
-    row = next(r for r in record["rows"] if (r["step"], r["dtype"], r["size"]) == ("shared", "float64", 4096))
+    row = next(r for r in record.rows if (r.step, r.dtype, r.size) == ("shared", "float64", 4096))
     line = next(found for found in table.rows if found[:2] == ("`shared`", "float64"))
-    assert line[table.header.index("4096")] == f"{row['gflops']:,.0f} ({row['share_of_vendor']:.0%})"
+    assert line[table.header.index("4096")] == f"{row.gflops:,.0f} ({row.share_of_vendor:.0%})"
 
 
 @pytest.mark.parametrize("wrong", [{"right": 1}, {"gflops": -1}, {"stride": 1}, {"timing": {}}])
@@ -100,7 +103,7 @@ def test_the_schema_refuses_what_is_no_row(wrong) -> None:
     record = json.loads(path.read_text(encoding="utf-8"))
     record["rows"][0] |= wrong
     with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate(record, schema())
+        jsonschema.validate(record, LADDERS.schema())
 
 
 @pytest.mark.skipif(cuda_unavailable_reason() is None, reason="there is a GPU here")
@@ -113,4 +116,4 @@ def test_without_a_gpu_it_says_what_is_missing(tmp_path) -> None:
 def test_the_whole_ladder_on_a_gpu(tmp_path) -> None:
     done = edgeconv("bench", "gemm", "--sizes", "512", "--blocks", "all", "--time-limit", "0.01", cwd=tmp_path)
     assert done.code == 0, done.err
-    jsonschema.validate(json.loads((tmp_path / "gemm.json").read_text(encoding="utf-8")), schema())
+    jsonschema.validate(json.loads((tmp_path / "gemm.json").read_text(encoding="utf-8")), LADDERS.schema())

@@ -3,37 +3,39 @@
 from __future__ import annotations
 
 import pytest
-from command import PROJECT
+from command import PROJECT, edgeconv
 
 from edgeconv.bench.arguments import chosen_grid, parse_rules, parse_share
-from edgeconv.bench.candidates import ORACLE, method_entrants
-from edgeconv.bench.grid import BLOCK_SIDES, GRIDS, CaseGrid, GridPart, changed, named_grid, read_grid, works
-from edgeconv.bench.peers import PEERS, peer_entrants
+from edgeconv.bench.candidates import ORACLE, method_candidates
+from edgeconv.bench.grid import BLOCK_SIDES, GRIDS, CaseGrid, GridPart, cases, changed, named_grid, read_grid
+from edgeconv.bench.peers import PEERS, peer_candidates
 from edgeconv.bench.synthetic import bench_filter, bench_pixels
 from edgeconv.errors import UsageError
 from edgeconv.methods import method_names
-from edgeconv.methods.base import BLOCKS, DEVICES, Options
+from edgeconv.methods.base import DEVICES
+from edgeconv.methods.options import BLOCKS, Options
+from edgeconv.options import Filtering, GridAxes, Timing
 
 
 @pytest.mark.parametrize("entry", GRIDS, ids=lambda entry: entry.name)
 def test_named_grids_name_only_what_there_is(entry: CaseGrid) -> None:
     for part in entry.parts:
         for device in part.devices:
-            method_entrants(part.methods, device, Options())
-            peer_entrants(part.peers, device, Options())
-    assert len(list(works(entry))) == len({work for work, _ in works(entry)})
+            method_candidates(part.methods, device, Options())
+            peer_candidates(part.peers, device, Options())
+    assert len(list(cases(entry))) == len({case for case, _ in cases(entry)})
 
 
 def test_the_lab_grid_has_the_sizes_and_strides_of_the_lab_reports() -> None:
-    lab = {(work.size, work.stride) for work, _ in works(named_grid("lab"))}
+    lab = {(case.size, case.stride) for case, _ in cases(named_grid("lab"))}
     expected = {32, 64, 128, 256, 512} | {256, 512, 1024, 2048, 4096}
     assert lab == {(size, stride) for size in expected for stride in (1, 2, 3)}
 
 
 def test_the_lab_grid_has_the_textbook_kernel_with_every_thread_block() -> None:
     assert set(BLOCK_SIDES) < set(named_grid("lab").parts[0].methods)
-    found = method_entrants(["textbook", *BLOCK_SIDES], "cuda", Options())
-    assert {entrant.options.block for entrant in found} == set(BLOCKS) == {8, 16, 32}
+    found = method_candidates(["textbook", *BLOCK_SIDES], "cuda", Options())
+    assert {candidate.options.block for candidate in found} == set(BLOCKS) == {8, 16, 32}
 
 
 def test_words_take_the_place_of_a_grids_own() -> None:
@@ -86,29 +88,30 @@ def test_a_file_that_is_wrong_is_named_with_its_fault(tmp_path, text: str, words
 
 def test_a_grid_that_is_not_there_is_refused() -> None:
     with pytest.raises(UsageError, match="lab"):
-        chosen_grid("labs", {})
+        chosen_grid(GridAxes(grid="labs"))
     with pytest.raises(UsageError, match="cannot be read"):
-        chosen_grid("nowhere.toml", {})
+        chosen_grid(GridAxes(grid="nowhere.toml"))
 
 
 def test_method_words_carry_options() -> None:
     words = ["cudnn:find:math=tf32", "im2col:gemm=cublas", "sliding:threads=1", "textbook:block=8"]
-    found = method_entrants(words, "cuda", Options())
-    assert [entrant.label for entrant in found] == words
+    found = method_candidates(words, "cuda", Options())
+    assert [candidate.label for candidate in found] == words
     assert (found[0].options.cudnn_find, found[0].options.math) == (True, "tf32")
     assert (found[1].options.gemm, found[2].options.threads, found[3].options.block) == ("cublas", 1, 8)
-    assert [entrant.label for entrant in method_entrants(words, "cpu", Options())] == ["sliding:threads=1"]
+    assert [candidate.label for candidate in method_candidates(words, "cpu", Options())] == ["sliding:threads=1"]
 
 
 def test_all_methods_get_the_options_that_concern_them() -> None:
     found = {
-        entrant.name: entrant.options for entrant in method_entrants(["all"], "cpu", Options(gemm="cublas", threads=1))
+        candidate.name: candidate.options
+        for candidate in method_candidates(["all"], "cpu", Options(gemm="cublas", threads=1))
     }
     assert found["sliding"] == Options(threads=1)
 
 
 def test_all_methods_are_those_that_run_here_without_the_oracle() -> None:
-    labels = [entrant.label for entrant in method_entrants(["all", "opencv"], "cpu", Options())]
+    labels = [candidate.label for candidate in method_candidates(["all", "opencv"], "cpu", Options())]
     assert labels == [name for name in method_names("cpu") if name != ORACLE]
 
 
@@ -117,12 +120,12 @@ def test_all_methods_are_those_that_run_here_without_the_oracle() -> None:
 )
 def test_method_words_that_mean_nothing_are_refused(word: str) -> None:
     with pytest.raises(UsageError):
-        method_entrants([word], "cpu", Options())
+        method_candidates([word], "cpu", Options())
 
 
 def test_peer_words_that_mean_nothing_are_refused() -> None:
     with pytest.raises(UsageError, match=PEERS[0].name):
-        peer_entrants(["nothing"], "cpu", Options())
+        peer_candidates(["nothing"], "cpu", Options())
 
 
 @pytest.mark.parametrize("name", ["random", "random-whole"])
@@ -146,10 +149,15 @@ def test_noise_fills_its_range(dtype, low, high) -> None:
 
 def test_shares_and_rules_are_checked() -> None:
     assert (parse_share("--noise", "2%"), parse_share("--noise", "0.5")) == (0.02, 0.5)
-    rules = parse_rules("warm", "5%", 0.5, 4, "full", False, "same", "zero", None)
+    rules = parse_rules(Timing("warm", "5%", 0.5, 4, "full", around=False), Filtering())
     assert (rules.l2_states, rules.budget.noise_target, rules.budget.min_samples) == (("warm",), 0.05, 4)
-    for wrong in (("hot", "2%", 1.0, 9, "full"), ("both", "x", 1.0, 9, "full"), ("both", "2%", 0.0, 9, "full")):
+    for wrong in (Timing(noise="x"), Timing(time_limit=0.0), Timing(samples=0)):
         with pytest.raises(UsageError):
-            parse_rules(*wrong, True, "same", "zero", None)
-    with pytest.raises(UsageError, match="--check"):
-        parse_rules("both", "2%", 1.0, 9, "some", True, "same", "zero", None)
+            parse_rules(wrong, Filtering())
+
+
+@pytest.mark.parametrize(("flag", "word"), [("--l2", "hot"), ("--check", "some")])
+def test_a_choice_that_there_is_not_is_refused_with_those_there_are(flag: str, word: str) -> None:
+    done = edgeconv("bench", flag, word)
+    assert (done.code, len(done.error_lines)) == (2, 1)
+    assert f"{flag} '{word}' is not one of " in done.err

@@ -1,4 +1,4 @@
-"""A work, measured: nothing wrong gets a time, figures follow their formulas to the digit, doubts are flagged."""
+"""A case, measured: nothing wrong gets a time, figures follow their formulas to the digit, doubts are flagged."""
 
 from __future__ import annotations
 
@@ -12,7 +12,19 @@ from typing import Any
 import jsonschema
 import numpy as np
 import pytest
-from bench_records import FEW, ROOF, BrokenPeer, FakeDevice, TimedMethod, TiringPeer, WrongMethod, grid, measured, use
+from bench_records import (
+    FEW,
+    ROOF,
+    BrokenPeer,
+    FakeDevice,
+    TimedMethod,
+    TiringPeer,
+    WrongMethod,
+    changed,
+    grid,
+    measured,
+    use,
+)
 from problems import random_image
 
 from edgeconv.bench import metrics, record, runner
@@ -22,26 +34,28 @@ from edgeconv.bench.measure import pixels_for
 from edgeconv.bench.watch import CpuUse, Watch, read_cpu_use
 from edgeconv.core.cost import Counts
 from edgeconv.core.problem import INPUT_DTYPES
+from edgeconv.core.records import plain
 from edgeconv.errors import UsageError
+from edgeconv.export.schemas import BENCH
 from edgeconv.hardware.nvml import GpuReading
 from edgeconv.io.image import write_image
 
 
-def rows_of(result: record.Record, entrant: str) -> list[record.Row]:
-    return [row for row in result["rows"] if row["entrant"] == entrant]
+def rows_of(result: record.BenchRecord, candidate: str) -> list[record.BenchRow]:
+    return [row for row in result.rows if row.candidate == candidate]
 
 
 def test_a_wrong_method_is_refused_a_time_and_its_error_is_in_the_record(monkeypatch) -> None:
     result = measured(monkeypatch, WrongMethod("hasty", [1e-6]), TimedMethod("honest", [2e-3]))
     for row in rows_of(result, "hasty"):
-        assert row["status"] == "wrong"
-        assert "wrong samples" in row["reason"]
-        assert row["check"]["unexplained_samples"] == 1
-        assert row["check"]["max_abs_error"] == pytest.approx(1.0)
-        assert (row["timings"], row["accounts"], row["lead_l2_state"]) == ({}, {}, None)
-    assert all(row["status"] == "measured" for row in rows_of(result, "honest"))
-    assert result["warnings"][0] == "hasty on cpu gave a wrong result and got no time in 2 rows"
-    jsonschema.validate(result, record.schema())
+        assert row.status == "wrong"
+        assert "wrong samples" in row.reason
+        assert row.check.unexplained_samples == 1
+        assert row.check.max_abs_error == pytest.approx(1.0)
+        assert (row.timings, row.metrics, row.lead_l2_state) == ({}, {}, None)
+    assert all(row.status == "measured" for row in rows_of(result, "honest"))
+    assert result.warnings[0] == "hasty on cpu gave a wrong result and got no time in 2 rows"
+    jsonschema.validate(plain(result), BENCH.schema())
 
 
 class ForgetfulMethod(TimedMethod):
@@ -69,28 +83,28 @@ class ForgetfulMethod(TimedMethod):
     "part", [..., np.s_[-1:], np.s_[:, -1:], np.s_[3, 4, 1:2]], ids=["all", "row", "column", "one"]
 )
 def test_a_method_that_does_not_write_is_wrong_after_one_that_did(monkeypatch, dtype, part) -> None:
-    """Both write to one output: what the first has left there is no work of the second."""
+    """Both write to one output: what the first has left there is no case of the second."""
     forgetful = ForgetfulMethod("forgetful", [1e-6])
     forgetful.part = part
     use(monkeypatch, TimedMethod("honest", [2e-3]), forgetful, TimedMethod("last", [2e-3]))
-    works = GridPart(sizes=(8,), strides=(1,), devices=("cpu",), dtypes=(dtype,), filters=("laplacian8",))
-    result = runner.run(runner.BenchRun(CaseGrid("test", "made up", (works,)), FEW))
-    status = {name: rows_of(result, name)[0]["status"] for name in ("honest", "forgetful", "last")}
+    cases = GridPart(sizes=(8,), strides=(1,), devices=("cpu",), dtypes=(dtype,), filters=("laplacian8",))
+    result = runner.run(runner.BenchRun(CaseGrid("test", "made up", (cases,)), FEW))
+    status = {name: rows_of(result, name)[0].status for name in ("honest", "forgetful", "last")}
     assert status == {"honest": "measured", "forgetful": "wrong", "last": "measured"}
 
 
 def test_a_library_that_fails_leaves_the_others_running(monkeypatch) -> None:
     result = measured(monkeypatch, BrokenPeer("broken", []), TimedMethod("honest", [2e-3]))
-    assert rows_of(result, "broken")[0]["reason"] == "LinAlgError: no such algorithm"
-    assert rows_of(result, "honest")[0]["status"] == "measured"
+    assert rows_of(result, "broken")[0].reason == "LinAlgError: no such algorithm"
+    assert rows_of(result, "honest")[0].status == "measured"
 
 
 def test_a_library_that_fails_in_the_middle_gets_no_time_and_the_others_do(monkeypatch) -> None:
     result = measured(monkeypatch, TiringPeer("tiring", [1e-3]), TimedMethod("honest", [2e-3]))
     for row in rows_of(result, "tiring"):
-        assert (row["status"], row["reason"], row["timings"]) == ("failed", "OSError: tired", {})
-    assert {row["status"] for row in rows_of(result, "honest")} == {"measured"}
-    jsonschema.validate(result, record.schema())
+        assert (row.status, row.reason, row.timings) == ("failed", "OSError: tired", {})
+    assert {row.status for row in rows_of(result, "honest")} == {"measured"}
+    jsonschema.validate(plain(result), BENCH.schema())
 
 
 def test_what_cannot_run_is_refused_with_its_reason(monkeypatch) -> None:
@@ -99,58 +113,59 @@ def test_what_cannot_run_is_refused_with_its_reason(monkeypatch) -> None:
             return "there is none"
 
     row = rows_of(measured(monkeypatch, Absent("absent", []), TimedMethod("honest", [1.0])), "absent")[0]
-    assert (row["status"], row["reason"], row["check"]) == ("refused", "there is none", None)
+    assert (row.status, row.reason, row.check) == ("refused", "there is none", None)
 
 
 def test_figures_follow_their_formulas_to_the_digit(monkeypatch) -> None:
     result = measured(monkeypatch, TimedMethod("honest", [1e-3, 2e-3, 3e-3, 4e-3, 5e-3]))
     row = rows_of(result, "honest")[0]
-    series = row["timings"]["warm"]
-    assert series["samples_seconds"] == [1e-3, 2e-3, 3e-3, 4e-3, 5e-3]
-    assert (series["median_seconds"], series["min_seconds"], series["n"]) == (3e-3, 1e-3, 5)
-    assert (series["p10_seconds"], series["p90_seconds"]) == (pytest.approx(1.4e-3), pytest.approx(4.6e-3))
-    assert series["stopped_because"] == "sample limit"
-    account = row["accounts"]["warm"]
+    series = row.timings["warm"]
+    assert series.samples_seconds == [1e-3, 2e-3, 3e-3, 4e-3, 5e-3]
+    assert (series.median_seconds, series.min_seconds, series.n) == (3e-3, 1e-3, 5)
+    assert (series.p10_seconds, series.p90_seconds) == (pytest.approx(1.4e-3), pytest.approx(4.6e-3))
+    assert series.stopped_because == "sample limit"
+    account = row.metrics["warm"]
     nominal, fewest = 2 * 9 * 3 * 3 * 64, 2 * 64 * 3 * 4
-    assert account["gflops"] == nominal / 3e-3 / 1e9
-    assert account["gigabytes_per_second"] == fewest / 3e-3 / 1e9
-    assert account["floor_share"] == 1e-3 / 3e-3
-    assert account["large_copy_share"] == fewest / ROOF.copy_bytes_per_second / 3e-3
-    assert account["roofline_share"] == 1e-3 / 3e-3
-    assert account["bound_by"] == "memory"
-    assert set(account) - {"seconds", "bound_by"} == set(metrics.FORMULAS)
+    assert account.gflops == nominal / 3e-3 / 1e9
+    assert account.gigabytes_per_second == fewest / 3e-3 / 1e9
+    assert account.floor_share == 1e-3 / 3e-3
+    assert account.large_copy_share == fewest / ROOF.copy_bytes_per_second / 3e-3
+    assert account.roofline_share == 1e-3 / 3e-3
+    assert account.bound_by == "memory"
+    assert set(plain(account)) - {"seconds", "bound_by"} == set(metrics.FORMULAS)
 
 
 def test_the_roof_is_the_longer_of_copy_and_arithmetic() -> None:
     counts = Counts(nominal_flops=100, useful_flops=50, fewest_bytes=10)
-    account = metrics.account(counts, 100.0, 20.0, ROOF.__class__(1.0, 1.0, ""), 30)
-    assert (account["roofline_share"], account["bound_by"]) == (0.5, "arithmetic")
-    assert account["moved_gigabytes_per_second"] == 30 / 100 / 1e9
-    nothing = metrics.account(counts, 100.0, None, None, None)
-    assert [nothing[name] for name in ("floor_share", "large_copy_share", "roofline_share", "bound_by")] == [None] * 4
+    account = metrics.metrics_of(counts, 100.0, 20.0, ROOF.__class__(1.0, 1.0, ""), 30)
+    assert (account.roofline_share, account.bound_by) == (0.5, "arithmetic")
+    assert account.moved_gigabytes_per_second == 30 / 100 / 1e9
+    nothing = metrics.metrics_of(counts, 100.0, None, None, None)
+    assert (nothing.floor_share, nothing.large_copy_share, nothing.roofline_share, nothing.bound_by) == (None,) * 4
 
 
 def test_a_time_above_the_roof_is_doubted(monkeypatch) -> None:
-    warnings = measured(monkeypatch, TimedMethod("honest", [1e-4]))["warnings"]
+    warnings = measured(monkeypatch, TimedMethod("honest", [1e-4])).warnings
     assert any(line.startswith("4 times lie above the measured roof: the method shares work") for line in warnings)
     assert any(line.startswith("4 times beat the copy that is their floor") for line in warnings)
-    assert measured(monkeypatch, TimedMethod("honest", [2e-3]))["warnings"] == []  # the copy's own share is no matter
+    assert measured(monkeypatch, TimedMethod("honest", [2e-3])).warnings == []  # the copy's own share is no matter
 
 
 def test_cold_and_warm_are_told_apart(monkeypatch) -> None:
     device = use(monkeypatch, TimedMethod("honest", [1.0]))
     result = runner.run(runner.BenchRun(grid(8), FEW))
     assert {"cold", "warm"} == set(device.calls)
-    assert set(rows_of(result, "honest")[0]["timings"]) == {"cold", "warm"}
-    assert rows_of(result, "honest")[0]["lead_l2_state"] == "warm"  # a processor's own
+    assert set(rows_of(result, "honest")[0].timings) == {"cold", "warm"}
+    assert rows_of(result, "honest")[0].lead_l2_state == "warm"  # a processor's own
 
 
 def test_a_record_round_trips_and_is_one_row_a_line(monkeypatch, tmp_path) -> None:
     path = tmp_path / "bench.json"
     result = measured(monkeypatch, TimedMethod("honest", [2e-3]), path=path)
-    assert record.read_record(path) == json.loads(record.to_json(result))
+    assert record.read_record(path) == result
+    assert plain(result) == json.loads(record.to_json(result))
     lines = path.read_text(encoding="utf-8").splitlines()
-    assert sum(line.startswith('    {"work"') for line in lines) == len(result["rows"]) == 4
+    assert sum(line.startswith('    {"work"') for line in lines) == len(result.rows) == 4
 
 
 def test_an_interrupt_keeps_what_was_measured_and_resume_goes_on(monkeypatch, tmp_path) -> None:
@@ -165,15 +180,15 @@ def test_an_interrupt_keeps_what_was_measured_and_resume_goes_on(monkeypatch, tm
     with pytest.raises(KeyboardInterrupt):
         runner.run(plan, stop_at_the_second)
     kept = record.read_record(path)
-    assert (kept["complete"], {row["work"]["size"] for row in kept["rows"]}) == (False, {8})
+    assert (kept.complete, {row.case.size for row in kept.rows}) == (False, {8})
 
     notes: list[str] = []
     resumed = runner.run(
         runner.BenchRun(grid(8, 16), FEW, path=path, resume=True), lambda done, total, note: notes.append(note)
     )
     assert [note.split()[0] for note in notes] == ["16"]
-    assert resumed["complete"]
-    assert resumed["rows"][: len(kept["rows"])] == kept["rows"]
+    assert resumed.complete
+    assert resumed.rows[: len(kept.rows)] == kept.rows
     with pytest.raises(UsageError, match="another grid"):
         runner.run(runner.BenchRun(grid(8), FEW, path=path, resume=True))
 
@@ -182,17 +197,17 @@ def test_a_time_limit_ends_between_works_and_leaves_the_rest_to_resume(monkeypat
     path = tmp_path / "bench.json"
     use(monkeypatch, TimedMethod("honest", [2e-3]))
     stopped = runner.run(runner.BenchRun(grid(8, 16), FEW, path=path, stop_after_seconds=0.0))
-    assert (stopped["complete"], stopped["rows"]) == (False, [])
-    assert runner.run(runner.BenchRun(grid(8, 16), FEW, path=path, resume=True))["complete"]
+    assert (stopped.complete, stopped.rows) == (False, [])
+    assert runner.run(runner.BenchRun(grid(8, 16), FEW, path=path, resume=True)).complete
 
 
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda kept: kept["machine"]["cpu"].update(name="another processor"), "another machine"),
-        (lambda kept: kept["machine"]["cpu"].update(usable_threads=1), "another machine .*usable_threads 1 and 2"),
-        (lambda kept: kept["versions"].update(numpy="0.1"), "other versions .*numpy 0.1 and"),
-        (lambda kept: kept.update(edgeconv_version="0.0.1"), "other versions .*edgeconv 0.0.1 and"),
+        (lambda kept: changed(kept.machine["cpu"], name="another processor"), "another machine"),
+        (lambda kept: changed(kept.machine["cpu"], usable_threads=1), "another machine .*usable_threads 1 and 2"),
+        (lambda kept: kept.versions.update(numpy="0.1"), "other versions .*numpy 0.1 and"),
+        (lambda kept: changed(kept, edgeconv_version="0.0.1"), "other versions .*edgeconv 0.0.1 and"),
     ],
 )
 def test_resuming_elsewhere_is_refused(monkeypatch, tmp_path, change, words: str) -> None:
@@ -211,7 +226,7 @@ def test_resuming_with_another_picture_of_the_same_name_is_refused(monkeypatch, 
     plan = runner.BenchRun(grid(8), FEW, pictures=(str(picture),), path=path)
     runner.run(plan)
     again = replace(plan, resume=True)
-    assert runner.run(again)["complete"]
+    assert runner.run(again).complete
     write_image(random_image(8, 8, "uint8", 2), picture)
     with pytest.raises(UsageError, match="no longer what the record measured"):
         runner.run(again)
@@ -230,7 +245,7 @@ def test_a_peer_is_held_to_no_more_than_a_method(monkeypatch) -> None:
 
     monkeypatch.setattr(TimedMethod, "prepare", strict)
     halves = CaseGrid("test", "made up", (GridPart(sizes=(64,), strides=(1,), devices=("cpu",), dtypes=("float16",)),))
-    assert rows_of(runner.run(runner.BenchRun(halves, FEW)), "rounded")[0]["status"] == "measured"
+    assert rows_of(runner.run(runner.BenchRun(halves, FEW)), "rounded")[0].status == "measured"
 
 
 def reading(mhz: int, mask: int = 0) -> GpuReading:
@@ -254,16 +269,16 @@ def test_a_gpu_that_slows_down_is_flagged(readings, flags) -> None:
     for _ in readings:
         watch.look()
     report = watch.report()
-    assert report["flags"] == flags
-    assert report["sm_clock_max_mhz"] == (max(entry.sm_clock_mhz for entry in readings) if readings else None)
+    assert report.flags == flags
+    assert report.sm_clock_max_mhz == (max(entry.sm_clock_mhz for entry in readings) if readings else None)
 
 
 def test_a_throttled_row_carries_its_flag_into_the_record(monkeypatch) -> None:
     use(monkeypatch, TimedMethod("honest", [2e-3]))
     monkeypatch.setattr(runner, "Watch", lambda device: Watch(device, lambda: reading(990, 0x04), lambda: None))
     result = runner.run(runner.BenchRun(grid(8), FEW))
-    assert rows_of(result, "honest")[0]["machine"]["flags"] == ["throttled: software power cap"]
-    assert "2 rows are flagged: throttled" in result["warnings"]
+    assert rows_of(result, "honest")[0].machine.flags == ["throttled: software power cap"]
+    assert "2 rows are flagged: throttled" in result.warnings
 
 
 @pytest.mark.parametrize(("busy", "own", "flagged"), [(10.0, 9.5, False), (16.0, 10.0, True)])
@@ -272,8 +287,8 @@ def test_other_processes_on_the_cores_are_flagged(busy, own, flagged) -> None:
     watch = Watch("cpu", read_cpu=lambda: next(uses))
     watch.begin()
     report = watch.report()
-    assert report["others_busy_share"] == pytest.approx((busy - own) / 20)
-    assert bool(report["flags"]) == flagged
+    assert report.others_busy_share == pytest.approx((busy - own) / 20)
+    assert bool(report.flags) == flagged
 
 
 def test_the_systems_counters_only_grow() -> None:

@@ -1,4 +1,4 @@
-"""Every peer that is installed here does the very same work as the oracle, or says in what it differs."""
+"""Every peer that is installed here does the very same case as the oracle, or says in what it differs."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from edgeconv.bench.candidates import share
-from edgeconv.bench.peers import PEERS, PeerEntrant
+from edgeconv.bench.peers import PEERS, PeerCandidate
 from edgeconv.bench.peers.convolutions import grouped
 from edgeconv.bench.synthetic import bench_filter, bench_pixels
 from edgeconv.core.request import make_request
 from edgeconv.errors import UnavailableError
-from edgeconv.methods.base import Options
+from edgeconv.methods.options import Options
 from edgeconv.runtime import check
 
 CASES = [
@@ -36,8 +36,8 @@ CASES = [
 @pytest.mark.parametrize("case", CASES, ids=lambda case: "-".join(map(str, case)))
 @pytest.mark.parametrize("entry", PEERS, ids=lambda entry: f"{entry.name}-{entry.device}")
 def test_a_peer_is_right_or_says_why_not(entry, case) -> None:
-    entrant = PeerEntrant(entry, Options())
-    reason = entrant.unavailable_reason()
+    candidate = PeerCandidate(entry, Options())
+    reason = candidate.unavailable_reason()
     if reason is not None:
         assert reason.rstrip(".") == reason
         pytest.skip(reason)
@@ -46,7 +46,7 @@ def test_a_peer_is_right_or_says_why_not(entry, case) -> None:
     pixels = bench_pixels(23, 34, dtype)
     problem = request.problem(pixels.shape, pixels.dtype)
     try:
-        ready = entrant.prepare(share(entry.device, problem, pixels))
+        ready = candidate.prepare(share(entry.device, problem, pixels))
     except UnavailableError as error:
         pytest.skip(str(error))
     for _ in range(2):
@@ -61,8 +61,8 @@ def test_a_peer_is_right_or_says_why_not(entry, case) -> None:
 def test_peers_that_are_always_there_do_all_of_it() -> None:
     """OpenCV is a base dependency, so that the interface is tried on every machine."""
     entry = next(entry for entry in PEERS if entry.name == "opencv-filter2d")
-    assert PeerEntrant(entry, Options()).unavailable_reason() is None
-    assert PeerEntrant(entry, Options()).version != "unknown"
+    assert PeerCandidate(entry, Options()).unavailable_reason() is None
+    assert PeerCandidate(entry, Options()).version != "unknown"
 
 
 def test_no_two_peers_of_a_device_share_a_name() -> None:

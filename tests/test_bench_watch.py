@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from edgeconv.bench.watch import CpuUse, Watch
+from edgeconv.core.records import fields_of
 from edgeconv.hardware.nvml import GpuReading
 
 
@@ -33,8 +34,8 @@ def seen(device: Any, clocks: tuple[int | None, ...] = (), mask: int = 0, busy: 
 )
 def test_what_others_took_of_the_cores(device: str, busy: float, own: float, share: float, flagged: bool) -> None:
     found = seen(device, busy=busy, own=own)
-    assert found["others_busy_share"] == pytest.approx(share)
-    assert found["flags"] == ([f"other processes kept {share:.0%} of the cores busy"] if flagged else [])
+    assert found.others_busy_share == pytest.approx(share)
+    assert found.flags == ([f"other processes kept {share:.0%} of the cores busy"] if flagged else [])
 
 
 @pytest.mark.parametrize(
@@ -49,8 +50,8 @@ def test_what_others_took_of_the_cores(device: str, busy: float, own: float, sha
 def test_what_the_gpu_says_of_itself(clocks: tuple[int | None, ...], mask: int, flags: list[str]) -> None:
     found = seen("cuda", clocks, mask)
     known = [clock for clock in clocks if clock]
-    assert (found["flags"], found["sm_clock_min_mhz"], found["sm_clock_max_mhz"]) == (flags, min(known), max(known))
-    assert found["last_card_reading"]["sm_clock_mhz"] == clocks[-1]
+    assert (found.flags, found.sm_clock_min_mhz, found.sm_clock_max_mhz) == (flags, min(known), max(known))
+    assert found.last_gpu_reading.sm_clock_mhz == clocks[-1]
 
 
 def test_what_cannot_be_read_is_not_known() -> None:
@@ -58,5 +59,5 @@ def test_what_cannot_be_read_is_not_known() -> None:
     watch.begin()
     watch.look()
     found = watch.report()
-    assert found["flags"] == []
-    assert {found[name] for name in found if name != "flags"} == {None}
+    assert found.flags == []
+    assert {value for name, value in fields_of(found).items() if name != "flags"} == {None}

@@ -14,16 +14,17 @@ from picture_files import noisy, png
 import edgeconv
 from edgeconv.batch.encoding import parse_png_level, parse_quality
 from edgeconv.batch.plan import parse_shard
-from edgeconv.cli.options import check_sampling, parse_jobs
 from edgeconv.core.geometry import output_size, parse_padding
 from edgeconv.core.request import make_request
 from edgeconv.diff.methods import middle_square
 from edgeconv.diff.metrics import Allowance, compare
 from edgeconv.errors import EdgeconvError
 from edgeconv.io.image import decode_image, encode_image
-from edgeconv.io.read_rules import ReadRules
+from edgeconv.io.read_limits import ReadRules
 from edgeconv.io.resize import parse_sizes
-from edgeconv.methods.base import Options, check_workspace
+from edgeconv.methods.base import check_workspace
+from edgeconv.methods.options import Options
+from edgeconv.options import Sampling, Workers
 
 PNG = png(noisy(4, 6))
 
@@ -76,9 +77,14 @@ BOUNDS = (
         (((2, 9), 0, 1), ((9, 2), 0, 2)),
     ),
     Bound("--shard", parse_shard, ("1/1", "1/8", "8/8"), ("0/8", "9/8", "0/0", "1/0")),
-    Bound("--jobs", parse_jobs, ("1",), ("0", "-1")),
-    Bound("--samples", lambda value: check_sampling(value, 1.0), (0,), (-1,)),
-    Bound("--time-limit", lambda value: check_sampling(1, value), (1e-9,), (0.0, float("nan"))),
+    Bound("--jobs", lambda text: Workers(jobs=text).parsed_jobs(), ("1",), ("0", "-1")),
+    Bound("--samples", lambda value: Sampling(samples=value).refuse_impossible(), (0,), (-1,)),
+    Bound(
+        "--time-limit",
+        lambda value: Sampling(samples=1, time_limit=value).refuse_impossible(),
+        (1e-9,),
+        (0.0, float("nan")),
+    ),
     Bound("--threads", lambda value: Options(threads=value), (1,), (0, -1)),
     Bound("--workspace-limit", lambda value: Options(workspace_limit_bytes=value), (0,), (-1,)),
     Bound(

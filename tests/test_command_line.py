@@ -12,12 +12,16 @@ from problems import random_image
 
 from edgeconv.bench import record
 from edgeconv.cli import COMMANDS
-from edgeconv.cli.options import parse_bytes
+from edgeconv.core.units import parse_bytes
 from edgeconv.diff.outputs import Outputs
 from edgeconv.errors import ImageWriteError, UnavailableError, UsageError
 from edgeconv.io.image import write_image
 from edgeconv.methods import METHODS, find, require
-from edgeconv.methods.base import SPECIAL_OPTIONS, Options
+from edgeconv.methods.options import Options, special_options
+from edgeconv.runtime import auto
+
+LONGEST_SUMMARY = 50
+"""Characters of a command in `--help`: longer sentences are cut."""
 
 OTHER_THAN_USUAL = {
     "--math tf32": Options(math="tf32"),
@@ -46,8 +50,8 @@ def folder(tmp_path: Path) -> Path:
         ("diff photo.png photo.png --page-limit big", 2, "--page-limit 'big'"),
         ("compare photo.png --page-limit big", 2, "--page-limit 'big'"),
         *((f"run photo.png --method sliding --device cpu {words}", 4, words) for words in OTHER_THAN_USUAL),
-        ("diff photo.png photo.png --html h --junit h", 2, "'h' is named for two things"),
-        ("diff photo.png photo.png --html h --contact-sheet ./h", 2, "'h' is named for two things"),
+        ("diff photo.png photo.png --html h --junit h", 2, "'h' is named twice"),
+        ("diff photo.png photo.png --html h --contact-sheet ./h", 2, "'h' is named twice"),
     ],
 )
 def test_what_cannot_be_used_is_refused_by_name(folder: Path, words: str, code: int, says: str) -> None:
@@ -62,7 +66,7 @@ def test_a_method_refuses_what_does_not_concern_it_and_names_those_that_it_does(
     options = OTHER_THAN_USUAL[words]
     (option,) = options.asked()
     assert options.asked() == {option: words}
-    able = [entry for entry in METHODS if option in entry.knows]
+    able = [entry for entry in METHODS if option in entry.special_options]
     assert able
     with pytest.raises(UnavailableError) as refused:
         require("sliding", "cpu", options)
@@ -74,9 +78,9 @@ def test_a_method_refuses_what_does_not_concern_it_and_names_those_that_it_does(
 def test_what_is_not_asked_for_is_never_refused() -> None:
     assert Options(threads=2, workspace_limit_bytes=1).asked() == {}
     require("sliding", "cpu", Options(threads=2))
-    known = {option for entry in METHODS for option in entry.knows}
-    assert known == set(SPECIAL_OPTIONS)
-    assert find("cudnn", "cuda").knows == ("math", "cudnn_find")
+    known = {option for entry in METHODS for option in entry.special_options}
+    assert known == {option.name for option in special_options()}
+    assert find("cudnn", "cuda").special_options == ("math", "cudnn_find")
 
 
 def test_a_number_of_bytes_names_its_option_or_none() -> None:
@@ -91,17 +95,81 @@ def test_two_outputs_never_have_one_name(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("there")
     outputs = Outputs((), overwrite=True)
     outputs.reserve_file(tmp_path / "there")
-    with pytest.raises(ImageWriteError, match="two things"):
+    with pytest.raises(ImageWriteError, match="named twice"):
         outputs.reserve_file(tmp_path / "link")
     outputs.reserve_file("/dev/null")
     outputs.reserve_file("/dev/null")
 
 
-def test_every_command_has_a_description() -> None:
+def test_every_command_has_a_description_that_is_shown_whole() -> None:
     lines = edgeconv("--help").text.partition("Commands:")[2].splitlines()
-    described = {line.split()[0]: line.split()[1:] for line in lines if line.strip()}
+    described = {line.split()[0]: line.split(maxsplit=1)[1] for line in lines if line.strip()}
     assert described.keys() == COMMANDS.keys()
-    assert all(described.values()), described
+    assert all(len(text) <= LONGEST_SUMMARY and text.endswith(".") and "..." not in text for text in described.values())
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ("run photo.png --stride abc", "See 'edgeconv run --help'."),
+        ("run photo.png --nope", "See 'edgeconv run --help'."),
+        ("bench gemm --nope", "See 'edgeconv bench gemm --help'."),
+        ("bench --nope", "See 'edgeconv bench grid --help'."),
+        ("rum photo.png", "Did you mean 'run'? See 'edgeconv --help'."),
+        ("--nope", "See 'edgeconv --help'."),
+        ("run photo.png photo.png", "'edgeconv batch' takes several"),
+        ("run -photo.png", "put -- before it: -- -photo.png."),
+        ("run photo.png -f Sobel", "Did you mean 'sobel'?"),
+        ("run photo.png -f sobelx", "Did you mean 'sobel-x'?"),
+        ("run photo.png -m Slding", "Did you mean 'sliding'?"),
+        ("run .", "name a picture in it, or use 'edgeconv batch' for all of its pictures"),
+        ("run photo.png --border wrap", "--border 'wrap' is not one of zero, replicate, reflect, reflect101."),
+        ("batch photo.png --jpeg-codec nvjpeg", "--jpeg-codec 'nvjpeg' is not one of host, gpu."),
+        ("resize photo.png --interpolation best", "--interpolation 'best' is not one of auto, area,"),
+        ("run photo.png --kernel 1 --kernel-file k.json", "Use either --kernel or --kernel-file, not both."),
+        ("batch photo.png --keep-going --fail-fast", "not both."),
+    ],
+)
+def test_a_mistake_is_one_line_that_says_what_to_do(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, words: str, says: str
+) -> None:
+    monkeypatch.chdir(folder)
+    done = edgeconv(*words.split())
+    assert (done.code, len(done.error_lines), done.out) == (2, 1, b""), done.err
+    assert says in done.err
+    assert "?." not in done.err
+    assert ".." not in done.err
+    assert [path.name for path in folder.iterdir()] == ["photo.png"]
+
+
+def test_a_file_whose_name_begins_with_a_hyphen_is_read_as_the_line_says(folder: Path) -> None:
+    (folder / "photo.png").rename(folder / "-photo.png")
+    done = edgeconv("run", "-m", "opencv", "--samples", 0, "--", "-photo.png", cwd=folder)
+    assert done.code == 0, done.err
+
+
+@pytest.mark.parametrize(("command", "flag"), [("bench", "--grid"), ("batch", "--jpeg-codec")])
+def test_an_old_spelling_works_with_a_note(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, command: str, flag: str
+) -> None:
+    monkeypatch.chdir(folder)
+    wrong = {"bench": ("--noise", "x"), "batch": ("--keep-going", "--fail-fast")}[command]  # to end before it begins
+    done = edgeconv(command, "photo.png", flag, "card", *wrong)
+    note, error = done.error_lines
+    assert note == f"edgeconv: note: {flag} card is now {flag} gpu; the old word works for one release."
+    assert (done.code, flag in error) == (2, False)
+    assert len(edgeconv(command, "photo.png", flag, "gpu", *wrong).error_lines) == 1
+
+
+def test_a_device_that_cannot_be_used_is_named_and_no_method_that_nobody_chose(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(auto, "cuda_unavailable_reason", lambda: "no NVIDIA GPU found")
+    monkeypatch.chdir(folder)
+    done = edgeconv("run", "photo.png", "--device", "cuda")
+    assert (done.code, len(done.error_lines)) == (4, 1)
+    assert "--device cuda cannot be used here: no NVIDIA GPU found." in done.err
+    assert "sliding" not in done.err
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")

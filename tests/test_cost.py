@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
+from edgeconv.core.choices import Channels
 from edgeconv.core.cost import Roof, count, speed, useful_flops_per_pixel
-from edgeconv.core.filters import Channels, named_filter, weight_set
+from edgeconv.core.filters import named_filter, weight_set
 from edgeconv.core.problem import StoredMode, make_problem
 
 

@@ -18,10 +18,10 @@ from edgeconv.core.problem import make_problem
 from edgeconv.errors import MemoryLimitError, UnavailableError, UsageError
 from edgeconv.hardware.cpu import jit
 from edgeconv.methods import require
-from edgeconv.methods.base import Options
 from edgeconv.methods.cpu import engine, rowcode
 from edgeconv.methods.cpu.layout import make_layout
 from edgeconv.methods.cpu.lowering import make_lowering
+from edgeconv.methods.options import Options
 
 SLIDING = require("sliding", "cpu")
 IM2COL = require("im2col", "cpu")

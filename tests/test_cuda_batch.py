@@ -10,15 +10,15 @@ from batch_folders import contents
 from problems import random_image
 
 from edgeconv.batch import ledger, plan
-from edgeconv.batch.engines import own_cluster
+from edgeconv.batch.engines import local_cluster
 from edgeconv.batch.names import Names
 from edgeconv.batch.pipeline import Batch
 from edgeconv.batch.settings import Settings
 from edgeconv.batch.summary import Summary
+from edgeconv.core.choices import DeviceName
 from edgeconv.core.request import Request, make_request
 from edgeconv.io.image import read_image, write_image
 from edgeconv.methods import method_names
-from edgeconv.methods.base import DeviceName
 from edgeconv.runtime import check as verify
 from edgeconv.runtime.auto import Choice
 
@@ -80,7 +80,7 @@ def bus_address() -> str:
 
 
 def test_two_gpus_work_side_by_side_and_give_the_very_files_of_one(photos: Path) -> None:
-    gpus = own_cluster.gpus_here()
+    gpus = local_cluster.gpus_here()
     if len(gpus) < 2:
         pytest.skip("there is one GPU here")
     request = make_request("laplacian8", channels="each")
@@ -89,7 +89,7 @@ def test_two_gpus_work_side_by_side_and_give_the_very_files_of_one(photos: Path)
     names = Names("{stem}{ext}", request.filter.name, "sliding", request.stride)
     settings = Settings(request, Choice("sliding", "cuda", "for a test"), str(out), names)
     tasks = plan.find_tasks([photos], recursive=False).tasks
-    with own_cluster.own_cluster(own_cluster.seats_for(gpus[:2], jobs=WORKERS, pictures=len(tasks))) as engine:
+    with local_cluster.local_cluster(local_cluster.seats_for(gpus[:2], jobs=WORKERS, pictures=len(tasks))) as engine:
         assert len(set(engine.client.run(bus_address).values())) == 2
         assert engine.choose("auto", "auto", None).device == "cuda"
         summary = Batch(tasks, settings, engine).run()

@@ -15,7 +15,7 @@ from edgeconv.core import exactness
 from edgeconv.core.filters import WeightSet, named_filter, weight_set
 from edgeconv.core.problem import Problem, make_problem
 from edgeconv.methods import METHODS, require
-from edgeconv.methods.base import Options
+from edgeconv.methods.options import Options
 
 pytestmark = pytest.mark.gpu
 

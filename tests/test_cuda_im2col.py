@@ -7,9 +7,9 @@ from cpu_problems import EVERY_FILTER, EVERY_TYPE, GEOMETRY, Case, geometry_case
 from gemm_cases import LARGE, check_on_gpu, check_plan, check_tall_picture
 
 from edgeconv.errors import MemoryLimitError
-from edgeconv.methods.base import Options
 from edgeconv.methods.cuda.im2col import Im2col, banded_plan, banded_shape
 from edgeconv.methods.cuda.kernel_args import DEPTH
+from edgeconv.methods.options import Options
 
 pytestmark = pytest.mark.gpu
 

@@ -8,8 +8,8 @@ from cpu_problems import EVERY_FILTER, EVERY_TYPE, GEOMETRY, RANDOM, Case, geome
 from gemm_cases import ENOUGH_SAMPLES, LARGE, REDUCED_FILTERS, REDUCED_TYPES, check_on_gpu, check_tall_picture
 
 from edgeconv.errors import UnavailableError
-from edgeconv.methods.base import Options
 from edgeconv.methods.cuda.implicit import Implicit, fragment_table, group_pixels, step_of
+from edgeconv.methods.options import Options
 
 REDUCED = ("tf32", "half")
 

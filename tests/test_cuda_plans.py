@@ -23,7 +23,7 @@ from edgeconv.core.filters import WeightSet
 from edgeconv.core.problem import Problem, make_problem
 from edgeconv.errors import MemoryLimitError, UsageError
 from edgeconv.methods import cuda
-from edgeconv.methods.base import BLOCKS, Method, Options, Plan
+from edgeconv.methods.base import Method, Plan
 from edgeconv.methods.cuda import (
     cudnn,
     im2col,
@@ -35,6 +35,7 @@ from edgeconv.methods.cuda import (
     textbook,
 )
 from edgeconv.methods.cuda.libcudnn import Algorithm, MathType, Performance
+from edgeconv.methods.options import BLOCKS, Options
 
 MULTIPROCESSORS, L2_BYTES, RESIDENT = 10, 2**20, 2
 """Of the made-up GPU; `RESIDENT` blocks share a multiprocessor."""

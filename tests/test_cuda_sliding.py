@@ -9,8 +9,8 @@ from kernel_work import large_sliding
 from problems import assert_right, random_image, run_on_gpu
 
 from edgeconv.errors import UsageError
-from edgeconv.methods.base import Options
 from edgeconv.methods.cuda.sliding import Sliding
+from edgeconv.methods.options import Options
 
 pytestmark = pytest.mark.gpu
 

@@ -6,8 +6,8 @@ import pytest
 from cpu_problems import EVERY_FILTER, EVERY_TYPE, GEOMETRY, geometry_cases
 from gemm_cases import LARGE, check_on_gpu, check_tall_picture
 
-from edgeconv.methods.base import BLOCKS, Options
 from edgeconv.methods.cuda.textbook import Textbook
+from edgeconv.methods.options import BLOCKS, Options
 
 pytestmark = pytest.mark.gpu
 

@@ -9,10 +9,10 @@ from cpu_problems import EVERY_FILTER, EVERY_TYPE, GEOMETRY, RANDOM, Case, geome
 from gemm_cases import LARGE, REDUCED_TYPES, check_on_gpu, check_plan, check_tall_picture
 
 from edgeconv.errors import UnavailableError
-from edgeconv.methods.base import Options
 from edgeconv.methods.cuda import libcudnn
 from edgeconv.methods.cuda.cudnn import CuDNN, _can_be_direct, _screen
 from edgeconv.methods.cuda.libcudnn import Algorithm, CudnnError, MathType, Performance
+from edgeconv.methods.options import Options
 
 
 class Descriptor:

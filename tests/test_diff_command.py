@@ -14,9 +14,9 @@ from command import edgeconv
 from jsonschema import Draft202012Validator
 
 from edgeconv.cli import app
-from edgeconv.core.escapes import visible
-from edgeconv.diff.record import schema
+from edgeconv.core.safe_text import visible
 from edgeconv.errors import EdgeconvError
+from edgeconv.export.schemas import DIFF
 from edgeconv.io.image import write_image
 
 
@@ -107,7 +107,7 @@ def test_json_and_junit_hold_the_same_figures(folder: Path) -> None:
     assert done.code == 1
     record = json.loads(done.text)
     assert record["kind"] == "diff"
-    Draft202012Validator(schema()).validate(record)
+    Draft202012Validator(DIFF.schema()).validate(record)
     assert [entry["judged"]["differing_samples"] for entry in record["comparisons"]] == [0, 3]
     assert record["comparisons"][0]["whole"]["psnr_db"] is None
     assert record["comparisons"][1]["worst"]["x"] == 4
@@ -162,10 +162,10 @@ def test_the_schema_is_one_and_records_of_floats_keep_to_it(folder: Path) -> Non
     strange = np.load(folder / "b.npy")
     strange[0, 0], strange[5, 7] = np.nan, np.inf
     np.save(folder / "strange.npy", strange)
-    Draft202012Validator.check_schema(schema())
+    Draft202012Validator.check_schema(DIFF.schema())
     done = edgeconv("diff", "a.tiff", "strange.npy", "--json", cwd=folder)
     record = json.loads(done.text)
-    Draft202012Validator(schema()).validate(record)
+    Draft202012Validator(DIFF.schema()).validate(record)
     (found,) = record["comparisons"]
     assert found["whole"]["max_abs"] is None
     assert found["whole"]["unbounded_samples"] == 6

@@ -15,11 +15,11 @@ from problems import random_image
 from edgeconv.core.request import make_request
 from edgeconv.diff import methods, results
 from edgeconv.diff.metrics import Allowance
-from edgeconv.diff.record import schema
 from edgeconv.errors import EXIT_DIFFERENT, UnavailableError
+from edgeconv.export.schemas import DIFF
 from edgeconv.io.image import write_image
-from edgeconv.methods import METHODS, find, known
-from edgeconv.methods.base import Options
+from edgeconv.methods import METHODS, applicable, find, refuse_inapplicable_to_all
+from edgeconv.methods.options import Options
 from edgeconv.runtime.auto import runnable
 from edgeconv.runtime.session import Session
 
@@ -37,7 +37,7 @@ def test_every_method_that_works_here_is_compared_and_the_others_named(picture: 
     record = json.loads(done.text)
     assert sorted((entry["name"], entry["device"]) for entry in record["methods"]) == sorted(runnable())
     assert record["methods"][0]["name"] == "reference"
-    Draft202012Validator(schema()).validate(record)
+    Draft202012Validator(DIFF.schema()).validate(record)
     assert len(record["comparisons"]) == len(runnable()) - 1
     assert len(record["left_out"]) + len(record["methods"]) == len(METHODS)
     assert record["allowed"]["atol"] == 0  # whole numbers and whole weights: every method is exact
@@ -81,9 +81,9 @@ def test_a_method_that_errs_by_two_levels_in_one_sample_is_found(
     monkeypatch.setattr(methods, "runnable", lambda: [("opencv", "cpu"), ("reference", "cpu")])
     done = methods.run(str(picture), make_request(), Options(), results.Wanted())
     assert done.exit_code == exit_code
-    (found,) = done.record["comparisons"]
+    (found,) = done.record.comparisons
     if step:
-        assert (found["worst"]["x"], found["worst"]["y"], found["worst"]["channel"]) == (30, 20, "G")
+        assert (found.worst.x, found.worst.y, found.worst.channel) == (30, 20, "G")
         assert "WRONG" in done.text
 
 
@@ -104,13 +104,22 @@ def test_a_method_that_is_wrong_by_the_oracle_ends_with_1_whatever_is_allowed(
     monkeypatch.setattr(methods, "runnable", lambda: [("opencv", "cpu"), ("reference", "cpu")])
     wanted = results.Wanted(allowance=Allowance(atol=255))
     done = methods.run(str(picture), make_request(), Options(), wanted, by_rule=False)
-    assert [each["same"] for each in done.record["comparisons"]] == [True]
-    judged = {entry["name"]: entry["check"]["passed"] for entry in done.record["methods"]}
+    assert [each.same for each in done.record.comparisons] == [True]
+    judged = {entry.name: entry.check.passed for entry in done.record.methods}
     assert judged == {name: wrong_method not in (name, "both") for name in ("reference", "opencv")}
     assert done.exit_code == EXIT_DIFFERENT
 
 
-def test_an_option_is_for_those_who_know_it_and_refused_where_nobody_does(
+def test_methods_that_did_not_run_are_gathered_by_their_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    reasons = [("sliding", "cuda", "no GPU"), ("cudnn", "cuda", "no cuDNN"), ("im2col", "cuda", "no GPU")]
+    monkeypatch.setattr(methods, "not_runnable", lambda: iter(reasons))
+    assert methods.not_run() == [
+        "sliding and im2col on CUDA did not run: no GPU",
+        "cudnn on CUDA did not run: no cuDNN",
+    ]
+
+
+def test_an_option_goes_to_the_methods_that_it_concerns_and_is_refused_where_none_does(
     picture: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     here = [("opencv", "cpu"), ("reference", "cpu")]
@@ -119,9 +128,9 @@ def test_an_option_is_for_those_who_know_it_and_refused_where_nobody_does(
         with pytest.raises(UnavailableError, match=words):
             methods.run(str(picture), make_request(), options, results.Wanted())
     monkeypatch.setattr(methods, "runnable", lambda: [*here, ("im2col", "cuda")])
-    methods.refuse_what_none_knows(Options(gemm="cublas"))
-    assert known(find("opencv", "cpu"), Options(gemm="cublas", threads=2)) == Options(threads=2)
-    assert known(find("im2col", "cuda"), Options(gemm="cublas", block=8)) == Options(gemm="cublas")
+    refuse_inapplicable_to_all((find("opencv", "cpu"), find("im2col", "cuda")), Options(gemm="cublas"))
+    assert applicable(find("opencv", "cpu"), Options(gemm="cublas", threads=2)) == Options(threads=2)
+    assert applicable(find("im2col", "cuda"), Options(gemm="cublas", block=8)) == Options(gemm="cublas")
 
 
 def test_the_middle_square_is_the_middle() -> None:

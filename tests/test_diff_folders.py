@@ -16,9 +16,9 @@ from command import edgeconv
 from jsonschema import Draft202012Validator
 
 from edgeconv.diff.folders import run
-from edgeconv.diff.record import schema
 from edgeconv.diff.results import Wanted
 from edgeconv.errors import ImageReadError
+from edgeconv.export.schemas import DIFF
 from edgeconv.io.image import write_image
 
 
@@ -65,7 +65,7 @@ def test_every_relative_name_gets_its_status(folders: Path) -> None:
     assert done.code == 3, done.err
     record = json.loads(done.text)
     assert {pair["name"]: pair["status"] for pair in record["pairs"]} == STATUSES
-    Draft202012Validator(schema()).validate(record)
+    Draft202012Validator(DIFF.schema()).validate(record)
     (changed,) = (pair["diff"] for pair in record["pairs"] if pair["status"] == "changed")
     assert changed["comparisons"][0]["judged"]["differing_samples"] == 5 * 6 * 3
     suite = ElementTree.parse(folders / "out.xml").getroot()
@@ -77,8 +77,8 @@ def test_the_text_lists_what_is_not_the_same(folders: Path) -> None:
     assert [line.split()[:2] for line in lines[:-2]] == [
         [status, name] for name, status in STATUSES.items() if status != "same"
     ]
-    assert lines[-2] == "2 same; 1 missing; 1 new; 1 changed; 1 layout"
-    assert lines[-1].startswith("not compared, as edgeconv reads no such files: ")
+    assert lines[-2] == "2 same; 1 missing; 1 new; 1 changed; 1 with another layout"
+    assert lines[-1].startswith("not compared, as edgeconv does not read such files: ")
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from problems import random_image
 
 from edgeconv.bench import record
-from edgeconv.core.escapes import cell, markup, visible, visible_lines
+from edgeconv.core.safe_text import cell, markup, visible, visible_lines
 from edgeconv.export.csv import export as export_csv
 from edgeconv.io.image import write_image
 
@@ -66,8 +66,8 @@ def test_a_cell_is_no_formula(value: object) -> None:
 
 def test_a_spreadsheet_of_a_record_computes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     made = measured(monkeypatch, TimedMethod("opencv", [1e-3], "opencv"))
-    for row in made["rows"]:
-        row["work"]["picture"] = HOSTILE
+    for row in made.rows:
+        row.case.picture = HOSTILE
     text = export_csv([made])[".csv"].decode()
     rows = list(csv.DictReader(io.StringIO(text)))
     assert {row["picture"] for row in rows} == {"'" + visible(HOSTILE)}
@@ -87,10 +87,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     Path("photos", f"{HOSTILE}.{HOSTILE}").touch()
     Path(f"{HOSTILE}.json").write_text("[[0, 1, 0], [1, -4, 1], [0, 1, 0]]", encoding="ascii")
     made = measured(monkeypatch, TimedMethod("opencv", [1e-3], "opencv"))
-    for row in made["rows"]:
-        row["work"]["picture"] = HOSTILE
-        row["reason"] = HOSTILE
-    made["warnings"].append(HOSTILE)
+    for row in made.rows:
+        row.case.picture = HOSTILE
+        row.reason = HOSTILE
+    made.warnings.append(HOSTILE)
     Path("bench.json").write_bytes(record.to_json(made))
     return tmp_path
 
@@ -182,7 +182,7 @@ def test_commands_print_through_one_door() -> None:
     """Whoever prints past it prints names raw: a new command is found here."""
     past = []
     for path in sorted((PROJECT / "edgeconv").rglob("*.py")):
-        if path.name in ("printing.py", "exits.py") and path.parent.name == "cli":
+        if path.name in ("printing.py", "ending.py") and path.parent.name == "cli":
             continue
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call):

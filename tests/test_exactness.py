@@ -23,7 +23,7 @@ from edgeconv.core.timing import Budget, Stopwatch
 from edgeconv.errors import MemoryLimitError, UsageError
 from edgeconv.io.image import write_image
 from edgeconv.methods import METHODS, require
-from edgeconv.methods.base import Options
+from edgeconv.methods.options import Options
 from edgeconv.methods.reference import Reference
 from edgeconv.runtime import auto as choose_module
 from edgeconv.runtime import check as verify

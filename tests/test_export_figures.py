@@ -8,7 +8,7 @@ from itertools import product
 from xml.etree import ElementTree
 
 import pytest
-from bench_records import TimedMethod, measured
+from bench_records import TimedMethod, changed, measured
 
 from edgeconv.bench import record
 from edgeconv.bench.summary import Phases
@@ -21,20 +21,21 @@ from edgeconv.export.plot import svg
 
 
 @pytest.fixture
-def result(monkeypatch) -> record.Record:
+def result(monkeypatch) -> record.BenchRecord:
     """A method and a peer, sizes 8 and 16."""
     peer = TimedMethod("peer", [4e-3])
     peer.kind = "peer"
     return measured(monkeypatch, TimedMethod("own", [2e-3]), peer)
 
 
-def repeated(result: record.Record, name: str, values: list, outside: bool = False) -> record.Record:
+def repeated(result: record.BenchRecord, name: str, values: list, outside: bool = False) -> record.BenchRecord:
     """All rows once for each of `values` of a field of the work, or of the row itself."""
     again = copy.deepcopy(result)
-    pairs = product(values, copy.deepcopy(result["rows"]))
-    again["rows"] = [
-        {**row, name: value} if outside else {**row, "work": {**row["work"], name: value}} for value, row in pairs
-    ]
+    again.rows = []
+    for value, row in product(values, result.rows):
+        twin = copy.deepcopy(row)
+        setattr(twin if outside else twin.case, name, value)
+        again.rows.append(twin)
     return again
 
 
@@ -60,9 +61,9 @@ def texts(drawing: figures.Drawing) -> list[str]:
 def test_a_name_is_drawn_as_it_stands_wherever_there_are_names(result, name: str, drawn: str) -> None:
     bars = figures.stacked_bars([(name, {"decode": 1.0}, f"1 s  {name}")])
     assert {drawn, f"1 s  {drawn}"} <= set(texts(figures.Drawing("bars", "", "", bars)))
-    for row in result["rows"]:
-        if row["kind"] == "peer":
-            row["entrant"] = name
+    for row in result.rows:
+        if row.kind == "peer":
+            row.candidate = name
     for plot in (figures.gflops, figures.times, figures.roofline, figures.floor):
         (drawing,) = plot(result)
         assert drawn in texts(drawing), drawing.name
@@ -73,7 +74,7 @@ def test_pictures_of_one_name_in_several_folders_keep_their_own_drawings(result)
     drawings = figures.gflops(twice)
     names = [drawing.name.removeprefix("gflops_cpu_") for drawing in drawings]
     photos = ("photo-png_*_1", "photo-png_*_2", "PHOTO-png_*_3", "other-png_*")
-    rest = "_".join(result["rows"][0]["work"][word] for word in ("dtype", "filter", "channels"))
+    rest = "_".join(getattr(result.rows[0].case, word) for word in ("dtype", "filter", "channels"))
     assert names == [photo.replace("*", rest) for photo in photos]
     files = find_exporter("plot").load()([twice])
     assert len(files) == 2 * len(figures.draw(twice))
@@ -103,7 +104,7 @@ def test_the_sizes_at_which_a_gpu_pays_are_those_at_which_it_is_faster(
     seconds = {"cpu": dict(zip(sizes, cpu, strict=True)), "cuda": dict(zip(sizes, cuda, strict=True))}
     both = repeated(repeated(result, "size", sizes), "device", ["cpu", "cuda"], outside=True)
 
-    def phases(made: record.Record, group: figures.Group, size: int) -> Phases | None:
+    def phases(made: record.BenchRecord, group: figures.Group, size: int) -> Phases | None:
         found = seconds[group.device][size]
         return None if found is None else Phases("own", {"decode": 0.1, "convolve": found})
 
@@ -114,17 +115,17 @@ def test_the_sizes_at_which_a_gpu_pays_are_those_at_which_it_is_faster(
 
 def test_no_two_drawings_have_one_title(result) -> None:
     strides = repeated(result, "stride", [1, 2, 3])
-    strides["files"] = [{**entry, "stride": stride} for stride in (1, 2, 3) for entry in result["files"]]
+    strides.files = [changed(copy.copy(entry), stride=stride) for stride in (1, 2, 3) for entry in result.files]
     titles = [drawing.title for drawing in figures.draw(strides)]
     assert sum(title.startswith("Where the time goes") for title in titles) == 3
     assert len(titles) == len(set(titles))
 
 
 def test_peers_are_dashed_however_many_there_are(monkeypatch) -> None:
-    entrants = [TimedMethod(f"peer {number}", [1e-3]) for number in range(23)]
-    for entrant in entrants:
-        entrant.kind = "peer"
-    (drawing,) = figures.gflops(measured(monkeypatch, *entrants))
+    candidates = [TimedMethod(f"peer {number}", [1e-3]) for number in range(23)]
+    for candidate in candidates:
+        candidate.kind = "peer"
+    (drawing,) = figures.gflops(measured(monkeypatch, *candidates))
     dashes = [tuple(map(float, found)) for found in re.findall(r"stroke-dasharray: ([\d.]+),([\d.]+);", svg(drawing))]
     assert len(dashes) >= 23
     assert all(length >= 2 * gap for length, gap in dashes)

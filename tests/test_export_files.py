@@ -6,6 +6,7 @@ import copy
 import csv
 import io
 import re
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -15,26 +16,28 @@ from browser import Browser, chromium
 from command import edgeconv, shell
 
 from edgeconv.bench import record
+from edgeconv.bench.record import BusPart
 from edgeconv.bench.summary import geometric_mean, groups, phases, winners
 from edgeconv.errors import UnavailableError, UsageError
 from edgeconv.export import EXPORTERS, Exporter, export, find_exporter
+from edgeconv.run.report import DeviceFacts
 
 NASTY = "<script>alert('x')</script> & | pipe"
 
 
-def make_result(monkeypatch: pytest.MonkeyPatch) -> record.Record:
-    """Four entrants of all fates, 8 and 16; the peer is slower, and something nasty stands where a text may."""
+def make_result(monkeypatch: pytest.MonkeyPatch) -> record.BenchRecord:
+    """Four candidates of all fates, 8 and 16; the peer is slower, and something nasty stands where a text may."""
     peer = TimedMethod("peer", [4e-3])
     peer.kind = "peer"
     made = measured(
         monkeypatch, TimedMethod("honest", [2e-3]), WrongMethod("hasty", [1e-6]), peer, BrokenPeer(NASTY, [])
     )
-    made["warnings"].append(NASTY)
+    made.warnings.append(NASTY)
     return made
 
 
 @pytest.fixture
-def result(monkeypatch) -> record.Record:
+def result(monkeypatch) -> record.BenchRecord:
     return make_result(monkeypatch)
 
 
@@ -46,23 +49,23 @@ def page() -> str:
         return text_of(with_a_gpu(make_result(patch)), "html")
 
 
-def with_a_gpu(result: record.Record) -> record.Record:
+def with_a_gpu(result: record.BenchRecord) -> record.BenchRecord:
     """The same with a GPU that is faster by far, behind a bus that costs more than the CPU takes at size 8."""
     both = copy.deepcopy(result)
-    both["machine"]["cuda"] = {"name": "made-up GPU"}
-    both["roofs"]["cuda"] = both["roofs"]["cpu"]
-    for row in result["rows"]:
+    both.machine["cuda"] = DeviceFacts(name="made-up GPU")
+    both.roofs["cuda"] = both.roofs["cpu"]
+    for row in result.rows:
         twin = copy.deepcopy(row)
-        twin["device"] = "cuda"
-        for series in twin["timings"].values():
-            series["median_seconds"] /= 100
-        slow = 2e-3 if row["work"]["size"] == 8 else 1e-5
-        twin["bus"] = {"host_to_device_seconds": slow, "device_to_host_seconds": slow}
-        twin["choice"] = {
+        twin.device = "cuda"
+        for series in twin.timings.values():
+            series.median_seconds /= 100
+        slow = 2e-3 if row.case.size == 8 else 1e-5
+        twin.bus = BusPart(host_to_device_seconds=slow, device_to_host_seconds=slow)
+        twin.choice = {
             "ranked": [line("FFT", None, "status 3000"), line("GEMM", None, None)],
             "measured": [line("GEMM", 2e-3, None), line("IMPLICIT_GEMM", 1e-3, None)],
         }
-        both["rows"].append(twin)
+        both.rows.append(twin)
     return both
 
 
@@ -71,7 +74,7 @@ def line(algorithm: str, seconds: float | None, skipped: str | None) -> dict[str
     return entry if skipped is None else {**entry, "skipped": skipped}
 
 
-def text_of(result: record.Record, name: str) -> str:
+def text_of(result: record.BenchRecord, name: str) -> str:
     (content,) = find_exporter(name).load()([result]).values()
     return content.decode()
 
@@ -80,14 +83,14 @@ def test_the_fastest_is_set_beside_the_fastest_peer(result) -> None:
     (group,) = groups(result)
     assert group.sizes == (8, 16)
     for winner in winners(group):
-        assert (winner.method["entrant"], winner.peer["entrant"]) == ("honest", "peer")
+        assert (winner.method.candidate, winner.peer.candidate) == ("honest", "peer")
         assert (winner.ratio.ratio, winner.ratio.low, winner.ratio.high) == (2.0, 2.0, 2.0)
 
 
 def test_lesser_arithmetic_does_not_win(result) -> None:
-    for row in result["rows"]:
-        if row["entrant"] == "honest":
-            row["options"]["math"] = "tf32"
+    for row in result.rows:
+        if row.candidate == "honest":
+            row.options = replace(row.options, math="tf32")
     assert winners(groups(result)[0]) == []
 
 
@@ -108,10 +111,10 @@ def test_phases_and_the_size_from_which_a_gpu_pays(result) -> None:
 
 def test_csv_has_a_line_a_row_and_state(result) -> None:
     lines = list(csv.DictReader(io.StringIO(text_of(result, "csv"))))
-    by_entrant = {(entry["entrant"], entry["size"], entry["l2_state"]): entry for entry in lines}
-    assert float(by_entrant["honest", "8", "warm"]["median_seconds"]) == 2e-3
-    assert by_entrant["hasty", "8", ""]["status"] == "wrong"
-    assert by_entrant[NASTY, "8", ""]["reason"] == "LinAlgError: no such algorithm"
+    by_candidate = {(entry["entrant"], entry["size"], entry["l2_state"]): entry for entry in lines}
+    assert float(by_candidate["honest", "8", "warm"]["median_seconds"]) == 2e-3
+    assert by_candidate["hasty", "8", ""]["status"] == "wrong"
+    assert by_candidate[NASTY, "8", ""]["reason"] == "LinAlgError: no such algorithm"
 
 
 def test_markdown_says_who_won_and_who_got_no_time(result) -> None:

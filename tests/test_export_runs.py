@@ -10,36 +10,36 @@ import lzma
 import os
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from bench_records import TimedMethod, measured
+from bench_records import TimedMethod, changed, measured
 from browser import Browser, chromium
 from command import PROJECT, edgeconv
 from problems import random_image
 
 from edgeconv.bench import record
-from edgeconv.core.escapes import visible
+from edgeconv.core.safe_text import visible
 from edgeconv.core.units import seconds_text
 from edgeconv.errors import UsageError
 from edgeconv.export import export, find_exporter, runs
 from edgeconv.export.csv import HEADER
-from edgeconv.export.kinds import read
-from edgeconv.io.files import read_own_json
+from edgeconv.export.kinds import LadderRecord, read
 from edgeconv.io.image import write_image
-from edgeconv.run.report import PHASES
+from edgeconv.run.report import PHASES, RunReport
 
 RESULTS = PROJECT / "docs" / "results" / "run"
 NASTY = "<script>alert('x')</script> & | pipe.png"
 
 
-def committed(machine: str, name: str) -> dict:
-    return json.loads((RESULTS / machine / f"{name}.json").read_text(encoding="utf-8"))
+def committed(machine: str, name: str) -> RunReport:
+    return read(RESULTS / machine / f"{name}.json")
 
 
 @pytest.fixture
-def reports() -> list[dict]:
+def reports() -> list[RunReport]:
     """Two machines; one run with cuDNN's ranking, one whose output is wrong, one that was neither timed nor checked."""
     made = [
         committed("h200", "cuda_cudnn_s1"),
@@ -47,14 +47,14 @@ def reports() -> list[dict]:
         committed("two-core-epyc", "cpu_sliding_s1"),
         committed("two-core-epyc", "cpu_opencv_s1"),
     ]
-    made[2]["check"]["passed"] = False
-    made[3]["timing"] |= {"kernel": None, "end_to_end": None}
-    made[3] |= {"speed": None, "check": None}
-    made[3]["input"]["file"] = NASTY
+    made[2].check.passed = False
+    changed(made[3].timing, kernel=None, end_to_end=None)
+    changed(made[3], speed=None, check=None)
+    made[3].input.file = NASTY
     return made
 
 
-def text_of(made: list[dict], name: str) -> str:
+def text_of(made: list[RunReport], name: str) -> str:
     (content,) = find_exporter(name).load()(made).values()
     return content.decode()
 
@@ -64,16 +64,16 @@ def test_labels_say_what_differs_and_are_never_twice_the_same(reports) -> None:
     assert runs.labels([one]) == ["cuda cudnn"]
     assert runs.labels([one, one]) == ["cuda cudnn #1", "cuda cudnn #2"]
     other = copy.deepcopy(one)
-    other["problem"]["stride"] = 3
-    other["method"]["options"]["math"] = "tf32"
+    other.problem.stride = 3
+    other.method.options = replace(other.method.options, math="tf32")
     assert runs.labels([one, other]) == ["cuda cudnn s1 fma", "cuda cudnn s3 tf32"]
 
 
 def test_markdown_has_a_line_a_run_with_its_figures_and_phases(reports) -> None:
     page = text_of(reports, "markdown")
     cudnn = reports[0]
-    speed, median = cudnn["speed"], seconds_text(cudnn["timing"]["kernel"]["median_seconds"])
-    figures = (speed["kernel_gflops"], speed["end_to_end_gflops"], speed["gigabytes_per_second"])
+    speed, median = cudnn.speed, seconds_text(cudnn.timing.kernel.median_seconds)
+    figures = (speed.kernel_gflops, speed.end_to_end_gflops, speed.gigabytes_per_second)
     cells = " \\| ".join([median, *(f"{figure:,.1f}" for figure in figures), "1%", "1%", "memory"])
     assert re.search(rf"\| cuda cudnn s1 .* \| {cells} \| ", page)
     assert "output is not what the float64 oracle gives" in page
@@ -81,19 +81,19 @@ def test_markdown_has_a_line_a_run_with_its_figures_and_phases(reports) -> None:
     assert "\\| pipe.png" in page
     for phase in PHASES:
         assert phase.replace("_", " ") in page
-    assert f"| heuristic | 1 | {cudnn['method']['choice']['ranked'][0]['algorithm']} |" in page
+    assert f"| heuristic | 1 | {cudnn.method.choice['ranked'][0]['algorithm']} |" in page
 
 
 def test_the_spreadsheet_has_the_columns_of_the_bench(reports) -> None:
     lines = list(csv.DictReader(io.StringIO(text_of(reports, "csv"))))
     assert list(lines[0]) == list(HEADER)
     first, _, wrong, bare = lines
-    speed, timing = reports[0]["speed"], reports[0]["timing"]
-    assert (first["kind"], first["entrant"], first["device"], first["size"]) == ("run", "cudnn", "cuda", "2048")
-    assert float(first["median_seconds"]) == timing["kernel"]["median_seconds"]
-    assert float(first["gflops"]) == speed["kernel_gflops"]
-    assert float(first["large_copy_share"]) == speed["memory_floor_share"]
-    assert float(first["host_to_device_seconds"]) == reports[0]["phases_seconds"]["host_to_device"]
+    speed, timing = reports[0].speed, reports[0].timing
+    assert tuple(first[name] for name in ("kind", "entrant", "device", "size")) == ("run", "cudnn", "cuda", "2048")
+    assert float(first["median_seconds"]) == timing.kernel.median_seconds
+    assert float(first["gflops"]) == speed.kernel_gflops
+    assert float(first["large_copy_share"]) == speed.memory_floor_share
+    assert float(first["host_to_device_seconds"]) == reports[0].phases_seconds["host_to_device"]
     assert (wrong["status"], bare["status"], bare["median_seconds"], bare["gflops"]) == ("wrong", "measured", "", "")
 
 
@@ -116,7 +116,7 @@ def test_drawings_are_the_same_each_time_and_leave_out_what_was_not_measured(rep
     texts = {path.stem: " ".join(ElementTree.parse(path).getroot().itertext()) for path in drawings}
     assert "cpu opencv" in texts["edges_run_phases"]
     assert "cpu opencv" not in texts["edges_run_gflops"]
-    assert f"{reports[0]['speed']['kernel_gflops']:,.0f}" in texts["edges_run_gflops"]
+    assert f"{reports[0].speed.kernel_gflops:,.0f}" in texts["edges_run_gflops"]
     only_phases = find_exporter("plot").load()(reports[3:])
     assert {name.partition(".")[0] for name in only_phases} == {"_run_phases"}
 
@@ -135,7 +135,7 @@ def test_the_page_escapes_what_reports_say_and_asks_for_nothing(reports) -> None
 @pytest.mark.parametrize(("width", "scheme"), [(1200, "light"), (390, "dark")])
 def test_the_page_in_a_browser(reports, tmp_path, width: int, scheme: str) -> None:
     pytest.importorskip("matplotlib")
-    reports[1]["input"]["file"] = "x" * 60 + ".png"
+    reports[1].input.file = "x" * 60 + ".png"
     path = tmp_path / "runs.html"
     path.write_text(text_of(reports, "html"), encoding="utf-8")
     with Browser(tmp_path / "profile", width, 800) as window:
@@ -169,7 +169,7 @@ def test_reports_that_were_just_made_become_a_page(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["cost $5 and $6.png", "a$x_{$.png", "x\x01.png", "\udcff.png"])
 def test_a_picture_of_an_odd_name_is_shown_in_every_format(name: str, reports, tmp_path) -> None:
     pytest.importorskip("matplotlib")
-    reports[3]["input"]["file"] = name
+    reports[3].input.file = name
     shown = visible(name)
     for path in export(reports, ["csv", "markdown", "html", "plot"], tmp_path, "odd"):
         text = path.read_bytes().decode() if path.suffix != ".png" else ""
@@ -198,9 +198,9 @@ def test_a_picture_whose_name_is_no_text_gets_its_report_and_its_page(tmp_path: 
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        ('{"kind": "diff"}', "is not a record of edgeconv bench or"),
-        ('{"kind": ["run"]}', "or a report of edgeconv run"),
-        ("[]", "is not a record of edgeconv bench or"),
+        ('{"kind": "diff"}', "is not a record of edgeconv bench, bench conv, bench gemm or run"),
+        ('{"kind": ["run"]}', "bench gemm or run"),
+        ("[]", "is not a record of edgeconv bench, bench conv, bench gemm or run"),
         ('{"kind": "run", "schema_version": 99}', "schema version 99"),
         ("{", "is not JSON"),
     ],
@@ -215,17 +215,17 @@ def test_other_files_are_refused_with_their_name(tmp_path, content: str, words: 
 
 def test_the_bench_still_reads_nothing_but_its_own(tmp_path) -> None:
     path = tmp_path / "run.json"
-    path.write_text(json.dumps(committed("h200", "cuda_sliding_s2")), encoding="utf-8")
+    path.write_bytes(record.to_json(committed("h200", "cuda_sliding_s2")))
     with pytest.raises(UsageError, match="not a record of edgeconv bench"):
         record.read_record(path)
 
 
 def test_a_record_that_xz_packed_is_read_as_it_is(monkeypatch, tmp_path) -> None:
-    monkeypatch.setattr(record, "RECORD_BYTES", 2**20)
-    made = json.dumps(committed("h200", "cuda_sliding_s2")).encode()
+    monkeypatch.setattr("edgeconv.io.records.RECORD_BYTES", 2**20)
+    made = (RESULTS / "h200" / "cuda_sliding_s2.json").read_bytes()
     path = tmp_path / "run.json.xz"
     path.write_bytes(lzma.compress(made))
-    assert read(path) == json.loads(made)
+    assert read(path) == committed("h200", "cuda_sliding_s2")
     for damaged, says in (
         (lzma.compress(made)[:-40], "it is cut short"),
         (lzma.compress(made)[:40] + bytes(40) + lzma.compress(made)[80:], "xz cannot unpack it"),
@@ -239,25 +239,24 @@ def test_a_record_that_xz_packed_is_read_as_it_is(monkeypatch, tmp_path) -> None
 # --- the ladders ----------------------------------------------------------------------------------------------------
 
 
-def ladder(name: str) -> dict:
+def ladder(name: str) -> LadderRecord:
     (path,) = (PROJECT / "docs" / "results").glob(f"bench_{name}_h200.json*")
-    return read_own_json(path)
+    return read(path)
 
 
 @pytest.mark.parametrize(("name", "of"), [("conv", "of the floor"), ("gemm", "of cuBLAS")])
 def test_a_ladder_is_shown_in_every_format(name: str, of: str, tmp_path) -> None:
     pytest.importorskip("matplotlib")
     made = ladder(name)
-    made["rows"][2] |= {"right": False, "timing": None, "gflops": None, "relative_error": None}
-    wrong = made["rows"][2]
+    wrong = changed(made.rows[2], right=False, timing=None, gflops=None, relative_error=None)
     page = text_of([made], "markdown")
     assert page.startswith(f"# edgeconv bench {name} on NVIDIA H200")
     assert of in page
-    assert f"| {wrong['size']} | {wrong['step']} | {wrong['block'] or '–'} | WRONG |" in page
+    assert f"| {wrong.size} | {wrong.step} | {wrong.block or '–'} | WRONG |" in page
     lines = list(csv.DictReader(io.StringIO(text_of([made], "csv"))))
-    assert len(lines) == len(made["rows"])
+    assert len(lines) == len(made.rows)
     assert (lines[0]["kind"], lines[2]["status"], lines[2]["median_seconds"]) == (f"bench {name}", "wrong", "")
-    assert float(lines[3]["gflops"]) == made["rows"][3]["gflops"]
+    assert float(lines[3]["gflops"]) == made.rows[3].gflops
     assert f'aria-label="GFLOPS of each step, edgeconv bench {name}"' in text_of([made], "html")
     (drawing,) = (path for path in export([made], ["plot"], tmp_path, "x") if path.suffix == ".svg")
     texts = " ".join(ElementTree.parse(drawing).getroot().itertext())
@@ -270,7 +269,7 @@ def test_the_command_shows_ladders_benches_and_runs_in_one_page(monkeypatch, tmp
     bench = measured(monkeypatch, TimedMethod("own", [2e-3]))
     given = {"bench": bench, "conv": ladder("conv"), "run": committed("h200", "cuda_sliding_s2")}
     for name, made in given.items():
-        (tmp_path / f"{name}.json").write_text(json.dumps(made), encoding="utf-8")
+        (tmp_path / f"{name}.json").write_bytes(record.to_json(made))
     words = ("bench.json", "conv.json", "run.json")
     assert edgeconv("report", *words, "--html", "all.html", "--csv", "all.csv", cwd=tmp_path).code == 0
     page = (tmp_path / "all.html").read_text(encoding="utf-8")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import cv2
@@ -41,7 +42,8 @@ def test_what_is_drawn_where(row: int, column: int, colour: tuple[int, int, int]
 
 def shown(*works: tuple[str, str]) -> dict[str, Any]:
     """The samples of a record of these filters and channels, decoded, by their titles."""
-    record = {"rows": [{"work": {"filter": filter, "channels": channels}} for filter, channels in works]}
+    cases = (SimpleNamespace(filter=filter, channels=channels) for filter, channels in works)
+    record = SimpleNamespace(rows=[SimpleNamespace(case=case) for case in cases])
     return {
         sample.title: cv2.imdecode(np.frombuffer(sample.png, np.uint8), cv2.IMREAD_COLOR_RGB)
         for sample in samples(record)

@@ -9,11 +9,11 @@ import pytest
 from problems import random_image
 
 import edgeconv
+from edgeconv.core.choices import Luma
 from edgeconv.core.filters import (
     CHANNELS,
     FILTERS,
     LUMA_WEIGHTS,
-    Luma,
     custom_filter,
     filter_names,
     named_filter,
@@ -24,7 +24,7 @@ from edgeconv.core.problem import make_problem
 from edgeconv.diff.inputs import CONVERSIONS
 from edgeconv.errors import UsageError
 from edgeconv.io.kernel_file import read_kernel
-from edgeconv.methods.base import Options
+from edgeconv.methods.options import Options
 from edgeconv.methods.reference import Reference
 
 STEP = 100

@@ -11,7 +11,7 @@ import pytest
 
 from edgeconv.io.formats import bmp, npy, webp
 from edgeconv.io.formats.base import BadPicture, Header
-from edgeconv.io.formats.feed import STEP_BYTES, Feed, StreamFeed
+from edgeconv.io.formats.byte_source import STEP_BYTES, ByteSource, StreamSource
 
 
 def bmp_file(
@@ -39,32 +39,32 @@ def bmp_file(
 def test_bmp_rows_are_filled_up_to_four_bytes(width: int, height: int, bits: int, row_bytes: int) -> None:
     data = bmp_file(width, height, bits, 3 * row_bytes)
     expected = Header(width=width, height=3, bits=8, alpha=bits == 32, file_bytes=54 + 3 * row_bytes)
-    assert bmp.read_header(Feed(data + b"behind it")) == expected
+    assert bmp.read_header(ByteSource(data + b"behind it")) == expected
     for compression in (3, 6):
         again = bmp_file(width, height, bits, 3 * row_bytes, compression, stored=10**6)
-        assert bmp.read_header(Feed(again)) == expected
+        assert bmp.read_header(ByteSource(again)) == expected
     with pytest.raises(BadPicture, match=f"{len(data) - 1:,} of {len(data):,} bytes"):
-        bmp.read_header(Feed(data[:-1]))
+        bmp.read_header(ByteSource(data[:-1]))
 
 
 def test_bmp_of_runs_may_be_longer_than_it_says() -> None:
     """Two bytes for each pixel, each end of a row, and the end: 2 · (5 + 1) · (3 + 1)."""
-    found = bmp.read_header(Feed(bmp_file(5, 3, 8, 40, compression=1, stored=20)))
+    found = bmp.read_header(ByteSource(bmp_file(5, 3, 8, 40, compression=1, stored=20)))
     assert (found.width, found.height, found.file_bytes) == (5, 3, 54 + 2 * 6 * 4)
-    assert bmp.read_header(Feed(bmp_file(5, 3, 8, 90, compression=1, stored=90))).file_bytes == 54 + 90
+    assert bmp.read_header(ByteSource(bmp_file(5, 3, 8, 90, compression=1, stored=90))).file_bytes == 54 + 90
 
 
 def test_an_old_bmp_has_sides_of_16_bits() -> None:
     head = b"BM" + struct.pack("<IHHI", 26 + 48, 0, 0, 26) + struct.pack("<IHHHH", 12, 5, 3, 1, 24)
-    assert bmp.read_header(Feed(head + bytes(48))) == Header(width=5, height=3, bits=8, file_bytes=26 + 48)
+    assert bmp.read_header(ByteSource(head + bytes(48))) == Header(width=5, height=3, bits=8, file_bytes=26 + 48)
 
 
 @pytest.mark.parametrize("words", [(0, 3, 24), (5, 0, 24), (-5, 3, 24), (5, 3, 2), (5, 3, 0)])
 def test_a_bmp_without_sides_or_of_odd_bits_is_none(words: tuple[int, int, int]) -> None:
     with pytest.raises(BadPicture, match="not a BMP header"):
-        bmp.read_header(Feed(bmp_file(*words, 100)))
+        bmp.read_header(ByteSource(bmp_file(*words, 100)))
     with pytest.raises(BadPicture, match="20 bytes"):
-        bmp.read_header(Feed(bmp_file(5, 3, 24, 48)[:20]))
+        bmp.read_header(ByteSource(bmp_file(5, 3, 24, 48)[:20]))
 
 
 # --- WebP ------------------------------------------------------------------------------------------------------------
@@ -118,16 +118,16 @@ def exif(orientation: int) -> bytes:
 def test_the_chunks_of_a_webp(chunks: list[bytes], fields: dict[str, Any]) -> None:
     data = webp_file(*chunks)
     expected = Header(width=300, height=200, bits=8, file_bytes=len(data), **fields)
-    assert webp.read_header(Feed(data + b"behind it")) == expected
+    assert webp.read_header(ByteSource(data + b"behind it")) == expected
     with pytest.raises(BadPicture, match="bytes are there"):
-        webp.read_header(Feed(data[:-1]))
+        webp.read_header(ByteSource(data[:-1]))
 
 
 def test_a_webp_without_a_picture_or_with_a_chunk_that_is_too_long_is_none() -> None:
     with pytest.raises(BadPicture, match="holds no picture"):
-        webp.read_header(Feed(webp_file(chunk(b"XMP ", b"text" * 8))))
+        webp.read_header(ByteSource(webp_file(chunk(b"XMP ", b"text" * 8))))
     with pytest.raises(BadPicture, match="chunk 'XMP ' is not complete"):
-        webp.read_header(Feed(webp_file(lossy(3, 2), b"XMP " + struct.pack("<I", 11) + b"0123456789")))
+        webp.read_header(ByteSource(webp_file(lossy(3, 2), b"XMP " + struct.pack("<I", 11) + b"0123456789")))
 
 
 # --- NPY -------------------------------------------------------------------------------------------------------------
@@ -155,38 +155,38 @@ def test_an_npy_says_what_it_holds(
     shape: tuple[int, ...], dtype: str, fields: dict[str, Any], version: int, padding: int
 ) -> None:
     data = npy_file(shape, dtype, version, padding)
-    assert npy.read_header(Feed(data + b"behind it")) == Header(width=5, height=3, **fields)
+    assert npy.read_header(ByteSource(data + b"behind it")) == Header(width=5, height=3, **fields)
     told: list[tuple[int, int]] = []
-    feed = StreamFeed(io.BytesIO(data + bytes(10)), b"", 10**6, lambda width, height: told.append((width, height)))
+    feed = StreamSource(io.BytesIO(data + bytes(10)), b"", 10**6, lambda width, height: told.append((width, height)))
     npy.read_header(feed)
     assert (bytes(feed.data), told) == (data, [(5, 3)]), "no byte more is asked for"
     with pytest.raises(BadPicture, match=f"{len(data) - 1:,} of {len(data):,} bytes"):
-        npy.read_header(Feed(data[:-1]))
+        npy.read_header(ByteSource(data[:-1]))
 
 
 @pytest.mark.parametrize("shape", [(5,), (3, 5, 2), (3, 5, 5), (1, 3, 5, 3), ()])
 def test_an_npy_of_another_shape_or_type_is_no_picture(shape: tuple[int, ...]) -> None:
     with pytest.raises(BadPicture, match="is not a picture"):
-        npy.read_header(Feed(npy_file(shape, "uint8")))
+        npy.read_header(ByteSource(npy_file(shape, "uint8")))
     with pytest.raises(BadPicture, match="int32 is not a picture"):
-        npy.read_header(Feed(npy_file((3, 5, 3), "int32")))
+        npy.read_header(ByteSource(npy_file((3, 5, 3), "int32")))
 
 
 @pytest.mark.parametrize("version", [1, 2])
 @pytest.mark.parametrize("kept", [0, 8, 11, 12, 60])
 def test_an_npy_whose_header_is_cut_or_too_long_is_damaged(kept: int, version: int) -> None:
     with pytest.raises(BadPicture, match="NPY header is damaged"):
-        npy.read_header(Feed(npy_file((3, 5, 3), "uint8", version)[:kept]))
+        npy.read_header(ByteSource(npy_file((3, 5, 3), "uint8", version)[:kept]))
     with pytest.raises(BadPicture, match="NPY header is damaged"):
-        npy.read_header(Feed(npy_file((3, 5, 3), "uint8", 2, padding=npy.MOST_HEADER_BYTES)))
+        npy.read_header(ByteSource(npy_file((3, 5, 3), "uint8", 2, padding=npy.MOST_HEADER_BYTES)))
 
 
 # --- streams ---------------------------------------------------------------------------------------------------------
 
 
-def feed_of(data: bytes, limit: int = 100, begun: bytes = b"") -> tuple[StreamFeed, list[tuple[int, int]]]:
+def feed_of(data: bytes, limit: int = 100, begun: bytes = b"") -> tuple[StreamSource, list[tuple[int, int]]]:
     told: list[tuple[int, int]] = []
-    return StreamFeed(io.BytesIO(data), begun, limit, lambda width, height: told.append((width, height))), told
+    return StreamSource(io.BytesIO(data), begun, limit, lambda width, height: told.append((width, height))), told
 
 
 def test_a_stream_gives_as_much_as_is_needed() -> None:

@@ -19,7 +19,7 @@ from edgeconv.core.request import make_request
 from edgeconv.io.formats.jpeg import read_header
 from edgeconv.io.image import decode_image, read_image, write_image
 from edgeconv.methods import require
-from edgeconv.methods.base import Options
+from edgeconv.methods.options import Options
 from edgeconv.runtime import check
 from edgeconv.runtime.devices.gpu_jpeg import INSTALL, GpuJpeg, nvimgcodec_version
 

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from picture_files import exif, saved, smooth_image
 
-from edgeconv.io.formats.feed import Feed
+from edgeconv.io.formats.byte_source import ByteSource
 from edgeconv.io.formats.jpeg import read_header
 from edgeconv.io.image import decode_image, encode_image
 from edgeconv.runtime.devices import gpu_jpeg
@@ -106,7 +106,7 @@ def test_the_first_decoder_is_there_at_once_and_more_come_as_threads_need_them(m
     assert len(made) == 1
     files = [saved(smooth_image(16 + index, 24), "JPEG") for index in range(40)]
     with ThreadPoolExecutor(12) as pool:
-        decoded = list(pool.map(lambda data: gpu.decode(data, read_header(Feed(data))), files))
+        decoded = list(pool.map(lambda data: gpu.decode(data, read_header(ByteSource(data))), files))
     assert 1 < len(made) <= 5
     for data, pixels in zip(files, decoded, strict=True):
         assert np.array_equal(pixels, decode_image(data, "x.jpg").pixels)
@@ -118,7 +118,7 @@ def test_where_more_find_no_room_those_that_are_there_do_it(
     monkeypatch.setattr(Most, "decoders", 2)
     gpu, data = GpuJpeg(most=9), saved(smooth_image(16, 24), "JPEG")
     with ThreadPoolExecutor(8) as pool:
-        decoded = list(pool.map(lambda data: gpu.decode(data, read_header(Feed(data))), [data] * 30))
+        decoded = list(pool.map(lambda data: gpu.decode(data, read_header(ByteSource(data))), [data] * 30))
     assert len(made) == 2
     assert all(pixels is not None for pixels in decoded)
 
@@ -137,7 +137,7 @@ def test_a_first_decoder_that_finds_no_room_is_a_reason(made: list[Decoder], mon
 @pytest.mark.parametrize("orientation", range(1, 9))
 def test_pictures_are_turned_upright(made: list[Decoder], orientation: int) -> None:
     data = saved(smooth_image(24, 40), "JPEG", exif=exif(orientation))
-    header = read_header(Feed(data))
+    header = read_header(ByteSource(data))
     upright = decode_image(data, "x.jpg").pixels
     as_stored = saved(smooth_image(24, 40), "JPEG")
     gpu = GpuJpeg(most=1)
@@ -154,8 +154,8 @@ def test_what_it_cannot_do_is_left_to_the_host(made: list[Decoder]) -> None:
         saved(smooth_image(24, 7), "JPEG"),
         whole + Decoder.refuses,
     ):
-        assert gpu.decode(data, read_header(Feed(data))) is None
-    assert gpu.decode(whole, read_header(Feed(whole))) is not None
+        assert gpu.decode(data, read_header(ByteSource(data))) is None
+    assert gpu.decode(whole, read_header(ByteSource(whole))) is not None
 
 
 def test_it_encodes_at_the_quality_that_was_asked_for(made: list[Decoder]) -> None:

@@ -14,8 +14,6 @@ from picture_files import exif, noisy, png, png_chunk, saved, smooth_image, tiff
 from PIL import Image, ImageCms
 from problems import random_image
 
-from edgeconv.cli import shared_options
-from edgeconv.cli.options import parse_read_rules
 from edgeconv.errors import ImageWriteError, MemoryLimitError
 from edgeconv.io import files
 from edgeconv.io.files import refuse_overwrite, write_bytes_atomically
@@ -28,7 +26,8 @@ from edgeconv.io.image import (
     read_image,
     write_image,
 )
-from edgeconv.io.read_rules import DEFAULT_RULES, ReadRules
+from edgeconv.io.read_limits import DEFAULT_RULES, ReadRules
+from edgeconv.options import Reading
 
 HEIGHT, WIDTH = 21, 34
 LOSSLESS = [
@@ -201,7 +200,7 @@ def test_16_bits_stay_16_bits_and_are_said(tmp_path: Path) -> None:
     for name, data in (("deep.png", png(deep)), ("deep.tif", tiff(deep)), ("big.tif", tiff(deep, order=">", big=True))):
         picture = read(tmp_path, name, data)
         assert_same(picture, deep)
-        assert picture.notes == ("16 bits a sample kept",)
+        assert picture.notes == ("kept at 16 bits per sample",)
 
 
 def test_8_bit_tiff_in_planes(tmp_path: Path) -> None:
@@ -378,8 +377,8 @@ def test_standard_output_that_is_closed(monkeypatch: pytest.MonkeyPatch) -> None
         ("raw.bmp", "uint16", "BMP cannot hold uint16 samples"),
         ("raw.tif", "float16", r"TIFF cannot hold float16 samples: use \.npy"),
         ("raw.tif", "int64", "no format holds int64 samples: convert to uint8, uint16 or float32"),
-        ("raw.xyz", "uint8", r"'\.xyz' names no format that edgeconv writes: use one of \.png"),
-        ("raw", "uint8", "names no format that edgeconv writes"),
+        ("raw.xyz", "uint8", r"'\.xyz' is not a format that edgeconv writes: use one of \.png"),
+        ("raw", "uint8", "is not a format that edgeconv writes"),
     ],
 )
 def test_a_format_that_cannot_hold_it_is_refused(tmp_path: Path, name: str, dtype: str, says: str) -> None:
@@ -465,7 +464,7 @@ def test_an_encoder_without_memory_says_how_many_bytes(monkeypatch: pytest.Monke
         raise error
 
     monkeypatch.setattr(cv2, "imencode", exhausted)
-    with pytest.raises(MemoryLimitError, match=r"a\.jpg: JPEG: no memory to encode 60×40 pixels \(7,200 bytes"):
+    with pytest.raises(MemoryLimitError, match=r"a\.jpg: JPEG: not enough memory for 60×40 pixels \(7,200 bytes"):
         encode_image(noisy(40, 60), "a.jpg")
 
 
@@ -513,11 +512,7 @@ def test_an_output_name_that_the_system_refuses(tmp_path: Path, monkeypatch: pyt
 
 def test_the_commands_start_from_the_same_limit() -> None:
     # words.py imports nothing, so it states the numbers again
-    assert (
-        parse_read_rules(shared_options.DEFAULT_MAX_PIXELS, shared_options.DEFAULT_MAX_BYTES, strict=False)
-        == DEFAULT_RULES
-        == ReadRules()
-    )
+    assert Reading().rules() == DEFAULT_RULES == ReadRules()
 
 
 def test_decoding_says_nothing_of_its_own(tmp_path: Path) -> None:

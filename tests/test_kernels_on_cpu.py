@@ -41,8 +41,8 @@ from problems import AWKWARD_SHAPES
 from selection import few_then_slow
 
 from edgeconv.hardware.cuda.kernels import FOLDER
-from edgeconv.methods.base import Options
 from edgeconv.methods.cuda.sliding_tiles import tiles_of
+from edgeconv.methods.options import Options
 
 pytestmark = pytest.mark.skipif(
     sanitizer_library() is None, reason="needs g++ with AddressSanitizer on Linux (apt install g++)"

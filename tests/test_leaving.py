@@ -109,7 +109,7 @@ def test_without_standard_error_an_error_is_its_exit_code(folder: Path) -> None:
 
 @POSIX
 @pytest.mark.parametrize(
-    "module", ["typer", "edgeconv.cli", "edgeconv.cli.batch", "edgeconv.run.whole", "numpy", "cv2"]
+    "module", ["typer", "edgeconv.cli", "edgeconv.options", "edgeconv.cli.run", "edgeconv.run.whole", "numpy", "cv2"]
 )
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupt_while_anything_is_loaded_is_one_line(folder: Path, module: str, number: signal.Signals) -> None:
@@ -234,7 +234,7 @@ def test_tune_tries_its_place_before_it_measures(
     monkeypatch.setattr(tuning, "run", lambda *_: pytest.fail("measured, and could not save"))
     done = edgeconv("tune")
     assert (done.code, len(done.error_lines)) == (2, 1), done.err
-    for words in (reason, "The profile would go to '", f"set {profile.PLACE_VARIABLE} to a file"):
+    for words in (reason, "The profile cannot be written to '", f"set {profile.PLACE_VARIABLE} to a file"):
         assert words in done.err
     assert sorted(path.name for path in folder.iterdir()) == ["other.png", "photo.png"]
 

@@ -153,7 +153,7 @@ def test_a_ledger_that_was_moved_takes_no_more_rows(tmp_path: Path) -> None:
     opened.append(row())
     place.rename(tmp_path / "moved")
     for _ in range(2):
-        with pytest.raises(ImageWriteError, match="was moved, replaced or removed while the batch was at work"):
+        with pytest.raises(ImageWriteError, match="was moved, replaced or removed while the batch was running"):
             opened.append(row())
     (tmp_path / "moved").rename(place)
     with pytest.raises(ImageWriteError, match="was moved"):  # for ever after

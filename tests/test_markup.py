@@ -6,17 +6,20 @@ import copy
 import json
 import sys
 from collections.abc import Callable
+from dataclasses import fields, is_dataclass
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import pytest
-from bench_records import TimedMethod, measured
+from bench_records import TimedMethod, changed, measured
 from command import PROJECT, edgeconv
 from picture_files import saved
 from problems import random_image
 
+from edgeconv.core.records import Part, fields_of
 from edgeconv.export import find_exporter
+from edgeconv.export.kinds import read
 from edgeconv.io.image import write_image
 
 HOSTILE = "a\"'><taken onclick=taken>&lt;taken&gt;<!--DATA-->"
@@ -111,9 +114,18 @@ LOOKED_UP = {"kind", "status", "lead_l2_state", "l2_state", "device", "channels"
 
 def _with_every_text(record: Any, name: str, key: str = "") -> Any:
     """A record with `name` behind every text that it holds, but for those that are looked up."""
+    if isinstance(record, Part):
+        return changed(
+            record, **{each: _with_every_text(value, name, each) for each, value in fields_of(record).items()}
+        )
+    if is_dataclass(record):
+        again = copy.copy(record)
+        for each in fields(record):  # past what it refuses
+            object.__setattr__(again, each.name, _with_every_text(getattr(record, each.name), name, each.name))
+        return again
     if isinstance(record, dict):
         return {each: _with_every_text(value, name, each) for each, value in record.items()}
-    if isinstance(record, list):
+    if isinstance(record, list | tuple):
         return [_with_every_text(value, name, key) for value in record]
     return f"{record}{name}" if isinstance(record, str) and key not in LOOKED_UP else record
 
@@ -127,22 +139,22 @@ def bench(folder: Path, name: str) -> str:
     """The page of a bench record, with the name in every text of it."""
     with pytest.MonkeyPatch.context() as patch:
         made = measured(patch, TimedMethod("opencv", [1e-3], "opencv"))
-    made["warnings"].append("beware")
-    made["rows"][1] |= {"status": "wrong", "reason": "wrong"}
+    made.warnings.append("beware")
+    changed(made.rows[1], status="wrong", reason="wrong")
     return _exported(_with_every_text(made, name))
 
 
 def runs(folder: Path, name: str) -> str:
     """The page of two reports of runs, one of them wrong."""
-    right = json.loads(RUN_REPORT.read_text(encoding="utf-8"))
+    right = read(RUN_REPORT)
     wrong = copy.deepcopy(right)
-    wrong["check"]["passed"] = False
+    wrong.check.passed = False
     return _exported(*(_with_every_text(one, name) for one in (right, wrong)))
 
 
 def ladder(folder: Path, name: str) -> str:
     """The page of a ladder, with the name in every text of it."""
-    return _exported(_with_every_text(json.loads(LADDER.read_text(encoding="utf-8")), name))
+    return _exported(_with_every_text(read(LADDER), name))
 
 
 @POSIX

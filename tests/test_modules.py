@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from picture_files import noisy, saved
 
-from edgeconv.batch.engines.at_worker import maker_here
-from edgeconv.bench.peers import PEERS, PeerEntrant
+from edgeconv.batch.engines.dask_worker import maker_here
+from edgeconv.bench.peers import PEERS, PeerCandidate
 from edgeconv.core.optional import import_problem
 from edgeconv.diff import perceptual
 from edgeconv.errors import ImageReadError, UnavailableError
 from edgeconv.export import EXPORTERS
-from edgeconv.methods.base import Options
+from edgeconv.methods.options import Options
 from edgeconv.run.tiled import sources
 from edgeconv.runtime import doctor
 
@@ -88,7 +88,7 @@ def test_a_picture_by_tiles_without_libvips_is_one_line_with_the_remedy(
 
 @pytest.mark.parametrize("entry", [entry for entry in PEERS if entry.device == "cpu"], ids=lambda entry: entry.name)
 def test_a_peer_that_does_not_start_is_left_out_with_the_reason(broken, entry) -> None:
-    peer = PeerEntrant(entry, Options())
+    peer = PeerCandidate(entry, Options())
     module = peer._peer.module
     if module in ("subprocess", "cv2"):
         pytest.skip("a command, and a base dependency")

@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 from command import edgeconv
 from problems import random_image
 
-from edgeconv.cli import app
-from edgeconv.cli.unused_options import RULES, RefusingCommand, option_name
+from edgeconv.cli import COMMANDS
+from edgeconv.cli.commands import load
+from edgeconv.cli.needless_options import RULES, RefusingCommand, option_name
 from edgeconv.io.image import write_image
-from edgeconv.methods.base import SPECIAL_OPTIONS
+from edgeconv.methods.options import special_options
 
 NEEDLESS = {
     "run": [
@@ -51,10 +51,12 @@ NEEDLESS = {
 }
 """What each rule is for, by command."""
 
+METHOD_OPTIONS = [option.name for option in special_options()]
+
 REFUSED_ELSEWHERE = {
-    *(("run", name) for name in (*SPECIAL_OPTIONS, "kernel", "kernel_file", "verify_tiles", "memory_limit", "tile")),
-    *(("compare", name) for name in ("math", "gemm", "kernel", "kernel_file", "ssim", "flip", "crop")),
-    *(("batch", name) for name in ("math", "gemm", "cudnn_find", "kernel", "kernel_file", "scheduler", "devices")),
+    *(("run", name) for name in (*METHOD_OPTIONS, "kernel", "kernel_file", "verify_tiles", "memory_limit", "tile")),
+    *(("compare", name) for name in (*METHOD_OPTIONS, "kernel", "kernel_file", "ssim", "flip", "crop")),
+    *(("batch", name) for name in (*METHOD_OPTIONS, "kernel", "kernel_file", "scheduler", "devices")),
     *(("batch", name) for name in ("jobs", "quality", "format", "name", "jpeg_codec", "keep_going", "fail_fast")),
     *(("batch", name) for name in ("tls_ca", "tls_cert", "tls_key")),
     *(("diff", name) for name in ("reference", "update", "contact_sheet", "pictures", "ssim", "flip")),
@@ -94,10 +96,7 @@ COUNTS_ALWAYS = {
     *(("compare", name) for name in ("stride", "padding", "channels", "output_mode", "html", "contact_sheet")),
     *(("compare", name) for name in ("pictures", "junit", "json_only")),
     *(("diff", name) for name in ("convert", "html", "junit", "json_only")),
-    *(
-        ("grid", name)
-        for name in ("grid_name", "sizes", "strides", "methods", "peers", "dtypes", "filters", "channels")
-    ),
+    *(("grid", name) for name in ("grid", "sizes", "strides", "methods", "peers", "dtypes", "filters", "channels")),
     *(
         ("grid", name)
         for name in ("devices", "padding", "output_mode", "l2", "noise", "time_limit", "samples", "check")
@@ -115,11 +114,11 @@ COUNTS_ALWAYS = {
 
 def commands() -> Iterator[tuple[str, Any]]:
     """Every command that does something, by a name that is its own."""
-    root: Any = typer.main.get_command(app)
-    for name, command in root.commands.items():
+    for name in COMMANDS:
+        command: Any = load(name)
         if hasattr(command, "commands"):
             for below, each in command.commands.items():
-                yield (f"{name} {below}" if below in root.commands else below), each
+                yield (f"{name} {below}" if below in COMMANDS else below), each
         else:
             yield name, command
 

@@ -9,7 +9,7 @@ from problems import random_image
 
 from edgeconv.errors import UsageError
 from edgeconv.methods import require
-from edgeconv.methods.base import Options
+from edgeconv.methods.options import Options
 
 OPENCV = require("opencv", "cpu")
 

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from edgeconv.core.choices import OUTPUT_MODES
 from edgeconv.core.filters import WeightSet, named_filter, weight_set
-from edgeconv.core.problem import OUTPUT_MODES, Problem, make_problem
+from edgeconv.core.problem import Problem, make_problem
 from edgeconv.errors import UsageError
 
 

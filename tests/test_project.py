@@ -14,8 +14,8 @@ from command import PROJECT, script
 from jsonschema import Draft202012Validator
 
 import edgeconv
+from edgeconv.export.schemas import RUN
 from edgeconv.methods import METHODS
-from edgeconv.run import report
 
 script("readme_figures")  # which docs_tables imports
 docs_tables = script("docs_tables")
@@ -93,7 +93,7 @@ def committed_reports() -> list[Path]:
 
 
 def test_committed_reports_fit_the_schema_and_passed_their_check() -> None:
-    validator = Draft202012Validator(report.schema())
+    validator = Draft202012Validator(RUN.schema())
     reports = committed_reports()
     assert reports
     for path in reports:

@@ -36,14 +36,14 @@ from edgeconv.bench.record import read_record
 from edgeconv.errors import ImageReadError, MemoryLimitError, UsageError
 from edgeconv.io import image
 from edgeconv.io.files import SMALL_BYTES, opened, read_bytes
-from edgeconv.io.formats import FORMATS, by_pillow, overheard
+from edgeconv.io.formats import FORMATS, decoder_messages, pillow_decoder
 from edgeconv.io.formats import png as png_format
 from edgeconv.io.formats import tiff as tiff_format
 from edgeconv.io.formats.base import BadPicture
-from edgeconv.io.formats.feed import STEP_BYTES, Feed
+from edgeconv.io.formats.byte_source import STEP_BYTES, ByteSource
 from edgeconv.io.image import SAID_NOTE, decode_image, read_image, write_image
 from edgeconv.io.kernel_file import read_kernel
-from edgeconv.io.read_rules import ReadRules
+from edgeconv.io.read_limits import ReadRules
 
 posix = pytest.mark.skipif(os.name == "nt", reason="needs pipes and devices with names")
 
@@ -316,10 +316,10 @@ def test_a_png_of_too_many_chunks(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 def test_pillow_that_sees_another_size(monkeypatch: pytest.MonkeyPatch) -> None:
     deflated = saved(noisy(), "TIFF", compression="tiff_deflate")
-    header = replace(tiff_format.read_header(Feed(deflated)), width=7)
+    header = replace(tiff_format.read_header(ByteSource(deflated)), width=7)
     with pytest.raises(BadPicture, match="its directory states two sizes"):
-        by_pillow.decode_tiff(deflated, header)
-    monkeypatch.setattr(by_pillow, "without_the_rest", exhausted)
+        pillow_decoder.decode_tiff(deflated, header)
+    monkeypatch.setattr(pillow_decoder, "without_the_rest", exhausted)
     with pytest.raises(MemoryLimitError, match="7,200 bytes decoded"):
         decode_image(deflated, "a.tif")
 
@@ -335,7 +335,7 @@ def test_no_memory_for_the_walk_through_a_file(monkeypatch: pytest.MonkeyPatch) 
     for target, name in ((tiff_format.np, "frombuffer"), (tiff_format, "_first_directory")):
         with monkeypatch.context() as patched:
             patched.setattr(target, name, exhausted)
-            with pytest.raises(MemoryLimitError, match=r"a\.tif: no memory to look through [0-9,]+ bytes"):
+            with pytest.raises(MemoryLimitError, match=r"a\.tif: not enough memory to parse [0-9,]+ bytes"):
                 decode_image(TIFF, "a.tif")
 
 
@@ -347,7 +347,7 @@ def test_no_memory_for_the_bytes_of_a_file(tmp_path: Path, monkeypatch: pytest.M
             return super().read(size)
 
     monkeypatch.setattr(sys, "stdin", Piped(Exhausted(PNG, bytes)))
-    with pytest.raises(MemoryLimitError, match="standard input: no memory to read it"):
+    with pytest.raises(MemoryLimitError, match="standard input: not enough memory to read it"):
         read_image("-")
 
 
@@ -412,7 +412,7 @@ SAYING = {
 }
 
 heard = pytest.mark.skipif(
-    overheard._CStream.make() is None, reason="the C library here lets nobody set its standard error"
+    decoder_messages._CStream.make() is None, reason="the C library here lets nobody set its standard error"
 )
 
 
@@ -424,7 +424,7 @@ def test_what_a_decoder_says_is_a_note_and_under_strict_an_error(name: str, capf
     assert words in note
     assert len(note) < 600
     with pytest.raises(
-        ImageReadError, match=rf"odd: {name}: its decoder complains \(.*{words.split(':')[0]}.*leave --strict"
+        ImageReadError, match=rf"odd: {name}: its decoder warns \(.*{words.split(':')[0]}.*leave --strict"
     ):
         decode_image(make(), "odd", ReadRules(strict=True))
     assert capfd.readouterr() == ("", "")
@@ -456,7 +456,7 @@ def test_standard_error_is_left_alone(capfd: pytest.CaptureFixture[str]) -> None
         inside.set()
         done.wait(10)
 
-    thread = threading.Thread(target=overheard.LISTENER.during, args=(decode,))
+    thread = threading.Thread(target=decoder_messages.LISTENER.during, args=(decode,))
     thread.start()
     inside.wait(10)
     print("of Python", file=sys.stderr)
@@ -468,7 +468,7 @@ def test_standard_error_is_left_alone(capfd: pytest.CaptureFixture[str]) -> None
 
 @heard
 def test_a_decoder_that_raises_leaves_everything_as_it_was() -> None:
-    listener = overheard.Overheard()
+    listener = decoder_messages.DecoderMessages()
 
     def fail() -> None:
         raise KeyError
@@ -491,8 +491,8 @@ def test_a_process_that_is_forked_listens_anew() -> None:
 
 
 def test_without_a_variable_to_set_pictures_are_read_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(overheard._CStream, "make", classmethod(lambda cls: None))
-    listener = overheard.Overheard()
+    monkeypatch.setattr(decoder_messages._CStream, "make", classmethod(lambda cls: None))
+    listener = decoder_messages.DecoderMessages()
     assert listener.during(lambda: 5) == (5, ())
 
 
@@ -505,18 +505,18 @@ def test_a_c_library_that_is_another(lacks: str, monkeypatch: pytest.MonkeyPatch
         stderr = None
 
     if lacks == "library":
-        monkeypatch.setattr(overheard.ctypes, "CDLL", refuse)
+        monkeypatch.setattr(decoder_messages.ctypes, "CDLL", refuse)
     elif lacks == "name":
-        monkeypatch.setattr(overheard, "STDERR_NAMES", ("no such variable",))
+        monkeypatch.setattr(decoder_messages, "STDERR_NAMES", ("no such variable",))
     elif lacks == "GNU":
-        monkeypatch.setattr(overheard.ctypes, "CDLL", lambda name: Library())
+        monkeypatch.setattr(decoder_messages.ctypes, "CDLL", lambda name: Library())
     elif lacks == "descriptors":
-        monkeypatch.setattr(overheard.os, "pipe", refuse)
+        monkeypatch.setattr(decoder_messages.os, "pipe", refuse)
     else:
         library = ctypes.CDLL(None)
         library.fdopen = lambda *_: None  # type: ignore[method-assign, assignment]
-        monkeypatch.setattr(overheard.ctypes, "CDLL", lambda name: library)
-    assert overheard._CStream.make() is None
+        monkeypatch.setattr(decoder_messages.ctypes, "CDLL", lambda name: library)
+    assert decoder_messages._CStream.make() is None
 
 
 def test_the_log_level_of_opencv_is_put_back_by_any_number_of_threads() -> None:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import pytest
 from command import PROJECT
 
+from edgeconv.core.cost import Roof
+from edgeconv.core.records import to_json
 from edgeconv.core.units import digits_text, seconds_text
 from edgeconv.io.files import utf8, xml_text
-from edgeconv.run import report
+from edgeconv.run import report_text
+from edgeconv.run.report import SpeedPart, as_report
 
 
 @pytest.mark.parametrize(
@@ -51,26 +55,25 @@ def test_figures_have_separators_from_a_thousand_on(value: float, text: str) -> 
 
 def test_a_bound_says_that_it_holds_before_samples_are_rounded() -> None:
     """A 16-bit sample may be a whole level off beside a bound of a quarter, and is right."""
-    text = report.exactness_text({"exact": False, "arithmetic": "float32", "bound_by_channel": [0.27, None]})
+    text = report_text.exactness_text(SimpleNamespace(exact=False, arithmetic="float32", bound_by_channel=[0.27, None]))
     assert text == "error bound of each output channel in this picture before it is stored (float32): 0.27, none"
 
 
 def test_the_table_of_a_fast_run_has_no_exponents(monkeypatch) -> None:
-    made = {
-        "speed": {
-            "kernel_gflops": 49727.6,
-            "end_to_end_gflops": 1378.0,
-            "gigabytes_per_second": 1841.8,
-            "roofline_share": 0.44,
-            "memory_floor_share": 0.44,
-            "bound_by": "memory",
-            "roof": {"copy_bytes_per_second": 4.2e12, "fma_flops_per_second": 5.9e13},
-        },
-        "method": {"workspace_bytes": 0},
-    }
+    speed = SpeedPart(
+        kernel_gflops=49727.6,
+        useful_gflops=1.0,
+        gigabytes_per_second=1841.8,
+        memory_floor_share=0.44,
+        roofline_share=0.44,
+        bound_by="memory",
+        end_to_end_gflops=1378.0,
+        roof=Roof(4.2e12, 5.9e13, "measured"),
+    )
+    made = SimpleNamespace(speed=speed, method=SimpleNamespace(workspace_bytes=0))
     for name in ("picture", "time", "check", "tile"):
-        monkeypatch.setattr(report, f"_{name}_rows", lambda made: [])
-    shown = report.table(made)
+        monkeypatch.setattr(report_text, f"_{name}_rows", lambda made: [])
+    shown = report_text.table(made)
     assert "49,728 GFLOPS (end to end 1,378), 1,842 GB/s" in shown
     assert "measured here 4,200 GB/s copy, 59,000 GFLOPS float32" in shown
 
@@ -79,12 +82,12 @@ def test_reports_from_before_bounds_were_derived_still_have_a_table() -> None:
     earlier = sorted((PROJECT / "docs" / "results" / "run").glob("*/*.json"))
     assert earlier
     for path in earlier:
-        assert "right" in report.table(json.loads(path.read_text(encoding="utf-8")))
+        assert "right" in report_text.table(as_report(json.loads(path.read_text(encoding="utf-8"))))
 
 
 def test_a_name_that_is_no_text_is_written_as_an_escape_that_json_reads_back() -> None:
     record = {"file": "\udcff é €.png"}
-    written = report.to_json(record)
+    written = to_json(record)
     assert r"\udcff é €.png" in written.decode()
     assert json.loads(written) == record
     assert utf8("é") == "é".encode()

@@ -172,7 +172,7 @@ def test_a_size_that_does_not_fit_in_memory_says_how_many_bytes(monkeypatch: pyt
         raise error
 
     monkeypatch.setattr(cv2, "resize", exhausted)
-    says = r"Size 60000: no memory for 60,000×30,000 pixels \(10,800,000,000 bytes\): choose a smaller size"
+    says = r"Size 60000: not enough memory for 60,000×30,000 pixels \(10,800,000,000 bytes\): choose a smaller size"
     with pytest.raises(MemoryLimitError, match=says):
         resize(random_image(20, 40, "uint16"), 60_000)
 
@@ -182,7 +182,7 @@ def test_a_size_above_the_memory_limit_of_the_process(tmp_path: Path) -> None:
     write_image(noisy(), tmp_path / "a.png")
     done = shell('ulimit -v 6000000 && "$0" -m edgeconv resize a.png --sizes 60000', cwd=tmp_path)
     assert (done.code, len(done.error_lines)) == (5, 1)
-    assert "no memory for 60,000×40,000 pixels (7,200,000,000 bytes)" in done.err
+    assert "not enough memory for 60,000×40,000 pixels (7,200,000,000 bytes)" in done.err
     assert names(tmp_path) == ["a.png"]
 
 
@@ -255,7 +255,7 @@ def test_the_command_says_what_else_was_done(tmp_path: Path) -> None:
     write_image(random_image(20, 30, "uint16")[:, :, :1], tmp_path / "grey.png")
     done = edgeconv("resize", "grey.png", "--sizes", "8", cwd=tmp_path)
     assert done.text.split() == ["grey_8.png"]
-    assert done.error_lines == ["edgeconv: note: grey.png: grey spread to three channels, 16 bits a sample kept"]
+    assert done.error_lines == ["edgeconv: note: grey.png: grey spread to three channels, kept at 16 bits per sample"]
 
 
 def test_the_command_takes_standard_input(tmp_path: Path) -> None:

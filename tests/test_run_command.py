@@ -22,10 +22,12 @@ from edgeconv.core.filters import named_filter, weight_set
 from edgeconv.core.problem import make_problem
 from edgeconv.core.request import make_request
 from edgeconv.errors import ImageWriteError
+from edgeconv.export.schemas import RUN
 from edgeconv.io.image import read_image, write_image
-from edgeconv.methods.base import Options
+from edgeconv.methods.options import Options
 from edgeconv.methods.reference import Reference
-from edgeconv.run import report, whole
+from edgeconv.run import outputs, report, whole
+from edgeconv.run.job import Job
 
 HEIGHT, WIDTH = 37, 53
 
@@ -65,7 +67,7 @@ def test_the_report_fits_its_schema_and_tells_the_truth(folder: Path) -> None:
     )
     record = json.loads((folder / "photo_laplacian8_opencv_s1.json").read_text(encoding="utf-8"))
     assert json.loads(done.text) == record
-    Draft202012Validator(report.schema(), format_checker=Draft202012Validator.FORMAT_CHECKER).validate(record)
+    Draft202012Validator(RUN.schema(), format_checker=Draft202012Validator.FORMAT_CHECKER).validate(record)
     assert record["input"]["sha256"] == report.sha256_of(read_image(folder / "photo.png").pixels)
     assert record["output"]["sha256"] == report.sha256_of(read_image(folder / record["output"]["file"]).pixels)
     assert record["counts"]["nominal_flops"] == 2 * 9 * 3 * HEIGHT * WIDTH
@@ -80,10 +82,10 @@ def test_the_report_fits_its_schema_and_tells_the_truth(folder: Path) -> None:
 
 
 def test_the_schema_itself_is_sound_and_refuses_what_is_not_a_report(folder: Path) -> None:
-    Draft202012Validator.check_schema(report.schema())
+    Draft202012Validator.check_schema(RUN.schema())
     edgeconv("run", "photo.png", "--method", "opencv", cwd=folder)
     record = json.loads((folder / "photo_laplacian8_opencv_s1.json").read_text(encoding="utf-8"))
-    validator = Draft202012Validator(report.schema())
+    validator = Draft202012Validator(RUN.schema())
     assert validator.is_valid(record)
     del record["phases_seconds"]["convolve"]
     assert not validator.is_valid(record)
@@ -196,8 +198,8 @@ def test_a_run_that_is_stopped_leaves_nothing(folder: Path) -> None:
     assert names(folder) == before
 
 
-def job_of(folder: Path) -> whole.Job:
-    return whole.Job(str(folder / "photo.png"), make_request(), "reference", "cpu", str(folder / "o.png"), samples=0)
+def job_of(folder: Path) -> Job:
+    return Job(str(folder / "photo.png"), make_request(), "reference", "cpu", str(folder / "o.png"), samples=0)
 
 
 def test_what_another_run_wrote_meanwhile_is_not_replaced(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -221,14 +223,14 @@ def test_no_picture_is_left_without_its_report(folder: Path, monkeypatch: pytest
         assert (done.code, len(done.error_lines), names(folder)) == (2, 1, before), done.err
         assert "o.json: is a folder" in done.err
     (folder / "o.json").rmdir()
-    write = whole.write_bytes_atomically
+    write = outputs.write_bytes_atomically
 
     def refuse_reports(path: Path | str, data: bytes, *, replace: bool) -> None:
         if str(path).endswith(".json"):
             raise ImageWriteError(f"{path}: cannot be written (no space left on device): choose another place.")
         write(path, data, replace=replace)
 
-    monkeypatch.setattr(whole, "write_bytes_atomically", refuse_reports)
+    monkeypatch.setattr(outputs, "write_bytes_atomically", refuse_reports)
     with pytest.raises(ImageWriteError, match="no space"):
         whole.run(job_of(folder))
     assert names(folder) == before - {"o.json"}
@@ -296,11 +298,15 @@ def test_a_link_is_no_earlier_output_whatever_the_report_beside_it_says(
         (["missing.png"], 2, ["missing.png"]),
         (["photo.png", "--stride", 0], 2, ["Stride 0"]),
         (["photo.png", "--padding", "wide"], 2, ["Padding 'wide'", "same"]),
-        (["photo.png", "--border", "wrap"], 2, ["Border 'wrap'", "reflect101"]),
+        (["photo.png", "--border", "wrap"], 2, ["--border 'wrap'", "reflect101"]),
         (["photo.png", "--filter", "sobol"], 2, ["sobol", "sobel"]),
         (["photo.png", "--kernel", "1,2;3,4"], 2, ["2×2", "3×3"]),
         (["photo.png", "--kernel", "nan,0,0;0,0,0;0,0,0"], 2, ["finite"]),
-        (["photo.png", "--kernel", "1,0,0;0,0,0;0,0,0", "--filter", "sobel"], 2, ["--filter excludes"]),
+        (
+            ["photo.png", "--kernel", "1,0,0;0,0,0;0,0,0", "--filter", "sobel"],
+            2,
+            ["--filter does not go with --kernel", "use one or the other"],
+        ),
         (["photo.png", "--kernel-file", "none.json"], 2, ["none.json"]),
         (["photo.png", "--channels", "both"], 2, ["both", "mix"]),
         (["photo.png", "--channels", "luma", "--luma", "bt2020"], 2, ["bt2020", "bt709"]),

@@ -15,7 +15,7 @@ from edgeconv.core.cost import Roof
 from edgeconv.core.problem import Problem
 from edgeconv.core.request import make_request
 from edgeconv.core.timing import Budget, Stopwatch
-from edgeconv.methods.base import Options
+from edgeconv.methods.options import Options
 from edgeconv.runtime import session as sessions
 from edgeconv.runtime.session import Session, plain
 

@@ -15,20 +15,26 @@ from typing import Any
 
 import pytest
 from batch_folders import settings_for
-from bench_records import TimedMethod, measured
+from bench_records import TimedMethod, changed, measured
 from command import PROJECT
+from jsonschema import validate
 
 from edgeconv.batch.summary import STAGES, PictureResult, Summary
 from edgeconv.batch.text import summary_text, waterfall
-from edgeconv.bench.metrics import account
+from edgeconv.bench.metrics import metrics_of
+from edgeconv.bench.record import BenchRecord, BusPart
 from edgeconv.bench.summary import groups
 from edgeconv.core.cost import Counts, Roof, speed
+from edgeconv.core.records import plain
 from edgeconv.core.units import seconds_text
 from edgeconv.export import runs, tables
 from edgeconv.export.csv import HEADER
 from edgeconv.export.csv import export as export_csv
-from edgeconv.methods.base import Options
-from edgeconv.run import report
+from edgeconv.export.schemas import BATCH
+from edgeconv.methods.options import Options
+from edgeconv.run import report_text
+from edgeconv.run.report import RunReport, as_report
+from edgeconv.runtime.devices.base import Train
 
 SERIES = {
     "median_seconds": 2.2e-3,
@@ -52,28 +58,28 @@ ACCOUNT = {
 
 
 @pytest.fixture
-def record(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+def record(monkeypatch: pytest.MonkeyPatch) -> BenchRecord:
     """A bench record of one method and one size in which no two figures are equal."""
     made = measured(monkeypatch, TimedMethod("opencv", [1e-3], "opencv"))
-    (row,) = [row for row in made["rows"] if row["entrant"] == "opencv" and row["work"]["size"] == 16]
-    row["timings"] = {"warm": row["timings"]["warm"] | SERIES}
-    row["accounts"] = {"warm": row["accounts"]["warm"] | ACCOUNT}
-    row |= {"workspace_bytes": 4321, "moved_bytes": 8765, "launches": 5, "set_up_seconds": 7.5, "cold_seconds": 6.25}
-    row["check"] |= {"relative_error": 3e-7, "max_abs_error": 0.125, "checked_share": 0.75}
-    row["launch"] = {"enqueue_seconds": 1.5e-6, "stream_seconds": 2.5e-6}
-    row["bus"] = {"host_to_device_seconds": 3.5e-6, "device_to_host_seconds": 4.5e-6}
-    row["end_to_end"] = row["timings"]["warm"] | {"median_seconds": 5.5e-3}
-    row["counts"] |= {"nominal_flops": 11, "useful_flops": 7, "fewest_bytes": 3, "intensity_flops_per_byte": 3.75}
-    row["work"] |= {"height": 13, "width": 14, "stride": 9}
-    made["rows"] = [row]
+    (row,) = [row for row in made.rows if row.candidate == "opencv" and row.case.size == 16]
+    series = changed(row.timings["warm"], **SERIES)
+    changed(row, timings={"warm": series}, metrics={"warm": changed(row.metrics["warm"], **ACCOUNT)})
+    changed(row, workspace_bytes=4321, moved_bytes=8765, launches=5, set_up_seconds=7.5, cold_seconds=6.25)
+    changed(row.check, relative_error=3e-7, max_abs_error=0.125, checked_share=0.75)
+    row.launch = Train(1.5e-6, 2.5e-6)
+    row.bus = BusPart(host_to_device_seconds=3.5e-6, device_to_host_seconds=4.5e-6)
+    row.end_to_end = changed(copy.copy(series), median_seconds=5.5e-3)
+    changed(row.counts, nominal_flops=11, useful_flops=7, fewest_bytes=3, intensity_flops_per_byte=3.75)
+    changed(row.case, height=13, width=14, stride=9)
+    made.rows = [row]
     return made
 
 
-def test_each_cell_of_an_metrics(record: dict[str, Any]) -> None:
+def test_each_cell_of_an_metrics(record: BenchRecord) -> None:
     (group,) = groups(record)
     (cells,) = tables.gpus(group).rows
-    assert dict(zip(tables.CARD_HEADER, cells, strict=True)) == {
-        "entrant": "opencv",
+    assert dict(zip(tables.GPU_HEADER, cells, strict=True)) == {
+        "candidate": "opencv",
         "size": "16",
         "L2": "warm",
         "median": "2.2 ms",
@@ -96,14 +102,14 @@ def test_each_cell_of_an_metrics(record: dict[str, Any]) -> None:
     }
 
 
-def test_each_cell_of_the_tables_over_size(record: dict[str, Any]) -> None:
+def test_each_cell_of_the_tables_over_size(record: BenchRecord) -> None:
     (group,) = groups(record)
     for cell, text in ((tables.time_cell, "2.2 ms"), (tables.floor_cell, "41%"), (tables.gflops_cell, "1,234.6")):
         shown = tables.over_size(group, "", cell)
         assert (shown.header, shown.rows) == (("", "16"), (("opencv", text),))
 
 
-def test_each_column_of_the_spreadsheet(record: dict[str, Any]) -> None:
+def test_each_column_of_the_spreadsheet(record: BenchRecord) -> None:
     (row,) = csv.DictReader(io.StringIO(export_csv([record])[".csv"].decode()))
     expected = {**SERIES, **ACCOUNT}
     expected |= {"workspace_bytes": 4321, "moved_bytes": 8765, "launches": 5, "set_up_seconds": 7.5}
@@ -119,7 +125,7 @@ def test_each_column_of_the_spreadsheet(record: dict[str, Any]) -> None:
 
 def test_the_metrics_follow_their_formulas_by_hand() -> None:
     counts = Counts(nominal_flops=6_000_000, useful_flops=2_000_000, fewest_bytes=400_000)
-    assert account(counts, 1e-3, 2e-4, Roof(1e9, 8e9, ""), 1_200_000) == pytest.approx(
+    assert plain(metrics_of(counts, 1e-3, 2e-4, Roof(1e9, 8e9, ""), 1_200_000)) == pytest.approx(
         {
             "seconds": 1e-3,
             "gflops": 6.0,
@@ -145,7 +151,7 @@ PHASES |= {"device_to_host": 6.6e-6, "encode": 0.77}
 
 
 @pytest.fixture
-def one_run() -> dict[str, Any]:
+def one_run() -> RunReport:
     """The report of a run in which no two figures are equal."""
     path = PROJECT / "docs" / "results" / "run" / "h200" / "cuda_sliding_s2.json"
     made: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
@@ -169,12 +175,11 @@ def one_run() -> dict[str, Any]:
     made["check"] |= {"passed": True, "max_abs_error": 0.125, "relative_error": 3e-7, "checked_samples": 1717}
     made["check"] |= {"checked_share": 0.25, "exact": False, "arithmetic": "float32"}
     made["check"]["bound_by_channel"] = [0.5]
-    made.pop("tiles", None)
-    return made
+    return as_report(made)
 
 
-def test_each_line_of_a_runs_report(one_run: dict[str, Any]) -> None:
-    lines = dict(line.split("  ", 1) for line in report.table(one_run).splitlines())
+def test_each_line_of_a_runs_report(one_run: RunReport) -> None:
+    lines = dict(line.split("  ", 1) for line in report_text.table(one_run).splitlines())
     shown = {name.strip(): text.strip() for name, text in lines.items()}
     assert shown["picture"] == "in.png  31×29×3 uint16"
     assert shown["output"] == "out.tiff  15×14×1 float32"
@@ -188,11 +193,11 @@ def test_each_line_of_a_runs_report(one_run: dict[str, Any]) -> None:
     assert shown["roofline"] == ("63% (bound by memory), memory 41%; measured here 321 GB/s copy, 6,540 GFLOPS float32")
     assert shown["workspace"] == "4,321 bytes"
     assert shown["check"].startswith("right: largest error 0.125 (3e-07 relative) against float64; 1,717 samples")
-    assert "(0.25 of the output)" in shown["check"]
+    assert "(25 % of the output)" in shown["check"]
     assert shown["exactness"].endswith(": 0.5")
 
 
-def test_each_cell_of_the_tables_of_runs(one_run: dict[str, Any]) -> None:
+def test_each_cell_of_the_tables_of_runs(one_run: RunReport) -> None:
     overview, phases, pictures = (make([one_run]) for make in (runs.overview, runs.phases, runs.pictures))
     assert dict(zip(overview.header, overview.rows[0], strict=True)) == {
         "run": "cuda sliding",
@@ -214,11 +219,11 @@ def test_each_cell_of_the_tables_of_runs(one_run: dict[str, Any]) -> None:
     assert pictures.rows[0][1:3] == ("in.png", "31×29×3 uint16")
     assert pictures.rows[0][4] == "15×14×1 float32"
     wrong = copy.deepcopy(one_run)
-    wrong["check"]["passed"] = False
+    wrong.check.passed = False
     assert runs.overview([wrong]).rows[0][-1] == "WRONG"
 
 
-def test_each_column_of_a_runs_line_in_the_spreadsheet(one_run: dict[str, Any]) -> None:
+def test_each_column_of_a_runs_line_in_the_spreadsheet(one_run: RunReport) -> None:
     (row,) = csv.DictReader(io.StringIO(export_csv([one_run])[".csv"].decode()))
     expected = {**SERIES, "gflops": 1234.56, "useful_gflops": 11.0, "gigabytes_per_second": 98.76}
     expected |= {"roofline_share": 0.63, "large_copy_share": 0.41, "bound_by": "memory", "l2_state": "cold"}
@@ -252,12 +257,14 @@ def test_the_sums_of_a_batch_by_hand() -> None:
     assert summary.slowest_stage == "decode"
     assert summary.notes == Counter({"alpha dropped": 7, "grey": 3})
     assert summary.failures == [("failed.png", "odd")] * 2
-    made = summary.to_dict()
-    assert (made["pictures_per_second"], made["slowest_stage"]) == (0.5, "decode")
+    made = plain(summary.record(5, {".txt": 2}))
+    assert (made["pictures_per_second"], made["slowest_stage"], made["skipped"]) == (0.5, "decode", 3)
     assert made["failures"] == [{"input": "failed.png", "error": "odd"}] * 2
+    assert (made["earlier_outputs"], made["passed_over"]) == (5, {".txt": 2})
+    validate(made, BATCH.schema())
     summary.peak_bytes = {"cpu": 3 * 2**20, "cuda": 5 * 2**20}
     lines = summary_text(summary, settings_for("out"), earlier_outputs=6).splitlines()
-    assert lines[0] == "pictures  11: 4 done, 3 unchanged since before, 2 failed, 2 not begun"
+    assert lines[0] == "pictures  11: 4 done, 3 unchanged since an earlier run, 2 failed, 2 not started"
     assert lines[1] == "left out  6 outputs of earlier runs in the same folder"
     assert "time      8 s, 0.5 pictures/s with 3 workers" in lines
     assert "memory    at most 3 MiB (cpu), 5 MiB (cuda)" in lines

@@ -7,8 +7,13 @@ import io
 from typing import Any
 
 import pytest
+from bench_records import changed
 
 from edgeconv.bench.ladders import conv_kernels, gemm_kernels
+from edgeconv.bench.ladders.base import LadderProfile
+from edgeconv.bench.ladders.conv import ConvRecord
+from edgeconv.bench.ladders.gemm import GemmRecord
+from edgeconv.core.records import as_type
 from edgeconv.export import ladders
 from edgeconv.export.csv import export as export_csv
 from edgeconv.export.tables import Table
@@ -20,20 +25,28 @@ SIZES = (1024, 4096)
 
 def row(step: str, block: str | None, microseconds: float, **rest: Any) -> dict[str, Any]:
     timing = {"median_seconds": microseconds * 1e-6, "p10_seconds": 1.5e-9, "p90_seconds": 2.5e-9, "n": 7}
+    timing |= {"min_seconds": 1e-9, "stopped_because": "sample limit", "samples_seconds": [1e-9]}
+    clocks = {"sm_clock_min_mhz": None, "sm_clock_max_mhz": None, "last_card_reading": None}
     return {
         "step": step,
+        "idea": "",
         "block": block,
         "right": True,
         "relative_error": 3e-7,
         "l2_state": "cold",
         "timing": timing,
-        "machine": {"flags": []},
+        "allowed_error": 1e-6,
+        "machine": {**clocks, "others_busy_share": None, "flags": []},
         **rest,
     }
 
 
+HEAD = {"schema_version": 1, "edgeconv_version": "0", "created_utc": "now", "machine": {"name": "made-up GPU"}}
+HEAD |= {"versions": {}, "roof": {"copy_bytes_per_second": 1.0, "fma_flops_per_second": 1.0, "how": ""}}
+
+
 @pytest.fixture
-def conv() -> dict[str, Any]:
+def conv() -> ConvRecord:
     """Step n takes n + 1 µs at 4096, a tenth at 1024; a quarter at stride 2; ten times with other blocks."""
     rows = []
     for stride in (1, 2):
@@ -46,11 +59,11 @@ def conv() -> dict[str, Any]:
                 rows.append(row(step, block, (number + 1) * by, **figures))
                 if block:
                     rows.append(row(step, "8×8", (number + 1) * by * 10, **{**figures, "gflops": 5.0}))
-    return {"kind": "bench conv", "rows": rows, "machine": {"name": "made-up GPU"}, "created_utc": "now"}
+    return as_type({**HEAD, "kind": "bench conv", "rows": rows}, ConvRecord)
 
 
 @pytest.fixture
-def gemm() -> dict[str, Any]:
+def gemm() -> GemmRecord:
     """Step n takes 2^(5 - n) ms at 4096 in float32, and a half in float64."""
     rows = []
     for dtype in gemm_kernels.REALS:
@@ -60,19 +73,22 @@ def gemm() -> dict[str, Any]:
                 figures = {"size": size, "dtype": dtype, "gflops": 100.0 * number + size, "share_of_vendor": number / 8}
                 figures["share_of_peak"] = number / 16 if dtype == "float32" else None
                 rows.append(row(step, None if step == "cublas" else "64×64×8", 1e3 * 2 ** (5 - number) * by, **figures))
-    return {"kind": "bench gemm", "rows": rows, "machine": {"name": "made-up GPU"}, "created_utc": "now"}
+    return as_type({**HEAD, "kind": "bench gemm", "rows": rows}, GemmRecord)
 
 
 @pytest.fixture
-def profile() -> dict[str, Any]:
+def profile() -> LadderProfile:
     names = ("issue_busy_percent", "l1_busy_percent", "l2_busy_percent", "dram_busy_percent")
+    unseen = {"dram_bytes": 0.0, "nanoseconds": 0.0}
     rows = [
-        {"step": step, "l1_wavefronts": 2e6 * number, "instructions": 3e6 * number}
+        {"step": step, "l1_wavefronts": 2e6 * number, "instructions": 3e6 * number, "launches": 1, **unseen}
         | {name: 10.4 * place + number for place, name in enumerate(names)}
         for number, step in enumerate(CONV)
         if step != "copy"
     ]
-    return {"rows": rows}
+    head = {name: value for name, value in HEAD.items() if name not in ("versions", "roof")}
+    found = {**head, "kind": "conv ladder profile", "size": 4096, "stride": 1, "rows": rows}
+    return as_type(found, LadderProfile)
 
 
 def cells(table: Table) -> dict[str, dict[str, str]]:
@@ -80,7 +96,7 @@ def cells(table: Table) -> dict[str, dict[str, str]]:
     return {line[0]: dict(zip(table.header[1:], line[1:], strict=True)) for line in table.rows}
 
 
-def test_steps_of_the_convolutions(conv: dict[str, Any], profile: dict[str, Any]) -> None:
+def test_steps_of_the_convolutions(conv: ConvRecord, profile: LadderProfile) -> None:
     found = cells(ladders.conv_steps(conv, profile))
     assert list(found) == [f"`{name}`" for name in CONV[1:]]
     for number, step in enumerate(conv_kernels.STEPS, 1):
@@ -97,13 +113,13 @@ def test_steps_of_the_convolutions(conv: dict[str, Any], profile: dict[str, Any]
         }
 
 
-def test_what_was_busy(profile: dict[str, Any]) -> None:
+def test_what_was_busy(profile: LadderProfile) -> None:
     found = cells(ladders.conv_binds(profile))
     assert found["`textbook`"] == {"issue": "1 %", "L1": "11 %", "L2": "22 %", "memory": "32 %"}
     assert list(found) == [f"`{name}`" for name in CONV[1:]]
 
 
-def test_convolutions_by_size_and_by_block(conv: dict[str, Any]) -> None:
+def test_convolutions_by_size_and_by_block(conv: ConvRecord) -> None:
     table = ladders.conv_sizes(conv, 2)
     assert table.title == "Stride 2"
     found = cells(table)
@@ -113,11 +129,11 @@ def test_convolutions_by_size_and_by_block(conv: dict[str, Any]) -> None:
     found = cells(ladders.conv_blocks(conv))
     assert list(found) == [f"`{name}`" for name in CONV[1:-1]]
     assert found["`textbook`"] == {"16×16": "2 µs", "8×8": "20 µs"}
-    conv["rows"] = [each for each in conv["rows"] if (each["step"], each["block"]) != ("pixel", "8×8")]
+    conv.rows = [each for each in conv.rows if (each.step, each.block) != ("pixel", "8×8")]
     assert cells(ladders.conv_blocks(conv))["`pixel`"] == {"16×16": "3 µs", "8×8": "–"}
 
 
-def test_steps_of_the_products(gemm: dict[str, Any]) -> None:
+def test_steps_of_the_products(gemm: GemmRecord) -> None:
     found = cells(ladders.gemm_steps(gemm))
     for number, step in enumerate(gemm_kernels.STEPS):
         assert found[f"`{step.name}`"] == {
@@ -131,18 +147,18 @@ def test_steps_of_the_products(gemm: dict[str, Any]) -> None:
         }
 
 
-def test_products_by_size(gemm: dict[str, Any]) -> None:
+def test_products_by_size(gemm: GemmRecord) -> None:
     table = ladders.gemm_sizes(gemm)
     assert table.header == ("step", "type", "1024", "4096")
     assert [line[:2] for line in table.rows] == [(f"`{step}`", dtype) for dtype in gemm_kernels.REALS for step in GEMM]
     assert table.rows[2][2:] == ("1,224 (25%)", "4,296 (25%)")
-    gemm["rows"][2]["gflops"] = None
-    gemm["rows"] = [each for each in gemm["rows"] if (each["step"], each["dtype"]) != ("cublas", "float64")]
+    gemm.rows[2].gflops = None
+    gemm.rows = [each for each in gemm.rows if (each.step, each.dtype) != ("cublas", "float64")]
     assert ladders.gemm_sizes(gemm).rows[2][2:] == ("–", "4,296 (25%)")
     assert ladders.gemm_sizes(gemm).rows[-1][2:] == ("–", "–")
 
 
-def test_what_the_sources_say_of_their_steps(conv: dict[str, Any], gemm: dict[str, Any]) -> None:
+def test_what_the_sources_say_of_their_steps(conv: ConvRecord, gemm: GemmRecord) -> None:
     lines = ladders.conv_source(conv)
     assert lines[0].startswith("  textbook  2 µs       –  one thread")
     assert lines[1].startswith("  pixel     3 µs  0.50 ×  one thread")
@@ -157,14 +173,14 @@ def test_what_the_sources_say_of_their_steps(conv: dict[str, Any], gemm: dict[st
     assert lines[-1] == "Medians and gains over the step before on one made-up GPU, 4096 × 4096, float32, cold L2."
 
 
-def test_the_tables_of_a_page(conv: dict[str, Any], gemm: dict[str, Any]) -> None:
+def test_the_tables_of_a_page(conv: ConvRecord, gemm: GemmRecord) -> None:
     assert ladders.title(conv) == "edgeconv bench conv on made-up GPU"
     assert ladders.panels(conv) == [("stride 1", {"stride": 1}), ("stride 2", {"stride": 2})]
     assert ladders.panels(gemm) == [("float32", {"dtype": "float32"}), ("float64", {"dtype": "float64"})]
     assert ladders.steps_of(conv) == CONV
-    conv["rows"] = [each for each in conv["rows"] if (each["step"], each["size"]) != ("waves", 1024)]
-    wrong = next(each for each in conv["rows"] if each["step"] == "pixel")
-    wrong |= {"timing": None, "gflops": None, "right": False, "relative_error": None, "gain": None}
+    conv.rows = [each for each in conv.rows if (each.step, each.size) != ("waves", 1024)]
+    wrong = next(each for each in conv.rows if each.step == "pixel")
+    changed(wrong, timing=None, gflops=None, right=False, relative_error=None, gain=None)
     *shown, every = ladders.shown(conv)
     titles = ["stride 1, median", "stride 1, GFLOPS", "stride 2, median", "stride 2, GFLOPS"]
     assert [table.title for table in shown] == titles
@@ -175,9 +191,9 @@ def test_the_tables_of_a_page(conv: dict[str, Any], gemm: dict[str, Any]) -> Non
     assert rates["copy"] == {"1024": "–", "4096": "–"}
     assert rates["pixel"] == {"1024": "–", "4096": "6,096"}
     assert rates["sliding"] == {"1024": "9,024", "4096": "12,096"}
-    header = ("work", "size", "step", "blocks", "median", "GFLOPS", "gain", "of the floor", "error")
+    header = ("case", "size", "step", "blocks", "median", "GFLOPS", "gain", "of the floor", "error")
     assert every.header == header
-    assert len(every.rows) == len(conv["rows"])
+    assert len(every.rows) == len(conv.rows)
     assert every.rows[0] == ("stride 1", "1024", "copy", "–", "0.10 µs", "–", "–", "1%", "3e-07")
     assert every.rows[2] == ("stride 1", "1024", "textbook", "8×8", "2 µs", "5", "–", "2%", "3e-07")
     assert every.rows[3] == ("stride 1", "1024", "pixel", "16×16", "WRONG", "–", "–", "3%", "infinite")
@@ -188,9 +204,9 @@ def test_the_tables_of_a_page(conv: dict[str, Any], gemm: dict[str, Any]) -> Non
     assert products.rows[-1][-2] == "–"
 
 
-def test_each_column_of_the_spreadsheet(conv: dict[str, Any], gemm: dict[str, Any]) -> None:
+def test_each_column_of_the_spreadsheet(conv: ConvRecord, gemm: GemmRecord) -> None:
     lines = list(csv.DictReader(io.StringIO(export_csv([conv, gemm])[".csv"].decode())))
-    assert len(lines) == len(conv["rows"]) + len(gemm["rows"])
+    assert len(lines) == len(conv.rows) + len(gemm.rows)
     shown = {"machine": "made-up GPU", "created_utc": "now", "device": "cuda", "kind": "bench conv", "l2_state": "cold"}
     shown |= {"entrant": "textbook 16×16", "size": "1024", "stride": "1", "dtype": "float32", "status": "measured"}
     shown |= {"gflops": "2024.0", "floor_share": "0.02", "relative_error": "3e-07", "n": "7"}
@@ -198,15 +214,15 @@ def test_each_column_of_the_spreadsheet(conv: dict[str, Any], gemm: dict[str, An
     assert {name: lines[1][name] for name in shown} == shown
     assert float(lines[1]["median_seconds"]) == pytest.approx(2e-7)
     assert lines[0]["entrant"] == "copy"
-    product = lines[len(conv["rows"])]
+    product = lines[len(conv.rows)]
     assert (product["stride"], product["dtype"], product["floor_share"]) == ("", "float32", "")
-    conv["rows"][1] |= {"right": False, "timing": None}
+    changed(conv.rows[1], right=False, timing=None)
     (first, second, *_) = csv.DictReader(io.StringIO(export_csv([conv])[".csv"].decode()))
     assert (first["status"], second["status"], second["median_seconds"]) == ("measured", "wrong", "")
 
 
-def test_the_work_of_predictions_is_found_wherever_its_rows_stand(conv: dict[str, Any], gemm: dict[str, Any]) -> None:
+def test_the_work_of_predictions_is_found_wherever_its_rows_stand(conv: ConvRecord, gemm: GemmRecord) -> None:
     expected = ladders.conv_source(conv), ladders.gemm_steps(gemm), ladders.gemm_source(gemm)
-    conv["rows"].sort(key=lambda each: (-each["stride"], each["size"]))
-    gemm["rows"].sort(key=lambda each: (each["dtype"] != "float64", each["size"]))
+    conv.rows.sort(key=lambda each: (-each.stride, each.size))
+    gemm.rows.sort(key=lambda each: (each.dtype != "float64", each.size))
     assert (ladders.conv_source(conv), ladders.gemm_steps(gemm), ladders.gemm_source(gemm)) == expected

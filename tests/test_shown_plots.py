@@ -1,6 +1,6 @@
 """Every number that a plot or a page shows, against values by hand: points, lines, bars, labels, captions and cells.
 
-The record has two strides, two sizes and four entrants whose figures are all different from each other, so that two
+The record has two strides, two sizes and four candidates whose figures are all different from each other, so that two
 that are swapped, one that is scaled wrongly or one that is taken from elsewhere show.
 """
 
@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bench_records import TimedMethod, measured
+from bench_records import TimedMethod, changed, measured
 from command import PROJECT
 
 pytest.importorskip("matplotlib")
@@ -23,10 +23,12 @@ pytest.importorskip("matplotlib")
 from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
 
-from edgeconv.bench.record import Record
+from edgeconv.bench.record import BenchRecord
 from edgeconv.bench.summary import groups
+from edgeconv.core.cost import Roof
 from edgeconv.export import figures, html, ladder_figures, ladders, plot, run_figures, tables
-from edgeconv.io.files import read_own_json
+from edgeconv.export.kinds import read
+from edgeconv.run.report import RunReport, as_report
 
 SIZES, STRIDES = (8, 16), (1, 2)
 SECONDS = {"copy": 1e-6, "own": 3e-6, "peer": 5e-6}
@@ -40,7 +42,7 @@ def scale(size: int, stride: int) -> int:
 
 
 @pytest.fixture(scope="module")
-def plain_record() -> Iterator[Record]:
+def plain_record() -> Iterator[BenchRecord]:
     peer = TimedMethod("peer", [4e-3])
     peer.kind = "peer"
     with pytest.MonkeyPatch.context() as patch:
@@ -48,24 +50,24 @@ def plain_record() -> Iterator[Record]:
 
 
 @pytest.fixture
-def record(plain_record: Record) -> Record:
+def record(plain_record: BenchRecord) -> BenchRecord:
     made = copy.deepcopy(plain_record)
-    plain = made["rows"]
-    made["rows"] = []
+    plain = made.rows
+    made.rows = []
     for stride in STRIDES:
         for row in copy.deepcopy(plain):
-            work, name = row["work"], row["entrant"]
-            work["stride"] = stride
-            state, by = row["lead_l2_state"], scale(work["size"], stride)
-            row["timings"][state]["median_seconds"] = SECONDS[name] * by
-            row["accounts"][state] |= {"gflops": RATES[name] * by, "floor_share": SHARES[name] / (by if by > 2 else 1)}
-            row["counts"]["intensity_flops_per_byte"] = {"own": 4.0, "peer": 7.0}.get(name, 1.0) + stride
-            made["rows"].append(row)
-    made["roofs"] = {"cpu": {"copy_bytes_per_second": 2e10, "fma_flops_per_second": 3e12, "how": "made up"}}
-    made["files"] = [
-        {**entry, "stride": stride, "decode_seconds": 2e-6 * entry["size"], "encode_seconds": 5e-6 * entry["size"]}
+            case, name, state = row.case, row.candidate, row.lead_l2_state
+            by = scale(case.size, stride)
+            case.stride = stride
+            row.timings[state].median_seconds = SECONDS[name] * by
+            changed(row.metrics[state], gflops=RATES[name] * by, floor_share=SHARES[name] / (by if by > 2 else 1))
+            row.counts.intensity_flops_per_byte = {"own": 4.0, "peer": 7.0}.get(name, 1.0) + stride
+            made.rows.append(row)
+    made.roofs = {"cpu": Roof(2e10, 3e12, "made up")}
+    made.files = [
+        changed(copy.copy(entry), stride=stride, decode_seconds=2e-6 * entry.size, encode_seconds=5e-6 * entry.size)
         for stride in STRIDES
-        for entry in made["files"]
+        for entry in made.files
     ]
     return made
 
@@ -102,7 +104,7 @@ def legend_of(drawing: figures.Drawing) -> list[str]:
     ],
     ids=["gflops", "times"],
 )
-def test_points_over_size(record: Record, draw: Any, values: dict[str, float], label: str, x_label: str) -> None:
+def test_points_over_size(record: BenchRecord, draw: Any, values: dict[str, float], label: str, x_label: str) -> None:
     (drawing,) = draw(record)
     assert len(drawing.figure.axes) == len(STRIDES)
     for axis, stride in zip(drawing.figure.axes, STRIDES, strict=True):
@@ -122,7 +124,7 @@ def test_points_over_size(record: Record, draw: Any, values: dict[str, float], l
     assert ("Dotted: a copy of the fewest bytes" in drawing.caption) == (draw is figures.times)
 
 
-def test_lines_are_told_apart_as_the_caption_says(record: Record) -> None:
+def test_lines_are_told_apart_as_the_caption_says(record: BenchRecord) -> None:
     """Methods have markers, peers are dashed, the copy is dotted and grey."""
     (drawing,) = figures.times(record)
     for axis in drawing.figure.axes:
@@ -133,17 +135,17 @@ def test_lines_are_told_apart_as_the_caption_says(record: Record) -> None:
         assert colours == [figures.FLOOR, figures.COLOURS[0], figures.COLOURS[1]]
 
 
-def test_an_entrant_without_a_time_has_no_line_and_no_share(record: Record) -> None:
-    for row in record["rows"]:
-        if row["entrant"] == "peer":
-            row |= {"lead_l2_state": None, "timings": {}, "accounts": {}}
+def test_a_candidate_without_a_time_has_no_line_and_no_share(record: BenchRecord) -> None:
+    for row in record.rows:
+        if row.candidate == "peer":
+            changed(row, lead_l2_state=None, timings={}, metrics={})
     (drawing,) = figures.gflops(record)
     assert list(lines_of(drawing.figure.axes[0])) == ["own"]
     (drawing,) = figures.floor(record)
     assert ticks(drawing.figure.axes[0].get_yticklabels()) == ["own"]
 
 
-def test_shares_of_the_floor(record: Record) -> None:
+def test_shares_of_the_floor(record: BenchRecord) -> None:
     (drawing,) = figures.floor(record)
     (axis,) = drawing.figure.axes
     expected = [[0.31, 0.31, 0.031, 0.0155], [0.62, 0.62, 0.062, 0.031]]
@@ -160,16 +162,16 @@ def test_shares_of_the_floor(record: Record) -> None:
     assert axis.get_xticks().tolist() == [0, 1, 2, 3]
 
 
-def test_a_share_that_was_not_measured_is_left_white(record: Record) -> None:
-    row = next(row for row in record["rows"] if row["entrant"] == "own")
-    row["accounts"][row["lead_l2_state"]]["floor_share"] = None
+def test_a_share_that_was_not_measured_is_left_white(record: BenchRecord) -> None:
+    row = next(row for row in record.rows if row.candidate == "own")
+    row.metrics[row.lead_l2_state].floor_share = None
     (axis,) = figures.floor(record)[0].figure.axes
     assert np.ma.getmaskarray(axis.images[0].get_array())[0].tolist() == [True, False, False, False]
     assert (0, 0) not in {text.get_position() for text in axis.texts}
     assert len(axis.texts) == 7
 
 
-def test_points_under_the_roof(record: Record) -> None:
+def test_points_under_the_roof(record: BenchRecord) -> None:
     """Roof: 20 GB/s and 3,000 GFLOPS, so the ridge stands at 150 FLOPs a byte; the largest size of each stride."""
     (drawing,) = figures.roofline(record)
     (axis,) = drawing.figure.axes
@@ -185,12 +187,12 @@ def test_points_under_the_roof(record: Record) -> None:
     assert drawing.title == "Roofline, CPU"
 
 
-def test_no_roofline_where_nothing_but_the_copy_was_timed(record: Record) -> None:
-    record["rows"] = [row for row in record["rows"] if row["entrant"] == "copy"]
+def test_no_roofline_where_nothing_but_the_copy_was_timed(record: BenchRecord) -> None:
+    record.rows = [row for row in record.rows if row.candidate == "copy"]
     assert figures.roofline(record) == []
 
 
-def test_bars_of_a_whole_pictures_phases(record: Record) -> None:
+def test_bars_of_a_whole_pictures_phases(record: BenchRecord) -> None:
     """Decoding takes 2 µs a pixel of the side, encoding 5 µs, and the method what it takes."""
     first, second = figures.waterfall(record)
     for drawing, stride in ((first, 1), (second, 2)):
@@ -218,12 +220,12 @@ def test_bars_of_a_whole_pictures_phases(record: Record) -> None:
         assert legend_of(drawing) == ["decode", "convolve", "encode"]
 
 
-def test_bars_of_cudnns_algorithms(record: Record) -> None:
+def test_bars_of_cudnns_algorithms(record: BenchRecord) -> None:
     """In the order of the ranking, then what was only measured; the fastest in green; those without a time left out."""
     ranked = [{"algorithm": name, "math": "FMA"} for name in ("SLOW", "SKIPPED", "FAST")]
     measured_here = [("FAST", "FMA", 7e-6), ("SLOW", "FMA", 9e-6), ("FAST", "TENSOR", 8e-6), ("SKIPPED", "FMA", None)]
-    row = next(row for row in record["rows"] if row["entrant"] == "own" and row["work"]["size"] == 16)
-    row["choice"] = {
+    row = next(row for row in record.rows if row.candidate == "own" and row.case.size == 16)
+    row.choice = {
         "ranked": ranked,
         "measured": [{"algorithm": a, "math": m, "time_seconds": seconds} for a, m, seconds in measured_here],
     }
@@ -236,11 +238,11 @@ def test_bars_of_cudnns_algorithms(record: Record) -> None:
     assert axis.get_xlabel() == "measured time, µs"
     assert drawing.figure.get_size_inches().tolist() == pytest.approx([4.2 * 1.6, 3.4])
     assert (drawing.name, drawing.title) == ("cudnn_1", "cuDNN's ranking, 16, stride 1, float32, own")
-    row["choice"]["measured"] = [{**line, "time_seconds": None} for line in row["choice"]["measured"]]
+    row.choice["measured"] = [{**line, "time_seconds": None} for line in row.choice["measured"]]
     assert figures.cudnn(record) == []
 
 
-def test_what_is_not_data_is_in_the_ink_that_the_page_replaces(record: Record) -> None:
+def test_what_is_not_data_is_in_the_ink_that_the_page_replaces(record: BenchRecord) -> None:
     for drawing in figures.draw(record):
         for axis in drawing.figure.axes:
             parts = (axis.xaxis.label, axis.yaxis.label, axis.title, *axis.get_xticklabels(), *axis.get_yticklabels())
@@ -253,7 +255,7 @@ def test_what_is_not_data_is_in_the_ink_that_the_page_replaces(record: Record) -
         assert colours <= {figures.INK}
 
 
-def test_a_drawing_is_as_wide_as_its_panels(record: Record) -> None:
+def test_a_drawing_is_as_wide_as_its_panels(record: BenchRecord) -> None:
     sizes = {drawing.name.split("_")[0]: drawing.figure.get_size_inches().tolist() for drawing in figures.draw(record)}
     assert sizes["gflops"] == sizes["time"] == [2 * 4.2, 3.4]
     assert sizes["roofline"] == pytest.approx([4.2 * 1.6, 3.4])
@@ -265,7 +267,7 @@ def test_a_drawing_is_as_wide_as_its_panels(record: Record) -> None:
 
 
 @pytest.fixture
-def reports() -> list[dict[str, Any]]:
+def reports() -> list[RunReport]:
     """Two runs in which no two figures are equal."""
     found = []
     for number, name in ((1, "cuda_sliding_s1"), (2, "cuda_cudnn_s1")):
@@ -275,11 +277,11 @@ def reports() -> list[dict[str, Any]]:
         made["speed"] |= {"memory_floor_share": 0.2 * number, "roofline_share": 0.3 * number}
         made["phases_seconds"] = {"start": 0.1, "decode": 0.2 * number, "set_up": 0.3, "convolve": 0.4}
         made["whole_run_seconds"] = 1.25 * number
-        found.append(made)
+        found.append(as_report(made))
     return found
 
 
-def test_the_plots_of_runs(reports: list[dict[str, Any]]) -> None:
+def test_the_plots_of_runs(reports: list[RunReport]) -> None:
     phases, rates, shares = run_figures.draw_runs(reports)
     (axis,) = phases.figure.axes
     assert [text.get_text() for text in axis.texts] == ["1.25 s", "2.5 s"]
@@ -309,32 +311,32 @@ def test_the_plots_of_runs(reports: list[dict[str, Any]]) -> None:
         assert drawing.figure.get_size_inches().tolist() == pytest.approx([7.2, 1.4 + 0.42 * 2])
 
 
-def test_a_run_without_samples_or_roof_has_no_bar(reports: list[dict[str, Any]]) -> None:
-    reports[0]["speed"]["roofline_share"] = None
-    reports[1]["speed"] = None
+def test_a_run_without_samples_or_roof_has_no_bar(reports: list[RunReport]) -> None:
+    reports[0].speed.roofline_share = None
+    reports[1].speed = None
     (phases, rates) = run_figures.draw_runs(reports)
     assert len(phases.figure.axes[0].texts) == 2
     assert ticks(rates.figure.axes[0].get_yticklabels()) == ["cuda sliding"]
-    reports[0]["speed"] = None
+    reports[0].speed = None
     assert [drawing.name for drawing in run_figures.draw_runs(reports)] == ["run_phases"]
 
 
 @pytest.mark.parametrize("name", ["conv", "gemm"])
 def test_the_plot_of_a_ladder_has_the_rate_of_each_step(name: str) -> None:
     (path,) = (PROJECT / "docs" / "results").glob(f"bench_{name}_h200.json*")
-    record = read_own_json(path)
-    record["rows"][3] |= {"gflops": None, "timing": None, "right": False}
+    record = read(path)
+    changed(record.rows[3], gflops=None, timing=None, right=False)
     (drawing,) = ladder_figures.draw_ladder(record)
     field = "stride" if name == "conv" else "dtype"
-    values = list(dict.fromkeys(row[field] for row in record["rows"]))
+    values = list(dict.fromkeys(getattr(row, field) for row in record.rows))
     assert [axis.get_title() for axis in drawing.figure.axes] == [
         f"stride {value}" if name == "conv" else value for value in values
     ]
     for axis, value in zip(drawing.figure.axes, values, strict=True):
         first: dict[tuple[str, int], float | None] = {}
-        for row in record["rows"]:
-            if row[field] == value:
-                first.setdefault((row["step"], row["size"]), row["gflops"])  # the usual blocks come first
+        for row in record.rows:
+            if getattr(row, field) == value:
+                first.setdefault((row.step, row.size), row.gflops)  # the usual blocks come first
         found = {(step, x): y for step, points in lines_of(axis).items() for x, y in points}
         assert found == {key: rate for key, rate in first.items() if rate is not None and key[0] != "copy"}
         assert axis.get_yscale() == ("log" if name == "conv" else "linear")
@@ -397,10 +399,10 @@ def rows_of(table: tables.Table) -> list[list[str]]:
 
 
 def test_a_pages_tables_are_those_whose_figures_are_checked_elsewhere(
-    undrawn: None, record: Record, reports: list[dict[str, Any]]
+    undrawn: None, record: BenchRecord, reports: list[RunReport]
 ) -> None:
     """Which table stands where is the page's part; what is in it: test_shown_figures.py, test_shown_ladders.py."""
-    ladder = json.loads((PROJECT / "docs" / "results" / "bench_gemm_h200.json").read_text(encoding="utf-8"))
+    ladder = read(PROJECT / "docs" / "results" / "bench_gemm_h200.json")
     page = page_of(record, ladder, *reports)
     expected = [(table.title, rows_of(table)) for table in (tables.fastest(record),)]
     for group in groups(record):
@@ -419,23 +421,23 @@ def test_a_pages_tables_are_those_whose_figures_are_checked_elsewhere(
     assert page.tables == expected
 
 
-def test_the_lines_of_a_pages_head(undrawn: None, record: Record, reports: list[dict[str, Any]]) -> None:
-    record |= {"wall_seconds": 12.6, "complete": False, "warnings": ["the clock moved"]}
-    ladder = json.loads((PROJECT / "docs" / "results" / "bench_gemm_h200.json").read_text(encoding="utf-8"))
-    reports[0]["created_utc"], reports[1]["created_utc"] = "2026-01-02T00:00:00Z", "2026-01-01T00:00:00Z"
-    reports[1]["check"]["passed"] = False
+def test_the_lines_of_a_pages_head(undrawn: None, record: BenchRecord, reports: list[RunReport]) -> None:
+    changed(record, wall_seconds=12.6, complete=False, warnings=["the clock moved"])
+    ladder = read(PROJECT / "docs" / "results" / "bench_gemm_h200.json")
+    reports[0].created_utc, reports[1].created_utc = "2026-01-02T00:00:00Z", "2026-01-01T00:00:00Z"
+    reports[1].check.passed = False
     text = "\n".join(page_of(record, ladder, *reports).words)
     assert "12 rows in 13 s" in text
     assert "Stopped before it was complete." in text
     assert "the clock moved." in text
-    assert f"{len(ladder['rows'])} rows" in text
+    assert f"{len(ladder.rows)} rows" in text
     assert "2 reports of edgeconv run, 2026-01-01T00:00:00Z and later" in text
     assert "cuda cudnn: the output is not what the float64 oracle gives." in text
     assert "copy 20.0 GB/s, float32 multiply-adds 3,000 GFLOPS (made up)" in text
 
 
 def test_a_drawing_in_a_page_is_as_large_as_its_text_wants_and_scrolls_where_it_is_broad(
-    record: Record, monkeypatch: pytest.MonkeyPatch
+    record: BenchRecord, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(html, "samples", lambda record: [])
     (content,) = html.export([record]).values()
@@ -449,7 +451,7 @@ def test_a_drawing_in_a_page_is_as_large_as_its_text_wants_and_scrolls_where_it_
     assert len(re.findall(r"<svg [^>]*\b(?:width|height)=", content.decode())) == 0
 
 
-def test_a_png_has_150_dots_an_inch_on_white(record: Record) -> None:
+def test_a_png_has_150_dots_an_inch_on_white(record: BenchRecord) -> None:
     import cv2
 
     (drawing,) = figures.roofline(record)
@@ -461,7 +463,7 @@ def test_a_png_has_150_dots_an_inch_on_white(record: Record) -> None:
 
 
 def test_files_of_one_record_have_no_number_and_of_several_have(
-    record: Record, monkeypatch: pytest.MonkeyPatch
+    record: BenchRecord, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(plot, "svg", lambda drawing: drawing.title)
     monkeypatch.setattr(plot, "png", lambda drawing: drawing.title.encode())

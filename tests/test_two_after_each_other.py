@@ -27,10 +27,10 @@ from test_tune import curve, keep
 
 import edgeconv
 from edgeconv import api
-from edgeconv.batch.engines import at_worker
-from edgeconv.batch.one_picture import BatchWork
-from edgeconv.batch.previous_results import Earlier
+from edgeconv.batch.engines import dask_worker
+from edgeconv.batch.previous_results import PreviousResults
 from edgeconv.batch.settings import Settings
+from edgeconv.batch.worker import PictureWorker
 from edgeconv.bench.peers import PEERS, npp
 from edgeconv.bench.peers import _load as load_peer
 from edgeconv.core.filters import named_filter
@@ -44,18 +44,18 @@ from edgeconv.hardware.cpu import jit
 from edgeconv.hardware.cuda import kernels
 from edgeconv.hardware.cuda.kernels import KernelVariant
 from edgeconv.methods import METHODS
-from edgeconv.methods.base import Options
 from edgeconv.methods.cpu import engine
 from edgeconv.methods.cpu.layout import make_layout
 from edgeconv.methods.cpu.lowering import make_lowering
 from edgeconv.methods.cuda import cudnn
+from edgeconv.methods.options import Options
 from edgeconv.run.tiled import memory
 from edgeconv.run.tiled.grid import WindowRules
 from edgeconv.run.tiled.pipeline import Clock, WindowFilter
 from edgeconv.runtime import devices, profile
 from edgeconv.runtime.auto import Choice, choose
 from edgeconv.view import compute as view_work
-from edgeconv.view.latest import Token
+from edgeconv.view.latest_request import Token
 from edgeconv.view.parameters import Parameters
 from edgeconv.view.sources import INPUT, OUTPUT, ViewSource
 from edgeconv.view.state import ViewRequest as ViewRequest
@@ -200,8 +200,8 @@ SHAPES = ((12, 17), (17, 12), (12, 18))
 PICTURES = [random_image(height, width, dtype) for height, width in SHAPES for dtype in INPUT_DTYPES]
 
 
-def work_of(tmp_path: Path, **settings: Any) -> BatchWork:
-    return BatchWork(settings_for(tmp_path, **settings), Options(), frozenset(), Earlier(str(tmp_path), ""))
+def work_of(tmp_path: Path, **settings: Any) -> PictureWorker:
+    return PictureWorker(settings_for(tmp_path, **settings), Options(), frozenset(), PreviousResults(str(tmp_path), ""))
 
 
 def test_pictures_of_one_batch_are_filtered_by_their_own_shape_and_type(tmp_path: Path) -> None:
@@ -231,13 +231,13 @@ OTHER_REQUEST: dict[str, Any] = {
 def test_works_after_each_other_in_one_worker_keep_apart(tmp_path: Path, name: str) -> None:
     one = work_of(tmp_path)
     base = make_request(channels="luma") if name == "luma" else one._settings.request
-    one = BatchWork(replace(one._settings, request=base), Options(), frozenset(), one._earlier)
+    one = PictureWorker(replace(one._settings, request=base), Options(), frozenset(), one._previous)
     changed = replace(base, **{name: OTHER_REQUEST[name]})
-    other = BatchWork(replace(one._settings, request=changed), Options(), frozenset(), one._earlier)
+    other = PictureWorker(replace(one._settings, request=changed), Options(), frozenset(), one._previous)
     sent = [pickle.dumps(each) for each in (one, other)]
     results = []
     for which in (0, 1, 0, 1):
-        results.append(at_worker._unpickled(sent[which]).convolve(PICTURE, Stopwatch()).copy())
+        results.append(dask_worker._unpickled(sent[which]).convolve(PICTURE, Stopwatch()).copy())
     assert np.array_equal(results[0], results[2])
     assert np.array_equal(results[1], results[3])
     assert not np.array_equal(results[0], results[1])
@@ -264,7 +264,7 @@ SETTINGS_THAT_DO_NOT = {
     "rules": None,
 }
 OPTIONS_THAT_DO_NOT = {"workspace_limit_bytes", "threads", "block"}
-"""They change how long it takes and what it takes; `block` is of a method that batch does not offer it for."""
+"""They change how long it takes and how much memory, and no bit of the output."""
 
 
 def test_every_setting_of_a_batch_decides_what_an_output_holds_or_is_known_not_to(tmp_path: Path) -> None:
@@ -418,16 +418,16 @@ OTHER_SEAMS: dict[str, tuple[Any, ...]] = {
 }
 
 
-@pytest.mark.parametrize("name", inspect.signature(memory._seams).parameters)
+@pytest.mark.parametrize("name", inspect.signature(memory._sharing).parameters)
 def test_what_tiles_share_is_counted_for_their_own_cuts(name: str) -> None:
-    plain = memory._seams.__wrapped__
-    memory._seams.cache_clear()
+    plain = memory._sharing.__wrapped__
+    memory._sharing.cache_clear()
     for other in OTHER_SEAMS[name]:
         asked = SEAMS | {name: other}
         if name == "size":
             asked["chunk_cuts"] = (*SEAMS["chunk_cuts"][:-1], other)
         for words in (SEAMS, asked, SEAMS):
-            assert memory._seams(**words) == plain(**words)
+            assert memory._sharing(**words) == plain(**words)
 
 
 def test_a_kernel_is_compiled_for_its_own_source_entry_and_macros(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -563,7 +563,7 @@ KEYS: tuple[Any, ...] = (
     WindowRules(1, 1, "zero"),
     METHODS[0],
     PEERS[0],
-    at_worker.Terms(("edgeconv",)),
+    dask_worker.Terms(("edgeconv",)),
     Parameters(),
     ViewSource("file"),
 )
@@ -593,15 +593,17 @@ def test_the_records_above_are_those_that_functions_are_cached_by() -> None:
 CACHED_FUNCTION = re.compile(r"^ *@(?:functools\.)?(?:lru_)?cache\b.*\n *def (\w+)\((?!self\b|\))", re.MULTILINE)
 
 CACHED = {
+    "commands.load",
+    "option.options_of",
     "__init__._load",  # of methods and of peers
     "__init__.get_device",
-    "at_worker._check",
-    "at_worker._unpickled",
+    "dask_worker._check",
+    "dask_worker._unpickled",
     "cudnn._handle",
     "engine.code_for",
     "kernels._with_headers",
     "kernels.load",
-    "memory._seams",
+    "memory._sharing",
     "npp._function",
     "npp._open",
     "nvml.open_gpu",

@@ -29,7 +29,8 @@ from edgeconv.errors import ImageReadError, ImageWriteError
 from edgeconv.io import folder_lock, resize
 from edgeconv.io.files import NameTakenError, write_bytes_atomically
 from edgeconv.io.image import decode_image, encode_image, read_image, write_image
-from edgeconv.run import whole
+from edgeconv.run import outputs, whole
+from edgeconv.run.job import Job
 from edgeconv.run.tiled.sinks.base import OutputShape
 
 PICTURES = 24
@@ -281,9 +282,9 @@ def test_a_resize_into_the_folder_of_a_batch_is_in_nobodys_way(one: Path, out: P
 
 def test_two_runs_to_one_place(one: Path, other: Path, out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     out.mkdir()
-    meeting(monkeypatch, whole, "write_bytes_atomically", 2)
+    meeting(monkeypatch, outputs, "write_bytes_atomically", 2)
     jobs = [
-        whole.Job(str(photos / "00.png"), make_request(), "reference", output=str(out / "a.png"), samples=0)
+        Job(str(photos / "00.png"), make_request(), "reference", output=str(out / "a.png"), samples=0)
         for photos in (one, other)
     ]
     ended = at_once(*(partial(whole.run, wanted) for wanted in jobs))

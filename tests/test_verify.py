@@ -13,7 +13,7 @@ from edgeconv.core.exactness import FLOAT32
 from edgeconv.core.filters import WeightSet, named_filter, weight_set
 from edgeconv.core.problem import make_problem
 from edgeconv.errors import UsageError
-from edgeconv.methods.base import Options
+from edgeconv.methods.options import Options
 from edgeconv.methods.reference import Reference
 from edgeconv.runtime import check as verify
 from edgeconv.runtime.check import check, rows_to_check
@@ -114,7 +114,7 @@ def test_a_large_check_computes_the_oracle_again_and_finds_the_same(monkeypatch:
     image, out, problem = solved("uint8", "abs")
     out[17, 5, 2] ^= 64
     kept = check(image, out, problem)
-    monkeypatch.setattr(verify, "KEPT_SAMPLES", 0)
+    monkeypatch.setattr(verify, "STORED_SAMPLES", 0)
     assert check(image, out, problem) == kept
 
 

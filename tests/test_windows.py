@@ -11,12 +11,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from edgeconv.batch.names import DEFAULT_NAME, Names
-from edgeconv.batch.windows_names import DEVICES, DIGITS, NUMBERED_DEVICES, windows_problem
+from edgeconv.batch.names import Names
+from edgeconv.batch.windows_filenames import DEVICES, DIGITS, NUMBERED_DEVICES, windows_problem
 from edgeconv.errors import ImageWriteError
-from edgeconv.io import held_open
+from edgeconv.io import replace_file
 from edgeconv.io.files import write_bytes_atomically
 from edgeconv.methods.cuda import libcudnn
+from edgeconv.options import DEFAULT_NAME
 from edgeconv.run.tiled.sinks import kind_for
 from edgeconv.run.tiled.sinks.base import OutputShape
 
@@ -26,14 +27,14 @@ DEVICE_NAMES = (*DEVICES, *(f"{port}{digit}" for port in NUMBERED_DEVICES for di
 @pytest.mark.parametrize("device", DEVICE_NAMES)
 def test_a_device_is_no_name_whatever_its_case_and_ending(device: str) -> None:
     for name in (device, device.lower(), f"{device}.png", f"{device.title()}.tar.gz", f"{device} .png"):
-        assert f"keeps the name {device} " in str(windows_problem(name)), name
+        assert f"reserves the name {device} " in str(windows_problem(name)), name
     for name in (f"{device}_s1.png", f"a{device}.png", f"{device}X.png", f"_{device}"):
         assert windows_problem(name) is None, name
 
 
 @pytest.mark.parametrize("sign", '<>:"/\\|?*\0\n\x1f')
 def test_a_sign_that_windows_forbids_is_named(sign: str) -> None:
-    assert "allows no" in str(windows_problem(f"a{sign}b.png"))
+    assert "does not allow" in str(windows_problem(f"a{sign}b.png"))
 
 
 @pytest.mark.parametrize("name", ["a.", "a ", "a.png.", "a.png "])
@@ -50,9 +51,9 @@ def test_an_output_with_the_name_of_a_device_is_refused_on_windows_alone(monkeyp
     names = Names("{stem}{ext}", "sobel", "sliding", 1)
     assert names.name("CON", ".png", ".png", 8, 8) == "CON.png"
     monkeypatch.setattr(sys, "platform", "win32")
-    with pytest.raises(ImageWriteError, match=r"'CON\.png' cannot be made: Windows keeps the name CON .*--name"):
+    with pytest.raises(ImageWriteError, match=r"'CON\.png' cannot be made: Windows reserves the name CON .*--name"):
         names.name("CON", ".png", ".png", 8, 8)
-    with pytest.raises(ImageWriteError, match=r"allows no ':'"):
+    with pytest.raises(ImageWriteError, match=r"does not allow ':'"):
         names.name("a:b", ".png", ".png", 8, 8)
     with pytest.raises(ImageWriteError) as error:
         names.name("a\x1b[2Jb", ".png", ".png", 8, 8)
@@ -68,8 +69,8 @@ class Held:
         for name in ("replace", "rename"):
             move = getattr(os, name)
             monkeypatch.setattr(os, name, lambda source, target, move=move: self._move(move, source, target))
-        monkeypatch.setattr(held_open.time, "sleep", self._wait)
-        monkeypatch.setattr(held_open, "sys", SimpleNamespace(platform=platform))
+        monkeypatch.setattr(replace_file.time, "sleep", self._wait)
+        monkeypatch.setattr(replace_file, "sys", SimpleNamespace(platform=platform))
 
     def _move(self, move, source: str, target: str) -> None:
         self.tries -= 1
@@ -112,7 +113,7 @@ def test_a_file_that_stays_open_is_one_line_with_the_cause(
     held = Held(monkeypatch, tries=1000)
     with pytest.raises(ImageWriteError, match=rf"{name}: cannot be written \(another program has it open: close it"):
         put()
-    assert held.waited == pytest.approx(sum(held_open.WAITS_SECONDS))
+    assert held.waited == pytest.approx(sum(replace_file.WAITS_SECONDS))
     assert not (tmp_path / name).exists()
 
 
@@ -136,14 +137,16 @@ def test_a_read_only_file_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_nothing_moves_a_file_but_by_the_patient_way() -> None:
-    """Every os.replace and os.rename that puts an output in place is handed to `patiently`."""
+    """Every os.replace and os.rename that puts an output in place is handed to `move_with_retries`."""
     import re
 
-    allowed = re.compile(r"patiently\(os\.(replace|rename)|held_open|os\.rename\(aside, (target|going)\)|`os\.replace`")
+    allowed = re.compile(
+        r"move_with_retries\(os\.(replace|rename)|replace_file|os\.rename\(aside, (target|going)\)|`os\.replace`"
+    )
     found = [
         f"{path.name}: {line.strip()}"
-        for path in sorted(Path(held_open.__file__).parent.rglob("*.py"))
-        if path.name != "held_open.py"
+        for path in sorted(Path(replace_file.__file__).parent.rglob("*.py"))
+        if path.name != "replace_file.py"
         for line in path.read_text(encoding="utf-8").splitlines()
         if re.search(r"os\.(replace|rename)\b", line) and not allowed.search(line)
     ]

@@ -1,3 +1,4 @@
-"""Many pictures: what there is to do (`plan`, `names`), what becomes of one picture (`work`), who does it (`engines`),
-where pictures lie (`stores`), the record of it (`ledger`), and the batch that holds them together (`pipeline`).
+"""Many pictures: tasks and output names (`plan`, `names`), the processing of one picture (`worker`), the threads or
+processes that run it (`engines`), where pictures are stored (`stores`), the record of each (`ledger`), and the batch as
+a whole (`pipeline`).
 """

@@ -1,7 +1,7 @@
 """What `auto` means for a batch, which has one method and one device for all its pictures.
 
-A batch that is resumed goes on with what its ledger says, since another method would mean other parameters and the
-work of before done again. A new one asks the profile of `edgeconv tune` about its first picture, standing for all.
+A resumed batch keeps the method of its ledger, since another method means other parameters, and every picture would be
+filtered again. A new one consults the profile of `edgeconv tune` for its first picture, which represents all.
 """
 
 from __future__ import annotations
@@ -14,21 +14,22 @@ from edgeconv.batch.ledger import read_rows
 from edgeconv.batch.settings import Settings
 from edgeconv.batch.stores import store_of
 from edgeconv.batch.task import Task
+from edgeconv.core.option import AUTO
 from edgeconv.core.problem import Problem
 from edgeconv.errors import EdgeconvError, UnavailableError
 from edgeconv.io.image import decode_image
 from edgeconv.methods import METHODS
 from edgeconv.runtime import profile
-from edgeconv.runtime.auto import AUTO, Choice, choose
+from edgeconv.runtime.auto import Choice, choose
 
 MOST_TRIED = 8
-"""Pictures that are looked at for one that can be read."""
+"""Pictures that are tried until one can be read."""
 
 
 def settle(
     settings_for: Callable[[Choice], Settings], tasks: Iterable[Task], method: str, device: str, cluster: Cluster | None
 ) -> Settings:
-    """The settings with what `method` and `device` mean for these pictures, here or in a cluster.
+    """The settings with `method` and `device` resolved for these pictures, here or in a cluster.
 
     Raises UsageError, UnavailableError.
     """
@@ -53,7 +54,7 @@ def settle(
 
 
 def _of_earlier_run(output: str, device: str, settings_for: Callable[[Choice], Settings]) -> list[Choice]:
-    """The choice that the last done row of a ledger was made with, or none where that is not known."""
+    """The choice that produced the last done row of a ledger, or none where that is unknown."""
     done = [row.parameters_sha256 for row in read_rows(output) if row.status == "done"]
     why = "as in the earlier run that this one resumes"
     choices = [Choice(entry.name, entry.device, why) for entry in METHODS if device in (AUTO, entry.device)]
@@ -68,6 +69,6 @@ def _first_problem(tasks: Iterable[Task], settings: Settings) -> Problem | None:
             data = store_of(task.source).read(task.source, settings.rules)
             pixels = decode_image(data, task.source, settings.rules).pixels
             return settings.request.problem(pixels.shape, pixels.dtype)
-        except EdgeconvError:  # its row in the ledger will say so
+        except EdgeconvError:  # reported in its row of the ledger
             continue
     return None

@@ -1,9 +1,9 @@
-"""How the pictures of a batch are decoded and encoded: by the host, or JPEG by the GPU where that is asked for.
+"""How the pictures of a batch are decoded and encoded: by the host, or JPEG by the GPU on request.
 
     --jpeg-codec host    OpenCV, png.py, ... (image.py) for all formats
-    --jpeg-codec gpu    JPEG by nvImageCodec, to and from GPU memory; all else as above
+    --jpeg-codec gpu     JPEG by nvImageCodec, to and from GPU memory; all else as above
 
-Who does it is a parameter of the batch (settings.py), as the bytes differ.
+The codec is a parameter of the batch (settings.py), as the output bytes differ.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ HOST_NOTE = "JPEG decoded by the host, not by the GPU"
 
 
 def require_jpeg_codec(settings: Settings, device: str) -> None:
-    """Raise UsageError or UnavailableError where this machine lacks what --jpeg-codec asks for.
+    """Raise UsageError or UnavailableError where this machine lacks what --jpeg-codec needs.
 
-    `device` is the word that was said for --device.
+    `device` is the value of --device as given.
     """
     if settings.jpeg_codec == "host":
         return
@@ -34,7 +34,7 @@ def require_jpeg_codec(settings: Settings, device: str) -> None:
     require_gpu_jpeg()
     if settings.choice.device != "cuda":
         raise UnavailableError(
-            f"--jpeg-codec gpu needs pictures that are filtered on a GPU, and here it is {settings.choice.device} "
+            f"--jpeg-codec gpu needs pictures that are filtered on a GPU, and the device is {settings.choice.device} "
             f"({settings.choice.why}): use --device cuda, or --jpeg-codec host."
         )
 
@@ -43,11 +43,11 @@ class Codecs:
     """For any number of threads at once."""
 
     def __init__(self, settings: Settings, threads: int | None) -> None:
-        """`threads` may encode one picture."""
+        """`threads` is how many threads may encode one picture."""
         self._settings, self._threads = settings, threads
 
     def decode(self, data: bytes, name: str) -> Picture:
-        """A picture from a file's bytes, its pixels on the GPU where that decoded it. Raises ImageReadError."""
+        """A picture from a file's bytes, with its pixels on the GPU if it was decoded there. Raises ImageReadError."""
         rules = self._settings.rules
         if self._settings.jpeg_codec == "host":
             return decode_image(data, name, rules)
@@ -63,14 +63,14 @@ class Codecs:
         return replace(picture, notes=(*picture.notes, HOST_NOTE)) if refused else picture
 
     def encodes_on_gpu(self, shape: tuple[int, ...], dtype: Any) -> bool:
-        """Whether `encode` wants outputs (HWC) like this where they lie on the GPU."""
+        """Whether `encode` takes such an output (HWC) from GPU memory."""
         entry: Format | None = SUFFIXES.get(f".{self._settings.format}")
         if self._settings.jpeg_codec == "host" or entry is None or entry.name != "JPEG":
             return False
         return dtype.name in entry.writes and shape[2] == RGB_CHANNELS and max(shape[:2]) <= entry.max_side
 
     def encode(self, finished: Any, target: str) -> bytes | memoryview:
-        """The bytes of an output file, of a NumPy array, or of a CuPy one as above. Raises ImageWriteError."""
+        """The bytes of an output file, from a NumPy array, or a CuPy array as above. Raises ImageWriteError."""
         settings = self._settings
         if self.encodes_on_gpu(finished.shape, finished.dtype):
             try:

@@ -1,8 +1,7 @@
-"""How outputs are stored: the words of `--format`, `--quality` and `--png-level`, checked."""
+"""How outputs are stored: parsing of `--format`, `--quality`, `--png-level` and `--jpeg-codec`."""
 
 from __future__ import annotations
 
-from edgeconv.batch.settings import JPEG_CODECS, JpegCodec
 from edgeconv.errors import UsageError
 from edgeconv.io.formats import SUFFIXES
 from edgeconv.io.image import QUALITY_FLAGS
@@ -10,7 +9,7 @@ from edgeconv.io.png import LEVELS
 
 
 def parse_format(text: str | None) -> str | None:
-    """A suffix of the table of formats, with or without its dot, as a suffix without. Raises UsageError."""
+    """A suffix of the table of formats, given with or without its dot, without it. Raises UsageError."""
     if text is None:
         return None
     suffix = "." + text.lower().lstrip(".")
@@ -21,19 +20,19 @@ def parse_format(text: str | None) -> str | None:
 
 
 def parse_quality(quality: int | None, format: str | None) -> int | None:
-    """1 to 100, for a format that can lose something. Raises UsageError."""
+    """1 to 100, for a lossy format. Raises UsageError."""
     if quality is None:
         return None
     able = sorted(suffix.lstrip(".") for suffix, entry in SUFFIXES.items() if entry.name in QUALITY_FLAGS)
     if format not in able:
-        raise UsageError(f"--quality says how much is lost, so it needs --format {' or '.join(able)}.")
+        raise UsageError(f"--quality applies to lossy formats: use it with --format {' or '.join(able)}.")
     if not 1 <= quality <= 100:
         raise UsageError(f"--quality {quality} is not a whole number from 1 to 100.")
     return quality
 
 
 def parse_png_level(level: int | None, format: str | None) -> int | None:
-    """A level of png.py, where PNG is what is written or may be. Raises UsageError."""
+    """A level of png.py, where outputs are or may be PNG. Raises UsageError."""
     if level is None:
         return None
     if format not in (None, "png"):
@@ -41,11 +40,3 @@ def parse_png_level(level: int | None, format: str | None) -> int | None:
     if level not in LEVELS:
         raise UsageError(f"--png-level {level} is not a whole number from {LEVELS[0]} to {LEVELS[-1]}.")
     return level
-
-
-def parse_jpeg_codec(word: str) -> JpegCodec:
-    """One of JPEG_CODECS. Raises UsageError."""
-    for codec in JPEG_CODECS:
-        if word == codec:
-            return codec
-    raise UsageError(f"--jpeg-codec '{word}' is not one of {', '.join(JPEG_CODECS)}.")

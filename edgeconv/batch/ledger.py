@@ -1,20 +1,20 @@
-"""The ledger: what became of every picture, one JSON object a line, only ever appended to.
+"""The ledger: the result of every picture, one JSON object per line, append-only.
 
     {"input", "input_realpath", "input_bytes", "input_sha256", "parameters_sha256", "output", "output_bytes",
      "output_sha256", "status": "done" | "failed", "seconds", "error", "notes", "finished_utc", "run"}
 
-`input` is the path as it was given, `input_realpath` the same from the root with links followed; `output` is relative
-to the ledger's folder; `notes` says what decoding dropped or changed. Names that are not UTF-8 are written as Python
-holds them, a lone surrogate for each odd byte, escaped, so they are read back to the same path. Of several rows for an
-output the last one counts. `run` counts the batches into a folder, and orders rows of several files; within one file
-the rows themselves do. `finished_utc` is for people: clocks of several machines do not agree.
+`input` is the path as given, `input_realpath` the absolute path with links resolved; `output` is relative to the
+ledger's folder; `notes` lists what decoding dropped or changed. Names that are not UTF-8 are written as in Python, with
+an escaped lone surrogate for each invalid byte, so they are read back to the same path. Of several rows for an output
+the last one counts. `run` numbers the batches into a folder, and orders rows of several files; within one file their
+order counts. `finished_utc` is for people: clocks of several machines differ.
 
-In a folder the ledger is one file, and one more for each share of an array of jobs (`--shard`): on a file system that
-machines share, what two of them append to one file at once is not kept apart. A row is one write to a file opened for
-appending, so a process that is killed, or a disk that is full, leaves at most one broken last line. Readers pass over
-it, the next run marks it as cut short, and a row that was appended behind it all the same is found (row.py). Any other
-line that is no row was damaged later: `verify` names it, as an output that it told of is not looked at. In a remote
-store, where nothing can be appended to, it is a folder of segments (segments.py).
+In a folder the ledger is one file, and one more for each share of a job array (`--shard`): on a network file system,
+simultaneous appends of two machines to one file may be mixed. A row is one write to a file opened for appending, so a
+process that is killed, or a full disk, leaves at most one broken last line. Readers skip it, the next run marks it as
+cut short, and a row that was appended right after it is still found (row.py). Any other line that is not a row was
+damaged later: `verify` reports it, as the output of that row cannot be checked. In a remote store, whose objects cannot
+be appended to, it is a folder of segments (segments.py).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from edgeconv.batch.segments import SEGMENTS_NAME, SegmentLedger, read_segments
 from edgeconv.batch.stores import is_remote, store_of
 from edgeconv.errors import ImageReadError, ImageWriteError
 from edgeconv.io import folder_lock
-from edgeconv.io.inside import ForeignFileError, foreign_reason, open_regular, regular_descriptor
+from edgeconv.io.contained_paths import ForeignFileError, foreign_reason, open_regular, regular_descriptor
 
 LEDGER_NAME = "edgeconv-ledger.jsonl"
 SHARES_NAME = "edgeconv-ledger.{}-of-{}.jsonl"
@@ -47,7 +47,7 @@ ALL = (1, 1)
 """The share that is everything."""
 
 AGAIN_SECONDS = 3.0
-"""How long `verify` looks again at what differs while a batch is at work: between an output and its row."""
+"""How long `verify` repeats the check of differing outputs while a batch runs, which writes rows after outputs."""
 
 
 def sha256_of(data: bytes | memoryview) -> str:
@@ -155,7 +155,7 @@ def done_by_output(rows: Iterable[LedgerRow]) -> dict[str, LedgerRow]:
 
 
 class Ledger:
-    """Appends rows to a file of a ledger; for several threads at once, and for one process."""
+    """Appends rows to a file of a ledger; thread-safe, for one process."""
 
     def __init__(self, path: Path, run: int) -> None:
         self.path, self._run = path, run
@@ -179,9 +179,9 @@ class Ledger:
             raise
 
     def append(self, row: LedgerRow) -> None:
-        """Write one row and flush it to the system. Raises ImageWriteError where that fails, and ever after.
+        """Write one row and flush it to the system. Raises ImageWriteError where that fails, and from then on.
 
-        Behind a row that was written in part another one would be lost with it.
+        A row after a partial one would be lost with it.
         """
         line = row.to_line(self._run)
         with self._lock:
@@ -218,8 +218,8 @@ class Ledger:
             if os.path.samestat(os.fstat(self._descriptor), os.stat(self.path, follow_symlinks=False)):
                 return
         raise ImageWriteError(
-            f"Ledger '{self.path}' was moved, replaced or removed while the batch was at work: put the output folder "
-            "back and go on with --resume. Nothing more was filtered."
+            f"Ledger '{self.path}' was moved, replaced or removed while the batch was running: put the output folder "
+            "back and continue with --resume. Nothing more was filtered."
         )
 
     def _ends_in_a_broken_line(self) -> bool:
@@ -251,7 +251,7 @@ class Verification:
     damaged: list[tuple[str, int]]
     """See Contents."""
     in_progress: bool
-    """A batch was at work there all the while."""
+    """A batch was running there during the whole verification."""
 
 
 def verify(folder: Path | str) -> list[Finding]:
@@ -260,9 +260,9 @@ def verify(folder: Path | str) -> list[Finding]:
 
 
 def look_through(folder: Path | str) -> Verification:
-    """The same, and what else there is to know.
+    """The same, with damaged lines and whether a batch is running.
 
-    Where a batch is at work meanwhile, an output may be newer than its row: what differs is looked at again.
+    While a batch is running an output may be newer than its row, so differing outputs are checked again.
     """
     folder = str(folder)
     until = time.monotonic() + AGAIN_SECONDS

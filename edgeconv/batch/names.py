@@ -1,12 +1,12 @@
-"""Names of outputs: made from a template, and found to collide before the first is written.
+"""Names of outputs: made from a template, with collisions detected before the first is written.
 
-    {stem}_{filter}_{method}_s{stride}{ext}     also {width} and {height}, which only the decoded picture tells
-    {stem}{source_ext}_edges{ext}               the input's own suffix too, where a.png lies beside a.jpg
+    {stem}_{filter}_{method}_s{stride}{ext}     also {width} and {height}, known only once the picture is decoded
+    {stem}{source_ext}_edges{ext}               with the input's suffix, where a.png lies beside a.jpg
 
-A template ends in {ext}, or in the suffix of a format. Names are compared without regard to case and to how accents are
-written, as many file systems do, and with `*` for what is known only late. Whether a late name meets another or an
-input is looked at again when it is written; where several processes write, nobody sees all names, so there a template
-must keep the late fields from running into the rest (`refuse_late_meetings`).
+A template ends in {ext}, or in the suffix of a format. Names are compared ignoring case and the encoding of accents, as
+many file systems do, and with `*` for fields that are known late. Collisions of the complete name with another output
+or an input are checked again when it is written; where several processes write, none sees all names, so there the
+template must separate the late fields from the rest (`refuse_late_collisions`).
 """
 
 from __future__ import annotations
@@ -21,17 +21,16 @@ from pathlib import PurePosixPath
 
 from edgeconv.batch.stores import store_of
 from edgeconv.batch.task import Task
-from edgeconv.batch.windows_names import refuse_on_windows
+from edgeconv.batch.windows_filenames import refuse_on_windows
 from edgeconv.errors import ImageWriteError, UsageError
 from edgeconv.io.formats import FORMAT_OF_DTYPE, SUFFIXES
 
-DEFAULT_NAME = "{stem}_{filter}_{method}_s{stride}{ext}"
 NAME_FIELDS = ("stem", "source_ext", "filter", "method", "stride", "width", "height", "ext")
 LATE_FIELDS = ("width", "height")
-"""Known only once a picture is decoded."""
+"""Fields that are known only once a picture is decoded."""
 LATE = "*"
 PLAIN_NUMBER = re.compile(r"(0\d+)?d?")
-"""Format specifications that give digits and nothing else."""
+"""Format specifications that produce digits only."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +52,7 @@ class Names:
             known = ", ".join(f"{{{field}}}" for field in NAME_FIELDS)
             raise UsageError(f"--name '{self.template}' has {{{unknown[0]}}}, which is not one of {known}.")
         if "stem" not in fields:
-            raise UsageError(f"--name '{self.template}' lacks {{stem}}, so all pictures would take one name.")
+            raise UsageError(f"--name '{self.template}' lacks {{stem}}, so all outputs would have the same name.")
         self.name("stem", ".src", ".ext", 1, 1)  # whether each format specification fits its field
         if "/" in self.template or "\\" in self.template:
             raise UsageError(f"--name '{self.template}' has a folder in it: name the folder with -o.")
@@ -78,11 +77,11 @@ class Names:
             raise UsageError(f"--name '{self.template}' is not a template: {error}.") from None
 
     def early(self, task: Task, ext: str) -> str:
-        """The name as far as it is known before the picture is."""
+        """The name as far as it is known before the picture is decoded."""
         return self._filled(self._early_template, task.stem, task.source_ext, ext, *(LATE for _ in LATE_FIELDS))
 
     def way_out(self, one: Task, other: Task) -> str:
-        """What tells two pictures of one name apart, as words for a person."""
+        """What to do about two pictures whose outputs have the same name, as part of a message."""
         template = self.template.replace("{stem}", "{stem}{source_ext}", 1)
         differ = as_compared(one.source_ext) != as_compared(other.source_ext)
         if differ and template != self.template and "{source_ext" not in self.template:
@@ -91,7 +90,7 @@ class Names:
 
     @cached_property
     def _early_template(self) -> str:
-        """The template without the format specifications of late fields, which are for numbers."""
+        """The template without the format specifications of late fields, which apply to numbers only."""
         parts = []
         for literal, field, form, conversion in string.Formatter().parse(self.template):
             parts.append(literal.replace("{", "{{").replace("}", "}}"))
@@ -102,23 +101,23 @@ class Names:
         return "".join(parts)
 
     def refuse_other_suffix(self, format: str | None) -> None:
-        """Raise UsageError where names would end in no format that is written, or in another than `format`."""
+        """Raise UsageError where names would not end in the suffix of a format, or in another than `format`."""
         if self.template.endswith("{ext}"):
             return
         suffix = PurePosixPath(self.template).suffix.lower()
         if suffix not in SUFFIXES:
             raise UsageError(
-                f"--name '{self.template}' ends in no format: end it in {{ext}}, or in .png, .tiff or such."
+                f"--name '{self.template}' does not end in the suffix of a format: use {{ext}}, .png, .tiff or similar."
             )
         if format is not None and SUFFIXES[suffix] is not SUFFIXES[f".{format}"]:
             raise UsageError(f"--name '{self.template}' ends in {suffix}, and --format is {format}: end it in {{ext}}.")
 
-    def refuse_late_meetings(self) -> None:
-        """Raise UsageError where two pictures of different stems might get one name for their sizes alone.
+    def refuse_late_collisions(self) -> None:
+        """Raise UsageError where two pictures with different stems could get the same name because of their sizes.
 
-        They cannot where whatever is not a digit stands between a late field and the stem: then two equal names
-        have equal stems, which `refuse_collisions` has looked at. Stem and suffix of the input side by side are one
-        such text, its name; apart, each could be taken for a part of the other.
+        They cannot where a character other than a digit separates each late field from the stem: then equal names
+        have equal stems, which `refuse_collisions` has compared. Stem and suffix of the input side by side count as
+        one text, its name; apart, a part of one could be read as a part of the other.
         """
         values = {"filter": self.filter, "method": self.method, "stride": str(self.stride), "ext": "."}
         values |= {"stem": "\0", "source_ext": "\2"} | dict.fromkeys(LATE_FIELDS, "\1")
@@ -130,23 +129,23 @@ class Names:
         shape = shape.replace("\0\2", "\0")
         if "\1" in shape and "\2" in shape:
             raise UsageError(
-                f"--name '{self.template}' has {{source_ext}} apart from {{stem}} beside {{width}} or {{height}}, so "
-                "that two pictures could take one name unseen by several processes: put it right behind {stem}."
+                f"--name '{self.template}' has {{source_ext}} apart from {{stem}} and uses {{width}} or {{height}}, so "
+                "that outputs of several processes could have the same name: put it right behind {stem}."
             )
         if not plain or re.search("\0\\d*\1|\1\\d*\0", shape):
             raise UsageError(
-                f"--name '{self.template}' runs {{width}} or {{height}} into {{stem}}, so that two pictures could take "
-                "one name unseen by several processes: put a letter or _ between them."
+                f"--name '{self.template}' runs {{width}} or {{height}} into {{stem}}, so that outputs of several "
+                "processes could have the same name: put a letter or _ between them."
             )
 
 
 def as_compared(name: str) -> str:
-    """A name as file systems may compare it: without regard to case, and to how a letter's accents are written."""
+    """A name as file systems may compare it: ignoring case and the encoding of accents."""
     return unicodedata.normalize("NFC", name).casefold()
 
 
 def refuse_collisions(tasks: Collection[Task], output: str, names: Names, format: str | None) -> None:
-    """Raise ImageWriteError where two outputs would take one name, or one that of an input.
+    """Raise ImageWriteError where two outputs would have the same name, or one that of an input.
 
     `tasks` are those of all shares.
     """
@@ -175,10 +174,10 @@ def refuse_collisions(tasks: Collection[Task], output: str, names: Names, format
 def split_off_outputs(
     tasks: Collection[Task], output: str, names: Names, format: str | None
 ) -> tuple[list[Task], list[Task]]:
-    """Tasks, and those that are not pictures to filter but lie where another task's output goes.
+    """The tasks to filter, and those whose file lies where the output of another task goes.
 
-    Such a file is there where a run that wrote among its inputs was killed between an output and its row. Whether it
-    holds that output is looked at when the output is made: it is replaced by nothing else.
+    Such a file is left where a run that wrote into its input folder was killed between an output and its row. Whether
+    it holds that output is checked when the output is computed: nothing else replaces it.
     """
     places = Places(output, names, format)
     made_by: dict[str, set[Task]] = {}
@@ -191,7 +190,7 @@ def split_off_outputs(
 
 
 class Places:
-    """Where outputs may go, as far as that is known before their pictures are."""
+    """Where outputs may go, as far as that is known before the pictures are decoded."""
 
     def __init__(self, output: str, names: Names, format: str | None) -> None:
         self._output, self._names, self._store = output, names, store_of(output)
@@ -199,7 +198,7 @@ class Places:
         self._folders: dict[PurePosixPath, str] = {}
 
     def of(self, task: Task) -> Iterator[tuple[str, str]]:
-        """Name and identity of each file that may become the output of a task."""
+        """Name and identity of each file that may be the output of a task."""
         if task.folder not in self._folders:
             self._folders[task.folder] = self._store.identity(self._store.join(self._output, task.folder))
         for suffix in self._suffixes:

@@ -1,7 +1,7 @@
-"""Which pictures there are, in which order, and which of them are ours to filter.
+"""Which pictures a batch has, in which order, and which of them belong to this share.
 
-A folder keeps its shape: with `--recursive`, photos/a/b.png goes to OUT/a/<name of b>. What is in the way of one
-picture (a folder that cannot be listed) becomes that task's problem and stops no other.
+Sub-folders are kept: with `--recursive`, photos/a/b.png goes to OUT/a/<name of b>. An obstacle to one picture (a folder
+that cannot be listed) becomes that task's problem and does not stop the others.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from pathlib import Path, PurePath, PurePosixPath
 from edgeconv.batch.ledger import done_by_output, is_ledger_name, read_rows
 from edgeconv.batch.stores import from_the_root, plain, store_of
 from edgeconv.batch.task import Task
+from edgeconv.core.units import counted
 from edgeconv.errors import ImageReadError, UsageError
 from edgeconv.io.files import is_standard_stream, read_bytes, utf8
-from edgeconv.io.passed_over import kinds_text
+from edgeconv.io.skipped_files import suffix_counts_text
 
 MOST_LIST_BYTES = 2**30
 """Some millions of paths."""
@@ -27,14 +28,14 @@ BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 @dataclass(frozen=True)
 class Found:
-    """What is to be filtered, and how many earlier outputs in the same folders are not."""
+    """The pictures to filter, and what was found in the folders and skipped."""
 
     tasks: list[Task]
     earlier_outputs: int = 0
     links_passed_over: tuple[str, ...] = ()
-    """Links to folders, which a search leaves alone: they may lead out of the folder, or round in a circle."""
+    """Links to folders, which are not searched: they may lead out of the folder, or form a cycle."""
     passed_over: Counter[str] = field(default_factory=Counter)
-    """Files in the folders that have no picture's suffix, by the suffix that they have, which may be empty."""
+    """Numbers of files without the suffix of a picture format, by suffix, which may be empty."""
 
 
 def find_tasks(
@@ -44,10 +45,9 @@ def find_tasks(
 
     `listed` are places too, but one of them that is missing is a task with a problem and stops no other.
 
-    A file that is named is taken whatever its suffix. In folders, hidden files (our temporary ones too) are passed
-    over, and so are the folder `output`, unless it is itself one of the places, and the files that its ledger calls
-    outputs of earlier runs. Links to files are followed, and two names of one file are two pictures; a picture that is
-    named twice is taken once.
+    A file that is named is taken whatever its suffix. In folders, hidden and temporary files are skipped, as are
+    the folder `output`, unless it is itself one of the places, and the outputs of earlier runs in its ledger. Links to
+    files are followed, and two names of one file are two pictures; a picture that is named twice is taken once.
     """
     outputs: set[str] = set()
     leave_out = None if output is None else str(output)
@@ -85,16 +85,17 @@ def find_tasks(
     if not unique:
         raise ImageReadError(
             "No picture was found: name files, or folders that hold PNG, JPEG, TIFF, WebP, BMP or NPY"
-            f"{f' ({kinds_text(passed_over)} are there)' if passed_over else ''}."
+            f"{f' ({suffix_counts_text(passed_over)} are there)' if passed_over else ''}."
             if not earlier_outputs
-            else f"No picture was found but {earlier_outputs} outputs of earlier runs: choose another folder with -o."
+            else f"No picture was found except {counted(earlier_outputs, 'output')} of earlier runs: "
+            "choose another folder with -o."
         )
     mine = [task for task in tasks if unique[_result_of(task)] is task]
     return Found(mine, earlier_outputs, tuple(links), passed_over)
 
 
 def _result_of(task: Task) -> tuple[str, PurePosixPath, str]:
-    """What two tasks have in common where they would give the same output of the same picture."""
+    """Equal for two tasks that would produce the same output from the same picture."""
     return task.identity, task.folder, PurePath(task.source).name
 
 
@@ -103,21 +104,21 @@ def _is_of_a_ledger(file: PurePosixPath) -> bool:
 
 
 def read_list(path: Path) -> list[str]:
-    """Paths from a text file, or from standard input for `-`, one a line; empty lines are passed over.
+    """Paths from a text file, or from standard input for `-`, one per line; empty lines are skipped.
 
-    Bytes that are not UTF-8 stay what they are, as names of files may hold them. Raises UsageError.
+    Bytes that are not UTF-8 are preserved, as file names may contain them. Raises UsageError.
     """
     try:
         data = read_bytes(path, MOST_LIST_BYTES)
     except ImageReadError as error:
         source = "standard input" if is_standard_stream(path) else f"'{path}'"
-        raise UsageError(f"--files-from {source} gives no list: {error}") from None
+        raise UsageError(f"--files-from {source} cannot be used: {error}") from None
     lines = data.removeprefix(BYTE_ORDER_MARK).splitlines()
     return [os.fsdecode(line) for line in lines if line.strip()]
 
 
 def parse_shard(text: str) -> tuple[int, int]:
-    """`i/N` with 1 ≤ i ≤ N: the i-th of N shares of about one size. Raises UsageError."""
+    """`i/N` with 1 ≤ i ≤ N: the i-th of N shares of about equal size. Raises UsageError."""
     index, _, count = text.partition("/")
     if not (index.isdecimal() and count.isdecimal() and 1 <= int(index) <= int(count)):
         raise UsageError(f"--shard '{text}' is not like 2/8: the second of eight shares.")
@@ -125,10 +126,10 @@ def parse_shard(text: str) -> tuple[int, int]:
 
 
 def shard(tasks: list[Task], index: int, count: int) -> list[Task]:
-    """The tasks of the `index`-th of `count` shares: disjoint, together complete, and of about one size.
+    """The tasks of the `index`-th of `count` shares: disjoint, together complete, and of about equal size.
 
-    A task's share depends on its own name below its place and on nothing else, so that a picture that comes or goes
-    between two shares moves no other one.
+    A task's share depends only on its name below its place, so that a picture added or removed between two shares does
+    not move any other.
     """
     return [task for task in tasks if _share_of(task, count) == index]
 

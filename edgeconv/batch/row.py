@@ -9,14 +9,14 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Literal, get_args
+from typing import Annotated, Literal
 
-from edgeconv.io.inside import foreign_reason
+from edgeconv.core.records import Meta, Struct, as_type, fields_of
+from edgeconv.io.contained_paths import foreign_reason
 
 Status = Literal["done", "failed"]
-STATUSES: tuple[Status, ...] = get_args(Status)
 
 CUT_SHORT = b" (cut short)"
 """Put behind the broken last line of a run that was killed."""
@@ -31,8 +31,7 @@ MOST_RUNS = 2**53
 """Whole numbers up to here are the same in every reader of JSON."""
 
 
-@dataclass(frozen=True)
-class LedgerRow:
+class LedgerRow(Struct, frozen=True, forbid_unknown_fields=True):
     """What became of one picture."""
 
     input: str
@@ -47,10 +46,10 @@ class LedgerRow:
     error: str | None
     notes: tuple[str, ...] = ()
     input_realpath: str | None = None
-    """None in rows of before it was kept."""
+    """None in rows from before it was recorded."""
     finished_utc: str = ""
-    run: int | None = None
-    """Counts the batches into this folder, from 1; None in rows of before it was kept."""
+    run: Annotated[int, Meta(ge=1, lt=MOST_RUNS)] | None = None
+    """Counts the batches into this folder, from 1; None in rows from before it was recorded."""
 
     @property
     def source(self) -> str:
@@ -65,7 +64,7 @@ class LedgerRow:
     def to_line(self, run: int) -> bytes:
         """The row as it is written, finished now."""
         now = datetime.now(UTC).isoformat(timespec="milliseconds")
-        return json.dumps(asdict(self) | {"finished_utc": now, "run": run}).encode("ascii") + b"\n"
+        return json.dumps(fields_of(self) | {"finished_utc": now, "run": run}).encode("ascii") + b"\n"
 
 
 @dataclass(frozen=True)
@@ -98,23 +97,10 @@ def read_line(line: bytes) -> Iterator[LedgerLine]:
 def parse(line: bytes) -> LedgerRow | None:
     """The row that a line holds, if every field of it is of its kind."""
     try:
-        fields = json.loads(line)
-        row = LedgerRow(**fields | {"notes": tuple(fields.get("notes", ()))})
-    except (ValueError, TypeError, AttributeError, RecursionError):
+        row = as_type(json.loads(line), LedgerRow)
+    except (ValueError, RecursionError):
         return None
-    texts = (row.input, row.parameters_sha256, row.finished_utc, *row.notes)
-    maybe_texts = (row.input_sha256, row.input_realpath, row.output, row.output_sha256, row.error)
-    sizes = (row.input_bytes, row.output_bytes)
-    good = (
-        all(isinstance(text, str) for text in texts)
-        and all(text is None or isinstance(text, str) for text in maybe_texts)
-        and all(name is None or _is_name(name) for name in (row.input, row.input_realpath))
-        and all(size is None or _is_whole(size) for size in sizes)
-        and (row.run is None or (_is_whole(row.run) and 0 < row.run < MOST_RUNS))
-        and row.status in STATUSES
-        and isinstance(row.seconds, int | float)
-    )
-    return row if good else None
+    return row if all(name is None or _is_name(name) for name in (row.input, row.input_realpath)) else None
 
 
 def in_order(files: Iterable[Iterable[LedgerRow]]) -> list[LedgerRow]:
@@ -134,7 +120,3 @@ def _is_name(text: str) -> bool:
         return b"\0" not in os.fsencode(text)
     except UnicodeError:
         return False
-
-
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)

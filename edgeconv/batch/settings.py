@@ -5,23 +5,23 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from typing import Any
 
 from edgeconv.batch.ledger import ALL
 from edgeconv.batch.names import Names
+from edgeconv.core.option import options_of
+from edgeconv.core.records import plain
 from edgeconv.core.request import Request
-from edgeconv.io.read_rules import DEFAULT_RULES, ReadRules
-from edgeconv.methods.base import Options
+from edgeconv.io.read_limits import DEFAULT_RULES, ReadRules
+from edgeconv.methods.options import Options
+from edgeconv.options import JpegCodec
 from edgeconv.run.report import describe_filter
 from edgeconv.runtime.auto import Choice
-
-JpegCodec = Literal["host", "gpu"]
-JPEG_CODECS: tuple[JpegCodec, ...] = get_args(JpegCodec)
 
 
 @dataclass(frozen=True)
 class Settings:
-    """The words of the command line, checked."""
+    """The options of the command line, checked."""
 
     request: Request
     choice: Choice
@@ -55,7 +55,7 @@ class Settings:
         """Hash of everything that decides what an output holds."""
         request = self.request
         words: dict[str, Any] = {
-            "filter": describe_filter(request.filter),
+            "filter": plain(describe_filter(request.filter)),
             "channels": request.channels,
             "luma": request.luma,
             "stride": request.stride,
@@ -72,9 +72,10 @@ class Settings:
         for name in ("quality", "png_level"):
             if getattr(self, name) is not None:
                 words[name] = getattr(self, name)
-        for name in ("gemm", "cudnn_find"):  # another library's sums, another algorithm: other roundings
-            if getattr(self.options, name) != getattr(Options, name):
-                words[name] = getattr(self.options, name)
+        for entry in options_of(Options):  # another library's sums, another algorithm: other roundings
+            value = getattr(self.options, entry.name)
+            if not entry.declared.keeps_output and value != entry.default:
+                words[entry.name] = value
         if self.jpeg_codec != "host":
             words["jpeg_codec"] = self.jpeg_codec
         return hashlib.sha256(json.dumps(words, sort_keys=True).encode()).hexdigest()

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Literal, get_args
 
 from edgeconv.batch.row import LedgerRow
+from edgeconv.core.records import Amount, Meta, Natural, Part, Positive, keyed_by
 from edgeconv.io.image import SAID_NOTE
 
-STAGES = ("read", "decode", "set_up", "host_to_device", "convolve", "device_to_host", "encode", "write")
+Stage = Literal["read", "decode", "set_up", "host_to_device", "convolve", "device_to_host", "encode", "write"]
+STAGES: tuple[Stage, ...] = get_args(Stage)
 """In the order of one picture; on the CPU nothing crosses a bus."""
 SAID = f"{SAID_NOTE}complaints, each in its row of the ledger"
-"""In place of their words, which differ from picture to picture."""
+"""In place of the messages themselves, which differ from picture to picture."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +31,34 @@ class PictureResult:
     """What decoding dropped or changed, one phrase each."""
     row: LedgerRow | None = None
     """For the ledger; None where there is nothing new to keep."""
+
+
+class FailedPicture(Part):
+    """A picture that gave no output, and why."""
+
+    input: str
+    error: str
+
+
+class BatchSummary(Part):
+    """What `edgeconv batch --json` prints. Stage seconds are summed over all workers."""
+
+    pictures: Natural
+    done: Natural
+    skipped: Annotated[Natural, Meta(description="done before and unchanged since")]
+    failed: Natural
+    seconds: Amount
+    workers: Positive
+    stopped_because: str | None
+    stage_seconds: Annotated[dict[str, Amount], keyed_by(STAGES)]
+    failures: list[FailedPicture]
+    notes: Annotated[dict[str, Natural], Meta(description="pictures to which each note applies")]
+    left_overs: Annotated[list[str], Meta(description="half-written files of killed runs, removed at the start")]
+    peak_bytes: Annotated[dict[str, Natural | None], Meta(description="most memory held at once, by device")]
+    pictures_per_second: Amount
+    slowest_stage: str
+    earlier_outputs: Annotated[Natural, Meta(description="outputs of earlier runs in the folder of the inputs")]
+    passed_over: Annotated[dict[str, Natural], Meta(description="files that are no pictures, by suffix")]
 
 
 @dataclass
@@ -79,8 +110,23 @@ class Summary:
         """The stage that most worker time went into."""
         return max(self.stage_seconds, key=lambda stage: self.stage_seconds[stage])
 
-    def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON."""
-        record = asdict(self) | {"notes": dict(self.notes)}
-        record["failures"] = [{"input": source, "error": error} for source, error in self.failures]
-        return record | {"pictures_per_second": self.pictures_per_second, "slowest_stage": self.slowest_stage}
+    def record(self, earlier_outputs: int = 0, passed_over: Mapping[str, int] | None = None) -> BatchSummary:
+        """As `--json` prints it; the two that a batch does not count itself are those of the command."""
+        return BatchSummary(
+            pictures=self.pictures,
+            done=self.done,
+            skipped=self.skipped,
+            failed=self.failed,
+            seconds=self.seconds,
+            workers=self.workers,
+            stopped_because=self.stopped_because,
+            stage_seconds=dict(self.stage_seconds),
+            failures=[FailedPicture(source, error) for source, error in self.failures],
+            notes=dict(self.notes),
+            left_overs=list(self.left_overs),
+            peak_bytes=dict(self.peak_bytes),
+            pictures_per_second=self.pictures_per_second,
+            slowest_stage=self.slowest_stage,
+            earlier_outputs=earlier_outputs,
+            passed_over=dict(passed_over or {}),
+        )

@@ -1,4 +1,4 @@
-"""One picture of a batch, before anything is known of its pixels."""
+"""One picture of a batch, before it is read."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ class Task:
     """Where a picture is and where its output goes."""
 
     source: str
-    """As it was given: a path, or a URL."""
+    """As given: a path or a URL."""
     folder: PurePosixPath
     """Where the output goes, relative to the output folder."""
     identity: str
-    """The source from the root, links followed: two names of one picture have one identity."""
+    """The absolute source with links resolved: two names of one picture have one identity."""
     problem: str | None = None
-    """Why there is nothing to filter, where that is known before it is read: then the task fails with these words."""
+    """Why it cannot be filtered, where that is known before it is read: the task fails with this message."""
 
     @property
     def stem(self) -> str:
@@ -26,5 +26,5 @@ class Task:
 
     @property
     def source_ext(self) -> str:
-        """The suffix with its dot, as it is written; empty where there is none."""
+        """The suffix with its dot, in its original case; empty where there is none."""
         return PurePath(self.source).suffix

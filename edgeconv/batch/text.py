@@ -7,37 +7,37 @@ from collections.abc import Mapping, Sequence
 from edgeconv.batch.ledger import place_of
 from edgeconv.batch.settings import Settings
 from edgeconv.batch.summary import Summary
-from edgeconv.core.escapes import visible
-from edgeconv.core.units import seconds_text
-from edgeconv.io.passed_over import kinds_text
+from edgeconv.core.safe_text import visible
+from edgeconv.core.units import counted, seconds_text
+from edgeconv.io.skipped_files import suffix_counts_text
 from edgeconv.run.progress import duration_text
 
 ROUNDED_SECONDS = 10
-"""From here on a whole number of them is near enough."""
+"""From here on seconds are rounded to whole ones."""
 WATERFALL_WIDTH = 40
 
 LINKS_NAMED = 3
 
 
 def note(summary: Summary) -> str:
-    """Failures so far and the stage that most time goes into."""
+    """Failures so far and the stage that takes most of the time."""
     failed = f"{summary.failed} failed, " if summary.failed else ""
     return f"{failed}mostly {summary.slowest_stage}"
 
 
 def links_note(links: Sequence[str]) -> str:
-    """That links to folders were not searched, and the first of them by name."""
+    """That links to folders were not searched, with the first of them by name."""
     more = f" and {len(links) - LINKS_NAMED} more" if len(links) > LINKS_NAMED else ""
-    return f"links to folders were not searched: {', '.join(links[:LINKS_NAMED])}{more}; name them to take them too."
+    return f"links to folders were not searched: {', '.join(links[:LINKS_NAMED])}{more}; name them to include them."
 
 
-def passed_over_note(kinds: Mapping[str, int]) -> str:
-    """That files of other kinds were not taken, how many of which."""
-    return f"not taken, as edgeconv reads no such files: {kinds_text(kinds)}"
+def skipped_files_note(suffixes: Mapping[str, int]) -> str:
+    """That files of other kinds were skipped, and how many of each."""
+    return f"skipped, as edgeconv does not read such files: {suffix_counts_text(suffixes)}"
 
 
 def waterfall(stage_seconds: dict[str, float]) -> list[str]:
-    """A line a stage that took time, in the order of one picture; its bar starts where the one before it ends."""
+    """One line per stage that took time, in order; each bar starts where the one before it ends."""
     total = sum(stage_seconds.values())
     lines = []
     before = 0.0
@@ -55,25 +55,25 @@ def summary_text(
     summary: Summary,
     settings: Settings,
     earlier_outputs: int = 0,
-    passed_over: Mapping[str, int] | None = None,
+    skipped_files: Mapping[str, int] | None = None,
 ) -> str:
-    """A handful of lines; `earlier_outputs` are files that were passed over because earlier runs made them.
+    """A few lines; `earlier_outputs` is the number of files skipped as outputs of earlier runs.
 
-    `passed_over` are those that are no pictures, by suffix.
+    `skipped_files` counts those that are not pictures, by suffix.
     """
     choice = settings.choice
-    counts = f"{summary.done} done, {summary.skipped} unchanged since before, {summary.failed} failed"
+    counts = f"{summary.done} done, {summary.skipped} unchanged since an earlier run, {summary.failed} failed"
     left = summary.pictures - summary.finished
-    lines = [f"pictures  {summary.pictures}: {counts}" + (f", {left} not begun" if left else "")]
+    lines = [f"pictures  {summary.pictures}: {counts}" + (f", {left} not started" if left else "")]
     if earlier_outputs:
-        lines.append(f"left out  {earlier_outputs} outputs of earlier runs in the same folder")
-    if passed_over:
-        lines.append(f"not taken {kinds_text(passed_over)}")
+        lines.append(f"left out  {counted(earlier_outputs, 'output')} of earlier runs in the same folder")
+    if skipped_files:
+        lines.append(f"skipped   {suffix_counts_text(skipped_files)}")
     if summary.stopped_because:
-        lines.append(f"stopped   {summary.stopped_because}; go on with --resume")
+        lines.append(f"stopped   {summary.stopped_because}; continue with --resume")
     lines.append(f"method    {choice.method} on {choice.device} ({choice.why})")
     if summary.done:
-        rate = f"{summary.pictures_per_second:.3g} pictures/s with {summary.workers} workers"
+        rate = f"{summary.pictures_per_second:.3g} pictures/s with {counted(summary.workers, 'worker')}"
         taken = duration_text if summary.seconds >= ROUNDED_SECONDS else seconds_text
         lines.append(f"time      {taken(summary.seconds)}, {rate}")
         stages = waterfall(summary.stage_seconds)

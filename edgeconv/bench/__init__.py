@@ -1,10 +1,10 @@
-"""The benchmark: a grid of works, what competes at each, checked first, timed by turns, and one JSON record of it all.
+"""The benchmark: a grid of cases, what competes at each, checked first, timed by turns, and one JSON record of it all.
 
-    grid.py       which works: sizes × strides × types × filters × channels, by words, TOML file or name
+    grid.py       which cases: sizes × strides × types × filters × channels, by words, TOML file or name
     synthetic.py  pixels and weights that are random and always the same
-    entrants.py   what competes: the project's methods, and a plain copy, which is the floor
-    peers/        what else: one small file a library
-    measure.py    one work: check, then time by turns
+    candidates.py   what competes: the project's methods, and a plain copy, which is the floor
+    peers/        what else: one small file per library
+    measure.py    one case: check, then time by turns
     watch.py      whether the machine stayed the same meanwhile
     GPU.py       the accounting of a row, with its formulas
     runner.py     the whole grid: progress, files that are always complete, resuming

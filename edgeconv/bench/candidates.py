@@ -1,6 +1,6 @@
-"""What competes at a work: the project's methods, a plain copy (the floor), and peers, all behind one interface.
+"""What competes at a case: the project's methods, a plain copy (the floor), and peers, all behind one interface.
 
-An entrant is asked for by a word: a name of the table of methods with options behind colons,
+A candidate is asked for by a word: a name of the table of methods with options behind colons,
 
     sliding    im2col:gemm=cublas    cudnn:find:math=tf32    textbook:block=8    sliding:threads=1
 
@@ -20,46 +20,48 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.bench.grid import ALL
+from edgeconv.core.choices import DeviceName
 from edgeconv.core.cost import count
 from edgeconv.core.exactness import Arithmetic
+from edgeconv.core.option import Option, options_of
 from edgeconv.core.problem import Problem
 from edgeconv.errors import UsageError
-from edgeconv.methods import METHODS, find, known, method_names, require
-from edgeconv.methods.base import BLOCKS, GEMMS, MATHS, DeviceName, Options
+from edgeconv.methods import METHODS, applicable, check_name, find, method_names, require
+from edgeconv.methods.options import Options
 from edgeconv.runtime.devices import get_device
 from edgeconv.runtime.devices.base import Device
 
 ORACLE = "reference"
-FOR_GPUS = ("math", "gemm", "find", "block")
-"""Options in a word that say nothing on the CPU."""
-
 Kind = Literal["method", "peer", "copy"]
 
 
 @dataclass
 class Ready:
-    """An entrant that is set up for one work and holds its input. `run` may be called any number of times."""
+    """A candidate that is set up for one case and holds its input. `run` may be called any number of times."""
 
     run: Callable[[], Any]
     result: Callable[[], NDArray[Any]]
     """The output of the last run as a host array of the problem's shape and type."""
     problem: Problem
-    """What is computed: the work's problem, or for a peer that has another border the problem with that border."""
+    """What is computed: the case's problem, or for a peer that has another border the problem with that border."""
     arithmetic: Arithmetic | None = None
     """What it computes in; None: what a method of the project would."""
     tolerance: float = 0.0
     """For a peer, whose arithmetic is not known: the share of the largest value that it may be off beside that."""
     differs: str | None = None
-    """In what a peer's work is not the very same, for a person."""
+    """In what a peer's case is not the very same, for a person."""
     synchronize: Callable[[], Any] | None = None
     """Waits for a run that is not put on the device's current stream; such a run is timed by the host's clock."""
-    facts: dict[str, Any] = field(default_factory=dict)
-    """workspace_bytes, moved_bytes, launches, choice: what a plan says about itself."""
+    workspace_bytes: int | None = None
+    moved_bytes: int | None = None
+    launches: int | None = None
+    choice: dict[str, Any] = field(default_factory=dict)
+    """What a plan says about itself, as are the three above."""
 
 
 @dataclass
 class Bench:
-    """What the entrants of one device share at one work, so that all of them find the caches alike."""
+    """What the candidates of one device share at one case, so that all of them find the caches alike."""
 
     device: Device
     problem: Problem
@@ -93,8 +95,8 @@ def share(device: DeviceName, problem: Problem, image_host: NDArray[Any]) -> Ben
     return Bench(processor, problem, image_host, image, out)
 
 
-class Entrant(ABC):
-    """One competitor. `label` is its word, unique among the entrants of a device."""
+class BenchCandidate(ABC):
+    """One competitor. `label` is its word, unique among the candidates of a device."""
 
     kind: Kind
     label: str
@@ -108,10 +110,10 @@ class Entrant(ABC):
 
     @abstractmethod
     def prepare(self, bench: Bench) -> Ready:
-        """Set up for the work of `bench`; raises EdgeconvError where it cannot do it."""
+        """Set up for the case of `bench`; raises EdgeconvError where it cannot do it."""
 
 
-class MethodEntrant(Entrant):
+class MethodCandidate(BenchCandidate):
     """A method of the project."""
 
     kind = "method"
@@ -120,11 +122,11 @@ class MethodEntrant(Entrant):
         self.label, self.name, self.device, self.options = label, name, device, options
 
     def unavailable_reason(self) -> str | None:
-        """See Entrant.unavailable_reason."""
+        """See BenchCandidate.unavailable_reason."""
         return find(self.name, self.device).load().unavailable_reason()
 
     def prepare(self, bench: Bench) -> Ready:
-        """See Entrant.prepare."""
+        """See BenchCandidate.prepare."""
         problem = bench.problem
         with bench.device.guard(self.options.workspace_limit_bytes):
             plan = require(self.name, self.device, self.options).prepare(problem, self.options)
@@ -133,17 +135,15 @@ class MethodEntrant(Entrant):
             result=bench.result,
             problem=problem,
             arithmetic=plan.arithmetic,
-            facts={
-                "workspace_bytes": plan.workspace_bytes,
-                "moved_bytes": plan.moved_bytes,
-                "launches": plan.launches,
-                "choice": plan.choice,
-            },
+            workspace_bytes=plan.workspace_bytes,
+            moved_bytes=plan.moved_bytes,
+            launches=plan.launches,
+            choice=plan.choice,
         )
 
 
-class CopyEntrant(Entrant):
-    """The floor: a copy that reads and writes as many bytes as the work must."""
+class CopyCandidate(BenchCandidate):
+    """The floor: a copy that reads and writes as many bytes as the case must."""
 
     kind = "copy"
     name = label = "copy"
@@ -152,54 +152,64 @@ class CopyEntrant(Entrant):
         self.device, self.options = device, Options()
 
     def unavailable_reason(self) -> str | None:
-        """See Entrant.unavailable_reason."""
+        """See BenchCandidate.unavailable_reason."""
         return None
 
     def prepare(self, bench: Bench) -> Ready:
-        """See Entrant.prepare: there is no result to check."""
+        """See BenchCandidate.prepare: there is no result to check."""
         moved_bytes = count(bench.problem).fewest_bytes
         with bench.device.guard(moved_bytes):
             run = bench.device.copier(moved_bytes)
-        return Ready(run, lambda: np.empty(0), bench.problem, facts={"moved_bytes": moved_bytes})
+        return Ready(run, lambda: np.empty(0), bench.problem, moved_bytes=moved_bytes)
 
 
-def method_entrants(words: Iterable[str], device: DeviceName, options: Options) -> list[MethodEntrant]:
+def method_candidates(words: Iterable[str], device: DeviceName, options: Options) -> list[MethodCandidate]:
     """The methods of `device` that `words` name; raises UsageError for a word that no device has.
 
     `all` leaves out what cannot run here; a method by name is kept, and its row says why it cannot.
     """
-    chosen: dict[str, MethodEntrant] = {}
+    chosen: dict[str, MethodCandidate] = {}
     for word in words:
         if word == ALL:
             for entry in METHODS:
                 if entry.device == device and entry.name != ORACLE:
-                    entrant = MethodEntrant(entry.name, entry.name, device, known(entry, options))
-                    if entrant.unavailable_reason() is None:
-                        chosen.setdefault(entry.name, entrant)
+                    candidate = MethodCandidate(entry.name, entry.name, device, applicable(entry, options))
+                    if candidate.unavailable_reason() is None:
+                        chosen.setdefault(entry.name, candidate)
             continue
         name, *settings = word.split(":")
-        if name not in method_names():
-            raise UsageError(f"Method '{name}' is not known: use {ALL} or some of {', '.join(method_names())}.")
+        check_name(name, ALL)
         changed = _with_settings(word, settings, options)
-        concerned = device == "cuda" or not any(setting.partition("=")[0] in FOR_GPUS for setting in settings)
+        concerned = device == "cuda" or not any(map(_is_for_gpus, settings))
         if name in method_names(device) and concerned:
-            chosen.setdefault(word, MethodEntrant(word, name, device, changed))
+            chosen.setdefault(word, MethodCandidate(word, name, device, changed))
     return list(chosen.values())
 
 
 def _with_settings(word: str, settings: list[str], options: Options) -> Options:
-    """Options with `gemm=cublas`, `math=tf32`, `block=8`, `find` or `threads=1` applied."""
-    words: dict[str, tuple[Any, ...]] = {"math": MATHS, "gemm": GEMMS, "block": BLOCKS}
+    """Options with `gemm=cublas`, `math=tf32`, `block=8`, `find` or `threads=1` applied: what the table of them has."""
+    known = {entry.spelling: entry for entry in options_of(Options)}
     for setting in settings:
-        name, _, value = setting.partition("=")
-        named = {str(choice): choice for choice in words.get(name, ())}
-        if value in named:
-            options = replace(options, **{name: named[value]})
-        elif setting == "find":
-            options = replace(options, cudnn_find=True)
-        elif name == "threads" and value.isdecimal() and int(value) > 0:
-            options = replace(options, threads=int(value))
-        else:
-            allowed = "math=fma|tf32|half, gemm=own|cublas, block=8|16|32, find, threads=N"
-            raise UsageError(f"'{setting}' in '{word}' is not one of {allowed}.")
+        name, given, value = setting.partition("=")
+        entry = known.get(name)
+        if entry is None or (entry.type is bool) == bool(given):
+            raise UsageError(f"'{setting}' in '{word}' is not one of {', '.join(map(_shape, known.values()))}.")
+        try:
+            chosen: dict[str, Any] = {entry.name: True if entry.type is bool else entry.read(value)}
+            options = replace(options, **chosen)
+        except UsageError:
+            raise UsageError(f"'{setting}' in '{word}' is not {_shape(entry)}.") from None
     return options
+
+
+def _shape(entry: Option) -> str:
+    """How an option is written in a method: `math=fma|tf32|half`, `find`, `threads=N`."""
+    if entry.type is bool:
+        return entry.spelling
+    return f"{entry.spelling}={'|'.join(map(str, entry.choices)) or 'N'}"
+
+
+def _is_for_gpus(setting: str) -> bool:
+    """Whether a setting says nothing on the CPU."""
+    name = setting.partition("=")[0]
+    return any(entry.spelling == name and entry.declared.device == "cuda" for entry in options_of(Options))

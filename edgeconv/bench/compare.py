@@ -8,24 +8,22 @@ With a margin of 5 % and [low, high] the 99 % interval of the ratio new / base (
     ambiguous   the rest: the samples do not tell; more of them might
 
 A row that was measured before and is wrong, refused or failed now is `lost`; so is one that is not there although
-its work and device were measured. A row that was measured beside other processes proves nothing and is ambiguous at
+its case and device were measured. A row that was measured beside other processes proves nothing and is ambiguous at
 best. Records are refused, unless that is allowed, where machines, clocks, library versions, options or pictures are
-unlike, where the second lacks works of the first, and where nothing was measured on a quiet machine.
+unlike, where the second lacks cases of the first, and where nothing was measured on a quiet machine.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args
 
-from edgeconv.bench.intervals import CONFIDENCE, STATISTICS, Ratio, ratio_interval
-from edgeconv.bench.record import Record, Row, lead_series, row_key, row_title, unlike_facts, unlike_machines
+from edgeconv.bench.intervals import STATISTICS, Ratio, ratio_interval
+from edgeconv.bench.record import BenchRecord, BenchRow, unlike_facts, unlike_machines
 from edgeconv.bench.watch import CLOCK_TOLERANCE, OTHERS_WORDS
-from edgeconv.core.escapes import visible
-from edgeconv.core.units import seconds_text
 from edgeconv.errors import UsageError
-from edgeconv.io.junit import JUnitCase, to_xml
+from edgeconv.run.report import SeriesPart
 
 Verdict = Literal["slower", "lost", "ambiguous", "same", "faster"]
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
@@ -80,18 +78,16 @@ def parse_gate(text: str) -> Gate:
     return Gate(found[1], float(found[2]) / (100 if found[3] else 1))
 
 
-def compare(base: Record, new: Record, gate: Gate, allowed: tuple[str, ...] = ()) -> RecordComparison:
+def compare(base: BenchRecord, new: BenchRecord, gate: Gate, allowed: tuple[str, ...] = ()) -> RecordComparison:
     """Compare row by row; raises UsageError for records that are not alike in what `allowed` does not name."""
     found = differences(base, new)
     refused = {kind: words for kind, words in found.items() if words and kind not in allowed}
     if refused:
         words = "; ".join(f"{kind}: {', '.join(items)}" for kind, items in refused.items())
         raise UsageError(f"These records are not alike ({words}): allow it with --allow {','.join(refused)}.")
-    rows = {row_key(row): row for row in new["rows"]}
-    reached = _works(new)
-    lines = [
-        _line(row, rows.get(row_key(row)), gate, "load" in allowed) for row in _measured(base) if _work(row) in reached
-    ]
+    rows = {row.key: row for row in new.rows}
+    reached = _cases(new)
+    lines = [_line(row, rows.get(row.key), gate, "load" in allowed) for row in _measured(base) if row.place in reached]
     if not lines:
         raise UsageError("These records have no measured row in common: compare runs of the same grid.")
     order = {verdict: index for index, verdict in enumerate(VERDICTS)}
@@ -109,107 +105,72 @@ def judge(ratio: Ratio, margin: float) -> Verdict:
     return "same" if fast <= ratio.low and ratio.high <= slow else "ambiguous"
 
 
-def differences(base: Record, new: Record) -> dict[Unlike, list[str]]:
+def differences(base: BenchRecord, new: BenchRecord) -> dict[Unlike, list[str]]:
     """What makes a comparison doubtful, by kind; empty lists where nothing does."""
     clocks = []
     ours_mhz, theirs_mhz = _slowest_clock(base), _slowest_clock(new)
     if ours_mhz and theirs_mhz and max(ours_mhz, theirs_mhz) > min(ours_mhz, theirs_mhz) * (1 + CLOCK_TOLERANCE):
         clocks.append(f"{ours_mhz} and {theirs_mhz} MHz")
     for words, record in (("the first", base), ("the second", new)):
-        if any(_is_slowed(row) for row in record["rows"]):
+        if any(_is_slowed(row) for row in record.rows):
             clocks.append(f"{words} was measured on a GPU that was throttled or whose clock moved")
-    theirs = {row_key(row): row for row in new["rows"]}
-    pairs = [(row, theirs[row_key(row)]) for row in _measured(base) if row_key(row) in theirs]
-    states = {(a["lead_l2_state"], b["lead_l2_state"]) for a, b in pairs if b["lead_l2_state"] is not None}
-    options = unlike_facts(base["options"], new["options"])
+    theirs = {row.key: row for row in new.rows}
+    pairs = [(row, theirs[row.key]) for row in _measured(base) if row.key in theirs]
+    states = {(a.lead_l2_state, b.lead_l2_state) for a, b in pairs if b.lead_l2_state is not None}
+    options = unlike_facts(asdict(base.options), asdict(new.options))
     options += [f"L2 {ours} and {other}" for ours, other in sorted(states) if ours != other]
-    pictures = {str(a["work"]["picture"]) for a, b in pairs if a["work"]["input_sha256"] != b["work"]["input_sha256"]}
-    wanted = _works(base)
-    missing = wanted - _works(new)
+    pictures = {str(a.case.picture) for a, b in pairs if a.case.input_sha256 != b.case.input_sha256}
+    wanted = _cases(base)
+    missing = wanted - _cases(new)
     quiet = not pairs or any(not _is_disturbed(a) and not _is_disturbed(b) for a, b in pairs)
     return {
-        "machine": unlike_machines(base["machine"], new["machine"]),
+        "machine": unlike_machines(base.machine, new.machine),
         "clocks": clocks,
-        "versions": unlike_facts(base["versions"], new["versions"]),
+        "versions": unlike_facts(base.versions, new.versions),
         "options": options,
         "pictures": [f"{name} has other pixels" for name in sorted(pictures)],
-        "grid": [f"{len(missing)} of {len(wanted)} works are not in the second"] if missing else [],
+        "grid": [f"{len(missing)} of {len(wanted)} cases are not in the second"] if missing else [],
         "load": [] if quiet else ["other processes were at work at every row"],
     }
 
 
-def to_markdown(comparison: RecordComparison) -> str:
-    """A summary line, what the records differ in, and a table, worst first."""
-    counts = {verdict: sum(line.verdict == verdict for line in comparison.lines) for verdict in VERDICTS}
-    summary = ", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count)
-    gate = comparison.gate
-    text = [
-        f"{'Passed' if comparison.passed else 'FAILED'}: {summary}. A row is slower where the {CONFIDENCE:.0%} "
-        f"bootstrap interval of new / base ({gate.statistic}) lies wholly above {1 + gate.margin:.3g}.",
-        "",
-    ]
-    if comparison.differences:
-        text += [f"The records differ, which was allowed: {visible('; '.join(comparison.differences))}.", ""]
-    text += ["| verdict | row | base | new | new / base |", "| --- | --- | --- | --- | --- |"]
-    for line in comparison.lines:
-        new = seconds_text(line.new_seconds) if line.new_seconds is not None else line.note
-        ratio = "" if line.ratio is None else ", ".join(filter(None, (str(line.ratio), line.note)))
-        text.append(visible(f"| {line.verdict} | {line.title} | {seconds_text(line.base_seconds)} | {new} | {ratio} |"))
-    return "\n".join(text) + "\n"
-
-
-def to_junit(comparison: RecordComparison) -> bytes:
-    """One test case a row; slower and lost rows are failures."""
-    cases = []
-    for line in comparison.lines:
-        ratio = "" if line.ratio is None else f"new / base {line.ratio}"
-        message = f"{line.verdict}: {', '.join(filter(None, (ratio, line.note)))}"
-        cases.append(JUnitCase(line.title, "failure" if line.verdict in FAILING else "passed", message))
-    return to_xml("edgeconv bench compare", cases)
-
-
-def _measured(record: Record) -> list[Row]:
+def _measured(record: BenchRecord) -> list[BenchRow]:
     """The rows of methods and peers that have a time."""
-    return [row for row in record["rows"] if row["kind"] != "copy" and lead_series(row) is not None]
+    return [row for row in record.rows if row.kind != "copy" and row.lead_series is not None]
 
 
-def _work(row: Row) -> tuple[Any, ...]:
-    """The work and the device, whoever did it."""
-    return row_key(row)[:-2]
+def _cases(record: BenchRecord) -> set[tuple[Any, ...]]:
+    return {row.place for row in record.rows}
 
 
-def _works(record: Record) -> set[tuple[Any, ...]]:
-    return {_work(row) for row in record["rows"]}
-
-
-def _line(row: Row, other: Row | None, gate: Gate, load_allowed: bool) -> RowComparison:
-    base = row["timings"][row["lead_l2_state"]]
+def _line(row: BenchRow, other: BenchRow | None, gate: Gate, load_allowed: bool) -> RowComparison:
+    base, found = row.lead_series, None if other is None else other.lead_series
+    assert base is not None  # it is one of _measured
     base_seconds = _summary(base, gate.statistic)
-    found = None if other is None else lead_series(other)
     if other is None or found is None:
-        note = "not measured" if other is None else f"{other['status']}: {other['reason']}"
-        return RowComparison(row_title(row), "lost", base_seconds, None, None, note)
-    ratio = ratio_interval(base["samples_seconds"], found["samples_seconds"], gate.statistic)
+        note = "not measured" if other is None else f"{other.status}: {other.reason}"
+        return RowComparison(row.title, "lost", base_seconds, None, None, note)
+    ratio = ratio_interval(base.samples_seconds, found.samples_seconds, gate.statistic)
     new_seconds = _summary(found, gate.statistic)
     verdict, note = judge(ratio, gate.margin), ""
     if not load_allowed and verdict in ("slower", "faster") and (_is_disturbed(row) or _is_disturbed(other)):
         verdict, note = "ambiguous", "other processes were at work"
-    return RowComparison(row_title(row), verdict, base_seconds, new_seconds, ratio, note)
+    return RowComparison(row.title, verdict, base_seconds, new_seconds, ratio, note)
 
 
-def _summary(series: dict[str, Any], statistic: str) -> float:
+def _summary(series: SeriesPart, statistic: str) -> float:
     """The statistic as the record holds it."""
-    return float(series[f"{statistic}_seconds"])
+    return float(getattr(series, f"{statistic}_seconds"))
 
 
-def _slowest_clock(record: Record) -> int | None:
-    clocks = [row["machine"]["sm_clock_min_mhz"] for row in record["rows"]]
+def _slowest_clock(record: BenchRecord) -> int | None:
+    clocks = [row.machine.sm_clock_min_mhz for row in record.rows]
     return min((clock for clock in clocks if clock), default=None)
 
 
-def _is_slowed(row: Row) -> bool:
-    return any(flag.startswith(("throttled", "clock moved")) for flag in row["machine"]["flags"])
+def _is_slowed(row: BenchRow) -> bool:
+    return any(flag.startswith(("throttled", "clock moved")) for flag in row.machine.flags)
 
 
-def _is_disturbed(row: Row) -> bool:
-    return any(flag.startswith(OTHERS_WORDS) for flag in row["machine"]["flags"])
+def _is_disturbed(row: BenchRow) -> bool:
+    return any(flag.startswith(OTHERS_WORDS) for flag in row.machine.flags)

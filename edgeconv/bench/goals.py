@@ -1,11 +1,11 @@
 """The bars that the project sets itself, as one table, and what a record says about each: figure beside goal.
 
-A goal stands for every size and stride that it names. The figure is that of the fastest of its entrants there:
+A goal stands for every size and stride that it names. The figure is that of the fastest of its candidates there:
 
     floor      share of the floor                                                        at least
     roofline   share of the roofline                                                     at least
     rivals     its time over that of the fastest rival                                   at most
-    call       seconds a call, back to back on a stream                                  at most
+    call       seconds per call, back to back on a stream                                at most
     own bytes  its time over that of its own bytes at the copy's bandwidth               at most
     lead       the fastest rival's time over its own, geometric mean of all of the goal  at least
 """
@@ -16,8 +16,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from edgeconv.bench.record import Record, Row, lead_account, lead_series
+from edgeconv.bench.record import BenchRecord, BenchRow
 from edgeconv.bench.summary import fastest, geometric_mean, median
+
+Figure = Callable[[BenchRow, BenchRow | None, list[BenchRow]], float | None]
+"""Of the fastest candidate, the fastest rival and all rows of a case."""
 
 Measure = Literal["floor", "roofline", "rivals", "call", "own bytes", "lead"]
 AT_MOST: tuple[Measure, ...] = ("rivals", "call", "own bytes")
@@ -42,13 +45,13 @@ class Goal:
     channels: str
     sizes: tuple[int, ...] = (4096,)
     strides: tuple[int, ...] = (1,)
-    entrants: tuple[str, ...] = ("sliding",)
+    candidates: tuple[str, ...] = ("sliding",)
     rivals: tuple[str, ...] = ()
     binds: str = ""
     """What binds it where it is missed: the profiler's figures, or a count (docs/kernels-tried.md has the rest)."""
 
     @property
-    def work(self) -> str:
+    def case(self) -> str:
         """What it is about, in a few words."""
         return f"{self.device.upper()}, {self.dtype}, {self.filter}, {self.channels}"
 
@@ -67,7 +70,7 @@ class GoalResult:
     goal: Goal
     size: int | None
     stride: int | None
-    entrant: str
+    candidate: str
     figure: float
     rivals: tuple[str, ...] = ()
     """Those of the goal's that have a time there."""
@@ -89,7 +92,7 @@ class GoalResult:
         return 0.0 if self.met else abs(self.figure / self.goal.bar - 1)
 
 
-_GPU_WORKS = (
+_GPU_CASES = (
     ("float32", "random", "mix"),
     ("uint8", "laplacian8", "each"),
     ("uint8", "random-whole", "mix"),
@@ -109,7 +112,7 @@ GOALS: tuple[Goal, ...] = (
     Goal("floor", 0.87, "cuda", *_GENERAL, sizes=(2048,), binds="the kernel's start and end: about 4 µs of 30"),
     Goal("floor", 0.85, "cuda", *_GENERAL, strides=(2, 3)),
     Goal("floor", 0.85, "cuda", *_PLAIN),
-    Goal("floor", 0.80, "cuda", "uint8", "random-whole", "mix", entrants=OWN_CUDA),
+    Goal("floor", 0.80, "cuda", "uint8", "random-whole", "mix", candidates=OWN_CUDA),
     Goal(
         "floor",
         0.75,
@@ -117,11 +120,11 @@ GOALS: tuple[Goal, ...] = (
         *_SOBEL,
         binds="latency: a root and a store a sample, no unit of the GPU busy for more than half the time",
     ),
-    Goal("floor", 0.80, "cuda", "float16", "random", "mix", entrants=OWN_CUDA),
-    *(Goal("call", 6 * MICROSECOND, "cuda", *work, sizes=(128, 512), binds=_LATENCY) for work in _GPU_WORKS),
+    Goal("floor", 0.80, "cuda", "float16", "random", "mix", candidates=OWN_CUDA),
+    *(Goal("call", 6 * MICROSECOND, "cuda", *case, sizes=(128, 512), binds=_LATENCY) for case in _GPU_CASES),
     Goal("rivals", 1.0, "cuda", *_GENERAL, ALL_SIZES, ALL_STRIDES, ("im2col",), ("cudnn", "cudnn:find")),
     Goal("own bytes", 1.5, "cuda", *_GENERAL, ALL_SIZES, ALL_STRIDES, ("im2col",)),
-    Goal("floor", 0.80, "cuda", *_GENERAL, entrants=("implicit",)),
+    Goal("floor", 0.80, "cuda", *_GENERAL, candidates=("implicit",)),
     Goal("lead", 4.0, "cuda", *_GENERAL, ALL_SIZES, ALL_STRIDES, OWN_CUDA, CUDA_RIVALS, binds=_SMALLEST),
     Goal("lead", 10.0, "cuda", *_GENERAL, (1024, 2048, 4096), (1,), OWN_CUDA, CUDA_RIVALS),
     Goal("rivals", 0.25, "cpu", *_PLAIN, sizes=(2048, 4096), rivals=("opencv-filter2d",)),
@@ -132,27 +135,27 @@ GOALS: tuple[Goal, ...] = (
     Goal("floor", 0.60, "cpu", "float32", "laplacian8", "mix"),
     Goal("rivals", 0.35, "cpu", *_SOBEL, sizes=(2048, 4096), rivals=("opencv-filter2d",)),
     *(
-        Goal("rivals", 1.0, "cpu", *work, sizes=(128, 512), rivals=("opencv-filter2d",))
-        for work in (_GENERAL, _PLAIN, _SOBEL)
+        Goal("rivals", 1.0, "cpu", *case, sizes=(128, 512), rivals=("opencv-filter2d",))
+        for case in (_GENERAL, _PLAIN, _SOBEL)
     ),
     Goal("rivals", 1.0, "cpu", *_GENERAL, ALL_SIZES, ALL_STRIDES, ("im2col",), ("torch-unfold",)),
 )
 
 
-def outcomes(record: Record) -> list[GoalResult]:
+def outcomes(record: BenchRecord) -> list[GoalResult]:
     """Every goal that the record has rows for, in the table's order."""
     return [outcome for goal in GOALS for outcome in _of_goal(record, goal)]
 
 
-def _of_goal(record: Record, goal: Goal) -> Iterator[GoalResult]:
+def _of_goal(record: BenchRecord, goal: Goal) -> Iterator[GoalResult]:
     leads = []
     met_in_all: set[str] = set()
     for stride in goal.strides:
         for size in goal.sizes:
-            rows = [row for row in record["rows"] if _is_about(row, goal, size, stride)]
-            own = fastest(row for row in rows if row["entrant"] in goal.entrants)
-            rival = fastest(row for row in rows if row["entrant"] in goal.rivals)
-            present = {row["entrant"] for row in rows} & set(goal.rivals)
+            rows = [row for row in record.rows if _is_about(row, goal, size, stride)]
+            own = fastest(row for row in rows if row.candidate in goal.candidates)
+            rival = fastest(row for row in rows if row.candidate in goal.rivals)
+            present = {row.candidate for row in rows} & set(goal.rivals)
             if own is None or (goal.rivals and rival is None):
                 continue
             if goal.measure == "lead" and rival is not None:
@@ -161,50 +164,51 @@ def _of_goal(record: Record, goal: Goal) -> Iterator[GoalResult]:
                 continue
             figure = _FIGURES[goal.measure](own, rival, rows)
             if figure is not None:
-                yield GoalResult(goal, size, stride, own["entrant"], figure, _in_order(goal, present))
+                yield GoalResult(goal, size, stride, own.candidate, figure, _in_order(goal, present))
     mean = geometric_mean(leads)
     if mean is not None:
-        yield GoalResult(goal, None, None, f"{len(leads)} works", mean, _in_order(goal, met_in_all))
+        yield GoalResult(goal, None, None, f"{len(leads)} cases", mean, _in_order(goal, met_in_all))
 
 
 def _in_order(goal: Goal, present: set[str]) -> tuple[str, ...]:
     return tuple(name for name in goal.rivals if name in present)
 
 
-def _is_about(row: Row, goal: Goal, size: int, stride: int) -> bool:
-    work = row["work"]
+def _is_about(row: BenchRow, goal: Goal, size: int, stride: int) -> bool:
+    case = row.case
     asked = (goal.device, goal.dtype, goal.filter, goal.channels, size, stride)
-    found = (row["device"], work["dtype"], work["filter"], work["channels"], work["size"], work["stride"])
-    return asked == found and work["picture"] is None and lead_series(row) is not None
+    found = (row.device, case.dtype, case.filter, case.channels, case.size, case.stride)
+    return asked == found and case.picture is None and row.lead_series is not None
 
 
-def _account_figure(name: str) -> Callable[[Row, Row | None, list[Row]], float | None]:
-    def figure(own: Row, rival: Row | None, rows: list[Row]) -> float | None:
-        share = (lead_account(own) or {}).get(name)
-        return None if share is None else float(share)
+def _share(
+    name: Literal["floor_share", "roofline_share"],
+) -> Callable[[BenchRow, BenchRow | None, list[BenchRow]], float | None]:
+    def figure(own: BenchRow, rival: BenchRow | None, rows: list[BenchRow]) -> float | None:
+        return None if own.lead_metrics is None else getattr(own.lead_metrics, name)
 
     return figure
 
 
-def _rivals(own: Row, rival: Row | None, rows: list[Row]) -> float | None:
+def _rivals(own: BenchRow, rival: BenchRow | None, rows: list[BenchRow]) -> float | None:
     return None if rival is None else median(own) / median(rival)
 
 
-def _call(own: Row, rival: Row | None, rows: list[Row]) -> float | None:
-    return None if own["launch"] is None else float(own["launch"]["stream_seconds"])
+def _call(own: BenchRow, rival: BenchRow | None, rows: list[BenchRow]) -> float | None:
+    return None if own.launch is None else own.launch.stream_seconds
 
 
-def _own_bytes(own: Row, rival: Row | None, rows: list[Row]) -> float | None:
-    """The copy moves the fewest bytes of the work in its time, so in proportion the method's own in theirs."""
-    copy = fastest(row for row in rows if row["kind"] == "copy")
-    if copy is None or not own["moved_bytes"]:
+def _own_bytes(own: BenchRow, rival: BenchRow | None, rows: list[BenchRow]) -> float | None:
+    """The copy moves the fewest bytes of the case in its time, so in proportion the method's own in theirs."""
+    copy = fastest(row for row in rows if row.kind == "copy")
+    if copy is None or not own.moved_bytes:
         return None
-    return median(own) / (median(copy) * float(own["moved_bytes"]) / float(own["counts"]["fewest_bytes"]))
+    return median(own) / (median(copy) * float(own.moved_bytes) / float(own.counts.fewest_bytes))
 
 
-_FIGURES: dict[Measure, Callable[[Row, Row | None, list[Row]], float | None]] = {
-    "floor": _account_figure("floor_share"),
-    "roofline": _account_figure("roofline_share"),
+_FIGURES: dict[Measure, Figure] = {
+    "floor": _share("floor_share"),
+    "roofline": _share("roofline_share"),
     "rivals": _rivals,
     "call": _call,
     "own bytes": _own_bytes,

@@ -1,6 +1,6 @@
-"""Which works are measured, and what competes: a grid of parts, each a full product of its words.
+"""Which cases are measured, and what competes: a grid of parts, each a full product of its values.
 
-A work is a problem and its pixels by name: size × stride × type × filter × channels. Grids come from the command
+A case is a problem and its pixels by name: size × stride × type × filter × channels. Grids come from the command
 line, from a TOML file, or from the table of named grids below, which hold those of the lab reports and the rows of
 the project's own bars (goals.py).
 
@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from edgeconv.bench.synthetic import bench_filter_names
-from edgeconv.core.filters import CHANNELS
+from edgeconv.core.choices import CHANNELS
 from edgeconv.core.problem import INPUT_DTYPES
 from edgeconv.errors import UsageError
 from edgeconv.io.files import SMALL_BYTES, read_text, reason_of
@@ -38,7 +38,7 @@ ALL = "all"
 
 @dataclass(frozen=True)
 class GridPart:
-    """A full product. `methods` and `peers` are words of entrants.py: names with options, or `all`."""
+    """A full product. `methods` and `peers` are words of candidates.py: names with options, or `all`."""
 
     sizes: tuple[int, ...] = (128, 256, 512, 1024, 2048, 4096)
     strides: tuple[int, ...] = (1,)
@@ -171,16 +171,16 @@ def read_grid(path: Path) -> CaseGrid:
         raise UsageError(f"Grid file '{path}': {error}") from None
 
 
-def works(grid: CaseGrid, pictures: tuple[str, ...] = ()) -> Iterator[tuple[Case, GridPart]]:
-    """Every work once, with the part that it comes from: small sizes first within a part."""
+def cases(grid: CaseGrid, pictures: tuple[str, ...] = ()) -> Iterator[tuple[Case, GridPart]]:
+    """Every case once, with the part that it comes from: small sizes first within a part."""
     seen = set()
     for part in grid.parts:
         axes = (sorted(part.sizes), part.strides, part.dtypes, part.filters, part.channels, pictures or (None,))
         for size, stride, dtype, filter_name, channels, picture in product(*axes):
-            work = Case(picture, size, stride, dtype, filter_name, channels)
-            if work not in seen:
-                seen.add(work)
-                yield work, part
+            case = Case(picture, size, stride, dtype, filter_name, channels)
+            if case not in seen:
+                seen.add(case)
+                yield case, part
 
 
 def _part(words: Mapping[str, Any]) -> GridPart:

@@ -3,7 +3,7 @@
     ratio      statistic(new) / statistic(base)
     interval   the middle `CONFIDENCE` of the ratios of `RESAMPLES` pairs of resamples (with replacement, each as long
                as its series), percentile method
-    few        a series of fewer than `LEAST_SAMPLES` cannot be resampled, and it is what a work gets that became slow:
+    few        a series of fewer than `LEAST_SAMPLES` cannot be resampled, and it is what a case gets that became slow:
                then Student's t for the difference of the mean logarithms, with one spread pooled from both series,
                laid around the ratio
 

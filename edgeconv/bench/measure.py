@@ -1,11 +1,11 @@
-"""One work, measured: every entrant is set up, run once cold, checked against the oracle, and only then timed by turns.
+"""One case, measured: every candidate is set up, run cold, checked against the oracle, and only then timed by turns.
 
     set up ── first run (cold) ── check ──┬── right: turns with cold L2, turns with warm L2, trains, end to end
                                           └── wrong: a row with the error and no time
 
-Turns go round all entrants of a device, several times, so that a machine that changes changes all of them alike.
+Turns go round all candidates of a device, several times, so that a machine that changes changes all of them alike.
 A row's `status` is measured, wrong (the output is not the oracle's), refused (edgeconv's own reason), or failed (an
-error of a library, in its words). Times are those of the work alone: the picture is on the device before.
+error of a library, in its message). Times are those of the convolution alone: the picture is on the device before.
 """
 
 from __future__ import annotations
@@ -20,10 +20,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.bench import metrics
-from edgeconv.bench.candidates import Bench, Entrant, Ready, share
+from edgeconv.bench.candidates import Bench, BenchCandidate, Ready, share
 from edgeconv.bench.grid import Case
+from edgeconv.bench.record import BenchRow, BusPart, CasePart, FilesPart, Status
+from edgeconv.bench.rules import TimingRules as TimingRules
 from edgeconv.bench.synthetic import bench_filter, bench_pixels
-from edgeconv.bench.watch import Watch
+from edgeconv.bench.watch import Watch, Watched
+from edgeconv.core.choices import DeviceName
 from edgeconv.core.cost import Counts, Roof, count
 from edgeconv.core.output import full_range
 from edgeconv.core.problem import Problem
@@ -34,10 +37,9 @@ from edgeconv.io.files import STANDARD_STREAM
 from edgeconv.io.formats import FORMAT_OF_DTYPE
 from edgeconv.io.image import decode_image, encode_image
 from edgeconv.io.resize import resize
-from edgeconv.methods.base import DeviceName
 from edgeconv.run.report import describe_check, describe_counts, describe_series, sha256_of
 from edgeconv.runtime import check as verify
-from edgeconv.runtime.devices.base import L2_STATES, L2State
+from edgeconv.runtime.devices.base import L2State, Train
 
 SETTLED_SECONDS = 0.02
 """A longer run fills the caches many times over, so that nothing is gained by an untimed one before it."""
@@ -45,31 +47,13 @@ TRAIN_CALLS = 50
 TRAIN_SECONDS = 0.05
 """Most calls of a train of launches, and most time for it."""
 FEW = Budget(min_samples=3, max_samples=7, time_limit_seconds=0.05)
-"""For what stands beside the work: the bus, files."""
+"""For what is timed beside the convolution: the bus, files."""
 
 
 LONGEST_REASON = 500
-"""Letters of a library's own message that are kept."""
+"""Characters of a library's own message that are stored."""
 DIGITS = 10
-"""A sample is kept to a tenth of a nanosecond, finer than any clock here."""
-
-DEFAULT_BUDGET = Budget(min_samples=7, max_samples=100, time_limit_seconds=0.12, turns=4)
-
-
-@dataclass(frozen=True)
-class TimingRules:
-    """How every work is measured."""
-
-    budget: Budget = DEFAULT_BUDGET
-    l2_states: tuple[L2State, ...] = L2_STATES
-    padding: str = "same"
-    border: str = "zero"
-    output_mode: str | None = None
-    check: str = "sample"
-    """`sample`: about `check_samples` output samples in whole rows, the first and last among them; `full`: all."""
-    check_samples: int = 300_000
-    around: bool = True
-    """Also time what stands around the work: both ways over the bus, end to end, decoding and encoding."""
+"""A sample is stored to a tenth of a nanosecond, finer than any clock here."""
 
 
 @dataclass(frozen=True)
@@ -77,29 +61,29 @@ class Place:
     """A device in this run: who competes there, its measured roof, and the watch over it."""
 
     device: DeviceName
-    entrants: tuple[Entrant, ...]
+    candidates: tuple[BenchCandidate, ...]
     roof: Roof
     watch: Watch
 
 
-def request_for(work: Case, rules: TimingRules) -> Request:
-    """The request that the words of a work make."""
+def request_for(case: Case, rules: TimingRules) -> Request:
+    """The request that a case stands for."""
     return make_request(
-        bench_filter(work.filter, work.channels),
-        channels=work.channels,
-        stride=work.stride,
+        bench_filter(case.filter, case.channels),
+        channels=case.channels,
+        stride=case.stride,
         padding=rules.padding,
         border=rules.border,
         output_mode=rules.output_mode,
     )
 
 
-def pixels_for(work: Case, picture: NDArray[Any] | None) -> NDArray[Any]:
-    """Noise of size × size, or `picture` with a longest side of that size, in the work's type."""
+def pixels_for(case: Case, picture: NDArray[Any] | None) -> NDArray[Any]:
+    """Noise of size × size, or `picture` with a longest side of that size, in the case's type."""
     if picture is None:
-        return bench_pixels(work.size, work.size, work.dtype)
-    sized = resize(picture, work.size)
-    target = np.dtype(work.dtype)
+        return bench_pixels(case.size, case.size, case.dtype)
+    sized = resize(picture, case.size)
+    target = np.dtype(case.dtype)
     if sized.dtype == target:
         return sized
     scaled = sized.astype(np.float64) / full_range(sized.dtype)
@@ -110,53 +94,54 @@ def pixels_for(work: Case, picture: NDArray[Any] | None) -> NDArray[Any]:
 
 @dataclass(frozen=True)
 class CaseResult:
-    """One row an entrant, in their order, and what decoding and encoding take (None where no method ran)."""
+    """One row per candidate, in their order, and what decoding and encoding take (None where no method ran)."""
 
-    rows: list[dict[str, Any]]
-    files: dict[str, Any] | None
+    rows: list[BenchRow]
+    files: FilesPart | None
 
 
-def measure(work: Case, pixels: NDArray[Any], place: Place, rules: TimingRules, with_files: bool) -> CaseResult:
-    """Measure all entrants of `place` at `work`, and decoding and encoding if asked; `pixels` as `pixels_for` gives."""
-    request = request_for(work, rules)
+def measure(case: Case, pixels: NDArray[Any], place: Place, rules: TimingRules, with_files: bool) -> CaseResult:
+    """Measure all candidates of `place` at `case`, decoding and encoding if asked; `pixels` as `pixels_for` gives."""
+    request = request_for(case, rules)
     problem = request.problem(pixels.shape, pixels.dtype)
     bench = share(place.device, problem, pixels)
     place.watch.begin()
-    candidates = [_Candidate(entrant, bench, rules) for entrant in place.entrants]
-    runners = [candidate for candidate in candidates if candidate.status == "measured"]
+    entered = [_Entered(candidate, bench, rules) for candidate in place.candidates]
+    runners = [runner for runner in entered if runner.status == "measured"]
     for state in rules.l2_states:
         _take_turns([runner for runner in runners if runner.status == "measured"], state, rules.budget, place.watch)
     bus = _time_bus(bench) if rules.around and bench.device.moves_data else None
     runners = [runner for runner in runners if runner.status == "measured"]
     for runner in runners:
         runner.finish(bus, rules)
-    methods = [runner for runner in runners if runner.entrant.kind == "method"]
-    files = _time_files(bench) if rules.around and with_files and methods else None
+    methods = [runner for runner in runners if runner.candidate.kind == "method"]
+    files = _time_files(bench, case) if rules.around and with_files and methods else None
     seen = place.watch.report()
     counts = count(problem)
-    copies = next((runner.series for runner in runners if runner.entrant.kind == "copy"), {})
-    shown = _describe_work(work, request, problem, pixels)
-    rows = [candidate.row(shown, counts, copies, place, seen) for candidate in candidates]
-    return CaseResult(rows, None if files is None else {**asdict(work), **files})
+    copies = next((runner.series for runner in runners if runner.candidate.kind == "copy"), {})
+    shown = _describe_case(case, request, problem, pixels)
+    rows = [runner.row(shown, counts, copies, place, seen) for runner in entered]
+    return CaseResult(rows, files)
 
 
-class _Candidate:
-    """An entrant at one work: set up, run once and checked by the constructor."""
+class _Entered:
+    """A candidate at one case: set up, run once and checked by the constructor."""
 
-    def __init__(self, entrant: Entrant, bench: Bench, rules: TimingRules) -> None:
-        self.entrant, self.bench = entrant, bench
-        self.status, self.reason = "measured", None
+    def __init__(self, candidate: BenchCandidate, bench: Bench, rules: TimingRules) -> None:
+        self.candidate, self.bench = candidate, bench
+        self.status: Status = "measured"
+        self.reason: str | None = None
         self.ready: Ready | None = None
         self.check: verify.Check | None = None
         self.set_up_seconds: float | None = None
         self.cold_seconds: float | None = None
         self.last_seconds = 0.0
         self.series: dict[L2State, Series] = {}
-        self.launch: dict[str, float] | None = None
+        self.launch: Train | None = None
         self.end_to_end: Series | None = None
-        self.bus: dict[str, float] | None = None
+        self.bus: BusPart | None = None
         try:
-            reason = entrant.unavailable_reason()
+            reason = candidate.unavailable_reason()
             if reason is not None:
                 self.status, self.reason = "refused", reason
                 return
@@ -176,13 +161,13 @@ class _Candidate:
     def _set_up(self, rules: TimingRules) -> None:
         bench = self.bench
         started = time.perf_counter()
-        self.ready = self.entrant.prepare(bench)
+        self.ready = self.candidate.prepare(bench)
         self.set_up_seconds = time.perf_counter() - started
         _poison(bench)
         started = time.perf_counter()
         self.once()
         self.cold_seconds = time.perf_counter() - started
-        if self.entrant.kind == "copy":
+        if self.candidate.kind == "copy":
             return
         limit = rules.check_samples if rules.check == "sample" else None
         self.check = verify.check(
@@ -205,7 +190,7 @@ class _Candidate:
         (self.ready.synchronize or self.bench.device.synchronize)()
 
     def time_once(self, state: L2State, enqueue_seconds: float) -> float:
-        """Seconds of one run, by the device's clock, or by the host's where the entrant has queues of its own."""
+        """Seconds of one run, by the device's clock, or by the host's where the candidate has queues of its own."""
         assert self.ready is not None  # set up by the constructor
         device, ready = self.bench.device, self.ready
         if ready.synchronize is None:
@@ -221,10 +206,10 @@ class _Candidate:
         self.last_seconds = round(time.perf_counter() - started, DIGITS)
         return self.last_seconds
 
-    def finish(self, bus: dict[str, float] | None, rules: TimingRules) -> None:
+    def finish(self, bus: BusPart | None, rules: TimingRules) -> None:
         """What is timed beside the turns: the way over the bus."""
         self.bus = bus
-        if bus is None or self.entrant.kind != "method" or self.ready is None:
+        if bus is None or self.candidate.kind != "method" or self.ready is None:
             return
         bench, run = self.bench, self.ready.run
         staged_in, staged_out = bench.staging
@@ -240,22 +225,21 @@ class _Candidate:
 
     def row(
         self,
-        shown: dict[str, Any],
+        shown: CasePart,
         counts: Counts,
         copies: dict[L2State, Series],
         place: Place,
-        seen: dict[str, Any],
-    ) -> dict[str, Any]:
-        """The record of this entrant at this work."""
-        entrant, ready = self.entrant, self.ready
-        facts = ready.facts if ready is not None else {}
-        accounts = {
-            state: metrics.account(
+        seen: Watched,
+    ) -> BenchRow:
+        """The record of this candidate at this case."""
+        candidate, ready = self.candidate, self.ready
+        found = {
+            state: metrics.metrics_of(
                 counts,
                 series.statistics.median_seconds,
                 copies[state].statistics.median_seconds if state in copies else None,
                 place.roof,
-                facts.get("moved_bytes"),
+                None if ready is None else ready.moved_bytes,
             )
             for state, series in self.series.items()
         }
@@ -263,52 +247,52 @@ class _Candidate:
         warm = self.series.get("warm")
         launch_bound = None
         if self.launch is not None and warm is not None:
-            launch_bound = self.launch["enqueue_seconds"] >= warm.statistics.median_seconds
+            launch_bound = self.launch.enqueue_seconds >= warm.statistics.median_seconds
         by_host = ready is not None and ready.synchronize is not None
-        return {
-            "work": shown,
-            "kind": entrant.kind,
-            "entrant": entrant.label,
-            "name": entrant.name,
-            "device": entrant.device,
-            "options": asdict(entrant.options),
-            "status": self.status,
-            "reason": self.reason,
-            "differs": ready.differs if ready is not None else None,
-            "check": describe_check(self.check),
-            "workspace_bytes": facts.get("workspace_bytes"),
-            "moved_bytes": facts.get("moved_bytes"),
-            "launches": facts.get("launches"),
-            "choice": facts.get("choice", {}),
-            "counts": describe_counts(counts),
-            "set_up_seconds": self.set_up_seconds,
-            "cold_seconds": self.cold_seconds,
-            "clock": "CUDA events" if self.bench.device.moves_data and not by_host else "monotonic",
-            "lead_l2_state": lead if lead in self.series else next(iter(self.series), None),
-            "timings": {state: describe_series(series) for state, series in self.series.items()},
-            "accounts": accounts,
-            "launch": self.launch,
-            "launch_bound": launch_bound,
-            "bus": self.bus,
-            "end_to_end": None if self.end_to_end is None else describe_series(self.end_to_end),
-            "machine": seen,
-        }
+        return BenchRow(
+            case=shown,
+            kind=candidate.kind,
+            candidate=candidate.label,
+            name=candidate.name,
+            device=candidate.device,
+            options=candidate.options,
+            status=self.status,
+            reason=self.reason,
+            differs=ready.differs if ready is not None else None,
+            check=describe_check(self.check),
+            workspace_bytes=None if ready is None else ready.workspace_bytes,
+            moved_bytes=None if ready is None else ready.moved_bytes,
+            launches=None if ready is None else ready.launches,
+            choice={} if ready is None else ready.choice,
+            counts=describe_counts(counts),
+            set_up_seconds=self.set_up_seconds,
+            cold_seconds=self.cold_seconds,
+            clock="CUDA events" if self.bench.device.moves_data and not by_host else "monotonic",
+            lead_l2_state=lead if lead in self.series else next(iter(self.series), None),
+            timings={state: describe_series(series) for state, series in self.series.items()},
+            metrics=found,
+            launch=self.launch,
+            launch_bound=launch_bound,
+            bus=self.bus,
+            end_to_end=None if self.end_to_end is None else describe_series(self.end_to_end),
+            machine=seen,
+        )
 
 
 def _poison(bench: Bench) -> None:
-    """Make sure that what is checked was written by the entrant at hand."""
+    """Make sure that what is checked was written by the candidate at hand."""
     bench.out[...] = 0xA5 if bench.problem.output_dtype.kind == "u" else np.nan
 
 
-def _take_turns(runners: Sequence[_Candidate], state: L2State, budget: Budget, watch: Watch) -> None:
+def _take_turns(runners: Sequence[_Entered], state: L2State, budget: Budget, watch: Watch) -> None:
     turns = []
     for runner in runners:
         enqueue_seconds = _guarded(runner, partial(_enqueue_seconds, runner))
 
-        def timed(runner: _Candidate = runner, enqueue_seconds: float = enqueue_seconds) -> float:
+        def timed(runner: _Entered = runner, enqueue_seconds: float = enqueue_seconds) -> float:
             return _guarded(runner, lambda: runner.time_once(state, enqueue_seconds))
 
-        def settle(runner: _Candidate = runner) -> None:
+        def settle(runner: _Entered = runner) -> None:
             if runner.last_seconds < SETTLED_SECONDS:
                 _guarded(runner, runner.once)
             watch.look()
@@ -320,8 +304,8 @@ def _take_turns(runners: Sequence[_Candidate], state: L2State, budget: Budget, w
             runner.series[state] = sampler.series
 
 
-def _guarded(runner: _Candidate, call: Callable[[], float | None]) -> float:
-    """What `call` gives; 0 once the entrant has failed, which ends its series soon."""
+def _guarded(runner: _Entered, call: Callable[[], float | None]) -> float:
+    """What `call` gives; 0 once the candidate has failed, which ends its series soon."""
     if runner.status != "measured":
         return 0.0
     try:
@@ -331,25 +315,25 @@ def _guarded(runner: _Candidate, call: Callable[[], float | None]) -> float:
         return 0.0
 
 
-def _enqueue_seconds(runner: _Candidate) -> float:
-    """What the host needs to put a call in a GPU's queue, by a train of calls that is timed once a work."""
+def _enqueue_seconds(runner: _Entered) -> float:
+    """What the host needs to put a call in a GPU's queue, by a train of calls that is timed once per case."""
     device, ready = runner.bench.device, runner.ready
     if runner.launch is None and device.moves_data and ready is not None and ready.synchronize is None:
         started = time.perf_counter()
         runner.once()
         calls = max(3, min(TRAIN_CALLS, int(TRAIN_SECONDS / (time.perf_counter() - started))))
         train = device.train(ready.run, calls)
-        runner.launch = None if train is None else asdict(train)
-    return 0.0 if runner.launch is None else runner.launch["enqueue_seconds"]
+        runner.launch = train
+    return 0.0 if runner.launch is None else runner.launch.enqueue_seconds
 
 
-def _time_bus(bench: Bench) -> dict[str, float]:
+def _time_bus(bench: Bench) -> BusPart:
     """Medians of both ways over the bus with page-locked host arrays."""
     device, (host_in, host_out) = bench.device, bench.staging
-    return {
-        "host_to_device_seconds": _median_seconds(lambda: device.copy_in(host_in, bench.image)),
-        "device_to_host_seconds": _median_seconds(lambda: device.copy_out(bench.out, host_out)),
-    }
+    return BusPart(
+        host_to_device_seconds=_median_seconds(lambda: device.copy_in(host_in, bench.image)),
+        device_to_host_seconds=_median_seconds(lambda: device.copy_out(bench.out, host_out)),
+    )
 
 
 def _median_seconds(call: Callable[[], Any]) -> float:
@@ -363,29 +347,30 @@ def _median_seconds(call: Callable[[], Any]) -> float:
     return collect(once, FEW).statistics.median_seconds
 
 
-def _time_files(bench: Bench) -> dict[str, Any]:
+def _time_files(bench: Bench, case: Case) -> FilesPart:
     """Decoding the picture and encoding the result, in memory, in the format that `edgeconv run` would write."""
     out = bench.result()
     out_format = FORMAT_OF_DTYPE[out.dtype.name]
     in_format = FORMAT_OF_DTYPE[bench.image_host.dtype.name]
     picture = bytes(encode_image(bench.image_host, STANDARD_STREAM, format=in_format))
-    return {
-        "format": in_format,
-        "file_bytes": len(picture),
-        "decode_seconds": _median_seconds(lambda: decode_image(picture, "bench")),
-        "encode_seconds": _median_seconds(lambda: encode_image(out, STANDARD_STREAM, format=out_format)),
-    }
+    return FilesPart(
+        **asdict(case),
+        format=in_format,
+        file_bytes=len(picture),
+        decode_seconds=_median_seconds(lambda: decode_image(picture, "bench")),
+        encode_seconds=_median_seconds(lambda: encode_image(out, STANDARD_STREAM, format=out_format)),
+    )
 
 
-def _describe_work(work: Case, request: Request, problem: Problem, pixels: NDArray[Any]) -> dict[str, Any]:
-    return {
-        **asdict(work),
-        "height": problem.height,
-        "width": problem.width,
-        "output_height": problem.output_height,
-        "output_width": problem.output_width,
-        "padding": problem.padding,
-        "border": problem.border,
-        "output_mode": request.mode_for(pixels.dtype),
-        "input_sha256": sha256_of(pixels),
-    }
+def _describe_case(case: Case, request: Request, problem: Problem, pixels: NDArray[Any]) -> CasePart:
+    return CasePart(
+        **asdict(case),
+        height=problem.height,
+        width=problem.width,
+        output_height=problem.output_height,
+        output_width=problem.output_width,
+        padding=problem.padding,
+        border=problem.border,
+        output_mode=request.mode_for(pixels.dtype),
+        input_sha256=sha256_of(pixels),
+    )

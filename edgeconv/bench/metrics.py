@@ -1,14 +1,14 @@
 """The metrics of a row: what its time means, every figure by a printed formula. Pure arithmetic.
 
 `nominal`, `useful` and `fewest` are those of cost.py. The copy is measured in the same run, by turns with the
-entrants, moves just the fewest bytes of this work, and finds the cache in the same state.
+candidates, moves just the fewest bytes of this case, and finds the cache in the same state.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 from edgeconv.core.cost import Counts, Roof
+from edgeconv.core.records import Amount, Part
+from edgeconv.run.report import BoundBy
 
 FORMULAS: dict[str, str] = {
     "gflops": "nominal FLOPs / median seconds / 1e9; nominal = 2 · 3 · 3 · Cin · Cout · Hout · Wout a direction",
@@ -22,23 +22,38 @@ FORMULAS: dict[str, str] = {
 }
 
 
-def account(
+class Metrics(Part):
+    """What a time means; None for what was not measured."""
+
+    seconds: Amount
+    gflops: Amount
+    useful_gflops: Amount
+    gigabytes_per_second: Amount
+    moved_gigabytes_per_second: Amount | None
+    intensity_flops_per_byte: Amount
+    floor_share: Amount | None
+    large_copy_share: Amount | None
+    roofline_share: Amount | None
+    bound_by: BoundBy | None
+
+
+def metrics_of(
     counts: Counts, seconds: float, copy_seconds: float | None, roof: Roof | None, moved_bytes: int | None
-) -> dict[str, Any]:
+) -> Metrics:
     """The metrics of a run that took `seconds`; None for what was not measured."""
     arithmetic_seconds = None if roof is None else counts.useful_flops / roof.fma_flops_per_second
     floor_seconds = None
     if copy_seconds is not None and arithmetic_seconds is not None:
         floor_seconds = max(copy_seconds, arithmetic_seconds)
-    return {
-        "seconds": seconds,
-        "gflops": counts.nominal_flops / seconds / 1e9,
-        "useful_gflops": counts.useful_flops / seconds / 1e9,
-        "gigabytes_per_second": counts.fewest_bytes / seconds / 1e9,
-        "moved_gigabytes_per_second": None if moved_bytes is None else moved_bytes / seconds / 1e9,
-        "intensity_flops_per_byte": counts.intensity_flops_per_byte,
-        "floor_share": None if copy_seconds is None else copy_seconds / seconds,
-        "large_copy_share": None if roof is None else counts.fewest_bytes / roof.copy_bytes_per_second / seconds,
-        "roofline_share": None if floor_seconds is None else floor_seconds / seconds,
-        "bound_by": None if floor_seconds is None else "memory" if floor_seconds == copy_seconds else "arithmetic",
-    }
+    return Metrics(
+        seconds=seconds,
+        gflops=counts.nominal_flops / seconds / 1e9,
+        useful_gflops=counts.useful_flops / seconds / 1e9,
+        gigabytes_per_second=counts.fewest_bytes / seconds / 1e9,
+        moved_gigabytes_per_second=None if moved_bytes is None else moved_bytes / seconds / 1e9,
+        intensity_flops_per_byte=counts.intensity_flops_per_byte,
+        floor_share=None if copy_seconds is None else copy_seconds / seconds,
+        large_copy_share=None if roof is None else counts.fewest_bytes / roof.copy_bytes_per_second / seconds,
+        roofline_share=None if floor_seconds is None else floor_seconds / seconds,
+        bound_by=None if floor_seconds is None else "memory" if floor_seconds == copy_seconds else "arithmetic",
+    )

@@ -1,85 +1,220 @@
-"""The record of a bench run: one dictionary that goes to JSON, a row on each line, and its schema.
+"""The record of a bench run: its classes, and a file with one row on each line.
 
-Field names carry their units; `bench.schema.json` (JSON Schema 2020-12) fixes the shape. Exports, the gate and the
-tables in docs read only this.
+Field names carry their units; None means not measured or not known here. `bench.schema.json` is generated from these
+classes. Exports, the gate and the tables in docs read only this.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from edgeconv.core.escapes import visible_lines
-from edgeconv.errors import UsageError
-from edgeconv.io.files import RECORD_BYTES, parse_json, read_text, reason_of, utf8
+from edgeconv.bench.grid import Case, CaseGrid
+from edgeconv.bench.metrics import Metrics
+from edgeconv.bench.rules import TimingRules
+from edgeconv.bench.watch import Watched
+from edgeconv.core.choices import Channels, DeviceName
+from edgeconv.core.cost import Roof
+from edgeconv.core.records import Amount, Meta, Natural, Part, Positive, Sha256, field, json_bytes, keyed_by, plain
+from edgeconv.io.records import read_record as read_kinds
+from edgeconv.methods.base import DEVICES
+from edgeconv.methods.options import Options
+from edgeconv.run.report import CheckPart, CountsPart, DeviceFacts, Dtype, RecordHead, SeriesPart
+from edgeconv.runtime.devices.base import L2_STATES, L2State, Train
 
-KIND = "bench"
-SCHEMA_VERSION = 1
+KIND: Literal["bench"] = "bench"
 ROW_LISTS = ("rows", "files", "left_out")
-"""Lists that are written one entry a line, so that a record can be read and compared line by line."""
+"""Lists that are written one entry per line, so that a record can be read and compared line by line."""
 
 MACHINE_FACTS = ("name", "machine", "usable_threads", "governor", "compute_capability", "multiprocessors")
 """Those that change a time."""
 
-Row = dict[str, Any]
-Record = dict[str, Any]
+Kind = Literal["method", "peer", "copy"]
+Status = Literal["measured", "wrong", "refused", "failed"]
 
 
-def schema() -> dict[str, Any]:
-    """The JSON Schema of a record."""
-    loaded: dict[str, Any] = json.loads(files("edgeconv.bench").joinpath("bench.schema.json").read_text("utf-8"))
-    return loaded
+ONLY_RIGHT_IS_TIMED = {
+    "if": {"properties": {"status": {"const": "measured"}}},
+    "then": {"properties": {"timings": {"minProperties": 1}}},
+    "else": {
+        "properties": {
+            "timings": {"maxProperties": 0},
+            "accounts": {"maxProperties": 0},
+            "end_to_end": {"type": "null"},
+        }
+    },
+}
+"""As JSON Schema says what `BenchRow.__post_init__` checks."""
 
 
-def to_json(record: Record) -> bytes:
+class CasePart(Part):
+    """A case, and the problem that it makes."""
+
+    picture: str | None
+    size: Positive
+    stride: Positive
+    dtype: Dtype
+    filter: str
+    channels: Channels
+    height: Positive
+    width: Positive
+    output_height: Natural
+    output_width: Natural
+    padding: Natural
+    border: str
+    output_mode: str
+    input_sha256: Sha256
+
+    @property
+    def named(self) -> Case:
+        """By name alone."""
+        return Case(self.picture, self.size, self.stride, self.dtype, self.filter, self.channels)
+
+
+class FilesPart(Part):
+    """What decoding and encoding took for a case, in memory."""
+
+    picture: str | None
+    size: Positive
+    stride: Positive
+    dtype: Dtype
+    filter: str
+    channels: Channels
+    format: str
+    file_bytes: Natural
+    decode_seconds: Amount
+    encode_seconds: Amount
+
+    @property
+    def case(self) -> Case:
+        """Whose picture it was."""
+        return Case(self.picture, self.size, self.stride, self.dtype, self.filter, self.channels)
+
+
+class LeftOut(Part):
+    """What was not measured, and why."""
+
+    kind: Literal["device", "peer"]
+    name: str
+    device: DeviceName
+    reason: str
+
+
+class BusPart(Part):
+    """Medians of both ways over the bus."""
+
+    host_to_device_seconds: Amount
+    device_to_host_seconds: Amount
+
+
+class BenchRow(Part):
+    """A candidate at a case. One whose result was not right has no times."""
+
+    case: CasePart = field(name="work")
+    kind: Kind
+    candidate: str = field(name="entrant")
+    name: str
+    device: DeviceName
+    options: Options
+    status: Status
+    reason: str | None
+    differs: str | None
+    check: CheckPart | None
+    workspace_bytes: Natural | None
+    moved_bytes: Natural | None
+    launches: Natural | None
+    choice: dict[str, Any]
+    counts: CountsPart
+    set_up_seconds: Amount | None
+    cold_seconds: Amount | None
+    clock: Literal["CUDA events", "monotonic"]
+    lead_l2_state: L2State | None
+    timings: Annotated[dict[L2State, SeriesPart], keyed_by(L2_STATES)]
+    metrics: Annotated[
+        dict[L2State, Metrics],
+        keyed_by(L2_STATES),
+        Meta(description="what a median means; each figure by its formula in `formulas`"),
+    ] = field(name="accounts")
+    launch: Train | None
+    launch_bound: bool | None
+    bus: BusPart | None
+    end_to_end: SeriesPart | None
+    machine: Watched
+
+    def __post_init__(self) -> None:
+        """Only what was right has times, and each state of the L2 that has a time has its metrics."""
+        if bool(self.timings) != (self.status == "measured") or (self.end_to_end and not self.timings):
+            raise ValueError(f"status '{self.status}' with {len(self.timings)} timings")
+        if self.timings.keys() != self.metrics.keys() or self.lead_l2_state not in {None, *self.timings}:
+            raise ValueError("timings and accounts are of other states of the L2")
+
+    @property
+    def lead_series(self) -> SeriesPart | None:
+        """The timing that the row leads with, None where it was not timed."""
+        return None if self.lead_l2_state is None else self.timings[self.lead_l2_state]
+
+    @property
+    def lead_metrics(self) -> Metrics | None:
+        """The metrics that belong to `lead_series`."""
+        return None if self.lead_l2_state is None else self.metrics[self.lead_l2_state]
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """What makes two rows of two records the same measurement: the case, the candidate and its device."""
+        return (*self.place, self.kind, self.candidate)
+
+    @property
+    def place(self) -> tuple[Any, ...]:
+        """The case with its rules, and the device."""
+        case = self.case
+        return (case.named, case.padding, case.border, case.output_mode, self.device)
+
+    @property
+    def title(self) -> str:
+        """The row in a few words."""
+        picture = f"{Path(self.case.picture).name} " if self.case.picture else ""
+        return f"{self.candidate} on {self.device} · {picture}{self.case.named}"
+
+
+class BenchRecord(RecordHead):
+    """A grid of cases measured on one machine."""
+
+    kind: Literal["bench"]
+    command: list[str]
+    complete: bool
+    wall_seconds: Amount
+    grid: CaseGrid
+    pictures: list[str]
+    rules: TimingRules
+    options: Options
+    machine: Annotated[dict[DeviceName, DeviceFacts], keyed_by(DEVICES)]
+    versions: dict[str, str]
+    roofs: Annotated[dict[DeviceName, Roof], keyed_by(DEVICES)]
+    formulas: dict[str, str]
+    warnings: list[str]
+    left_out: list[LeftOut]
+    files: list[FilesPart]
+    rows: list[Annotated[BenchRow, Meta(extra_json_schema=ONLY_RIGHT_IS_TIMED)]]
+
+
+def to_json(record: Part) -> bytes:
     """UTF-8, keys in the order of the record; raises ValueError on NaN."""
     parts = []
-    for name, value in record.items():
+    for name, value in plain(record).items():
         if name in ROW_LISTS:
             lines = ",\n".join("    " + _dump(row) for row in value)
             text = f"[\n{lines}\n  ]" if value else "[]"
         else:
             text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False).replace("\n", "\n  ")
         parts.append(f'  "{name}": {text}')
-    return utf8(visible_lines("{\n" + ",\n".join(parts) + "\n}\n"))
+    return json_bytes("{\n" + ",\n".join(parts) + "\n}")
 
 
-def read_record(path: Path) -> Record:
+def read_record(path: Path) -> BenchRecord:
     """A record from its file; raises UsageError for a file that is missing, not JSON or not a bench record."""
-    return read_kinds(path, {KIND: ("a record of edgeconv bench", SCHEMA_VERSION)})
-
-
-def read_kinds(path: Path, kinds: Mapping[str, tuple[str, int]]) -> Record:
-    """What a JSON file holds, if it is of one of `kinds`: by `kind`, what that is in words, and its schema's version.
-
-    Raises UsageError for a file that is missing, not JSON or of no such kind.
-    """
-    try:
-        text = read_text(path, RECORD_BYTES, plain=False)  # a shell's <(...) is a pipe
-    except (OSError, ValueError) as error:
-        raise UsageError(f"Record '{path}' cannot be read: {reason_of(error)}.") from None
-    try:
-        record: Record = parse_json(text)
-    except ValueError as error:
-        raise UsageError(f"Record '{path}' is not JSON: {error}.") from None
-    kind = str(record.get("kind")) if isinstance(record, dict) else ""
-    if kind not in kinds:
-        wanted = " or ".join(words for words, _ in kinds.values())
-        raise UsageError(f"'{path}' is not {wanted}.")
-    found, version = record.get("schema_version"), kinds[kind][1]
-    if found != version:
-        raise UsageError(f"'{path}' has schema version {found} and this edgeconv reads {version}.")
-    return record
-
-
-def row_key(row: Row) -> tuple[Any, ...]:
-    """What makes two rows of two records the same measurement: the work, the entrant and its device."""
-    work = row["work"]
-    names = ("picture", "size", "stride", "dtype", "filter", "channels", "padding", "border", "output_mode")
-    return (*(work[name] for name in names), row["device"], row["kind"], row["entrant"])
+    return read_kinds(path, {KIND: BenchRecord})
 
 
 def unlike_facts(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> list[str]:
@@ -88,36 +223,16 @@ def unlike_facts(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> list[str
     return [f"{name} {ours.get(name)} and {theirs.get(name)}" for name in names if ours.get(name) != theirs.get(name)]
 
 
-def unlike_machines(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> list[str]:
+def unlike_machines(ours: Mapping[DeviceName, DeviceFacts], theirs: Mapping[DeviceName, DeviceFacts]) -> list[str]:
     """What two machines, each its devices' facts by name, differ in, as far as that changes a time."""
     found = []
     for device in sorted(ours.keys() | theirs.keys()):
         if device not in ours or device not in theirs:
             found.append(f"only one was measured on {device}")
             continue
-        facts = ({name: side[device].get(name) for name in MACHINE_FACTS} for side in (ours, theirs))
+        facts = ({name: getattr(side[device], name) for name in MACHINE_FACTS} for side in (ours, theirs))
         found += [f"{device} {words}" for words in unlike_facts(*facts)]
     return found
-
-
-def row_title(row: Row) -> str:
-    """The row in a few words."""
-    work = row["work"]
-    picture = f"{Path(work['picture']).name} " if work["picture"] else ""
-    words = f"{picture}{work['size']} s{work['stride']} {work['dtype']} {work['filter']} {work['channels']}"
-    return f"{row['entrant']} on {row['device']} · {words}"
-
-
-def lead_series(row: Row) -> dict[str, Any] | None:
-    """The timing that a row leads with, None where it was not timed."""
-    state = row["lead_l2_state"]
-    return None if state is None else row["timings"][state]
-
-
-def lead_account(row: Row) -> dict[str, Any] | None:
-    """The metrics that belongs to `lead_series`."""
-    state = row["lead_l2_state"]
-    return None if state is None else row["accounts"][state]
 
 
 def _dump(value: Any) -> str:

@@ -1,7 +1,7 @@
 """A whole grid, measured: what competes where, progress, a file that is whole at every moment, and going on later.
 
-The record is written after each work that took a while and at the end, also when the run is stopped: its `complete`
-says whether anything is missing. Resuming takes over the rows of works that are whole, provided that grid, rules and
+The record is written after each case that took a while and at the end, also when the run is stopped: its `complete`
+says whether anything is missing. Resuming takes over the rows of cases that are whole, provided that grid, rules and
 machine are the same.
 """
 
@@ -10,39 +10,38 @@ from __future__ import annotations
 import gc
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv import __version__
 from edgeconv.bench import metrics
-from edgeconv.bench.candidates import CopyEntrant, Entrant, method_entrants
-from edgeconv.bench.grid import Case, CaseGrid, GridPart, works
+from edgeconv.bench.candidates import BenchCandidate, CopyCandidate, method_candidates
+from edgeconv.bench.grid import Case, CaseGrid, GridPart, cases
 from edgeconv.bench.measure import Place, TimingRules, measure, pixels_for
-from edgeconv.bench.peers import peer_entrants
+from edgeconv.bench.peers import peer_candidates
 from edgeconv.bench.record import (
     KIND,
-    SCHEMA_VERSION,
-    Record,
+    BenchRecord,
+    LeftOut,
     read_record,
     to_json,
     unlike_facts,
     unlike_machines,
 )
 from edgeconv.bench.watch import Watch, gpu_reader
+from edgeconv.core.choices import DeviceName
 from edgeconv.core.cost import Roof
 from edgeconv.errors import UnavailableError, UsageError
 from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
 from edgeconv.hardware.versions import installed_versions
 from edgeconv.io.files import write_bytes_atomically
 from edgeconv.io.image import read_image
-from edgeconv.io.read_rules import DEFAULT_RULES, ReadRules
-from edgeconv.methods.base import DeviceName, Options
-from edgeconv.run.report import sha256_of
+from edgeconv.io.read_limits import DEFAULT_RULES, ReadRules
+from edgeconv.methods.options import Options
+from edgeconv.run.report import DeviceFacts, header, sha256_of
 from edgeconv.runtime.devices import get_device
 
 SAVE_EVERY_SECONDS = 10.0
@@ -55,12 +54,12 @@ ABOVE_WORDS = {
     "floor_share": "beat the copy that is their floor: there it was slow to start or disturbed, the share says little",
 }
 FIXED_COST_PIXELS = MPIXEL
-"""What a work costs beside its pixels, as so many pixels: only for the guess at the time left."""
+"""What a case costs beside its pixels, as so many pixels: only for the guess at the time left."""
 
 
 @dataclass
 class BenchRun:
-    """What is to be measured, and where it is kept."""
+    """What is to be measured, and where it is stored."""
 
     grid: CaseGrid
     rules: TimingRules = field(default_factory=TimingRules)
@@ -72,17 +71,17 @@ class BenchRun:
     """The record's file; None keeps it in memory."""
     resume: bool = False
     stop_after_seconds: float | None = None
-    """Begin no more works after so long; what is missing is there for `resume`."""
+    """Begin no more cases after so long; what is missing is there for `resume`."""
     command: tuple[str, ...] = ()
 
 
-def run(plan: BenchRun, progress: Callable[[int, int, str], None] = lambda done, total, note: None) -> Record:
+def run(plan: BenchRun, progress: Callable[[int, int, str], None] = lambda done, total, note: None) -> BenchRecord:
     """Measure the grid and return the record; raises EdgeconvError for what cannot be asked for.
 
-    `progress` is called with the Mpixels done and in all, and the work at hand. An interrupt (KeyboardInterrupt or
+    `progress` is called with the Mpixels done and in all, and the case at hand. An interrupt (KeyboardInterrupt or
     SystemExit) saves what was measured and goes on upwards.
     """
-    todo = list(works(plan.grid, plan.pictures))
+    todo = list(cases(plan.grid, plan.pictures))
     record = _new_record(plan)
     done = _take_over(plan, record) if plan.resume else set()
     places = _Places(plan, record)
@@ -90,43 +89,43 @@ def run(plan: BenchRun, progress: Callable[[int, int, str], None] = lambda done,
         places.of(part) for part in plan.grid.parts
     ]  # a word without meaning is refused before anything is written
     if not any(found):
-        reasons = sorted({f"{entry['name']}: {entry['reason']}" for entry in record["left_out"]})
-        raise UnavailableError(f"Nothing of this grid can run here ({'; '.join(reasons) or 'it names no entrant'}).")
+        reasons = sorted({f"{entry.name}: {entry.reason}" for entry in record.left_out})
+        raise UnavailableError(f"Nothing of this grid can run here ({'; '.join(reasons) or 'it names no candidate'}).")
     pictures: dict[str | None, NDArray[Any]] = {
         name: read_image(name, plan.read_rules).pixels for name in plan.pictures
     }
     started, saved = time.perf_counter(), time.perf_counter()
-    costs = [work.size**2 + FIXED_COST_PIXELS for work, _ in todo]
-    spent, earlier_seconds = 0, record["wall_seconds"]
+    costs = [case.size**2 + FIXED_COST_PIXELS for case, _ in todo]
+    spent, earlier_seconds = 0, record.wall_seconds
 
     def keep() -> None:
-        record["wall_seconds"] = earlier_seconds + time.perf_counter() - started
+        record.wall_seconds = earlier_seconds + time.perf_counter() - started
         _save(plan, record)
 
     try:
-        for index, (work, part) in enumerate(todo):
+        for index, (case, part) in enumerate(todo):
             if plan.stop_after_seconds is not None and time.perf_counter() - started > plan.stop_after_seconds:
                 break
-            pixels = pixels_for(work, pictures.get(work.picture))
+            pixels = pixels_for(case, pictures.get(case.picture))
             for place in places.of(part):
-                if (work, place.device) in done:
-                    _refuse_other_pixels(record, work, pixels)
+                if (case, place.device) in done:
+                    _refuse_other_pixels(record, case, pixels)
                     continue
-                progress(spent // MPIXEL, sum(costs) // MPIXEL, f"{work} on {place.device}")
-                first = not any(asdict(work).items() <= entry.items() for entry in record["files"])
-                measured = measure(work, pixels, place, plan.rules, with_files=first)
-                record["rows"] += _plain(measured.rows)
+                progress(spent // MPIXEL, sum(costs) // MPIXEL, f"{case} on {place.device}")
+                first = not any(entry.case == case for entry in record.files)
+                measured = measure(case, pixels, place, plan.rules, with_files=first)
+                record.rows += measured.rows
                 if measured.files is not None:
-                    record["files"].append(measured.files)
+                    record.files.append(measured.files)
             gc.collect()  # pictures that hang in cycles of closures would pile up on a small machine
             spent += costs[index]
             if time.perf_counter() - saved > SAVE_EVERY_SECONDS:
                 keep()
                 saved = time.perf_counter()
         else:
-            record["complete"] = True
+            record.complete = True
     except BaseException:
-        if record["rows"]:  # an earlier record is worth more than one of nothing
+        if record.rows:  # an earlier record is worth more than one of nothing
             keep()
         raise
     keep()
@@ -134,9 +133,9 @@ def run(plan: BenchRun, progress: Callable[[int, int, str], None] = lambda done,
 
 
 class _Places:
-    """Entrants, roof and watch of each device, looked up once a part."""
+    """Candidates, roof and watch of each device, looked up once per part."""
 
-    def __init__(self, plan: BenchRun, record: Record) -> None:
+    def __init__(self, plan: BenchRun, record: BenchRecord) -> None:
         self._plan, self._record = plan, record
         self._known: dict[tuple[GridPart, DeviceName], Place] = {}
         self._watches: dict[DeviceName, Watch] = {}
@@ -150,138 +149,122 @@ class _Places:
                 self._leave_out("device", device, "cuda", reason)
             else:
                 found.append(self._place(part, "cuda" if device == "cuda" else "cpu"))
-        return [place for place in found if len(place.entrants) > 1]
+        return [place for place in found if len(place.candidates) > 1]
 
     def _place(self, part: GridPart, device: DeviceName) -> Place:
         if (part, device) not in self._known:
-            entrants: list[Entrant] = [CopyEntrant(device)]
-            entrants += method_entrants(part.methods, device, self._plan.options)
-            peers, missing = peer_entrants(part.peers, device, self._plan.options)
+            candidates: list[BenchCandidate] = [CopyCandidate(device)]
+            candidates += method_candidates(part.methods, device, self._plan.options)
+            peers, missing = peer_candidates(part.peers, device, self._plan.options)
             for name, why in missing:
                 self._leave_out("peer", name, device, why)
             for peer in peers:
-                earlier = self._record["versions"].setdefault(peer.name, peer.version)
+                earlier = self._record.versions.setdefault(peer.name, peer.version)
                 if earlier != peer.version:
                     raise UsageError(f"The record was measured with {peer.name} {earlier}, and here is {peer.version}.")
-            self._known[part, device] = Place(device, (*entrants, *peers), self._roof(device), self._watch(device))
+            self._known[part, device] = Place(device, (*candidates, *peers), self._roof(device), self._watch(device))
         return self._known[part, device]
 
     def _roof(self, device: DeviceName) -> Roof:
-        roofs = self._record["roofs"]
+        roofs = self._record.roofs
         if device not in roofs:
             processor = get_device(device)
-            self._record["machine"][device] = processor.describe()
-            roofs[device] = asdict(processor.roof())
-        return Roof(**roofs[device])
+            self._record.machine[device] = DeviceFacts(**processor.describe())
+            roofs[device] = processor.roof()
+        return roofs[device]
 
     def _watch(self, device: DeviceName) -> Watch:
         if device not in self._watches:
             self._watches[device] = Watch(device, gpu_reader()) if device == "cuda" else Watch(device)
         return self._watches[device]
 
-    def _leave_out(self, kind: str, name: str, device: DeviceName, reason: str) -> None:
-        entry = {"kind": kind, "name": name, "device": device, "reason": reason}
-        if entry not in self._record["left_out"]:
-            self._record["left_out"].append(entry)
+    def _leave_out(self, kind: Literal["device", "peer"], name: str, device: DeviceName, reason: str) -> None:
+        entry = LeftOut(kind=kind, name=name, device=device, reason=reason)
+        if entry not in self._record.left_out:
+            self._record.left_out.append(entry)
 
 
-def _new_record(plan: BenchRun) -> Record:
-    record: Record = {
-        "schema_version": SCHEMA_VERSION,
-        "edgeconv_version": __version__,
-        "created_utc": datetime.now(UTC).isoformat(timespec="seconds"),
-        "kind": KIND,
-        "command": list(plan.command),
-        "complete": False,
-        "wall_seconds": 0.0,
-        "grid": asdict(plan.grid),
-        "pictures": list(plan.pictures),
-        "rules": asdict(plan.rules),
-        "options": asdict(plan.options),
-        "machine": {},
-        "versions": installed_versions(),
-        "roofs": {},
-        "formulas": metrics.FORMULAS,
-        "warnings": [],
-        "left_out": [],
-        "files": [],
-        "rows": [],
-    }
-    plain: Record = _plain(record)
-    return plain
+def _new_record(plan: BenchRun) -> BenchRecord:
+    return BenchRecord(
+        **header(),
+        kind=KIND,
+        command=list(plan.command),
+        complete=False,
+        wall_seconds=0.0,
+        grid=plan.grid,
+        pictures=list(plan.pictures),
+        rules=plan.rules,
+        options=plan.options,
+        machine={},
+        versions=installed_versions(),
+        roofs={},
+        formulas=dict(metrics.FORMULAS),
+        warnings=[],
+        left_out=[],
+        files=[],
+        rows=[],
+    )
 
 
-def _take_over(plan: BenchRun, record: Record) -> set[tuple[Case, DeviceName]]:
-    """Rows of an earlier, unfinished record, put into the new one; the works that need not be measured again."""
+def _take_over(plan: BenchRun, record: BenchRecord) -> set[tuple[Case, DeviceName]]:
+    """Rows of an earlier, unfinished record, put into the new one; the cases that need not be measured again."""
     if plan.path is None or not plan.path.exists():
         return set()
     earlier = read_record(plan.path)
     for name in ("grid", "rules", "options", "pictures"):
-        if earlier[name] != record[name]:
+        if getattr(earlier, name) != getattr(record, name):
             raise UsageError(
                 f"'{plan.path}' was measured with another {name}: leave --resume out, or choose another -o."
             )
-    here = {device: get_device(device).describe() for device in earlier["machine"]}
-    unlike = unlike_machines(earlier["machine"], here)
+    here = {device: DeviceFacts(**get_device(device).describe()) for device in earlier.machine}
+    unlike = unlike_machines(earlier.machine, here)
     if unlike:
         raise UsageError(f"'{plan.path}' was measured on another machine ({', '.join(unlike)}).")
-    there = {name: earlier["versions"].get(name) for name in record["versions"]}
-    unlike = unlike_facts(
-        {"edgeconv": earlier["edgeconv_version"], **there}, {"edgeconv": __version__, **record["versions"]}
-    )
+    there = {name: earlier.versions.get(name) for name in record.versions}
+    unlike = unlike_facts({"edgeconv": earlier.edgeconv_version, **there}, {"edgeconv": __version__, **record.versions})
     if unlike:
         raise UsageError(f"'{plan.path}' was measured with other versions ({', '.join(unlike)}).")
     for name in ("created_utc", "wall_seconds", "machine", "versions", "roofs", "files", "rows"):
-        record[name] = earlier[name]
-    fields = ("picture", "size", "stride", "dtype", "filter", "channels")
-    return {(Case(*(row["work"][name] for name in fields)), row["device"]) for row in earlier["rows"]}
+        setattr(record, name, getattr(earlier, name))
+    return {(row.case.named, row.device) for row in earlier.rows}
 
 
-def _refuse_other_pixels(record: Record, work: Case, pixels: NDArray[Any]) -> None:
+def _refuse_other_pixels(record: BenchRecord, case: Case, pixels: NDArray[Any]) -> None:
     """A picture that was changed between two parts of a record would be two under one name."""
-    if work.picture is None:
+    if case.picture is None:
         return
     found = sha256_of(pixels)
-    for row in record["rows"]:
-        if asdict(work).items() <= row["work"].items() and row["work"]["input_sha256"] != found:
-            raise UsageError(f"'{work.picture}' is no longer what the record measured: leave --resume out.")
+    for row in record.rows:
+        if row.case.named == case and row.case.input_sha256 != found:
+            raise UsageError(f"'{case.picture}' is no longer what the record measured: leave --resume out.")
 
 
-def _plain(value: Any) -> Any:
-    """As JSON gives it back: lists for tuples, Python's numbers for NumPy's, which plans may hold."""
-    if isinstance(value, dict):
-        return {name: _plain(inner) for name, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(inner) for inner in value]
-    return value.item() if isinstance(value, np.generic) else value
-
-
-def _save(plan: BenchRun, record: Record) -> None:
-    record["warnings"] = _warnings(record)
+def _save(plan: BenchRun, record: BenchRecord) -> None:
+    record.warnings = _warnings(record)
     if plan.path is not None:
         write_bytes_atomically(plan.path, to_json(record))
 
 
-def _warnings(record: Record) -> list[str]:
+def _warnings(record: BenchRecord) -> list[str]:
     """What a reader must know before any figure: a sentence each."""
-    rows = record["rows"]
+    rows = record.rows
     lines = []
     for status, words in (("wrong", "gave a wrong result and got no time"), ("failed", "failed")):
-        names = sorted({f"{row['entrant']} on {row['device']}" for row in rows if row["status"] == status})
+        names = sorted({f"{row.candidate} on {row.device}" for row in rows if row.status == status})
         if names:
-            lines.append(f"{', '.join(names)} {words} in {sum(row['status'] == status for row in rows)} rows")
+            lines.append(f"{', '.join(names)} {words} in {sum(row.status == status for row in rows)} rows")
     for share, words in ABOVE_WORDS.items():
         above = sum(
-            (account.get(share) or 0) > ABOVE
+            (getattr(found, share) or 0) > ABOVE
             for row in rows
-            if row["kind"] != "copy"  # which computes nothing, and is its own floor
-            for account in row["accounts"].values()
+            if row.kind != "copy"  # which computes nothing, and is its own floor
+            for found in row.metrics.values()
         )
         if above:
             lines.append(f"{above} times {words}")
     flagged: dict[str, int] = {}
     for row in rows:
-        for flag in row["machine"]["flags"]:
+        for flag in row.machine.flags:
             kind = flag.partition(":")[0] if ":" in flag else "other processes used the CPU"
             flagged[kind] = flagged.get(kind, 0) + 1
     lines += [f"{count} rows are flagged: {flag}" for flag, count in flagged.items()]

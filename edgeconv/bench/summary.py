@@ -1,4 +1,4 @@
-"""What a record says in short: the fastest at each work, by how much, and how sure. Reads only the record."""
+"""What a record says in short: the fastest at each case, by how much, and how sure. Reads only the record."""
 
 from __future__ import annotations
 
@@ -7,14 +7,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from edgeconv.bench.intervals import Ratio, ratio_interval
-from edgeconv.bench.record import Record, Row, lead_series
-
-WORK_WORDS = ("picture", "size", "stride", "dtype", "filter", "channels")
+from edgeconv.bench.record import BenchRecord, BenchRow, FilesPart
 
 
 @dataclass(frozen=True)
 class Group:
-    """Rows of one kind of work: the same type, filter, channels and stride, in all sizes, on one device."""
+    """Rows of one kind of case: the same type, filter, channels and stride, in all sizes, on one device."""
 
     device: str
     picture: str | None
@@ -22,7 +20,7 @@ class Group:
     filter: str
     channels: str
     stride: int
-    rows: tuple[Row, ...]
+    rows: tuple[BenchRow, ...]
 
     @property
     def title(self) -> str:
@@ -33,76 +31,76 @@ class Group:
     @property
     def sizes(self) -> tuple[int, ...]:
         """Ascending."""
-        return tuple(sorted({row["work"]["size"] for row in self.rows}))
+        return tuple(sorted({row.case.size for row in self.rows}))
 
     @property
-    def entrants(self) -> tuple[str, ...]:
+    def candidates(self) -> tuple[str, ...]:
         """In the order of the rows: the copy, methods, peers."""
-        return tuple(dict.fromkeys(row["entrant"] for row in self.rows))
+        return tuple(dict.fromkeys(row.candidate for row in self.rows))
 
-    def row(self, entrant: str, size: int) -> Row | None:
-        """The row of an entrant at a size."""
+    def row(self, candidate: str, size: int) -> BenchRow | None:
+        """The row of a candidate at a size."""
         for row in self.rows:
-            if row["entrant"] == entrant and row["work"]["size"] == size:
+            if row.candidate == candidate and row.case.size == size:
                 return row
         return None
 
 
 @dataclass(frozen=True)
 class Winner:
-    """The fastest method at a work beside the fastest peer."""
+    """The fastest method at a case beside the fastest peer."""
 
-    method: Row
-    peer: Row | None
+    method: BenchRow
+    peer: BenchRow | None
     ratio: Ratio | None
     """The peer's time over the method's: above 1 where the method is faster."""
 
 
-def groups(record: Record) -> list[Group]:
+def groups(record: BenchRecord) -> list[Group]:
     """Rows sorted into groups, in the order in which they first come."""
-    found: dict[tuple[str, str | None, str, str, str, int], list[Row]] = {}
-    for row in record["rows"]:
-        work = row["work"]
-        key = (row["device"], work["picture"], work["dtype"], work["filter"], work["channels"], work["stride"])
+    found: dict[tuple[str, str | None, str, str, str, int], list[BenchRow]] = {}
+    for row in record.rows:
+        case = row.case
+        key = (row.device, case.picture, case.dtype, case.filter, case.channels, case.stride)
         found.setdefault(key, []).append(row)
     return [Group(*key, rows=tuple(rows)) for key, rows in found.items()]
 
 
 def winners(group: Group) -> list[Winner]:
-    """One a size, where any method was timed. Peers of other arithmetic or another border are not set against it."""
+    """One per size, where any method was timed. Peers of other arithmetic or another border are not set against it."""
     found = []
     for size in group.sizes:
-        rows = [row for row in group.rows if row["work"]["size"] == size]
-        method = fastest(row for row in rows if row["kind"] == "method" and not is_reduced(row))
-        peer = fastest(row for row in rows if row["kind"] == "peer" and not is_reduced(row))
+        rows = [row for row in group.rows if row.case.size == size]
+        method = fastest(row for row in rows if row.kind == "method" and not is_reduced(row))
+        peer = fastest(row for row in rows if row.kind == "peer" and not is_reduced(row))
         if method is not None:
             ratio = None if peer is None else ratio_interval(samples(method), samples(peer))
             found.append(Winner(method, peer, ratio))
     return found
 
 
-def is_reduced(row: Row) -> bool:
+def is_reduced(row: BenchRow) -> bool:
     """Whether it computes in less than float32 where that was not what the picture's type asks for."""
-    reduced = row["options"]["math"] != "fma" or (row["differs"] or "").startswith("half")
-    return bool(reduced) and row["work"]["dtype"] != "float16"
+    reduced = row.options.math != "fma" or (row.differs or "").startswith("half")
+    return bool(reduced) and row.case.dtype != "float16"
 
 
-def fastest(rows: Iterable[Row]) -> Row | None:
+def fastest(rows: Iterable[BenchRow]) -> BenchRow | None:
     """The row with the least median among those that were timed."""
-    timed = [row for row in rows if row["lead_l2_state"] is not None]
+    timed = [row for row in rows if row.lead_l2_state is not None]
     return min(timed, key=median, default=None)
 
 
-def median(row: Row) -> float:
+def median(row: BenchRow) -> float:
     """Seconds that a timed row leads with."""
-    series = lead_series(row)
-    return math.inf if series is None else float(series["median_seconds"])
+    series = row.lead_series
+    return math.inf if series is None else float(series.median_seconds)
 
 
-def samples(row: Row) -> Sequence[float]:
+def samples(row: BenchRow) -> Sequence[float]:
     """The samples behind `median`."""
-    series = lead_series(row)
-    return [] if series is None else list(series["samples_seconds"])
+    series = row.lead_series
+    return [] if series is None else list(series.samples_seconds)
 
 
 def geometric_mean(values: Iterable[float]) -> float | None:
@@ -111,7 +109,7 @@ def geometric_mean(values: Iterable[float]) -> float | None:
     return math.exp(sum(logs) / len(logs)) if logs else None
 
 
-# --- a whole picture: what stands around the work ---------------------------------------------------------------
+# --- a whole picture: what stands around the case ---------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -122,28 +120,27 @@ class Phases:
     seconds: dict[str, float]
 
 
-def phases(record: Record, group: Group, size: int) -> Phases | None:
+def phases(record: BenchRecord, group: Group, size: int) -> Phases | None:
     """With the fastest method of the group at `size`; None where it, or what stands around it, was not timed."""
-    rows = [row for row in group.rows if row["work"]["size"] == size and row["kind"] == "method"]
+    rows = [row for row in group.rows if row.case.size == size and row.kind == "method"]
     method = fastest(row for row in rows if not is_reduced(row))
     files = _files_of(record, group, size)
     if method is None or files is None:
         return None
-    seconds = {"decode": files["decode_seconds"]}
-    if method["bus"] is not None:
-        seconds["host to device"] = method["bus"]["host_to_device_seconds"]
+    seconds = {"decode": files.decode_seconds}
+    if method.bus is not None:
+        seconds["host to device"] = method.bus.host_to_device_seconds
     seconds["convolve"] = median(method)
-    if method["bus"] is not None:
-        seconds["device to host"] = method["bus"]["device_to_host_seconds"]
-    seconds["encode"] = files["encode_seconds"]
-    return Phases(method["entrant"], seconds)
+    if method.bus is not None:
+        seconds["device to host"] = method.bus.device_to_host_seconds
+    seconds["encode"] = files.encode_seconds
+    return Phases(method.candidate, seconds)
 
 
-def _files_of(record: Record, group: Group, size: int) -> dict[str, float] | None:
-    """What decoding and encoding took for a work of the group."""
-    for entry in record["files"]:
-        own = (entry["picture"], entry["dtype"], entry["filter"], entry["channels"], entry["stride"], entry["size"])
+def _files_of(record: BenchRecord, group: Group, size: int) -> FilesPart | None:
+    """What decoding and encoding took for a case of the group."""
+    for entry in record.files:
+        own = (entry.picture, entry.dtype, entry.filter, entry.channels, entry.stride, entry.size)
         if own == (group.picture, group.dtype, group.filter, group.channels, group.stride, size):
-            found: dict[str, float] = entry
-            return found
+            return entry
     return None

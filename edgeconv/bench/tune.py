@@ -1,6 +1,6 @@
 """`edgeconv tune`: measure this machine once, in seconds, so that `--method auto` chooses by figures (see tuned.py).
 
-The default work (laplacian8, mix) at three sizes, three strides and two types, checked as ever; and for each method
+The default case (laplacian8, mix) at three sizes, three strides and two types, checked as ever; and for each method
 what a process of its own needs from nothing to its first small result.
 """
 
@@ -12,15 +12,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 from edgeconv.bench.grid import CaseGrid, GridPart
-from edgeconv.bench.measure import TimingRules
-from edgeconv.bench.record import Record, Row
+from edgeconv.bench.record import BenchRecord, BenchRow
+from edgeconv.bench.rules import TimingRules
 from edgeconv.bench.runner import BenchRun, run
 from edgeconv.bench.summary import median
-from edgeconv.core.filters import DEFAULT_FILTER
+from edgeconv.core.choices import DEFAULT_FILTER, DeviceName
+from edgeconv.core.records import fields_of
 from edgeconv.core.timing import Budget
 from edgeconv.errors import UnavailableError
 from edgeconv.methods import METHODS
-from edgeconv.methods.base import DeviceName
 from edgeconv.runtime.profile import Curve, Point, Profile, machine_facts, place_to_save, save
 
 GRID = CaseGrid(
@@ -65,17 +65,16 @@ def tune(progress: Callable[[int, int, str], None]) -> tuple[Profile, Path]:
     return profile, path
 
 
-def profile_of(record: Record, start: Callable[[str, DeviceName], float]) -> Profile:
+def profile_of(record: BenchRecord, start: Callable[[str, DeviceName], float]) -> Profile:
     """The curves of every method that was right at every size; `start` gives what a process needs to begin with it."""
-    found: dict[tuple[str, DeviceName, int, str], list[Row]] = {}
+    found: dict[tuple[str, DeviceName, int, str], list[BenchRow]] = {}
     failed = set()
-    for row in record["rows"]:
-        if row["kind"] != "method":
+    for row in record.rows:
+        if row.kind != "method":
             continue
-        work = row["work"]
-        key = (row["name"], row["device"], work["stride"], work["dtype"])
+        key = (row.name, row.device, row.case.stride, row.case.dtype)
         found.setdefault(key, []).append(row)
-        if row["status"] != "measured":
+        if row.status != "measured":
             failed.add(key)
     starts: dict[tuple[str, DeviceName], float] = {}
     curves = []
@@ -84,9 +83,9 @@ def profile_of(record: Record, start: Callable[[str, DeviceName], float]) -> Pro
             continue
         if (method, device) not in starts:
             starts[method, device] = start(method, device)
-        points = tuple(_point(row) for row in sorted(rows, key=lambda row: int(row["work"]["size"])))
+        points = tuple(_point(row) for row in sorted(rows, key=lambda row: row.case.size))
         curves.append(Curve(method, device, stride, dtype, starts[method, device], points))
-    return Profile(machine_facts(record["machine"]["cpu"]), tuple(curves))
+    return Profile(machine_facts(fields_of(record.machine["cpu"])), tuple(curves))
 
 
 def start_seconds(method: str, device: DeviceName) -> float:
@@ -107,8 +106,6 @@ def start_seconds(method: str, device: DeviceName) -> float:
     return min(taken)
 
 
-def _point(row: Row) -> Point:
-    work = row["work"]
-    end_to_end = row["end_to_end"]
-    seconds = median(row) if end_to_end is None else float(end_to_end["median_seconds"])
-    return Point(work["height"] * work["width"], seconds, row["workspace_bytes"] or 0)
+def _point(row: BenchRow) -> Point:
+    seconds = median(row) if row.end_to_end is None else row.end_to_end.median_seconds
+    return Point(row.case.height * row.case.width, seconds, row.workspace_bytes or 0)

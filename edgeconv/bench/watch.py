@@ -10,12 +10,12 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
+from edgeconv.core.choices import DeviceName
+from edgeconv.core.records import Amount, Part, field
 from edgeconv.hardware.nvml import GpuReading
 from edgeconv.hardware.system_files import read_system_file
-from edgeconv.methods.base import DeviceName
 
 CLOCK_TOLERANCE = 0.03
 OTHERS_TOLERANCE = 0.10
@@ -65,8 +65,18 @@ def gpu_reader() -> Callable[[], GpuReading | None]:
     return read_no_gpu if gpu is None else gpu.read
 
 
+class Watched(Part):
+    """What a watch saw; `flags` has a sentence for each thing that makes a time doubtful."""
+
+    sm_clock_min_mhz: int | None
+    sm_clock_max_mhz: int | None
+    last_gpu_reading: GpuReading | None = field(name="last_card_reading")
+    others_busy_share: Amount | None
+    flags: list[str]
+
+
 class Watch:
-    """Readings of one work on one device, from `begin` to `report`."""
+    """Readings of one case on one device, from `begin` to `report`."""
 
     def __init__(
         self,
@@ -89,8 +99,8 @@ class Watch:
         if reading is not None:
             self._readings.append(reading)
 
-    def report(self) -> dict[str, Any]:
-        """What was seen since `begin`, and `flags`: a sentence for each thing that makes a time doubtful."""
+    def report(self) -> Watched:
+        """What was seen since `begin`."""
         flags = []
         clocks = [reading.sm_clock_mhz for reading in self._readings if reading.sm_clock_mhz]
         slowdowns = sorted({words for reading in self._readings for words in reading.slowdowns})
@@ -101,13 +111,13 @@ class Watch:
         others = _others_share(self._before, self._read_cpu())
         if self.device == "cpu" and others is not None and others > OTHERS_TOLERANCE:
             flags.append(f"{OTHERS_WORDS} {others:.0%} of the cores busy")
-        return {
-            "sm_clock_min_mhz": min(clocks, default=None),
-            "sm_clock_max_mhz": max(clocks, default=None),
-            "last_card_reading": asdict(self._readings[-1]) if self._readings else None,
-            "others_busy_share": others,
-            "flags": flags,
-        }
+        return Watched(
+            sm_clock_min_mhz=min(clocks, default=None),
+            sm_clock_max_mhz=max(clocks, default=None),
+            last_gpu_reading=self._readings[-1] if self._readings else None,
+            others_busy_share=others,
+            flags=flags,
+        )
 
 
 def _others_share(before: CpuUse | None, after: CpuUse | None) -> float | None:

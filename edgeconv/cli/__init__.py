@@ -1,48 +1,26 @@
-"""The command line: one thin file a command, listed in one table, with one place for errors and exit codes."""
+"""The command line: one thin file per command, listed in one table, with one place for errors and exit codes."""
 
 from __future__ import annotations
 
-import inspect
 import sys
-from collections.abc import Callable
+from typing import Any
 
 import typer
 
-from edgeconv.cli import batch, bench, compare, diff, doctor, filters, report, resize, run, tune, verify, view
-from edgeconv.cli.exits import leave, prepare
+from edgeconv.cli.commands import COMMANDS, SETTINGS, LazyCommands
+from edgeconv.cli.ending import leave, prepare
+from edgeconv.cli.mistakes import explained
 from edgeconv.cli.printing import say
-from edgeconv.cli.unused_options import RefusingCommand
 from edgeconv.errors import EXIT_OK, EdgeconvError, MemoryLimitError, UsageError
 
-COMMANDS: dict[str, Callable[..., None] | typer.Typer] = {
-    "run": run.run,
-    "batch": batch.batch,
-    "verify": verify.verify,
-    "compare": compare.compare,
-    "view": view.view,
-    "diff": diff.diff,
-    "bench": bench.app,
-    "report": report.report,
-    "tune": tune.tune,
-    "resize": resize.resize,
-    "filters": filters.filters,
-    "doctor": doctor.doctor,
-}
+__all__ = ["COMMANDS", "app", "main"]
 
 app = typer.Typer(
     name="edgeconv",
+    cls=LazyCommands,
     help="3×3 edge-detection filters on RGB pictures, by interchangeable convolution methods, with honest GFLOPS.",
-    add_completion=False,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    **SETTINGS,
 )
-for _name, _command in COMMANDS.items():
-    if isinstance(_command, typer.Typer):
-        _own = _command.registered_commands[0].callback  # what the name does that no word follows
-        app.add_typer(_command, name=_name, help=inspect.getdoc(_own))
-    else:
-        app.command(_name, cls=RefusingCommand)(_command)
 
 
 def _version(asked: bool) -> None:
@@ -68,8 +46,9 @@ def main() -> None:
 
 def _run() -> int:
     """Run the command that was asked for; its exit code. Raises what `leave` has a line for."""
+    arguments = sys.argv[1:] or ["--help"]
     try:
-        return app(sys.argv[1:] or ["--help"], prog_name="edgeconv", standalone_mode=False) or EXIT_OK
+        return app(arguments, prog_name="edgeconv", standalone_mode=False) or EXIT_OK
     except (EdgeconvError, OSError):
         raise
     except typer.Abort:
@@ -77,6 +56,7 @@ def _run() -> int:
     except MemoryError:
         raise MemoryLimitError("Out of memory: use a smaller picture, or lower --workspace-limit.") from None
     except Exception as error:
-        if hasattr(error, "format_message"):  # a wrong word, as Typer's parser puts it
-            raise UsageError(f"{error.format_message().rstrip('.')}. See 'edgeconv COMMAND --help'.") from None
+        parser_error: Any = error
+        if hasattr(error, "format_message"):
+            raise UsageError(explained(parser_error, arguments)) from None
         raise

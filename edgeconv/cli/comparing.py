@@ -1,40 +1,39 @@
-"""Options that `edgeconv diff` and `edgeconv compare` share."""
+"""What `edgeconv diff` and `edgeconv compare` do alike with their options and their result."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
 from edgeconv.cli.printing import say_lines
 
 if TYPE_CHECKING:
-    from edgeconv.diff.results import DiffOutcome
+    from edgeconv.diff.results import DiffOutcome, Wanted
+    from edgeconv.options import Accepting, Reading, Replacing, Showing
 
-Atol = Annotated[float, typer.Option(help="Accept |difference| up to this, in sample units.")]
-Rtol = Annotated[float, typer.Option(help="... and up to this times |reference| more.")]
-Ulp = Annotated[int, typer.Option(help="Floats: also accept up to so many representable numbers apart.")]
-MaxCount = Annotated[int, typer.Option(help="Accept up to so many differing samples.")]
-IgnoreBorder = Annotated[int, typer.Option(help="Do not judge this many pixels along each side.")]
-Ssim = Annotated[bool, typer.Option("--ssim", help="Add SSIM (scikit-image, extra 'diff').")]
-Flip = Annotated[bool, typer.Option("--flip", help="Add the mean FLIP error (flip-evaluator, extra 'diff').")]
-Html = Annotated[str | None, typer.Option(help="Write one self-contained page to look at.")]
-ContactSheet = Annotated[str | None, typer.Option(help="Write one PNG with every input and its heat map, labelled.")]
-Pictures = Annotated[
-    str | None,
-    typer.Option(help="Write heat, signed, side-by-side and overlay PNGs to this folder (made if missing)."),
-]
-Junit = Annotated[str | None, typer.Option(help="Write JUnit XML for CI.")]
-PageLimit = Annotated[str, typer.Option(help="Largest page to write: bytes, or with K, M or G.")]
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace files of these names.")]
-DEFAULT_PAGE_LIMIT = "256M"
-"""A browser opens a page of this size in about a second."""
-JsonOnly = Annotated[bool, typer.Option("--json", help="Print the figures as JSON in place of text.")]
+PERCEPTUAL = ("ssim", "flip")
 
 
-def perceptual_names(**asked: bool) -> tuple[str, ...]:
-    """The names of those that were asked for."""
-    return tuple(name for name, wanted in asked.items() if wanted)
+def wanted(accepting: Accepting, showing: Showing, reading: Reading, replacing: Replacing) -> Wanted:
+    """What is judged, and what is made of it. Raises UsageError."""
+    from edgeconv.core.units import parse_bytes
+    from edgeconv.diff import results
+    from edgeconv.diff.metrics import Allowance
+
+    return results.Wanted(
+        allowance=Allowance(
+            accepting.atol or 0.0, accepting.rtol, accepting.ulp, accepting.max_count, accepting.ignore_border
+        ),
+        perceptual=tuple(name for name in PERCEPTUAL if getattr(showing, name)),
+        html=showing.html,
+        junit=showing.junit,
+        contact_sheet=showing.contact_sheet,
+        pictures=showing.pictures,
+        page_limit_bytes=parse_bytes(showing.page_limit, "--page-limit"),
+        rules=reading.rules(),
+        overwrite=replacing.overwrite,
+    )
 
 
 def finish(done: DiffOutcome, json_only: bool) -> None:

@@ -6,7 +6,10 @@ from edgeconv.cli.printing import say_lines
 
 
 def doctor() -> None:
-    """Show which methods run here, why the others do not, what auto takes by which profile, libraries and devices."""
+    """Show what works on this machine, and why not.
+
+    Which methods run here, why the others do not, what auto takes by which profile, libraries and devices.
+    """
     from edgeconv.runtime import doctor as checkup
 
     say_lines(checkup.text())

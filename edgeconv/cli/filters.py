@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from edgeconv.cli.printing import say
+from edgeconv.core.choices import DEFAULT_FILTER
 
 
 def filters() -> None:
-    """List the filters: name, how directions are joined, kernel rows, summary and source."""
-    from edgeconv.core.filters import DEFAULT_FILTER, FILTERS
+    """List the filters, with their kernels.
+
+    Name, how directions are joined, kernel rows, summary and source.
+    """
+    from edgeconv.core.filters import FILTERS
 
     for entry in FILTERS:
         default = " (default)" if entry.name == DEFAULT_FILTER else ""

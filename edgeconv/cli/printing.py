@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from edgeconv.core.escapes import visible, visible_lines
+from edgeconv.core.safe_text import visible, visible_lines
 
 
 def say(line: object, *, err: bool = False) -> None:

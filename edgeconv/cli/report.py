@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from edgeconv.cli import comparing
 from edgeconv.cli.printing import say, say_lines
+from edgeconv.core.option import Positional
+from edgeconv.options import Replacing, Reporting
 
 if TYPE_CHECKING:
-    from edgeconv.bench.record import Record
+    from edgeconv.export.kinds import AnyRecord
 
 PLOT_STEM = "bench"
 
@@ -21,24 +20,25 @@ DAMAGE = (TypeError, ValueError, AttributeError, LookupError, ArithmeticError)
 
 
 def report(
-    records: Annotated[list[Path], typer.Argument(help="JSON files that edgeconv bench and edgeconv run wrote.")],
-    html: Annotated[Path | None, typer.Option(help="Write one self-contained page to this file.")] = None,
-    markdown: Annotated[Path | None, typer.Option(help="Write the tables to this file.")] = None,
-    csv: Annotated[Path | None, typer.Option(help="Write one line a row to this file.")] = None,
-    plots: Annotated[Path | None, typer.Option(help="Write each plot as SVG and PNG into this folder.")] = None,
-    overwrite: comparing.Overwrite = False,
+    records: Annotated[list[Path], Positional("JSON files that edgeconv bench and edgeconv run wrote.")],
+    reporting: Reporting,
+    replacing: Replacing,
 ) -> None:
-    """Show records and reports again: a page, tables, a spreadsheet, plots. With none asked for, prints the tables."""
+    """Show records and reports again.
+
+    As a page, tables, a spreadsheet, plots. With none asked for, prints the tables.
+    """
     from edgeconv.diff.outputs import Outputs
     from edgeconv.export.kinds import read
 
     loaded = [(path, read(path)) for path in records]
-    wanted = {"html": html, "markdown": markdown, "csv": csv}
+    wanted = {"html": reporting.html, "markdown": reporting.markdown, "csv": reporting.csv}
+    plots = reporting.plots
     if not any([*wanted.values(), plots]):
         (text,) = _made("markdown", loaded).values()
         say_lines(text.decode(), nl=False)
         return
-    outputs = Outputs(map(str, records), overwrite)
+    outputs = Outputs(map(str, records), replacing.overwrite)
     named = {name: outputs.reserve_file(path) for name, path in wanted.items() if path is not None}
     for name, path in named.items():
         (content,) = _made(name, loaded).values()
@@ -50,7 +50,7 @@ def report(
         say(path)
 
 
-def _made(name: str, loaded: Sequence[tuple[Path, Record]]) -> dict[str, bytes]:
+def _made(name: str, loaded: Sequence[tuple[Path, AnyRecord]]) -> dict[str, bytes]:
     """What an exporter makes of the records, by ending; raises UsageError that names a record it can make nothing of.
 
     A record is of the right kind and version here, so what an exporter stumbles over is damage: a value that is

@@ -39,7 +39,7 @@ def stopping(stop: Callable[[str], None], abandon: Callable[[], None]) -> Iterat
             _say(f"{name}: finishing the pictures in hand; once more to stop at once.")
         else:
             abandon()
-            _say(f"{name} again: stopped at once; go on with --resume.")
+            _say(f"{name} again: stopped at once; continue with --resume.")
             os._exit(EXIT_SIGNAL_BASE + number)
 
     for number in SIGNALS:

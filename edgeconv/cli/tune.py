@@ -6,9 +6,10 @@ from edgeconv.cli.printing import say
 
 
 def tune() -> None:
-    """Measure this machine once, in seconds; from then on --method auto chooses by size, stride, type and memory.
+    """Measure this machine for --method auto.
 
-    The profile is saved in your cache folder, or as the file that EDGECONV_PROFILE names.
+    Takes seconds, once: from then on --method auto chooses by size, stride, type and memory. The profile is saved in
+    your cache folder, or as the file that EDGECONV_PROFILE names.
     """
     from edgeconv.bench.tune import tune as measure
     from edgeconv.core.units import seconds_text

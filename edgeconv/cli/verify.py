@@ -7,15 +7,17 @@ from typing import Annotated
 import typer
 
 from edgeconv.cli.printing import say
+from edgeconv.core.option import Positional
 
 
 def verify(
-    folder: Annotated[str, typer.Argument(help="The output folder of 'edgeconv batch', or its URL.")],
+    folder: Annotated[str, Positional("The output folder of 'edgeconv batch', or its URL.")],
 ) -> None:
-    """Hash every output that the ledger calls done; name those that are missing or changed and end with 1.
+    """Check that a batch's outputs are unchanged.
 
-    So do rows that cannot be read, as the outputs that they tell of are not looked at, and rows that name something
-    outside the folder, which is not opened.
+    Every output that the ledger calls done is hashed; those that are missing or changed are named, and the command
+    ends with 1. It does so too for rows that cannot be read, as their outputs are not looked at, and for rows that
+    name something outside the folder, which is not opened.
     """
     from edgeconv.batch import ledger
     from edgeconv.batch.stores import plain
@@ -38,8 +40,8 @@ def verify(
         )
     if any(finding.state == "foreign" for finding in wrong):
         say(
-            "edgeconv: rows of the ledger name what is no plain file inside the folder, which was not opened: find out "
-            "who wrote them.",
+            "edgeconv: rows of the ledger name something other than a plain file inside the folder, which was not "
+            "opened: find out who wrote them.",
             err=True,
         )
     if wrong and found.in_progress:

@@ -1,4 +1,4 @@
-"""What a convolution of a picture is, in numbers and words: pure Python and NumPy, no files, no devices.
+"""What a convolution of a picture is: pure Python and NumPy, no files, no devices.
 
 The glossary stands at the top of problem.py.
 """

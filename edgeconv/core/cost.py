@@ -1,9 +1,9 @@
-"""How much work a problem is, and how near a time comes to the limit of the machine. Pure arithmetic.
+"""Operations and bytes of a problem, and how close a time comes to the limit of the machine. Pure arithmetic.
 
-    nominal FLOPs   2 · 3 · 3 · Cin · Cout · Hout · Wout a direction: the lab reports' count, the headline.
-                    Cin is 1 where channels stand by themselves, 3 otherwise.
+    nominal FLOPs   2 · 3 · 3 · Cin · Cout · Hout · Wout per direction: the lab reports' count, the headline.
+                    Cin is 1 where channels are filtered separately, 3 otherwise.
     useful FLOPs    what is left without zero weights, with equal input kernels summed first and equal
-                    output channels computed once. Joining directions (root, maximum) is not counted.
+                    output channels computed once. Combining directions (root, maximum) is not counted.
     fewest bytes    the picture read once (what a window covers of it) and the output written once, as stored
     floor           the longer of fewest bytes / copy bandwidth and useful FLOPs / FMA rate
 
@@ -35,13 +35,13 @@ class Counts:
 
     @property
     def intensity_flops_per_byte(self) -> float:
-        """Nominal FLOPs a byte: left of the roofline's ridge for every 3×3 filter on three channels."""
+        """Nominal FLOPs per byte: left of the roofline's ridge for every 3×3 filter on three channels."""
         return self.nominal_flops / self.fewest_bytes
 
 
 @dataclass(frozen=True)
 class Roof:
-    """What this machine was measured to do. `how` says with what."""
+    """The measured limits of this machine; `how` states the method of measurement."""
 
     copy_bytes_per_second: float
     fma_flops_per_second: float
@@ -50,7 +50,7 @@ class Roof:
 
 @dataclass(frozen=True)
 class Speed:
-    """A time, set against the counts and the roof."""
+    """Rates of a measured time, and shares of the roof."""
 
     kernel_gflops: float
     useful_gflops: float
@@ -74,7 +74,7 @@ def count(problem: Problem, stored: np.dtype[Any] | None = None) -> Counts:
 
 
 def _touched_bytes(problem: Problem) -> int:
-    """Bytes of the pixels that some window covers: a stride above 3 passes over rows and columns."""
+    """Bytes of the pixels that some window covers: a stride above 3 skips rows and columns."""
     rows, columns = (
         touched(size, problem.stride, problem.padding, problem.border) for size in (problem.height, problem.width)
     )
@@ -82,7 +82,7 @@ def _touched_bytes(problem: Problem) -> int:
 
 
 def useful_flops_per_pixel(weights: NDArray[np.float32], groups: int) -> int:
-    """Additions and multiplications an output pixel needs once zeros are left out and equal work is shared."""
+    """Additions and multiplications per output pixel without zero weights and with equal terms computed once."""
     flops = 0
     summed: set[tuple[object, ...]] = set()
     for direction in weights:

@@ -1,4 +1,4 @@
-"""How exact a sum is, and how exact it can be: decided once, when a plan is made, for both devices.
+"""How exact a sum is, and how exact it can be: decided once, when a plan is created, for both devices.
 
     whole-number picture, whole weights      exact. float32 sums are while Σ|weight| · white is at most 2²⁴; beyond it
                                              a plan sums in float64 (to 2⁵³) or in integers wide enough
@@ -7,7 +7,7 @@
 
 What else an arithmetic loses is stated by its `Arithmetic`, from which a forward error bound follows (Higham,
 Accuracy and Stability of Numerical Algorithms, 2nd edition, section 3.1): a sum of n products, in any order, is off by
-at most about n · unit · Σ|weight · sample|. The check of every output (verify.py) and the reports take it from here.
+at most about n · unit · Σ|weight · sample|. The check of every output (runtime/check.py) and the reports use it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Sums = Literal["float32", "float64"]
 FLOAT32_UNIT, FLOAT64_UNIT = 2.0**-24, 2.0**-53
 """Largest relative error of one rounding to nearest."""
 TENSOR_CORE_UNIT = 2.0**-22
-"""Tensor cores align the products of an instruction and cut off what does not fit, which loses more than rounding."""
+"""Tensor cores align the products of an instruction and truncate what does not fit, which loses more than rounding."""
 FLOAT32_TINY = 2.0**-149
 """The least float32 above zero: what one rounding may lose of a denormal number, twice over."""
 FLOAT16_UNIT, FLOAT16_TINY, FLOAT16_LARGEST = 2.0**-11, 2.0**-25, 65504.0
@@ -35,12 +35,12 @@ TRANSFORM_GROWTH = 64
 """How much larger the errors of Winograd's and Fourier's transforms may be than those of the sum itself; a constant
 on the safe side, as the libraries state none (Winograd's F(4×4, 3×3) is the worst of those in use)."""
 SECOND_ORDER = 1.01
-"""For the products of errors that the bound leaves out."""
+"""Margin for the products of errors, which the bound neglects."""
 
 
 @dataclass(frozen=True)
 class Arithmetic:
-    """What a plan computes its sums with, and what that may lose."""
+    """The arithmetic of a plan's sums, and the errors that it may introduce."""
 
     name: str
     unit: float
@@ -58,7 +58,7 @@ class Arithmetic:
     response_unit: float = 0.0
     """Relative error of a response that is stored in a narrower type before responses are joined."""
     multiplies_zeros: bool = False
-    """Whether channels that do not meet are multiplied by zeros, which turns an infinity into NaN."""
+    """Whether unrelated channels are multiplied by zeros, which turns an infinity into NaN."""
     transforms: bool = False
     """Whether samples are transformed first, so that errors, and NaN, reach beyond their own windows."""
 
@@ -96,7 +96,7 @@ def largest_sums(problem: Problem) -> NDArray[np.float64]:
 
 
 def sums_for(problem: Problem) -> Sums:
-    """What a plan must sum in, so that whole-number pictures come out exact (or, with fractions, within a level)."""
+    """The type that sums need so that whole-number pictures give exact results (with fractions, within a level)."""
     needs_more = problem.dtype.kind == "u" and float(largest_sums(problem).max()) > 2.0**FLOAT32.whole_bits
     return "float64" if needs_more else "float32"
 
@@ -167,7 +167,7 @@ def response_bound(
 
 
 def join_bounds(errors: NDArray[np.float64], sums: NDArray[np.float64], problem: Problem) -> NDArray[np.float64]:
-    """The largest |error| of values, given those of the responses that they are joined from (first axis)."""
+    """The largest |error| of values, given those of the responses that they are combined from (first axis)."""
     if problem.combine == "magnitude":
         if not errors.any() and problem.output_dtype.kind == "u":
             return np.zeros_like(errors[0])  # rounded by the whole square

@@ -1,13 +1,13 @@
-"""3×3 filters as data: one table of named filters, and the reader for a user's own.
+"""3×3 filters as data: one table of named filters, and parsing of user-defined ones.
 
-A filter is one or several 3×3 kernels and the rule that joins their responses:
+A filter is one or several 3×3 kernels and the rule that combines their responses:
 
-    single       one kernel, its response as it is
+    single       one kernel, its response unchanged
     magnitude    sqrt(gx² + gy²) of two kernels
     maximum      the largest of eight compass directions
 
-Kernels are correlated, not flipped: a positive weight on the right answers a picture that brightens to the
-right. They carry their textbook whole-number weights, with no scaling, so Sobel on a full 8-bit step is 1020
+Kernels are correlated, not flipped: a positive weight on the right responds to a picture that brightens to the
+right. They have their textbook whole-number weights, without scaling, so Sobel on a full 8-bit step is 1020
 (scikit-image divides by 4 and gives 0.707 of the range; libvips clips at 254).
 """
 
@@ -20,7 +20,9 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from edgeconv.core.choices import CHANNELS, Channels, Luma
 from edgeconv.core.geometry import KERNEL_SIZE
+from edgeconv.core.option import did_you_mean
 from edgeconv.errors import UsageError
 
 Combine = Literal["single", "magnitude", "maximum"]
@@ -39,19 +41,19 @@ class Filter:
     summary: str
     source: str
     file: Path | None = None
-    """Where it was read from, if it was: no output may take that place."""
+    """The file it was read from, if any: no output may replace it."""
 
     def __post_init__(self) -> None:
         self.kernels.setflags(write=False)
 
     @property
     def directions(self) -> int:
-        """How many kernels answer a pixel before they are joined."""
+        """How many responses a pixel has before they are combined."""
         return int(self.kernels.shape[0])
 
     @property
     def is_full_set(self) -> bool:
-        """True where every pair of output and input channel has a kernel of its own."""
+        """True where every pair of output and input channel has its own kernel."""
         return self.kernels.ndim == 5
 
 
@@ -60,16 +62,16 @@ def _kernel(*rows: tuple[float, float, float]) -> NDArray[np.float32]:
 
 
 def _derivative_x(smooth: tuple[int, int, int]) -> NDArray[np.float32]:
-    """Smooth down the column, central difference along the row."""
+    """Smoothing along the column, central difference along the row."""
     return np.outer(smooth, (-1, 0, 1)).astype(np.float32)
 
 
 _COMPASS_RING = ((0, 0), (0, 1), (0, 2), (1, 2), (2, 2), (2, 1), (2, 0), (1, 0))
-"""The eight outer places of a 3×3 kernel, clockwise from the top left."""
+"""The eight outer positions of a 3×3 kernel, clockwise from the top left."""
 
 
 def _compass(north: NDArray[np.float32]) -> NDArray[np.float32]:
-    """The eight kernels made by turning the outer ring of `north` clockwise, 45 degrees a step."""
+    """The eight kernels made by rotating the outer ring of `north` clockwise in steps of 45 degrees."""
     ring = [north[place] for place in _COMPASS_RING]
     turned = np.repeat(north[np.newaxis], len(ring), axis=0)
     for step in range(len(ring)):
@@ -127,8 +129,6 @@ FILTERS: tuple[Filter, ...] = (
     ),
 )
 
-DEFAULT_FILTER = "laplacian8"
-
 
 def filter_names() -> tuple[str, ...]:
     """The names of the table, in its order."""
@@ -140,7 +140,8 @@ def named_filter(name: str) -> Filter:
     for entry in FILTERS:
         if entry.name == name:
             return entry
-    raise UsageError(f"Filter '{name}' is not known: use one of {', '.join(filter_names())}, or --kernel.")
+    known = f"use one of {', '.join(filter_names())}, or --kernel."
+    raise UsageError(f"Filter '{name}' is not known: {known}{did_you_mean(name, filter_names())}")
 
 
 def custom_filter(values: Any, name: str = "custom") -> Filter:
@@ -180,10 +181,6 @@ def parse_kernel(text: str) -> Filter:
 
 # --- from a filter to weights -----------------------------------------------------------------------------------
 
-Channels = Literal["mix", "each", "luma"]
-CHANNELS: tuple[Channels, ...] = get_args(Channels)
-
-Luma = Literal["bt601", "bt709"]
 LUMA_WEIGHTS: dict[Luma, tuple[float, float, float]] = {
     "bt601": (0.299, 0.587, 0.114),
     "bt709": (0.2126, 0.7152, 0.0722),
@@ -193,7 +190,7 @@ LUMA_WEIGHTS: dict[Luma, tuple[float, float, float]] = {
 
 @dataclass(frozen=True, eq=False)
 class WeightSet:
-    """The weights of one piece of work, float32 (directions, out, in / groups, 3, 3)."""
+    """The weights of one problem, float32 (directions, out, in / groups, 3, 3)."""
 
     weights: NDArray[np.float32]
     groups: int
@@ -203,8 +200,8 @@ class WeightSet:
 def weight_set(chosen: Filter, channels: Channels, luma: Luma = "bt601") -> WeightSet:
     """Spread a filter over the channels of an RGB picture.
 
-    mix    3→3: a 3×3 kernel stands in all nine (out, in) places; a full set as it is
-    each   every channel by itself (three groups of one)
+    mix    3→3: a 3×3 kernel is used for all nine (out, in) pairs; a full set unchanged
+    each   every channel separately (three groups of one)
     luma   3→1: luma is linear, so its three shares are folded into the kernel
     """
     if luma not in LUMA_WEIGHTS:

@@ -1,4 +1,4 @@
-"""Where a 3×3 filter lands: output size, padding, borders and bands. Whole numbers only, no pixels.
+"""Geometry of a 3×3 filter: output size, padding, borders and bands. Integers only, no pixels.
 
     out = floor((in + 2·padding − 3) / stride) + 1
 
@@ -8,19 +8,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from edgeconv.core.choices import BORDERS, NAMED_PADDINGS, Border
+from edgeconv.core.units import counted
 from edgeconv.errors import UsageError
 
 KERNEL_SIZE = 3
 
-Border = Literal["zero", "replicate", "reflect", "reflect101"]
-BORDERS: tuple[Border, ...] = get_args(Border)
-
-NAMED_PADDINGS = {"same": 1, "valid": 0}
 MAX_PADDING = 4096
 
 OUTSIDE = -1
@@ -55,7 +52,8 @@ def output_size(size: int, stride: int, padding: int) -> int:
     padded = size + 2 * padding
     if padded < KERNEL_SIZE:
         raise UsageError(
-            f"A side of {size} pixels with padding {padding} is shorter than the 3×3 filter: use --padding same."
+            f"A side of {counted(size, 'pixel')} with padding {padding} is shorter than the 3×3 filter: "
+            "use --padding same."
         )
     return (padded - KERNEL_SIZE) // stride + 1
 
@@ -65,7 +63,7 @@ def border_indices(size: int, padding: int, border: Border) -> NDArray[np.intp]:
 
     `OUTSIDE` marks a zero. For a side of 4 and a padding of 2, the two positions before 0 1 2 3 are
     replicate 0 0, reflect 1 0 (edge pixel repeated), reflect101 2 1 (edge pixel not repeated).
-    Reflections go on as often as a wide padding needs; reflect101 of a single pixel is that pixel.
+    Reflections repeat as often as a wide padding needs; reflect101 of a single pixel is that pixel.
     """
     position = np.arange(-padding, size + padding, dtype=np.intp)
     if border == "zero":

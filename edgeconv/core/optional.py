@@ -1,7 +1,7 @@
 """Libraries that need not be there: one guarded import, one reason.
 
 A package that is installed may still fail to start: pyvips without libvips, a wheel that lacks a system library.
-Whether its files are there (`find_spec`) says nothing of that, so it is imported, by whoever is about to use it anyway.
+`find_spec` only tells whether its files are there, so the package is imported, just before it is used anyway.
 """
 
 from __future__ import annotations
@@ -21,6 +21,6 @@ def import_problem(module: str) -> str | None:
     try:
         import_module(module)
     except Exception as error:  # ImportError, OSError of a library behind it, or whatever its start-up raises
-        words = " ".join(str(error).split())[:LONGEST_REASON] or type(error).__name__
-        return f"{package} is installed but cannot be imported ({words})"
+        reason = " ".join(str(error).split())[:LONGEST_REASON] or type(error).__name__
+        return f"{package} is installed but cannot be imported ({reason})"
     return None

@@ -6,8 +6,8 @@
 
 For float pictures `abs` is |value| with no rounding and no clipping. `normalize` stretches the raw values of
 one picture from their least to their greatest over the whole range of the type (0 to 1 for floats); NaN and infinities
-stand apart and stay what they are. A picture whose values differ by no more than float32 arithmetic errs is flat.
-The functions take NumPy or CuPy arrays and give back the same kind.
+are excluded and unchanged. A picture whose values differ by no more than the error of float32 arithmetic is flat.
+The functions take NumPy or CuPy arrays and return the same kind.
 """
 
 from __future__ import annotations
@@ -33,23 +33,23 @@ def store(values: Any, mode: StoredMode, dtype: np.dtype[Any], xp: Any = np) -> 
     if mode == "abs":
         values = xp.abs(values)
     if dtype.kind != "u":
-        with np.errstate(over="ignore"):  # beyond the range of float16 lies infinity
+        with np.errstate(over="ignore"):  # beyond the range of float16 the result is infinity
             return values.astype(dtype, copy=False)
     return xp.clip(xp.rint(values), 0, np.iinfo(dtype).max).astype(dtype)
 
 
 def full_range(dtype: np.dtype[Any]) -> float:
-    """The value that white has in `dtype`: 255, 65535, or 1.0 for floats."""
+    """The value of white in `dtype`: 255, 65535, or 1.0 for floats."""
     return float(np.iinfo(dtype).max) if dtype.kind == "u" else 1.0
 
 
 def range_of_type(dtype: np.dtype[Any]) -> Range:
-    """What pixels of `dtype` may hold where that has an end; no values for floats."""
+    """The range of pixels of `dtype` where it is bounded; no values for floats."""
     return (0.0, full_range(dtype)) if dtype.kind == "u" else NO_RANGE
 
 
 STRETCH_SAMPLES = 2**20
-"""Samples that are stretched at once: 8 MB in float64."""
+"""Samples stretched at once: 8 MB in float64."""
 
 
 def normalize(raw: Any, dtype: np.dtype[Any], xp: Any = np) -> Any:

@@ -51,21 +51,18 @@ The glossary of the project: each word has one meaning in code, messages and doc
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from edgeconv.core.choices import Border
 from edgeconv.core.filters import RGB_CHANNELS, Combine, WeightSet
-from edgeconv.core.geometry import Border, output_size
+from edgeconv.core.geometry import output_size
 from edgeconv.errors import UsageError
 
 StoredMode = Literal["abs", "clip", "raw"]
 """How a method itself stores a value: see `Problem.output_dtype`."""
-
-OutputMode = Literal["abs", "clip", "normalize", "raw"]
-"""What a user may ask for; `normalize` is `raw` and a second pass (see output.py)."""
-OUTPUT_MODES: tuple[OutputMode, ...] = get_args(OutputMode)
 
 INPUT_DTYPES = ("uint8", "uint16", "float16", "float32")
 
@@ -102,7 +99,7 @@ class Problem:
 
     @property
     def directions(self) -> int:
-        """Responses a sample before they are joined: 1, 2 for a magnitude, 8 for a compass filter."""
+        """Responses per sample before they are combined: 1, 2 for a magnitude, 8 for a compass filter."""
         return int(self.weights.shape[0])
 
     @property
@@ -133,7 +130,7 @@ class Problem:
         return self.output_height * self.output_width * self.output_channels * self.output_dtype.itemsize
 
     def dense_weights(self) -> NDArray[np.float32]:
-        """The weights as one group: (directions, out, 3, 3, 3), zero between channels that do not meet."""
+        """The weights as one group: (directions, out, 3, 3, 3), zero between channels of different groups."""
         if self.groups == 1:
             return self.weights
         directions, out_channels, in_group, rows, columns = self.weights.shape

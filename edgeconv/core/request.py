@@ -1,4 +1,4 @@
-"""What a user asks for, before there is a picture: the same words on the command line and in Python."""
+"""What a user asks for, before there is a picture: the same options on the command line and in Python."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from edgeconv.core.filters import DEFAULT_FILTER, Channels, Filter, Luma, custom_filter, named_filter, weight_set
-from edgeconv.core.geometry import BORDERS, Border, parse_padding
+from edgeconv.core.choices import BORDERS, DEFAULT_FILTER, OUTPUT_MODES, Border, Channels, Luma, OutputMode
+from edgeconv.core.filters import Filter, custom_filter, named_filter, weight_set
+from edgeconv.core.geometry import parse_padding
 from edgeconv.core.output import finite_range, range_of_type, range_to_stretch, stretch
-from edgeconv.core.problem import OUTPUT_MODES, OutputMode, Problem, StoredMode, make_problem
+from edgeconv.core.problem import Problem, StoredMode, make_problem
 from edgeconv.errors import UsageError
 
 SecondPass = Callable[[Any, Any, Any], Any]
@@ -19,8 +20,8 @@ SecondPass = Callable[[Any, Any, Any], Any]
 
 
 LEAST_RANGE_ON_GPU = 2.0**-90
-"""CuPy's own kernels take denormal numbers for zeros, which shows in what is stretched from a range below this one; so
-small a range is stretched on the host."""
+"""CuPy's own kernels flush denormal numbers to zero, which affects pictures stretched from a range below this one; such
+a small range is stretched on the host."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,8 +70,8 @@ class Request:
     def finish(self, out: Any, dtype: Any, xp: Any = np, image: Any = None) -> Any:
         """Apply the second pass of `normalize`; every other mode is already complete.
 
-        How far rounding may reach depends on how bright `image` is. Without it, whole numbers are as bright as their
-        type allows, and floats are taken for black.
+        The possible rounding error depends on the largest value of `image`. Without it, whole numbers are assumed to
+        reach the limit of their type, and floats to be zero.
         """
         kind = np.dtype(dtype)
         if self.mode_for(kind) != "normalize":
@@ -94,10 +95,10 @@ def make_request(
     border: str = "zero",
     output_mode: str | None = None,
 ) -> Request:
-    """Check every word and build the request.
+    """Check every option and build the request.
 
     `filter` is a name of the table, a `Filter`, or nested numbers: 3×3, or 3×3×3×3 as (out, in, row, column).
-    Raises UsageError naming the word that is wrong and those that are right.
+    Raises UsageError naming the invalid value and the valid ones.
     """
     if isinstance(filter, str):
         chosen = named_filter(filter)

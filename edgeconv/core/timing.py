@@ -1,7 +1,7 @@
-"""Samples and what they say. No device is known here: a caller brings a function that times one run.
+"""Timing samples and their statistics, independent of devices: a caller provides a function that times one run.
 
-    cold   the first run of a plan: what a single picture pays
-    warm   the median of many, with p10, p90, the least and how many
+    cold   the first run of a plan: the cost for a single picture
+    warm   the median of many, with p10, p90, the least and the count
 
 Percentiles are linear between closest ranks (NumPy's default). Noise is (p90 − p10) / median.
 """
@@ -11,8 +11,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 Clock = Callable[[], float]
+
+StopReason = Literal["noise target", "time limit", "sample limit", "every tile of the full size was taken"]
 
 
 @dataclass(frozen=True)
@@ -37,7 +40,7 @@ class Series:
     """Every sample in the order taken, in seconds, and why the sampling stopped."""
 
     samples_seconds: tuple[float, ...]
-    stopped_because: str
+    stopped_because: StopReason
 
     @property
     def statistics(self) -> Statistics:
@@ -50,8 +53,8 @@ class Budget:
     """When to stop: at `max_samples`, after `time_limit_seconds`, or once noise is at most `noise_target`.
 
     The time limit waits for `LEAST_SAMPLES`, since one sample has no spread, but no longer than `PATIENCE` limits.
-    Series that are taken by turns share the budget out: a turn ends with its part of the samples or of the time, or
-    with its part of `min_samples` where these are quiet, and no series is quiet before it had all its `turns`.
+    Interleaved series divide the budget: a turn ends with its part of the samples or of the time, or with its part of
+    `min_samples` where their noise is low, and no series counts as low in noise before it had all its `turns`.
     """
 
     min_samples: int = 5
@@ -88,14 +91,14 @@ def summarize(samples: Sequence[float]) -> Statistics:
 
 
 class Sampler:
-    """A series while it is taken. `time_once` gives back the seconds of one run."""
+    """A series while it is sampled. `time_once` returns the seconds of one run."""
 
     def __init__(self, time_once: Callable[[], float], budget: Budget, clock: Clock = time.perf_counter) -> None:
         self._time_once, self._budget, self._clock = time_once, budget, clock
         self._samples: list[float] = []
         self._spent_seconds = 0.0
         self._turn = 0
-        self.stopped_because: str | None = None
+        self.stopped_because: StopReason | None = None
 
     def take_turn(self) -> None:
         """Take samples, at least one, until this turn's part of the budget is used up, or all of it."""
@@ -111,19 +114,19 @@ class Sampler:
 
     @property
     def series(self) -> Series:
-        """What was taken; only once the budget has said stop."""
+        """The complete series; only once the budget is used up."""
         if self.stopped_because is None:
             raise ValueError("the series is not complete")
         return Series(tuple(self._samples), self.stopped_because)
 
     def _take(self) -> None:
-        """Take one sample, and see whether the budget says stop."""
+        """Take one sample, and check whether the budget is used up."""
         started = self._clock()
         self._samples.append(self._time_once())
         self._spent_seconds += self._clock() - started
         self.stopped_because = self._why_to_stop()
 
-    def _why_to_stop(self) -> str | None:
+    def _why_to_stop(self) -> StopReason | None:
         budget, n = self._budget, len(self._samples)
         if n >= budget.max_samples:
             return "sample limit"
@@ -140,7 +143,7 @@ class Sampler:
 
 
 def collect(time_once: Callable[[], float], budget: Budget, clock: Clock = time.perf_counter) -> Series:
-    """Call `time_once` (it returns the seconds of one run) until the budget says stop; at least once."""
+    """Call `time_once` (it returns the seconds of one run) until the budget is used up; at least once."""
     sampler = Sampler(time_once, replace(budget, turns=1), clock)
     while sampler.stopped_because is None:
         sampler.take_turn()
@@ -148,10 +151,10 @@ def collect(time_once: Callable[[], float], budget: Budget, clock: Clock = time.
 
 
 def interleave(turns: Sequence[tuple[Sampler, Callable[[], None]]]) -> None:
-    """Fill several series by turns, so that a machine that slows down slows all of them alike.
+    """Interleave several series, so that a machine that slows down affects all of them alike.
 
-    With each sampler comes what is done, untimed, before its turn: a run that brings back what the others drove
-    out of the caches.
+    Each sampler comes with a function that is called, untimed, before its turn: a run that restores what the others
+    evicted from the caches.
     """
     while pending := [turn for turn in turns if turn[0].stopped_because is None]:
         for sampler, settle in pending:
@@ -160,7 +163,7 @@ def interleave(turns: Sequence[tuple[Sampler, Callable[[], None]]]) -> None:
 
 
 class Stopwatch:
-    """Wall time of named phases, in the order they began."""
+    """Wall-clock time of named phases, in the order in which they started."""
 
     def __init__(self, clock: Clock = time.perf_counter) -> None:
         self._clock = clock

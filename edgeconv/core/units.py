@@ -1,10 +1,12 @@
-"""Times and numbers as a person reads them: the unit that suits, significant digits, separators."""
+"""Times, numbers and counts as text for a person: a suitable unit, significant digits, separators, plurals."""
 
 from __future__ import annotations
 
+from edgeconv.errors import UsageError
+
 
 def seconds_text(seconds: float) -> str:
-    """Three significant digits in the unit that suits."""
+    """Three significant digits in seconds, milliseconds or microseconds, whichever suits."""
     rounded = float(f"{seconds:.3g}")  # 0.9996 ms is shown as 1 ms, never as 1,000 µs
     for scale, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")):
         if rounded >= scale:
@@ -13,6 +15,26 @@ def seconds_text(seconds: float) -> str:
 
 
 def digits_text(value: float, digits: int) -> str:
-    """So many significant digits, never an exponent for what is large: whole from 1,000 on, with separators."""
+    """`digits` significant digits; from 1,000 on a whole number with separators, never an exponent."""
     text = f"{value:.{digits}g}"
     return f"{value:,.0f}" if float(text) >= 1000 else text
+
+
+def counted(count: int, noun: str, plural: str | None = None) -> str:
+    """`1 region`, `2,000 regions`; `plural` where an s at the end is not enough."""
+    return f"{count:,} {noun if count == 1 else plural or f'{noun}s'}"
+
+
+BYTE_UNITS = {"K": 2**10, "M": 2**20, "G": 2**30}
+
+
+def parse_bytes(text: str, option: str = "") -> int:
+    """A number of bytes: `1048576`, `1024K`, `512M`, `2G` or `2GiB` (powers of two).
+
+    Raises UsageError, which begins with the name of the `option`.
+    """
+    short = text[:-2] if text[-2:].upper() == "IB" and text[-3:-2].upper() in BYTE_UNITS else text
+    digits, unit = (short[:-1], short[-1:].upper()) if short[-1:].upper() in BYTE_UNITS else (short, "")
+    if not digits.isdecimal():
+        raise UsageError(f"{option} '{text}' is not a number of bytes: write 512M, 2G or a whole number.".lstrip())
+    return int(digits) * BYTE_UNITS.get(unit, 1)

@@ -1,13 +1,13 @@
-"""Two folders, picture by picture of the same relative name, and accepting the second as the new baseline.
+"""Two folders, compared picture by picture by relative name, and accepting the second as the new baseline.
 
-    same        equal within what was allowed (files that are equal byte for byte are not decoded)
+    same        equal within the allowance (files that are equal byte for byte are not decoded)
     changed     the same layout, other values
     layout      another size, number of channels or type
     new         only in the second folder
     missing     only in the first
     unreadable  one of the two cannot be decoded, or is a pipe, a socket or a device
 
-Folders within are searched too; links to folders and names that begin with a dot are not.
+Sub-folders are searched too; links to folders and names that begin with a dot are not.
 """
 
 from __future__ import annotations
@@ -19,14 +19,15 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Literal, get_args
 
-from edgeconv.core.escapes import visible
+from edgeconv.core.records import Natural, Part, keyed_by
+from edgeconv.core.safe_text import visible
 from edgeconv.diff import record
 from edgeconv.diff.html import Page, PictureSet, tables
 from edgeconv.diff.inputs import FileInput
 from edgeconv.diff.outputs import Outputs
-from edgeconv.diff.record import Comparisons
+from edgeconv.diff.record import Comparisons, DiffRecord
 from edgeconv.diff.results import DiffOutcome, Wanted
 from edgeconv.errors import (
     EXIT_DIFFERENT,
@@ -38,15 +39,19 @@ from edgeconv.errors import (
     UsageError,
 )
 from edgeconv.io import junit
+from edgeconv.io.contained_paths import ForeignFileError, place_inside
 from edgeconv.io.files import make_folder, read_bytes, special_file_problem, write_bytes_atomically
 from edgeconv.io.folder_lock import is_held, one_batch_in
 from edgeconv.io.formats import SUFFIXES
-from edgeconv.io.inside import ForeignFileError, place_inside
-from edgeconv.io.passed_over import kinds_text
-from edgeconv.io.read_rules import DEFAULT_RULES, ReadRules
+from edgeconv.io.read_limits import DEFAULT_RULES, ReadRules
+from edgeconv.io.skipped_files import suffix_counts_text
 from edgeconv.run import report
+from edgeconv.run.report import RecordHead
 
-EXIT_CODES = {
+PairStatus = Literal["unreadable", "layout", "changed", "new", "missing", "same"]
+STATUSES: tuple[PairStatus, ...] = get_args(PairStatus)
+
+EXIT_CODES: dict[PairStatus, int] = {
     "unreadable": ImageReadError.exit_code,
     "layout": LayoutError.exit_code,
     "changed": EXIT_DIFFERENT,
@@ -54,9 +59,10 @@ EXIT_CODES = {
     "missing": EXIT_DIFFERENT,
     "same": EXIT_OK,
 }
-"""What the folders end with when at least one pair is so; the first that occurs decides."""
+"""The exit code if at least one pair has the status; the first that occurs decides."""
 
-STATUSES = tuple(EXIT_CODES)
+COUNTED_AS = {"layout": "with another layout"}
+"""How a number of pairs is described, where the status is not an adjective."""
 
 
 @dataclass(frozen=True)
@@ -64,11 +70,31 @@ class Pair:
     """One relative name."""
 
     name: str
-    status: str
+    status: PairStatus
     detail: str = ""
     """One line: how it differs, or why it cannot be compared."""
     comparisons: Comparisons | None = None
     """The figures, of pairs that were decoded."""
+
+
+class PairPart(Part):
+    """One relative name of both folders."""
+
+    name: str
+    status: PairStatus
+    detail: str
+    diff: DiffRecord | None
+
+
+class FoldersRecord(RecordHead):
+    """What `edgeconv diff` found in two folders."""
+
+    kind: Literal["diff_folders"]
+    same: bool
+    baseline: str
+    new: str
+    counts: Annotated[dict[PairStatus, Natural], keyed_by(STATUSES)]
+    pairs: list[PairPart]
 
 
 def run(baseline: Path, new: Path, conversions: tuple[str, ...], wanted: Wanted, update: bool) -> DiffOutcome:
@@ -100,7 +126,7 @@ def _run_alone(
         outputs.add(Path(wanted.junit), junit.to_xml("edgeconv diff", map(_case, pairs)))
     text, exit_code = listing(pairs), ending_code(pairs)
     if passed_over:
-        text += f"\nnot compared, as edgeconv reads no such files: {kinds_text(passed_over)}"
+        text += f"\nnot compared, as edgeconv does not read such files: {suffix_counts_text(passed_over)}"
     if update:
         text = f"{text}\n{visible(accept(baseline, new, pairs, wanted.rules))}"
         exit_code = EXIT_OK
@@ -119,7 +145,7 @@ def compare_folders(
     before, after = _pictures_in(baseline, others), _pictures_in(new, others)
     names = sorted(before | after)
     if not names:
-        raise UsageError(f"{baseline} and {new} hold no picture: name folders that do.")
+        raise UsageError(f"{baseline} and {new} have no pictures: name folders that do.")
     pairs = []
     for name in names:
         places = [folder / name for folder, found in ((baseline, before), (new, after)) if name in found]
@@ -147,19 +173,20 @@ def listing(pairs: Sequence[Pair]) -> str:
         f"{pair.status:<10}  {visible(pair.name)}  {visible(pair.detail)}" for pair in pairs if pair.status != "same"
     ]
     counts = {status: sum(pair.status == status for pair in pairs) for status in STATUSES}
-    lines.append("; ".join(f"{count:,} {status}" for status, count in reversed(counts.items()) if count))
+    counted_as = (f"{count:,} {COUNTED_AS.get(status, status)}" for status, count in reversed(counts.items()) if count)
+    lines.append("; ".join(counted_as))
     return "\n".join(lines)
 
 
 def accept(baseline: Path, new: Path, pairs: Sequence[Pair], rules: ReadRules = DEFAULT_RULES) -> str:
-    """Make `baseline` like `new` and say what was done; nothing is lost, and no file is ever half-written.
+    """Make `baseline` like `new` and return a summary; nothing is lost, and no file is ever half-written.
 
-    What is replaced or goes is kept in a folder beside the baseline. Raises ImageReadError, before anything is
+    Replaced and removed files are copied to a folder beside the baseline. Raises ImageReadError, before anything is
     changed, where a picture cannot be read; ImageWriteError where a file cannot be written.
     """
     unreadable = [pair.name for pair in pairs if pair.status == "unreadable"]
     if unreadable:
-        raise ImageReadError(f"Nothing was updated, as {', '.join(unreadable)} cannot be read: mend or remove it.")
+        raise ImageReadError(f"Nothing was updated, as {', '.join(unreadable)} cannot be read: repair or remove it.")
     replaced = [pair.name for pair in pairs if pair.status in ("changed", "layout")]
     added = [pair.name for pair in pairs if pair.status == "new"]
     removed = [pair.name for pair in pairs if pair.status == "missing"]
@@ -203,7 +230,7 @@ def _compare_pair(name: str, before: Path, after: Path, conversions: tuple[str, 
         return Pair(name, "layout", str(error))
     except (ImageReadError, MemoryLimitError) as error:
         return Pair(name, "unreadable", str(error))
-    status = "same" if comparisons.same else "changed"
+    status: PairStatus = "same" if comparisons.same else "changed"
     return Pair(name, status, record.summary(comparisons), comparisons)
 
 
@@ -234,7 +261,7 @@ def _pictures_in(folder: Path, passed_over: Counter[str]) -> set[str]:
 def _refuse_nested(baseline: Path, new: Path) -> None:
     one, other = baseline.resolve(), new.resolve()
     if one == other or one in other.parents or other in one.parents:
-        raise UsageError(f"{baseline} and {new} lie within each other: name two folders that are apart.")
+        raise UsageError(f"{baseline} and {new} lie within each other: name two separate folders.")
 
 
 def _page(baseline: Path, new: Path, pairs: Sequence[Pair], wanted: Wanted) -> bytes:
@@ -262,25 +289,24 @@ def _case(pair: Pair) -> junit.JUnitCase:
     return junit.JUnitCase(pair.name, outcome, f"{pair.status}: {pair.detail}", details)
 
 
-def _describe(baseline: Path, new: Path, pairs: Sequence[Pair]) -> dict[str, Any]:
-    return {
+def _describe(baseline: Path, new: Path, pairs: Sequence[Pair]) -> FoldersRecord:
+    return FoldersRecord(
         **report.header(),
-        "schema_version": record.SCHEMA_VERSION,
-        "kind": "diff_folders",
-        "same": all(pair.status == "same" for pair in pairs),
-        "baseline": str(baseline),
-        "new": str(new),
-        "counts": {status: sum(pair.status == status for pair in pairs) for status in STATUSES},
-        "pairs": [
-            {
-                "name": pair.name,
-                "status": pair.status,
-                "detail": pair.detail,
-                "diff": None if pair.comparisons is None else record.describe(pair.comparisons),
-            }
+        kind="diff_folders",
+        same=all(pair.status == "same" for pair in pairs),
+        baseline=str(baseline),
+        new=str(new),
+        counts={status: sum(pair.status == status for pair in pairs) for status in STATUSES},
+        pairs=[
+            PairPart(
+                name=pair.name,
+                status=pair.status,
+                detail=pair.detail,
+                diff=None if pair.comparisons is None else record.describe(pair.comparisons),
+            )
             for pair in pairs
         ],
-    }
+    )
 
 
 def _folder_for_old_files(baseline: Path) -> Path:

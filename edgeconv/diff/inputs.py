@@ -1,7 +1,7 @@
-"""The pictures that are to be compared: decoded when asked for, so that only two need be in memory at a time.
+"""The pictures to compare: decoded on demand, so that only two need to be in memory at a time.
 
-Sizes, types and numbers of channels must agree; a conversion that would make them agree is never guessed, only
-done when it was asked for:
+Sizes, types and numbers of channels must agree; a conversion that makes them agree is never guessed, only done on
+request:
 
     rgb       one grey channel becomes three equal ones
     grey      three channels become one, by BT.601, rounded to nearest, ties to even
@@ -23,7 +23,7 @@ from edgeconv.core.filters import LUMA_WEIGHTS
 from edgeconv.errors import LayoutError, UsageError
 from edgeconv.io.files import is_standard_stream
 from edgeconv.io.image import GREY_NOTE, Picture, read_image
-from edgeconv.io.read_rules import DEFAULT_RULES, ReadRules
+from edgeconv.io.read_limits import DEFAULT_RULES, ReadRules
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class ArrayInput:
 
 @dataclass(frozen=True)
 class FileInput:
-    """A picture file, decoded anew each time; standard input is read once and kept."""
+    """A picture file, decoded each time; standard input is read once and stored."""
 
     name: str
     conversions: tuple[str, ...] = ()
@@ -110,19 +110,19 @@ CONVERSIONS: dict[str, Callable[[NDArray[Any]], NDArray[Any]]] = {
     "float32": _to_float32,
     "unit": _to_unit,
 }
-"""By the word of `--convert`. A conversion that has nothing to do returns its argument itself."""
+"""By the value of `--convert`. A conversion that has nothing to do returns its argument."""
 
 
 def parse_conversions(text: str | None) -> tuple[str, ...]:
-    """The words of `--convert`, separated by commas. Raises UsageError."""
-    words = tuple(word.strip() for word in text.split(",")) if text else ()
-    for word in words:
+    """The values of `--convert`, separated by commas. Raises UsageError."""
+    names = tuple(name.strip() for name in text.split(",")) if text else ()
+    for word in names:
         if word not in CONVERSIONS:
             raise UsageError(f"--convert '{word}' is not one of {', '.join(CONVERSIONS)}.")
     for one, other in (("rgb", "grey"), ("float32", "unit")):
-        if one in words and other in words:
+        if one in names and other in names:
             raise UsageError(f"--convert {one} and {other} exclude each other.")
-    return words
+    return names
 
 
 def layout_text(pixels: NDArray[Any]) -> str:

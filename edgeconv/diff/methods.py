@@ -1,38 +1,61 @@
 """Every convolution method that runs on this machine, on one picture, against the reference method.
 
-What counts as agreeing follows from exactness.py, unless the user says otherwise: where every method is exact the
-outputs are equal; else they lie within the largest bound of those that are not, and whole numbers within as many levels
-as it reaches. Beside that, whole rows of each output are checked against the float64 oracle, each sample by its bound.
+The default tolerance follows from core/exactness.py: where every method is exact the outputs must be equal; otherwise
+they must lie within the largest bound of the inexact ones, and whole numbers within that bound rounded to levels. In
+addition, whole rows of each output are checked against the float64 oracle, each sample by its bound.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.core import exactness
+from edgeconv.core.choices import DeviceName
+from edgeconv.core.option import listed
 from edgeconv.core.output import finite_range, full_range, magnitude
 from edgeconv.core.problem import Problem
+from edgeconv.core.records import Part, fields_of
 from edgeconv.core.request import Request
 from edgeconv.diff import results
 from edgeconv.diff.inputs import ArrayInput
-from edgeconv.errors import EXIT_DIFFERENT, UnavailableError, UsageError
+from edgeconv.diff.record import Compared, DiffRecord
+from edgeconv.errors import EXIT_DIFFERENT, UsageError
 from edgeconv.hardware.versions import installed_versions
 from edgeconv.io.image import read_image
-from edgeconv.io.read_rules import DEFAULT_RULES, ReadRules
-from edgeconv.methods import METHODS, able, find, known
-from edgeconv.methods.base import DeviceName, Options
+from edgeconv.io.read_limits import DEFAULT_RULES, ReadRules
+from edgeconv.methods import METHODS, applicable, find, refuse_inapplicable_to_all
+from edgeconv.methods.options import Options
 from edgeconv.run import report
-from edgeconv.run.whole import SAMPLED_CHECK
+from edgeconv.run.report import CheckPart, InputPart, ProblemPart
 from edgeconv.runtime import check as verify
 from edgeconv.runtime.auto import runnable
 from edgeconv.runtime.session import Session
 
 REFERENCE: tuple[str, DeviceName] = ("reference", "cpu")
+
+
+class CheckedMethod(Part):
+    """A method that ran, and its check against the oracle."""
+
+    name: str
+    device: DeviceName
+    check: CheckPart | None
+
+
+class CompareRecord(Compared):
+    """What `edgeconv compare` found."""
+
+    kind: Literal["compare"]
+    input: InputPart
+    problem: ProblemPart
+    versions: dict[str, str]
+    methods: list[CheckedMethod]
+    left_out: list[str]
 
 
 @dataclass(frozen=True)
@@ -48,7 +71,7 @@ class MethodRun:
 
     @property
     def label(self) -> str:
-        """What pages and sheets call it."""
+        """Its label on pages and sheets."""
         return f"{self.method} on {self.device.upper()}"
 
 
@@ -70,35 +93,36 @@ def run(
     picture = read_image(source, rules)
     pixels = picture.pixels if crop is None else middle_square(picture.pixels, crop)
     problem = request.problem(pixels.shape, pixels.dtype)
-    refuse_what_none_knows(options)
+    refuse_inapplicable_to_all(tuple(find(name, device) for name, device in runnable()), options)
     reference, *others = run_all(pixels, problem, request, options)
     if not others:
         raise UsageError("No method but the reference runs here: see edgeconv doctor.")
     if by_rule:
         atol = agreement((reference, *others))
         wanted = replace(wanted, allowance=replace(wanted.allowance, atol=atol))
-    left_out = [f"{name} on {device.upper()} did not run: {reason}" for name, device, reason in not_runnable()]
     inputs = [ArrayInput(ran.label, ran.output, (f"float64 oracle: {_check_text(ran.check)}",)) for ran in others]
     done = results.run(
         ArrayInput(reference.label, reference.output),
         inputs,
         wanted,
         title=f"{source}, {request.filter.name}, stride {request.stride}: every method against the reference",
-        remarks=[*picture.notes, *left_out],
+        remarks=[*picture.notes, *not_run()],
         protect=(source,),
     )
-    record = done.record | {
-        "kind": "compare",
-        "input": {"file": source, "format": picture.format, "notes": list(picture.notes)}
-        | report.describe_pixels(pixels),
-        "problem": report.describe_problem(request, problem),
-        "versions": installed_versions(),
-        "methods": [
-            {"name": ran.method, "device": ran.device, "check": report.describe_check(ran.check)}
-            for ran in (reference, *others)
+    assert isinstance(done.record, DiffRecord)  # as results.run gives
+    described = fields_of(done.record) | {"kind": "compare"}
+    record = CompareRecord(
+        **described,
+        input=InputPart(
+            file=source, format=picture.format, notes=list(picture.notes), **report.describe_pixels(pixels)
+        ),
+        problem=report.describe_problem(request, problem),
+        versions=installed_versions(),
+        methods=[
+            CheckedMethod(ran.method, ran.device, report.describe_check(ran.check)) for ran in (reference, *others)
         ],
-        "left_out": left_out,
-    }
+        left_out=[f"{name} on {device.upper()} did not run: {reason}" for name, device, reason in not_runnable()],
+    )
     right = all(ran.check.passed for ran in (reference, *others))
     return replace(done, record=record, exit_code=done.exit_code if right else EXIT_DIFFERENT)
 
@@ -106,26 +130,16 @@ def run(
 def run_all(pixels: NDArray[Any], problem: Problem, request: Request, options: Options) -> Iterator[MethodRun]:
     """The reference's output, then that of every other method that runs here, in the table's order.
 
-    Each is told as much of `options` as it knows.
+    Each gets those of `options` that apply to it.
     """
     for name, device in sorted(runnable(), key=lambda entry: entry != REFERENCE):
-        own = known(find(name, device), options)
+        own = applicable(find(name, device), options)
         session = Session(problem, name, device, own)
         raw = session.convolve(pixels)
-        checked = verify.check(pixels, raw, problem, session.plan.arithmetic, SAMPLED_CHECK)
+        checked = verify.check(pixels, raw, problem, session.plan.arithmetic, verify.SAMPLED_CHECK)
         finished = request.finish(raw, pixels.dtype, image=pixels)
         bound = largest_error(raw, finished, checked, problem)
         yield MethodRun(name, device, finished, checked, bound)
-
-
-def refuse_what_none_knows(options: Options) -> None:
-    """Raise UnavailableError for an option that no method that runs here knows."""
-    here = [find(name, device) for name, device in runnable()]
-    for option, words in options.asked().items():
-        if not any(option in entry.knows for entry in here):
-            raise UnavailableError(
-                f"No method that runs here knows {words}: leave it out, or go where {able(option)} runs."
-            )
 
 
 def not_runnable() -> Iterator[tuple[str, DeviceName, str]]:
@@ -134,6 +148,17 @@ def not_runnable() -> Iterator[tuple[str, DeviceName, str]]:
         reason = entry.load().unavailable_reason()
         if reason is not None:
             yield entry.name, entry.device, reason
+
+
+def not_run() -> list[str]:
+    """A line for each reason why methods did not run, with the methods."""
+    by_reason: dict[tuple[str, DeviceName], list[str]] = {}
+    for name, device, reason in not_runnable():
+        by_reason.setdefault((reason, device), []).append(name)
+    return [
+        f"{listed(tuple(names), 'and')} on {device.upper()} did not run: {reason}"
+        for (reason, device), names in by_reason.items()
+    ]
 
 
 def largest_error(raw: NDArray[Any], finished: NDArray[Any], check: verify.Check, problem: Problem) -> float:

@@ -54,7 +54,7 @@ class Allowance:
     ulp: int = 0
     """Floats only: accepted as well where at most so many representable numbers apart."""
     max_count: int = 0
-    """Differing samples that are put up with."""
+    """Number of differing samples that is tolerated."""
     ignore_border: int = 0
     """Pixels along each side that are not judged (but still reported)."""
 
@@ -343,7 +343,7 @@ class _Tally(ABC):
 
 
 class _WholeNumbers(_Tally):
-    """A histogram of signed differences a cell."""
+    """A histogram of signed differences per cell."""
 
     def __init__(self, dtype: np.dtype[Any], channels: int) -> None:
         largest = int(np.iinfo(dtype).max)
@@ -396,7 +396,7 @@ class _WholeNumbers(_Tally):
 
 
 class _Floats(_Tally):
-    """Sums and largest values a cell, in float64."""
+    """Sums and largest values per cell, in float64."""
 
     def __init__(self, dtype: np.dtype[Any], channels: int) -> None:
         self.peak = 0.0

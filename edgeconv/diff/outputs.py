@@ -1,7 +1,7 @@
-"""Files that `diff`, `compare` and `report` write: refused before any work is done, written only after all of it is.
+"""Files that `diff`, `compare` and `report` write: checked before any computation, written only after all of it.
 
-Nothing that exists is replaced unless that was asked for, an input never; no two outputs have one name; and where one
-file cannot be written, none is begun.
+An existing file is replaced only with --overwrite, an input never; no two outputs have the same name; and where one
+file cannot be written, none is.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ class Outputs:
         self._reserved: set[str] = set()
 
     def reserve(self, path: Path | str) -> Path:
-        """Check that `path` may be written, and keep it from any other output. Raises ImageWriteError."""
+        """Check that `path` may be written, and reserve it. Raises ImageWriteError."""
         path = Path(path)
         for source in self._inputs:
             refuse_overwrite(source, path)
         if path.is_dir():
             raise ImageWriteError(f"Output '{path}' is a folder: name a file in it.")
-        is_link_to_nothing = os.path.lexists(path) and not path.exists()  # what is written through it lies elsewhere
-        if (path.is_file() or is_link_to_nothing) and not self._overwrite:  # a device or pipe is not replaced
+        is_dangling = os.path.lexists(path) and not path.exists()  # a link: the file would be created elsewhere
+        if (path.is_file() or is_dangling) and not self._overwrite:  # a device or pipe is not replaced
             raise ImageWriteError(f"Output '{path}' exists: pass --overwrite to replace it, or choose another name.")
         place = os.path.normcase(os.path.realpath(path))
         if place in self._reserved and (path.is_file() or not path.exists()):
-            raise ImageWriteError(f"Output '{path}' is named for two things: give each a name of its own.")
+            raise ImageWriteError(f"Output '{path}' is named twice: give each output a different name.")
         self._reserved.add(place)
         return path
 
@@ -46,11 +46,11 @@ class Outputs:
         return self.reserve(path)
 
     def add(self, path: Path, data: bytes | memoryview) -> None:
-        """Keep the content of a reserved file."""
+        """Set the content of a reserved file."""
         self._data[path] = data
 
     def write(self) -> list[tuple[Path, int]]:
-        """Write everything; returns (path, bytes) of each. Folders are made where they are missing."""
+        """Write everything; returns (path, bytes) of each. Missing folders are created."""
         for path, data in self._data.items():
             make_folder(path.parent)
             write_bytes_atomically(path, data)

@@ -1,10 +1,10 @@
-"""Figures of what an eye sees, from other people's libraries (extra `diff`), only when asked for.
+"""Perceptual figures from third-party libraries (extra `diff`), only on request.
 
     SSIM    scikit-image's structural_similarity: windows of 7×7 pixels, mean over pixels and channels; 1 is the same
-    FLIP    NVIDIA's flip-evaluator, LDR: mean error at 67 pixels a degree; 0 is the same
+    FLIP    NVIDIA's flip-evaluator, LDR: mean error at 67 pixels per degree; 0 is the same
 
-They stand beside the exact figures and never in their place: 10,000 pixels off by up to 3 levels leave an SSIM of
-0.999995. Neither takes part in the verdict.
+They complement the exact figures and never replace them: 10,000 pixels off by up to 3 levels leave an SSIM of 0.999995.
+Neither affects the verdict.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Differences as PNGs with their scale written on them, and a contact sheet of N ways. Pillow draws the text.
 
-<name>_heat.png      heat map, one pixel a pixel, the legend below
+<name>_heat.png      heat map, one pixel per picture pixel, the legend below
 <name>_signed.png    red where the other is larger, blue where it is smaller
 <name>_overlay.png   heat over the dimmed reference
 <name>_side.png      reference, other and heat map beside each other

@@ -1,4 +1,4 @@
-"""The figures of some comparisons with one reference, as a dictionary for JSON and as text for a person.
+"""The figures of some comparisons with one reference, as a record for JSON and as text for a person.
 
 Infinite figures become null in JSON: `max_abs` where a NaN or infinity meets a number, `psnr_db` where nothing
 differs. Coordinates count from 0 at the top left; bounds of regions are inclusive.
@@ -6,23 +6,97 @@ differs. Coordinates count from 0 at the top left; bounds of regions are inclusi
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from importlib.resources import files
-from typing import Any
+from typing import Annotated, Literal
 
-from edgeconv.core.escapes import visible
+from edgeconv.core.records import Amount, Meta, Natural, Part, Share, finite
+from edgeconv.core.safe_text import visible
 from edgeconv.diff.inputs import Input, labels_of, layout_text, require_same_layout
 from edgeconv.diff.metrics import Allowance, Figures, PartFigures, Spot, compare
 from edgeconv.diff.perceptual import PERCEPTUAL
+from edgeconv.diff.regions import Region
 from edgeconv.diff.scale import Scale, scale_for
-from edgeconv.run import report
+from edgeconv.run.report import RecordHead, header
 
-SCHEMA_VERSION = 1
 REGIONS_SHOWN = 5
-"""Regions that the text lists; JSON and page have all that were kept."""
+"""Regions that the text lists; JSON and page have all that were stored."""
+
+
+class FiguresPart(Part):
+    """Figures of a part of the samples. Differences are other − reference."""
+
+    samples: Natural
+    unequal_samples: Natural
+    differing_samples: Natural
+    unbounded_samples: Natural
+    max_abs: Annotated[Amount | None, Meta(description="null: infinite")]
+    mean: float
+    mean_abs: Amount
+    rmse: Amount
+    psnr_db: Annotated[float | None, Meta(description="null: infinite, as nothing is unequal")]
+    max_ulp: Annotated[Natural | None, Meta(description="null: whole numbers")]
+    histogram: Annotated[tuple[Natural, ...], Meta(description="samples in each of difference_classes")]
+    differing_share: Share
+
+
+class SpotPart(Part):
+    """One pixel with both values, and the channel that says most; null for what is no finite number."""
+
+    y: Natural
+    x: Natural
+    channel: str
+    reference: list[float | None]
+    other: list[float | None]
+    difference: float | None
+    ulp: Natural | None
+
+
+class ComparisonPart(Part, omit_defaults=True):
+    """One picture against the reference."""
+
+    file: str
+    notes: list[str]
+    same: bool
+    judged: FiguresPart
+    differing_pixels: Natural
+    first: SpotPart | None
+    worst: SpotPart | None
+    peak: float
+    whole: FiguresPart
+    border_ring_pixels: Natural
+    border: FiguresPart
+    interior: FiguresPart
+    channels: dict[str, FiguresPart]
+    region_count: Natural
+    regions: list[Region]
+    ssim: float | None = None
+    flip: float | None = None
+
+
+class ReferencePart(Part):
+    """What all others were compared with."""
+
+    file: str
+    layout: str
+    notes: list[str]
+
+
+class Compared(RecordHead):
+    """Some pictures against one reference. Coordinates count from 0 at the top left."""
+
+    same: bool
+    reference: ReferencePart
+    allowed: Allowance
+    difference_classes: list[str]
+    comparisons: list[ComparisonPart]
+
+
+class DiffRecord(Compared):
+    """What `edgeconv diff` found."""
+
+    kind: Literal["diff"]
 
 
 @dataclass(frozen=True)
@@ -79,73 +153,54 @@ def compare_all(
     return Comparisons(reference, labels[0], base.notes, layout_text(base.pixels), allowance, tuple(each))
 
 
-def schema() -> dict[str, Any]:
-    """The JSON Schema of the records of `edgeconv diff` and `edgeconv compare`."""
-    text = files("edgeconv.diff").joinpath("diff.schema.json").read_text(encoding="utf-8")
-    loaded: dict[str, Any] = json.loads(text)
-    return loaded
-
-
-def describe(comparisons: Comparisons) -> dict[str, Any]:
+def describe(comparisons: Comparisons) -> DiffRecord:
     """The record for JSON."""
-    return {
-        **report.header(),
-        "schema_version": SCHEMA_VERSION,
-        "kind": "diff",
-        "same": comparisons.same,
-        "reference": {
-            "file": comparisons.reference.name,
-            "layout": comparisons.layout,
-            "notes": list(comparisons.reference_notes),
-        },
-        "allowed": asdict(comparisons.allowance),
-        "difference_classes": list(comparisons.scale.labels),
-        "comparisons": [_describe_one(comparison) for comparison in comparisons.each],
-    }
+    return DiffRecord(
+        **header(),
+        kind="diff",
+        same=comparisons.same,
+        reference=ReferencePart(
+            file=comparisons.reference.name, layout=comparisons.layout, notes=list(comparisons.reference_notes)
+        ),
+        allowed=comparisons.allowance,
+        difference_classes=list(comparisons.scale.labels),
+        comparisons=[_describe_one(comparison) for comparison in comparisons.each],
+    )
 
 
-def _describe_one(comparison: Comparison) -> dict[str, Any]:
+def _describe_one(comparison: Comparison) -> ComparisonPart:
     figures = comparison.figures
-    return {
-        "file": comparison.source.name,
-        "notes": list(comparison.notes),
-        "same": figures.same,
-        "judged": _describe_part(figures.judged),
-        "differing_pixels": figures.differing_pixels,
-        "first": _describe_spot(figures.first),
-        "worst": _describe_spot(figures.worst),
-        "peak": figures.peak,
-        "whole": _describe_part(figures.whole),
-        "border_ring_pixels": figures.ring,
-        "border": _describe_part(figures.border),
-        "interior": _describe_part(figures.interior),
-        "channels": {
-            name: _describe_part(part) for name, part in zip(figures.channels, figures.by_channel, strict=True)
-        },
-        "region_count": figures.region_count,
-        "regions": [asdict(region) for region in figures.regions],
+    channels = zip(figures.channels, figures.by_channel, strict=True)
+    return ComparisonPart(
+        file=comparison.source.name,
+        notes=list(comparison.notes),
+        same=figures.same,
+        judged=_describe_part(figures.judged),
+        differing_pixels=figures.differing_pixels,
+        first=_describe_spot(figures.first),
+        worst=_describe_spot(figures.worst),
+        peak=figures.peak,
+        whole=_describe_part(figures.whole),
+        border_ring_pixels=figures.ring,
+        border=_describe_part(figures.border),
+        interior=_describe_part(figures.interior),
+        channels={name: _describe_part(part) for name, part in channels},
+        region_count=figures.region_count,
+        regions=list(figures.regions),
         **comparison.perceptual,
-    }
+    )
 
 
-def _describe_part(part: PartFigures) -> dict[str, Any]:
-    return {name: _json_number(value) for name, value in asdict(part).items()} | {
-        "differing_share": part.differing_share
-    }
+def _describe_part(part: PartFigures) -> FiguresPart:
+    found = asdict(part) | {name: finite(getattr(part, name)) for name in ("max_abs", "psnr_db")}
+    return FiguresPart(**found, differing_share=part.differing_share)
 
 
-def _describe_spot(spot: Spot | None) -> dict[str, Any] | None:
+def _describe_spot(spot: Spot | None) -> SpotPart | None:
     if spot is None:
         return None
-    values = asdict(spot)
-    for name in ("reference", "other"):
-        values[name] = [_json_number(value) for value in values[name]]
-    values["difference"] = _json_number(spot.difference)
-    return values
-
-
-def _json_number(value: Any) -> Any:
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    reference, other = ([finite(value) for value in values] for values in (spot.reference, spot.other))
+    return SpotPart(spot.y, spot.x, spot.channel, reference, other, finite(spot.difference), spot.ulp)
 
 
 # --- for a person -----------------------------------------------------------------------------------------------
@@ -167,7 +222,7 @@ def share(part: PartFigures) -> str:
 
 
 def text(comparisons: Comparisons) -> str:
-    """A few lines a comparison, then one line for all of them where there are several."""
+    """A few lines per comparison, then one line for all of them where there are several."""
     blocks = [_block(comparisons, comparison) for comparison in comparisons.each]
     if len(blocks) > 1:
         blocks.append(summary(comparisons))

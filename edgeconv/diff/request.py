@@ -1,4 +1,4 @@
-"""From the words of `edgeconv diff` to the job: pictures or folders, and which of them is the reference."""
+"""From the arguments of `edgeconv diff` to the comparison: pictures or folders, and which is the reference."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def run_request(
     conversions = parse_conversions(convert)
     if any(map(os.path.isdir, names)):
         if len(names) != 2 or reference is not None or not all(map(os.path.isdir, names)):
-            raise UsageError("A folder is compared with one other folder: name two, and no --reference.")
+            raise UsageError("A folder is compared with one other folder: name two, without --reference.")
         return folders.run(Path(names[0]), Path(names[1]), conversions, wanted, update)
     if update:
         raise UsageError("--update is for two folders: name a baseline folder and a new one.")

@@ -1,4 +1,4 @@
-"""The job of `edgeconv diff` and of `edgeconv compare` once there are results: figures first, then what shows them.
+"""Comparison and outputs of `edgeconv diff` and `edgeconv compare`: figures first, then pages and pictures of them.
 
 Everything is computed before the first file is written, so an error leaves nothing behind.
 """
@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-from edgeconv.core.escapes import visible
+from edgeconv.core.records import to_json as record_json
+from edgeconv.core.safe_text import visible
 from edgeconv.diff import pictures, record
 from edgeconv.diff.html import Page, PictureSet, tables
 from edgeconv.diff.inputs import Input
@@ -19,8 +19,8 @@ from edgeconv.diff.outputs import Outputs
 from edgeconv.diff.record import Comparisons
 from edgeconv.errors import EXIT_DIFFERENT, EXIT_OK
 from edgeconv.io import junit
-from edgeconv.io.read_rules import DEFAULT_RULES, ReadRules
-from edgeconv.run import report
+from edgeconv.io.read_limits import DEFAULT_RULES, ReadRules
+from edgeconv.run.report import RecordHead
 
 DEFAULT_PAGE_LIMIT = 256 * 2**20
 """What `edgeconv diff` allows by default."""
@@ -28,7 +28,7 @@ DEFAULT_PAGE_LIMIT = 256 * 2**20
 
 @dataclass(frozen=True)
 class Wanted:
-    """What to judge by and what to write."""
+    """The allowance, and what to write."""
 
     allowance: Allowance = field(default_factory=Allowance)
     perceptual: tuple[str, ...] = ()
@@ -46,10 +46,10 @@ class Wanted:
 
 @dataclass(frozen=True)
 class DiffOutcome:
-    """What a job found and wrote."""
+    """What a comparison found and wrote."""
 
     exit_code: int
-    record: dict[str, Any]
+    record: RecordHead
     text: str
     written: list[tuple[Path, int]]
     """(file, bytes)."""
@@ -107,4 +107,4 @@ def ending(done: DiffOutcome) -> str:
 
 def to_json(done: DiffOutcome) -> str:
     """The record as text."""
-    return report.to_json(done.record).decode().rstrip()
+    return record_json(done.record).decode().rstrip()

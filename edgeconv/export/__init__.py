@@ -1,4 +1,4 @@
-"""Records of `edgeconv bench` and reports of `edgeconv run` as files for people and programs: one file a format.
+"""Records of `edgeconv bench` and reports of `edgeconv run` as files for people and programs: one module per format.
 
 An exporter gives back its files as bytes by the ending of their names; writing is done here, whole files or none.
 Exporters read records alone, so that `edgeconv report` makes on any machine what the bench would have made.
@@ -10,11 +10,14 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from edgeconv.bench.record import Record
 from edgeconv.core.optional import import_problem
 from edgeconv.errors import UnavailableError, UsageError
 from edgeconv.io.files import make_folder, write_bytes_atomically
+
+if TYPE_CHECKING:
+    from edgeconv.export.kinds import AnyRecord
 
 Files = dict[str, bytes]
 """Contents by what is put after the stem: `.csv`, `_roofline_cpu.svg`."""
@@ -35,16 +38,16 @@ class Exporter:
         problem = None if self.needs is None else import_problem(self.needs)
         return None if problem is None else f"{problem} (pip install 'edgeconv[plot]')"
 
-    def load(self) -> Callable[[Sequence[Record]], Files]:
+    def load(self) -> Callable[[Sequence[AnyRecord]], Files]:
         """The function that makes the files."""
         module, _, name = self.location.partition(":")
-        export: Callable[[Sequence[Record]], Files] = getattr(import_module(module), name)
+        export: Callable[[Sequence[AnyRecord]], Files] = getattr(import_module(module), name)
         return export
 
 
 EXPORTERS: tuple[Exporter, ...] = (
     Exporter("json", "edgeconv.export.json:export", "the record itself, every sample in it"),
-    Exporter("csv", "edgeconv.export.csv:export", "one line a row, for a spreadsheet"),
+    Exporter("csv", "edgeconv.export.csv:export", "one line per row, for a spreadsheet"),
     Exporter("markdown", "edgeconv.export.markdown:export", "tables to read and to commit"),
     Exporter("html", "edgeconv.export.html:export", "one page with plots and tables, no network", "matplotlib"),
     Exporter("plot", "edgeconv.export.plot:export", "each plot as SVG and PNG", "matplotlib"),
@@ -67,7 +70,7 @@ def find_exporter(name: str) -> Exporter:
     raise UsageError(f"Format '{name}' is not one of {', '.join(exporter_names())}.")
 
 
-def export(records: Sequence[Record], names: Iterable[str], folder: Path, stem: str) -> list[Path]:
+def export(records: Sequence[AnyRecord], names: Iterable[str], folder: Path, stem: str) -> list[Path]:
     """Write the formats `names` to `folder` (made if missing) and return the files written."""
     exporters = [find_exporter(name) for name in names]
     make_folder(folder)

@@ -1,19 +1,25 @@
-"""One line a row and L2 state: RFC 4180, UTF-8, numbers in full, units in the column names, empty for not measured."""
+"""One line per row and L2 state: RFC 4180, UTF-8, numbers in full, units in column names, empty for not measured."""
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from edgeconv.bench.record import Record, Row
-from edgeconv.core.escapes import cell
-from edgeconv.export import ladders, runs
-from edgeconv.export.kinds import split
+from edgeconv.bench.ladders.conv import DTYPE, ConvRow
+from edgeconv.bench.ladders.gemm import GemmRow
+from edgeconv.bench.record import BenchRecord, BenchRow
+from edgeconv.core.safe_text import cell
+from edgeconv.export.kinds import AnyRecord, LadderRecord, split
+from edgeconv.export.runs import is_wrong
 from edgeconv.io.files import utf8
+from edgeconv.run.report import RunReport
 
-WORK = (
+Line = dict[str, Any]
+"""Values by column."""
+
+CASE = (
     "picture",
     "size",
     "height",
@@ -26,9 +32,9 @@ WORK = (
     "border",
     "output_mode",
 )
-ENTRANT = ("device", "kind", "entrant", "status", "reason", "differs", "launch_bound")
+CANDIDATE = ("device", "kind", "entrant", "status", "reason", "differs", "launch_bound")
 SERIES = ("median_seconds", "p10_seconds", "p90_seconds", "min_seconds", "n", "stopped_because")
-ACCOUNT = (
+METRICS = (
     "gflops",
     "useful_gflops",
     "gigabytes_per_second",
@@ -47,11 +53,11 @@ BUS = ("host_to_device_seconds", "device_to_host_seconds")
 HEADER = (
     "created_utc",
     "machine",
-    *WORK,
-    *ENTRANT,
+    *CASE,
+    *CANDIDATE,
     "l2_state",
     *SERIES,
-    *ACCOUNT,
+    *METRICS,
     *COUNTS,
     *OWN,
     *CHECK,
@@ -62,7 +68,7 @@ HEADER = (
 )
 
 
-def export(records: Sequence[Record]) -> dict[str, bytes]:
+def export(records: Sequence[AnyRecord]) -> dict[str, bytes]:
     """See Exporter.load."""
     text = io.StringIO()
     writer = csv.writer(text)
@@ -72,40 +78,87 @@ def export(records: Sequence[Record]) -> dict[str, bytes]:
 
     write(*HEADER)
     given = split(records)
-    for record in given.benches:
-        for row in record["rows"]:
-            machine = record["machine"].get(row["device"], {}).get("name", "")
-            for state in row["timings"] or [None]:
-                write(record["created_utc"], machine, *_values(row, state))
-    for record in given.ladders:
-        for step in record["rows"]:
-            row = ladders.as_row(record, step)
-            write(record["created_utc"], record["machine"]["name"], *_values(row, step["l2_state"]))
-    for report in given.runs:
-        state = report["timing"]["l2_state"]
-        write(report["created_utc"], report["device"]["name"], *_values(runs.as_row(report), state))
+    lines = [line for record in given.benches for row in record.rows for line in _bench_lines(record, row)]
+    lines += [_step_line(record, row) for record in given.ladders for row in record.rows]
+    lines += map(_run_line, given.runs)
+    for line in lines:
+        write(*(line.get(name) for name in HEADER))
     return {".csv": utf8(text.getvalue())}
 
 
-def _values(row: Row, state: str | None) -> list[Any]:
-    series = row["timings"].get(state, {})
-    account = row["accounts"].get(state, {})
-    end_to_end = row["end_to_end"] or {}
+def _bench_lines(record: BenchRecord, row: BenchRow) -> Iterator[Line]:
+    """One for each L2 state; one for a row that has no times."""
+    facts = record.machine.get(row.device)
+    for state in row.timings or [None]:
+        yield {
+            "created_utc": record.created_utc,
+            "machine": "" if facts is None else facts.name,
+            **_some(CASE, row.case),
+            **_some(CANDIDATE, row),
+            "entrant": row.candidate,
+            "l2_state": state,
+            **_some(SERIES, row.timings.get(state) if state else None),
+            **_some(METRICS, row.metrics.get(state) if state else None),
+            **_some(COUNTS, row.counts),
+            **_some(OWN, row),
+            **_some(CHECK, row.check),
+            **_some(LAUNCH, row.launch),
+            **_some(BUS, row.bus),
+            "end_to_end_seconds": None if row.end_to_end is None else row.end_to_end.median_seconds,
+            "flags": "; ".join(row.machine.flags),
+        }
 
-    def several(names: Sequence[str], source: dict[str, Any] | None) -> list[Any]:
-        return [(source or {}).get(name) for name in names]
 
-    return [
-        *several(WORK, row["work"]),
-        *several(ENTRANT, row),
-        state,
-        *several(SERIES, series),
-        *several(ACCOUNT, account),
-        *several(COUNTS, row["counts"]),
-        *several(OWN, row),
-        *several(CHECK, row["check"]),
-        *several(LAUNCH, row["launch"]),
-        *several(BUS, row["bus"]),
-        end_to_end.get("median_seconds"),
-        "; ".join(row["machine"]["flags"]),
-    ]
+def _step_line(record: LadderRecord, row: ConvRow | GemmRow) -> Line:
+    """A step of a ladder, as far as it has the figures."""
+    return {
+        "created_utc": record.created_utc,
+        "machine": record.machine.name,
+        **_some(("size", "stride", "gflops"), row),
+        "dtype": getattr(row, "dtype", DTYPE),
+        "device": "cuda",
+        "kind": record.kind,
+        "entrant": row.step if row.block is None else f"{row.step} {row.block}",
+        "status": "measured" if row.right else "wrong",
+        "l2_state": row.l2_state,
+        **_some(SERIES, row.timing),
+        "floor_share": getattr(row, "share_of_floor", None),
+        "relative_error": row.relative_error,
+        "flags": "; ".join(row.machine.flags),
+    }
+
+
+def _run_line(report: RunReport) -> Line:
+    """A run, as far as it has the figures: its memory floor is that of a large copy."""
+    timing, speed, phases = report.timing, report.speed, report.phases_seconds
+    return {
+        "created_utc": report.created_utc,
+        "machine": report.device.name,
+        "picture": report.input.file,
+        "size": max(report.input.height, report.input.width),
+        **_some(("height", "width", "dtype"), report.input),
+        **_some(("stride", "channels", "padding", "border", "output_mode"), report.problem),
+        "filter": report.problem.filter.name,
+        "device": report.device.kind,
+        "kind": report.kind,
+        "entrant": report.method.name,
+        "status": "wrong" if is_wrong(report) else "measured",
+        "l2_state": timing.l2_state,
+        **_some(SERIES, timing.kernel),
+        **_some(METRICS, speed),
+        "gflops": None if speed is None else speed.kernel_gflops,
+        "large_copy_share": None if speed is None else speed.memory_floor_share,
+        **_some(COUNTS, report.counts),
+        **_some(("moved_bytes", "workspace_bytes", "launches"), report.method),
+        "set_up_seconds": phases.get("set_up"),
+        "cold_seconds": timing.cold_seconds,
+        **_some(CHECK, report.check),
+        "host_to_device_seconds": phases.get("host_to_device"),
+        "device_to_host_seconds": phases.get("device_to_host"),
+        "end_to_end_seconds": None if timing.end_to_end is None else timing.end_to_end.median_seconds,
+    }
+
+
+def _some(names: Sequence[str], part: object) -> Line:
+    """The fields that a part has of `names`."""
+    return {name: getattr(part, name, None) for name in names}

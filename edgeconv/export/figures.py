@@ -1,9 +1,9 @@
 """The drawings, made with matplotlib from a record alone. Each answers one question; `PLOTS` lists them.
 
-    gflops      how fast, over size, a panel a stride                    (the lab reports' plot)
+    gflops      how fast, over size, one panel per stride                (the lab reports' plot)
     time        how long, over size, with the floor drawn in             (log axes)
     roofline    how near to what this machine can do at all
-    floor       share of the floor, every entrant at every size          (heat map)
+    floor       share of the floor, every candidate at every size          (heat map)
     waterfall   where a whole picture's time goes, and at which sizes a GPU pays
     cudnn       what cuDNN's heuristic put first, and what was fastest
 
@@ -24,11 +24,12 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from edgeconv.bench.record import Record, Row, lead_account, lead_series
+from edgeconv.bench.record import BenchRecord, BenchRow
 from edgeconv.bench.summary import Group, Phases, groups, median, phases
-from edgeconv.core.escapes import visible_lines
+from edgeconv.core.safe_text import visible_lines
 from edgeconv.core.units import digits_text
 from edgeconv.io.files import xml_text
+from edgeconv.run.report import ranking_of
 
 INK = "#3a3d41"
 """Dark grey: readable on white, and a text that occurs nowhere else in a drawing."""
@@ -61,18 +62,18 @@ class Drawing:
     figure: Figure
 
 
-def draw(record: Record) -> list[Drawing]:
+def draw(record: BenchRecord) -> list[Drawing]:
     """Every drawing that the record has figures for."""
     return [drawing for plot in PLOTS for drawing in plot(record)]
 
 
-def gflops(record: Record) -> list[Drawing]:
-    """GFLOPS over size, a panel a stride."""
+def gflops(record: BenchRecord) -> list[Drawing]:
+    """GFLOPS over size, one panel per stride."""
     drawings = []
     for key, panels in _by_stride(record):
         figure, axes = _panels(panels)
         for axis, group in zip(axes, panels, strict=True):
-            _lines(axis, group, lambda row: float((lead_account(row) or {})["gflops"]), skip=("copy",))
+            _lines(axis, group, _gflops, skip=("copy",))
             axis.set_title(f"stride {group.stride}")
             axis.set_ylabel("GFLOPS (nominal)")
             axis.set_ylim(bottom=0)
@@ -82,7 +83,7 @@ def gflops(record: Record) -> list[Drawing]:
     return drawings
 
 
-def times(record: Record) -> list[Drawing]:
+def times(record: BenchRecord) -> list[Drawing]:
     """Microseconds over size, both logarithmic, with the copy as the floor."""
     drawings = []
     for key, panels in _by_stride(record):
@@ -93,35 +94,35 @@ def times(record: Record) -> list[Drawing]:
             axis.set_ylabel("median time, µs")
             axis.set_yscale("log")
         legend(figure, axes)
-        state = next((row["lead_l2_state"] for row in panels[0].rows if row["lead_l2_state"]), "")
+        state = next((row.lead_l2_state for row in panels[0].rows if row.lead_l2_state), "")
         caption = f"Median time with a {state} L2. Dotted: a copy of the fewest bytes, the floor. {LINE_WORDS}"
         drawings.append(Drawing(f"time_{key}", f"Time, {_short(panels[0])}", caption, figure))
     return drawings
 
 
-def roofline(record: Record) -> list[Drawing]:
+def roofline(record: BenchRecord) -> list[Drawing]:
     """GFLOPS over intensity under the measured roof, at the largest size of each group."""
     drawings = []
-    for device, roof in record["roofs"].items():
+    for device, roof in record.roofs.items():
         rows = [row for group in groups(record) if group.device == device for row in _at_largest_size(group)]
-        rows = [row for row in rows if row["kind"] != "copy"]
+        rows = [row for row in rows if row.kind != "copy"]
         if not rows:
             continue
-        copy, fma = roof["copy_bytes_per_second"] / 1e9, roof["fma_flops_per_second"] / 1e9
+        copy, fma = roof.copy_bytes_per_second / 1e9, roof.fma_flops_per_second / 1e9
         figure = _figure(1, 1.6)
         axis = figure.add_subplot()
         ridge = fma / copy
-        spread = [row["counts"]["intensity_flops_per_byte"] for row in rows] + [ridge]
+        spread = [row.counts.intensity_flops_per_byte for row in rows] + [ridge]
         low, high = min(spread) / 3, max(spread) * 3
         axis.plot([low, ridge, high], [low * copy, fma, fma], color=INK, linewidth=1.5)
-        colours = _colours(row["entrant"] for row in rows)
+        colours = _colours(row.candidate for row in rows)
         labelled = set()
         for row in rows:
-            marker = "o" if row["kind"] == "method" else "x"
-            label = None if row["entrant"] in labelled else literal(row["entrant"])
-            labelled.add(row["entrant"])
-            place = (row["counts"]["intensity_flops_per_byte"], (lead_account(row) or {})["gflops"])
-            axis.plot(*place, marker, color=colours[row["entrant"]], label=label, markersize=6)
+            marker = "o" if row.kind == "method" else "x"
+            label = None if row.candidate in labelled else literal(row.candidate)
+            labelled.add(row.candidate)
+            place = (row.counts.intensity_flops_per_byte, _gflops(row))
+            axis.plot(*place, marker, color=colours[row.candidate], label=label, markersize=6)
         axis.set_xscale("log")
         axis.set_yscale("log")
         axis.set_xlabel("nominal FLOPs a byte of picture and output")
@@ -129,7 +130,7 @@ def roofline(record: Record) -> list[Drawing]:
         axis.grid(True, alpha=0.25)
         legend(figure, [axis])
         caption = (
-            f"The largest size of each work under the roof measured in this run: {copy:,.0f} GB/s copied, "
+            f"The largest size of each case under the roof measured in this run: {copy:,.0f} GB/s copied, "
             f"{fma:,.0f} GFLOPS of float32 multiply-adds. Crosses: peers. Above it may stand what shares work, what "
             "computes in narrower numbers (8-bit pictures, half, TF32), and what finds its picture in a cache."
         )
@@ -137,15 +138,15 @@ def roofline(record: Record) -> list[Drawing]:
     return drawings
 
 
-def floor(record: Record) -> list[Drawing]:
-    """Share of the floor as a heat map: entrants down, strides and sizes across."""
+def floor(record: BenchRecord) -> list[Drawing]:
+    """Share of the floor as a heat map: candidates down, strides and sizes across."""
     drawings = []
     for key, panels in _by_stride(record):
-        timed = [row["entrant"] for group in panels for row in group.rows if lead_series(row)]
-        entrants = [name for name in dict.fromkeys(timed) if name != "copy"]
+        timed = [row.candidate for group in panels for row in group.rows if row.lead_series]
+        candidates = [name for name in dict.fromkeys(timed) if name != "copy"]
         columns = [(group, size) for group in panels for size in group.sizes]
-        shares = [[_share(group, name, size) for group, size in columns] for name in entrants]
-        figure = Figure(figsize=(2.0 + 0.52 * len(columns), 1.2 + 0.3 * len(entrants)), layout="constrained")
+        shares = [[_share(group, name, size) for group, size in columns] for name in candidates]
+        figure = Figure(figsize=(2.0 + 0.52 * len(columns), 1.2 + 0.3 * len(candidates)), layout="constrained")
         axis = figure.add_subplot()
         ink(axis)
         axis.imshow(shares, cmap="viridis", vmin=0, vmax=1, aspect="auto")
@@ -154,7 +155,7 @@ def floor(record: Record) -> list[Drawing]:
                 if not math.isnan(share):
                     colour = "white" if share < 0.6 else "black"
                     axis.text(x, y, f"{share:.0%}", ha="center", va="center", color=colour, fontsize=7)
-        axis.set_yticks(range(len(entrants)), [literal(name) for name in entrants], fontsize=8)
+        axis.set_yticks(range(len(candidates)), [literal(name) for name in candidates], fontsize=8)
         labels = [f"{size}\ns{group.stride}" for group, size in columns]
         axis.set_xticks(range(len(columns)), labels, fontsize=7)
         caption = "Time of a copy of the fewest bytes over the median time, by side and stride; 100 % is the floor."
@@ -162,10 +163,10 @@ def floor(record: Record) -> list[Drawing]:
     return drawings
 
 
-def waterfall(record: Record) -> list[Drawing]:
+def waterfall(record: BenchRecord) -> list[Drawing]:
     """Phases of a whole picture with the fastest method of each device, size by size."""
     drawings = []
-    for key, panels in _by_work(record):
+    for key, panels in _by_case(record):
         bars: list[tuple[str, dict[str, float], str]] = []
         for size in sorted({size for group in panels for size in group.sizes}):
             for group in panels:
@@ -182,12 +183,13 @@ def waterfall(record: Record) -> list[Drawing]:
     return drawings
 
 
-def cudnn(record: Record) -> list[Drawing]:
+def cudnn(record: BenchRecord) -> list[Drawing]:
     """Measured times of cuDNN's algorithms in the order of its heuristic, at the largest size of each group."""
     drawings = []
     for number, row in enumerate(_cudnn_rows(record), 1):
-        times = {(line["algorithm"], line["math"]): line["time_seconds"] for line in row["choice"]["measured"]}
-        ranked = [(line["algorithm"], line["math"]) for line in row["choice"]["ranked"]]
+        ranking = ranking_of(row.choice)
+        times = {(line.algorithm, line.math): line.time_seconds or 0.0 for line in ranking.measured or []}
+        ranked = [(line.algorithm, line.math) for line in ranking.ranked]
         names = [name for name in ranked if times.get(name)] + [n for n in times if n not in ranked and times[n]]
         if not names:
             continue
@@ -202,33 +204,33 @@ def cudnn(record: Record) -> list[Drawing]:
         axis.set_yticks(range(len(names)), labels, fontsize=7)
         axis.invert_yaxis()
         axis.set_xlabel("measured time, µs")
-        work = row["work"]
+        case = row.case
         caption = "From the top: as the heuristic ranks them. Green: the fastest as measured."
-        title = f"cuDNN's ranking, {work['size']}, stride {work['stride']}, {work['dtype']}, {row['entrant']}"
+        title = f"cuDNN's ranking, {case.size}, stride {case.stride}, {case.dtype}, {row.candidate}"
         drawings.append(Drawing(f"cudnn_{number}", title, caption, figure))
     return drawings
 
 
-PLOTS: tuple[Callable[[Record], list[Drawing]], ...] = (gflops, times, floor, roofline, waterfall, cudnn)
+PLOTS: tuple[Callable[[BenchRecord], list[Drawing]], ...] = (gflops, times, floor, roofline, waterfall, cudnn)
 
 
 # --- what the drawings share ------------------------------------------------------------------------------------
 
 
-def _by_stride(record: Record) -> list[tuple[str, list[Group]]]:
+def _by_stride(record: BenchRecord) -> list[tuple[str, list[Group]]]:
     """Groups that differ in nothing but the stride, under a name for files."""
     return _gather(record, lambda group: (group.device, group.picture, group.dtype, group.filter, group.channels))
 
 
-def _by_work(record: Record) -> list[tuple[str, list[Group]]]:
+def _by_case(record: BenchRecord) -> list[tuple[str, list[Group]]]:
     """Groups that differ in nothing but the device."""
     return _gather(record, lambda group: (group.picture, group.dtype, group.filter, group.channels, group.stride))
 
 
-def _gather(record: Record, key: Callable[[Group], tuple[Any, ...]]) -> list[tuple[str, list[Group]]]:
+def _gather(record: BenchRecord, key: Callable[[Group], tuple[Any, ...]]) -> list[tuple[str, list[Group]]]:
     found: dict[tuple[Any, ...], list[Group]] = {}
     for group in groups(record):
-        if any(lead_series(row) for row in group.rows):
+        if any(row.lead_series for row in group.rows):
             found.setdefault(key(group), []).append(group)
     names = ["_".join(_file_word(part) for part in parts if part) for parts in found]
     return list(zip(_numbered(names), found.values(), strict=True))
@@ -254,24 +256,28 @@ def _short(group: Group, with_device: bool = True) -> str:
     return ", ".join([*words, *([group.picture] if group.picture else []), group.dtype, group.filter, group.channels])
 
 
-def _at_largest_size(group: Group) -> list[Row]:
-    timed = [row for row in group.rows if lead_series(row)]
-    largest = max((row["work"]["size"] for row in timed), default=0)
-    return [row for row in timed if row["work"]["size"] == largest]
+def _at_largest_size(group: Group) -> list[BenchRow]:
+    timed = [row for row in group.rows if row.lead_series]
+    largest = max((row.case.size for row in timed), default=0)
+    return [row for row in timed if row.case.size == largest]
 
 
-def _cudnn_rows(record: Record) -> list[Row]:
+def _cudnn_rows(record: BenchRecord) -> list[BenchRow]:
     """Rows with a measured ranking, at the largest size of each group."""
-    return [row for group in groups(record) for row in _at_largest_size(group) if row["choice"].get("measured")]
+    return [row for group in groups(record) for row in _at_largest_size(group) if ranking_of(row.choice).measured]
 
 
-def _share(group: Group, entrant: str, size: int) -> float:
-    row = group.row(entrant, size)
-    share = None if row is None else (lead_account(row) or {}).get("floor_share")
-    return math.nan if share is None else float(share)
+def _share(group: Group, candidate: str, size: int) -> float:
+    row = group.row(candidate, size)
+    found = None if row is None else row.lead_metrics
+    return math.nan if found is None or found.floor_share is None else found.floor_share
 
 
-def _gpu_words(record: Record, panels: Sequence[Group]) -> str:
+def _gflops(row: BenchRow) -> float:
+    return math.nan if row.lead_metrics is None else row.lead_metrics.gflops
+
+
+def _gpu_words(record: BenchRecord, panels: Sequence[Group]) -> str:
     """A sentence about the sizes at which a GPU with both ways over the bus beats the CPU; none where only one ran."""
     faster = []
     for size in sorted({size for group in panels for size in group.sizes}):
@@ -339,19 +345,19 @@ def size_panels(sizes: Sequence[Sequence[int]]) -> tuple[Figure, list[Axes]]:
     return figure, axes
 
 
-def _lines(axis: Axes, group: Group, value: Callable[[Row], float], skip: tuple[str, ...] = ()) -> None:
-    colours = _colours(name for name in group.entrants if name != "copy")
-    for number, name in enumerate(group.entrants):
-        rows = [row for row in group.rows if row["entrant"] == name and lead_series(row)]
+def _lines(axis: Axes, group: Group, value: Callable[[BenchRow], float], skip: tuple[str, ...] = ()) -> None:
+    colours = _colours(name for name in group.candidates if name != "copy")
+    for number, name in enumerate(group.candidates):
+        rows = [row for row in group.rows if row.candidate == name and row.lead_series]
         if name in skip or not rows:
             continue
-        styles = LINE_STYLES[rows[0]["kind"]]
+        styles = LINE_STYLES[rows[0].kind]
         axis.plot(
-            [row["work"]["size"] for row in rows],
+            [row.case.size for row in rows],
             [value(row) for row in rows],
             linestyle=styles[min((number - 1) // len(COLOURS), len(styles) - 1)],
             color=FLOOR if name == "copy" else colours[name],
-            marker="o" if rows[0]["kind"] == "method" else None,
+            marker="o" if rows[0].kind == "method" else None,
             markersize=3,
             linewidth=1.6,
             label=literal(name),

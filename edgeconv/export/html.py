@@ -11,21 +11,22 @@ from collections.abc import Sequence
 from importlib.resources import files
 from string import Template
 
-from edgeconv.bench.record import Record
+from edgeconv.bench.record import BenchRecord
 from edgeconv.bench.summary import Group, groups
-from edgeconv.core.escapes import markup
+from edgeconv.core.safe_text import markup
 from edgeconv.export import ladders, runs, tables
 from edgeconv.export.figures import INK, Drawing, draw
-from edgeconv.export.kinds import split
+from edgeconv.export.kinds import AnyRecord, LadderRecord, split
 from edgeconv.export.ladder_figures import draw_ladder
 from edgeconv.export.plot import svg
 from edgeconv.export.run_figures import draw_runs
 from edgeconv.export.samples import FilterSample, samples
 from edgeconv.export.tables import Table
 from edgeconv.io.files import utf8
+from edgeconv.run.report import RunReport
 
 RUNS_PREFIX = "run-"
-WORDS = ("reason", "work", "differs", "what binds it")
+WORDS = ("reason", "case", "differs", "what binds it")
 """Columns that hold sentences."""
 BROAD_POINTS = 500
 """Wider drawings scroll sideways on a phone in place of shrinking until nobody can read them."""
@@ -36,12 +37,12 @@ PIXELS_PER_POINT = 1.4
 """A drawing's text is then as large as the page's."""
 
 
-def export(records: Sequence[Record]) -> dict[str, bytes]:
+def export(records: Sequence[AnyRecord]) -> dict[str, bytes]:
     """See Exporter.load."""
     given = split(records)
     titles = []
     if given.benches:
-        names = dict.fromkeys(record["grid"]["name"] for record in given.benches)
+        names = dict.fromkeys(record.grid.name for record in given.benches)
         titles.append("edgeconv bench: " + ", ".join(names))
     titles += dict.fromkeys(ladders.title(record) for record in given.ladders)
     titles += [runs.title(given.runs)] if given.runs else []
@@ -54,16 +55,16 @@ def export(records: Sequence[Record]) -> dict[str, bytes]:
     return {".html": utf8(page.substitute(title=markup(title), body="\n".join(body)))}
 
 
-def _record(record: Record, prefix: str) -> str:
+def _record(record: BenchRecord, prefix: str) -> str:
     drawings = draw(record)
-    machine = ", ".join(facts["name"] for facts in record["machine"].values())
+    machine = ", ".join(facts.name for facts in record.machine.values())
     parts = [
-        f'<p class="soft">{markup(record["grid"]["summary"])}<br>{markup(machine)} · {markup(record["created_utc"])} · '
-        f"{len(record['rows'])} rows in {record['wall_seconds']:.0f} s</p>"
+        f'<p class="soft">{markup(record.grid.summary)}<br>{markup(machine)} · {markup(record.created_utc)} · '
+        f"{len(record.rows)} rows in {record.wall_seconds:.0f} s</p>"
     ]
-    if not record["complete"]:
+    if not record.complete:
         parts.append('<p class="warn">Stopped before it was complete.</p>')
-    parts += [f'<p class="warn">{markup(warning)}.</p>' for warning in record["warnings"]]
+    parts += [f'<p class="warn">{markup(warning)}.</p>' for warning in record.warnings]
     sections = [
         ("fastest", "What is fastest", _fastest(record)),
         ("goals", "The project's own goals", _unless_empty(tables.goals(record))),
@@ -78,9 +79,9 @@ def _record(record: Record, prefix: str) -> str:
     return "\n".join([*parts, *_sections(sections, prefix)])
 
 
-def _ladder(record: Record, prefix: str) -> str:
+def _ladder(record: LadderRecord, prefix: str) -> str:
     shown = ladders.shown(record)
-    words = f"{ladders.title(record)} · {record['created_utc']} · {len(record['rows'])} rows"
+    words = f"{ladders.title(record)} · {record.created_utc} · {len(record.rows)} rows"
     sections = [
         ("steps", "Step by step", "".join(_figure(drawing, prefix) for drawing in draw_ladder(record))),
         ("tables", "Times and GFLOPS", "".join(map(_unless_empty, shown[:-1]))),
@@ -89,8 +90,8 @@ def _ladder(record: Record, prefix: str) -> str:
     return "\n".join([f'<p class="soft">{markup(words)}</p>', *_sections(sections, prefix)])
 
 
-def _runs(reports: Sequence[runs.Report]) -> str:
-    words = f"{len(reports)} reports of edgeconv run, {min(report['created_utc'] for report in reports)} and later"
+def _runs(reports: Sequence[RunReport]) -> str:
+    words = f"{len(reports)} reports of edgeconv run, {min(report.created_utc for report in reports)} and later"
     parts = [f'<p class="soft">{markup(words)}</p>']
     parts += [f'<p class="warn">{markup(warning)}.</p>' for warning in runs.wrong(reports)]
     sections = [
@@ -112,7 +113,7 @@ def _sections(sections: Sequence[tuple[str, str, str]], prefix: str) -> list[str
     return [f"<nav>{links}</nav>", *parts]
 
 
-def _fastest(record: Record) -> str:
+def _fastest(record: BenchRecord) -> str:
     return _list(tables.lead(record)) + _unless_empty(tables.fastest(record))
 
 
@@ -141,9 +142,9 @@ def _group_tables(group: Group) -> str:
     return f"<details><summary>{markup(group.title)}</summary><div>{content}</div></details>"
 
 
-def _formulas(record: Record) -> str:
+def _formulas(record: BenchRecord) -> str:
     pairs = "".join(
-        f"<dt>{markup(name.replace('_', ' '))}</dt><dd>{markup(text)}</dd>" for name, text in record["formulas"].items()
+        f"<dt>{markup(name.replace('_', ' '))}</dt><dd>{markup(text)}</dd>" for name, text in record.formulas.items()
     )
     return f"<dl>{pairs}</dl>"
 

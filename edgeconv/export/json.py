@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from edgeconv.bench.record import Record, to_json
+from edgeconv.bench.record import to_json
+from edgeconv.export.kinds import AnyRecord
 
 
-def export(records: Sequence[Record]) -> dict[str, bytes]:
+def export(records: Sequence[AnyRecord]) -> dict[str, bytes]:
     """See Exporter.load."""
     if len(records) == 1:
         return {".json": to_json(records[0])}

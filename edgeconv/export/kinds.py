@@ -8,37 +8,46 @@ from pathlib import Path
 
 from edgeconv.bench import record as bench
 from edgeconv.bench.ladders import conv, gemm
-from edgeconv.bench.record import Record, read_kinds
+from edgeconv.bench.ladders.conv import ConvRecord
+from edgeconv.bench.ladders.gemm import GemmRecord
+from edgeconv.bench.record import BenchRecord
+from edgeconv.core.records import Part
+from edgeconv.export.ladders import LadderRecord as LadderRecord
+from edgeconv.io.records import read_record
 from edgeconv.run import report
+from edgeconv.run.report import RunReport
 
-RUN = "run"
-LADDERS = (conv.KIND, gemm.KIND)
-KINDS = {
-    bench.KIND: ("a record of edgeconv bench", bench.SCHEMA_VERSION),
-    **{kind: (f"a record of edgeconv {kind}", report.SCHEMA_VERSION) for kind in LADDERS},
-    RUN: ("a report of edgeconv run", report.SCHEMA_VERSION),
+AnyRecord = BenchRecord | LadderRecord | RunReport
+
+KINDS: dict[str, type[Part]] = {
+    bench.KIND: BenchRecord,
+    conv.KIND: ConvRecord,
+    gemm.KIND: GemmRecord,
+    report.KIND: RunReport,
 }
-"""By the file's own word: what that is, and the version of its schema."""
+"""By the file's own word."""
 
 
 @dataclass(frozen=True)
 class Shown:
     """Files by kind, each in their order."""
 
-    benches: list[Record]
-    ladders: list[Record]
-    runs: list[Record]
+    benches: list[BenchRecord]
+    ladders: list[LadderRecord]
+    runs: list[RunReport]
 
 
-def read(path: Path) -> Record:
+def read(path: Path) -> AnyRecord:
     """A file of one of the kinds; raises UsageError for any other."""
-    return read_kinds(path, KINDS)
+    found = read_record(path, KINDS)
+    assert isinstance(found, AnyRecord)  # as KINDS has it
+    return found
 
 
-def split(records: Sequence[Record]) -> Shown:
+def split(records: Sequence[AnyRecord]) -> Shown:
     """Told apart by their kind."""
     return Shown(
-        benches=[record for record in records if record["kind"] == bench.KIND],
-        ladders=[record for record in records if record["kind"] in LADDERS],
-        runs=[record for record in records if record["kind"] == RUN],
+        benches=[record for record in records if isinstance(record, BenchRecord)],
+        ladders=[record for record in records if isinstance(record, LadderRecord)],
+        runs=[record for record in records if isinstance(record, RunReport)],
     )

@@ -7,13 +7,14 @@ Where nothing else is said a step stands with its usual thread blocks.
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeVar
 
 from edgeconv.bench.ladders import conv_kernels, gemm_kernels
-from edgeconv.bench.ladders.conv import COPY, DTYPE
-from edgeconv.bench.ladders.conv import KIND as CONV_KIND
+from edgeconv.bench.ladders.base import LadderProfile, StepRow
+from edgeconv.bench.ladders.conv import COPY, ConvRecord, ConvRow
+from edgeconv.bench.ladders.gemm import GemmRecord, GemmRow
 from edgeconv.core.units import seconds_text
 from edgeconv.export.tables import NOTHING, Table, percent
 
@@ -24,119 +25,121 @@ WIDTH = 110
 """Letters of a line in a source's header, beside its comment mark."""
 MILLION = 1e6
 
-Record = dict[str, Any]
-Row = dict[str, Any]
+LadderRecord = ConvRecord | GemmRecord
+L = TypeVar("L", bound=StepRow)
 
 
-def conv_steps(record: Record, profile: Record) -> Table:
+def conv_steps(record: ConvRecord, profile: LadderProfile) -> Table:
     """Each step at 4096, stride 1: its idea, why it should help, what was predicted, and what came of it."""
-    rows = usual(record["rows"], size=CONV_SIZE, stride=CONV_STRIDE)
-    counted = {row["step"]: row for row in profile["rows"]}
+    rows = usual(record.rows, size=CONV_SIZE, stride=CONV_STRIDE)
+    counted = {row.step: row for row in profile.rows}
     lines = []
     for step in conv_kernels.STEPS:
         row = rows[step.name]
         expected = NOTHING if step.expected_gain is None else f"{step.expected_gain:g} ×"
-        figures = (expected, _gain(row), _median(row), percent(row["share_of_floor"]))
-        wavefronts, instructions = (
-            f"{counted[step.name][name] / MILLION:,.0f} M" for name in ("l1_wavefronts", "instructions")
-        )
-        lines.append((f"`{step.name}`", step.idea, step.because, *figures, wavefronts, instructions))
+        figures = (expected, _gain(row), _median(row), percent(row.share_of_floor))
+        counts = (counted[step.name].l1_wavefronts, counted[step.name].instructions)
+        millions = (f"{count / MILLION:,.0f} M" for count in counts)
+        lines.append((f"`{step.name}`", step.idea, step.because, *figures, *millions))
     header = ("step", "idea", "why it should help", "predicted", "gain", "median", "of the floor")
     return Table("The ladder", (*header, "lines", "instructions"), tuple(lines))
 
 
-def conv_binds(profile: Record) -> Table:
+def conv_binds(profile: LadderProfile) -> Table:
     """How busy each part of the GPU was, step by step."""
-    parts = ("issue_busy_percent", "l1_busy_percent", "l2_busy_percent", "dram_busy_percent")
-    lines = [(f"`{row['step']}`", *(f"{row[part]:.0f} %" for part in parts)) for row in profile["rows"]]
+    lines = []
+    for row in profile.rows:
+        busy = (row.issue_busy_percent, row.l1_busy_percent, row.l2_busy_percent, row.dram_busy_percent)
+        lines.append((f"`{row.step}`", *(f"{per_cent:.0f} %" for per_cent in busy)))
     return Table("What was busy", ("step", "issue", "L1", "L2", "memory"), tuple(lines))
 
 
-def conv_sizes(record: Record, stride: int) -> Table:
+def conv_sizes(record: ConvRecord, stride: int) -> Table:
     """Medians of every step over the sizes."""
-    sizes = sorted({row["size"] for row in record["rows"]})
-    found = {size: usual(record["rows"], size=size, stride=stride) for size in sizes}
+    sizes = sorted({row.size for row in record.rows})
+    found = {size: usual(record.rows, size=size, stride=stride) for size in sizes}
     names = (COPY, *(step.name for step in conv_kernels.STEPS))
     lines = [(f"`{name}`", *(_median(found[size][name]) for size in sizes)) for name in names]
     return Table(f"Stride {stride}", ("step", *map(str, sizes)), tuple(lines))
 
 
-def conv_blocks(record: Record) -> Table:
+def conv_blocks(record: ConvRecord) -> Table:
     """Medians of every thread block at 4096, stride 1."""
-    rows = [row for row in record["rows"] if (row["size"], row["stride"]) == (CONV_SIZE, CONV_STRIDE) and row["block"]]
-    blocks = list(dict.fromkeys(row["block"] for row in rows))
-    times = {(row["step"], row["block"]): _median(row) for row in rows}
-    steps = dict.fromkeys(row["step"] for row in rows)
+    rows = [row for row in record.rows if (row.size, row.stride) == (CONV_SIZE, CONV_STRIDE) and row.block]
+    blocks = [block for block in dict.fromkeys(row.block for row in rows) if block]
+    times = {(row.step, row.block): _median(row) for row in rows}
+    steps = dict.fromkeys(row.step for row in rows)
     lines = [(f"`{step}`", *(times.get((step, block), NOTHING) for block in blocks)) for step in steps]
     return Table("Thread blocks", ("step", *blocks), tuple(lines))
 
 
-def gemm_steps(record: Record) -> Table:
+def gemm_steps(record: GemmRecord) -> Table:
     """Each step of the products at 4096 in float32: its idea, its gain, and how near it comes to the vendor's."""
-    rows = usual(record["rows"], size=GEMM_SIZE, dtype=GEMM_DTYPE)
+    rows = usual(record.rows, size=GEMM_SIZE, dtype=GEMM_DTYPE)
     lines = []
     for step, gain in zip(gemm_kernels.STEPS, _gemm_gains(rows), strict=True):
         row = rows[step.name]
-        figures = (f"{row['gflops']:,.0f}", percent(row["share_of_vendor"]), percent(row["share_of_peak"]))
-        lines.append((f"`{step.name}`", step.idea, row["block"] or NOTHING, gain, _median(row), *figures))
+        figures = (f"{row.gflops:,.0f}", percent(row.share_of_vendor), percent(row.share_of_peak))
+        lines.append((f"`{step.name}`", step.idea, row.block or NOTHING, gain, _median(row), *figures))
     header = ("step", "idea", "blocks", "gain", "median", "GFLOPS", "of cuBLAS", "of peak")
     return Table("The ladder of products", header, tuple(lines))
 
 
-def gemm_sizes(record: Record) -> Table:
+def gemm_sizes(record: GemmRecord) -> Table:
     """GFLOPS of every step, type and size, and the share of the vendor's."""
-    sizes = sorted({row["size"] for row in record["rows"]})
+    sizes = sorted({row.size for row in record.rows})
     lines = []
     for dtype in gemm_kernels.REALS:
-        found = {size: usual(record["rows"], size=size, dtype=dtype) for size in sizes}
+        found = {size: usual(record.rows, size=size, dtype=dtype) for size in sizes}
         for step in gemm_kernels.STEPS:
             cells = (_rate_and_share(found[size].get(step.name)) for size in sizes)
             lines.append((f"`{step.name}`", dtype, *cells))
     return Table("Products by size", ("step", "type", *map(str, sizes)), tuple(lines))
 
 
-def conv_source(record: Record) -> list[str]:
+def conv_source(record: ConvRecord) -> list[str]:
     """The steps as lines of a source's header: name, median, gain, idea."""
-    rows = usual(record["rows"], size=CONV_SIZE, stride=CONV_STRIDE)
+    rows = usual(record.rows, size=CONV_SIZE, stride=CONV_STRIDE)
     steps = [(step.name, _median(rows[step.name]), _gain(rows[step.name]), step.idea) for step in conv_kernels.STEPS]
-    where = f"{record['machine']['name']}, {CONV_SIZE} × {CONV_SIZE}, stride {CONV_STRIDE}, cold L2"
+    where = f"{record.machine.name}, {CONV_SIZE} × {CONV_SIZE}, stride {CONV_STRIDE}, cold L2"
     copy = f"a copy takes {_median(rows[COPY])}"
     return [*_columns(steps), f"Medians and gains over the step before on one {where}; {copy}."]
 
 
-def gemm_source(record: Record) -> list[str]:
+def gemm_source(record: GemmRecord) -> list[str]:
     """The same of the products."""
-    rows = usual(record["rows"], size=GEMM_SIZE, dtype=GEMM_DTYPE)
+    rows = usual(record.rows, size=GEMM_SIZE, dtype=GEMM_DTYPE)
     gains = zip(gemm_kernels.STEPS, _gemm_gains(rows), strict=True)
     steps = [(step.name, _median(rows[step.name]), gain, step.idea) for step, gain in gains]
-    where = f"{record['machine']['name']}, {GEMM_SIZE} × {GEMM_SIZE}, {GEMM_DTYPE}, cold L2"
+    where = f"{record.machine.name}, {GEMM_SIZE} × {GEMM_SIZE}, {GEMM_DTYPE}, cold L2"
     return [*_columns(steps), f"Medians and gains over the step before on one {where}."]
 
 
-def title(record: Record) -> str:
+def title(record: LadderRecord) -> str:
     """What was measured, in a few words."""
-    return f"edgeconv {record['kind']} on {record['machine']['name']}"
+    return f"edgeconv {record.kind} on {record.machine.name}"
 
 
-def panels(record: Record) -> list[tuple[str, dict[str, Any]]]:
+def panels(record: LadderRecord) -> list[tuple[str, dict[str, Any]]]:
     """What a page shows side by side, and the fields of a row that belong there: strides, or types."""
-    name = "stride" if record["kind"] == CONV_KIND else "dtype"
-    values = dict.fromkeys(row[name] for row in record["rows"])
-    return [(f"stride {value}" if name == "stride" else str(value), {name: value}) for value in values]
+    if isinstance(record, ConvRecord):
+        strides = dict.fromkeys(row.stride for row in record.rows)
+        return [(f"stride {stride}", {"stride": stride}) for stride in strides]
+    return [(dtype, {"dtype": dtype}) for dtype in dict.fromkeys(row.dtype for row in record.rows)]
 
 
-def steps_of(record: Record) -> list[str]:
+def steps_of(record: LadderRecord) -> list[str]:
     """Names in the order of the rows."""
-    return list(dict.fromkeys(row["step"] for row in record["rows"]))
+    return list(dict.fromkeys(row.step for row in record.rows))
 
 
-def shown(record: Record) -> list[Table]:
+def shown(record: LadderRecord) -> list[Table]:
     """Times and GFLOPS of every step by size, usual blocks; then every row."""
-    sizes = sorted({row["size"] for row in record["rows"]})
+    sizes = sorted({row.size for row in record.rows})
     tables = []
-    for words, work in panels(record):
+    for words, case in panels(record):
         for what, cell in (("median", _median), ("GFLOPS", _rate)):
-            found = {size: usual(record["rows"], size=size, **work) for size in sizes}
+            found = {size: usual(record.rows, size=size, **case) for size in sizes}
             lines = [
                 (step, *(cell(found[size][step]) if step in found[size] else NOTHING for size in sizes))
                 for step in steps_of(record)
@@ -145,76 +148,51 @@ def shown(record: Record) -> list[Table]:
     return [*tables, every_row(record)]
 
 
-def as_row(record: Record, row: Row) -> Row:
-    """A step in the shape of a bench record's row, as far as it has the figures: for a spreadsheet's columns."""
-    state, share = row["l2_state"], row.get("share_of_floor")
-    work = {"size": row["size"], "stride": row.get("stride"), "dtype": row.get("dtype", DTYPE)}
-    return {
-        "work": work,
-        "device": "cuda",
-        "kind": record["kind"],
-        "entrant": row["step"] if row["block"] is None else f"{row['step']} {row['block']}",
-        "status": "measured" if row["right"] else "wrong",
-        "timings": {} if row["timing"] is None else {state: row["timing"]},
-        "accounts": {state: {"gflops": row["gflops"], "floor_share": share}},
-        "counts": {},
-        "check": {"relative_error": row["relative_error"]},
-        "launch": None,
-        "bus": None,
-        "end_to_end": None,
-        "machine": row["machine"],
-    }
-
-
-def every_row(record: Record) -> Table:
-    """A line a row, in the order of the record."""
-    is_conv = record["kind"] == CONV_KIND
-    figures = CONV_FIGURES if is_conv else GEMM_FIGURES
+def every_row(record: LadderRecord) -> Table:
+    """One line per row, in the order of the record."""
+    figures = ("gain", "of the floor") if isinstance(record, ConvRecord) else ("of cuBLAS", "of peak")
     lines = []
-    for row in record["rows"]:
-        work = f"stride {row['stride']}" if is_conv else row["dtype"]
-        error = "infinite" if row["relative_error"] is None else f"{row['relative_error']:.1g}"
-        cells = (
-            row["step"],
-            row["block"] or NOTHING,
-            _median(row),
-            _rate(row),
-            *(draw(row) for draw in figures.values()),
-        )
-        lines.append((work, str(row["size"]), *cells, error))
-    return Table("Every row", ("work", "size", "step", "blocks", "median", "GFLOPS", *figures, "error"), tuple(lines))
+    for row in record.rows:
+        if isinstance(row, ConvRow):
+            case, cells = f"stride {row.stride}", (_gain(row), percent(row.share_of_floor))
+        elif isinstance(row, GemmRow):
+            case, cells = row.dtype, (percent(row.share_of_vendor), percent(row.share_of_peak))
+        error = "infinite" if row.relative_error is None else f"{row.relative_error:.1g}"
+        lines.append((case, str(row.size), row.step, row.block or NOTHING, _median(row), _rate(row), *cells, error))
+    return Table("Every row", ("case", "size", "step", "blocks", "median", "GFLOPS", *figures, "error"), tuple(lines))
 
 
-def usual(rows: Iterable[Row], **work: Any) -> dict[str, Row]:
-    """The first row of each step at a work, which has its usual blocks."""
-    found: dict[str, Row] = {}
+def usual(rows: Iterable[L], **case: Any) -> dict[str, L]:
+    """The first row of each step at a case, which has its usual blocks."""
+    found: dict[str, L] = {}
     for row in rows:
-        if all(row[name] == value for name, value in work.items()):
-            found.setdefault(row["step"], row)
+        if all(getattr(row, name) == value for name, value in case.items()):
+            found.setdefault(row.step, row)
     return found
 
 
-def _rate(row: Row) -> str:
-    return NOTHING if row["gflops"] is None else f"{row['gflops']:,.0f}"
+def _rate(row: StepRow) -> str:
+    return NOTHING if row.gflops is None else f"{row.gflops:,.0f}"
 
 
-def _rate_and_share(row: Row | None) -> str:
+def _rate_and_share(row: GemmRow | None) -> str:
     """GFLOPS and the share of the vendor's, of a row that has them."""
-    return NOTHING if row is None or row["gflops"] is None else f"{_rate(row)} ({percent(row['share_of_vendor'])})"
+    return NOTHING if row is None or row.gflops is None else f"{_rate(row)} ({percent(row.share_of_vendor)})"
 
 
-def _median(row: Row) -> str:
-    return "WRONG" if row["timing"] is None else seconds_text(row["timing"]["median_seconds"])
+def _median(row: StepRow) -> str:
+    return "WRONG" if row.median_seconds is None else seconds_text(row.median_seconds)
 
 
-def _gain(row: Row) -> str:
-    return NOTHING if row["gain"] is None else f"{row['gain']:.2f} ×"
+def _gain(row: ConvRow) -> str:
+    return NOTHING if row.gain is None else f"{row.gain:.2f} ×"
 
 
-def _gemm_gains(rows: dict[str, Row]) -> list[str]:
+def _gemm_gains(rows: Mapping[str, GemmRow]) -> list[str]:
     """Of each step over the one before."""
-    seconds = [rows[step.name]["timing"]["median_seconds"] for step in gemm_kernels.STEPS]
-    return [NOTHING, *(f"{before / after:.2f} ×" for before, after in pairwise(seconds))]
+    seconds = [rows[step.name].median_seconds for step in gemm_kernels.STEPS]
+    gains = (f"{before / after:.2f} ×" if before and after else NOTHING for before, after in pairwise(seconds))
+    return [NOTHING, *gains]
 
 
 def _columns(steps: Sequence[tuple[str, str, str, str]]) -> list[str]:
@@ -225,14 +203,3 @@ def _columns(steps: Sequence[tuple[str, str, str, str]]) -> list[str]:
         head = f"  {name:<{widths[0]}}  {median:>{widths[1]}}  {gain:>{widths[2]}}  "
         lines += textwrap.wrap(idea, WIDTH, initial_indent=head, subsequent_indent=" " * len(head))
     return lines
-
-
-CONV_FIGURES: dict[str, Callable[[Row], str]] = {
-    "gain": _gain,
-    "of the floor": lambda row: percent(row["share_of_floor"]),
-}
-GEMM_FIGURES: dict[str, Callable[[Row], str]] = {
-    "of cuBLAS": lambda row: percent(row["share_of_vendor"]),
-    "of peak": lambda row: percent(row["share_of_peak"]),
-}
-"""What only rows of one kind have, by the column's name."""

@@ -10,9 +10,8 @@ import matplotlib
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 
-from edgeconv.bench.record import Record
 from edgeconv.export.figures import Drawing, draw
-from edgeconv.export.kinds import split
+from edgeconv.export.kinds import AnyRecord, split
 from edgeconv.export.ladder_figures import draw_ladder
 from edgeconv.export.run_figures import draw_runs
 
@@ -23,13 +22,13 @@ _METADATA = re.compile(r"\s*<metadata>.*?</metadata>", re.DOTALL)
 _REFERENCE = re.compile(r'(?<=\bid=")(?=[^"])|(?<=url\(#)|(?<=href="#)')
 
 
-def export(records: Sequence[Record]) -> dict[str, bytes]:
+def export(records: Sequence[AnyRecord]) -> dict[str, bytes]:
     """See Exporter.load: of several records the files are numbered; reports of runs stand in one drawing together."""
     files: dict[str, bytes] = {}
     given = split(records)
-    for kind, drawn in ((given.benches, draw), (given.ladders, draw_ladder)):
-        for number, record in enumerate(kind, 1):
-            files |= _files(drawn(record), f"_{number}" if len(kind) > 1 else "")
+    for drawn in ([draw(record) for record in given.benches], [draw_ladder(record) for record in given.ladders]):
+        for number, drawings in enumerate(drawn, 1):
+            files |= _files(drawings, f"_{number}" if len(drawn) > 1 else "")
     return files | (_files(draw_runs(given.runs), "") if given.runs else {})
 
 

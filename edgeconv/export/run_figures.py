@@ -9,30 +9,30 @@ from matplotlib.figure import Figure
 
 from edgeconv.core.units import digits_text, seconds_text
 from edgeconv.export.figures import COLOURS, INK, Drawing, ink, legend, literal, stacked_bars
-from edgeconv.export.runs import Report, labels
-from edgeconv.run.report import PHASES
+from edgeconv.export.runs import labels
+from edgeconv.run.report import PHASES, RunReport, SpeedPart
 
 BAR = 0.38
 """Height of each of two bars of a run."""
 
 
-def draw_runs(reports: Sequence[Report]) -> list[Drawing]:
+def draw_runs(reports: Sequence[RunReport]) -> list[Drawing]:
     """Every drawing that the reports have figures for."""
     return [drawing for plot in (phases, gflops, shares) for drawing in plot(reports)]
 
 
-def phases(reports: Sequence[Report]) -> list[Drawing]:
+def phases(reports: Sequence[RunReport]) -> list[Drawing]:
     """Each run's phases as shares of its whole."""
     bars = []
     for name, report in zip(labels(reports), reports, strict=True):
-        found = report["phases_seconds"]
+        found = report.phases_seconds
         seconds = {phase.replace("_", " "): found[phase] for phase in PHASES if phase in found}
-        bars.append((name, seconds, seconds_text(report["whole_run_seconds"])))
+        bars.append((name, seconds, seconds_text(report.whole_run_seconds)))
     caption = "The one pass whose output was saved, from the start of the process to the written file."
     return [Drawing("run_phases", "Where the time goes", caption, stacked_bars(bars))]
 
 
-def gflops(reports: Sequence[Report]) -> list[Drawing]:
+def gflops(reports: Sequence[RunReport]) -> list[Drawing]:
     """GFLOPS of the kernel and end to end."""
     timed = _timed(reports)
     if not timed:
@@ -42,7 +42,7 @@ def gflops(reports: Sequence[Report]) -> list[Drawing]:
     # Rings around them, for on a CPU both are the same.
     fields = (("kernel_gflops", "kernel", "full", 5), ("end_to_end_gflops", "end to end", "none", 9))
     for colour, (field, label, fill, size) in zip(COLOURS, fields, strict=False):
-        values = [report["speed"][field] for _, report in timed]
+        values = [getattr(speed, field) for _, speed in timed]
         axis.plot(values, range(len(values)), "o", color=colour, label=label, fillstyle=fill, markersize=size)
         for place, value in enumerate(values):
             text = digits_text(value, 3)
@@ -55,15 +55,15 @@ def gflops(reports: Sequence[Report]) -> list[Drawing]:
     return [Drawing("run_gflops", "GFLOPS", caption, figure)]
 
 
-def shares(reports: Sequence[Report]) -> list[Drawing]:
+def shares(reports: Sequence[RunReport]) -> list[Drawing]:
     """Shares of the memory floor and of the roofline, where the roof was measured."""
-    timed = [(name, report) for name, report in _timed(reports) if report["speed"]["roofline_share"] is not None]
+    timed = [(name, speed) for name, speed in _timed(reports) if speed.roofline_share is not None]
     if not timed:
         return []
     figure, axis = _bars([name for name, _ in timed])
     fields = (("memory_floor_share", "of the memory floor"), ("roofline_share", "of the roofline"))
     for offset, (field, label) in enumerate(fields):
-        values = [report["speed"][field] for _, report in timed]
+        values = [getattr(speed, field) for _, speed in timed]
         _row_of_bars(axis, values, offset, label, [f"{value:.0%}" for value in values])
     axis.xaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
     axis.set_xlabel("share of what this machine was measured to do")
@@ -72,9 +72,9 @@ def shares(reports: Sequence[Report]) -> list[Drawing]:
     return [Drawing("run_roof", "Share of the roof", caption, figure)]
 
 
-def _timed(reports: Sequence[Report]) -> list[tuple[str, Report]]:
+def _timed(reports: Sequence[RunReport]) -> list[tuple[str, SpeedPart]]:
     named = zip(labels(reports), reports, strict=True)
-    return [(name, report) for name, report in named if report["speed"] is not None]
+    return [(name, report.speed) for name, report in named if report.speed is not None]
 
 
 def _bars(names: Sequence[str]) -> tuple[Figure, Axes]:

@@ -8,171 +8,124 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-from edgeconv.bench.record import Row
 from edgeconv.core.units import seconds_text
-from edgeconv.export.kinds import RUN
 from edgeconv.export.tables import NOTHING, Table, cudnn_trace, percent
-from edgeconv.methods.base import Options
-from edgeconv.run.report import PHASES
-
-Report = dict[str, Any]
+from edgeconv.methods.options import Options
+from edgeconv.run.report import PHASES, InputPart, OutputPart, RunReport, ranking_of
 
 
-def labels(reports: Sequence[Report]) -> list[str]:
+def labels(reports: Sequence[RunReport]) -> list[str]:
     """A name for each: device and method, and whatever else tells them apart; numbered where nothing does."""
     parts = [_parts(report) for report in reports]
     if len({part[-1] for part in parts}) == len({part[0] for part in parts}):
-        parts = [part[:-1] for part in parts]  # one machine a kind of device: its name says nothing more
+        parts = [part[:-1] for part in parts]  # one machine for each kind of device: its name adds nothing
     varying = [column for column, values in enumerate(zip(*parts, strict=True)) if len(set(values)) > 1]
     names = [" ".join([*part[:2], *(part[column] for column in varying if column > 1)]) for part in parts]
     return [name if names.count(name) == 1 else f"{name} #{number}" for number, name in enumerate(names, 1)]
 
 
-def title(reports: Sequence[Report]) -> str:
+def title(reports: Sequence[RunReport]) -> str:
     """What was run, in a few words."""
-    return "edgeconv run: " + ", ".join(dict.fromkeys(Path(report["input"]["file"]).name for report in reports))
+    return "edgeconv run: " + ", ".join(dict.fromkeys(Path(report.input.file).name for report in reports))
 
 
-def overview(reports: Sequence[Report]) -> Table:
-    """One line a run: the kernel's time and what it means."""
+def overview(reports: Sequence[RunReport]) -> Table:
+    """One line per run: the kernel's time and what it means."""
     rows = tuple((name, *_figures(report)) for name, report in zip(labels(reports), reports, strict=True))
     header = ("run", "kernel", "GFLOPS", "end to end GFLOPS", "GB/s", "of memory floor", "of roofline", "bound by")
     return Table("Runs", (*header, "whole run", "check"), rows)
 
 
-def phases(reports: Sequence[Report]) -> Table:
+def phases(reports: Sequence[RunReport]) -> Table:
     """Seconds of each phase of the one pass whose output was saved."""
     rows = []
     for name, report in zip(labels(reports), reports, strict=True):
-        found = report["phases_seconds"]
+        found = report.phases_seconds
         cells = (seconds_text(found[phase]) if phase in found else NOTHING for phase in PHASES)
-        rows.append((name, *cells, seconds_text(report["whole_run_seconds"])))
+        rows.append((name, *cells, seconds_text(report.whole_run_seconds)))
     header = ("run", *(phase.replace("_", " ") for phase in PHASES), "whole run")
     return Table("Phases", header, tuple(rows))
 
 
-def pictures(reports: Sequence[Report]) -> Table:
+def pictures(reports: Sequence[RunReport]) -> Table:
     """What went in and came out."""
     rows = []
     for name, report in zip(labels(reports), reports, strict=True):
-        problem = report["problem"]
-        rules = f"padding {problem['padding']} {problem['border']}, output {problem['output_mode']}"
-        words = f"{problem['filter']['name']}, {problem['channels']}, stride {problem['stride']}, {rules}"
-        rows.append((name, report["input"]["file"], _size(report["input"]), words, _size(report["output"])))
-    return Table("Pictures", ("run", "picture", "size", "work", "output"), tuple(rows))
+        problem = report.problem
+        rules = f"padding {problem.padding} {problem.border}, output {problem.output_mode}"
+        words = f"{problem.filter.name}, {problem.channels}, stride {problem.stride}, {rules}"
+        rows.append((name, report.input.file, _size(report.input), words, _size(report.output)))
+    return Table("Pictures", ("run", "picture", "size", "filter", "output"), tuple(rows))
 
 
-def cudnn_traces(reports: Sequence[Report]) -> list[Table]:
+def cudnn_traces(reports: Sequence[RunReport]) -> list[Table]:
     """The ranked list of cuDNN beside what was measured, for every run that has one."""
     named = zip(labels(reports), reports, strict=True)
-    return [cudnn_trace(name, report["method"]["choice"]) for name, report in named if _ranked(report)]
+    found = ((name, ranking_of(report.method.choice)) for name, report in named)
+    return [cudnn_trace(name, ranking) for name, ranking in found if ranking.ranked]
 
 
-def machine_lines(reports: Sequence[Report]) -> list[str]:
+def machine_lines(reports: Sequence[RunReport]) -> list[str]:
     """Where and with what they were measured, each machine once."""
     lines = []
     for report in reports:
-        versions = ", ".join(f"{name} {version}" for name, version in report["versions"].items())
-        lines.append(f"{report['device']['name']}; edgeconv {report['edgeconv_version']}; {versions}")
-        roof = (report["speed"] or {}).get("roof")
+        versions = ", ".join(f"{name} {version}" for name, version in report.versions.items())
+        lines.append(f"{report.device.name}; edgeconv {report.edgeconv_version}; {versions}")
+        roof = None if report.speed is None else report.speed.roof
         if roof is not None:
-            lines.append(f"Roof of {report['device']['name']}, measured anew in each run: {roof['how']}")
+            lines.append(f"Roof of {report.device.name}, measured anew in each run: {roof.how}")
     return list(dict.fromkeys(lines))
 
 
-def wrong(reports: Sequence[Report]) -> list[str]:
+def wrong(reports: Sequence[RunReport]) -> list[str]:
     """A sentence for each run whose output is not the oracle's."""
     named = zip(labels(reports), reports, strict=True)
-    return [f"{name}: the output is not what the float64 oracle gives" for name, report in named if _is_wrong(report)]
+    return [f"{name}: the output is not what the float64 oracle gives" for name, report in named if is_wrong(report)]
 
 
-def as_row(report: Report) -> Row:
-    """The report in the shape of a bench record's row, as far as it has the figures: for a spreadsheet's columns."""
-    problem, source, timing = report["problem"], report["input"], report["timing"]
-    speed, series, state = report["speed"] or {}, timing["kernel"], timing["l2_state"]
-    found = report["phases_seconds"]
-    sizes = {name: source[name] for name in ("height", "width", "dtype")}
-    rules = {name: problem[name] for name in ("stride", "channels", "padding", "border", "output_mode")}
-    moved = {name: found[f"{name}"] for name in ("host_to_device", "device_to_host") if name in found}
-    return {
-        "work": {
-            "picture": source["file"],
-            "size": max(source["height"], source["width"]),
-            "filter": problem["filter"]["name"],
-            **sizes,
-            **rules,
-        },
-        "device": report["device"]["kind"],
-        "kind": RUN,
-        "entrant": report["method"]["name"],
-        "status": "wrong" if _is_wrong(report) else "measured",
-        "timings": {} if series is None else {state: series},
-        "accounts": {state: {**speed, "gflops": speed.get("kernel_gflops"), "large_copy_share": _floor(speed)}},
-        "counts": report["counts"],
-        "check": report["check"],
-        "launch": None,
-        "bus": {f"{name}_seconds": seconds for name, seconds in moved.items()},
-        "end_to_end": timing["end_to_end"],
-        "cold_seconds": timing["cold_seconds"],
-        "set_up_seconds": found["set_up"],
-        "machine": {"flags": []},
-        **{name: report["method"][name] for name in ("moved_bytes", "workspace_bytes", "launches")},
-    }
-
-
-def _parts(report: Report) -> tuple[str, ...]:
+def _parts(report: RunReport) -> tuple[str, ...]:
     """Device and method, then what may tell runs apart, from what matters most."""
-    problem, options = report["problem"], report["method"]["options"]
+    problem, options = report.problem, report.method.options
     return (
-        report["device"]["kind"],
-        report["method"]["name"],
-        f"s{problem['stride']}",
-        _size(report["input"]),
-        problem["filter"]["name"],
-        problem["channels"],
-        problem["output_mode"],
-        problem["border"],
-        Path(report["input"]["file"]).name,
-        options["math"],
-        options["gemm"],
-        f"block {options['block']}" if options.get("block", Options.block) != Options.block else "",
-        report["device"]["name"],
+        report.device.kind,
+        report.method.name,
+        f"s{problem.stride}",
+        _size(report.input),
+        problem.filter.name,
+        problem.channels,
+        problem.output_mode,
+        problem.border,
+        Path(report.input.file).name,
+        options.math,
+        options.gemm,
+        f"block {options.block}" if options.block != Options.block else "",
+        report.device.name,
     )
 
 
-def _figures(report: Report) -> tuple[str, ...]:
-    speed, series = report["speed"], report["timing"]["kernel"]
+def _figures(report: RunReport) -> tuple[str, ...]:
+    speed, series = report.speed, report.timing.kernel
     cells = (NOTHING,) * 7
     if speed is not None and series is not None:
         cells = (
-            seconds_text(series["median_seconds"]),
-            f"{speed['kernel_gflops']:,.1f}",
-            f"{speed['end_to_end_gflops']:,.1f}",
-            f"{speed['gigabytes_per_second']:,.1f}",
-            percent(speed["memory_floor_share"]),
-            percent(speed["roofline_share"]),
-            speed["bound_by"] or NOTHING,
+            seconds_text(series.median_seconds),
+            f"{speed.kernel_gflops:,.1f}",
+            f"{speed.end_to_end_gflops:,.1f}",
+            f"{speed.gigabytes_per_second:,.1f}",
+            percent(speed.memory_floor_share),
+            percent(speed.roofline_share),
+            speed.bound_by or NOTHING,
         )
-    check = report["check"]
-    verdict = NOTHING if check is None else "right" if check["passed"] else "WRONG"
-    return (*cells, seconds_text(report["whole_run_seconds"]), verdict)
+    check = report.check
+    verdict = NOTHING if check is None else "right" if check.passed else "WRONG"
+    return (*cells, seconds_text(report.whole_run_seconds), verdict)
 
 
-def _size(picture: dict[str, Any]) -> str:
-    return f"{picture['width']}×{picture['height']}×{picture['channels']} {picture['dtype']}"
+def _size(picture: InputPart | OutputPart) -> str:
+    return f"{picture.width}×{picture.height}×{picture.channels} {picture.dtype}"
 
 
-def _ranked(report: Report) -> bool:
-    return bool(report["method"]["choice"].get("ranked"))
-
-
-def _is_wrong(report: Report) -> bool:
-    return report["check"] is not None and not report["check"]["passed"]
-
-
-def _floor(speed: dict[str, Any]) -> float | None:
-    """A report's memory floor is that of a large copy."""
-    share = speed.get("memory_floor_share")
-    return None if share is None else float(share)
+def is_wrong(report: RunReport) -> bool:
+    """Whether it was checked and is not what the oracle gives."""
+    return report.check is not None and not report.check.passed

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeconv.bench.record import Record
+from edgeconv.bench.record import BenchRecord
 from edgeconv.bench.synthetic import bench_filter
 from edgeconv.core.filters import RGB_CHANNELS
 from edgeconv.core.output import normalize, store
@@ -41,10 +41,10 @@ def chart() -> NDArray[Any]:
     return picture
 
 
-def samples(record: Record) -> list[FilterSample]:
-    """The picture, and one result a filter and way of channels that the record names."""
+def samples(record: BenchRecord) -> list[FilterSample]:
+    """The picture, and one result for each filter and channel mode that the record names."""
     picture = chart()
-    pairs = dict.fromkeys((row["work"]["filter"], row["work"]["channels"]) for row in record["rows"])
+    pairs = dict.fromkeys((row.case.filter, row.case.channels) for row in record.rows)
     shown = [FilterSample("the picture", bytes(encode_image(picture, STANDARD_STREAM, format="png")))]
     for name, channels in pairs:
         problem = make_request(bench_filter(name, channels), channels=channels).problem(picture.shape, picture.dtype)

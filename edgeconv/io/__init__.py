@@ -1,1 +1,1 @@
-"""Pixels and bytes, in and out: all or nothing, and nothing that somebody else made is trusted."""
+"""Reading and writing of pictures and other files: writes are atomic, and no input is trusted."""

@@ -1,11 +1,11 @@
-"""Bytes in and out, all or nothing: `-` is standard input or output, and no output file is ever half-written.
+"""Reading and atomic writing of files: `-` is standard input or output, and no output file is ever half-written.
 
-An output is written to a temporary file in its own folder and then moved over its name in one step
-(`os.replace`), so that a crash, a full disk or Ctrl-C leaves what was there before. A file that is replaced passes its
-permissions on. Where nothing may be replaced, the name is taken in a step that fails if somebody else has it meanwhile.
+An output is written to a temporary file in the same folder and then moved over its name in one step (`os.replace`), so
+that a crash, a full disk or Ctrl-C leaves what was there before. The new file gets the permissions of the one that it
+replaces. Where nothing may be replaced, the name is taken in a step that fails if it exists by then.
 
-Text may hold what a file cannot: a name that is no text has a lone surrogate for each odd byte, and XML has no control
-characters. They are written as Python's escapes: a person sees them, and that of a surrogate JSON reads back.
+Text may contain what a file cannot: a name that is not valid text has a lone surrogate for each invalid byte, and XML
+has no control characters. They are written as Python's escapes, which are visible; JSON reads a surrogate back.
 """
 
 from __future__ import annotations
@@ -22,29 +22,30 @@ from pathlib import Path
 from typing import IO, Any
 
 from edgeconv.errors import ImageReadError, ImageWriteError, ReaderGoneError
-from edgeconv.io import temporaries
-from edgeconv.io.held_open import patiently
+from edgeconv.io import temporary_files
+from edgeconv.io.replace_file import move_with_retries
 
 STANDARD_STREAM = "-"
 PIPE_INTO_IT = "pipe a picture into it, or name a file"
+IS_A_FOLDER = "is a folder: name a picture in it, or use 'edgeconv batch' for all of its pictures"
 
 SMALL_BYTES = 2**20
-"""Of a kernel or a grid, which a person writes by hand."""
+"""Most bytes of a kernel or grid file, which people write by hand."""
 RECORD_BYTES = 2**28
-"""Of a report or a record, which edgeconv writes."""
+"""Most bytes of a report or a record, which edgeconv writes."""
 XZ_MAGIC = b"\xfd7zXZ\x00"
 XZ_MEMORY_BYTES = 2**27
 """Of the decompressor: twice what `xz -9` asks for."""
 NO_WAITING = getattr(os, "O_NONBLOCK", 0)
 
 PERMISSIONS = 0o777
-"""Who may read, write and run a file: what passes on to the one that takes its place."""
+"""The permission bits that a new file takes over from the one that it replaces."""
 
 MOST_BYTES_A_WRITE = 2**30
 """Linux takes 2 GiB at once, and other systems less."""
 
 WITHOUT_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV}
-"""What file systems say that have one name a file (FAT, some network shares)."""
+"""Errors of file systems without hard links (FAT, some network shares)."""
 
 _NOT_IN_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Source: XML 1.0, fifth edition, production 2 (Char)."""
@@ -57,10 +58,10 @@ def is_standard_stream(path: Path | str) -> bool:
 
 @contextmanager
 def opened(source: Path | str) -> Iterator[tuple[IO[bytes], int | None]]:
-    """A file, or standard input for `-`, open for reading, and how many bytes are left in it; None where only reading
-    tells: a pipe or a device, which may have no end, or a file that the system makes up as it is read.
+    """A file, or standard input for `-`, open for reading, and how many bytes are left in it.
 
-    What goes wrong in the block while it is read is ImageReadError too.
+    The size is None where it is unknown before reading: of a pipe or a device, which may have no end, and of a file
+    that the system generates on the fly. Read errors inside the block become ImageReadError too.
     """
     try:
         if is_standard_stream(source):
@@ -72,12 +73,12 @@ def opened(source: Path | str) -> Iterator[tuple[IO[bytes], int | None]]:
     except FileNotFoundError:
         raise ImageReadError(f"{source}: there is no such file: check the name.") from None
     except IsADirectoryError:
-        raise ImageReadError(f"{source}: is a folder: name a picture in it.") from None
+        raise ImageReadError(f"{source}: {IS_A_FOLDER}.") from None
     except (OSError, ValueError) as error:
         if is_standard_stream(source):
             raise ImageReadError(f"Standard input cannot be read ({reason_of(error)}): {PIPE_INTO_IT}.") from None
-        if os.path.isdir(source):  # Windows answers PermissionError for a folder
-            raise ImageReadError(f"{source}: is a folder: name a picture in it.") from None
+        if os.path.isdir(source):  # Windows raises PermissionError for a folder
+            raise ImageReadError(f"{source}: {IS_A_FOLDER}.") from None
         raise ImageReadError(
             f"{source}: cannot be read ({reason_of(error)}): check its name and permissions."
         ) from None
@@ -91,7 +92,7 @@ def empty(source: Path | str) -> ImageReadError:
 
 
 def read_bytes(source: Path | str, limit: int) -> bytes:
-    """All of a file, or of standard input for `-`, that is no picture. Raises ImageReadError, also above `limit`."""
+    """All of a file other than a picture, or of standard input for `-`. Raises ImageReadError, also above `limit`."""
     with opened(source) as (stream, size):
         most = limit + 1 if size is None else size
         data = b"" if most > limit + 1 else stream.read(most)
@@ -107,9 +108,9 @@ def read_text(path: Path, limit: int, *, plain: bool = True) -> str:
     """The text of a file in UTF-8 with `limit` bytes at most, unpacked where xz packed it; `plain` refuses a pipe or a
     device.
 
-    Either may have no end, and a pipe nobody who writes to it. Raises OSError and ValueError with words for a person.
+    Either may have no end, and a pipe may have no writer. Raises OSError, and ValueError with a message for a person.
     """
-    # without waiting, or opening a pipe that nobody writes to would never return
+    # non-blocking, as opening a pipe without a writer would never return
     with open(path, "rb", opener=lambda name, flags: os.open(name, flags | (NO_WAITING if plain else 0))) as stream:
         if plain and not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
             raise ValueError("it is a pipe or a device, and must be a plain file")
@@ -139,7 +140,7 @@ def _unpacked(data: bytes, most: int) -> bytes:
 
 
 def parse_json(text: str) -> Any:
-    """What a JSON text holds. Raises ValueError, also where it is nested deeper than Python follows."""
+    """The value of a JSON text. Raises ValueError, also for nesting deeper than Python's recursion limit."""
     try:
         return json.loads(text)
     except RecursionError:
@@ -147,28 +148,28 @@ def parse_json(text: str) -> Any:
 
 
 def read_own_json(path: Path) -> Any:
-    """What a JSON file holds that edgeconv itself writes. Raises OSError, ValueError."""
+    """The contents of a JSON file that edgeconv itself writes. Raises OSError, ValueError."""
     return parse_json(read_text(path, RECORD_BYTES))
 
 
 def special_file_problem(path: Path | str) -> str | None:
-    """Why a file that a search came upon must not be read: a pipe, a socket or a device may never end."""
+    """Why a file found by a search must not be read: a pipe, a socket or a device may never end."""
     try:
         kind = os.stat(path).st_mode
-    except (OSError, ValueError):  # whoever reads it says why it cannot be read
+    except (OSError, ValueError):  # reported when it is read
         return None
     if stat.S_ISREG(kind):
         return None
-    what = "a pipe" if stat.S_ISFIFO(kind) else "a socket" if stat.S_ISSOCK(kind) else "no plain file"
-    return f"{path}: is {what} with a picture's name: remove it, or name it by itself if it is meant."
+    what = "a pipe" if stat.S_ISFIFO(kind) else "a socket" if stat.S_ISSOCK(kind) else "not a plain file"
+    return f"{path}: is {what} although its name is that of a picture: remove it, or name it explicitly to read it."
 
 
 class NameTakenError(ImageWriteError):
-    """A file that was not to be replaced is there, though nobody saw it a moment ago."""
+    """A file that must not be replaced exists, although it did not a moment ago."""
 
 
 def is_device(path: Path | str) -> bool:
-    """Whether `path` is a device, a pipe or a socket, which is written to as it is and has nothing beside it."""
+    """Whether `path` is a device, a pipe or a socket, which is written to directly, with no file beside it."""
     try:
         kind = os.stat(path).st_mode
     except (OSError, ValueError):
@@ -183,7 +184,7 @@ def make_folder(folder: Path | str) -> None:
         return
     except FileExistsError:
         reason = "there is a file of that name"
-    except (FileNotFoundError, NotADirectoryError):  # as in /proc, which is there and where nothing can be made
+    except (FileNotFoundError, NotADirectoryError):  # as in /proc, where no folder can be made
         there = next(above for above in Path(folder).absolute().parents if os.path.lexists(above))
         reason = f"nothing can be made in {there}" if there.is_dir() else f"{there} is not a folder"
     except (OSError, ValueError) as error:
@@ -196,9 +197,9 @@ def write_bytes_atomically(
 ) -> None:
     """Write `data` to `path`, or to standard output for `-`, completely or not at all.
 
-    A link is followed and its target replaced; a device or pipe is written to as it is. The parent folder
-    must exist. The file gets the permissions of the one that it replaces, or of `mode_of`. Raises ImageWriteError,
-    and NameTakenError where a file is there and `replace` is not set.
+    A link is followed and its target replaced; a device or pipe is written to directly. The parent folder must exist.
+    The file gets the permissions of the one that it replaces, or of `mode_of`. Raises ImageWriteError, and
+    NameTakenError where the file exists and `replace` is not set.
     """
     with prepared(path, data, replace=replace, mode_of=mode_of) as put:
         put()
@@ -208,9 +209,9 @@ def write_bytes_atomically(
 def prepared(
     path: Path | str, data: bytes | memoryview, *, replace: bool = True, mode_of: Path | None = None
 ) -> Iterator[Callable[[], None]]:
-    """`write_bytes_atomically` in two steps: `data` is on the disk already where the block begins, beside its place.
+    """`write_bytes_atomically` in two steps: inside the block `data` is on the disk already, in a temporary file.
 
-    What the block is given puts it in place; where it is not called, nothing happened.
+    The block gets a function that moves it into place; unless that is called, the temporary file is removed.
     """
     if is_standard_stream(path):
         yield lambda: _write_to_standard_output(data)
@@ -220,9 +221,9 @@ def prepared(
         if place.is_dir():
             raise ImageWriteError(f"{path}: is a folder: name a file in it.")
         if is_device(place):
-            file = None  # replacing /dev/null or a pipe by a file would be a surprise
+            file = None  # /dev/null or a pipe must not be replaced by a file
         else:
-            target = Path(os.path.realpath(path))  # not before: /dev/stdout is a link that leads to no name
+            target = Path(os.path.realpath(path))  # not earlier: /dev/stdout is a link to something without a name
             file = _NewFile(target, data, permissions(mode_of or target))
 
     def put() -> None:
@@ -241,14 +242,14 @@ def prepared(
 
 @contextmanager
 def _told_of(path: Path | str) -> Iterator[None]:
-    """What the system says in the block, as our one line about `path`."""
+    """Errors of the system in the block become one line about `path`."""
     place = Path(path)
     try:
         yield
     except BrokenPipeError as error:
         raise ReaderGoneError(f"{path}: cannot be written ({reason_of(error)}).") from None
     except FileExistsError:
-        raise NameTakenError(f"{path}: exists since a moment ago: somebody else writes there too.") from None
+        raise NameTakenError(f"{path}: was created by another process in the meantime.") from None
     except FileNotFoundError:
         if place.parent.is_dir():  # as in /proc, where nothing can be made
             raise ImageWriteError(f"{path}: no file can be made in {place.parent}: choose another place.") from None
@@ -260,7 +261,7 @@ def _told_of(path: Path | str) -> Iterator[None]:
 
 
 def permissions(path: Path | str) -> int | None:
-    """Who may read, write and run a file; None where there is none."""
+    """The permission bits of a file; None where it does not exist."""
     try:
         return stat.S_IMODE(os.stat(path).st_mode) & PERMISSIONS
     except OSError:
@@ -268,7 +269,7 @@ def permissions(path: Path | str) -> int | None:
 
 
 def pass_permissions_on(replaced: Path | str, path: Path | str) -> None:
-    """Give `path`, which will take the place of `replaced`, its permissions, if that is there. Raises OSError."""
+    """Give `path`, which will replace `replaced`, the permissions of that, if it exists. Raises OSError."""
     mode = permissions(replaced)
     if mode is not None:
         with suppress(PermissionError):
@@ -276,13 +277,13 @@ def pass_permissions_on(replaced: Path | str, path: Path | str) -> None:
 
 
 def refuse_overwrite(source: Path | str, destination: Path | str) -> None:
-    """Raise ImageWriteError where writing `destination` would replace the input `source`, or nobody can tell."""
+    """Raise ImageWriteError where writing `destination` would replace the input `source`, or that is unknown."""
     if is_same_file(source, destination):
         raise ImageWriteError(f"{destination}: is the input itself: choose another name or folder for the output.")
 
 
 def is_same_file(source: Path | str, destination: Path | str) -> bool:
-    """Whether both are one file, by whatever name; a standard stream or a missing file is none.
+    """Whether both names lead to one file; False for a standard stream or a missing file.
 
     Raises ImageWriteError for names that the system refuses.
     """
@@ -297,17 +298,17 @@ def is_same_file(source: Path | str, destination: Path | str) -> bool:
 
 
 def utf8(text: str) -> bytes:
-    """Text as it is written to a file; a lone surrogate as `\\udcff`."""
+    """Text encoded for a file; a lone surrogate as `\\udcff`."""
     return text.encode(errors="backslashreplace")
 
 
 def xml_text(text: str) -> str:
-    """Text of characters that XML 1.0 allows; any other as `\\x01` or `\\udcff`."""
+    """Text with characters that XML 1.0 does not allow written as `\\x01` or `\\udcff`."""
     return _NOT_IN_XML.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
 def _standard_input() -> IO[bytes]:
-    if sys.stdin is None:  # as Python has it where the descriptor was closed
+    if sys.stdin is None:  # the descriptor was closed before Python started
         raise ImageReadError(f"Standard input is closed: {PIPE_INTO_IT}.")
     if sys.stdin.isatty():
         raise ImageReadError(f"Standard input is a terminal: {PIPE_INTO_IT}.")
@@ -315,7 +316,7 @@ def _standard_input() -> IO[bytes]:
 
 
 def _size_of(stream: IO[bytes]) -> int | None:
-    """The bytes from here to the end of a plain file; None where it is none, or the system states no size."""
+    """The bytes from here to the end of a plain file; None for other kinds and where the system states no size."""
     try:
         found = os.fstat(stream.fileno())
         return max(0, found.st_size - stream.tell()) or None if stat.S_ISREG(found.st_mode) else None
@@ -324,12 +325,12 @@ def _size_of(stream: IO[bytes]) -> int | None:
 
 
 class _NewFile:
-    """A temporary file beside `target`, flushed to the disk, until it is put over its name or discarded."""
+    """A temporary file beside `target`, flushed to the disk, to be moved over its name or discarded."""
 
     def __init__(self, target: Path, data: bytes | memoryview, mode: int | None) -> None:
         self._target, self._size = target, len(data)
         self._folder = os.stat(target.parent)
-        self._path = temporaries.begin(target)
+        self._path = temporary_files.begin(target)
         try:
             _write_new(self._path, data, mode)
         except BaseException:  # Ctrl-C too
@@ -337,22 +338,22 @@ class _NewFile:
             raise
 
     def put(self, replace: bool) -> None:
-        """Move it over its name. Raises FileExistsError where that is taken and may not be replaced."""
+        """Move it over its name. Raises FileExistsError where that exists and may not be replaced."""
         if replace:
-            patiently(os.replace, self._path, self._target)
+            move_with_retries(os.replace, self._path, self._target)
         else:
             take_name(self._path, self._target)
         _look_at(self._target, self._folder, self._size)
 
     def discard(self) -> None:
-        """Remove what was not put; harmless behind `put`."""
+        """Remove it unless it was put; harmless after `put`."""
         with suppress(OSError):
             self._path.unlink()
-        temporaries.end(self._path)
+        temporary_files.end(self._path)
 
 
 def _write_new(path: Path, data: bytes | memoryview, mode: int | None) -> None:
-    """Make a file that holds `data`, on the disk; with `mode` nobody else may look into it before it has that."""
+    """Create a file with `data`, flushed to the disk; with `mode` it is private until it has those permissions."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
     descriptor = os.open(path, flags, 0o666 if mode is None else 0o600)
     try:
@@ -360,7 +361,7 @@ def _write_new(path: Path, data: bytes | memoryview, mode: int | None) -> None:
         while rest:
             rest = rest[os.write(descriptor, rest[:MOST_BYTES_A_WRITE]) :]
         if mode is not None:
-            with suppress(PermissionError):  # of a file system that has no permissions to keep
+            with suppress(PermissionError):  # of a file system without permissions
                 os.chmod(path, mode)
         os.fsync(descriptor)
     finally:
@@ -368,9 +369,9 @@ def _write_new(path: Path, data: bytes | memoryview, mode: int | None) -> None:
 
 
 def take_name(temporary: Path, target: Path) -> None:
-    """Let a file take a name that nobody has. Raises FileExistsError."""
+    """Rename a file to a name that must be free. Raises FileExistsError."""
     if sys.platform == "win32":
-        patiently(os.rename, temporary, target)  # which replaces nothing there
+        move_with_retries(os.rename, temporary, target)  # which replaces nothing there
         return
     try:
         os.link(temporary, target)
@@ -381,16 +382,16 @@ def take_name(temporary: Path, target: Path) -> None:
             raise
         if os.path.lexists(target):
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target)) from None
-        patiently(os.replace, temporary, target)  # a moment in which somebody else may take the name is left
+        move_with_retries(os.replace, temporary, target)  # another process may still take the name between the two
         return
-    with suppress(OSError):  # a second name of the output, which the next run removes
+    with suppress(OSError):  # a second link to the output, which the next run removes
         temporary.unlink()
 
 
 def _look_at(target: Path, folder: os.stat_result, size: int) -> None:
     """Raise OSError where what was written is not where it should be: its folder may have been moved or removed.
 
-    A file that somebody has taken from the very folder meanwhile was there.
+    A file that was removed from the same folder in the meantime did arrive.
     """
     try:
         if os.stat(target).st_size == size:
@@ -398,7 +399,7 @@ def _look_at(target: Path, folder: os.stat_result, size: int) -> None:
     except FileNotFoundError:
         if os.path.samestat(os.stat(target.parent), folder):
             return
-    raise OSError(errno.EIO, "it is not there after it was written")
+    raise OSError(errno.EIO, "it is missing after it was written")
 
 
 def _write_to_standard_output(data: bytes | memoryview) -> None:
@@ -413,6 +414,6 @@ def _write_to_standard_output(data: bytes | memoryview) -> None:
 
 
 def reason_of(error: OSError | ValueError) -> str:
-    """The system's words without its number and path."""
+    """The system's message without its number and path."""
     text = error.strerror if isinstance(error, OSError) else str(error)
     return text or type(error).__name__

@@ -1,13 +1,13 @@
-"""One batch at a time in an output folder: two would take each other's results for strangers', or replace them.
+"""One batch at a time in an output folder: two would refuse each other's results as foreign, or replace them.
 
-`diff --update` counts as one for the folder that it changes.
+`diff --update` counts as a batch for the folder that it changes.
 
     edgeconv-ledger.lock        locked by the system as long as a batch runs, and removed by the last one that ends
 
-A whole batch locks it for itself. The shares of one array of jobs (`--shard`) lock it together: the first writes down
-which array that is, and the shares of another array are refused. The system lets go of the lock of a process that is
-killed, so that nothing need be cleared away. Where a file system has no locks, or the output is a remote store, nobody
-is kept out; an output that appears meanwhile is not replaced there either (batch/work.py).
+A whole batch locks it exclusively. The shares of one job array (`--shard`) lock it together: the first records which
+array that is, and the shares of another array are refused. The system releases the lock of a process that is killed,
+so no clean-up is needed. Where a file system has no locks, or the output is a remote store, there is no exclusion; an
+output that appears meanwhile is not replaced there either (batch/worker.py).
 """
 
 from __future__ import annotations
@@ -23,26 +23,26 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from edgeconv.errors import ImageWriteError
-from edgeconv.io.inside import ForeignFileError, regular_descriptor
+from edgeconv.io.contained_paths import ForeignFileError, regular_descriptor
 
 LOCK_NAME = "edgeconv-ledger.lock"
 
 MOST_BYTES = 4096
-"""Of what is written into the file."""
+"""Largest content of the file."""
 
 LOCKED_BYTE = 2**40
-"""Behind the end of any ledger."""
+"""Beyond the end of any ledger."""
 
 PATIENCE_SECONDS = 1.0
-"""A verification holds the lock for a moment to see whether a batch does, and a share to write down its array."""
+"""`verify` holds the lock for a moment to test whether a batch does, and a share to record its array."""
 PAUSE_SECONDS = 0.02
 
 
 @contextmanager
 def one_batch_in(folder: str, array: str | None) -> Iterator[None]:
-    """Keep other batches out of `folder` as long as the block lasts, but for the shares of the same `array`.
+    """Lock `folder` against other batches during the block, except for shares of the same `array`.
 
-    Raises ImageWriteError where another batch is at work there.
+    Raises ImageWriteError where another batch is running there.
     """
     path = os.path.join(folder, LOCK_NAME)
     descriptor = _acquire(path, folder, array)
@@ -53,7 +53,7 @@ def one_batch_in(folder: str, array: str | None) -> Iterator[None]:
 
 
 def is_held(folder: str) -> bool:
-    """Whether a batch is at work in a folder of this machine, as far as its file system tells."""
+    """Whether a batch is running in a local folder, as far as its file system can tell."""
     try:
         descriptor = regular_descriptor(os.path.join(folder, LOCK_NAME), os.O_RDONLY)
     except (OSError, ForeignFileError):
@@ -65,16 +65,16 @@ def is_held(folder: str) -> bool:
 
 
 def take(descriptor: int, shared: bool = False) -> bool:
-    """Lock an open file without waiting, alone or together with others; False where somebody else has it.
+    """Lock an open file without waiting, exclusively or shared; False where another process has locked it.
 
-    True as well where the file system has no locks. Closing the file lets go of it.
+    True as well where the file system has no locks. Closing the file releases the lock.
     """
     if sys.platform == "win32":
         import msvcrt
 
         if shared:  # there is no such lock
             return True
-        os.lseek(descriptor, LOCKED_BYTE, os.SEEK_SET)  # nobody else can read what is locked there
+        os.lseek(descriptor, LOCKED_BYTE, os.SEEK_SET)  # a locked range cannot be read by others there
         try:
             msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
         except OSError:
@@ -105,7 +105,7 @@ def _acquire(path: str, folder: str, array: str | None) -> int:
             raise ImageWriteError(
                 f"{folder}: another batch is writing there{holder}: wait until it has ended, or choose another folder."
             )
-        os.close(descriptor)  # the last batch removed it between our opening and locking it, or still has it
+        os.close(descriptor)  # the last batch removed it between opening and locking, or still holds it
         time.sleep(PAUSE_SECONDS)
 
 
@@ -115,7 +115,7 @@ def _take_for(descriptor: int, array: str | None) -> bool:
         _write_down(descriptor, array)
         if array is None:
             return True
-    # Who goes from the one lock to the other lets go for a moment, in which somebody else may write down his array.
+    # Changing from one kind of lock to the other releases it for a moment, in which another share may record its array.
     return array is not None and take(descriptor, shared=True) and _array_in(descriptor) in (None, array)
 
 
@@ -123,7 +123,7 @@ def _opened(path: str, folder: str) -> int:
     try:
         try:
             return regular_descriptor(path, os.O_RDWR | os.O_CREAT)
-        except PermissionError:  # made by somebody else, with whom the folder is shared
+        except PermissionError:  # created by another user of a shared folder
             return regular_descriptor(path, os.O_RDONLY)
     except ForeignFileError as error:
         raise ImageWriteError(f"{path}: {error}: remove it, or choose another folder with -o.") from None
@@ -139,7 +139,7 @@ def _has_name(descriptor: int, path: str) -> bool:
 
 
 def _release(path: str, descriptor: int) -> None:
-    """Let go, and remove the file unless other shares still need it."""
+    """Release the lock, and remove the file unless other shares still need it."""
     if take(descriptor) and _has_name(descriptor, path):
         with suppress(OSError):  # Windows removes no file that is open
             Path(path).unlink()
@@ -147,21 +147,21 @@ def _release(path: str, descriptor: int) -> None:
 
 
 def _write_down(descriptor: int, array: str | None) -> None:
-    """Who is at work here; only words for messages depend on it, and which shares belong together."""
-    words = json.dumps({"array": array, "process": os.getpid(), "machine": platform.node()})
+    """Record which array and process this is; used for messages, and to match shares."""
+    content = json.dumps({"array": array, "process": os.getpid(), "machine": platform.node()})
     with suppress(OSError):
         os.ftruncate(descriptor, 0)
         os.lseek(descriptor, 0, os.SEEK_SET)
-        os.write(descriptor, words.encode("ascii"))
+        os.write(descriptor, content.encode("ascii"))
 
 
 def _read(descriptor: int) -> dict[str, object]:
     try:
         os.lseek(descriptor, 0, os.SEEK_SET)
-        words = json.loads(os.read(descriptor, MOST_BYTES))
+        content = json.loads(os.read(descriptor, MOST_BYTES))
     except (OSError, ValueError, RecursionError):
         return {}
-    return words if isinstance(words, dict) else {}
+    return content if isinstance(content, dict) else {}
 
 
 def _array_in(descriptor: int) -> str | None:
@@ -170,9 +170,9 @@ def _array_in(descriptor: int) -> str | None:
 
 
 def _holder(descriptor: int) -> str:
-    """The process that wrote itself down, as a phrase; anybody may have written anything there."""
-    words = _read(descriptor)
-    process, machine = words.get("process"), words.get("machine")
+    """The recorded process as a phrase; the content is not trusted."""
+    content = _read(descriptor)
+    process, machine = content.get("process"), content.get("machine")
     if not isinstance(process, int) or not 0 < process < 2**32 or not isinstance(machine, str):
         return ""
     return f" (process {process} on {re.sub(r'[^0-9A-Za-z.-]', '?', machine)[:64]})"

@@ -28,12 +28,12 @@ from numpy.typing import NDArray
 
 from edgeconv.errors import ImageReadError, ImageWriteError, MemoryLimitError
 from edgeconv.io.files import empty, is_standard_stream, opened, write_bytes_atomically
-from edgeconv.io.formats import FORMATS, NAMES, SIGNATURE_BYTES, SUFFIXES, Format, by_pillow, format_of, npy, tiff
+from edgeconv.io.formats import FORMATS, NAMES, SIGNATURE_BYTES, SUFFIXES, Format, format_of, npy, pillow_decoder, tiff
 from edgeconv.io.formats.base import AGAIN, BadPicture, Header
-from edgeconv.io.formats.feed import Feed, StreamFeed, above_limit
-from edgeconv.io.formats.overheard import LISTENER
+from edgeconv.io.formats.byte_source import ByteSource, StreamSource, above_limit
+from edgeconv.io.formats.decoder_messages import LISTENER
 from edgeconv.io.formats.shared_setting import PutBack, SharedSetting
-from edgeconv.io.read_rules import DEFAULT_RULES, ReadRules
+from edgeconv.io.read_limits import DEFAULT_RULES, ReadRules
 
 MAX_SIDE = 1_000_000
 """libpng's own limit, and past any picture; kept for all formats."""
@@ -61,9 +61,10 @@ TURNS: dict[int, tuple[bool, tuple[int, ...]]] = {
 GREY_NOTE = "grey spread to three channels"
 FRAMES_NOTE = "first of several frames or pages taken"
 PROFILE_NOTE = "colour profile dropped"
-"""Samples are filtered as they are stored, and an output says nothing of what its colours mean."""
+"""Samples are filtered as stored, and outputs carry no colour profile."""
+DEPTH_NOTE = "kept at 16 bits per sample"
 SAID_NOTE = "decoder: "
-"""Stands before what a decoder complained of while it went on (overheard.py)."""
+"""Prefix of the warnings of a decoder that read the picture nevertheless (decoder_messages.py)."""
 STRICT_REMEDY = "export or download it again, or leave --strict out"
 
 
@@ -72,7 +73,7 @@ class Picture:
     """A decoded picture and where it came from."""
 
     pixels: NDArray[Any]
-    """HWC, three channels, RGB, C-contiguous: uint8, uint16, float32 (or float16). By a `Decoder` maybe on a GPU."""
+    """HWC, three channels, RGB, C-contiguous: uint8, uint16, float32 (or float16); a `Decoder` may put it on a GPU."""
     source: str
     """The file's name as given, or `standard input`."""
     format: str
@@ -84,24 +85,24 @@ class Picture:
 
 
 Decoder = Callable[[bytes, Header], Any]
-"""Another way from a file's bytes to pixels as in Picture, upright; None where this file is not one for it."""
+"""An alternative decoder from a file's bytes to upright pixels as in Picture; None for a file it does not decode."""
 
 
 def read_image(source: Path | str, rules: ReadRules = DEFAULT_RULES) -> Picture:
     """Read a picture from a file, a pipe or a device, or from standard input for `-`.
 
-    Raises ImageReadError for what is missing, damaged, cut short, of another sort or against the `rules`,
-    MemoryLimitError where decoding does not fit.
+    Raises ImageReadError for a file that is missing, damaged, cut short, not a picture or refused by `rules`, and
+    MemoryLimitError where memory does not suffice to decode it.
     """
     name = STREAM_NAME if is_standard_stream(source) else str(source)
     return decode_image(read_picture_bytes(source, rules), name, rules)
 
 
 def read_picture_bytes(source: Path | str, rules: ReadRules = DEFAULT_RULES) -> bytes:
-    """All of a picture file, or of a stream as much as belongs to the picture; hardly more where it begins like none.
+    """All of a picture file, or as much of a stream as belongs to the picture.
 
-    A file has the size that the system states, and that is compared before it is read. A pipe, a device or standard
-    input may have no end: there the format asks for what its header says, up to the limit. Raises ImageReadError.
+    The size of a file is known and compared with the limit before it is read. A pipe, a device or standard input may
+    have no end: there the format's reader requests what the header states, up to the limit. Raises ImageReadError.
     """
     name = STREAM_NAME if is_standard_stream(source) else str(source)
     with opened(source) as (stream, size):
@@ -117,27 +118,29 @@ def read_picture_bytes(source: Path | str, rules: ReadRules = DEFAULT_RULES) -> 
                     raise above_limit(f"it has {size:,} bytes", rules.max_bytes)
                 stream.seek(-len(begun), os.SEEK_CUR)
                 return stream.read(size)
-            feed = StreamFeed(stream, begun, rules.max_bytes, partial(_check_sides, rules.max_pixels))
+            feed = StreamSource(stream, begun, rules.max_bytes, partial(_check_sides, rules.max_pixels))
             _format_of(begun, name).read_header(feed)
             return bytes(feed.data)
         except BadPicture as bad:
             raise _refused(name, entry, bad) from None
         except MemoryError:
-            raise MemoryLimitError(f"{name}: no memory to read it: use a smaller picture, or --max-bytes.") from None
+            raise MemoryLimitError(
+                f"{name}: not enough memory to read it: use a smaller picture, or --max-bytes."
+            ) from None
 
 
 def decode_image(
     data: bytes, name: str, rules: ReadRules = DEFAULT_RULES, *, decoder: Decoder | None = None
 ) -> Picture:
-    """Decode the bytes of a picture file; `name` stands in messages. Raises as `read_image` does.
+    """Decode the bytes of a picture file; `name` is for messages. Raises as `read_image` does.
 
-    `decoder` is asked first, after the file was looked through.
+    `decoder` is tried first, once the structure of the file was checked.
     """
     entry = _format_of(data, name)
     header: Header | None = None
     said: tuple[str, ...] = ()
     try:
-        header = entry.read_header(Feed(data))
+        header = entry.read_header(ByteSource(data))
         _check_sides(rules.max_pixels, header.width, header.height)
         pixels: Any = None if decoder is None else decoder(data, header)
         if pixels is None:
@@ -147,13 +150,13 @@ def decode_image(
     except MemoryError:
         raise _no_memory(name, header, len(data)) from None
     if said and rules.strict:
-        raise ImageReadError(f"{name}: {entry.name}: its decoder complains ({'; '.join(said)}): {STRICT_REMEDY}.")
+        raise ImageReadError(f"{name}: {entry.name}: its decoder warns ({'; '.join(said)}): {STRICT_REMEDY}.")
     notes = (*_notes(header, entry, name), *([f"{SAID_NOTE}{'; '.join(said)}"] if said else ()))
     return Picture(pixels, name, entry.name, notes, header.grey)
 
 
 def longest_side(path: Path) -> int | None:
-    """The larger of height and width as the header of a file says, read alone; None where there is no such header."""
+    """The larger of height and width, from the header of a file alone; None where there is no valid header."""
 
     def tell(width: int, height: int) -> None:
         raise _SidesFound(width, height)
@@ -163,7 +166,7 @@ def longest_side(path: Path) -> int | None:
             begun = stream.read(SIGNATURE_BYTES)
             entry = format_of(begun)
             if entry is not None:
-                entry.read_header(StreamFeed(stream, begun, DEFAULT_RULES.max_bytes, tell))
+                entry.read_header(StreamSource(stream, begun, DEFAULT_RULES.max_bytes, tell))
     except _SidesFound as found:
         return found.longest
     except (OSError, BadPicture):
@@ -172,7 +175,7 @@ def longest_side(path: Path) -> int | None:
 
 
 class _SidesFound(Exception):
-    """Ends the walk through a file once its header has been read."""
+    """Stops reading a file once its header has been read."""
 
     def __init__(self, width: int, height: int) -> None:
         super().__init__()
@@ -194,10 +197,10 @@ def _refused(name: str, entry: Format | None, bad: BadPicture) -> ImageReadError
 def _no_memory(name: str, header: Header | None, file_bytes: int) -> MemoryLimitError:
     """The error for a file that does not fit, by its pixels where its header was read."""
     if header is None:
-        return MemoryLimitError(f"{name}: no memory to look through {file_bytes:,} bytes: use a smaller picture.")
+        return MemoryLimitError(f"{name}: not enough memory to parse {file_bytes:,} bytes: use a smaller picture.")
     needed = header.width * header.height * 3 * max(1, header.bits // 8)
     return MemoryLimitError(
-        f"{name}: no memory for {header.width:,}×{header.height:,} pixels ({needed:,} bytes decoded): "
+        f"{name}: not enough memory for {header.width:,}×{header.height:,} pixels ({needed:,} bytes decoded): "
         "use a smaller picture."
     )
 
@@ -221,14 +224,14 @@ def encode_image(
     quality: int | None = None,
     png_level: int | None = None,
 ) -> bytes | memoryview:
-    """The bytes that `write_image` would write, PNG by up to `threads` threads, JPEG and WebP at `quality` 1 to 100.
+    """The bytes that `write_image` would write: PNG by up to `threads` threads, JPEG and WebP at `quality` 1 to 100.
 
-    `png_level` is 0 (stored) to 9 (smallest); None is the fastest that compresses. Raises ImageWriteError.
+    `png_level` is 0 (stored) to 9 (smallest); None is the fastest level that compresses. Raises ImageWriteError.
     """
     if not isinstance(pixels, np.ndarray):
         raise ImageWriteError(f"{destination}: a {type(pixels).__name__} is not a picture: use a NumPy array.")
     entry = _format_for(pixels, destination, format)
-    pixels = pixels.astype(pixels.dtype.newbyteorder("="), copy=False)  # OpenCV takes any bytes for this machine's
+    pixels = pixels.astype(pixels.dtype.newbyteorder("="), copy=False)  # OpenCV ignores the byte order of an array
     height, width = pixels.shape[:2]
     if pixels.dtype.name not in entry.writes:
         able = [other.suffixes[0] for other in FORMATS if pixels.dtype.name in other.writes]
@@ -248,13 +251,13 @@ def encode_image(
         raise ImageWriteError(f"{destination}: {entry.name}: {bad.reason}: {bad.remedy}.") from None
     except MemoryError:
         raise MemoryLimitError(
-            f"{destination}: {entry.name}: no memory to encode {width:,}×{height:,} pixels ({pixels.nbytes:,} bytes "
-            "and a copy): use a smaller picture."
+            f"{destination}: {entry.name}: not enough memory for {width:,}×{height:,} pixels ({pixels.nbytes:,} bytes "
+            "and an encoded copy): use a smaller picture."
         ) from None
 
 
 def _opencv() -> Any:
-    """The module cv2, loaded late and with its own, lower and unexplained size limits out of the way."""
+    """The module cv2, imported late and with its own, lower size limits lifted."""
     for limit in ("PIXELS", "WIDTH", "HEIGHT"):
         os.environ.setdefault(f"OPENCV_IO_MAX_IMAGE_{limit}", str(2**40))
     import cv2
@@ -263,7 +266,7 @@ def _opencv() -> Any:
 
 
 def _check_sides(max_pixels: int, width: int, height: int) -> None:
-    """Raise BadPicture for a header that no real picture has."""
+    """Raise BadPicture for a header with impossible or too large sides."""
     sides = f"{width:,}×{height:,}"
     if width < 1 or height < 1:
         raise BadPicture(f"its header says {sides} pixels")
@@ -277,7 +280,7 @@ def _check_sides(max_pixels: int, width: int, height: int) -> None:
 
 
 def _decode_or_say_why(data: bytes, entry: Format, header: Header) -> NDArray[Any]:
-    """As `_decode`; what a decoder says of a compression that it may lack is not taken for damage."""
+    """As `_decode`; an error for a compression that the decoder may lack is not reported as damage."""
     try:
         return _decode(data, entry, header)
     except BadPicture:
@@ -292,14 +295,14 @@ def _decode(data: bytes, entry: Format, header: Header) -> NDArray[Any]:
     if entry.name == "NPY":
         pixels = npy.decode(data)
     elif header.decoder == "pillow" and entry.name == "TIFF":
-        pixels = by_pillow.decode_tiff(data, header)
+        pixels = pillow_decoder.decode_tiff(data, header)
     else:
         with _failures("decoded", AGAIN):
-            if entry.name == "TIFF":  # turned upright by OpenCV even when told not to, as by Pillow
+            if entry.name == "TIFF":  # OpenCV applies the orientation even when asked not to, and so does Pillow
                 pixels = _decode_tiff(tiff.without_the_rest(data))
             elif header.decoder == "pillow":
-                _imdecode(data, _opencv().IMREAD_REDUCED_GRAYSCALE_8)  # for its complaints: Pillow keeps them back
-                pixels = _turn_upright(by_pillow.decode_cmyk_jpeg(data), header.orientation)
+                _imdecode(data, _opencv().IMREAD_REDUCED_GRAYSCALE_8)  # for libjpeg's warnings, which Pillow hides
+                pixels = _turn_upright(pillow_decoder.decode_cmyk_jpeg(data), header.orientation)
             else:
                 pixels = _turn_upright(_decode_rgb(data[: header.file_bytes]), header.orientation)
     if pixels.ndim == 2 or pixels.shape[2] == 1:
@@ -308,7 +311,7 @@ def _decode(data: bytes, entry: Format, header: Header) -> NDArray[Any]:
 
 
 def as_float32(pixels: NDArray[Any]) -> NDArray[Any]:
-    """`pixels`, rounded where they are float64; a value beyond float32 becomes infinite, without a warning."""
+    """`pixels`, rounded from float64; a value beyond the range of float32 becomes infinite, without a warning."""
     if pixels.dtype != np.float64:
         return pixels
     with np.errstate(over="ignore", invalid="ignore"):
@@ -322,7 +325,7 @@ def _decode_rgb(data: bytes) -> NDArray[Any]:
 
 
 def _decode_tiff(data: bytes) -> NDArray[Any]:
-    """Decode a TIFF with OpenCV. Its own conversion to RGB scrambles 16-bit samples, so that is done here."""
+    """Decode a TIFF with OpenCV. Its own conversion to RGB corrupts 16-bit samples, so channels are swapped here."""
     cv2 = _opencv()
     pixels = _imdecode(data, cv2.IMREAD_UNCHANGED)
     if pixels.ndim == 2 or pixels.shape[2] not in (3, 4):
@@ -335,7 +338,7 @@ def _decode_tiff(data: bytes) -> NDArray[Any]:
 def _imdecode(data: bytes, flags: int) -> NDArray[Any]:
     """`cv2.imdecode` that raises BadPicture for damage."""
     cv2 = _opencv()
-    with _OPENCV_SILENT:  # what it would print comes back as our one line
+    with _OPENCV_SILENT:  # errors are reported by our own one-line message
         pixels: NDArray[Any] | None = cv2.imdecode(np.frombuffer(data, np.uint8), flags)
     if pixels is None:
         raise BadPicture("it cannot be decoded, so its contents are damaged")
@@ -394,7 +397,7 @@ def _turn_upright(pixels: NDArray[Any], orientation: int) -> NDArray[Any]:
 
 
 def _notes(header: Header, entry: Format, name: str) -> list[str]:
-    """What a person may not expect to have happened to this picture."""
+    """What was changed or dropped in decoding, or may surprise the user."""
     notes = []
     if header.grey:
         notes.append(GREY_NOTE)
@@ -409,7 +412,7 @@ def _notes(header: Header, entry: Format, name: str) -> list[str]:
     if header.profile:
         notes.append(PROFILE_NOTE)
     if header.bits == 16:
-        notes.append("16 bits a sample kept")
+        notes.append(DEPTH_NOTE)
     if header.bits == 64:
         notes.append("float64 rounded to float32")
     named = SUFFIXES.get(PurePath(name).suffix.lower())
@@ -421,17 +424,20 @@ def _notes(header: Header, entry: Format, name: str) -> list[str]:
 def _format_for(pixels: NDArray[Any], destination: Path | str, format: str | None) -> Format:
     """The format to write, from `format`, or from the suffix, or for standard output from the type."""
     if pixels.ndim not in (2, 3) or (pixels.ndim == 3 and pixels.shape[2] not in (1, 3)) or 0 in pixels.shape:
-        raise ImageWriteError(f"{destination}: an array of shape {pixels.shape} is not a picture: use HWC with 1 or 3.")
+        shape = pixels.shape
+        raise ImageWriteError(
+            f"{destination}: an array of shape {shape} is not a picture: use HWC with 1 or 3 channels."
+        )
     if format is None and is_standard_stream(destination):
         format = "npy" if pixels.dtype.kind == "f" else "png"
     suffix = PurePath(destination).suffix.lower() if format is None else "." + format.lower().removeprefix(".")
     if suffix not in SUFFIXES:
         raise ImageWriteError(
-            f"{destination}: '{suffix}' names no format that edgeconv writes: use one of {', '.join(SUFFIXES)}."
+            f"{destination}: '{suffix}' is not a format that edgeconv writes: use one of {', '.join(SUFFIXES)}."
         )
     return SUFFIXES[suffix]
 
 
 def _first_line(error: Exception) -> str:
-    """An error's own words, on one line and not too many."""
+    """An error's own message, on one line and shortened."""
     return " ".join(str(error).split())[:120]

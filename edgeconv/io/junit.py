@@ -1,7 +1,7 @@
-"""Comparisons as JUnit XML, which CI systems show: one test case an input or pair.
+"""Comparisons as JUnit XML, which CI systems display: one test case per input or pair.
 
 Written for the schema that Jenkins' JUnit plug-in and GitLab read: testsuites, testsuite, testcase, failure, error.
-What XML cannot hold, or a terminal that shows a log would obey, stands as an escape.
+Characters that XML does not allow, or that a terminal would interpret, are escaped.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 from xml.etree import ElementTree
 
-from edgeconv.core.escapes import visible, visible_lines
+from edgeconv.core.safe_text import visible, visible_lines
 from edgeconv.io.files import utf8, xml_text
 
 JUnitOutcome = Literal["passed", "failure", "error"]

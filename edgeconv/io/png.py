@@ -2,9 +2,9 @@
 
     uint8 or uint16, HWC with 3 channels in RGB order, or 1; or HW     →     pieces of a PNG file
 
-The rows are cut into bands that are compressed side by side, each an IDAT chunk of its own; together they are
-one valid zlib stream (every band but the last ends on a byte, and the Adler-32 sums are joined). Bands depend
-on the picture's size alone, so the file does not depend on the number of threads.
+The rows are split into bands that are compressed in parallel, each as a separate IDAT chunk; together they form
+one valid zlib stream (every band but the last ends on a byte, and the Adler-32 sums are combined). Bands depend
+only on the picture's size, so the file does not depend on the number of threads.
 
 One row filter serves the whole picture: the one whose bytes have the least entropy on a sample of rows. Edge
 pictures mostly take none, photographs a difference. (libpng's rule of thumb, the least sum of absolute
@@ -41,7 +41,7 @@ LEVEL = 1
 LEVELS = range(10)
 """0 stores, 1 is the fastest that compresses, 9 makes the smallest files."""
 FAST_LEVELS = (1, 2)
-"""ISA-L's; what it calls 3 took twice as long as its 2 for larger files, and its 0 is no plain store."""
+"""ISA-L's; its level 3 took twice as long as its 2 for larger files, and its 0 still compresses."""
 RAW_DEFLATE = -15
 ZLIB_HEADER = b"\x78\x01"
 """Deflate with a 32 KiB window, fastest level."""
@@ -54,7 +54,7 @@ BLOCK_BYTES = 256 * 2**10
 SAMPLED_ROWS = 32
 
 Rows = NDArray[np.uint8]
-"""(rows, bytes a row)."""
+"""(rows, bytes per row)."""
 
 
 def encode_png(pixels: NDArray[Any], threads: int | None = None, level: int = LEVEL) -> list[bytes]:

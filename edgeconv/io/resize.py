@@ -1,8 +1,8 @@
 """Other sizes of a picture: area averaging downwards, Lanczos upwards, aspect kept.
 
 A size is the longest side in pixels; the other side follows, rounded to nearest and at least 1. `square` cuts the
-largest square out of the middle first, so that shapes and the directions of edges stay as they are, which a
-stretch would change. The type stays (16 bits stay 16 bits), and every size is made from the original picture.
+largest square out of the middle first, which keeps shapes and the directions of edges; stretching would change
+both. The type stays (16 bits stay 16 bits), and every size is made from the original picture.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from edgeconv.io.files import (
 )
 from edgeconv.io.formats import FORMAT_OF_DTYPE, SUFFIXES
 from edgeconv.io.image import MAX_SIDE, encode_image, longest_side, read_image
-from edgeconv.io.read_rules import DEFAULT_RULES, ReadRules
+from edgeconv.io.read_limits import DEFAULT_RULES, ReadRules
 
 Interpolation = Literal["auto", "area", "lanczos", "cubic", "linear", "nearest"]
 INTERPOLATIONS: tuple[Interpolation, ...] = get_args(Interpolation)
@@ -41,7 +41,7 @@ _SIZED_STEM = re.compile(r"(?P<base>.+)_(?P<size>[1-9]\d*)")
 
 @dataclass(frozen=True)
 class Resized:
-    """What became of one picture."""
+    """The resized files of one picture."""
 
     files: tuple[Path, ...]
     """The files that hold its sizes, in the order of the sizes."""
@@ -50,7 +50,7 @@ class Resized:
 
 
 def parse_sizes(text: str) -> tuple[int, ...]:
-    """`128,256` as it stands; `128:4096` doubles from the first as long as the last is not passed.
+    """`128,256` lists sizes; `128:4096` doubles from the first up to at most the last.
 
     Both may be joined by commas; a size that comes twice counts once. Raises UsageError.
     """
@@ -103,7 +103,8 @@ def resize(pixels: NDArray[Any], size: int, *, square: bool = False, interpolati
             raise
         needed = new_height * new_width * pixels[0, 0].nbytes
         raise MemoryLimitError(
-            f"Size {size}: no memory for {new_width:,}×{new_height:,} pixels ({needed:,} bytes): choose a smaller size."
+            f"Size {size}: not enough memory for {new_width:,}×{new_height:,} pixels ({needed:,} bytes): "
+            "choose a smaller size."
         ) from None
 
 
@@ -121,7 +122,7 @@ def resize_file(
 
     `folder` is made where it is missing; None is the source's own (the current one for `-`). A stem that ends in
     the picture's own size loses it: input_4096.png gives input_128.png. A size that would be the source file
-    itself is left out; a file that already holds the very pixels is left as it is and listed. Raises ImageReadError,
+    itself is left out; a file that already holds the same pixels is left unchanged and listed. Raises ImageReadError,
     UsageError, MemoryLimitError, and ImageWriteError before anything is written where a file holds something else and
     `overwrite` is not set.
     """
@@ -197,7 +198,7 @@ def _sized(path: Path) -> tuple[str, int] | None:
 
 
 def _middle_square(pixels: NDArray[Any]) -> NDArray[Any]:
-    """The largest square in the middle; of an odd rest the extra line is cut at the bottom or right."""
+    """The largest centred square; an odd remainder loses its extra line at the bottom or right."""
     height, width = pixels.shape[:2]
     side = min(height, width)
     top, left = (height - side) // 2, (width - side) // 2
@@ -213,13 +214,15 @@ def _folder_for(source: Path | str, folder: Path | str | None) -> Path:
 
 
 def _refuse_other_kinds(target: Path) -> None:
-    """Raise ImageWriteError for a link that leads nowhere, and for what is there and is no file."""
+    """Raise ImageWriteError for a dangling link, and for anything that exists and is not a plain file."""
     if os.path.lexists(target) and not target.is_file():
-        raise ImageWriteError(f"{target}: is in the way and no plain file: remove it, or pass -o for another folder.")
+        raise ImageWriteError(
+            f"{target}: is in the way and not a plain file: remove it, or pass -o for another folder."
+        )
 
 
 def _write(pixels: NDArray[Any], target: Path, overwrite: bool) -> None:
-    """Write one size; where somebody else wrote a file of this name meanwhile, it must hold the very pixels."""
+    """Write one size; a file of this name that another process wrote meanwhile must hold the same pixels."""
     try:
         write_bytes_atomically(target, encode_image(pixels, target), replace=overwrite)
     except NameTakenError:

@@ -9,70 +9,30 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from typing import Any
 
+from edgeconv.core.choices import DEVICES, DeviceName
 from edgeconv.core.exactness import FLOAT32, Arithmetic
 from edgeconv.core.problem import Problem
-from edgeconv.errors import MemoryLimitError, UnavailableError, UsageError
+from edgeconv.errors import MemoryLimitError, UnavailableError
+from edgeconv.methods.options import BLOCKS, DEFAULT_BLOCK, MATHS, Block, Gemm, Math, Options
 
-DeviceName = Literal["cpu", "cuda"]
-DEVICES: tuple[DeviceName, ...] = get_args(DeviceName)
-
-Math = Literal["fma", "tf32", "half"]
-MATHS: tuple[Math, ...] = get_args(Math)
-
-Gemm = Literal["own", "cublas"]
-GEMMS: tuple[Gemm, ...] = get_args(Gemm)
-
-Block = Literal[8, 16, 32]
-BLOCKS: tuple[Block, ...] = get_args(Block)
-DEFAULT_BLOCK: Block = 16
-
-DEFAULT_WORKSPACE_LIMIT = 512 * 2**20
-
-SpecialOption = Literal["math", "gemm", "cudnn_find", "block"]
-SPECIAL_OPTIONS: tuple[SpecialOption, ...] = get_args(SpecialOption)
-"""Fields of `Options` that only the methods that say so know."""
-
-
-@dataclass(frozen=True)
-class Options:
-    """What a user may tell a method beyond the problem.
-
-    Workspace and threads every method takes. The others concern some methods only: which, says their table
-    (methods/__init__.py), and any other refuses them.
-    """
-
-    workspace_limit_bytes: int = DEFAULT_WORKSPACE_LIMIT
-    threads: int | None = None
-    """CPU threads; None follows the affinity mask and the container's quota."""
-    math: Math = "fma"
-    """CUDA: true float32 (`fma`), or `tf32` or `half` tensor cores."""
-    gemm: Gemm = "own"
-    """CUDA im2col: the project's GEMM, or the vendor's."""
-    cudnn_find: bool = False
-    """cudnn: also measure every algorithm and take the fastest."""
-    block: Block = DEFAULT_BLOCK
-    """CUDA textbook: the side of a thread block."""
-
-    def __post_init__(self) -> None:
-        for name, words in (("math", MATHS), ("gemm", GEMMS), ("block", BLOCKS)):
-            word = getattr(self, name)
-            if word not in words:
-                raise UsageError(f"--{name} '{word}' is not one of {', '.join(map(str, words))}.")
-        if self.threads is not None and (not isinstance(self.threads, int) or self.threads < 1):
-            raise UsageError(f"--threads {self.threads} is not a whole number from 1.")
-        if not isinstance(self.workspace_limit_bytes, int) or self.workspace_limit_bytes < 0:
-            raise UsageError(f"A workspace limit of {self.workspace_limit_bytes} is not a whole number of bytes.")
-
-    def asked(self) -> dict[SpecialOption, str]:
-        """Those of SPECIAL_OPTIONS that are not left as they are, each as a person writes it."""
-        words: dict[SpecialOption, str] = {}
-        for name in SPECIAL_OPTIONS:
-            value, flag = getattr(self, name), "--" + name.replace("_", "-")
-            if value != getattr(Options, name):
-                words[name] = flag if value is True else f"{flag} {value}"
-        return words
+__all__ = [
+    "BLOCKS",
+    "DEFAULT_BLOCK",
+    "DEVICES",
+    "MATHS",
+    "Block",
+    "DeviceName",
+    "Gemm",
+    "Math",
+    "Method",
+    "Options",
+    "Plan",
+    "check_workspace",
+    "refuse",
+]
+"""What the file of a method needs, its options and devices among it, by one door."""
 
 
 @dataclass

@@ -20,14 +20,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.core import exactness
+from edgeconv.core.choices import Border
 from edgeconv.core.filters import RGB_CHANNELS
-from edgeconv.core.geometry import KERNEL_SIZE, OUTSIDE, Border, border_indices
+from edgeconv.core.geometry import KERNEL_SIZE, OUTSIDE, border_indices
 from edgeconv.core.output import store
 from edgeconv.core.problem import Problem
 from edgeconv.errors import EdgeconvError
 from edgeconv.hardware.pool import run_pieces, threads_for
-from edgeconv.methods.base import Method, Options, Plan, check_workspace
+from edgeconv.methods.base import Method, Plan, check_workspace
 from edgeconv.methods.cpu.arrays import check_arrays
+from edgeconv.methods.options import Options
 
 BORDER_CODES: dict[Border, int] = {
     "zero": cv2.BORDER_CONSTANT,

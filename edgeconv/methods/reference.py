@@ -15,7 +15,8 @@ from edgeconv.core.filters import Combine
 from edgeconv.core.geometry import KERNEL_SIZE, OUTSIDE, bands, border_indices
 from edgeconv.core.output import store
 from edgeconv.core.problem import Problem
-from edgeconv.methods.base import Method, Options, Plan
+from edgeconv.methods.base import Method, Plan
+from edgeconv.methods.options import Options
 
 ROWS_PER_BAND = 64
 

@@ -1,4 +1,4 @@
-"""A line on standard error that says how far a long job is; silent where nobody watches (not a terminal)."""
+"""A progress line on standard error for long jobs; silent where standard error is not a terminal."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sys
 import time
 from typing import TextIO
 
-from edgeconv.core.escapes import visible
+from edgeconv.core.safe_text import visible
 from edgeconv.core.timing import Clock
 
 REFRESH_SECONDS = 0.1
@@ -35,14 +35,14 @@ class Progress:
         shown: bool | None = None,
     ) -> None:
         self._total, self._unit, self._clock = total, unit, clock
-        self._stream = stream or sys.stderr  # which is None where it was closed before we began
+        self._stream = stream or sys.stderr  # None where it was closed before Python started
         self._shown = self._stream is not None and (self._stream.isatty() if shown is None else shown)
         self._started = clock()
         self._drawn_at = float("-inf")
         self._width = 0
 
     def update(self, done: int, note: str = "") -> None:
-        """Draw again if it is time to, and always at the end."""
+        """Redraw if it is due, and always at the end."""
         now = self._clock()
         if not self._shown or (now - self._drawn_at < REFRESH_SECONDS and done < self._total):
             return
@@ -63,7 +63,7 @@ class Progress:
         return ", ".join([*parts, note] if note else parts)
 
     def close(self) -> None:
-        """End the line, so that what follows starts on its own."""
+        """End the line, so that further output starts on a new one."""
         if self._shown and self._width:
             self._stream.write("\n")
             self._stream.flush()

@@ -1,119 +1,365 @@
-"""The record of one run, as a plain dictionary that goes to JSON, and its short table for a person.
+"""The report of one run: its parts, and how each is filled from what a run found.
 
-Field names carry their units. The shape is fixed by `report.schema.json` in this package (JSON Schema 2020-12);
-`schema_version` grows when a field changes its meaning or goes.
+Field names carry their units; None means not measured or not known here. `report.schema.json` is generated from these
+classes; `schema_version` grows when a field changes its meaning or goes. Parts serve other records too (bench, diff).
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
 from dataclasses import asdict
 from datetime import UTC, datetime
-from importlib.resources import files
-from typing import Any
+from typing import Annotated, Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv import __version__
+from edgeconv.core.choices import Border, Channels, DeviceName, Luma, OutputMode
 from edgeconv.core.cost import Counts, Roof, Speed
-from edgeconv.core.escapes import visible, visible_lines
-from edgeconv.core.filters import Filter
+from edgeconv.core.filters import Combine, Filter
 from edgeconv.core.problem import Problem
+from edgeconv.core.records import (
+    Amount,
+    Meta,
+    Moment,
+    Natural,
+    Part,
+    Positive,
+    Sha256,
+    Share,
+    Struct,
+    as_type,
+    field,
+    finite,
+)
+from edgeconv.core.records import to_json as to_json
 from edgeconv.core.request import Request
-from edgeconv.core.timing import Series
-from edgeconv.core.units import digits_text, seconds_text
-from edgeconv.io.files import utf8
+from edgeconv.core.timing import Series, StopReason
+from edgeconv.methods.base import Plan
+from edgeconv.methods.options import Options
+from edgeconv.run.tiled.verify_output import OutputComparison
+from edgeconv.runtime.auto import Choice
 from edgeconv.runtime.check import Check
+from edgeconv.runtime.devices.base import L2State
 
 SCHEMA_VERSION = 1
+KIND: Literal["run"] = "run"
 
-PHASES = ("start", "decode", "set_up", "host_to_device", "convolve", "device_to_host", "encode")
+Phase = Literal["start", "decode", "set_up", "host_to_device", "convolve", "device_to_host", "encode"]
+PHASES: tuple[Phase, ...] = get_args(Phase)
 """In the order they happen; a phase that a device does not have is absent."""
 
-
-def schema() -> dict[str, Any]:
-    """The JSON Schema of a report."""
-    text = files("edgeconv.run").joinpath("report.schema.json").read_text(encoding="utf-8")
-    loaded: dict[str, Any] = json.loads(text)
-    return loaded
+Dtype = Literal["uint8", "uint16", "float16", "float32"]
+BoundBy = Literal["memory", "arithmetic"]
 
 
-def sha256_of(pixels: NDArray[Any]) -> str:
-    """Hash of the samples in memory order (HWC, native byte order), without shape or type."""
-    return hashlib.sha256(np.ascontiguousarray(pixels).data.cast("B")).hexdigest()
+class RecordHead(Part):
+    """What every record begins with."""
+
+    schema_version: Literal[1]
+    edgeconv_version: str
+    created_utc: Moment
+    kind: str
 
 
-def describe_filter(chosen: Filter) -> dict[str, Any]:
-    """Name, joining rule and the kernels themselves."""
-    return {"name": chosen.name, "combine": chosen.combine, "kernels": chosen.kernels.tolist()}
+class InputPart(Part, omit_defaults=True):
+    """The picture that was filtered; by tiles with the identity of its file."""
+
+    file: str
+    format: str
+    notes: list[str]
+    height: Positive
+    width: Positive
+    channels: Literal[1, 3]
+    dtype: Dtype
+    sha256: Annotated[
+        Sha256 | None,
+        Meta(description="of the pixels, HWC; null where the picture was never in memory as a whole"),
+    ]
+    file_bytes: Positive | None = None
+    file_sha256: Sha256 | None = None
 
 
-def describe_pixels(pixels: NDArray[Any]) -> dict[str, Any]:
-    """Shape, type and hash of a picture."""
-    height, width, channels = pixels.shape
-    return {
-        "height": height,
-        "width": width,
-        "channels": channels,
-        "dtype": pixels.dtype.name,
-        "sha256": sha256_of(pixels),
-    }
+class OutputPart(Part):
+    """The picture that was written."""
+
+    file: str
+    file_bytes: Positive
+    file_sha256: Sha256
+    height: Positive
+    width: Positive
+    channels: Literal[1, 3]
+    dtype: Dtype
+    sha256: Sha256 | None
 
 
-def describe_problem(request: Request, problem: Problem) -> dict[str, Any]:
+class FilterPart(Part):
+    """A filter and its kernels."""
+
+    name: str
+    combine: Combine
+    kernels: Annotated[list[Any], Meta(description="directions × 3 × 3, or 1 × out × in × 3 × 3")]
+
+
+class ProblemPart(Part):
     """Filter and rules."""
-    return {
-        "filter": describe_filter(request.filter),
-        "channels": request.channels,
-        "luma": request.luma if request.channels == "luma" else None,
-        "stride": request.stride,
-        "padding": problem.padding,
-        "border": problem.border,
-        "output_mode": request.mode_for(problem.dtype),
-    }
+
+    filter: FilterPart
+    channels: Channels
+    luma: Luma | None
+    stride: Positive
+    padding: Natural
+    border: Border
+    output_mode: OutputMode
 
 
-def describe_series(series: Series) -> dict[str, Any]:
-    """Statistics, every sample, and why sampling stopped."""
-    return {
-        **asdict(series.statistics),
-        "stopped_because": series.stopped_because,
-        "samples_seconds": list(series.samples_seconds),
-    }
+class MethodPart(Part):
+    """The method, why it was taken, and what it needs."""
+
+    name: str
+    asked_for: str
+    why: str
+    options: Options
+    workspace_bytes: Natural
+    moved_bytes: Annotated[Natural | None, Meta(description="what the method reads and writes by its own design")]
+    launches: Positive | None
+    choice: Annotated[
+        dict[str, Any], Meta(description="what the method decided; cudnn: the ranked list and what was taken")
+    ]
 
 
-def describe_counts(counts: Counts) -> dict[str, Any]:
-    """FLOPs and bytes."""
-    return {**asdict(counts), "intensity_flops_per_byte": counts.intensity_flops_per_byte}
+class RankedAlgorithm(Struct):
+    """One of cuDNN's, as its heuristic ranks it or as it was measured."""
+
+    algorithm: str
+    math: str
+    time_seconds: float | None = None
+    workspace_bytes: int = 0
+    skipped: str = ""
 
 
-def describe_speed(speed: Speed, end_to_end_gflops: float, roof: Roof | None) -> dict[str, Any]:
+class Ranking(Struct):
+    """What cuDNN's plans leave in `choice`; other methods leave other things."""
+
+    ranked: list[RankedAlgorithm] = field(default_factory=list)
+    measured: list[RankedAlgorithm] | None = None
+
+
+def ranking_of(choice: dict[str, Any]) -> Ranking:
+    """The ranked list in a method's `choice`, empty where it has none."""
+    return as_type(choice, Ranking)
+
+
+class DeviceFacts(Part, omit_defaults=True):
+    """A processor; what it does not have or say is absent."""
+
+    name: str
+    machine: str | None = None
+    usable_threads: int | None = None
+    governor: str | None = None
+    compute_capability: str | None = None
+    multiprocessors: int | None = None
+    l2_bytes: int | None = None
+    memory_bytes: int | None = None
+    free_memory_bytes: int | None = None
+    driver_cuda_version: int | None = None
+    runtime_cuda_version: int | None = None
+    sm_clock_mhz: int | None = None
+    memory_clock_mhz: int | None = None
+    throttle_reasons_mask: int | None = None
+    temperature_celsius: int | None = None
+    power_watts: float | None = None
+    driver_version: str | None = None
+
+
+class RunDevice(DeviceFacts, omit_defaults=True, kw_only=True):
+    """The processor of a run."""
+
+    kind: DeviceName
+
+
+class SeriesPart(Part):
+    """Statistics of a series, every sample, and why the sampling stopped."""
+
+    median_seconds: Amount
+    p10_seconds: Amount
+    p90_seconds: Amount
+    min_seconds: Amount
+    n: Positive
+    stopped_because: StopReason
+    samples_seconds: Annotated[list[Amount], Meta(min_length=1)]
+
+
+class TimingPart(Part):
+    """Cold and warm times of the plan."""
+
+    kernel_clock: Annotated[
+        Literal["CUDA events", "host"], Meta(description="cold and end-to-end times are the host's on every device")
+    ]
+    leaves_out: Annotated[
+        Literal["normalize"] | None,
+        Meta(description="a pass that the check does not cover; by tiles kernel and end_to_end neither; no speed then"),
+    ]
+    l2_state: L2State
+    cold_seconds: Annotated[Amount, Meta(description="first run of the plan")]
+    kernel: Annotated[SeriesPart | None, Meta(description="by tiles: those of the full size after the first")]
+    end_to_end: Annotated[
+        SeriesPart | None,
+        Meta(description="host array in, host array out; null on the CPU, where it is the kernel's own time"),
+    ]
+
+
+class CountsPart(Part):
+    """FLOPs and bytes of a problem."""
+
+    nominal_flops: Natural
+    useful_flops: Natural
+    fewest_bytes: Natural
+    intensity_flops_per_byte: Amount
+
+
+class SpeedPart(Part):
     """Rates and shares, and the roof that they are shares of."""
-    return {
-        **asdict(speed),
-        "end_to_end_gflops": end_to_end_gflops,
-        "roof": None if roof is None else asdict(roof),
-    }
+
+    kernel_gflops: Annotated[Amount, Meta(description="nominal FLOPs / median kernel time")]
+    useful_gflops: Amount
+    gigabytes_per_second: Amount
+    memory_floor_share: Amount | None
+    roofline_share: Amount | None
+    bound_by: BoundBy | None
+    end_to_end_gflops: Amount
+    roof: Roof | None
 
 
-def describe_check(check: Check | None) -> dict[str, Any] | None:
-    """The comparison with the oracle; infinite errors become null, which JSON can hold."""
-    if check is None:
-        return None
-    record = asdict(check)
-    record["bound_by_channel"] = [bound if np.isfinite(bound) else None for bound in check.bound_by_channel]
-    for name in ("max_abs_error", "relative_error"):
-        if not np.isfinite(record[name]):
-            record[name] = None
-    if record["worst"] is not None:
-        record["worst"] = {name: value if np.isfinite(value) else None for name, value in record["worst"].items()}
-    return record
+class WorstPart(Part):
+    """The sample with the largest error; null for what is no finite number."""
+
+    y: Natural
+    x: Natural
+    channel: Natural
+    got: float | None
+    expected: float | None
+
+
+class CheckPart(Part):
+    """The comparison with the oracle; null for an infinite error."""
+
+    passed: bool
+    tolerance: Annotated[
+        Amount,
+        Meta(description="largest error that was allowed, relative to the largest value; 0 where equality was asked"),
+    ]
+    max_abs_error: Amount | None
+    relative_error: Amount | None
+    differing_samples: Natural
+    unexplained_samples: Natural
+    checked_samples: Natural
+    checked_share: Share
+    worst: WorstPart | None
+    exact: Annotated[bool, Meta(description="the sums are exact for this picture type and these weights")] = False
+    arithmetic: str = ""
+    """Empty in records from before bounds were derived."""
+    bound_by_channel: Annotated[
+        list[Amount | None],
+        Meta(description="largest error of each output channel before it is stored; null where there is no bound"),
+    ] = field(default_factory=list)
+
+
+class DifferencePart(Part):
+    """The first sample that differs."""
+
+    y: Natural
+    x: Natural
+    channel: Natural
+    written: str
+    expected: str
+
+
+class ProofPart(Part):
+    """Of --verify-tiles: the output, read back from its file."""
+
+    against: Literal["whole picture", "other tiles"]
+    passed: bool
+    compared_samples: Natural
+    differing_samples: Natural
+    first: DifferencePart | None
+    seconds: Amount
+
+
+class TilesPart(Part):
+    """Only of a picture that was filtered by tiles; then speed is that of a tile."""
+
+    rows: Annotated[Positive, Meta(description="of the output in one tile")]
+    columns: Positive
+    count: Positive
+    piece: Annotated[Positive, Meta(description="side of the pieces that the output file is cut into")]
+    passes: Annotated[int, Meta(ge=1, le=2, description="2 for normalize: the range, then the output")]
+    chunks: Annotated[Natural, Meta(description="pieces of the input that are needed")]
+    chunks_decoded: Annotated[Natural, Meta(description="in all passes, those decoded again counted again")]
+    waited_for_decode_seconds: Amount
+    waited_for_encode_seconds: Amount
+    limit_bytes: Positive | None
+    planned_bytes: Annotated[Positive, Meta(description="most memory of the process, counted before the first tile")]
+    peak_bytes: Annotated[
+        Positive | None, Meta(description="most memory of the process, libraries and interpreter included")
+    ]
+    whole_run_gflops: Annotated[Amount, Meta(description="nominal FLOPs / whole_run_seconds")]
+    proof: ProofPart | None
+
+
+class RunFigures(Part):
+    """What holds with or without files: problem, method, device, times, speed and check."""
+
+    problem: ProblemPart
+    method: MethodPart
+    device: RunDevice
+    versions: dict[str, str]
+    phases_seconds: dict[Phase, Amount]
+    whole_run_seconds: Amount
+    timing: TimingPart
+    counts: CountsPart
+    speed: SpeedPart | None
+    peak_bytes: Natural | None
+    check: CheckPart | None
+
+
+class RunReport(RecordHead, omit_defaults=True):
+    """One picture filtered by one method. Names of fields carry units; null: not measured, or not known here."""
+
+    kind: Literal["run"]
+    input: InputPart
+    output: OutputPart
+    problem: ProblemPart
+    method: MethodPart
+    device: RunDevice
+    versions: dict[str, str]
+    phases_seconds: Annotated[
+        dict[Phase, Amount],
+        Meta(
+            description="wall time of the one pass that is saved; by tiles summed over all passes",
+            extra_json_schema={
+                "propertyNames": {"enum": list(PHASES)},
+                "required": ["decode", "set_up", "convolve", "encode"],
+            },
+        ),
+    ]
+    whole_run_seconds: Annotated[
+        Amount, Meta(description="file in, file out: the sum of the phases, without samples, roof and check")
+    ]
+    timing: TimingPart
+    counts: CountsPart
+    speed: SpeedPart | None
+    peak_bytes: Natural | None
+    check: CheckPart | None
+    tiles: TilesPart | None = None
+
+
+# --- filled -------------------------------------------------------------------------------------------------------
 
 
 def header() -> dict[str, Any]:
-    """What every record begins with."""
+    """The fields of `RecordHead` but for the kind, of now."""
     return {
         "schema_version": SCHEMA_VERSION,
         "edgeconv_version": __version__,
@@ -121,146 +367,97 @@ def header() -> dict[str, Any]:
     }
 
 
-def to_json(report: dict[str, Any]) -> bytes:
-    """UTF-8, two spaces, keys in the order of the record; raises ValueError on NaN."""
-    return utf8(visible_lines(json.dumps(report, indent=2, ensure_ascii=False, allow_nan=False)) + "\n")
+def sha256_of(pixels: NDArray[Any]) -> str:
+    """Hash of the samples in memory order (HWC, native byte order), without shape or type."""
+    return hashlib.sha256(np.ascontiguousarray(pixels).data.cast("B")).hexdigest()
 
 
-# --- for a person -----------------------------------------------------------------------------------------------
+def describe_filter(chosen: Filter) -> FilterPart:
+    """Name, joining rule and the kernels themselves."""
+    return FilterPart(name=chosen.name, combine=chosen.combine, kernels=chosen.kernels.tolist())
 
 
-ABOVE_THE_ROOF = {
-    "memory": "above the roof: the picture lay in a cache, and the roof is that of memory",
-    "arithmetic": "above the roof: 8-bit arithmetic, or a machine that was busy while its float32 roof was measured",
-}
+def describe_pixels(pixels: NDArray[Any]) -> dict[str, Any]:
+    """Shape, type and hash of a picture: fields of `InputPart` and `OutputPart`."""
+    height, width, channels = pixels.shape
+    size = {"height": height, "width": width, "channels": channels}
+    return {**size, "dtype": pixels.dtype.name, "sha256": sha256_of(pixels)}
 
 
-def table(report: dict[str, Any]) -> str:
-    """The report in about a dozen lines."""
-    rows = _picture_rows(report) + _time_rows(report) + _speed_rows(report) + _check_rows(report) + _tile_rows(report)
-    widest = max(len(name) for name, _ in rows)
-    return "\n".join(f"{name:<{widest}}  {visible(value)}" for name, value in rows)
+def describe_problem(request: Request, problem: Problem) -> ProblemPart:
+    """Filter and rules."""
+    return ProblemPart(
+        filter=describe_filter(request.filter),
+        channels=request.channels,
+        luma=request.luma if request.channels == "luma" else None,
+        stride=request.stride,
+        padding=problem.padding,
+        border=problem.border,
+        output_mode=request.mode_for(problem.dtype),
+    )
 
 
-def _picture_rows(report: dict[str, Any]) -> list[tuple[str, str]]:
-    source, result, problem = report["input"], report["output"], report["problem"]
-    method, device = report["method"], report["device"]
-
-    def size(picture: dict[str, Any]) -> str:
-        return f"{picture['width']}×{picture['height']}×{picture['channels']} {picture['dtype']}"
-
-    rows = [
-        ("picture", f"{source['file']}  {size(source)}"),
-        *(("note", note) for note in source["notes"]),
-        ("output", f"{result['file']}  {size(result)}"),
-        (
-            "filter",
-            f"{problem['filter']['name']}, channels {problem['channels']}, stride {problem['stride']}, "
-            f"padding {problem['padding']} {problem['border']}, output {problem['output_mode']}",
-        ),
-        ("method", f"{method['name']} on {device['name']} ({method['why']})"),
-    ]
-    return rows
+def describe_method(choice: Choice, asked_for: str, options: Options, plan: Plan) -> MethodPart:
+    """The method, why it was taken, and what its plan says about itself."""
+    return MethodPart(
+        name=choice.method,
+        asked_for=asked_for,
+        why=choice.why,
+        options=options,
+        workspace_bytes=plan.workspace_bytes,
+        moved_bytes=plan.moved_bytes,
+        launches=plan.launches,
+        choice=plan.choice,
+    )
 
 
-def _time_rows(report: dict[str, Any]) -> list[tuple[str, str]]:
-    phases = "  ".join(f"{name} {seconds_text(value)}" for name, value in report["phases_seconds"].items())
-    rows = [("phases", f"{phases}; whole run {seconds_text(report['whole_run_seconds'])}")]
-    timing = report["timing"]
-    cold = f"cold {seconds_text(timing['cold_seconds'])}"
-    kernel = timing["kernel"]
-    if kernel is None:
-        return [*rows, ("kernel", f"{cold}; no samples were asked for")]
-    spread = f"p10 {seconds_text(kernel['p10_seconds'])}, p90 {seconds_text(kernel['p90_seconds'])}, n {kernel['n']}"
-    warm = f"median {seconds_text(kernel['median_seconds'])} ({spread}, L2 {timing['l2_state']})"
-    rows.append(("kernel", f"{cold}; {warm}"))
-    if timing["end_to_end"] is not None:
-        rows.append(("end to end", f"{seconds_text(timing['end_to_end']['median_seconds'])}, host array to host array"))
-    return rows
+def describe_device(kind: DeviceName, facts: dict[str, Any]) -> RunDevice:
+    """What a device says about itself."""
+    return RunDevice(**facts, kind=kind)
 
 
-def _speed_rows(report: dict[str, Any]) -> list[tuple[str, str]]:
-    speed, workspace = report["speed"], report["method"]["workspace_bytes"]
-    if speed is None:
-        return [("workspace", f"{workspace:,} bytes")]
-    rows = [
-        (
-            "speed",
-            f"{digits_text(speed['kernel_gflops'], 4)} GFLOPS "
-            f"(end to end {digits_text(speed['end_to_end_gflops'], 4)}), "
-            f"{digits_text(speed['gigabytes_per_second'], 4)} GB/s",
-        )
-    ]
-    roof = speed["roof"]
-    if roof is not None:
-        copy, fma = (digits_text(roof[f"{name}_per_second"] / 1e9, 4) for name in ("copy_bytes", "fma_flops"))
-        shares = (
-            f"{speed['roofline_share']:.0%} (bound by {speed['bound_by']}), memory {speed['memory_floor_share']:.0%}"
-        )
-        rows.append(("roofline", f"{shares}; measured here {copy} GB/s copy, {fma} GFLOPS float32"))
-        if speed["roofline_share"] > 1:
-            rows.append(("note", ABOVE_THE_ROOF[speed["bound_by"]]))
-    return [*rows, ("workspace", f"{workspace:,} bytes")]
+def describe_series(series: Series) -> SeriesPart:
+    """Statistics, every sample, and why sampling stopped."""
+    found = asdict(series.statistics)
+    return SeriesPart(**found, stopped_because=series.stopped_because, samples_seconds=list(series.samples_seconds))
 
 
-def _check_rows(report: dict[str, Any]) -> list[tuple[str, str]]:
-    check = report["check"]
+def describe_counts(counts: Counts) -> CountsPart:
+    """FLOPs and bytes."""
+    return CountsPart(**asdict(counts), intensity_flops_per_byte=counts.intensity_flops_per_byte)
+
+
+def describe_speed(speed: Speed, end_to_end_gflops: float, roof: Roof | None) -> SpeedPart:
+    """Rates and shares, and the roof that they are shares of."""
+    return SpeedPart(**asdict(speed), end_to_end_gflops=end_to_end_gflops, roof=roof)
+
+
+def describe_check(check: Check | None) -> CheckPart | None:
+    """The comparison with the oracle."""
     if check is None:
-        return [("check", "not asked for")]
-    verdict = "right" if check["passed"] else "WRONG"
-    error = "infinite" if check["relative_error"] is None else f"{check['relative_error']:.2g}"
-    absolute = "infinite" if check["max_abs_error"] is None else f"{check['max_abs_error']:.3g}"
-    if not check["checked_samples"]:
-        return [("check", "nothing to check: every output reaches a pixel that is no finite number")]
-    before = " (before normalize)" if report["timing"]["leaves_out"] else ""
-    extent = f"{check['checked_samples']:,} samples checked ({check['checked_share']:.2g} of the output)"
-    found = f"{verdict}{before}: largest error {absolute} ({error} relative) against float64; {extent}"
-    if "arithmetic" not in check:  # a report from before bounds were derived
-        return [("check", found)]
-    return [("check", found), ("exactness", exactness_text(check))]
+        return None
+    found = asdict(check)
+    found["bound_by_channel"] = [finite(bound) for bound in check.bound_by_channel]
+    for name in ("max_abs_error", "relative_error"):
+        found[name] = finite(found[name])
+    if check.worst is not None:
+        worst = {**found["worst"], "got": finite(check.worst.got), "expected": finite(check.worst.expected)}
+        found["worst"] = WorstPart(**worst)
+    return CheckPart(**found)
 
 
-def exactness_text(check: dict[str, Any]) -> str:
-    """How exact the method's arithmetic is, for a person."""
-    if check["exact"]:
-        return f"exact ({check['arithmetic']}): every sample must be equal to the rounded oracle"
-    bounds = (f"{bound:.2g}" if bound is not None else "none" for bound in check["bound_by_channel"])
-    of = f"of each output channel in this picture before it is stored ({check['arithmetic']})"
-    return f"error bound {of}: {', '.join(bounds)}"
+def describe_proof(proof: OutputComparison) -> ProofPart:
+    """The comparison of the file with a second computation."""
+    return ProofPart(
+        against=proof.against,
+        passed=proof.passed,
+        compared_samples=proof.compared_samples,
+        differing_samples=proof.differing_samples,
+        first=None if proof.first is None else DifferencePart(**asdict(proof.first)),
+        seconds=proof.seconds,
+    )
 
 
-def _tile_rows(report: dict[str, Any]) -> list[tuple[str, str]]:
-    """Only of a picture that was filtered by tiles."""
-    tiles = report.get("tiles")
-    if tiles is None:
-        return []
-    again = tiles["chunks_decoded"] / tiles["passes"] / max(1, tiles["chunks"])
-    waits = (f"{stage} {seconds_text(tiles[f'waited_for_{stage}_seconds'])}" for stage in ("decode", "encode"))
-    peak = "not known here" if tiles["peak_bytes"] is None else _mebibytes(tiles["peak_bytes"])
-    limit = "no limit" if tiles["limit_bytes"] is None else f"limit {_mebibytes(tiles['limit_bytes'])}"
-    rows = [
-        (
-            "tiles",
-            f"{tiles['count']:,} of {tiles['columns']}×{tiles['rows']}, {tiles['passes']} "
-            f"pass{'es' if tiles['passes'] > 1 else ''}, each piece of the input decoded {again:.3g} times; "
-            f"speed is that of one tile, the whole run {digits_text(tiles['whole_run_gflops'], 4)} GFLOPS; waited for "
-            f"{', '.join(waits)}",
-        ),
-        ("memory", f"peak {peak} of the process, planned {_mebibytes(tiles['planned_bytes'])}, {limit}"),
-    ]
-    proof = tiles["proof"]
-    if proof is not None:
-        first = proof["first"]
-        found = (
-            "the same, byte for byte"
-            if first is None
-            else f"DIFFERENT in {proof['differing_samples']:,}, first (y {first['y']}, x {first['x']}, "
-            f"channel {first['channel']}): {first['written']} in the file, {first['expected']} expected"
-        )
-        against = f"{proof['compared_samples']:,} samples of the file against {proof['against']}"
-        rows.append(("proof", f"{found}; {against} in {seconds_text(proof['seconds'])}"))
-    return rows
-
-
-def _mebibytes(count: int) -> str:
-    return f"{count / 2**20:,.0f} MiB"
+def as_report(record: Any) -> RunReport:
+    """A report from what its JSON holds; raises ValueError that says what is wrong where."""
+    return as_type(record, RunReport)

@@ -1,7 +1,7 @@
-"""What `auto` means: which device and which method, and a sentence that says why.
+"""How `auto` chooses device and method, and a sentence that says why.
 
-Where `edgeconv tune` has measured this machine, by its figures for the size, stride and type at hand, among the
-methods for which there is memory; else by rules that hold on most machines.
+Where `edgeconv tune` has measured this machine, by its profile for the given size, stride and type, among the methods
+that fit in memory; otherwise by rules that hold on most machines.
 """
 
 from __future__ import annotations
@@ -10,16 +10,16 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from edgeconv.core.choices import DeviceName
 from edgeconv.core.exactness import sums_for
-from edgeconv.errors import UsageError
+from edgeconv.core.option import AUTO
+from edgeconv.errors import UnavailableError, UsageError
 from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
-from edgeconv.methods import METHODS, find, method_names, require
-from edgeconv.methods.base import DEVICES, DeviceName
+from edgeconv.methods import METHODS, check_name, find, method_names, require
+from edgeconv.methods.base import DEVICES
 
 if TYPE_CHECKING:
     from edgeconv.core.problem import Problem
-
-AUTO = "auto"
 
 Purpose = Literal["one picture", "many pictures"]
 
@@ -44,11 +44,10 @@ def choose(method: str, device: str, purpose: Purpose, problem: Problem | None =
     """
     if device not in (AUTO, *DEVICES):
         raise UsageError(f"Device '{device}' is not one of {', '.join((AUTO, *DEVICES))}.")
-    if method != AUTO and method not in method_names():
-        raise UsageError(f"Method '{method}' is not known: use {AUTO} or one of {', '.join(method_names())}.")
     if method == AUTO:
         measured, note = (None, "") if problem is None else _choose_by_profile(device, purpose, problem)
         return measured or _choose_method(device, purpose, note)
+    check_name(method)
     homes = [name for name in DEVICES if method in method_names(name)]
     if device != AUTO:
         chosen = find(method, next(name for name in DEVICES if name == device)).device
@@ -56,26 +55,26 @@ def choose(method: str, device: str, purpose: Purpose, problem: Problem | None =
     elif homes == ["cpu"] or ("cpu" in homes and cuda_unavailable_reason() is not None):
         chosen, why = "cpu", "asked for by name; " + _why_cpu(homes)
     else:
-        chosen, why = "cuda", "asked for by name; an NVIDIA GPU is there"
+        chosen, why = "cuda", "asked for by name; an NVIDIA GPU is present"
     require(method, chosen)
     return Choice(method, chosen, why)
 
 
 def _choose_by_profile(device: str, purpose: Purpose, problem: Problem) -> tuple[Choice | None, str]:
-    """The method that takes least by the profile, or None and a remark on the profile."""
-    from edgeconv.runtime import profile as tuned
+    """The fastest method according to the profile, or None and a remark on the profile."""
+    from edgeconv.runtime import profile as profiles
 
-    if not os.path.exists(tuned.profile_path()):  # False, and no error, where the folder cannot be read
+    if not os.path.exists(profiles.profile_path()):  # False, and no error, where the folder cannot be read
         return None, ""
     from edgeconv.core.units import seconds_text
     from edgeconv.runtime.devices import get_device
 
-    profile, note = tuned.read_profile(tuned.machine_facts(get_device("cpu").describe()))
+    profile, note = profiles.read_profile(profiles.machine_facts(get_device("cpu").describe()))
     if profile is None:
         return None, f"; {note}" if note else ""
     pixels = problem.height * problem.width
 
-    def seconds(curve: tuned.Curve) -> float:
+    def seconds(curve: profiles.Curve) -> float:
         return curve.seconds(pixels) + (curve.start_seconds if purpose == "one picture" else 0.0)
 
     passed_over = ""
@@ -101,6 +100,10 @@ def _choose_by_profile(device: str, purpose: Purpose, problem: Problem) -> tuple
 
 def _choose_method(device: str, purpose: Purpose, note: str) -> Choice:
     reason = cuda_unavailable_reason() if device != "cpu" else None
+    if device == "cuda" and reason is not None:
+        raise UnavailableError(
+            f"--device cuda cannot be used here: {reason}. Use --device cpu, or see 'edgeconv doctor'."
+        )
     if device == "cuda" or (device == AUTO and reason is None):
         require(FASTEST_CUDA, "cuda")
         return Choice(FASTEST_CUDA, "cuda", f"the fastest CUDA method: one pass over the picture{note}")

@@ -1,14 +1,14 @@
-"""Is it right? The one rule by which reports, tests and benchmarks judge an output.
+"""Correctness: the one rule by which reports, tests and benchmarks check an output.
 
 Outputs are compared with the float64 oracle (methods/reference.py), sample by sample:
 
-    exact      a whole-number picture with whole weights, in an arithmetic that holds its sums: equal to the oracle
-    floats     |out − oracle| at most the forward error bound of this very sample (exactness.py): what the arithmetic
-               may lose of Σ|weight · sample| under its window, and what storing it may lose
-    integers   between the stored values of oracle − bound and oracle + bound, so that a level counts as right only
-               where the oracle lies that close to a rounding tie
+    exact      a whole-number picture with whole weights, in an arithmetic that represents its sums: equal to the oracle
+    floats     |out − oracle| at most the forward error bound of this sample (core/exactness.py): the rounding errors
+               of Σ|weight · sample| over its window, and of storing the result
+    integers   between the stored values of oracle − bound and oracle + bound, so that a level off counts as correct
+               only where the oracle is that close to a rounding tie
 
-So an output channel of small weights, or a dark corner, is not measured by the largest value of the picture.
+So an output channel of small weights, or a dark corner, is not judged by the largest value of the picture.
 A NaN or an infinity must reach the outputs that multiply it by a weight other than zero; what it becomes under a
 zero weight is no part of the operation, and no other output may be touched. A large picture is checked on whole rows:
 the first, the last and blocks spread evenly between them.
@@ -32,8 +32,10 @@ from edgeconv.core.problem import Problem
 from edgeconv.methods import reference
 
 ROWS_PER_BLOCK = 8
-KEPT_SAMPLES = 4_000_000
-"""Oracle values that are kept between the two passes of a check: 32 MB."""
+STORED_SAMPLES = 4_000_000
+"""Oracle values that are stored between the two passes of a check: 32 MB."""
+SAMPLED_CHECK = 300_000
+"""Output samples that `--check sample` compares: enough for every border, a small part of a second in NumPy."""
 
 
 @dataclass(frozen=True)
@@ -160,7 +162,7 @@ def check(
 
 
 class _Oracle:
-    """The oracle's values and their bounds block by block, twice: kept where they are few, else computed again."""
+    """The oracle's values and their bounds block by block, twice: stored where they are few, else computed again."""
 
     def __init__(
         self, image: NDArray[Any], problem: Problem, arithmetic: Arithmetic, blocks: list[tuple[int, int]]
@@ -171,7 +173,7 @@ class _Oracle:
         may_overflow = self._largest * problem.weights[0, 0].size > np.finfo(np.float32).max
         self._needs_samples = bool(arithmetic.weight_loss or arithmetic.operand_tiny or may_overflow)
         rows = sum(stop - start for start, stop in blocks)
-        self._keep = rows * problem.output_width * problem.output_channels <= KEPT_SAMPLES
+        self._keep = rows * problem.output_width * problem.output_channels <= STORED_SAMPLES
         self._kept: dict[tuple[int, int], tuple[NDArray[np.float64], NDArray[np.float64]]] = {}
 
     def __iter__(self) -> Iterator[tuple[tuple[int, int], NDArray[np.float64], NDArray[np.float64]]]:
@@ -211,7 +213,7 @@ class _Oracle:
 def _integer_errors(
     got: NDArray[np.float64], expected: NDArray[np.float64], problem: Problem, limit: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Levels off the stored oracle, and which samples the bounds do not explain."""
+    """Differences from the stored oracle in levels, and which samples the bounds do not explain."""
     stored, low, high = (
         store(value, "clip", problem.output_dtype).astype(np.float64)
         for value in (expected, expected - limit, expected + limit)
@@ -236,7 +238,7 @@ def _float_errors(
 
 
 class _Spoilt:
-    """Samples that are no finite numbers: which outputs they may reach, and which they must."""
+    """Samples that are not finite: which outputs they may affect, and which they must."""
 
     def __init__(self, image: NDArray[Any], problem: Problem, arithmetic: Arithmetic) -> None:
         self._problem, self._arithmetic = problem, arithmetic

@@ -1,4 +1,4 @@
-"""A check-up of this machine: methods, what `auto` takes, devices, libraries and known conflicts, as lines of text."""
+"""A check of this machine: methods, what `auto` chooses, devices, libraries and known conflicts, as lines of text."""
 
 from __future__ import annotations
 
@@ -9,25 +9,26 @@ from typing import get_args
 import numpy as np
 
 from edgeconv import __version__
-from edgeconv.core.escapes import visible
 from edgeconv.core.filters import RGB_CHANNELS
+from edgeconv.core.option import AUTO
 from edgeconv.core.optional import import_problem
 from edgeconv.core.request import make_request
-from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
+from edgeconv.core.safe_text import visible
+from edgeconv.hardware.cuda.probe import cuda_remedy, cuda_unavailable_reason
 from edgeconv.hardware.versions import installed_versions
 from edgeconv.methods import METHODS
-from edgeconv.runtime import profile as tuned
-from edgeconv.runtime.auto import AUTO, Purpose, choose
+from edgeconv.runtime import profile as profiles
+from edgeconv.runtime.auto import Purpose, choose
 from edgeconv.runtime.devices import get_device
 
 SIDES = (256, 1024, 4096)
 """Of the pictures for which a profile is asked."""
 
 MODULES = {"opencv-python-headless": "cv2"}
-"""What a library is imported by, where that is not its own name."""
+"""The module name of a library, where it differs from the name of its package."""
 
 REMEDIES = {"pyvips": "pip install 'edgeconv[vips]', which brings libvips"}
-"""For a library that is there and does not start; for others installing it again."""
+"""What to do about a library that is installed and cannot be loaded; others are reinstalled."""
 
 CONFLICTS = (
     (
@@ -50,8 +51,11 @@ def text() -> str:
         lines.append(f"  {entry.device:<5} {entry.name:<10} {state}")
     lines += ["", f"{AUTO} (stride 1, 8 bits)", *_auto(), "", "devices"]
     lines += _facts(get_device("cpu").describe())
-    if cuda_unavailable_reason() is None:
+    reason, remedy = cuda_unavailable_reason(), cuda_remedy()
+    if reason is None:
         lines += _facts(get_device("cuda").describe())
+    else:
+        lines.append(f"  no GPU: {reason}{f': {remedy}' if remedy else ''}")
     lines += ["", "libraries"]
     lines += [f"  {name} {found}{_trouble(name)}" for name, found in installed_versions().items()]
     lines += [
@@ -61,15 +65,15 @@ def text() -> str:
 
 
 def _auto() -> list[str]:
-    """The profile of `edgeconv tune`, whether it holds, and what `auto` takes: by it for some sizes, else by rule."""
-    profile, note = tuned.read_profile(tuned.machine_facts(get_device("cpu").describe()))
+    """The profile of `edgeconv tune`, whether it is valid, and what `auto` chooses: by size with it, else by rule."""
+    profile, note = profiles.read_profile(profiles.machine_facts(get_device("cpu").describe()))
     state = "holds for this machine" if profile else note or "is not there yet: run 'edgeconv tune'"
     sides = SIDES if profile else (None,)
-    return [f"  profile {tuned.profile_path()}: {state}", *(_taken(p, s) for p in get_args(Purpose) for s in sides)]
+    return [f"  profile {profiles.profile_path()}: {state}", *(_taken(p, s) for p in get_args(Purpose) for s in sides)]
 
 
 def _taken(purpose: Purpose, side: int | None) -> str:
-    """What `auto` takes for pictures of `side` by `side` pixels, or for any."""
+    """What `auto` chooses for pictures of `side` by `side` pixels, or for any."""
     problem = None if side is None else make_request().problem((side, side, RGB_CHANNELS), np.uint8)
     choice = choose(AUTO, AUTO, purpose, problem)
     sized = "" if side is None else f" of {side}×{side}"

@@ -1,8 +1,8 @@
 """What `edgeconv tune` measured on this machine, read back for `--method auto`: which method, and how long it takes.
 
-The profile is one JSON file in the user's cache folder (or where EDGECONV_PROFILE says); whether it can be saved there
-is tried before anything is measured. It holds for the machine and the edgeconv version that it was measured with;
-anything else is passed over, and the reason given. Reading it needs neither NumPy nor a device.
+The profile is one JSON file in the user's cache folder (or the file that EDGECONV_PROFILE names); whether it can be
+saved there is tested before anything is measured. It is valid for the machine and the edgeconv version that it was
+measured with; otherwise it is ignored, with the reason. Reading it needs neither NumPy nor a device.
 
     seconds     host array in, host array out, interpolated between measured sizes on log axes; in proportion to the
                 pixels above the largest, as the smallest below it
@@ -20,16 +20,16 @@ from pathlib import Path
 from typing import Any
 
 from edgeconv import __version__
+from edgeconv.core.choices import DeviceName
 from edgeconv.core.problem import Problem
 from edgeconv.errors import EdgeconvError, ImageWriteError
 from edgeconv.io.files import is_device, make_folder, read_own_json, write_bytes_atomically
-from edgeconv.methods.base import DeviceName
 
 PLACE_VARIABLE = "EDGECONV_PROFILE"
 SCHEMA_VERSION = 1
 RETUNE = "run 'edgeconv tune' again"
 MACHINE_FACTS = ("name", "usable_threads")
-"""What must be the same for a profile to hold."""
+"""What must be unchanged for a profile to be valid."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Curve:
         return last.seconds
 
     def workspace_bytes(self, pixels: int) -> int:
-        """Memory beside picture and output, in proportion to the pixels by the worst of the points."""
+        """Memory besides picture and output, proportional to the pixels, from the worst of the points."""
         return math.ceil(max(point.workspace_bytes / point.pixels for point in self.points) * pixels)
 
 
@@ -78,7 +78,7 @@ class Profile:
     curves: tuple[Curve, ...]
 
     def to_json(self) -> bytes:
-        """As it is kept."""
+        """As it is stored."""
         record = {"schema_version": SCHEMA_VERSION, "edgeconv_version": __version__, **asdict(self)}
         return (json.dumps(record, indent=1, ensure_ascii=False) + "\n").encode()
 
@@ -94,12 +94,12 @@ class Profile:
 
 
 def machine_facts(cpu: dict[str, Any]) -> dict[str, Any]:
-    """From what the CPU device says of itself."""
+    """From the description of the CPU device."""
     return {name: cpu[name] for name in MACHINE_FACTS}
 
 
 def profile_path() -> Path:
-    """Where the profile is kept."""
+    """Where the profile is stored."""
     named = os.environ.get(PLACE_VARIABLE)
     if named:
         return Path(named)
@@ -111,7 +111,7 @@ def profile_path() -> Path:
 
 
 def place_to_save() -> Path:
-    """`profile_path`, where a file was put and removed again just now.
+    """`profile_path`, after creating and removing a file there as a test.
 
     Raises ImageWriteError, which says where the profile would go and how to choose another place.
     """
@@ -120,8 +120,8 @@ def place_to_save() -> Path:
         if path.is_dir():
             raise ImageWriteError(f"{path}: is a folder: name a file in it.")
         if is_device(path):
-            raise ImageWriteError(f"{path}: is a device or a pipe, from which nothing is read back: name a file.")
-        if str(path).startswith("~"):  # nobody's home folder is known here, as in some containers
+            raise ImageWriteError(f"{path}: is a device or a pipe, which cannot be read back: name a file.")
+        if str(path).startswith("~"):  # the home folder is unknown, as in some containers
             raise ImageWriteError("this user has no home folder.")
         make_folder(path.parent)
         trial = path.with_name(f".{path.name}.{os.getpid()}.trial")
@@ -144,7 +144,7 @@ def save(profile: Profile, path: Path) -> None:
 def _cannot_save(path: Path, error: Exception) -> ImageWriteError:
     reason = str(error).removeprefix(f"{path}: ").rstrip(".")
     return ImageWriteError(
-        f"The profile would go to '{path}', and cannot ({reason}): set {PLACE_VARIABLE} to a file that can be written."
+        f"The profile cannot be written to '{path}' ({reason}): set {PLACE_VARIABLE} to a file that can be written."
     )
 
 

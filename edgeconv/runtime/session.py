@@ -1,7 +1,7 @@
-"""One problem, one method, one device, made ready once and run many times.
+"""One problem, one method, one device, set up once and run many times.
 
-A session owns the plan and the arrays on both sides of the bus, so a second picture of the same shape pays for no
-allocation, compile or handle.
+A session owns the plan and the arrays of host and device, so a second picture of the same shape needs no allocation,
+compilation or handle.
 
     host array ── copy_in ──> device array ── plan.run ──> device array ── copy_out ──> host array
 """
@@ -14,22 +14,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from edgeconv.core.choices import DeviceName
 from edgeconv.core.cost import Roof
 from edgeconv.core.problem import Problem
 from edgeconv.core.request import SecondPass
 from edgeconv.core.timing import Budget, Series, Stopwatch, collect
 from edgeconv.methods import require
-from edgeconv.methods.base import DeviceName, Options
+from edgeconv.methods.options import Options
 from edgeconv.runtime.devices import get_device
 
 
 def plain(image_hwc: NDArray[Any]) -> NDArray[Any]:
-    """The picture as native code takes it, C-contiguous and aligned; copied once where it is not."""
+    """The picture as native code needs it, C-contiguous and aligned; copied only where it is not."""
     return np.require(image_hwc, requirements=("C", "A"))
 
 
 class Session:
-    """A prepared convolution. Not for two threads at once.
+    """A prepared convolution. Not thread-safe.
 
     With a second pass (`normalize`) its result is the finished output, and its times cover both.
     """
@@ -67,13 +68,13 @@ class Session:
         return self._out
 
     def release_arrays(self) -> None:
-        """Give the session's own arrays back; they are taken again when they are needed."""
+        """Release the session's own arrays; they are allocated again when needed."""
         self._image = self._out = self._staging = None
 
     def convolve(
         self, image_hwc: NDArray[Any], watch: Stopwatch | None = None, result: NDArray[Any] | None = None
     ) -> NDArray[Any]:
-        """Filter a picture into `result`, or into a host array of its own. Phases are added to `watch`.
+        """Filter a picture into `result`, or into a new host array. Phases are added to `watch`.
 
         The picture is a host array, or one of the device's own.
         """
@@ -96,7 +97,7 @@ class Session:
             return result
 
     def _take_raw(self, result: NDArray[Any] | None) -> Any:
-        """Where a CPU method writes to: the caller's array, a new one, or the session's own before a second pass."""
+        """Where a CPU method writes: the caller's array, a new one, or before a second pass the session's own."""
         if self._second_pass is not None:
             return self._take_out()
         return self.new_result() if result is None else result
@@ -106,7 +107,7 @@ class Session:
         return raw if self._second_pass is None else self._second_pass(raw, image, self.device.array_module)
 
     def raw(self) -> NDArray[Any]:
-        """What the method itself gave in the last run of a session with a second pass, as a host array."""
+        """The method's own result in the last run of a session with a second pass, as a host array."""
         with self.device.guard(self.needed_bytes):
             result = self.new_result()
             self.device.copy_out(self._take_out(), result)
@@ -126,7 +127,7 @@ class Session:
             return out
 
     def new_result(self) -> NDArray[Any]:
-        """A host array that takes a result."""
+        """A new host array for a result."""
         return np.empty(self.problem.output_shape, self.problem.output_dtype)
 
     def convolve_on_device(self, image_hwc: Any) -> Any:

@@ -1,8 +1,8 @@
-"""Threads that compute for the window, and the end of a process in which one of them is still at work.
+"""Threads that compute for the window, and leaving the process while one of them is still running.
 
-Python would either wait for such a thread, which may compute for minutes what nobody wants any more, or (a daemon) cut
-it off where it comes back from a library's call: in the middle of C++, and the process ends with an abort. So the
-threads are no daemons, and `leave` ends the process without waiting for them.
+Python would either wait for such a thread, which may compute an unwanted result for minutes, or (for a daemon) stop it
+when it returns from a library call: in the middle of C++ code, and the process aborts. So the threads are not daemons,
+and `leave` ends the process without waiting for them.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from typing import NoReturn
 from weakref import WeakSet
 
 PATIENCE_SECONDS = 0.1
-"""What a thread that sees that nothing is wanted any more may take to come to its end."""
+"""How long a thread may take to finish once it sees that its result is not wanted."""
 
 _threads: WeakSet[threading.Thread] = WeakSet()
 
 
 def start(work: Callable[[], None], name: str) -> None:
-    """Do `work` on a thread of its own."""
+    """Run `work` on a new thread."""
     thread = threading.Thread(target=work, name=name)
     _threads.add(thread)
     thread.start()

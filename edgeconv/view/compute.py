@@ -2,9 +2,9 @@
 
     right side (and left)  ── LayerReady ──>  difference  ── DifferenceReady ──>  rest  ── RunMeasured ──>  Done
 
-Pixels, figures and maps come from the code of `edgeconv run` (job.py) and `edgeconv diff` (diff/). The measurement
-waits until nobody has turned a knob for `REST_SECONDS`, so that it never slows what is to be seen down. Between steps
-the token is looked at; whatever cannot be done is one `Failed` with its line.
+Pixels, figures and maps come from the code of `edgeconv run` (run/whole.py) and `edgeconv diff` (diff/). The
+measurement waits until no control was changed for `REST_SECONDS`, so that it never delays what is displayed. Between
+steps the token is checked; an error becomes one `Failed` with its message.
 """
 
 from __future__ import annotations
@@ -26,12 +26,15 @@ from edgeconv.diff.record import Comparisons
 from edgeconv.errors import EdgeconvError, ImageReadError, MemoryLimitError
 from edgeconv.io.formats import FORMAT_OF_DTYPE
 from edgeconv.io.image import Picture, read_image
-from edgeconv.io.read_rules import DEFAULT_RULES, ReadRules
+from edgeconv.io.read_limits import DEFAULT_RULES, ReadRules
 from edgeconv.run import whole
+from edgeconv.run.job import Job
+from edgeconv.run.outputs import default_name
+from edgeconv.run.report import RunFigures
 from edgeconv.runtime.auto import choose
 from edgeconv.view import background
-from edgeconv.view.latest import Token
-from edgeconv.view.lru_cache import Keep
+from edgeconv.view.latest_request import Token
+from edgeconv.view.lru_cache import LruCache
 from edgeconv.view.parameters import Parameters
 from edgeconv.view.pyramid import HeatPyramid, PicturePyramid, Pyramid
 from edgeconv.view.sources import ViewSource, labels
@@ -43,9 +46,9 @@ REST_SECONDS = 0.25
 """Without a newer request, before the speed is measured."""
 BUDGET = Budget(max_samples=50, time_limit_seconds=0.1)
 SLOW_SECONDS = 0.5
-"""A method that takes longer is timed once more and no oftener."""
+"""A method that takes longer is timed only once more."""
 KEPT_BYTES = 2**30
-"""Pictures, outputs and pyramids that nobody looks at just now, each."""
+"""Cache limits of pictures, outputs and pyramids, each."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,13 +63,13 @@ class Layer:
 
     @property
     def name(self) -> str:
-        """A short word for it."""
+        """A short name for it."""
         return self.label if self.source.kind == "file" else self.source.label
 
 
 @dataclass(frozen=True)
 class Computed:
-    """What a request of this generation gave."""
+    """A result of the request of this generation."""
 
     generation: int
 
@@ -97,17 +100,17 @@ class DifferenceReady(Computed):
 
 @dataclass(frozen=True)
 class RunMeasured(Computed):
-    """Speed and error of the output that is seen. `again` where it was measured before."""
+    """Speed and error of the displayed output. `again` where it was measured before."""
 
     picture: str
     parameters: Parameters
-    record: dict[str, Any]
+    record: RunFigures
     again: bool
 
 
 @dataclass(frozen=True)
 class Failed(Computed):
-    """One line that says what cannot be done; `unreadable` names a picture that cannot be read."""
+    """A one-line error message; `unreadable` names a picture that cannot be read."""
 
     message: str
     unreadable: str | None = None
@@ -127,7 +130,7 @@ class _Computed:
 
     filtered: whole.Filtered
     label: str
-    record: dict[str, Any] | None = None
+    record: RunFigures | None = None
 
     @property
     def held_bytes(self) -> int:
@@ -137,17 +140,17 @@ class _Computed:
 
 
 class Workshop:
-    """Serves requests, and keeps what the next one may need again."""
+    """Serves requests, and caches what the next one may need again."""
 
     def __init__(self, rules: ReadRules = DEFAULT_RULES) -> None:
         self.rules = rules
         self.measuring = threading.Lock()
-        """Held by whoever times something: two at once would spoil both."""
-        self._pictures: Keep[tuple[Picture, float]] = Keep(KEPT_BYTES, lambda kept: kept[0].pixels.nbytes)
-        self._outputs: Keep[_Computed] = Keep(KEPT_BYTES, lambda kept: kept.held_bytes)
-        self._layers: Keep[Layer] = Keep(KEPT_BYTES, lambda kept: kept.pixels.nbytes)
+        """Held during timing: two measurements at once would distort both."""
+        self._pictures: LruCache[tuple[Picture, float]] = LruCache(KEPT_BYTES, lambda kept: kept[0].pixels.nbytes)
+        self._outputs: LruCache[_Computed] = LruCache(KEPT_BYTES, lambda kept: kept.held_bytes)
+        self._layers: LruCache[Layer] = LruCache(KEPT_BYTES, lambda kept: kept.pixels.nbytes)
         self._readings: dict[str, int] = {}
-        """How often a path was to be read anew: what was made of an earlier reading is not used again."""
+        """How often each path was reloaded: results of an earlier version of the file are not used again."""
 
     def serve(self, request: ViewRequest, token: Token, deliver: Deliver) -> None:
         """Answer a request; never raises."""
@@ -157,16 +160,16 @@ class Workshop:
             deliver(Failed(request.generation, str(error), _unreadable(error, request)))
         except MemoryError:
             deliver(Failed(request.generation, str(_out_of_memory())))
-        except Exception as error:  # a library's own, of any class: the window stays
+        except Exception as error:  # an unexpected one of any library must not close the window
             what = f"{type(error).__name__}: {' '.join(str(error).split())}"
-            deliver(Failed(request.generation, f"This should not have happened ({what})."))
+            deliver(Failed(request.generation, f"Unexpected error ({what})."))
         deliver(RequestDone(request.generation))
 
     def begin(self, path: str) -> None:
-        """Decode a picture that will be asked for, beside whatever else there is to do until then."""
+        """Decode a picture in advance, in parallel with other work."""
 
         def decode() -> None:
-            with suppress(EdgeconvError, MemoryError):  # said when it is asked for
+            with suppress(EdgeconvError, MemoryError):  # reported when it is requested
                 self.decode(os.path.abspath(path))
 
         background.start(decode, "edgeconv-decode")
@@ -176,7 +179,7 @@ class Workshop:
         return self._decoded(path)[0]
 
     def forget(self, path: str) -> None:
-        """Read a picture anew next time, and compute anew what is made of it."""
+        """Read a picture again next time, and compute again what depends on it."""
         self._readings[path] = self._readings.get(path, 0) + 1
 
     def _serve(self, request: ViewRequest, token: Token, deliver: Deliver) -> None:
@@ -214,7 +217,7 @@ class Workshop:
     def _computed(self, path: str, parameters: Parameters, source: ViewSource) -> _Computed:
         asked = source.parameters_of(parameters)
         request, options = asked.request(), asked.options()
-        weights = request.filter.kernels.tobytes()  # a kernel's file may hold others than it did
+        weights = request.filter.kernels.tobytes()  # a kernel file may have changed
 
         def compute() -> _Computed:
             picture, decode_seconds = self._decoded(path)
@@ -223,27 +226,27 @@ class Workshop:
             problem = request.problem(picture.pixels.shape, picture.pixels.dtype)
             choice = choose(asked.method, asked.device, "one picture", problem)
             filtered = whole.filter_picture(picture, request, problem, choice, options, watch)
-            filtered.session.release_arrays()  # as large as the output; taken again to be measured
+            filtered.session.release_arrays()  # as large as the output; allocated again for the measurement
             label = f"{parameters.filter_label} by {choice.method} on {choice.device.upper()}"
             return _Computed(filtered, label)
 
         return self._outputs.get((self._reading(path), asked, weights), compute)
 
     def _pixels(self, request: ViewRequest, source: ViewSource) -> tuple[NDArray[Any], str]:
-        """What a source holds, and what to call it."""
+        """The pixels of a source, and its label."""
         if source.kind == "file":
-            seen = labels((source, request.left, request.right, ViewSource("file", request.picture)))
-            return self.decode(source.name).pixels, seen[source]
+            names = labels((source, request.left, request.right, ViewSource("file", request.picture)))
+            return self.decode(source.name).pixels, names[source]
         if source.kind == "input":
             return self.decode(request.picture).pixels, source.label
         computed = self._computed(request.picture, request.parameters, source)
         return computed.filtered.finished, computed.label
 
     def _layer(self, request: ViewRequest, source: ViewSource, beside: Layer | None) -> Layer:
-        """A side; floats are shown in the range of the side `beside` it where that holds floats too."""
+        """A side; floats are displayed in the range of the other side, `beside`, where that has floats too."""
         pixels, label = self._pixels(request, source)
-        rules = beside.pixels if beside is not None and beside.pixels.dtype == pixels.dtype else pixels
-        low, high = maps.display_range(rules)
+        ranged = beside.pixels if beside is not None and beside.pixels.dtype == pixels.dtype else pixels
+        low, high = maps.display_range(ranged)
 
         def make() -> Layer:
             return Layer(source, label, pixels, PicturePyramid(pixels, low, high))
@@ -280,12 +283,12 @@ class Workshop:
         deliver(RunMeasured(request.generation, request.picture, asked, computed.record, again))
 
     def output_name(self, path: str, parameters: Parameters) -> str:
-        """What `edgeconv run` calls the output where it is not told."""
+        """The default name of the output of `edgeconv run`."""
         pixels, request = self.decode(path).pixels, parameters.request()
         problem = request.problem(pixels.shape, pixels.dtype)
         method = choose(parameters.method, parameters.device, "one picture", problem).method
         output_format = FORMAT_OF_DTYPE[request.output_dtype(pixels.dtype).name]
-        return str(whole.output_path(whole.Job(path, request), method, output_format))
+        return default_name(Job(path, request), method, output_format)
 
     def comparison_inputs(self, request: ViewRequest) -> tuple[Input, Input]:
         """Both sides of a request as `edgeconv diff` takes them; a file stays a file, so its page is the command's."""

@@ -1,7 +1,7 @@
-"""What the window's knobs say, in the words of `edgeconv run`: one frozen record, and the command line it stands for.
+"""What the window's controls say, as `edgeconv run` takes it: one frozen record, and the command line it stands for.
 
-The words are checked where the command line checks them (request.py, cli/options.py), so the window accepts what the
-command accepts, refuses what it refuses, and says the same.
+Options, their defaults and their checks are those of the command line (edgeconv/options.py), so the window accepts what
+the command accepts, refuses what it refuses, and says the same.
 """
 
 from __future__ import annotations
@@ -15,17 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from edgeconv.cli.options import chosen_filter, parse_options
-from edgeconv.cli.shared_options import DEFAULT_BLOCK, DEFAULT_FILTER, DEFAULT_WORKSPACE_LIMIT
-from edgeconv.core.filters import CHANNELS, LUMA_WEIGHTS, Filter, filter_names
-from edgeconv.core.geometry import BORDERS, NAMED_PADDINGS, never_looks_outside
-from edgeconv.core.problem import OUTPUT_MODES
-from edgeconv.core.request import Request, make_request
+from edgeconv.core.choices import DEFAULT_FILTER, DEVICES, NAMED_PADDINGS
+from edgeconv.core.filters import Filter, filter_names
+from edgeconv.core.geometry import never_looks_outside
+from edgeconv.core.option import AUTO, Option, options_of
 from edgeconv.errors import EdgeconvError
-from edgeconv.io.read_rules import DEFAULT_RULES, ReadRules
+from edgeconv.io.read_limits import DEFAULT_RULES, ReadRules
 from edgeconv.methods import method_names
-from edgeconv.methods.base import BLOCKS, DEVICES, GEMMS, MATHS, Options
-from edgeconv.runtime.auto import AUTO
+from edgeconv.options import Filtering, MethodChoice, MethodOptions
 
 CUSTOM = "custom"
 """How lists call a kernel of the user's own."""
@@ -34,61 +31,25 @@ CUSTOM = "custom"
 def _changed(
     options: Parameters | ReadRules, default: Parameters | ReadRules, needless: Collection[str] = ()
 ) -> list[str]:
-    """The options that are not the command's defaults, but for needless ones, as words for a command line."""
-    words = []
+    """The options that are not the command's defaults, but for needless ones, as arguments of a command line."""
+    arguments = []
     for name, value in asdict(options).items():
         if value == getattr(default, name) or name in needless:
             continue
         flag = "--" + name.replace("_", "-")
-        words.append(flag if value is True else f"{flag}={value}")  # "=" keeps a kernel's minus from being a flag
-    return words
+        arguments.append(flag if value is True else f"{flag}={value}")  # "=" keeps a kernel's minus from being a flag
+    return arguments
 
 
 @dataclass(frozen=True)
-class Parameters:
-    """The options of `edgeconv run` that decide what is computed and how; names and defaults are the command's."""
+class Parameters(MethodOptions, MethodChoice, Filtering):
+    """The options of `edgeconv run` that decide what is computed and how.
 
-    filter: str = DEFAULT_FILTER
-    kernel: str | None = None
-    kernel_file: str | None = None
-    channels: str = "mix"
-    luma: str = "bt601"
-    stride: int = 1
-    padding: str = "same"
-    border: str = "zero"
-    output_mode: str | None = None
-    method: str = AUTO
-    device: str = AUTO
-    threads: int | None = None
-    workspace_limit: str = DEFAULT_WORKSPACE_LIMIT
-    math: str = "fma"
-    gemm: str = "own"
-    cudnn_find: bool = False
-    block: int = DEFAULT_BLOCK
+    The fields are those of the groups, from the last to the first: dataclasses collect them in that order.
+    """
 
-    def chosen_filter(self) -> Filter:
-        """The filter itself. Raises UsageError."""
-        return chosen_filter(self.filter, self.kernel, self.kernel_file)
-
-    def request(self) -> Request:
-        """Every word checked. Raises UsageError."""
-        return make_request(
-            self.chosen_filter(),
-            channels=self.channels,
-            luma=self.luma,
-            stride=self.stride,
-            padding=self.padding,
-            border=self.border,
-            output_mode=self.output_mode,
-        )
-
-    def options(self) -> Options:
-        """What a method is told beyond the problem. Raises UsageError."""
-        words = (self.workspace_limit, self.threads, self.math, self.gemm, self.cudnn_find, self.block)
-        return parse_options(*words)
-
-    def words(self) -> list[str]:
-        """The options that are not the command's defaults, as words for a command line."""
+    def arguments(self) -> list[str]:
+        """The options that are not the command's defaults, as arguments of a command line."""
         needless = {"luma"} if self.channels != "luma" else set()  # the command refuses what would mean nothing
         if never_looks_outside(self.padding):
             needless.add("border")
@@ -97,7 +58,7 @@ class Parameters:
     def command(self, source: str, rules: ReadRules = DEFAULT_RULES) -> str:
         """`edgeconv run SOURCE ...`, quoted for a shell: it gives the very picture that the window shows."""
         named = os.path.join(os.curdir, source) if source.startswith("-") else source
-        words = ["edgeconv", "run", named, *self.words(), *_changed(rules, DEFAULT_RULES)]
+        words = ["edgeconv", "run", named, *self.arguments(), *_changed(rules, DEFAULT_RULES)]
         return subprocess.list2cmdline(words) if os.name == "nt" else shlex.join(words)
 
     def with_filter(self, name: str) -> Parameters:
@@ -129,27 +90,29 @@ class Parameters:
 RULES = {"channels": "", "luma": "", "stride": "stride ", "padding": "padding ", "border": "", "output_mode": ""}
 """What stands before the word of a rule in a summary: most words say themselves what they are about."""
 
+KNOWN: dict[str, Option] = {entry.name: entry for entry in options_of(Parameters)}
+"""The options by their names."""
+
+
+def _choices(entry: Option) -> tuple[str, ...]:
+    named = tuple(map(str, entry.choices))
+    return (AUTO, *named) if entry.may_be_none else named
+
+
 CHOICES: dict[str, tuple[str, ...]] = {
+    **{name: _choices(entry) for name, entry in KNOWN.items() if entry.choices},
     "filter": filter_names(),
-    "channels": CHANNELS,
-    "luma": tuple(LUMA_WEIGHTS),
     "padding": tuple(NAMED_PADDINGS),
-    "border": BORDERS,
-    "output_mode": (AUTO, *OUTPUT_MODES),
     "method": (AUTO, *method_names()),
     "device": (AUTO, *DEVICES),
-    "math": MATHS,
-    "gemm": GEMMS,
-    "block": tuple(map(str, BLOCKS)),
 }
-"""The words of each parameter that has a list of them; `output_mode` auto is the command's default, None."""
+"""The choices of each parameter that has a list of them; `auto` is None where a parameter may be left open."""
 
 
-def value_of(name: str, word: str) -> str | int | None:
-    """What the word of a list stands for."""
-    if name == "block":
-        return int(word)
-    return None if name == "output_mode" and word == AUTO else word
+def value_of(name: str, word: str) -> Any:
+    """What a choice of a list stands for."""
+    entry = KNOWN[name]
+    return None if entry.may_be_none and word == AUTO else entry.read(word)
 
 
 LONGEST_CELL = 16

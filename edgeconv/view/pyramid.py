@@ -1,11 +1,11 @@
-"""Pictures in tiles at every size that a screen may need, in little memory however large they are.
+"""Pictures in tiles at every zoom level that a screen may need, in little memory however large they are.
 
-    level 0         the samples themselves, made into 8-bit RGB a tile at a time
-    level 1         halves, made a tile at a time from level 0
-    level 2 and on  1/4, 1/8, ... of the sides, kept: together a twelfth of an 8-bit picture's bytes
+    level 0         the samples themselves, converted to 8-bit RGB one tile at a time
+    level 1         half the sides, computed one tile at a time from level 0
+    level 2 and on  1/4, 1/8, ... of the sides, stored: together a twelfth of an 8-bit picture's bytes
 
-Pictures shrink by averages; maps of difference by the largest of each block, so that a single differing pixel is
-seen from any distance. Colours and averages are those of diff/maps.py.
+Pictures are reduced by averaging; difference maps by the maximum of each block, so that a single differing pixel is
+visible at any zoom. Colours and averages are those of diff/maps.py.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Pyramid(ABC):
                 self._kept.append(self._shrink(self._kept[-1], 2))
 
     def level_for(self, zoom: float) -> int:
-        """The smallest level that still has a pixel for every screen pixel at `zoom` screen pixels a pixel."""
+        """The smallest level with at least one pixel per screen pixel, at `zoom` screen pixels per picture pixel."""
         level = 0
         while level + 1 < self.levels and zoom * (2 << level) <= 1:
             level += 1

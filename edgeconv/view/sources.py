@@ -8,7 +8,7 @@ from typing import Literal
 
 from edgeconv.diff.inputs import labels_of
 from edgeconv.methods import METHODS
-from edgeconv.methods.base import SPECIAL_OPTIONS
+from edgeconv.methods.options import special_options
 from edgeconv.view.parameters import Parameters
 
 Kind = Literal["input", "output", "method", "file"]
@@ -28,12 +28,13 @@ class ViewSource:
         return self.kind in ("output", "method")
 
     def parameters_of(self, chosen: Parameters) -> Parameters:
-        """Those by which it is computed: a method other than the chosen one is told the options that it knows."""
+        """Those by which it is computed: a method other than the chosen one gets the options that apply to it."""
         if self.kind != "method":
             return chosen
         (entry,) = (entry for entry in METHODS if (entry.name, entry.device) == (self.name, self.device))
-        unknown = {name: getattr(Parameters, name) for name in SPECIAL_OPTIONS if name not in entry.knows}
-        return replace(chosen, method=self.name, device=self.device, **unknown)
+        others = (option for option in special_options() if option.name not in entry.special_options)
+        defaults = {option.parameter: option.default for option in others}
+        return replace(chosen, method=self.name, device=self.device, **defaults)
 
     @property
     def label(self) -> str:

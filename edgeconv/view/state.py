@@ -1,7 +1,7 @@
 """The window's state without a window: pictures, parameters with their past, what is shown, requests and runs.
 
-Every change that asks for other pixels makes a new request with a higher generation; what comes back from an older
-one is not accepted. Nothing here knows of Qt, of threads or of pixels.
+Every change that needs other pixels creates a new request with a higher generation; results of older ones are not
+accepted. Nothing here depends on Qt, threads or pixels.
 """
 
 from __future__ import annotations
@@ -10,13 +10,16 @@ import os
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from edgeconv.core.timing import Clock
-from edgeconv.io.read_rules import DEFAULT_RULES, ReadRules
+from edgeconv.io.read_limits import DEFAULT_RULES, ReadRules
 from edgeconv.view.parameters import Parameters
 from edgeconv.view.sources import INPUT, OUTPUT, ViewSource, computed_sources
 from edgeconv.view.timeline import Timeline
+
+if TYPE_CHECKING:
+    from edgeconv.run.report import RunFigures
 
 MOST_RUNS = 200
 MOST_RECENT = 12
@@ -70,16 +73,16 @@ class MeasuredRun:
     number: int
     picture: str
     parameters: Parameters
-    record: dict[str, Any]
+    record: RunFigures
 
     @property
     def method_label(self) -> str:
         """Method and device that ran."""
-        return f"{self.record['method']['name']} on {self.record['device']['kind'].upper()}"
+        return f"{self.record.method.name} on {self.record.device.kind.upper()}"
 
 
 class Model:
-    """All of it. Methods that change what is to be seen answer whether anything changed."""
+    """The complete state. Methods that change what is displayed return whether anything changed."""
 
     def __init__(self, parameters: Parameters | None = None, clock: Clock = time.monotonic) -> None:
         self._timeline = Timeline(parameters or Parameters(), clock)
@@ -196,12 +199,12 @@ class Model:
         self.left, self.right = self.right, self.left
 
     def next_request(self) -> ViewRequest | None:
-        """A request for what is to be seen now, newer than all before; None where no picture is open."""
+        """A request for what is to be displayed now, newer than all before; None where no picture is open."""
         self.generation += 1
         return self.request()
 
     def request(self) -> ViewRequest | None:
-        """What is to be seen now, as the newest request says it."""
+        """What is to be displayed now, as in the newest request."""
         if self.picture is None:
             return None
         sides = {"left": self.left, "right": self.right}
@@ -216,7 +219,7 @@ class Model:
 
     # --- runs ---------------------------------------------------------------------------------------------------
 
-    def add_run(self, picture: str, parameters: Parameters, record: dict[str, Any]) -> MeasuredRun:
+    def add_run(self, picture: str, parameters: Parameters, record: RunFigures) -> MeasuredRun:
         """Keep a measured run, the newest last."""
         number = self.runs[-1].number + 1 if self.runs else 1
         run = MeasuredRun(number, picture, parameters, record)

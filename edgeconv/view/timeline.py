@@ -1,7 +1,7 @@
 """Undo and redo of one immutable value.
 
-Changes with the same key that follow each other within `MERGE_SECONDS` are one step, so that typing a number or
-turning a wheel is undone at once and not letter by letter.
+Changes with the same key within `MERGE_SECONDS` of each other are one step, so that typing a number or turning the
+mouse wheel is undone at once and not character by character.
 """
 
 from __future__ import annotations

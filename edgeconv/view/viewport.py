@@ -1,7 +1,7 @@
 """Where the picture lies in the window: a zoom and the point of the picture in the middle. Numbers alone.
 
 Picture coordinates are pixels, (0, 0) the outer corner of the first one; screen coordinates are physical pixels of
-the area it is shown in. `zoom` is physical screen pixels a picture pixel, so 1 is 1:1 on a screen of any density.
+the area it is shown in. `zoom` is physical screen pixels per picture pixel, so 1 is 1:1 on a screen of any density.
 """
 
 from __future__ import annotations

@@ -25,7 +25,8 @@ from edgeconv.core.problem import Problem
 from edgeconv.core.request import make_request
 from edgeconv.errors import EdgeconvError, MemoryLimitError, UnavailableError
 from edgeconv.methods import require
-from edgeconv.methods.base import Options, Plan
+from edgeconv.methods.base import Plan
+from edgeconv.methods.options import Options
 from edgeconv.runtime import check
 
 GUARD_BYTES = 256

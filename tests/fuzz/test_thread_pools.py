@@ -22,7 +22,8 @@ from oracle import FLOAT32, TWOFOLD_HALF, Arithmetic, Asked, Expected, expect, n
 import edgeconv
 from edgeconv.core.request import make_request
 from edgeconv.methods import require
-from edgeconv.methods.base import Options, Plan
+from edgeconv.methods.base import Plan
+from edgeconv.methods.options import Options
 
 THREADS = 6
 TURNS = 12

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from edgeconv.core.choices import DeviceName
 from edgeconv.core.request import Request
-from edgeconv.methods.base import DeviceName, Options
+from edgeconv.methods.options import Options
 from edgeconv.run.tiled.grid import Tile, WindowRules
 from edgeconv.run.tiled.pipeline import Clock, WindowFilter, for_each_tile
 from edgeconv.run.tiled.reader import Reader

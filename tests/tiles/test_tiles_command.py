@@ -24,15 +24,16 @@ from problems import random_image
 from edgeconv.core import optional
 from edgeconv.core.request import make_request
 from edgeconv.errors import ImageReadError, ImageWriteError, UnavailableError
+from edgeconv.export.schemas import RUN
 from edgeconv.io.image import read_image
-from edgeconv.io.temporaries import STALE_SECONDS
-from edgeconv.run import report
+from edgeconv.io.temporary_files import STALE_SECONDS
+from edgeconv.run import outputs, report_text
+from edgeconv.run.job import Job
 from edgeconv.run.tiled import filtering as tiled
 from edgeconv.run.tiled import sources
 from edgeconv.run.tiled.pipeline import WindowFilter
 from edgeconv.run.tiled.sinks import kind_for
 from edgeconv.run.tiled.sinks.base import OutputShape
-from edgeconv.run.whole import Job
 
 HEIGHT, WIDTH = 141, 203
 
@@ -63,7 +64,7 @@ def test_the_output_is_that_of_the_whole_picture_and_the_report_fits_its_schema(
     expected = by_whole(read_image(folder / "photo.tif").pixels, request, "sliding")
     assert_same(read_image(folder / "photo_sobel_sliding_s2.tiff").pixels, expected)
     record = json.loads((folder / "photo_sobel_sliding_s2.json").read_text())
-    Draft202012Validator(report.schema(), format_checker=Draft202012Validator.FORMAT_CHECKER).validate(record)
+    Draft202012Validator(RUN.schema(), format_checker=Draft202012Validator.FORMAT_CHECKER).validate(record)
     assert (record["tiles"]["rows"], record["tiles"]["count"]) == (64, 4)
     assert record["tiles"]["proof"]["against"] == "whole picture"
     assert record["tiles"]["proof"]["compared_samples"] == expected.size
@@ -140,7 +141,7 @@ def test_its_own_earlier_output_is_replaced_and_nothing_else(folder: Path) -> No
         (("photo.tif", "--tile", 64, "-o", "photo.tif", "--overwrite"), 2, "is the input itself"),
         (("photo.tif", "--tile", 64, "-o", "kern.tif", "--kernel-file", "kern.json"), 2, "is the kernel file"),
         (("photo.tif", "--tile", 64, "-o", "made.tif", "--overwrite"), 2, "made.json: is a folder"),
-        (("photo.tif", "--tile", 64, "-o", "edges.png"), 2, "'.png' is no format that is written by tiles"),
+        (("photo.tif", "--tile", 64, "-o", "edges.png"), 2, "'.png' is not a format that can be written by tiles"),
         (("photo.tif", "--tile", 64, "-o", "-"), 2, "name a file"),
         (("-", "--tile", 64), 2, "name a file"),
         (("photo.tif", "--tile", 64, "-o", "photo.bmp/edges.zarr"), 2, "photo.bmp/edges.zarr: cannot be written"),
@@ -191,7 +192,7 @@ def test_never_does_a_folder_that_is_no_zarr_go(folder: Path) -> None:
     (folder / "photos.zarr" / "precious.txt").write_text("precious")
     done = edgeconv("run", "photo.tif", "--tile", 64, "-o", "photos.zarr", "--overwrite", cwd=folder)
     assert done.code == 2
-    assert "no Zarr that could be replaced" in done.err
+    assert "not a Zarr that could be replaced" in done.err
     assert (folder / "photos.zarr" / "precious.txt").read_text() == "precious"
 
 
@@ -293,7 +294,7 @@ def test_a_disk_that_is_full_is_one_line_and_leaves_nothing(folder: Path) -> Non
         assert names(folder) == {"photo.tif", "deep.tif", "field.tif"}
 
 
-# --- the proof can fail --------------------------------------------------------------------------------------------
+# --- verifying can fail --------------------------------------------------------------------------------------------
 
 
 def job_of(folder: Path, check: str = "sample") -> Job:
@@ -307,7 +308,7 @@ def test_no_output_is_left_without_its_report(folder: Path, monkeypatch: pytest.
         raise ImageWriteError(f"{path}: cannot be written (no space left on device): choose another place.")
 
     before = names(folder)
-    monkeypatch.setattr(tiled, "write_bytes_atomically", refuse)
+    monkeypatch.setattr(outputs, "write_bytes_atomically", refuse)
     with pytest.raises(ImageWriteError, match="no space"):
         tiled.run(replace(job_of(folder), output=str(folder / target)), tiled.TileOptions(side=64))
     assert names(folder) == before
@@ -319,7 +320,7 @@ def test_what_another_run_wrote_meanwhile_is_not_replaced(folder: Path, monkeypa
             (folder / "o.tif").write_bytes(b"of another run")
             return super().run(padded)
 
-    monkeypatch.setattr(tiled, "Filter", BesideAnotherRun)
+    monkeypatch.setattr(tiled, "WindowFilter", BesideAnotherRun)
     with pytest.raises(ImageWriteError, match="--overwrite"):
         tiled.run(job_of(folder), tiled.TileOptions(side=64))
     assert (folder / "o.tif").read_bytes() == b"of another run"
@@ -338,7 +339,7 @@ def test_an_input_that_changes_while_it_is_read_is_noticed(
             os.utime(touched)
             return super().run(padded)
 
-    monkeypatch.setattr(tiled, "Filter", BesideAnEditor)
+    monkeypatch.setattr(tiled, "WindowFilter", BesideAnEditor)
     with pytest.raises(ImageReadError, match="was changed while it was read"):
         tiled.run(replace(job_of(folder), source=str(folder / source)), tiled.TileOptions(side=64))
     assert names(folder) == before
@@ -355,29 +356,29 @@ class Askew(WindowFilter):
 
 
 @pytest.mark.parametrize("limit", [None, "tight"])
-def test_the_proof_finds_one_sample_that_depends_on_the_tile(
+def test_verifying_finds_one_sample_that_depends_on_the_tile(
     folder: Path, monkeypatch: pytest.MonkeyPatch, limit: str | None
 ) -> None:
-    monkeypatch.setattr(tiled, "Filter", Askew)
-    monkeypatch.setattr(tiled._Run, "_whole_fits", lambda self: limit is None)
+    monkeypatch.setattr(tiled, "WindowFilter", Askew)
+    monkeypatch.setattr(tiled.TiledRun, "_whole_fits", lambda self: limit is None)
     record = tiled.run(
         job_of(folder, check="none"),
-        tiled.TileOptions(side=64, prove=True),
+        tiled.TileOptions(side=64, verify=True),
     )
-    proof = record["tiles"]["proof"]
-    assert not proof["passed"]
-    assert proof["first"]["channel"] == 1
-    assert (proof["first"]["y"] - 3) % 32 == 0
-    assert (proof["first"]["x"] - 5) % 32 == 0
-    assert "DIFFERENT in" in report.table(record)
+    proof = record.tiles.proof
+    assert not proof.passed
+    assert proof.first.channel == 1
+    assert (proof.first.y - 3) % 32 == 0
+    assert (proof.first.x - 5) % 32 == 0
+    assert "DIFFERENT in" in report_text.table(record)
 
 
-def test_a_proof_that_fails_ends_with_1(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_difference_from_the_whole_picture_ends_with_1(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from typer.testing import CliRunner
 
     from edgeconv.cli import app
 
-    monkeypatch.setattr(tiled, "Filter", Askew)
+    monkeypatch.setattr(tiled, "WindowFilter", Askew)
     words = ["run", str(folder / "photo.tif"), "--tile", "64", "--verify-tiles", "--device", "cpu", "--check", "none"]
     done = CliRunner().invoke(app, [*words, "-o", str(folder / "o.tif")])
     assert done.exit_code == 1
@@ -391,13 +392,13 @@ def test_the_check_finds_one_wrong_sample(folder: Path, monkeypatch: pytest.Monk
             out[-1, -1, 2] ^= 16
             return out
 
-    monkeypatch.setattr(tiled, "Filter", Wrong)
+    monkeypatch.setattr(tiled, "WindowFilter", Wrong)
     record = tiled.run(
         job_of(folder),
         tiled.TileOptions(side=512),
     )
-    assert not record["check"]["passed"]
-    assert (record["check"]["worst"]["y"], record["check"]["worst"]["x"]) == (HEIGHT - 1, WIDTH - 1)
+    assert not record.check.passed
+    assert (record.check.worst.y, record.check.worst.x) == (HEIGHT - 1, WIDTH - 1)
 
 
 def test_what_is_not_installed_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:

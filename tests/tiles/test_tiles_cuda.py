@@ -13,10 +13,10 @@ from problems import random_image
 from edgeconv.core.problem import INPUT_DTYPES
 from edgeconv.core.request import make_request
 from edgeconv.methods import method_names
-from edgeconv.run import report
+from edgeconv.run import report_text
+from edgeconv.run.job import Job
 from edgeconv.run.tiled import filtering as tiled
-from edgeconv.run.tiled.determinism import shows_seams
-from edgeconv.run.whole import Job
+from edgeconv.run.tiled.determinism import depends_on_tiling
 from edgeconv.runtime.auto import Choice
 
 pytestmark = pytest.mark.gpu
@@ -42,7 +42,7 @@ def test_tiles_give_the_bytes_of_the_whole_picture(method: str, dtype: str, name
     pixels = random_image(517, 1203, dtype)
     for stride, padding, border in ((1, 1, "zero"), (2, 1, "reflect101"), (3, 2, "replicate"), (1, 0, "zero")):
         request = make_request(filter, channels=channels, stride=stride, padding=padding, border=border)
-        if shows_seams(Choice(method, "cuda", "a test"), request.problem(pixels.shape, pixels.dtype)):
+        if depends_on_tiling(Choice(method, "cuda", "a test"), request.problem(pixels.shape, pixels.dtype)):
             continue
         whole = by_whole(pixels, request, method, "cuda")
         for tile in ((256, 512), (64, 1203), (61, 83)):
@@ -54,11 +54,11 @@ def test_a_run_by_tiles_on_a_gpu_is_proved_and_reported(tmp_path: Path) -> None:
     tifffile.imwrite(tmp_path / "photo.tif", pixels, photometric="rgb", tile=(512, 512), compression="adobe_deflate")
     record = tiled.run(
         Job(str(tmp_path / "photo.tif"), make_request("sobel"), device="cuda", output=str(tmp_path / "edges.tif")),
-        tiled.TileOptions(side=1024, prove=True),
+        tiled.TileOptions(side=1024, verify=True),
     )
-    assert record["tiles"]["proof"]["passed"]
-    assert record["check"]["passed"]
-    assert record["method"]["name"] == "sliding"
-    assert {"host_to_device", "device_to_host"} <= set(record["phases_seconds"])
-    assert record["timing"]["end_to_end"]["n"] == 3  # 4 tiles of the full size, the first left out
-    assert "on NVIDIA" in report.table(record)
+    assert record.tiles.proof.passed
+    assert record.check.passed
+    assert record.method.name == "sliding"
+    assert {"host_to_device", "device_to_host"} <= set(record.phases_seconds)
+    assert record.timing.end_to_end.n == 3  # 4 tiles of the full size, the first left out
+    assert "on NVIDIA" in report_text.table(record)

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from pieces import THREADS, ArraySource, by_tiles
 from problems import random_image
 
-from edgeconv.core.geometry import BORDERS, KERNEL_SIZE, OUTSIDE, output_size
+from edgeconv.core.choices import BORDERS
+from edgeconv.core.geometry import KERNEL_SIZE, OUTSIDE, output_size
 from edgeconv.core.request import make_request
 from edgeconv.run.tiled.grid import Axis, Span, WindowRules, even_cuts, plain_grid, reached, runs
 from edgeconv.run.tiled.reader import Reader, in_order

@@ -113,7 +113,7 @@ def test_no_more_chunks_are_in_hand_than_a_window_reaches() -> None:
     assert plan_chosen(many, 1400 * MEBIBYTE).planned_bytes <= 1400 * MEBIBYTE
     tiled = replace(work_for(10_000, 10_000, (500, 500)), threads=64)
     assert tiled.cost((512, 512), 512).loading == 2 * 2 * tiled.layout.loading_bytes
-    assert replace(tiled, proving=True).cost((512, 512), 512).loading == 3 * 3 * tiled.layout.loading_bytes
+    assert replace(tiled, verifying=True).cost((512, 512), 512).loading == 3 * 3 * tiled.layout.loading_bytes
 
 
 def test_a_tile_that_is_set_is_taken_or_refused() -> None:
@@ -128,7 +128,7 @@ def test_a_tile_that_is_set_is_taken_or_refused() -> None:
 
 def test_what_neighbouring_tiles_share_is_whole_chunks() -> None:
     def seams(chunk: int, step: int) -> tuple[int, int]:
-        found = work_for(64, 64, (chunk, chunk)).seams(0, step)
+        found = work_for(64, 64, (chunk, chunk)).sharing(0, step)
         return found.shared_pixels, found.chunks_reached
 
     assert seams(16, 16) == (32, 10)  # rows 15 and 16 of the first seam, each in a chunk of its own
@@ -190,7 +190,7 @@ def run_marked(*words: object) -> tuple[int, dict[str, object]]:
 
 
 def measured_under(limit: int, side: int, folder: Path, *words: object, target: str = "edges.tif") -> dict[str, object]:
-    """Filter a picture of `side` under a limit in MiB; the report, once mark and proof are found to be right."""
+    """Filter a picture of `side` under a limit in MiB; the report, once mark and comparison are found to be right."""
     benchmark_tiles.draw(folder / "large.tif", side)
     options = ("--memory-limit", f"{limit}MiB", "--verify-tiles", "--device", "cpu", *words)
     mark, record = run_marked(folder / "large.tif", "-o", folder / target, *options)

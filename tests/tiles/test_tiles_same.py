@@ -9,14 +9,16 @@ from hypothesis import strategies as st
 from pieces import ArraySource, assert_same, by_tiles, by_whole, in_one_chunk, random_cuts
 from problems import random_image
 
-from edgeconv.core.filters import CHANNELS, filter_names
-from edgeconv.core.geometry import BORDERS, KERNEL_SIZE
+from edgeconv.core.choices import BORDERS, CHANNELS
+from edgeconv.core.filters import filter_names
+from edgeconv.core.geometry import KERNEL_SIZE
+from edgeconv.core.option import AUTO
 from edgeconv.core.problem import INPUT_DTYPES
 from edgeconv.core.request import make_request
 from edgeconv.errors import UsageError
 from edgeconv.methods import method_names
-from edgeconv.run.tiled.determinism import ABLE, is_exact, settle, shows_seams
-from edgeconv.runtime.auto import AUTO, Choice
+from edgeconv.run.tiled.determinism import REPLACEMENTS, depends_on_tiling, is_exact, settle
+from edgeconv.runtime.auto import Choice
 
 SIDES = st.integers(1, 70)
 RANDOM_KERNEL = np.random.default_rng(5).uniform(-1, 1, (3, 3)).tolist()
@@ -107,11 +109,11 @@ def test_a_method_whose_seams_would_show_refuses_or_is_not_chosen(filter, channe
 def test_float16_on_a_gpu_goes_to_a_method_whose_order_is_fixed() -> None:
     half = make_request("sobel").problem((64, 64, 3), "float16")
     chosen = Choice("sliding", "cuda", "the fastest")
-    assert settle(chosen, AUTO, half).method == ABLE["cuda"] == "implicit"
+    assert settle(chosen, AUTO, half).method == REPLACEMENTS["cuda"] == "implicit"
     with pytest.raises(UsageError, match="use --method implicit"):
         settle(chosen, "sliding", half)
     assert settle(chosen, AUTO, make_request("sobel").problem((64, 64, 3), "float32")) is chosen
-    assert not any(shows_seams(Choice(able, device, ""), half) for device, able in ABLE.items())
+    assert not any(depends_on_tiling(Choice(able, device, ""), half) for device, able in REPLACEMENTS.items())
 
 
 def test_opencv_really_rounds_floats_by_place() -> None:

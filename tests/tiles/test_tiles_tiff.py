@@ -65,7 +65,7 @@ def test_every_layout_and_compression_gives_the_same_pixels(tmp_path: Path, how:
     tifffile.imwrite(path, pixels, photometric="rgb", **WRITTEN[how])
     got, notes = pixels_of(path)
     assert_same(got, pixels)
-    assert notes == (("16 bits a sample kept",) if dtype == "uint16" else ())
+    assert notes == (("kept at 16 bits per sample",) if dtype == "uint16" else ())
 
 
 @pytest.mark.parametrize("tile", [{"tile": (32, 32)}, {"rowsperstrip": 11}])

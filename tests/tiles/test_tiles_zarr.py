@@ -61,7 +61,7 @@ def test_grey_alpha_depth_and_resolutions_are_noted(tmp_path: Path) -> None:
         "grey spread to three channels",
         "first of several times or depths taken",
         "finest of 2 resolutions taken",
-        "16 bits a sample kept",
+        "kept at 16 bits per sample",
     )
     ome(tmp_path / "alpha.zarr", np.concatenate([pixels, pixels[:, :, :1]], axis=2), "yxc", (64, 64, 4), 2)
     got, notes = pixels_of(tmp_path / "alpha.zarr")

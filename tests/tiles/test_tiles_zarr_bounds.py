@@ -18,7 +18,7 @@ from problems import random_image
 from test_tiles_tiff import pixels_of
 
 from edgeconv.errors import ImageReadError
-from edgeconv.run.tiled.identity import file_identity
+from edgeconv.io.file_identity import file_identity
 from edgeconv.run.tiled.sources import open_source, zarr_bounds
 
 PIXELS = random_image(91, 133, "uint8")
@@ -122,7 +122,7 @@ def test_a_file_beside_the_chunks_that_has_no_end_is_not_hashed(what: str, tmp_p
         os.mkfifo(path / "extra")
     else:
         (path / "extra").symlink_to("/dev/zero")
-    with pytest.raises(OSError, match="extra is no plain file"):
+    with pytest.raises(OSError, match="extra is not a plain file"):
         file_identity(path)
     (path / "extra").unlink()
     (path / "extra").symlink_to(path / "zarr.json")
@@ -140,5 +140,5 @@ def test_what_is_no_plain_file_is_not_opened(name: str, what: str, tmp_path: Pat
         os.mkfifo(path / name)
     else:
         (path / name).symlink_to("/dev/zero")
-    with pytest.raises(ImageReadError, match=r"is no plain file|is not a picture that can be read by tiles"):
+    with pytest.raises(ImageReadError, match=r"is not a plain file|is not a picture that can be read by tiles"):
         open_source(path).load(0, 0)

@@ -6,13 +6,15 @@ import json
 from typing import Any
 
 import pytest
+from bench_records import changed
 from command import PROJECT
 from PySide6.QtGui import QColor
 from pytestqt.qtbot import QtBot
 from windows import pixels_of
 
-from edgeconv.view.benching import SpeedCurve
+from edgeconv.run.report import RunReport, as_report
 from edgeconv.view.parameters import Parameters
+from edgeconv.view.picture_bench import SpeedCurve
 from edgeconv.view.qt import theme
 from edgeconv.view.qt.history import HistoryPanel
 from edgeconv.view.qt.plot import CurvePlot, nice_step
@@ -23,21 +25,22 @@ PHASES = {"decode": 0.01, "host_to_device": 0.02, "convolve": 0.05}
 
 
 @pytest.fixture
-def record() -> dict[str, Any]:
+def record() -> RunReport:
     path = PROJECT / "docs" / "results" / "run" / "h200" / "cuda_sliding_s2.json"
     made: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     series = {"median_seconds": 2.2e-3, "p10_seconds": 1.1e-3, "p90_seconds": 3.3e-3, "n": 17}
-    made["timing"] = {"kernel": series, "end_to_end": {**series, "median_seconds": 4.4e-3}, "cold_seconds": 9.9e-3}
+    series |= {"min_seconds": 1e-9, "stopped_because": "sample limit", "samples_seconds": [1e-9]}
+    made["timing"] |= {"kernel": series, "end_to_end": {**series, "median_seconds": 4.4e-3}, "cold_seconds": 9.9e-3}
     made["speed"] |= {"kernel_gflops": 1234.56, "gigabytes_per_second": 98.765, "bound_by": "memory"}
     made["speed"] |= {"memory_floor_share": 0.41, "roofline_share": 0.63}
     made["speed"]["roof"] = {"copy_bytes_per_second": 3.21e11, "fma_flops_per_second": 6.5432e12, "how": ""}
     made["check"] |= {"passed": True, "max_abs_error": 0.125, "checked_share": 0.25}
     made["phases_seconds"] = dict(PHASES)
     made["method"]["why"] = "for a reason"
-    return made
+    return as_report(made)
 
 
-def test_each_line_of_the_speed_panel(record: dict[str, Any]) -> None:
+def test_each_line_of_the_speed_panel(record: RunReport) -> None:
     found = dict(speed_rows(record))
     assert found.pop("phases").count("■") == 3
     assert found == {
@@ -52,15 +55,15 @@ def test_each_line_of_the_speed_panel(record: dict[str, Any]) -> None:
     }
 
 
-def test_what_was_not_measured_has_no_line(record: dict[str, Any]) -> None:
-    record["check"] |= {"passed": False, "max_abs_error": None, "checked_share": 1.0}
+def test_what_was_not_measured_has_no_line(record: RunReport) -> None:
+    changed(record.check, passed=False, max_abs_error=None, checked_share=1.0)
     assert dict(speed_rows(record))["error"] == "WRONG, largest infinite against float64 on 100%"
-    record["timing"] |= {"kernel": None, "end_to_end": None}
-    record |= {"speed": None, "check": None}
+    changed(record.timing, kernel=None, end_to_end=None)
+    changed(record, speed=None, check=None)
     assert list(dict(speed_rows(record))) == ["cold", "phases"]
 
 
-def test_the_phases_in_words_stand_in_their_order_and_colour(record: dict[str, Any]) -> None:
+def test_the_phases_in_words_stand_in_their_order_and_colour(record: RunReport) -> None:
     text = dict(speed_rows(record))["phases"]
     shown = ["decode&nbsp;10&nbsp;ms", "host&nbsp;to&nbsp;device&nbsp;20&nbsp;ms", "convolve&nbsp;50&nbsp;ms"]
     colours = theme.colours().curves
@@ -68,7 +71,7 @@ def test_the_phases_in_words_stand_in_their_order_and_colour(record: dict[str, A
     assert text.split("&nbsp; ") == [f"{square}&nbsp;{words}" for square, words in zip(squares, shown, strict=True)]
 
 
-def test_the_head_of_the_speed_panel(qtbot: QtBot, record: dict[str, Any]) -> None:
+def test_the_head_of_the_speed_panel(qtbot: QtBot, record: RunReport) -> None:
     panel = SpeedPanel()
     qtbot.addWidget(panel)
     run = MeasuredRun(1, "a.png", Parameters(), record)
@@ -77,7 +80,7 @@ def test_the_head_of_the_speed_panel(qtbot: QtBot, record: dict[str, Any]) -> No
     assert panel.method.text() == f"{run.method_label} · for a reason"
     assert panel.phases.toolTip() == "decode: 10 ms\nhost to device: 20 ms\nconvolve: 50 ms"
     assert panel.phases.accessibleDescription() == panel.phases.toolTip()
-    panel.show_run(MeasuredRun(2, "a.png", Parameters(), {**record, "speed": None}))
+    panel.show_run(MeasuredRun(2, "a.png", Parameters(), changed(record, speed=None)))
     assert panel.gflops.text() == "–"
 
 
@@ -94,10 +97,10 @@ def test_the_bar_is_cut_by_the_phases_shares(qtbot: QtBot) -> None:
     assert {x: tuple(row[x * scale][:3]) for x in expected} == {x: curves[which] for x, which in expected.items()}
 
 
-def test_each_cell_of_the_history(qtbot: QtBot, record: dict[str, Any]) -> None:
+def test_each_cell_of_the_history(qtbot: QtBot, record: RunReport) -> None:
     panel = HistoryPanel()
     qtbot.addWidget(panel)
-    record["method"]["name"], record["device"]["kind"] = "sliding", "cuda"
+    record.method.name, record.device.kind = "sliding", "cuda"
     panel.show_runs([MeasuredRun(7, "a.png", Parameters(), record)])
     table = panel.table.model()
     shown = [table.index(0, column).data() for column in range(table.columnCount())]

@@ -6,6 +6,7 @@ import json
 import os
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -30,9 +31,9 @@ from windows import PATIENCE_MILLISECONDS, drawn, opened, pixels_of, settle
 
 from edgeconv.api import convolve
 from edgeconv.bench.record import read_record
+from edgeconv.export.schemas import RUN
 from edgeconv.io.image import read_image, write_image
 from edgeconv.methods import METHODS
-from edgeconv.run import report
 from edgeconv.view.compute import LayerReady, Workshop
 from edgeconv.view.parameters import Parameters
 from edgeconv.view.qt import actions, export_actions
@@ -319,7 +320,7 @@ def test_a_cell_without_a_number_is_marked_and_changes_nothing(qtbot: QtBot, pic
     assert not window.message.isVisible(), "a sign is the beginning of a number"
     qtbot.keyClicks(cell, "-")
     assert window.model.parameters == before
-    assert "no number" in window.message_text.text()
+    assert "not a number" in window.message_text.text()
     qtbot.keyClick(cell, Qt.Key.Key_Backspace)
     qtbot.keyClicks(cell, "3")
     assert not cell.property("wrong")
@@ -354,7 +355,7 @@ def test_undo_is_the_windows_in_every_field(qtbot: QtBot, picture: Path, knob: s
     before = window.model.parameters
     window.activateWindow()
     window.controls.advanced.setChecked(True)
-    field = getattr(window.controls, knob)
+    field = window.controls.of_methods.get(knob) or getattr(window.controls, knob)
     field.setFocus()
     (field if isinstance(field, QLineEdit) else field.lineEdit()).selectAll()
     press(qtbot, Qt.Key.Key_2)
@@ -436,31 +437,32 @@ def test_every_list_is_a_live_knob(qtbot: QtBot, picture: Path, knob: str, word:
     assert np.array_equal(shown(window), np.broadcast_to(expected, shown(window).shape))
 
 
-def test_stride_luma_and_the_rarer_knobs(qtbot: QtBot, picture: Path) -> None:
+def test_stride_luma_and_the_rarer_controls(qtbot: QtBot, picture: Path) -> None:
     window = opened(qtbot, picture)
     controls = window.controls
     assert not controls.luma.isVisible()
     controls.stride.setValue(3)
     controls.channels.textActivated.emit("luma")
     controls.luma.textActivated.emit("bt709")
-    controls.threads.setValue(1)
-    controls.cudnn_find.setChecked(True)
-    controls.block.textActivated.emit("8")
-    controls.workspace_limit.setText("64M")
-    controls.workspace_limit.editingFinished.emit()
+    of_methods = controls.of_methods
+    of_methods["threads"].setValue(1)
+    of_methods["cudnn_find"].setChecked(True)
+    of_methods["block"].textActivated.emit("8")
+    of_methods["workspace_limit"].setText("64M")
+    of_methods["workspace_limit"].editingFinished.emit()
     settle(qtbot, window)
     assert controls.luma.isVisible()
-    words = " ".join(window.model.parameters.words())
+    words = " ".join(window.model.parameters.arguments())
     assert words == (
-        "--channels=luma --luma=bt709 --stride=3 --device=cpu --threads=1 --workspace-limit=64M --cudnn-find --block=8"
+        "--channels=luma --luma=bt709 --stride=3 --device=cpu --workspace-limit=64M --threads=1 --cudnn-find --block=8"
     )
-    controls.cudnn_find.setChecked(False)  # what only methods of a GPU know is refused by the others
-    controls.block.textActivated.emit("16")
+    of_methods["cudnn_find"].setChecked(False)  # what concerns only methods of a GPU is refused by the others
+    of_methods["block"].textActivated.emit("16")
     settle(qtbot, window)
     expected = convolve(PIXELS, channels="luma", luma="bt709", stride=3, device="cpu")
     assert np.array_equal(shown(window), np.repeat(expected, 3, axis=2))
     trigger(window, "reset")
-    assert window.model.parameters.words() == []
+    assert window.model.parameters.arguments() == []
     assert controls.stride.value() == 1
 
 
@@ -638,14 +640,14 @@ def test_methods_that_cannot_run_here_cannot_be_chosen_as_a_side(qtbot: QtBot, p
 
 def test_saving_writes_the_commands_picture_and_report(qtbot: QtBot, picture: Path, tmp_path: Path) -> None:
     window = opened(qtbot, picture, filter="sobel", stride=2, channels="each")
-    window.outgoing.save(str(tmp_path / "saved.png"))
+    window.export_actions.save(str(tmp_path / "saved.png"))
     settle(qtbot, window)
-    words = window.model.parameters.words()
+    words = window.model.parameters.arguments()
     done = edgeconv("run", picture, *words, "-o", tmp_path / "by_command.png")
     assert done.code == 0, done.err
     assert (tmp_path / "saved.png").read_bytes() == (tmp_path / "by_command.png").read_bytes()
     record = json.loads((tmp_path / "saved.json").read_text())
-    Draft202012Validator(report.schema()).validate(record)
+    Draft202012Validator(RUN.schema()).validate(record)
     assert record["problem"] == json.loads((tmp_path / "by_command.json").read_text())["problem"]
     assert "saved.png" in window.statusBar().currentMessage()
 
@@ -653,7 +655,11 @@ def test_saving_writes_the_commands_picture_and_report(qtbot: QtBot, picture: Pa
 def test_nothing_is_written_over_the_input(qtbot: QtBot, picture: Path) -> None:
     window = opened(qtbot, picture)
     before = picture.read_bytes()
-    for write in (window.outgoing.save, window.outgoing.page_of_sides, window.outgoing.page_of_methods):
+    for write in (
+        window.export_actions.save,
+        window.export_actions.page_of_sides,
+        window.export_actions.page_of_methods,
+    ):
         write(str(picture))
         qtbot.waitUntil(window.message.isVisible, timeout=PATIENCE_MILLISECONDS)
         assert "input" in window.message_text.text()
@@ -666,7 +672,7 @@ def test_no_input_is_replaced_by_anything(qtbot: QtBot, picture: Path, tmp_path:
     write_image(PIXELS, other)
     kernel.write_text("[[0,1,0],[1,-4,1],[0,1,0]]")
     window = opened(qtbot, picture, other, kernel_file=str(kernel))
-    away = window.outgoing
+    away = window.export_actions
     writers = (away.save, away.page_of_sides, away.page_of_methods, lambda path: away.record({"rows": []}, path))
     attempts = [(write, path) for write in writers for path in (picture, other, kernel)]
     attempts.append((away.save, kernel.with_suffix(".png")))  # the report would be the kernel's file
@@ -777,12 +783,12 @@ def test_a_name_that_is_no_text_is_not_copied(qtbot: QtBot, picture: Path, tmp_p
     QGuiApplication.clipboard().setText("before")
     trigger(window, "copy-command")
     assert QGuiApplication.clipboard().text() == "before"
-    assert "no text" in window.message_text.text()
+    assert "not valid text" in window.message_text.text()
 
 
 def test_a_place_that_cannot_be_written_is_one_line(qtbot: QtBot, picture: Path, tmp_path: Path) -> None:
     window = opened(qtbot, picture)
-    window.outgoing.save(str(tmp_path / "nowhere" / "out.png"))
+    window.export_actions.save(str(tmp_path / "nowhere" / "out.png"))
     qtbot.waitUntil(window.message.isVisible, timeout=PATIENCE_MILLISECONDS)
     assert "does not exist" in window.message_text.text()
 
@@ -819,8 +825,8 @@ def test_pages_are_those_of_the_commands(qtbot: QtBot, picture: Path, tmp_path: 
     write_image(random_image(90, 120, np.uint8, seed=2), other)
     window = opened(qtbot, picture, other)
     window.model.show(left=INPUT, right=ViewSource("file", str(other)))
-    window.outgoing.page_of_sides(str(tmp_path / "sides.html"))
-    window.outgoing.page_of_methods(str(tmp_path / "methods.html"))
+    window.export_actions.page_of_sides(str(tmp_path / "sides.html"))
+    window.export_actions.page_of_methods(str(tmp_path / "methods.html"))
     settle(qtbot, window)
     edgeconv("diff", picture, other, "--html", tmp_path / "diff.html")
     assert (tmp_path / "sides.html").read_bytes() == (tmp_path / "diff.html").read_bytes()
@@ -832,7 +838,7 @@ def test_pages_are_those_of_the_commands(qtbot: QtBot, picture: Path, tmp_path: 
 def test_the_page_of_computed_sides_names_them(qtbot: QtBot, picture: Path, tmp_path: Path) -> None:
     window = opened(qtbot, picture)
     window.model.show(left=REFERENCE_OUTPUT)
-    window.outgoing.page_of_sides(str(tmp_path / "page.html"))
+    window.export_actions.page_of_sides(str(tmp_path / "page.html"))
     settle(qtbot, window)
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert "laplacian8 by reference on CPU" in page
@@ -883,7 +889,12 @@ def test_a_new_run_leaves_the_chosen_one_chosen(qtbot: QtBot, picture: Path) -> 
 def test_runs_that_are_no_longer_kept_go_from_the_history(qtbot: QtBot) -> None:
     panel = HistoryPanel()
     qtbot.addWidget(panel)
-    record = {"timing": {"kernel": None}, "speed": None, "method": {"name": "sliding"}, "device": {"kind": "cpu"}}
+    record = SimpleNamespace(
+        timing=SimpleNamespace(kernel=None),
+        speed=None,
+        method=SimpleNamespace(name="sliding"),
+        device=SimpleNamespace(kind="cpu"),
+    )
     runs = [MeasuredRun(number, "a.png", Parameters(), record) for number in range(1, 6)]
     panel.show_runs(runs[:3])
     panel.show_runs(runs[2:])
@@ -903,7 +914,7 @@ def test_bench_this_draws_and_keeps_a_record(qtbot: QtBot, picture: Path, tmp_pa
     monkeypatch.setattr(export_actions, "ask_name", lambda *_: str(path))
     window.bench.save.click()
     settle(qtbot, window)
-    assert read_record(path)["complete"]
+    assert read_record(path).complete
 
 
 def test_a_bench_is_stopped_by_its_button(qtbot: QtBot, picture: Path, monkeypatch) -> None:
@@ -915,7 +926,7 @@ def test_a_bench_is_stopped_by_its_button(qtbot: QtBot, picture: Path, monkeypat
             progress(1, 2, "work at hand")
             began.set()
 
-    monkeypatch.setattr("edgeconv.view.benching.run", endless)
+    monkeypatch.setattr("edgeconv.view.picture_bench.run", endless)
     window.bench.button.click()
     assert began.wait(PATIENCE_MILLISECONDS / 1000)
     window.bench.button.click()
@@ -1015,14 +1026,14 @@ def test_nonsense_in_the_settings_is_passed_over(qtbot: QtBot, monkeypatch, tmp_
     settings.write_text('[General]\nparameters="{\\"stride\\": -4}"\nlook=7\nrecent="{}"\nmode={\ngeometry="[1]"\n')
     monkeypatch.setenv("EDGECONV_VIEW_SETTINGS", str(settings))
     window = opened(qtbot)
-    assert window.model.parameters.words() == ["--device=cpu"]
+    assert window.model.parameters.arguments() == ["--device=cpu"]
     assert (window.look, window.model.mode, window.model.recent) == ("system", MODES[0], [])
 
 
 def test_closing_while_something_is_computed_ends_quietly(qtbot: QtBot, picture: Path, tmp_path: Path) -> None:
     window = opened(qtbot, picture)
-    window.outgoing.save(str(tmp_path / "last.png"))
+    window.export_actions.save(str(tmp_path / "last.png"))
     window.set_parameters(window.model.parameters.with_filter("kirsch"))
     window.close()
     assert read_image(tmp_path / "last.png").pixels.shape == PIXELS.shape, "what is being written is written"
-    assert not window.lane.busy
+    assert not window.runner.busy

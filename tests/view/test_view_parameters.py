@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 from problems import random_image
 
 from edgeconv.api import convolve
-from edgeconv.cli import shared_options
+from edgeconv.cli.commands import load
+from edgeconv.core.choices import DEFAULT_FILTER
 from edgeconv.core.filters import filter_names, named_filter
 from edgeconv.errors import UsageError
 from edgeconv.io.image import read_image, write_image
-from edgeconv.io.read_rules import ReadRules
+from edgeconv.io.read_limits import ReadRules
 from edgeconv.view.parameters import (
     CHOICES,
     LONGEST_CELL,
@@ -37,17 +38,12 @@ NO_KNOBS |= {"tile", "memory_limit", "verify_tiles"}
 
 
 def test_defaults_need_no_words() -> None:
-    assert Parameters().words() == []
+    assert Parameters().arguments() == []
     assert Parameters().command("photo.png") == "edgeconv run photo.png"
 
 
 def test_defaults_are_those_of_the_command() -> None:
-    import inspect
-
-    from edgeconv.cli.run import run
-
-    command = {name: entry.default for name, entry in inspect.signature(run).parameters.items()}
-    command["filter"] = command.pop("filter_name")
+    command = {parameter.name: parameter.default for parameter in load("run").params}
     for name, value in vars(Parameters()).items():
         assert command.pop(name) == value, name
     assert command.keys() == NO_KNOBS, "an option of run that is neither a knob nor known to be none"
@@ -98,8 +94,8 @@ def test_every_listed_word_is_accepted(name: str) -> None:
 
 def test_a_kernel_takes_the_place_of_a_filter_and_back() -> None:
     own = Parameters(filter="sobel").with_kernel("1,2,3;4,5,6;7,8,9")
-    assert (own.filter, own.filter_label) == (shared_options.DEFAULT_FILTER, "custom")
-    assert own.with_filter("kirsch").words() == ["--filter=kirsch"]
+    assert (own.filter, own.filter_label) == (DEFAULT_FILTER, "custom")
+    assert own.with_filter("kirsch").arguments() == ["--filter=kirsch"]
 
 
 @pytest.mark.parametrize("name", filter_names())

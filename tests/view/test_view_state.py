@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from types import SimpleNamespace
 
 import pytest
 
@@ -13,7 +14,7 @@ from edgeconv.view.parameters import Parameters
 from edgeconv.view.sources import INPUT, OUTPUT, REFERENCE_OUTPUT, ViewSource, computed_sources, labels
 from edgeconv.view.state import MODES, MOST_RECENT, MOST_RUNS, Model, find_mode
 
-RECORD = {"method": {"name": "sliding"}, "device": {"kind": "cpu"}}
+RECORD = SimpleNamespace(method=SimpleNamespace(name="sliding"), device=SimpleNamespace(kind="cpu"))
 
 
 def model_with(*names: str) -> Model:

@@ -16,7 +16,7 @@ from edgeconv.diff import metrics
 from edgeconv.io.image import write_image
 from edgeconv.methods.base import Plan
 from edgeconv.view import compute as work
-from edgeconv.view.latest import Token
+from edgeconv.view.latest_request import Token
 from edgeconv.view.parameters import Parameters
 from edgeconv.view.sources import INPUT, OUTPUT, REFERENCE_OUTPUT, ViewSource
 from edgeconv.view.state import ViewRequest, find_mode
@@ -91,9 +91,9 @@ def test_a_run_is_measured_once_and_told_again(picture: Path) -> None:
     again = only(answers(workshop, replace(request_for(picture), mode=find_mode("split"))), work.RunMeasured)
     assert (first.again, again.again) == (False, True)
     assert again.record is first.record
-    assert first.record["check"]["passed"]
-    assert first.record["speed"]["kernel_gflops"] > 0
-    assert {"decode", "set_up", "convolve"} <= first.record["phases_seconds"].keys()
+    assert first.record.check.passed
+    assert first.record.speed.kernel_gflops > 0
+    assert {"decode", "set_up", "convolve"} <= first.record.phases_seconds.keys()
     assert first.parameters.method == "auto"
 
 

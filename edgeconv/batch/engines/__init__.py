@@ -1,4 +1,4 @@
-"""Who does the work of a batch: threads of this process, or the workers of a Dask cluster."""
+"""What processes the pictures of a batch: threads of this process, or the workers of a Dask cluster."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ def engine_for(
         if elsewhere and given is not None:
             raise UsageError(f"{option} is for this machine: the workers of {scheduler} have GPUs and threads already.")
 
-    from edgeconv.batch.engines import connecting, own_cluster
+    from edgeconv.batch.engines import connect, local_cluster
 
-    connecting.refuse_without_dask("--devices" if scheduler is None else "--scheduler")
+    connect.refuse_without_dask("--devices" if scheduler is None else "--scheduler")
     if elsewhere:
-        return connecting.connected_to(str(scheduler), how)
-    gpus = own_cluster.gpus_here() if device != "cpu" else []
+        return connect.connected_to(str(scheduler), how)
+    gpus = local_cluster.gpus_here() if device != "cpu" else []
     if devices is not None:
-        gpus = own_cluster.parse_devices(devices, gpus)
-    return own_cluster.own_cluster(own_cluster.seats_for(gpus, jobs, pictures), how)
+        gpus = local_cluster.parse_devices(devices, gpus)
+    return local_cluster.local_cluster(local_cluster.seats_for(gpus, jobs, pictures), how)

@@ -1,31 +1,31 @@
-"""What a batch asks of those who do its work."""
+"""The interface of the engines that process the pictures of a batch."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable
 
-from edgeconv.batch.one_picture import BatchWork
 from edgeconv.batch.summary import PictureResult
 from edgeconv.batch.task import Task
+from edgeconv.batch.worker import PictureWorker
 
 Settle = Callable[[PictureResult], None]
-"""Puts an outcome into the ledger and counts it; may raise ImageWriteError, which ends the batch."""
+"""Records a result in the ledger and counts it; may raise ImageWriteError, which ends the batch."""
 
 
 class Engine(ABC):
-    """Takes tasks to their outcomes, several at once."""
+    """Processes tasks, several at once."""
 
     workers: int
-    """Pictures in hand at once."""
+    """Pictures that are processed at once."""
     threads_each: int
-    """Threads that one picture may keep busy."""
+    """Threads that one picture may use."""
 
     @abstractmethod
     def run(
-        self, work: BatchWork, tasks: Iterable[Task], stopped: Callable[[], bool], settle: Settle
+        self, work: PictureWorker, tasks: Iterable[Task], stopped: Callable[[], bool], settle: Settle
     ) -> Generator[PictureResult]:
-        """The outcomes in the order in which they come, each settled once; no task is begun once `stopped()`."""
+        """The results in the order in which they finish, each settled once; no task is started once `stopped()`."""
 
     @abstractmethod
     def peak_bytes(self) -> dict[str, int | None]:

@@ -1,14 +1,14 @@
-"""The workers of a Dask cluster: one that is there already, or one of this machine's own processes (own_cluster.py).
+"""The workers of a Dask cluster: an existing one, or one of processes on this machine (local_cluster.py).
 
-A call takes a small batch of pictures; its answer is the rows of the ledger, which this process alone writes. Dask
-does a call again elsewhere when its worker dies. What that worker had written already is then found in place byte for
-byte, so nothing is lost and nothing is in the ledger twice. A call that has ended several workers is given up by Dask,
-and so are others that waited there: all their pictures are done at the end one by one, with nothing else at work, so
-that only a picture which ends its workers all alone fails.
+A call processes a few pictures and returns the rows of the ledger, which only this process writes. Dask repeats a call
+elsewhere when its worker dies. What that worker had written already is then found in place byte for byte, so nothing is
+lost and nothing is in the ledger twice. Dask gives up on a call that has terminated several workers, and on others that
+were queued there: all their pictures are processed at the end one by one, with nothing else running, so that only a
+picture that terminates its workers by itself fails.
 
-Where no worker is left at all, or the scheduler does not answer, the batch says so, waits for one as long as
-`--worker-timeout` allows, and then fails what is left. No question to the cluster is waited for without an end, so a
-signal is heard at any time.
+Where no worker is left, or the scheduler does not answer, the batch reports that, waits as long as `--worker-timeout`
+allows, and then fails the remaining pictures. Every request to the cluster has a time limit, so a signal is handled at
+any time.
 """
 
 from __future__ import annotations
@@ -23,41 +23,39 @@ from dataclasses import replace
 from itertools import chain, islice
 from typing import Any
 
-from edgeconv.batch.engines import at_worker
+from edgeconv.batch.engines import dask_worker
 from edgeconv.batch.engines.base import Engine, Settle
 from edgeconv.batch.engines.connection import WORKER_TIMEOUT_SECONDS
-from edgeconv.batch.one_picture import BatchWork
-from edgeconv.batch.settings import JpegCodec
 from edgeconv.batch.stores import from_the_root, is_remote, store_of
 from edgeconv.batch.summary import PictureResult
 from edgeconv.batch.task import Task
+from edgeconv.batch.worker import PictureWorker
 from edgeconv.core.problem import Problem
 from edgeconv.core.timing import Clock
 from edgeconv.errors import EdgeconvError, UnavailableError
-from edgeconv.io import temporaries
+from edgeconv.io import temporary_files
+from edgeconv.options import JpegCodec
 from edgeconv.runtime.auto import Choice
 
 CALL_SECONDS = 1.0
 """What a call should take: many times what Dask needs for one, and short enough to wait for when stopped."""
 MOST_PICTURES = 32
 CALLS_A_THREAD = 2
-"""One at work and one that waits in the worker, so that no worker waits for us."""
+"""One running and one queued in the worker, so that no worker is idle."""
 LOOK_SECONDS = 0.5
-"""How often a wait is broken off to see whether there is still anybody to wait for."""
+"""How often waiting is interrupted to check whether there are still workers."""
 ANSWER_SECONDS = 5.0
-"""What a scheduler that is well takes for an answer, with much to spare."""
+"""Time limit for an answer of the scheduler, far above what a working one needs."""
 SAY_SECONDS = 5.0
-"""How long there is no worker until that is said: a worker that died is back sooner where somebody restarts it."""
+"""How long the cluster has no worker until that is reported: a supervised worker restarts sooner."""
 
 
 def _call_by_value() -> Callable[..., Any]:
     def call(name: str, words: bytes, *results: Any) -> Any:
-        """Call a function of at_worker.py; `results` are those of earlier calls."""
+        """Call a function of dask_worker.py; `results` are those of earlier calls."""
         import pickle
 
-        from edgeconv.batch.engines import at_worker
-
-        return getattr(at_worker, name)(*pickle.loads(words), *results)
+        return getattr(dask_worker, name)(*pickle.loads(words), *results)
 
     return call
 
@@ -118,7 +116,7 @@ class Cluster(Engine):
 
     def choose(self, method: str, device: str, problem: Problem | None) -> Choice:
         """What all workers would take. Raises UnavailableError where one cannot, or two would take different things."""
-        terms = at_worker.Terms(at_worker.maker_here())
+        terms = dask_worker.Terms(dask_worker.maker_here())
         chosen = self.ask("choose_here", terms, method, device, problem)
         (first, choice), *others = chosen.items()
         for worker, other in others:
@@ -131,7 +129,7 @@ class Cluster(Engine):
         return taken
 
     def run(
-        self, work: BatchWork, tasks: Iterable[Task], stopped: Callable[[], bool], settle: Settle
+        self, work: PictureWorker, tasks: Iterable[Task], stopped: Callable[[], bool], settle: Settle
     ) -> Generator[PictureResult, None, None]:
         """See Engine.run; outcomes are settled here, call by call, while a token lies in the output folder.
 
@@ -143,8 +141,8 @@ class Cluster(Engine):
 
     def _outcomes(
         self,
-        terms: at_worker.Terms,
-        work: BatchWork,
+        terms: dask_worker.Terms,
+        work: PictureWorker,
         waiting: Iterator[Task],
         stopped: Callable[[], bool],
         settle: Settle,
@@ -194,8 +192,8 @@ class Cluster(Engine):
                         suspects += batch
                         continue
                     else:
-                        words = f"{batch[0].source}: every worker that had this picture ended"
-                        outcomes = [work.lost(batch[0], f"{words} ({type(error).__name__}).")]
+                        what = f"{batch[0].source}: every worker that had this picture terminated"
+                        outcomes = [work.lost(batch[0], f"{what} ({type(error).__name__}).")]
                     for outcome in outcomes:
                         settle(outcome)
                         yield outcome
@@ -204,15 +202,15 @@ class Cluster(Engine):
                 self.client.sync(self.client._cancel, list(calls), callback_timeout=ANSWER_SECONDS)
 
     def _fail(
-        self, work: BatchWork, left: Iterable[Task], stopped: Callable[[], bool], settle: Settle
+        self, work: PictureWorker, left: Iterable[Task], stopped: Callable[[], bool], settle: Settle
     ) -> Generator[PictureResult, None, None]:
         """Give up on pictures for which no worker came."""
         waited = f"there was no worker for {self._absence.timeout_seconds:g} s (--worker-timeout)"
         for task in left:
             if stopped():
                 return
-            words = f"{task.source}: {waited}: start workers, and go on with --retry-failed."
-            outcome = work.lost(task, words)
+            error = f"{task.source}: {waited}: start workers, and continue with --retry-failed."
+            outcome = work.lost(task, error)
             settle(outcome)
             yield outcome
 
@@ -225,7 +223,7 @@ class Cluster(Engine):
         return total
 
     def ask(self, question: str, *words: Any, stopped: Callable[[], bool] = lambda: False) -> dict[str, Any]:
-        """The answer of every worker there is now, by address; `question` is a function of at_worker.py.
+        """The answer of every worker there is now, by address; `question` is a function of dask_worker.py.
 
         Those that die meanwhile are left out. Raises UnavailableError where one cannot give any, or all are gone.
         """
@@ -274,7 +272,7 @@ class Cluster(Engine):
         return UnavailableError(f"{self._name} has no workers: start some with 'dask worker ADDRESS'.")
 
     def _gone(self) -> UnavailableError:
-        return UnavailableError(f"{self._name} went away: start it again, and go on with --resume.")
+        return UnavailableError(f"{self._name} went away: start it again, and continue with --resume.")
 
     def _finished(self, calls: Iterable[Any], stopped: Callable[[], bool]) -> dict[Any, Result] | None:
         """What came of the calls that are over; waits for the first.
@@ -307,17 +305,17 @@ class Cluster(Engine):
 
 
 @contextmanager
-def _token_in(output: str, jpeg_codec: JpegCodec) -> Iterator[at_worker.Terms]:
+def _token_in(output: str, jpeg_codec: JpegCodec) -> Iterator[dask_worker.Terms]:
     """Terms with a token that lies in `output` as long as the block lasts. Raises ImageWriteError."""
     store = store_of(output)
     if is_remote(output):  # in a folder the batch has looked for these already
-        for name in filter(temporaries.is_of_a_dead_process, store.names(output)):
+        for name in filter(temporary_files.is_of_a_dead_process, store.names(output)):
             store.remove(store.join(output, name))
     text = secrets.token_hex(16)
-    token = store.join(output, temporaries.new_name())
+    token = store.join(output, temporary_files.new_name())
     store.write(token, text.encode())
     try:
-        yield at_worker.Terms(at_worker.maker_here(jpeg_codec), token, text.encode(), jpeg_codec)
+        yield dask_worker.Terms(dask_worker.maker_here(jpeg_codec), token, text.encode(), jpeg_codec)
     finally:
         store.remove(token)
 

@@ -1,4 +1,4 @@
-"""What the user says about a Dask cluster beside its address. Loads nothing of Dask's."""
+"""Options for a Dask cluster besides its address. Does not import Dask."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from edgeconv.errors import UsageError
 
 WORKER_TIMEOUT_SECONDS = 60.0
-"""How long a batch waits without a worker, unless told otherwise."""
+"""How long a batch waits without a worker by default."""
 
 
 @dataclass(frozen=True)
 class Certificates:
-    """Files for TLS, in PEM: whose word counts, and who we are."""
+    """PEM files for TLS: the certificate authority, and the client's certificate and key."""
 
     ca: str
     cert: str
@@ -23,7 +23,7 @@ class Certificates:
 
 @dataclass(frozen=True)
 class Connection:
-    """What the user says about a cluster beside its address."""
+    """Options for a cluster besides its address."""
 
     certificates: Certificates | None = None
     """None leaves it to Dask's own configuration."""

@@ -1,7 +1,7 @@
 """Threads of this process.
 
-OpenCV, the CPU engine and CuPy let go of the interpreter lock, so while one worker's picture is on the bus or in a
-kernel the others decode and encode.
+OpenCV, the CPU engine and CuPy release the interpreter lock, so while one worker's picture is copied or filtered the
+others decode and encode.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from itertools import islice
 
 from edgeconv.batch.engines.base import Engine, Settle
-from edgeconv.batch.one_picture import BatchWork, held_bytes, leave_cores_to
 from edgeconv.batch.summary import PictureResult
 from edgeconv.batch.task import Task
+from edgeconv.batch.worker import PictureWorker, held_bytes, leave_cores_to
+from edgeconv.core.choices import DeviceName
 from edgeconv.hardware.threads import usable_threads
-from edgeconv.methods.base import DeviceName
 
 
 class Threads(Engine):
@@ -27,7 +27,7 @@ class Threads(Engine):
         self._device = device
 
     def run(
-        self, work: BatchWork, tasks: Iterable[Task], stopped: Callable[[], bool], settle: Settle
+        self, work: PictureWorker, tasks: Iterable[Task], stopped: Callable[[], bool], settle: Settle
     ) -> Generator[PictureResult]:
         """See Engine.run; a worker settles its own outcomes, so that not one more is begun after the last that may."""
         leave_cores_to(self.threads_each)

@@ -1,4 +1,4 @@
-"""Where pictures lie: folders of this machine, and remote stores of objects named by URL. `store_of` tells them apart.
+"""Where pictures are stored: local folders, and remote object stores given by URL. `store_of` returns the right one.
 
 A new kind of store costs one file with a class of `base.Store` and its line here.
 """
@@ -14,7 +14,7 @@ from edgeconv.batch.stores.local import LocalStore
 
 LOCAL_SCHEME = "file://"
 URL = re.compile(r"[A-Za-z][A-Za-z0-9+.:-]+://")
-"""Two letters at least before the colon, so that no Windows drive is taken for one."""
+"""At least two letters before the colon, so that a Windows drive is not mistaken for a URL."""
 
 
 def is_remote(place: str) -> bool:
@@ -23,12 +23,12 @@ def is_remote(place: str) -> bool:
 
 
 def plain(place: str) -> str:
-    """`file:///a%20b` as the path `/a b`; every other place as it is."""
+    """`file:///a%20b` as the path `/a b`; every other place unchanged."""
     return unquote(place.removeprefix(LOCAL_SCHEME)) if place.startswith(LOCAL_SCHEME) else place
 
 
 def from_the_root(place: str) -> str:
-    """The same place for a process that works in another folder."""
+    """The absolute place, for a process with another working directory."""
     return place if is_remote(place) else os.path.abspath(place)
 
 

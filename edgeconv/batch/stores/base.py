@@ -1,4 +1,4 @@
-"""What a batch asks of the store that holds its pictures or its results. Places are texts: paths or URLs."""
+"""The interface of a store of pictures or results. Places are strings: paths or URLs."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pathlib import PurePosixPath
 
 from edgeconv.batch.task import Task
 from edgeconv.errors import ImageReadError
-from edgeconv.io.inside import ForeignFileError, foreign_reason
-from edgeconv.io.read_rules import DEFAULT_RULES, ReadRules
+from edgeconv.io.contained_paths import ForeignFileError, foreign_reason
+from edgeconv.io.read_limits import DEFAULT_RULES, ReadRules
 
 
 class EmptyFileError(ImageReadError):
@@ -59,7 +59,7 @@ class Store(ABC):
         """SHA-256 of the file that is there, None where there is none. Raises ImageReadError."""
 
     def output_digest(self, folder: str, name: str) -> str | None:
-        """`digest` of what lies below `folder` by a plain name (see inside.py). Raises ForeignFileError too."""
+        """`digest` of what lies below `folder` by a plain name (contained_paths.py). Raises ForeignFileError too."""
         refuse_foreign(name)
         return self.digest(self.join(folder, name))
 

@@ -1,4 +1,4 @@
-"""Folders of this machine. Files appear complete or not at all (see files.py)."""
+"""Local folders. Files appear complete or not at all (see io/files.py)."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from pathlib import Path, PurePosixPath
 from edgeconv.batch.stores.base import Store
 from edgeconv.batch.task import Task
 from edgeconv.errors import ImageReadError, ImageWriteError
-from edgeconv.io import temporaries
+from edgeconv.io import temporary_files
+from edgeconv.io.contained_paths import place_inside, sha256_inside
 from edgeconv.io.files import make_folder, special_file_problem, write_bytes_atomically
 from edgeconv.io.formats import SUFFIXES
 from edgeconv.io.image import read_picture_bytes
-from edgeconv.io.inside import place_inside, sha256_inside
-from edgeconv.io.read_rules import DEFAULT_RULES, ReadRules
+from edgeconv.io.read_limits import DEFAULT_RULES, ReadRules
 
 
 class LocalStore(Store):
@@ -99,7 +99,7 @@ class LocalStore(Store):
             return None
         except (OSError, ValueError) as error:
             place = self.join(folder, name)
-            raise ImageReadError(f"{place}: is in the way and cannot be read ({error}).") from None
+            raise ImageReadError(f"{place}: exists and cannot be read ({error}).") from None
 
     def write(self, place: str, data: bytes | memoryview) -> None:
         """See Store.write."""
@@ -109,7 +109,7 @@ class LocalStore(Store):
     def write_output(self, folder: str, name: str, data: bytes | memoryview, *, replace: bool) -> None:
         """See Store.write_output."""
         place = place_inside(folder, name)
-        if not os.path.isdir(folder):  # made when the batch began: another of its name would lack the ledger
+        if not os.path.isdir(folder):  # created when the batch started: a new one would lack the ledger
             raise ImageWriteError(f"Output folder '{folder}' was moved or removed: put it back.")
         self.make_folder(os.path.dirname(place))
         write_bytes_atomically(place, data, replace=replace)
@@ -124,4 +124,6 @@ class LocalStore(Store):
 
     def remove_left_overs(self, folders: Iterable[str]) -> list[str]:
         """See Store.remove_left_overs."""
-        return [str(path) for folder in sorted(set(folders)) for path in temporaries.remove_left_over_in(Path(folder))]
+        return [
+            str(path) for folder in sorted(set(folders)) for path in temporary_files.remove_left_over_in(Path(folder))
+        ]

@@ -1,8 +1,8 @@
-"""Remote stores of whole objects (S3, Google Cloud Storage, Azure Blob and their like) through fsspec.
+"""Remote object stores (S3, Google Cloud Storage, Azure Blob and similar) through fsspec.
 
-An object is put in one go, which these stores show complete or not at all, and its size is then asked for. No listing
-is kept, so that what another machine wrote a moment ago is seen. Nothing is asked of the network but what a place
-names; whoever opens the store (s3fs, gcsfs, adlfs) finds the user's credentials in its own way.
+An object is written in one request, which these stores apply completely or not at all, and its size is then checked.
+Listings are not cached, so that recent writes of other machines are visible. Only the given places are accessed; the
+package for the store (s3fs, gcsfs, adlfs) finds the user's credentials by itself.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from edgeconv.batch.task import Task
 from edgeconv.errors import ImageReadError, ImageWriteError, UnavailableError, UsageError
 from edgeconv.io.files import NameTakenError
 from edgeconv.io.formats import SUFFIXES
-from edgeconv.io.read_rules import DEFAULT_RULES, ReadRules
+from edgeconv.io.read_limits import DEFAULT_RULES, ReadRules
 
 CHECK = "check the address and your rights"
 
 WITH_FOLDERS = {"file", "local", "sftp", "ssh", "smb"}
-"""Protocols of stores where a file cannot be put before its folder is made."""
+"""Protocols of stores where a folder must exist before a file is written to it."""
 
 
 class RemoteStore(Store):
@@ -119,7 +119,7 @@ class RemoteStore(Store):
         except FileNotFoundError:
             return None
         except Exception as error:
-            raise ImageReadError(f"{place}: is in the way and cannot be read ({_reason(error)}).") from None
+            raise ImageReadError(f"{place}: exists and cannot be read ({_reason(error)}).") from None
 
     def write(self, place: str, data: bytes | memoryview) -> None:
         """See Store.write; whatever arrived in part is removed."""
@@ -195,5 +195,5 @@ def _has_folders(files: Any) -> bool:
 
 
 def _reason(error: Exception) -> str:
-    """An error's own words, on one line and not too many."""
+    """An error's own message, on one line and shortened."""
     return " ".join(f"{type(error).__name__}: {error}".split())[:200]

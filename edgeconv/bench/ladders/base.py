@@ -1,36 +1,56 @@
 """What `bench gemm` and `bench conv` share: steps that are timed by turns once they are right, and a record of them.
 
-The L2 is emptied before each sample, and turns go round all steps of a work, so that a machine that changes changes all
-of them alike. `ladder.schema.json` (JSON Schema 2020-12) fixes the shape of both records.
+The L2 is emptied before each sample, and turns go round all steps of a case, so that a machine that changes changes all
+of them alike. `ladder.schema.json` is generated from the classes of both records.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
-from importlib.resources import files
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
 
 from edgeconv.bench.measure import DIGITS
-from edgeconv.bench.watch import Watch
+from edgeconv.bench.watch import Watch, Watched
 from edgeconv.core.cost import Roof
+from edgeconv.core.records import Amount, Meta, Part, Positive, finite
 from edgeconv.core.timing import Budget, Sampler, Series, interleave
 from edgeconv.hardware.versions import installed_versions
-from edgeconv.run.report import describe_series, header
-from edgeconv.runtime.devices.base import Device, L2State
+from edgeconv.run.report import DeviceFacts, RecordHead, SeriesPart, describe_series, header
+from edgeconv.runtime.devices.base import Device
 
-L2_STATE: L2State = "cold"
+L2_STATE: Literal["cold"] = "cold"
 
 Blocks = Literal["usual", "all"]
 """Of each step, its usual thread blocks, or every shape that it may be compiled for."""
 
-Row = dict[str, Any]
+
+class StepRow(Part):
+    """A step with one shape of thread blocks; one that is wrong gets no time."""
+
+    step: str
+    idea: str
+    block: Annotated[
+        str | None, Meta(description="threads of a block, or what one makes; null where it is not ours to choose")
+    ]
+    right: Annotated[bool, Meta(description="whether the result is the oracle's")]
+    relative_error: Annotated[Amount | None, Meta(description="null where it is infinite")]
+    l2_state: Literal["cold"]
+    timing: SeriesPart | None
+    allowed_error: Amount
+    size: Annotated[Positive, Meta(description="the side")]
+    gflops: Amount | None
+    machine: Watched
+
+    @property
+    def median_seconds(self) -> float | None:
+        """None without a time."""
+        return None if self.timing is None else self.timing.median_seconds
 
 
 @dataclass(frozen=True)
 class Contender:
-    """A step with one shape of thread blocks, ready for one work."""
+    """A step with one shape of thread blocks, ready for one case."""
 
     step: str
     idea: str
@@ -51,37 +71,51 @@ def time_by_turns(
     return [None if sampler is None else sampler.series for sampler in samplers]
 
 
-def describe_step(contender: Contender, series: Series | None, error: float | None) -> Row:
+PROFILE: Literal["conv ladder profile"] = "conv ladder profile"
+
+
+class ProfiledStep(Part):
+    """What a profiler counted of a step, over all of its launches."""
+
+    step: str
+    launches: int
+    l1_wavefronts: float
+    instructions: float
+    dram_bytes: float
+    nanoseconds: float
+    dram_busy_percent: float
+    l2_busy_percent: float
+    l1_busy_percent: float
+    issue_busy_percent: float
+
+
+class LadderProfile(RecordHead):
+    """What scripts/profile_conv_ladder.py counted."""
+
+    kind: Literal["conv ladder profile"]
+    size: int
+    stride: int
+    machine: DeviceFacts
+    rows: list[ProfiledStep]
+
+
+def describe_step(contender: Contender, series: Series | None, error: float) -> dict[str, Any]:
     """What the rows of both records begin with."""
     return {
         "step": contender.step,
         "idea": contender.idea,
         "block": contender.block,
         "right": series is not None,
-        "relative_error": error,
+        "relative_error": finite(error),
         "l2_state": L2_STATE,
         "timing": None if series is None else describe_series(series),
     }
 
 
-def record_of(kind: str, device: Device, roof: Roof, rows: Sequence[Row]) -> dict[str, Any]:
-    """The record: where it was measured, and its rows."""
-    return {
-        **header(),
-        "kind": kind,
-        "machine": device.describe(),
-        "versions": installed_versions(),
-        "roof": asdict(roof),
-        "rows": list(rows),
-    }
-
-
-def schema() -> dict[str, Any]:
-    """The JSON Schema of both records."""
-    loaded: dict[str, Any] = json.loads(
-        files("edgeconv.bench.ladders").joinpath("ladder.schema.json").read_text("utf-8")
-    )
-    return loaded
+def described(device: Device, roof: Roof) -> dict[str, Any]:
+    """What both records begin with: when and where they were measured."""
+    machine = DeviceFacts(**device.describe())
+    return {**header(), "machine": machine, "versions": installed_versions(), "roof": roof}
 
 
 def _timed(contender: Contender, device: Device) -> Callable[[], float]:

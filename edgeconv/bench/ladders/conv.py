@@ -14,27 +14,51 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeconv.bench.ladders.base import Blocks, Contender, Row, describe_step, record_of, time_by_turns
+from edgeconv.bench.ladders.base import Blocks, Contender, StepRow, describe_step, described, time_by_turns
 from edgeconv.bench.ladders.conv_kernels import STEPS
 from edgeconv.bench.ladders.conv_kernels import prepare as prepare_step
 from edgeconv.bench.synthetic import bench_filter, bench_pixels
 from edgeconv.bench.watch import Watch
-from edgeconv.core.cost import Counts, count
+from edgeconv.core.cost import Counts, Roof, count
 from edgeconv.core.problem import Problem
+from edgeconv.core.records import Amount, Meta
 from edgeconv.core.request import make_request
 from edgeconv.core.timing import Budget
+from edgeconv.run.report import DeviceFacts, RecordHead
 from edgeconv.runtime import check as verify
 from edgeconv.runtime.devices.base import Device
 
-KIND = "bench conv"
+KIND: Literal["bench conv"] = "bench conv"
 COPY = "copy"
 DTYPE = "float32"
 CHECKED_SAMPLES = 300_000
+
+
+class ConvRow(StepRow):
+    """A step at a size and stride."""
+
+    stride: Annotated[int, Meta(ge=1, le=3)]
+    share_of_floor: Annotated[
+        Amount | None, Meta(description="time of a copy of the fewest bytes in the same run / median")
+    ]
+    gain: Annotated[
+        Amount | None, Meta(description="median of the step before, usual blocks / median; null for the first step")
+    ]
+
+
+class ConvRecord(RecordHead):
+    """What `edgeconv bench conv` measured."""
+
+    kind: Literal["bench conv"]
+    machine: DeviceFacts
+    versions: dict[str, str]
+    roof: Roof
+    rows: list[ConvRow]
 
 
 @dataclass(frozen=True)
@@ -52,7 +76,7 @@ class LadderCase:
         return count(self.problem)
 
 
-def make_work(size: int, stride: int, device: Device) -> LadderCase:
+def make_case(size: int, stride: int, device: Device) -> LadderCase:
     """Noise and random weights."""
     pixels = bench_pixels(size, size, DTYPE)
     problem = make_request(bench_filter("random", "mix"), stride=stride).problem(pixels.shape, DTYPE)
@@ -61,15 +85,15 @@ def make_work(size: int, stride: int, device: Device) -> LadderCase:
     return LadderCase(problem, pixels, image, device.empty(problem.output_shape, problem.output_dtype))
 
 
-def contenders(work: LadderCase, blocks: Blocks, device: Device) -> list[Contender]:
+def contenders(case: LadderCase, blocks: Blocks, device: Device) -> list[Contender]:
     """The copy, then every step of the ladder."""
-    copy = device.copier(work.counts.fewest_bytes)
+    copy = device.copier(case.counts.fewest_bytes)
     found = [Contender(COPY, "a plain copy of the fewest bytes: the floor", None, copy)]
     for step in STEPS:
-        shapes = step.blocks_for(work.problem.stride) or (None,)
+        shapes = step.blocks_for(case.problem.stride) or (None,)
         for block in shapes if blocks == "all" else shapes[:1]:
-            plan = prepare_step(step.name, work.problem, block)
-            run = _run(plan.run, work)
+            plan = prepare_step(step.name, case.problem, block)
+            run = _run(plan.run, case)
             found.append(Contender(step.name, step.idea, None if block is None else str(block), run))
     return found
 
@@ -82,27 +106,26 @@ def measure(
     device: Device,
     watch: Watch,
     progress: Callable[[int, str], None] = lambda done, note: None,
-) -> dict[str, Any]:
+) -> ConvRecord:
     """The record: one row per step, block shape, size and stride."""
     roof = device.roof()
-    rows: list[Row] = []
+    rows: list[ConvRow] = []
     pairs = [(size, stride) for stride in strides for size in sizes]
     for index, (size, stride) in enumerate(pairs):
         progress(index, f"{size} stride {stride}")
-        work = make_work(size, stride, device)
+        case = make_case(size, stride, device)
         watch.begin()
-        found = time_work(contenders(work, blocks, device), work, budget, device, watch)
-        seen = watch.report()
-        rows += [{**row, "machine": seen} for row in found]
-    return record_of(KIND, device, roof, rows)
+        rows += time_case(contenders(case, blocks, device), case, budget, device, watch)
+    return ConvRecord(**described(device, roof), kind=KIND, rows=rows)
 
 
-def time_work(
-    entered: Sequence[Contender], work: LadderCase, budget: Budget, device: Device, watch: Watch
-) -> list[dict[str, Any]]:
+def time_case(
+    entered: Sequence[Contender], case: LadderCase, budget: Budget, device: Device, watch: Watch
+) -> list[ConvRow]:
     """Check all, time those that are right by turns, and set each against the copy and the step before."""
-    checks = [None if contender.step == COPY else _check(contender, work, device) for contender in entered]
+    checks = [None if contender.step == COPY else _check(contender, case, device) for contender in entered]
     series = time_by_turns(entered, [check is None or check.passed for check in checks], budget, device, watch)
+    seen = watch.report()
     medians = [None if found is None else found.statistics.median_seconds for found in series]
     usual: dict[str, float | None] = {}
     for contender, seconds in zip(entered, medians, strict=True):
@@ -114,27 +137,28 @@ def time_work(
         error = 0.0 if check is None else check.relative_error
         earlier = before.get(contender.step)
         rows.append(
-            {
-                **describe_step(contender, found, error if np.isfinite(error) else None),
-                "allowed_error": max((check.tolerance for check in checks if check is not None), default=0.0),
-                "size": work.problem.height,
-                "stride": work.problem.stride,
-                "gflops": None if seconds is None or check is None else work.counts.nominal_flops / seconds / 1e9,
-                "share_of_floor": None if seconds is None or floor is None else floor / seconds,
-                "gain": None if seconds is None or earlier is None else earlier / seconds,
-            }
+            ConvRow(
+                **describe_step(contender, found, error),
+                allowed_error=max((check.tolerance for check in checks if check is not None), default=0.0),
+                size=case.problem.height,
+                stride=case.problem.stride,
+                gflops=None if seconds is None or check is None else case.counts.nominal_flops / seconds / 1e9,
+                share_of_floor=None if seconds is None or floor is None else floor / seconds,
+                gain=None if seconds is None or earlier is None else earlier / seconds,
+                machine=seen,
+            )
         )
     return rows
 
 
-def _run(run: Callable[[Any, Any], None], work: LadderCase) -> Callable[[], None]:
-    return lambda: run(work.image, work.out)
+def _run(run: Callable[[Any, Any], None], case: LadderCase) -> Callable[[], None]:
+    return lambda: run(case.image, case.out)
 
 
-def _check(contender: Contender, work: LadderCase, device: Device) -> verify.Check:
+def _check(contender: Contender, case: LadderCase, device: Device) -> verify.Check:
     """What a run into a poisoned output gives, against the oracle."""
-    work.out[...] = np.nan
+    case.out[...] = np.nan
     contender.run()
-    host = np.empty(work.problem.output_shape, work.problem.output_dtype)
-    device.copy_out(work.out, host)
-    return verify.check(work.image_host, host, work.problem, max_samples=CHECKED_SAMPLES)
+    host = np.empty(case.problem.output_shape, case.problem.output_dtype)
+    device.copy_out(case.out, host)
+    return verify.check(case.image_host, host, case.problem, max_samples=CHECKED_SAMPLES)

@@ -21,9 +21,10 @@ from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.core.problem import Problem
 from edgeconv.errors import UsageError
 from edgeconv.hardware.cuda.kernels import KernelVariant, load
-from edgeconv.methods.base import BLOCKS, Options, Plan
+from edgeconv.methods.base import Plan
 from edgeconv.methods.cuda.sliding import Sliding
 from edgeconv.methods.cuda.textbook import Textbook
+from edgeconv.methods.options import BLOCKS, Options
 
 STRIDES = (1, 2, 3)
 PADDING = 1

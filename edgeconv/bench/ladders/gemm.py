@@ -14,20 +14,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeconv.bench.ladders.base import Blocks, Contender, describe_step, record_of, time_by_turns
+from edgeconv.bench.ladders.base import Blocks, Contender, StepRow, describe_step, described, time_by_turns
 from edgeconv.bench.ladders.gemm_kernels import STEPS, GemmStep
 from edgeconv.bench.ladders.gemm_kernels import prepare as prepare_step
 from edgeconv.bench.watch import Watch
 from edgeconv.core.cost import FLOPS_PER_MULTIPLY_ADD, Roof
+from edgeconv.core.records import Amount, Meta
 from edgeconv.core.timing import Budget
+from edgeconv.run.report import DeviceFacts, RecordHead
 from edgeconv.runtime.devices.base import Device
 
-KIND = "bench gemm"
+KIND: Literal["bench gemm"] = "bench gemm"
 VENDOR = STEPS[-1].name
 SIZES = (512, 1024, 2048, 4096, 8192)
 SEED = 20_261_121
@@ -36,6 +38,26 @@ ERROR_STEPS = 8
 """A sum of n products errs by about √n roundings of its typical size; this many times that is wrong."""
 
 Real = Literal["float32", "float64"]
+
+
+class GemmRow(StepRow):
+    """A step at a size and type."""
+
+    dtype: Real
+    share_of_vendor: Amount | None
+    share_of_peak: Annotated[
+        Amount | None, Meta(description="of the measured rate of float32 multiply-adds; null for float64")
+    ]
+
+
+class GemmRecord(RecordHead):
+    """What `edgeconv bench gemm` measured."""
+
+    kind: Literal["bench gemm"]
+    machine: DeviceFacts
+    versions: dict[str, str]
+    roof: Roof
+    rows: list[GemmRow]
 
 
 @dataclass(frozen=True)
@@ -83,19 +105,17 @@ def measure(
     device: Device,
     watch: Watch,
     progress: Callable[[int, str], None] = lambda done, note: None,
-) -> dict[str, Any]:
+) -> GemmRecord:
     """The record: one row per step, block shape, size and type."""
     roof = device.roof()
-    rows: list[dict[str, Any]] = []
-    works = [(dtype, size) for dtype in dtypes for size in sizes]
-    for index, (dtype, size) in enumerate(works):
+    rows: list[GemmRow] = []
+    cases = [(dtype, size) for dtype in dtypes for size in sizes]
+    for index, (dtype, size) in enumerate(cases):
         progress(index, f"{size} {dtype}")
         operands = make_operands(size, dtype, device)
         watch.begin()
-        found = time_size(contenders(operands, dtype, blocks), operands, dtype, budget, device, roof, watch)
-        seen = watch.report()
-        rows += [{**row, "machine": seen} for row in found]
-    return record_of(KIND, device, roof, rows)
+        rows += time_size(contenders(operands, dtype, blocks), operands, dtype, budget, device, roof, watch)
+    return GemmRecord(**described(device, roof), kind=KIND, rows=rows)
 
 
 def time_size(
@@ -106,11 +126,12 @@ def time_size(
     device: Device,
     roof: Roof,
     watch: Watch,
-) -> list[dict[str, Any]]:
+) -> list[GemmRow]:
     """Check all, time those that are right by turns, and set each against the vendor's."""
     errors = [_error(contender, operands, device) for contender in entered]
     allowed = ERROR_STEPS * float(np.finfo(dtype).eps) * operands.size**0.5
     series = time_by_turns(entered, [error <= allowed for error in errors], budget, device, watch)
+    seen = watch.report()
     medians = [None if found is None else found.statistics.median_seconds for found in series]
     vendor = next((m for m, contender in zip(medians, entered, strict=True) if contender.step == VENDOR), None)
     rows = []
@@ -118,15 +139,16 @@ def time_size(
         rate = None if seconds is None else FLOPS_PER_MULTIPLY_ADD * operands.size**3 / seconds
         peak = roof.fma_flops_per_second if dtype == "float32" else None
         rows.append(
-            {
-                **describe_step(contender, found, error if np.isfinite(error) else None),
-                "allowed_error": allowed,
-                "dtype": dtype,
-                "size": operands.size,
-                "gflops": None if rate is None else rate / 1e9,
-                "share_of_vendor": None if seconds is None or vendor is None else vendor / seconds,
-                "share_of_peak": None if rate is None or peak is None else rate / peak,
-            }
+            GemmRow(
+                **describe_step(contender, found, error),
+                allowed_error=allowed,
+                dtype=dtype,
+                size=operands.size,
+                gflops=None if rate is None else rate / 1e9,
+                share_of_vendor=None if seconds is None or vendor is None else vendor / seconds,
+                share_of_peak=None if rate is None or peak is None else rate / peak,
+                machine=seen,
+            )
         )
     return rows
 

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 
-from edgeconv.bench.candidates import Bench, Entrant, Ready
+from edgeconv.bench.candidates import Bench, BenchCandidate, Ready
 from edgeconv.bench.grid import ALL
 from edgeconv.bench.peers.base import Peer
+from edgeconv.core.choices import DeviceName
 from edgeconv.errors import UsageError
-from edgeconv.methods.base import DeviceName, Options
+from edgeconv.methods.options import Options
 
 
 @dataclass(frozen=True)
@@ -55,8 +56,8 @@ PEERS: tuple[PeerEntry, ...] = (
 )
 
 
-class PeerEntrant(Entrant):
-    """A peer as an entrant."""
+class PeerCandidate(BenchCandidate):
+    """A peer as a candidate."""
 
     kind = "peer"
 
@@ -71,11 +72,11 @@ class PeerEntrant(Entrant):
         return self._peer.version()
 
     def unavailable_reason(self) -> str | None:
-        """See Entrant.unavailable_reason."""
+        """See BenchCandidate.unavailable_reason."""
         return self._peer.unavailable_reason()
 
     def prepare(self, bench: Bench) -> Ready:
-        """See Entrant.prepare."""
+        """See BenchCandidate.prepare."""
         return self._peer.prepare(bench.problem, bench.image_host)
 
 
@@ -86,23 +87,23 @@ def _load(entry: PeerEntry) -> Peer:
     return peer
 
 
-def peer_entrants(
+def peer_candidates(
     words: Iterable[str], device: DeviceName, options: Options
-) -> tuple[list[PeerEntrant], list[tuple[str, str]]]:
+) -> tuple[list[PeerCandidate], list[tuple[str, str]]]:
     """The peers of `device` that `words` name and that are installed, and (name, reason) of those that are not."""
     words = list(words)
     names = list(dict.fromkeys(entry.name for entry in PEERS))
     for word in words:
         if word not in (ALL, *names):
             raise UsageError(f"Peer '{word}' is not known: use {ALL}, none or some of {', '.join(names)}.")
-    here: list[PeerEntrant] = []
+    here: list[PeerCandidate] = []
     missing = []
     for entry in PEERS:
         if entry.device == device and (ALL in words or entry.name in words):
-            entrant = PeerEntrant(entry, options)
-            reason = entrant.unavailable_reason()
+            candidate = PeerCandidate(entry, options)
+            reason = candidate.unavailable_reason()
             if reason is None:
-                here.append(entrant)
+                here.append(candidate)
             else:
                 missing.append((entry.name, reason))
     return here, missing

@@ -16,13 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.bench.candidates import Ready
-from edgeconv.core.geometry import BORDERS, Border
+from edgeconv.core.choices import BORDERS, Border, DeviceName
 from edgeconv.core.optional import import_problem
 from edgeconv.core.output import TOLERANCE_FLOAT32, store
 from edgeconv.core.problem import Problem
 from edgeconv.errors import UnavailableError
 from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
-from edgeconv.methods.base import DeviceName
 
 HALO = 1
 """The padding of a filter that gives back a plane of the same size: the only one that image libraries know."""
@@ -59,7 +58,7 @@ class Peer(ABC):
 
     @abstractmethod
     def prepare(self, problem: Problem, image_host: NDArray[Any]) -> Ready:
-        """Set up with the picture in place; raises UnavailableError for a work that it cannot do."""
+        """Set up with the picture in place; raises UnavailableError for a case that it cannot do."""
 
 
 class PlanePeer(Peer):

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from edgeconv.bench.candidates import Ready
 from edgeconv.bench.peers.base import HALO, Peer
+from edgeconv.core.choices import Border
 from edgeconv.core.filters import named_filter
-from edgeconv.core.geometry import Border
 from edgeconv.core.output import TOLERANCE_FLOAT32
 from edgeconv.core.problem import Problem, StoredMode
 from edgeconv.errors import UnavailableError

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from edgeconv.bench.candidates import Ready
 from edgeconv.bench.peers.base import HALO, Peer
-from edgeconv.core.geometry import Border
+from edgeconv.core.choices import Border
 from edgeconv.core.output import TOLERANCE_FLOAT32
 from edgeconv.core.problem import Problem
 from edgeconv.errors import UnavailableError

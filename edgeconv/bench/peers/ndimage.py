@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from edgeconv.bench.candidates import Ready
 from edgeconv.bench.peers.base import PlanePeer
-from edgeconv.core.geometry import Border
+from edgeconv.core.choices import Border
 from edgeconv.core.problem import Problem
 
 MODES: dict[Border, str] = {"zero": "constant", "replicate": "nearest", "reflect": "reflect", "reflect101": "mirror"}

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from edgeconv.bench.candidates import Ready
 from edgeconv.bench.peers.base import HALO, PlanePeer
+from edgeconv.core.choices import Border
 from edgeconv.core.filters import SOBEL_X
-from edgeconv.core.geometry import Border
 from edgeconv.core.problem import Problem
 from edgeconv.methods.opencv import BORDER_CODES
 

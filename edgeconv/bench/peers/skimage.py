@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from edgeconv.bench.candidates import Ready
 from edgeconv.bench.peers.base import HALO, Peer
 from edgeconv.bench.peers.ndimage import MODES
+from edgeconv.core.choices import Border
 from edgeconv.core.filters import named_filter
-from edgeconv.core.geometry import Border
 from edgeconv.core.output import TOLERANCE_FLOAT32, store
 from edgeconv.core.problem import Problem
 from edgeconv.errors import UnavailableError

@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 from edgeconv.bench.candidates import Ready
 from edgeconv.bench.peers.base import Peer
 from edgeconv.bench.peers.convolutions import HALF_TOLERANCE, TOLERANCE, grouped
-from edgeconv.core.geometry import KERNEL_SIZE, Border
+from edgeconv.core.choices import Border
+from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.core.problem import Problem
 from edgeconv.errors import UnavailableError
 from edgeconv.hardware.threads import usable_threads

@@ -19,7 +19,7 @@ from importlib.resources import files
 from typing import Any
 
 from edgeconv import __version__
-from edgeconv.core.escapes import markup, visible
+from edgeconv.core.safe_text import markup, visible
 from edgeconv.diff import maps
 from edgeconv.diff.html import tables
 from edgeconv.diff.html.tiles import TILE, TileWriter

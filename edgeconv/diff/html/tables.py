@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from edgeconv.core.escapes import markup
+from edgeconv.core.safe_text import markup
 from edgeconv.diff import record
 from edgeconv.diff.record import Comparison, Comparisons, number, share
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 from functools import cache
 from importlib.util import find_spec
 
+INSTALL_CUPY = "pip install 'edgeconv[cuda13]', or 'edgeconv[cuda12]' for older drivers"
+"""What `edgeconv doctor` advises where there is no CuPy. Reasons do not repeat it: they stand in every report."""
+
 
 @cache
 def cuda_unavailable_reason() -> str | None:
     """Why no CUDA method can run here, as a sentence without a full stop, or None where one can."""
     if find_spec("cupy") is None:
-        return "CuPy is not installed (pip install 'edgeconv[cuda13]', or 'edgeconv[cuda12]' for older drivers)"
+        return "CuPy is not installed"
     try:
         import cupy
     except (ImportError, OSError) as error:
@@ -23,3 +26,8 @@ def cuda_unavailable_reason() -> str | None:
             return "no CUDA driver found, or one that is older than CuPy needs"
         return f"no NVIDIA GPU found ({error})"
     return None if count else "no NVIDIA GPU found"
+
+
+def cuda_remedy() -> str | None:
+    """What to install where CUDA needs no more than that; None where nothing, or something else, is missing."""
+    return INSTALL_CUPY if find_spec("cupy") is None else None

@@ -1,7 +1,7 @@
-"""The table of picture formats: how each is told by its first bytes, what it can hold, how it is encoded.
+"""The table of picture formats: how each is recognised by its first bytes, what it can hold, how it is encoded.
 
-A new format costs one file, with its `read_header`, and one line here. OpenCV decodes all but NPY and
-some TIFFs, and encodes all but NPY and PNG; the modules only look at what the file says, and whether it is complete.
+A new format costs one file, with its `read_header`, and one line here. OpenCV decodes all but NPY and some TIFFs, and
+encodes all but NPY and PNG; the modules here only parse headers and check that files are complete.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from edgeconv.io.formats import bmp, jpeg, npy, png, tiff, webp
 from edgeconv.io.formats.base import Header
-from edgeconv.io.formats.feed import Feed
+from edgeconv.io.formats.byte_source import ByteSource
 
 
 @dataclass(frozen=True)
@@ -21,11 +21,11 @@ class Format:
     name: str
     suffixes: tuple[str, ...]
     signatures: tuple[tuple[int, bytes], ...]
-    """(place, bytes): a file that has any one of them there is of this format."""
-    read_header: Callable[[Feed], Header]
-    """Asks for as much as belongs to the picture, checks it and says what is in it; raises BadPicture."""
+    """(offset, bytes): a file that has any of them at its offset is of this format."""
+    read_header: Callable[[ByteSource], Header]
+    """Reads as much as belongs to the picture, checks it and returns its header; raises BadPicture."""
     writes: tuple[str, ...]
-    """Types of sample that it can hold as they are."""
+    """Sample types that it can hold without conversion."""
     max_side: int
     """The longest side that the format or its encoder can store, in pixels."""
 
@@ -61,9 +61,9 @@ FORMATS = (
 
 SUFFIXES = {suffix: entry for entry in FORMATS for suffix in entry.suffixes}
 FORMAT_OF_DTYPE = {"uint8": "png", "uint16": "png", "float32": "tiff", "float16": "npy"}
-"""The format of an output that is not named: the commonest that keeps every bit."""
+"""The format of an output that is not named: the most common one without loss."""
 SIGNATURE_BYTES = 16
-"""Enough of a file to tell its format by."""
+"""Bytes of a file that suffice to recognise its format."""
 NAMES = ", ".join(entry.name for entry in FORMATS)
 
 

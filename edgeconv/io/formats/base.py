@@ -1,4 +1,4 @@
-"""What a picture file says about itself, and how a format's module says that the file is no good."""
+"""What the header of a picture file states, and the error for a file that cannot be used."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 AGAIN = "export or download it again"
-"""The remedy for a file that is damaged rather than of the wrong sort."""
+"""The remedy for a file that is damaged rather than of the wrong kind."""
 
 
 @dataclass(frozen=True)
@@ -16,16 +16,16 @@ class Header:
     width: int
     height: int
     bits: int
-    """Bits a sample: 1 to 64."""
+    """Bits per sample: 1 to 64."""
     grey: bool = False
     """One colour channel, alpha not counted."""
     alpha: bool = False
     orientation: int = 1
-    """EXIF: 1 upright, 2 to 8 mirrored or turned."""
+    """EXIF: 1 upright, 2 to 8 mirrored or rotated."""
     frames: int = 1
     """Pictures in the file: pages of a TIFF, frames of an animation (2 where there is more than one but no count)."""
     profile: bool = False
-    """Whether a colour profile (ICC) says what the colours mean; samples are taken as they are."""
+    """Whether the file has a colour profile (ICC); samples are used as stored."""
     colours: str = "RGB"
     """Colour space as stored; anything but RGB is converted while it is decoded."""
     rare_compression: str | None = None
@@ -35,7 +35,7 @@ class Header:
     file_bytes: int | None = None
     """Where the picture ends in its file, if something may follow that a decoder would take for a part of it."""
     decoder: Literal["opencv", "pillow"] = "opencv"
-    """Pillow for the few files that OpenCV gets wrong without a word."""
+    """Pillow for the few files that OpenCV decodes incorrectly without an error."""
 
 
 class BadPicture(Exception):
@@ -48,7 +48,7 @@ class BadPicture(Exception):
 
 
 def too_many(what: str, most: int) -> BadPicture:
-    """The error for a file of more pieces than any encoder writes: to step through them all would take minutes."""
+    """The error for a file of more parts than any encoder writes: to parse them all would take minutes."""
     return BadPicture(f"it has more than {most:,} {what}")
 
 

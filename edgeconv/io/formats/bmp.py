@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 
 from edgeconv.io.formats.base import BadPicture, Header, cut_short
-from edgeconv.io.formats.feed import Feed
+from edgeconv.io.formats.byte_source import ByteSource
 
 HEADER_BYTES = 38
 """File header and BITMAPINFOHEADER as far as they are read."""
@@ -18,8 +18,8 @@ UNCOMPRESSED = (0, 3, 6)
 """BI_RGB, BI_BITFIELDS and BI_ALPHABITFIELDS: rows lie as they are, each filled up to four bytes."""
 
 
-def read_header(feed: Feed) -> Header:
-    """Read the headers of a whole BMP file and return what it says. Raises BadPicture."""
+def read_header(feed: ByteSource) -> Header:
+    """Read the headers of a whole BMP file. Raises BadPicture."""
     feed.need(HEADER_BYTES)
     data = feed.data
     try:

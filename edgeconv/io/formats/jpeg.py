@@ -1,10 +1,10 @@
-"""JPEG: the segments are walked up to the end-of-image marker, because decoders fill a missing end with grey.
+"""JPEG: the segments are parsed up to the end-of-image marker, because decoders fill a missing end with grey.
 
-Only the main picture's own segments are looked at: a thumbnail lies inside an APP1 segment and is stepped over,
-and whatever follows the end marker is none of our business. Where the file has restart markers, as many cameras
-write them, every scan must have all of its own in their order. Other damage inside compressed data is not seen here:
-only decoding it would tell, and libjpeg makes up what is missing. The walk takes one pass, and files of more segments
-or scans than any encoder writes are refused: a decoder goes over the whole picture for each scan.
+Only the main picture's own segments are parsed: a thumbnail lies inside an APP1 segment and is skipped, and data after
+the end marker is ignored. Where the file has restart markers, as many cameras write them, every scan must have all of
+them in order. Other damage inside compressed data is not detected here: that takes decoding, and libjpeg replaces what
+is missing. Parsing takes one pass, and files of more segments or scans than any encoder writes are refused: a decoder
+processes the whole picture for each scan.
 Source: ITU-T T.81, annexes A and B.
 """
 
@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.io.formats.base import BadPicture, Header, cut_short, too_many
-from edgeconv.io.formats.feed import Feed
+from edgeconv.io.formats.byte_source import ByteSource
 from edgeconv.io.formats.tiff import orientation_of_exif
 
 SIGNATURE = b"\xff\xd8\xff"
@@ -50,7 +50,7 @@ EXIF = b"Exif\x00\x00"
 PROFILE = b"ICC_PROFILE\x00"
 ADOBE = b"Adobe"
 ADOBE_TRANSFORM, YCBCR = 11, 1
-"""Where Adobe's segment says what the colours are, and its word for YCbCr (0: as they come)."""
+"""Offset of the colour transform in Adobe's segment, and its code for YCbCr (0: none)."""
 RGB_NAMES = b"RGB"
 """Names of components by which libjpeg knows colours that were not turned into YCbCr."""
 
@@ -58,8 +58,8 @@ Codes = NDArray[np.uint8]
 """Second bytes of markers, in the order of the file."""
 
 
-def read_header(feed: Feed) -> Header:
-    """Walk the segments of a whole JPEG file and return what it says. Raises BadPicture."""
+def read_header(feed: ByteSource) -> Header:
+    """Parse the segments of a whole JPEG file and return its header. Raises BadPicture."""
     position, segments, scans = 2, 0, 0
     frame: tuple[int, int, int, int] | None = None
     orientation: int | None = None
@@ -125,7 +125,7 @@ def read_header(feed: Feed) -> Header:
     )
 
 
-def _next_marker(feed: Feed, position: int) -> tuple[int, int]:
+def _next_marker(feed: ByteSource, position: int) -> tuple[int, int]:
     """The code of the marker at `position`, which fill bytes (0xFF) may precede, and the place behind it."""
     if feed.need(position + 1) and feed.data[position] != MARKER:
         raise BadPicture(f"there is no marker at byte {position:,} where one must be")
@@ -140,7 +140,7 @@ def _next_marker(feed: Feed, position: int) -> tuple[int, int]:
             raise cut_short("no end-of-image marker")
 
 
-def _end_of_scan(feed: Feed, start: int, most_bytes: int) -> int:
+def _end_of_scan(feed: ByteSource, start: int, most_bytes: int) -> int:
     """Where the compressed data that starts at `start` ends: at the first marker that is not part of it."""
     searched = start
     while True:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.io.formats.base import BadPicture, Header, cut_short
-from edgeconv.io.formats.feed import Feed
+from edgeconv.io.formats.byte_source import ByteSource
 
 SIGNATURE = b"\x93NUMPY"
 DTYPES = ("uint8", "uint16", "float16", "float32", "float64")
@@ -34,7 +34,7 @@ def _read_shape(stream: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
     return shape, dtype
 
 
-def read_header(feed: Feed) -> Header:
+def read_header(feed: ByteSource) -> Header:
     """Read the shape and type of a whole NPY file. Raises BadPicture."""
     if not feed.need(12):
         raise BadPicture("its NPY header is damaged")

@@ -1,6 +1,6 @@
-"""PNG: every chunk is walked and its checksum compared, so that damage is found before libpng prints about it.
+"""PNG: every chunk is parsed and its checksum compared, so that damage is detected before libpng prints warnings.
 
-The walk costs about 1 % of the decoding. Source: PNG specification, third edition (W3C), sections 5 and 11.
+This takes about 1 % of the decoding time. Source: PNG specification, third edition (W3C), sections 5 and 11.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ import zlib
 from typing import IO
 
 from edgeconv.io.formats.base import BadPicture, Header, cut_short, too_many
-from edgeconv.io.formats.feed import Feed
+from edgeconv.io.formats.byte_source import ByteSource
 from edgeconv.io.formats.tiff import EXIF_BYTES, orientation_of_exif
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
 CHANNELS = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}
-"""Samples a pixel, by colour type: grey, RGB, palette, grey + alpha, RGB + alpha."""
+"""Samples per pixel, by colour type: grey, RGB, palette, grey + alpha, RGB + alpha."""
 GREY_TYPES = (0, 4)
 ALPHA_TYPES = (4, 6)
 LARGEST_DEFLATE_RATIO = 1032
@@ -25,12 +25,12 @@ MOST_CHUNKS = 2**18
 """As many as 2 GiB in the 8 KiB that libpng writes at once."""
 MOST_CHUNK_BYTES = 2**31 - 1
 WASTE = 2
-"""Pixel data of more than twice its pixels, and `WASTE_BYTES`, is nothing that deflate gives: it grows by 0.03 %."""
+"""Pixel data of more than twice the size of its pixels plus this is not from deflate, which adds at most 0.03 %."""
 WASTE_BYTES = 2**16
 
 
-def read_header(feed: Feed) -> Header:
-    """Check the chunks of a whole PNG file and return what it says. Raises BadPicture."""
+def read_header(feed: ByteSource) -> Header:
+    """Check the chunks of a whole PNG file and return its header. Raises BadPicture."""
     position = len(SIGNATURE)
     width = height = bits = colour_type = 0
     stored = 0

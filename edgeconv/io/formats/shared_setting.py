@@ -1,6 +1,6 @@
-"""Settings that a library has once for the whole process, needed by threads that come and go in any order.
+"""Process-wide settings of a library, changed while any of several threads needs them.
 
-Each thread for itself would put back what another one had just set, and so leave it for good.
+If each thread saved and restored the setting by itself, one could restore the changed value of another for good.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ PutBack = Callable[[], None]
 
 
 class SharedSetting:
-    """In force while any thread is in the `with` block: made by the first, put back when the last one leaves."""
+    """In force while any thread is in the `with` block: set by the first, restored when the last one leaves."""
 
     def __init__(self, make: Callable[[], PutBack]) -> None:
-        """`make` changes the setting and returns what puts it back."""
+        """`make` changes the setting and returns a function that restores it."""
         self._make = make
         self._lock = threading.Lock()
         self._inside = 0

@@ -1,8 +1,8 @@
-"""TIFFs with an extra sample, put so that every Pillow decodes them and leaves their colours alone.
+"""TIFFs with an extra sample, rewritten so that every version of Pillow decodes them without changing their colours.
 
-Beside the colours a TIFF may hold one more sample a pixel: alpha that the colours were multiplied by, straight alpha,
-or something that it does not name. Here it is dropped, whatever it is. Pillow divides colours by the first kind (in
-planes of their own even when told not to), knows grey with the first and the third from 13 on, and takes the second in
+Beside the colours a TIFF may hold one more sample per pixel: premultiplied alpha, straight alpha, or something
+unspecified. edgeconv drops it in any case. Pillow divides colours by premultiplied alpha (in separate planes even when
+asked not to), supports grey with premultiplied or unspecified alpha only from version 13 on, and straight alpha in
 every layout since 10: so it is given the same file with that one number changed. Source: TIFF 6.0, ExtraSamples.
 """
 
@@ -17,9 +17,9 @@ SHORT = 3
 
 
 def with_straight_alpha(data: bytes) -> bytes:
-    """The file, whose one extra sample now is called straight alpha; unchanged where it has none or several.
+    """The file with its one extra sample declared as straight alpha; unchanged where it has none or several.
 
-    `data` is one whose first directory was read before.
+    The first directory of `data` must have been validated before.
     """
     order = "<" if data[:2] == b"II" else ">"
     big = struct.unpack_from(order + "H", data, 2)[0] == BIG

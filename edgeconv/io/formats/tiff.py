@@ -1,14 +1,14 @@
 """TIFF and the EXIF block, which is a small TIFF: the first directory is read and every strip must be in the file.
 
-OpenCV 5.0 was tried on every combination below and is wrong, without a word, on some of them. With more than 8 bits
-it takes separate planes for interleaved ones and white-is-zero for black-is-zero, and it gives grey with alpha as
-8 bits: refused here. With up to 8 bits it turns damaged compressed strips into black, multiplies colours by a
-straight alpha, and scrambles mirrored tiles or refuses them: those files go to Pillow. Separate planes of grey and
-alpha, and of more than one extra sample, are scrambled by one or the other, and refused.
+OpenCV 5.0 was tested on every combination below and decodes some of them incorrectly without an error. With more than
+8 bits it reads separate planes as interleaved and white-is-zero as black-is-zero, and returns grey with alpha as 8
+bits: refused here. With up to 8 bits it decodes damaged compressed strips as black, multiplies colours by a straight
+alpha, and corrupts or refuses mirrored tiles: those files go to Pillow. Separate planes of grey and alpha, and more
+than one extra sample, are decoded incorrectly by one or the other, and refused.
 
-Of a directory only what is needed is read, each entry once and up to a limit: thousands of entries may point at the
-same bytes, and a library that reads them all takes gigabytes for a file of a megabyte. `without_the_rest` makes such a
-file fit for one. Source: TIFF 6.0; BigTIFF; EXIF 2.32 for the orientation.
+Only the needed entries of a directory are read, each once and up to a limit: thousands of entries may refer to the same
+bytes, and a library that reads them all takes gigabytes for a file of a megabyte. `without_the_rest` removes the other
+entries for such a library. Source: TIFF 6.0; BigTIFF; EXIF 2.32 for the orientation.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.io.formats.base import BadPicture, Header, cut_short, too_many
-from edgeconv.io.formats.feed import Feed
+from edgeconv.io.formats.byte_source import ByteSource
 
 SIGNATURES = (b"II*\x00", b"MM\x00*", b"II+\x00", b"MM\x00+")
 BIG = 43
 EXIF_PREFIX = b"Exif\x00\x00"
 EXIF_BYTES = 2**16
-"""Of an EXIF block as far as it is looked at: a JPEG has no room for more."""
+"""Bytes of an EXIF block that are read: a JPEG has no room for more."""
 MOST_EXIF_ENTRIES = 1024
 MOST_ENTRIES = 2**16 - 1
 """What a TIFF can state; a BigTIFF could state more."""
@@ -62,7 +62,7 @@ DECODED_BY = (
     *(529, 530, 531, 532),  # YCbCr
     50674,  # parameters of LERC
 )
-"""Tags on which pixels depend."""
+"""Tags that affect the pixels."""
 OTHER_BYTES = 2**20
 """Values of all other tags may take as much before a decoder is given the file without them."""
 
@@ -109,7 +109,7 @@ class DirectoryEntry:
 class Directory:
     """The entries of the first directory; values are read when they are asked for."""
 
-    feed: Feed
+    feed: ByteSource
     order: str
     """`<` or `>`."""
     big: bool
@@ -146,7 +146,7 @@ class Directory:
         return int(found[0]) if found.size else default
 
 
-def read_header(feed: Feed) -> Header:
+def read_header(feed: ByteSource) -> Header:
     """Read the first directory of a whole TIFF file and return what it says. Raises BadPicture."""
     directory = _first_directory(feed, MOST_ENTRIES)
     one = directory.one
@@ -199,7 +199,7 @@ def read_header(feed: Feed) -> Header:
 def orientation_of_exif(block: bytes) -> int:
     """The orientation in an EXIF block, 1 where it has none or is not readable: that spoils no pixel."""
     try:
-        return _orientation(_first_directory(Feed(block.removeprefix(EXIF_PREFIX)), MOST_EXIF_ENTRIES))
+        return _orientation(_first_directory(ByteSource(block.removeprefix(EXIF_PREFIX)), MOST_EXIF_ENTRIES))
     except BadPicture:
         return 1
 
@@ -210,7 +210,7 @@ def without_the_rest(data: bytes) -> bytes:
     So where its own is heavy, or names values that are not there: of a stream no more is read than pixels depend on.
     `data` is one that `read_header` took.
     """
-    directory = _first_directory(Feed(data), MOST_ENTRIES)
+    directory = _first_directory(ByteSource(data), MOST_ENTRIES)
     is_whole = all(entry.place + entry.size <= len(data) for entry in directory.entries.values())
     if directory.other_bytes <= OTHER_BYTES and is_whole:
         return data
@@ -228,7 +228,7 @@ def _orientation(directory: Directory) -> int:
     return orientation if 1 <= orientation <= 8 else 1
 
 
-def _first_directory(feed: Feed, most_entries: int) -> Directory:
+def _first_directory(feed: ByteSource, most_entries: int) -> Directory:
     """The entries of the first directory, and whether another directory follows. Raises BadPicture."""
     order = {b"II": "<", b"MM": ">"}.get(bytes(feed.data[:2]), "")
     if not order:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 
 from edgeconv.io.formats.base import BadPicture, Header, cut_short, too_many
-from edgeconv.io.formats.feed import Feed
+from edgeconv.io.formats.byte_source import ByteSource
 from edgeconv.io.formats.tiff import EXIF_BYTES, orientation_of_exif
 
 LOSSY_START = b"\x9d\x01\x2a"
@@ -17,7 +17,7 @@ MOST_CHUNKS = 2**16
 """An animation has one for a frame."""
 
 
-def read_header(feed: Feed) -> Header:
+def read_header(feed: ByteSource) -> Header:
     """Walk the chunks of a whole WebP file and return what it says. Raises BadPicture."""
     feed.need(12)
     needed = 8 + struct.unpack_from("<I", feed.data, 4)[0]

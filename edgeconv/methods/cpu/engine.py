@@ -18,7 +18,7 @@ from edgeconv.core.problem import Problem
 from edgeconv.hardware.cpu import jit
 from edgeconv.hardware.cpu.scalars import SCALAR_BYTES
 from edgeconv.hardware.pool import POOL, threads_for
-from edgeconv.methods.base import Options, Plan, check_workspace, refuse
+from edgeconv.methods.base import Plan, check_workspace, refuse
 from edgeconv.methods.cpu import rowcode
 from edgeconv.methods.cpu.arrays import address_of, check_arrays
 from edgeconv.methods.cpu.layout import (
@@ -33,6 +33,7 @@ from edgeconv.methods.cpu.layout import (
     tap_step,
 )
 from edgeconv.methods.cpu.lowering import ARITHMETIC_OF_SUM, Lowering
+from edgeconv.methods.options import Options
 
 STREAMING_BYTES = 8 * 2**20
 """Input and output bytes from which stores go past the caches and loads are asked for early: data that is no longer

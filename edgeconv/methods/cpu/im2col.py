@@ -9,9 +9,10 @@ are multiplied as often as they occur, so the time is that of the method and not
 from __future__ import annotations
 
 from edgeconv.core.problem import Problem
-from edgeconv.methods.base import Method, Options, Plan
+from edgeconv.methods.base import Method, Plan
 from edgeconv.methods.cpu.engine import CodeShape, EnginePlan, moves_past_caches
 from edgeconv.methods.cpu.lowering import make_lowering
+from edgeconv.methods.options import Options
 
 TILE_PIXELS = 1024
 """Pixels of a band: 27 columns of them in float32 are 108 KiB."""

@@ -7,9 +7,10 @@ the processor (rowcode.py), and threads take strips of rows (engine.py). Results
 from __future__ import annotations
 
 from edgeconv.core.problem import Problem
-from edgeconv.methods.base import Method, Options, Plan
+from edgeconv.methods.base import Method, Plan
 from edgeconv.methods.cpu.engine import CodeShape, EnginePlan, moves_past_caches
 from edgeconv.methods.cpu.lowering import make_lowering
+from edgeconv.methods.options import Options
 
 TILE_PIXELS = 16384
 """Output pixels of a tile (samples where rows are flat). Whole rows of common pictures: a row that is cut costs

@@ -31,7 +31,7 @@ from edgeconv.core.problem import Problem
 from edgeconv.errors import MemoryLimitError, UnavailableError
 from edgeconv.hardware.cuda.kernels import KernelVariant, load
 from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
-from edgeconv.methods.base import Math, Method, Options, Plan, check_workspace, refuse
+from edgeconv.methods.base import Method, Plan, check_workspace, refuse
 from edgeconv.methods.cuda import libcudnn
 from edgeconv.methods.cuda.kernel_args import (
     problem_defines,
@@ -55,6 +55,7 @@ from edgeconv.methods.cuda.libcudnn import (
     Performance,
     TensorShape,
 )
+from edgeconv.methods.options import Math, Options
 
 THREADS = 256
 MAX_ELEMENTS = 2**31 - 1

@@ -23,7 +23,7 @@ from edgeconv.core.exactness import own_arithmetic, sums_for
 from edgeconv.core.problem import Problem
 from edgeconv.hardware.cuda.kernels import KernelVariant, load
 from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
-from edgeconv.methods.base import Gemm, Method, Options, Plan, check_workspace, refuse
+from edgeconv.methods.base import Method, Plan, check_workspace, refuse
 from edgeconv.methods.cuda.kernel_args import (
     DEPTH,
     Defines,
@@ -34,6 +34,7 @@ from edgeconv.methods.cuda.kernel_args import (
     strided_geometry,
     unique,
 )
+from edgeconv.methods.options import Gemm, Options
 
 FLOAT32 = np.dtype(np.float32)
 EPILOGUE_THREADS = 256

@@ -21,7 +21,7 @@ from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.core.problem import Problem
 from edgeconv.hardware.cuda.kernels import KernelVariant, load
 from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
-from edgeconv.methods.base import MATHS, Math, Method, Options, Plan, check_workspace, refuse
+from edgeconv.methods.base import Method, Plan, check_workspace, refuse
 from edgeconv.methods.cuda.kernel_args import (
     TENSOR_CORE_CAPABILITY,
     WARP,
@@ -33,6 +33,7 @@ from edgeconv.methods.cuda.kernel_args import (
     strided_geometry,
     unique,
 )
+from edgeconv.methods.options import MATHS, Math, Options
 
 MANY_RESPONSES = 8
 WIDE_BLOCKS = 3

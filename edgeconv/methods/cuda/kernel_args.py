@@ -17,7 +17,8 @@ from edgeconv.core.filters import WeightSet, named_filter, weight_set
 from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.core.problem import Problem, make_problem
 from edgeconv.hardware.cuda.kernels import KernelVariant
-from edgeconv.methods.base import Options, refuse
+from edgeconv.methods.base import refuse
+from edgeconv.methods.options import Options
 
 Defines = tuple[tuple[str, str | int], ...]
 

@@ -29,7 +29,7 @@ from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.core.problem import Problem
 from edgeconv.hardware.cuda.kernels import KernelVariant, load
 from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
-from edgeconv.methods.base import Method, Options, Plan
+from edgeconv.methods.base import Method, Plan
 from edgeconv.methods.cuda.kernel_args import (
     Defines,
     blocks_over,
@@ -48,6 +48,7 @@ from edgeconv.methods.cuda.sliding_arithmetic import (
 )
 from edgeconv.methods.cuda.sliding_packing import halo_bytes, packed_weights
 from edgeconv.methods.cuda.sliding_tiles import CHUNK_BYTES, StripTile, strip_height, tile_for, tiles_of
+from edgeconv.methods.options import Options
 
 DIRECT_THREADS = (32, 8)
 

@@ -16,7 +16,7 @@ from edgeconv.core.exactness import own_arithmetic
 from edgeconv.core.problem import Problem
 from edgeconv.hardware.cuda.kernels import KernelVariant, load
 from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
-from edgeconv.methods.base import BLOCKS, DEFAULT_BLOCK, Block, Method, Options, Plan
+from edgeconv.methods.base import Method, Plan
 from edgeconv.methods.cuda.kernel_args import (
     blocks_over,
     problem_defines,
@@ -24,6 +24,7 @@ from edgeconv.methods.cuda.kernel_args import (
     strided_geometry,
     unique,
 )
+from edgeconv.methods.options import BLOCKS, DEFAULT_BLOCK, Block, Options
 
 
 def textbook_variant(problem: Problem, block: Block) -> KernelVariant:

@@ -1,10 +1,10 @@
-"""Tiles against the float64 oracle, window by window, with the one rule of verify.py.
+"""Tiles against the float64 oracle, window by window, by the rule of runtime/check.py.
 
     sample   64×64 windows on a grid of 5×5 over the output, corners, edges and centre among them
     full     every sample
 
 A window is compared right after its tile was computed, on the pixels that the tile was given: this checks the
-arithmetic. That the tiles were given the right pixels, and lie in the right place of the file, is what proof.py checks.
+arithmetic. Whether tiles were given the right pixels and are at the right place in the file, verify_output.py checks.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from edgeconv.runtime import check
 from edgeconv.runtime.check import Check
 
 WINDOW = 64
-WINDOWS_AN_AXIS = 5
+WINDOWS_PER_AXIS = 5
 FULL_WINDOW = 256
 
 
 class TileCheck:
-    """Gathers the comparison of a whole run; `problem` is that of the whole picture."""
+    """Accumulates the comparison of a whole run; `problem` is that of the whole picture."""
 
     def __init__(self, problem: Problem, full: bool) -> None:
         self._problem, self._full = problem, full
@@ -40,7 +40,7 @@ class TileCheck:
         self._worst_error = 0.0
 
     def add(self, tile: Tile, padded: NDArray[Any], out: NDArray[Any], plan: Plan) -> None:
-        """Compare what of `out` lies in a window; `plan` is the one that filtered the tile."""
+        """Compare the parts of `out` that lie in a window; `plan` is the one that filtered the tile."""
         for rows in _within(self._rows, tile.rows):
             for columns in _within(self._columns, tile.columns):
                 self._compare(tile, rows, columns, padded, out, plan)
@@ -82,7 +82,7 @@ def _cells(length: int, full: bool) -> list[Span]:
     """The windows along one axis of the output."""
     side = FULL_WINDOW if full else WINDOW
     count = -(-length // side)
-    chosen = range(count) if full else np.unique(np.linspace(0, count - 1, WINDOWS_AN_AXIS).round().astype(int))
+    chosen = range(count) if full else np.unique(np.linspace(0, count - 1, WINDOWS_PER_AXIS).round().astype(int))
     return [Span(int(cell) * side, min((int(cell) + 1) * side, length)) for cell in chosen]
 
 

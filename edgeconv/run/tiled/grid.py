@@ -1,11 +1,11 @@
-"""Where the tiles of an output lie, and which pixels of the picture each of them needs. Whole numbers only.
+"""Positions of the tiles of an output, and which pixels of the picture each of them needs. Integers only.
 
     output tile            rows y0 to y1, columns x0 to x1 of the output
     padded window          positions y0·s to (y1 − 1)·s + 3 of the padded picture, likewise columns
     source of a position   `geometry.border_indices` of the whole picture: a pixel, or OUTSIDE for a zero
 
-A tile is the same filter with the same stride and no padding over its padded window. So every border, padding and
-stride is one rule, the halo is in the window, and a tile's origin is in step with the stride by construction.
+A tile is the same filter with the same stride and no padding, applied to its padded window. So one rule covers every
+border, padding and stride, the halo is part of the window, and a tile's origin is a multiple of the stride.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeconv.core.geometry import KERNEL_SIZE, OUTSIDE, Border, border_indices, output_size
+from edgeconv.core.choices import Border
+from edgeconv.core.geometry import KERNEL_SIZE, OUTSIDE, border_indices, output_size
 
 
 @dataclass(frozen=True)
@@ -49,9 +50,9 @@ class Axis:
     padding: int
     border: Border
     cuts: tuple[int, ...]
-    """Ascending from 0 to the output's length; neighbours bound a tile."""
+    """Ascending from 0 to the output's length; two neighbours bound a tile."""
     reach: int = KERNEL_SIZE
-    """Pixels under one output: those of the filter, or 1 for tiles of the picture itself."""
+    """Input pixels per output pixel along the axis: those of the filter, or 1 for tiles of the picture itself."""
 
     @cached_property
     def _sources(self) -> NDArray[np.intp]:

@@ -1,14 +1,14 @@
-"""What tiles cost in memory, and the largest tile that a limit allows. Arithmetic, and one look at the process.
+"""Memory of tiles, and the largest tile that a limit allows: computed, except for the process itself.
 
-The limit is that of the whole process: interpreter, libraries and all. What is resident once libraries are loaded and
-the first code is compiled is measured; what the tiles add is counted:
+The limit applies to the whole process, with interpreter and libraries. The memory that is resident once libraries are
+loaded and the first code is compiled is measured; what the tiles add is computed:
 
-    windows    one that is being put together, one that is being filtered
+    windows    one that is being assembled, one that is being filtered
     outputs    one that is being computed, one that is being compressed; for `normalize` each in two types; one that is
-               read back for a proof; copies that a format makes
-    chunks     as many in hand as there are threads, but no more than a window reaches; those kept for the next tiles
-    pieces     as many in hand as there are threads, as samples and compressed
-    working    what the method, the check and the allocator take beside
+               read back to verify it; copies that a format makes
+    chunks     one per thread, but no more than a window reaches; those cached for the next tiles
+    pieces     one per thread, as samples and compressed
+    working    memory of the method, the check and the allocator
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ from edgeconv.runtime.devices import get_device
 MEBIBYTE = 2**20
 
 PIECES = (512, 256, 128, 64, 32, 16)
-"""Sides of the output's own pieces, the preferred one first; multiples of 16, as TIFF asks."""
+"""Sides of the output file's pieces, the preferred one first; multiples of 16, as TIFF requires."""
 
 TILE_STEP = PIECES[-1]
 LEAST_PIECE = 128
-"""Of a tile that the user sets: smaller pieces compress badly, and a file of many of them is slow to open."""
+"""Smallest piece for a tile that the user sets: smaller ones compress badly, and a file of many is slow to open."""
 
 WINDOW_BYTES = 64 * MEBIBYTE
-"""A tile that is chosen has no larger window: its halo is a small part already, and more gains nothing."""
+"""Largest window of a tile that is chosen: its halo is a small part already, and more gains nothing."""
 
 SLACK_BYTES = 48 * MEBIBYTE
-"""For what the allocator keeps of freed memory, the check's windows and the hash's blocks."""
+"""For freed memory that the allocator retains, the windows of the check and the blocks of the hash."""
 
 STAGING_BYTES = 32 * MEBIBYTE
 """Page-locked slots of a GPU's transfers."""
@@ -53,13 +53,13 @@ COPIES_OF_A_PIECE = 3
 """While it is written: cut out, compressed, and waiting to be appended."""
 
 KEEP_BYTES = 512 * MEBIBYTE
-"""Most that is kept of decoded chunks where no limit is set."""
+"""Most bytes of cached chunks where no limit is set."""
 
 ROUND_BYTES = 8 * MEBIBYTE
-"""A limit that is suggested is a multiple of this."""
+"""A suggested limit is a multiple of this."""
 
 UNKNOWN_RESIDENT_BYTES = 300 * MEBIBYTE
-"""Taken where the system does not tell what the process holds."""
+"""Assumed where the system does not tell the memory of the process."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class Cost:
     tiles: int
     """Windows, outputs, pieces, working memory."""
     loading: int
-    """Chunks in hand."""
+    """Chunks that are being decoded."""
     keep: int
     """Chunks kept, so that nothing is decoded twice."""
 
@@ -112,7 +112,7 @@ class TileDemand:
     device: str
     threads: int
     resident_bytes: int
-    proving: bool = False
+    verifying: bool = False
     """Whether the output is read back and compared."""
     copies_of_a_tile: int = 0
     """That the output's format holds while a tile is written."""
@@ -128,7 +128,7 @@ class TileDemand:
         finished = samples * self.finished_dtype.itemsize
         outputs = 2 * finished if problem.output_dtype == self.finished_dtype else computed + 2 * finished
         outputs += self.copies_of_a_tile * finished
-        if self.proving:
+        if self.verifying:
             outputs += rows * columns * RGB_CHANNELS * self.finished_dtype.itemsize
         a_piece = piece * piece * problem.output_channels * self.finished_dtype.itemsize
         pieces = (self.threads + 1) * COPIES_OF_A_PIECE * a_piece
@@ -150,32 +150,32 @@ class TileDemand:
         return row * KERNEL_SIZE * (self.problem.stride + 1) * self.threads
 
     def _chunks_of_a_window(self, tile: tuple[int, int]) -> int:
-        """Most chunks that one window reaches; a proof cuts tiles elsewhere, which may be one more along an axis."""
+        """Most chunks that one window reaches; verifying cuts tiles elsewhere, which may be one more along an axis."""
         layout, found = self.layout, 1
         for axis, cuts in enumerate((layout.row_cuts, layout.column_cuts)):
-            found *= min(len(cuts) - 1, self.seams(axis, tile[axis]).most_reached + self.proving)
+            found *= min(len(cuts) - 1, self.sharing(axis, tile[axis]).most_reached + self.verifying)
         return found
 
     def _keep_bytes(self, tile: tuple[int, int]) -> int:
         """Chunks that reach into the next row of tiles, over the whole width, and a column of them beside the tile."""
         layout = self.layout
-        rows, columns = self.seams(0, tile[0]).shared_pixels, self.seams(1, tile[1]).shared_pixels
+        rows, columns = self.sharing(0, tile[0]).shared_pixels, self.sharing(1, tile[1]).shared_pixels
         tall = min(layout.height, (tile[0] - 1) * self.rules.stride + KERNEL_SIZE + 2 * layout.chunk_rows)
         return (rows * layout.width + columns * tall) * RGB_CHANNELS * layout.dtype.itemsize
 
     def decodings(self, tile: tuple[int, int]) -> int:
         """How many chunks are decoded where none is kept."""
-        return self.seams(0, tile[0]).chunks_reached * self.seams(1, tile[1]).chunks_reached
+        return self.sharing(0, tile[0]).chunks_reached * self.sharing(1, tile[1]).chunks_reached
 
-    def seams(self, axis: int, step: int) -> Seams:
+    def sharing(self, axis: int, step: int) -> TileSharing:
         """What tiles of `step` share along an axis: 0 down, 1 across."""
         layout = self.layout
         size, cuts = ((layout.height, layout.row_cuts), (layout.width, layout.column_cuts))[axis]
-        return _seams(size, self.rules, step, cuts)
+        return _sharing(size, self.rules, step, cuts)
 
 
 @dataclass(frozen=True)
-class Seams:
+class TileSharing:
     """What the tiles along one axis share."""
 
     shared_pixels: int
@@ -187,7 +187,7 @@ class Seams:
 
 
 @lru_cache(maxsize=256)
-def _seams(size: int, rules: WindowRules, step: int, chunk_cuts: tuple[int, ...]) -> Seams:
+def _sharing(size: int, rules: WindowRules, step: int, chunk_cuts: tuple[int, ...]) -> TileSharing:
     axis = rules.axis(size, step)
     needed = [reached(axis.window(index)) for index in range(axis.count)]
     most = 0
@@ -196,7 +196,7 @@ def _seams(size: int, rules: WindowRules, step: int, chunk_cuts: tuple[int, ...]
         stop = bisect_left(chunk_cuts, before.stop)
         most = max(most, chunk_cuts[stop] - chunk_cuts[first] if stop > first else 0)
     reaches = [bisect_left(chunk_cuts, span.stop) - bisect_right(chunk_cuts, span.start) + 1 for span in needed]
-    return Seams(most, sum(reaches), max(reaches))
+    return TileSharing(most, sum(reaches), max(reaches))
 
 
 def piece_of(side: int) -> int:
@@ -214,7 +214,7 @@ def plan_given(work: TileDemand, side: int, limit_bytes: int | None) -> TilePlan
         return TilePlan(tile, piece, keep, cost.least + keep)
     if cost.least > limit_bytes:
         raise MemoryLimitError(
-            f"Tiles of {side}×{side} need about {_mebibytes(cost.least)} of memory and the limit is "
+            f"Tiles of {side}×{side} pixels need about {_mebibytes(cost.least)} of memory and the limit is "
             f"{_mebibytes(limit_bytes)}: leave --tile out, or set --memory-limit {_suggested(cost.least)}."
         )
     keep = min(cost.keep, limit_bytes - cost.least)
@@ -270,7 +270,7 @@ def resident_bytes() -> int:
 
 
 def _suggested(needed: int) -> str:
-    """A limit that would do, with a little room, as the next run differs by a little; in the words of the option."""
+    """A sufficient limit with some margin, as the next run differs slightly; as a value of the option."""
     return f"{(needed // ROUND_BYTES + 2) * ROUND_BYTES // MEBIBYTE}MiB"
 
 

@@ -1,4 +1,4 @@
-"""Tiles through three stages at once: the next window is put together while one is filtered and one is written.
+"""Tiles in three concurrent stages: the next window is assembled while one is filtered and one is written.
 
     reading thread ──one window ahead──> this thread: filter ──one output behind──> writing thread
          └── chunks on the pool                                                         └── pieces on the pool
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from edgeconv.core.problem import Problem
 from edgeconv.core.request import Request
 from edgeconv.core.timing import Stopwatch
-from edgeconv.methods.base import Options
+from edgeconv.methods.options import Options
 from edgeconv.run.tiled.grid import Tile, TileGrid
 from edgeconv.run.tiled.reader import Reader
 from edgeconv.run.tiled.sinks.base import Sink
@@ -34,7 +34,7 @@ Handle = Callable[[Tile, NDArray[Any], NDArray[Any]], None]
 
 @dataclass
 class Clock:
-    """Where the time of a run went. Stages overlap, so that phases add up to more than the wall's time."""
+    """Time of a run by stage. Stages overlap, so they add up to more than the wall-clock time."""
 
     filtering: Stopwatch = field(default_factory=Stopwatch)
     decode_seconds: float = 0.0
@@ -78,13 +78,13 @@ class WindowFilter:
         return out
 
     def release(self) -> None:
-        """Let go of all sessions and their memory."""
+        """Release all sessions and their memory."""
         self._sessions.clear()
 
 
 @contextmanager
 def one_thread(name: str) -> Iterator[ThreadPoolExecutor]:
-    """A thread of its own; what it has not begun when the block ends is dropped."""
+    """A separate thread; tasks that it has not started when the block ends are dropped."""
     thread = ThreadPoolExecutor(1, thread_name_prefix=name)
     try:
         yield thread
@@ -92,7 +92,7 @@ def one_thread(name: str) -> Iterator[ThreadPoolExecutor]:
         thread.shutdown(wait=True, cancel_futures=True)
 
 
-def for_each_tile(grid: TileGrid, reader: Reader, work: WindowFilter, handle: Handle, clock: Clock) -> None:
+def for_each_tile(grid: TileGrid, reader: Reader, window_filter: WindowFilter, handle: Handle, clock: Clock) -> None:
     """Call `handle` for every tile in order. Raises whatever reading, filtering and `handle` raise."""
 
     def read(tile: Tile) -> NDArray[Any]:
@@ -110,26 +110,26 @@ def for_each_tile(grid: TileGrid, reader: Reader, work: WindowFilter, handle: Ha
             padded = ahead.result()
             clock.waited_for_decode_seconds += time.perf_counter() - started
             following = next(tiles, None)
-            ahead = None if following is None else reading.submit(read, following)  # and let go of the one before
-            handle(tile, padded, work.run(padded))
+            ahead = None if following is None else reading.submit(read, following)  # and release the previous one
+            handle(tile, padded, window_filter.run(padded))
             del padded
             tile = following
 
 
 class Writer:
-    """Writes tiles one behind the caller; `close` waits for the last."""
+    """Writes each tile while the caller computes the next; `close` waits for the last."""
 
     def __init__(self, sink: Sink, thread: Executor, pool: Executor, threads: int, clock: Clock) -> None:
         self._sink, self._thread, self._pool, self._threads, self._clock = sink, thread, pool, threads, clock
         self._behind: Future[None] | None = None
 
     def put(self, tile: Tile, pixels: NDArray[Any]) -> None:
-        """Wait until the tile before is written, and begin with this one. Raises ImageWriteError of either."""
+        """Wait until the previous tile is written, then start writing this one. Raises ImageWriteError of either."""
         self.close()
         self._behind = self._thread.submit(self._write, tile, pixels)
 
     def close(self) -> None:
-        """Wait for what was put last."""
+        """Wait for the last tile."""
         if self._behind is not None:
             started = time.perf_counter()
             self._behind.result()

@@ -1,9 +1,9 @@
-"""The padded windows of tiles, put together from a source's chunks; no chunk is decoded twice if memory allows.
+"""The padded windows of tiles, assembled from a source's chunks; no chunk is decoded twice if memory allows.
 
-    tile ── windows of both axes ──> chunks that they reach ── load, on a pool ──> pasted into one HWC array
+    tile ── windows of both axes ──> chunks that they reach ── load, on a pool ──> copied into one HWC array
 
-A chunk that a later tile needs too is kept, within a limit, and let go after its last use: how often it is needed is
-known from the grid before anything is read.
+A chunk that a later tile needs too is cached, within a limit, and released after its last use: how often it is needed
+is known from the grid before anything is read.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ Result = TypeVar("Result")
 
 
 def in_order(pool: Executor, work: Callable[[Item], Result], items: Iterable[Item], ahead: int) -> Iterator[Result]:
-    """`work(item)` for every item on `pool`, in order, with at most `ahead` of them begun and not yet taken."""
-    begun: deque[Future[Result]] = deque()
+    """`work(item)` for every item on `pool`, in order, with at most `ahead` of them started and not yet consumed."""
+    started: deque[Future[Result]] = deque()
     try:
         for item in items:
-            if len(begun) == ahead:
-                yield begun.popleft().result()
-            begun.append(pool.submit(work, item))
-        while begun:
-            yield begun.popleft().result()
+            if len(started) == ahead:
+                yield started.popleft().result()
+            started.append(pool.submit(work, item))
+        while started:
+            yield started.popleft().result()
     finally:
-        for future in begun:
+        for future in started:
             future.cancel()
 
 
@@ -53,7 +53,7 @@ class Uses:
             self.count[list(needed)] += 1
 
     def _needed(self, window: NDArray[np.intp]) -> dict[int, list[IndexRun]]:
-        """Chunks that a window reaches, each with the runs of positions that lie in it."""
+        """Chunks that a window reaches, each with the runs of positions in it."""
         inside = window[window != OUTSIDE]
         if not inside.size:
             return {}
@@ -72,20 +72,20 @@ class Uses:
 
 
 class Reader:
-    """Reads the tiles of a grid, in any order; best row by row. `read` is not for two threads at once."""
+    """Reads the tiles of a grid, in any order, best row by row. `read` is not thread-safe."""
 
     def __init__(self, source: TileSource, grid: TileGrid, keep_bytes: int, pool: Executor, threads: int) -> None:
         layout = source.layout
         self._source, self._grid, self._pool, self._threads = source, grid, pool, threads
         self._rows, self._columns = Uses(grid.rows, layout.row_cuts), Uses(grid.columns, layout.column_cuts)
         self._left = np.multiply.outer(self._rows.count, self._columns.count)
-        self._kept: dict[tuple[int, int], NDArray[Any]] = {}
-        self._keep_bytes, self._kept_bytes = keep_bytes, 0
+        self._cached: dict[tuple[int, int], NDArray[Any]] = {}
+        self._keep_bytes, self._cached_bytes = keep_bytes, 0
         self._lock = threading.Lock()
         self.chunks = int(np.count_nonzero(self._left))
         """Chunks that some tile needs."""
         self.decoded = 0
-        """Chunks that were decoded so far, those decoded again counted again."""
+        """Number of decodings so far; a chunk that is decoded twice counts twice."""
 
     def read(self, tile: Tile) -> NDArray[Any]:
         """The padded window of `tile`: HWC, three channels, C-contiguous."""
@@ -111,19 +111,19 @@ class Reader:
         return padded
 
     def _take(self, place: tuple[int, int]) -> NDArray[Any]:
-        """A chunk, kept or decoded; kept on if a later tile needs it and there is room."""
+        """A chunk, cached or decoded; cached if a later tile needs it and there is room."""
         with self._lock:
             self._left[place] -= 1
-            chunk = self._kept.get(place)
+            chunk = self._cached.get(place)
             if chunk is not None and self._left[place] <= 0:
-                del self._kept[place]
-                self._kept_bytes -= chunk.nbytes
+                del self._cached[place]
+                self._cached_bytes -= chunk.nbytes
         if chunk is not None:
             return chunk
         chunk = self._source.load(*place)
         with self._lock:
             self.decoded += 1
-            if self._left[place] > 0 and self._kept_bytes + chunk.nbytes <= self._keep_bytes:
-                self._kept[place] = chunk
-                self._kept_bytes += chunk.nbytes
+            if self._left[place] > 0 and self._cached_bytes + chunk.nbytes <= self._keep_bytes:
+                self._cached[place] = chunk
+                self._cached_bytes += chunk.nbytes
         return chunk

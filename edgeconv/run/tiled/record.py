@@ -6,158 +6,172 @@ time. `counts` are those of the whole picture, and `tiles.whole_run_gflops` divi
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from edgeconv.core import cost
 from edgeconv.core.cost import Roof
 from edgeconv.core.problem import Problem
-from edgeconv.core.timing import Series
+from edgeconv.core.timing import Series, StopReason
 from edgeconv.hardware.versions import installed_versions
 from edgeconv.run import report
+from edgeconv.run.job import Job
+from edgeconv.run.report import InputPart, OutputPart, Phase, RunReport, SpeedPart, TilesPart, TimingPart
+from edgeconv.run.tiled.grid import TileGrid
 from edgeconv.run.tiled.memory import TilePlan
 from edgeconv.run.tiled.pipeline import Clock
 from edgeconv.run.tiled.sinks.base import OutputShape
 from edgeconv.run.tiled.sources.base import ChunkLayout
-from edgeconv.run.tiled.verify_output import Proof
-from edgeconv.run.whole import Job
+from edgeconv.run.tiled.verify_output import OutputComparison
 from edgeconv.runtime.auto import Choice
 from edgeconv.runtime.check import Check
 from edgeconv.runtime.session import Session
 
-EVERY_TILE = "every tile of the full size was taken"
+EVERY_TILE: StopReason = "every tile of the full size was taken"
 
 
 @dataclass(frozen=True)
-class TiledRun:
-    """Everything that a finished run knows."""
+class TiledProblem:
+    """What is computed and by what, as the input's header settles it."""
 
-    job: Job
     layout: ChunkLayout
     problem: Problem
     choice: Choice
+    finished_dtype: np.dtype[Any]
+    normalizes: bool
+
+
+@dataclass(frozen=True)
+class TiledCut:
+    """How the output is cut into tiles."""
+
+    plan: TilePlan
+    grid: TileGrid
+    shape: OutputShape
+    passes: int
+    limit_bytes: int | None
+
+
+@dataclass(frozen=True)
+class TiledChecks:
+    """What was measured and compared after the last tile."""
+
     session: Session
     """Of a tile of the full size."""
-    plan: TilePlan
-    limit_bytes: int | None
-    tiles: int
-    passes: int
-    chunks: int
-    chunks_decoded: int
-    clock: Clock
+    check: Check | None
+    comparison: OutputComparison | None
+    peak_bytes: int | None
+    """Of the whole process, the measurement of the roof left out."""
+    roof: Roof | None
+    output_identity: dict[str, Any]
+    input_identity: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class TiledTimes:
+    """Seconds of the run that no tile's clock counts."""
+
     start_seconds: float | None
     set_up_seconds: float
     whole_seconds: float
-    roof: Roof | None
-    peak_bytes: int | None
-    """Of the whole process, the measurement of the roof left out."""
-    checked: Check | None
-    proof: Proof | None
-    input_identity: dict[str, Any]
-    output_identity: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class TiledRecord:
+    """Everything that a finished run knows."""
+
+    job: Job
+    settled: TiledProblem
+    cut: TiledCut
+    checks: TiledChecks
+    clock: Clock
+    times: TiledTimes
+    chunks: int
+    chunks_decoded: int
     output: str
-    shape: OutputShape
 
-    def to_dict(self) -> dict[str, Any]:
-        """The report; it fits report.schema.json."""
+    def to_report(self) -> RunReport:
+        """The report of a run, with the part of the tiles."""
         kernel, end_to_end = self._series()
-        device = self.session.device
-        return {
+        device, plan = self.checks.session.device, self.checks.session.plan
+        return RunReport(
             **report.header(),
-            "kind": "run",
-            "input": self._input(),
-            "output": {"file": self.output, **self.output_identity, **_size(self.shape), "sha256": None},
-            "problem": report.describe_problem(self.job.request, self.problem),
-            "method": {
-                "name": self.choice.method,
-                "asked_for": self.job.method,
-                "why": self.choice.why,
-                "options": asdict(self.job.options),
-                "workspace_bytes": self.session.plan.workspace_bytes,
-                "moved_bytes": self.session.plan.moved_bytes,
-                "launches": self.session.plan.launches,
-                "choice": self.session.plan.choice,
-            },
-            "device": {"kind": self.choice.device, **device.describe()},
-            "versions": installed_versions(),
-            "phases_seconds": self._phases(),
-            "whole_run_seconds": self.whole_seconds,
-            "timing": {
-                "kernel_clock": "host",
-                "leaves_out": "normalize" if self._normalizes() else None,
-                "l2_state": "warm",
-                "cold_seconds": next(iter(self.clock.kernel_samples.values()))[0],
-                "kernel": report.describe_series(kernel),
-                "end_to_end": report.describe_series(end_to_end) if device.moves_data else None,
-            },
-            "counts": report.describe_counts(cost.count(self.problem)),
-            "speed": self._speed(kernel, end_to_end),
-            "peak_bytes": device.peak_bytes(),
-            "check": report.describe_check(self.checked),
-            "tiles": self._tiles(),
-        }
+            kind=report.KIND,
+            input=self._input(),
+            output=OutputPart(file=self.output, **self.checks.output_identity, **_size(self.cut.shape), sha256=None),
+            problem=report.describe_problem(self.job.request, self.settled.problem),
+            method=report.describe_method(self.settled.choice, self.job.method, self.job.options, plan),
+            device=report.describe_device(self.settled.choice.device, device.describe()),
+            versions=installed_versions(),
+            phases_seconds=self._phases(),
+            whole_run_seconds=self.times.whole_seconds,
+            timing=TimingPart(
+                kernel_clock="host",
+                leaves_out="normalize" if self.settled.normalizes else None,
+                l2_state="warm",
+                cold_seconds=next(iter(self.clock.kernel_samples.values()))[0],
+                kernel=report.describe_series(kernel),
+                end_to_end=report.describe_series(end_to_end) if device.moves_data else None,
+            ),
+            counts=report.describe_counts(cost.count(self.settled.problem)),
+            speed=self._speed(kernel, end_to_end),
+            peak_bytes=device.peak_bytes(),
+            check=report.describe_check(self.checks.check),
+            tiles=self._tiles(),
+        )
 
-    def _normalizes(self) -> bool:
-        return self.job.request.mode_for(self.problem.dtype) == "normalize"
+    def _input(self) -> InputPart:
+        layout = self.settled.layout
+        shape = OutputShape(layout.height, layout.width, self.settled.problem.input_shape[2], layout.dtype)
+        described: dict[str, Any] = {"format": layout.format, "notes": list(layout.notes), **_size(shape)}
+        return InputPart(file=self.job.source, **described, sha256=None, **self.checks.input_identity)
 
-    def _input(self) -> dict[str, Any]:
-        layout = self.layout
-        return {
-            "file": self.job.source,
-            "format": layout.format,
-            "notes": list(layout.notes),
-            "height": layout.height,
-            "width": layout.width,
-            "channels": self.problem.input_shape[2],
-            "dtype": layout.dtype.name,
-            "sha256": None,
-            **self.input_identity,
-        }
-
-    def _phases(self) -> dict[str, float]:
+    def _phases(self) -> dict[Phase, float]:
         found = {
-            **({} if self.start_seconds is None else {"start": self.start_seconds}),
+            **({} if self.times.start_seconds is None else {"start": self.times.start_seconds}),
             "decode": self.clock.decode_seconds,
             "encode": self.clock.encode_seconds,
             **self.clock.filtering.phases_seconds,
         }
-        found["set_up"] = found.get("set_up", 0.0) + self.set_up_seconds
+        found["set_up"] = found.get("set_up", 0.0) + self.times.set_up_seconds
         return {name: found[name] for name in report.PHASES if name in found}
 
     def _series(self) -> tuple[Series, Series]:
         """Of the tiles of the full size, the first left out where there are others."""
-        shape = self.session.problem.input_shape
+        shape = self.checks.session.problem.input_shape
         taken = (samples[shape] for samples in (self.clock.kernel_samples, self.clock.end_to_end_samples))
         kernel, end_to_end = (Series(tuple(samples[1:] or samples), EVERY_TILE) for samples in taken)
         return kernel, end_to_end
 
-    def _speed(self, kernel: Series, end_to_end: Series) -> dict[str, Any] | None:
+    def _speed(self, kernel: Series, end_to_end: Series) -> SpeedPart | None:
         """None for `normalize`, whose second pass no tile's time covers; the whole run's rate does."""
-        if self._normalizes():
+        if self.settled.normalizes:
             return None
-        counts = cost.count(self.session.problem)
+        counts = cost.count(self.checks.session.problem)
         gflops_end_to_end = counts.nominal_flops / end_to_end.statistics.median_seconds / 1e9
-        speed = cost.speed(counts, kernel.statistics.median_seconds, self.roof)
-        return report.describe_speed(speed, gflops_end_to_end, self.roof)
+        speed = cost.speed(counts, kernel.statistics.median_seconds, self.checks.roof)
+        return report.describe_speed(speed, gflops_end_to_end, self.checks.roof)
 
-    def _tiles(self) -> dict[str, Any]:
-        rows, columns = self.plan.tile
-        return {
-            "rows": min(rows, self.shape.height),
-            "columns": min(columns, self.shape.width),
-            "count": self.tiles,
-            "piece": self.plan.piece,
-            "passes": self.passes,
-            "chunks": self.chunks,
-            "chunks_decoded": self.chunks_decoded,
-            "waited_for_decode_seconds": self.clock.waited_for_decode_seconds,
-            "waited_for_encode_seconds": self.clock.waited_for_encode_seconds,
-            "limit_bytes": self.limit_bytes,
-            "planned_bytes": self.plan.planned_bytes,
-            "peak_bytes": self.peak_bytes,
-            "whole_run_gflops": cost.count(self.problem).nominal_flops / self.whole_seconds / 1e9,
-            "proof": None if self.proof is None else self.proof.to_dict(),
-        }
+    def _tiles(self) -> TilesPart:
+        rows, columns = self.cut.plan.tile
+        return TilesPart(
+            rows=min(rows, self.cut.shape.height),
+            columns=min(columns, self.cut.shape.width),
+            count=len(self.cut.grid),
+            piece=self.cut.plan.piece,
+            passes=self.cut.passes,
+            chunks=self.chunks,
+            chunks_decoded=self.chunks_decoded,
+            waited_for_decode_seconds=self.clock.waited_for_decode_seconds,
+            waited_for_encode_seconds=self.clock.waited_for_encode_seconds,
+            limit_bytes=self.cut.limit_bytes,
+            planned_bytes=self.cut.plan.planned_bytes,
+            peak_bytes=self.checks.peak_bytes,
+            whole_run_gflops=cost.count(self.settled.problem).nominal_flops / self.times.whole_seconds / 1e9,
+            proof=None if self.checks.comparison is None else report.describe_proof(self.checks.comparison),
+        )
 
 
 def _size(shape: OutputShape) -> dict[str, Any]:

@@ -1,15 +1,15 @@
 """`--verify-tiles`: the output, read back from its file, byte for byte against a second computation.
 
 whole picture   where memory allows: the picture is read at once and filtered as `edgeconv run` does without tiles,
-                with the method's own padding and border. Proves that tiling changed nothing.
-other tiles     else: every tile anew, cut half a tile further on, so that what was a seam lies inside a tile.
-                Proves that seams, halos and places do not show; what both ways of cutting would get wrong alike
-                is left to the check against the oracle and to the tests.
+                with the method's own padding and border. Shows that tiling changed nothing.
+other tiles     otherwise: every tile is computed again, shifted by half a tile, so that former tile boundaries lie
+                inside tiles. Shows that boundaries, halos and positions have no effect; errors common to both tilings
+                are left to the check against the oracle and to the tests.
 """
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -34,8 +34,8 @@ class Difference:
         return f"(y {self.y}, x {self.x}, channel {self.channel}): {self.written} in the file, {self.expected} expected"
 
 
-class Proof:
-    """Gathers the comparison of a whole output."""
+class OutputComparison:
+    """Accumulates the comparison of a whole output."""
 
     def __init__(self, against: Against) -> None:
         self.against = against
@@ -50,27 +50,16 @@ class Proof:
         return self.differing_samples == 0
 
     def compare(self, rows: Span, columns: Span, written: NDArray[Any], expected: NDArray[Any]) -> None:
-        """Compare one part (HWC; of `written` as many channels count as `expected` has)."""
-        bits = np.dtype(f"u{expected.dtype.itemsize}")  # so that a NaN is the same as itself, and −0 is not 0
-        ours = np.ascontiguousarray(expected).view(bits)
-        theirs = np.ascontiguousarray(written[:, :, : expected.shape[2]]).view(bits)
-        self.compared_samples += ours.size
-        if np.array_equal(ours, theirs):
+        """Compare one part (HWC; of `written` the first channels, as many as `expected` has)."""
+        bits = np.dtype(f"u{expected.dtype.itemsize}")  # so that a NaN equals itself, and −0 differs from 0
+        expected_bits = np.ascontiguousarray(expected).view(bits)
+        written_bits = np.ascontiguousarray(written[:, :, : expected.shape[2]]).view(bits)
+        self.compared_samples += expected_bits.size
+        if np.array_equal(expected_bits, written_bits):
             return
-        differs = ours != theirs
+        differs = expected_bits != written_bits
         self.differing_samples += int(np.count_nonzero(differs))
         if self.first is None:
             y, x, channel = (int(place) for place in np.unravel_index(int(differs.argmax()), differs.shape))
             values = (f"{array[y, x, channel]:g}" for array in (written, expected))
             self.first = Difference(rows.start + y, columns.start + x, channel, *values)
-
-    def to_dict(self) -> dict[str, Any]:
-        """For the report."""
-        return {
-            "against": self.against,
-            "passed": self.passed,
-            "compared_samples": self.compared_samples,
-            "differing_samples": self.differing_samples,
-            "first": None if self.first is None else asdict(self.first),
-            "seconds": self.seconds,
-        }

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from functools import cache
 
-from edgeconv.methods.base import DeviceName
+from edgeconv.core.choices import DeviceName
 from edgeconv.runtime.devices.base import Device
 
 
 @cache
 def get_device(name: DeviceName) -> Device:
-    """The device; one instance a process."""
+    """The device; one instance per process."""
     if name == "cuda":
         from edgeconv.runtime.devices.cuda import CudaDevice
 

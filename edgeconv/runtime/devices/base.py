@@ -1,4 +1,4 @@
-"""What a device must do for a session: hold arrays, move them, time a run, and be measured itself."""
+"""The interface of a device: allocate arrays, copy them, time a run, and measure the device itself."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any, Literal, get_args
 
 from numpy.typing import NDArray
 
+from edgeconv.core.choices import DeviceName
 from edgeconv.core.cost import Roof
-from edgeconv.methods.base import DeviceName
 
 L2State = Literal["cold", "warm"]
 L2_STATES: tuple[L2State, ...] = get_args(L2State)
@@ -41,7 +41,7 @@ class Device(ABC):
     @property
     @abstractmethod
     def current(self) -> str:
-        """Where work of the calling thread queues up: `cpu`, or GPU and stream. One plan serves one such queue."""
+        """The queue of the calling thread: `cpu`, or GPU and stream. One plan serves one such queue."""
 
     @abstractmethod
     def describe(self) -> dict[str, Any]:
@@ -96,7 +96,7 @@ class Device(ABC):
 
     @abstractmethod
     def own_stream(self, threads: int | None = None) -> AbstractContextManager[Any]:
-        """A context in which this thread's work waits for no other thread's (a CUDA stream for this thread alone).
+        """A context in which this thread does not wait for others (on a GPU, with its own CUDA stream).
 
         `threads` bounds the helpers of this thread's transfers where others are busy beside it.
         """

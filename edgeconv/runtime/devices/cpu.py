@@ -1,4 +1,4 @@
-"""The CPU as a device: arrays are NumPy's, nothing crosses a bus, the clock is monotonic."""
+"""The CPU as a device: NumPy arrays, no transfers, a monotonic clock."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class CpuDevice(Device):
         return None
 
     def copier(self, moved_bytes: int) -> Callable[[], None]:
-        """See Device.copier: one thread, or every usable one with its part, whichever is faster here."""
+        """See Device.copier: one thread, or all usable ones with a part each, whichever is faster here."""
         threads = usable_threads()
         source = np.ones((threads, max(1, moved_bytes // 2 // threads)), np.uint8)
         target = np.zeros_like(source)
@@ -168,7 +168,7 @@ def _best_seconds(call: Callable[[], Any]) -> float:
 
 
 def _copy_rate(threads: int) -> float:
-    """Bytes read and written per second, each thread copying its part, which it has touched first."""
+    """Bytes read and written per second, each thread copying its own part, which it has touched first."""
     source = np.empty((threads, COPY_BYTES // threads), np.uint8)
     target = np.empty_like(source)
     with ThreadPoolExecutor(threads) as pool:
@@ -178,7 +178,7 @@ def _copy_rate(threads: int) -> float:
 
 
 def _fma_rate(threads: int) -> float:
-    """FLOPs per second of float32 multiply-adds that wait for nothing."""
+    """FLOPs per second of independent float32 multiply-adds."""
     from edgeconv.hardware.cpu import peak
 
     return peak.flops_of_a_run(threads) / _best_seconds(lambda: peak.run(threads))

@@ -1,9 +1,9 @@
-"""JPEG on an NVIDIA GPU, through nvImageCodec: compressed bytes cross the bus, pixels stay where they are filtered.
+"""JPEG on an NVIDIA GPU, through nvImageCodec: only compressed bytes are transferred, pixels stay in GPU memory.
 
-Decoding is nvJPEG's hybrid one, which works on every GPU: of progressive files and of pictures below a million pixels
-a thread of the host takes the Huffman code apart, all else is done on the GPU. Samples differ from libjpeg's by
-rounding, and an encoded file has other bytes, so this is used only where it is asked for. The JPEG engine that some
-GPUs have is not used: its samples differ from both.
+Decoding uses nvJPEG's hybrid backend, which works on every GPU: for progressive files and for pictures below a million
+pixels a host thread decodes the Huffman code, everything else runs on the GPU. Samples differ from libjpeg's by
+rounding, and an encoded file has other bytes, so this is used only on request. The hardware JPEG engine of some GPUs is
+not used: its samples differ again.
 
 Source: https://docs.nvidia.com/cuda/nvimagecodec/py_api.html, of nvImageCodec 0.9.
 """
@@ -67,7 +67,7 @@ class _Tools:
     """A decoder and an encoder, for one thread at a time, and their stream, to which the memory of images goes back."""
 
     def __init__(self) -> None:
-        """Takes over a second, most of it at the first picture: so that is one made here, and no caller's."""
+        """Takes over a second, mostly at the first picture, which is therefore a test picture."""
         import cupy
 
         codec = _nvimgcodec()
@@ -91,7 +91,7 @@ class GpuJpeg:
     """
 
     def __init__(self, most: int | None = None) -> None:
-        """Up to `most` decoders, by default one a core; the first of them is made at once. Raises RuntimeError."""
+        """Up to `most` decoders, by default one per core; the first is created at once. Raises RuntimeError."""
         codec = _nvimgcodec()
         self._codec = codec
         self._as_stored = codec.DecodeParams(apply_exif_orientation=False)
@@ -177,7 +177,7 @@ def _the_gpu() -> GpuJpeg:
 
 @cache
 def _nvimgcodec() -> Any:
-    """The module, which complains at once of libraries for other formats: those are not asked of it."""
+    """The module, without its warnings about missing libraries for other formats, which are not used."""
     os.environ.setdefault("PYNVIMGCODEC_VERBOSITY", "0")
     with _standard_error_shut():
         return import_module("nvidia.nvimgcodec")
@@ -198,7 +198,7 @@ def _params(quality: int) -> Any:
 
 @contextmanager
 def _standard_error_shut() -> Iterator[None]:
-    """Nothing that a library prints to the process's standard error gets out."""
+    """Discard what a library prints to the process's standard error."""
     kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
     try:
         os.dup2(nowhere, 2)

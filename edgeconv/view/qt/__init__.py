@@ -1,18 +1,27 @@
 """The widgets. Each draws what the model holds and says what the user did; none computes pixels or figures.
 
-    start     what must be there before Qt is touched        app  the application, ended by its window or by a signal
-    window    what the window does: joins the model, the workers and the widgets
-    frame     its widgets, menus and bars, put together      actions  every command with its key, in one table
-    canvas    the picture area: five ways to look, zoom, pan, the bar, values of single pixels
-    seen      where a layer lies on the screen               furniture  what is drawn over it
-    tiles     pieces of pictures as QImages, bounded
-    controls  the knobs                                      kernel  the 3×3 editor among them
-    fields    lines, lists and numbers of the knobs
-    rows      figures in two columns; speed is one           history, benchpanel, plot  runs and curves
-    tasks     work that nothing cancels                      outgoing, benchrun  save, export, copy; bench
-    words     text that is never taken for markup
-    theme     light and dark                                 icons  drawn lines that follow it
-    memory    what is kept from one time to the next
+    start           what must be present before Qt is imported
+    app             the application, ended by its window or by a signal
+    window          the behaviour: connects the model, the workers and the widgets
+    frame           its widgets, menus and bars
+    actions         every command with its key, in one table
+    canvas          the picture area: five views, zoom, pan, the bar, values of single pixels
+    visible_region  where a layer lies on the screen
+    overlays        what is drawn over it
+    tiles           tiles of pictures as QImages, bounded
+    controls        the controls for filter, method and rules
+    kernel          the 3×3 editor among them
+    fields          text, list and number fields of the controls
+    rows            figures in two columns; speed is one of them
+    history         measured runs
+    bench_panel, plot  a benchmark and its curves
+    tasks           tasks that nothing cancels
+    opening         files, and pictures that are pasted or dropped
+    export_actions, bench_actions  save, export, copy; benchmark
+    plain_text      text that is never interpreted as markup
+    theme           light and dark
+    icons           line icons that follow the theme
+    memory          settings that are stored between sessions
 
-Nothing outside this folder knows of Qt.
+Nothing outside this folder imports Qt.
 """

@@ -1,4 +1,4 @@
-"""Every command of the window: name, words, keys and icon, in one table; menus and the tool bar are made from it."""
+"""Every command of the window: name, label, keys and icon, in one table; menus and the tool bar are built from it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Command:
-    """`keys` are in Qt's portable words; the first stands in the menu."""
+    """`keys` are in Qt's portable notation; the first is shown in the menu."""
 
     name: str
     text: str
@@ -45,7 +45,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("fit", "&Fit", ("Ctrl+0", "0"), "fit"),
     Command("actual", "Actual size, &1:1", ("Ctrl+1", "9"), "actual"),
     Command("focus-picture", "Go to the pict&ure", ("F6",)),
-    Command("focus-controls", "Go to the &knobs", ("F7",)),
+    Command("focus-controls", "Go to the c&ontrols", ("F7",)),
     Command("focus-figures", "Go to the fi&gures", ("F8",)),
     Command("bench", "&Bench this", ("Ctrl+B",)),
     Command("look-system", "As the s&ystem", (), None, True),
@@ -65,12 +65,12 @@ MENUS: tuple[tuple[str, str], ...] = (
     ("&Measure", "bench"),
     ("&Help", "keys"),
 )
-"""`-` is a line; `recent` and `look` are menus of their own."""
+"""`-` is a separator; `recent` and `look` are sub-menus."""
 
 LOOKS = ("look-system", "look-light", "look-dark")
 TOOL_BAR_START = "open save copy-command - undo redo - single split side blink difference"
 TOOL_BAR_END = "zoom-out zoom zoom-in fit actual"
-"""`zoom` is the figure between the two."""
+"""`zoom` is the zoom factor between the two buttons."""
 
 
 def find(name: str) -> Command:
@@ -79,5 +79,5 @@ def find(name: str) -> Command:
 
 
 def listed_keys() -> list[tuple[str, tuple[str, ...]]]:
-    """(words, keys) of everything that has a key, for a person."""
+    """(label, keys) of every command that has a key, for a person."""
     return [(command.text.replace("&", "").rstrip("…"), command.keys) for command in COMMANDS if command.keys]

@@ -1,4 +1,4 @@
-"""The application around the window: start it, and end it by the window, by Ctrl-C or by a signal."""
+"""The application around the window: starting it, and ending it by the window, by Ctrl-C or by a signal."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from edgeconv.view.signals import Noted
 from edgeconv.view.state import Model
 
 SIGNAL_MILLISECONDS = 200
-"""How long Python may not run at all, so that it hears signals while nothing happens in the window."""
+"""How often Python runs while nothing happens in the window, so that it handles signals."""
 SWITCH_SECONDS = 0.0002
 """How long a worker's Python code may hold the interpreter while the window waits for it; usually 5 ms. Qt's calls let
-go of the interpreter, so one turn of a knob may have to wait for it a hundred times."""
+go of the interpreter, so one change of a control may have to wait for it a hundred times."""
 
 
 def application() -> QApplication:
-    """The application, made where there is none yet."""
+    """The application, created if there is none yet."""
     existing = QApplication.instance()
     app = existing if isinstance(existing, QApplication) else QApplication(["edgeconv"])
     app.setApplicationDisplayName("")
@@ -37,7 +37,7 @@ def application() -> QApplication:
 
 
 def open_window(images: Sequence[str], changes: dict[str, Any], workshop: Workshop) -> ViewWindow:
-    """A window with pictures; `changes` are the parameters that were given, over those of last time.
+    """A window with pictures; `changes` are the given parameters, which override those of the last session.
 
     Raises UsageError for parameters without meaning.
     """
@@ -62,7 +62,7 @@ def run(images: Sequence[str], changes: dict[str, Any], workshop: Workshop, sign
 
 
 def _chosen(remembered: Parameters, changes: dict[str, Any]) -> Parameters:
-    """What was given, over what is remembered; a filter of one sort takes the place of one of another."""
+    """The given parameters over the stored ones; a filter of one kind replaces one of another kind."""
     if {"filter", "kernel", "kernel_file"} & changes.keys():
         remembered = remembered.with_filter(Parameters.filter)
     if "kernel_file" in changes:  # remembered for a time when the folder of now is another

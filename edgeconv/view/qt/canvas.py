@@ -1,7 +1,7 @@
-"""The picture area: one of five ways to look at one or two layers, with a zoom and a place that both share.
+"""The picture area: one of five views of one or two layers, which share zoom and position.
 
 Drawing happens in physical pixels, so that 1:1 is 1:1 on a screen of any density. Enlarged pixels stay square and
-sharp; from `VALUES_FROM` screen pixels a pixel on, their values stand on them. Tiles that are not made yet are drawn
+sharp; from `VALUES_FROM` screen pixels per pixel on, their values are written on them. Missing tiles are drawn
 from a coarser level and refined by the next paintings.
 """
 
@@ -34,25 +34,25 @@ from edgeconv.view.compute import Layer
 from edgeconv.view.pyramid import TILE, Pyramid
 from edgeconv.view.qt import overlays, theme
 from edgeconv.view.qt.tiles import TileStore
-from edgeconv.view.qt.visible_region import Seen
+from edgeconv.view.qt.visible_region import VisibleRegion
 from edgeconv.view.state import MODES, Mode
 from edgeconv.view.viewport import Viewport
 
 BLINK_MILLISECONDS = 500
 BAR_REACH = 7
-"""Logical pixels from the bar within which it is taken hold of."""
+"""Distance from the bar, in logical pixels, within which it can be grabbed."""
 BAR_STEP = 0.02
 WHEEL_NOTCH = 120
-"""Qt's angle of one notch of a wheel."""
+"""Qt's angle of one step of a mouse wheel."""
 NOTCHES_PER_DOUBLING = 3
 ZOOM_STEP = math.sqrt(2)
 PAN_STEP = 60
 GRID_FROM, VALUES_FROM = 12, 52
-"""Logical screen pixels a pixel from which pixels are outlined, and from which their values are written."""
+"""Logical screen pixels per pixel from which pixels are outlined, and from which their values are written."""
 VALUES_PIXELS = 13
 """The largest letters of those values, in logical pixels."""
 MOST_VALUES = 600
-"""Pixels of a side whose values are written at once: more take longer than a painting may."""
+"""Most pixels per side whose values are written: more take too long to draw."""
 MIDDLE_GREY = 127
 ON_BRIGHT, ON_DARK = QColor(0, 0, 0, 200), QColor(255, 255, 255, 215)
 GAP = 2
@@ -62,7 +62,7 @@ HINT = "Open a picture: drop it here, paste it, or press Ctrl+O"
 
 @dataclass(frozen=True)
 class Heat:
-    """A map of differences, what its colours mean, and of what it is: other sides may be chosen while it is seen."""
+    """A difference map with its scale and the labels of its two sides, which may change while it is displayed."""
 
     pyramid: Pyramid
     scale: Scale
@@ -96,7 +96,7 @@ class Canvas(QWidget):
         self.viewport = Viewport(1, 1, 1, 1)
         self.bar = 0.5
         self.shows_left = True
-        """Of the blink view: which of the two is seen now."""
+        """Of the blink view: which of the two is displayed now."""
         self.tiles = TileStore()
         self._held: QPointF | None = None
         self._pointer: QPointF | None = None
@@ -119,7 +119,7 @@ class Canvas(QWidget):
     # --- what is shown ------------------------------------------------------------------------------------------
 
     def set_mode(self, mode: Mode) -> None:
-        """Look another way."""
+        """Switch to another view."""
         self.mode = mode
         self.shows_left = True
         if mode.name == "blink":
@@ -129,12 +129,12 @@ class Canvas(QWidget):
         self._follow_frame()
 
     def set_layers(self, left: Layer | None, right: Layer | None) -> None:
-        """Show other layers in the place of the old ones."""
+        """Replace the layers."""
         self.left, self.right = left, right
         self._follow_frame()
 
     def set_heat(self, heat: Heat | None) -> None:
-        """Show another map of differences."""
+        """Replace the difference map."""
         self.heat = heat
         self._follow_frame()
 
@@ -178,7 +178,7 @@ class Canvas(QWidget):
         self.look(self.viewport.fit())
 
     def actual_size(self) -> None:
-        """One physical pixel a pixel."""
+        """One physical pixel per picture pixel."""
         self.look(self.viewport.at_zoom(1.0))
 
     def zoom_by(self, factor: float, at: QPointF | None = None) -> None:
@@ -200,7 +200,7 @@ class Canvas(QWidget):
         self._changed()
 
     def look(self, viewport: Viewport) -> None:
-        """At another place, or nearer."""
+        """Change position or zoom."""
         if self.frame is not None:
             self.viewport = viewport
             self._changed()
@@ -260,7 +260,7 @@ class Canvas(QWidget):
         return super().event(event)
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
-        """Take hold of the bar or of the picture."""
+        """Grab the bar or the picture."""
         if event.button() in (Qt.MouseButton.LeftButton, Qt.MouseButton.MiddleButton):
             self._held = event.position()
             self._holds_bar = event.button() == Qt.MouseButton.LeftButton and self._over_bar(event.position())
@@ -268,7 +268,7 @@ class Canvas(QWidget):
                 self.setCursor(Qt.CursorShape.ClosedHandCursor)
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
-        """Move what is held, and say what is under the pointer."""
+        """Move what is grabbed, and report the pixel under the pointer."""
         place = event.position()
         if self._held is not None and self._holds_bar:
             self.bar = min(1.0, max(0.0, place.x() / max(1, self.width())))
@@ -283,12 +283,12 @@ class Canvas(QWidget):
         self._hover(place)
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
-        """Let go."""
+        """Release the bar or the picture."""
         self._held = None
         self.unsetCursor()
 
     def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
-        """Between all of it and 1:1 at the pointer."""
+        """Toggle between the whole picture and 1:1 at the pointer."""
         if self._over_bar(event.position()):
             self.bar = 0.5
             self._changed()
@@ -340,7 +340,7 @@ class Canvas(QWidget):
         for area, pyramid, layer in areas:
             self._draw(painter, area, pyramid, layer)
         painter.resetTransform()
-        self._draw_furniture(painter, ink)
+        self._draw_overlays(painter, ink)
         painter.end()
         if self._unfinished:
             QTimer.singleShot(0, self.update)
@@ -348,7 +348,7 @@ class Canvas(QWidget):
             self.painted.emit()
 
     def _areas(self, density: float) -> Iterator[tuple[QRect, Pyramid, Layer | None]]:
-        """(where, what, whose values) of everything that is seen; rectangles in physical pixels."""
+        """(area, pyramid, layer of the values) of everything that is displayed; rectangles in physical pixels."""
         width, height = round(self.width() * density), round(self.height() * density)
         everything = QRect(0, 0, width, height)
         left, right = self.left, self.right
@@ -362,8 +362,8 @@ class Canvas(QWidget):
                 yield everything, right.pyramid, right
             return
         if name == "blink":
-            seen = left if self.shows_left or right is None else right
-            yield everything, seen.pyramid, seen
+            shown = left if self.shows_left or right is None else right
+            yield everything, shown.pyramid, shown
             return
         if name == "split":
             cut = round(self.bar * width)
@@ -379,25 +379,25 @@ class Canvas(QWidget):
         """One layer, clipped to its area."""
         painter.save()
         painter.setClipRect(area)
-        seen = Seen(self.viewport, pyramid, area.left() if self.mode.name == "side" else 0)
-        level = pyramid.level_for(seen.zoom)
-        painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform, seen.zoom < 1)
-        visible = seen.visible(area)
+        region = VisibleRegion(self.viewport, pyramid, area.left() if self.mode.name == "side" else 0)
+        level = pyramid.level_for(region.zoom)
+        painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform, region.zoom < 1)
+        visible = region.visible(area)
         span = TILE << level
         for row in range(visible.top() // span, -(-(visible.top() + visible.height()) // span)):
             for column in range(visible.left() // span, -(-(visible.left() + visible.width()) // span)):
-                self._draw_part(painter, seen, level, QRect(column * span, row * span, span, span) & visible)
-        logical_zoom = seen.zoom / self.devicePixelRatioF()
+                self._draw_part(painter, region, level, QRect(column * span, row * span, span, span) & visible)
+        logical_zoom = region.zoom / self.devicePixelRatioF()
         if logical_zoom >= GRID_FROM:
-            overlays.draw_grid(painter, seen, visible)
+            overlays.draw_grid(painter, region, visible)
         few = visible.width() * visible.height() <= MOST_VALUES
         if layer is not None and few and logical_zoom >= VALUES_FROM:
-            self._draw_values(painter, seen, layer, visible)
+            self._draw_values(painter, region, layer, visible)
         painter.restore()
 
-    def _draw_part(self, painter: QPainter, seen: Seen, level: int, part: QRect) -> None:
+    def _draw_part(self, painter: QPainter, region: VisibleRegion, level: int, part: QRect) -> None:
         """A part (in pixels of level 0, within one tile of `level`) from that level, or a coarser one for now."""
-        pyramid = seen.pyramid
+        pyramid = region.pyramid
         for source in range(level, pyramid.levels):
             span, factor = TILE << source, 1 << source
             row, column = part.top() // span, part.left() // span
@@ -407,28 +407,28 @@ class Canvas(QWidget):
                 continue
             left, top = (part.left() - column * span) / factor, (part.top() - row * span) / factor
             within = QRectF(left, top, part.width() / factor, part.height() / factor)
-            painter.drawImage(seen.target(part), image, within & QRectF(image.rect()))
+            painter.drawImage(region.target(part), image, within & QRectF(image.rect()))
             return
 
-    def _draw_values(self, painter: QPainter, seen: Seen, layer: Layer, part: QRect) -> None:
+    def _draw_values(self, painter: QPainter, region: VisibleRegion, layer: Layer, part: QRect) -> None:
         """The samples of each pixel, written on it where they have room."""
         lines = layer.pixels.shape[2]
         font = QFont(self.font())
-        font.setPixelSize(max(6, round(min(seen.zoom / (lines + 1.2), VALUES_PIXELS * self.devicePixelRatioF()))))
+        font.setPixelSize(max(6, round(min(region.zoom / (lines + 1.2), VALUES_PIXELS * self.devicePixelRatioF()))))
         painter.setFont(font)
         width_of = cache(QFontMetricsF(font).horizontalAdvance)
         rows, columns = slice(part.top(), part.top() + part.height()), slice(part.left(), part.left() + part.width())
-        shown = seen.pyramid.part(rows, columns).astype(np.int16)
+        shown = region.pyramid.part(rows, columns).astype(np.int16)
         bright = (shown.max(axis=2) + shown.min(axis=2)) // 2 > MIDDLE_GREY
         for row, line in enumerate(layer.pixels[rows, columns].tolist()):
             for column, values in enumerate(line):
                 texts = [number(value) for value in values]
-                if max(map(width_of, texts)) <= seen.zoom - 4:
+                if max(map(width_of, texts)) <= region.zoom - 4:
                     painter.setPen(ON_BRIGHT if bright[row, column] else ON_DARK)
-                    place = seen.target(QRect(part.left() + column, part.top() + row, 1, 1))
+                    place = region.target(QRect(part.left() + column, part.top() + row, 1, 1))
                     painter.drawText(place, Qt.AlignmentFlag.AlignCenter, "\n".join(texts))
 
-    def _draw_furniture(self, painter: QPainter, ink: theme.Colours) -> None:
+    def _draw_overlays(self, painter: QPainter, ink: theme.Colours) -> None:
         """Names of the sides, the bar, the legend: in logical pixels, over the picture."""
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setFont(self.font())

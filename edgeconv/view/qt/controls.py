@@ -1,4 +1,7 @@
-"""The knobs: one widget a parameter, in the order in which one thinks of them. They say what changed, no more."""
+"""The controls: one widget per parameter, in the order in which one thinks of them. They say what changed, no more.
+
+Those of methods come from the table of method options (methods/options.py): what is added there appears here.
+"""
 
 from __future__ import annotations
 
@@ -15,15 +18,19 @@ from PySide6.QtWidgets import (
 )
 
 from edgeconv.core.filters import Filter
+from edgeconv.core.option import AUTO, Option, options_of
 from edgeconv.errors import EdgeconvError
-from edgeconv.runtime.auto import AUTO
-from edgeconv.view.parameters import CHOICES, CUSTOM, Parameters, kernel_cells, kernel_text, value_of
+from edgeconv.options import MethodOptions
+from edgeconv.view.parameters import CHOICES, CUSTOM, KNOWN, Parameters, kernel_cells, kernel_text, value_of
 from edgeconv.view.qt.fields import Combo, LineField, Spin
 from edgeconv.view.qt.kernel import KernelEditor
 from edgeconv.view.qt.plain_text import plain_label
 
 MOST_STRIDE = 999
-MOST_THREADS = 1024
+MOST_NUMBER = 1024
+"""Of an option of methods that is a number, such as threads."""
+MNEMONICS_TAKEN = "clspbotdfevhm"
+"""Letters of the labels above those of methods, and of the menus."""
 SIDE_MARGIN = 14
 
 
@@ -32,7 +39,7 @@ class Controls(QWidget):
 
     changed = Signal(dict)
     replaced = Signal(object)
-    """Parameters as a whole, where one knob moves several."""
+    """Parameters as a whole, where one control moves several."""
     complained = Signal(str)
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -47,19 +54,15 @@ class Controls(QWidget):
         self.channels, self.luma = self._combo("channels"), self._combo("luma")
         self.border, self.output_mode = self._combo("border"), self._combo("output_mode")
         self.method, self.device = self._combo("method"), self._combo("device")
-        self.math, self.gemm, self.block = self._combo("math"), self._combo("gemm"), self._combo("block")
+        self.of_methods = {entry.name: self._field(entry) for entry in options_of(MethodOptions)}
         self.stride = Spin(1, MOST_STRIDE)
         self.padding = Combo((*CHOICES["padding"], "0", "1", "2"), own=True)
-        self.threads = Spin(0, MOST_THREADS)
-        self.threads.setSpecialValueText(AUTO)
-        self.workspace_limit = LineField()
-        self.cudnn_find = QCheckBox("measure every algorithm")
         self.advanced = QToolButton()
         self._lay_out()
         self._listen()
 
     def show_parameters(self, parameters: Parameters) -> None:
-        """Turn the knobs to what holds; what they say meanwhile is what is `_shown` already, and so no change."""
+        """Turn the controls to what holds; what they say meanwhile is what is `_shown` already, and so no change."""
         self._shown = parameters
         names = [*CHOICES["filter"], CUSTOM] if parameters.filter_label == CUSTOM else [*CHOICES["filter"]]
         if self.filter.count() != len(names):
@@ -67,7 +70,7 @@ class Controls(QWidget):
             self.filter.addItems(names)
         self.filter.setCurrentText(parameters.filter_label)
         self._show_filter(parameters)
-        for name in ("channels", "luma", "border", "method", "device", "math", "gemm", "block"):
+        for name in ("channels", "luma", "border", "method", "device"):
             combo: Combo = getattr(self, name)
             combo.setCurrentText(str(getattr(parameters, name)))
         self.output_mode.setCurrentText(parameters.output_mode or AUTO)
@@ -75,10 +78,8 @@ class Controls(QWidget):
         self.stride.setValue(parameters.stride)
         if self.padding.currentText() != parameters.padding:
             self.padding.setCurrentText(parameters.padding)
-        self.threads.setValue(parameters.threads or 0)
-        if self.workspace_limit.text() != parameters.workspace_limit:
-            self.workspace_limit.setText(parameters.workspace_limit)
-        self.cudnn_find.setChecked(parameters.cudnn_find)
+        for name, widget in self.of_methods.items():
+            _show(widget, getattr(parameters, name))
 
     def _show_filter(self, parameters: Parameters) -> None:
         try:
@@ -94,6 +95,24 @@ class Controls(QWidget):
         combo = Combo(CHOICES[name])
         combo.textActivated.connect(lambda word: self._turn(name, value_of(name, word)))
         return combo
+
+    def _field(self, entry: Option) -> QWidget:
+        """The widget of an option of methods, by what it takes."""
+        if entry.choices:
+            return self._combo(entry.name)
+        if entry.type is bool:
+            box = QCheckBox()
+            box.toggled.connect(lambda wanted: self._turn(entry.name, wanted))
+            return box
+        if entry.type is int:
+            spin = Spin(0, MOST_NUMBER)
+            if entry.may_be_none:
+                spin.setSpecialValueText(AUTO)
+            spin.valueChanged.connect(lambda value: self._turn(entry.name, value or (None if entry.may_be_none else 0)))
+            return spin
+        line = LineField()
+        line.editingFinished.connect(lambda: self._turn(entry.name, line.text().strip()))
+        return line
 
     def _lay_out(self) -> None:
         column = QVBoxLayout(self)
@@ -124,16 +143,10 @@ class Controls(QWidget):
         self.advanced.setAutoRaise(True)
         self.advanced.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         more = QWidget()
-        more.setLayout(
-            _form(
-                ("Th&reads", self.threads),
-                ("&Workspace", self.workspace_limit),
-                ("M&ath", self.math),
-                ("&GEMM", self.gemm),
-                ("cuD&NN", self.cudnn_find),
-                ("Bloc&k", self.block),
-            )
-        )
+        taken = set(MNEMONICS_TAKEN)
+        more.setLayout(_form(*((_label(KNOWN[name], taken), widget) for name, widget in self.of_methods.items())))
+        for name, widget in self.of_methods.items():
+            widget.setToolTip(KNOWN[name].help)
         more.setVisible(False)
         self.advanced.toggled.connect(more.setVisible)
         self.advanced.toggled.connect(
@@ -150,13 +163,8 @@ class Controls(QWidget):
         self.stride.valueChanged.connect(lambda value: self._turn("stride", value))
         self.padding.textActivated.connect(lambda word: self._turn("padding", word))
         line = self.padding.lineEdit()
-        assert line is not None  # words of one's own may be typed
+        assert line is not None  # a number may be typed
         line.editingFinished.connect(lambda: self._turn("padding", line.text().strip()))
-        self.threads.valueChanged.connect(lambda value: self._turn("threads", value or None))
-        self.workspace_limit.editingFinished.connect(
-            lambda: self._turn("workspace_limit", self.workspace_limit.text().strip())
-        )
-        self.cudnn_find.toggled.connect(lambda wanted: self._turn("cudnn_find", wanted))
 
     def _choose_filter(self, name: str) -> None:
         if name != CUSTOM:
@@ -165,6 +173,28 @@ class Controls(QWidget):
     def _turn(self, name: str, value: Any) -> None:
         if getattr(self._shown, name) != value:
             self.changed.emit({name: value})
+
+
+def _show(widget: QWidget, value: Any) -> None:
+    """Turn a widget of `_field` to a value."""
+    if isinstance(widget, Combo):
+        widget.setCurrentText(AUTO if value is None else str(value))
+    elif isinstance(widget, QCheckBox):
+        widget.setChecked(value)
+    elif isinstance(widget, Spin):
+        widget.setValue(value or 0)
+    elif isinstance(widget, LineField) and widget.text() != value:
+        widget.setText(value)
+
+
+def _label(entry: Option, taken: set[str]) -> str:
+    """The name of an option with a mnemonic that no other label has."""
+    text = entry.parameter.replace("_", " ").capitalize()
+    for place, letter in enumerate(text):
+        if letter.isalpha() and letter.lower() not in taken:
+            taken.add(letter.lower())
+            return f"{text[:place]}&{text[place:]}"
+    return text
 
 
 def _form(*rows: tuple[str, QWidget]) -> QFormLayout:

@@ -1,4 +1,4 @@
-"""What leaves the window: saved pictures and reports, pages, records, and what goes to the clipboard.
+"""Saving, exporting and copying: pictures with their reports, pages, records, and the clipboard.
 
 Files are written by the code of the commands (`run`, `diff`, `compare`, `bench`), so they are the commands' files.
 Before something is replaced the user is asked, by the system's dialog or, about the report beside a picture, here; an
@@ -22,6 +22,7 @@ from edgeconv.errors import ImageWriteError
 from edgeconv.io.files import is_same_file, read_own_json, write_bytes_atomically
 from edgeconv.io.formats import SUFFIXES
 from edgeconv.run import whole
+from edgeconv.run.job import Job
 from edgeconv.view.compute import Workshop
 from edgeconv.view.parameters import is_text
 from edgeconv.view.pyramid import Pyramid
@@ -30,15 +31,15 @@ from edgeconv.view.qt.tasks import After, Tasks
 from edgeconv.view.state import Model, ViewRequest
 
 if TYPE_CHECKING:
-    from edgeconv.bench.record import Record
+    from edgeconv.bench.record import BenchRecord
 
 PICTURE_FILTER = f"Pictures ({' '.join('*' + suffix for suffix in SUFFIXES)});;All files (*)"
 PAGE_FILTER = "Pages (*.html)"
 RECORD_FILTER = "Records (*.json)"
 
 
-class Outgoing:
-    """`ask_...` opens a dialog; the others write to a path, on a thread of their own, over whatever is there."""
+class ExportActions:
+    """`ask_...` opens a dialog; the others write to a path on a separate thread, replacing an existing file."""
 
     def __init__(self, frame: Frame, model: Model, workshop: Workshop, tasks: Tasks) -> None:
         self._frame, self._model, self._workshop, self._tasks = frame, model, workshop, tasks
@@ -79,7 +80,7 @@ class Outgoing:
         def work() -> After:
             protect(inputs, path, _report_of(path))
             record = whole.run(
-                whole.Job(
+                Job(
                     source=source,
                     request=parameters.request(),
                     method=parameters.method,
@@ -90,7 +91,7 @@ class Outgoing:
                     rules=self._workshop.rules,
                 )
             )
-            picture = record["output"]["file"]
+            picture = record.output.file
             return lambda: self._frame.notice(f"wrote {picture} and {_stem(picture)}.json beside it")
 
         self._tasks.start(work)
@@ -151,11 +152,11 @@ class Outgoing:
 
         self._tasks.start(work)
 
-    def ask_record(self, record: Record) -> None:
+    def ask_record(self, record: BenchRecord) -> None:
         """Where the record of a bench is to go."""
         self._ask("Save record", "bench.json", RECORD_FILTER, lambda path: self.record(record, path))
 
-    def record(self, record: Record, path: str) -> None:
+    def record(self, record: BenchRecord, path: str) -> None:
         """As `edgeconv report` and `edgeconv bench compare` read it."""
         inputs = self._model.inputs()
 
@@ -187,10 +188,12 @@ class Outgoing:
         if command is None:
             return
         if not is_text(command):
-            self._frame.complain("A name in this command is no text, and a clipboard holds text: rename the file.")
+            self._frame.complain(
+                "A file name in this command is not valid text, so it cannot be copied: rename the file."
+            )
             return
         QGuiApplication.clipboard().setText(command)
-        hint = " (a pasted picture lasts as long as this window: give it a file of its own)" if is_pasted else ""
+        hint = " (a pasted picture is deleted when this window closes: save it as a file)" if is_pasted else ""
         self._frame.notice(f"copied: {command}{hint}")
 
     def _to_clipboard(self, image: QImage) -> None:
@@ -219,7 +222,7 @@ def ask_name(parent: QWidget, title: str, offered: str, filters: str) -> str:
 
 
 def replace_too(parent: QWidget, question: str) -> bool:
-    """Whether the user says yes."""
+    """Whether the user confirms."""
     box = QMessageBox(QMessageBox.Icon.Question, "edgeconv", question, parent=parent)
     box.setTextFormat(Qt.TextFormat.PlainText)
     box.setStandardButtons(QMessageBox.StandardButton.Yes | QMessageBox.StandardButton.No)
@@ -242,7 +245,7 @@ def _report_of(path: str) -> str:
 
 
 def _tells_of(report_path: str, path: str) -> bool:
-    """Whether a report is that of the picture beside it, whose fate it shares."""
+    """Whether a report is that of the picture beside it, so that replacing one includes the other."""
     try:
         output = read_own_json(Path(report_path))["output"]
         return bool(output["file_sha256"] == hashlib.sha256(Path(path).read_bytes()).hexdigest())

@@ -1,4 +1,4 @@
-"""Fields and lists of the knobs.
+"""Fields and lists of the controls.
 
 Undo and redo are the window's, not the letters'. The wheel turns nothing while the panel is scrolled. What is dropped
 on a field goes to the window, which opens pictures.

@@ -1,4 +1,4 @@
-"""The window's widgets, menus and bars, put together. What they do is in window.py; what they hold is in the model."""
+"""The window's widgets, menus and bars and their layout. Their behaviour is in window.py, their state in the model."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from PySide6.QtWidgets import (
 )
 
 from edgeconv.view.qt import actions, icons, theme
-from edgeconv.view.qt.benchpanel import BenchPanel
+from edgeconv.view.qt.bench_panel import BenchPanel
 from edgeconv.view.qt.canvas import Canvas
 from edgeconv.view.qt.controls import Controls
 from edgeconv.view.qt.history import HistoryPanel
@@ -40,17 +40,17 @@ MOST_OF_SCREEN = 0.95
 PANEL_WIDTH = 350
 LEAST_PANEL_WIDTH = 280
 CONTROLS_HEIGHT = 525
-"""All of the usual knobs, without scrolling."""
+"""Fits all of the usual controls without scrolling."""
 LEAST_SOURCE_WIDTH, SOURCE_WIDTH = 68, 150
-"""Narrow enough for every command to have its place in a window of 900 pixels."""
+"""Narrow enough for every command to fit in a window of 900 pixels."""
 ZOOM_WIDTH = 52
 BUSY_AFTER_MILLISECONDS = 150
-"""Quicker work is not announced: a word that flickers tells nobody anything."""
+"""Quicker computations are not announced, as a message that flickers cannot be read."""
 NOTICE_MILLISECONDS = 8000
 
 
 class Frame(QMainWindow):
-    """Everything that is seen; `does` says what each command of actions.py does."""
+    """All widgets; `does` maps each command of actions.py to what it does."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -82,7 +82,7 @@ class Frame(QMainWindow):
         self.statusBar().showMessage(message, NOTICE_MILLISECONDS)
 
     def show_busy(self, busy: bool) -> None:
-        """Say that something is being computed, if it takes long enough to be read."""
+        """Show that something is being computed, if it takes long enough to be read."""
         if busy:
             self._busy.start()
         else:
@@ -101,7 +101,7 @@ class Frame(QMainWindow):
         self.canvas.update()
 
     def restore_places(self, memory: Memory) -> None:
-        """Size, place and splits of last time, or good ones."""
+        """Restore size, position and splits of the last session, or use defaults."""
         geometry = memory.load_bytes("geometry")
         if geometry is None or not self.restoreGeometry(geometry):
             self.resize(FIRST_SIZE.boundedTo(self.screen().availableSize() * MOST_OF_SCREEN))
@@ -113,7 +113,7 @@ class Frame(QMainWindow):
                 splitter.restoreState(state)
 
     def keep_places(self, memory: Memory) -> None:
-        """Remember them."""
+        """Store them."""
         memory.keep_bytes("geometry", self.saveGeometry())
         memory.keep_bytes("splitter", self.splitter.saveState())
         memory.keep_bytes("side", self.side.saveState())

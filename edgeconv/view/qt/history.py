@@ -16,7 +16,7 @@ Index = QModelIndex | QPersistentModelIndex
 
 COLUMNS = ("#", "Filter", "Method", "Kernel", "GFLOPS")
 NUMBERS = ("#", "Kernel", "GFLOPS")
-"""Columns that stand at the right."""
+"""Right-aligned columns."""
 
 
 class _RunTable(QAbstractTableModel):
@@ -27,7 +27,7 @@ class _RunTable(QAbstractTableModel):
         self.runs: list[MeasuredRun] = []
 
     def show_runs(self, runs: Sequence[MeasuredRun]) -> None:
-        """Add those that are new, and let go of those that are no longer kept: the rest stay where they are."""
+        """Add new runs, and remove those that are no longer stored; the others keep their rows."""
         newest = self.runs[0].number if self.runs else 0
         added = [run for run in reversed(runs) if run.number > newest]
         if added:
@@ -64,13 +64,13 @@ class _RunTable(QAbstractTableModel):
             return tip(f"{run.picture}\n{run.parameters.summary()}\n{run.method_label}")
         if role != Qt.ItemDataRole.DisplayRole:
             return None
-        kernel, speed = run.record["timing"]["kernel"], run.record["speed"]
+        kernel, speed = run.record.timing.kernel, run.record.speed
         return (
             str(run.number),
             run.parameters.summary(),
-            f"{run.record['method']['name']} {run.record['device']['kind'].upper()}",
-            "" if kernel is None else seconds_text(kernel["median_seconds"]),
-            "" if speed is None else f"{speed['kernel_gflops']:,.4g}",
+            f"{run.record.method.name} {run.record.device.kind.upper()}",
+            "" if kernel is None else seconds_text(kernel.median_seconds),
+            "" if speed is None else f"{speed.kernel_gflops:,.4g}",
         )[index.column()]
 
 

@@ -8,7 +8,7 @@ from PySide6.QtSvg import QSvgRenderer
 
 SIDE = 20
 DENSITIES = (1, 2)
-"""Others are made from the nearest: each costs time before the window is seen."""
+"""Others are scaled from the nearest: each takes time before the window appears."""
 
 PATHS: dict[str, str] = {
     "open": '<path d="M3 18V6h6l2 2h9v3"/><path d="M3 18l3-7h15l-3 7z"/>',

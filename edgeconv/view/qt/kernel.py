@@ -1,4 +1,4 @@
-"""The 3×3 editor: nine cells that speak as soon as all of them hold numbers."""
+"""The 3×3 editor: nine cells that take effect as soon as all of them are numbers."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class KernelEditor(QWidget):
         if all(map(_is_number, texts)):
             self.edited.emit(texts)
         elif not all(map(_may_become_number, texts)):
-            self.spoilt.emit("A cell of the kernel holds no number: the picture shows the last whole kernel.")
+            self.spoilt.emit("A cell of the kernel is not a number: the picture shows the last valid kernel.")
 
     def _move(self, cell: LineField, rows: int, columns: int) -> None:
         """Go to a neighbouring cell, round the edges."""

@@ -1,4 +1,4 @@
-"""What is kept from one time to the next: the window's place, the knobs, the mode, recent pictures, the look."""
+"""Settings that are stored between sessions: geometry of the window, controls, mode, recent pictures, look."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What lies over the picture: names of the sides, the bar, the legend of differences, the grid of single pixels.
+"""What is drawn over the picture: names of the sides, the bar, the legend of differences, the pixel grid.
 
 Plates are dark in light and in dark, so that they can be read over any picture.
 """
@@ -11,7 +11,7 @@ from PySide6.QtCore import QPointF, QRect, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPen
 
 from edgeconv.diff.scale import Scale
-from edgeconv.view.qt.visible_region import Seen
+from edgeconv.view.qt.visible_region import VisibleRegion
 
 MARGIN = 10
 PLATE, PLATE_TEXT, PLATE_DIM = QColor(20, 21, 23, 200), QColor("#f2f2f4"), QColor("#b9bbc1")
@@ -19,8 +19,8 @@ ROUND = 5
 SWATCH = 12
 SWATCH_GAP = 6
 GRID = QColor(128, 128, 128, 70)
-KNOB_WIDTH, KNOB_HEIGHT = 22, 32
-KNOB_INK = QColor("#44474d")
+HANDLE_WIDTH, HANDLE_HEIGHT = 22, 32
+HANDLE_INK = QColor("#44474d")
 
 
 def draw_name(painter: QPainter, text: str, x: float, from_right: bool = False) -> None:
@@ -36,14 +36,14 @@ def draw_name(painter: QPainter, text: str, x: float, from_right: bool = False) 
 
 
 def draw_bar(painter: QPainter, x: int, height: int) -> None:
-    """The bar of the split view, with a knob to take hold of."""
+    """The bar of the split view, with a handle."""
     middle = height / 2
     painter.fillRect(QRectF(x - 1, 0, 2, height), QColor(255, 255, 255, 230))
     painter.setPen(QPen(QColor(0, 0, 0, 60), 1))
     painter.setBrush(QColor(255, 255, 255))
-    knob = QRectF(x - KNOB_WIDTH / 2, middle - KNOB_HEIGHT / 2, KNOB_WIDTH, KNOB_HEIGHT)
-    painter.drawRoundedRect(knob, KNOB_WIDTH / 2, KNOB_WIDTH / 2)
-    painter.setPen(QPen(KNOB_INK, 1.6, Qt.PenStyle.SolidLine, Qt.PenCapStyle.RoundCap))
+    handle = QRectF(x - HANDLE_WIDTH / 2, middle - HANDLE_HEIGHT / 2, HANDLE_WIDTH, HANDLE_HEIGHT)
+    painter.drawRoundedRect(handle, HANDLE_WIDTH / 2, HANDLE_WIDTH / 2)
+    painter.setPen(QPen(HANDLE_INK, 1.6, Qt.PenStyle.SolidLine, Qt.PenCapStyle.RoundCap))
     for side in (-1, 1):
         tip = QPointF(x + side * 6, middle)
         painter.drawLine(tip, QPointF(x + side * 3, middle - 4))
@@ -80,15 +80,15 @@ def draw_legend(painter: QPainter, scale: Scale, classes: Sequence[int], width: 
         painter.drawText(text, Qt.AlignmentFlag.AlignVCenter, scale.labels[index])
 
 
-def draw_grid(painter: QPainter, seen: Seen, part: QRect) -> None:
+def draw_grid(painter: QPainter, region: VisibleRegion, part: QRect) -> None:
     """Lines between the pixels of `part`, in screen pixels."""
     painter.setPen(QPen(GRID, 1))
-    area = seen.target(part)
+    area = region.target(part)
     for x in range(part.left(), part.left() + part.width() + 1):
-        place = seen.target(QRect(x, part.top(), 1, 1)).left()
+        place = region.target(QRect(x, part.top(), 1, 1)).left()
         painter.drawLine(QPointF(place, area.top()), QPointF(place, area.bottom()))
     for y in range(part.top(), part.top() + part.height() + 1):
-        place = seen.target(QRect(part.left(), y, 1, 1)).top()
+        place = region.target(QRect(part.left(), y, 1, 1)).top()
         painter.drawLine(QPointF(area.left(), place), QPointF(area.right(), place))
 
 

@@ -1,4 +1,4 @@
-"""Words that are shown as they are: the name of a file may look like Qt's markup."""
+"""Text that is shown literally: a file name may look like Qt's markup."""
 
 from __future__ import annotations
 

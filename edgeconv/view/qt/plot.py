@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QWidget
 from edgeconv.view.qt import theme
 
 if TYPE_CHECKING:
-    from edgeconv.view.benching import SpeedCurve
+    from edgeconv.view.picture_bench import SpeedCurve
 
 STEPS = (1, 2, 2.5, 5, 10)
 MOST_TICKS = 5

@@ -38,7 +38,7 @@ class Rows(QScrollArea):
         self._labels: list[tuple[QLabel, QLabel]] = []
 
     def show_rows(self, pairs: Sequence[tuple[str, str]], coloured: str | None = None) -> None:
-        """Show other rows; labels are used again. The value of the row `coloured` is in Qt's markup."""
+        """Show other rows, reusing the labels. The value of the row `coloured` is in Qt's markup."""
         while len(self._labels) < len(pairs):
             name, value = plain_label("dim"), plain_label()
             name.setAlignment(Qt.AlignmentFlag.AlignTop)
@@ -65,7 +65,7 @@ class DifferencePanel(Rows):
     """The figures of `edgeconv diff`."""
 
     def show_comparisons(self, comparisons: Comparisons | None) -> None:
-        """Show what was found; None says how to get there."""
+        """Show the figures; for None, how to get them."""
         if comparisons is None:
             self.show_rows([("", "Press 5 to compare the two sides.")])
             return

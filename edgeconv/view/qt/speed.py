@@ -1,8 +1,9 @@
-"""How fast the output that is seen was computed, how near to what this machine can do, and how right it is."""
+"""Speed of the displayed output, its share of what this machine can do, and its error."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QPainter, QPaintEvent
@@ -14,11 +15,14 @@ from edgeconv.view.qt.plain_text import plain_label
 from edgeconv.view.qt.rows import Rows
 from edgeconv.view.state import MeasuredRun
 
+if TYPE_CHECKING:
+    from edgeconv.run.report import CheckPart, Phase, RunFigures
+
 PHASES = "phases"
 
 
 class SpeedPanel(Rows):
-    """How fast the output that is seen was computed, and how right it is."""
+    """Speed and error of the displayed output."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -40,47 +44,46 @@ class SpeedPanel(Rows):
         """Show a measured run."""
         self._run = run
         record = run.record
-        speed = record["speed"]
-        self.gflops.setText("–" if speed is None else f"{speed['kernel_gflops']:,.4g} GFLOPS")
-        self.method.setText(f"{run.method_label} · {record['method']['why']}")
-        self.phases.show_phases(record["phases_seconds"])
+        speed = record.speed
+        self.gflops.setText("–" if speed is None else f"{speed.kernel_gflops:,.4g} GFLOPS")
+        self.method.setText(f"{run.method_label} · {record.method.why}")
+        self.phases.show_phases(record.phases_seconds)
         self.show_rows(speed_rows(record), coloured=PHASES)
 
 
-def speed_rows(record: dict[str, Any]) -> list[tuple[str, str]]:
+def speed_rows(record: RunFigures) -> list[tuple[str, str]]:
     """The report's figures as lines of a narrow panel."""
-    timing, speed = record["timing"], record["speed"]
+    timing, speed = record.timing, record.speed
     lines = []
-    if timing["kernel"] is not None:
-        kernel = timing["kernel"]
-        lines.append(("kernel", f"{seconds_text(kernel['median_seconds'])}, median of {kernel['n']}"))
-        spread = " to ".join(seconds_text(kernel[f"{name}_seconds"]) for name in ("p10", "p90"))
+    if timing.kernel is not None:
+        kernel = timing.kernel
+        lines.append(("kernel", f"{seconds_text(kernel.median_seconds)}, median of {kernel.n}"))
+        spread = " to ".join(map(seconds_text, (kernel.p10_seconds, kernel.p90_seconds)))
         lines.append(("p10 to p90", spread))
-    lines.append(("cold", seconds_text(timing["cold_seconds"])))
-    if timing["end_to_end"] is not None:
-        lines.append(("end to end", seconds_text(timing["end_to_end"]["median_seconds"])))
+    lines.append(("cold", seconds_text(timing.cold_seconds)))
+    if timing.end_to_end is not None:
+        lines.append(("end to end", seconds_text(timing.end_to_end.median_seconds)))
     if speed is not None:
-        lines.append(
-            ("memory", f"{speed['gigabytes_per_second']:,.4g} GB/s, {speed['memory_floor_share']:.0%} of the floor")
-        )
-        lines.append(("roofline", f"{speed['roofline_share']:.0%}, bound by {speed['bound_by']}"))
-        roof = speed["roof"]
-        rates = f"{roof['copy_bytes_per_second'] / 1e9:,.4g} GB/s, {roof['fma_flops_per_second'] / 1e9:,.4g} GFLOPS"
-        lines.append(("roof here", rates))
-    check = record["check"]
+        roof = speed.roof
+        lines.append(("memory", f"{speed.gigabytes_per_second:,.4g} GB/s, {speed.memory_floor_share:.0%} of the floor"))
+        lines.append(("roofline", f"{speed.roofline_share:.0%}, bound by {speed.bound_by}"))
+        if roof is not None:
+            rates = f"{roof.copy_bytes_per_second / 1e9:,.4g} GB/s, {roof.fma_flops_per_second / 1e9:,.4g} GFLOPS"
+            lines.append(("roof here", rates))
+    check = record.check
     if check is not None:
         lines.append(("error", _error_text(check)))
-    lines.append((PHASES, _phases_text(record["phases_seconds"])))
+    lines.append((PHASES, _phases_text(record.phases_seconds)))
     return lines
 
 
-def _error_text(check: dict[str, Any]) -> str:
-    verdict = "right" if check["passed"] else "WRONG"
-    largest = "infinite" if check["max_abs_error"] is None else f"{check['max_abs_error']:.3g}"
-    return f"{verdict}, largest {largest} against float64 on {check['checked_share']:.0%}"
+def _error_text(check: CheckPart) -> str:
+    verdict = "right" if check.passed else "WRONG"
+    largest = "infinite" if check.max_abs_error is None else f"{check.max_abs_error:.3g}"
+    return f"{verdict}, largest {largest} against float64 on {check.checked_share:.0%}"
 
 
-def _phases_text(phases_seconds: dict[str, float]) -> str:
+def _phases_text(phases_seconds: Mapping[Phase, float]) -> str:
     """Each phase behind a square in its colour of the bar."""
     ink = theme.colours()
     squares = (
@@ -99,7 +102,7 @@ class PhaseBar(QWidget):
 
     def __init__(self) -> None:
         super().__init__()
-        self._phases: dict[str, float] = {}
+        self._phases: Mapping[Phase, float] = {}
         self.setFixedHeight(self.HEIGHT)
         self.setAccessibleName("Phases")
 
@@ -107,7 +110,7 @@ class PhaseBar(QWidget):
         """See QWidget.sizeHint."""
         return QSize(200, self.HEIGHT)
 
-    def show_phases(self, phases_seconds: dict[str, float]) -> None:
+    def show_phases(self, phases_seconds: Mapping[Phase, float]) -> None:
         """Draw others."""
         self._phases = phases_seconds
         told = "\n".join(f"{name.replace('_', ' ')}: {seconds_text(value)}" for name, value in phases_seconds.items())
@@ -116,7 +119,7 @@ class PhaseBar(QWidget):
         self.update()
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """One piece a phase, as long as its share."""
+        """One segment per phase, as long as its share."""
         total = sum(self._phases.values())
         if not total:
             return

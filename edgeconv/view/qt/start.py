@@ -1,7 +1,7 @@
-"""Before Qt is touched: is it there, can its libraries be loaded, is there a screen? One line where not.
+"""Checks before Qt is imported: is it installed, can its libraries be loaded, is there a screen? One line where not.
 
-Qt itself ends the process with a long complaint where its platform plugin cannot start, so that is tried first: the
-plugin is loaded as Qt would load it, and the X server is asked once.
+Qt itself terminates the process with a long message where its platform plugin cannot start, so this is tested first:
+the plugin is loaded as Qt would load it, and the X server is contacted once.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def require_qt() -> None:
 
 
 def _gives_back_too_much() -> bool:
-    """Whether this PySide6 drops a reference to None at each call, as 6.12.0 does: fatal where None is mortal."""
+    """Whether this PySide6 drops a reference to None at each call, as 6.12.0 does: fatal before Python 3.12."""
     from PySide6.QtCore import QObject
 
     called, calls = QObject(), 100

@@ -1,4 +1,4 @@
-"""Work that nothing cancels: saving, exporting, benching. Each has a thread; its end is on the interface thread."""
+"""Work that nothing cancels: saving, exporting, benchmarks. Each has a thread; its end is on the interface thread."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ After = Callable[[], None]
 
 
 class Tasks(QObject):
-    """`complained` brings the line of a task that could not be done."""
+    """`complained` delivers the message of a task that failed."""
 
     complained = Signal(str)
     _called = Signal(object)
@@ -37,11 +37,11 @@ class Tasks(QObject):
 
     @property
     def busy(self) -> bool:
-        """Something is under way, or its end was not heard yet."""
+        """Whether a task is running, or its end was not delivered yet."""
         return bool(self._running)
 
     def join(self) -> None:
-        """Wait until what is being written is written."""
+        """Wait until all files are written."""
         for thread in list(self._running):
             thread.join()
 
@@ -50,7 +50,7 @@ class Tasks(QObject):
             self.call(work())
         except EdgeconvError as error:
             self.complained.emit(str(error))
-        except Exception as error:  # a library's own, of any class: the window stays
+        except Exception as error:  # an unexpected one of any library must not close the window
             what = f"{type(error).__name__}: {' '.join(str(error).split())}"
-            self.complained.emit(f"This should not have happened ({what}).")
+            self.complained.emit(f"Unexpected error ({what}).")
         self.call(partial(self._running.remove, threading.current_thread()))

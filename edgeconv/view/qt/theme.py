@@ -17,7 +17,7 @@ SCHEMES: dict[str, Qt.ColorScheme] = {
 
 @dataclass(frozen=True)
 class Colours:
-    """What is drawn by hand, for one scheme."""
+    """Colours of custom-drawn elements, for one scheme."""
 
     window: str
     base: str
@@ -31,7 +31,7 @@ class Colours:
     warning: str
     warning_text: str
     curves: tuple[str, ...]
-    """Of plots: Okabe and Ito's, which hold on light and dark and for colour-blind people."""
+    """Of plots: Okabe and Ito's palette, which works on light and dark and for colour-blind people."""
 
 
 CURVES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F52A0", "#A6761D")

@@ -1,4 +1,4 @@
-"""Pieces of pictures as QImages: made when they are drawn, the ones drawn longest ago let go first."""
+"""Tiles of pictures as QImages: created when they are drawn, the least recently drawn ones are evicted first."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class TileStore:
         return image
 
     def keep_only(self, pyramids: list[Pyramid]) -> None:
-        """Let go of every other pyramid's tiles."""
+        """Evict every other pyramid's tiles."""
         wanted = {id(pyramid) for pyramid in pyramids}
         for key in [key for key in self._images if key[0] not in wanted]:
             self._drop(key)
@@ -60,7 +60,7 @@ class TileStore:
 
     @property
     def held_bytes(self) -> int:
-        """What the images take."""
+        """Bytes of the images."""
         return self._held_bytes
 
     def _drop(self, key: tuple[int, Tile]) -> None:

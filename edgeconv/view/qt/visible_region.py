@@ -1,4 +1,4 @@
-"""A layer through the viewport: which of its pixels are seen, and where on the screen each part lies."""
+"""A layer in the viewport: which of its pixels are visible, and where on the screen each part lies."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from edgeconv.view.viewport import Viewport
 
 
 @dataclass(frozen=True)
-class Seen:
+class VisibleRegion:
     """A layer of any size is stretched over the viewport's picture; `offset` shifts it right, in screen pixels."""
 
     viewport: Viewport
@@ -21,7 +21,7 @@ class Seen:
 
     @property
     def scale_x(self) -> float:
-        """Pixels of the viewport's picture a layer pixel."""
+        """Pixels of the viewport's picture per layer pixel."""
         return self.viewport.width / self.pyramid.width
 
     @property
@@ -31,7 +31,7 @@ class Seen:
 
     @property
     def zoom(self) -> float:
-        """Screen pixels a layer pixel."""
+        """Screen pixels per layer pixel."""
         return self.viewport.zoom * self.scale_x
 
     def visible(self, area: QRect) -> QRect:

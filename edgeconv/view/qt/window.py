@@ -1,21 +1,19 @@
-"""The window's behaviour: hands what the user does to the model, its requests to the workers, their answers to widgets.
+"""The window's behaviour: passes user actions to the model, its requests to the workers, and results to the widgets.
 
-Nothing is computed here and nothing waits here. Live requests go to a lane where the newest wins (lane.py); what
-leaves the window (outgoing.py) and benches (benchrun.py) are tasks that no newer request cancels.
+Nothing is computed here and nothing blocks. Live requests go to a runner that serves only the newest
+(latest_request.py); saving, exporting (export_actions.py) and benchmarks (bench_actions.py) are tasks that no newer
+request cancels.
 """
 
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 from collections.abc import Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
-from PySide6.QtCore import QMimeData, QObject, Qt, Signal
-from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QGuiApplication, QImage, QStandardItemModel
+from PySide6.QtCore import QObject, Qt, Signal
+from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QGuiApplication, QStandardItemModel
 from PySide6.QtWidgets import QApplication, QComboBox, QFileDialog, QMessageBox
 
 from edgeconv.diff.inputs import layout_text
@@ -32,14 +30,15 @@ from edgeconv.view.compute import (
     RunMeasured,
     Workshop,
 )
-from edgeconv.view.latest import Lane, Token
+from edgeconv.view.latest_request import LatestRequestRunner, Token
 from edgeconv.view.parameters import Parameters, from_record
 from edgeconv.view.qt import actions
-from edgeconv.view.qt.benchrun import BenchTask
+from edgeconv.view.qt.bench_actions import BenchTask
 from edgeconv.view.qt.canvas import BAR_STEP, ZOOM_STEP, Heat
-from edgeconv.view.qt.export_actions import PICTURE_FILTER, Outgoing
+from edgeconv.view.qt.export_actions import PICTURE_FILTER, ExportActions
 from edgeconv.view.qt.frame import Frame
 from edgeconv.view.qt.memory import Memory
+from edgeconv.view.qt.opening import Opening
 from edgeconv.view.qt.plain_text import tip
 from edgeconv.view.qt.tasks import After, Tasks
 from edgeconv.view.sources import ViewSource, labels
@@ -49,13 +48,13 @@ KERNEL_FILTER = "Kernels (*.json *.csv)"
 
 
 class _Post(QObject):
-    """Brings the workers' answers to the interface thread."""
+    """Delivers the workers' results to the interface thread."""
 
     answered = Signal(object)
 
 
 class ViewWindow(Frame):
-    """One window. Tests and scripts may look at `model`, `workshop` and `lane`."""
+    """One window. Tests and scripts may look at `model`, `workshop` and `runner`."""
 
     first_view = Signal()
     """An output is on the screen for the first time."""
@@ -65,18 +64,16 @@ class ViewWindow(Frame):
         self.model, self.workshop, self.memory = model, workshop, memory
         self.tasks = Tasks(self)
         self.tasks.complained.connect(self.complain)
-        self.outgoing = Outgoing(self, model, workshop, self.tasks)
+        self.opening = Opening(model, self.tasks, self._follow, self._show_state)
+        self.export_actions = ExportActions(self, model, workshop, self.tasks)
         self.bench_run = BenchTask(self.bench, model, workshop, self.tasks)
         self._post = _Post()
         self._post.answered.connect(self._on_answer)
-        self.lane: Lane[ViewRequest] = Lane(self._serve, "edgeconv-view")
+        self.runner: LatestRequestRunner[ViewRequest] = LatestRequestRunner(self._serve, "edgeconv-view")
         self._left: Layer | None = None
         self._right: Layer | None = None
         self._notes: tuple[str, ...] = ()
         self._reasons: dict[ViewSource, str] | None = None
-        self._pasted: Path | None = None
-        self._openings = 0
-        """Whatever the user opened, by now; numbers what is pasted, and tells whether something came after it."""
         self._shown_picture: str | None = None
         self._seen_first = False
         self._closed = False
@@ -88,12 +85,12 @@ class ViewWindow(Frame):
 
     @property
     def settled(self) -> bool:
-        """Everything that the newest request asked for has come."""
+        """Everything that the newest request asked for has arrived."""
         return self._settled_generation == self.model.generation
 
     def _does(self) -> dict[str, Any]:
         """What each command does."""
-        model, canvas, outgoing = self.model, self.canvas, self.outgoing
+        model, canvas, export_actions = self.model, self.canvas, self.export_actions
         return {
             "open": self.ask_open,
             "paste": self.paste,
@@ -101,15 +98,15 @@ class ViewWindow(Frame):
             "previous": lambda: self._follow(model.step(-1)),
             "reload": self.reload,
             "save": self.save,
-            "export-diff": outgoing.ask_page_of_sides,
-            "export-methods": outgoing.ask_page_of_methods,
+            "export-diff": export_actions.ask_page_of_sides,
+            "export-methods": export_actions.ask_page_of_methods,
             "quit": self.close,
             "undo": lambda: self._follow(model.undo()),
             "redo": lambda: self._follow(model.redo()),
             "reset": lambda: self.set_parameters(Parameters()),
             "load-kernel": self._ask_kernel,
-            "copy-picture": lambda: outgoing.copy_picture(canvas.answer),
-            "copy-command": lambda: outgoing.copy_command(self._is_pasted(model.picture)),
+            "copy-picture": lambda: export_actions.copy_picture(canvas.answer),
+            "copy-command": lambda: export_actions.copy_command(self.opening.is_pasted(model.picture)),
             "swap": self.swap,
             "bar-left": lambda: canvas.move_bar(-BAR_STEP),
             "bar-right": lambda: canvas.move_bar(BAR_STEP),
@@ -130,7 +127,7 @@ class ViewWindow(Frame):
         self.canvas.hovered.connect(self._show_values)
         self.canvas.moved.connect(self._show_zoom)
         self.canvas.painted.connect(self._on_painted)
-        self.controls.changed.connect(self._on_knobs)
+        self.controls.changed.connect(self._on_controls)
         self.controls.replaced.connect(self.set_parameters)
         self.controls.complained.connect(self.complain)
         self.history.chosen.connect(lambda run: self._follow(self.model.restore(run)))
@@ -150,8 +147,7 @@ class ViewWindow(Frame):
 
     def open_pictures(self, paths: Sequence[str]) -> None:
         """Add pictures and go to the first."""
-        self._openings += 1
-        self._follow(self.model.open(paths))
+        self.opening.open(paths)
 
     def ask_open(self) -> None:
         """By the system's dialog."""
@@ -162,8 +158,8 @@ class ViewWindow(Frame):
 
     def paste(self) -> None:
         """Open what the clipboard holds: files, a path, or a picture."""
-        if not self._take(QGuiApplication.clipboard().mimeData()):
-            self.complain("The clipboard holds no picture: copy one, or its file, first.")
+        if not self.opening.take(QGuiApplication.clipboard().mimeData()):
+            self.complain("The clipboard has no picture: copy a picture or its file first.")
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
         """Files and pictures may be dropped."""
@@ -172,45 +168,10 @@ class ViewWindow(Frame):
 
     def dropEvent(self, event: QDropEvent) -> None:
         """Open what is dropped."""
-        if self._take(event.mimeData()):
+        if self.opening.take(event.mimeData()):
             event.acceptProposedAction()
         else:
-            self.complain("What was dropped is neither a picture nor a file here: save it first, and drop the file.")
-
-    def _take(self, data: QMimeData) -> bool:
-        """Open files or a picture from the clipboard or a drop; False where there is neither."""
-        paths = [url.toLocalFile() for url in data.urls() if url.isLocalFile()]
-        if not paths and not data.hasImage() and os.path.isfile(data.text().strip()):
-            paths = [data.text().strip()]
-        if paths:
-            self.open_pictures(paths)
-            return True
-        image = data.imageData() if data.hasImage() else None
-        if not isinstance(image, QImage) or image.isNull():
-            return False
-        self._pasted = self._pasted or Path(tempfile.mkdtemp(prefix="edgeconv-pasted-"))
-        self._openings += 1
-        opening = self._openings
-        path = str(self._pasted / f"pasted-{opening}.png")
-
-        def write() -> After:
-            if not image.save(path):
-                raise EdgeconvError("The pasted picture cannot be kept: is the disk full?")
-            return lambda: self._open_pasted(path, opening)
-
-        self.tasks.start(write)
-        return True
-
-    def _open_pasted(self, path: str, opening: int) -> None:
-        """Go to a pasted picture, unless something was opened after it: then it is only listed."""
-        if opening == self._openings:
-            self.open_pictures([path])
-        else:
-            self.model.add([path])
-            self._show_state()
-
-    def _is_pasted(self, path: str | None) -> bool:
-        return path is not None and self._pasted is not None and Path(path).parent == self._pasted
+            self.complain("What was dropped is neither a picture nor a local file: save it first, and drop the file.")
 
     def reload(self) -> None:
         """Read every picture anew."""
@@ -224,7 +185,7 @@ class ViewWindow(Frame):
         self.refresh()
 
     def show_mode(self, name: str) -> None:
-        """Look another way."""
+        """Switch to another view."""
         self.model.show(mode=find_mode(name))
         if name == "difference":
             self.tabs.setCurrentWidget(self.difference)
@@ -234,14 +195,14 @@ class ViewWindow(Frame):
     def _show_source(self, side: str, source: ViewSource) -> None:
         self._follow(self.model.show(left=source) if side == "left" else self.model.show(right=source))
 
-    def _on_knobs(self, changes: dict[str, Any]) -> None:
+    def _on_controls(self, changes: dict[str, Any]) -> None:
         try:
             self._follow(self.model.edit(**changes))
         except EdgeconvError as error:
             self.complain(str(error))
 
     def set_parameters(self, parameters: Parameters) -> None:
-        """Put other parameters in place, or say why not."""
+        """Apply other parameters, or report why not."""
         try:
             self._follow(self.model.set_parameters(parameters, "kernel" if parameters.kernel is not None else None))
         except EdgeconvError as error:
@@ -253,7 +214,7 @@ class ViewWindow(Frame):
             self.load_kernel(path)
 
     def load_kernel(self, path: str) -> None:
-        """Put the kernel of a file in place; one that is loaded already may hold another by now."""
+        """Apply the kernel of a file; a file that is loaded already may have changed."""
         try:
             self.model.set_parameters(self.model.parameters.with_kernel_file(path))
         except EdgeconvError as error:
@@ -262,10 +223,10 @@ class ViewWindow(Frame):
             self.refresh()
 
     def save(self) -> None:
-        """Ask where to, and write what is seen: a kernel's file is read anew for both."""
+        """Ask for a name, and write what is displayed: a kernel file is read again for both."""
         if self.model.parameters.kernel_file is not None:
             self.refresh()
-        self.outgoing.ask_save()
+        self.export_actions.ask_save()
 
     def _follow(self, changed: bool) -> None:
         if changed:
@@ -274,7 +235,7 @@ class ViewWindow(Frame):
     # --- from the model to widgets and workers ------------------------------------------------------------------
 
     def refresh(self) -> None:
-        """Show what the model holds, and ask for what is to be seen."""
+        """Show the state of the model, and request what is to be displayed."""
         self.message.hide()
         self._show_state()
         request = self.model.next_request()
@@ -286,10 +247,10 @@ class ViewWindow(Frame):
             self.picture_label.setText("")
             self.difference.show_comparisons(None)
             self.show_busy(False)
-            self.lane.cancel()
+            self.runner.cancel()
             return
         self.show_busy(True)
-        self.lane.submit(request)
+        self.runner.submit(request)
 
     def _show_state(self) -> None:
         model = self.model
@@ -336,9 +297,9 @@ class ViewWindow(Frame):
         box.setCurrentIndex(sources.index(chosen) if chosen in sources else 0)
 
     def _grey_out(self, box: QComboBox) -> None:
-        """Methods that cannot run here can be seen, with the reason, and not chosen."""
+        """Methods that cannot run here are listed with the reason, and cannot be chosen."""
         items = box.model()
-        assert isinstance(items, QStandardItemModel)  # a combo box makes one of its own
+        assert isinstance(items, QStandardItemModel)  # the default model of a combo box
         for index in range(box.count()):
             reason = (self._reasons or {}).get(box.itemData(index))
             if reason is not None:
@@ -473,7 +434,7 @@ class ViewWindow(Frame):
 
     def _save_bench(self) -> None:
         if self.bench_run.record is not None:
-            self.outgoing.ask_record(self.bench_run.record)
+            self.export_actions.ask_record(self.bench_run.record)
 
     def _show_keys(self) -> None:
         rows = ((words, " or ".join(keys)) for words, keys in actions.listed_keys())
@@ -484,21 +445,20 @@ class ViewWindow(Frame):
         box.open()
 
     def closeEvent(self, event: QCloseEvent) -> None:
-        """Keep the settings, want nothing more from the workers, but let what is being written be written."""
+        """Store the settings and cancel all computations, but finish what is being written."""
         self._remember()
         self._closed = True
-        self.lane.close()
+        self.runner.close()
         self.bench_run.stop()
         self.hide()
         self.tasks.join()
-        if self._pasted is not None:
-            shutil.rmtree(self._pasted, ignore_errors=True)
+        self.opening.remove_pasted()
         event.accept()
         QApplication.quit()
 
     def _remember(self) -> None:
         self.memory.keep("look", self.look)
-        self.memory.keep("recent", [path for path in self.model.recent if not self._is_pasted(path)])
+        self.memory.keep("recent", [path for path in self.model.recent if not self.opening.is_pasted(path)])
         self.memory.keep("mode", self.model.mode.name)
         self.memory.keep("parameters", vars(self.model.parameters))
         self.keep_places(self.memory)
@@ -506,5 +466,5 @@ class ViewWindow(Frame):
 
 
 def remembered_parameters(memory: Memory) -> Parameters:
-    """Those of last time."""
+    """The parameters of the last session."""
     return from_record(memory.load("parameters"))

@@ -1,4 +1,4 @@
-"""Outputs that are written by pieces: one table of kinds, by suffix."""
+"""Outputs that are written in pieces: one table of kinds, by suffix."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class SinkKind:
     suffixes: tuple[str, ...]
     """The first is that of an output which is not named."""
     dtypes: tuple[str, ...]
-    """Types of sample that it can hold as they are."""
+    """Sample types that it can hold without conversion."""
     copies_of_a_tile: int
-    """Held beside a tile while it is written."""
+    """Copies of a tile in memory while it is written."""
     make: Callable[[Path, OutputShape, int], Sink]
 
 
@@ -33,12 +33,12 @@ KINDS = (
 
 
 def kind_for(path: Path) -> SinkKind:
-    """The kind that the suffix of `path` names. Raises ImageWriteError."""
+    """The kind for the suffix of `path`. Raises ImageWriteError."""
     for kind in KINDS:
         if path.suffix.lower() in kind.suffixes:
             return kind
     able = " or ".join(kind.suffixes[0] for kind in KINDS)
-    raise ImageWriteError(f"{path}: '{path.suffix}' is no format that is written by tiles: use {able}.")
+    raise ImageWriteError(f"{path}: '{path.suffix}' is not a format that can be written by tiles: use {able}.")
 
 
 def check_dtype(path: Path, kind: SinkKind, dtype: str) -> None:

@@ -1,4 +1,4 @@
-"""What an output that is written by pieces must do: take tiles in any order, and appear whole or not at all."""
+"""The interface of an output that is written in pieces: it takes tiles in any order and appears whole or not at all."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.errors import ImageWriteError
-from edgeconv.io import temporaries
+from edgeconv.io import temporary_files
 from edgeconv.io.files import NameTakenError
 
 
@@ -29,7 +29,7 @@ class OutputShape:
 
     @property
     def nbytes(self) -> int:
-        """Of all samples."""
+        """Bytes of all samples."""
         return self.height * self.width * self.channels * self.dtype.itemsize
 
 
@@ -41,7 +41,7 @@ class Sink(ABC):
         self.shape = shape
         self.piece = piece
         """Side of the pieces that the file itself is cut into; tiles start at multiples of it."""
-        self.path = temporaries.begin(Path(os.path.realpath(target)))  # a link may lead to another disk
+        self.path = temporary_files.begin(Path(os.path.realpath(target)))  # a link may lead to another disk
         """Where the output is until it is committed."""
 
     @abstractmethod
@@ -66,7 +66,7 @@ class Sink(ABC):
     def unwritable(self, error: OSError) -> ImageWriteError:
         """The error for an output that the system refuses."""
         if isinstance(error, FileExistsError) or error.errno == errno.ENOTEMPTY:
-            return NameTakenError(f"{self.target}: exists since a moment ago: somebody else writes there too.")
+            return NameTakenError(f"{self.target}: was created by another process in the meantime.")
         if isinstance(error, FileNotFoundError):
             return ImageWriteError(f"{self.target}: the folder {self.target.parent} does not exist: create it first.")
         return ImageWriteError(f"{self.target}: cannot be written ({error.strerror or error}): choose another place.")

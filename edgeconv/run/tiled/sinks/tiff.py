@@ -21,10 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv import __version__
-from edgeconv.io import temporaries
+from edgeconv.io import temporary_files
 from edgeconv.io.files import pass_permissions_on, take_name
 from edgeconv.io.formats.tiff import TILE_BYTES, TILE_OFFSETS
-from edgeconv.io.held_open import patiently
+from edgeconv.io.replace_file import move_with_retries
 from edgeconv.run.tiled.reader import in_order
 from edgeconv.run.tiled.sinks.base import OutputShape, Sink
 
@@ -103,12 +103,12 @@ class TiffSink(Sink):
         target = Path(os.path.realpath(self.target))
         try:
             if replace:
-                patiently(os.replace, self.path, target)
+                move_with_retries(os.replace, self.path, target)
             else:
                 take_name(self.path, target)
         except OSError as error:
             raise self.unwritable(error) from None
-        temporaries.end(self.path)
+        temporary_files.end(self.path)
 
     def discard(self) -> None:
         """See Sink.discard."""
@@ -117,7 +117,7 @@ class TiffSink(Sink):
                 self._stream.close()
         with suppress(OSError):
             self.path.unlink()
-        temporaries.end(self.path)
+        temporary_files.end(self.path)
 
     def _places(self, row: int, column: int, pixels: NDArray[Any]) -> Iterator[Place]:
         """The pieces of a tile."""

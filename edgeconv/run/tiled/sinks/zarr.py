@@ -1,7 +1,7 @@
 """An OME-Zarr (NGFF 0.5, Zarr 3) of one resolution: axes c, y, x, a chunk for every piece, compressed by Zstandard.
 
-It is written into a temporary folder beside its place and then renamed: where an older output stands there, that is
-moved aside first, under a name that nobody takes for a left-over, and removed last.
+It is written into a temporary folder beside its place and then renamed: an older output there is moved aside first,
+under a name that is not that of a left-over, and removed last.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeconv.io import temporaries
+from edgeconv.io import temporary_files
 from edgeconv.io.files import pass_permissions_on
-from edgeconv.io.held_open import patiently
+from edgeconv.io.replace_file import move_with_retries
 from edgeconv.run.tiled.sinks.base import OutputShape, Sink
 
 LEVEL_NAME = "0"
 VERSION = "0.5"
 
 REMOVAL_PAUSES = (0.01, 0.05, 0.2, 0.5)
-"""Where one chunk cannot be written, Zarr's threads go on with the others for a moment, and make their folders anew."""
+"""If one chunk cannot be written, Zarr's threads continue with others for a moment and create their folders again."""
 
 
 class ZarrSink(Sink):
@@ -70,19 +70,19 @@ class ZarrSink(Sink):
         aside = target.with_name(f"{target.name}.replaced-{secrets.token_hex(6)}")
         try:
             if replace and target.exists():
-                patiently(os.rename, target, aside)
-            patiently(os.rename, self.path, target)
+                move_with_retries(os.rename, target, aside)
+            move_with_retries(os.rename, self.path, target)
         except OSError as error:
             if aside.exists() and not target.exists():
                 os.rename(aside, target)
             raise self.unwritable(error) from None
-        temporaries.end(self.path)
+        temporary_files.end(self.path)
         if os.path.lexists(aside):
-            going = temporaries.begin(target)
+            going = temporary_files.begin(target)
             with suppress(OSError):  # what remains of it is a left-over
                 os.rename(aside, going)
-                temporaries.remove(going)
-            temporaries.end(going)
+                temporary_files.remove(going)
+            temporary_files.end(going)
 
     def discard(self) -> None:
         """See Sink.discard."""
@@ -90,9 +90,9 @@ class ZarrSink(Sink):
             if not os.path.lexists(self.path):
                 break
             with suppress(OSError):
-                temporaries.remove(self.path)
+                temporary_files.remove(self.path)
             time.sleep(pause)
-        temporaries.end(self.path)
+        temporary_files.end(self.path)
 
 
 def _multiscale(target: Path) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Pictures that are read by pieces: one table of kinds. A new kind costs one file and one line here."""
+"""Pictures that are read in chunks: one table of kinds. A new kind costs one file and one line here."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from edgeconv.errors import ImageReadError, UnavailableError
 from edgeconv.io.formats import SIGNATURE_BYTES, format_of
 from edgeconv.run.tiled.sources import vips
 from edgeconv.run.tiled.sources.base import TileSource
+from edgeconv.run.tiled.sources.orientation import Upright
 from edgeconv.run.tiled.sources.tiff import TiffSource, open_tiff
-from edgeconv.run.tiled.sources.upright import Upright
 from edgeconv.run.tiled.sources.zarr import is_zarr, open_zarr
 
 
@@ -44,7 +44,7 @@ def _has_signature_of(*names: str) -> Callable[[Path], bool]:
 
 
 def _is_for_vips(path: Path) -> bool:
-    """Formats of the door for whole pictures that libvips reads too, and what else it knows where it is installed."""
+    """Formats of io/formats that libvips reads too, and where it is installed, others that it supports."""
     if _has_signature_of("PNG", "JPEG", "WebP")(path):
         return True
     return path.is_file() and import_problem("pyvips") is None and vips.format_of(path) is not None

@@ -1,7 +1,7 @@
-"""What a picture that is read by pieces must give: its size, its type, and any of its chunks as RGB.
+"""The interface of a picture that is read in chunks: its size, its type, and any of its chunks as RGB.
 
-A chunk is what is decoded at once: a tile of a TIFF, some strips, a chunk of a Zarr. Inside this door pixels are
-those of image.py: RGB, HWC, grey spread to three equal channels, alpha dropped, float64 rounded to float32.
+A chunk is what is decoded at once: a tile of a TIFF, some strips, a chunk of a Zarr. Pixels are as in io/image.py: RGB,
+HWC, grey spread to three equal channels, alpha dropped, float64 rounded to float32.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class TileSource(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
 
     def span(self, row: int, column: int) -> tuple[Span, Span]:
         """Rows and columns of a chunk."""
@@ -101,7 +101,7 @@ def unusable(path: Path, format: str, reason: str, remedy: str = AGAIN) -> Image
 
 
 def check_size(path: Path, format: str, height: int, width: int) -> None:
-    """Raise ImageReadError for sides that no picture has. Pixels have no limit: memory is bounded by the tile."""
+    """Raise ImageReadError for impossible sides. The number of pixels is not limited: the tile bounds memory."""
     if min(height, width) < 1:
         raise unusable(path, format, f"its header says {width:,}×{height:,} pixels")
     if max(height, width) > MAX_SIDE:

@@ -1,7 +1,7 @@
 """TIFF and BigTIFF by tile or strip, through tifffile and its codecs (imagecodecs).
 
     8 and 16 bits, floats of 32 and 64 bits; grey (either polarity), RGB, a palette, YCbCr in JPEG; alpha dropped
-    interleaved or in separate planes, any compression that imagecodecs knows; the first page
+    interleaved or in separate planes, any compression that imagecodecs supports; the first page
     strips without compression are read row by row, however tall they are: files of one strip are common
 
 Source of the layout: TIFF 6.0 and the BigTIFF proposal, as tifffile reads them.
@@ -32,7 +32,7 @@ from edgeconv.io.formats.tiff import (
     WHITE_IS_ZERO,
     YCBCR,
 )
-from edgeconv.io.image import FRAMES_NOTE, GREY_NOTE, PROFILE_NOTE
+from edgeconv.io.image import DEPTH_NOTE, FRAMES_NOTE, GREY_NOTE, PROFILE_NOTE
 from edgeconv.run.tiled.grid import even_cuts
 from edgeconv.run.tiled.sources.base import ChunkLayout, TileSource, as_rgb, check_size, unusable
 
@@ -50,14 +50,14 @@ PIECE_BYTES = 2**20
 """Of rows that are read at once where strips may be cut or put together: large enough for a disk, small for memory."""
 
 PALETTE_SHIFT = 8
-"""Palettes hold 16 bits a colour, of which the upper 8 are taken, as libtiff does."""
+"""Palettes have 16 bits per colour, of which the upper 8 are used, as in libtiff."""
 
 
 def open_tiff(path: Path) -> TiffSource:
     """Open the first page. Raises ImageReadError."""
     import tifffile
 
-    logging.getLogger("tifffile").addHandler(logging.NullHandler())  # what it would print comes back as our one line
+    logging.getLogger("tifffile").addHandler(logging.NullHandler())  # errors are reported by our own one-line message
     try:
         file = tifffile.TiffFile(path)
     except OSError as error:
@@ -255,7 +255,7 @@ def _has_second_page(file: Any) -> bool:
 
 
 def _palette(path: Path, page: Any) -> NDArray[np.uint8]:
-    """(entries, 3), 8 bits a colour."""
+    """(entries, 3), 8 bits per colour."""
     if page.colormap is None or page.bitspersample != 8:
         raise unusable(path, FORMAT, f"a palette of {page.bitspersample} bits is not supported", CONVERT)
     if page.colormap.shape != (3, 256):
@@ -275,7 +275,7 @@ def _notes(photometric: int, extra: bool, stored: str, another: bool, empty: int
     if profile:
         notes.append(PROFILE_NOTE)
     if stored == "uint16":
-        notes.append("16 bits a sample kept")
+        notes.append(DEPTH_NOTE)
     if stored == "float64":
         notes.append("float64 rounded to float32")
     if empty:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from edgeconv.errors import ImageReadError
 from edgeconv.io.formats import png
 from edgeconv.io.formats.base import BadPicture
-from edgeconv.io.image import FRAMES_NOTE, GREY_NOTE, PROFILE_NOTE
+from edgeconv.io.image import DEPTH_NOTE, FRAMES_NOTE, GREY_NOTE, PROFILE_NOTE
 from edgeconv.run.tiled.grid import even_cuts
 from edgeconv.run.tiled.sources.base import ChunkLayout, TileSource, as_rgb, check_size, unusable
 
@@ -145,7 +145,7 @@ def _notes(image: Any, colours: int, turned: int, dtype: np.dtype[Any]) -> tuple
     if image.get_typeof("icc-profile-data"):
         notes.append(PROFILE_NOTE)
     if dtype == np.uint16:
-        notes.append("16 bits a sample kept")
+        notes.append(DEPTH_NOTE)
     return tuple(notes)
 
 

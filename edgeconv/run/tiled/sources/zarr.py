@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from edgeconv.errors import ImageReadError
 from edgeconv.io.formats.npy import DTYPES
-from edgeconv.io.image import GREY_NOTE
+from edgeconv.io.image import DEPTH_NOTE, GREY_NOTE
 from edgeconv.run.tiled.grid import even_cuts
 from edgeconv.run.tiled.sources.base import ChunkLayout, TileSource, as_rgb, check_size, unusable
 
@@ -150,7 +150,7 @@ def _notes(dtype: np.dtype[Any], channels: int, deep: bool, levels: int) -> tupl
     if levels > 1:
         notes.append(f"finest of {levels} resolutions taken")
     if dtype == np.uint16:
-        notes.append("16 bits a sample kept")
+        notes.append(DEPTH_NOTE)
     if dtype == np.float64:
         notes.append("float64 rounded to float32")
     return tuple(notes)

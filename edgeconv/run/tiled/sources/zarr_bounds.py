@@ -214,7 +214,7 @@ class BoundedStore(WrapperStore[LocalStore]):
         self._bounds = Bounds.of(array)
 
     async def get(self, key: str, prototype: Any, byte_range: Any = None) -> Any:
-        """See WrapperStore.get. Raises BadChunk, and ValueError for what is no plain file."""
+        """See WrapperStore.get. Raises BadChunk, and ValueError for what is not a plain file."""
         bounds = self._bounds
         is_metadata = key.rpartition("/")[2] in METADATA_NAMES
         size = _plain_size(Path(self._store.root) / key)
@@ -253,7 +253,7 @@ def _plain_size(path: Path) -> int:
     except OSError:
         return 0
     if not stat.S_ISREG(found.st_mode) and not stat.S_ISDIR(found.st_mode):
-        raise ValueError(f"{path.name} is no plain file")
+        raise ValueError(f"{path.name} is not a plain file")
     return found.st_size if stat.S_ISREG(found.st_mode) else 0
 
 

@@ -1,0 +1,131 @@
+"""The code that runs in a Dask worker.
+
+It is called by name with pickled arguments (see `cluster.CALL`), so that Dask itself never unpickles objects of
+edgeconv: a worker without edgeconv then returns an error, where Dask would lose the whole connection.
+"""
+
+from __future__ import annotations
+
+import pickle
+import signal
+import threading
+import time
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from typing import Any
+
+import edgeconv
+from edgeconv.batch.stores import store_of
+from edgeconv.batch.summary import PictureResult
+from edgeconv.batch.task import Task
+from edgeconv.batch.worker import PictureWorker, held_bytes, leave_cores_to
+from edgeconv.core.optional import import_problem
+from edgeconv.core.problem import Problem
+from edgeconv.errors import ImageReadError, UnavailableError
+from edgeconv.options import JpegCodec
+from edgeconv.runtime.auto import Choice, choose
+from edgeconv.runtime.devices.gpu_jpeg import nvimgcodec_version, require_gpu_jpeg
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What must hold in every worker, so that it does not matter which one has a picture."""
+
+    maker: tuple[str, ...]
+    """See `maker_here`."""
+    token: str | None = None
+    """A file in the output folder, while there is one: whoever can read it sees the same folder."""
+    token_text: bytes = b""
+    jpeg_codec: JpegCodec = "host"
+
+    def check(self) -> None:
+        """Raise UnavailableError where this process cannot work for the batch."""
+        _check(self)
+
+
+@dataclass(frozen=True)
+class WorkerReply:
+    """Of one call of `run_tasks`."""
+
+    outcomes: list[PictureResult]
+    seconds: float
+    worker: str
+    peak_bytes: dict[str, int | None]
+
+
+def maker_here(jpeg_codec: JpegCodec = "host") -> tuple[str, ...]:
+    """What the bytes of an output depend on beside its parameters."""
+    import cv2
+
+    png = "zlib" if import_problem("isal.isal_zlib") else "isal"  # as png.py decides
+    makers = (f"edgeconv {edgeconv.__version__}", f"OpenCV {cv2.__version__}", f"PNG by {png}")
+    return makers if jpeg_codec == "host" else (*makers, f"nvImageCodec {nvimgcodec_version()}")
+
+
+@cache
+def _check(terms: Terms) -> None:
+    for there, here in zip(terms.maker, maker_here(terms.jpeg_codec), strict=True):
+        if there != here:
+            raise UnavailableError(f"it has {here} and the client {there}: install the same everywhere")
+    if terms.jpeg_codec == "gpu":
+        require_gpu_jpeg()
+    if terms.token is None:
+        return
+    try:
+        seen = store_of(terms.token).read(terms.token)
+    except ImageReadError:
+        seen = b""
+    if seen != terms.token_text:
+        folder = terms.token.rpartition("/")[0]
+        raise UnavailableError(f"it does not see {folder}: use a folder that all machines share, or a URL")
+
+
+def look(terms: Terms) -> None:
+    """Raise UnavailableError where this worker cannot work for the batch."""
+    terms.check()
+
+
+def choose_here(terms: Terms, method: str, device: str, problem: Problem | None) -> Choice:
+    """What this worker would take. Raises UnavailableError."""
+    terms.check()
+    return choose(method, device, "many pictures", problem)
+
+
+def run_tasks(terms: Terms, tasks: list[Task], threads_each: int, work: bytes) -> WorkerReply:
+    """Do a few pictures, one after the other; `work` is the pickled Work that all calls share."""
+    from distributed import get_worker
+
+    terms.check()
+    leave_cores_to(threads_each)
+    own = _unpickled(work)
+    _tidy(own.output, tasks)
+    started = time.perf_counter()
+    outcomes = [own.one(task) for task in tasks]
+    return WorkerReply(outcomes, time.perf_counter() - started, str(get_worker().name), held_bytes(own.device_name))
+
+
+_tidied: set[str] = set()
+
+
+def _tidy(output: str, tasks: list[Task]) -> None:
+    """Remove what killed workers of this machine left half-written where these outputs go, once a folder.
+
+    The client cannot tell on another machine which processes live.
+    """
+    store = store_of(output)
+    folders = {store.join(output, task.folder) for task in tasks} - _tidied
+    _tidied.update(folders)
+    store.remove_left_overs(folders)
+
+
+@lru_cache(maxsize=1)
+def _unpickled(work: bytes) -> PictureWorker:
+    """One Work for all threads of this worker; the bytes are one object in its memory, whose hash is kept."""
+    own: PictureWorker = pickle.loads(work)
+    return own
+
+
+def dask_setup(worker: Any) -> None:
+    """Called by Dask in each worker of a local cluster: the client handles Ctrl-C and lets workers finish."""
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.SIG_IGN)

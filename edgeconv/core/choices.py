@@ -1,0 +1,29 @@
+"""What a person may choose for a problem, as types: the command line, the window and Python accept the same words.
+
+The standard library only, so that a list of options can be shown without NumPy.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+DEFAULT_FILTER = "laplacian8"
+
+Channels = Literal["mix", "each", "luma"]
+CHANNELS: tuple[Channels, ...] = get_args(Channels)
+
+Luma = Literal["bt601", "bt709"]
+LUMAS: tuple[Luma, ...] = get_args(Luma)
+
+NAMED_PADDINGS: dict[str, int] = {"same": 1, "valid": 0}
+"""Pixels on every side; a padding may also be given as their number."""
+
+Border = Literal["zero", "replicate", "reflect", "reflect101"]
+BORDERS: tuple[Border, ...] = get_args(Border)
+
+OutputMode = Literal["abs", "clip", "normalize", "raw"]
+"""`normalize` is `raw` and a second pass (see output.py)."""
+OUTPUT_MODES: tuple[OutputMode, ...] = get_args(OutputMode)
+
+DeviceName = Literal["cpu", "cuda"]
+DEVICES: tuple[DeviceName, ...] = get_args(DeviceName)

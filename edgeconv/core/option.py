@@ -1,0 +1,193 @@
+"""How an option is declared: a field of a dataclass, with what a person needs beside its type and default.
+
+    @dataclass(frozen=True)
+    class Reading:
+        max_pixels: int = option(2**28, "Refuse a larger picture before it is decoded.")
+
+The type says what the option takes: a `Literal` lists its choices, `bool` makes a flag. Whoever shows options (the
+command line, the window, `bench`, docs) asks `options_of` for them, and writes none of this down again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields
+from functools import cache
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from edgeconv.core.units import parse_bytes
+from edgeconv.errors import UsageError
+
+KEY = "option"
+AUTO = "auto"
+"""The word for "choose for me" wherever a choice may be left open."""
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """What `option` was given, as a field keeps it."""
+
+    help: str
+    flags: tuple[str, ...]
+    text: Any
+    methods: tuple[str, ...]
+    device: str | None
+    spelling: str | None
+    formerly: Mapping[str, str]
+    keeps_output: bool
+
+
+@dataclass(frozen=True)
+class Positional:
+    """What a command says of a parameter without a flag: `Annotated[str, Positional("A picture.")]`."""
+
+    help: str
+    metavar: str | None = None
+
+
+@dataclass(frozen=True)
+class Only:
+    """Which options of a group a command takes: `Annotated[Filtering, Only("padding", "border")]`."""
+
+    names: tuple[str, ...]
+
+    def __init__(self, *names: str) -> None:
+        object.__setattr__(self, "names", names)
+
+
+class Given(frozenset[str]):
+    """The names of the options that stand on the command line, for a command that asks for them."""
+
+
+@dataclass(frozen=True)
+class Option:
+    """An option as its users see it."""
+
+    name: str
+    """Of the field, and of the command's parameter."""
+    type: Any
+    """str, int, float, bool, Path or list[str], without None."""
+    hint: Any
+    """The same as the field is annotated."""
+    may_be_none: bool
+    default: Any
+    choices: tuple[Any, ...]
+    """Empty where it takes any value of its type."""
+    declared: Declaration
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """As the command line takes it, the long form first: `--stride`, `-s`."""
+        long = "--" + self.name.replace("_", "-")
+        named = self.declared.flags
+        return named if any(flag.startswith("--") for flag in named) else (long, *named)
+
+    @property
+    def flag(self) -> str:
+        """The long form."""
+        return self.flags[0]
+
+    @property
+    def parameter(self) -> str:
+        """The flag as a name of Python: where the value is written as a person does, not as code reads it."""
+        return self.flag.removeprefix("--").replace("-", "_")
+
+    @property
+    def spelling(self) -> str:
+        """In a method of `edgeconv bench`, behind a colon."""
+        return self.declared.spelling or self.flag.removeprefix("--")
+
+    @property
+    def help(self) -> str:
+        """The sentence of `--help`, with the choices and the methods that it concerns filled in."""
+        text = self.declared.help.format(choices=listed(self.choices))
+        methods, device = ", ".join(self.declared.methods), (self.declared.device or "").upper()
+        return f"{device} {methods}: {text}".lstrip() if methods else text
+
+    def concerns(self, method: str, device: str) -> bool:
+        """Whether a method takes it on a device."""
+        return method in self.declared.methods and self.declared.device in (None, device)
+
+    def read(self, text: str) -> Any:
+        """The value that a word stands for; raises UsageError naming the option."""
+        if self.choices:
+            for choice in self.choices:
+                if str(choice) == text:
+                    return choice
+            raise self.refusal(text)
+        if self.declared.text is not None:
+            return parse_bytes(text, self.flag)
+        if self.type is int:
+            if not text.removeprefix("-").isdecimal():
+                raise UsageError(f"{self.flag} '{text}' is not a whole number.")
+            return int(text)
+        return text
+
+    def check(self, value: Any) -> None:
+        """Raise UsageError where `value` is none of the choices."""
+        if self.choices and value not in self.choices and not (value is None and self.may_be_none):
+            raise self.refusal(value)
+
+    def refusal(self, value: object) -> UsageError:
+        """The error for a value that is none of the choices."""
+        return UsageError(f"{self.flag} '{value}' is not one of {', '.join(map(str, self.choices))}.")
+
+
+def option(
+    default: Any,
+    help: str,
+    *flags: str,
+    text: Any = None,
+    methods: tuple[str, ...] = (),
+    device: str | None = None,
+    spelling: str | None = None,
+    formerly: Mapping[str, str] | None = None,
+    keeps_output: bool = False,
+) -> Any:
+    """A field that is an option.
+
+    help      a sentence; `{choices}` stands for the list of them
+    flags     where they are not the field's name with hyphens; a short one (`-s`) goes beside that
+    text      the default as a person writes it, where the value is a number of bytes: `512M`
+    methods   those that it concerns; none means that it is no option of single methods
+    device    the device on which it concerns them; None: all
+    spelling  its name in a method of `edgeconv bench` (`cudnn:find`), where that is not the flag's
+    formerly  old choices and what they are called now: they work for one release, with a note
+    keeps_output  whether an output stays the same to the last bit, so that an earlier result still counts
+    """
+    declared = Declaration(help, flags, text, methods, device, spelling, formerly or {}, keeps_output)
+    return field(default=default, metadata={KEY: declared})
+
+
+@cache
+def options_of(group: type) -> tuple[Option, ...]:
+    """The options of a dataclass, in the order of its fields."""
+    hints = get_type_hints(group)
+    return tuple(
+        _option(entry.name, hints[entry.name], entry.default, entry.metadata[KEY])
+        for entry in fields(group)
+        if KEY in entry.metadata
+    )
+
+
+def _option(name: str, hint: Any, default: Any, declared: Declaration) -> Option:
+    alternatives = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+    (kind,) = (each for each in alternatives if each is not NoneType)
+    choices = get_args(kind) if get_origin(kind) is Literal else ()
+    plain = type(choices[0]) if choices else kind
+    return Option(name, plain, hint, NoneType in alternatives, default, choices, declared)
+
+
+def listed(choices: tuple[Any, ...], joined: str = "or") -> str:
+    """`zero, replicate or reflect`."""
+    texts = [str(choice) for choice in choices]
+    return f" {joined} ".join([", ".join(texts[:-1]), texts[-1]] if len(texts) > 1 else texts)
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """` Did you mean 'sobel-x'?` for a word that is nearly one of those known, else nothing; goes behind a sentence."""
+    from difflib import get_close_matches  # only for mistakes, and not for every start
+
+    near = get_close_matches(word.lower(), list(known), 1)
+    return f" Did you mean '{near[0]}'?" if near else ""

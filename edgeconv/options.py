@@ -1,0 +1,449 @@
+"""Every option of the product, once: name, type, choices, default and help, in groups that belong together.
+
+A group is a dataclass that holds the options as a person writes them; its methods check them and give what the code
+works with. Commands name the groups that they take (cli/), and the window's controls are the first three (view/). What
+a user may tell a method stands in methods/options.py, from which `MethodOptions` is made.
+
+Importing this module costs next to nothing, so that `--help` answers at once: what needs NumPy is imported in methods.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+from edgeconv.core.choices import (
+    CHANNELS,
+    DEFAULT_FILTER,
+    DEVICES,
+    Border,
+    Channels,
+    Luma,
+    OutputMode,
+)
+from edgeconv.core.option import AUTO, KEY, listed, option, options_of
+from edgeconv.core.units import parse_bytes
+from edgeconv.errors import UsageError
+from edgeconv.io.read_limits import DEFAULT_MAX_BYTES, DEFAULT_MAX_PIXELS, ReadRules
+from edgeconv.methods import method_names
+from edgeconv.methods.options import Options
+
+if TYPE_CHECKING:
+    from edgeconv.core.filters import Filter
+    from edgeconv.core.request import Request
+
+Check = Literal["sample", "full", "none"]
+JpegCodec = Literal["host", "gpu"]
+Interpolation = Literal["auto", "area", "lanczos", "cubic", "linear", "nearest"]
+L2State = Literal["both", "cold", "warm"]
+BlockShapes = Literal["usual", "all"]
+
+DEFAULT_NAME = "{stem}_{filter}_{method}_s{stride}{ext}"
+"""Of an output of `batch`."""
+
+Group = TypeVar("Group")
+
+# --- what is computed ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Filtering:
+    """The filter and the rules by which it is applied."""
+
+    filter: str = option(DEFAULT_FILTER, "See 'edgeconv filters'.", "-f")
+    kernel: str | None = option(None, "A 3×3 kernel instead: '0,1,0;1,-4,1;0,1,0'.")
+    kernel_file: str | None = option(
+        None, "A kernel from .json or .csv: 3×3, or 3×3×3×3 (out, in, row, column).", "--kernel-file"
+    )
+    channels: Channels = option("mix", "mix (3→3, each output sums all three), each (by itself) or luma (one).")
+    luma: Luma = option("bt601", "{choices}, for --channels luma.")
+    stride: int = option(1, "Pixels between neighbouring outputs.", "-s")
+    padding: str = option("same", "same (1 pixel), valid (0), or pixels on every side.")
+    border: Border = option("zero", "What lies around the picture: {choices}.")
+    output_mode: OutputMode | None = option(
+        None, "How values are stored: {choices}. Default: abs; raw for float pictures."
+    )
+
+    def chosen_filter(self) -> Filter:
+        """The filter itself; raises UsageError."""
+        from edgeconv.core.filters import named_filter, parse_kernel
+        from edgeconv.io.kernel_file import read_kernel
+
+        if self.kernel is not None and self.kernel_file is not None:
+            raise UsageError("Use either --kernel or --kernel-file, not both.")
+        if (self.kernel is not None or self.kernel_file is not None) and self.filter != DEFAULT_FILTER:
+            raise UsageError("Use either --filter or a kernel (--kernel, --kernel-file), not both.")
+        if self.kernel is not None:
+            return parse_kernel(self.kernel)
+        return named_filter(self.filter) if self.kernel_file is None else read_kernel(Path(self.kernel_file))
+
+    def request(self) -> Request:
+        """All of it, checked; raises UsageError."""
+        from edgeconv.core.request import make_request
+
+        return make_request(
+            self.chosen_filter(),
+            channels=self.channels,
+            luma=self.luma,
+            stride=self.stride,
+            padding=self.padding,
+            border=self.border,
+            output_mode=self.output_mode,
+        )
+
+
+@dataclass(frozen=True)
+class MethodChoice:
+    """Which method, and where."""
+
+    method: str = option(AUTO, f"{listed((AUTO, *method_names()))}; see 'edgeconv doctor'.", "-m")
+    device: str = option(AUTO, f"{listed((AUTO, *DEVICES))}.")
+
+
+def as_written(values: type) -> Callable[[type[Group]], type[Group]]:
+    """Give a class the options of `values` as fields, each as a person writes it: `512M` of a number."""
+
+    def fill(group: type[Group]) -> type[Group]:
+        hints: dict[str, Any] = {}
+        for entry in options_of(values):
+            text = entry.declared.text
+            hints[entry.parameter] = entry.hint if text is None else type(text)
+            default = entry.default if text is None else text
+            setattr(group, entry.parameter, field(default=default, metadata={KEY: entry.declared}))
+        group.__annotations__ = hints
+        return dataclass(frozen=True)(group)
+
+    return fill
+
+
+@as_written(Options)
+class MethodOptions:
+    """What a method is told beyond the problem, as it is written."""
+
+    def options(self) -> Options:
+        """The same as methods read it; raises UsageError."""
+        values: dict[str, Any] = {}
+        for entry in options_of(Options):
+            written = getattr(self, entry.parameter)
+            values[entry.name] = written if entry.declared.text is None else parse_bytes(written, entry.flag)
+        return Options(**values)
+
+
+# --- what is read and written -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Which pictures are refused."""
+
+    max_pixels: int = option(DEFAULT_MAX_PIXELS, "Refuse a larger picture before it is decoded.")
+    max_bytes: str = option(
+        f"{DEFAULT_MAX_BYTES // 2**30}G", "Refuse a larger file, or more of a pipe or device: bytes, or with K, M or G."
+    )
+    strict: bool = option(False, "Refuse a picture that its decoder complains of; else that is a note.")
+
+    def rules(self) -> ReadRules:
+        """The same as readers take it; raises UsageError."""
+        return ReadRules(self.max_pixels, parse_bytes(self.max_bytes, "--max-bytes"), self.strict)
+
+
+@dataclass(frozen=True)
+class Overwriting:
+    """For outputs that edgeconv recognises as its earlier results."""
+
+    overwrite: bool = option(
+        False, "Replace an output that exists. Not needed for one of the same picture and settings, untouched since."
+    )
+
+
+@dataclass(frozen=True)
+class Replacing:
+    """For every other file."""
+
+    overwrite: bool = option(False, "Replace files of these names.")
+
+
+@dataclass(frozen=True)
+class Printing:
+    """What is printed."""
+
+    json_only: bool = option(False, "Print JSON in place of text.", "--json")
+
+
+# --- run ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class RunOutput:
+    """Where one picture goes."""
+
+    output: str | None = option(None, "A file, a folder (made if missing), or - for standard output.", "-o")
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How one run is measured and checked."""
+
+    samples: int = option(200, "Most timed runs after the first; 0 for none.")
+    time_limit: float = option(0.15, "Seconds that the timed runs may take.")
+    check: Check = option("sample", "Compare with the float64 oracle: {choices}.")
+
+    def refuse_impossible(self) -> None:
+        """Raise UsageError for a number of timed runs below 0, or a time for them that is not above 0."""
+        if self.samples < 0:
+            raise UsageError(f"--samples {self.samples} is not a whole number from 0.")
+        if not self.time_limit > 0:
+            raise UsageError(f"--time-limit {self.time_limit:g} is not a number of seconds above 0.")
+
+
+@dataclass(frozen=True)
+class Tiling:
+    """Pictures larger than memory."""
+
+    tile: int | None = option(None, "TIFF, Zarr: filter by tiles of so many pixels a side, a multiple of 16.")
+    memory_limit: str | None = option(
+        None, "TIFF, Zarr: most memory of the whole process (1GiB, 512M); tiles are chosen to fit."
+    )
+    verify_tiles: bool = option(
+        False, "With tiles: read the output back and compare it with the picture filtered as a whole."
+    )
+
+    @property
+    def asked(self) -> bool:
+        """Whether any of them is given."""
+        return self.tile is not None or self.memory_limit is not None or self.verify_tiles
+
+
+# --- batch --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class BatchInput:
+    """Which pictures."""
+
+    files_from: Path | None = option(None, "Take paths from a text file, one per line; - for standard input.")
+    recursive: bool = option(False, "Search folders and theirs, and keep their structure.", "-r")
+    shard: str | None = option(None, "Only a share of the pictures: 2/8 is the second of eight.")
+
+
+@dataclass(frozen=True)
+class BatchOutput:
+    """Where and as what they are saved."""
+
+    output: str = option("edges", "Folder or URL for outputs and ledger (made if missing).", "-o")
+    name: str = option(
+        DEFAULT_NAME,
+        "Output names: {{stem}} {{source_ext}} {{filter}} {{method}} {{stride}} {{width}} {{height}} {{ext}}.",
+    )
+    format: str | None = option(None, "png, jpg, tiff, webp, bmp or npy. Default: the one that keeps every bit.")
+    quality: int | None = option(None, "1 to 100, for --format jpg or webp.")
+    png_level: int | None = option(None, "PNG: 0 (stored), 1 (fastest, the default) to 9 (smallest).")
+    jpeg_codec: JpegCodec = option(
+        "host", "What decodes and encodes JPEG: {choices} (nvImageCodec; see docs/batch.md).", formerly={"card": "gpu"}
+    )
+
+
+@dataclass(frozen=True)
+class Workers:
+    """How many pictures at once, and where."""
+
+    jobs: str = option(AUTO, "Pictures processed at once; auto is one per usable core.", "-j")
+    scheduler: str | None = option(
+        None, "Let a Dask cluster do it: its address, or local for one started on this machine."
+    )
+    worker_timeout: float = option(60, "Seconds to wait when a cluster has no worker left; what is left then fails.")
+    tls_ca: str | None = option(None, "TLS to --scheduler ADDRESS: a PEM file with the authority that signed for it.")
+    tls_cert: str | None = option(None, "... with your own certificate.")
+    tls_key: str | None = option(None, "... and with its key.")
+    devices: str | None = option(None, "Several GPUs of this machine, one worker each: all, or numbers such as 0,1.")
+
+    def parsed_jobs(self) -> int | None:
+        """`auto` as None, or a whole number from 1."""
+        if self.jobs == AUTO:
+            return None
+        if not self.jobs.isdecimal() or int(self.jobs) < 1:
+            raise UsageError(f"--jobs '{self.jobs}' is not auto or a whole number from 1.")
+        return int(self.jobs)
+
+    def refuse_impossible(self) -> None:
+        """Raise UsageError for a time that is none."""
+        if not self.worker_timeout >= 0:
+            raise UsageError(f"--worker-timeout {self.worker_timeout:g} is not a number of seconds from 0.")
+
+
+@dataclass(frozen=True)
+class Failing:
+    """What happens when pictures fail, now and in an earlier batch."""
+
+    resume: bool = option(False, "Pass over what the ledger calls done and is unchanged.")
+    retry_failed: bool = option(False, "Resume, and try failed ones again.")
+    keep_going: bool = option(False, "Filter the others when pictures fail. This is the default.")
+    fail_fast: bool = option(False, "Stop at the first failure.")
+    max_failures: int | None = option(None, "Stop at this many failures.")
+
+    def refuse_impossible(self) -> None:
+        """Raise UsageError for what contradicts itself."""
+        if self.max_failures is not None and self.max_failures < 1:
+            raise UsageError(f"--max-failures {self.max_failures} is not a whole number from 1.")
+        if self.keep_going and (self.fail_fast or self.max_failures is not None):
+            raise UsageError("Use either --keep-going or one of --fail-fast and --max-failures, not both.")
+
+
+# --- diff and compare ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Accepting:
+    """What counts as the same."""
+
+    atol: float | None = option(
+        None, "Accept |difference| up to this, in sample units. Default: 0; 'compare': what rounding explains."
+    )
+    rtol: float = option(0.0, "... and up to this times |reference| more.")
+    ulp: int = option(0, "Floats: also accept up to so many representable numbers apart.")
+    max_count: int = option(0, "Accept up to so many differing samples.")
+    ignore_border: int = option(0, "Do not judge this many pixels along each side.")
+
+
+@dataclass(frozen=True)
+class Showing:
+    """What is made of a comparison beside its figures."""
+
+    ssim: bool = option(False, "Add SSIM (scikit-image, extra 'diff').")
+    flip: bool = option(False, "Add the mean FLIP error (flip-evaluator, extra 'diff').")
+    html: str | None = option(None, "Write one self-contained page to look at.")
+    contact_sheet: str | None = option(None, "Write one PNG with every input and its heat map, labelled.")
+    pictures: str | None = option(
+        None, "Write heat, signed, side-by-side and overlay PNGs to this folder (made if missing)."
+    )
+    junit: str | None = option(None, "Write JUnit XML for CI.")
+    page_limit: str = option("256M", "Largest page to write: bytes, or with K, M or G.")
+    """The default opens in a browser in about a second."""
+
+
+@dataclass(frozen=True)
+class DiffInput:
+    """What is compared with what."""
+
+    reference: str | None = option(None, "Compare every input with this picture instead.")
+    convert: str | None = option(
+        None, "Make layouts agree: rgb or grey, float32 (same values) or unit (0 to 1); comma between."
+    )
+    update: bool = option(False, "Two folders: make the first like the second; the old files are kept.")
+
+
+@dataclass(frozen=True)
+class Cropping:
+    """A part of the picture."""
+
+    crop: int | None = option(None, "Use only the middle square of this side.")
+
+
+# --- bench --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class GridAxes:
+    """Which cases are measured, by axes that take the place of the grid's."""
+
+    grid: str = option(
+        "quick",
+        "lab, gpu, processor, quick, or a TOML file; the options below change it.",
+        formerly={"card": "gpu"},
+    )
+    sizes: str | None = option(None, "Longest sides: '128,512', or '128:4096' for doublings.")
+    strides: str | None = option(None, "'1,2,3'.")
+    methods: str | None = option(
+        None, "all, or names with options: 'sliding,im2col:gemm=cublas,cudnn:find,implicit:math=tf32'."
+    )
+    peers: str | None = option(None, "all, none, or names: what else one could use.")
+    dtypes: str | None = option(None, "uint8, uint16, float16, float32, or all.")
+    filters: str | None = option(None, "Names of 'edgeconv filters', random, random-whole, or all.")
+    channels: str | None = option(None, f"{listed((*CHANNELS, 'all'))}.")
+    devices: str | None = option(None, f"{listed((*DEVICES, 'all'))}.")
+
+
+@dataclass(frozen=True)
+class Timing:
+    """How each case is timed and checked."""
+
+    l2: L2State = option("both", "State of the last-level cache: {choices}.")
+    noise: str = option("2%", "Stop sampling at (p90 − p10) / median of this.")
+    time_limit: float = option(0.12, "Seconds of sampling per candidate, case and L2 state.")
+    samples: int = option(100, "Most samples per candidate, case and L2 state.")
+    check: Literal["sample", "full"] = option("sample", "Compare with the float64 oracle before timing: {choices}.")
+    around: bool = option(True, "Also time the bus, end to end, decoding and encoding.")
+
+
+@dataclass(frozen=True)
+class BenchOutput:
+    """The record of a grid and what is made of it."""
+
+    output: Path = option(Path("results"), "Folder for the files (made if missing).", "-o")
+    name: str = option("bench", "Stem of the files' names.")
+    formats: str = option("all", "json, csv, markdown, html, plot, or all that can be made here.")
+    stop_after: float | None = option(None, "Seconds after which no further case is begun; --resume goes on.")
+    resume: bool = option(False, "Go on with a record that was stopped.")
+
+
+@dataclass(frozen=True)
+class Ladder:
+    """A ladder of kernels on a GPU, at several sizes."""
+
+    blocks: BlockShapes = option("usual", "Thread-block shapes of each step: {choices}.")
+    time_limit: float = option(0.2, "Seconds of sampling per row.")
+
+
+@dataclass(frozen=True)
+class GemmLadder(Ladder):
+    """`bench gemm`."""
+
+    sizes: str = option("512:8192", "Sides: '512,1024', or '512:8192' for every doubling.")
+    dtypes: str = option("float32,float64", "float32, float64, or both with a comma.")
+    output: Path = option(Path("gemm.json"), "The record, as JSON.", "-o")
+
+
+@dataclass(frozen=True)
+class ConvLadder(Ladder):
+    """`bench conv`."""
+
+    sizes: str = option("128:4096", "Sides: '512,1024', or '128:4096' for every doubling.")
+    strides: str = option("1,2,3", "'1,2,3'.")
+    output: Path = option(Path("conv.json"), "The record, as JSON.", "-o")
+
+
+@dataclass(frozen=True)
+class FailureRules:
+    """When `bench compare` fails."""
+
+    fail_on: str = option("median:5%", "Statistic and margin: median:5%, p90:10%.")
+    allow: str = option(
+        "", "Compare although these differ: machine, clocks, versions, options, pictures, grid, load (by commas)."
+    )
+    markdown: Path | None = option(None, "Write the table to this file too.")
+    junit: Path | None = option(None, "Write JUnit XML to this file.")
+
+
+# --- report and resize --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Reporting:
+    """What is made of records."""
+
+    html: Path | None = option(None, "Write one self-contained page to this file.")
+    markdown: Path | None = option(None, "Write the tables to this file.")
+    csv: Path | None = option(None, "Write one line per row to this file.")
+    plots: Path | None = option(None, "Write each plot as SVG and PNG into this folder.")
+
+
+@dataclass(frozen=True)
+class Resizing:
+    """The same picture in other sizes."""
+
+    sizes: str = option("128:4096", "Longest sides in pixels: '128,256,512', or '128:4096' for every doubling.")
+    square: bool = option(False, "Cut the largest square out of the middle first.")
+    interpolation: Interpolation = option("auto", "{choices}; auto is area downwards and lanczos upwards.")
+    output: str | None = option(None, "A folder (made if missing). Default: the picture's folder.", "-o")

@@ -1,0 +1,264 @@
+"""Output files of `run`, of `run` by tiles and of `batch`: names, ownership and overwriting.
+
+    name       `default_name`, unless the user names a file; `output_path` says where that goes
+    input      no output ever replaces what is read: the picture, the kernel file (`refuse_inputs`)
+    existing   is replaced with --overwrite, or where a record shows that it is an earlier result of the same picture
+               and settings that nobody has changed since (`reason_to_keep`); the record is the report beside the
+               picture, or the row of a batch's ledger (batch/previous_results.py)
+    new        picture and report appear together or not at all (`OutputFiles.publish`)
+
+Several runs may write to one place: what exists is looked at before any work, and again just before it is replaced; a
+name that was free then is taken in a step that fails if it is not free any more.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from edgeconv.errors import ImageWriteError, UsageError
+from edgeconv.io import temporary_files
+from edgeconv.io.contained_paths import ForeignFileError, open_regular
+from edgeconv.io.file_identity import file_identity
+from edgeconv.io.files import (
+    STANDARD_STREAM,
+    is_device,
+    is_same_file,
+    make_folder,
+    parse_json,
+    refuse_overwrite,
+    write_bytes_atomically,
+)
+from edgeconv.options import DEFAULT_NAME
+from edgeconv.run import report
+from edgeconv.run.job import Job
+
+MOST_REPORT_BYTES = 2**26
+"""Of a file that may be the report of an earlier run: thousands of times what one takes."""
+
+Json = dict[str, Any]
+
+
+# --- names --------------------------------------------------------------------------------------------------------
+
+
+def default_name(job: Job, method: str, output_format: str) -> str:
+    """`photo_sobel_sliding_s1.png` for `photo.jpg`; the stem is `stdin` for standard input."""
+    return DEFAULT_NAME.format(
+        stem="stdin" if job.source == STANDARD_STREAM else Path(job.source).stem,
+        filter=job.request.filter.name,
+        method=method,
+        stride=job.request.stride,
+        ext=f".{output_format}",
+    )
+
+
+def output_path(job: Job, method: str, output_format: str, folder_formats: tuple[str, ...] = ()) -> Path | None:
+    """Where the picture goes, in `output_format` unless the name says otherwise; None for standard output.
+
+    `folder_formats` are suffixes of formats that are folders themselves. A folder that is named is made.
+    """
+    if job.output == STANDARD_STREAM:
+        return None
+    name = default_name(job, method, output_format)
+    if job.output is None:
+        return Path(name)
+    path = Path(job.output)
+    if is_device(path) or path.suffix.lower() in folder_formats:
+        return path
+    is_folder = job.output.endswith(("/", "\\")) or os.path.isdir(path) or not path.suffix
+    if not is_folder:
+        if path.suffix.lower() == ".json":
+            raise UsageError(f"Output '{path}' ends in .json, the suffix of the report: name a picture.")
+        return path
+    make_folder(path)
+    return path / name
+
+
+# --- ownership ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class PreviousOutput:
+    """What a record says of an existing output, compared with the picture and settings that would replace it."""
+
+    input: str
+    same_input: bool
+    same_settings: bool
+    unchanged: bool
+    """The file holds what the record says, or was removed."""
+
+
+def reason_to_keep(previous: PreviousOutput | None, source: str) -> str | None:
+    """Why an existing file is not replaced without being asked, as a phrase after its name; None where it may be.
+
+    `previous` is None where no record describes the file; `source` is the input of the output to be written.
+    """
+    if previous is None:
+        return "exists"
+    if not previous.unchanged:
+        return "exists and was changed since edgeconv wrote it"
+    if not previous.same_settings:
+        return "holds a result with other settings"
+    if not previous.same_input:
+        is_source = previous.input == source
+        return f"holds the result of {'an earlier version of' if is_source else 'another picture,'} {previous.input}"
+    return None
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """What an output is made from, as its report states it."""
+
+    problem: Json
+    method: str
+    is_same_input: Callable[[Json], bool]
+    """Whether the part `input` of a report describes the same picture."""
+
+
+def refuse_inputs(job: Job, *outputs: Path) -> None:
+    """Raise ImageWriteError where an output would replace what the job reads."""
+    kernel = job.request.filter.file
+    for path in outputs:
+        refuse_overwrite(job.source, path)
+        if kernel is not None and is_same_file(kernel, path):
+            raise ImageWriteError(f"{path}: is the kernel file: choose another name or folder for the output.")
+
+
+def read_report(path: Path) -> Any:
+    """What stands where a report goes, as JSON. Raises OSError, ValueError: anybody may have put anything there.
+
+    A link is never taken for a report: whoever made it must not choose what is replaced unasked.
+    """
+    try:
+        with open_regular(path) as stream:
+            return parse_json(stream.read(MOST_REPORT_BYTES).decode("utf-8"))
+    except (RecursionError, ForeignFileError) as error:
+        raise ValueError(str(error)) from None
+
+
+def is_unchanged(path: Path, recorded: Json) -> bool:
+    """Whether a file, or a folder that is one picture, still has the recorded length and hash; a link never has.
+
+    Raises OSError, ValueError.
+    """
+    if path.is_dir() and not path.is_symlink():
+        return all(recorded[name] == value for name, value in file_identity(path).items())
+    try:
+        with open_regular(path) as stream:
+            if os.fstat(stream.fileno()).st_size != recorded["file_bytes"]:
+                return False
+            return bool(hashlib.file_digest(stream, "sha256").hexdigest() == recorded["file_sha256"])
+    except ForeignFileError as error:
+        raise ValueError(str(error)) from None
+
+
+# --- picture and report of one run --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Replaceable:
+    """Which of the two files may replace what exists; a file that is new must find its name free."""
+
+    picture: bool
+    report: bool
+    report_is_new: bool
+
+
+class OutputFiles:
+    """The picture that a run writes and the report beside it."""
+
+    def __init__(
+        self,
+        job: Job,
+        picture: Path | None,
+        provenance: Provenance,
+        may_replace_folder: Callable[[Path], bool] | None = None,
+    ) -> None:
+        """`picture` is None for standard output; `may_replace_folder` tells whether a folder is a picture (a Zarr)."""
+        self._job, self._provenance, self._may_replace_folder = job, provenance, may_replace_folder
+        self.picture = picture
+        self.report = None if picture is None or is_device(picture) else picture.with_suffix(".json")
+        """None for a stream or a device, which have nothing beside them."""
+
+    def refuse_to_replace(self) -> None:
+        """Raise ImageWriteError where picture or report would replace an input, a folder, or what must be kept."""
+        picture, report_path = self.picture, self.report
+        if picture is None or report_path is None:
+            return
+        refuse_inputs(self._job, picture, report_path)
+        self._refuse_nested(picture)
+        if report_path.is_dir():
+            raise ImageWriteError(f"{report_path}: is a folder where the report goes: choose another name with -o.")
+        if picture.is_dir():
+            if self._may_replace_folder is None:
+                raise ImageWriteError(f"{picture}: is a folder: name a file in it.")
+            if not self._may_replace_folder(picture):
+                raise ImageWriteError(
+                    f"{picture}: is a folder and not a Zarr that could be replaced: choose another name."
+                )
+        if self._job.overwrite or not (os.path.lexists(picture) or os.path.lexists(report_path)):
+            return
+        reason = reason_to_keep(self._previous(picture, report_path), self._job.source)
+        if reason is not None:
+            taken = picture if os.path.lexists(picture) else report_path
+            way_out = "pass --overwrite to replace it, or -o for another place"
+            raise ImageWriteError(f"Output '{taken}' {reason}: {way_out}.")
+
+    def _refuse_nested(self, picture: Path) -> None:
+        """Raise ImageWriteError where output or input, one of them a folder, lies inside the other."""
+        source, target = os.path.realpath(self._job.source), os.path.realpath(picture)
+        if os.path.isdir(source) and target.startswith(source + os.sep):
+            raise ImageWriteError(f"{picture}: lies inside the input: choose another place with -o.")
+        if source.startswith(target + os.sep):
+            raise ImageWriteError(f"{picture}: the input lies inside it: choose another place with -o.")
+
+    def _previous(self, picture: Path, report_path: Path) -> PreviousOutput | None:
+        """What the report beside the picture says; None where it is no report, or cannot be read."""
+        try:
+            found, provenance = read_report(report_path), self._provenance
+            recorded = {name: found["output"][name] for name in ("file_bytes", "file_sha256")}
+            same_settings = found["problem"] == provenance.problem and found["method"]["name"] == provenance.method
+            return PreviousOutput(
+                input=str(found["input"]["file"]),
+                same_input=not same_settings or provenance.is_same_input(found["input"]),  # the input may be large
+                same_settings=same_settings,
+                # a run that was killed between the two leaves the report alone
+                unchanged=not os.path.lexists(picture) or is_unchanged(picture, recorded),
+            )
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
+    def remove_left_overs(self) -> None:
+        """Remove what killed runs left half-written in the folder of the output."""
+        if self.picture is not None and self.report is not None:
+            temporary_files.remove_left_over_in(Path(os.path.realpath(self.picture)).parent)
+
+    def replaceable(self) -> Replaceable:
+        """Look again, as another run may have written there meanwhile. Raises as `refuse_to_replace`."""
+        picture_exists, report_exists = (
+            path is not None and os.path.lexists(path) for path in (self.picture, self.report)
+        )
+        self.refuse_to_replace()
+        overwrite = self._job.overwrite
+        return Replaceable(overwrite or picture_exists, overwrite or report_exists, not report_exists)
+
+    def publish(self, record: report.RunReport, replaceable: Replaceable, put_picture: Callable[[], None]) -> None:
+        """Write the report, then let `put_picture` move the finished picture into place.
+
+        Where that fails, a new report is removed again; one that replaced an earlier report stays, as that is gone.
+        """
+        if self.report is None:
+            put_picture()
+            return
+        write_bytes_atomically(self.report, report.to_json(record), replace=replaceable.report)
+        try:
+            put_picture()
+        except BaseException:  # Ctrl-C too
+            if replaceable.report_is_new:
+                self.report.unlink(missing_ok=True)
+            raise

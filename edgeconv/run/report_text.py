@@ -1,0 +1,146 @@
+"""The report of a run as a short table for a person."""
+
+from __future__ import annotations
+
+from edgeconv.core.safe_text import visible
+from edgeconv.core.units import digits_text, seconds_text
+from edgeconv.run.report import CheckPart, InputPart, OutputPart, RunReport
+
+ABOVE_THE_ROOF = {
+    "memory": "above the roof: the picture lay in a cache, and the roof is that of memory",
+    "arithmetic": "above the roof: 8-bit arithmetic, or a machine that was busy while its float32 roof was measured",
+}
+
+
+def table(report: RunReport) -> str:
+    """The report in about a dozen lines."""
+    rows = _picture_rows(report) + _time_rows(report) + _speed_rows(report) + _check_rows(report) + _tile_rows(report)
+    widest = max(len(name) for name, _ in rows)
+    return "\n".join(f"{name:<{widest}}  {visible(value)}" for name, value in rows)
+
+
+def _picture_rows(report: RunReport) -> list[tuple[str, str]]:
+    source, result, problem = report.input, report.output, report.problem
+    method, device = report.method, report.device
+
+    def size(picture: InputPart | OutputPart) -> str:
+        return f"{picture.width}×{picture.height}×{picture.channels} {picture.dtype}"
+
+    rows = [
+        ("picture", f"{source.file}  {size(source)}"),
+        *(("note", note) for note in source.notes),
+        ("output", f"{result.file}  {size(result)}"),
+        (
+            "filter",
+            f"{problem.filter.name}, channels {problem.channels}, stride {problem.stride}, "
+            f"padding {problem.padding} {problem.border}, output {problem.output_mode}",
+        ),
+        ("method", f"{method.name} on {device.name} ({method.why})"),
+    ]
+    return rows
+
+
+def _time_rows(report: RunReport) -> list[tuple[str, str]]:
+    phases = "  ".join(f"{name} {seconds_text(value)}" for name, value in report.phases_seconds.items())
+    rows = [("phases", f"{phases}; whole run {seconds_text(report.whole_run_seconds)}")]
+    timing = report.timing
+    cold = f"cold {seconds_text(timing.cold_seconds)}"
+    kernel = timing.kernel
+    if kernel is None:
+        return [*rows, ("kernel", f"{cold}; no samples were asked for")]
+    spread = f"p10 {seconds_text(kernel.p10_seconds)}, p90 {seconds_text(kernel.p90_seconds)}, n {kernel.n}"
+    warm = f"median {seconds_text(kernel.median_seconds)} ({spread}, L2 {timing.l2_state})"
+    rows.append(("kernel", f"{cold}; {warm}"))
+    if timing.end_to_end is not None:
+        rows.append(("end to end", f"{seconds_text(timing.end_to_end.median_seconds)}, host array to host array"))
+    return rows
+
+
+def _speed_rows(report: RunReport) -> list[tuple[str, str]]:
+    speed, workspace = report.speed, report.method.workspace_bytes
+    if speed is None:
+        return [("workspace", f"{workspace:,} bytes")]
+    rows = [
+        (
+            "speed",
+            f"{digits_text(speed.kernel_gflops, 4)} GFLOPS "
+            f"(end to end {digits_text(speed.end_to_end_gflops, 4)}), "
+            f"{digits_text(speed.gigabytes_per_second, 4)} GB/s",
+        )
+    ]
+    roof, share, bound_by = speed.roof, speed.roofline_share, speed.bound_by
+    if roof is not None and share is not None and bound_by is not None:
+        copy, fma = (digits_text(rate / 1e9, 4) for rate in (roof.copy_bytes_per_second, roof.fma_flops_per_second))
+        shares = f"{share:.0%} (bound by {bound_by}), memory {speed.memory_floor_share:.0%}"
+        rows.append(("roofline", f"{shares}; measured here {copy} GB/s copy, {fma} GFLOPS float32"))
+        if share > 1:
+            rows.append(("note", ABOVE_THE_ROOF[bound_by]))
+    return [*rows, ("workspace", f"{workspace:,} bytes")]
+
+
+def _check_rows(report: RunReport) -> list[tuple[str, str]]:
+    check = report.check
+    if check is None:
+        return [("check", "not asked for")]
+    verdict = "right" if check.passed else "WRONG"
+    error = "infinite" if check.relative_error is None else f"{check.relative_error:.2g}"
+    absolute = "infinite" if check.max_abs_error is None else f"{check.max_abs_error:.3g}"
+    if not check.checked_samples:
+        return [("check", "nothing to check: every output reaches a pixel that is no finite number")]
+    before = " (before normalize)" if report.timing.leaves_out else ""
+    extent = f"{check.checked_samples:,} samples checked ({100 * check.checked_share:.3g} % of the output)"
+    found = f"{verdict}{before}: largest error {absolute} ({error} relative) against float64; {extent}"
+    if not check.arithmetic:  # a report from before bounds were derived
+        return [("check", found)]
+    return [("check", found), ("exactness", exactness_text(check))]
+
+
+def exactness_text(check: CheckPart) -> str:
+    """How exact the method's arithmetic is, for a person."""
+    if check.exact:
+        return f"exact ({check.arithmetic}): every sample must be equal to the rounded oracle"
+    bounds = (f"{bound:.2g}" if bound is not None else "none" for bound in check.bound_by_channel)
+    of = f"of each output channel in this picture before it is stored ({check.arithmetic})"
+    return f"error bound {of}: {', '.join(bounds)}"
+
+
+def _tile_rows(report: RunReport) -> list[tuple[str, str]]:
+    """Only of a picture that was filtered by tiles."""
+    tiles = report.tiles
+    if tiles is None:
+        return []
+    again = tiles.chunks_decoded / tiles.passes / max(1, tiles.chunks)
+    times = {"decode": tiles.waited_for_decode_seconds, "encode": tiles.waited_for_encode_seconds}
+    waits = (f"{stage} {seconds_text(seconds)}" for stage, seconds in times.items())
+    peak = "not known here" if tiles.peak_bytes is None else _mebibytes(tiles.peak_bytes)
+    limit = "no limit" if tiles.limit_bytes is None else f"limit {_mebibytes(tiles.limit_bytes)}"
+    rows = [
+        (
+            "tiles",
+            f"{tiles.count:,} of {tiles.columns}×{tiles.rows}, {tiles.passes} "
+            f"pass{'es' if tiles.passes > 1 else ''}, each piece of the input decoded {_times(again)}; "
+            f"speed is that of one tile, the whole run {digits_text(tiles.whole_run_gflops, 4)} GFLOPS; waited for "
+            f"{', '.join(waits)}",
+        ),
+        ("memory", f"peak {peak} of the process, planned {_mebibytes(tiles.planned_bytes)}, {limit}"),
+    ]
+    proof = tiles.proof
+    if proof is not None:
+        first = proof.first
+        found = (
+            "the same, byte for byte"
+            if first is None
+            else f"DIFFERENT in {proof.differing_samples:,}, first (y {first.y}, x {first.x}, "
+            f"channel {first.channel}): {first.written} in the file, {first.expected} expected"
+        )
+        against = f"{proof.compared_samples:,} samples of the file against {proof.against}"
+        rows.append(("proof", f"{found}; {against} in {seconds_text(proof.seconds)}"))
+    return rows
+
+
+def _times(count: float) -> str:
+    return "once" if count == 1 else f"{count:.3g} times"
+
+
+def _mebibytes(count: int) -> str:
+    return f"{count / 2**20:,.0f} MiB"

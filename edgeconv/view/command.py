@@ -1,0 +1,47 @@
+"""`edgeconv view`: from the command line to the window."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Annotated
+
+from edgeconv.core.option import Given, Positional
+from edgeconv.options import Filtering, MethodChoice, MethodOptions, Reading
+
+
+def view(
+    filtering: Filtering,
+    choice: MethodChoice,
+    method: MethodOptions,
+    reading: Reading,
+    given: Given,
+    pictures: Annotated[list[str] | None, Positional("Pictures to open; the first is shown.", "[IMAGE]...")] = None,
+) -> None:
+    """Open a window with controls, edges and speed.
+
+    Turn the controls, see edges and speed at once, compare methods side by side. Parameters that are not given are
+    those of last time. Needs PySide6: pip install 'edgeconv[gui]'.
+    """
+    from edgeconv.errors import UsageError
+    from edgeconv.io.files import is_standard_stream
+    from edgeconv.view.background import leave
+    from edgeconv.view.compute import Workshop
+    from edgeconv.view.signals import note
+
+    if any(map(is_standard_stream, pictures or [])):
+        raise UsageError(
+            "The window reads a picture again when it saves, and standard input is gone by then: name a file."
+        )
+    workshop = Workshop(reading.rules())
+    if pictures:
+        workshop.begin(pictures[0])  # while Qt is loaded and the window built
+    signals = note()
+    from edgeconv.view.qt.start import require_qt
+
+    require_qt()
+    from edgeconv.view.qt.app import run
+
+    groups: tuple[object, ...] = (filtering, choice, method)
+    named = {entry.name: getattr(group, entry.name) for group in groups for entry in fields(group)}  # type: ignore[arg-type]
+    changes = {name: value for name, value in named.items() if name in given}
+    leave(run(pictures or [], changes, workshop, signals))

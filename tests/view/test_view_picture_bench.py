@@ -1,0 +1,67 @@
+"""“Bench this”: the grid it makes, the lines it draws, and that it stops when told to."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from problems import random_image
+
+from edgeconv.bench.record import to_json
+from edgeconv.errors import UsageError
+from edgeconv.io.image import read_image, write_image
+from edgeconv.view import picture_bench
+from edgeconv.view.latest_request import Token
+from edgeconv.view.parameters import Parameters
+
+
+@pytest.fixture
+def path(tmp_path) -> str:
+    target = tmp_path / "picture.png"
+    write_image(random_image(96, 80, np.uint8), target)
+    return str(target)
+
+
+@pytest.mark.parametrize(
+    ("side", "sizes"),
+    [
+        (1, (1,)),
+        (64, (64,)),
+        (65, (64, 65)),
+        (300, (64, 128, 256, 300)),
+        (16384, (64, 128, 256, 512, 1024, 2048, 4096)),
+    ],
+)
+def test_sizes_double_up_to_the_pictures_own(side: int, sizes: tuple[int, ...]) -> None:
+    assert picture_bench.sizes_for(side) == sizes
+
+
+def test_a_picture_with_a_kernel_of_ones_own_is_measured_checked_and_drawn(path: str) -> None:
+    parameters = Parameters(device="cpu", channels="each", stride=2).with_kernel("0,1,0;1,-4.5,1;0,1,0")
+    shares: list[float] = []
+    todo = picture_bench.plan(path, read_image(path), parameters)
+    record = picture_bench.measure(todo, Token(), lambda share, note: shares.append(share))
+    assert record.complete
+    lines = picture_bench.series(record)
+    assert {line.label for line in lines} == {"opencv on CPU", "sliding on CPU", "im2col on CPU"}
+    for line in lines:
+        assert [size for size, _ in line.points] == [64, 96]
+        assert all(gflops > 0 for _, gflops in line.points)
+    assert shares == sorted(shares)
+    assert {row.case.stride for row in record.rows} == {2}
+    assert to_json(record)
+
+
+def test_it_stops_when_told_to(path: str) -> None:
+    token = Token()
+    token.cancel()
+    with pytest.raises(picture_bench.BenchStoppedError):
+        picture_bench.measure(
+            picture_bench.plan(path, read_image(path), Parameters(device="cpu")), token, lambda *_: None
+        )
+
+
+def test_a_full_set_has_no_name_in_a_grid(path: str, tmp_path) -> None:
+    kernel = tmp_path / "full.json"
+    kernel.write_text(str(np.ones((3, 3, 3, 3)).tolist()))
+    with pytest.raises(UsageError, match="bench a named filter"):
+        picture_bench.plan(path, read_image(path), Parameters().with_kernel_file(str(kernel)))
