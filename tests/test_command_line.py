@@ -122,7 +122,7 @@ def test_every_command_has_a_description_that_is_shown_whole() -> None:
         ("run photo.png -f Sobel", "Did you mean 'sobel'?"),
         ("run photo.png -f sobelx", "Did you mean 'sobel-x'?"),
         ("run photo.png -m Slding", "Did you mean 'sliding'?"),
-        ("run .", "name a picture in it, or use 'edgeconv batch'."),
+        ("run .", "name a picture in it, or use 'edgeconv batch' for all of its pictures"),
         ("run photo.png --border wrap", "--border 'wrap' is not one of zero, replicate, reflect, reflect101."),
         ("batch photo.png --jpeg-codec nvjpeg", "--jpeg-codec 'nvjpeg' is not one of host, gpu."),
         ("resize photo.png --interpolation best", "--interpolation 'best' is not one of auto, area,"),

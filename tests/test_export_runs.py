@@ -221,11 +221,11 @@ def test_the_bench_still_reads_nothing_but_its_own(tmp_path) -> None:
 
 
 def test_a_record_that_xz_packed_is_read_as_it_is(monkeypatch, tmp_path) -> None:
-    monkeypatch.setattr(record, "RECORD_BYTES", 2**20)
-    made = json.dumps(committed("h200", "cuda_sliding_s2")).encode()
+    monkeypatch.setattr("edgeconv.io.records.RECORD_BYTES", 2**20)
+    made = (RESULTS / "h200" / "cuda_sliding_s2.json").read_bytes()
     path = tmp_path / "run.json.xz"
     path.write_bytes(lzma.compress(made))
-    assert read(path) == json.loads(made)
+    assert read(path) == committed("h200", "cuda_sliding_s2")
     for damaged, says in (
         (lzma.compress(made)[:-40], "it is cut short"),
         (lzma.compress(made)[:40] + bytes(40) + lzma.compress(made)[80:], "xz cannot unpack it"),
