@@ -1,7 +1,8 @@
 """Set edgeconv up in .venv beside this project, with nothing but Python 3.11 and pip, and run it or its tests.
 
     python3 scripts/bootstrap.py run  [edgeconv run's own arguments]     default: images/input_2048.png, to edges/ here
-    python3 scripts/bootstrap.py test [pytest's own arguments]
+    python3 scripts/bootstrap.py test [pytest's own arguments]           default: without the tests marked slow
+    python3 scripts/bootstrap.py test -m ""                              all tests
     python3 scripts/bootstrap.py test --extras dev [pytest's own arguments]
 
 No root, no compiler, no activation; again is as good as once. Where nvidia-smi names a driver, the CUDA extra that
@@ -21,7 +22,11 @@ PROJECT = Path(__file__).resolve().parent.parent
 ENVIRONMENT = PROJECT / ".venv"
 MINIMUM_PYTHON = (3, 11)
 
-SOURCE_PICTURE = PROJECT / "images" / "input_4096.png"
+LARGE_SIZES = (1024, 2048, 4096)
+"""Of the pictures in images/ that are too large to keep in the repository."""
+
+TEST_DEFAULTS = ("-n", "auto", "--dist", "worksteal", "-m", "not slow")
+"""A process for each processor; what pytest is given after these takes their place."""
 
 DEFAULT_JOB = ("images/input_2048.png", "--output", "edges/")
 """Of `run` with nothing after it; the project's own picture and folder, wherever it is called from."""
@@ -87,10 +92,12 @@ def main() -> int:
     except subprocess.CalledProcessError as error:
         print(f"pip could not install edgeconv (exit {error.returncode}); its words are above.", file=sys.stderr)
         return 2
-    if not SOURCE_PICTURE.exists():  # too large to keep in the repository
-        subprocess.run((python, PROJECT / "scripts" / "make_input.py", "--sizes", "4096"), cwd=PROJECT, check=True)
     if arguments.what == "test":
-        return subprocess.run((python, "-m", "pytest", *rest), cwd=PROJECT, check=False).returncode
+        return subprocess.run((python, "-m", "pytest", *TEST_DEFAULTS, *rest), cwd=PROJECT, check=False).returncode
+    missing = [str(size) for size in LARGE_SIZES if not (PROJECT / "images" / f"input_{size}.png").exists()]
+    if missing:
+        words = (python, PROJECT / "scripts" / "make_input.py", "--sizes", ",".join(missing))
+        subprocess.run(words, cwd=PROJECT, check=True)
     job = rest or [str(PROJECT / word) if "/" in word else word for word in DEFAULT_JOB]
     return subprocess.run((python, "-m", "edgeconv", "run", *job), check=False).returncode
 

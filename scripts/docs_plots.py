@@ -1,58 +1,74 @@
-"""Draw the plots of docs/ from committed bench records; `--check` says which are not of their record.
+"""Draw the plots that README.md and docs/*.md show from committed bench records; `--check` says which are out of date.
 
-    python3 scripts/docs_plots.py            docs/results/bench/MACHINE/GRID.json → …/plots/GRID_NAME.svg
+    python3 scripts/docs_plots.py            docs/results/bench/MACHINE/GRID.json.xz → …/plots/GRID_NAME.svg
     python3 scripts/docs_plots.py --check    writes nothing; exit 1 where a plot is missing or of another record
 
-Drawing needs matplotlib, whose versions draw in other bytes; so each plot carries the hash of its record, and that
-is what --check compares.
+Only plots that a page links to are drawn and kept; `edgeconv report RECORD --plots FOLDER` draws all. Drawing needs
+matplotlib, whose versions draw in other bytes; so each plot carries the hash of its record, and that is what --check
+compares.
 """
 
 from __future__ import annotations
 
 import argparse
 import hashlib
+import re
 import sys
+from collections import defaultdict
+from collections.abc import Iterable
 from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parent.parent
-RESULTS = PROJECT / "docs" / "results" / "bench"
+PAGES = (PROJECT / "README.md", *sorted((PROJECT / "docs").glob("*.md")))
 MARK = "<!-- drawn from {name}, sha256 {digest} -->"
-PLOT = ".svg"
+LINKED_PLOT = re.compile(r"\(([^()\s]*plots/[\w-]+\.svg)\)")
 
 
-def mark_of(path: Path) -> str:
-    """The line that a plot of the record at `path` ends with."""
-    return MARK.format(name=path.name, digest=hashlib.sha256(path.read_bytes()).hexdigest())
+def shown_plots(pages: Iterable[Path]) -> dict[Path, list[Path]]:
+    """The plots that pages link to, by the record that each is drawn from."""
+    found: dict[Path, set[Path]] = defaultdict(set)
+    for page in pages:
+        for link in LINKED_PLOT.findall(page.read_text(encoding="utf-8")):
+            plot = (page.parent / link).resolve()
+            found[plot.parent.parent / f"{plot.name.partition('_')[0]}.json.xz"].add(plot)
+    return {record: sorted(plots) for record, plots in sorted(found.items())}
 
 
-def stale(results: Path) -> list[Path]:
-    """Records without plots, and plots that are not of the record of their name."""
+def mark_of(record: Path) -> str:
+    """The line that a plot of the record ends with."""
+    return MARK.format(name=record.name, digest=hashlib.sha256(record.read_bytes()).hexdigest())
+
+
+def stale(pages: Iterable[Path]) -> list[Path]:
+    """Plots that are missing, or not of the record of their name, or that stand beside those and no page shows."""
     found = []
-    for record in sorted(results.glob("*/*.json")):
-        plots = sorted((record.parent / "plots").glob(f"{record.stem}_*{PLOT}"))
-        if not plots:
-            found.append(record)
+    for record, plots in shown_plots(pages).items():
         mark = mark_of(record)
-        found += [plot for plot in plots if not plot.read_text(encoding="utf-8").rstrip().endswith(mark)]
+        found += [
+            plot for plot in plots if not plot.exists() or not plot.read_text(encoding="utf-8").endswith(mark + "\n")
+        ]
+        found += sorted({*plots[0].parent.glob(f"{record.name.partition('.')[0]}_*.svg")} - {*plots})
     return found
 
 
-def draw(results: Path) -> list[Path]:
-    """Draw every record anew and return the plots."""
+def draw(pages: Iterable[Path]) -> list[Path]:
+    """Draw what pages show anew, remove what they no longer show, and return the plots."""
     from edgeconv.bench.record import read_record
     from edgeconv.export.plot import export
 
     written = []
-    for record in sorted(results.glob("*/*.json")):
-        folder = record.parent / "plots"
-        folder.mkdir(exist_ok=True)
-        for old in folder.glob(f"{record.stem}_*{PLOT}"):
-            old.unlink()
-        for ending, content in export([read_record(record)]).items():
-            if ending.endswith(PLOT):
-                path = folder / f"{record.stem}{ending}"
-                path.write_bytes(content + mark_of(record).encode() + b"\n")
-                written.append(path)
+    for record, plots in shown_plots(pages).items():
+        stem = record.name.partition(".")[0]
+        drawings = {f"{stem}{ending}": content for ending, content in export([read_record(record)]).items()}
+        for plot in {*plots[0].parent.glob(f"{stem}_*.svg")} - {*plots}:
+            plot.unlink()
+        missing = [plot for plot in plots if plot.name not in drawings]
+        if missing:
+            raise SystemExit(f"docs_plots: error: {record} has no plot {missing[0].name}: {', '.join(drawings)}.")
+        for plot in plots:
+            plot.parent.mkdir(exist_ok=True)
+            plot.write_bytes(drawings[plot.name] + mark_of(record).encode() + b"\n")
+            written.append(plot)
     return written
 
 
@@ -60,13 +76,14 @@ def main() -> int:
     """Draw, or with --check name what is out of date and exit 1."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true", help="write nothing; exit 1 where a plot is out of date")
-    parser.add_argument("--results", type=Path, default=RESULTS)
+    parser.add_argument("--pages", type=Path, nargs="+", default=PAGES, help="Markdown files that show plots")
     arguments = parser.parse_args()
     if arguments.check:
-        for path in stale(arguments.results):
+        found = stale(arguments.pages)
+        for path in found:
             print(f"Out of date: {path}. Run python3 scripts/docs_plots.py.", file=sys.stderr)
-        return 1 if stale(arguments.results) else 0
-    for path in draw(arguments.results):
+        return 1 if found else 0
+    for path in draw(arguments.pages):
         print(path)
     return 0
 

@@ -253,7 +253,7 @@ def grids() -> str:
 
 def bench_table(machine: str, grid: str, make: Callable[[BenchRecord], Table]) -> str:
     """A table of a bench record, or a line that says that there is none yet."""
-    path = RESULTS / "bench" / machine / f"{grid}.json"
+    path = RESULTS / "bench" / machine / f"{grid}.json.xz"
     if not path.exists():
         return "Not measured yet.\n"
     record = read_record(path)
@@ -273,7 +273,7 @@ def cpu_goals(record: BenchRecord) -> Table:
 
 def conv() -> ConvRecord:
     """The record of `bench conv`."""
-    return read_kinds(RESULTS / "bench_conv_h200.json", {CONV: ConvRecord})
+    return read_kinds(RESULTS / "bench_conv_h200.json.xz", {CONV: ConvRecord})
 
 
 def gemm() -> GemmRecord:

@@ -3,8 +3,8 @@
     python scripts/sweep_cuda_sliding.py [--work "float32 mix" ...] [--sizes 512,4096] [--output FILE.json]
 
 What it prints goes by hand into TILES of edgeconv/methods/cuda/sliding_tiles.py. Compiles in as many processes as there
-are processors; then each tile runs as in benchmark_cuda_sliding.py, on arrays that no cache holds, in turn with device
-copies, first all of the grid with one height of strips, then the fastest with other heights.
+are processors; then each tile is timed as a CUDA graph of runs on arrays that together exceed the L2, in turn with
+device copies of the same arrays: first the whole grid with one strip height, then the fastest with other heights.
 """
 
 from __future__ import annotations
@@ -12,16 +12,18 @@ from __future__ import annotations
 import argparse
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
 from itertools import product
 from multiprocessing import Pool
 from pathlib import Path
 from typing import Any
 
-from benchmark_cuda_sliding import CHECKED_SAMPLES, REAL, ROTATED_BYTES, WHOLE, Row
+import numpy as np
 
-from edgeconv.core.problem import Problem
+from edgeconv.core.filters import RGB_CHANNELS, WeightSet, named_filter, weight_set
+from edgeconv.core.geometry import KERNEL_SIZE
+from edgeconv.core.problem import Problem, make_problem
 from edgeconv.hardware.cuda.kernels import KernelVariant, load
 from edgeconv.methods.cuda.kernel_args import WARP
 from edgeconv.methods.cuda.sliding import StripPlan, strip_variant
@@ -29,7 +31,15 @@ from edgeconv.methods.cuda.sliding_arithmetic import arithmetic_for
 from edgeconv.methods.cuda.sliding_tiles import StripTile
 from edgeconv.runtime import check as verify
 
-WORKS = {
+REAL, WHOLE = "random real", "random whole"
+"""Weights; any other word is the name of a filter."""
+LARGEST_WHOLE = 9
+SEED = 3
+ROTATED_BYTES = 512 * 2**20
+"""The least size of the rotated arrays: several times the L2."""
+CHECKED_SAMPLES = 600_000
+
+WORKS: dict[str, tuple[str, Any, str, int]] = {
     "float32 mix": ("float32", "mix", REAL, 1),
     "float32 mix stride 2": ("float32", "mix", REAL, 2),
     "float32 mix stride 3": ("float32", "mix", REAL, 3),
@@ -62,8 +72,17 @@ QUICK_REPEATS, REPEATS = 5, 15
 def problem_of(work: str, size: int) -> Problem:
     """The problem of a work at a size."""
     dtype, channels, weights, stride = WORKS[work]
+    if weights in (REAL, WHOLE):
+        rng = np.random.default_rng(SEED)
+        groups = RGB_CHANNELS if channels == "each" else 1
+        shape = (1, RGB_CHANNELS, RGB_CHANNELS // groups, KERNEL_SIZE, KERNEL_SIZE)
+        real = rng.uniform(-1, 1, shape)
+        whole = rng.integers(-LARGEST_WHOLE, LARGEST_WHOLE, shape, endpoint=True)
+        weighted = WeightSet((real if weights == REAL else whole).astype(np.float32), groups)
+    else:
+        weighted = weight_set(named_filter(weights), channels)
     mode: Any = "raw" if dtype.startswith("float") else "abs"
-    return Row(size, dtype, channels, weights, stride, mode).problem()  # type: ignore[arg-type]
+    return make_problem((size, size, RGB_CHANNELS), dtype, weighted, stride=stride, output_mode=mode)
 
 
 def tiles(work: str) -> Iterator[StripTile]:
@@ -88,12 +107,67 @@ def compiles(asked: tuple[str, StripTile]) -> bool:
     return True
 
 
+def random_pictures(problem: Problem, count: int) -> Any:
+    """`count` pictures of the same noise in one array."""
+    import cupy
+
+    rng = np.random.default_rng(SEED + 1)
+    shape = problem.input_shape
+    if problem.dtype.kind == "u":
+        one = rng.integers(0, np.iinfo(problem.dtype).max, shape, dtype=problem.dtype, endpoint=True)
+    else:
+        one = rng.uniform(-1, 1, shape).astype(problem.dtype)
+    pictures = cupy.empty((count, *shape), problem.dtype)
+    pictures[:] = cupy.asarray(one)
+    return pictures
+
+
+def captured(put: Callable[[], None]) -> Callable[[], None]:
+    """`put` as the launch of one graph."""
+    import cupy
+
+    stream = cupy.cuda.Stream(non_blocking=True)
+    with stream:
+        put()  # compile, load and allocate before the capture
+        stream.synchronize()
+        stream.begin_capture()
+        put()
+        graph = stream.end_capture()
+    return lambda: graph.launch()
+
+
+def put_copies(pictures: Any, copies: Any) -> None:
+    """A device copy of each picture."""
+    import cupy
+
+    stream = cupy.cuda.get_current_stream()
+    for picture, copy in zip(pictures, copies, strict=True):
+        copy.data.copy_from_device_async(picture.data, picture.nbytes, stream)
+
+
+def put_runs(plan: StripPlan, pictures: Any, outs: Any) -> None:
+    """A run on each pair of arrays."""
+    for picture, out in zip(pictures, outs, strict=True):
+        plan.run(picture, out)
+
+
+def seconds_of(call: Callable[[], None]) -> float:
+    """Device time of a call between two events."""
+    import cupy
+
+    start, stop = cupy.cuda.Event(), cupy.cuda.Event()
+    start.record()
+    call()
+    stop.record()
+    stop.synchronize()
+    return float(cupy.cuda.get_elapsed_time(start, stop)) / 1e3
+
+
 class Bench:
     """The arrays of one work at one size, and what a tile takes on them."""
 
     def __init__(self, work: str, size: int) -> None:
         import cupy
-        from benchmark_cuda_gemm_methods import captured, put_copies, random_pictures
 
         self.problem = problem_of(work, size)
         self.pair_bytes = self.problem.input_bytes + self.problem.output_bytes
@@ -101,14 +175,12 @@ class Bench:
         self.pictures = random_pictures(self.problem, self.count)
         self.outs = cupy.empty((self.count, *self.problem.output_shape), self.problem.output_dtype)
         self.copies = cupy.empty_like(self.pictures)
-        self.copy, _ = captured(lambda: put_copies(self.pictures, self.copies))
+        self.copy = captured(lambda: put_copies(self.pictures, self.copies))
 
     def measure(self, tile: StripTile, repeats: int, check: bool = False) -> dict[str, Any]:
         """Seconds and share of the floor; whether it is right, where asked."""
-        from benchmark_cuda_gemm_methods import captured, put_runs, seconds_of
-
         plan = StripPlan(self.problem, tile=tile)
-        run, _ = captured(lambda: put_runs(plan, self.pictures, self.outs))
+        run = captured(lambda: put_runs(plan, self.pictures, self.outs))
         for call in (self.copy, run):
             seconds_of(call)
         copied, runs = [], []

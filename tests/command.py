@@ -1,4 +1,4 @@
-"""Run the command line as a user does, in a process of its own; and the project's scripts as modules."""
+"""Run the command line as a user does, in this process or in one of its own; and the project's scripts as modules."""
 
 from __future__ import annotations
 
@@ -8,11 +8,17 @@ import os
 import signal
 import subprocess
 import sys
+import threading
+import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryFile
 from types import ModuleType
+from typing import IO, Any
+
+from edgeconv.interrupts import SIGNALS
 
 PROJECT = Path(__file__).resolve().parent.parent
 
@@ -34,42 +40,96 @@ class Finished:
         return self.err.splitlines()
 
 
-def edgeconv(*arguments: object, cwd: Path | None = None, stdin: bytes = b"") -> Finished:
-    """`edgeconv ARGUMENTS` with this interpreter, from the project's own source."""
+def edgeconv(
+    *arguments: object, cwd: Path | None = None, stdin: bytes = b"", stdout: io.TextIOWrapper | None = None
+) -> Finished:
+    """`edgeconv ARGUMENTS` in this process, which has loaded already what a new one would first have to load.
+
+    It ends as a process does, by `leave`, and what C libraries print is collected too; `stdout` takes the place of what
+    is collected. Where the process itself is the point (its start, its signals, its limits): `edgeconv_process`.
+    """
+    from edgeconv.cli import main
+
+    with _borrowed(["edgeconv", *map(str, arguments)], cwd, stdin, stdout) as files:
+        try:
+            main()
+        except SystemExit as left:
+            code = left.code
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(OSError, ValueError):  # `leave` has flushed it; only a closed pipe is left
+                stream.flush()
+        out, err = (_content(file) for file in files)
+    assert isinstance(code, int)
+    return Finished(code, out, err.decode())
+
+
+def edgeconv_process(*arguments: object, cwd: Path | None = None, stdin: bytes = b"") -> Finished:
+    """`edgeconv ARGUMENTS` with this interpreter, from the project's own source, in a process of its own."""
     return _finished([sys.executable, "-m", "edgeconv", *map(str, arguments)], cwd, stdin)
 
 
-def edgeconv_here(*arguments: object, stdout: io.TextIOWrapper | None = None) -> Finished:
-    """The same in this process, which is quicker; `stdout` takes the place of what is collected."""
-    out, err = stdout or io.TextIOWrapper(io.BytesIO(), "utf-8"), io.TextIOWrapper(io.BytesIO(), "utf-8")
-    with _borrowed(["edgeconv", *map(str, arguments)], out, err):
-        from edgeconv.cli import _run
-        from edgeconv.cli.ending import leave
-
+@contextmanager
+def _borrowed(
+    words: list[str], cwd: Path | None, stdin: bytes, stdout: io.TextIOWrapper | None
+) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
+    """What a process has for itself, as long as the block lasts; the files that its output goes to."""
+    handlers = {number: signal.getsignal(number) for number in SIGNALS}
+    before = sys.argv, sys.stdin, sys.stdout, sys.stderr, sys.unraisablehook
+    environment, folder = dict(os.environ), Path.cwd()
+    descriptors = [os.dup(number) for number in range(3)]
+    with TemporaryFile() as out, TemporaryFile() as err, _pipe_of(stdin) as pipe, warnings.catch_warnings():
         try:
-            leave(_run)
-        except SystemExit as left:
-            code = left.code
-    texts = []
-    for stream in (out, err):
-        stream.flush()
-        texts.append(stream.buffer.getvalue() if isinstance(stream.buffer, io.BytesIO) else b"")
-    assert isinstance(code, int)
-    return Finished(code, texts[0], texts[1].decode())
+            for number, source in enumerate((pipe, out.fileno(), err.fileno())):
+                os.dup2(source, number)
+            sys.argv = words
+            sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
+            sys.stdout = stdout or open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+            sys.stderr = open(2, "w", encoding="utf-8", closefd=False, buffering=1)  # noqa: SIM115
+            warnings.showwarning = _print_warning
+            if cwd is not None:
+                os.chdir(cwd)
+            yield out, err
+        finally:
+            sys.argv, sys.stdin, sys.stdout, sys.stderr, sys.unraisablehook = before
+            for number, descriptor in enumerate(descriptors):
+                os.dup2(descriptor, number)
+                os.close(descriptor)
+            for number, handler in handlers.items():
+                signal.signal(number, handler)
+            os.chdir(folder)
+            if os.environ != environment:
+                os.environ.clear()
+                os.environ.update(environment)
 
 
 @contextmanager
-def _borrowed(words: list[str], out: io.TextIOWrapper, err: io.TextIOWrapper) -> Iterator[None]:
-    """What a command takes for its own, as long as the block lasts."""
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    before = sys.argv, sys.stdout, sys.stderr
-    sys.argv, sys.stdout, sys.stderr = words, out, err
+def _pipe_of(data: bytes) -> Iterator[int]:
+    """The end of a pipe that gives `data` to whoever reads it."""
+    reader, writer = os.pipe()
+
+    def write() -> None:
+        with suppress(BrokenPipeError), open(writer, "wb") as stream:
+            stream.write(data)
+
+    thread = threading.Thread(target=write)
+    thread.start()
     try:
-        yield
+        yield reader
     finally:
-        sys.argv, sys.stdout, sys.stderr = before
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
+        os.close(reader)
+        thread.join()
+
+
+def _content(file: IO[bytes]) -> bytes:
+    """All of it: the descriptor has been written to behind its back."""
+    file.seek(0)
+    return file.read()
+
+
+def _print_warning(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+    """What Python prints by itself; what it only shows to a developer is none of the command's output."""
+    if not issubclass(category, DeprecationWarning | PendingDeprecationWarning | ImportWarning | ResourceWarning):
+        sys.stderr.write(warnings.formatwarning(message, category, *place[:2]))
 
 
 def unmeasured() -> dict[str, str]:

@@ -20,6 +20,7 @@ from batch_folders import RULES, contents, draw_photos, run_here, settings_for, 
 from command import edgeconv
 from distributed import LocalCluster
 from problems import random_image
+from selection import few_then_slow
 
 from edgeconv.batch import ledger, plan
 from edgeconv.batch.engines import cluster, connect, dask_worker, engine_for, local_cluster
@@ -142,6 +143,7 @@ def test_a_worker_that_dies_in_the_middle_costs_nothing(photos: Path) -> None:
     assert contents(out) == contents(expected)
 
 
+@pytest.mark.slow
 @POSIX_SIGNALS
 def test_workers_killed_at_any_moment_leave_an_exact_ledger(photos: Path) -> None:
     expected, out = photos.parent / "expected", photos.parent / "out"
@@ -173,6 +175,7 @@ class Deadly(PictureWorker):
         return super().one(task)
 
 
+@pytest.mark.slow
 def test_a_picture_that_ends_every_worker_fails_alone(photos: Path) -> None:
     work, tasks = work_of(Deadly, photos, photos.parent / "out")
     settled: list[PictureResult] = []
@@ -189,7 +192,7 @@ def test_a_picture_that_ends_every_worker_fails_alone(photos: Path) -> None:
 
 
 @POSIX_SIGNALS
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", few_then_slow([signal.SIGINT, signal.SIGTERM]))
 def test_a_polite_stop_finishes_what_the_workers_have_in_hand(photos: Path, number: signal.Signals) -> None:
     for index in range(PICTURES, 8 * PICTURES):
         write_image(random_image(200, 200, "uint8", index), photos / f"{index:03}.png")
@@ -206,6 +209,7 @@ def test_a_polite_stop_finishes_what_the_workers_have_in_hand(photos: Path, numb
     assert edgeconv("verify", out).code == 0
 
 
+@pytest.mark.slow
 @POSIX_SIGNALS
 def test_a_client_that_is_killed_resumes_to_the_same_bytes(photos: Path) -> None:
     expected, out = photos.parent / "expected", photos.parent / "out"

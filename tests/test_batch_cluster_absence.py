@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from batch_folders import RULES, contents, run_here, settings_for, under_way
-from command import edgeconv_here
+from command import edgeconv
 from distributed import LocalCluster
 from problems import random_image
 
@@ -145,7 +145,7 @@ def test_the_command_ends_with_one_where_no_worker_came(
     monkeypatch.setattr(Cluster, "_outcomes", without_workers)
     out = photos.parent / "out"
     words = ("--scheduler", running.scheduler_address, "--worker-timeout", "0.5")
-    done = edgeconv_here("batch", photos, "-o", out, *RULES, *words)
+    done = edgeconv("batch", photos, "-o", out, *RULES, *words)
     assert done.code == 1
     without_tls, absent, *failed = done.error_lines
     assert "without TLS" in without_tls

@@ -16,7 +16,7 @@ from typing import Any
 import dask
 import pytest
 from batch_folders import RULES, draw_photos
-from command import edgeconv_here
+from command import edgeconv
 from distributed import LocalCluster
 from distributed.comm import connect
 from distributed.security import Security
@@ -113,7 +113,7 @@ def test_without_the_library_that_makes_keys_no_cluster_is_made(
 ) -> None:
     monkeypatch.setitem(sys.modules, "cryptography", None)
     photos = draw_photos(tmp_path / "photos")
-    done = edgeconv_here("batch", photos, "-o", tmp_path / "out", *RULES, "--scheduler", "local")
+    done = edgeconv("batch", photos, "-o", tmp_path / "out", *RULES, "--scheduler", "local")
     assert (done.code, len(done.error_lines)) == (4, 1), done.err
     assert "cryptography" in done.err
     assert "pip install 'edgeconv[dask]'" in done.err
@@ -142,17 +142,17 @@ def test_a_cluster_with_tls_is_reached_by_options_or_by_dasks_own_configuration(
         options = [word for pair in files.items() for word in pair]
         for number, place in enumerate((address, address.removeprefix("tls://"))):
             words = ("batch", photos, "-o", tmp_path / f"out{number}", *RULES, "--scheduler", place)
-            done = edgeconv_here(*words, *options)
+            done = edgeconv(*words, *options)
             assert (done.code, done.err) == (0, "")
         with dask.config.set({name: files[option] for option, (_, name) in PARTS_OF_TLS.items()}):
-            done = edgeconv_here("batch", photos, "-o", tmp_path / "configured", *RULES, "--scheduler", address)
+            done = edgeconv("batch", photos, "-o", tmp_path / "configured", *RULES, "--scheduler", address)
             assert (done.code, done.err) == (0, "")
-        refused = edgeconv_here("batch", photos, "-o", tmp_path / "none", *RULES, "--scheduler", address)
+        refused = edgeconv("batch", photos, "-o", tmp_path / "none", *RULES, "--scheduler", address)
         assert (refused.code, len(refused.error_lines)) == (4, 1), refused.err
         assert "--tls-ca, --tls-cert and --tls-key" in refused.err
         for option, (name, _) in PARTS_OF_TLS.items():
             Path(files[option]).write_text(getattr(Security.temporary(), name), encoding="ascii")
-        refused = edgeconv_here("batch", photos, "-o", tmp_path / "none", *RULES, "--scheduler", address, *options)
+        refused = edgeconv("batch", photos, "-o", tmp_path / "none", *RULES, "--scheduler", address, *options)
         assert (refused.code, len(refused.error_lines)) == (4, 1), refused.err
         assert "does not answer" in refused.err
     assert not (tmp_path / "none").exists()
@@ -178,7 +178,7 @@ def test_bad_words_about_a_cluster_are_one_line(
     draw_photos(tmp_path / "photos")
     Path("a.pem").write_text("no certificate", encoding="ascii")
     Path("empty.pem").touch()
-    done = edgeconv_here("batch", "photos", "-o", "out", *RULES, "--scheduler", "tcp://127.0.0.1:1", *words)
+    done = edgeconv("batch", "photos", "-o", "out", *RULES, "--scheduler", "tcp://127.0.0.1:1", *words)
     assert (done.code, len(done.error_lines)) == (2, 1), done.err
     assert says in done.err
     assert not Path("out").exists()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from batch_folders import RULES, contents
-from command import edgeconv_here
+from command import edgeconv
 from problems import random_image
 
 from edgeconv.batch import ledger
@@ -32,10 +32,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_files_of_other_kinds_are_said_and_counted(folder: Path) -> None:
-    done = edgeconv_here("batch", "photos", "-r", "-o", "out", *RULES)
+    done = edgeconv("batch", "photos", "-r", "-o", "out", *RULES)
     assert (done.code, done.error_lines) == (0, [f"edgeconv: skipped, as edgeconv does not read such files: {SAID}"])
     assert [line for line in done.text.splitlines() if line.startswith("skipped ")] == [f"skipped   {SAID}"]
-    done = edgeconv_here("batch", "photos", "-o", "flat", *RULES, "--json")
+    done = edgeconv("batch", "photos", "-o", "flat", *RULES, "--json")
     kinds = {".gif": 2, ".avif": 1, "": 1, ".\x1b[31m": 1}
     assert json.loads(done.text)["passed_over"] == kinds
     assert len(done.error_lines) == 1
@@ -45,14 +45,14 @@ def test_our_own_ledger_is_no_file_of_another_kind(folder: Path) -> None:
     for name in OTHERS:
         (folder / "photos" / name).unlink()
     for words in ([], ["--resume"]):
-        done = edgeconv_here("batch", "photos", "-o", "photos", *RULES, *words)
+        done = edgeconv("batch", "photos", "-o", "photos", *RULES, *words)
         assert (done.code, done.err) == (0, "")
         assert "skipped " not in done.text
 
 
 def test_a_folder_with_nothing_but_other_kinds_says_which(folder: Path) -> None:
     (folder / "photos" / "one.png").unlink()
-    done = edgeconv_here("batch", "photos", "-r", "-o", "out", *RULES)
+    done = edgeconv("batch", "photos", "-r", "-o", "out", *RULES)
     assert (done.code, len(done.error_lines)) == (2, 1)
     assert f"({SAID} are there)" in done.err
 
@@ -61,7 +61,7 @@ def test_a_diff_of_folders_says_what_it_did_not_compare(folder: Path) -> None:
     (folder / "new").mkdir()
     (folder / "new" / "x.gif").touch()
     write_image(read_image("photos/one.png").pixels, "new/one.png")
-    done = edgeconv_here("diff", "photos", "new")
+    done = edgeconv("diff", "photos", "new")
     assert done.code == 0
     assert done.text.splitlines()[-1] == f"not compared, as edgeconv does not read such files: {'4' + SAID[1:]}"
 
@@ -70,14 +70,14 @@ def test_one_stem_in_two_formats_is_refused_with_a_way_out_that_works(folder: Pa
     write_image(random_image(20, 30, "uint8", 7), "photos/one.bmp")
     (folder / "photos" / "two.png").symlink_to("one.png")
     (folder / "photos" / "two.bmp").symlink_to("one.png")  # two names of one file, that differ in the suffix alone
-    refused = edgeconv_here("batch", "photos", "-o", "out", *RULES)
+    refused = edgeconv("batch", "photos", "-o", "out", *RULES)
     assert refused.code == 2
     way_out = "{stem}{source_ext}_{filter}_{method}_s{stride}{ext}"
     assert f"pass --name '{way_out}'" in refused.err
     assert not Path("out").exists()
     expected = {f"{name}_laplacian8_reference_s1.png" for name in ("one.png", "one.bmp", "two.png", "two.bmp")}
     for words, state in (([], "done"), (["--resume"], "skipped")):
-        done = edgeconv_here("batch", "photos", "-o", "out", *RULES, "--name", way_out, "--json", *words)
+        done = edgeconv("batch", "photos", "-o", "out", *RULES, "--name", way_out, "--json", *words)
         assert done.code == 0
         assert json.loads(done.text)[state] == len(expected)
         assert set(contents(Path("out"))) == expected
@@ -86,7 +86,7 @@ def test_one_stem_in_two_formats_is_refused_with_a_way_out_that_works(folder: Pa
 
 def test_what_the_suffix_cannot_tell_apart_is_not_said_to_be(folder: Path) -> None:
     write_image(random_image(20, 30, "uint8", 7), "photos/ONE.PNG")
-    refused = edgeconv_here("batch", "photos", "-o", "out", *RULES)
+    refused = edgeconv("batch", "photos", "-o", "out", *RULES)
     assert refused.code == 2
     assert "source_ext" not in refused.err
     assert "rename one" in refused.err

@@ -10,7 +10,8 @@ from pathlib import Path
 import fsspec
 import pytest
 from batch_folders import RULES, SUFFIX, contents, draw_photos, run_here, settings_for
-from command import edgeconv
+from command import Finished
+from command import edgeconv as run_command
 from object_store import Store, serving
 from problems import random_image
 
@@ -24,6 +25,12 @@ from edgeconv.io.files import NameTakenError
 from edgeconv.io.image import write_image
 
 IN, OUT = "s3://bucket/photos", "s3://bucket/edges"
+
+
+def edgeconv(*arguments: object) -> Finished:
+    """The command as a new process would run it: fsspec keeps file systems and what it listed for the whole process."""
+    fsspec.get_filesystem_class("s3").clear_instance_cache()
+    return run_command(*arguments)
 
 
 @pytest.fixture

@@ -123,6 +123,7 @@ def test_a_full_disk_is_a_clear_error_with_no_half_file(photos: Path) -> None:
     assert set(contents(out)) == {f"a{SUFFIX}.png", f"b{SUFFIX}.png"}
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_number_of_pictures(tmp_path: Path) -> None:
     code = (
         "import sys; from pathlib import Path;"

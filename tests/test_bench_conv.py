@@ -119,7 +119,7 @@ def test_the_whole_ladder_on_a_gpu(tmp_path) -> None:
 
 
 def committed() -> ConvRecord:
-    return read(RESULTS / "bench_conv_h200.json")
+    return read(RESULTS / "bench_conv_h200.json.xz")
 
 
 def test_the_committed_record_fits_the_schema_and_is_right() -> None:

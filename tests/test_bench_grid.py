@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from command import PROJECT, edgeconv_here
+from command import PROJECT, edgeconv
 
 from edgeconv.bench.arguments import chosen_grid, parse_rules, parse_share
 from edgeconv.bench.candidates import ORACLE, method_candidates
@@ -158,6 +158,6 @@ def test_shares_and_rules_are_checked() -> None:
 
 @pytest.mark.parametrize(("flag", "word"), [("--l2", "hot"), ("--check", "some")])
 def test_a_choice_that_there_is_not_is_refused_with_those_there_are(flag: str, word: str) -> None:
-    done = edgeconv_here("bench", flag, word)
+    done = edgeconv("bench", flag, word)
     assert (done.code, len(done.error_lines)) == (2, 1)
     assert f"{flag} '{word}' is not one of " in done.err

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from bench_records import TimedMethod, measured
-from command import edgeconv, edgeconv_here, shell
+from command import edgeconv, shell
 from problems import random_image
 
 from edgeconv.bench import record
@@ -122,7 +122,7 @@ def test_every_command_has_a_description_that_is_shown_whole() -> None:
         ("run photo.png -f Sobel", "Did you mean 'sobel'?"),
         ("run photo.png -f sobelx", "Did you mean 'sobel-x'?"),
         ("run photo.png -m Slding", "Did you mean 'sliding'?"),
-        ("run .", "name a picture in it, or use 'edgeconv batch'."),
+        ("run .", "name a picture in it, or use 'edgeconv batch' for all of its pictures"),
         ("run photo.png --border wrap", "--border 'wrap' is not one of zero, replicate, reflect, reflect101."),
         ("batch photo.png --jpeg-codec nvjpeg", "--jpeg-codec 'nvjpeg' is not one of host, gpu."),
         ("resize photo.png --interpolation best", "--interpolation 'best' is not one of auto, area,"),
@@ -134,7 +134,7 @@ def test_a_mistake_is_one_line_that_says_what_to_do(
     folder: Path, monkeypatch: pytest.MonkeyPatch, words: str, says: str
 ) -> None:
     monkeypatch.chdir(folder)
-    done = edgeconv_here(*words.split())
+    done = edgeconv(*words.split())
     assert (done.code, len(done.error_lines), done.out) == (2, 1, b""), done.err
     assert says in done.err
     assert "?." not in done.err
@@ -154,11 +154,11 @@ def test_an_old_spelling_works_with_a_note(
 ) -> None:
     monkeypatch.chdir(folder)
     wrong = {"bench": ("--noise", "x"), "batch": ("--keep-going", "--fail-fast")}[command]  # to end before it begins
-    done = edgeconv_here(command, "photo.png", flag, "card", *wrong)
+    done = edgeconv(command, "photo.png", flag, "card", *wrong)
     note, error = done.error_lines
     assert note == f"edgeconv: note: {flag} card is now {flag} gpu; the old word works for one release."
     assert (done.code, flag in error) == (2, False)
-    assert len(edgeconv_here(command, "photo.png", flag, "gpu", *wrong).error_lines) == 1
+    assert len(edgeconv(command, "photo.png", flag, "gpu", *wrong).error_lines) == 1
 
 
 def test_a_device_that_cannot_be_used_is_named_and_no_method_that_nobody_chose(
@@ -166,7 +166,7 @@ def test_a_device_that_cannot_be_used_is_named_and_no_method_that_nobody_chose(
 ) -> None:
     monkeypatch.setattr(auto, "cuda_unavailable_reason", lambda: "no NVIDIA GPU found")
     monkeypatch.chdir(folder)
-    done = edgeconv_here("run", "photo.png", "--device", "cuda")
+    done = edgeconv("run", "photo.png", "--device", "cuda")
     assert (done.code, len(done.error_lines)) == (4, 1)
     assert "--device cuda cannot be used here: no NVIDIA GPU found." in done.err
     assert "sliding" not in done.err

@@ -10,6 +10,7 @@ import pytest
 from cpu_problems import RANDOM, Case
 from kernel_work import CONV_STEP, Work, run_on_cpu, sanitizer_library
 from problems import AWKWARD_SHAPES, assert_right, random_image, run_on_gpu
+from selection import few_then_slow
 
 from edgeconv.bench.ladders.conv_kernels import (
     ROWS_PER_STRIP,
@@ -102,8 +103,8 @@ def libraries(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @needs_sanitizers
-@pytest.mark.parametrize("stride", STRIDES)
-@pytest.mark.parametrize("entry", OWN, ids=lambda entry: entry.name)
+@pytest.mark.parametrize("stride", few_then_slow(STRIDES))
+@pytest.mark.parametrize("entry", few_then_slow(OWN, 2), ids=lambda entry: entry.name)
 def test_a_step_on_the_cpu(libraries: Path, entry, stride: int) -> None:
     works = [
         Work(CONV_STEP, case(stride, shape), words=(entry.name, block))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import lzma
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from bench_records import TimedMethod, measured
@@ -29,13 +31,20 @@ def test_committed_plots_are_of_their_records() -> None:
 def test_a_record_that_changed_makes_its_plots_stale(monkeypatch, tmp_path) -> None:
     pytest.importorskip("matplotlib")
     (tmp_path / "here").mkdir()
-    path = tmp_path / "here" / "lab.json"
-    path.write_bytes(record.to_json(measured(monkeypatch, TimedMethod("own", [1e-3]))))
-    assert run("--check", "--results", tmp_path).returncode == 1
-    drawn = run("--results", tmp_path)
+    path = tmp_path / "here" / "lab.json.xz"
+    made = record.to_json(measured(monkeypatch, TimedMethod("own", [1e-3])))
+    path.write_bytes(lzma.compress(made))
+    page = tmp_path / "page.md"
+    names = [f"lab_{figure}_cpu_float32_random_mix.svg" for figure in ("gflops", "time")]
+    page.write_text("".join(f"![plot](here/plots/{name})\n" for name in names), encoding="utf-8")
+    assert run("--check", "--pages", page).returncode == 1
+    drawn = run("--pages", page)
     assert drawn.returncode == 0, drawn.stderr
-    assert any("lab_gflops" in line for line in drawn.stdout.splitlines())
-    assert run("--check", "--results", tmp_path).returncode == 0
-    path.write_bytes(path.read_bytes() + b"\n")
-    stale = run("--check", "--results", tmp_path)
-    assert (stale.returncode, len(stale.stderr.splitlines())) == (1, len(drawn.stdout.splitlines()))
+    assert [Path(line).name for line in drawn.stdout.splitlines()] == names
+    assert run("--check", "--pages", page).returncode == 0
+    path.write_bytes(lzma.compress(made + b"\n"))
+    stale = run("--check", "--pages", page)
+    assert (stale.returncode, len(stale.stderr.splitlines())) == (1, len(names))
+    assert run("--pages", page).returncode == 0
+    (tmp_path / "here" / "plots" / "lab_roofline_cpu.svg").write_text("no page shows it", encoding="utf-8")
+    assert "lab_roofline_cpu.svg" in run("--check", "--pages", page).stderr

@@ -14,7 +14,7 @@ from xml.etree import ElementTree
 
 import pytest
 from bench_records import TimedMethod, measured
-from command import PROJECT, edgeconv_here, unmeasured
+from command import PROJECT, edgeconv, unmeasured
 from hypothesis import given
 from hypothesis import strategies as st
 from problems import random_image
@@ -141,7 +141,7 @@ def text_files(folder: Path) -> dict[str, str]:
 def test_no_output_of_any_command_holds_what_would_be_obeyed(folder: Path, what: str) -> None:
     said = []
     for words in COMMANDS[what]:
-        done = edgeconv_here(*words)
+        done = edgeconv(*words)
         assert "should not have happened" not in done.err
         said += [done.text, done.err]
     shown = {f"printed {number}": text for number, text in enumerate(said)} | text_files(folder)

@@ -25,9 +25,8 @@ from edgeconv.run.report import DeviceFacts
 NASTY = "<script>alert('x')</script> & | pipe"
 
 
-@pytest.fixture
-def result(monkeypatch) -> record.BenchRecord:
-    """Four candidates of all fates, 8 and 16; the peer is slower, and something nasty stands where a text may."""
+def make_result(monkeypatch: pytest.MonkeyPatch) -> record.BenchRecord:
+    """Four candidates with each result, 8 and 16; the peer is slower, and something nasty stands where a text may."""
     peer = TimedMethod("peer", [4e-3])
     peer.kind = "peer"
     made = measured(
@@ -35,6 +34,19 @@ def result(monkeypatch) -> record.BenchRecord:
     )
     made.warnings.append(NASTY)
     return made
+
+
+@pytest.fixture
+def result(monkeypatch) -> record.BenchRecord:
+    return make_result(monkeypatch)
+
+
+@pytest.fixture(scope="module")
+def page() -> str:
+    """The page of that record with a GPU; drawn once, as drawing takes seconds."""
+    pytest.importorskip("matplotlib")
+    with pytest.MonkeyPatch.context() as patch:
+        return text_of(with_a_gpu(make_result(patch)), "html")
 
 
 def with_a_gpu(result: record.BenchRecord) -> record.BenchRecord:
@@ -154,9 +166,7 @@ def test_plots_are_drawings_with_their_text_as_text_and_the_same_each_time(resul
     assert all(again[path.name.removeprefix("bench")] == path.read_bytes() for path in written)
 
 
-def test_the_page_asks_for_nothing_and_says_everything(result, tmp_path) -> None:
-    pytest.importorskip("matplotlib")
-    page = text_of(with_a_gpu(result), "html")
+def test_the_page_asks_for_nothing_and_says_everything(page: str) -> None:
     assert "<script" not in page
     assert "http" not in page.replace("http://www.w3.org", "")
     identifiers = re.findall(r'\bid="([^"]+)"', page)
@@ -169,10 +179,9 @@ def test_the_page_asks_for_nothing_and_says_everything(result, tmp_path) -> None
 @pytest.mark.parametrize(
     ("width", "scheme", "media"), [(1200, "light", ""), (1200, "dark", ""), (390, "light", ""), (900, "light", "print")]
 )
-def test_the_page_in_a_browser(result, tmp_path, width: int, scheme: str, media: str) -> None:
-    pytest.importorskip("matplotlib")
+def test_the_page_in_a_browser(page: str, tmp_path, width: int, scheme: str, media: str) -> None:
     path = tmp_path / "report.html"
-    path.write_text(text_of(with_a_gpu(result), "html"), encoding="utf-8")
+    path.write_text(page, encoding="utf-8")
     with Browser(tmp_path / "profile", width, 800) as window:
         metrics = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 500}
         window.send("Emulation.setDeviceMetricsOverride", **metrics)

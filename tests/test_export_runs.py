@@ -6,6 +6,7 @@ import copy
 import csv
 import io
 import json
+import lzma
 import os
 import re
 import sys
@@ -219,11 +220,28 @@ def test_the_bench_still_reads_nothing_but_its_own(tmp_path) -> None:
         record.read_record(path)
 
 
+def test_a_record_that_xz_packed_is_read_as_it_is(monkeypatch, tmp_path) -> None:
+    monkeypatch.setattr("edgeconv.io.records.RECORD_BYTES", 2**20)
+    made = (RESULTS / "h200" / "cuda_sliding_s2.json").read_bytes()
+    path = tmp_path / "run.json.xz"
+    path.write_bytes(lzma.compress(made))
+    assert read(path) == committed("h200", "cuda_sliding_s2")
+    for damaged, says in (
+        (lzma.compress(made)[:-40], "it is cut short"),
+        (lzma.compress(made)[:40] + bytes(40) + lzma.compress(made)[80:], "xz cannot unpack it"),
+        (lzma.compress(bytes(2**20 + 1)), "has more than 1,048,576 bytes"),
+    ):
+        path.write_bytes(damaged)
+        with pytest.raises(UsageError, match=says):
+            read(path)
+
+
 # --- the ladders ----------------------------------------------------------------------------------------------------
 
 
 def ladder(name: str) -> LadderRecord:
-    return read(PROJECT / "docs" / "results" / f"bench_{name}_h200.json")
+    (path,) = (PROJECT / "docs" / "results").glob(f"bench_{name}_h200.json*")
+    return read(path)
 
 
 @pytest.mark.parametrize(("name", "of"), [("conv", "of the floor"), ("gemm", "of cuBLAS")])

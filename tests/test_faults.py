@@ -17,6 +17,7 @@ import pytest
 from command import PROJECT, unmeasured
 from fault_jobs import JOBS, FaultJob, expected_of, fresh, look, results
 from faults import Faults
+from selection import few_then_slow
 
 from edgeconv.errors import EdgeconvError
 
@@ -26,7 +27,8 @@ LEAST_CALLS = {"fails": 5, "short": 1, "dies": 5}
 CLEANING = {"unlink", "rmdir", "remove"}
 """Where these fail, a temporary stays that nobody takes for an output."""
 
-each_job = pytest.mark.parametrize("each", JOBS.values(), ids=[name.replace(" ", "_") for name in JOBS])
+NAMES = [name.replace(" ", "_") for name in JOBS]
+each_job = pytest.mark.parametrize("each", JOBS.values(), ids=NAMES)
 
 
 def skip_without(module: str | None) -> None:
@@ -50,7 +52,7 @@ def test_a_call_that_fails_leaves_nothing_half_written(each: FaultJob, kind: str
     assert at > LEAST_CALLS[kind]
 
 
-@each_job
+@pytest.mark.parametrize("each", few_then_slow([*JOBS.values()]), ids=NAMES)
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no forks")
 def test_a_process_that_ends_at_a_call_leaves_nothing_half_written(each: FaultJob, tmp_path: Path) -> None:
     skip_without(each.needs)

@@ -38,6 +38,7 @@ from kernel_work import (
     sanitizer_library,
 )
 from problems import AWKWARD_SHAPES
+from selection import few_then_slow
 
 from edgeconv.hardware.cuda.kernels import FOLDER
 from edgeconv.methods.cuda.sliding_tiles import tiles_of
@@ -68,14 +69,14 @@ def libraries(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("libraries")
 
 
-@pytest.mark.parametrize("rules", RULES, ids=str)
+@pytest.mark.parametrize("rules", few_then_slow(RULES), ids=str)
 @pytest.mark.parametrize("maker", MAKERS, ids=lambda maker: maker.rpartition(".")[2])
 def test_kernels(libraries: Path, maker: str, rules: Case) -> None:
     ended = run_on_cpu(works(maker, rules, Options()), libraries)
     assert ended.code == 0, ended.text
 
 
-@pytest.mark.parametrize("rules", [*RULES, Case(RANDOM, "mix", "float32", "raw", padding=0)], ids=str)
+@pytest.mark.parametrize("rules", few_then_slow([*RULES, Case(RANDOM, "mix", "float32", "raw", padding=0)]), ids=str)
 def test_bulk_copies(libraries: Path, rules: Case) -> None:
     """The way that rows take on compute capability 9.0 and later, where they start on 16 bytes."""
     aligned = [Work(LARGE_SLIDING, with_shape(rules, shape)) for shape in ((48, 48), (5, 320), (3, 16), (90, 176))]
@@ -83,14 +84,14 @@ def test_bulk_copies(libraries: Path, rules: Case) -> None:
     assert ended.code == 0, ended.text
 
 
-@pytest.mark.parametrize("rules", REDUCED_RULES, ids=str)
-@pytest.mark.parametrize("math", ["tf32", "half"])
+@pytest.mark.parametrize("rules", few_then_slow(REDUCED_RULES), ids=str)
+@pytest.mark.parametrize("math", few_then_slow(["tf32", "half"]))
 def test_tensor_core_kernels(libraries: Path, math: str, rules: Case) -> None:
     ended = run_on_cpu(works(IMPLICIT, rules, Options(math=math)), libraries)
     assert ended.code == 0, ended.text
 
 
-@pytest.mark.parametrize("rules", RULES, ids=str)
+@pytest.mark.parametrize("rules", few_then_slow(RULES), ids=str)
 @pytest.mark.parametrize(
     ("maker", "options"),
     [(IM2COL, Options(gemm="cublas")), (CUDNN, Options(workspace_limit_bytes=100_000))],
@@ -236,7 +237,7 @@ FAULTS = (
 )
 
 
-@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: f"{fault.source}: {fault.what}")
+@pytest.mark.parametrize("fault", few_then_slow(FAULTS, 2), ids=lambda fault: f"{fault.source}: {fault.what}")
 def test_a_fault_is_detected(tmp_path: Path, fault: Fault) -> None:
     sources = tmp_path / "sources"
     shutil.copytree(FOLDER, sources, ignore=shutil.ignore_patterns("*.py", "__pycache__"))
@@ -252,12 +253,14 @@ def test_a_fault_is_detected(tmp_path: Path, fault: Fault) -> None:
 TABLE = groups()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", TABLE)
 def test_every_code_path(libraries: Path, part: str) -> None:
     ended = run_on_cpu(TABLE[part], libraries)
     assert ended.code == 0, ended.text
 
 
+@pytest.mark.slow
 def test_every_code_path_of_bulk_copies(libraries: Path) -> None:
     ended = run_on_cpu(bulk_works(), libraries, bulk=True)
     assert ended.code == 0, ended.text

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from bench_records import TimedMethod, measured
-from command import PROJECT, edgeconv, edgeconv_here, shell, unmeasured
+from command import PROJECT, edgeconv, edgeconv_process, shell, unmeasured
 from problems import random_image
 
 from edgeconv.bench import record
@@ -68,14 +68,14 @@ def test_the_table_of_what_commands_print_is_complete() -> None:
 )
 def test_a_closed_pipe_ends_every_command_quietly(folder: Path, monkeypatch: pytest.MonkeyPatch, words: str) -> None:
     if words == "verify done":
-        assert edgeconv_here(*["batch", "photo.png", "-m", "opencv", "-o", "done"]).code == 0
+        assert edgeconv(*["batch", "photo.png", "-m", "opencv", "-o", "done"]).code == 0
     if "bench.json" in words:
         Path("bench.json").write_bytes(record.to_json(measured(monkeypatch, TimedMethod("opencv", [1e-3], "opencv"))))
     if words == "tune":
         monkeypatch.setenv(profile.PLACE_VARIABLE, str(folder / "profile.json"))
         monkeypatch.setattr(tuning, "run", lambda *_: measured(monkeypatch, TimedMethod("opencv", [1e-3], "opencv")))
         monkeypatch.setattr(tuning, "start_seconds", lambda *_: 0.1)
-    done = edgeconv_here(*words.split(), stdout=closed_pipe())
+    done = edgeconv(*words.split(), stdout=closed_pipe())
     assert (done.code, done.err) == (SIGPIPE_EXIT, "")
 
 
@@ -94,7 +94,7 @@ def test_a_pipe_that_is_named_and_closed_ends_the_command_quietly(folder: Path) 
     opened = threading.Thread(target=lambda: os.close(os.open("pipe", os.O_RDONLY)))
     opened.start()
     write_image(random_image(300, 400, "uint8"), "large.png")  # more than a pipe holds
-    done = edgeconv_here("run", "large.png", "-m", "opencv", "--samples", 0, "--check", "none", "-o", "pipe")
+    done = edgeconv("run", "large.png", "-m", "opencv", "--samples", 0, "--check", "none", "-o", "pipe")
     opened.join()
     assert (done.code, done.err) == (SIGPIPE_EXIT, "")
 
@@ -165,7 +165,7 @@ QUICK = ("-m", "opencv", "--samples", "0", "--check", "none")
 @pytest.mark.parametrize("options", [(), ("--json",), ("--overwrite",)])
 def test_a_device_takes_the_picture_alone(folder: Path, options: tuple[str, ...]) -> None:
     before = set(os.listdir("/dev"))
-    done = edgeconv_here("run", "photo.png", *QUICK, "-o", os.devnull, *options)
+    done = edgeconv("run", "photo.png", *QUICK, "-o", os.devnull, *options)
     assert (done.code, done.err) == (0, "")
     assert os.devnull in done.text
     assert set(os.listdir("/dev")) - before == set()
@@ -179,7 +179,7 @@ def test_a_pipe_takes_the_picture_alone(folder: Path) -> None:
     taken: list[bytes] = []
     reading = threading.Thread(target=lambda: taken.append(Path("pipe.png").read_bytes()))
     reading.start()
-    done = edgeconv_here("run", "photo.png", *QUICK, "-o", "pipe.png")
+    done = edgeconv("run", "photo.png", *QUICK, "-o", "pipe.png")
     reading.join()
     assert (done.code, done.err) == (0, "")
     Path("taken.png").write_bytes(taken[0])
@@ -209,7 +209,7 @@ def test_a_pipe_takes_the_picture_alone(folder: Path) -> None:
 )
 def test_a_place_where_nothing_can_be_put_is_called_what_it_is(folder: Path, words: str, says: str) -> None:
     quick = [*QUICK] if words.startswith("run") and "--tile" not in words else []
-    done = edgeconv_here(*words.split(), *quick)
+    done = edgeconv(*words.split(), *quick)
     assert (done.code, len(done.error_lines)) == (2, 1), done.err
     assert says in done.err
     assert sorted(path.name for path in folder.iterdir()) == ["other.png", "photo.png"]
@@ -232,7 +232,7 @@ def test_tune_tries_its_place_before_it_measures(
 ) -> None:
     monkeypatch.setattr(profile, "profile_path", lambda: Path(place))
     monkeypatch.setattr(tuning, "run", lambda *_: pytest.fail("measured, and could not save"))
-    done = edgeconv_here("tune")
+    done = edgeconv("tune")
     assert (done.code, len(done.error_lines)) == (2, 1), done.err
     for words in (reason, "The profile cannot be written to '", f"set {profile.PLACE_VARIABLE} to a file"):
         assert words in done.err
@@ -246,8 +246,8 @@ def test_somebody_without_a_home_folder_can_run_and_is_told_by_tune(
     for name in (profile.PLACE_VARIABLE, "XDG_CACHE_HOME", "HOME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(os.path, "expanduser", lambda path: path)  # as for a user whom the system does not know
-    assert edgeconv_here("run", "photo.png", "--samples", "0", "--check", "none", "-o", "-").code == 0
-    done = edgeconv_here("tune")
+    assert edgeconv("run", "photo.png", "--samples", "0", "--check", "none", "-o", "-").code == 0
+    done = edgeconv("tune")
     assert (done.code, len(done.error_lines)) == (2, 1), done.err
     assert "no home folder" in done.err
     assert not Path("~").exists()
@@ -265,7 +265,7 @@ def test_a_profile_that_cannot_be_saved_after_all_is_one_line(folder: Path, monk
 
     monkeypatch.setattr(tuning, "run", measure)
     monkeypatch.setattr(tuning, "start_seconds", lambda *_: 0.1)
-    done = edgeconv_here("tune")
+    done = edgeconv("tune")
     assert (done.code, len(done.error_lines)) == (2, 1), done.err
     assert "there is a file of that name" in done.err
 
@@ -283,11 +283,11 @@ def test_a_closed_connection_is_no_closed_pipe(folder: Path, monkeypatch: pytest
         raise BrokenPipeError(32, "Broken pipe")
 
     monkeypatch.setattr(doctor, "text", break_connection)
-    done = edgeconv_here("doctor")
+    done = edgeconv("doctor")
     assert (done.code, len(done.error_lines)) == (2, 1)
     assert "should not have happened" in done.err
 
 
 def test_edgeconv_in_a_process_of_its_own_and_here_say_the_same(folder: Path) -> None:
-    assert edgeconv_here("filters") == edgeconv("filters")
-    assert edgeconv_here("run", "missing.png") == edgeconv("run", "missing.png")
+    assert edgeconv("filters") == edgeconv_process("filters")
+    assert edgeconv("run", "missing.png") == edgeconv_process("run", "missing.png")

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from bench_records import TimedMethod, changed, measured
-from command import PROJECT, edgeconv_here
+from command import PROJECT, edgeconv
 from picture_files import saved
 from problems import random_image
 
@@ -74,7 +74,7 @@ def _drawn(folder: Path, name: str, seed: int) -> Path:
 
 
 def _page_of(*words: object) -> str:
-    done = edgeconv_here(*words, "--html", "page.html")
+    done = edgeconv(*words, "--html", "page.html")
     assert done.code in (0, 1), done.err
     return Path("page.html").read_text(encoding="utf-8")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command import edgeconv_here
+from command import edgeconv
 from problems import random_image
 
 from edgeconv.cli import COMMANDS
@@ -162,7 +162,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize(("command", "words"), [(name, words) for name, each in NEEDLESS.items() for words in each])
 def test_what_would_be_ignored_is_refused_by_name(folder: Path, command: str, words: str) -> None:
     named = [word for word in words.split() if word.startswith("--")]
-    done = edgeconv_here("bench" if command == "grid" else command, *words.split())
+    done = edgeconv("bench" if command == "grid" else command, *words.split())
     assert (done.code, done.out, len(done.error_lines)) == (2, b"", 1), done.err
     assert any(f"edgeconv: error: {option} " in done.err for option in named)
     assert sorted(path.name for path in folder.iterdir()) == ["k.json", "photo.png"]
@@ -193,5 +193,5 @@ def test_every_rule_has_its_example() -> None:
     ],
 )
 def test_what_does_count_is_not_refused(folder: Path, words: str) -> None:
-    done = edgeconv_here(*words.split(), "-m", "opencv")
+    done = edgeconv(*words.split(), "-m", "opencv")
     assert "leave" not in done.err, done.err

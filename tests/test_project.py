@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
+import subprocess
 import tomllib
 from pathlib import Path
 
@@ -99,3 +101,15 @@ def test_committed_reports_fit_the_schema_and_passed_their_check() -> None:
         validator.validate(record)
         assert record["check"]["passed"], path.name
         assert record["check"]["checked_share"] == 1.0, path.name
+
+
+def test_a_clone_is_small() -> None:
+    """At most 8 MB beside .git: pages, spreadsheets and large pictures are made, not kept."""
+    if shutil.which("git") is None or not (PROJECT / ".git").exists():
+        pytest.skip("needs git and a clone")
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=PROJECT, capture_output=True, check=True)
+    files = [PROJECT / name for name in listed.stdout.decode().split("\0") if name]
+    blocks = sum(-(-path.stat().st_size // 4096) * 4096 for path in files if path.is_file())
+    assert blocks <= 8_000_000
+    made = {path.suffix for path in files if "results" in path.parts} - {".json", ".xz", ".svg"}
+    assert not made, f"docs/results holds more than records and the plots of pages: {made}"

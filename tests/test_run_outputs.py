@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from batch_folders import RULES
-from command import edgeconv_here
+from command import edgeconv
 from problems import random_image
 
 from edgeconv.batch import ledger
@@ -97,7 +97,7 @@ def test_a_batch_does_not_replace_its_kernel_file_through_a_link(folder: Path) -
     before = kernel.read_bytes()
     (folder / "out" / "a.png").symlink_to("kernel.json")
     words = ("--kernel-file", "out/kernel.json", "--name", "{stem}{ext}", "--overwrite")
-    done = edgeconv_here("batch", "a.png", "-o", "out", *RULES, *words)
+    done = edgeconv("batch", "a.png", "-o", "out", *RULES, *words)
     assert done.code == 1
     assert "a.png: is one of the inputs" in done.err
     assert [row.status for row in ledger.read_rows("out")] == ["failed"]

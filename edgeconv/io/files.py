@@ -33,6 +33,9 @@ SMALL_BYTES = 2**20
 """Most bytes of a kernel or grid file, which people write by hand."""
 RECORD_BYTES = 2**28
 """Most bytes of a report or a record, which edgeconv writes."""
+XZ_MAGIC = b"\xfd7zXZ\x00"
+XZ_MEMORY_BYTES = 2**27
+"""Of the decompressor: twice what `xz -9` asks for."""
 NO_WAITING = getattr(os, "O_NONBLOCK", 0)
 
 PERMISSIONS = 0o777
@@ -102,7 +105,8 @@ def read_bytes(source: Path | str, limit: int) -> bytes:
 
 
 def read_text(path: Path, limit: int, *, plain: bool = True) -> str:
-    """The text of a UTF-8 file with `limit` bytes at most; `plain` refuses a pipe or a device.
+    """The text of a file in UTF-8 with `limit` bytes at most, unpacked where xz packed it; `plain` refuses a pipe or a
+    device.
 
     Either may have no end, and a pipe may have no writer. Raises OSError, and ValueError with a message for a person.
     """
@@ -111,12 +115,28 @@ def read_text(path: Path, limit: int, *, plain: bool = True) -> str:
         if plain and not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
             raise ValueError("it is a pipe or a device, and must be a plain file")
         data = stream.read(limit + 1)
+    if data.startswith(XZ_MAGIC):
+        data = _unpacked(data, limit + 1)
     if len(data) > limit:
         raise ValueError(f"it has more than {limit:,} bytes")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise ValueError("not UTF-8 text") from None
+
+
+def _unpacked(data: bytes, most: int) -> bytes:
+    """The first `most` bytes of what xz packed. Raises ValueError where it is damaged or cut short."""
+    import lzma  # a Python built from source may lack it
+
+    unpacker = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=XZ_MEMORY_BYTES)
+    try:
+        text = unpacker.decompress(data, most)
+    except lzma.LZMAError as error:
+        raise ValueError(f"xz cannot unpack it: {error}") from None
+    if not unpacker.eof and len(text) < most:
+        raise ValueError("xz cannot unpack it: it is cut short")
+    return text
 
 
 def parse_json(text: str) -> Any:

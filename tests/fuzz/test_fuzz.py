@@ -16,6 +16,7 @@ import pytest
 import subject
 from cases import BORDERS, GROUP, METHODS, TYPES, FuzzCase, draw
 from fuzzing import Fuzzed, indices, run_one
+from selection import few_then_slow
 
 from edgeconv.core.problem import Problem
 from edgeconv.methods.base import Plan
@@ -39,7 +40,7 @@ def assert_nothing(found: Fuzzed) -> None:
     assert not lines, f"{len(lines)} of {sum(found.outcomes.values())} cases fail:\n" + "\n".join(lines[:10])
 
 
-@pytest.mark.parametrize("seed", CPU_SEEDS)
+@pytest.mark.parametrize("seed", few_then_slow(CPU_SEEDS, 4))
 def test_a_seed_finds_nothing_on_the_cpu(seed: int) -> None:
     assert_nothing(fuzz_seed("cpu", seed))
 

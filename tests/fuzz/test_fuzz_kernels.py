@@ -93,11 +93,13 @@ def test_large_whole_weights_on_8_bits(libraries: Path) -> None:
     all_right(libraries, *(pictures(name, "uint8", "whole 1e5", ("noise", "bright"), stride=2) for name in METHODS))
 
 
+@pytest.mark.slow
 def test_magnitudes_of_huge_and_tiny_floats(libraries: Path) -> None:
     samples = ("huge", "tiny", "unit", *HOLES)
     all_right(libraries, *(pictures(name, "float32", "prewitt", samples, channels="each") for name in METHODS))
 
 
+@pytest.mark.slow
 def test_nan_and_infinity_reach_their_own_windows(libraries: Path) -> None:
     filters = ("laplacian4", "robinson")
     all_right(libraries, *(pictures(name, "float16", kernel, HOLES) for name in METHODS for kernel in filters))

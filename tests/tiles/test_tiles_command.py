@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tifffile
-from command import PROJECT, edgeconv, unmeasured
+from command import PROJECT, edgeconv, edgeconv_process, unmeasured
 from jsonschema import Draft202012Validator
 from picture_files import saved, smooth_image
 from pieces import assert_same, by_whole
@@ -163,7 +163,8 @@ def test_what_cannot_be_done_is_one_line_and_leaves_nothing(folder: Path, words:
     (folder / "kern.json").write_text("[[0, 1, 0], [1, -4, 1], [0, 1, 0]]")
     (folder / "made.json").mkdir()
     before = names(folder)
-    done = edgeconv("run", *words, "--device", "cpu", cwd=folder)
+    start = edgeconv_process if "--memory-limit" in words else edgeconv  # a limit is that of a process
+    done = start("run", *words, "--device", "cpu", cwd=folder)
     assert done.code == code, done.err
     assert says in done.err
     if code:
@@ -179,7 +180,8 @@ def test_a_damaged_tile_is_one_line_with_its_place_and_leaves_nothing(folder: Pa
     (folder / "photo.tif").write_bytes(bytes(data))
     before = names(folder)
     for words in (("--tile", 32), ("--tile", 32, "--output-mode", "normalize"), ("--memory-limit", "1GiB")):
-        done = edgeconv("run", "photo.tif", "--device", "cpu", *words, cwd=folder)
+        start = edgeconv_process if "--memory-limit" in words else edgeconv
+        done = start("run", "photo.tif", "--device", "cpu", *words, cwd=folder)
         assert (done.code, len(done.error_lines)) == (2, 1)
         assert "photo.tif: TIFF: the piece at rows 48 to 95, columns 64 to 127 cannot be decoded" in done.err
         assert names(folder) == before

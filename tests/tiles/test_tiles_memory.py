@@ -12,10 +12,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tifffile
-from command import PROJECT
+from command import PROJECT, script
 from pieces import in_one_chunk
 from problems import random_image
-from test_project import script
+from selection import few_then_slow
 
 from edgeconv.core.request import make_request
 from edgeconv.errors import MemoryLimitError
@@ -72,7 +72,7 @@ def test_a_small_picture_is_one_tile() -> None:
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "uint16", "float32"])
-@pytest.mark.parametrize("stride", [1, 2, 3])
+@pytest.mark.parametrize("stride", few_then_slow([1, 2, 3]))
 @pytest.mark.parametrize("chunk", [(512, 512), (16, 60_000), (4096, 4096)])
 def test_more_memory_never_means_a_refusal_and_a_plan_is_never_above_the_limit(
     dtype: str, stride: int, chunk: tuple[int, int]
@@ -200,6 +200,7 @@ def measured_under(limit: int, side: int, folder: Path, *words: object, target: 
     return record
 
 
+@pytest.mark.slow
 def test_a_picture_larger_than_the_limit_is_filtered_under_it_and_at_once_would_not_fit(tmp_path: Path) -> None:
     """8,000 × 8,000 are 183 MiB, in and out 366: more than the whole limit, the program included."""
     limit = 320
@@ -215,17 +216,20 @@ def test_a_picture_larger_than_the_limit_is_filtered_under_it_and_at_once_would_
 
 @pytest.mark.parametrize(
     "words",
-    [
-        ("--filter", "sobel", "--stride", "2", "--output-mode", "normalize"),
-        ("--output-mode", "raw", "--border", "reflect"),
-        ("--method", "im2col", "--check", "full", "--stride", "3"),
-        ("--method", "reference", "--stride", "3", "--channels", "luma"),
-    ],
+    few_then_slow(
+        [
+            ("--filter", "sobel", "--stride", "2", "--output-mode", "normalize"),
+            ("--output-mode", "raw", "--border", "reflect"),
+            ("--method", "im2col", "--check", "full", "--stride", "3"),
+            ("--method", "reference", "--stride", "3", "--channels", "luma"),
+        ]
+    ),
 )
 def test_the_limit_is_kept_by_other_modes_and_methods(tmp_path: Path, words: tuple[str, ...]) -> None:
     measured_under(400, 4000, tmp_path, *words)
 
 
+@pytest.mark.slow
 def test_the_limit_is_kept_from_zarr_to_zarr(tmp_path: Path) -> None:
     measured_under(400, 5000, tmp_path, "--output-mode", "raw", target="edges.zarr")
     mark, _ = run_marked(tmp_path / "edges.zarr", "-o", tmp_path / "again.zarr", "--memory-limit", "500MiB")

@@ -2,7 +2,8 @@
 
     page.html   the frame, with a place for each part
     page.css    light and dark
-    page.js     the viewer: decodes tiles, draws, zooms, answers to mouse, touch and keyboard
+    viewer/     the script in parts (SCRIPTS), joined when a page is written: decodes tiles, draws, zooms, reacts to
+                mouse, touch and keyboard
     tiles.py    pictures as compressed tiles of exact values, with a pyramid for the view from afar
     tables.py   the figures as HTML, which need no script
 
@@ -25,6 +26,9 @@ from edgeconv.diff.html.tiles import TILE, TileWriter
 from edgeconv.diff.record import Comparisons
 from edgeconv.errors import UsageError
 from edgeconv.io.files import utf8
+
+SCRIPTS = ("state", "tiles", "values", "layers", "panes", "drawing", "moving", "controls", "pointer", "start")
+"""The parts of the viewer, in the order in which they are joined: each uses what stands before it when it starts."""
 
 Rows = Sequence[tuple[str, str]]
 
@@ -86,7 +90,7 @@ class Page:
             "FIGURES": "\n".join(self._sections),
             "VERSION": markup(__version__),
             "DATA": data,
-            "SCRIPT": _text("page.js"),
+            "SCRIPT": viewer_script(),
         }
         frame = _text("page.html")
         before, after = frame.split("<!--TILES-->")
@@ -94,7 +98,7 @@ class Page:
 
 
 def _describe(shown: PictureSet, shape: tuple[int, ...], low: float, high: float, tiles: TileWriter) -> dict[str, Any]:
-    """What page.js must know of a set."""
+    """What the viewer must know of a set."""
     comparisons = shown.comparisons
     scale = comparisons.scale
     signed = maps.signed_colours(scale)
@@ -128,6 +132,11 @@ def _describe(shown: PictureSet, shape: tuple[int, ...], low: float, high: float
             "minus": signed[-1].tolist(),
         },
     }
+
+
+def viewer_script() -> str:
+    """The viewer: its parts in one function, so that the page has no global names of it."""
+    return '"use strict";\n(() => {\n' + "\n".join(_text(f"viewer/{name}.js") for name in SCRIPTS) + "})();\n"
 
 
 def _text(name: str) -> str:

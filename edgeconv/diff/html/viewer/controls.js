@@ -1,0 +1,146 @@
+// Controls: modes, inputs, regions, the legend and the keys.
+
+function describeStage() {
+  const mode = MODES.find((entry) => entry.name === state.mode);
+  const shown = ["side", "heat", "signed"].includes(state.mode)
+    ? state.set.pictures.map((picture) => picture.name).join(", ")
+    : `${pictureName(0)} and ${pictureName(state.input)}`;
+  stage.setAttribute("aria-label", `${mode.label}: ${shown}; zoom ${byId("zoom").value}`);
+}
+
+function showLegend() {
+  const { labels, heat, plus, minus } = state.set.scale;
+  let entries = [];
+  if (state.mode === "heat") entries = labels.map((label, i) => [label, heat[i]]);
+  if (state.mode === "signed") {
+    const below = labels.map((label, i) => [`− ${label}`, minus[i]]).slice(1).reverse();
+    entries = [...below, [labels[0], heat[0]], ...labels.map((label, i) => [`+ ${label}`, plus[i]]).slice(1)];
+  }
+  if (!entries.length && state.set.dtype !== "uint8") {
+    entries = [[`black ${state.set.low}`, [0, 0, 0]], [`white ${state.set.high}`, [255, 255, 255]]];
+  }
+  byId("legend").replaceChildren(
+    ...entries.map(([label, colour]) => {
+      const item = document.createElement("li");
+      const swatch = document.createElement("i");
+      swatch.style.background = `rgb(${colour.join(" ")})`;
+      item.append(swatch, label);
+      return item;
+    }),
+  );
+}
+
+function setMode(name) {
+  const shares = panes().length;
+  state.mode = name;
+  byId(`mode-${name}`).checked = true;
+  const still = window.matchMedia("(prefers-reduced-motion: reduce)").matches;
+  setBlinking(name === "blink" && !still);
+  byId("only-label").hidden = inputs().length < 2 || !["side", "heat", "signed"].includes(name);
+  byId("mix-label").hidden = name !== "swipe" && name !== "onion";
+  byId("rate-label").hidden = byId("blinking").hidden = name !== "blink";
+  showLegend();
+  if (panes().length !== shares) showAll();
+  else moved();
+}
+
+function setInput(index) {
+  state.input = clamp(index, 1, state.set.pictures.length - 1);
+  state.region = -1;
+  byId("input").value = String(state.input);
+  showRegion();
+  moved();
+}
+
+function setMix(share) {
+  state.mix = clamp(share, 0, 1);
+  byId("mix").value = String(Math.round(state.mix * 100));
+  requestDraw();
+}
+
+let blinkTimer = 0;
+
+function setBlinking(on) {
+  clearInterval(blinkTimer);
+  state.blinking = on;
+  byId("blinking").setAttribute("aria-pressed", String(on));
+  if (on) blinkTimer = setInterval(changeBlink, 1000 / Number(byId("rate").value));
+}
+
+function changeBlink() {
+  state.showsInput = !state.showsInput;
+  requestDraw();
+}
+
+function showRegion() {
+  const { regions, regionCount } = state.set.pictures[state.input];
+  const listed = regions.length < regionCount ? `${regions.length} largest of ${regionCount}` : `${regionCount}`;
+  byId("region").value = state.region < 0 ? `${listed} regions` : `region ${state.region + 1} of ${listed}`;
+  byId("previous-region").disabled = byId("next-region").disabled = regions.length === 0;
+}
+
+function goToRegion(step) {
+  const { regions } = state.set.pictures[state.input];
+  if (!regions.length) return;
+  const from = state.region < 0 && step < 0 ? 0 : state.region; // backwards from none is the last
+  state.region = (from + step + regions.length) % regions.length;
+  const [left, top, right, bottom] = regions[state.region];
+  const [pane] = panes();
+  const around = 3; // the region takes a third of the pane
+  const fit = Math.min(pane.width / (around * (right - left + 1)), pane.height / (around * (bottom - top + 1)));
+  state.scale = clamp(fit, Math.min(fitScale(), 1) / 2, SCALE_WITH_NUMBERS);
+  state.centre = { x: (left + right + 1) / 2, y: (top + bottom + 1) / 2 };
+  setCursor(state.centre.x, state.centre.y, true);
+  showRegion();
+  moved();
+}
+
+function setSet(index) {
+  state.setNumber = index;
+  state.set = data.sets[index];
+  for (const cache of [byteTiles, valueTiles, drawnTiles]) cache.clear();
+  byId("input").replaceChildren(
+    ...inputs().map((p) => new Option(pictureName(p) + (state.set.pictures[p].same ? " (same)" : ""), String(p))),
+  );
+  document.querySelectorAll("section.set").forEach((section) => {
+    section.hidden = data.sets.length > 1 && section.dataset.set !== String(index);
+  });
+  setInput(1);
+  setMode(state.mode);
+  showAll();
+  setCursor(state.set.width / 2, state.set.height / 2, false);
+}
+
+const KEYS = {
+  "+": () => zoomTo(state.scale * 2),
+  "=": () => zoomTo(state.scale * 2),
+  "-": () => zoomTo(state.scale / 2),
+  0: showAll,
+  1: () => zoomTo(1),
+  n: () => goToRegion(1),
+  p: () => goToRegion(-1),
+  "[": () => setInput(state.input - 1),
+  "]": () => setInput(state.input + 1),
+  ",": () => setMix(state.mix - 0.05),
+  ".": () => setMix(state.mix + 0.05),
+  " ": () => state.mode === "blink" && setBlinking(!state.blinking),
+  x: () => state.mode === "blink" && changeBlink(),
+  ...Object.fromEntries(MODES.map((mode) => [mode.key, () => setMode(mode.name)])),
+};
+const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
+
+function onKey(event) {
+  if (event.ctrlKey || event.altKey || event.metaKey) return;
+  const arrow = ARROWS[event.key];
+  const action = KEYS[event.key.toLowerCase()];
+  if (arrow) {
+    const far = event.shiftKey ? 10 : 1;
+    setCursor(state.cursor.x + far * arrow[0], state.cursor.y + far * arrow[1], true);
+    keepCursorInView();
+  } else if (action) {
+    action();
+  } else {
+    return;
+  }
+  event.preventDefault();
+}

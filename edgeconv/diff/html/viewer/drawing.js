@@ -1,0 +1,174 @@
+// Drawing: the panes with their layers, values, cursor and label onto one canvas.
+
+let drawRequested = false;
+let waitingFor = 0;
+let colours = {};
+
+function requestDraw() {
+  document.documentElement.dataset.state = "loading";
+  if (drawRequested) return;
+  drawRequested = true;
+  requestAnimationFrame(draw);
+}
+
+function draw() {
+  drawRequested = false;
+  waitingFor = 0;
+  const ratio = window.devicePixelRatio;
+  canvas.width = Math.round(stage.clientWidth * ratio);
+  canvas.height = Math.round(stage.clientHeight * ratio);
+  const style = getComputedStyle(document.documentElement);
+  colours = { ink: style.getPropertyValue("--ink"), paper: style.getPropertyValue("--paper") };
+  for (const pane of panes()) {
+    drawPane(pane, ratio);
+    drawCursor(pane, ratio);
+    drawLabel(pane, ratio);
+  }
+  document.documentElement.dataset.state = waitingFor ? "loading" : "drawn";
+}
+
+function drawPane(pane, ratio) {
+  const [under, over] = pane.layers;
+  drawLayer(under, pane, ratio, pane.x, pane.x + pane.width, 1);
+  if (!over) return;
+  if (state.mode === "onion") {
+    drawLayer(over, pane, ratio, pane.x, pane.x + pane.width, state.mix);
+    return;
+  }
+  const line = swipeLine(pane);
+  drawLayer(over, pane, ratio, line, pane.x + pane.width, 1);
+  context.fillStyle = colours.ink;
+  context.fillRect(Math.round(line * ratio) - ratio, pane.y * ratio, 2 * ratio, pane.height * ratio);
+  context.fillStyle = colours.paper;
+  context.strokeStyle = colours.ink;
+  context.lineWidth = 2 * ratio;
+  context.beginPath();
+  context.arc(line * ratio, (pane.y + pane.height / 2) * ratio, 9 * ratio, 0, 2 * Math.PI);
+  context.fill();
+  context.stroke();
+}
+
+// Draw a layer between two vertical lines of a pane.
+function drawLayer(of, pane, ratio, left, right, opacity) {
+  const scale = state.scale * ratio;
+  const corner = toScreen(pane, 0, 0);
+  const origin = { x: Math.round(corner.x * ratio), y: Math.round(corner.y * ratio) };
+  // A picture is made a little smaller from the next larger level; a map never is, so that no pixel of it is lost.
+  const halvings = of.kind === "view" ? Math.floor(Math.log2(1 / scale)) : Math.ceil(Math.log2(1 / scale));
+  const level = clamp(halvings, 0, state.set.levels - 1);
+  context.save();
+  context.beginPath();
+  context.rect(left * ratio, pane.y * ratio, (right - left) * ratio, pane.height * ratio);
+  context.clip();
+  context.beginPath();
+  context.rect(origin.x, origin.y, Math.round(state.set.width * scale), Math.round(state.set.height * scale));
+  context.clip();
+  context.globalAlpha = opacity;
+  context.imageSmoothingEnabled = scale < 1 && of.kind === "view";
+
+  const step = TILE * 2 ** level * scale;
+  const size = levelSize(level);
+  const range = (from, to, start, count) => [
+    Math.max(0, Math.floor((from * ratio - start) / step)),
+    Math.min(Math.ceil(count / TILE), Math.ceil((to * ratio - start) / step)),
+  ];
+  const [firstColumn, endColumn] = range(left, right, origin.x, size.width);
+  const [firstRow, endRow] = range(pane.y, pane.y + pane.height, origin.y, size.height);
+  for (let row = firstRow; row < endRow; row++) {
+    for (let column = firstColumn; column < endColumn; column++) drawTile(of, level, row, column, origin, scale);
+  }
+  if (state.scale >= SCALE_WITH_NUMBERS && opacity === 1) drawNumbers(of, pane, ratio, origin, scale, left, right);
+  context.restore();
+}
+
+// A tile, or until it is there its part of a smaller level.
+function drawTile(of, level, row, column, origin, scale) {
+  const { width, height } = tileSize(level, row, column);
+  const factor = 2 ** level * scale;
+  const x = Math.round(origin.x + column * TILE * factor);
+  const y = Math.round(origin.y + row * TILE * factor);
+  const right = Math.round(origin.x + (column * TILE + width) * factor);
+  const bottom = Math.round(origin.y + (row * TILE + height) * factor);
+  const tile = drawnTile(of, level, row, column);
+  if (tile) {
+    context.drawImage(tile, x, y, right - x, bottom - y);
+    return;
+  }
+  waitingFor++;
+  const top = state.set.levels - 1;
+  if (level === top) return;
+  const shrink = 2 ** (top - level);
+  const coarse = drawnTile(of, top, Math.floor(row / shrink), Math.floor(column / shrink));
+  if (!coarse) return;
+  const part = TILE / shrink;
+  const place = { x: (column % shrink) * part, y: (row % shrink) * part };
+  context.drawImage(coarse, place.x, place.y, width / shrink, height / shrink, x, y, right - x, bottom - y);
+}
+
+// Every channel's value in its pixel; in maps the difference.
+function drawNumbers(of, pane, ratio, origin, scale, left, right) {
+  const first = toPicture(pane, left, pane.y);
+  const last = toPicture(pane, right, pane.y + pane.height);
+  context.textAlign = "center";
+  context.textBaseline = "middle";
+  context.lineJoin = "round";
+  for (let y = Math.max(0, Math.floor(first.y)); y < Math.min(state.set.height, last.y); y++) {
+    for (let x = Math.max(0, Math.floor(first.x)); x < Math.min(state.set.width, last.x); x++) {
+      const lines = loadedTexts(of, x, y);
+      if (!lines) continue;
+      const longest = Math.max(...lines.map((line) => line.length));
+      const size = Math.min(scale / (1.6 * lines.length), scale / (0.7 * longest), 16 * ratio);
+      context.font = `${size}px system-ui, sans-serif`;
+      context.lineWidth = size / 4;
+      lines.forEach((line, index) => {
+        const middle = origin.y + (y + 0.5) * scale + (index - (lines.length - 1) / 2) * size * 1.1;
+        context.strokeStyle = "#000";
+        context.strokeText(line, origin.x + (x + 0.5) * scale, middle);
+        context.fillStyle = "#fff";
+        context.fillText(line, origin.x + (x + 0.5) * scale, middle);
+      });
+    }
+  }
+}
+
+// The texts of a pixel whose tile is decoded already; drawing waits for no other.
+function loadedTexts(of, x, y) {
+  const row = Math.floor(y / TILE);
+  const column = Math.floor(x / TILE);
+  const place = (y % TILE) * tileSize(0, row, column).width + (x % TILE);
+  const values = valueTiles.get([state.setNumber, of.picture, row, column].join("-"));
+  if (!values) return null;
+  if (of.kind === "view") return values.map((channel) => valueText(channel[place]));
+  const reference = valueTiles.get([state.setNumber, 0, row, column].join("-"));
+  return reference ? values.map((channel, c) => differenceText(reference[c][place], channel[place])) : null;
+}
+
+function drawCursor(pane, ratio) {
+  const { x, y } = toScreen(pane, state.cursor.x, state.cursor.y);
+  const side = Math.max(state.scale, 9);
+  const shift = (state.scale - side) / 2;
+  context.save();
+  context.beginPath();
+  context.rect(pane.x * ratio, pane.y * ratio, pane.width * ratio, pane.height * ratio);
+  context.clip();
+  for (const [colour, width] of [["#000", 3], ["#fff", 1]]) {
+    context.strokeStyle = colour;
+    context.lineWidth = width * ratio;
+    context.strokeRect((x + shift) * ratio, (y + shift) * ratio, side * ratio, side * ratio);
+  }
+  context.restore();
+}
+
+function drawLabel(pane, ratio) {
+  context.font = `${13 * ratio}px system-ui, sans-serif`;
+  context.textAlign = "left";
+  context.textBaseline = "middle";
+  const width = Math.min(context.measureText(pane.label).width + 12 * ratio, pane.width * ratio);
+  context.fillStyle = colours.paper;
+  context.fillRect(pane.x * ratio, pane.y * ratio, width, 22 * ratio);
+  context.fillStyle = colours.ink;
+  context.fillText(pane.label, (pane.x + 6) * ratio, (pane.y + 11) * ratio, width - 8 * ratio);
+  context.strokeStyle = colours.ink;
+  context.lineWidth = ratio;
+  context.strokeRect(pane.x * ratio, pane.y * ratio, pane.width * ratio, pane.height * ratio);
+}

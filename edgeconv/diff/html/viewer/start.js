@@ -1,0 +1,52 @@
+// Start: build the controls and connect the events.
+
+function start() {
+  byId("modes").replaceChildren(
+    ...MODES.map((mode) => {
+      const label = document.createElement("label");
+      const button = Object.assign(document.createElement("input"), {
+        type: "radio",
+        name: "mode",
+        id: `mode-${mode.name}`,
+      });
+      button.addEventListener("change", () => setMode(mode.name));
+      label.append(button, ` ${mode.label}`);
+      return label;
+    }),
+  );
+  byId("set").replaceChildren(...data.sets.map((set, index) => new Option(set.name, String(index))));
+  byId("set-label").hidden = data.sets.length < 2;
+  const on = (id, event, action) => byId(id).addEventListener(event, action);
+  on("controls", "submit", (event) => event.preventDefault());
+  on("set", "change", (event) => setSet(Number(event.target.value)));
+  on("input", "change", (event) => setInput(Number(event.target.value)));
+  on("only", "change", (event) => {
+    state.only = event.target.checked;
+    showAll();
+  });
+  on("mix", "input", (event) => setMix(event.target.value / 100));
+  on("rate", "input", () => setBlinking(state.blinking));
+  on("blinking", "click", () => setBlinking(!state.blinking));
+  on("zoom-in", "click", () => zoomTo(state.scale * 2));
+  on("zoom-out", "click", () => zoomTo(state.scale / 2));
+  on("fit", "click", showAll);
+  on("actual", "click", () => zoomTo(1));
+  on("previous-region", "click", () => goToRegion(-1));
+  on("next-region", "click", () => goToRegion(1));
+  on("theme", "change", (event) => {
+    document.documentElement.dataset.theme = event.target.value;
+    requestDraw();
+  });
+  stage.addEventListener("keydown", onKey);
+  stage.addEventListener("pointerdown", onPress);
+  stage.addEventListener("pointermove", onMove);
+  stage.addEventListener("pointerup", onRelease);
+  stage.addEventListener("pointercancel", onRelease);
+  stage.addEventListener("wheel", onWheel, { passive: false });
+  window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", requestDraw);
+  new ResizeObserver(requestDraw).observe(stage);
+  setSet(0);
+}
+
+if (data.sets.length) start();
+else byId("viewer").hidden = true;

@@ -1,0 +1,33 @@
+// What the page holds and what is shown of it: one state, which every other part reads and changes.
+
+const byId = (id) => document.getElementById(id);
+const data = JSON.parse(byId("data").textContent);
+const TILE = data.tile;
+const LARGEST_SCALE = 128; // screen pixels a picture pixel
+const SCALE_WITH_NUMBERS = 40; // from here on values are written into the pixels
+const GRAB_PIXELS = 14; // how near to the swipe line a press takes hold of it
+const CACHED_TILES = 600; // decoded tiles of each kind; about 150 MiB of canvases
+
+const MODES = [
+  { name: "side", key: "d", label: "side by side" },
+  { name: "swipe", key: "s", label: "swipe" },
+  { name: "onion", key: "o", label: "onion skin" },
+  { name: "blink", key: "b", label: "blink" },
+  { name: "heat", key: "h", label: "heat map" },
+  { name: "signed", key: "g", label: "signed map" },
+];
+
+const state = {
+  set: data.sets[0],
+  setNumber: 0,
+  mode: "side",
+  input: 1,
+  only: false, // of several inputs show the chosen one alone
+  scale: 1,
+  centre: { x: 0, y: 0 },
+  cursor: { x: 0, y: 0 },
+  mix: 0.5,
+  blinking: false,
+  showsInput: false,
+  region: -1,
+};

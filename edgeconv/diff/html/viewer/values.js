@@ -1,0 +1,66 @@
+// Values of the samples, differences between them, and both as text.
+
+async function tileValues(picture, row, column) {
+  const id = [state.setNumber, picture, row, column].join("-");
+  let values = valueTiles.get(id);
+  if (!values) {
+    const { width, height } = tileSize(0, row, column);
+    values = splitChannels(await tileBytes(picture, 0, row, column, "v"), width * height);
+    valueTiles.set(id, values);
+  }
+  return values;
+}
+
+function splitChannels(bytes, count) {
+  const { dtype, channels } = state.set;
+  if (dtype === "uint8") return channels.map((_, c) => bytes.subarray(c * count, (c + 1) * count));
+  const size = dtype === "uint16" ? 2 : 4;
+  return channels.map((_, c) => {
+    const whole = new DataView(new ArrayBuffer(count * size));
+    for (let byte = 0; byte < size; byte++) {
+      const plane = (c * size + byte) * count;
+      for (let i = 0; i < count; i++) whole.setUint8(i * size + byte, bytes[plane + i]);
+    }
+    const values = dtype === "uint16" ? new Uint16Array(count) : new Float32Array(count);
+    for (let i = 0; i < count; i++) values[i] = size === 2 ? whole.getUint16(i * 2, true) : whole.getFloat32(i * 4, true);
+    return values;
+  });
+}
+
+async function pixelValues(picture, x, y) {
+  const row = Math.floor(y / TILE);
+  const column = Math.floor(x / TILE);
+  const place = (y % TILE) * tileSize(0, row, column).width + (x % TILE);
+  return (await tileValues(picture, row, column)).map((channel) => channel[place]);
+}
+
+// The shortest text that gives the same number back.
+function valueText(value) {
+  if (state.set.dtype !== "float32" || !Number.isFinite(value)) return String(value).replace("Infinity", "inf");
+  for (let digits = 1; digits < 9; digits++) {
+    const text = Number(value.toPrecision(digits));
+    if (Math.fround(text) === value) return String(text);
+  }
+  return String(Number(value.toPrecision(9)));
+}
+
+function differenceText(reference, other) {
+  if (magnitude(reference, other) === 0) return "0";
+  const difference = other - reference;
+  const text = state.set.dtype === "float32" ? String(Number(difference.toPrecision(6))) : String(difference);
+  return (difference > 0 ? "+" : "") + text.replace("Infinity", "inf").replace("-", "−");
+}
+
+// As in scale.py: NaN against NaN and an infinity against itself are the same.
+function magnitude(reference, other) {
+  if (reference === other || (Number.isNaN(reference) && Number.isNaN(other))) return 0;
+  const size = Math.abs(other - reference);
+  return Number.isNaN(size) ? Infinity : size;
+}
+
+function classOf(size) {
+  const { lower } = state.set.scale;
+  let index = 0;
+  while (index + 1 < lower.length && size >= (lower[index + 1] ?? Infinity)) index++;
+  return index;
+}
