@@ -296,3 +296,21 @@ def test_an_address_is_only_given_for_the_device_that_holds_it(make: Any) -> Non
     library = library_of(array)
     assert library.address(array, (4, 4, 3), np.dtype(np.uint8), None) is not None
     assert library.address(array, (4, 4, 3), np.dtype(np.uint8), 0) is None
+
+
+def test_chunked_arrays_overlap_by_a_pixel() -> None:
+    """The example of docs/api.md."""
+    array = pytest.importorskip("dask.array")
+    image = random_image(60, 50, "uint8")
+    found = array.map_overlap(
+        edgeconv.convolve,
+        array.from_array(image, chunks=(20, 25, 3)),
+        depth={0: 1, 1: 1, 2: 0},
+        boundary=0,
+        dtype="uint8",
+        filter="sobel",
+        method="sliding",
+        channels="each",
+        device="cpu",
+    )
+    assert np.array_equal(found.compute(), edgeconv.convolve(image, "sobel", "reference", channels="each"))
