@@ -89,7 +89,7 @@ def no_gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         device=SimpleNamespace(get_cublas_handle=lambda: 1),
         driver=SimpleNamespace(occupancyMaxActiveBlocksPerMultiprocessor=lambda *words: RESIDENT),
         get_current_stream=lambda: SimpleNamespace(ptr=0),
-        runtime=SimpleNamespace(getDevice=lambda: 0),
+        runtime=SimpleNamespace(getDevice=lambda: 0, setDevice=lambda number: None),
     )
     monkeypatch.setitem(sys.modules, "cupy", cupy)
     before = sys.modules.pop(LAUNCH, None)  # it holds the CuPy that it was imported with

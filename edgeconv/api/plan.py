@@ -124,6 +124,9 @@ class ConvolutionPlan:
         Raises:
             UsageError: an array of another shape, type or device (also a ValueError).
         """
+        if self._on_gpu and self._get_device() != self.gpu:
+            with self._at_home():  # what is allocated and launched here belongs to the plan's own GPU
+                return self(image, out)
         library = library_of(image)
         if not self._by_address:
             return self._call_natively(library, image, out)
@@ -173,10 +176,6 @@ class ConvolutionPlan:
             self._idle[0].extend(sessions)
 
     def _run_on_gpu(self, stream: int | None, address: int, out_address: int) -> None:
-        if self._get_device() != self.gpu:
-            with self._at_home():
-                self._run_on_gpu(stream, address, out_address)
-            return
         number = self._current_stream().ptr if stream is None else stream
         session = self._take(number)
         run_at = session.plan.run_at

@@ -169,7 +169,7 @@ cupy.cuda.alloc = lambda count: SimpleNamespace(ptr=guarded(count).ctypes.data, 
 cupy.cuda.get_current_stream = lambda: SimpleNamespace(ptr=0)
 cupy.cuda.cublas = CUBLAS
 cupy.cuda.device = SimpleNamespace(get_cublas_handle=lambda: 1)
-cupy.cuda.runtime = SimpleNamespace(getDevice=lambda: 0)
+cupy.cuda.runtime = SimpleNamespace(getDevice=lambda: 0, setDevice=lambda number: None)
 cupy.cuda.driver = SimpleNamespace(
     launchKernel=_launch_kernel,
     CUDADriverError=type("CUDADriverError", (RuntimeError,), {}),

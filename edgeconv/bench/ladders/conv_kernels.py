@@ -20,7 +20,7 @@ from edgeconv.core.filters import RGB_CHANNELS
 from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.core.problem import Problem
 from edgeconv.errors import UsageError
-from edgeconv.hardware.cuda.kernels import KernelVariant, load
+from edgeconv.hardware.cuda.kernels import KernelVariant, load, resident_blocks
 from edgeconv.methods.base import Plan
 from edgeconv.methods.cuda.sliding import Sliding
 from edgeconv.methods.cuda.textbook import Textbook
@@ -216,8 +216,7 @@ class StepPlan(Plan):
         across = -(-problem.output_width // (block.across * chosen.pixels))
         rows = block.down
         if chosen.whole_waves:
-            resident = cupy.cuda.driver.occupancyMaxActiveBlocksPerMultiprocessor(kernel.kernel.ptr, block.across, 0)
-            resident *= cupy.cuda.Device().attributes["MultiProcessorCount"]
+            resident = resident_blocks(kernel, block.across)
             rows = rows_of_whole_waves(problem.output_height, max(1, resident // across))
         elif chosen.walks:
             rows = ROWS_PER_STRIP

@@ -10,6 +10,7 @@ machine without a GPU can compile all of it and look for spills (scripts/compile
 from __future__ import annotations
 
 import re
+import threading
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -51,10 +52,27 @@ def _with_headers(name: str) -> str:
     return _INCLUDE.sub(lambda found: _with_headers(f"{beside}/{found[1]}"), path.read_text(encoding="utf-8"))
 
 
+_compiling = threading.Lock()
+"""NVRTC aborts the process now and then where several threads compile at once."""
+
+
 @cache
 def load(variant: KernelVariant) -> Any:
     """The compiled kernel as a `cupy.RawKernel`; compiled once per process; CuPy stores it on disk."""
     import cupy
 
-    module = cupy.RawModule(code=variant.text, options=variant.options, backend="nvrtc")
-    return module.get_function(variant.entry)
+    with _compiling:
+        module = cupy.RawModule(code=variant.text, options=variant.options, backend="nvrtc")
+        return module.get_function(variant.entry)
+
+
+def resident_blocks(kernel: Any, threads: int) -> int:
+    """Blocks of so many threads that run at once on the current GPU, without dynamic shared memory.
+
+    A thread that never called the CUDA runtime has no context, which the driver's own functions need.
+    """
+    import cupy
+
+    cupy.cuda.runtime.setDevice(cupy.cuda.runtime.getDevice())
+    per_multiprocessor = cupy.cuda.driver.occupancyMaxActiveBlocksPerMultiprocessor(kernel.kernel.ptr, threads, 0)
+    return int(per_multiprocessor * cupy.cuda.Device().attributes["MultiProcessorCount"])

@@ -27,7 +27,7 @@ from edgeconv.core.exactness import FLOAT32, TWOFOLD_HALF, WHOLE, own_arithmetic
 from edgeconv.core.filters import RGB_CHANNELS
 from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.core.problem import Problem
-from edgeconv.hardware.cuda.kernels import KernelVariant, load
+from edgeconv.hardware.cuda.kernels import KernelVariant, load, resident_blocks
 from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
 from edgeconv.methods.base import Method, Plan
 from edgeconv.methods.cuda.kernel_args import (
@@ -221,15 +221,11 @@ class StripPlan(Plan):
     def _launch(self, aligned: tuple[bool, bool]) -> Any:
         self._rows_per_strip: int
         self._strips: int
-        import cupy
-
         problem, tile = self.problem, self.tile
         assert tile is not None
         kernel = load(strip_variant(problem, tile, *aligned, batch=self.pictures > 1))
-        resident = cupy.cuda.driver.occupancyMaxActiveBlocksPerMultiprocessor(kernel.kernel.ptr, tile.threads, 0)
-        resident *= cupy.cuda.Device().attributes["MultiProcessorCount"]
         across = -(-problem.output_width // (tile.threads * tile.thread_pixels))
-        at_once = max(1, resident // across)
+        at_once = max(1, resident_blocks(kernel, tile.threads) // across)
         if self.pictures > 1:
             self._rows_per_strip = batch_strip_height(problem, tile, self.pictures, at_once)
         else:
