@@ -617,7 +617,7 @@ def test_a_record_may_come_through_a_pipe_but_not_without_end(tmp_path: Path, mo
     deep, device = tmp_path / "deep.json", tmp_path / "device.json"
     deep.write_text("[" * DEEP)
     device.symlink_to("/dev/zero")
-    monkeypatch.setattr("edgeconv.bench.record.RECORD_BYTES", 2**20)
+    monkeypatch.setattr("edgeconv.io.records.RECORD_BYTES", 2**20)
     for path, says in ((deep, "nested too deeply"), (device, "has more than 1,048,576 bytes")):
         with pytest.raises(UsageError, match=rf"{path.name}.*{says}"):
             read_record(path)

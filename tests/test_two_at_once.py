@@ -22,6 +22,7 @@ from edgeconv.batch import ledger, plan
 from edgeconv.batch.pipeline import Batch
 from edgeconv.batch.summary import Summary
 from edgeconv.cli.verify import verify
+from edgeconv.core.records import plain
 from edgeconv.core.request import make_request
 from edgeconv.diff import folders
 from edgeconv.diff.results import Wanted
@@ -31,6 +32,7 @@ from edgeconv.io.files import NameTakenError, write_bytes_atomically
 from edgeconv.io.image import decode_image, encode_image, read_image, write_image
 from edgeconv.run import outputs, whole
 from edgeconv.run.job import Job
+from edgeconv.run.report import RunReport
 from edgeconv.run.tiled.sinks.base import OutputShape
 
 PICTURES = 24
@@ -288,10 +290,10 @@ def test_two_runs_to_one_place(one: Path, other: Path, out: Path, monkeypatch: p
         for photos in (one, other)
     ]
     ended = at_once(*(partial(whole.run, wanted) for wanted in jobs))
-    assert {type(end) for end in ended} == {dict, NameTakenError}
-    (record,) = (end for end in ended if isinstance(end, dict))
-    assert record["output"]["file_sha256"] == ledger.sha256_of((out / "a.png").read_bytes())
-    assert json.loads((out / "a.json").read_bytes())["input"] == record["input"]
+    assert {type(end) for end in ended} == {RunReport, NameTakenError}
+    (record,) = (end for end in ended if isinstance(end, RunReport))
+    assert record.output.file_sha256 == ledger.sha256_of((out / "a.png").read_bytes())
+    assert json.loads((out / "a.json").read_bytes())["input"] == plain(record.input)
 
 
 @pytest.mark.parametrize("kind", ["tiff", "zarr"])

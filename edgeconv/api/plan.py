@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -62,13 +63,13 @@ class ConvolutionPlan:
             self._get_device, self._current_stream = cupy.cuda.runtime.getDevice, cupy.cuda.get_current_stream
             self._driver_error = cupy.cuda.driver.CUDADriverError
         self._idle: dict[int, list[Session]] = {}
+        self._threads = self._batch_threads()
         first = self._prepare()
         self._by_address: bool = first.plan.computes_from_addresses and self._second_pass is None
         self._workspace_bytes = first.plan.workspace_bytes
         self._in_one_run = first.pictures == self._pictures
         self.method_plan = first.plan
         """What the method prepared: its choices, arithmetic, workspace; shared by no two threads at once."""
-        self._threads = self._batch_threads()
         self._idle[self._stream_of(None)] = [first]
 
     # --- what it is -------------------------------------------------------------------------------------------------
@@ -291,6 +292,8 @@ class ConvolutionPlan:
 
     def _prepare(self) -> Session:
         options = self._options
+        if self._threads > 1:  # each thread takes whole pictures: none of them shares one with others
+            options = replace(options, threads=1)
         return Session(self.problem, self.method, self.device, options, self._second_pass, self._pictures)
 
     def _take(self, stream: int) -> Session:

@@ -120,7 +120,9 @@ def test_a_tile_that_is_set_is_taken_or_refused() -> None:
     work = work_for(60_000, 60_000, (512, 512))
     assert plan_given(work, 4096, 2048 * MEBIBYTE).tile == (4096, 4096)
     assert plan_given(work, 4096, None).piece == PIECES[0]
-    with pytest.raises(MemoryLimitError, match=r"Tiles of 8192×8192 need about .*leave --tile out, or set") as error:
+    with pytest.raises(
+        MemoryLimitError, match=r"Tiles of 8192×8192 pixels need about .*leave --tile out, or set"
+    ) as error:
         plan_given(work, 8192, 512 * MEBIBYTE)
     suggested = int(str(error.value).split("--memory-limit ")[1].removesuffix("MiB."))
     assert plan_given(work, 8192, suggested * MEBIBYTE).planned_bytes <= suggested * MEBIBYTE
