@@ -109,7 +109,7 @@ def test_pictures_for_which_no_worker_comes_fail_and_a_resume_does_them(photos: 
     assert len(told) == 1
     assert "no worker is left" in told[0]
     assert summary.done + summary.failed == PICTURES
-    assert summary.failed > PICTURES // 2
+    assert summary.failed > 0  # how many a worker still finishes before it is gone is a race
     assert all("--worker-timeout" in error and "--retry-failed" in error for _, error in summary.failures)
     rows = Counter(Path(row.input).name for row in ledger.read_rows(out))
     assert rows == Counter(path.name for path in photos.iterdir())

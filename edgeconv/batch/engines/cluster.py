@@ -55,7 +55,9 @@ def _call_by_value() -> Callable[..., Any]:
         """Call a function of dask_worker.py; `results` are those of earlier calls."""
         import pickle
 
-        return getattr(dask_worker, name)(*pickle.loads(words), *results)
+        from edgeconv.batch.engines import dask_worker as there  # imported by the worker, not carried to it
+
+        return getattr(there, name)(*pickle.loads(words), *results)
 
     return call
 
