@@ -43,7 +43,8 @@ def as_torch(array: np.ndarray) -> Any:
 
 
 def as_jax(array: np.ndarray) -> Any:
-    return pytest.importorskip("jax").numpy.asarray(array)
+    jax = pytest.importorskip("jax")
+    return jax.device_put(array, jax.devices("cpu")[0])
 
 
 MAKERS = {"numpy": np.asarray, "torch": as_torch, "jax": as_jax, "dlpack": Foreign}

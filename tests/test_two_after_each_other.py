@@ -403,7 +403,7 @@ def test_a_kernel_is_compiled_for_its_own_source_entry_and_macros(monkeypatch: p
         return SimpleNamespace(get_function=lambda entry: (code, options, entry))
 
     monkeypatch.setitem(sys.modules, "cupy", SimpleNamespace(RawModule=module))
-    monkeypatch.setattr(kernels, "load", functools.cache(kernels.load.__wrapped__))
+    monkeypatch.setattr(kernels, "_load", functools.cache(kernels._load.__wrapped__))
     base = KernelVariant("methods/cuda/textbook.cu", "textbook", (("BLOCK", 16),))
     others = {
         "source": replace(base, source="methods/cuda/gemm.cu"),
@@ -570,7 +570,7 @@ CACHED = {
     "cudnn._handle",
     "engine.code_for",
     "kernels._with_headers",
-    "kernels.load",
+    "kernels._load",
     "memory._sharing",
     "npp._function",
     "npp._open",

@@ -53,17 +53,21 @@ def _with_headers(name: str) -> str:
 
 
 _compiling = threading.Lock()
-"""NVRTC aborts the process now and then where several threads compile at once."""
+"""Threads that want one kernel at the same time compile it once."""
+
+
+def load(variant: KernelVariant) -> Any:
+    """The compiled kernel as a `cupy.RawKernel`; compiled once per process; CuPy stores it on disk."""
+    with _compiling:
+        return _load(variant)
 
 
 @cache
-def load(variant: KernelVariant) -> Any:
-    """The compiled kernel as a `cupy.RawKernel`; compiled once per process; CuPy stores it on disk."""
+def _load(variant: KernelVariant) -> Any:
     import cupy
 
-    with _compiling:
-        module = cupy.RawModule(code=variant.text, options=variant.options, backend="nvrtc")
-        return module.get_function(variant.entry)
+    module = cupy.RawModule(code=variant.text, options=variant.options, backend="nvrtc")
+    return module.get_function(variant.entry)
 
 
 def resident_blocks(kernel: Any, threads: int) -> int:
