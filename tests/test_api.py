@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -212,7 +213,9 @@ def test_an_array_of_a_gpu_stays_there(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def make_plan(request: Any, shape: Any, dtype: Any, *words: Any) -> Any:
         log.append((request.output_mode, shape, dtype.name, *words))
-        return lambda image, out: ("filtered", image, out)
+        made = Mock(side_effect=lambda image, out: ("filtered", image, out))
+        made.memory_bytes = 1
+        return made
 
     cuda = SimpleNamespace(on_device=on_device, device_of=lambda image: 3)
     monkeypatch.setitem(sys.modules, "edgeconv.runtime.devices.cuda", cuda)
