@@ -212,7 +212,7 @@ class Module:
     def tests_at(self, mutant: Mutant) -> list[str]:
         """Tests that reach a mutant, the quickest first; then all others where an import reaches it."""
         names = {name for line in range(mutant.first, mutant.last + 1) for name in self.lines[line]}
-        chosen = self.seconds if "" in names else names
+        chosen = self.seconds if "" in names or self._is_of_the_import(mutant) else names
         return sorted(chosen, key=lambda name: (name not in names, self.seconds[name]))
 
     def allowed_seconds(self, tests: Iterable[str]) -> float:
@@ -226,9 +226,14 @@ class Module:
             self.lines[int(line)] |= set(names)
         self.seconds |= seconds
 
+    def _is_of_the_import(self, mutant: Mutant) -> bool:
+        """Whether it is outside of functions; of a constant that takes several lines only the first is ever reached."""
+        return not mutant.function
+
     def is_late(self, mutant: Mutant) -> bool:
         """Whether nothing runs it while tests are collected, so that its function can be changed afterwards."""
-        return not any("" in self.lines[line] for line in range(mutant.first, mutant.last + 1))
+        lines = range(mutant.first, mutant.last + 1)
+        return not self._is_of_the_import(mutant) and not any("" in self.lines[line] for line in lines)
 
     def compiled(self, mutant: Mutant) -> CodeType:
         """The whole module with the change; once a process."""
