@@ -156,7 +156,7 @@ def test_an_old_spelling_works_with_a_note(
     wrong = {"bench": ("--noise", "x"), "batch": ("--keep-going", "--fail-fast")}[command]  # to end before it begins
     done = edgeconv(command, "photo.png", flag, "card", *wrong)
     note, error = done.error_lines
-    assert note == f"edgeconv: note: {flag} card is now {flag} gpu; the old word works for one release."
+    assert note == f"edgeconv: note: {flag} card is now {flag} gpu; the old spelling still works for one release."
     assert (done.code, flag in error) == (2, False)
     assert len(edgeconv(command, "photo.png", flag, "gpu", *wrong).error_lines) == 1
 

@@ -49,10 +49,13 @@ class PlanCache:
             found = self._find(key)
             if found is None:
                 self._make_room()
-                found = make()
-                with self._lock:
-                    self._plans[key] = found
-                    self._making.pop(key, None)
+                try:
+                    found = make()
+                    with self._lock:
+                        self._plans[key] = found
+                finally:
+                    with self._lock:
+                        self._making.pop(key, None)
         return found
 
     def _find(self, key: Hashable) -> ConvolutionPlan | None:

@@ -123,18 +123,21 @@ def convolve(
     def make() -> ConvolutionPlan:
         if gpu is not None and device == "cpu":
             raise UsageError("The picture is on a GPU: use device 'auto' or 'cuda', or copy it to the host first.")
-        request = make_request(
-            filter,
-            channels=channels,
-            luma=luma,
-            stride=stride,
-            padding=padding,
-            border=border,
-            output_mode=output_mode,
-        )
-        kind, shape = library.sample_type(image), tuple(image.shape)
         with nullcontext() if gpu is None else _on_gpu(gpu):
-            return _make_plan(request, shape, kind, method, device if gpu is None else "cuda", _checked(options))
+            return plan(
+                tuple(image.shape),
+                library.sample_type(image),
+                filter=filter,
+                method=method,
+                stride=stride,
+                padding=padding,
+                border=border,
+                channels=channels,
+                luma=luma,
+                output_mode=output_mode,
+                device=device if gpu is None else "cuda",
+                options=options,
+            )
 
     return PLANS.get(key, make)(image, out)
 

@@ -25,6 +25,7 @@ from edgeconv.core.problem import Problem
 from edgeconv.core.request import Request
 from edgeconv.errors import UsageError
 from edgeconv.hardware.pool import PARALLEL_BYTES, run_pieces, threads_for
+from edgeconv.methods.base import AddressPlan
 from edgeconv.methods.options import Options
 from edgeconv.runtime.auto import Choice
 from edgeconv.runtime.devices import get_device
@@ -65,12 +66,12 @@ class ConvolutionPlan:
         self._idle: dict[int, list[Session]] = {}
         self._threads = self._batch_threads()
         first = self._prepare()
-        self._by_address: bool = first.plan.computes_from_addresses and self._second_pass is None
+        self._by_address: bool = isinstance(first.plan, AddressPlan) and self._second_pass is None
         self._workspace_bytes = first.plan.workspace_bytes
         self._in_one_run = first.pictures == self._pictures
         self.method_plan = first.plan
         """What the method prepared: its choices, arithmetic, workspace; shared by no two threads at once."""
-        self._idle[self._stream_of(None)] = [first]
+        self._idle[self._stream()] = [first]
 
     # --- what it is -------------------------------------------------------------------------------------------------
 
@@ -159,7 +160,8 @@ class ConvolutionPlan:
             return
         session = self._take(0)
         try:
-            session.plan.run_at(address, out_address)
+            plan: Any = session.plan  # an AddressPlan, as in all of the short way
+            plan.run_at(address, out_address)
         finally:
             self._idle[0].append(session)
 
@@ -167,9 +169,10 @@ class ConvolutionPlan:
         """A batch on the CPU: every thread takes whole pictures, and all threads are woken once."""
         step, out_step = self._in_bytes, self._out_bytes
         sessions = [self._take(0) for _ in range(self._threads)]
+        plans: list[Any] = [session.plan for session in sessions]
 
         def one(picture: int, worker: int) -> None:
-            sessions[worker].plan.run_at(address + picture * step, out_address + picture * out_step)
+            plans[worker].run_at(address + picture * step, out_address + picture * out_step)
 
         try:
             run_pieces(one, self._pictures, self._threads)
@@ -179,7 +182,8 @@ class ConvolutionPlan:
     def _run_on_gpu(self, stream: int | None, address: int, out_address: int) -> None:
         number = self._current_stream().ptr if stream is None else stream
         session = self._take(number)
-        run_at = session.plan.run_at
+        plan: Any = session.plan
+        run_at = plan.run_at
         try:
             if self._in_one_run:
                 run_at(address, out_address, number)
@@ -233,7 +237,7 @@ class ConvolutionPlan:
 
     def _run_host(self, image: NDArray[Any], target: NDArray[Any]) -> None:
         """A picture of the host; for a plan on a GPU it crosses the bus and comes back."""
-        stream = self._stream_of(None)
+        stream = self._stream()
         with self._at_home() if self._on_gpu else nullcontext():
             session = self._take(stream)
             try:
@@ -245,7 +249,7 @@ class ConvolutionPlan:
 
     def _run_device(self, image: Any, target: Any) -> None:
         """A picture on the plan's GPU, on the current stream."""
-        stream = self._stream_of(None)
+        stream = self._stream()
         session = self._take(stream)
         try:
             session.convolve_into(image, target)
@@ -312,13 +316,9 @@ class ConvolutionPlan:
             idle = self._idle.setdefault(stream, [])
         idle.append(session)
 
-    def _stream_of(self, given: int | None) -> int:
-        """The number under which sessions wait: a CUDA stream, 0 on the CPU."""
-        if not self._on_gpu:
-            return 0
-        import cupy
-
-        return int(cupy.cuda.get_current_stream().ptr) if given is None else given
+    def _stream(self) -> int:
+        """The number under which sessions wait: CuPy's current stream, 0 on the CPU."""
+        return int(self._current_stream().ptr) if self._on_gpu else 0
 
     @contextmanager
     def _at_home(self) -> Iterator[None]:

@@ -118,7 +118,7 @@ GOALS: tuple[Goal, ...] = (
         0.75,
         "cuda",
         *_SOBEL,
-        binds="latency: a root and a store a sample, no unit of the GPU busy for more than half the time",
+        binds="latency: one square root and one store per sample; no unit is busy for more than half of the time",
     ),
     Goal("floor", 0.80, "cuda", "float16", "random", "mix", candidates=OWN_CUDA),
     *(Goal("call", 6 * MICROSECOND, "cuda", *case, sizes=(128, 512), binds=_LATENCY) for case in _GPU_CASES),

@@ -108,5 +108,5 @@ def _say_old_spellings(groups: tuple[OptionGroup, ...], values: dict[str, Any]) 
         new = entry.declared.formerly.get(old) if isinstance(old, str) else None
         if new is not None:
             values[entry.name] = new
-            note = f"{entry.flag} {old} is now {entry.flag} {new}; the old word works for one release."
+            note = f"{entry.flag} {old} is now {entry.flag} {new}; the old spelling still works for one release."
             say(f"edgeconv: note: {note}", err=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any
 
 from edgeconv.core.choices import DEVICES, DeviceName
 from edgeconv.core.exactness import FLOAT32, Arithmetic
@@ -56,19 +56,17 @@ class Plan(ABC):
     choice: dict[str, Any] = field(default_factory=dict)
     """What the method decided, ready for JSON: tile sizes, algorithm lists, whether equal filters were shared."""
 
-    computes_from_addresses: ClassVar[bool] = False
-    """Whether `run_at` does the same from addresses alone, which saves a call most of its time in Python."""
-
-    def run_at(self, image_address: int, out_address: int, stream: int | None = None) -> None:
-        """`run` on arrays that the caller has checked; on a GPU on the stream of that address, CuPy's current if None.
-
-        Only where `computes_from_addresses`.
-        """
-        raise NotImplementedError(f"{type(self).__name__} computes from arrays.")
-
     @abstractmethod
     def run(self, image: Any, out: Any) -> None:
         """Filter `image` (problem.input_shape, HWC) into `out` (problem.output_shape), both C-contiguous."""
+
+
+class AddressPlan(Plan):
+    """A plan that computes from addresses alone, which saves a call most of its time in Python."""
+
+    @abstractmethod
+    def run_at(self, image_address: int, out_address: int, stream: int | None = None) -> None:
+        """`run` on arrays that the caller has checked; on a GPU on a stream by its address, CuPy's current if None."""
 
 
 class Method(ABC):

@@ -24,6 +24,9 @@ class PackedLaunch:
     may be captured in a graph. Not for two threads at once.
     """
 
+    launches = 1
+    """Kernel launches in one run."""
+
     def __init__(self, kernel: Any, blocks: int, threads: tuple[int, int], *arguments: Any, pictures: int = 1) -> None:
         self._kernel = kernel
         self._device = cupy.cuda.runtime.getDevice()
@@ -73,10 +76,12 @@ class BatchLaunch:
             launch = PackedLaunch(kernel, blocks, threads, *arguments, pictures=count)
             self._launches.append((launch, first * steps[0], first * steps[1]))
 
-    def __len__(self) -> int:
+    @property
+    def launches(self) -> int:
+        """Kernel launches in one run: one, but for more pictures than a grid has lines."""
         return len(self._launches)
 
     def at(self, image_address: int, out_address: int, stream: int | None = None) -> None:
-        """Put the launches in a stream; one, but for more pictures than a grid has lines."""
+        """Put the launches in a stream."""
         for launch, image_offset, out_offset in self._launches:
             launch.at(image_address + image_offset, out_address + out_offset, stream)

@@ -18,7 +18,7 @@ from edgeconv.core.problem import Problem
 from edgeconv.hardware.cpu import jit
 from edgeconv.hardware.cpu.scalars import SCALAR_BYTES
 from edgeconv.hardware.pool import POOL, threads_for
-from edgeconv.methods.base import Plan, check_workspace, refuse
+from edgeconv.methods.base import AddressPlan, check_workspace, refuse
 from edgeconv.methods.cpu import rowcode
 from edgeconv.methods.cpu.arrays import address_of, check_arrays
 from edgeconv.methods.cpu.layout import (
@@ -77,10 +77,8 @@ def aligned_zeros(size_bytes: int) -> NDArray[np.uint8]:
     return whole[start : start + size_bytes]
 
 
-class EnginePlan(Plan):
+class EnginePlan(AddressPlan):
     """One problem, compiled, with its tables and its workers' scratch."""
-
-    computes_from_addresses = True
 
     def __init__(self, name: str, problem: Problem, lowering: Lowering, options: Options, shape: CodeShape) -> None:
         super().__init__(problem)

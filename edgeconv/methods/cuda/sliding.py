@@ -29,7 +29,7 @@ from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.core.problem import Problem
 from edgeconv.hardware.cuda.kernels import KernelVariant, load, resident_blocks
 from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
-from edgeconv.methods.base import Method, Plan
+from edgeconv.methods.base import AddressPlan, Method, Plan
 from edgeconv.methods.cuda.kernel_args import (
     Defines,
     blocks_over,
@@ -131,10 +131,8 @@ def variants() -> tuple[KernelVariant, ...]:
 
 
 @dataclass
-class DirectPlan(Plan):
+class DirectPlan(AddressPlan):
     """One thread per output pixel."""
-
-    computes_from_addresses = True
 
     pictures: int = 1
 
@@ -144,7 +142,7 @@ class DirectPlan(Plan):
         blocks = blocks_over(problem, *DIRECT_THREADS)
         arguments = (picture_geometry(problem), problem.weights)
         self._launch = _launch_of(self, kernel, blocks, DIRECT_THREADS, *arguments)
-        self.launches = _launches_in(self._launch)
+        self.launches = self._launch.launches
         self.arithmetic = own_arithmetic(problem)
         self.choice = {"kernel": "direct", "arithmetic": self.arithmetic.name}
 
@@ -158,10 +156,8 @@ class DirectPlan(Plan):
 
 
 @dataclass
-class StripPlan(Plan):
+class StripPlan(AddressPlan):
     """Blocks that walk down strips."""
-
-    computes_from_addresses = True
 
     tile: StripTile | None = None
     pictures: int = 1
@@ -186,7 +182,7 @@ class StripPlan(Plan):
             self._arguments.append(np.uint64(self._plain_weights.data.ptr))
         self._launches: dict[tuple[bool, bool], Any] = {}
         self._usual = self._launch(self._aligned(0, 0))
-        self.launches = _launches_in(self._usual)
+        self.launches = self._usual.launches
         overlap = max(0, KERNEL_SIZE - problem.stride) * (self._strips - 1)
         self.moved_bytes = problem.input_bytes + problem.output_bytes + overlap * self._pitches[0]
         self.moved_bytes *= self.pictures
@@ -247,10 +243,6 @@ def _launch_of(
         return PackedLaunch(kernel, blocks, threads, *arguments)
     steps = (plan.problem.input_bytes, plan.problem.output_bytes)
     return BatchLaunch(kernel, blocks, threads, *arguments, pictures=plan.pictures, steps=steps)
-
-
-def _launches_in(launch: Any) -> int:
-    return len(launch) if hasattr(launch, "__len__") else 1
 
 
 class Sliding(Method):
