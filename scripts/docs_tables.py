@@ -49,7 +49,7 @@ PAGES = (
     "README.md",
     *(
         f"docs/{name}.md"
-        for name in ("operation", "results", "bench", "diff", "view", "kernels", "reading", "batch", "tiles")
+        for name in ("operation", "results", "bench", "diff", "view", "kernels", "reading", "batch", "tiles", "api")
     ),
     *SOURCES,
 )
@@ -121,6 +121,30 @@ def run_reports(machine: str) -> str:
             )
     header = ("method", "device", "stride", "kernel", "GFLOPS", "end to end GFLOPS", "GB/s", "of memory floor")
     return lines_of((*header, "end to end", "relative error"), rows)
+
+
+def calls(name: str) -> str:
+    """Microseconds from call to call, by the side of the picture, of scripts/benchmark_calls.py."""
+    found = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))["calls_microseconds"]
+    sides = list(found)
+    rows = [[what, *(f"{found[side][what]:.1f}" for side in sides)] for what in found[sides[0]]]
+    return lines_of(("µs from call to call", *(f"{side}×{side}" for side in sides)), rows)
+
+
+def batches(name: str) -> str:
+    """Each batch in one call, beside a device copy of as many bytes, of scripts/benchmark_calls.py."""
+    found = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))["batches"]
+    rows = [
+        [
+            f"{row['pictures']:,} of {row['side']}×{row['side']}",
+            f"{row['dtype']}, {row['filter']}, {row['channels']}",
+            seconds_text(row["copy_seconds"]),
+            seconds_text(row["batch_seconds"]),
+            f"{row['copy_seconds'] / row['batch_seconds']:.2f}",
+        ]
+        for row in found
+    ]
+    return lines_of(("pictures", "of", "copy", "one call", "of the copy's speed"), rows)
 
 
 def diff_cost(machine: str) -> str:
@@ -318,6 +342,9 @@ TABLES: dict[str, Callable[[], str]] = {
     "tiles": tiles,
     "grids": grids,
     "run-h200": lambda: run_reports("h200"),
+    "calls-gpu": lambda: calls("calls_h200"),
+    "calls-cpu": lambda: calls("calls_h200_host"),
+    "batches": lambda: batches("calls_h200"),
     "diff-cost": lambda: diff_cost("two-core-epyc"),
     "view-keys": view_keys,
     "view-cost": lambda: view_cost("two-core-epyc"),

@@ -162,8 +162,8 @@ def test_a_picture_that_does_not_fit_is_refused(image: Any, says: str) -> None:
         edgeconv.plan((9, 8, 3), "uint8", method="sliding", **RULES)(image)
 
 
-@pytest.mark.parametrize("shape", [(4, 4), (0, 9, 8, 3), (2, 2, 9, 8, 3), (9, 8, 4)])
-def test_a_shape_that_is_no_picture_is_refused(shape: tuple[int, ...]) -> None:
+@pytest.mark.parametrize("shape", [(4, 4), (0, 9, 8, 3), (2, 2, 9, 8, 3), (9, 8, 4), 9, (9.5, 8, 3), "9x8x3", None])
+def test_a_shape_that_is_no_picture_is_refused(shape: Any) -> None:
     with pytest.raises(UsageError):
         edgeconv.plan(shape, "uint8")
 
@@ -286,6 +286,7 @@ def test_a_plan_that_fails_is_made_again() -> None:
     cache = PlanCache()
     with pytest.raises(ZeroDivisionError):
         cache.get("a", lambda: 1 / 0)
+    assert not cache._making, "nothing is held for keys that failed"
     assert cache.get("a", lambda: plan_of(3)).memory_bytes == 3
     assert cache.get(["no key"], lambda: plan_of(4)).memory_bytes == 4
 
@@ -315,3 +316,18 @@ def test_chunked_arrays_overlap_by_a_pixel() -> None:
         device="cpu",
     )
     assert np.array_equal(found.compute(), edgeconv.convolve(image, "sobel", "reference", channels="each"))
+
+
+@pytest.mark.parametrize("filter", [[[1, 2], [3]], [1], [], [["a"]], {"a": 1}, object(), [[{}]], np.ma.ones((3, 3)), 3])
+def test_a_filter_that_is_none_is_refused(filter: Any) -> None:
+    with pytest.raises(UsageError):
+        edgeconv.convolve(random_image(9, 8, "uint8"), filter, "reference")
+
+
+def test_weights_as_lists_arrays_and_names_are_the_same_filter() -> None:
+    image, table = random_image(9, 8, "uint8"), [[0, 1, 0], [1, -4, 1], [0, 1, 0]]
+    expected = edgeconv.convolve(image, "laplacian4", "reference")
+    for filter in (table, tuple(map(tuple, table)), [np.array(row) for row in table], np.array(table, np.int8)):
+        assert np.array_equal(edgeconv.convolve(image, filter, "reference"), expected)
+    table[1][1] = 0
+    assert not np.array_equal(edgeconv.convolve(image, table, "reference"), expected)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import nullcontext
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -67,7 +68,7 @@ def plan(
         border=border,
         output_mode=output_mode,
     )
-    return _make_plan(request, tuple(shape), _sample_type(dtype), method, device, _checked(options))
+    return _make_plan(request, _shape(shape), _sample_type(dtype), method, device, _checked(options))
 
 
 def convolve(
@@ -158,7 +159,18 @@ def _filter_key(chosen: Any) -> Any:
         return chosen
     if type(chosen) is np.ndarray and chosen.dtype.kind in "fiu":
         return chosen.shape, chosen.dtype.str, chosen.tobytes()
-    return None, repr(np.asanyarray(chosen).tolist()) if not isinstance(chosen, np.ma.MaskedArray) else object()
+    if isinstance(chosen, list | tuple):
+        return tuple(_filter_key(each) if isinstance(each, list | tuple) else each for each in chosen)
+    return [chosen]  # no key: its plan is made each time
+
+
+def _shape(shape: Any) -> tuple[int, ...]:
+    try:
+        return tuple(index(side) for side in shape)
+    except TypeError:
+        raise UsageError(
+            f"'{shape}' is not a shape: give (height, width, 3), or (pictures, height, width, 3)."
+        ) from None
 
 
 def _sample_type(dtype: Any) -> np.dtype[Any]:

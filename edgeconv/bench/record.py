@@ -49,8 +49,8 @@ ONLY_RIGHT_IS_TIMED = {
 """As JSON Schema says what `BenchRow.__post_init__` checks."""
 
 
-class CasePart(Part):
-    """A case, and the problem that it makes."""
+class CaseName(Part):
+    """What a case is known by."""
 
     picture: str | None
     size: Positive
@@ -58,6 +58,16 @@ class CasePart(Part):
     dtype: Dtype
     filter: str
     channels: Channels
+
+    @property
+    def named(self) -> Case:
+        """The case by name alone."""
+        return Case(self.picture, self.size, self.stride, self.dtype, self.filter, self.channels)
+
+
+class CasePart(CaseName):
+    """A case, and the problem that it makes."""
+
     height: Positive
     width: Positive
     output_height: Natural
@@ -67,30 +77,14 @@ class CasePart(Part):
     output_mode: str
     input_sha256: Sha256
 
-    @property
-    def named(self) -> Case:
-        """By name alone."""
-        return Case(self.picture, self.size, self.stride, self.dtype, self.filter, self.channels)
 
-
-class FilesPart(Part):
+class FilesPart(CaseName):
     """What decoding and encoding took for a case, in memory."""
 
-    picture: str | None
-    size: Positive
-    stride: Positive
-    dtype: Dtype
-    filter: str
-    channels: Channels
     format: str
     file_bytes: Natural
     decode_seconds: Amount
     encode_seconds: Amount
-
-    @property
-    def case(self) -> Case:
-        """Whose picture it was."""
-        return Case(self.picture, self.size, self.stride, self.dtype, self.filter, self.channels)
 
 
 class LeftOut(Part):

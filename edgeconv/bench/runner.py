@@ -112,7 +112,7 @@ def run(plan: BenchRun, progress: Callable[[int, int, str], None] = lambda done,
                     _refuse_other_pixels(record, case, pixels)
                     continue
                 progress(spent // MPIXEL, sum(costs) // MPIXEL, f"{case} on {place.device}")
-                first = not any(entry.case == case for entry in record.files)
+                first = not any(entry.named == case for entry in record.files)
                 measured = measure(case, pixels, place, plan.rules, with_files=first)
                 record.rows += measured.rows
                 if measured.files is not None:

@@ -89,6 +89,14 @@ class ProfiledStep(Part):
     issue_busy_percent: float
 
 
+class LadderHead(RecordHead):
+    """What the record of a ladder says before its rows."""
+
+    machine: DeviceFacts
+    versions: dict[str, str]
+    roof: Roof
+
+
 class LadderProfile(RecordHead):
     """What scripts/profile_conv_ladder.py counted."""
 

@@ -19,17 +19,16 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeconv.bench.ladders.base import Blocks, Contender, StepRow, describe_step, described, time_by_turns
+from edgeconv.bench.ladders.base import Blocks, Contender, LadderHead, StepRow, describe_step, described, time_by_turns
 from edgeconv.bench.ladders.conv_kernels import STEPS
 from edgeconv.bench.ladders.conv_kernels import prepare as prepare_step
 from edgeconv.bench.synthetic import bench_filter, bench_pixels
 from edgeconv.bench.watch import Watch
-from edgeconv.core.cost import Counts, Roof, count
+from edgeconv.core.cost import Counts, count
 from edgeconv.core.problem import Problem
 from edgeconv.core.records import Amount, Meta
 from edgeconv.core.request import make_request
 from edgeconv.core.timing import Budget
-from edgeconv.run.report import DeviceFacts, RecordHead
 from edgeconv.runtime import check as verify
 from edgeconv.runtime.devices.base import Device
 
@@ -51,13 +50,10 @@ class ConvRow(StepRow):
     ]
 
 
-class ConvRecord(RecordHead):
+class ConvRecord(LadderHead):
     """What `edgeconv bench conv` measured."""
 
     kind: Literal["bench conv"]
-    machine: DeviceFacts
-    versions: dict[str, str]
-    roof: Roof
     rows: list[ConvRow]
 
 

@@ -19,14 +19,13 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeconv.bench.ladders.base import Blocks, Contender, StepRow, describe_step, described, time_by_turns
+from edgeconv.bench.ladders.base import Blocks, Contender, LadderHead, StepRow, describe_step, described, time_by_turns
 from edgeconv.bench.ladders.gemm_kernels import STEPS, GemmStep
 from edgeconv.bench.ladders.gemm_kernels import prepare as prepare_step
 from edgeconv.bench.watch import Watch
 from edgeconv.core.cost import FLOPS_PER_MULTIPLY_ADD, Roof
 from edgeconv.core.records import Amount, Meta
 from edgeconv.core.timing import Budget
-from edgeconv.run.report import DeviceFacts, RecordHead
 from edgeconv.runtime.devices.base import Device
 
 KIND: Literal["bench gemm"] = "bench gemm"
@@ -50,13 +49,10 @@ class GemmRow(StepRow):
     ]
 
 
-class GemmRecord(RecordHead):
+class GemmRecord(LadderHead):
     """What `edgeconv bench gemm` measured."""
 
     kind: Literal["bench gemm"]
-    machine: DeviceFacts
-    versions: dict[str, str]
-    roof: Roof
     rows: list[GemmRow]
 
 
