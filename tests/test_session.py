@@ -31,10 +31,14 @@ class OnDevice:
         self.shape, self.dtype = self.pixels.shape, self.pixels.dtype
 
 
+ARRAYS = SimpleNamespace(ascontiguousarray=lambda image: image)
+"""The module of the device's arrays."""
+
+
 class Device:
     """Writes down what it is asked for; a sample takes what `seconds` says."""
 
-    array_module = "of the device"
+    array_module = ARRAYS
 
     def __init__(self, moves_data: bool) -> None:
         self.moves_data = moves_data
@@ -118,7 +122,7 @@ def test_a_plan_is_made_under_guard_of_all_that_it_may_take(monkeypatch: pytest.
     assert device.guarded == [needed(problem) + 5000]
     assert session.needed_bytes == needed(problem) + WORKSPACE
     session.convolve(IMAGE)
-    session.convolve_on_device(OnDevice(IMAGE.shape, np.uint8))
+    session.convolve_into(OnDevice(IMAGE.shape, np.uint8), OnDevice((3, 4, 3), np.float32))
     session.time_kernel(IMAGE, FEW)
     session.time_end_to_end(IMAGE, FEW)
     assert session.measure_roof() is ROOF
@@ -155,10 +159,10 @@ def test_a_picture_of_the_device_is_not_copied_in(monkeypatch: pytest.MonkeyPatc
     assert device.log[:3] == [("empty", (3, 4, 3), "float32"), "run", "wait"]
     assert list(watch.phases_seconds) == ["convolve"]
     device.log.clear()
-    own = session.convolve_on_device(there)
-    assert own is not left
-    assert (own.shape, own.dtype) == ((3, 4, 3), np.float32)
-    assert device.log == [("empty", (3, 4, 3), "float32"), "run"], "and it is not waited for"
+    own = OnDevice((3, 4, 3), np.float32)
+    session.convolve_into(there, own)
+    assert (own.pixels == there.pixels[0, 0, 0] + 1.0).all()
+    assert device.log == ["run"], "and it is not waited for"
 
 
 def test_on_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -188,7 +192,7 @@ def test_a_second_pass_finishes_what_the_plan_gave(monkeypatch: pytest.MonkeyPat
     image, out = session.take_arrays()
     assert seen[0][0] is out
     assert seen[0][1] is image if moves_data else np.array_equal(seen[0][1], IMAGE)
-    assert seen[0][2] == "of the device"
+    assert seen[0][2] == ARRAYS
     raw = session.raw()
     assert (raw.dtype, raw.shape) == (np.float32, (3, 4, 3))
     assert (raw == IMAGE[0, 0, 0] + 1.0).all()

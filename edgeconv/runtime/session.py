@@ -138,13 +138,6 @@ class Session:
         """A new host array for a result."""
         return np.empty(self.output_shape, self.problem.output_dtype)
 
-    def convolve_on_device(self, image_hwc: Any) -> Any:
-        """Filter a picture that is already on the device into a new array there, without waiting for it."""
-        with self.device.guard(self.needed_bytes):
-            result = self.device.empty(self.output_shape, self.problem.output_dtype)
-            self.plan.run(image_hwc, result)
-        return result
-
     def convolve_into(self, image_hwc: Any, out: Any) -> None:
         """Filter a picture that is already on the device into an array there, without waiting for it.
 

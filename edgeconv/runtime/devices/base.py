@@ -38,11 +38,6 @@ class Device(ABC):
     l2_state: L2State
     """The state of the last-level cache that a report leads with."""
 
-    @property
-    @abstractmethod
-    def current(self) -> str:
-        """The queue of the calling thread: `cpu`, or GPU and stream. One plan serves one such queue."""
-
     @abstractmethod
     def describe(self) -> dict[str, Any]:
         """Model, memory, driver and clocks, ready for JSON; keys carry their units."""

@@ -38,11 +38,6 @@ class CpuDevice(Device):
     def __init__(self) -> None:
         self._flush_parts: NDArray[Any] | None = None
 
-    @property
-    def current(self) -> str:
-        """See Device.current: there is one."""
-        return self.name
-
     def describe(self) -> dict[str, Any]:
         """See Device.describe."""
         return {

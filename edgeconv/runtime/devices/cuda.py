@@ -48,11 +48,6 @@ class CudaDevice(Device):
         self._peak_bytes = 0
         self._thread = threading.local()
 
-    @property
-    def current(self) -> str:
-        """See Device.current."""
-        return f"{self.name}:{cupy.cuda.Device().id}, stream {_stream().ptr}"
-
     def describe(self) -> dict[str, Any]:
         """See Device.describe."""
         runtime = cupy.cuda.runtime
