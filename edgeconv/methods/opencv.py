@@ -27,7 +27,7 @@ from edgeconv.core.output import store
 from edgeconv.core.problem import Problem
 from edgeconv.errors import EdgeconvError
 from edgeconv.hardware.pool import run_pieces, threads_for
-from edgeconv.methods.base import Method, Plan, check_workspace
+from edgeconv.methods.base import Method, Plan, check_workspace, refuse_beyond_rgb
 from edgeconv.methods.cpu.arrays import check_arrays
 from edgeconv.methods.options import Options
 
@@ -223,4 +223,5 @@ class OpenCV(Method):
 
     def prepare(self, problem: Problem, options: Options) -> Plan:
         """See Method.prepare."""
+        refuse_beyond_rgb("opencv", problem)
         return OpenCVPlan(problem, options)

@@ -170,7 +170,7 @@ class _Oracle:
         self._image, self._problem, self._arithmetic, self._blocks = image, problem, arithmetic, blocks
         self._exact = exactness.is_exact(problem, arithmetic)
         self._largest = 0.0 if self._exact else magnitude(finite_range(image))
-        may_overflow = self._largest * problem.weights[0, 0].size > np.finfo(np.float32).max
+        may_overflow = self._largest * problem.weights[0, 0].size > np.finfo(problem.weights.dtype).max
         self._needs_samples = bool(arithmetic.weight_loss or arithmetic.operand_tiny or may_overflow)
         rows = sum(stop - start for start, stop in blocks)
         self._keep = rows * problem.output_width * problem.output_channels <= STORED_SAMPLES

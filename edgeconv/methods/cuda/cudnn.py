@@ -31,7 +31,7 @@ from edgeconv.core.problem import Problem
 from edgeconv.errors import MemoryLimitError, UnavailableError
 from edgeconv.hardware.cuda.kernels import KernelVariant, load
 from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
-from edgeconv.methods.base import Method, Plan, check_workspace, refuse
+from edgeconv.methods.base import Method, Plan, check_workspace, refuse, refuse_beyond_rgb
 from edgeconv.methods.cuda import libcudnn
 from edgeconv.methods.cuda.kernel_args import (
     problem_defines,
@@ -430,6 +430,7 @@ class CuDNN(Method):
 
     def prepare(self, problem: Problem, options: Options) -> Plan:
         """See Method.prepare."""
+        refuse_beyond_rgb("cudnn", problem)
         refuse_reduced_16bit("cudnn", problem, options)
         plan = _natural_plan(problem, options)
         return _fastest_channels(plan, problem, options) if options.cudnn_find else plan

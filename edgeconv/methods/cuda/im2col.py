@@ -23,7 +23,7 @@ from edgeconv.core.exactness import own_arithmetic, sums_for
 from edgeconv.core.problem import Problem
 from edgeconv.hardware.cuda.kernels import KernelVariant, load
 from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
-from edgeconv.methods.base import Method, Plan, check_workspace, refuse
+from edgeconv.methods.base import Method, Plan, check_workspace, refuse, refuse_beyond_rgb
 from edgeconv.methods.cuda.kernel_args import (
     DEPTH,
     Defines,
@@ -343,6 +343,7 @@ class Im2col(Method):
 
     def prepare(self, problem: Problem, options: Options) -> Plan:
         """See Method.prepare."""
+        refuse_beyond_rgb("im2col", problem)
         if options.gemm == "own":
             return ResidentPlan(problem, options)
         reason = cublas_unavailable_reason()

@@ -21,7 +21,7 @@ from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.core.problem import Problem
 from edgeconv.hardware.cuda.kernels import KernelVariant, load
 from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
-from edgeconv.methods.base import Method, Plan, check_workspace, refuse
+from edgeconv.methods.base import Method, Plan, check_workspace, refuse, refuse_beyond_rgb
 from edgeconv.methods.cuda.kernel_args import (
     TENSOR_CORE_CAPABILITY,
     WARP,
@@ -261,6 +261,7 @@ class Implicit(Method):
 
     def prepare(self, problem: Problem, options: Options) -> Plan:
         """See Method.prepare."""
+        refuse_beyond_rgb("implicit", problem)
         refuse_reduced_16bit("implicit", problem, options)
         if options.math != "fma":
             import cupy

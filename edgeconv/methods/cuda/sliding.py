@@ -29,7 +29,7 @@ from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.core.problem import Problem
 from edgeconv.hardware.cuda.kernels import KernelVariant, load, resident_blocks
 from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
-from edgeconv.methods.base import AddressPlan, Method, Plan
+from edgeconv.methods.base import AddressPlan, Method, Plan, refuse_beyond_rgb
 from edgeconv.methods.cuda.kernel_args import (
     Defines,
     blocks_over,
@@ -254,6 +254,7 @@ class Sliding(Method):
 
     def prepare(self, problem: Problem, options: Options) -> Plan:
         """See Method.prepare. Any problem can be done; no workspace is needed."""
+        refuse_beyond_rgb("sliding", problem)
         return StripPlan(problem) if has_strips(problem) and not is_small(problem) else DirectPlan(problem)
 
     def prepare_batch(self, problem: Problem, pictures: int, options: Options) -> Plan | None:
