@@ -82,7 +82,9 @@ class _Writer:
             self.runs.respond_direct(self.runs.window(rows), self.runs.window(slots), out)
             return
         base = self.runs.columns(slots) if self.layout.columns else self.runs.window(slots)
-        if self.lowering.streaming:
+        if self.layout.spare_pixels:
+            self.runs.respond_together(base, out)
+        elif self.lowering.streaming:
             self.runs.respond_streaming(base, out)
         else:
             self.runs.respond_row(base, out)
