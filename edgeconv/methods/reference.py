@@ -21,6 +21,9 @@ from edgeconv.methods.base import Method, Plan
 from edgeconv.methods.options import Options
 
 ROWS_PER_BAND = 64
+"""Most rows that are computed at once."""
+SUMS_AT_ONCE = 2**20
+"""Sums of all directions that are computed at once, where a row has no more: 8 MB for each array of them."""
 
 
 def padded_rows(image: NDArray[Any], problem: Problem, first: int, last: int) -> NDArray[np.float64]:
@@ -122,7 +125,8 @@ class ReferencePlan(Plan):
     def run(self, image: Any, out: Any) -> None:
         """See Plan.run."""
         problem = self.problem
-        for start, stop in bands(problem.output_height, ROWS_PER_BAND):
+        row_sums = problem.output_width * problem.output_channels * problem.directions
+        for start, stop in bands(problem.output_height, max(1, min(ROWS_PER_BAND, SUMS_AT_ONCE // row_sums))):
             out[start:stop] = store(values(image, problem, start, stop), problem.output_mode, problem.output_dtype)
 
 
