@@ -194,7 +194,7 @@ def test_the_oracle_computes_so_many_sums_at_once(
 
 
 def test_checking_a_bank_of_256_takes_little_memory() -> None:
-    """One array of all its sums would be 34 MB; the oracle and the check hold a few of 8 MB, and find a wrong sample."""
+    """One array of all its sums would be 34 MB; the oracle and the check hold a few of 8 MB, and find what is wrong."""
     image = random_image(64, 256, "float32")
     weights = np.random.default_rng(3).uniform(-1, 1, (1, 256, 3, 3, 3))
     problem = make_problem(image.shape, "float32", WeightSet(weights, groups=1))

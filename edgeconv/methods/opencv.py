@@ -82,7 +82,7 @@ class OpenCVPlan(Plan):
         }
 
     def _temporary_bytes_per_pixel(self) -> int:
-        """Of a band: the channel sum or planes, a response and the joined value; of a bank, all of its outputs twice."""
+        """Of a band: the channel sum or planes, a response and the joined value; of a bank its outputs, apart and merged."""
         problem = self.problem
         has_wide_root = problem.combine == "magnitude" and problem.output_dtype != np.uint8
         sample_bytes = 8 if has_wide_root else self._float.itemsize
@@ -160,7 +160,8 @@ class OpenCVPlan(Plan):
         if problem.combine == "magnitude":
             first, second = responses
             if problem.dtype == np.float64:  # whose squares may overflow or vanish in float64
-                return np.hypot(first, second)
+                length: NDArray[np.float64] = np.hypot(first, second)
+                return length
             # Squares of float32 may overflow or vanish, and do not tell 16-bit halves apart; 8 bits they do.
             root = self._float if problem.output_dtype == np.uint8 else np.float64
             return _hwc(cv2.magnitude(first.astype(root, copy=False), second.astype(root, copy=False)))

@@ -98,7 +98,7 @@ def rows_to_check(output_height: int, row_samples: int, max_samples: int | None)
 
 
 def cut_blocks(blocks: list[tuple[int, int]], row_sums: int) -> list[tuple[int, int]]:
-    """The same rows in blocks of at most so many sums as the oracle computes at once, or of a row where that has more."""
+    """The same rows in blocks of no more sums than the oracle computes at once, or of a row where that has more."""
     rows = max(1, reference.SUMS_AT_ONCE // row_sums)
     return [(first + start, first + stop) for first, last in blocks for start, stop in bands(last - first, rows)]
 
