@@ -360,7 +360,7 @@ class GridAxes:
     )
     peers: str | None = option(None, "all, none, or names: what else one could use.")
     dtypes: str | None = option(None, "uint8, uint16, float16, float32, or all.")
-    filters: str | None = option(None, "Names of 'edgeconv filters', random, random-whole, or all.")
+    filters: str | None = option(None, "Names of 'edgeconv filters', random, random-whole, bank-c3-k16, grey-sobel, or all.")
     channels: str | None = option(None, f"{listed((*CHANNELS, 'all'))}.")
     devices: str | None = option(None, f"{listed((*DEVICES, 'all'))}.")
 

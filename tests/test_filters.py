@@ -319,7 +319,9 @@ def test_filters_that_make_no_bank_are_refused(members: list[str | Filter], mess
         filter_bank(members)
 
 
-@pytest.mark.parametrize("shape", [(0, 3, 3, 3), (257, 3, 3, 3), (4, 2, 3, 3), (4, 3, 3, 5), (4, 3, 3), (1, 4, 3, 3, 3)])
+@pytest.mark.parametrize(
+    "shape", [(0, 3, 3, 3), (257, 3, 3, 3), (4, 2, 3, 3), (4, 3, 3, 5), (4, 3, 3), (1, 4, 3, 3, 3)]
+)
 def test_arrays_that_make_no_bank_are_refused(shape: tuple[int, ...]) -> None:
     with pytest.raises(UsageError, match="must be 3×3, or K×C×3×3"):
         custom_filter(np.ones(shape))

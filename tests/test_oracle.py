@@ -14,7 +14,9 @@ from edgeconv.core.problem import Problem, make_problem
 from edgeconv.methods import reference
 
 
-def exact_sum(image: np.ndarray, problem: Problem, direction: int, y: int, x: int, out: int) -> tuple[Fraction, Fraction]:
+def exact_sum(
+    image: np.ndarray, problem: Problem, direction: int, y: int, x: int, out: int
+) -> tuple[Fraction, Fraction]:
     """Σ weight · sample of one output, and Σ|weight · sample|, by the definition."""
     rows = border_indices(problem.height, problem.padding, problem.border)
     columns = border_indices(problem.width, problem.padding, problem.border)

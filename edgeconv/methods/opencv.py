@@ -82,7 +82,7 @@ class OpenCVPlan(Plan):
         }
 
     def _temporary_bytes_per_pixel(self) -> int:
-        """Of a band: the channel sum or planes, a response and the joined value; of a bank its outputs, apart and merged."""
+        """Of a band: channel sum or planes, a response, the joined value; of a bank its outputs, apart and merged."""
         problem = self.problem
         has_wide_root = problem.combine == "magnitude" and problem.output_dtype != np.uint8
         sample_bytes = 8 if has_wide_root else self._float.itemsize
