@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import pytest
 from command import PROJECT, edgeconv
 
@@ -174,8 +176,12 @@ def test_the_bank_grid_has_grey_and_rgb_and_leaves_out_what_a_cpu_has_no_memory_
     for size, most in ((512, 64), (2048, 64), (4096, 16)):
         on_cpu = {bank for bank in banks if (size, bank) in found["cpu"]}
         assert on_cpu == {bank for bank in banks if int(bank.partition("-k")[2]) <= most}
-    for name in ("laplacian8", "sobel", "grey-laplacian8", "grey-sobel"):
-        assert (4096, name) in found["cpu"] & found["cuda"]
+
+
+def test_the_grey_grid_has_the_same_filters_on_rgb() -> None:
+    found = {(case.filter, case.dtype, case.channels) for case, _ in cases(named_grid("grey")) if case.size == 4096}
+    for name, dtype in product(("laplacian8", "sobel"), ("uint8", "float32")):
+        assert {(name, dtype, "mix"), (name, dtype, "each"), (f"grey-{name}", dtype, "mix")} <= found
 
 
 @pytest.mark.parametrize(

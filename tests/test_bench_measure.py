@@ -338,3 +338,10 @@ def test_a_command_that_a_peer_runs_is_this_process_at_work() -> None:
     after = read_cpu_use()
     assert after is not None
     assert after.own_seconds - before.own_seconds > 0.02
+
+
+def test_a_filter_that_does_not_suit_its_channels_is_refused_before_anything_is_measured(monkeypatch) -> None:
+    monkeypatch.setattr(runner, "measure", lambda *_: pytest.fail("a case was measured"))
+    part = GridPart((16,), (1,), ("uint8",), ("sobel", "bank-c3-k4"), ("each",), ("sliding",), (), ("cpu",))
+    with pytest.raises(UsageError, match="needs --channels mix"):
+        runner.run(runner.BenchRun(CaseGrid("x", "", (part,))))

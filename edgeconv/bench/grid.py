@@ -141,13 +141,19 @@ GRIDS: tuple[CaseGrid, ...] = (
     ),
     CaseGrid(
         "bank",
-        "banks of 1 to 256 filters on grey and RGB pictures, 512 to 4096, strides 1 to 3, float32 and float64 (on a "
-        "CPU as far as memory goes); one filter on a grey picture beside the same on RGB",
+        "banks of 1 to 256 filters on grey and RGB pictures, 512 to 4096, strides 1 to 3, float32 and float64; on a CPU "
+        "as far as memory goes",
         (
             _BANK,
             replace(_BANK, sizes=(4096,), filters=_banks(most=16)),
             replace(_BANK, filters=_banks(above=64), devices=("cuda",)),
             replace(_BANK, sizes=(4096,), filters=_banks(above=16), devices=("cuda",)),
+        ),
+    ),
+    CaseGrid(
+        "grey",
+        "one filter on a grey picture beside the same on RGB, 2048 and 4096, uint8 and float32",
+        (
             _GREY,
             replace(_GREY, filters=tuple(f"grey-{name}" for name in _GREY.filters), channels=("mix",)),
         ),

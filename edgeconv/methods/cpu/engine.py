@@ -36,7 +36,7 @@ from edgeconv.methods.cpu.lowering import ARITHMETIC_OF_SUM, Lowering
 from edgeconv.methods.options import Options
 
 STREAMING_BYTES = 8 * 2**20
-"""Input and output bytes from which stores go past the caches and loads are asked for early: data that is no longer
+"""Input and output bytes above which stores go past the caches and loads are asked for early: data that is no longer
 there when a caller comes back to it."""
 
 STRIP_ROWS = 64
@@ -61,7 +61,7 @@ class CodeShape:
 
 def moves_past_caches(problem: Problem) -> bool:
     """Whether the picture and its output are too large to be found in a cache again."""
-    return problem.input_bytes + problem.output_bytes >= STREAMING_BYTES
+    return problem.input_bytes + problem.output_bytes > STREAMING_BYTES
 
 
 @cache
