@@ -141,8 +141,8 @@ GRIDS: tuple[CaseGrid, ...] = (
     ),
     CaseGrid(
         "bank",
-        "banks of 1 to 256 filters on grey and RGB pictures, 512 to 4096, strides 1 to 3, float32 and float64; on a CPU "
-        "as far as memory goes",
+        "banks of 1 to 256 filters on grey and RGB pictures, 512 to 4096, strides 1 to 3, float32 and float64; on a "
+        "CPU as far as memory goes",
         (
             _BANK,
             replace(_BANK, sizes=(4096,), filters=_banks(most=16)),

@@ -12,7 +12,8 @@ from enum import IntEnum
 
 from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.hardware.cpu.scalars import SCALAR_BYTES
-from edgeconv.methods.cpu.lowering import BankShape, Lowering
+from edgeconv.methods.cpu.lowering import Lowering
+from edgeconv.methods.cpu.passes import BankPasses, cut_bank, cut_results
 
 CACHE_LINE_BYTES = 64
 ADDRESS_BYTES = 8
@@ -79,23 +80,6 @@ class Pick(IntEnum):
 
 
 @dataclass(frozen=True)
-class BankLayout:
-    """How the outputs of a group are cut into passes, and a pass into registers."""
-
-    lanes: int
-    """Outputs in a register."""
-    vectors: int
-    """Registers of outputs of one pixel in a pass."""
-    starts: tuple[int, ...]
-    """First output of each pass; the last is moved back to end where the group ends."""
-
-    @property
-    def outputs(self) -> int:
-        """Of a pass."""
-        return self.lanes * self.vectors
-
-
-@dataclass(frozen=True)
 class RowLayout:
     """Lengths that the code is written for, all derived from the lowering and the processor."""
 
@@ -104,7 +88,7 @@ class RowLayout:
     """Pixels (samples where flat) of one block of `respond`."""
     results_per_pass: int
     """Results whose sums are in registers together; a block has as many passes as it takes."""
-    bank: BankLayout | None
+    bank: BankPasses | None
     tile_pixels: int
     pitch: int
     """Elements from one staged phase to the next."""
@@ -144,16 +128,13 @@ def make_layout(lowering: Lowering, vector_bytes: int, tile_pixels: int, columns
 
     Past the caches whole lines are stored, and what comes before the first of them in a run must fit into a block.
     """
-    sum_bytes, stored_bytes = SCALAR_BYTES[lowering.sum], SCALAR_BYTES[lowering.stored]
-    registers = SUM_REGISTERS_OF_MANY if vector_bytes >= VECTOR_BYTES_OF_MANY else SUM_REGISTERS_OF_FEW
-    bank = None if lowering.bank is None else _bank_layout(lowering.bank, vector_bytes // sum_bytes)
+    stored_bytes = SCALAR_BYTES[lowering.stored]
+    bank = None if lowering.bank is None else cut_bank(lowering, lowering.bank, vector_bytes)
     if bank is not None:
-        assert lowering.bank is not None  # as above
-        held = min(lowering.bank.directions, DIRECTIONS_HELD)
-        per_pass, block = bank.outputs, registers // (bank.vectors * held)
+        per_pass, block = bank.outputs, bank.block_pixels
     else:
-        per_pass, of_a_result = _pass_of_results(lowering, registers)
-        block = max(vector_bytes // stored_bytes, of_a_result * vector_bytes // sum_bytes)
+        per_pass, of_a_response = cut_results(lowering, vector_bytes)
+        block = max(vector_bytes // stored_bytes, of_a_response * vector_bytes // SCALAR_BYTES[lowering.sum])
         if lowering.streaming:
             block = max(block, CACHE_LINE_BYTES // stored_bytes)
     spare_pixels = 0
@@ -179,52 +160,8 @@ def make_layout(lowering: Lowering, vector_bytes: int, tile_pixels: int, columns
     )
 
 
-SUM_REGISTERS = 4
-"""Registers of sums in flight for each response: hides the latency of a multiply-add, and every weight and
-every address is fetched once for all of them."""
-
-FEW_RESULTS = 3
-"""Results that are always computed in one pass."""
-RESPONSES_PER_PASS = 6
-"""Responses of a pass where there are more results: two registers each leave room for samples and a weight."""
-
-VECTOR_BYTES_OF_MANY, SUM_REGISTERS_OF_MANY, SUM_REGISTERS_OF_FEW = 64, 24, 12
-"""Registers that sums may take: AVX-512 has 32, others at least 16."""
-
-DIRECTIONS_HELD = 2
-"""Values of one output that are in registers at once: both of a magnitude, or a response and the largest before it."""
-
-VECTORS_PREFERRED = (2, 3, 1)
-"""Registers of outputs in a pass of a bank, the first of those that compute fewest outputs twice: twelve multiply-adds
-take eight loads with two (and six pixels), seven with three (and four), thirteen with one (and twelve)."""
-
 SPARE_ROW_BYTES = 16 * 2**10
 """Outputs that are put together before they are stored: half of the L1 cache."""
-
-
-def _pass_of_results(lowering: Lowering, registers: int) -> tuple[int, int]:
-    """Results of a pass, and registers of sums for each of their responses: 1, 2 or 4."""
-    results = len(lowering.results)
-    if results <= FEW_RESULTS:
-        return max(1, results), SUM_REGISTERS
-    directions = len(lowering.results[0])
-    passes = -(-results // max(1, RESPONSES_PER_PASS // directions))
-    per_pass = -(-results // passes)
-    fitting = registers // (per_pass * directions)
-    return per_pass, SUM_REGISTERS if fitting >= SUM_REGISTERS else 2 if fitting >= 2 else 1
-
-
-def _bank_layout(bank: BankShape, register_lanes: int) -> BankLayout:
-    lanes = register_lanes
-    while lanes > bank.outputs:
-        lanes //= 2
-    vectors = min(
-        (vectors for vectors in VECTORS_PREFERRED if vectors * lanes <= bank.outputs),
-        key=lambda vectors: -(-bank.outputs // (vectors * lanes)) * vectors,
-    )
-    outputs = vectors * lanes
-    starts = tuple(min(start, bank.outputs - outputs) for start in range(0, bank.outputs, outputs))
-    return BankLayout(lanes, vectors, starts)
 
 
 def passes(lowering: Lowering, layout: RowLayout) -> int:

@@ -21,7 +21,6 @@ from edgeconv.methods.cpu.frame import FunctionFrame
 from edgeconv.methods.cpu.layout import (
     CACHE_LINE_BYTES,
     Argument,
-    BankLayout,
     PassFields,
     TileFields,
     fetches_while_computing,
@@ -30,6 +29,7 @@ from edgeconv.methods.cpu.layout import (
     tap_step,
 )
 from edgeconv.methods.cpu.lowering import Tap
+from edgeconv.methods.cpu.passes import BankPasses
 from edgeconv.methods.cpu.staging import RowStaging
 from edgeconv.methods.cpu.storing import Storing
 from edgeconv.methods.cpu.sums import Sums, every_tap
@@ -116,7 +116,7 @@ class Runs:
             e.block.store(e.block.ptrtoint(base(tap), I64), e.address_of_int64(table, number))
         return table
 
-    def _respond_passes(self, bank: BankLayout, taps: Value, x: Value, out: Value) -> None:
+    def _respond_passes(self, bank: BankPasses, taps: Value, x: Value, out: Value) -> None:
         """Compute the block of pixels at `x`, pass by pass over the outputs, and store it at `out`."""
         e, lowering = self.e, self.lowering
         assert lowering.bank is not None  # it has a layout
@@ -138,7 +138,7 @@ class Runs:
                     place = e.block.add(first, e.int64(pixel * stored_per_pixel(lowering) + vector * bank.lanes))
                     e.store(value, e.address(out, lowering.stored, place), lowering.stored)
 
-    def _bank_values(self, bank: BankLayout, taps: Value, distance: Value, weights: list[Value]) -> list[list[Value]]:
+    def _bank_values(self, bank: BankPasses, taps: Value, distance: Value, weights: list[Value]) -> list[list[Value]]:
         """Stored samples of every pixel and register; of a maximum, only the largest response so far is held."""
         responses: list[list[list[Value]]] = []
         for of_direction in weights:

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.hardware.cpu.emit import I64, POINTER, Value, is_float, splat
 from edgeconv.methods.cpu.frame import FunctionFrame
-from edgeconv.methods.cpu.layout import BankLayout
 from edgeconv.methods.cpu.lowering import Tap
+from edgeconv.methods.cpu.passes import BankPasses
 
 
 class Sums:
@@ -57,7 +57,7 @@ class Sums:
             for number in numbers
         ]
 
-    def bank_responses(self, bank: BankLayout, taps: Value, x: Value, weights: Value) -> list[list[Value]]:
+    def bank_responses(self, bank: BankPasses, taps: Value, x: Value, weights: Value) -> list[list[Value]]:
         """Sums of one direction for every pixel of the block and every register of outputs, outputs side by side.
 
         `taps` is a table of the address of every tap for pixel 0, `x` the distance in bytes of the block's first pixel,
