@@ -26,7 +26,7 @@ from edgeconv.core.exactness import Arithmetic
 from edgeconv.core.option import Option, options_of
 from edgeconv.core.problem import Problem
 from edgeconv.errors import UsageError
-from edgeconv.methods import METHODS, applicable, check_name, find, method_names, require
+from edgeconv.methods import all_methods, applicable, check_name, find, method_names, require
 from edgeconv.methods.options import Options
 from edgeconv.runtime.devices import get_device
 from edgeconv.runtime.devices.base import Device
@@ -171,7 +171,7 @@ def method_candidates(words: Iterable[str], device: DeviceName, options: Options
     chosen: dict[str, MethodCandidate] = {}
     for word in words:
         if word == ALL:
-            for entry in METHODS:
+            for entry in all_methods():
                 if entry.device == device and entry.name != ORACLE:
                     candidate = MethodCandidate(entry.name, entry.name, device, applicable(entry, options))
                     if candidate.unavailable_reason() is None:

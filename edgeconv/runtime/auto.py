@@ -15,7 +15,7 @@ from edgeconv.core.exactness import sums_for
 from edgeconv.core.option import AUTO
 from edgeconv.errors import UnavailableError, UsageError
 from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
-from edgeconv.methods import METHODS, check_name, find, method_names, require
+from edgeconv.methods import all_methods, check_name, entries_of, find, require
 from edgeconv.methods.base import DEVICES
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def choose(method: str, device: str, purpose: Purpose, problem: Problem | None =
         measured, note = (None, "") if problem is None else _choose_by_profile(device, purpose, problem)
         return measured or _choose_method(device, purpose, note)
     check_name(method)
-    homes = [name for name in DEVICES if method in method_names(name)]
+    homes = [entry.device for entry in entries_of(method)]
     if device != AUTO:
         chosen = find(method, next(name for name in DEVICES if name == device)).device
         why = "asked for by name"
@@ -120,5 +120,5 @@ def _why_cpu(homes: list[DeviceName]) -> str:
 
 
 def runnable() -> list[tuple[str, DeviceName]]:
-    """Every (method, device) of the table that this machine can run."""
-    return [(entry.name, entry.device) for entry in METHODS if entry.load().unavailable_reason() is None]
+    """Every (method, device) of the registry that this machine can run."""
+    return [(entry.name, entry.device) for entry in all_methods() if entry.load().unavailable_reason() is None]

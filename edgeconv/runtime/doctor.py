@@ -16,7 +16,7 @@ from edgeconv.core.request import make_request
 from edgeconv.core.safe_text import visible
 from edgeconv.hardware.cuda.probe import cuda_remedy, cuda_unavailable_reason
 from edgeconv.hardware.versions import installed_versions
-from edgeconv.methods import METHODS
+from edgeconv.methods import all_methods, method_faults
 from edgeconv.runtime import profile as profiles
 from edgeconv.runtime.auto import Purpose, choose
 from edgeconv.runtime.devices import get_device
@@ -45,10 +45,12 @@ CONFLICTS = (
 def text() -> str:
     """The whole check-up."""
     lines = [f"edgeconv {__version__}", "", "methods"]
-    for entry in METHODS:
+    for entry in all_methods():
         reason = entry.load().unavailable_reason()
         state = "works" if reason is None else f"no: {reason}"
-        lines.append(f"  {entry.device:<5} {entry.name:<10} {state}")
+        origin = f" (package {entry.package})" if entry.package and reason is None else ""
+        lines.append(f"  {entry.device:<5} {entry.name:<10} {state}{origin}")
+    lines += [f"  left out: {fault}" for fault in method_faults()]
     lines += ["", f"{AUTO} (stride 1, 8 bits)", *_auto(), "", "devices"]
     lines += _facts(get_device("cpu").describe())
     reason, remedy = cuda_unavailable_reason(), cuda_remedy()
