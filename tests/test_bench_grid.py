@@ -9,7 +9,8 @@ from edgeconv.bench.arguments import chosen_grid, parse_rules, parse_share
 from edgeconv.bench.candidates import ORACLE, method_candidates
 from edgeconv.bench.grid import BLOCK_SIDES, GRIDS, CaseGrid, GridPart, cases, changed, named_grid, read_grid
 from edgeconv.bench.peers import PEERS, peer_candidates
-from edgeconv.bench.synthetic import bench_filter, bench_pixels
+from edgeconv.bench.synthetic import bench_filter
+from edgeconv.core.noise import noise_pixels
 from edgeconv.errors import UsageError
 from edgeconv.methods import method_names
 from edgeconv.methods.base import DEVICES
@@ -141,7 +142,7 @@ def test_random_weights_suit_their_channels_and_are_always_the_same(name, channe
 
 @pytest.mark.parametrize(("dtype", "low", "high"), [("uint8", 0, 255), ("uint16", 0, 65535), ("float32", -1, 1)])
 def test_noise_fills_its_range(dtype, low, high) -> None:
-    pixels = bench_pixels(64, 65, dtype)
+    pixels = noise_pixels(64, 65, dtype)
     assert (pixels.shape, pixels.dtype) == ((64, 65, 3), dtype)
     assert pixels.min() <= low + (high - low) * 0.01
     assert pixels.max() >= high - (high - low) * 0.01

@@ -52,7 +52,8 @@ def plan(
 
     Returns:
         A plan: `plan(image)` and `plan(image, out=array)` filter; `plan.explain()` says what was chosen and why,
-        `plan.bound` how far a value may be off, `plan.memory_bytes` what it holds.
+        `plan.bound` how far a value may be off, `plan.memory_bytes` what it holds; `plan.measure()` times it and
+            compares it with the oracle.
 
     Raises:
         UsageError: a word, shape or type that has no meaning (also a ValueError).
@@ -150,7 +151,7 @@ def _make_plan(
         raise UsageError("A batch must have at least one picture.")
     problem = request.problem(shape[1:] if len(shape) == 4 else shape, dtype)
     choice = choose(method, device, "many pictures", problem)
-    return ConvolutionPlan(request, shape, problem.dtype, choice, options)
+    return ConvolutionPlan(request, shape, problem.dtype, choice, options, asked_for=method)
 
 
 def _filter_key(chosen: Any) -> Any:
