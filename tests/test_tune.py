@@ -96,7 +96,7 @@ def test_one_picture_counts_the_start_and_many_do_not(monkeypatch, tmp_path) -> 
     assert "110 ms, its start of 100 ms included" in one.why
     many = choose("auto", "cpu", "many pictures", problem())
     assert many.method == "im2col"
-    assert many.why == "the least time by this machine's profile: 1 ms"
+    assert many.why == "the least time by this machine's profile: 1 ms; next: opencv on cpu, 10 ms"
 
 
 def test_a_large_picture_pays_for_a_slow_start(monkeypatch, tmp_path) -> None:
