@@ -47,7 +47,7 @@ def test_a_peer_is_right_or_says_why_not(entry, case) -> None:
     pixels = noise_pixels(23, 34, dtype)
     problem = request.problem(pixels.shape, pixels.dtype)
     try:
-        ready = candidate.prepare(share(entry.device, problem, pixels))
+        ready = candidate.prepare(share(entry.device, request, pixels))
     except UnavailableError as error:
         pytest.skip(str(error))
     for _ in range(2):

@@ -104,8 +104,8 @@ class CaseResult:
 def measure(case: Case, pixels: NDArray[Any], place: Place, rules: TimingRules, with_files: bool) -> CaseResult:
     """Measure all candidates of `place` at `case`, decoding and encoding if asked; `pixels` as `pixels_for` gives."""
     request = request_for(case, rules)
-    problem = request.problem(pixels.shape, pixels.dtype)
-    bench = share(place.device, problem, pixels)
+    bench = share(place.device, request, pixels)
+    problem = bench.problem
     place.watch.begin()
     entered = [_Entered(candidate, bench, rules) for candidate in place.candidates]
     runners = [runner for runner in entered if runner.status == "measured"]
