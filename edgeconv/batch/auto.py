@@ -43,7 +43,7 @@ def settle(
 
     draft = settings_for(Choice(method, "cpu", "not settled yet"))
     tasks = list(tasks)
-    pictures = max(1, len(tasks) * draft.share[0] // draft.share[1])
+    pictures = max(1, len(tasks) // draft.share[1])
     if draft.jpeg_codec == "gpu" and device == AUTO and cuda_missing_reason() is None:
         device = "cuda"  # pictures that are decoded on a GPU do not cross the bus
     if method != AUTO:

@@ -62,7 +62,7 @@ def choose(
     if method == AUTO:
         if problem is None or (device == "cuda" and cuda_unavailable_reason() is not None):
             return _choose_by_rule(device, purpose)
-        found, note = _choose_by_profile(device, purpose, problem)
+        found, note = _choose_by_profile(device, purpose, problem, pictures)
         if device == "cuda":
             return found or _choose_by_rule(device, purpose, note)
         return found or _choose_by_constants(device, purpose, problem, pictures, resolve_threads(threads), note)
@@ -79,7 +79,9 @@ def choose(
     return Choice(method, chosen, why)
 
 
-def _choose_by_profile(device: str, purpose: Purpose, problem: Problem) -> tuple[Choice | None, str]:
+def _choose_by_profile(
+    device: str, purpose: Purpose, problem: Problem, pictures: int | None
+) -> tuple[Choice | None, str]:
     """The fastest method according to the profile, or None and a remark on the profile."""
     from edgeconv.runtime import profile as profiles
 
@@ -91,13 +93,14 @@ def _choose_by_profile(device: str, purpose: Purpose, problem: Problem) -> tuple
     if profile is None:
         return None, f"; {note}" if note else ""
     pixels = problem.height * problem.width
-    counts_start = purpose == "one picture"
+    several = pictures if purpose == "many pictures" else 1
+    counts_start = several is not None and purpose != "calls"
     workspaces = {}
     expected = []
     for curve in profile.candidates(problem):
         workspaces[curve.method, curve.device] = curve.workspace_bytes(pixels)
         start = curve.start_seconds if counts_start else 0.0
-        expected.append(Forecast(curve.method, curve.device, curve.seconds(pixels), start))
+        expected.append(Forecast(curve.method, curve.device, curve.seconds(pixels), start, pictures=several or 1))
     ranked, passed_over = _able(expected, device, problem, workspaces)
     if not ranked:
         return None, "; the profile has nothing that can run here"
@@ -174,7 +177,7 @@ def _what_would_change(ranked: list[Forecast], purpose: Purpose) -> str:
     if cuda is None or best.device == "cuda":
         return ""
     if purpose == "calls":
-        return f"; on cuda {seconds_text(cuda.seconds)}, two ways over the bus with it: an array of the GPU stays there"
+        return f"; on cuda {seconds_text(cuda.seconds)}, with two ways over the bus; an array of the GPU stays there"
     if purpose == "one picture":
         return f"; the start of CUDA takes {seconds_text(cuda.start_seconds)}: --device cuda takes it"
     pictures = break_even(best, cuda)
