@@ -103,6 +103,11 @@ def calls(sizes: list[int]) -> list[dict[str, Any]]:
     return rows
 
 
+def load() -> float | None:
+    """Processes that wanted to run in the last minute, so that a reader knows what else was at work."""
+    return round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None
+
+
 def command(*words: object) -> tuple[float, str]:
     """Seconds of a whole command, and what it printed."""
     started = time.perf_counter()
@@ -176,7 +181,7 @@ def main() -> None:
     parser.add_argument("--pictures", type=int, default=100, help="of the batch")
     parser.add_argument("--side", type=int, default=2048, help="of the batch's pictures")
     asked = parser.parse_args()
-    started = time.perf_counter()
+    started, load_before = time.perf_counter(), load()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         os.environ.setdefault(PLACE_VARIABLE, str(folder / "none.json"))
@@ -188,6 +193,7 @@ def main() -> None:
         "kind": "auto",
         "versions": installed_versions(),
         "devices": {device: get_device(device).describe() for device in sorted({d for _, d in runnable()})},
+        "load_average": {"before": load_before, "after": load()},
         "goal": GOAL,
         "worst_ratio": max(found["ratio"] for found in rows),
         "rows": rows,
