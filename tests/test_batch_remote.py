@@ -14,6 +14,7 @@ from command import Finished
 from command import edgeconv as run_command
 from object_store import Store, serving
 from problems import random_image
+from selection import few_then_slow
 
 from edgeconv.batch import ledger, plan, segments
 from edgeconv.batch.engines import local_cluster
@@ -64,7 +65,9 @@ def outputs(store: Store, place: str = OUT) -> dict[str, bytes]:
     return {name: data for name, data in found.items() if not name.startswith(segments.SEGMENTS_NAME)}
 
 
-@pytest.mark.parametrize("engine", [[], ["--scheduler", "local", "--jobs", "2"]], ids=["here", "cluster"])
+@pytest.mark.parametrize(
+    "engine", few_then_slow([[], ["--scheduler", "local", "--jobs", "2"]]), ids=["here", "cluster"]
+)
 def test_a_bucket_gets_the_very_bytes_that_a_folder_gets(photos: Path, store: Store, engine: list[str]) -> None:
     store.objects["bucket/photos/bad.png"] = b"not a picture"
     run_here([photos], photos.parent / "here", recursive=True)
