@@ -66,6 +66,31 @@ def test_few_samples_of_the_same_time_are_seldom_called_slower() -> None:
     assert 0 < sum(verdict == "slower" for verdict in called) <= 8  # 0.5 % each side, of 400: 2
 
 
+@pytest.mark.parametrize(("statistic", "percent"), [("median", 50), ("p10", 10), ("p90", 90)])
+def test_an_interval_is_the_middle_of_2000_resampled_ratios(statistic: str, percent: int) -> None:
+    """Again from the same draws, in plain Python: quantiles between two samples lie on the line between them."""
+    base = [1.0 + 0.01 * (7 * n % 19) for n in range(19)]
+    new = [1.2 + 0.02 * (5 * n % 23) for n in range(23)]
+
+    def quantile(values: list[float], percent: float) -> float:
+        ordered, place = sorted(values), (len(values) - 1) * percent / 100
+        low = int(place)
+        return ordered[low] + (place - low) * (ordered[min(low + 1, len(ordered) - 1)] - ordered[low])
+
+    rng = np.random.default_rng(20_261_121)
+    drawn = [
+        [
+            quantile([values[pick] for pick in picks], percent)
+            for picks in rng.integers(0, len(values), (2000, len(values)))
+        ]
+        for values in (new, base)
+    ]
+    ratios = [mine / theirs for mine, theirs in zip(*drawn, strict=True)]
+    found = ratio_interval(base, new, statistic)
+    expected = (quantile(new, percent) / quantile(base, percent), quantile(ratios, 0.5), quantile(ratios, 99.5))
+    assert (found.ratio, found.low, found.high) == pytest.approx(expected, rel=1e-12)
+
+
 def test_the_interval_covers_the_truth_about_as_often_as_it_says() -> None:
     covered = 0
     for seed in range(100):

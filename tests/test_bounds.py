@@ -99,6 +99,7 @@ BOUNDS = (
     Bound("a side that is read", _long, (1_000_000,), (1_000_001,)),
     Bound("a side that WebP holds", _encoder("webp"), ((1, 16_383), (16_383, 1)), ((1, 16_384), (16_384, 1))),
     Bound("a side that JPEG holds", _encoder("jpg"), ((1, 65_500), (65_500, 1)), ((1, 65_501), (65_501, 1))),
+    Bound("a side that PNG holds", _encoder("png"), ((1, 1_000_000), (1_000_000, 1)), ((1, 1_000_001), (1_000_001, 1))),
     Bound("--sizes", parse_sizes, ("1", "1000000", "1:1000000"), ("0", "1000001", "1:1000001", "8:4")),
     Bound("--quality", lambda value: parse_quality(value, "jpg"), (1, 100), (0, 101)),
     Bound("--png-level", lambda value: parse_png_level(value, "png"), (0, 9), (-1, 10)),

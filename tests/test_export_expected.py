@@ -25,6 +25,7 @@ from edgeconv.core.cost import Roof
 from edgeconv.core.records import as_type, plain
 from edgeconv.export import find_exporter
 from edgeconv.export.kinds import AnyRecord, read
+from edgeconv.export.markdown import every_row
 from edgeconv.run.report import DeviceFacts, RunReport
 from edgeconv.runtime.devices.base import Train
 
@@ -158,6 +159,10 @@ def test_the_whole_file_is_as_it_was_read(name: str, files: dict[str, str]) -> N
     for number, (found, wanted) in enumerate(zip(files[name].splitlines(), expected.splitlines(), strict=False), 1):
         assert found == wanted, f"line {number} of {name}"
     assert files[name] == expected
+
+
+def test_every_row_of_a_ladder_is_the_part_that_the_whole_file_has(files: dict[str, str]) -> None:
+    assert f"\n{every_row(ladder())}" in files["everything.md"]
 
 
 if __name__ == "__main__":

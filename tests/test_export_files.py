@@ -129,7 +129,11 @@ def test_markdown_says_who_won_and_who_got_no_time(result) -> None:
 def test_several_records_stand_in_one_table_and_number_their_files(result) -> None:
     (table,) = find_exporter("csv").load()([result, result]).values()
     assert len(table.decode().splitlines()) == 1 + 2 * (len(text_of(result, "csv").splitlines()) - 1)
-    assert list(find_exporter("json").load()([result, result])) == ["_1.json", "_2.json"]
+    other = copy.deepcopy(result)
+    other.warnings.append("another")
+    export_json = find_exporter("json").load()
+    assert export_json([result]) == {".json": record.to_json(result)}
+    assert export_json([result, other]) == {"_1.json": record.to_json(result), "_2.json": record.to_json(other)}
 
 
 def test_a_format_that_cannot_be_made_is_refused_with_its_reason(monkeypatch) -> None:

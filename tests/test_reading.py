@@ -467,6 +467,69 @@ def test_standard_error_is_left_alone(capfd: pytest.CaptureFixture[str]) -> None
 
 
 @heard
+def test_what_c_code_prints_is_heard_within_and_printed_before_and_behind(capfd: pytest.CaptureFixture[str]) -> None:
+    library = ctypes.CDLL(None)
+    listener = decoder_messages.DecoderMessages()
+
+    def say(word: bytes) -> None:
+        stream = ctypes.c_void_p.in_dll(library, next(n for n in decoder_messages.STDERR_NAMES if hasattr(library, n)))
+        library.fputs(word + b"\n", stream)
+        library.fflush(stream)
+
+    say(b"before")
+    assert listener.during(lambda: say(b"within")) == (None, ("within",))
+    say(b"between")
+    assert listener.during(lambda: say(b"again")) == (None, ("again",))
+    say(b"behind")
+    assert capfd.readouterr().err == "before\nbetween\nbehind\n"
+
+
+@heard
+def test_who_decodes_once_more_is_alone(capfd: pytest.CaptureFixture[str]) -> None:
+    """Four begin together and all print, so nobody knows who it was; each is called again with none beside it."""
+    library = ctypes.CDLL(None)
+    listener = decoder_messages.DecoderMessages()
+    together = threading.Barrier(4)
+    inside, beside = set(), []
+    lock = threading.Lock()
+    calls: dict[int, int] = dict.fromkeys(range(4), 0)
+
+    def decode(number: int) -> int:
+        calls[number] += 1
+        with lock:
+            inside.add(number)
+            if calls[number] == 2:
+                beside.append(len(inside))
+        if calls[number] == 1:
+            together.wait(10)
+        stream = ctypes.c_void_p.in_dll(library, next(n for n in decoder_messages.STDERR_NAMES if hasattr(library, n)))
+        library.fputs(b"of %d\n" % number, stream)
+        time.sleep(0.02)
+        with lock:
+            inside.discard(number)
+        return number
+
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda number: listener.during(lambda: decode(number)), range(4)))
+    assert found == [(number, (f"of {number}",)) for number in range(4)]
+    assert calls == dict.fromkeys(range(4), 2)
+    assert beside == [1, 1, 1, 1]
+    assert capfd.readouterr().err == ""
+
+
+@heard
+def test_no_more_than_three_lines_of_120_letters_are_shown(capfd: pytest.CaptureFixture[str]) -> None:
+    for lines, shown in (
+        ([b"a", b"", b"a", b" b \t c "], ("a", "b c")),
+        ([b"1", b"2", b"3"], ("1", "2", "3")),
+        ([b"1", b"2", b"3", b"1", b"4"], ("1", "2", "3", "and 1 more")),
+        ([b"x" * 121], ("x" * 120,)),
+        ([str(n).encode() for n in range(1203)], ("0", "1", "2", "and 1,200 more")),
+    ):
+        assert decoder_messages._shown(b"\n".join(lines)) == shown
+
+
+@heard
 def test_a_decoder_that_raises_leaves_everything_as_it_was() -> None:
     listener = decoder_messages.DecoderMessages()
 

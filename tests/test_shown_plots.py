@@ -242,14 +242,15 @@ def test_bars_of_cudnns_algorithms(record: BenchRecord) -> None:
     assert figures.cudnn(record) == []
 
 
-def test_what_is_not_data_is_in_the_ink_that_the_page_replaces(record: BenchRecord) -> None:
-    for drawing in figures.draw(record):
+def test_what_is_not_data_is_in_the_ink_that_the_page_replaces(record: BenchRecord, reports: list[RunReport]) -> None:
+    ladder = read(PROJECT / "docs" / "results" / "bench_gemm_h200.json")
+    for drawing in (*figures.draw(record), *run_figures.draw_runs(reports), *ladder_figures.draw_ladder(ladder)):
         for axis in drawing.figure.axes:
             parts = (axis.xaxis.label, axis.yaxis.label, axis.title, *axis.get_xticklabels(), *axis.get_yticklabels())
             assert {part.get_color() for part in parts} == {figures.INK}, drawing.name
             assert {to_hex(spine.get_edgecolor()) for spine in axis.spines.values()} == {figures.INK}
             assert axis.patch.get_alpha() == 0
-            if drawing.name.startswith("waterfall"):
+            if drawing.name.startswith(("waterfall", "run")):
                 assert {text.get_color() for text in axis.texts} == {figures.INK}
         colours = {to_hex(text.get_color()) for found in drawing.figure.legends for text in found.get_texts()}
         assert colours <= {figures.INK}
@@ -296,6 +297,7 @@ def test_the_plots_of_runs(reports: list[RunReport]) -> None:
     notes = [(text.get_text(), text.xy) for text in axis.texts]
     assert notes == [("1,000", (1000, 0)), ("2,000", (2000, 1)), ("30", (30, 0)), ("60", (60, 1))]
     assert axis.get_xscale() == "log"
+    assert legend_of(rates) == ["kernel", "end to end"]
 
     (axis,) = shares.figure.axes
     assert [bar.get_width() for bar in axis.patches] == pytest.approx([0.2, 0.4, 0.3, 0.6])
@@ -304,8 +306,9 @@ def test_the_plots_of_runs(reports: list[RunReport]) -> None:
     assert [text.get_text() for text in axis.texts] == ["20%", "40%", "30%", "60%"]
     assert legend_of(shares) == ["of the memory floor", "of the roofline"]
     assert axis.xaxis.get_major_formatter()(0.5, 0) == "50%"
-    for drawing in (rates, shares):
+    for drawing, label in ((rates, "GFLOPS (nominal)"), (shares, "share of what this machine was measured to do")):
         (axis,) = drawing.figure.axes
+        assert axis.get_xlabel() == label
         assert ticks(axis.get_yticklabels()) == ["cuda sliding", "cuda cudnn"]
         assert axis.yaxis_inverted()
         assert drawing.figure.get_size_inches().tolist() == pytest.approx([7.2, 1.4 + 0.42 * 2])
