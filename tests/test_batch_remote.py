@@ -174,6 +174,18 @@ def test_segments_are_put_once_and_read_in_order(photos: Path, memory: str, monk
     assert {finding.state for finding in ledger.verify(memory)} == {"same"}
 
 
+def test_rows_come_back_in_the_order_of_runs_and_segments(memory: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Past ten and a hundred of both, by whatever names a store has sorted them."""
+    monkeypatch.setattr(segments, "MOST_ROWS", 1)
+    place, written = ledger.place_of(memory), []
+    for run in (2, 9, 10, 11, 99, 100, 1_000_000):
+        with segments.SegmentLedger(place, run) as book:
+            for number in range(12):
+                written.append(f"{run} {number}")
+                book.append(ledger.LedgerRow(written[-1], 1, "x", "p", "o", 2, "y", "done", 0.1, None))
+    assert [row.input for row in ledger.read_rows(memory)] == written
+
+
 def test_segments_that_arrived_empty_or_in_part_cost_no_other_row(photos: Path, memory: str) -> None:
     run_here([photos], memory)
     place = ledger.place_of(memory)

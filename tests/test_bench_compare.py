@@ -230,6 +230,31 @@ def test_unlike_records_are_refused_unless_allowed(base, change, kind: str) -> N
     assert compare(base, new, Gate(), (kind,)).passed
 
 
+@pytest.mark.parametrize(
+    ("ours", "theirs", "alike"),
+    [
+        ([1980, 1500], [1500, 1980], True),
+        ([1980, 1500], [1980, 1980], False),
+        ([1545, 1980], [1500, 1980], True),
+        ([1546, 1980], [1500, 1980], False),
+        ([1500, 1980], [1546, 1980], False),
+        ([None, 1500], [1500, None], True),
+        ([None, None], [1500, 1500], True),
+    ],
+)
+def test_the_slowest_clock_of_a_record_counts(base, ours: list, theirs: list, alike: bool) -> None:
+    """Clocks may differ by 3 %; one that nobody read says nothing."""
+    new = copy.deepcopy(base)
+    for record_, clocks in ((base, ours), (new, theirs)):
+        for number, row in enumerate(record_.rows):
+            row.machine.sm_clock_min_mhz = clocks[number % 2]
+    if alike:
+        assert compare(base, new, Gate()).passed
+    else:
+        with pytest.raises(UsageError, match=f"{min(filter(None, ours))} and {min(filter(None, theirs))} MHz"):
+            compare(base, new, Gate())
+
+
 def test_the_command_ends_with_one_only_for_a_slowdown(monkeypatch, base, tmp_path) -> None:
     new = measured(monkeypatch, TimedMethod("a", [1e-3]), TimedMethod("b", [2e-3]))
     for name, result in (("base", base), ("new", new)):
