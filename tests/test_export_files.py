@@ -17,7 +17,7 @@ from command import edgeconv, shell
 
 from edgeconv.bench import record
 from edgeconv.bench.record import BusPart
-from edgeconv.bench.summary import geometric_mean, groups, phases, winners
+from edgeconv.bench.summary import fastest, geometric_mean, groups, phases, winners
 from edgeconv.errors import UnavailableError, UsageError
 from edgeconv.export import EXPORTERS, Exporter, export, find_exporter
 from edgeconv.run.report import DeviceFacts
@@ -92,6 +92,13 @@ def test_lesser_arithmetic_does_not_win(result) -> None:
         if row.candidate == "honest":
             row.options = replace(row.options, math="tf32")
     assert winners(groups(result)[0]) == []
+
+
+def test_the_fastest_row_is_that_of_the_least_median_of_those_that_have_one(result) -> None:
+    rows = [row for row in result.rows if row.case.size == 8]
+    assert fastest(rows[::-1]).candidate == fastest(rows).candidate == "copy"
+    assert fastest([row for row in rows if row.candidate != "copy"]).candidate == "honest"
+    assert fastest([row for row in rows if not row.timings]) is None
 
 
 def test_geometric_mean() -> None:

@@ -59,6 +59,11 @@ def raw_response(name: str, picture: np.ndarray, channels: str = "each") -> np.n
     return out
 
 
+def test_kernels_are_float32_however_they_are_written() -> None:
+    for name in filter_names():
+        assert named_filter(name).kernels.dtype == np.float32, name
+
+
 def test_every_filter_has_a_hand_computed_case() -> None:
     assert tuple(VERTICAL_EDGE_RESPONSE) == filter_names()
 

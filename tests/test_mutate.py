@@ -40,6 +40,7 @@ def changes(source: str) -> list[str]:
         ("x = min(a, b)", ["min → max"]),
         ("x = f(a, b=c)", ["b=c → dropped"]),
         ("x = zip(a, b, strict=True)", []),
+        ("x = axis.plot(a, fontsize=8 + 1)", []),
         ("f(a)", ["f(a) → dropped"]),
         ("x += a", ["x += a → dropped"]),
         ("x.a = b", ["x.a = b → dropped"]),

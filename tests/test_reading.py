@@ -11,12 +11,13 @@ import struct
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import cv2
 import numpy as np
@@ -464,6 +465,50 @@ def test_standard_error_is_left_alone(capfd: pytest.CaptureFixture[str]) -> None
     done.set()
     thread.join()
     assert capfd.readouterr().err == "of Python\nof the descriptor\n"
+
+
+class NamedPiece(NamedTuple):
+    """A tile of a file, as Pillow from version 11 on describes it."""
+
+    codec_name: str
+    extents: tuple[int, ...]
+    offset: int
+    args: Any
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (("RGBa", 0, 1), ("RGBA", 0, 1)),
+        (("RGBaX", 40, -1), ("RGBAX", 40, -1)),
+        (("RGB", 0, 1), ("RGB", 0, 1)),
+        ("RGBa", "RGBa"),
+    ],
+)
+def test_a_piece_of_a_file_is_read_as_stored(arguments: Any, expected: Any) -> None:
+    box = (0, 0, 5, 4)
+    assert pillow_decoder._as_stored(("raw", box, 8, arguments)) == ("raw", box, 8, expected)
+    assert pillow_decoder._as_stored(NamedPiece("raw", box, 8, arguments)) == NamedPiece("raw", box, 8, expected)
+
+
+def test_pillows_limit_and_warnings_are_off_while_it_reads_and_on_again_behind(
+    monkeypatch: pytest.MonkeyPatch, recwarn: pytest.WarningsRecorder
+) -> None:
+    """Its warnings and no others, which would be lines beside the one of an error."""
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 5)
+    before, opened = list(warnings.filters), Image.open
+
+    def warning(*words: Any, **more: Any) -> Any:
+        assert Image.MAX_IMAGE_PIXELS is None
+        for module in ("PIL.TiffImagePlugin", "elsewhere"):
+            warnings.warn_explicit(f"of {module}", UserWarning, "a.py", 1, module=module)
+        return opened(*words, **more)
+
+    monkeypatch.setattr(Image, "open", warning)
+    decode_image(saved(noisy(), "TIFF", compression="tiff_deflate"), "a.tif")
+    assert [str(each.message) for each in recwarn] == ["of elsewhere"]
+    assert Image.MAX_IMAGE_PIXELS == 5
+    assert list(warnings.filters) == before
 
 
 @heard

@@ -22,6 +22,7 @@ pytest.importorskip("matplotlib")
 
 from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
 
 from edgeconv.bench.record import BenchRecord
 from edgeconv.bench.summary import groups
@@ -256,6 +257,34 @@ def test_what_is_not_data_is_in_the_ink_that_the_page_replaces(record: BenchReco
         assert colours <= {figures.INK}
 
 
+@pytest.mark.parametrize(("panels", "labels", "columns"), [(1, 3, 3), (1, 9, 4), (2, 5, 5), (2, 9, 6)])
+def test_a_legend_has_at_most_four_columns_and_six_below_several_panels(panels: int, labels: int, columns: int) -> None:
+    figure = Figure()
+    axes = [figure.add_subplot(1, panels, 1 + place) for place in range(panels)]
+    for axis in axes:
+        for number in range(labels):
+            axis.plot([0, 1], [number, number], label=f"line {number}")
+    figures.legend(figure, axes)
+    (legend,) = figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == [f"line {number}" for number in range(labels)]
+    assert legend._ncols == columns
+
+
+def test_drawings_are_titled_by_what_they_are_of(record: BenchRecord) -> None:
+    titles = [drawing.title for drawing in figures.draw(record)]
+    assert titles == [
+        "GFLOPS, CPU, float32, random, mix",
+        "Time, CPU, float32, random, mix",
+        "Share of the floor, CPU, float32, random, mix",
+        "Roofline, CPU",
+        "Where the time goes, float32, random, mix, stride 1",
+        "Where the time goes, float32, random, mix, stride 2",
+    ]
+    for row in record.rows:
+        row.case.picture = "a.png"
+    assert figures.draw(record)[0].title == "GFLOPS, CPU, a.png, float32, random, mix"
+
+
 def test_a_drawing_is_as_wide_as_its_panels(record: BenchRecord) -> None:
     sizes = {drawing.name.split("_")[0]: drawing.figure.get_size_inches().tolist() for drawing in figures.draw(record)}
     assert sizes["gflops"] == sizes["time"] == [2 * 4.2, 3.4]
@@ -462,6 +491,7 @@ def test_a_png_has_150_dots_an_inch_on_white(record: BenchRecord) -> None:
     assert pixels.shape[:2] == (round(3.4 * 150), round(4.2 * 1.6 * 150))
     assert pixels[0, 0].tolist() == [255, 255, 255, 255]
     assert "<text" in plot.svg(drawing)
+    assert drawing.figure.patch.get_alpha() == 0, "the ground of an SVG is the page's"
     assert "opacity: 0" in plot.svg(drawing), "an SVG has no ground of its own"
 
 
