@@ -12,7 +12,7 @@ import pytest
 from picture_files import noisy, png
 
 import edgeconv
-from edgeconv.batch.encoding import parse_png_level, parse_quality
+from edgeconv.batch.encoding import parse_format, parse_png_level, parse_quality
 from edgeconv.batch.plan import parse_shard
 from edgeconv.core.geometry import output_size, parse_padding
 from edgeconv.core.request import make_request
@@ -104,6 +104,14 @@ BOUNDS = (
     Bound("--quality", lambda value: parse_quality(value, "jpg"), (1, 100), (0, 101)),
     Bound("--png-level", lambda value: parse_png_level(value, "png"), (0, 9), (-1, 10)),
 )
+
+
+@pytest.mark.parametrize(
+    ("text", "suffix"),
+    [("png", "png"), (".PNG", "png"), ("JPG", "jpg"), ("jpeg", "jpeg"), ("Tiff", "tiff"), (None, None)],
+)
+def test_a_format_may_be_written_in_any_case_and_with_its_dot(text: str | None, suffix: str | None) -> None:
+    assert parse_format(text) == suffix
 
 
 @pytest.mark.parametrize("bound", BOUNDS, ids=lambda bound: bound.what)

@@ -38,3 +38,18 @@ def test_auto_takes_the_gpu_where_there_is_one(
         choice = auto._choose_method(device, purpose, "")
         assert (choice.method, choice.device) == chosen
         assert asked in ([], [chosen])
+
+
+def test_a_method_by_name_that_cannot_run_here_is_refused_and_not_only_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[str, str]] = []
+    monkeypatch.setattr(auto, "require", lambda name, device, *more: asked.append((name, device)))
+    monkeypatch.setattr(auto, "cuda_unavailable_reason", lambda: None)
+    for method, device, chosen in (
+        ("sliding", "auto", ("sliding", "cuda")),
+        ("sliding", "cpu", ("sliding", "cpu")),
+        ("opencv", "auto", ("opencv", "cpu")),
+        ("cudnn", "cuda", ("cudnn", "cuda")),
+    ):
+        choice = auto.choose(method, device, "one picture")
+        assert ((choice.method, choice.device), asked.pop()) == (chosen, chosen)
+        assert asked == []

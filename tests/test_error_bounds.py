@@ -91,13 +91,14 @@ def test_weights_that_no_half_holds_have_no_bound_in_halves(weight: float, is_bo
 def test_the_bound_of_a_magnitude() -> None:
     """Errors 3 and 4 of responses 6 and 8: 5, and the root is taken in float32."""
     problem = problem_of(FRACTIONS, combine="magnitude")
-    errors, sums = np.array([[3.0], [4.0]]), np.array([[6.0], [8.0]])
-    expected = 5 + 4 * 2.0**-24 * 10
-    assert exactness.join_bounds(errors, sums, problem) == pytest.approx([expected], rel=1e-15)
+    errors, sums = np.array([[3.0, 0.0, 5.0], [4.0, 1.0, 12.0]]), np.array([[6.0, 0.0, 3.0], [8.0, 2.0, 4.0]])
+    unit = 4 * 2.0**-24
+    expected = [5 + unit * 10, 1 + unit * 2, 13 + unit * 5]
+    assert exactness.join_bounds(errors, sums, problem) == pytest.approx(expected, rel=1e-15)
     nothing = exactness.join_bounds(errors * 0, sums * 0, problem)
-    assert nothing.tolist() == [2 * 2.0**-149]
+    assert nothing.tolist() == [2 * 2.0**-149] * 3
     single = problem_of(FRACTIONS)
-    assert exactness.join_bounds(errors, sums, single).tolist() == [4]
+    assert exactness.join_bounds(errors, sums, single).tolist() == [4, 1, 12]
 
 
 def test_a_whole_magnitude_that_is_stored_whole_is_exact() -> None:

@@ -59,6 +59,28 @@ def test_a_bound_says_that_it_holds_before_samples_are_rounded() -> None:
     assert text == "error bound of each output channel in this picture before it is stored (float32): 0.27, none"
 
 
+@pytest.mark.parametrize(
+    ("passes", "decoded", "words"),
+    [
+        (1, 40, "1 pass, each piece of the input decoded once"),
+        (2, 80, "2 passes, each piece of the input decoded once"),
+        (1, 100, "1 pass, each piece of the input decoded 2.5 times"),
+        (2, 100, "2 passes, each piece of the input decoded 1.25 times"),
+    ],
+)
+def test_how_often_a_piece_was_decoded_is_of_one_pass(passes: int, decoded: int, words: str) -> None:
+    tiles = SimpleNamespace(
+        **{"count": 1234, "columns": 512, "rows": 256, "passes": passes, "chunks": 40, "chunks_decoded": decoded},
+        **{"waited_for_decode_seconds": 0.5, "waited_for_encode_seconds": 2e-3, "whole_run_gflops": 1.234567},
+        **{"peak_bytes": 3 * 2**20, "planned_bytes": 5 * 2**20, "limit_bytes": 7 * 2**20, "proof": None},
+    )
+    (_, line), (_, memory) = report_text._tile_rows(SimpleNamespace(tiles=tiles))
+    assert line.startswith("1,234 of 512×256, ")
+    assert words in line
+    assert line.endswith("the whole run 1.235 GFLOPS; waited for decode 500 ms, encode 2 ms")
+    assert memory == "peak 3 MiB of the process, planned 5 MiB, limit 7 MiB"
+
+
 def test_the_table_of_a_fast_run_has_no_exponents(monkeypatch) -> None:
     speed = SpeedPart(
         kernel_gflops=49727.6,

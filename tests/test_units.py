@@ -1,49 +1,11 @@
-"""Times, numbers, counts and sizes as text, with the values at which each changes its form."""
+"""Counts and sizes as text, with the values at which each changes its form; times: test_report_text.py."""
 
 from __future__ import annotations
 
 import pytest
 
-from edgeconv.core.units import counted, digits_text, parse_bytes, seconds_text
+from edgeconv.core.units import counted, parse_bytes
 from edgeconv.errors import UsageError
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [
-        (0.0, "0.00 µs"),
-        (4e-9, "0.00 µs"),
-        (6e-9, "0.01 µs"),
-        (0.9994e-6, "1.00 µs"),
-        (0.9996e-6, "1 µs"),
-        (1e-6, "1 µs"),
-        (12.34e-6, "12.3 µs"),
-        (999.4e-6, "999 µs"),
-        (999.6e-6, "1 ms"),
-        (0.0215, "21.5 ms"),
-        (0.9994, "999 ms"),
-        (0.9996, "1 s"),
-        (59.94, "59.9 s"),
-        (1234.5, "1,234 s"),
-    ],
-)
-def test_a_time_has_three_digits_in_the_unit_that_suits(seconds: float, text: str) -> None:
-    assert seconds_text(seconds) == text
-
-
-@pytest.mark.parametrize(
-    ("value", "digits", "text"),
-    [
-        (0.0, 3, "0"),
-        (1.2345, 3, "1.23"),
-        (999.4, 3, "999"),
-        (999.6, 3, "1,000"),
-        (1e7, 2, "10,000,000"),
-        (12.0, 1, "1e+01"),
-    ],
-)
-def test_digits_and_from_a_thousand_on_separators(value: float, digits: int, text: str) -> None:
-    assert digits_text(value, digits) == text
 
 
 @pytest.mark.parametrize(
