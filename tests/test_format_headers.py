@@ -419,6 +419,23 @@ def test_plain_strips_are_as_long_as_their_rows_whatever_is_said_of_them(
         tiff.read_header(ByteSource(whole[:-1]))
 
 
+def test_a_file_without_its_other_tags_is_the_file_with_another_directory_behind_it() -> None:
+    """What no pixel depends on is left out; the head points behind the file, and all else stays in its place."""
+    heavy = tiff_of(24, t700=(BYTES, tuple(range(200)) * 6000), t274=(HALFS, (6,)))
+    light = tiff.without_the_rest(heavy)
+    assert light[:4] == heavy[:4]
+    assert light[8 : len(heavy)] == heavy[8:]
+    (place,) = struct.unpack_from("<I", light, 4)
+    assert place == len(heavy)
+    (count,) = struct.unpack_from("<H", light, place)
+    tags = [struct.unpack_from("<H", light, place + 2 + 12 * number)[0] for number in range(count)]
+    assert tags == [256, 257, 258, 262, 273, 274, 279]
+    assert light[place + 2 + 12 * count :] == bytes(4)
+    assert tiff.read_header(ByteSource(light)) == replace(PLAIN_TIFF, orientation=6)
+    small = tiff_of(24, t700=(BYTES, (1, 2, 3)))
+    assert tiff.without_the_rest(small) is small
+
+
 def test_the_tags_that_pixels_depend_on_by_their_names() -> None:
     """So named by another library. One that was left out would be cut from files for a decoder."""
     names = pytest.importorskip("tifffile").TIFF.TAGS

@@ -270,3 +270,15 @@ def test_a_ledger_that_is_moved_while_it_is_open_is_noticed_whatever_takes_its_n
         elif back == "a copy":
             path.write_bytes(moved.read_bytes())
         book.append(row("b.png"))
+
+
+def test_a_place_has_a_ledger_or_none_here_and_in_a_store(tmp_path: Path) -> None:
+    fsspec = pytest.importorskip("fsspec")
+    try:
+        for folder in (str(tmp_path), "memory://edges"):
+            assert not ledger._is_there(folder)
+            with open_ledger(folder) as book:
+                book.append(row())
+            assert ledger._is_there(folder)
+    finally:
+        fsspec.filesystem("memory").store.clear()

@@ -7,6 +7,7 @@ import io
 import json
 import os
 import random
+import re
 import struct
 import subprocess
 import sys
@@ -492,6 +493,25 @@ def test_a_piece_of_a_file_is_read_as_stored(arguments: Any, expected: Any) -> N
     assert pillow_decoder._as_stored(NamedPiece("raw", box, 8, arguments)) == NamedPiece("raw", box, 8, expected)
 
 
+@pytest.mark.parametrize(
+    ("error", "says"),
+    [
+        (ValueError("x" * 121), f"({'x' * 120})"),
+        (KeyError(), "(KeyError)"),
+        (struct.error("a\n  b"), "(a b)"),
+    ],
+)
+def test_what_pillow_stumbles_over_is_one_short_line(
+    error: Exception, says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stumble(*words: Any, **more: Any) -> Any:
+        raise error
+
+    monkeypatch.setattr(Image, "open", stumble)
+    with pytest.raises(ImageReadError, match=re.escape(f"it cannot be decoded {says}:")):
+        decode_image(saved(noisy(), "TIFF", compression="tiff_deflate"), "a.tif")
+
+
 def test_pillows_limit_and_warnings_are_off_while_it_reads_and_on_again_behind(
     monkeypatch: pytest.MonkeyPatch, recwarn: pytest.WarningsRecorder
 ) -> None:
@@ -512,13 +532,19 @@ def test_pillows_limit_and_warnings_are_off_while_it_reads_and_on_again_behind(
     assert list(warnings.filters) == before
 
 
+def stderr_of(library: Any) -> str:
+    return next(name for name in decoder_messages.DESCRIPTOR_FIELDS if hasattr(library, name))
+
+
 @heard
 def test_what_c_code_prints_is_heard_within_and_printed_before_and_behind(capfd: pytest.CaptureFixture[str]) -> None:
     library = ctypes.CDLL(None)
     listener = decoder_messages.DecoderMessages()
 
     def say(word: bytes) -> None:
-        stream = ctypes.c_void_p.in_dll(library, next(n for n in decoder_messages.STDERR_NAMES if hasattr(library, n)))
+        stream = ctypes.c_void_p.in_dll(
+            library, next(n for n in decoder_messages.DESCRIPTOR_FIELDS if hasattr(library, n))
+        )
         library.fputs(word + b"\n", stream)
         library.fflush(stream)
 
@@ -548,7 +574,9 @@ def test_who_decodes_once_more_is_alone(capfd: pytest.CaptureFixture[str]) -> No
                 beside.append(len(inside))
         if calls[number] == 1:
             together.wait(10)
-        stream = ctypes.c_void_p.in_dll(library, next(n for n in decoder_messages.STDERR_NAMES if hasattr(library, n)))
+        stream = ctypes.c_void_p.in_dll(
+            library, next(n for n in decoder_messages.DESCRIPTOR_FIELDS if hasattr(library, n))
+        )
         library.fputs(b"of %d\n" % number, stream)
         time.sleep(0.02)
         with lock:
@@ -570,6 +598,7 @@ def test_no_more_than_three_lines_of_120_letters_are_shown(capfd: pytest.Capture
         ([b"1", b"2", b"3"], ("1", "2", "3")),
         ([b"1", b"2", b"3", b"1", b"4"], ("1", "2", "3", "and 1 more")),
         ([b"x" * 121], ("x" * 120,)),
+        ([b"a\xff"], ("a\ufffd",)),
         ([str(n).encode() for n in range(1203)], ("0", "1", "2", "and 1,200 more")),
     ):
         assert decoder_messages._shown(b"\n".join(lines)) == shown
