@@ -24,7 +24,7 @@ SWAPS: dict[type[Any], type[Any]] = {
 }
 NAMES = {"min": "max", "max": "min", "any": "all", "all": "any"}
 DROPPED = (ast.AugAssign, ast.Raise, ast.Continue, ast.Break, ast.Delete)
-LOOKS = ("fontsize", "labelsize", "markersize", "linewidth", "padding", "pad", "alpha", "layout")
+LOOKS = ("fontsize", "frameon", "labelsize", "markersize", "linewidth", "padding", "pad", "alpha", "layout")
 """Arguments of drawings by which no figure changes, but sizes and distances that a person judges."""
 UNCHANGED = ("annotation", "returns", "decorator_list", "type_params", "format_spec")
 """Fields that are no behaviour, or as good as none."""
