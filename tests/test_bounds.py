@@ -106,6 +106,15 @@ BOUNDS = (
 )
 
 
+@pytest.mark.parametrize(("format", "longest"), [("png", 1_000_000), ("jpg", 65_500), ("webp", 16_383)])
+def test_a_side_above_that_of_the_format_is_refused_by_the_table_and_not_by_the_encoder(
+    format: str, longest: int
+) -> None:
+    for shape in ((1, longest + 1), (longest + 1, 1)):
+        with pytest.raises(EdgeconvError, match=f"{longest:,}"):
+            encode_image(np.zeros((*shape, 3), np.uint8), "-", format=format)
+
+
 @pytest.mark.parametrize(
     ("text", "suffix"),
     [("png", "png"), (".PNG", "png"), ("JPG", "jpg"), ("jpeg", "jpeg"), ("Tiff", "tiff"), (None, None)],

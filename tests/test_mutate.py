@@ -157,6 +157,20 @@ def test_a_run_catches_what_tests_check_and_misses_what_they_do_not(tmp_path: Pa
     assert "no such mutant: tiny.py | above | return value > LIMIT | no such → change" in said
 
 
+@needs_fork
+def test_what_runs_while_a_package_is_imported_is_changed_too(tmp_path: Path) -> None:
+    (tmp_path / "pack").mkdir()
+    (tmp_path / "pack" / "__init__.py").write_text("LIMIT = 3\n", encoding="utf-8")
+    (tmp_path / "test_pack.py").write_text(
+        "import pack\n\n\ndef test_limit():\n    assert pack.LIMIT == 3\n", encoding="utf-8"
+    )
+    asked = ["--root", str(tmp_path), "--module", "pack/__init__.py", "--tests", "test_pack.py"]
+    command = [sys.executable, str(PROJECT / "scripts" / "mutate.py"), *asked]
+    done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "100.0 %     2 of    2" in done.stdout
+
+
 @pytest.mark.parametrize(
     ("lived", "stale", "score", "floor", "code"),
     [(0, [], 85.0, 85.0, 0), (1, [], 99.0, 85.0, 1), (0, ["a"], 99.0, 85.0, 1), (0, [], 84.9, 85.0, 1)],
