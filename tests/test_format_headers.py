@@ -13,7 +13,7 @@ from picture_files import exif as exif_block
 from picture_files import png_chunk, png_head
 
 from edgeconv.io.formats import bmp, npy, png, tiff, webp
-from edgeconv.io.formats.base import BadPicture, Header
+from edgeconv.io.formats.base import BadPicture, Header, cut_short, too_many
 from edgeconv.io.formats.byte_source import STEP_BYTES, ByteSource, StreamSource
 
 
@@ -219,6 +219,24 @@ def test_a_stream_ends_at_the_limit() -> None:
     feed, _ = feed_of(b"x" * (3 * STEP_BYTES), limit=10**9)
     assert feed.grow()
     assert len(feed.data) == STEP_BYTES
+
+
+# --- what all of them say -------------------------------------------------------------------------------------------
+
+
+def test_a_header_says_nothing_that_a_format_did_not_say() -> None:
+    plain = Header(width=3, height=2, bits=8)
+    assert (plain.grey, plain.alpha, plain.profile, plain.gpu_jpeg) == (False,) * 4
+    assert (plain.orientation, plain.frames, plain.colours, plain.decoder) == (1, 1, "RGB", "opencv")
+    assert (plain.rare_compression, plain.file_bytes) == (None, None)
+
+
+def test_a_bad_picture_says_why_and_what_to_do() -> None:
+    bad = BadPicture("it is odd")
+    assert (str(bad), bad.reason, bad.remedy) == ("it is odd", "it is odd", "export or download it again")
+    assert BadPicture("a", "b").remedy == "b"
+    assert str(too_many("chunks", 12345)) == "it has more than 12,345 chunks"
+    assert str(cut_short("no end")) == "the file is cut short (no end)"
 
 
 # --- PNG -------------------------------------------------------------------------------------------------------------

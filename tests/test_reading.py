@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import io
 import json
+import logging
 import os
 import random
 import re
@@ -491,6 +492,11 @@ def test_a_piece_of_a_file_is_read_as_stored(arguments: Any, expected: Any) -> N
     box = (0, 0, 5, 4)
     assert pillow_decoder._as_stored(("raw", box, 8, arguments)) == ("raw", box, 8, expected)
     assert pillow_decoder._as_stored(NamedPiece("raw", box, 8, arguments)) == NamedPiece("raw", box, 8, expected)
+
+
+def test_what_pillow_logs_is_no_line_beside_our_own() -> None:
+    """Where nobody listens, Python prints warnings by itself, unless a logger on the way has a handler."""
+    assert any(isinstance(handler, logging.NullHandler) for handler in logging.getLogger("PIL").handlers)
 
 
 @pytest.mark.parametrize(
