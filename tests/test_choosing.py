@@ -33,9 +33,9 @@ def test_auto_takes_the_gpu_where_there_is_one(
         asked.clear()
         if chosen is None:
             with pytest.raises(UnavailableError, match=r"--device cuda cannot be used here: no driver\. Use --dev"):
-                auto._choose_method(device, purpose, "")
+                auto.choose("auto", device, purpose)
             continue
-        choice = auto._choose_method(device, purpose, "")
+        choice = auto.choose("auto", device, purpose)
         assert (choice.method, choice.device) == chosen
         assert asked in ([], [chosen])
 
