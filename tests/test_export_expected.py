@@ -35,6 +35,17 @@ EXPECTED = Path(__file__).parent / "expected"
 RUN = Path(__file__).parent.parent / "docs" / "results" / "run" / "h200" / "cuda_cudnn_s1.json"
 
 DRAWING = r'<svg .*?( role="img" aria-label="[^"]*") style="max-width:\d+px"(?: class="broad")?>.*?</svg>'
+SHORT = (
+    ('<div class="wide"><table><thead><tr><th scope="col">', "<table> "),
+    ('<tr><td class="words">', "|words| "),
+    ("<tr><td>", "| "),
+    ("</td></tr>", " |\n"),
+    ("</tbody></table></div>", "</table>"),
+    ('</td><td class="words">', " |words| "),
+    ("</td><td>", " | "),
+    ('</th><th scope="col">', " | "),
+)
+"""The marks of tables in fewer letters; nothing else of a page has them."""
 END, LINE = r"(</(?:tr|h\d|thead|p|figure|a|li|dd)>|<tbody>|</summary>)", r"\1\n"
 
 BARS = (
@@ -145,6 +156,8 @@ def without_drawings(page: str) -> str:
     body = page[page.index("<h1>") : page.rindex("</section>")]
     body = re.sub(DRAWING, r"<svg\1>", body, flags=re.DOTALL)
     body = re.sub(r"base64,[^\"]*", "base64,", body)
+    for long, short in SHORT:
+        body = body.replace(long, short)
     return f"{title}\n{re.sub(END, LINE, body)}</section>\n"
 
 
