@@ -91,6 +91,16 @@ def test_an_interval_is_the_middle_of_2000_resampled_ratios(statistic: str, perc
     assert (found.ratio, found.low, found.high) == pytest.approx(expected, rel=1e-12)
 
 
+def test_four_samples_are_too_few_to_draw_from_and_five_are_not() -> None:
+    """Student's interval lies evenly round the ratio; one that is drawn ends at ratios of samples."""
+    base, new = [1.0, 1.1, 1.3, 1.8, 1.9], [2.0, 2.1, 2.6, 2.7, 3.9]
+    for count, evenly in ((2, True), (4, True), (5, False)):
+        found = ratio_interval(base[:count], new[:count])
+        assert (found.low * found.high == pytest.approx(found.ratio**2, rel=1e-9)) == evenly, count
+    assert found.low >= min(new) / max(base)
+    assert found.high <= max(new) / min(base)
+
+
 def test_the_interval_covers_the_truth_about_as_often_as_it_says() -> None:
     covered = 0
     for seed in range(100):

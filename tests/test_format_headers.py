@@ -437,6 +437,16 @@ def test_plain_strips_are_as_long_as_their_rows_whatever_is_said_of_them(
         tiff.read_header(ByteSource(whole[:-1]))
 
 
+def test_the_types_of_fields_are_as_long_as_another_library_says() -> None:
+    formats = pytest.importorskip("tifffile").TIFF.DATA_FORMATS
+    sizes = {int(kind): struct.calcsize(f"={code}") for kind, code in formats.items()}
+    assert {kind: size for kind, size in tiff.TYPE_BYTES.items() if kind in sizes} == tiff.TYPE_BYTES
+    assert {kind: sizes[kind] for kind in tiff.TYPE_BYTES} == tiff.TYPE_BYTES
+    whole = {int(kind): np.dtype(code[-1]).str[1:] for kind, code in formats.items() if code[-1] in "BHIQ"}
+    for kind, name in tiff.NUMBER_TYPES.items():
+        assert whole[kind] == name, kind
+
+
 def test_a_file_without_its_other_tags_is_the_file_with_another_directory_behind_it() -> None:
     """What no pixel depends on is left out; the head points behind the file, and all else stays in its place."""
     heavy = tiff_of(24, t700=(BYTES, tuple(range(200)) * 6000), t274=(HALFS, (6,)))

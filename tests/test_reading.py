@@ -9,6 +9,7 @@ import logging
 import os
 import random
 import re
+import signal
 import struct
 import subprocess
 import sys
@@ -664,6 +665,38 @@ def test_a_decoder_that_raises_leaves_everything_as_it_was() -> None:
     with pytest.raises(KeyError):
         listener.during(fail)
     assert listener.during(lambda: 5) == (5, ())
+
+
+@heard
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="this system does not list descriptors")
+def test_a_stream_that_does_not_follow_is_left_alone_and_no_descriptor_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = len(os.listdir("/proc/self/fd"))
+    monkeypatch.setattr(decoder_messages._CStream, "take_over", lambda stream: None)
+    assert decoder_messages._CStream.make() is None
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+@heard
+@posix
+def test_a_process_that_is_forked_does_not_wait_for_threads_that_are_not_there() -> None:
+    inside, done = threading.Event(), threading.Event()
+
+    def decode() -> None:
+        inside.set()
+        done.wait(60)
+
+    thread = threading.Thread(target=decoder_messages.LISTENER.during, args=(decode,))
+    thread.start()
+    inside.wait(60)
+    child = os.fork()
+    if child == 0:
+        signal.alarm(20)
+        os._exit(0 if any("corrupt" in note.lower() for note in decode_image(complaining(), "x").notes) else 7)
+    _, status = os.waitpid(child, 0)
+    done.set()
+    thread.join()
+    alone = any("corrupt" in note.lower() for note in decode_image(complaining(), "x").notes)
+    assert os.waitstatus_to_exitcode(status) == (0 if alone else 7)
 
 
 @heard
