@@ -37,6 +37,8 @@ def test_auto_takes_the_gpu_where_there_is_one(
             continue
         choice = auto.choose("auto", device, purpose)
         assert (choice.method, choice.device) == chosen
+        if choice.device == "cpu":
+            assert choice.why.startswith("CPU asked for" if device == "cpu" else "CPU, as no driver")
         assert asked in ([], [chosen])
 
 
