@@ -234,7 +234,7 @@ def test_a_header_says_nothing_that_a_format_did_not_say() -> None:
 def test_a_bad_picture_says_why_and_what_to_do() -> None:
     bad = BadPicture("it is odd")
     assert (str(bad), bad.reason, bad.remedy) == ("it is odd", "it is odd", "export or download it again")
-    assert BadPicture("a", "b").remedy == "b"
+    assert (str(BadPicture("a", "b")), BadPicture("a", "b").remedy) == ("a", "b")
     assert str(too_many("chunks", 12345)) == "it has more than 12,345 chunks"
     assert str(cut_short("no end")) == "the file is cut short (no end)"
 
