@@ -36,6 +36,16 @@ def test_the_lab_grid_has_the_sizes_and_strides_of_the_lab_reports() -> None:
     assert lab == {(size, stride) for size in expected for stride in (1, 2, 3)}
 
 
+def test_cases_come_once_and_small_sizes_first() -> None:
+    """Of each part by itself: a bench that is stopped has then the many quick ones."""
+    grid = CaseGrid("own", "", (GridPart(sizes=(64, 8), strides=(2, 1)), GridPart(sizes=(128, 8, 16), strides=(1,))))
+    found = [(case.size, case.stride, part) for case, part in cases(grid)]
+    first, second = grid.parts
+    expected = [(8, 2, first), (8, 1, first), (64, 2, first), (64, 1, first), (16, 1, second), (128, 1, second)]
+    assert found == expected
+    assert [case.picture for case, _ in cases(grid, ("a.png", "b.png"))] == ["a.png", "b.png"] * 6
+
+
 def test_the_lab_grid_has_the_textbook_kernel_with_every_thread_block() -> None:
     assert set(BLOCK_SIDES) < set(named_grid("lab").parts[0].methods)
     found = method_candidates(["textbook", *BLOCK_SIDES], "cuda", Options())
