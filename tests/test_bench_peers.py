@@ -75,9 +75,8 @@ def test_float64_is_measured_only_where_it_is_computed_in() -> None:
     """float32 sums would pass for a library, whose arithmetic is not known."""
     entry = next(entry for entry in PEERS if entry.name == "opencv-filter2d")
     pixels = noise_pixels(9, 9, "float64")
-    problem = make_request("laplacian8").problem(pixels.shape, pixels.dtype)
     with pytest.raises(UnavailableError, match="float32 only"):
-        PeerCandidate(entry, Options()).prepare(share("cpu", problem, pixels))
+        PeerCandidate(entry, Options()).prepare(share("cpu", make_request("laplacian8"), pixels))
 
 
 def test_no_two_peers_of_a_device_share_a_name() -> None:
