@@ -136,17 +136,18 @@ class MethodOptions:
 
 @dataclass(frozen=True)
 class Reading:
-    """Which pictures are refused."""
+    """Which pictures are refused, and what becomes of grey ones."""
 
     max_pixels: int = option(DEFAULT_MAX_PIXELS, "Refuse a larger picture before it is decoded.")
     max_bytes: str = option(
         f"{DEFAULT_MAX_BYTES // 2**30}G", "Refuse a larger file, or more of a pipe or device: bytes, or with K, M or G."
     )
     strict: bool = option(False, "Refuse a picture that its decoder complains of; else that is a note.")
+    rgb: bool = option(False, "Read a grey picture as three equal channels; else it stays grey.")
 
     def rules(self) -> ReadRules:
         """The same as readers take it; raises UsageError."""
-        return ReadRules(self.max_pixels, parse_bytes(self.max_bytes, "--max-bytes"), self.strict)
+        return ReadRules(self.max_pixels, parse_bytes(self.max_bytes, "--max-bytes"), self.strict, self.rgb)
 
 
 @dataclass(frozen=True)

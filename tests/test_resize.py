@@ -253,9 +253,14 @@ def test_the_command(tmp_path: Path) -> None:
 
 def test_the_command_says_what_else_was_done(tmp_path: Path) -> None:
     write_image(random_image(20, 30, "uint16")[:, :, :1], tmp_path / "grey.png")
-    done = edgeconv("resize", "grey.png", "--sizes", "8", cwd=tmp_path)
-    assert done.text.split() == ["grey_8.png"]
-    assert done.error_lines == ["edgeconv: note: grey.png: grey spread to three channels, kept at 16 bits per sample"]
+    for words, channels, notes in (
+        ([], 1, "kept at 16 bits per sample"),
+        (["--rgb", "-o", "rgb/"], 3, "grey spread to three channels, kept at 16 bits per sample"),
+    ):
+        done = edgeconv("resize", "grey.png", "--sizes", "8", *words, cwd=tmp_path)
+        (name,) = done.text.split()
+        assert read_image(tmp_path / name).pixels.shape[2] == channels
+        assert done.error_lines == [f"edgeconv: note: grey.png: {notes}"]
 
 
 def test_the_command_takes_standard_input(tmp_path: Path) -> None:
@@ -289,7 +294,7 @@ def test_a_batch_may_be_run_twice_and_says_what_else_was_done(tmp_path: Path) ->
     pictures(tmp_path, {"IMG_0001.png": 40, "IMG_0002.png": 40})
     write_image(noisy()[:, :, :1], tmp_path / "grey.png")
     for _ in range(2):
-        done = batch(".", "--sizes", "8,16", cwd=tmp_path)
+        done = batch(".", "--sizes", "8,16", "--rgb", cwd=tmp_path)
         assert done.returncode == 0, done.stderr
         assert done.stderr.splitlines() == ["resize_images: note: grey.png: grey spread to three channels"]
         assert len(done.stdout.split()) == 6

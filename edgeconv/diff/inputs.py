@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from edgeconv.core.filters import LUMA_WEIGHTS
 from edgeconv.errors import LayoutError, UsageError
 from edgeconv.io.files import is_standard_stream
-from edgeconv.io.image import GREY_NOTE, Picture, read_image
+from edgeconv.io.image import Picture, read_image
 from edgeconv.io.read_limits import DEFAULT_RULES, ReadRules
 
 
@@ -31,7 +31,7 @@ class Loaded:
     """A picture ready to be compared."""
 
     pixels: NDArray[Any]
-    """HWC with 1 or 3 channels: uint8, uint16, float16 or float32."""
+    """HWC: uint8, uint16, float16, float32 or float64."""
     notes: tuple[str, ...] = ()
     """What was done to it beyond decoding, one phrase each."""
 
@@ -61,9 +61,7 @@ class FileInput:
         """Decode and convert. Raises what `read_image` raises."""
         picture = self._kept if is_standard_stream(self.name) else self._read()
         pixels = picture.pixels
-        notes = [note for note in picture.notes if note != GREY_NOTE]
-        if picture.grey:
-            pixels = np.ascontiguousarray(pixels[:, :, :1])
+        notes = list(picture.notes)
         for word in self.conversions:
             converted = CONVERSIONS[word](pixels)
             if converted is not pixels:

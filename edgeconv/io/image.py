@@ -1,11 +1,15 @@
-"""The only door for pixels: files in, files out. Inside the door pictures are RGB, HWC and C-contiguous.
+"""The only door for pixels: files in, files out. Inside the door pictures are RGB or grey, HWC and C-contiguous.
 
     read_image    PNG, JPEG, TIFF, WebP, BMP, NPY, or `-` for standard input, told by content and not by name
-                  grey is spread to three equal channels; alpha is dropped; both are noted
-                  8 bits give uint8, 16 bits uint16, floats float32 (a float16 NPY stays float16)
+                  grey is one channel, or by `ReadRules.rgb` three equal ones; alpha is dropped; both are noted
+                  grey is what the file calls grey; a palette is colour, but for BMP, which has no other grey: there
+                  one of which each entry is a grey is grey
+                  8 bits give uint8, 16 bits uint16, floats their own type
                   EXIF and TIFF orientation is applied; of several frames or pages the first is taken
     longest_side  what the header of a file says, no pixel read
-    write_image   by the suffix: 8 bits to all of them, 16 bits to PNG, TIFF and NPY, float32 to TIFF and NPY
+    write_image   by the suffix: 8 bits to all of them, 16 bits to PNG, TIFF and NPY, float32 and float64 to TIFF and
+                  NPY. One channel is a grey file, WebP excepted, which has no grey; an NPY is always height × width ×
+                  channels
 
 OpenCV decodes, but for a few TIFFs and JPEGs that Pillow does, and encodes all but PNG, which png.py writes faster;
 always from and to memory, so that no path passes through it. What it does quietly wrong (a truncated JPEG, floats
@@ -26,6 +30,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from edgeconv.core.filters import GREY_CHANNELS, RGB_CHANNELS
 from edgeconv.errors import ImageReadError, ImageWriteError, MemoryLimitError
 from edgeconv.io.files import empty, is_standard_stream, opened, write_bytes_atomically
 from edgeconv.io.formats import FORMATS, NAMES, SIGNATURE_BYTES, SUFFIXES, Format, format_of, npy, pillow_decoder, tiff
@@ -73,19 +78,18 @@ class Picture:
     """A decoded picture and where it came from."""
 
     pixels: NDArray[Any]
-    """HWC, three channels, RGB, C-contiguous: uint8, uint16, float32 (or float16); a `Decoder` may put it on a GPU."""
+    """HWC, RGB or one channel of grey, C-contiguous: a type of `INPUT_DTYPES`; a `Decoder` may put it on a GPU."""
     source: str
     """The file's name as given, or `standard input`."""
     format: str
     """The format's name, as in the table of formats."""
     notes: tuple[str, ...] = ()
     """What was done beyond decoding, one phrase each."""
-    grey: bool = False
-    """The file holds one colour channel; `pixels` has it three times."""
 
 
 Decoder = Callable[[bytes, Header], Any]
-"""An alternative decoder from a file's bytes to upright pixels as in Picture; None for a file it does not decode."""
+"""An alternative decoder from a file's bytes to upright pixels, of three channels; None for a file that it
+does not decode."""
 
 
 def read_image(source: Path | str, rules: ReadRules = DEFAULT_RULES) -> Picture:
@@ -145,14 +149,15 @@ def decode_image(
         pixels: Any = None if decoder is None else decoder(data, header)
         if pixels is None:
             pixels, said = LISTENER.during(partial(_decode_or_say_why, data, entry, header))
+        pixels = _with_channels(pixels, header, rules.rgb)
     except BadPicture as bad:
         raise _refused(name, entry, bad) from None
     except MemoryError:
         raise _no_memory(name, header, len(data)) from None
     if said and rules.strict:
         raise ImageReadError(f"{name}: {entry.name}: its decoder warns ({'; '.join(said)}): {STRICT_REMEDY}.")
-    notes = (*_notes(header, entry, name), *([f"{SAID_NOTE}{'; '.join(said)}"] if said else ()))
-    return Picture(pixels, name, entry.name, notes, header.grey)
+    notes = (*_notes(header, entry, name, rules.rgb), *([f"{SAID_NOTE}{'; '.join(said)}"] if said else ()))
+    return Picture(pixels, name, entry.name, notes)
 
 
 def longest_side(path: Path) -> int | None:
@@ -198,7 +203,7 @@ def _no_memory(name: str, header: Header | None, file_bytes: int) -> MemoryLimit
     """The error for a file that does not fit, by its pixels where its header was read."""
     if header is None:
         return MemoryLimitError(f"{name}: not enough memory to parse {file_bytes:,} bytes: use a smaller picture.")
-    needed = header.width * header.height * 3 * max(1, header.bits // 8)
+    needed = header.width * header.height * (1 if header.grey else 3) * max(1, header.bits // 8)
     return MemoryLimitError(
         f"{name}: not enough memory for {header.width:,}×{header.height:,} pixels ({needed:,} bytes decoded): "
         "use a smaller picture."
@@ -304,24 +309,25 @@ def _decode(data: bytes, entry: Format, header: Header) -> NDArray[Any]:
                 _imdecode(data, _opencv().IMREAD_REDUCED_GRAYSCALE_8)  # for libjpeg's warnings, which Pillow hides
                 pixels = _turn_upright(pillow_decoder.decode_cmyk_jpeg(data), header.orientation)
             else:
-                pixels = _turn_upright(_decode_rgb(data[: header.file_bytes]), header.orientation)
-    if pixels.ndim == 2 or pixels.shape[2] == 1:
-        pixels = np.repeat(pixels.reshape(*pixels.shape[:2], 1), 3, axis=2)
-    return np.ascontiguousarray(as_float32(pixels)[:, :, :3])
+                pixels = _turn_upright(_decode_plain(data[: header.file_bytes], header.grey), header.orientation)
+    return pixels if pixels.ndim == 3 else pixels[:, :, np.newaxis]
 
 
-def as_float32(pixels: NDArray[Any]) -> NDArray[Any]:
-    """`pixels`, rounded from float64; a value beyond the range of float32 becomes infinite, without a warning."""
-    if pixels.dtype != np.float64:
-        return pixels
-    with np.errstate(over="ignore", invalid="ignore"):
-        return pixels.astype(np.float32)
+def _with_channels(pixels: Any, header: Header, rgb: bool) -> Any:
+    """Decoded pixels (HWC, NumPy or CuPy, alpha last) with the channels of a picture: one of grey, or three."""
+    kept = GREY_CHANNELS if header.grey else RGB_CHANNELS
+    if pixels.shape[2] != kept:
+        pixels = pixels[:, :, :kept].copy()
+    if header.grey and rgb:
+        pixels = pixels.repeat(RGB_CHANNELS, axis=2)
+    return np.ascontiguousarray(pixels) if isinstance(pixels, np.ndarray) else pixels
 
 
-def _decode_rgb(data: bytes) -> NDArray[Any]:
-    """Decode with OpenCV to three channels in RGB order, as stored."""
+def _decode_plain(data: bytes, grey: bool) -> NDArray[Any]:
+    """Decode with OpenCV to one channel of a grey file, else to three in RGB order, as stored."""
     cv2 = _opencv()
-    return _imdecode(data, cv2.IMREAD_COLOR_RGB | cv2.IMREAD_ANYDEPTH | cv2.IMREAD_IGNORE_ORIENTATION)
+    colours = cv2.IMREAD_GRAYSCALE if grey else cv2.IMREAD_COLOR_RGB
+    return _imdecode(data, colours | cv2.IMREAD_ANYDEPTH | cv2.IMREAD_IGNORE_ORIENTATION)
 
 
 def _decode_tiff(data: bytes) -> NDArray[Any]:
@@ -330,9 +336,16 @@ def _decode_tiff(data: bytes) -> NDArray[Any]:
     pixels = _imdecode(data, cv2.IMREAD_UNCHANGED)
     if pixels.ndim == 2 or pixels.shape[2] not in (3, 4):
         return pixels
-    pixels = as_float32(pixels)  # cvtColor has no float64
-    rgb: NDArray[Any] = cv2.cvtColor(pixels, cv2.COLOR_BGR2RGB if pixels.shape[2] == 3 else cv2.COLOR_BGRA2RGB)
-    return rgb
+    return _swap_red_and_blue(pixels[:, :, :RGB_CHANNELS])
+
+
+def _swap_red_and_blue(pixels: NDArray[Any]) -> NDArray[Any]:
+    """RGB from BGR and back."""
+    cv2 = _opencv()
+    if pixels.dtype == np.float64:  # which cvtColor does not have
+        return np.ascontiguousarray(pixels[:, :, ::-1])
+    swapped: NDArray[Any] = cv2.cvtColor(np.ascontiguousarray(pixels), cv2.COLOR_RGB2BGR)
+    return swapped
 
 
 def _imdecode(data: bytes, flags: int) -> NDArray[Any]:
@@ -379,7 +392,7 @@ def _encode(
         return b"".join(encode_png(pixels, threads, LEVEL if png_level is None else png_level))
     with _failures("encoded", "use another format") as cv2:
         flags = [] if quality is None else [getattr(cv2, QUALITY_FLAGS[entry.name]), quality]
-        bgr = cv2.cvtColor(pixels, cv2.COLOR_RGB2BGR) if pixels.shape[2:] == (3,) else pixels
+        bgr = _swap_red_and_blue(pixels) if pixels.shape[2:] == (RGB_CHANNELS,) else pixels
         done, encoded = cv2.imencode(entry.suffixes[0], np.ascontiguousarray(bgr), flags)
     if not done:
         raise BadPicture("it cannot be encoded", "use another format")
@@ -396,10 +409,10 @@ def _turn_upright(pixels: NDArray[Any], orientation: int) -> NDArray[Any]:
     return cv2.flip(pixels, {(0,): 0, (1,): 1, (0, 1): -1}[flipped]) if flipped else pixels
 
 
-def _notes(header: Header, entry: Format, name: str) -> list[str]:
+def _notes(header: Header, entry: Format, name: str, rgb: bool) -> list[str]:
     """What was changed or dropped in decoding, or may surprise the user."""
     notes = []
-    if header.grey:
+    if header.grey and rgb:
         notes.append(GREY_NOTE)
     if header.alpha:
         notes.append("alpha channel dropped")
@@ -413,8 +426,6 @@ def _notes(header: Header, entry: Format, name: str) -> list[str]:
         notes.append(PROFILE_NOTE)
     if header.bits == 16:
         notes.append(DEPTH_NOTE)
-    if header.bits == 64:
-        notes.append("float64 rounded to float32")
     named = SUFFIXES.get(PurePath(name).suffix.lower())
     if named is not None and named is not entry:
         notes.append(f"the contents are {entry.name}, not {named.name} as the name says")

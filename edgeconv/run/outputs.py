@@ -115,6 +115,8 @@ class Provenance:
     """What an output is made from, as its report states it."""
 
     problem: Json
+    in_channels: int
+    """1 where a grey picture is filtered as such, 3 where it is read as RGB."""
     method: str
     is_same_input: Callable[[Json], bool]
     """Whether the part `input` of a report describes the same picture."""
@@ -222,7 +224,11 @@ class OutputFiles:
         try:
             found, provenance = read_report(report_path), self._provenance
             recorded = {name: found["output"][name] for name in ("file_bytes", "file_sha256")}
-            same_settings = found["problem"] == provenance.problem and found["method"]["name"] == provenance.method
+            same_settings = (
+                found["problem"] == provenance.problem
+                and found["input"]["channels"] == provenance.in_channels
+                and found["method"]["name"] == provenance.method
+            )
             return PreviousOutput(
                 input=str(found["input"]["file"]),
                 same_input=not same_settings or provenance.is_same_input(found["input"]),  # the input may be large

@@ -50,7 +50,7 @@ Phase = Literal["start", "decode", "set_up", "host_to_device", "convolve", "devi
 PHASES: tuple[Phase, ...] = get_args(Phase)
 """In the order they happen; a phase that a device does not have is absent."""
 
-Dtype = Literal["uint8", "uint16", "float16", "float32"]
+Dtype = Literal["uint8", "uint16", "float16", "float32", "float64"]
 BoundBy = Literal["memory", "arithmetic"]
 
 

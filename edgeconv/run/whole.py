@@ -77,7 +77,7 @@ class WholeRun(Run):
             self._format = FORMAT_OF_DTYPE[job.request.output_dtype(pixels.dtype).name]
             target = output_path(job, self._choice.method, self._format)
         problem_record = plain(report.describe_problem(job.request, self._problem))
-        provenance = Provenance(problem_record, self._choice.method, self._is_same_input)
+        provenance = Provenance(problem_record, self._problem.in_channels, self._choice.method, self._is_same_input)
         self._outputs = OutputFiles(job, target, provenance)
         return self._outputs
 

@@ -16,7 +16,7 @@ SIGNATURE = b"\x93NUMPY"
 DTYPES = ("uint8", "uint16", "float16", "float32", "float64")
 MOST_HEADER_BYTES = 2**16
 """NumPy writes 128 for a picture and refuses to parse more than 10,000."""
-RESAVE = "save a height × width × 3 array of uint8, uint16 or float32 with numpy.save"
+RESAVE = "save a height × width × 3 or 1 array of uint8, uint16 or float32 with numpy.save"
 
 
 def _read_shape(stream: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:

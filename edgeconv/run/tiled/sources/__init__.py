@@ -27,7 +27,8 @@ class SourceKind:
     """What pip installs them by."""
     claims: Callable[[Path], bool]
     """Whether a file or folder is of this kind, by its content."""
-    open: Callable[[Path], TileSource]
+    open: Callable[[Path, bool], TileSource]
+    """Takes a path, and whether grey is given as three equal channels."""
     brings: str = ""
     """What else comes with the extra, where a package alone is not enough."""
 
@@ -57,8 +58,8 @@ KINDS = (
 )
 
 
-def open_source(path: Path) -> TileSource:
-    """Open a picture by its content, upright.
+def open_source(path: Path, rgb: bool = False) -> TileSource:
+    """Open a picture by its content, upright; with `rgb` grey is given as three equal channels.
 
     Raises ImageReadError for what is missing, damaged or of another kind, UnavailableError where the package that
     reads it is not installed or does not start.
@@ -79,7 +80,7 @@ def open_source(path: Path) -> TileSource:
             f"{beyond}."
         )
     require(kind)
-    source = kind.open(path)
+    source = kind.open(path, rgb)
     if isinstance(source, TiffSource) and source.orientation != 1:
         return Upright(source, source.orientation)
     return source
