@@ -55,8 +55,11 @@ class Filtering:
     filter: str = option(DEFAULT_FILTER, "See 'edgeconv filters'.", "-f")
     kernel: str | None = option(None, "A 3×3 kernel instead: '0,1,0;1,-4,1;0,1,0'.")
     kernel_file: str | None = option(
-        None, "A kernel from .json or .csv: 3×3, or 3×3×3×3 (out, in, row, column).", "--kernel-file"
+        None,
+        "A kernel from .json, .csv or .npy: 3×3, or K×C×3×3 (filter, input channel, row, column), C 1 or 3.",
+        "--kernel-file",
     )
+    filters: str | None = option(None, "A bank: several filters at once, with a comma between: sobel-x,sobel-y.")
     channels: Channels = option("mix", "mix (3→3, each output sums all three), each (by itself) or luma (one).")
     luma: Luma = option("bt601", "{choices}, for --channels luma.")
     stride: int = option(1, "Pixels between neighbouring outputs.", "-s")
@@ -75,9 +78,24 @@ class Filtering:
             raise UsageError("Use either --kernel or --kernel-file, not both.")
         if (self.kernel is not None or self.kernel_file is not None) and self.filter != DEFAULT_FILTER:
             raise UsageError("Use either --filter or a kernel (--kernel, --kernel-file), not both.")
+        if self.filters is not None:
+            return self._bank(self.filters)
         if self.kernel is not None:
             return parse_kernel(self.kernel)
         return named_filter(self.filter) if self.kernel_file is None else read_kernel(Path(self.kernel_file))
+
+    def _bank(self, filters: str) -> Filter:
+        from edgeconv.core.filters import filter_bank
+
+        if self.filter != DEFAULT_FILTER or self.kernel is not None or self.kernel_file is not None:
+            raise UsageError("Use either --filters or one of --filter, --kernel and --kernel-file, not both.")
+        names = [name.strip() for name in filters.split(",")]
+        for name in names:
+            if not name:
+                raise UsageError(f"--filters '{filters}' has a comma with no name: write sobel-x,sobel-y.")
+            if names.count(name) > 1:
+                raise UsageError(f"--filters '{filters}' has {name} twice: name each filter once.")
+        return filter_bank(names)
 
     def request(self) -> Request:
         """All of it, checked; raises UsageError."""

@@ -7,6 +7,7 @@
                   8 bits give uint8, 16 bits uint16, floats their own type
                   EXIF and TIFF orientation is applied; of several frames or pages the first is taken
     longest_side  what the header of a file says, no pixel read
+    encode_bank   several pictures in one file: TIFF, a page each, or NPY
     write_image   by the suffix: 8 bits to all of them, 16 bits to PNG, TIFF and NPY, float32 and float64 to TIFF and
                   NPY. One channel is a grey file, WebP excepted, which has no grey; an NPY is always height × width ×
                   channels
@@ -47,6 +48,9 @@ UNKNOWN_BYTES = 2**24
 """A file that begins like no picture is read all the same if it is no larger: a ledger knows it again by its hash."""
 
 STREAM_NAME = "standard input"
+
+ALL_OF_A_BANK = ("TIFF", "NPY")
+"""Formats of which one file holds all that a filter bank gives."""
 
 QUALITY_FLAGS = {"JPEG": "IMWRITE_JPEG_QUALITY", "WebP": "IMWRITE_WEBP_QUALITY"}
 """Formats that can lose something, and OpenCV's word for how little. JPEG is 95 unless asked, WebP loses nothing."""
@@ -235,8 +239,52 @@ def encode_image(
     """
     if not isinstance(pixels, np.ndarray):
         raise ImageWriteError(f"{destination}: a {type(pixels).__name__} is not a picture: use a NumPy array.")
+    _check_shape(pixels, destination)
     entry = _format_for(pixels, destination, format)
     pixels = pixels.astype(pixels.dtype.newbyteorder("="), copy=False)  # OpenCV ignores the byte order of an array
+    _check_fits(pixels, entry, destination)
+    with _told_about(pixels, entry, destination):
+        return _encode(pixels, entry, threads, quality, png_level)
+
+
+def pictures_of(output: NDArray[Any], filters: int) -> list[NDArray[Any]]:
+    """The pictures in the output (HWC) of a bank, one for each filter: grey, or RGB of three channels a filter."""
+    return [output[:, :, number::filters] for number in range(filters)]
+
+
+def encode_bank(
+    output: NDArray[Any], filters: int, destination: Path | str, *, format: str | None = None
+) -> bytes | memoryview:
+    """The bytes of one file with all of a bank's output (HWC): TIFF, a page for each filter, or NPY, as it is.
+
+    Raises ImageWriteError, for a format too that holds one picture.
+    """
+    entry = _format_for(output, destination, format)
+    if entry.name not in ALL_OF_A_BANK:
+        raise ImageWriteError(f"{destination}: {entry.name} holds one picture, not {filters}: use .tiff or .npy.")
+    _check_fits(output, entry, destination)
+    with _told_about(output, entry, destination):
+        if entry.name == "NPY":
+            return npy.encode(output)
+        pages = [_as_opencv_has_it(page) for page in pictures_of(output, filters)]
+        with _failures("encoded", "use another format") as cv2:
+            done, encoded = cv2.imencodemulti(entry.suffixes[0], pages)
+        if not done:
+            raise BadPicture("it cannot be encoded", "use another format")
+        buffer: NDArray[np.uint8] = encoded
+        return buffer.data
+
+
+def _check_shape(pixels: NDArray[Any], destination: Path | str) -> None:
+    """Raise ImageWriteError for an array that is no picture."""
+    if pixels.ndim not in (2, 3) or (pixels.ndim == 3 and pixels.shape[2] not in (1, 3)) or 0 in pixels.shape:
+        raise ImageWriteError(
+            f"{destination}: an array of shape {pixels.shape} is not a picture: use HWC with 1 or 3 channels."
+        )
+
+
+def _check_fits(pixels: NDArray[Any], entry: Format, destination: Path | str) -> None:
+    """Raise ImageWriteError where a format cannot hold samples of this type, or sides as long."""
     height, width = pixels.shape[:2]
     if pixels.dtype.name not in entry.writes:
         able = [other.suffixes[0] for other in FORMATS if pixels.dtype.name in other.writes]
@@ -250,8 +298,14 @@ def encode_image(
             f"{destination}: {entry.name} cannot hold a side of {max(height, width):,} pixels "
             f"(at most {entry.max_side:,}): use .tiff or .npy."
         )
+
+
+@contextmanager
+def _told_about(pixels: NDArray[Any], entry: Format, destination: Path | str) -> Iterator[None]:
+    """Failures of an encoder in the block become one line about `destination`."""
+    height, width = pixels.shape[:2]
     try:
-        return _encode(pixels, entry, threads, quality, png_level)
+        yield
     except BadPicture as bad:
         raise ImageWriteError(f"{destination}: {entry.name}: {bad.reason}: {bad.remedy}.") from None
     except MemoryError:
@@ -392,12 +446,16 @@ def _encode(
         return b"".join(encode_png(pixels, threads, LEVEL if png_level is None else png_level))
     with _failures("encoded", "use another format") as cv2:
         flags = [] if quality is None else [getattr(cv2, QUALITY_FLAGS[entry.name]), quality]
-        bgr = _swap_red_and_blue(pixels) if pixels.shape[2:] == (RGB_CHANNELS,) else pixels
-        done, encoded = cv2.imencode(entry.suffixes[0], np.ascontiguousarray(bgr), flags)
+        done, encoded = cv2.imencode(entry.suffixes[0], _as_opencv_has_it(pixels), flags)
     if not done:
         raise BadPicture("it cannot be encoded", "use another format")
     buffer: NDArray[np.uint8] = encoded
     return buffer.data
+
+
+def _as_opencv_has_it(pixels: NDArray[Any]) -> NDArray[Any]:
+    """A picture as OpenCV encodes it: BGR or grey, C-contiguous."""
+    return np.ascontiguousarray(_swap_red_and_blue(pixels) if pixels.shape[2:] == (RGB_CHANNELS,) else pixels)
 
 
 def _turn_upright(pixels: NDArray[Any], orientation: int) -> NDArray[Any]:
@@ -434,11 +492,6 @@ def _notes(header: Header, entry: Format, name: str, rgb: bool) -> list[str]:
 
 def _format_for(pixels: NDArray[Any], destination: Path | str, format: str | None) -> Format:
     """The format to write, from `format`, or from the suffix, or for standard output from the type."""
-    if pixels.ndim not in (2, 3) or (pixels.ndim == 3 and pixels.shape[2] not in (1, 3)) or 0 in pixels.shape:
-        shape = pixels.shape
-        raise ImageWriteError(
-            f"{destination}: an array of shape {shape} is not a picture: use HWC with 1 or 3 channels."
-        )
     if format is None and is_standard_stream(destination):
         format = "npy" if pixels.dtype.kind == "f" else "png"
     suffix = PurePath(destination).suffix.lower() if format is None else "." + format.lower().removeprefix(".")

@@ -58,6 +58,18 @@ def read_header(feed: ByteSource) -> Header:
     return Header(width=shape[1], height=shape[0], bits=8 * dtype.itemsize, grey=channels == 1, alpha=channels == 4)
 
 
+def read_numbers(data: bytes) -> NDArray[Any]:
+    """An array of numbers of any shape. Raises BadPicture for a file that is damaged or holds anything else."""
+    stream = io.BytesIO(data)
+    shape, dtype = _read_shape(stream)
+    if dtype.kind not in "biuf" or dtype.hasobject:
+        raise BadPicture(f"an array of {dtype} is not one of numbers")
+    needed = stream.tell() + int(np.prod(shape, dtype=object)) * dtype.itemsize
+    if len(data) < needed:  # before NumPy takes the memory for what the header says
+        raise cut_short(f"{len(data):,} of {needed:,} bytes are there")
+    return decode(data)
+
+
 def decode(data: bytes) -> NDArray[Any]:
     """The array as saved, in this machine's byte order, HWC or HW."""
     array: NDArray[Any] = np.load(io.BytesIO(data), allow_pickle=False)
