@@ -59,7 +59,6 @@ class Filtering:
         "A kernel from .json, .csv or .npy: 3×3, or K×C×3×3 (filter, input channel, row, column), C 1 or 3.",
         "--kernel-file",
     )
-    filters: str | None = option(None, "A bank: several filters at once, with a comma between: sobel-x,sobel-y.")
     channels: Channels = option("mix", "mix (3→3, each output sums all three), each (by itself) or luma (one).")
     luma: Luma = option("bt601", "{choices}, for --channels luma.")
     stride: int = option(1, "Pixels between neighbouring outputs.", "-s")
@@ -69,8 +68,8 @@ class Filtering:
         None, "How values are stored: {choices}. Default: abs; raw for float pictures."
     )
 
-    def chosen_filter(self) -> Filter:
-        """The filter itself; raises UsageError."""
+    def chosen_filter(self, filters: str | None = None) -> Filter:
+        """The filter itself, or the bank of `filters`; raises UsageError."""
         from edgeconv.core.filters import named_filter, parse_kernel
         from edgeconv.io.kernel_file import read_kernel
 
@@ -78,8 +77,8 @@ class Filtering:
             raise UsageError("Use either --kernel or --kernel-file, not both.")
         if (self.kernel is not None or self.kernel_file is not None) and self.filter != DEFAULT_FILTER:
             raise UsageError("Use either --filter or a kernel (--kernel, --kernel-file), not both.")
-        if self.filters is not None:
-            return self._bank(self.filters)
+        if filters is not None:
+            return self._bank(filters)
         if self.kernel is not None:
             return parse_kernel(self.kernel)
         return named_filter(self.filter) if self.kernel_file is None else read_kernel(Path(self.kernel_file))
@@ -97,12 +96,12 @@ class Filtering:
                 raise UsageError(f"--filters '{filters}' has {name} twice: name each filter once.")
         return filter_bank(names)
 
-    def request(self) -> Request:
-        """All of it, checked; raises UsageError."""
+    def request(self, filters: str | None = None) -> Request:
+        """All of it, checked, with `filters` as in `Bank`; raises UsageError."""
         from edgeconv.core.request import make_request
 
         return make_request(
-            self.chosen_filter(),
+            self.chosen_filter(filters),
             channels=self.channels,
             luma=self.luma,
             stride=self.stride,
@@ -110,6 +109,13 @@ class Filtering:
             border=self.border,
             output_mode=self.output_mode,
         )
+
+
+@dataclass(frozen=True)
+class Bank:
+    """Several filters at once, in the place of one."""
+
+    filters: str | None = option(None, "Several filters at once, a picture each: sobel-x,sobel-y,laplacian8.")
 
 
 @dataclass(frozen=True)

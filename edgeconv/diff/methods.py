@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,7 @@ from edgeconv.core.request import Request
 from edgeconv.diff import results
 from edgeconv.diff.inputs import ArrayInput
 from edgeconv.diff.record import Compared, DiffRecord
-from edgeconv.errors import EXIT_DIFFERENT, UsageError
+from edgeconv.errors import EXIT_DIFFERENT, UnavailableError, UsageError
 from edgeconv.hardware.versions import installed_versions
 from edgeconv.io.image import read_image
 from edgeconv.io.read_limits import DEFAULT_RULES, ReadRules
@@ -92,11 +92,18 @@ def run(
     """
     picture = read_image(source, rules)
     pixels = picture.pixels if crop is None else middle_square(picture.pixels, crop)
+    if request.filter.labels:
+        raise UsageError(
+            f"'compare' takes one filter, and '{request.filter.name}' is a bank of {request.filter.filters}: compare "
+            "them one at a time, or check all that a method gives with 'edgeconv run --check full'."
+        )
     problem = request.problem(pixels.shape, pixels.dtype)
     refuse_inapplicable_to_all(tuple(find(name, device) for name, device in runnable()), options)
-    reference, *others = run_all(pixels, problem, request, options)
+    refused: list[NotRun] = []
+    reference, *others = run_all(pixels, problem, request, options, refused)
     if not others:
-        raise UsageError("No method but the reference runs here: see edgeconv doctor.")
+        reasons = f" ({'; '.join(sorted({each.reason for each in refused}))})" if refused else ""
+        raise UsageError(f"No method but the reference runs this here{reasons}: see edgeconv doctor.")
     if by_rule:
         atol = agreement((reference, *others))
         wanted = replace(wanted, allowance=replace(wanted.allowance, atol=atol))
@@ -106,7 +113,7 @@ def run(
         inputs,
         wanted,
         title=f"{source}, {request.filter.name}, stride {request.stride}: every method against the reference",
-        remarks=[*picture.notes, *not_run()],
+        remarks=[*picture.notes, *not_run(refused)],
         protect=(source,),
     )
     assert isinstance(done.record, DiffRecord)  # as results.run gives
@@ -121,20 +128,36 @@ def run(
         methods=[
             CheckedMethod(ran.method, ran.device, report.describe_check(ran.check)) for ran in (reference, *others)
         ],
-        left_out=[f"{name} on {device.upper()} did not run: {reason}" for name, device, reason in not_runnable()],
+        left_out=[
+            f"{name} on {device.upper()} did not run: {reason}" for name, device, reason in (*not_runnable(), *refused)
+        ],
     )
     right = all(ran.check.passed for ran in (reference, *others))
     return replace(done, record=record, exit_code=done.exit_code if right else EXIT_DIFFERENT)
 
 
-def run_all(pixels: NDArray[Any], problem: Problem, request: Request, options: Options) -> Iterator[MethodRun]:
+class NotRun(NamedTuple):
+    """A method that did not run, and why."""
+
+    method: str
+    device: DeviceName
+    reason: str
+
+
+def run_all(
+    pixels: NDArray[Any], problem: Problem, request: Request, options: Options, refused: list[NotRun]
+) -> Iterator[MethodRun]:
     """The reference's output, then that of every other method that runs here, in the table's order.
 
-    Each gets those of `options` that apply to it.
+    Each gets those of `options` that apply to it. Methods that do not do this problem go to `refused`.
     """
     for name, device in sorted(runnable(), key=lambda entry: entry != REFERENCE):
         own = applicable(find(name, device), options)
-        session = Session(problem, name, device, own)
+        try:
+            session = Session(problem, name, device, own)
+        except UnavailableError as error:
+            refused.append(NotRun(name, device, str(error).rstrip(".")))
+            continue
         raw = session.convolve(pixels)
         checked = verify.check(pixels, raw, problem, session.plan.arithmetic, verify.SAMPLED_CHECK)
         finished = request.finish(raw, pixels.dtype, image=pixels)
@@ -142,18 +165,18 @@ def run_all(pixels: NDArray[Any], problem: Problem, request: Request, options: O
         yield MethodRun(name, device, finished, checked, bound)
 
 
-def not_runnable() -> Iterator[tuple[str, DeviceName, str]]:
-    """(method, device, reason) of the rest of the table."""
+def not_runnable() -> Iterator[NotRun]:
+    """The rest of the table: what runs on no picture here."""
     for entry in METHODS:
         reason = entry.load().unavailable_reason()
         if reason is not None:
-            yield entry.name, entry.device, reason
+            yield NotRun(entry.name, entry.device, reason)
 
 
-def not_run() -> list[str]:
-    """A line for each reason why methods did not run, with the methods."""
+def not_run(refused: Sequence[NotRun] = ()) -> list[str]:
+    """A line for each reason why methods did not run, with the methods; `refused` are added to the table's."""
     by_reason: dict[tuple[str, DeviceName], list[str]] = {}
-    for name, device, reason in not_runnable():
+    for name, device, reason in (*not_runnable(), *refused):
         by_reason.setdefault((reason, device), []).append(name)
     return [
         f"{listed(tuple(names), 'and')} on {device.upper()} did not run: {reason}"
