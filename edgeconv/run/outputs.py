@@ -213,12 +213,16 @@ class OutputFiles:
         target: Path | None,
         provenance: Provenance,
         may_replace_folder: Callable[[Path], bool] | None = None,
+        pictures: tuple[Path, ...] | None = None,
     ) -> None:
-        """`target` is None for standard output; `may_replace_folder` tells whether a folder is a picture (a Zarr)."""
+        """`target` is None for standard output; `may_replace_folder` tells whether a folder is a picture (a Zarr).
+
+        `pictures` are the files, where they are not those of `picture_paths`.
+        """
         self._job, self._provenance, self._may_replace_folder = job, provenance, may_replace_folder
         self.target = target
         """The one picture, or the name that those of a bank and the report are called after."""
-        self.pictures = picture_paths(job, target, provenance.method)
+        self.pictures = picture_paths(job, target, provenance.method) if pictures is None else pictures
         self.report = None if target is None or is_device(target) else target.with_suffix(".json")
         """None for a stream or a device, which have nothing beside them."""
 

@@ -64,7 +64,7 @@ def by_tiles(
 ) -> np.ndarray:
     """The same put together from tiles of `tile` (rows, columns of the output)."""
     layout = source.layout
-    problem = request.problem((layout.height, layout.width, 3), layout.dtype)
+    problem = request.problem((layout.height, layout.width, layout.channels), layout.dtype)
     grid = WindowRules(request.stride, request.padding, request.border).grid(
         (layout.height, layout.width), tile, shifted
     )

@@ -40,7 +40,7 @@ from edgeconv.run.tiled.reader import Reader
 from edgeconv.run.tiled.record import TiledChecks, TiledCut, TiledProblem, TiledRecord, TiledTimes
 from edgeconv.run.tiled.sinks import check_dtype, kind_for
 from edgeconv.run.tiled.sinks.base import OutputShape, Sink
-from edgeconv.run.tiled.sources import open_source
+from edgeconv.run.tiled.sources import open_output, open_source
 from edgeconv.run.tiled.sources.base import TileSource
 from edgeconv.run.tiled.sources.zarr import is_zarr
 from edgeconv.run.tiled.verify_output import OutputComparison
@@ -150,7 +150,9 @@ class TiledRun(Run):
         self._filter = WindowFilter(request, choice, self._job.options, layout.dtype, self._clock)
         described = plain(report.describe_problem(request, problem))
         provenance = Provenance(described, problem.in_channels, choice.method, self._is_same_input)
-        self._outputs = OutputFiles(self._job, self._target, provenance, may_replace_folder=is_zarr)
+        self._outputs = OutputFiles(
+            self._job, self._target, provenance, may_replace_folder=is_zarr, pictures=(self._target,)
+        )
         return self._outputs
 
     def prepare(self, resources: ExitStack) -> None:
@@ -158,7 +160,8 @@ class TiledRun(Run):
         problem, normalizes = self._settled.problem, self._settled.normalizes
         plan = self._plan()
         grid = self._rules.grid((problem.height, problem.width), plan.tile)
-        shape = OutputShape(*problem.output_shape, dtype=self._settled.finished_dtype)
+        pictures = len(self._job.request.filter.labels) or 1
+        shape = OutputShape(*problem.output_shape, dtype=self._settled.finished_dtype, pictures=pictures)
         self._cut = TiledCut(plan, grid, shape, passes=2 if normalizes else 1, limit_bytes=self._limit())
         self._set_up_seconds = time.perf_counter() - self._began - self._clock.decode_seconds
         self._all = len(grid) * (self._cut.passes + self._options.verify)
@@ -323,7 +326,7 @@ class TiledRun(Run):
         """Read the output back and compare it with the whole picture's, or with that of other tiles."""
         began = time.perf_counter()
         self._filter.release()
-        output = open_source(self._sink.path)
+        output = open_output(self._sink.path, self._cut.shape.channels, self._cut.shape.pictures)
         try:
             comparison = self._against_whole(output) if self._whole_fits() else self._against_other_tiles(output)
         finally:

@@ -12,7 +12,7 @@ from edgeconv.io.formats import SIGNATURE_BYTES, format_of
 from edgeconv.run.tiled.sources import vips
 from edgeconv.run.tiled.sources.base import TileSource
 from edgeconv.run.tiled.sources.orientation import Upright
-from edgeconv.run.tiled.sources.tiff import TiffSource, open_tiff
+from edgeconv.run.tiled.sources.tiff import TiffSource, open_pages, open_tiff
 from edgeconv.run.tiled.sources.zarr import is_zarr, open_zarr
 
 
@@ -84,6 +84,13 @@ def open_source(path: Path, rgb: bool = False) -> TileSource:
     if isinstance(source, TiffSource) and source.orientation != 1:
         return Upright(source, source.orientation)
     return source
+
+
+def open_output(path: Path, channels: int, pictures: int) -> TileSource:
+    """Open an output of so many channels in all its pictures. Raises as `open_source`."""
+    if pictures == 1:
+        return open_source(path)
+    return open_zarr(path, channels=channels) if is_zarr(path) else open_pages(path)
 
 
 def require(kind: SourceKind) -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -57,20 +57,35 @@ PALETTE_SHIFT = 8
 
 def open_tiff(path: Path, rgb: bool = False) -> TiffSource:
     """Open the first page. Raises ImageReadError."""
+    file = _opened(path)
+    try:
+        return TiffSource(path, file, file.pages.first, rgb, threading.Lock())
+    except BaseException:
+        file.close()
+        raise
+
+
+def open_pages(path: Path) -> TiffPages:
+    """Open all pages, which must be alike, as one picture of all their channels. Raises ImageReadError."""
+    file = _opened(path)
+    try:
+        lock = threading.Lock()
+        return TiffPages(path, [TiffSource(path, file, page, False, lock) for page in file.pages])
+    except BaseException:
+        file.close()
+        raise
+
+
+def _opened(path: Path) -> Any:
     import tifffile
 
     logging.getLogger("tifffile").addHandler(logging.NullHandler())  # errors are reported by our own one-line message
     try:
-        file = tifffile.TiffFile(path)
+        return tifffile.TiffFile(path)
     except OSError as error:
         raise ImageReadError(f"{path}: cannot be read ({error.strerror or error}): check its name.") from None
     except Exception as error:  # whatever the damage leads to: TiffFileError, struct.error, KeyError, ...
         raise unusable(path, FORMAT, f"it cannot be opened ({_words(error)})") from None
-    try:
-        return TiffSource(path, file, rgb)
-    except BaseException:
-        file.close()
-        raise
 
 
 @dataclass(frozen=True)
@@ -83,14 +98,12 @@ class _Segments:
 
 
 class TiffSource(TileSource):
-    """The first page of a TIFF file."""
+    """A page of a TIFF file; `lock` is held while the file is read, by all of its pages."""
 
-    def __init__(self, path: Path, file: Any, rgb: bool) -> None:
+    def __init__(self, path: Path, file: Any, page: Any, rgb: bool, lock: threading.Lock) -> None:
         super().__init__(path)
-        self._file = file
-        self._lock = threading.Lock()
+        self._file, self._page, self._lock = file, page, lock
         try:
-            self._page = page = file.pages.first
             another = _has_second_page(file)
             self._stored = TYPES.get((int(page.sampleformat or UNSIGNED), page.bitspersample))
             photometric, compression = int(page.photometric), int(page.compression)
@@ -249,6 +262,32 @@ class TiffSource(TileSource):
         if not self._by_rows:
             rows = max(1, rows // self._strip_rows) * self._strip_rows
         return even_cuts(page.imagelength, rows)
+
+
+class TiffPages(TileSource):
+    """The pages of an output of a filter bank: channel c of page k of K is channel c·K + k."""
+
+    def __init__(self, path: Path, pages: list[TiffSource]) -> None:
+        super().__init__(path)
+        self._pages = pages
+        first = pages[0].layout
+        self.layout = replace(
+            first,
+            channels=first.channels * len(pages),
+            stored_bytes_a_pixel=first.stored_bytes_a_pixel * len(pages),
+        )
+
+    def load(self, row: int, column: int) -> NDArray[Any]:
+        """See Source.load."""
+        rows, columns = self.span(row, column)
+        chunk = np.empty((len(rows), len(columns), self.layout.channels), self.layout.dtype)
+        for number, page in enumerate(self._pages):
+            chunk[:, :, number :: len(self._pages)] = page.load(row, column)
+        return chunk
+
+    def close(self) -> None:
+        """See Source.close."""
+        self._pages[0].close()
 
 
 def _has_second_page(file: Any) -> bool:

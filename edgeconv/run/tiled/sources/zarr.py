@@ -37,8 +37,11 @@ def is_zarr(path: Path) -> bool:
         return False
 
 
-def open_zarr(path: Path, rgb: bool = False) -> ZarrSource:
-    """Open the finest resolution. Raises ImageReadError."""
+def open_zarr(path: Path, rgb: bool = False, channels: int | None = None) -> ZarrSource:
+    """Open the finest resolution; with `channels` it may have so many, as an output of a filter bank has.
+
+    Raises ImageReadError.
+    """
     import zarr
 
     from edgeconv.run.tiled.sources.zarr_bounds import BoundedStore
@@ -52,7 +55,7 @@ def open_zarr(path: Path, rgb: bool = False) -> ZarrSource:
     except Exception as error:  # whatever metadata that say something else lead to
         words = " ".join(str(error).split())[:120] or type(error).__name__
         raise unusable(path, FORMAT, f"it cannot be opened ({words})") from None
-    return ZarrSource(path, array, axes, levels, rgb)
+    return ZarrSource(path, array, axes, levels, rgb, channels)
 
 
 def _bound(path: Path, array: Any) -> None:
@@ -66,12 +69,14 @@ def _bound(path: Path, array: Any) -> None:
 class ZarrSource(TileSource):
     """One array of a Zarr."""
 
-    def __init__(self, path: Path, array: Any, axes: str, levels: int, rgb: bool) -> None:
+    def __init__(
+        self, path: Path, array: Any, axes: str, levels: int, rgb: bool, all_channels: int | None = None
+    ) -> None:
         super().__init__(path)
         self._array, self._axes = array, axes
         sizes = dict(zip(axes, array.shape, strict=True))
         channels = sizes.get("c", 1)
-        if array.dtype.name not in DTYPES or channels not in CHANNELS:
+        if array.dtype.name not in DTYPES or channels not in (*CHANNELS, all_channels):
             what = f"{channels} channels of {array.dtype}"
             raise unusable(path, FORMAT, f"its layout ({what}) is not supported", RESAVE)
         check_size(path, FORMAT, sizes["y"], sizes["x"])
@@ -81,7 +86,7 @@ class ZarrSource(TileSource):
         self.layout = ChunkLayout(
             height=sizes["y"],
             width=sizes["x"],
-            channels=given_channels(channels, rgb),
+            channels=all_channels or given_channels(channels, rgb),
             dtype=array.dtype.newbyteorder("="),
             format=FORMAT,
             notes=_notes(array.dtype, channels, any(count > 1 for count in beside), levels, rgb),
