@@ -7,8 +7,8 @@ import io
 import json
 import os
 import random
-import subprocess
 import struct
+import subprocess
 import sys
 import threading
 import time

@@ -16,7 +16,7 @@ from edgeconv.core.exactness import own_arithmetic
 from edgeconv.core.problem import Problem
 from edgeconv.hardware.cuda.kernels import KernelVariant, load
 from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
-from edgeconv.methods.base import Method, Plan, refuse_beyond_rgb
+from edgeconv.methods.base import Method, Plan
 from edgeconv.methods.cuda.kernel_args import (
     blocks_over,
     problem_defines,
@@ -81,5 +81,4 @@ class Textbook(Method):
 
     def prepare(self, problem: Problem, options: Options) -> Plan:
         """See Method.prepare. Any problem can be done."""
-        refuse_beyond_rgb("textbook", problem)
         return TextbookPlan(problem, block=options.block)
