@@ -369,11 +369,12 @@ def _decode(data: bytes, entry: Format, header: Header) -> NDArray[Any]:
 
 def _with_channels(pixels: Any, header: Header, rgb: bool) -> Any:
     """Decoded pixels (HWC, NumPy or CuPy, alpha last) with the channels of a picture: one of grey, or three."""
-    kept = GREY_CHANNELS if header.grey else RGB_CHANNELS
-    if pixels.shape[2] != kept:
+    kept = GREY_CHANNELS if header.grey and not rgb else RGB_CHANNELS
+    if header.grey or pixels.shape[2] < kept:
+        colour = pixels if pixels.shape[2] == GREY_CHANNELS else pixels[:, :, :GREY_CHANNELS].copy()
+        pixels = colour if kept == GREY_CHANNELS else colour.repeat(kept, axis=2)
+    elif pixels.shape[2] > kept:
         pixels = pixels[:, :, :kept].copy()
-    if header.grey and rgb:
-        pixels = pixels.repeat(RGB_CHANNELS, axis=2)
     return np.ascontiguousarray(pixels) if isinstance(pixels, np.ndarray) else pixels
 
 

@@ -59,7 +59,11 @@ def open_tiff(path: Path, rgb: bool = False) -> TiffSource:
     """Open the first page. Raises ImageReadError."""
     file = _opened(path)
     try:
-        return TiffSource(path, file, file.pages.first, rgb, threading.Lock())
+        try:
+            page = file.pages.first
+        except Exception as error:
+            raise unusable(path, FORMAT, f"its directory cannot be read ({_words(error)})") from None
+        return TiffSource(path, file, page, rgb, threading.Lock())
     except BaseException:
         file.close()
         raise
