@@ -15,6 +15,7 @@ from command import PROJECT, edgeconv, shell
 from picture_files import noisy, smooth_image
 from problems import random_image
 
+from edgeconv.core.problem import INPUT_DTYPES
 from edgeconv.errors import ImageReadError, ImageWriteError, MemoryLimitError, UsageError
 from edgeconv.io.image import read_image, write_image
 from edgeconv.io.resize import DEFAULT_SIZES, INTERPOLATIONS, find_pictures, parse_sizes, resize, resize_file
@@ -57,14 +58,15 @@ def test_sizes_that_make_no_sense(text: str) -> None:
         ((30, 40), 1, (1, 1)),
     ],
 )
-@pytest.mark.parametrize("dtype", ["uint8", "uint16", "float16", "float32"])
+@pytest.mark.parametrize("dtype", INPUT_DTYPES)
 def test_the_longest_side_is_the_size_and_the_type_stays(
     shape: tuple[int, int], size: int, expected: tuple[int, int], dtype: str
 ) -> None:
-    resized = resize(random_image(*shape, dtype), size)
-    assert resized.shape == (*expected, 3)
-    assert resized.dtype == dtype
-    assert resized.flags.c_contiguous
+    for channels in (1, 3):
+        resized = resize(random_image(*shape, dtype)[:, :, :channels], size)
+        assert resized.shape == (*expected, channels)
+        assert resized.dtype == dtype
+        assert resized.flags.c_contiguous
 
 
 def test_square_cuts_the_middle_out() -> None:
@@ -348,7 +350,9 @@ def test_the_committed_pictures_are_what_the_script_draws() -> None:
         assert difference.max() == 0, path.name
 
 
-@pytest.mark.parametrize(("dtype", "suffix"), [("float32", ".tiff"), ("float16", ".npy"), ("uint16", ".png")])
+@pytest.mark.parametrize(
+    ("dtype", "suffix"), [("float32", ".tiff"), ("float64", ".tiff"), ("float16", ".npy"), ("uint16", ".png")]
+)
 def test_every_type_goes_where_it_fits(tmp_path: Path, dtype: str, suffix: str) -> None:
     write_image(random_image(20, 30, dtype), tmp_path / "in.npy")
     done = edgeconv("resize", "in.npy", "--sizes", "15,60", cwd=tmp_path)

@@ -5,7 +5,7 @@ request:
 
     rgb       one grey channel becomes three equal ones
     grey      three channels become one, by BT.601, rounded to nearest, ties to even
-    float32   whole numbers become floats of the same value
+    float32   whole numbers become floats of the same value; float64 is rounded
     unit      whole numbers become floats from 0 to 1, by the largest value of their type
 """
 
@@ -93,7 +93,8 @@ def _to_grey(pixels: NDArray[Any]) -> NDArray[Any]:
 
 
 def _to_float32(pixels: NDArray[Any]) -> NDArray[Any]:
-    return pixels.astype(np.float32, copy=False)
+    with np.errstate(over="ignore", invalid="ignore"):  # a float64 beyond float32 becomes infinite
+        return pixels.astype(np.float32, copy=False)
 
 
 def _to_unit(pixels: NDArray[Any]) -> NDArray[Any]:
