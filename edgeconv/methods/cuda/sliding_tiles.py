@@ -77,14 +77,16 @@ class TileRow:
 
 
 TILES = (
-    TileRow(StripTile(2, 2, 1, 4, 4, 13), "fma", stride=1, least_outputs=4),
+    TileRow(StripTile(2, 1, 2, 4, 4, 31), "fma", stride=1, least_outputs=6),
+    TileRow(StripTile(2, 2, 1, 4, 4, 31), "fma", stride=1, least_outputs=4),
     TileRow(StripTile(1, 2, 1, 4, 4, 4), "fma", stride=2, least_outputs=4),
     TileRow(StripTile(1, 1, 1, 4, 4, 3), "fma", stride=3, least_outputs=4),
-    TileRow(StripTile(8, 2, 1, 4, 4, 16), "dp4a", stride=1, directions=2, in_channels=1),
+    TileRow(StripTile(16, 3, 1, 4, 4, 31), "dp4a", stride=1, directions=2, in_channels=1),
     TileRow(StripTile(16, 2, 1, 4, 4, 16), "dp4a", stride=1, in_channels=1),
+    TileRow(StripTile(8, 2, 2, 4, 6, 31), "fma", stride=1, directions=2, sample_bytes=4, in_channels=1),
     TileRow(StripTile(4, 2, 1, 4, 4, 16), "fma", stride=1, directions=2, in_channels=1),
-    TileRow(StripTile(4, 3, 1, 4, 6, 13), "fma", stride=1, sample_bytes=4, in_channels=1),
-    TileRow(StripTile(8, 2, 1, 4, 4, 16), "fma", stride=1, in_channels=1),
+    TileRow(StripTile(4, 4, 1, 4, 8, 16), "fma", stride=1, sample_bytes=4, in_channels=1),
+    TileRow(StripTile(8, 2, 2, 4, 6, 31), "fma", stride=1, in_channels=1),
     TileRow(StripTile(4, 1, 1, 4, 4, 6), stride=2, sample_bytes=4, in_channels=1),
     TileRow(StripTile(8, 1, 1, 4, 4, 6), stride=2, in_channels=1),
     TileRow(StripTile(4, 4, 1, 4, 6, 31), "mma", directions=2, sample_bytes=1, least_pixels=2**23),
