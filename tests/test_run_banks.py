@@ -228,6 +228,20 @@ def test_each_file_of_a_bank_is_kept(folder: Path, change: Callable[[], object],
     assert run(*words, "--overwrite").code == 0
 
 
+@pytest.mark.parametrize(
+    "output",
+    ["text", [], 5, None, {"files": 5}, {"files": "ab"}, {"files": [5, 6]}, {"files": [{}, {}]}, {"files": {"a": 1}}],
+)
+def test_a_report_of_another_shape_lets_nothing_be_replaced(folder: Path, output: Any) -> None:
+    """Anybody may have put anything there."""
+    words = ("photo.png", "--filters", "sobel-x,sobel-y", "-o", "e.png")
+    assert run(*words).code == 0
+    Path("e.json").write_text(json.dumps(report_of("e.json") | {"output": output}))
+    done = run(*words)
+    assert (done.code, len(done.error_lines)) == (2, 1)
+    assert "e_sobel-x.png' exists: pass --overwrite" in done.err
+
+
 def test_other_filters_do_not_replace_a_bank(folder: Path) -> None:
     assert run("photo.png", "--filters", "sobel-x,sobel-y", "-o", "e.png").code == 0
     for words in (["--filters", "sobel-x,scharr-y"], ["--filters", "sobel-x"], []):

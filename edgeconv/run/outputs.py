@@ -285,7 +285,7 @@ class OutputFiles:
                     for path, file in zip(self.pictures, files, strict=False)
                 ),
             )
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return None
 
     def remove_left_overs(self) -> None:
