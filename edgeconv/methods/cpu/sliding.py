@@ -7,7 +7,7 @@ the processor (rowcode.py), and threads take strips of rows (engine.py). Results
 from __future__ import annotations
 
 from edgeconv.core.problem import Problem
-from edgeconv.methods.base import Method, Plan, refuse_beyond_rgb
+from edgeconv.methods.base import Method, Plan
 from edgeconv.methods.cpu.engine import CodeShape, EnginePlan, moves_past_caches
 from edgeconv.methods.cpu.lowering import make_lowering
 from edgeconv.methods.options import Options
@@ -26,6 +26,5 @@ class Sliding(Method):
 
     def prepare(self, problem: Problem, options: Options) -> Plan:
         """See Method.prepare."""
-        refuse_beyond_rgb("sliding", problem)
         lowering = make_lowering(problem, streaming=moves_past_caches(problem))
         return EnginePlan("sliding", problem, lowering, options, CodeShape(TILE_PIXELS, columns=False))

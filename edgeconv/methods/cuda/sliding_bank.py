@@ -82,11 +82,15 @@ def shape_for(problem: Problem) -> BankShape:
         ((lanes, per_lane) for lanes in LANES for per_lane in range(1, most + 1)),
         key=lambda pair: preference(BankShape(*pair)),
     )
-    weights = per_lane * weights_per_output
-    blocks = next(blocks for most, blocks in BLOCKS_BY_WEIGHTS if weights <= most)
+    blocks = blocks_for(per_lane * weights_per_output)
     return BankShape(
         lanes, per_lane, run=6 if lanes == min(LANES) else 12, min_blocks=blocks if problem.stride == 1 else 2
     )
+
+
+def blocks_for(weights: int) -> int:
+    """Blocks of four warps that fit a multiprocessor where a lane holds so many weights."""
+    return next(blocks for most, blocks in BLOCKS_BY_WEIGHTS if weights <= most)
 
 
 def has_bank(problem: Problem) -> bool:
