@@ -19,6 +19,7 @@ from edgeconv.errors import ImageWriteError, UsageError
 from edgeconv.io import files
 from edgeconv.io.image import encode_bank, read_image, write_image
 from edgeconv.io.kernel_file import read_kernel
+from edgeconv.methods import method_names
 from edgeconv.run import whole
 from edgeconv.run.job import Job
 
@@ -50,6 +51,44 @@ def report_of(name: str) -> dict[str, Any]:
 def bank(picture: np.ndarray, filters: Any = BANK, **rules: Any) -> np.ndarray:
     found: np.ndarray = convolve(picture, filters, "reference", **rules)
     return found
+
+
+# --- as a new user would write it -------------------------------------------------------------------------------------
+
+
+def test_a_grey_picture_and_a_bank_need_nothing_else(folder: Path) -> None:
+    """By whatever method `auto` takes on this machine: the outputs are exact, so they are the oracle's."""
+    write_image(random_image(HEIGHT, WIDTH, "uint8", 7)[:, :, :1], "grey.png")
+    done = edgeconv("run", "grey.png", "--samples", "1")
+    assert (done.code, done.err) == (0, "")
+    (path,) = folder.glob("grey_laplacian8_*_s1.png")
+    assert np.array_equal(read_image(path).pixels, bank(read_image("grey.png").pixels, "laplacian8"))
+    done = edgeconv("run", "photo.png", "--filters", ",".join(BANK), "--samples", "1")
+    assert (done.code, done.err) == (0, "")
+    expected = bank(read_image("photo.png").pixels)
+    for number, name in enumerate(BANK):
+        (path,) = folder.glob(f"photo_{name}_*_s1.png")
+        assert np.array_equal(read_image(path).pixels[:, :, 0], expected[:, :, number])
+    done = edgeconv("compare", "grey.png", "--json")
+    assert (done.code, done.err) == (0, "")
+    found = json.loads(done.text)
+    assert len(found["methods"]) > 1
+    assert found["input"]["channels"] == 1
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize("dtype", ["uint8", "float64"])
+@pytest.mark.parametrize("method", method_names("cpu"))
+def test_every_method_of_the_cpu_gives_the_files_of_a_bank(
+    folder: Path, method: str, dtype: str, channels: int
+) -> None:
+    np.save("a.npy", random_image(HEIGHT, WIDTH, dtype)[:, :, :channels])
+    words = ("--filters", "sobel-x,emboss", "--channels", "each", "--device", "cpu", "--check", "full")
+    done = edgeconv("run", "a.npy", *words, "--samples", "0", "-m", method, "-o", "all.tiff")
+    assert (done.code, done.err) == (0, "")
+    found = report_of("all.json")
+    assert (found["check"]["passed"], found["check"]["checked_share"]) == (True, 1)
+    assert found["output"]["channels"] == 2 * channels
 
 
 # --- grey -----------------------------------------------------------------------------------------------------------
