@@ -50,6 +50,8 @@ class Filter:
     combine: Combine
     summary: str
     source: str
+    members: tuple[str, ...] = ()
+    """Names of the filters of a bank; none where its weights are numbers."""
     file: Path | None = None
     """The file it was read from, if any: no output may replace it."""
 
@@ -75,6 +77,17 @@ class Filter:
     def filters(self) -> int:
         """How many filters it has: 1, or those of the bank."""
         return int(self.kernels.shape[1]) if self.is_bank else 1
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """What the pictures that it gives are called, where it gives several: by their filters, or k00, k01, ….
+
+        One filter gives one picture, and so do 3×3×3×3 numbers: they are a convolution from RGB to RGB.
+        """
+        if self.filters == 1 or (not self.members and self.is_full_set and self.filters == RGB_CHANNELS):
+            return ()
+        digits = max(2, len(str(self.filters - 1)))
+        return self.members or tuple(f"k{number:0{digits}}" for number in range(self.filters))
 
 
 def _kernel(*rows: tuple[float, float, float]) -> NDArray[np.float32]:
@@ -212,8 +225,9 @@ def filter_bank(members: Sequence[str | Filter]) -> Filter:
                 f"use filters whose responses are combined alike, or two runs."
             )
     kernels = np.stack([each.kernels for each in filters], axis=1)[:, :, np.newaxis]
-    names = ",".join(each.name for each in filters)
-    return Filter(names, kernels, first.combine, f"a bank of {len(filters)} filters", "the user")
+    names = tuple(each.name for each in filters)
+    summary = f"a bank of {len(filters)} filters"
+    return Filter(",".join(names), kernels, first.combine, summary, "the user", members=names)
 
 
 def parse_kernel(text: str) -> Filter:

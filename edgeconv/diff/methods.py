@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,7 @@ from edgeconv.core.request import Request
 from edgeconv.diff import results
 from edgeconv.diff.inputs import ArrayInput
 from edgeconv.diff.record import Compared, DiffRecord
-from edgeconv.errors import EXIT_DIFFERENT, EdgeconvError, UsageError
+from edgeconv.errors import EXIT_DIFFERENT, EdgeconvError, UnavailableError, UsageError
 from edgeconv.hardware.versions import installed_versions
 from edgeconv.io.image import read_image
 from edgeconv.io.read_limits import DEFAULT_RULES, ReadRules
@@ -92,12 +92,18 @@ def run(
     """
     picture = read_image(source, rules)
     pixels = picture.pixels if crop is None else middle_square(picture.pixels, crop)
+    if request.filter.labels:
+        raise UsageError(
+            f"'compare' takes one filter, and '{request.filter.name}' is a bank of {request.filter.filters}: compare "
+            "them one at a time, or check all that a method gives with 'edgeconv run --check full'."
+        )
     problem = request.problem(pixels.shape, pixels.dtype)
     refuse_inapplicable_to_all(tuple(find(name, device) for name, device in runnable()), options)
-    failed: list[tuple[str, DeviceName, str]] = []
-    reference, *others = run_all(pixels, problem, request, options, failed)
+    refused: list[NotRun] = []
+    reference, *others = run_all(pixels, problem, request, options, refused)
     if not others:
-        raise UsageError("No method but the reference runs here: see edgeconv doctor.")
+        reasons = f" ({'; '.join(sorted({each.reason for each in refused}))})" if refused else ""
+        raise UsageError(f"No method but the reference runs this here{reasons}: see edgeconv doctor.")
     if by_rule:
         atol = agreement((reference, *others))
         wanted = replace(wanted, allowance=replace(wanted.allowance, atol=atol))
@@ -107,7 +113,7 @@ def run(
         inputs,
         wanted,
         title=f"{source}, {request.filter.name}, stride {request.stride}: every method against the reference",
-        remarks=[*picture.notes, *not_run(failed)],
+        remarks=[*picture.notes, *not_run(refused)],
         protect=(source,),
     )
     assert isinstance(done.record, DiffRecord)  # as results.run gives
@@ -123,24 +129,28 @@ def run(
             CheckedMethod(ran.method, ran.device, report.describe_check(ran.check)) for ran in (reference, *others)
         ],
         left_out=[
-            f"{name} on {device.upper()} did not run: {reason}" for name, device, reason in (*not_runnable(), *failed)
+            f"{name} on {device.upper()} did not run: {reason}" for name, device, reason in (*not_runnable(), *refused)
         ],
     )
     right = all(ran.check.passed for ran in (reference, *others))
     return replace(done, record=record, exit_code=done.exit_code if right else EXIT_DIFFERENT)
 
 
+class NotRun(NamedTuple):
+    """A method that did not run, and why."""
+
+    method: str
+    device: DeviceName
+    reason: str
+
+
 def run_all(
-    pixels: NDArray[Any],
-    problem: Problem,
-    request: Request,
-    options: Options,
-    failed: list[tuple[str, DeviceName, str]],
+    pixels: NDArray[Any], problem: Problem, request: Request, options: Options, refused: list[NotRun]
 ) -> Iterator[MethodRun]:
     """The reference's output, then that of every other method that runs here, in the registry's order.
 
-    Each gets those of `options` that apply to it. A method of another package that fails goes to `failed` with the
-    reason, and the others still run.
+    Each gets those of `options` that apply to it. Methods that do not do this problem, and methods of other packages
+    that fail, go to `refused` with the reason; the others still run.
     """
     for name, device in sorted(runnable(), key=lambda entry: entry != REFERENCE):
         entry = find(name, device)
@@ -149,9 +159,9 @@ def run_all(
             session = Session(problem, name, device, own)
             raw = session.convolve(pixels)
         except EdgeconvError as error:
-            if not entry.package:
+            if not entry.package and not isinstance(error, UnavailableError):
                 raise
-            failed.append((name, device, str(error).rstrip(".")))
+            refused.append(NotRun(name, device, str(error).rstrip(".")))
             continue
         checked = verify.check(pixels, raw, problem, session.plan.arithmetic, verify.SAMPLED_CHECK)
         finished = request.finish(raw, pixels.dtype, image=pixels)
@@ -159,18 +169,18 @@ def run_all(
         yield MethodRun(name, device, finished, checked, bound)
 
 
-def not_runnable() -> Iterator[tuple[str, DeviceName, str]]:
-    """(method, device, reason) of the rest of the registry."""
+def not_runnable() -> Iterator[NotRun]:
+    """The rest of the registry: what runs on no picture here."""
     for entry in all_methods():
         reason = entry.load().unavailable_reason()
         if reason is not None:
-            yield entry.name, entry.device, reason
+            yield NotRun(entry.name, entry.device, reason)
 
 
-def not_run(failed: Sequence[tuple[str, DeviceName, str]] = ()) -> list[str]:
-    """A line for each reason why methods did not run, with the methods; `failed` are those that were tried."""
+def not_run(refused: Sequence[NotRun] = ()) -> list[str]:
+    """A line for each reason why methods did not run, with the methods; `refused` are added to the table's."""
     by_reason: dict[tuple[str, DeviceName], list[str]] = {}
-    for name, device, reason in (*not_runnable(), *failed):
+    for name, device, reason in (*not_runnable(), *refused):
         by_reason.setdefault((reason, device), []).append(name)
     return [
         f"{listed(tuple(names), 'and')} on {device.upper()} did not run: {reason}"
