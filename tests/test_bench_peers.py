@@ -8,7 +8,8 @@ import pytest
 from edgeconv.bench.candidates import share
 from edgeconv.bench.peers import PEERS, PeerCandidate
 from edgeconv.bench.peers.convolutions import grouped
-from edgeconv.bench.synthetic import bench_channels, bench_filter, bench_pixels
+from edgeconv.bench.synthetic import bench_channels, bench_filter
+from edgeconv.core.noise import noise_pixels
 from edgeconv.core.request import make_request
 from edgeconv.errors import UnavailableError
 from edgeconv.methods.options import Options
@@ -48,10 +49,10 @@ def test_a_peer_is_right_or_says_why_not(entry, case) -> None:
         pytest.skip(reason)
     dtype, name, channels, stride, border = case
     request = make_request(bench_filter(name, channels), channels=channels, stride=stride, border=border)
-    pixels = bench_pixels(23, 34, dtype, bench_channels(name))
+    pixels = noise_pixels(23, 34, dtype, bench_channels(name))
     problem = request.problem(pixels.shape, pixels.dtype)
     try:
-        ready = candidate.prepare(share(entry.device, problem, pixels))
+        ready = candidate.prepare(share(entry.device, request, pixels))
     except UnavailableError as error:
         pytest.skip(str(error))
     for _ in range(2):
@@ -73,7 +74,7 @@ def test_peers_that_are_always_there_do_all_of_it() -> None:
 def test_float64_is_measured_only_where_it_is_computed_in() -> None:
     """float32 sums would pass for a library, whose arithmetic is not known."""
     entry = next(entry for entry in PEERS if entry.name == "opencv-filter2d")
-    pixels = bench_pixels(9, 9, "float64")
+    pixels = noise_pixels(9, 9, "float64")
     problem = make_request("laplacian8").problem(pixels.shape, pixels.dtype)
     with pytest.raises(UnavailableError, match="float32 only"):
         PeerCandidate(entry, Options()).prepare(share("cpu", problem, pixels))

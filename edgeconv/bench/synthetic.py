@@ -1,6 +1,6 @@
-"""Pixels and weights for the bench: random, so that no method can lean on their structure, and always the same.
+"""Weights for the bench: random, so that no method can lean on their structure, and always the same.
 
-Pixels fill the whole range of an integer type and −1 to 1 of a float type. Filters are added to the named ones:
+Filters are added to the named ones (the pixels are those of core/noise.py):
 
     random         weights from −1 to 1; 27 different ones an output channel in `mix`
     random-whole   whole weights from −8 to 8, which 8-bit arithmetic sums exactly
@@ -30,8 +30,8 @@ from edgeconv.core.filters import (
     parse_kernel,
 )
 from edgeconv.core.geometry import KERNEL_SIZE
+from edgeconv.core.noise import SEED
 
-SEED = 20_261_121
 LARGEST_WHOLE_WEIGHT = 8
 
 RANDOM_FILTERS = ("random", "random-whole")
@@ -87,19 +87,6 @@ def bench_filter(name: str, channels: str) -> Filter:
     if plain == "random-whole":
         kernels = np.rint(kernels)
     return Filter(name, kernels.astype(np.float32), "single", "random weights of the bench", f"PCG64, seed {SEED}")
-
-
-def bench_pixels(height: int, width: int, dtype: Any, channels: int = RGB_CHANNELS) -> NDArray[Any]:
-    """A picture of noise, HWC."""
-    kind = np.dtype(dtype)
-    rng = np.random.default_rng(SEED)
-    shape = (height, width, channels)
-    if kind.kind == "u":
-        return rng.integers(0, np.iinfo(kind).max, shape, dtype=kind, endpoint=True)
-    noise = rng.random(shape, dtype=np.float64 if kind == np.float64 else np.float32)
-    noise *= 2
-    noise -= 1
-    return noise.astype(kind, copy=False)
 
 
 def grey_of(picture: NDArray[Any]) -> NDArray[Any]:

@@ -11,11 +11,8 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
 from edgeconv.core.choices import DEVICES, DeviceName
 from edgeconv.core.exactness import FLOAT32, Arithmetic
-from edgeconv.core.filters import RGB_CHANNELS
 from edgeconv.core.problem import Problem
 from edgeconv.errors import MemoryLimitError, UnavailableError
 from edgeconv.methods.options import BLOCKS, DEFAULT_BLOCK, MATHS, Block, Gemm, Math, Options
@@ -98,16 +95,6 @@ def check_workspace(name: str, needed_bytes: int, options: Options, or_else: str
             f"Method '{name}' needs {needed_bytes:,} bytes of workspace and the limit is "
             f"{options.workspace_limit_bytes:,}: raise --workspace-limit{f', or {or_else}' if or_else else ''}."
         )
-
-
-def refuse_beyond_rgb(name: str, problem: Problem) -> None:
-    """Refuse what a method that is made for one filter on RGB cannot do: grey pictures, filter banks, float64."""
-    if problem.in_channels != RGB_CHANNELS:
-        raise refuse(name, "it takes pictures of three channels, and this one is grey", "Use --method reference.")
-    if problem.output_channels not in (1, RGB_CHANNELS):
-        raise refuse(name, "it does not compute filter banks", "Use --method reference.")
-    if problem.dtype == np.float64:
-        raise refuse(name, "it does not compute in float64", "Use --method reference.")
 
 
 def refuse(name: str, reason: str, way_out: str) -> UnavailableError:

@@ -55,7 +55,7 @@ Response = tuple[tuple[Tap, float], ...]
 
 
 @dataclass(frozen=True)
-class BankShape:
+class BankStructure:
     """What the code of a bank depends on; the weights are data (banks.py)."""
 
     outputs: int
@@ -82,7 +82,7 @@ class Lowering:
     results: tuple[tuple[Response, ...], ...]
     """Result, direction, taps; empty for a bank."""
     result_of_output: tuple[int, ...]
-    bank: BankShape | None
+    bank: BankStructure | None
     combine: Combine
     output_mode: StoredMode
     stride: int
@@ -147,7 +147,7 @@ def make_lowering(problem: Problem, *, share: bool = True, streaming: bool = Fal
 
     results: list[tuple[Response, ...]] = []
     result_of_output: list[int] = []
-    bank = _bank_shape(problem, kernels, share)
+    bank = _bank_structure(problem, kernels, share)
     for output in range(kernels.shape[1] if bank is None else 0):
         result = tuple(_response(direction) for direction in kernels[:, output])
         if not share or result not in results:
@@ -174,7 +174,7 @@ def make_lowering(problem: Problem, *, share: bool = True, streaming: bool = Fal
     )
 
 
-def _bank_shape(problem: Problem, kernels: Weights, share: bool) -> BankShape | None:
+def _bank_structure(problem: Problem, kernels: Weights, share: bool) -> BankStructure | None:
     """`kernels` is (directions, out, planes, 3, 3)."""
     of_a_group = problem.output_channels // problem.groups
     if of_a_group < BANK_OUTPUTS:
@@ -183,7 +183,7 @@ def _bank_shape(problem: Problem, kernels: Weights, share: bool) -> BankShape | 
         different = {kernels[:, output].tobytes() for output in range(kernels.shape[1])}
         if len(different) < BANK_OUTPUTS:
             return None
-    return BankShape(of_a_group, problem.groups, problem.directions)
+    return BankStructure(of_a_group, problem.groups, problem.directions)
 
 
 def _float_sum_type(problem: Problem) -> Scalar:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from edgeconv.hardware.cpu.scalars import SCALAR_BYTES
-from edgeconv.methods.cpu.lowering import BankShape, Lowering
+from edgeconv.methods.cpu.lowering import BankStructure, Lowering
 
 SUM_REGISTERS = 4
 """Registers of sums in flight for each response: hides the latency of a multiply-add, and every weight and
@@ -62,7 +62,7 @@ def cut_results(lowering: Lowering, vector_bytes: int) -> tuple[int, int]:
     return per_pass, SUM_REGISTERS if fitting >= SUM_REGISTERS else 2 if fitting >= 2 else 1
 
 
-def cut_bank(lowering: Lowering, bank: BankShape, vector_bytes: int) -> BankPasses:
+def cut_bank(lowering: Lowering, bank: BankStructure, vector_bytes: int) -> BankPasses:
     """Registers no longer than a group, and as many as compute fewest outputs twice."""
     lanes = vector_bytes // SCALAR_BYTES[lowering.sum]
     while lanes > bank.outputs:

@@ -28,8 +28,8 @@ from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
 from edgeconv.methods.base import Method, Plan, check_workspace, refuse
 from edgeconv.methods.cuda.kernel_args import (
     MOST_RESPONSES,
+    BankPart,
     Defines,
-    Part,
     Pitches,
     depth_of,
     outputs_within,
@@ -99,7 +99,7 @@ def resident_shape(problem: Problem, multiprocessors: int) -> Im2colShape:
     return Im2colShape(128, _pixels_per_thread(problem), blocks)
 
 
-def gemm_parts(problem: Problem) -> tuple[Part, ...]:
+def gemm_parts(problem: Problem) -> tuple[BankPart, ...]:
     """The launches of the project's GEMM."""
     return parts_of(problem, outputs_within(problem, MOST_RESPONSES))
 
@@ -219,7 +219,7 @@ class ResidentPlan(Plan):
 class Band:
     """A run of output pixels and its launches: the columns, and what ends it (the project's GEMM, or the epilogue)."""
 
-    part: Part
+    part: BankPart
     first: int
     count: int
     im2col: Any
@@ -235,7 +235,7 @@ class BandedPlan(Plan):
         from edgeconv.hardware.cuda.launch import PackedLaunch
 
         own = gemm == "own"
-        parts = gemm_parts(problem) if own else (Part(problem, pitches_of(problem)),)
+        parts = gemm_parts(problem) if own else (BankPart(problem, pitches_of(problem)),)
         shape = banded_shape(parts[0].problem)
         pixels = problem.output_height * problem.output_width
         leading = round_up(min(band_pixels, pixels), shape.tile)

@@ -25,7 +25,7 @@ from edgeconv.methods.cuda.kernel_args import (
     MOST_RESPONSES,
     TENSOR_CORE_CAPABILITY,
     WARP,
-    Part,
+    BankPart,
     Pitches,
     blocks_over,
     outputs_within,
@@ -117,7 +117,7 @@ def lead_of(problem: Problem, aligned: bool) -> int:
     return -problem.padding * problem.in_channels % CHUNK if aligned else 0
 
 
-def parts(problem: Problem) -> tuple[Part, ...]:
+def parts(problem: Problem) -> tuple[BankPart, ...]:
     """The launches: one, or of a filter bank one for as many outputs as registers hold."""
     return parts_of(problem, outputs_within(problem, MOST_RESPONSES))
 
@@ -158,7 +158,7 @@ def variants() -> tuple[KernelVariant, ...]:
     )
 
 
-def _may_be_aligned(part: Part) -> bool:
+def _may_be_aligned(part: BankPart) -> bool:
     """Whether rows may be fetched 16 bytes at a time, where they start on as many."""
     return part.problem.dtype == np.float32 and part.pitches[0] == part.problem.in_channels
 
@@ -235,7 +235,7 @@ class ImplicitPlan(Plan):
         tiles = shape.tiles(problem)
         self._tables: list[Any] = []
 
-        def launch(part: Part, aligned: bool) -> Any:
+        def launch(part: BankPart, aligned: bool) -> Any:
             computed = part.problem
             arguments: tuple[Any, ...] = (strided_geometry(problem), computed.weights)
             if math != "fma":

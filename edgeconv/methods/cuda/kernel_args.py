@@ -36,7 +36,7 @@ TENSOR_CORE_CAPABILITY = 80
 def problem_defines(problem: Problem, *kinds: np.dtype[Any], pitches: Pitches | None = None) -> Defines:
     """The macros of responses.cuh for a problem; `kinds` are types that a kernel uses beside input and output.
 
-    `pitches` are those of the whole where the problem is a part of one (`Part`).
+    `pitches` are those of the whole where the problem is a part of one (`BankPart`).
     """
     names = {problem.dtype.name, problem.output_dtype.name, *(kind.name for kind in kinds)}
     in_pitch, out_pitch = pitches or pitches_of(problem)
@@ -93,7 +93,7 @@ def blocks_over(problem: Problem, across: int, down: int) -> int:
 
 
 @dataclass(frozen=True)
-class Part:
+class BankPart:
     """Some outputs of a filter bank that one launch computes: a problem of their own, and where its samples lie."""
 
     problem: Problem
@@ -111,14 +111,14 @@ def outputs_within(problem: Problem, most_responses: int | None = None) -> int:
     return max(1, min(by_arguments, by_registers))
 
 
-def parts_of(problem: Problem, most_outputs: int) -> tuple[Part, ...]:
+def parts_of(problem: Problem, most_outputs: int) -> tuple[BankPart, ...]:
     """The launches for a problem where one can compute so many outputs; the problem itself where that is enough.
 
     Channels that are filtered separately share a launch where each has one filter, as an RGB picture has under `each`.
     """
     pitches, outputs = pitches_of(problem), problem.output_channels
     if outputs <= most_outputs and (problem.groups == 1 or outputs == problem.in_channels):
-        return (Part(problem, pitches),)
+        return (BankPart(problem, pitches),)
     filters = outputs // problem.groups
     channels = problem.in_channels // problem.groups
     parts = []
@@ -128,7 +128,7 @@ def parts_of(problem: Problem, most_outputs: int) -> tuple[Part, ...]:
             weights = problem.weights[:, start : start + min(most_outputs, filters - first)]
             part = replace(problem, in_channels=channels, groups=1, weights=np.ascontiguousarray(weights))
             image_offset = group * channels * problem.dtype.itemsize
-            parts.append(Part(part, pitches, image_offset, start * problem.output_dtype.itemsize))
+            parts.append(BankPart(part, pitches, image_offset, start * problem.output_dtype.itemsize))
     return tuple(parts)
 
 

@@ -31,8 +31,8 @@ from edgeconv.hardware.cuda.kernels import KernelVariant, load, resident_blocks
 from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
 from edgeconv.methods.base import AddressPlan, Method, Plan
 from edgeconv.methods.cuda.kernel_args import (
+    BankPart,
     Defines,
-    Part,
     Pitches,
     batch_defines,
     blocks_over,
@@ -76,7 +76,7 @@ def _shared_defines(problem: Problem, pitches: Pitches | None = None) -> Defines
     return (*problem_defines(problem, pitches=pitches), ("STRIDE", problem.stride))
 
 
-def direct_parts(problem: Problem) -> tuple[Part, ...]:
+def direct_parts(problem: Problem) -> tuple[BankPart, ...]:
     """The launches of sliding_direct.cu for a problem: of a bank as many filters as the arguments hold."""
     return parts_of(problem, outputs_within(problem))
 
