@@ -50,7 +50,19 @@ PAGES = (
     "README.md",
     *(
         f"docs/{name}.md"
-        for name in ("operation", "results", "bench", "diff", "view", "kernels", "reading", "batch", "tiles", "api")
+        for name in (
+            "operation",
+            "results",
+            "bench",
+            "banks",
+            "diff",
+            "view",
+            "kernels",
+            "reading",
+            "batch",
+            "tiles",
+            "api",
+        )
     ),
     *SOURCES,
 )

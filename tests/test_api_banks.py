@@ -209,3 +209,14 @@ class StandIn(SimpleNamespace):
 
     def __call__(self, image: Any, out: Any) -> Any:
         return image
+
+
+@pytest.mark.parametrize("given", [False, True])
+@pytest.mark.parametrize("shape", [(HEIGHT, WIDTH), (HEIGHT, WIDTH, 1), (HEIGHT, WIDTH, 3)])
+@pytest.mark.parametrize("filter", ["sobel", BANK])
+def test_plans_of_grey_and_of_banks_are_measured(filter: Any, shape: Any, given: bool) -> None:
+    plan = edgeconv.plan(shape, "uint8", filter=filter, **RULES)
+    image = np.random.default_rng(1).integers(0, 256, shape, np.uint8) if given else None
+    found = plan.measure(image, samples=1, check="full")
+    assert (found.check.passed, found.check.checked_share) == (True, 1)
+    assert found.counts.nominal_flops > 0

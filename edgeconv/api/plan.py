@@ -172,7 +172,9 @@ class ConvolutionPlan:
         from edgeconv.run.job import CHECKS
 
         if len(self.shape) == 4:
-            raise UsageError("A batch is not measured: measure a plan for one of its pictures, (height, width, 3).")
+            raise UsageError(
+                "A batch is not measured: measure a plan for one of its pictures, (height, width, channels)."
+            )
         if check not in CHECKS:
             raise UsageError(f"The check '{check}' is not one of {', '.join(CHECKS)}.")
         if samples < 0 or not time_limit_seconds > 0:
@@ -190,14 +192,14 @@ class ConvolutionPlan:
     def _pixels_to_measure(self, image: Any) -> NDArray[Any]:
         """A picture of the host, of the plan's shape and type."""
         if image is None:
-            return noise_pixels(self.problem.height, self.problem.width, self.dtype)
+            return noise_pixels(self.problem.height, self.problem.width, self.dtype, self.problem.in_channels)
         library = library_of(image)
         gpu = library.gpu_of(image)
         native = library.native(image)
         self._check_picture(native)
         with _stream_as_given(library, gpu):
             host = native if gpu is None else native.get()
-        return plain(host.astype(self.dtype, copy=False))
+        return plain(host.astype(self.dtype, copy=False)).reshape(self.problem.input_shape)
 
     def __repr__(self) -> str:
         shape = "×".join(map(str, self.shape))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -99,10 +99,10 @@ def run(
         )
     problem = request.problem(pixels.shape, pixels.dtype)
     refuse_inapplicable_to_all(tuple(find(name, device) for name, device in runnable()), options)
-    refused: list[NotRun] = []
-    reference, *others = run_all(pixels, problem, request, options, refused)
+    failed: list[tuple[str, DeviceName, str]] = []
+    reference, *others = run_all(pixels, problem, request, options, failed)
     if not others:
-        reasons = f" ({'; '.join(sorted({each.reason for each in refused}))})" if refused else ""
+        reasons = f" ({'; '.join(sorted({reason for _, _, reason in failed}))})" if failed else ""
         raise UsageError(f"No method but the reference runs this here{reasons}: see edgeconv doctor.")
     if by_rule:
         atol = agreement((reference, *others))
@@ -113,7 +113,7 @@ def run(
         inputs,
         wanted,
         title=f"{source}, {request.filter.name}, stride {request.stride}: every method against the reference",
-        remarks=[*picture.notes, *not_run(refused)],
+        remarks=[*picture.notes, *not_run(failed)],
         protect=(source,),
     )
     assert isinstance(done.record, DiffRecord)  # as results.run gives
@@ -129,39 +129,41 @@ def run(
             CheckedMethod(ran.method, ran.device, report.describe_check(ran.check)) for ran in (reference, *others)
         ],
         left_out=[
-            f"{name} on {device.upper()} did not run: {reason}" for name, device, reason in (*not_runnable(), *refused)
+            f"{name} on {device.upper()} did not run: {reason}" for name, device, reason in (*not_runnable(), *failed)
         ],
     )
     right = all(ran.check.passed for ran in (reference, *others))
     return replace(done, record=record, exit_code=done.exit_code if right else EXIT_DIFFERENT)
 
 
-class NotRun(NamedTuple):
-    """A method that did not run, and why."""
-
-    method: str
-    device: DeviceName
-    reason: str
-
-
 def run_all(
-    pixels: NDArray[Any], problem: Problem, request: Request, options: Options, refused: list[NotRun]
+    pixels: NDArray[Any],
+    problem: Problem,
+    request: Request,
+    options: Options,
+    failed: list[tuple[str, DeviceName, str]],
 ) -> Iterator[MethodRun]:
     """The reference's output, then that of every other method that runs here, in the registry's order.
 
-    Each gets those of `options` that apply to it. Methods that do not do this problem, and methods of other packages
-    that fail, go to `refused` with the reason; the others still run.
+    Each gets those of `options` that apply to it. One that does not do this problem, and one of another package that
+    fails, goes to `failed` with the reason, and the others still run.
     """
     for name, device in sorted(runnable(), key=lambda entry: entry != REFERENCE):
         entry = find(name, device)
         own = applicable(entry, options)
         try:
             session = Session(problem, name, device, own)
-            raw = session.convolve(pixels)
         except EdgeconvError as error:
             if not entry.package and not isinstance(error, UnavailableError):
                 raise
-            refused.append(NotRun(name, device, str(error).rstrip(".")))
+            failed.append((name, device, str(error).rstrip(".")))
+            continue
+        try:
+            raw = session.convolve(pixels)
+        except EdgeconvError as error:
+            if not entry.package:
+                raise
+            failed.append((name, device, str(error).rstrip(".")))
             continue
         checked = verify.check(pixels, raw, problem, session.plan.arithmetic, verify.SAMPLED_CHECK)
         finished = request.finish(raw, pixels.dtype, image=pixels)
@@ -169,18 +171,18 @@ def run_all(
         yield MethodRun(name, device, finished, checked, bound)
 
 
-def not_runnable() -> Iterator[NotRun]:
-    """The rest of the registry: what runs on no picture here."""
+def not_runnable() -> Iterator[tuple[str, DeviceName, str]]:
+    """(method, device, reason) of the rest of the registry."""
     for entry in all_methods():
         reason = entry.load().unavailable_reason()
         if reason is not None:
-            yield NotRun(entry.name, entry.device, reason)
+            yield entry.name, entry.device, reason
 
 
-def not_run(refused: Sequence[NotRun] = ()) -> list[str]:
-    """A line for each reason why methods did not run, with the methods; `refused` are added to the table's."""
+def not_run(failed: Sequence[tuple[str, DeviceName, str]] = ()) -> list[str]:
+    """A line for each reason why methods did not run, with the methods; `failed` are those that were tried."""
     by_reason: dict[tuple[str, DeviceName], list[str]] = {}
-    for name, device, reason in (*not_runnable(), *refused):
+    for name, device, reason in (*not_runnable(), *failed):
         by_reason.setdefault((reason, device), []).append(name)
     return [
         f"{listed(tuple(names), 'and')} on {device.upper()} did not run: {reason}"

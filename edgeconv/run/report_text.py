@@ -48,10 +48,6 @@ def _picture_rows(report: RunReport) -> list[tuple[str, str]]:
     return rows
 
 
-def _package(method: MethodPart) -> str:
-    return f" of package {method.package}" if method.package else ""
-
-
 def _files_text(result: OutputPart) -> str:
     """The file, or of a bank in several their number and names, as far as they go on a line."""
     names = [each.file for each in result.files]
@@ -59,6 +55,10 @@ def _files_text(result: OutputPart) -> str:
         return result.file
     shown = names if len(names) <= MOST_NAMES else [*names[: MOST_NAMES - 1], "…", names[-1]]
     return f"{len(names)} files: {', '.join(shown)}"
+
+
+def _package(method: MethodPart) -> str:
+    return f" of package {method.package}" if method.package else ""
 
 
 def _time_rows(report: RunReport) -> list[tuple[str, str]]:
