@@ -101,7 +101,7 @@ def test_streaming_stores_suit_any_alignment_of_the_output(offset_bytes, monkeyp
     image = random_image(9, 333, "float32")
     plan = SLIDING.prepare(problem, Options())
     expected = run_on_host(plan, image, problem).out
-    memory = engine.aligned_zeros(problem.output_bytes + 128)
+    memory = jit.aligned_zeros(problem.output_bytes + 128)
     memory[:] = 0x5A
     out = memory[offset_bytes : offset_bytes + problem.output_bytes].view(np.float32).reshape(problem.output_shape)
     plan.run(image, out)

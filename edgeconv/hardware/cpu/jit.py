@@ -14,9 +14,13 @@ from typing import Any
 
 import llvmlite
 import llvmlite.binding as llvm
+import numpy as np
+from numpy.typing import NDArray
 
-NativeFunction = Callable[[int, int], None]
-"""Address of the argument block, worker number. Called without the interpreter lock."""
+NativeFunction = Callable[..., None]
+"""Addresses and numbers, of 64 bits each. Called without the interpreter lock."""
+
+CACHE_LINE_BYTES = 64
 
 
 @dataclass(frozen=True)
@@ -63,20 +67,33 @@ def versions() -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Compiled:
-    """A function and the engine that owns its machine code."""
+    """Functions of one module; their machine code lives as long as this."""
 
-    function: NativeFunction
     engine: Any
 
+    def address(self, name: str) -> int:
+        """Where a function of the module begins."""
+        found: int = self.engine.get_function_address(name)
+        return found
 
-def compile_function(ir_text: str, name: str, target: Processor) -> Compiled:
-    """Optimise and assemble `name` of a module; the code lives as long as the result."""
+    def function(self, name: str, arguments: int) -> NativeFunction:
+        """A function of the module, to be called with so many addresses and numbers."""
+        return ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * arguments)(self.address(name))
+
+
+def compile_module(ir_text: str, target: Processor) -> Compiled:
+    """Optimise and assemble a module."""
     machine = _target_machine(target)
-    module = _optimized(ir_text, target, machine)
-    engine = llvm.create_mcjit_compiler(module, machine)
+    engine = llvm.create_mcjit_compiler(_optimized(ir_text, target, machine), machine)
     engine.finalize_object()
-    prototype = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)
-    return Compiled(prototype(engine.get_function_address(name)), engine)
+    return Compiled(engine)
+
+
+def aligned_zeros(size_bytes: int) -> NDArray[np.uint8]:
+    """Zeroed bytes that start on a cache line, for code to work in."""
+    whole = np.zeros(size_bytes + CACHE_LINE_BYTES, np.uint8)
+    start = -whole.ctypes.data % CACHE_LINE_BYTES
+    return whole[start : start + size_bytes]
 
 
 def assembly(ir_text: str, target: Processor) -> str:

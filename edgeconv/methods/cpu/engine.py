@@ -15,14 +15,13 @@ from numpy.typing import NDArray
 from edgeconv.core.filters import RGB_CHANNELS
 from edgeconv.core.geometry import KERNEL_SIZE, OUTSIDE, bands, border_indices
 from edgeconv.core.problem import Problem
-from edgeconv.hardware.cpu import jit
+from edgeconv.hardware.cpu import crew, jit
 from edgeconv.hardware.cpu.scalars import SCALAR_BYTES
-from edgeconv.hardware.pool import POOL, threads_for
+from edgeconv.hardware.pool import threads_for
 from edgeconv.methods.base import AddressPlan, check_workspace, refuse
 from edgeconv.methods.cpu import rowcode
 from edgeconv.methods.cpu.arrays import address_of, check_arrays
 from edgeconv.methods.cpu.layout import (
-    CACHE_LINE_BYTES,
     WIDEST_VECTOR_STRIDE,
     Argument,
     Pick,
@@ -45,10 +44,7 @@ STRIP_ROWS = 64
 STRIPS_PER_THREAD = 4
 """Fewest strips per thread where rows allow it, so that a thread that was interrupted keeps no other waiting."""
 
-ALIGNMENT = CACHE_LINE_BYTES
-
 IMAGE_ADDRESS, OUT_ADDRESS = int(Argument.IMAGE_ADDRESS), int(Argument.OUT_ADDRESS)
-NEXT_UNIT = int(Argument.NEXT_UNIT)
 
 
 @dataclass(frozen=True)
@@ -67,14 +63,7 @@ def moves_past_caches(problem: Problem) -> bool:
 @cache
 def code_for(lowering: Lowering, layout: RowLayout, processor: jit.Processor) -> jit.Compiled:
     """The compiled function; compiled once per process for each lowering."""
-    return jit.compile_function(rowcode.write(lowering, layout), rowcode.ENTRY_POINT, processor)
-
-
-def aligned_zeros(size_bytes: int) -> NDArray[np.uint8]:
-    """Zeroed bytes that start on a cache line."""
-    whole = np.zeros(size_bytes + ALIGNMENT, np.uint8)
-    start = -whole.ctypes.data % ALIGNMENT
-    return whole[start : start + size_bytes]
+    return jit.compile_module(rowcode.write(lowering, layout), processor)
 
 
 class EnginePlan(AddressPlan):
@@ -105,7 +94,7 @@ class EnginePlan(AddressPlan):
         # The code looks one output row ahead, and there is none after the last.
         self._source_rows = np.pad(rows, (0, problem.stride), mode="edge").astype(np.int32)
         self._tiles, self._picks = tiles, picks
-        self._scratch = aligned_zeros(self.workspace_bytes)
+        self._scratch = jit.aligned_zeros(self.workspace_bytes)
         self._arguments = np.zeros(len(Argument), np.int64)
         constant = {
             Argument.UNITS: units,
@@ -123,6 +112,10 @@ class EnginePlan(AddressPlan):
             self._arguments[argument] = value
         self._arguments_address = self._arguments.ctypes.data
         self._words = memoryview(self._arguments.data)  # three times as fast to write as the array
+        self._alone = self._code.function(rowcode.ALONE, 1)
+        self._job = crew.Job(
+            self._code, rowcode.ENTRY_POINT, self._arguments_address, units, options.threads, self._threads
+        )
         self.choice = {
             "collapsed": lowering.collapsed,
             "flat_rows": lowering.flat,
@@ -149,12 +142,10 @@ class EnginePlan(AddressPlan):
         arguments = self._words
         arguments[IMAGE_ADDRESS] = image_address
         arguments[OUT_ADDRESS] = out_address
-        arguments[NEXT_UNIT] = 0
-        function, address = self._code.function, self._arguments_address
         if self._threads == 1:
-            function(address, 0)
+            self._alone(self._arguments_address)
         else:
-            POOL.run(lambda worker: function(address, worker), self._threads)
+            self._job.run()
 
 
 def _strip_rows(problem: Problem, threads: int) -> int:
