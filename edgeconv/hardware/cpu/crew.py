@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.hardware.cpu import crew_code, jit
-from edgeconv.hardware.cpu.crew_code import CREW_BYTES, FUTEX_NUMBERS, CrewField, JobField
+from edgeconv.hardware.cpu.crew_code import CREW_BYTES, FUTEX_NUMBERS, MOST_CORES, CrewField, JobField
 from edgeconv.hardware.pool import run_pieces
 from edgeconv.hardware.threads import Limits, current_limits
 
@@ -32,8 +32,9 @@ SPIN_SECONDS = 50e-6
 """About what a caller in Python needs between two pictures; docs/cpu-engine.md has what was tried."""
 WAIT_SECONDS = 200e-6
 """A caller waits for units that are being computed; beyond this a helper has most likely lost its core."""
-WAKE_AT_ONCE = 4
-"""A wake-up takes the waker some microseconds: two rounds of four wake sixteen threads soonest."""
+MOST_WOKEN = 4
+"""Sleepers that one thread wakes, each of which wakes as many: a wake-up takes the waker some microseconds, and two
+rounds of four wake sixteen threads soonest."""
 LEAVE_SECONDS = 1.0
 """Longest wait for the helpers when the interpreter ends."""
 NANOSECONDS = 10**9
@@ -69,13 +70,31 @@ class Job:
     """
 
     def __init__(
-        self, code: jit.Compiled, name: str, arguments: int, units: int, threads: int | None, most_threads: int
+        self,
+        code: jit.Compiled,
+        name: str,
+        arguments: int,
+        units: int,
+        *,
+        asked: int | None,
+        most_threads: int,
+        sleepers: int = MOST_WOKEN,
     ) -> None:
-        """By `threads` as asked for, or else by as many as the process may use, up to `most_threads`."""
+        """By `asked` threads, or else by as many as the process may use, and up to `most_threads`.
+
+        `sleepers` is how many helpers the work is worth waking.
+        """
         self._code, self._name, self._arguments, self._units = code, name, arguments, units
-        self._asked, self._most_threads = threads, most_threads
+        self._asked, self._most_threads = asked, most_threads
         self._words = np.zeros(len(JobField), np.int64)
-        self._words[[JobField.FUNCTION, JobField.ARGUMENTS, JobField.UNITS]] = code.address(name), arguments, units
+        constant = {
+            JobField.FUNCTION: code.address(name),
+            JobField.ARGUMENTS: arguments,
+            JobField.UNITS: units,
+            JobField.SLEEPERS: min(sleepers, MOST_WOKEN),
+        }
+        for field, value in constant.items():
+            self._words[field] = value
         self.address = self._words.ctypes.data
         self.adapt(current_limits())
         if self._most_threads > 1 and unavailable_reason() is None:
@@ -129,10 +148,12 @@ class Crew:
             self._open()
             if limits is not self._limits:
                 self._limits = limits
+                self._put_cores(limits.cpus)
                 for helper in self._helpers:
                     _keep_to(limits.cpus, helper.native_id)
             while self._started < helpers and not self._closed:
-                helper = threading.Thread(target=self._stay, name=f"edgeconv-crew-{self._started + 1}", daemon=True)
+                number = self._started + 1
+                helper = threading.Thread(target=self._stay, args=(number,), name=f"edgeconv-crew-{number}", daemon=True)
                 try:
                     helper.start()
                 except RuntimeError:  # a limit of the system, or the interpreter ends: fewer will do
@@ -154,17 +175,32 @@ class Crew:
         for helper in helpers:
             helper.join(max(0.0, deadline - time.monotonic()))
 
-    def set_pace(self, spin_seconds: float, wait_seconds: float, wake_at_once: int) -> None:
-        """How long helpers and callers wait awake, and how many sleepers a thread wakes; `scripts/tune_crew.py` asks."""
+    def set_pace(self, spin_seconds: float, wait_seconds: float) -> None:
+        """How long helpers and callers wait awake."""
         with self._lock:
             self._open()
-            paces = {
-                CrewField.SPIN_NANOSECONDS: spin_seconds * NANOSECONDS,
-                CrewField.WAIT_NANOSECONDS: wait_seconds * NANOSECONDS,
-                CrewField.WAKE_AT_ONCE: wake_at_once,
-            }
-            for field, value in paces.items():
-                self._words[field // INT64_BYTES] = round(value)
+            self._put_pace(spin_seconds, wait_seconds)
+
+    def _put_pace(self, spin_seconds: float, wait_seconds: float) -> None:
+        self._words[CrewField.SPIN_NANOSECONDS // INT64_BYTES] = round(spin_seconds * NANOSECONDS)
+        self._words[CrewField.WAIT_NANOSECONDS // INT64_BYTES] = round(wait_seconds * NANOSECONDS)
+
+    def _put_cores(self, cpus: frozenset[int] | None) -> None:
+        """The cores that helpers may run on, for those that go to sleep."""
+        self._words[CrewField.CORES // INT64_BYTES] = 0  # none are bound while the tables change
+        if cpus is None or max(cpus) >= MOST_CORES:
+            return
+        free = np.zeros(MOST_CORES, np.uint8)
+        free[sorted(cpus)] = 1
+        tables = {
+            CrewField.FREE_MASK: np.packbits(free, bitorder="little").view(np.int64),
+            CrewField.CORE_AT: np.array(sorted(cpus), np.int64),
+            CrewField.PLACE_OF: np.cumsum(free, dtype=np.int64) - 1,
+        }
+        for field, table in tables.items():
+            start = field // INT64_BYTES
+            self._words[start : start + len(table)] = table
+        self._words[CrewField.CORES // INT64_BYTES] = len(cpus)
 
     def _open(self) -> None:
         """Make the memory, once; it is never freed, as helpers may outlive the interpreter's last steps."""
@@ -174,18 +210,16 @@ class Crew:
         memory = jit.aligned_zeros(CREW_BYTES)
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(memory))
         self._words = memory.view(np.int64)
-        self._words[CrewField.SPIN_NANOSECONDS // INT64_BYTES] = round(SPIN_SECONDS * NANOSECONDS)
-        self._words[CrewField.WAIT_NANOSECONDS // INT64_BYTES] = round(WAIT_SECONDS * NANOSECONDS)
-        self._words[CrewField.WAKE_AT_ONCE // INT64_BYTES] = WAKE_AT_ONCE
+        self._put_pace(SPIN_SECONDS, WAIT_SECONDS)
         self._run = code.function(crew_code.RUN, 2)
         self._address = memory.ctypes.data
 
-    def _stay(self) -> None:
+    def _stay(self, number: int) -> None:
         signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals() - OF_THE_THREAD_ITSELF)
         limits = self._limits
         if limits is not None:
             _keep_to(limits.cpus, threading.get_native_id())
-        _code().function(crew_code.STAY, 1)(self._address)
+        _code().function(crew_code.STAY, 2)(self._address, number)
 
 
 CREW = Crew()

@@ -3,7 +3,7 @@
 Three functions over one block of memory, the crew (offsets below):
 
     run(crew, job)   a caller publishes a job in a free slot, takes units of it itself, and waits until all are done
-    stay(crew)       a helper: looks for open jobs, takes units, spins for a while when there are none, then sleeps
+    stay(crew, n)    helper number n from 1 on: looks for open jobs, takes units, spins for a while when there are none, then sleeps
     stop(crew)       makes all helpers come back from `stay`
 
 Units are claimed one by one. A slot is reused at once by the next job, while a helper may still hold what it read of the
@@ -20,6 +20,10 @@ that was about to claim finds nothing, or the next job.
 Sleeping is the futex of Linux on BELL (helpers; it counts jobs) and on DONE (a caller; its top bit says that somebody
 sleeps). Whoever changes one of these words looks for sleepers after that, and a sleeper is announced before it looks at
 the word for the last time, so no wake-up is lost.
+
+Systems like to start a thread on the core of the thread that wakes it, above all in virtual machines, where an idle core
+looks taken: there it waits until the caller's time is up. A helper therefore goes to sleep bound to a core of its own,
+counted from the last caller's core on, and is let go again when it has woken.
 """
 
 from __future__ import annotations
@@ -35,6 +39,10 @@ RUN, STAY, STOP = "run", "stay", "stop"
 
 APART_BYTES = 128
 """Between words that different threads write: two cache lines, as processors fetch neighbouring lines in pairs."""
+
+MOST_CORES = 1024
+"""As libc's own masks hold."""
+MASK_BYTES = MOST_CORES // 8
 
 SLOTS = 8
 """Jobs at once; a further caller does its job alone."""
@@ -59,9 +67,17 @@ class CrewField(IntEnum):
     """How long a helper without work stays awake."""
     WAIT_NANOSECONDS = 4 * APART_BYTES + 24
     """How long a caller waits awake for the units that helpers have."""
-    WAKE_AT_ONCE = 4 * APART_BYTES + 32
-    """Sleepers that one thread wakes; each of them wakes as many."""
-    FIRST_SLOT = 5 * APART_BYTES
+    CORES = 4 * APART_BYTES + 32
+    """Cores that helpers may run on; 0 where they are not bound to any, not even while they sleep."""
+    CALLER_CORE = 5 * APART_BYTES
+    """Where the last caller ran."""
+    FREE_MASK = 6 * APART_BYTES
+    """`MASK_BYTES`: a bit for every core that helpers may run on."""
+    CORE_AT = 6 * APART_BYTES + MASK_BYTES
+    """int64[MOST_CORES]: their numbers."""
+    PLACE_OF = CORE_AT + 8 * MOST_CORES
+    """int64[MOST_CORES]: where a core stands in CORE_AT."""
+    FIRST_SLOT = PLACE_OF + 8 * MOST_CORES
 
 
 class SlotField(IntEnum):
@@ -75,9 +91,11 @@ class SlotField(IntEnum):
     """1 while a caller has the slot."""
     LIMIT = 3 * APART_BYTES + 8
     """Threads of all jobs that may work at once, in this job's view."""
-    FUNCTION = 3 * APART_BYTES + 16
-    ARGUMENTS = 3 * APART_BYTES + 24
-    UNITS = 3 * APART_BYTES + 32
+    SLEEPERS = 3 * APART_BYTES + 16
+    """Sleepers that one thread wakes for this job; each of them wakes as many."""
+    FUNCTION = 3 * APART_BYTES + 24
+    ARGUMENTS = 3 * APART_BYTES + 32
+    UNITS = 3 * APART_BYTES + 40
     END = 4 * APART_BYTES
 
 
@@ -93,6 +111,8 @@ class JobField(IntEnum):
     """Workers at most, the caller among them."""
     LIMIT = 4
     """See SlotField.LIMIT."""
+    SLEEPERS = 5
+    """See SlotField.SLEEPERS."""
 
 
 CREW_BYTES = int(CrewField.FIRST_SLOT) + SLOTS * int(SlotField.END)
@@ -121,7 +141,7 @@ def write(futex_number: int, pause: str | None) -> ir.Module:
     """The module with all functions; `pause` is the intrinsic that tells the processor of a spinning loop."""
     module = ir.Module(name="crew")
     _Caller(module, RUN, [POINTER, POINTER], futex_number, pause).write()
-    _Helper(module, STAY, [POINTER], futex_number, pause).write()
+    _Helper(module, STAY, [POINTER, I64], futex_number, pause).write()
     _Stopper(module, STOP, [POINTER], futex_number, pause).write()
     return module
 
@@ -177,7 +197,7 @@ class _CrewEmitter(Emitter):
         """Replace a word; what was written before is seen by whoever reads it."""
         self.block.atomic_rmw("xchg", self.at(base, field), value, "seq_cst")
 
-    def plain(self, base: Value, field: IntEnum) -> Value:
+    def plain(self, base: Value, field: IntEnum | Value) -> Value:
         """A word that nobody writes now."""
         return self.block.load(self.at(base, field), typ=I64)
 
@@ -236,19 +256,28 @@ class _CrewEmitter(Emitter):
             leave(self.block.icmp_signed(">=", self.now(), deadline))
             self.offer_core()
 
+    def core(self) -> Value:
+        """The number of the core that this thread runs on; -1 where the system does not tell."""
+        return self.block.sext(self.block.call(self._outside("sched_getcpu", ir.FunctionType(I32, [])), []), I64)
+
+    def bind(self, mask: Value) -> None:
+        """Let this thread run on the cores of the mask alone; a system that refuses leaves it where it is."""
+        call = self._outside("sched_setaffinity", ir.FunctionType(I32, [I32, I64, POINTER]))
+        self.block.call(call, [I32(0), self.int64(MASK_BYTES), mask])
+
     def _outside(self, name: str, kind: ir.FunctionType) -> ir.Function:
         return self.module.globals.get(name) or ir.Function(self.module, kind, name)
 
     # --- jobs ---------------------------------------------------------------------------------------------------------
 
-    def wake(self, wanted: Value) -> None:
-        """Wake sleepers if more threads are wanted than are awake without work, a few at most."""
+    def wake(self, slot: Value, wanted: Value) -> None:
+        """Wake sleepers if more threads are wanted than are awake without work, as many as the job says at most."""
         sleeping = self.read(self.crew, CrewField.SLEEPERS)
         with self.block.if_then(self.block.icmp_signed(">", sleeping, self.int64(0))):
             working = self.read(self.crew, CrewField.HELPERS)
             started = self.read(self.crew, CrewField.STARTED)
             idle = self.maximum(self.block.sub(self.block.sub(started, sleeping), working), self.int64(0))
-            at_once = self.read(self.crew, CrewField.WAKE_AT_ONCE)
+            at_once = self.read(slot, SlotField.SLEEPERS)
             number = self.minimum(self.block.sub(wanted, idle), at_once)
             with self.block.if_then(self.block.icmp_signed(">", number, self.int64(0))):
                 self.futex(self.at(self.crew, CrewField.BELL), FUTEX_WAKE_PRIVATE, number)
@@ -301,7 +330,7 @@ class _Caller(_CrewEmitter):
     def write(self) -> None:
         """The whole function."""
         job = self.function.args[1]
-        function, arguments, units, threads, limit = (
+        function, arguments, units, threads, limit, sleepers = (
             self.block.load(self.address_of_int64(job, field), typ=I64) for field in JobField
         )
         slot = self._own_slot()
@@ -312,7 +341,8 @@ class _Caller(_CrewEmitter):
                 self.call_work(callee, given, self.int64(0), self.int64(0), units)
             with with_slot:
                 found = self.block.inttoptr(self.block.load(slot, typ=I64), POINTER)
-                self._share(found, function, arguments, units, threads, limit)
+                self._publish(found, function, arguments, units, limit, sleepers)
+                self._share(found, units, threads)
         self.block.ret_void()
 
     def _own_slot(self) -> Value:
@@ -335,11 +365,10 @@ class _Caller(_CrewEmitter):
             self.block.store(self.block.add(at, self.int64(1)), number)
         return found
 
-    def _share(
-        self, slot: Value, function: Value, arguments: Value, units: Value, threads: Value, limit: Value
+    def _publish(
+        self, slot: Value, function: Value, arguments: Value, units: Value, limit: Value, sleepers: Value
     ) -> None:
-        self.add(self.crew, CrewField.CALLERS, 1)
-        generation = self.low(self.block.add(self.high(self.read(slot, SlotField.LEFT)), self.int64(1)))
+        """Write down the job. Helpers look at the limits before they have a claim, and at the rest after it."""
         for field, value in (
             (SlotField.FUNCTION, function),
             (SlotField.ARGUMENTS, arguments),
@@ -347,12 +376,23 @@ class _Caller(_CrewEmitter):
         ):
             self.block.store(value, self.at(slot, field))
         self.put(slot, SlotField.LIMIT, limit)
+        self.put(slot, SlotField.SLEEPERS, sleepers)
         self.put(slot, SlotField.DONE, I32(0))
+
+    def _share(self, slot: Value, units: Value, threads: Value) -> None:
+        """Open the job, take part, and wait."""
+        self.add(self.crew, CrewField.CALLERS, 1)
+        core = self.core()
+        with self.block.if_then(
+            self.block.icmp_signed("!=", core, self.read(self.crew, CrewField.CALLER_CORE))
+        ):
+            self.put(self.crew, CrewField.CALLER_CORE, core)
+        generation = self.low(self.block.add(self.high(self.read(slot, SlotField.LEFT)), self.int64(1)))
         helpers = self.block.sub(threads, self.int64(1))
         self.put(slot, SlotField.SEATS, self.both(generation, self.block.sub(self.int64(NO_SEAT), helpers)))
         self.put(slot, SlotField.LEFT, self.both(generation, units))
         self.add(self.crew, CrewField.BELL, 1, I32)
-        self.wake(self.minimum(helpers, self.block.sub(units, self.int64(1))))
+        self.wake(slot, self.minimum(helpers, self.block.sub(units, self.int64(1))))
         mine = self.take_units(slot, generation, self.int64(0))
         count = self.block.trunc(self.block.load(mine, typ=I64), I32)
         self.add(slot, SlotField.DONE, count, I32)
@@ -408,12 +448,35 @@ class _Helper(_CrewEmitter):
 
         self.spin(self.block.load(deadline, typ=I64), has_rung)
         with self.block.if_then(self.block.not_(has_rung())):
+            self._bind_to_own_core()
             self.add(self.crew, CrewField.SLEEPERS, 1)
             value = self.block.zext(self.block.load(seen, typ=I32), I64)
             self.futex(self.at(self.crew, CrewField.BELL), FUTEX_WAIT_PRIVATE, value)
             self.add(self.crew, CrewField.SLEEPERS, -1)
+            with self.block.if_then(self._is_bound()):
+                self.bind(self.at(self.crew, CrewField.FREE_MASK))
             self.block.store(self._deadline(), deadline)
         self.block.store(self.read(self.crew, CrewField.BELL, I32), seen)
+
+    def _is_bound(self) -> Value:
+        return self.block.icmp_signed(">", self.read(self.crew, CrewField.CORES), self.int64(0))
+
+    def _bind_to_own_core(self) -> None:
+        """To core number n after the last caller's, among those that helpers may run on."""
+        with self.block.goto_entry_block():
+            mask = self.block.alloca(I64, MASK_BYTES // 8)
+        cores, caller = (self.read(self.crew, field) for field in (CrewField.CORES, CrewField.CALLER_CORE))
+        known = self.block.icmp_unsigned("<", caller, self.int64(MOST_CORES))
+        with self.block.if_then(self.block.and_(self._is_bound(), known)):
+            for word in range(MASK_BYTES // 8):
+                self.block.store(self.int64(0), self.at(mask, 8 * word))
+            place = self.plain(self.at(self.crew, CrewField.PLACE_OF), self.block.mul(caller, self.int64(8)))
+            own = self.block.srem(self.block.add(place, self.function.args[1]), cores)
+            core = self.plain(self.at(self.crew, CrewField.CORE_AT), self.block.mul(own, self.int64(8)))
+            word = self.at(mask, self.block.mul(self.block.lshr(core, self.int64(6)), self.int64(8)))
+            bit = self.block.shl(self.int64(1), self.block.and_(core, self.int64(63)))
+            self.block.store(bit, word)
+            self.bind(mask)
 
     def _help(self, slot: Value, deadline: Value) -> None:
         """Take part in the slot's job, if it is open and has a seat."""
@@ -438,7 +501,7 @@ class _Helper(_CrewEmitter):
     def _work(self, slot: Value, generation: Value, seat: Value, deadline: Value) -> None:
         def wake_others(left: Value) -> None:
             """Those that still find a seat and a unit."""
-            self.wake(self.minimum(self.block.sub(seat, self.int64(1)), left))
+            self.wake(slot, self.minimum(self.block.sub(seat, self.int64(1)), left))
 
         def is_surplus() -> Value:
             at_work = self.block.add(

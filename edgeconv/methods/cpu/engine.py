@@ -17,9 +17,8 @@ from edgeconv.core.geometry import KERNEL_SIZE, OUTSIDE, bands, border_indices
 from edgeconv.core.problem import Problem
 from edgeconv.hardware.cpu import crew, jit
 from edgeconv.hardware.cpu.scalars import SCALAR_BYTES
-from edgeconv.hardware.pool import threads_for
 from edgeconv.methods.base import AddressPlan, check_workspace, refuse
-from edgeconv.methods.cpu import rowcode
+from edgeconv.methods.cpu import division, rowcode
 from edgeconv.methods.cpu.arrays import address_of, check_arrays
 from edgeconv.methods.cpu.layout import (
     WIDEST_VECTOR_STRIDE,
@@ -37,12 +36,6 @@ from edgeconv.methods.options import Options
 STREAMING_BYTES = 8 * 2**20
 """Input and output bytes from which stores go past the caches and loads are asked for early: data that is no longer
 there when a caller comes back to it."""
-
-STRIP_ROWS = 64
-"""Rows that a thread takes at a time: neighbouring strips both stage two rows, which costs 3 % of 64."""
-
-STRIPS_PER_THREAD = 4
-"""Fewest strips per thread where rows allow it, so that a thread that was interrupted keeps no other waiting."""
 
 IMAGE_ADDRESS, OUT_ADDRESS = int(Argument.IMAGE_ADDRESS), int(Argument.OUT_ADDRESS)
 
@@ -79,9 +72,9 @@ class EnginePlan(AddressPlan):
         tiles, picks = _tables(problem, lowering, layout)
         if not shape.columns and _reads_directly(lowering, layout, tiles):
             lowering = replace(lowering, direct=True)
-        moved_bytes = problem.input_bytes + problem.output_bytes
-        self._threads = threads_for(options.threads, moved_bytes, problem.output_height)
-        strip_rows = _strip_rows(problem, self._threads)
+        seconds = division.seconds_alone(problem, lowering, layout)
+        divided = division.divide(problem.output_height, seconds, options.threads)
+        self._threads, strip_rows = divided.threads, divided.strip_rows
         units = -(-problem.output_height // strip_rows) * len(tiles)
         self.workspace_bytes = layout.scratch_bytes * self._threads
         most_threads = options.workspace_limit_bytes // layout.scratch_bytes
@@ -114,7 +107,13 @@ class EnginePlan(AddressPlan):
         self._words = memoryview(self._arguments.data)  # three times as fast to write as the array
         self._alone = self._code.function(rowcode.ALONE, 1)
         self._job = crew.Job(
-            self._code, rowcode.ENTRY_POINT, self._arguments_address, units, options.threads, self._threads
+            self._code,
+            rowcode.ENTRY_POINT,
+            self._arguments_address,
+            units,
+            asked=options.threads,
+            most_threads=self._threads,
+            sleepers=divided.sleepers,
         )
         self.choice = {
             "collapsed": lowering.collapsed,
@@ -146,12 +145,6 @@ class EnginePlan(AddressPlan):
             self._alone(self._arguments_address)
         else:
             self._job.run()
-
-
-def _strip_rows(problem: Problem, threads: int) -> int:
-    if threads == 1:
-        return problem.output_height
-    return max(1, min(STRIP_ROWS, problem.output_height // (threads * STRIPS_PER_THREAD)))
 
 
 def _tables(problem: Problem, lowering: Lowering, layout: RowLayout) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
