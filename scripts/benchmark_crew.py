@@ -167,7 +167,7 @@ CASES = (
     *((*GENERAL, stride, size) for size in (128, 256, 512, 1024, 2048, 4096) for stride in (1, 3)),
     *((*kind, 1, size) for kind in (PLAIN, SOBEL) for size in (128, 256, 512, 1024, 2048, 4096)),
 )
-CASE_SECONDS, MOST_SAMPLES, LEAST_SAMPLES = 2.5, 60, 5
+CASE_SECONDS, MOST_SAMPLES, LEAST_SAMPLES = 1.5, 60, 5
 
 
 def measure_settings(seconds: float) -> list[dict[str, Any]]:
@@ -299,7 +299,7 @@ def measure_processes() -> list[dict[str, Any]]:
     """Pictures per second in all."""
     rows = []
     context = multiprocessing.get_context("spawn")
-    for size in (256, 1024, 2048):
+    for size in (512, 2048):
         for what, workers, threads, start in (
             ("one process", 1, None, context.Process),
             ("four processes", NEIGHBOURS, None, context.Process),
