@@ -81,7 +81,7 @@ def timed(call: Callable[[], Any]) -> float:
     return time.perf_counter() - started
 
 
-# --- wake ---------------------------------------------------------------------------------------------------------------
+# --- wake -------------------------------------------------------------------------------------------------------------
 
 AWAKE, SLEEPING = 2000, 100
 SLEEP_SECONDS = 3e-3
@@ -91,22 +91,24 @@ def measure_wake() -> list[dict[str, Any]]:
     """One row for each number of threads, kind of threads and state."""
     code = jit.compile_module(UNITS, jit.processor())
     meet_in_python = code.function("meet", 4)
+
+    def meet_as(address: int, worker: int) -> None:
+        meet_in_python(address, worker, 0, 1)
+
     rows = []
     for threads in sorted({2, 4, 8, 16, usable_threads()} & set(range(2, usable_threads() + 1))):
         arrived = np.array([0, threads], np.int64)
         address = arrived.ctypes.data
 
-        def job(name: str, threads: int = threads, address: int = address) -> crew.Job:
-            return crew.Job(code, name, address, threads, asked=threads, most_threads=threads)
+        def job(name: str, threads: int = threads, address: int = address) -> crew.CrewJob:
+            return crew.CrewJob(code, name, address, threads, asked=threads, most_threads=threads)
 
         empty, meeting = job("nothing"), job("meet")
-        calls = {
+        calls: dict[tuple[str, str], Callable[[], Any]] = {
             ("crew", "empty units"): empty.run,
             ("crew", "all meet"): meeting.run,
-            ("python threads", "empty units"): lambda threads=threads: POOL.run(lambda worker: None, threads),
-            ("python threads", "all meet"): lambda threads=threads, address=address: POOL.run(
-                lambda worker: meet_in_python(address, worker, 0, 1), threads
-            ),
+            ("python threads", "empty units"): partial(POOL.run, lambda worker: None, threads),
+            ("python threads", "all meet"): partial(POOL.run, partial(meet_as, address), threads),
         }
         for (kind, what), call in calls.items():
             for _ in range(20):
@@ -123,7 +125,7 @@ def measure_wake() -> list[dict[str, Any]]:
     return rows
 
 
-# --- settings -----------------------------------------------------------------------------------------------------------
+# --- settings ---------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -176,7 +178,8 @@ def measure_settings(seconds: float) -> list[dict[str, Any]]:
     for dtype, name, channels, stride, size in CASES:
         image = bench_pixels(size, size, dtype)
         chosen = bench_filter(name, channels)
-        plans, out = {}, None
+        plans: dict[Any, list[tuple[str, Callable[[], Any]]]] = {}
+        out = None
         for setting in SETTINGS:
             with setting.in_force():
                 plan = edgeconv.plan(
@@ -203,13 +206,20 @@ def measure_settings(seconds: float) -> list[dict[str, Any]]:
                 break
         row: dict[str, Any] = {"dtype": dtype, "filter": name, "channels": channels, "stride": stride, "size": size}
         row["settings"] = {
-            name: {"threads": how[0], "strip_rows": how[1], "streaming": how[2], "microseconds": quantiles(samples[how])}
+            name: {
+                "threads": how[0],
+                "strip_rows": how[1],
+                "streaming": how[2],
+                "microseconds": quantiles(samples[how]),
+            }
             for how, same in plans.items()
             for name, _ in same
         }
         rows.append(row)
         base = row["settings"]["as it is"]
-        shown = [f"{name} {found['microseconds']['median']}" for name, found in row["settings"].items() if found != base]
+        shown = [
+            f"{name} {found['microseconds']['median']}" for name, found in row["settings"].items() if found != base
+        ]
         print(dtype, name, f"s{stride}", size, base, "|", "; ".join(shown), flush=True)
     return rows
 
@@ -228,8 +238,9 @@ def measure_spin(seconds: float) -> list[dict[str, Any]]:
                 crew.CREW.set_pace(spin, crew.WAIT_SECONDS)
                 samples = []
                 started = time.perf_counter()
+                call = partial(plan, image, out=out)
                 while time.perf_counter() - started < seconds:
-                    samples.append(timed(lambda: plan(image, out=out)))
+                    samples.append(timed(call))
                     resume = time.perf_counter() + pause
                     while time.perf_counter() < resume:
                         pass
@@ -240,7 +251,13 @@ def measure_spin(seconds: float) -> list[dict[str, Any]]:
     return rows
 
 
-# --- fresh outputs ------------------------------------------------------------------------------------------------------
+# --- fresh outputs ----------------------------------------------------------------------------------------------------
+
+
+def keep(held: list[Any], plan: Callable[[Any], Any], image: Any) -> None:
+    """A result that stays with the three before it."""
+    held.append(plan(image))
+    del held[:-4]
 
 
 def measure_fresh() -> list[dict[str, Any]]:
@@ -252,16 +269,11 @@ def measure_fresh() -> list[dict[str, Any]]:
         plan = edgeconv.plan(image.shape, "uint8", filter="laplacian8", **rules)
         out = np.zeros(plan.output_shape, plan.output_dtype)
         held: list[Any] = []
-
-        def keeping(plan: Any = plan, image: Any = image, held: list[Any] = held) -> None:
-            held.append(plan(image))
-            del held[:-4]
-
-        calls = {
-            "plan(image, out=)": lambda: plan(image, out=out),
-            "plan(image)": lambda: plan(image),
-            "plan(image), the last four kept": keeping,
-            "convolve": lambda: edgeconv.convolve(image, "laplacian8", **rules),
+        calls: dict[str, Callable[[], Any]] = {
+            "plan(image, out=)": partial(plan, image, out=out),
+            "plan(image)": partial(plan, image),
+            "plan(image), the last four kept": partial(keep, held, plan, image),
+            "convolve": partial(edgeconv.convolve, image, "laplacian8", **rules),
         }
         samples: dict[str, list[float]] = {name: [] for name in calls}
         for _ in range(40):
@@ -273,7 +285,7 @@ def measure_fresh() -> list[dict[str, Any]]:
     return rows
 
 
-# --- neighbours ---------------------------------------------------------------------------------------------------------
+# --- neighbours -------------------------------------------------------------------------------------------------------
 
 NEIGHBOURS = 4
 NEIGHBOUR_SECONDS = 1.5
@@ -307,9 +319,8 @@ def measure_processes() -> list[dict[str, Any]]:
             ("four threads", NEIGHBOURS, None, threading.Thread),
             ("one process", 1, None, context.Process),
         ):
-            done, ready = context.Queue(), context.Barrier(workers)
-            if start is threading.Thread:
-                ready = threading.Barrier(workers)
+            done: Any = context.Queue()
+            ready: Any = threading.Barrier(workers) if start is threading.Thread else context.Barrier(workers)
             started = [start(target=filter_for_a_while, args=(size, threads, ready, done)) for _ in range(workers)]
             for worker in started:
                 worker.start()

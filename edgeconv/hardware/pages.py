@@ -1,9 +1,9 @@
 """Memory for large results on the host: large pages, and pages that a dropped result leaves behind.
 
-A fresh page is filled with zeros by the system when it is first written, which takes as long as the convolution itself.
-So a block is asked for in large pages (where the system gives them, its zeros are written by the threads that then write
-their samples), and when the last array on it is gone the block waits for the next result of its size. Until then the
-system may take its pages back at any time; nothing has to be written out.
+A fresh page is filled with zeros by the system when it is first written, which takes as long as the convolution
+itself. So a block is asked for in large pages (where the system gives them, the zeros of each are written by the thread
+that then writes its samples), and when the last array on it is gone the block waits for the next result of its size.
+Until then the system may take its pages back at any time; nothing has to be written out.
 """
 
 from __future__ import annotations

@@ -62,7 +62,7 @@ def _not_open(*arguments: int) -> None:
     raise AssertionError("a crew is started before it runs")
 
 
-class Job:
+class CrewJob:
     """Work of generated code that can be cut into units; `run` does all of it, again and again.
 
     The function is `void work(int64 *arguments, int64 worker, int64 first_unit, int64 stop_unit)`; no two threads work
@@ -133,7 +133,7 @@ class Crew:
         self._limits: Limits | None = None
         self._run: jit.NativeFunction = _not_open
 
-    def run(self, job: Job) -> None:
+    def run(self, job: CrewJob) -> None:
         """Do all units of the job, by this thread and by helpers that are free."""
         limits = current_limits()
         if limits is not job.limits:
@@ -153,7 +153,9 @@ class Crew:
                     _keep_to(limits.cpus, helper.native_id)
             while self._started < helpers and not self._closed:
                 number = self._started + 1
-                helper = threading.Thread(target=self._stay, args=(number,), name=f"edgeconv-crew-{number}", daemon=True)
+                helper = threading.Thread(
+                    target=self._stay, args=(number,), name=f"edgeconv-crew-{number}", daemon=True
+                )
                 try:
                     helper.start()
                 except RuntimeError:  # a limit of the system, or the interpreter ends: fewer will do

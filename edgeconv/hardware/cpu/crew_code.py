@@ -3,11 +3,11 @@
 Three functions over one block of memory, the crew (offsets below):
 
     run(crew, job)   a caller publishes a job in a free slot, takes units of it itself, and waits until all are done
-    stay(crew, n)    helper number n from 1 on: looks for open jobs, takes units, spins for a while when there are none, then sleeps
+    stay(crew, n)    helper number n, from 1 on: takes units of open jobs, spins for a while when there are none, sleeps
     stop(crew)       makes all helpers come back from `stay`
 
-Units are claimed one by one. A slot is reused at once by the next job, while a helper may still hold what it read of the
-last one, so everything that a helper decides by carries the number of the job (its generation):
+Units are claimed one by one. A slot is reused at once by the next job, while a helper may still hold what it read of
+the last one, so everything that a helper decides by carries the number of the job (its generation):
 
     LEFT    generation and units not yet claimed, in one word: a claim is a compare-and-swap of it, and fails when the
             slot has passed to another job
@@ -21,9 +21,9 @@ Sleeping is the futex of Linux on BELL (helpers; it counts jobs) and on DONE (a 
 sleeps). Whoever changes one of these words looks for sleepers after that, and a sleeper is announced before it looks at
 the word for the last time, so no wake-up is lost.
 
-Systems like to start a thread on the core of the thread that wakes it, above all in virtual machines, where an idle core
-looks taken: there it waits until the caller's time is up. A helper therefore goes to sleep bound to a core of its own,
-counted from the last caller's core on, and is let go again when it has woken.
+Systems like to start a thread on the core of the thread that wakes it, above all in virtual machines, where an idle
+core looks taken: there it waits until the caller's time is up. A helper therefore goes to sleep bound to a core of its
+own, counted from the last caller's core on, and is let go again when it has woken.
 """
 
 from __future__ import annotations
@@ -383,9 +383,7 @@ class _Caller(_CrewEmitter):
         """Open the job, take part, and wait."""
         self.add(self.crew, CrewField.CALLERS, 1)
         core = self.core()
-        with self.block.if_then(
-            self.block.icmp_signed("!=", core, self.read(self.crew, CrewField.CALLER_CORE))
-        ):
+        with self.block.if_then(self.block.icmp_signed("!=", core, self.read(self.crew, CrewField.CALLER_CORE))):
             self.put(self.crew, CrewField.CALLER_CORE, core)
         generation = self.low(self.block.add(self.high(self.read(slot, SlotField.LEFT)), self.int64(1)))
         helpers = self.block.sub(threads, self.int64(1))
@@ -428,9 +426,7 @@ class _Helper(_CrewEmitter):
         seen = self.variable(self.read(self.crew, CrewField.BELL, I32))
         deadline = self.variable(self._deadline())
         with self.repeat() as leave:
-            with self.count(
-                self.int64(CrewField.FIRST_SLOT), self.int64(CREW_BYTES), int(SlotField.END)
-            ) as offset:
+            with self.count(self.int64(CrewField.FIRST_SLOT), self.int64(CREW_BYTES), int(SlotField.END)) as offset:
                 self._help(self.at(self.crew, offset), deadline)
             leave(self.block.icmp_signed("!=", self.read(self.crew, CrewField.STOPPED), self.int64(0)))
             self._idle(seen, deadline)
@@ -504,9 +500,7 @@ class _Helper(_CrewEmitter):
             self.wake(slot, self.minimum(self.block.sub(seat, self.int64(1)), left))
 
         def is_surplus() -> Value:
-            at_work = self.block.add(
-                self.read(self.crew, CrewField.HELPERS), self.read(self.crew, CrewField.CALLERS)
-            )
+            at_work = self.block.add(self.read(self.crew, CrewField.HELPERS), self.read(self.crew, CrewField.CALLERS))
             return self.block.icmp_signed(">", at_work, self.read(slot, SlotField.LIMIT))
 
         place = self.take_units(slot, generation, seat, wake_others, is_surplus)

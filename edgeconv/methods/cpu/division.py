@@ -55,7 +55,7 @@ def seconds_alone(problem: Problem, lowering: Lowering, layout: RowLayout) -> fl
 
 
 def divide(rows: int, seconds: float, asked: int | None) -> Division:
-    """Divide `rows` output rows that one thread would compute in `seconds`; `asked` threads, or as many as are worth it."""
+    """Divide `rows` output rows that take one thread `seconds`, among `asked` threads or as many as are worth it."""
     worth = max(1, int(seconds / THREAD_SECONDS))
     threads = max(1, min(asked or min(worth, usable_threads()), rows))
     if threads == 1:

@@ -106,7 +106,7 @@ class EnginePlan(AddressPlan):
         self._arguments_address = self._arguments.ctypes.data
         self._words = memoryview(self._arguments.data)  # three times as fast to write as the array
         self._alone = self._code.function(rowcode.ALONE, 1)
-        self._job = crew.Job(
+        self._job = crew.CrewJob(
             self._code,
             rowcode.ENTRY_POINT,
             self._arguments_address,
