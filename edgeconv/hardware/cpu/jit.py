@@ -21,6 +21,7 @@ NativeFunction = Callable[..., None]
 """Addresses and numbers, of 64 bits each. Called without the interpreter lock."""
 
 CACHE_LINE_BYTES = 64
+MOST_EFFORT = 3
 
 
 @dataclass(frozen=True)
@@ -81,9 +82,9 @@ class Compiled:
         return ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * arguments)(self.address(name))
 
 
-def compile_module(ir_text: str, target: Processor) -> Compiled:
-    """Optimise and assemble a module."""
-    machine = _target_machine(target)
+def compile_module(ir_text: str, target: Processor, effort: int = MOST_EFFORT) -> Compiled:
+    """Optimise and assemble a module; with less `effort` (LLVM's -O0 to -O3) sooner, and the code may be slower."""
+    machine = _target_machine(target, effort)
     engine = llvm.create_mcjit_compiler(_optimized(ir_text, target, machine), machine)
     engine.finalize_object()
     return Compiled(engine)
@@ -109,10 +110,10 @@ def _start_llvm() -> None:
     llvm.initialize_native_asmprinter()
 
 
-def _target_machine(target: Processor) -> Any:
+def _target_machine(target: Processor, effort: int = MOST_EFFORT) -> Any:
     _start_llvm()
     return llvm.Target.from_triple(target.triple).create_target_machine(
-        cpu=target.name, features=target.features, opt=3, codemodel="jitdefault", jit=True
+        cpu=target.name, features=target.features, opt=effort, codemodel="jitdefault", jit=True
     )
 
 

@@ -122,6 +122,7 @@ class EnginePlan(AddressPlan):
             "multiply_adds_per_pixel": lowering.multiply_adds,
             "arithmetic": lowering.sum,
             "threads": self._threads,
+            "native_threads": crew.unavailable_reason() or "yes",
             "tile_pixels": shape.tile_pixels,
             "strip_rows": strip_rows,
             "reads_picture_directly": lowering.direct,
