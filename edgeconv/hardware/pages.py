@@ -27,6 +27,9 @@ MOST_WAITING = 4
 _PRIVATE: dict[str, Any] = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_PRIVATE") else {}
 """Python's own choice is memory that processes share, which has no large pages."""
 
+_IN_USE: set[_Block] = set()
+"""An array refers to a block's memory; the block itself, which is told of the array's end, is held here."""
+
 _WAITING: deque[_Block] = deque(maxlen=MOST_WAITING)
 """Each step on it is a single one under the interpreter lock: a block may come back in the middle of any other."""
 
@@ -45,9 +48,11 @@ class _Block:
         """The memory as an object that arrays refer to; when it is gone the block waits."""
         lent = (ctypes.c_char * self.size_bytes).from_buffer(self._memory, self._start)
         self._user = weakref.ref(lent, self._take_back)
+        _IN_USE.add(self)
         return lent
 
     def _take_back(self, _: Any) -> None:
+        _IN_USE.discard(self)
         if self.size_bytes <= MOST_WAITING_BYTES:
             self._advise("MADV_FREE")
             _WAITING.append(self)
