@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import threading
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -53,7 +54,7 @@ def test_two_results_never_share_memory() -> None:
     plan = edgeconv.plan(image.shape, "uint8", filter="laplacian8", channels="each", method="sliding", device="cpu")
     results = [plan(image) for _ in range(6)]
     places = sorted(address(result) for result in results)
-    assert all(later - place >= results[0].nbytes for place, later in zip(places, places[1:], strict=False))
+    assert all(later - place >= results[0].nbytes for place, later in pairwise(places))
     expected = results[0].copy()
     del results[2:]
     again = [plan(255 - image) for _ in range(4)]

@@ -22,7 +22,7 @@ LEAST_BYTES = LARGE_PAGE_BYTES
 """Below this, memory that `malloc` has at hand is as good."""
 MOST_WAITING_BYTES = 64 * 2**20
 """A larger block is given back at once."""
-MOST_WAITING = 4
+MOST_WAITING = 2
 
 _PRIVATE: dict[str, Any] = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_PRIVATE") else {}
 """Python's own choice is memory that processes share, which has no large pages."""

@@ -18,7 +18,7 @@ VECTOR_MULTIPLY_ADDS_PER_SECOND = 3e9
 SAMPLES_PER_SECOND = 10e9
 """Loaded or stored, beside the multiply-adds. Both are of one core, from pictures that its caches hold."""
 
-THREAD_SECONDS = 6e-6
+THREAD_SECONDS = 4e-6
 """Work that a further thread must have: it costs the others a fraction of a microsecond, and comes some late."""
 
 UNIT_SECONDS = 4e-6
