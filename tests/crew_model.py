@@ -20,7 +20,7 @@ from llvmlite import ir
 from llvmlite.ir import instructions as op
 
 from edgeconv.hardware.cpu import crew_code
-from edgeconv.hardware.cpu.crew_code import CrewField, JobField
+from edgeconv.hardware.cpu.crew_layout import CrewField, JobField
 
 CREW_ADDRESS, JOB_ADDRESS = 2**20, 2**24
 JOB_SPACING = 2**10

@@ -13,7 +13,7 @@ import pytest
 from crew_model import Broken, Model, ModelJob
 
 from edgeconv.hardware.cpu import crew_code
-from edgeconv.hardware.cpu.crew_code import CrewField, SlotField
+from edgeconv.hardware.cpu.crew_layout import CrewField, SlotField
 
 MOST_STATES = 100_000
 

@@ -24,7 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.hardware.cpu import crew_code, jit
-from edgeconv.hardware.cpu.crew_code import CREW_BYTES, FUTEX_NUMBERS, MOST_CORES, CrewField, JobField
+from edgeconv.hardware.cpu.crew_code import FUTEX_NUMBERS
+from edgeconv.hardware.cpu.crew_layout import CREW_BYTES, MOST_CORES, CrewField, JobField
 from edgeconv.hardware.pool import run_pieces
 from edgeconv.hardware.threads import Limits, current_limits
 
