@@ -33,7 +33,7 @@ from edgeconv.hardware.pool import POOL
 from edgeconv.hardware.threads import usable_threads
 from edgeconv.hardware.versions import installed_versions
 from edgeconv.io.files import write_bytes_atomically
-from edgeconv.methods.cpu import division, engine
+from edgeconv.methods.cpu import division, engine, layout, staging
 from edgeconv.methods.options import Options
 from edgeconv.run.report import header
 from edgeconv.runtime.devices import get_device
@@ -136,6 +136,8 @@ class Setting:
     module: Any = None
     constant: str = ""
     value: Any = None
+    in_code: bool = False
+    """Whether it changes the generated code, beside what a plan tells of itself."""
 
     @contextmanager
     def in_force(self) -> Iterator[None]:
@@ -145,10 +147,12 @@ class Setting:
             return
         before = getattr(self.module, self.constant)
         setattr(self.module, self.constant, self.value)
+        engine.code_for.cache_clear()
         try:
             yield
         finally:
             setattr(self.module, self.constant, before)
+            engine.code_for.cache_clear()
 
 
 MIB = 2**20
@@ -162,6 +166,14 @@ SETTINGS = (
     ),
     *(Setting(f"units of {seconds / MICROSECOND:g} µs", division, "UNIT_SECONDS", seconds) for seconds in (2e-6, 8e-6)),
     *(Setting(f"past the caches from {size} MiB", engine, "STREAMING_BYTES", size * MIB) for size in (0, 32, 64, 1024)),
+    *(
+        Setting(
+            f"asking {distance >> 10} KiB ahead while staging", staging, "FETCH_AHEAD_BYTES", distance, in_code=True
+        )
+        for distance in (1 << 10, 2 << 10, 8 << 10, 16 << 10)
+    ),
+    Setting("asking for the next rows while computing", layout, "MULTIPLY_ADDS_TO_HIDE_A_LINE", 0, in_code=True),
+    Setting("never asking while computing", layout, "MULTIPLY_ADDS_TO_HIDE_A_LINE", 10**9, in_code=True),
 )
 GENERAL = ("float32", "random", "mix")
 PLAIN, SOBEL = ("uint8", "laplacian8", "each"), ("uint8", "sobel", "each")
@@ -193,6 +205,10 @@ def measure_settings(seconds: float) -> list[dict[str, Any]]:
                 )
             choice = plan.method_plan.choice
             how = tuple(choice[key] for key in ("threads", "strip_rows", "streaming_stores"))
+            if setting.in_code:
+                if not choice["streaming_stores"]:
+                    continue
+                how = (*how, setting.name)
             if out is None:
                 out = np.zeros(plan.output_shape, plan.output_dtype)
             plans.setdefault(how, []).append((setting.name, partial(plan, image, out=out)))
@@ -356,7 +372,7 @@ def main() -> None:
         started = time.perf_counter()
         record[name] = parts[name]()
         print(f"{name}: {time.perf_counter() - started:.1f} s", flush=True)
-    write_bytes_atomically(asked.output, (json.dumps(record, indent=1) + "\n").encode())
+        write_bytes_atomically(asked.output, (json.dumps(record, indent=1) + "\n").encode())
 
 
 if __name__ == "__main__":

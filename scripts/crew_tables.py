@@ -47,11 +47,11 @@ def settings(name: str) -> str:
     """Times over those of the engine as it is, of every setting: geometric mean of the cases, best and worst."""
     rows = record(name)["settings"]
     table = []
-    for setting in rows[0]["settings"]:
+    for setting in dict.fromkeys(name for row in rows for name in row["settings"]):
         ratios = []
         for row in rows:
-            changed, base = row["settings"][setting], row["settings"]["as it is"]
-            if changed != base:
+            changed, base = row["settings"].get(setting), row["settings"]["as it is"]
+            if changed is not None and changed != base:
                 share = changed["microseconds"]["median"] / base["microseconds"]["median"]
                 ratios.append((share, f"{row['size']}: {_case(row)}"))
         if ratios:
