@@ -8,6 +8,7 @@ import json
 import os
 import random
 import struct
+import subprocess
 import sys
 import threading
 import time
@@ -467,6 +468,50 @@ def test_standard_error_is_left_alone(capfd: pytest.CaptureFixture[str]) -> None
 
 
 @heard
+def test_another_thread_of_c_code_finds_the_stream_that_it_began_with(capfd: pytest.CaptureFixture[str]) -> None:
+    """NVRTC remembers `stderr` when it begins and closes its stream for errors at the end where that is another."""
+    library = ctypes.CDLL(None)
+    name = next(name for name in decoder_messages.DESCRIPTOR_FIELDS if hasattr(library, name))
+    stream = ctypes.c_void_p.in_dll(library, name)
+    library.fputs.argtypes = (ctypes.c_char_p, ctypes.c_void_p)
+    before = stream.value
+
+    def decode() -> int | None:
+        library.fputs(b"of the decoder\n", stream)
+        return stream.value
+
+    assert decoder_messages.DecoderMessages().during(decode) == (before, ("of the decoder",))
+    library.fputs(b"afterwards\n", stream)
+    assert (stream.value, capfd.readouterr().err) == (before, "afterwards\n")
+
+
+COMPILES_WHILE_DECODING = """
+import threading
+from cuda.bindings import nvrtc
+from edgeconv.io.formats.decoder_messages import LISTENER
+
+def compile() -> None:
+    for _ in range(10):
+        _, program = nvrtc.nvrtcCreateProgram(b"__global__ void k(float* x) { x[0] = 1; }", b"k.cu", 0, [], [])
+        nvrtc.nvrtcCompileProgram(program, 0, [])
+
+thread = threading.Thread(target=compile)
+thread.start()
+while thread.is_alive():
+    LISTENER.during(lambda: thread.join(0.003))
+print("both ended")
+"""
+
+
+@heard
+def test_the_cuda_compiler_works_beside_decoders() -> None:
+    """In a process of its own: it was ended by `free(): invalid pointer`."""
+    pytest.importorskip("cuda.bindings.nvrtc", reason="the CUDA compiler is not installed")
+    ended = subprocess.run([sys.executable, "-c", COMPILES_WHILE_DECODING], capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stdout) == (0, "both ended\n"), ended.stderr
+
+
+@heard
 def test_a_decoder_that_raises_leaves_everything_as_it_was() -> None:
     listener = decoder_messages.DecoderMessages()
 
@@ -496,7 +541,7 @@ def test_without_a_variable_to_set_pictures_are_read_all_the_same(monkeypatch: p
     assert listener.during(lambda: 5) == (5, ())
 
 
-@pytest.mark.parametrize("lacks", ["library", "name", "GNU", "descriptors", "streams"])
+@pytest.mark.parametrize("lacks", ["library", "name", "GNU", "descriptors", "stream", "field", "order"])
 def test_a_c_library_that_is_another(lacks: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> Any:
         raise OSError
@@ -507,14 +552,15 @@ def test_a_c_library_that_is_another(lacks: str, monkeypatch: pytest.MonkeyPatch
     if lacks == "library":
         monkeypatch.setattr(decoder_messages.ctypes, "CDLL", refuse)
     elif lacks == "name":
-        monkeypatch.setattr(decoder_messages, "STDERR_NAMES", ("no such variable",))
+        monkeypatch.setattr(decoder_messages, "DESCRIPTOR_FIELDS", {"no such variable": (112, ctypes.c_int)})
     elif lacks == "GNU":
         monkeypatch.setattr(decoder_messages.ctypes, "CDLL", lambda name: Library())
     elif lacks == "descriptors":
         monkeypatch.setattr(decoder_messages.os, "pipe", refuse)
     else:
         library = ctypes.CDLL(None)
-        library.fdopen = lambda *_: None  # type: ignore[method-assign, assignment]
+        says = {"stream": -1, "field": 77, "order": 2}[lacks]  # no descriptor; another one; the same, also when changed
+        library.fileno = lambda *_: says  # type: ignore[method-assign, assignment]
         monkeypatch.setattr(decoder_messages.ctypes, "CDLL", lambda name: library)
     assert decoder_messages._CStream.make() is None
 
