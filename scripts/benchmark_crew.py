@@ -87,6 +87,15 @@ AWAKE, SLEEPING = 2000, 100
 SLEEP_SECONDS = 3e-3
 
 
+def after_sleep(call: Callable[[], Any]) -> list[float]:
+    """Seconds of calls after each of which everybody falls asleep."""
+    found = []
+    for _ in range(SLEEPING):
+        time.sleep(SLEEP_SECONDS)
+        found.append(timed(call))
+    return found
+
+
 def measure_wake() -> list[dict[str, Any]]:
     """One row for each number of threads, kind of threads and state."""
     code = jit.compile_module(UNITS, jit.processor())
@@ -113,12 +122,13 @@ def measure_wake() -> list[dict[str, Any]]:
         for (kind, what), call in calls.items():
             for _ in range(20):
                 call()
-            awake = [timed(call) for _ in range(AWAKE)]
-            asleep = []
-            for _ in range(SLEEPING):
-                time.sleep(SLEEP_SECONDS)
-                asleep.append(timed(call))
-            for state, seconds in (("awake", awake), ("asleep", asleep)):
+            states = {"awake": [timed(call) for _ in range(AWAKE)], "asleep": after_sleep(call)}
+            if kind == "crew":
+                crew.CREW.bind_sleepers(False)
+                after_sleep(call)
+                states["asleep, bound to no core"] = after_sleep(call)
+                crew.CREW.bind_sleepers(True)
+            for state, seconds in states.items():
                 row = {"threads": threads, "kind": kind, "what": what, "state": state}
                 rows.append(row | {"microseconds": quantiles(seconds)})
                 print(rows[-1], flush=True)

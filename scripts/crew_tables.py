@@ -28,14 +28,16 @@ def _times(found: dict[str, float]) -> str:
 def wake(name: str) -> str:
     """Median and p90 of a job, by threads, kind of threads and state."""
     rows = record(name)["wake"]
-    kinds = [(what, state) for what in ("empty units", "all meet") for state in ("awake", "asleep")]
+    states = ("awake", "asleep", "asleep, bound to no core")
+    kinds = [(what, state) for what in ("empty units", "all meet") for state in states]
     table = []
     for threads in sorted({row["threads"] for row in rows}):
         for kind in ("crew", "python threads"):
             cells = {
                 (row["what"], row["state"]): row for row in rows if (row["threads"], row["kind"]) == (threads, kind)
             }
-            table.append([str(threads), kind, *(_times(cells[each]["microseconds"]) for each in kinds)])
+            found = [_times(cells[each]["microseconds"]) if each in cells else "" for each in kinds]
+            table.append([str(threads), kind, *found])
     return lines_of(("threads", "kind", *(f"{what}, {state}" for what, state in kinds)), table)
 
 

@@ -178,8 +178,13 @@ class Crew:
         for helper in helpers:
             helper.join(max(0.0, deadline - time.monotonic()))
 
+    def bind_sleepers(self, bound: bool) -> None:
+        """Whether helpers sleep bound to a core each, as they do unless told otherwise; for measurements."""
+        with self._lock:
+            self._put_cores(self._limits.cpus if bound and self._limits is not None else None)
+
     def set_pace(self, spin_seconds: float, wait_seconds: float) -> None:
-        """How long helpers and callers wait awake."""
+        """How long helpers and callers wait awake; for measurements."""
         with self._lock:
             self._open()
             self._put_pace(spin_seconds, wait_seconds)
