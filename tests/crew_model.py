@@ -68,7 +68,7 @@ class State:
 class Model:
     """Callers, each with jobs that it runs one after another, and helpers."""
 
-    def __init__(self, callers: list[list[ModelJob]], helpers: int, limit: int = 99) -> None:
+    def __init__(self, callers: list[list[ModelJob]], helpers: int, limit: int = 99, sleepers: int = 1) -> None:
         self.module = crew_code.write(0, None)
         self.jobs = [job for script in callers for job in script]
         self.constants: dict[int, int] = {CREW_ADDRESS + field: 0 for field in CONSTANT_FIELDS}
@@ -80,7 +80,7 @@ class Model:
                 JobField.UNITS: job.units,
                 JobField.THREADS: job.threads,
                 JobField.LIMIT: limit,
-                JobField.SLEEPERS: 1,
+                JobField.SLEEPERS: sleepers,
             }
             for field, value in words.items():
                 self.constants[JOB_ADDRESS + number * JOB_SPACING + 8 * field] = value

@@ -35,16 +35,17 @@ ALONE = ModelJob(units=1, threads=1)
 
 
 @pytest.mark.parametrize(
-    ("callers", "limit"),
+    ("callers", "limit", "sleepers"),
     [
-        pytest.param([[TWO]], 99, id="one job"),
-        pytest.param([[ONE, ALONE]], 99, id="a second job in the slot, which has no seat"),
-        pytest.param([[ONE, ONE]], 99, id="a second job in the slot"),
-        pytest.param([[TWO]], 1, id="no core for a helper"),
+        pytest.param([[TWO]], 99, 1, id="one job"),
+        pytest.param([[TWO]], 99, 0, id="one small job in a series"),
+        pytest.param([[ONE, ALONE]], 99, 1, id="a second job in the slot, which has no seat"),
+        pytest.param([[ONE, ONE]], 99, 1, id="a second job in the slot"),
+        pytest.param([[TWO]], 1, 1, id="no core for a helper"),
     ],
 )
-def test_every_order_of_steps_does_every_unit_once(callers: list[list[ModelJob]], limit: int) -> None:
-    visited = Model(callers, helpers=1, limit=limit).explore(MOST_STATES)
+def test_every_order_of_steps_does_every_unit_once(callers: list[list[ModelJob]], limit: int, sleepers: int) -> None:
+    visited = Model(callers, 1, limit, sleepers).explore(MOST_STATES)
     assert visited > 500  # the model has not stopped at its first step
 
 

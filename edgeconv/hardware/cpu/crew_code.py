@@ -56,6 +56,8 @@ FUTEX_WAIT_PRIVATE, FUTEX_WAKE_PRIVATE = 128, 129
 MOST_SLEEPERS = 2**31 - 1
 CLOCK_MONOTONIC = 1
 NANOSECONDS = 10**9
+SERIES_NANOSECONDS = 300_000
+"""Small jobs that come closer than this are worth helpers that stay awake between them."""
 POLLS_PER_LOOK = 32
 """Looks at a word between two looks at the clock, after each of which the core is offered to other threads."""
 
@@ -195,15 +197,24 @@ class _CrewEmitter(Emitter):
 
     # --- jobs ---------------------------------------------------------------------------------------------------------
 
-    def wake(self, slot: Value, wanted: Value) -> None:
-        """Wake sleepers if more threads are wanted than are awake without work, as many as the job says at most."""
+    def wake(self, slot: Value, wanted: Value, in_series: Callable[[], Value] | None = None) -> None:
+        """Wake sleepers if more threads are wanted than are awake without work, as many as the job says at most.
+
+        `in_series` is how many where the job says none.
+        """
         sleeping = self.read(self.crew, CrewField.SLEEPERS)
         with self.block.if_then(self.block.icmp_signed(">", sleeping, self.int64(0))):
             working = self.read(self.crew, CrewField.HELPERS)
             started = self.read(self.crew, CrewField.STARTED)
             idle = self.maximum(self.block.sub(self.block.sub(started, sleeping), working), self.int64(0))
             at_once = self.read(slot, SlotField.SLEEPERS)
-            number = self.minimum(self.block.sub(wanted, idle), at_once)
+            most = self.variable(at_once)
+            missing = self.block.sub(wanted, idle)
+            if in_series is not None:
+                with self.block.if_then(self.block.icmp_signed(">", missing, self.int64(0))):
+                    is_small = self.block.icmp_signed("==", at_once, self.int64(0))
+                    self.block.store(self.block.select(is_small, in_series(), at_once), most)
+            number = self.minimum(missing, self.block.load(most, typ=I64))
             with self.block.if_then(self.block.icmp_signed(">", number, self.int64(0))):
                 self.futex(self.at(self.crew, CrewField.BELL), FUTEX_WAKE_PRIVATE, number)
 
@@ -315,13 +326,20 @@ class _Caller(_CrewEmitter):
         self.put(slot, SlotField.SEATS, self.both(generation, self.block.sub(self.int64(NO_SEAT), helpers)))
         self.put(slot, SlotField.LEFT, self.both(generation, units))
         self.add(self.crew, CrewField.BELL, 1, I32)
-        self.wake(slot, self.minimum(helpers, self.block.sub(units, self.int64(1))))
+        self.wake(slot, self.minimum(helpers, self.block.sub(units, self.int64(1))), self._one_in_a_series)
         mine = self.take_units(slot, generation, self.int64(0))
         count = self.block.trunc(self.block.load(mine, typ=I64), I32)
         self.add(slot, SlotField.DONE, count, I32)
         self._wait(slot, self.block.trunc(units, I32))
         self.add(self.crew, CrewField.CALLERS, -1)
         self.put(slot, SlotField.OWNED, self.int64(0))
+
+    def _one_in_a_series(self) -> Value:
+        """1 where callers found helpers asleep shortly before, else 0: a small job alone is over before they are up."""
+        now = self.now()
+        passed = self.block.sub(now, self.read(self.crew, CrewField.LAST_MISSED))
+        self.put(self.crew, CrewField.LAST_MISSED, now)
+        return self.block.zext(self.block.icmp_signed("<", passed, self.int64(SERIES_NANOSECONDS)), I64)
 
     def _wait(self, slot: Value, units: Value) -> None:
         """Until every unit is reported: awake for a while, then asleep."""

@@ -38,6 +38,8 @@ class CrewField(IntEnum):
     """Cores that helpers may run on; 0 where they are not bound to any, not even while they sleep."""
     CALLER_CORE = 5 * APART_BYTES
     """Where the last caller ran."""
+    LAST_MISSED = 5 * APART_BYTES + 8
+    """When a caller last found helpers asleep, in nanoseconds."""
     FREE_MASK = 6 * APART_BYTES
     """`MASK_BYTES`: a bit for every core that helpers may run on."""
     CORE_AT = 6 * APART_BYTES + MASK_BYTES
@@ -59,7 +61,8 @@ class SlotField(IntEnum):
     LIMIT = 3 * APART_BYTES + 8
     """Threads of all jobs that may work at once, in this job's view."""
     SLEEPERS = 3 * APART_BYTES + 16
-    """Sleepers that one thread wakes for this job; each of them wakes as many."""
+    """Sleepers that one thread wakes for this job; each of them wakes as many. 0 where only one in a series of jobs is
+    worth waking a single one."""
     FUNCTION = 3 * APART_BYTES + 24
     ARGUMENTS = 3 * APART_BYTES + 32
     UNITS = 3 * APART_BYTES + 40

@@ -30,9 +30,9 @@ STRIP_ROWS = 64
 STRIPS_PER_THREAD = 4
 """Strips per thread where they are worth it, so that a thread that was interrupted keeps no other waiting."""
 
-SLEEPER_SECONDS = 25e-6
-"""Work for which one more sleeping thread is woken at once: waking one takes the waker a few microseconds, and the
-sleeper some tens. A run of small pictures wakes the crew one by one."""
+SLEEPER_SECONDS = 50e-6
+"""Work for which one more sleeping thread is woken at once: waking one takes the waker five to thirty microseconds, and
+the sleeper some tens. Smaller work wakes one thread at a time, and only where it comes in a series."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Division:
     threads: int
     strip_rows: int
     sleepers: int
-    """Threads that are woken at once where the crew sleeps."""
+    """Threads that are woken at once where the crew sleeps; 0: one at a time, in a series of pictures."""
 
 
 def seconds_alone(problem: Problem, lowering: Lowering, layout: RowLayout) -> float:
@@ -64,4 +64,4 @@ def divide(rows: int, seconds: float, asked: int | None) -> Division:
     fewest = -(-rows * UNIT_SECONDS // seconds)
     strips = max(1, min(STRIPS_PER_THREAD, int(each // fewest)))
     strip_rows = min(STRIP_ROWS, -(-rows // (threads * strips)))
-    return Division(threads, strip_rows, max(1, int(seconds / SLEEPER_SECONDS)))
+    return Division(threads, strip_rows, int(seconds / SLEEPER_SECONDS))
