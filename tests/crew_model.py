@@ -25,6 +25,7 @@ from edgeconv.hardware.cpu.crew_layout import CrewField, JobField
 CREW_ADDRESS, JOB_ADDRESS = 2**20, 2**24
 JOB_SPACING = 2**10
 CONSTANT_FIELDS = (CrewField.SPIN_NANOSECONDS, CrewField.WAIT_NANOSECONDS, CrewField.CORES, CrewField.STARTED)
+STORES = (op.StoreInstr, op.StoreAtomicInstr)
 
 
 class Broken(AssertionError):
@@ -229,7 +230,7 @@ class _Running:
             if before == expected:
                 self.memory[pointer] = value
             self.registers[instruction.name] = (before, int(before == expected))
-        elif isinstance(instruction, op.StoreInstr):
+        elif isinstance(instruction, STORES):
             value, pointer = (self.value(operand) for operand in instruction.operands)
             self.memory[pointer] = value
         else:
@@ -315,7 +316,7 @@ class _Running:
         if isinstance(instruction, op.LoadInstr | op.LoadAtomicInstr):
             place = self.value(instruction.operands[0])
             return isinstance(place, int) and place not in self.model.constants
-        if isinstance(instruction, op.StoreInstr):
+        if isinstance(instruction, STORES):
             return isinstance(self.value(instruction.operands[1]), int)
         return False
 

@@ -229,6 +229,35 @@ def test_a_forked_child_makes_a_crew_of_its_own() -> None:
     run_script(FORK)
 
 
+FORK_WHILE_COMPILING = """
+import os, sys, threading, warnings
+sys.path.insert(0, {tests!r})
+warnings.simplefilter("ignore", DeprecationWarning)
+from crew_units import UNITS
+from edgeconv.hardware.cpu import jit
+ending = threading.Event()
+def compile_on():
+    while not ending.is_set():
+        jit.compile_module(UNITS, jit.processor())
+compilers = [threading.Thread(target=compile_on) for _ in range(2)]
+for compiler in compilers:
+    compiler.start()
+for _ in range(20):
+    child = os.fork()
+    if child == 0:
+        jit.compile_module(UNITS, jit.processor())
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+ending.set()
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+def test_a_child_that_is_forked_while_others_compile_can_compile() -> None:
+    """The compiler's lock would stay locked in it for ever."""
+    run_script(FORK_WHILE_COMPILING)
+
+
 def square_rooted(size: int) -> bytes:
     image = random_image(size, size, "float32")
     result: bytes = edgeconv.convolve(image, "sobel", "sliding", device="cpu").tobytes()

@@ -103,12 +103,12 @@ void run(Job &job, int64_t limit) {
     Slot &slot = *mine;
     slot.job = &job;
     slot.units = job.units;
-    slot.limit.exchange(limit);
-    slot.done.exchange(0);
+    if (slot.limit.load() != limit) slot.limit.store(limit, std::memory_order_release);
+    slot.done.store(0, std::memory_order_release);
     callers.fetch_add(1);
     const int64_t generation = (high(slot.left.load()) + 1) & LOW;
-    slot.seats.exchange(generation << 32 | (NO_SEAT - (job.threads - 1)));
-    slot.left.exchange(generation << 32 | job.units);
+    slot.seats.store(generation << 32 | (NO_SEAT - (job.threads - 1)), std::memory_order_release);
+    slot.left.store(generation << 32 | job.units, std::memory_order_release);
     bell.fetch_add(1);
     wake(job.threads - 1);
     slot.done.fetch_add(take_units(slot, generation, 0, limit), REPORT);
@@ -120,7 +120,7 @@ void run(Job &job, int64_t limit) {
         futex(slot.done, FUTEX_WAIT_PRIVATE, before | ASLEEP);
     }
     callers.fetch_add(-1);
-    slot.owned.exchange(0);
+    slot.owned.store(0, std::memory_order_release);
 }
 
 void help(Slot &slot) {

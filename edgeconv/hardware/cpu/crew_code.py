@@ -32,6 +32,7 @@ from collections.abc import Callable
 from enum import IntEnum
 
 from llvmlite import ir
+from llvmlite.ir.instructions import StoreAtomicInstr
 
 from edgeconv.hardware.cpu.crew_layout import (
     ASLEEP,
@@ -59,7 +60,7 @@ NANOSECONDS = 10**9
 SERIES_NANOSECONDS = 300_000
 """Small jobs that come closer than this are worth helpers that stay awake between them."""
 POLLS_PER_LOOK = 32
-"""Looks at a word between two looks at the clock, after each of which the core is offered to other threads."""
+"""Looks at a word between two looks at the clock."""
 
 WORK = ir.FunctionType(ir.VoidType(), [POINTER, I64, I64, I64])
 
@@ -122,7 +123,14 @@ class _CrewEmitter(Emitter):
 
     def put(self, base: Value, field: IntEnum, value: Value) -> None:
         """Replace a word; what was written before is seen by whoever reads it."""
-        self.block.atomic_rmw("xchg", self.at(base, field), value, "seq_cst")
+        # llvmlite's own store_atomic asks for the type that a pointer points to, which pointers have no more.
+        stored = StoreAtomicInstr(self.block.block, value, self.at(base, field), "release", value.type.width // 8)
+        self.block._insert(stored)
+
+    def put_changed(self, base: Value, field: IntEnum, value: Value) -> None:
+        """`put`, where the word is not that already: a line that is not written stays in the caches of all cores."""
+        with self.block.if_then(self.block.icmp_signed("!=", self.read(base, field), value)):
+            self.put(base, field, value)
 
     def plain(self, base: Value, field: IntEnum | Value) -> Value:
         """A word that nobody writes now."""
@@ -165,12 +173,12 @@ class _CrewEmitter(Emitter):
         kind = ir.FunctionType(ir.VoidType(), [I32] * len(operands))
         self.block.call(self._outside(self.pause_name, kind), operands)
 
-    def offer_core(self) -> None:
-        """Let another thread run that waits for this core."""
-        self.block.call(self._outside("sched_yield", ir.FunctionType(I32, [])), [])
-
     def spin(self, deadline: Value, is_over: Callable[[], Value]) -> None:
-        """Come back when `is_over` is true, or some time after the deadline."""
+        """Come back when `is_over` is true, or some time after the deadline.
+
+        The core is not offered to other threads meanwhile: one that spins itself, as those of other libraries do, would
+        keep it for milliseconds. A thread that has lost its core finds the deadline passed when it has it again.
+        """
         with self.repeat() as leave:
             polls = self.variable(self.int64(0))
             with self.repeat() as stop_polling:
@@ -181,7 +189,6 @@ class _CrewEmitter(Emitter):
                 stop_polling(self.block.icmp_signed(">=", polled, self.int64(POLLS_PER_LOOK)))
             leave(is_over())
             leave(self.block.icmp_signed(">=", self.now(), deadline))
-            self.offer_core()
 
     def core(self) -> Value:
         """The number of the core that this thread runs on; -1 where the system does not tell."""
@@ -311,16 +318,14 @@ class _Caller(_CrewEmitter):
             (SlotField.UNITS, units),
         ):
             self.block.store(value, self.at(slot, field))
-        self.put(slot, SlotField.LIMIT, limit)
-        self.put(slot, SlotField.SLEEPERS, sleepers)
+        self.put_changed(slot, SlotField.LIMIT, limit)
+        self.put_changed(slot, SlotField.SLEEPERS, sleepers)
         self.put(slot, SlotField.DONE, I32(0))
 
     def _share(self, slot: Value, units: Value, threads: Value) -> None:
         """Open the job, take part, and wait."""
         self.add(self.crew, CrewField.CALLERS, 1)
-        core = self.core()
-        with self.block.if_then(self.block.icmp_signed("!=", core, self.read(self.crew, CrewField.CALLER_CORE))):
-            self.put(self.crew, CrewField.CALLER_CORE, core)
+        self.put_changed(self.crew, CrewField.CALLER_CORE, self.core())
         generation = self.low(self.block.add(self.high(self.read(slot, SlotField.LEFT)), self.int64(1)))
         helpers = self.block.sub(threads, self.int64(1))
         self.put(slot, SlotField.SEATS, self.both(generation, self.block.sub(self.int64(NO_SEAT), helpers)))

@@ -7,9 +7,10 @@ compiles in tens of milliseconds, so no kernel cache has to be kept, shipped or 
 from __future__ import annotations
 
 import ctypes
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import llvmlite
@@ -22,6 +23,20 @@ NativeFunction = Callable[..., None]
 
 CACHE_LINE_BYTES = 64
 MOST_EFFORT = 3
+
+
+def _keep_llvm_whole_in_forks() -> None:
+    """Fork only while no thread is inside LLVM: a child would wait for ever for the lock that such a thread holds.
+
+    llvmlite does not do it itself, and keeps its lock private; with a version that has another one, forks are as before.
+    """
+    lock: Any = getattr(getattr(llvm.ffi, "lib", None), "_lock", None)
+    if hasattr(os, "register_at_fork") and hasattr(lock, "__enter__"):
+        let_go = partial(lock.__exit__, None, None, None)
+        os.register_at_fork(before=lock.__enter__, after_in_parent=let_go, after_in_child=let_go)
+
+
+_keep_llvm_whole_in_forks()
 
 
 @dataclass(frozen=True)
