@@ -188,7 +188,7 @@ def test_helpers_go_where_the_process_may_run(monkeypatch: pytest.MonkeyPatch) -
 
 
 FORK = """
-import os, sys, threading, time, warnings
+import os, signal, sys, threading, time, warnings
 sys.path.insert(0, {tests!r})
 warnings.simplefilter("ignore", DeprecationWarning)  # forking beside threads is what is tried here
 from crew_units import Counted
@@ -204,6 +204,7 @@ beside.start()  # another thread's job may be under way at the moment of the for
 for _ in range(20):
     child = os.fork()
     if child == 0:
+        signal.alarm(40)
         mine = Counted(20, asked=3, most_threads=3)
         for _ in range(50):
             mine.job.run()
@@ -230,7 +231,7 @@ def test_a_forked_child_makes_a_crew_of_its_own() -> None:
 
 
 FORK_WHILE_COMPILING = """
-import os, sys, threading, warnings
+import os, signal, sys, threading, warnings
 sys.path.insert(0, {tests!r})
 warnings.simplefilter("ignore", DeprecationWarning)
 from crew_units import UNITS
@@ -245,6 +246,7 @@ for compiler in compilers:
 for _ in range(20):
     child = os.fork()
     if child == 0:
+        signal.alarm(40)
         jit.compile_module(UNITS, jit.processor())
         os._exit(0)
     assert os.waitpid(child, 0)[1] == 0

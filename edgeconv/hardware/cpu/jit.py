@@ -28,7 +28,7 @@ MOST_EFFORT = 3
 def _keep_llvm_whole_in_forks() -> None:
     """Fork only while no thread is inside LLVM: a child would wait for ever for the lock that such a thread holds.
 
-    llvmlite does not do it itself, and keeps its lock private; with a version that has another one, forks are as before.
+    llvmlite does not do it itself, and keeps its lock private; a version with another one leaves forks as they were.
     """
     lock: Any = getattr(getattr(llvm.ffi, "lib", None), "_lock", None)
     if hasattr(os, "register_at_fork") and hasattr(lock, "__enter__"):
