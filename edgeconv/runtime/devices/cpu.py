@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 
 from edgeconv.core.cost import Roof
 from edgeconv.errors import MemoryLimitError
+from edgeconv.hardware.cpu.caches import last_level_cache_bytes
 from edgeconv.hardware.pool import run_pieces
-from edgeconv.hardware.system_files import read_system_file, system_files
+from edgeconv.hardware.system_files import read_system_file
 from edgeconv.hardware.threads import usable_threads
 from edgeconv.runtime.devices.base import Device, L2State, Train
 
@@ -192,16 +193,6 @@ def scaling_governor() -> str | None:
     """The clock governor of the first core, where Linux tells it."""
     text = read_system_file("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
     return None if text is None else text.strip()
-
-
-def last_level_cache_bytes() -> int | None:
-    """Size of the first core's largest cache, where Linux tells it (`32768K`)."""
-    sizes = []
-    for path in system_files("/sys/devices/system/cpu/cpu0/cache", "index*/size"):
-        text = (read_system_file(path) or "").strip()
-        if text.endswith("K") and text[:-1].isdecimal():
-            sizes.append(int(text[:-1]) * 1024)
-    return max(sizes, default=None)
 
 
 def total_memory_bytes() -> int | None:
