@@ -3,7 +3,8 @@
 A fresh page is filled with zeros by the system when it is first written, which takes as long as the convolution
 itself. So a block is asked for in large pages (where the system gives them, the zeros of each are written by the thread
 that then writes its samples), and when the last array on it is gone the block waits for the next result of its size.
-Until then the system may take its pages back at any time; nothing has to be written out.
+The system may take the pages of a block that waits longer than another at any time; nothing has to be written out.
+(Not those of the last one: telling the system so takes all cores an interrupt.)
 """
 
 from __future__ import annotations
@@ -53,9 +54,13 @@ class _Block:
 
     def _take_back(self, _: Any) -> None:
         _IN_USE.discard(self)
-        if self.size_bytes <= MOST_WAITING_BYTES:
-            self._advise("MADV_FREE")
-            _WAITING.append(self)
+        if self.size_bytes > MOST_WAITING_BYTES:
+            return
+        for older in _waiting():
+            if _is_taken(older):  # so that nobody writes to it meanwhile
+                older._advise("MADV_FREE")
+                _WAITING.append(older)
+        _WAITING.append(self)
 
     def _advise(self, name: str) -> None:
         advice = getattr(mmap, name, None)
@@ -69,11 +74,25 @@ class _Block:
 def large_empty(size_bytes: int) -> NDArray[np.uint8]:
     """Bytes of any content on a block of its own."""
     rounded = -(-size_bytes // LARGE_PAGE_BYTES) * LARGE_PAGE_BYTES
-    for block in list(_WAITING):
-        if block.size_bytes == rounded:
-            try:
-                _WAITING.remove(block)
-            except ValueError:  # another thread has taken it
-                continue
+    for block in reversed(_waiting()):
+        if block.size_bytes == rounded and _is_taken(block):
             return np.frombuffer(block.lend(), np.uint8, size_bytes)
     return np.frombuffer(_Block(rounded).lend(), np.uint8, size_bytes)
+
+
+def _waiting() -> list[_Block]:
+    """Those that wait, the last one that came last."""
+    while True:
+        try:
+            return list(_WAITING)
+        except RuntimeError:  # another has come back in the middle of it
+            continue
+
+
+def _is_taken(block: _Block) -> bool:
+    """Take a block from those that wait; False where another thread was sooner."""
+    try:
+        _WAITING.remove(block)
+    except ValueError:
+        return False
+    return True
