@@ -18,6 +18,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+import crew_tables
 import readme_figures
 
 from edgeconv.bench.grid import GRIDS
@@ -49,7 +50,19 @@ PAGES = (
     "README.md",
     *(
         f"docs/{name}.md"
-        for name in ("operation", "results", "bench", "diff", "view", "kernels", "reading", "batch", "tiles", "api")
+        for name in (
+            "operation",
+            "results",
+            "bench",
+            "diff",
+            "view",
+            "kernels",
+            "reading",
+            "batch",
+            "tiles",
+            "api",
+            "cpu-engine",
+        )
     ),
     *SOURCES,
 )
@@ -345,6 +358,11 @@ TABLES: dict[str, Callable[[], str]] = {
     "calls-gpu": lambda: calls("calls_h200"),
     "calls-cpu": lambda: calls("calls_h200_host"),
     "batches": lambda: batches("calls_h200"),
+    "crew-wake": lambda: crew_tables.wake("crew_h200_host"),
+    "crew-spin": lambda: crew_tables.spin("crew_h200_host"),
+    "crew-fresh": lambda: crew_tables.fresh("crew_h200_host"),
+    "crew-processes": lambda: crew_tables.processes("crew_h200_host"),
+    "crew-peers": lambda: crew_tables.against_peers("h200", "many_cores"),
     "diff-cost": lambda: diff_cost("two-core-epyc"),
     "view-keys": view_keys,
     "view-cost": lambda: view_cost("two-core-epyc"),
