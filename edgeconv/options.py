@@ -27,7 +27,7 @@ from edgeconv.core.option import AUTO, KEY, listed, option, options_of
 from edgeconv.core.units import parse_bytes
 from edgeconv.errors import UsageError
 from edgeconv.io.read_limits import DEFAULT_MAX_BYTES, DEFAULT_MAX_PIXELS, ReadRules
-from edgeconv.methods import method_names
+from edgeconv.methods import built_in_names
 from edgeconv.methods.options import Options
 
 if TYPE_CHECKING:
@@ -98,7 +98,9 @@ class Filtering:
 class MethodChoice:
     """Which method, and where."""
 
-    method: str = option(AUTO, f"{listed((AUTO, *method_names()))}; see 'edgeconv doctor'.", "-m")
+    method: str = option(
+        AUTO, f"{', '.join((AUTO, *built_in_names()))} or another package's; see 'edgeconv doctor'.", "-m"
+    )
     device: str = option(AUTO, f"{listed((AUTO, *DEVICES))}.")
 
 
