@@ -27,7 +27,8 @@ from typing import Any
 import numpy as np
 
 import edgeconv
-from edgeconv.bench.synthetic import bench_filter, bench_pixels
+from edgeconv.bench.synthetic import bench_filter
+from edgeconv.core.noise import noise_pixels
 from edgeconv.hardware.cpu import crew, jit
 from edgeconv.hardware.pool import POOL
 from edgeconv.hardware.threads import usable_threads
@@ -198,7 +199,7 @@ def measure_settings(seconds: float) -> list[dict[str, Any]]:
     """One row for each case, with a median per setting; every run follows one that is not counted."""
     rows = []
     for dtype, name, channels, stride, size in CASES:
-        image = bench_pixels(size, size, dtype)
+        image = noise_pixels(size, size, dtype)
         chosen = bench_filter(name, channels)
         plans: dict[Any, list[tuple[str, Callable[[], Any]]]] = {}
         out = None
@@ -254,7 +255,7 @@ def measure_spin(seconds: float) -> list[dict[str, Any]]:
     """Runs with a pause of the caller between them, for several times that helpers stay awake."""
     rows = []
     for size in (128, 512, 1024):
-        image = bench_pixels(size, size, "float32")
+        image = noise_pixels(size, size, "float32")
         chosen = bench_filter("random", "mix")
         plan = edgeconv.plan(image.shape, "float32", filter=chosen, method="sliding", device="cpu")
         out = np.zeros(plan.output_shape, plan.output_dtype)
@@ -290,7 +291,7 @@ def measure_fresh() -> list[dict[str, Any]]:
     """uint8, each channel by itself: `plan(image, out=)`, `plan(image)` and `convolve`."""
     rows = []
     for size in (512, 1024, 2048, 4096):
-        image = bench_pixels(size, size, "uint8")
+        image = noise_pixels(size, size, "uint8")
         rules: dict[str, Any] = {"channels": "each", "method": "sliding", "device": "cpu"}
         plan = edgeconv.plan(image.shape, "uint8", filter="laplacian8", **rules)
         out = np.zeros(plan.output_shape, plan.output_dtype)
@@ -319,7 +320,7 @@ NEIGHBOUR_SECONDS = 1.5
 
 def filter_for_a_while(size: int, threads: int | None, ready: Any, done: Any) -> None:
     """Pictures one after another, from the moment when all are ready; their number goes to `done`."""
-    image = bench_pixels(size, size, "float32")
+    image = noise_pixels(size, size, "float32")
     chosen = bench_filter("random", "mix")
     options = Options(threads=threads)
     plan = edgeconv.plan(image.shape, "float32", filter=chosen, method="sliding", device="cpu", options=options)
