@@ -384,6 +384,7 @@ TABLES: dict[str, Callable[[], str]] = {
     ),
     "batches": lambda: batches("calls_h200"),
     "crew-wake": lambda: crew_tables.wake("crew_h200_host"),
+    "crew-wake-two-cores": lambda: crew_tables.wake("crew_two_cores"),
     "crew-spin": lambda: crew_tables.spin("crew_h200_host"),
     "crew-fresh": lambda: crew_tables.fresh("crew_h200_host"),
     "crew-processes": lambda: crew_tables.processes("crew_h200_host"),
