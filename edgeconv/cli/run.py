@@ -10,6 +10,7 @@ import typer
 from edgeconv.cli.printing import say, say_lines
 from edgeconv.core.option import Positional
 from edgeconv.options import (
+    Bank,
     Filtering,
     MethodChoice,
     MethodOptions,
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 def run(
     picture: Annotated[str, Positional("PNG, JPEG, TIFF, WebP, BMP or NPY; - for standard input; a Zarr, by tiles.")],
     filtering: Filtering,
+    bank: Bank,
     choice: MethodChoice,
     method: MethodOptions,
     place: RunOutput,
@@ -40,7 +42,8 @@ def run(
 ) -> None:
     """Filter one picture and report its GFLOPS.
 
-    It is saved as NAME_FILTER_METHOD_sSTRIDE.png with its report beside it as .json.
+    It is saved as NAME_FILTER_METHOD_sSTRIDE.png with its report beside it as .json. Several --filters give a picture
+    each, or all in one file that is named .tiff (a page each) or .npy.
     """
     from edgeconv.errors import EXIT_DIFFERENT
     from edgeconv.hardware.process import seconds_since_process_start
@@ -53,7 +56,7 @@ def run(
     sampling.refuse_impossible()
     job = Job(
         source=picture,
-        request=filtering.request(),
+        request=filtering.request(bank.filters),
         method=choice.method,
         device=choice.device,
         output=place.output,

@@ -1,7 +1,7 @@
 """Pictures as tiles of 256×256 pixels that a browser can inflate: exact values, and a pyramid to see them from afar.
 
     level 0     the values themselves, one plane a byte of a sample: channel 0 byte 0, channel 0 byte 1, ...
-                (little endian; float16 becomes float32, which holds the same values)
+                (little endian; float16 becomes float32, which holds the same values; float64 stays)
     level n ≥ 1 the picture as 8-bit RGB at 1 / 2ⁿ of its size: three planes, averages of blocks; and for inputs a
                 plane of keys, 2 · class + (1 where negative), the largest of each block
 
@@ -49,7 +49,7 @@ class TileWriter:
     def add_reference(self, pixels: NDArray[Any], low: float, high: float) -> bool:
         """Encode the reference (HWC) and keep what inputs are compared with."""
         self._reference, self._low, self._high = pixels, low, high
-        self.dtype = "float32" if pixels.dtype.kind == "f" else pixels.dtype.name
+        self.dtype = "float32" if pixels.dtype == np.float16 else pixels.dtype.name
         while TILE << (self.levels - 1) < max(pixels.shape[:2]):
             self.levels += 1
         self._pyramid = [_planes(pixels), *self._views(pixels)]
@@ -103,7 +103,7 @@ class TileWriter:
 
 def _planes(pixels: NDArray[Any]) -> Planes:
     """Values as bytes: (channels · bytes a sample) × height × width."""
-    if pixels.dtype.kind == "f":
+    if pixels.dtype == np.float16:
         pixels = pixels.astype(np.float32)
     height, width, channels = pixels.shape
     stored = np.ascontiguousarray(pixels.astype(pixels.dtype.newbyteorder("<"), copy=False))
