@@ -40,8 +40,12 @@ Interpolation = Literal["auto", "area", "lanczos", "cubic", "linear", "nearest"]
 L2State = Literal["both", "cold", "warm"]
 BlockShapes = Literal["usual", "all"]
 
-DEFAULT_NAME = "{stem}_{filter}_{method}_s{stride}{ext}"
-"""Of an output of `batch`."""
+DEFAULT_NAME = "{stem}_{filter}{rules}_{method}_s{stride}{ext}"
+"""Of an output of `run` and `batch`; {rules} is empty, or names channels and output mode."""
+
+PICTURE_HELP = "PNG, JPEG, TIFF, WebP, BMP or NPY; - for standard input"
+FORMAT_HELP = "png, jpg, tiff, webp, bmp or npy. Default: the one that keeps every bit."
+QUALITY_HELP = "1 to 100, for outputs in JPEG or WebP."
 
 Group = TypeVar("Group")
 
@@ -172,14 +176,40 @@ class Printing:
     json_only: bool = option(False, "Print JSON in place of text.", "--json")
 
 
+@dataclass(frozen=True)
+class RunPrinting(Printing):
+    """What `run` prints: three lines about a picture, unless told otherwise."""
+
+    verbose: bool = option(False, "Print the whole report: phases, spread, roofline, workspace, exactness.", "-v")
+    quiet: bool = option(False, "Print nothing but errors.", "-q")
+
+    def refuse_impossible(self) -> None:
+        """Raise UsageError for two of them at once."""
+        asked = [flag for flag, given in self._flags() if given]
+        if len(asked) > 1:
+            raise UsageError(f"Use one of {listed(tuple(asked), 'and')}, not {'both' if len(asked) == 2 else 'all'}.")
+
+    def _flags(self) -> tuple[tuple[str, bool], ...]:
+        return ("--json", self.json_only), ("--verbose", self.verbose), ("--quiet", self.quiet)
+
+
 # --- run ----------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class RunOutput:
-    """Where one picture goes."""
+    """Where pictures go, and as what."""
 
     output: str | None = option(None, "A file, a folder (made if missing), or - for standard output.", "-o")
+    format: str | None = option(None, FORMAT_HELP)
+    quality: int | None = option(None, QUALITY_HELP)
+
+    def encoding(self) -> tuple[str | None, int | None]:
+        """Format and quality, checked; raises UsageError."""
+        from edgeconv.io.encoding import format_of_name, parse_format, parse_quality
+
+        format = parse_format(self.format)
+        return format, parse_quality(self.quality, format or format_of_name(self.output))
 
 
 @dataclass(frozen=True)
@@ -187,14 +217,16 @@ class Sampling:
     """How one run is measured and checked."""
 
     samples: int = option(200, "Most timed runs after the first; 0 for none.")
-    time_limit: float = option(0.15, "Seconds that the timed runs may take.")
+    time_limit: float | None = option(
+        None, "Seconds that the timed runs may take. Default: 0.15, but no more than half of what the picture took."
+    )
     check: Check = option("sample", "Compare with the float64 oracle: {choices}.")
 
     def refuse_impossible(self) -> None:
         """Raise UsageError for a number of timed runs below 0, or a time for them that is not above 0."""
         if self.samples < 0:
             raise UsageError(f"--samples {self.samples} is not a whole number from 0.")
-        if not self.time_limit > 0:
+        if self.time_limit is not None and not self.time_limit > 0:
             raise UsageError(f"--time-limit {self.time_limit:g} is not a number of seconds above 0.")
 
 
@@ -235,10 +267,11 @@ class BatchOutput:
     output: str = option("edges", "Folder or URL for outputs and ledger (made if missing).", "-o")
     name: str = option(
         DEFAULT_NAME,
-        "Output names: {{stem}} {{source_ext}} {{filter}} {{method}} {{stride}} {{width}} {{height}} {{ext}}.",
+        "Output names: {{stem}} {{source_ext}} {{filter}} {{rules}} {{method}} {{stride}} {{width}} {{height}} "
+        "{{ext}}.",
     )
-    format: str | None = option(None, "png, jpg, tiff, webp, bmp or npy. Default: the one that keeps every bit.")
-    quality: int | None = option(None, "1 to 100, for --format jpg or webp.")
+    format: str | None = option(None, FORMAT_HELP)
+    quality: int | None = option(None, QUALITY_HELP)
     png_level: int | None = option(None, "PNG: 0 (stored), 1 (fastest, the default) to 9 (smallest).")
     jpeg_codec: JpegCodec = option(
         "host", "What decodes and encodes JPEG: {choices} (nvImageCodec; see docs/batch.md).", formerly={"card": "gpu"}

@@ -35,7 +35,7 @@ SETTINGS: Any = {
     "add_completion": False,
     "rich_markup_mode": None,
     "pretty_exceptions_enable": False,
-    "context_settings": {"help_option_names": ["-h", "--help"]},
+    "context_settings": {"help_option_names": ["-h", "--help"], "max_content_width": 120},
 }
 
 

@@ -8,19 +8,11 @@ from typing import Any
 def explained(error: Any, arguments: list[str]) -> str:
     """The message for an error of the parser; `arguments` are the command line's."""
     message = str(error.format_message()).rstrip()
-    hint = _several_pictures(error, message) or _name_with_a_hyphen(error, arguments)
+    hint = _name_with_a_hyphen(error, arguments)
     ends = message.endswith(("?", "!", "."))
     context = getattr(error, "ctx", None)
     command = "edgeconv" if context is None else context.command_path
     return f"{message}{'' if ends else '.'}{hint} See '{command} --help'."
-
-
-def _several_pictures(error: Any, message: str) -> str:
-    """`run *.png`, which a shell makes several names of."""
-    command = getattr(getattr(error, "ctx", None), "info_name", None)
-    if command == "run" and "unexpected extra argument" in message:
-        return " One picture at a time: 'edgeconv batch' takes several."
-    return ""
 
 
 def _name_with_a_hyphen(error: Any, arguments: list[str]) -> str:

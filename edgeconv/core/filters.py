@@ -130,6 +130,10 @@ FILTERS: tuple[Filter, ...] = (
 )
 
 
+CUSTOM = "custom"
+"""The name of a kernel that came without one."""
+
+
 def filter_names() -> tuple[str, ...]:
     """The names of the table, in its order."""
     return tuple(entry.name for entry in FILTERS)
@@ -144,7 +148,7 @@ def named_filter(name: str) -> Filter:
     raise UsageError(f"Filter '{name}' is not known: {known}{did_you_mean(name, filter_names())}")
 
 
-def custom_filter(values: Any, name: str = "custom") -> Filter:
+def custom_filter(values: Any, name: str = CUSTOM) -> Filter:
     """A filter from nested numbers: 3×3, or 3×3×3×3 as (out, in, row, column).
 
     Raises UsageError for any other shape and for values that are not finite numbers.

@@ -16,16 +16,13 @@ from typing import Any
 import numpy as np
 
 from edgeconv.core.choices import DEFAULT_FILTER, DEVICES, NAMED_PADDINGS
-from edgeconv.core.filters import Filter, filter_names
+from edgeconv.core.filters import CUSTOM, Filter, filter_names
 from edgeconv.core.geometry import never_looks_outside
 from edgeconv.core.option import AUTO, Option, options_of
 from edgeconv.errors import EdgeconvError
 from edgeconv.io.read_limits import DEFAULT_RULES, ReadRules
 from edgeconv.methods import method_names
 from edgeconv.options import Filtering, MethodChoice, MethodOptions
-
-CUSTOM = "custom"
-"""How lists call a kernel of the user's own."""
 
 
 def _changed(

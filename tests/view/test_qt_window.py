@@ -732,7 +732,7 @@ def test_a_name_without_a_suffix_gets_that_of_the_offered_one(qtbot: QtBot, tmp_
 @pytest.mark.parametrize(
     ("parameters", "name"),
     [
-        ({"output_mode": "raw"}, "picture_laplacian8_opencv_s1.tiff"),
+        ({"output_mode": "raw"}, "picture_laplacian8_raw_opencv_s1.tiff"),
         ({"filter": "sobel", "method": "sliding", "stride": 2}, "picture_sobel_sliding_s2.png"),
     ],
 )

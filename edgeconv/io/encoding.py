@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import PurePath
+
+from edgeconv.core.option import listed
 from edgeconv.errors import UsageError
 from edgeconv.io.formats import SUFFIXES
 from edgeconv.io.image import QUALITY_FLAGS
@@ -19,13 +22,19 @@ def parse_format(text: str | None) -> str | None:
     return suffix.lstrip(".")
 
 
+def format_of_name(name: str | None) -> str | None:
+    """The suffix of an output's name without its dot, where it is that of a format."""
+    suffix = PurePath(name or "").suffix.lower()
+    return suffix.lstrip(".") if suffix in SUFFIXES else None
+
+
 def parse_quality(quality: int | None, format: str | None) -> int | None:
     """1 to 100, for a lossy format. Raises UsageError."""
     if quality is None:
         return None
     able = sorted(suffix.lstrip(".") for suffix, entry in SUFFIXES.items() if entry.name in QUALITY_FLAGS)
     if format not in able:
-        raise UsageError(f"--quality applies to lossy formats: use it with --format {' or '.join(able)}.")
+        raise UsageError(f"--quality applies to lossy formats: use it with --format {listed(tuple(able))}.")
     if not 1 <= quality <= 100:
         raise UsageError(f"--quality {quality} is not a whole number from 1 to 100.")
     return quality
