@@ -43,7 +43,7 @@ BlockShapes = Literal["usual", "all"]
 DEFAULT_NAME = "{stem}_{filter}{rules}_{method}_s{stride}{ext}"
 """Of an output of `run` and `batch`; {rules} is empty, or names channels and output mode."""
 
-PICTURE_HELP = "PNG, JPEG, TIFF, WebP, BMP or NPY; - for standard input"
+PICTURE_HELP = "PNG, JPEG, TIFF, WebP, BMP, NPY, GIF, PNM, JPEG 2000 or AVIF; - for standard input"
 FORMAT_HELP = "png, jpg, tiff, webp, bmp or npy. Default: the one that keeps every bit."
 QUALITY_HELP = "1 to 100, for outputs in JPEG or WebP."
 

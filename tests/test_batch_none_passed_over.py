@@ -15,8 +15,8 @@ from edgeconv.batch.names import Names
 from edgeconv.errors import UsageError
 from edgeconv.io.image import read_image, write_image
 
-OTHERS = ("a.gif", "b.GIF", "deep/c.gif", "d.avif", "README", "deep/e.ppm", "tail.\x1b[31m")
-SAID = "3 .gif, 1 .\\u001b[31m, 1 .avif, 1 .ppm, 1 without a suffix"
+OTHERS = ("a.psd", "b.PSD", "deep/c.psd", "d.heic", "README", "deep/e.svg", "tail.\x1b[31m")
+SAID = "3 .psd, 1 .\\u001b[31m, 1 .heic, 1 .svg, 1 without a suffix"
 
 
 @pytest.fixture
@@ -25,8 +25,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "photos" / "deep").mkdir(parents=True)
     for name in OTHERS:
-        (tmp_path / "photos" / name).write_bytes(b"GIF89a")
-    (tmp_path / "photos" / ".hidden.gif").write_bytes(b"")
+        (tmp_path / "photos" / name).write_bytes(b"8BPS")
+    (tmp_path / "photos" / ".hidden.psd").write_bytes(b"")
     write_image(random_image(20, 30, "uint8"), "photos/one.png")
     return tmp_path
 
@@ -36,7 +36,7 @@ def test_files_of_other_kinds_are_said_and_counted(folder: Path) -> None:
     assert (done.code, done.error_lines) == (0, [f"edgeconv: skipped, as edgeconv does not read such files: {SAID}"])
     assert [line for line in done.text.splitlines() if line.startswith("skipped ")] == [f"skipped   {SAID}"]
     done = edgeconv("batch", "photos", "-o", "flat", *RULES, "--json")
-    kinds = {".gif": 2, ".avif": 1, "": 1, ".\x1b[31m": 1}
+    kinds = {".psd": 2, ".heic": 1, "": 1, ".\x1b[31m": 1}
     assert json.loads(done.text)["passed_over"] == kinds
     assert len(done.error_lines) == 1
 
@@ -59,7 +59,7 @@ def test_a_folder_with_nothing_but_other_kinds_says_which(folder: Path) -> None:
 
 def test_a_diff_of_folders_says_what_it_did_not_compare(folder: Path) -> None:
     (folder / "new").mkdir()
-    (folder / "new" / "x.gif").touch()
+    (folder / "new" / "x.psd").touch()
     write_image(read_image("photos/one.png").pixels, "new/one.png")
     done = edgeconv("diff", "photos", "new")
     assert done.code == 0

@@ -23,7 +23,7 @@ from edgeconv.batch.task import Task
 from edgeconv.batch.windows_filenames import refuse_on_windows
 from edgeconv.core.request import Request
 from edgeconv.errors import ImageWriteError, UsageError
-from edgeconv.io.formats import FORMAT_OF_DTYPE, SUFFIXES
+from edgeconv.io.formats import FORMAT_OF_DTYPE, WRITTEN
 from edgeconv.run.outputs import as_compared, filter_word, rules_word
 
 NAME_FIELDS = ("stem", "source_ext", "filter", "rules", "method", "stride", "width", "height", "ext")
@@ -114,11 +114,11 @@ class Names:
         if self.template.endswith("{ext}"):
             return
         suffix = PurePosixPath(self.template).suffix.lower()
-        if suffix not in SUFFIXES:
+        if suffix not in WRITTEN:
             raise UsageError(
                 f"--name '{self.template}' does not end in the suffix of a format: use {{ext}}, .png, .tiff or similar."
             )
-        if format is not None and SUFFIXES[suffix] is not SUFFIXES[f".{format}"]:
+        if format is not None and WRITTEN[suffix] is not WRITTEN[f".{format}"]:
             raise UsageError(f"--name '{self.template}' ends in {suffix}, and --format is {format}: end it in {{ext}}.")
 
     def refuse_late_collisions(self) -> None:

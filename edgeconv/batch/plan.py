@@ -20,6 +20,7 @@ from edgeconv.batch.task import Task
 from edgeconv.core.units import counted
 from edgeconv.errors import ImageReadError, UsageError
 from edgeconv.io.files import is_standard_stream, read_bytes, utf8
+from edgeconv.io.formats import NAMES
 from edgeconv.io.skipped_files import suffix_counts_text
 
 MOST_LIST_BYTES = 2**30
@@ -90,7 +91,7 @@ def find_tasks(
     unique = {_result_of(task): task for task in reversed(tasks)}
     if not unique:
         raise ImageReadError(
-            "No picture was found: name files, or folders that hold PNG, JPEG, TIFF, WebP, BMP or NPY"
+            f"No picture was found: name files, or folders that hold {NAMES}"
             f"{f' ({suffix_counts_text(passed_over)} are there)' if passed_over else ''}."
             if not earlier_outputs
             else f"No picture was found except {counted(earlier_outputs, 'output')} of earlier runs: "

@@ -6,7 +6,7 @@ from pathlib import PurePath
 
 from edgeconv.core.option import listed
 from edgeconv.errors import UsageError
-from edgeconv.io.formats import SUFFIXES
+from edgeconv.io.formats import WRITTEN
 from edgeconv.io.image import QUALITY_FLAGS
 from edgeconv.io.png import LEVELS
 
@@ -16,8 +16,8 @@ def parse_format(text: str | None) -> str | None:
     if text is None:
         return None
     suffix = "." + text.lower().lstrip(".")
-    if suffix not in SUFFIXES:
-        known = ", ".join(sorted(known.lstrip(".") for known in SUFFIXES))
+    if suffix not in WRITTEN:
+        known = ", ".join(sorted(known.lstrip(".") for known in WRITTEN))
         raise UsageError(f"--format '{text}' is not one of {known}.")
     return suffix.lstrip(".")
 
@@ -25,14 +25,14 @@ def parse_format(text: str | None) -> str | None:
 def format_of_name(name: str | None) -> str | None:
     """The suffix of an output's name without its dot, where it is that of a format."""
     suffix = PurePath(name or "").suffix.lower()
-    return suffix.lstrip(".") if suffix in SUFFIXES else None
+    return suffix.lstrip(".") if suffix in WRITTEN else None
 
 
 def parse_quality(quality: int | None, format: str | None) -> int | None:
     """1 to 100, for a lossy format. Raises UsageError."""
     if quality is None:
         return None
-    able = sorted(suffix.lstrip(".") for suffix, entry in SUFFIXES.items() if entry.name in QUALITY_FLAGS)
+    able = sorted(suffix.lstrip(".") for suffix, entry in WRITTEN.items() if entry.name in QUALITY_FLAGS)
     if format not in able:
         raise UsageError(f"--quality applies to lossy formats: use it with --format {listed(tuple(able))}.")
     if not 1 <= quality <= 100:

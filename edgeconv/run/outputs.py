@@ -38,7 +38,7 @@ from edgeconv.io.files import (
     refuse_overwrite,
     write_bytes_atomically,
 )
-from edgeconv.io.formats import SUFFIXES
+from edgeconv.io.formats import WRITTEN
 from edgeconv.options import DEFAULT_NAME
 from edgeconv.run import report
 from edgeconv.run.job import Job
@@ -130,8 +130,8 @@ def output_path(job: Job, method: str, output_format: str, folder_formats: tuple
     if not names_a_folder(job.output):
         if path.suffix.lower() == ".json":
             raise UsageError(f"Output '{path}' ends in .json, the suffix of the report: name a picture.")
-        named = SUFFIXES.get(path.suffix.lower())
-        if job.format is not None and named is not SUFFIXES[f".{job.format}"]:
+        named = WRITTEN.get(path.suffix.lower())
+        if job.format is not None and named is not WRITTEN[f".{job.format}"]:
             raise UsageError(f"--format {job.format} and the name '{path}' disagree: leave one of the two out.")
         return path
     make_folder(path)

@@ -58,8 +58,9 @@ def read_header(feed: ByteSource) -> Header:
     return Header(width=shape[1], height=shape[0], bits=8 * dtype.itemsize, grey=channels == 1, alpha=channels == 4)
 
 
-def decode(data: bytes) -> NDArray[Any]:
+def decode(data: bytes, header: Header) -> NDArray[Any]:
     """The array as saved, in this machine's byte order, HWC or HW."""
+    del header  # it is in the file once more
     array: NDArray[Any] = np.load(io.BytesIO(data), allow_pickle=False)
     return array.astype(array.dtype.newbyteorder("="), copy=False)
 

@@ -20,7 +20,7 @@ from PySide6.QtWidgets import QFileDialog, QMessageBox, QWidget
 
 from edgeconv.errors import ImageWriteError
 from edgeconv.io.files import is_same_file, read_own_json, write_bytes_atomically
-from edgeconv.io.formats import SUFFIXES
+from edgeconv.io.formats import SUFFIXES, WRITTEN
 from edgeconv.run import whole
 from edgeconv.run.job import Job
 from edgeconv.view.compute import Workshop
@@ -33,7 +33,9 @@ from edgeconv.view.state import Model, ViewRequest
 if TYPE_CHECKING:
     from edgeconv.bench.record import BenchRecord
 
-PICTURE_FILTER = f"Pictures ({' '.join('*' + suffix for suffix in SUFFIXES)});;All files (*)"
+OPEN_FILTER, PICTURE_FILTER = (
+    f"Pictures ({' '.join('*' + suffix for suffix in suffixes)});;All files (*)" for suffixes in (SUFFIXES, WRITTEN)
+)
 PAGE_FILTER = "Pages (*.html)"
 RECORD_FILTER = "Records (*.json)"
 

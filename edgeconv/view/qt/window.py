@@ -35,7 +35,7 @@ from edgeconv.view.parameters import Parameters, from_record
 from edgeconv.view.qt import actions
 from edgeconv.view.qt.bench_actions import BenchTask
 from edgeconv.view.qt.canvas import BAR_STEP, ZOOM_STEP, Heat
-from edgeconv.view.qt.export_actions import PICTURE_FILTER, ExportActions
+from edgeconv.view.qt.export_actions import OPEN_FILTER, ExportActions
 from edgeconv.view.qt.frame import Frame
 from edgeconv.view.qt.memory import Memory
 from edgeconv.view.qt.opening import Opening
@@ -152,7 +152,7 @@ class ViewWindow(Frame):
     def ask_open(self) -> None:
         """By the system's dialog."""
         folder = os.path.dirname(self.model.picture or (self.model.recent or [""])[0])
-        paths, _ = QFileDialog.getOpenFileNames(self, "Open pictures", folder, PICTURE_FILTER)
+        paths, _ = QFileDialog.getOpenFileNames(self, "Open pictures", folder, OPEN_FILTER)
         if paths:
             self.open_pictures(paths)
 
