@@ -9,7 +9,7 @@ Importing this module costs next to nothing, so that `--help` answers at once: w
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
@@ -18,6 +18,7 @@ from edgeconv.core.choices import (
     CHANNELS,
     DEFAULT_FILTER,
     DEVICES,
+    NAMED_PADDINGS,
     Border,
     Channels,
     Luma,
@@ -49,6 +50,19 @@ QUALITY_HELP = "1 to 100, for outputs in JPEG or WebP."
 
 Group = TypeVar("Group")
 
+
+def _filters() -> Iterable[str]:
+    from edgeconv.core.filters import filter_names
+
+    return filter_names()
+
+
+def _formats() -> Iterable[str]:
+    from edgeconv.io.formats import WRITTEN
+
+    return (suffix.removeprefix(".") for suffix in WRITTEN)
+
+
 # --- what is computed ---------------------------------------------------------------------------------------------
 
 
@@ -56,7 +70,7 @@ Group = TypeVar("Group")
 class Filtering:
     """The filter and the rules by which it is applied."""
 
-    filter: str = option(DEFAULT_FILTER, "See 'edgeconv filters'.", "-f")
+    filter: str = option(DEFAULT_FILTER, "See 'edgeconv filters'.", "-f", suggest=_filters)
     kernel: str | None = option(None, "A 3×3 kernel instead: '0,1,0;1,-4,1;0,1,0'.")
     kernel_file: str | None = option(
         None, "A kernel from .json or .csv: 3×3, or 3×3×3×3 (out, in, row, column).", "--kernel-file"
@@ -64,7 +78,7 @@ class Filtering:
     channels: Channels = option("mix", "mix (3→3, each output sums all three), each (by itself) or luma (one).")
     luma: Luma = option("bt601", "{choices}, for --channels luma.")
     stride: int = option(1, "Pixels between neighbouring outputs.", "-s")
-    padding: str = option("same", "same (1 pixel), valid (0), or pixels on every side.")
+    padding: str = option("same", "same (1 pixel), valid (0), or pixels on every side.", suggest=lambda: NAMED_PADDINGS)
     border: Border = option("zero", "What lies around the picture: {choices}.")
     output_mode: OutputMode | None = option(
         None, "How values are stored: {choices}. Default: abs; raw for float pictures."
@@ -102,8 +116,13 @@ class Filtering:
 class MethodChoice:
     """Which method, and where."""
 
-    method: str = option(AUTO, f"{listed((AUTO, *method_names()))}; see 'edgeconv doctor'.", "-m")
-    device: str = option(AUTO, f"{listed((AUTO, *DEVICES))}.")
+    method: str = option(
+        AUTO,
+        f"{listed((AUTO, *method_names()))}; see 'edgeconv doctor'.",
+        "-m",
+        suggest=lambda: (AUTO, *method_names()),
+    )
+    device: str = option(AUTO, f"{listed((AUTO, *DEVICES))}.", suggest=lambda: (AUTO, *DEVICES))
 
 
 def as_written(values: type) -> Callable[[type[Group]], type[Group]]:
@@ -201,7 +220,7 @@ class RunOutput:
     """Where pictures go, and as what."""
 
     output: str | None = option(None, "A file, a folder (made if missing), or - for standard output.", "-o")
-    format: str | None = option(None, FORMAT_HELP)
+    format: str | None = option(None, FORMAT_HELP, suggest=_formats)
     quality: int | None = option(None, QUALITY_HELP)
 
     def encoding(self) -> tuple[str | None, int | None]:
@@ -270,7 +289,7 @@ class BatchOutput:
         "Output names: {{stem}} {{source_ext}} {{filter}} {{rules}} {{method}} {{stride}} {{width}} {{height}} "
         "{{ext}}.",
     )
-    format: str | None = option(None, FORMAT_HELP)
+    format: str | None = option(None, FORMAT_HELP, suggest=_formats)
     quality: int | None = option(None, QUALITY_HELP)
     png_level: int | None = option(None, "PNG: 0 (stored), 1 (fastest, the default) to 9 (smallest).")
     jpeg_codec: JpegCodec = option(

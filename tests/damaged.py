@@ -93,6 +93,7 @@ BAD_FILES = (
         "it cannot be decoded",
     ),
     BadFile("PPM cut", "a.ppm", pnm(noisy())[:-1], "the file is cut short"),
+    BadFile("PPM of text of 0 pixels", "h.ppm", b"P3 0 4 255\n", "its header says 0×4 pixels"),
     BadFile("PPM whose header is cut", "b.ppm", b"P6\n40 30", "the file is cut short"),
     BadFile("PGM above its maximum", "c.pgm", b"P5 2 1 9\n\x09\x0a", "a sample is 10, and its header says 9 at most"),
     BadFile(

@@ -102,6 +102,8 @@ def _end_of_text(feed: ByteSource, start: int, count: int, kind: int) -> int:
     """The place behind the last of `count` samples that are written as text."""
     sample = _DIGIT if kind in BITMAPS else _WORD
     most = start + MOST_SAMPLE_BYTES * count + STEP_BYTES
+    if not count:
+        return start
     counted, left, ended = start, count, False
     while True:
         piece = bytes(feed.data[counted:])
