@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from command import edgeconv, edgeconv_process
+from command import PROJECT, edgeconv, edgeconv_process
 from problems import random_image
 
 from edgeconv.core.text_rows import TextRow, broken
@@ -151,6 +151,41 @@ def test_quality_and_format_do_what_they_say(folder: Path) -> None:
     (folder / "piped.bmp").write_bytes(piped.out)
     assert piped.out[:2] == b"BM"
     assert read_image(folder / "piped.bmp").pixels.shape == (20, 30, 3)
+
+
+RECORDS = ("run/two-core-epyc/cpu_sliding_s1.json", "run/h200/cuda_cudnn_s1.json", "bench_gemm_h200.json")
+
+
+@pytest.mark.parametrize("columns", [72, 160])
+def test_a_report_is_drawn_on_a_terminal_and_markdown_in_a_pipe(tmp_path: Path, columns: int) -> None:
+    paths = [PROJECT / "docs" / "results" / name for name in RECORDS]
+    done = on_terminal("report", *paths, cwd=tmp_path, columns=columns)
+    shown = without_colours(done.text)
+    assert done.code == 0
+    assert max(map(len, shown.splitlines())) <= columns
+    assert "|" not in shown
+    assert "──" in shown
+    assert "\x1b[1" in done.text
+    piped = edgeconv("report", *paths, cwd=tmp_path)
+    assert piped.text.startswith("# edgeconv bench gemm on ")
+    cells = [
+        cell.strip() for line in piped.text.splitlines() if line.startswith("| ") for cell in line.split("|")[1:-1]
+    ]
+    words = {word for cell in cells if "---" not in cell for word in cell.replace("\\", "").split()}
+    if columns > 100:  # on a narrow terminal words are broken
+        assert words <= set(shown.split())
+
+
+def test_a_report_without_colours_has_no_escape_sequence(tmp_path: Path) -> None:
+    record = PROJECT / "docs" / "results" / RECORDS[1]
+    shown = on_terminal("report", record, cwd=tmp_path, NO_COLOR="1").text
+    assert "\x1b" not in shown
+    hostile = json.loads(record.read_text(encoding="utf-8"))
+    hostile["input"]["file"] = "a\x1b]0;title\x07.png"
+    (tmp_path / "hostile.json").write_text(json.dumps(hostile), encoding="utf-8")
+    coloured = on_terminal("report", "hostile.json", cwd=tmp_path, columns=200).text
+    assert "\x1b]" not in coloured
+    assert "\\u001b]0;title\\u0007.png" in coloured
 
 
 def test_a_long_text_is_broken_under_its_label_and_a_path_never() -> None:

@@ -29,6 +29,11 @@ def say_lines(text: object, *, err: bool = False, nl: bool = True) -> None:
     typer.echo(visible_lines(text), err=err, nl=nl)
 
 
+def say_drawn(text: str) -> None:
+    """Print what was drawn for the terminal, of parts that were made visible before they were coloured."""
+    typer.echo(text, nl=False, color=True)
+
+
 def say_error(error: object) -> None:
     """Print the line of an error after which the command goes on."""
     typer.echo(f"edgeconv: {painted('error:', 'bad', sys.stderr)} {visible(error)}", err=True, color=True)
@@ -60,8 +65,13 @@ def columns(stream: TextIO | None) -> int | None:
     return shutil.get_terminal_size().columns
 
 
+def has_colours(stream: TextIO | None) -> bool:
+    """Whether a stream is a terminal that wants colours."""
+    return is_terminal(stream) and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
 def painted(text: str, tone: Tone, stream: TextIO | None) -> str:
     """`text` in the colour of a tone, where the stream is a terminal that wants colours."""
-    if not is_terminal(stream) or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+    if not has_colours(stream):
         return text
     return f"\x1b[{SGR[tone]}m{text}\x1b[0m"
