@@ -22,7 +22,7 @@ function start() {
   on("input", "change", (event) => setInput(Number(event.target.value)));
   on("only", "change", (event) => {
     state.only = event.target.checked;
-    showAll();
+    refit();
   });
   on("mix", "input", (event) => setMix(event.target.value / 100));
   on("rate", "input", () => setBlinking(state.blinking));
@@ -37,14 +37,15 @@ function start() {
     document.documentElement.dataset.theme = event.target.value;
     requestDraw();
   });
-  stage.addEventListener("keydown", onKey);
+  document.addEventListener("keydown", onKey);
   stage.addEventListener("pointerdown", onPress);
   stage.addEventListener("pointermove", onMove);
   stage.addEventListener("pointerup", onRelease);
   stage.addEventListener("pointercancel", onRelease);
   stage.addEventListener("wheel", onWheel, { passive: false });
+  for (const kind of ["touchstart", "touchmove"]) stage.addEventListener(kind, onTouch, { passive: false });
   window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", requestDraw);
-  new ResizeObserver(requestDraw).observe(stage);
+  new ResizeObserver(refit).observe(stage);
   setSet(0);
 }
 
