@@ -109,6 +109,7 @@ function setSet(index) {
   document.querySelectorAll("section.set").forEach((section) => {
     section.hidden = data.sets.length > 1 && section.dataset.set !== String(index);
   });
+  byId("open-pair").textContent = state.set.name;
   const same = before !== state.set && before.width === state.set.width && before.height === state.set.height;
   if (!same) state.fitted = true;
   for (const id of ["input-label", "modes-label", "regions"]) byId(id).hidden = inputs().length === 0;

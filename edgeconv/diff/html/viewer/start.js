@@ -14,11 +14,8 @@ function start() {
       return label;
     }),
   );
-  byId("set").replaceChildren(...data.sets.map((set, index) => new Option(set.name, String(index))));
-  byId("set-label").hidden = data.sets.length < 2;
   const on = (id, event, action) => byId(id).addEventListener(event, action);
   on("controls", "submit", (event) => event.preventDefault());
-  on("set", "change", (event) => setSet(Number(event.target.value)));
   on("input", "change", (event) => setInput(Number(event.target.value)));
   on("only", "change", (event) => {
     state.only = event.target.checked;
@@ -47,7 +44,11 @@ function start() {
   window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", requestDraw);
   new ResizeObserver(refit).observe(stage);
   setSet(0);
+  startGallery();
 }
 
 if (data.sets.length) start();
-else byId("viewer").hidden = true;
+else {
+  byId("viewer").hidden = true;
+  startGallery();
+}
