@@ -34,7 +34,7 @@ async function paintView(rgba, picture, level, row, column) {
   if (level === 0) {
     channels = await tileValues(picture, row, column);
   } else {
-    const bytes = await tileBytes(picture, level, row, column, "v");
+    const bytes = await tileBytes(picture, level, row, column, "w");
     channels = [0, 1, 2].map((c) => bytes.subarray(c * count, (c + 1) * count));
   }
   const shown = level === 0 ? shader() : (value) => value;

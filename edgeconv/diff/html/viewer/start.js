@@ -43,6 +43,7 @@ function start() {
   for (const kind of ["touchstart", "touchmove"]) stage.addEventListener(kind, onTouch, { passive: false });
   window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", requestDraw);
   new ResizeObserver(refit).observe(stage);
+  byId("altered").hidden = readsExactly();
   setSet(0);
   startGallery();
 }
