@@ -71,7 +71,7 @@ class Filtering:
     """The filter and the rules by which it is applied."""
 
     filter: str = option(DEFAULT_FILTER, "See 'edgeconv filters'.", "-f", suggest=_filters)
-    kernel: str | None = option(None, "A 3×3 kernel instead: '0,1,0;1,-4,1;0,1,0'.")
+    kernel: str | None = option(None, "A 3×3 kernel instead: '0,1,0;1,-4,1;0,1,0'; fractions as 1/9.")
     kernel_file: str | None = option(
         None, "A kernel from .json or .csv: 3×3, or 3×3×3×3 (out, in, row, column).", "--kernel-file"
     )

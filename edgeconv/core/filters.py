@@ -171,11 +171,22 @@ def custom_filter(values: Any, name: str = CUSTOM) -> Filter:
     return Filter(name, weights.astype(np.float32)[np.newaxis], "single", "given by the user", "the user")
 
 
+def parse_weight(text: str) -> float:
+    """A number, or a fraction such as `1/3` or `-2.5/9`. Raises ValueError."""
+    above, slash, below = text.partition("/")
+    if not slash:
+        return float(text)
+    divisor = float(below)
+    if not divisor:
+        raise ValueError(f"'{text}' divides by zero")
+    return float(above) / divisor
+
+
 def parse_kernel(text: str) -> Filter:
-    """A 3×3 kernel written as rows: `0,1,0; 1,-4,1; 0,1,0` (spaces or commas within a row)."""
+    """A 3×3 kernel written as rows: `0,1,0; 1,-4,1; 0,1,0` (spaces or commas within a row), fractions as `1/3`."""
     rows = [row.replace(",", " ").split() for row in text.strip().strip(";").split(";")]
     try:
-        values = [[float(cell) for cell in row] for row in rows]
+        values = [[parse_weight(cell) for cell in row] for row in rows]
     except ValueError:
         raise UsageError(f"--kernel '{text}' has a cell that is not a number: write '0,1,0;1,-4,1;0,1,0'.") from None
     if len({len(row) for row in values}) != 1:

@@ -571,6 +571,8 @@ def test_the_difference_shows_map_and_figures_of_diff(qtbot: QtBot, picture: Pat
 def test_sizes_that_differ_cannot_be_subtracted_but_stand_beside_each_other(qtbot: QtBot, picture: Path) -> None:
     window = opened(qtbot, picture, stride=2)
     trigger(window, "difference")
+    window.model.show(left=INPUT)
+    window.refresh()
     qtbot.waitUntil(window.message.isVisible, timeout=PATIENCE_MILLISECONDS)
     assert "compare pictures of one size" in window.message_text.text()
     trigger(window, "side")

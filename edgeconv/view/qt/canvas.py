@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
@@ -174,8 +174,8 @@ class Canvas(QWidget):
     # --- zoom and pan -------------------------------------------------------------------------------------------
 
     def fit(self) -> None:
-        """All of the picture."""
-        self.look(self.viewport.fit())
+        """All of the picture, enlarged where it is small."""
+        self.look(replace(self.viewport, enlarges=True).fit())
 
     def actual_size(self) -> None:
         """One physical pixel per picture pixel."""

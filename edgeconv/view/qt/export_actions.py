@@ -96,7 +96,7 @@ class ExportActions:
             picture = record.output.file
             return lambda: self._frame.notice(f"wrote {picture} and {_stem(picture)}.json beside it")
 
-        self._tasks.start(work)
+        self._tasks.write(work)
 
     def ask_page_of_sides(self) -> None:
         """Where the page of the two sides is to go."""
@@ -123,7 +123,7 @@ class ExportActions:
             done = diff_job.run(left, [right], diff_job.Wanted(html=path, overwrite=True))
             return lambda: self._frame.notice(diff_job.ending(done))
 
-        self._tasks.start(work)
+        self._tasks.write(work)
 
     def ask_page_of_methods(self) -> None:
         """Where the page of every method is to go."""
@@ -152,7 +152,7 @@ class ExportActions:
             done = methods.run(source, parameters.request(), parameters.options(), wanted, rules=rules)
             return lambda: self._frame.notice(diff_job.ending(done))
 
-        self._tasks.start(work)
+        self._tasks.write(work)
 
     def ask_record(self, record: BenchRecord) -> None:
         """Where the record of a bench is to go."""
@@ -169,7 +169,7 @@ class ExportActions:
             write_bytes_atomically(path, to_json(record))
             return lambda: self._frame.notice(f"wrote {path}")
 
-        self._tasks.start(work)
+        self._tasks.write(work)
 
     def copy_picture(self, shown: Pyramid | None) -> None:
         """A side, or the map of differences, as it is shown, to the clipboard."""
