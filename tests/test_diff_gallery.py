@@ -118,7 +118,7 @@ def test_enter_opens_and_keys_go_on_and_back(page: Browser) -> None:
     assert page.run(OPEN) == "much.png"
     page.key("j")
     assert page.run(OPEN) == "little.png"
-    page.key("j")  # round to the first that can be looked at: both pictures of one that has another size
+    page.key("j")  # round to the first that can be looked at
     assert page.run(OPEN) == "grown.png"
     page.key("k")
     page.key("k")

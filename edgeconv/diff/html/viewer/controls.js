@@ -77,7 +77,8 @@ function changeBlink() {
 function showRegion() {
   const { regions = [], regionCount = 0 } = state.set.pictures[state.input];
   const listed = regions.length < regionCount ? `${regions.length} largest of ${regionCount}` : `${regionCount}`;
-  byId("region").value = state.region < 0 ? `${listed} regions` : `region ${state.region + 1} of ${listed}`;
+  const noun = regionCount === 1 ? "region" : "regions";
+  byId("region").value = state.region < 0 ? `${listed} ${noun}` : `region ${state.region + 1} of ${listed}`;
   byId("previous-region").disabled = byId("next-region").disabled = regions.length === 0;
 }
 
@@ -98,6 +99,8 @@ function goToRegion(step) {
   moved();
 }
 
+let hasOpened = false;
+
 function setSet(index) {
   const before = state.set;
   state.setNumber = index;
@@ -110,13 +113,14 @@ function setSet(index) {
     section.hidden = data.sets.length > 1 && section.dataset.set !== String(index);
   });
   byId("open-pair").textContent = state.set.name;
-  const same = before !== state.set && before.width === state.set.width && before.height === state.set.height;
+  const same = hasOpened && before.width === state.set.width && before.height === state.set.height;
   if (!same) state.fitted = true;
   for (const id of ["input-label", "modes-label", "regions"]) byId(id).hidden = inputs().length === 0;
   setInput(1);
   setMode(state.mode);
   if (same) setCursor(state.cursor.x, state.cursor.y, false);
   else setCursor(state.set.width / 2, state.set.height / 2, false);
+  hasOpened = true;
 }
 
 const KEYS = {

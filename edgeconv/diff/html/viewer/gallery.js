@@ -104,6 +104,9 @@ function backToGallery() {
   open.focus({ preventScroll: true });
 }
 
+// What is opened first is what has changed, and not what can only be looked at.
+const firstSet = () => pairs.find((pair) => pair.status === "changed" && pair.sets.length)?.sets[0] ?? 0;
+
 function startGallery() {
   byId("gallery").hidden = byId("pair-steps").hidden = pairs.length === 0;
   if (!pairs.length) return;

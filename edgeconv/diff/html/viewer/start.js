@@ -44,7 +44,7 @@ function start() {
   window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", requestDraw);
   new ResizeObserver(refit).observe(stage);
   byId("altered").hidden = readsExactly();
-  setSet(0);
+  setSet(firstSet());
   startGallery();
 }
 
