@@ -28,7 +28,7 @@ from edgeconv.core.option import AUTO, KEY, listed, option, options_of
 from edgeconv.core.units import parse_bytes
 from edgeconv.errors import UsageError
 from edgeconv.io.read_limits import DEFAULT_MAX_BYTES, DEFAULT_MAX_PIXELS, ReadRules
-from edgeconv.methods import method_names
+from edgeconv.methods import built_in_names
 from edgeconv.methods.options import Options
 
 if TYPE_CHECKING:
@@ -55,6 +55,12 @@ def _filters() -> Iterable[str]:
     from edgeconv.core.filters import filter_names
 
     return filter_names()
+
+
+def _methods() -> Iterable[str]:
+    from edgeconv.methods import method_names
+
+    return (AUTO, *method_names())
 
 
 def _formats() -> Iterable[str]:
@@ -118,9 +124,9 @@ class MethodChoice:
 
     method: str = option(
         AUTO,
-        f"{listed((AUTO, *method_names()))}; see 'edgeconv doctor'.",
+        f"{', '.join((AUTO, *built_in_names()))} or another package's; see 'edgeconv doctor'.",
         "-m",
-        suggest=lambda: (AUTO, *method_names()),
+        suggest=_methods,
     )
     device: str = option(AUTO, f"{listed((AUTO, *DEVICES))}.", suggest=lambda: (AUTO, *DEVICES))
 

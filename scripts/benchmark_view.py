@@ -28,7 +28,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from edgeconv.bench.synthetic import bench_pixels
+from edgeconv.core.noise import noise_pixels
 from edgeconv.hardware.versions import installed_versions
 from edgeconv.io.files import write_bytes_atomically
 from edgeconv.io.image import write_image
@@ -144,7 +144,7 @@ def measure(rounds: int) -> dict[str, Any]:
     stalls: dict[str, list[float]] = {method: [] for method in METHODS}
     with tempfile.TemporaryDirectory() as folder:
         large = str(Path(folder) / "large.npy")
-        write_image(bench_pixels(STALL_SIDE, STALL_SIDE, "uint8"), large)
+        write_image(noise_pixels(STALL_SIDE, STALL_SIDE, "uint8"), large)
         for number in range(rounds):
             print(f"round {number + 1} of {rounds}", file=sys.stderr)
             idle_shares.append(wait_for_quiet())

@@ -131,6 +131,28 @@ def calls(name: str) -> str:
     return lines_of(("µs from call to call", *(f"{side}×{side}" for side in sides)), rows)
 
 
+def auto_choices(machines: dict[str, str]) -> str:
+    """What `auto` took beside the best single choice, of scripts/benchmark_auto.py, where there is a record."""
+    rows = []
+    for name, machine in machines.items():
+        path = RESULTS / f"{name}.json"
+        if not path.exists():
+            continue
+        record = json.loads(path.read_text(encoding="utf-8"))
+        for part, words in AUTO_PARTS.items():
+            found = [row for row in record["rows"] if row["part"] == part]
+            worst = max(found, key=lambda row: row["ratio"])
+            within = sum(row["ratio"] <= record["goal"] for row in found)
+            taken = ", ".join(sorted({f"`{row['taken'].split()[0]}` {row['taken'].split(' ', 1)[1]}" for row in found}))
+            cell = f"{worst['ratio']:.2f}" if worst["ratio"] > 1 else "1.00"
+            rows.append([f"[{machine}](results/{name}.json)", words, f"{within} of {len(found)}", cell, taken])
+    return lines_of(("machine", "job", "within 1.15 of the best", "worst", "taken"), rows)
+
+
+AUTO_PARTS = {"calls": "calls with NumPy arrays", "file": "one file", "batch": "a folder of PNGs"}
+"""The jobs of such a record, in words."""
+
+
 def batches(name: str) -> str:
     """Each batch in one call, beside a device copy of as many bytes, of scripts/benchmark_calls.py."""
     found = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))["batches"]
@@ -344,6 +366,9 @@ TABLES: dict[str, Callable[[], str]] = {
     "run-h200": lambda: run_reports("h200"),
     "calls-gpu": lambda: calls("calls_h200"),
     "calls-cpu": lambda: calls("calls_h200_host"),
+    "auto": lambda: auto_choices(
+        {"auto_h200": "one NVIDIA H200 and its host", "auto_two_cores": "two cores of an AMD EPYC"}
+    ),
     "batches": lambda: batches("calls_h200"),
     "diff-cost": lambda: diff_cost("two-core-epyc"),
     "view-keys": view_keys,

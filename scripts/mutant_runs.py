@@ -209,6 +209,11 @@ class Module:
         self.lines: defaultdict[int, set[str]] = defaultdict(set)
         self.seconds: dict[str, float] = {}
 
+    @property
+    def name(self) -> str:
+        """As it is imported; a package by its folder."""
+        return self.path.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
+
     def tests_at(self, mutant: Mutant) -> list[str]:
         """Tests that reach a mutant, the quickest first; then all others where an import reaches it."""
         names = {name for line in range(mutant.first, mutant.last + 1) for name in self.lines[line]}
@@ -245,8 +250,7 @@ class Module:
         import pytest
 
         tests = self.tests_at(mutant)
-        name = self.path.removesuffix(".py").replace("/", ".")
-        sys.meta_path.insert(0, Changed(name, self.root / self.path, self.compiled(mutant)))
+        sys.meta_path.insert(0, Changed(self.name, self.root / self.path, self.compiled(mutant)))
         files = dict.fromkeys(name.partition("::")[0] for name in tests)
         return int(pytest.main([*files, "-x", *_settings(place)], [Chosen(tests)]))
 
@@ -259,6 +263,7 @@ class Module:
             changed[code.co_qualname, code.co_firstlineno] = code
             waiting += [inner for inner in code.co_consts if isinstance(inner, CodeType)]
         found = False
+        gc.unfreeze()  # what the tests' conftest.py has frozen is not listed
         for each in gc.get_objects():
             if type(each) is FunctionType and each.__code__.co_filename == str(self.root / self.path):
                 code = changed[each.__code__.co_qualname, each.__code__.co_firstlineno]

@@ -4,7 +4,7 @@
     and → or, not x → x, if x → if not x, min → max      1 → 2, 5 → 4, 0.1 → 0.2, True → False, default "a" → "a?"
     return x → return None                                   statement, keyword, end of a slice: dropped
 
-Left alone: annotations, decorators, texts, `if TYPE_CHECKING`, and `strict=`, which asserts.
+Left alone: annotations, decorators, texts, `if TYPE_CHECKING`, `strict=`, which asserts, and sizes in drawings.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ SWAPS: dict[type[Any], type[Any]] = {
 }
 NAMES = {"min": "max", "max": "min", "any": "all", "all": "any"}
 DROPPED = (ast.AugAssign, ast.Raise, ast.Continue, ast.Break, ast.Delete)
+LOOKS = ("fontsize", "frameon", "labelsize", "markersize", "linewidth", "padding", "pad", "alpha", "layout")
+"""Arguments of drawings by which no figure changes, but sizes and distances that a person judges."""
 UNCHANGED = ("annotation", "returns", "decorator_list", "type_params", "format_spec")
 """Fields that are no behaviour, or as good as none."""
 
@@ -88,9 +90,9 @@ def _places(node: ast.AST, function: str) -> Iterator[tuple[ast.AST, str, int | 
 
 
 def _is_left_alone(node: ast.AST) -> bool:
-    """What is for type checkers alone, and `strict=` of zip, which is an assertion."""
+    """What is for type checkers or looks alone, and `strict=` of zip, which is an assertion."""
     if isinstance(node, ast.keyword):
-        return node.arg == "strict"
+        return node.arg in ("strict", *LOOKS)
     return isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
 
 

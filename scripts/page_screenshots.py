@@ -12,18 +12,20 @@ import argparse
 import contextlib
 import sys
 import tempfile
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from edgeconv.diff.request import run_request
+from edgeconv.diff.results import Wanted
+from edgeconv.io.image import read_image, write_image
+
 PROJECT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(PROJECT / "tests")]
+sys.path.insert(0, str(PROJECT / "tests"))
 
-from browser import Browser  # noqa: E402
-
-from edgeconv.diff.request import run_request  # noqa: E402
-from edgeconv.diff.results import Wanted  # noqa: E402
-from edgeconv.io.image import read_image, write_image  # noqa: E402
+Browser: Any = import_module("browser").Browser
 
 OUTPUT = PROJECT / "docs" / "pages"
 PICTURE = PROJECT / "docs" / "pictures" / "coast.jpg"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections import Counter
+from pathlib import Path
 
 import pytest
 from qt_here import qt_reason
@@ -18,6 +20,37 @@ pytest_plugins = () if qt_reason() else ("pytestqt.plugin",)
 """Loaded here and not by itself (see addopts): on a machine without Qt it would stop every test."""
 
 
+@pytest.fixture(scope="session")
+def libraries(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where kernels compiled for the CPU are kept, and the compiler's header: one folder for all processes of a run."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "libraries"
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
+class _NeedsGpu(pytest.Item):
+    """Stands for all cases of a test that needs a GPU, where there is none: thousands that would only be skipped."""
+
+    def runtest(self) -> None:
+        """See pytest.Item; never called, as the mark skips it."""
+
+    def reportinfo(self) -> tuple[Path, int, str]:
+        """See pytest.Item."""
+        return self.path, 0, self.name
+
+
+def pytest_pycollect_makeitem(collector: pytest.Collector, name: str, obj: object) -> pytest.Item | None:
+    """A test function with the mark is not expanded into its cases where they cannot run."""
+    marks = [mark.name for mark in (*getattr(obj, "pytestmark", ()), *collector.iter_markers())]
+    if "gpu" not in marks or not name.startswith("test_") or cuda_unavailable_reason() is None:
+        return None
+    item = _NeedsGpu.from_parent(collector, name=name)
+    for mark in getattr(obj, "pytestmark", ()):
+        item.add_marker(getattr(pytest.mark, mark.name)(*mark.args, **mark.kwargs))
+    return item
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Skip what needs a GPU, with the reason why there is none."""
     for item in items:
@@ -25,6 +58,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             reason = cuda_unavailable_reason()
             if reason is not None:
                 item.add_marker(pytest.mark.skip(reason=reason))
+
+
+gc.disable()  # while modules are imported and cases are listed, next to nothing becomes garbage
+
+
+def pytest_collection_finish() -> None:
+    """What there is by now stays: no collection of garbage looks at it again, Python's own or a benchmark's."""
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

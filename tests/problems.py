@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import pickle
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,7 +48,22 @@ def run_on_host(plan: Plan, image: np.ndarray, problem: Problem) -> Ran:
     poison = 0xA5 if problem.output_dtype.kind == "u" else np.nan
     out = np.full(problem.output_shape, poison, problem.output_dtype)
     plan.run(image, out)
-    return Ran(out, verify.check(image, out, problem, plan.arithmetic))
+    return Ran(out, _checked(image, out, problem, plan))
+
+
+_CHECKS: dict[bytes, verify.Check] = {}
+"""What the oracle has said, by a digest of all that it was asked: it takes longer than most plans, and plans that are
+cut up in other ways, or are another method's, give the very same bytes again and again."""
+
+
+def _checked(image: np.ndarray, out: np.ndarray, problem: Problem, plan: Plan) -> verify.Check:
+    asked = hashlib.blake2b(pickle.dumps((problem, plan.arithmetic, out.dtype)))
+    asked.update(np.ascontiguousarray(image))
+    asked.update(np.ascontiguousarray(out))
+    found = _CHECKS.get(asked.digest())
+    if found is None:
+        found = _CHECKS[asked.digest()] = verify.check(image, out, problem, plan.arithmetic)
+    return found
 
 
 GUARD_SAMPLES = 64

@@ -60,6 +60,22 @@ def test_the_list_of_pictures_can_come_from_standard_input(photos: Path) -> None
     assert set(contents(out)) == {f"a{SUFFIX}.png", f"b{SUFFIX}.png"}
 
 
+@pytest.mark.parametrize(
+    ("data", "names"),
+    [
+        (b"a.png\nb.png\n", ["a.png", "b.png"]),
+        (b"a.png\r\n\r\n \t\nb.png", ["a.png", "b.png"]),
+        (b"\xef\xbb\xbfa.png\n", ["a.png"]),
+        (b" a.png \n", [" a.png "]),
+        (b"\xff.png\n", ["\udcff.png"]),
+    ],
+)
+def test_the_lines_of_a_list(data: bytes, names: list[str], tmp_path: Path) -> None:
+    """A mark of its byte order is none of the first name; spaces and bytes that are no text may be of one."""
+    (tmp_path / "list.txt").write_bytes(data)
+    assert plan.read_list(tmp_path / "list.txt") == names
+
+
 def test_what_a_list_names_and_is_not_there_stops_no_other(photos: Path) -> None:
     out, listed = photos.parent / "edges", photos.parent / "list.txt"
     listed.write_text(f"{photos / 'gone.png'}\n{photos / 'a.png'}\n", encoding="utf-8")

@@ -10,7 +10,8 @@ from batch_folders import draw_photos
 from command import edgeconv
 from test_tune import curve, keep
 
-from edgeconv.batch import ledger
+from edgeconv.batch import auto, ledger
+from edgeconv.runtime.auto import Choice
 
 AUTO = ("--method", "auto", "--device", "cpu", "--channels", "each")
 
@@ -59,3 +60,30 @@ def test_a_batch_that_is_resumed_stays_with_its_method(
     assert json.loads(named.text)["done"] == 2
     changed = edgeconv("batch", photos, "-o", out, *AUTO, "--resume", "--stride", 2)
     assert method_line(changed.text).startswith("method    sliding on cpu (the least time by this machine's profile")
+
+
+@pytest.mark.parametrize(
+    ("words", "asked"),
+    [
+        ((), ("auto", 2)),
+        (("--jpeg-codec", "gpu"), ("cuda", 2)),
+        (("--shard", "2/2"), ("auto", 1)),
+        (("--device", "cpu"), ("cpu", 2)),
+    ],
+    ids=["nothing", "the GPU for JPEG", "a half", "the CPU"],
+)
+def test_a_machine_with_a_gpu_is_asked_for_what_the_batch_needs(
+    photos: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, words: tuple[str, ...], asked: tuple[str, int]
+) -> None:
+    """JPEG that is decoded on a GPU is filtered there; otherwise the number of pictures decides."""
+    seen: list[tuple[str, int]] = []
+
+    def choose(method: str, device: str, purpose: str, problem: object, pictures: int, threads: object) -> Choice:
+        assert (purpose, problem is None) == ("many pictures", device != "auto")
+        seen.append((device, pictures))
+        return Choice("opencv", "cpu", "for a test")
+
+    monkeypatch.setattr(auto, "cuda_missing_reason", lambda: None)
+    monkeypatch.setattr(auto, "choose", choose)
+    edgeconv("batch", photos, "-o", tmp_path / "out", *words)
+    assert seen == [asked]

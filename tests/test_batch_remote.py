@@ -14,6 +14,7 @@ from command import Finished
 from command import edgeconv as run_command
 from object_store import Store, serving
 from problems import random_image
+from selection import few_then_slow
 
 from edgeconv.batch import ledger, plan, segments
 from edgeconv.batch.engines import local_cluster
@@ -64,7 +65,9 @@ def outputs(store: Store, place: str = OUT) -> dict[str, bytes]:
     return {name: data for name, data in found.items() if not name.startswith(segments.SEGMENTS_NAME)}
 
 
-@pytest.mark.parametrize("engine", [[], ["--scheduler", "local", "--jobs", "2"]], ids=["here", "cluster"])
+@pytest.mark.parametrize(
+    "engine", few_then_slow([[], ["--scheduler", "local", "--jobs", "2"]]), ids=["here", "cluster"]
+)
 def test_a_bucket_gets_the_very_bytes_that_a_folder_gets(photos: Path, store: Store, engine: list[str]) -> None:
     store.objects["bucket/photos/bad.png"] = b"not a picture"
     run_here([photos], photos.parent / "here", recursive=True)
@@ -169,6 +172,18 @@ def test_segments_are_put_once_and_read_in_order(photos: Path, memory: str, monk
     rows = ledger.done_by_output(ledger.read_rows(memory))
     assert rows[f"a{SUFFIX}.png"].input_sha256 == ledger.sha256_of((photos / "a.png").read_bytes())
     assert {finding.state for finding in ledger.verify(memory)} == {"same"}
+
+
+def test_rows_come_back_in_the_order_of_runs_and_segments(memory: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Past ten and a hundred of both, by whatever names a store has sorted them."""
+    monkeypatch.setattr(segments, "MOST_ROWS", 1)
+    place, written = ledger.place_of(memory), []
+    for run in (2, 9, 10, 11, 99, 100, 1_000_000):
+        with segments.SegmentLedger(place, run) as book:
+            for number in range(12):
+                written.append(f"{run} {number}")
+                book.append(ledger.LedgerRow(written[-1], 1, "x", "p", "o", 2, "y", "done", 0.1, None))
+    assert [row.input for row in ledger.read_rows(memory)] == written
 
 
 def test_segments_that_arrived_empty_or_in_part_cost_no_other_row(photos: Path, memory: str) -> None:

@@ -15,6 +15,7 @@ import pytest
 from batch_folders import RULES, SUFFIX, contents, draw_photos, under_way
 from command import PROJECT, edgeconv, unmeasured
 from problems import random_image
+from selection import few_then_slow
 
 from edgeconv.batch import ledger
 from edgeconv.io import temporary_files
@@ -62,7 +63,7 @@ def test_a_batch_killed_at_random_moments_resumes_to_the_same_bytes(many: Path) 
 
 
 @POSIX_SIGNALS
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", few_then_slow([signal.SIGINT, signal.SIGTERM]))
 def test_a_polite_stop_finishes_what_is_in_hand(many: Path, number: signal.Signals) -> None:
     out = many.parent / "out"
     process = started(many, out)
@@ -75,7 +76,7 @@ def test_a_polite_stop_finishes_what_is_in_hand(many: Path, number: signal.Signa
 
 
 @POSIX_SIGNALS
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", few_then_slow([signal.SIGINT, signal.SIGTERM]))
 def test_a_second_signal_ends_the_batch_at_once(tmp_path: Path, number: signal.Signals) -> None:
     photos, out = tmp_path / "photos", tmp_path / "out"
     photos.mkdir()

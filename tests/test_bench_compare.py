@@ -66,6 +66,41 @@ def test_few_samples_of_the_same_time_are_seldom_called_slower() -> None:
     assert 0 < sum(verdict == "slower" for verdict in called) <= 8  # 0.5 % each side, of 400: 2
 
 
+@pytest.mark.parametrize(("statistic", "percent"), [("median", 50), ("p10", 10), ("p90", 90)])
+def test_an_interval_is_the_middle_of_2000_resampled_ratios(statistic: str, percent: int) -> None:
+    """Again from the same draws, in plain Python: quantiles between two samples lie on the line between them."""
+    base = [1.0 + 0.01 * (7 * n % 19) for n in range(19)]
+    new = [1.2 + 0.02 * (5 * n % 23) for n in range(23)]
+
+    def quantile(values: list[float], percent: float) -> float:
+        ordered, place = sorted(values), (len(values) - 1) * percent / 100
+        low = int(place)
+        return ordered[low] + (place - low) * (ordered[min(low + 1, len(ordered) - 1)] - ordered[low])
+
+    rng = np.random.default_rng(20_261_121)
+    drawn = [
+        [
+            quantile([values[pick] for pick in picks], percent)
+            for picks in rng.integers(0, len(values), (2000, len(values)))
+        ]
+        for values in (new, base)
+    ]
+    ratios = [mine / theirs for mine, theirs in zip(*drawn, strict=True)]
+    found = ratio_interval(base, new, statistic)
+    expected = (quantile(new, percent) / quantile(base, percent), quantile(ratios, 0.5), quantile(ratios, 99.5))
+    assert (found.ratio, found.low, found.high) == pytest.approx(expected, rel=1e-12)
+
+
+def test_four_samples_are_too_few_to_draw_from_and_five_are_not() -> None:
+    """Student's interval lies evenly round the ratio; one that is drawn ends at ratios of samples."""
+    base, new = [1.0, 1.1, 1.3, 1.8, 1.9], [2.0, 2.1, 2.6, 2.7, 3.9]
+    for count, evenly in ((2, True), (4, True), (5, False)):
+        found = ratio_interval(base[:count], new[:count])
+        assert (found.low * found.high == pytest.approx(found.ratio**2, rel=1e-9)) == evenly, count
+    assert found.low >= min(new) / max(base)
+    assert found.high <= max(new) / min(base)
+
+
 def test_the_interval_covers_the_truth_about_as_often_as_it_says() -> None:
     covered = 0
     for seed in range(100):
@@ -203,6 +238,31 @@ def test_unlike_records_are_refused_unless_allowed(base, change, kind: str) -> N
     with pytest.raises(UsageError, match=f"--allow {kind}"):
         compare(base, new, Gate())
     assert compare(base, new, Gate(), (kind,)).passed
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "alike"),
+    [
+        ([1980, 1500], [1500, 1980], True),
+        ([1980, 1500], [1980, 1980], False),
+        ([1545, 1980], [1500, 1980], True),
+        ([1546, 1980], [1500, 1980], False),
+        ([1500, 1980], [1546, 1980], False),
+        ([None, 1500], [1500, None], True),
+        ([None, None], [1500, 1500], True),
+    ],
+)
+def test_the_slowest_clock_of_a_record_counts(base, ours: list, theirs: list, alike: bool) -> None:
+    """Clocks may differ by 3 %; one that nobody read says nothing."""
+    new = copy.deepcopy(base)
+    for record_, clocks in ((base, ours), (new, theirs)):
+        for number, row in enumerate(record_.rows):
+            row.machine.sm_clock_min_mhz = clocks[number % 2]
+    if alike:
+        assert compare(base, new, Gate()).passed
+    else:
+        with pytest.raises(UsageError, match=f"{min(filter(None, ours))} and {min(filter(None, theirs))} MHz"):
+            compare(base, new, Gate())
 
 
 def test_the_command_ends_with_one_only_for_a_slowdown(monkeypatch, base, tmp_path) -> None:

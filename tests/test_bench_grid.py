@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from command import PROJECT, edgeconv
 
+from edgeconv.api.convolve import convolve
 from edgeconv.bench.arguments import chosen_grid, parse_rules, parse_share
-from edgeconv.bench.candidates import ORACLE, method_candidates
+from edgeconv.bench.candidates import CALLS, ORACLE, method_candidates, share
 from edgeconv.bench.grid import BLOCK_SIDES, GRIDS, CaseGrid, GridPart, cases, changed, named_grid, read_grid
 from edgeconv.bench.peers import PEERS, peer_candidates
-from edgeconv.bench.synthetic import bench_filter, bench_pixels
-from edgeconv.errors import UsageError
+from edgeconv.bench.synthetic import bench_filter
+from edgeconv.core.noise import noise_pixels
+from edgeconv.core.request import make_request
+from edgeconv.errors import UnavailableError, UsageError
 from edgeconv.methods import method_names
 from edgeconv.methods.base import DEVICES
 from edgeconv.methods.options import BLOCKS, Options
@@ -30,6 +34,16 @@ def test_the_lab_grid_has_the_sizes_and_strides_of_the_lab_reports() -> None:
     lab = {(case.size, case.stride) for case, _ in cases(named_grid("lab"))}
     expected = {32, 64, 128, 256, 512} | {256, 512, 1024, 2048, 4096}
     assert lab == {(size, stride) for size in expected for stride in (1, 2, 3)}
+
+
+def test_cases_come_once_and_small_sizes_first() -> None:
+    """Of each part by itself: a bench that is stopped has then the many quick ones."""
+    grid = CaseGrid("own", "", (GridPart(sizes=(64, 8), strides=(2, 1)), GridPart(sizes=(128, 8, 16), strides=(1,))))
+    found = [(case.size, case.stride, part) for case, part in cases(grid)]
+    first, second = grid.parts
+    expected = [(8, 2, first), (8, 1, first), (64, 2, first), (64, 1, first), (16, 1, second), (128, 1, second)]
+    assert found == expected
+    assert [case.picture for case, _ in cases(grid, ("a.png", "b.png"))] == ["a.png", "b.png"] * 6
 
 
 def test_the_lab_grid_has_the_textbook_kernel_with_every_thread_block() -> None:
@@ -102,6 +116,37 @@ def test_method_words_carry_options() -> None:
     assert [candidate.label for candidate in method_candidates(words, "cpu", Options())] == ["sliding:threads=1"]
 
 
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("stride", [1, 2])
+@pytest.mark.parametrize("dtype", ["uint8", "float32"])
+def test_a_call_from_python_is_a_candidate_that_computes_the_same(call: str, stride: int, dtype: str) -> None:
+    pixels = noise_pixels(23, 34, dtype)
+    request = make_request("sobel", channels="each", stride=stride)
+    (found,) = method_candidates([f"sliding:call={call}:threads=1"], "cpu", Options())
+    assert (found.kind, found.label, found.options) == ("method", f"sliding:call={call}:threads=1", Options(threads=1))
+    bench = share("cpu", request, pixels)
+    ready = found.prepare(bench)
+    bench.out[...] = 7
+    ready.run()
+    expected = convolve(pixels, "sobel", "reference", channels="each", stride=stride)
+    assert np.allclose(ready.result().astype(float), expected.astype(float), rtol=1e-5, atol=1e-5)
+    assert (bench.out == 7).all() == (call == "convolve"), (
+        "one writes into the output that is there, the other does not"
+    )
+
+
+def test_a_call_that_does_more_than_the_others_is_refused() -> None:
+    (found,) = method_candidates(["sliding:call=plan"], "cpu", Options())
+    with pytest.raises(UnavailableError, match="normalize"):
+        found.prepare(share("cpu", make_request(output_mode="normalize"), noise_pixels(9, 8, "uint8")))
+
+
+def test_the_grids_of_the_bars_measure_calls() -> None:
+    for name in ("lab", "gpu", "processor"):
+        for part in named_grid(name).parts:
+            assert {"sliding:call=plan", "sliding:call=convolve"} <= set(part.methods)
+
+
 def test_all_methods_get_the_options_that_concern_them() -> None:
     found = {
         candidate.name: candidate.options
@@ -116,7 +161,8 @@ def test_all_methods_are_those_that_run_here_without_the_oracle() -> None:
 
 
 @pytest.mark.parametrize(
-    "word", ["nothing", "sliding:math=double", "textbook:block=7", "sliding:threads=0", "sliding:fast"]
+    "word",
+    ["nothing", "sliding:math=double", "textbook:block=7", "sliding:threads=0", "sliding:fast", "sliding:call=x"],
 )
 def test_method_words_that_mean_nothing_are_refused(word: str) -> None:
     with pytest.raises(UsageError):
@@ -141,7 +187,7 @@ def test_random_weights_suit_their_channels_and_are_always_the_same(name, channe
 
 @pytest.mark.parametrize(("dtype", "low", "high"), [("uint8", 0, 255), ("uint16", 0, 65535), ("float32", -1, 1)])
 def test_noise_fills_its_range(dtype, low, high) -> None:
-    pixels = bench_pixels(64, 65, dtype)
+    pixels = noise_pixels(64, 65, dtype)
     assert (pixels.shape, pixels.dtype) == ((64, 65, 3), dtype)
     assert pixels.min() <= low + (high - low) * 0.01
     assert pixels.max() >= high - (high - low) * 0.01

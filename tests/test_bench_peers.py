@@ -8,7 +8,8 @@ import pytest
 from edgeconv.bench.candidates import share
 from edgeconv.bench.peers import PEERS, PeerCandidate
 from edgeconv.bench.peers.convolutions import grouped
-from edgeconv.bench.synthetic import bench_filter, bench_pixels
+from edgeconv.bench.synthetic import bench_filter
+from edgeconv.core.noise import noise_pixels
 from edgeconv.core.request import make_request
 from edgeconv.errors import UnavailableError
 from edgeconv.methods.options import Options
@@ -43,10 +44,10 @@ def test_a_peer_is_right_or_says_why_not(entry, case) -> None:
         pytest.skip(reason)
     dtype, name, channels, stride, border = case
     request = make_request(bench_filter(name, channels), channels=channels, stride=stride, border=border)
-    pixels = bench_pixels(23, 34, dtype)
+    pixels = noise_pixels(23, 34, dtype)
     problem = request.problem(pixels.shape, pixels.dtype)
     try:
-        ready = candidate.prepare(share(entry.device, problem, pixels))
+        ready = candidate.prepare(share(entry.device, request, pixels))
     except UnavailableError as error:
         pytest.skip(str(error))
     for _ in range(2):

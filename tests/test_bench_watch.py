@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from edgeconv.bench import watch
 from edgeconv.bench.watch import CpuUse, Watch
 from edgeconv.core.records import fields_of
 from edgeconv.hardware.nvml import GpuReading
@@ -15,11 +18,11 @@ def seen(device: Any, clocks: tuple[int | None, ...] = (), mask: int = 0, busy: 
     """The report of a work of 10 seconds on four cores."""
     gpus = iter([GpuReading(clock, 1000, mask, 40, 100.0) for clock in clocks])
     uses = iter([CpuUse(100.0, 50.0, 1000.0, 4), CpuUse(100.0 + busy, 50.0 + own, 1010.0, 4)])
-    watch = Watch(device, lambda: next(gpus, None), lambda: next(uses))
-    watch.begin()
+    watched = Watch(device, lambda: next(gpus, None), lambda: next(uses))
+    watched.begin()
     for _ in clocks:
-        watch.look()
-    return watch.report()
+        watched.look()
+    return watched.report()
 
 
 @pytest.mark.parametrize(
@@ -54,10 +57,27 @@ def test_what_the_gpu_says_of_itself(clocks: tuple[int | None, ...], mask: int, 
     assert found.last_gpu_reading.sm_clock_mhz == clocks[-1]
 
 
+def test_who_is_busy_by_the_counters_of_linux(monkeypatch: pytest.MonkeyPatch) -> None:
+    """user nice system idle iowait irq softirq steal, then guests, who are users already: proc(5)."""
+    fields = "1000 200 30 500000 60000 7 8 9 10000 20000"
+    per_second = os.sysconf("SC_CLK_TCK")
+    monkeypatch.setattr(watch, "read_system_file", lambda path: f"cpu  {fields}\ncpu0 1 2 3\n")
+    times = SimpleNamespace(children_user=40.0, children_system=2.0)
+    monkeypatch.setattr(watch.os, "times", lambda: times)
+    monkeypatch.setattr(watch.time, "process_time", lambda: 500.0)
+    monkeypatch.setattr(watch.time, "perf_counter", lambda: 77.0)
+    monkeypatch.setattr(watch.os, "cpu_count", lambda: 3)
+    assert watch.read_cpu_use() == CpuUse(1254 / per_second, 542.0, 77.0, 3)
+    for text in (None, "", "cpu\n", "cpu a b\n"):
+        monkeypatch.setattr(watch, "read_system_file", lambda path, text=text: text)
+        found = watch.read_cpu_use()
+        assert found is None or found.busy_seconds == 0
+
+
 def test_what_cannot_be_read_is_not_known() -> None:
-    watch = Watch("cpu", read_cpu=lambda: None)
-    watch.begin()
-    watch.look()
-    found = watch.report()
+    watched = Watch("cpu", read_cpu=lambda: None)
+    watched.begin()
+    watched.look()
+    found = watched.report()
     assert found.flags == []
     assert {value for name, value in fields_of(found).items() if name != "flags"} == {None}

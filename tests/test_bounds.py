@@ -18,7 +18,7 @@ from edgeconv.core.request import make_request
 from edgeconv.diff.methods import middle_square
 from edgeconv.diff.metrics import Allowance, compare
 from edgeconv.errors import EdgeconvError
-from edgeconv.io.encoding import parse_png_level, parse_quality
+from edgeconv.io.encoding import parse_format, parse_png_level, parse_quality
 from edgeconv.io.image import decode_image, encode_image
 from edgeconv.io.read_limits import ReadRules
 from edgeconv.io.resize import parse_sizes
@@ -99,10 +99,28 @@ BOUNDS = (
     Bound("a side that is read", _long, (1_000_000,), (1_000_001,)),
     Bound("a side that WebP holds", _encoder("webp"), ((1, 16_383), (16_383, 1)), ((1, 16_384), (16_384, 1))),
     Bound("a side that JPEG holds", _encoder("jpg"), ((1, 65_500), (65_500, 1)), ((1, 65_501), (65_501, 1))),
+    Bound("a side that PNG holds", _encoder("png"), ((1, 1_000_000), (1_000_000, 1)), ((1, 1_000_001), (1_000_001, 1))),
     Bound("--sizes", parse_sizes, ("1", "1000000", "1:1000000"), ("0", "1000001", "1:1000001", "8:4")),
     Bound("--quality", lambda value: parse_quality(value, "jpg"), (1, 100), (0, 101)),
     Bound("--png-level", lambda value: parse_png_level(value, "png"), (0, 9), (-1, 10)),
 )
+
+
+@pytest.mark.parametrize(("format", "longest"), [("png", 1_000_000), ("jpg", 65_500), ("webp", 16_383)])
+def test_a_side_above_that_of_the_format_is_refused_by_the_table_and_not_by_the_encoder(
+    format: str, longest: int
+) -> None:
+    for shape in ((1, longest + 1), (longest + 1, 1)):
+        with pytest.raises(EdgeconvError, match=f"{longest:,}"):
+            encode_image(np.zeros((*shape, 3), np.uint8), "-", format=format)
+
+
+@pytest.mark.parametrize(
+    ("text", "suffix"),
+    [("png", "png"), (".PNG", "png"), ("JPG", "jpg"), ("jpeg", "jpeg"), ("Tiff", "tiff"), (None, None)],
+)
+def test_a_format_may_be_written_in_any_case_and_with_its_dot(text: str | None, suffix: str | None) -> None:
+    assert parse_format(text) == suffix
 
 
 @pytest.mark.parametrize("bound", BOUNDS, ids=lambda bound: bound.what)

@@ -199,6 +199,11 @@ def test_completion_is_installed_for_a_shell(folder: Path, name: str) -> None:
     assert any("edgeconv" in path.read_text(encoding="utf-8") for path in home.rglob("*") if path.is_file())
 
 
+def test_an_option_with_a_dot_in_it_is_no_file_of_that_name(folder: Path) -> None:
+    for word, is_file in (("--nope.png", False), ("-nope.png", True), ("-n", False)):
+        assert ("put -- before it" in edgeconv("run", "photo.png", word, cwd=folder).err) == is_file, word
+
+
 def test_a_file_whose_name_begins_with_a_hyphen_is_read_as_the_line_says(folder: Path) -> None:
     (folder / "photo.png").rename(folder / "-photo.png")
     done = edgeconv("run", "-m", "opencv", "--samples", 0, "--", "-photo.png", cwd=folder)

@@ -96,15 +96,9 @@ needs_sanitizers = pytest.mark.skipif(
 )
 
 
-@pytest.fixture(scope="session")
-def libraries(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where compiled kernels are kept."""
-    return tmp_path_factory.mktemp("libraries")
-
-
 @needs_sanitizers
 @pytest.mark.parametrize("stride", few_then_slow(STRIDES))
-@pytest.mark.parametrize("entry", few_then_slow(OWN, 2), ids=lambda entry: entry.name)
+@pytest.mark.parametrize("entry", few_then_slow(OWN), ids=lambda entry: entry.name)
 def test_a_step_on_the_cpu(libraries: Path, entry, stride: int) -> None:
     works = [
         Work(CONV_STEP, case(stride, shape), words=(entry.name, block))
@@ -124,8 +118,9 @@ FAULTS = (
 
 
 @needs_sanitizers
-@pytest.mark.parametrize(("name", "pattern", "instead", "shows"), FAULTS, ids=[fault[0] for fault in FAULTS])
-def test_a_fault_is_detected(tmp_path: Path, name: str, pattern: str, instead: str, shows: str) -> None:
+@pytest.mark.parametrize("fault", few_then_slow(FAULTS), ids=[fault[0] for fault in FAULTS])
+def test_a_fault_is_detected(tmp_path: Path, libraries: Path, fault: tuple[str, str, str, str]) -> None:
+    name, pattern, instead, shows = fault
     sources = tmp_path / "sources"
     shutil.copytree(FOLDER, sources, ignore=shutil.ignore_patterns("*.py", "__pycache__"))
     source = sources / "bench/ladders/conv_kernels.cu"
@@ -133,7 +128,7 @@ def test_a_fault_is_detected(tmp_path: Path, name: str, pattern: str, instead: s
     assert changes, f"nothing matches {pattern}"
     source.write_text(faulty, encoding="utf-8")
     works = [Work(CONV_STEP, case(1, (37, 132)), words=(name, step(name).blocks[0]))]
-    ended = run_on_cpu(works, tmp_path, sources)
+    ended = run_on_cpu(works, tmp_path, sources, headers=libraries)
     assert ended.code != 0, f"it was not detected: {ended.text}"
     assert re.search(shows, ended.text), ended.text
 

@@ -217,3 +217,15 @@ def test_a_second_call_allocates_nothing() -> None:
         for _ in range(3):
             plan(image, out=out)
         assert pool.used_bytes() == held
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_a_plan_on_a_gpu_measures_itself(name: str) -> None:
+    image = random_image(64, 48, "uint8")
+    plan = edgeconv.plan(image.shape, "uint8", method="sliding", **RULES)
+    found = plan.measure(MAKERS[name](image), samples=5, check="full")
+    assert (found.device.kind, found.timing.kernel_clock, found.timing.l2_state) == ("cuda", "CUDA events", "cold")
+    assert found.timing.end_to_end is not None
+    assert found.speed is not None
+    assert found.check is not None
+    assert found.check.passed

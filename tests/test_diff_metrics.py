@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from problems import AWKWARD_SHAPES, random_image
 
+from edgeconv.diff import metrics
 from edgeconv.diff.metrics import Allowance, compare, ulp_distance
 from edgeconv.diff.record import share
 from edgeconv.diff.regions import Region, RegionFinder
@@ -51,6 +52,29 @@ def test_a_hand_made_pair_gives_the_figures_that_a_person_counts() -> None:
     classes = dict(zip(scale_for("uint8").labels, whole.histogram, strict=True))
     assert {label: count for label, count in classes.items() if count} == {"0": 141, "1": 1, "2": 1, "4–7": 1}
     assert not figures.same
+
+
+@pytest.mark.parametrize("ignore_border", [0, 2])
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("rows", [1, 2, 3, 7, 16])
+def test_the_figures_do_not_depend_on_how_the_picture_is_cut(
+    rows: int, dtype: str, ignore_border: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reference = random_image(17, 11, dtype)
+    other = reference.copy()
+    for y, x, channel in ((6, 4, 1), (6, 5, 0), (9, 9, 2), (16, 3, 1)):
+        other[y, x, channel] = 1 if dtype.startswith("f") else 255 - other[y, x, channel]
+    allowance = Allowance(ignore_border=ignore_border)
+    whole = compare(reference, other, allowance)
+    assert (whole.first.y, whole.first.x) == (6, 4)
+    monkeypatch.setattr(metrics, "STRIP_SAMPLES", dict.fromkeys((1, 2, 4), rows * 11 * 3))
+    cut = compare(reference, other, allowance)
+    for one, two in ((cut.whole, whole.whole), (cut.interior, whole.interior), (cut.border, whole.border)):
+        assert (one.mean, one.mean_abs, one.rmse) == pytest.approx((two.mean, two.mean_abs, two.rmse), rel=1e-9)
+    exact = ("differing_pixels", "first", "worst", "region_count", "regions", "same", "ring", "peak")
+    assert {name: getattr(cut, name) for name in exact} == {name: getattr(whole, name) for name in exact}
+    assert cut.judged.histogram == whole.judged.histogram
+    assert [part.differing_samples for part in cut.by_channel] == [part.differing_samples for part in whole.by_channel]
 
 
 def test_first_and_worst_pixel_are_named_with_both_values() -> None:

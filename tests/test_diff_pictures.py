@@ -80,3 +80,20 @@ def test_deep_and_float_pictures_are_shown_by_a_fixed_range() -> None:
     floats = np.array([[[-1.0, 0.0, 1.0], [np.nan, np.inf, 0.5]]], np.float32)
     assert maps.display_range(floats) == (-1, 1)
     assert maps.view(floats, -1, 1).tolist() == [[[0, 128, 255], [0, 255, 191]]]
+
+
+@pytest.mark.parametrize(("height", "width", "factor"), [(1, 1, 2), (3, 5, 2), (4, 4, 4), (5, 9, 4), (7, 3, 8)])
+def test_a_smaller_block_at_an_edge_is_of_its_own_pixels_alone(height: int, width: int, factor: int) -> None:
+    """Nothing is mixed in from outside: one colour stays that colour, and the last column's is the last one's."""
+    picture = np.full((height, width, 3), 200, np.uint8)
+    shrunk = maps.shrunk_view(picture, factor)
+    assert shrunk.shape == (-(-height // factor), -(-width // factor), 3)
+    assert (shrunk == 200).all()
+    picture[:, -1] = 90
+    if width % factor == 1:
+        assert (maps.shrunk_view(picture, factor)[:, -1] == 90).all()
+    classes = np.zeros((height, width), np.uint8)
+    classes[-1, -1] = 7
+    largest = maps.shrunk_map(classes, factor)
+    assert largest.shape == shrunk.shape[:2]
+    assert (largest[-1, -1], largest.sum()) == (7, 7)

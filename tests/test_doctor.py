@@ -26,8 +26,10 @@ def test_every_method_works_or_says_why_not() -> None:
 
 def test_auto_is_explained_for_one_and_for_many() -> None:
     text = doctor.text()
-    assert "auto for one picture: " in text
-    assert "auto for many pictures: " in text
+    for side in doctor.SIDES:
+        for words in ("one picture", "100 pictures", "calls with arrays"):
+            assert f"auto for {words} of {side}×{side}: " in text
+    assert text.count("predicted ") == 3 * len(doctor.SIDES)
 
 
 def test_the_profile_and_what_is_taken_by_it_are_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

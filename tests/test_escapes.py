@@ -53,6 +53,13 @@ def test_a_json_text_is_the_same_json_when_it_is_made_visible(text: str) -> None
     assert json.loads(visible_lines(written)) == {text: [text]}
 
 
+@pytest.mark.parametrize("before", ["", " ", "  ", "\xa0", "\u2003 "])
+@pytest.mark.parametrize("first", "=+-@＝＋－＠")
+def test_a_cell_is_no_formula_behind_any_space(first: str, before: str) -> None:
+    assert cell(f"{before}{first}1+1") == f"'{before}{first}1+1"
+    assert cell(f"{before}a{first}1") == f"{before}a{first}1"
+
+
 @given(st.one_of(st.text(), st.integers(), st.floats(allow_nan=False), st.none()))
 def test_a_cell_is_no_formula(value: object) -> None:
     shown = cell(value)

@@ -17,7 +17,7 @@ from command import edgeconv, shell
 
 from edgeconv.bench import record
 from edgeconv.bench.record import BusPart
-from edgeconv.bench.summary import geometric_mean, groups, phases, winners
+from edgeconv.bench.summary import fastest, geometric_mean, groups, phases, winners
 from edgeconv.errors import UnavailableError, UsageError
 from edgeconv.export import EXPORTERS, Exporter, export, find_exporter
 from edgeconv.run.report import DeviceFacts
@@ -94,6 +94,13 @@ def test_lesser_arithmetic_does_not_win(result) -> None:
     assert winners(groups(result)[0]) == []
 
 
+def test_the_fastest_row_is_that_of_the_least_median_of_those_that_have_one(result) -> None:
+    rows = [row for row in result.rows if row.case.size == 8]
+    assert fastest(rows[::-1]).candidate == fastest(rows).candidate == "copy"
+    assert fastest([row for row in rows if row.candidate != "copy"]).candidate == "honest"
+    assert fastest([row for row in rows if not row.timings]) is None
+
+
 def test_geometric_mean() -> None:
     assert geometric_mean([2.0, 8.0]) == pytest.approx(4.0)
     assert geometric_mean([]) is None
@@ -129,7 +136,11 @@ def test_markdown_says_who_won_and_who_got_no_time(result) -> None:
 def test_several_records_stand_in_one_table_and_number_their_files(result) -> None:
     (table,) = find_exporter("csv").load()([result, result]).values()
     assert len(table.decode().splitlines()) == 1 + 2 * (len(text_of(result, "csv").splitlines()) - 1)
-    assert list(find_exporter("json").load()([result, result])) == ["_1.json", "_2.json"]
+    other = copy.deepcopy(result)
+    other.warnings.append("another")
+    export_json = find_exporter("json").load()
+    assert export_json([result]) == {".json": record.to_json(result)}
+    assert export_json([result, other]) == {"_1.json": record.to_json(result), "_2.json": record.to_json(other)}
 
 
 def test_a_format_that_cannot_be_made_is_refused_with_its_reason(monkeypatch) -> None:

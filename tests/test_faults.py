@@ -37,7 +37,7 @@ def skip_without(module: str | None) -> None:
 
 
 @each_job
-@pytest.mark.parametrize("kind", ["fails", "short"])
+@pytest.mark.parametrize("kind", few_then_slow(["fails", "short"]))
 def test_a_call_that_fails_leaves_nothing_half_written(each: FaultJob, kind: str, tmp_path: Path) -> None:
     skip_without(each.needs)
     before, after = expected_of(each, tmp_path / "expected")

@@ -51,12 +51,45 @@ VERTICAL_EDGE_RESPONSE = {
 }
 
 
+AS_PRINTED = {
+    "laplacian4": " 0  1  0 /  1 -4  1 /  0  1  0",
+    "laplacian8": " 1  1  1 /  1 -8  1 /  1  1  1",
+    "sobel-x": "-1  0  1 / -2  0  2 / -1  0  1",
+    "sobel-y": "-1 -2 -1 /  0  0  0 /  1  2  1",
+    "scharr-x": "-3  0  3 / -10 0 10 / -3  0  3",
+    "scharr-y": "-3 -10 -3 / 0  0  0 /  3 10  3",
+    "prewitt-x": "-1  0  1 / -1  0  1 / -1  0  1",
+    "prewitt-y": "-1 -1 -1 /  0  0  0 /  1  1  1",
+    "sharpen": " 0 -1  0 / -1  5 -1 /  0 -1  0",
+    "emboss": "-2 -1  0 / -1  1  1 /  0  1  2",
+    "identity": " 0  0  0 /  0  1  0 /  0  0  0",
+    "sobel": "-1  0  1 / -2  0  2 / -1  0  1",
+    "scharr": "-3  0  3 / -10 0 10 / -3  0  3",
+    "prewitt": "-1  0  1 / -1  0  1 / -1  0  1",
+    "kirsch": " 5  5  5 / -3  0 -3 / -3 -3 -3",
+    "robinson": " 1  2  1 /  0  0  0 / -1 -2 -1",
+}
+"""The first kernel of each, as the sources print it; how the others are turned from it has tests below."""
+
+
+def test_the_numbers_are_those_that_the_sources_print() -> None:
+    assert tuple(AS_PRINTED) == filter_names()
+    for name, printed in AS_PRINTED.items():
+        rows = [[float(number) for number in row.split()] for row in printed.split("/")]
+        assert named_filter(name).kernels[0].tolist() == rows, name
+
+
 def raw_response(name: str, picture: np.ndarray, channels: str = "each") -> np.ndarray:
     image = np.repeat(picture[:, :, np.newaxis], 3, axis=2).astype(np.float32)
     problem = make_problem(image.shape, image.dtype, weight_set(named_filter(name), channels), padding=0)
     out = np.empty(problem.output_shape, np.float32)
     Reference().prepare(problem, Options()).run(image, out)
     return out
+
+
+def test_kernels_are_float32_however_they_are_written() -> None:
+    for name in filter_names():
+        assert named_filter(name).kernels.dtype == np.float32, name
 
 
 def test_every_filter_has_a_hand_computed_case() -> None:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import io
 import struct
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
+from picture_files import exif as exif_block
+from picture_files import png_chunk, png_head
 
-from edgeconv.io.formats import bmp, npy, webp
-from edgeconv.io.formats.base import BadPicture, Header
+from edgeconv.io.formats import bmp, npy, png, tiff, webp
+from edgeconv.io.formats.base import BadPicture, Header, cut_short, too_many
 from edgeconv.io.formats.byte_source import STEP_BYTES, ByteSource, StreamSource
 
 
@@ -216,3 +219,260 @@ def test_a_stream_ends_at_the_limit() -> None:
     feed, _ = feed_of(b"x" * (3 * STEP_BYTES), limit=10**9)
     assert feed.grow()
     assert len(feed.data) == STEP_BYTES
+
+
+# --- what all of them say -------------------------------------------------------------------------------------------
+
+
+def test_a_header_says_nothing_that_a_format_did_not_say() -> None:
+    plain = Header(width=3, height=2, bits=8)
+    assert (plain.grey, plain.alpha, plain.profile, plain.gpu_jpeg) == (False,) * 4
+    assert (plain.orientation, plain.frames, plain.colours, plain.decoder) == (1, 1, "RGB", "opencv")
+    assert (plain.rare_compression, plain.file_bytes) == (None, None)
+
+
+def test_a_bad_picture_says_why_and_what_to_do() -> None:
+    bad = BadPicture("it is odd")
+    assert (str(bad), bad.reason, bad.remedy) == ("it is odd", "it is odd", "export or download it again")
+    assert (str(BadPicture("a", "b")), BadPicture("a", "b").remedy) == ("a", "b")
+    assert str(too_many("chunks", 12345)) == "it has more than 12,345 chunks"
+    assert str(cut_short("no end")) == "the file is cut short (no end)"
+
+
+# --- PNG -------------------------------------------------------------------------------------------------------------
+
+
+def png_of(width: int, height: int, colour_type: int, stored: int, bits: int = 8, extra: bytes = b"") -> bytes:
+    """A PNG with so many bytes of pixel data, which no header reader unpacks."""
+    pixels = png_chunk(b"IDAT", bytes(stored))
+    return png_head(width, height, bits, colour_type) + extra + pixels + png_chunk(b"IEND", b"")
+
+
+COLOUR_TYPES = {"grey": (0, 1), "RGB": (2, 3), "palette": (3, 1), "grey and alpha": (4, 2), "RGBA": (6, 4)}
+"""PNG specification, table 11.1: number and samples per pixel."""
+SHRINKS = 1032
+"""Deflate's largest factor."""
+
+
+@pytest.mark.parametrize("name", COLOUR_TYPES)
+def test_a_png_has_as_much_data_as_its_pixels_need_and_not_much_more(name: str) -> None:
+    number, samples = COLOUR_TYPES[name]
+    width = 3 * SHRINKS // samples
+    for data in (png_of(width, 1, number, 3), png_of(width // 2, 1, number, 3, bits=16)):
+        png.read_header(ByteSource(data))
+    for data in (
+        png_of(width, 1, number, 2),
+        png_of(width + 1, 1, number, 3),
+        png_of(width // 2 + 1, 1, number, 3, 16),
+    ):
+        with pytest.raises(BadPicture, match="cannot hold"):
+            png.read_header(ByteSource(data))
+    most = 2 * 10 * 3 * samples + 3 + 2**16
+    png.read_header(ByteSource(png_of(10, 3, number, most)))
+    with pytest.raises(BadPicture, match=f"{most + 1:,} bytes of pixel data are more than 10×3 pixels can take"):
+        png.read_header(ByteSource(png_of(10, 3, number, most + 1)))
+
+
+@pytest.mark.parametrize("bits", [8, 16])
+@pytest.mark.parametrize("name", COLOUR_TYPES)
+def test_what_a_png_says_of_its_samples(name: str, bits: int) -> None:
+    expected = Header(
+        width=9,
+        height=7,
+        bits=8 if name == "palette" else bits,
+        grey=name in ("grey", "grey and alpha"),
+        alpha=name in ("grey and alpha", "RGBA"),
+    )
+    number, _ = COLOUR_TYPES[name]
+    assert png.read_header(ByteSource(png_of(9, 7, number, 100, bits) + b"behind it")) == expected
+    for kind, body, change in (
+        (b"tRNS", b"\0\0", {"alpha": True}),
+        (b"iCCP", b"p\0\0", {"profile": True}),
+        (b"acTL", struct.pack(">II", 5, 0), {"frames": 5}),
+        (b"acTL", struct.pack(">II", 0, 0), {}),
+        (b"acTL", b"\0\0\5", {}),
+        (b"tEXt", b"Title\0", {}),
+    ):
+        data = png_of(9, 7, number, 100, bits, png_chunk(kind, body))
+        assert png.read_header(ByteSource(data)) == replace(expected, **change), kind
+    first, second = (png_chunk(b"eXIf", exif_block(number).removeprefix(b"Exif\0\0")) for number in (6, 3))
+    assert png.read_header(ByteSource(png_of(9, 7, number, 100, bits, first + second))).orientation == 6
+
+
+# --- TIFF ------------------------------------------------------------------------------------------------------------
+
+HALFS, WORDS, BYTES = "H", "I", "B"
+TIFF_KINDS = {BYTES: 1, HALFS: 3, WORDS: 4}
+
+
+def tiff_of(pixel_bytes: int, **changes: tuple[str, tuple[int, ...]] | None) -> bytes:
+    """Grey of 6×4 pixels and 8 bits in one strip, by the least that TIFF 6.0 asks for; None leaves a field out."""
+    fields: dict[int, tuple[str, tuple[int, ...]] | None] = {
+        256: (HALFS, (6,)),
+        257: (HALFS, (4,)),
+        258: (HALFS, (8,)),
+        262: (HALFS, (1,)),
+        273: (WORDS, (8,)),
+        279: (WORDS, (pixel_bytes,)),
+    }
+    fields |= {int(name.removeprefix("t")): value for name, value in changes.items()}
+    start = 8 + pixel_bytes
+    kept = {tag: value for tag, value in sorted(fields.items()) if value is not None}
+    entries, beyond = b"", b""
+    for tag, (code, values) in kept.items():
+        value = struct.pack(f"<{len(values)}{code}", *values)
+        if len(value) > 4:
+            place = start + 2 + 12 * len(kept) + 4 + len(beyond)
+            beyond, value = beyond + value, struct.pack("<I", place)
+        entries += struct.pack("<HHI", tag, TIFF_KINDS[code], len(values)) + value.ljust(4, b"\0")
+    head = b"II*\0" + struct.pack("<I", start) + bytes(pixel_bytes)
+    return head + struct.pack("<H", len(kept)) + entries + bytes(4) + beyond
+
+
+PLAIN_TIFF = Header(width=6, height=4, bits=8, grey=True)
+RGB_TIFF = {"t262": (HALFS, (2,)), "t277": (HALFS, (3,)), "t258": (HALFS, (8, 8, 8))}
+
+
+PLANES = {"t284": (HALFS, (2,)), "t273": (WORDS, (8, 32, 56)), "t279": (WORDS, (24,) * 3)}
+ONE_TILE = {"t322": (HALFS, (16,)), "t323": (HALFS, (16,)), "t324": (WORDS, (8,)), "t325": (WORDS, (24,))}
+
+
+@pytest.mark.parametrize(
+    ("pixel_bytes", "changes", "fields"),
+    [
+        (24, {}, {}),
+        (24, {"t277": (HALFS, (1,)), "t259": (HALFS, (1,)), "t339": (HALFS, (1,)), "t274": (HALFS, (1,))}, {}),
+        (24, {"t262": None}, {}),
+        (24, {"t262": (HALFS, (0,))}, {}),
+        (24, {"t262": (HALFS, (3,))}, {"grey": False}),
+        (4, {"t258": None}, {"bits": 1}),
+        (48, {"t258": (HALFS, (16,))}, {"bits": 16}),
+        (96, {"t258": (HALFS, (32,)), "t339": (HALFS, (3,))}, {"bits": 32}),
+        (72, RGB_TIFF, {"grey": False}),
+        (72, {**RGB_TIFF, "t284": (HALFS, (1,))}, {"grey": False}),
+        (
+            72,
+            {**RGB_TIFF, "t284": (HALFS, (2,)), "t273": (WORDS, (8, 32, 56)), "t279": (WORDS, (24,) * 3)},
+            {"grey": False},
+        ),
+        (144, {**RGB_TIFF, "t258": (HALFS, (16,) * 3)}, {"grey": False, "bits": 16}),
+        (96, {**RGB_TIFF, "t277": (HALFS, (4,))}, {"grey": False, "alpha": True}),
+        (
+            96,
+            {**RGB_TIFF, "t277": (HALFS, (4,)), "t338": (HALFS, (1,))},
+            {"grey": False, "alpha": True},
+        ),
+        (
+            96,
+            {**RGB_TIFF, "t277": (HALFS, (4,)), "t338": (HALFS, (2,))},
+            {"grey": False, "alpha": True, "decoder": "pillow"},
+        ),
+        (
+            96,
+            {**RGB_TIFF, "t277": (HALFS, (4,)), "t262": (HALFS, (5,))},
+            {"grey": False, "colours": "CMYK"},
+        ),
+        (24, {"t274": (HALFS, (6,))}, {"orientation": 6}),
+        (24, {"t274": (HALFS, (8,))}, {"orientation": 8}),
+        (24, {"t274": (HALFS, (9,))}, {}),
+        (24, {"t274": (HALFS, (0,))}, {}),
+        (24, {"t34675": (BYTES, (1,))}, {"profile": True}),
+        (24, {"t278": (HALFS, (2,)), "t273": (WORDS, (8, 20)), "t279": (WORDS, (12, 12))}, {}),
+        (24, {"t259": (HALFS, (5,))}, {"decoder": "pillow"}),
+        (24, {"t259": (HALFS, (50000,))}, {"decoder": "pillow", "rare_compression": "Zstandard"}),
+        (24, {"t259": (HALFS, (4711,))}, {"decoder": "pillow", "rare_compression": "number 4711"}),
+        (48, {"t259": (HALFS, (5,)), "t258": (HALFS, (16,))}, {"bits": 16}),
+        (
+            24,
+            {"t273": None, "t279": None, **ONE_TILE},
+            {"decoder": "pillow"},
+        ),
+    ],
+)
+def test_what_a_tiff_says(pixel_bytes: int, changes: dict[str, Any], fields: dict[str, Any]) -> None:
+    assert tiff.read_header(ByteSource(tiff_of(pixel_bytes, **changes))) == replace(PLAIN_TIFF, **fields)
+
+
+@pytest.mark.parametrize(
+    ("pixel_bytes", "changes"),
+    [
+        (24, {"t258": (HALFS, (3,))}),
+        (24, {"t258": (HALFS, (32,))}),
+        (48, {"t258": (HALFS, (16,)), "t339": (HALFS, (3,))}),
+        (24, {"t339": (HALFS, (2,))}),
+        (48, {"t258": (HALFS, (16,)), "t262": (HALFS, (0,))}),
+        (96, {"t258": (HALFS, (16,)), "t277": (HALFS, (2,))}),
+        (48, {**RGB_TIFF, "t277": (HALFS, (2,))}),
+        (144, {**RGB_TIFF, "t258": (HALFS, (16,) * 3), "t284": (HALFS, (2,))}),
+        (120, {**RGB_TIFF, "t277": (HALFS, (5,)), "t284": (HALFS, (2,))}),
+        (48, {"t277": (HALFS, (2,)), "t284": (HALFS, (2,))}),
+    ],
+)
+def test_a_tiff_of_a_layout_that_decoders_get_wrong_is_refused(pixel_bytes: int, changes: dict[str, Any]) -> None:
+    with pytest.raises(BadPicture, match=r"its layout \(\d samples of \d+ bits\)"):
+        tiff.read_header(ByteSource(tiff_of(pixel_bytes, **changes)))
+
+
+@pytest.mark.parametrize(
+    ("pixel_bytes", "changes", "needed"),
+    [
+        (24, {}, 8 + 24),
+        (24, {"t279": (WORDS, (20,))}, 8 + 24),
+        (24, {"t278": (HALFS, (2,)), "t273": (WORDS, (8, 20)), "t279": (WORDS, (12, 9))}, 8 + 24),
+        (18, {"t278": (HALFS, (3,)), "t273": (WORDS, (8, 26)), "t279": (WORDS, (18, 4))}, 26 + 6),
+        (3, {"t258": (HALFS, (1,)), "t279": (WORDS, (1,))}, 8 + 4),
+        (24, {"t259": (HALFS, (5,)), "t279": (WORDS, (30,))}, 8 + 30),
+    ],
+)
+def test_plain_strips_are_as_long_as_their_rows_whatever_is_said_of_them(
+    pixel_bytes: int, changes: dict[str, Any], needed: int
+) -> None:
+    """Here the pixels lie behind the directory, so that the file can be cut in them."""
+    offsets = changes.get("t273", (WORDS, (8,)))[1]
+    shift = 1000
+    far = tiff_of(pixel_bytes, **{**changes, "t273": (WORDS, tuple(place + shift for place in offsets))})
+    whole = far.ljust(needed + shift, b"\0")
+    tiff.read_header(ByteSource(whole))
+    with pytest.raises(BadPicture, match=rf"{len(whole) - 1:,} of {len(whole):,} bytes are there"):
+        tiff.read_header(ByteSource(whole[:-1]))
+
+
+def test_the_types_of_fields_are_as_long_as_another_library_says() -> None:
+    formats = pytest.importorskip("tifffile").TIFF.DATA_FORMATS
+    sizes = {int(kind): struct.calcsize(f"={code}") for kind, code in formats.items()}
+    assert {kind: size for kind, size in tiff.TYPE_BYTES.items() if kind in sizes} == tiff.TYPE_BYTES
+    assert {kind: sizes[kind] for kind in tiff.TYPE_BYTES} == tiff.TYPE_BYTES
+    whole = {int(kind): np.dtype(code[-1]).str[1:] for kind, code in formats.items() if code[-1] in "BHIQ"}
+    for kind, name in tiff.NUMBER_TYPES.items():
+        assert whole[kind] == name, kind
+
+
+def test_a_file_without_its_other_tags_is_the_file_with_another_directory_behind_it() -> None:
+    """What no pixel depends on is left out; the head points behind the file, and all else stays in its place."""
+    heavy = tiff_of(24, t700=(BYTES, tuple(range(200)) * 6000), t274=(HALFS, (6,)))
+    light = tiff.without_the_rest(heavy)
+    assert light[:4] == heavy[:4]
+    assert light[8 : len(heavy)] == heavy[8:]
+    (place,) = struct.unpack_from("<I", light, 4)
+    assert place == len(heavy)
+    (count,) = struct.unpack_from("<H", light, place)
+    tags = [struct.unpack_from("<H", light, place + 2 + 12 * number)[0] for number in range(count)]
+    assert tags == [256, 257, 258, 262, 273, 274, 279]
+    assert light[place + 2 + 12 * count :] == bytes(4)
+    assert tiff.read_header(ByteSource(light)) == replace(PLAIN_TIFF, orientation=6)
+    small = tiff_of(24, t700=(BYTES, (1, 2, 3)))
+    assert tiff.without_the_rest(small) is small
+
+
+def test_the_tags_that_pixels_depend_on_by_their_names() -> None:
+    """So named by another library. One that was left out would be cut from files for a decoder."""
+    names = pytest.importorskip("tifffile").TIFF.TAGS
+    assert {names.get(tag, tag) for tag in tiff.DECODED_BY} == {
+        *("ImageWidth", "ImageLength", "BitsPerSample", "Compression", "PhotometricInterpretation", "FillOrder"),
+        *("StripOffsets", "Orientation", "SamplesPerPixel", "RowsPerStrip", "StripByteCounts", "PlanarConfiguration"),
+        *("TileWidth", "TileLength", "TileOffsets", "TileByteCounts", "ExtraSamples", "SampleFormat"),
+        *("T4Options", "T6Options", "Predictor", "ColorMap", "InkSet", "JPEGTables", "JPEGProc"),
+        *("JPEGInterchangeFormat", "JPEGInterchangeFormatLength", "JPEGRestartInterval", "JPEGLosslessPredictors"),
+        *("JPEGPointTransforms", "JPEGQTables", "JPEGDCTables", "JPEGACTables", "YCbCrCoefficients"),
+        *("YCbCrSubSampling", "YCbCrPositioning", "ReferenceBlackWhite", "LercParameters", 516),
+    }

@@ -63,12 +63,6 @@ def works(maker: str, rules: Case, options: Options) -> list[Work]:
     return [*aligned, *(Work(maker, with_shape(rules, (13, 48)), options, offset) for offset in (1, 3))]
 
 
-@pytest.fixture(scope="session")
-def libraries(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where compiled kernels are kept."""
-    return tmp_path_factory.mktemp("libraries")
-
-
 @pytest.mark.parametrize("rules", few_then_slow(RULES), ids=str)
 @pytest.mark.parametrize("maker", MAKERS, ids=lambda maker: maker.rpartition(".")[2])
 def test_kernels(libraries: Path, maker: str, rules: Case) -> None:
@@ -238,14 +232,14 @@ FAULTS = (
 
 
 @pytest.mark.parametrize("fault", few_then_slow(FAULTS, 2), ids=lambda fault: f"{fault.source}: {fault.what}")
-def test_a_fault_is_detected(tmp_path: Path, fault: Fault) -> None:
+def test_a_fault_is_detected(tmp_path: Path, libraries: Path, fault: Fault) -> None:
     sources = tmp_path / "sources"
     shutil.copytree(FOLDER, sources, ignore=shutil.ignore_patterns("*.py", "__pycache__"))
     source = sources / fault.source
     faulty, changes = re.subn(fault.pattern, fault.instead, source.read_text(encoding="utf-8"))
     assert changes, f"{fault.source} has changed: nothing matches {fault.pattern}"
     source.write_text(faulty, encoding="utf-8")
-    ended = run_on_cpu([Work(fault.maker, fault.rules)], tmp_path, sources, fault.bulk)
+    ended = run_on_cpu([Work(fault.maker, fault.rules)], tmp_path, sources, fault.bulk, headers=libraries)
     assert ended.code != 0, f"it was not detected: {ended.text}"
     assert re.search(fault.shows, ended.text), ended.text
 

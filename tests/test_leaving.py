@@ -15,6 +15,7 @@ import pytest
 from bench_records import TimedMethod, measured
 from command import PROJECT, edgeconv, edgeconv_process, shell, unmeasured
 from problems import random_image
+from selection import few_then_slow
 
 from edgeconv.bench import record
 from edgeconv.bench import tune as tuning
@@ -111,7 +112,7 @@ def test_without_standard_error_an_error_is_its_exit_code(folder: Path) -> None:
 @pytest.mark.parametrize(
     "module", ["typer", "edgeconv.cli", "edgeconv.options", "edgeconv.cli.run", "edgeconv.run.whole", "numpy", "cv2"]
 )
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", few_then_slow([signal.SIGINT, signal.SIGTERM]))
 def test_an_interrupt_while_anything_is_loaded_is_one_line(folder: Path, module: str, number: signal.Signals) -> None:
     """The signal comes when the module's import begins: no moment depends on how quick the machine is."""
     code = (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -252,3 +253,32 @@ def test_what_still_differs_after_three_seconds_is_said(tmp_path: Path, monkeypa
     pauses.clear()
     assert [each.state for each in ledger.verify(tmp_path)] == ["missing"]
     assert pauses == [], "nobody is at work"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links need rights there")
+@pytest.mark.parametrize("back", ["a link", "a hard link", "a copy", "nothing"])
+def test_a_ledger_that_is_moved_while_it_is_open_is_noticed_whatever_takes_its_name(tmp_path: Path, back: str) -> None:
+    path, moved = tmp_path / ledger.LEDGER_NAME, tmp_path / "moved"
+    refused = pytest.raises(ImageWriteError, match="was moved, replaced or removed")
+    with nullcontext() if back == "a hard link" else refused, open_ledger(str(tmp_path)) as book:
+        book.append(row())
+        path.rename(moved)
+        if back == "a link":
+            path.symlink_to(moved)
+        elif back == "a hard link":
+            path.hardlink_to(moved)
+        elif back == "a copy":
+            path.write_bytes(moved.read_bytes())
+        book.append(row("b.png"))
+
+
+def test_a_place_has_a_ledger_or_none_here_and_in_a_store(tmp_path: Path) -> None:
+    fsspec = pytest.importorskip("fsspec")
+    try:
+        for folder in (str(tmp_path), "memory://edges"):
+            assert not ledger._is_there(folder)
+            with open_ledger(folder) as book:
+                book.append(row())
+            assert ledger._is_there(folder)
+    finally:
+        fsspec.filesystem("memory").store.clear()

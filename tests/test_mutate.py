@@ -40,6 +40,7 @@ def changes(source: str) -> list[str]:
         ("x = min(a, b)", ["min → max"]),
         ("x = f(a, b=c)", ["b=c → dropped"]),
         ("x = zip(a, b, strict=True)", []),
+        ("x = axis.plot(a, fontsize=8 + 1)", []),
         ("f(a)", ["f(a) → dropped"]),
         ("x += a", ["x += a → dropped"]),
         ("x.a = b", ["x.a = b → dropped"]),
@@ -154,6 +155,20 @@ def test_a_run_catches_what_tests_check_and_misses_what_they_do_not(tmp_path: Pa
     code, said, record = run(tmp_path, LIVED | {other}, "--floor", "50")
     assert (code, record["all"]["explained"], record["all"]["lived"]) == (1, len(LIVED), 0)
     assert "no such mutant: tiny.py | above | return value > LIMIT | no such → change" in said
+
+
+@needs_fork
+def test_what_runs_while_a_package_is_imported_is_changed_too(tmp_path: Path) -> None:
+    (tmp_path / "pack").mkdir()
+    (tmp_path / "pack" / "__init__.py").write_text("LIMIT = 3\n", encoding="utf-8")
+    (tmp_path / "test_pack.py").write_text(
+        "import pack\n\n\ndef test_limit():\n    assert pack.LIMIT == 3\n", encoding="utf-8"
+    )
+    asked = ["--root", str(tmp_path), "--module", "pack/__init__.py", "--tests", "test_pack.py"]
+    command = [sys.executable, str(PROJECT / "scripts" / "mutate.py"), *asked]
+    done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "100.0 %     2 of    2" in done.stdout
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,8 @@ from edgeconv.api.cache import PlanCache
 from edgeconv.errors import UsageError
 from edgeconv.methods import METHODS
 from edgeconv.methods.cpu.arrays import _address_by_interface, address_of
+from edgeconv.methods.reference import ReferencePlan
+from edgeconv.run.report import to_json
 
 CPU_METHODS = [entry.name for entry in METHODS if entry.device == "cpu"]
 RULES: dict[str, Any] = {"filter": "sobel", "channels": "each", "device": "cpu"}
@@ -203,6 +205,60 @@ def test_a_plan_says_what_was_chosen_and_what_it_holds() -> None:
     assert "sobel" in repr(plan)
     assert plan.bound.shape == (3,)
     assert plan.memory_bytes == plan.method_plan.workspace_bytes > 0
+
+
+@pytest.mark.parametrize("method", ["reference", "opencv", "sliding"])
+def test_a_plan_measures_itself_as_run_does(made: Any, method: str) -> None:
+    image = random_image(40, 30, "uint8")
+    plan = edgeconv.plan(image.shape, "uint8", method=method, stride=2, **RULES)
+    found = plan.measure(made(image), samples=6, check="full")
+    assert (found.method.name, found.method.asked_for, found.device.kind) == (method, method, "cpu")
+    assert (found.problem.filter.name, found.problem.stride, found.problem.channels) == ("sobel", 2, "each")
+    kernel, speed = found.timing.kernel, found.speed
+    assert 3 <= kernel.n == len(kernel.samples_seconds) <= 6
+    assert found.counts.nominal_flops == 2 * 9 * 3 * 20 * 15 * 2
+    assert speed.kernel_gflops == pytest.approx(found.counts.nominal_flops / kernel.median_seconds / 1e9)
+    assert speed.roof.copy_bytes_per_second > 0
+    assert speed.memory_floor_share > 0
+    assert (found.check.passed, found.check.checked_share, found.check.exact) == (True, 1.0, True)
+    assert to_json(found).startswith(b"{")
+
+
+def test_a_measurement_sees_a_wrong_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    image = random_image(9, 8, "uint8")
+    plan = edgeconv.plan(image.shape, "uint8", method="reference", **RULES)
+    run = ReferencePlan.run
+
+    def wrong(self: Any, image: Any, out: Any) -> None:
+        run(self, image, out)
+        out[3, 4, 1] ^= 1
+
+    monkeypatch.setattr(ReferencePlan, "run", wrong)
+    check = plan.measure(image, samples=0).check
+    assert (check.passed, check.differing_samples) == (False, 1)
+    assert (check.worst.y, check.worst.x, check.worst.channel) == (3, 4, 1)
+
+
+def test_a_measurement_without_samples_or_check_says_none() -> None:
+    plan = edgeconv.plan((9, 8, 3), "float32", method="sliding", **RULES)
+    found = plan.measure(samples=0, check="none")
+    assert (found.timing.kernel, found.speed, found.check) == (None, None, None)
+    assert found.timing.cold_seconds > 0
+
+
+@pytest.mark.parametrize(
+    ("shape", "words", "says"),
+    [
+        ((2, 9, 8, 3), {}, "batch is not measured"),
+        ((9, 8, 3), {"check": "some"}, "check 'some' is not one of sample, full, none"),
+        ((9, 8, 3), {"samples": -1}, "Samples must be"),
+        ((9, 8, 3), {"time_limit_seconds": 0}, "time limit"),
+        ((9, 8, 3), {"image": np.zeros((8, 9, 3), np.uint8)}, "8×9×3: the plan was made for 9×8×3"),
+    ],
+)
+def test_what_cannot_be_measured_is_one_line(shape: tuple[int, ...], words: dict[str, Any], says: str) -> None:
+    with pytest.raises(UsageError, match=says):
+        edgeconv.plan(shape, "uint8", method="sliding", **RULES).measure(**words)
 
 
 def test_the_bound_is_zero_where_sums_are_exact_and_not_elsewhere() -> None:

@@ -5,18 +5,23 @@ from __future__ import annotations
 import ctypes
 import io
 import json
+import logging
 import os
 import random
+import re
+import signal
 import struct
+import subprocess
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import cv2
 import numpy as np
@@ -493,6 +498,190 @@ def test_standard_error_is_left_alone(capfd: pytest.CaptureFixture[str]) -> None
     assert capfd.readouterr().err == "of Python\nof the descriptor\n"
 
 
+class NamedPiece(NamedTuple):
+    """A tile of a file, as Pillow from version 11 on describes it."""
+
+    codec_name: str
+    extents: tuple[int, ...]
+    offset: int
+    args: Any
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (("RGBa", 0, 1), ("RGBA", 0, 1)),
+        (("RGBaX", 40, -1), ("RGBAX", 40, -1)),
+        (("RGB", 0, 1), ("RGB", 0, 1)),
+        ("RGBa", "RGBa"),
+    ],
+)
+def test_a_piece_of_a_file_is_read_as_stored(arguments: Any, expected: Any) -> None:
+    box = (0, 0, 5, 4)
+    assert pillow_decoder._as_stored(("raw", box, 8, arguments)) == ("raw", box, 8, expected)
+    assert pillow_decoder._as_stored(NamedPiece("raw", box, 8, arguments)) == NamedPiece("raw", box, 8, expected)
+
+
+def test_what_pillow_logs_is_no_line_beside_our_own() -> None:
+    """Where nobody listens, Python prints warnings by itself, unless a logger on the way has a handler."""
+    assert any(isinstance(handler, logging.NullHandler) for handler in logging.getLogger("PIL").handlers)
+
+
+@pytest.mark.parametrize(
+    ("error", "says"),
+    [
+        (ValueError("x" * 121), f"({'x' * 120})"),
+        (KeyError(), "(KeyError)"),
+        (struct.error("a\n  b"), "(a b)"),
+    ],
+)
+def test_what_pillow_stumbles_over_is_one_short_line(
+    error: Exception, says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stumble(*words: Any, **more: Any) -> Any:
+        raise error
+
+    monkeypatch.setattr(Image, "open", stumble)
+    with pytest.raises(ImageReadError, match=re.escape(f"it cannot be decoded {says}:")):
+        decode_image(saved(noisy(), "TIFF", compression="tiff_deflate"), "a.tif")
+
+
+def test_pillows_limit_and_warnings_are_off_while_it_reads_and_on_again_behind(
+    monkeypatch: pytest.MonkeyPatch, recwarn: pytest.WarningsRecorder
+) -> None:
+    """Its warnings and no others, which would be lines beside the one of an error."""
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 5)
+    before, opened = list(warnings.filters), Image.open
+
+    def warning(*words: Any, **more: Any) -> Any:
+        assert Image.MAX_IMAGE_PIXELS is None
+        for module in ("PIL.TiffImagePlugin", "elsewhere"):
+            warnings.warn_explicit(f"of {module}", UserWarning, "a.py", 1, module=module)
+        return opened(*words, **more)
+
+    monkeypatch.setattr(Image, "open", warning)
+    decode_image(saved(noisy(), "TIFF", compression="tiff_deflate"), "a.tif")
+    assert [str(each.message) for each in recwarn] == ["of elsewhere"]
+    assert Image.MAX_IMAGE_PIXELS == 5
+    assert list(warnings.filters) == before
+
+
+def stderr_of(library: Any) -> str:
+    return next(name for name in decoder_messages.DESCRIPTOR_FIELDS if hasattr(library, name))
+
+
+@heard
+def test_what_c_code_prints_is_heard_within_and_printed_before_and_behind(capfd: pytest.CaptureFixture[str]) -> None:
+    library = ctypes.CDLL(None)
+    listener = decoder_messages.DecoderMessages()
+
+    def say(word: bytes) -> None:
+        stream = ctypes.c_void_p.in_dll(
+            library, next(n for n in decoder_messages.DESCRIPTOR_FIELDS if hasattr(library, n))
+        )
+        library.fputs(word + b"\n", stream)
+        library.fflush(stream)
+
+    say(b"before")
+    assert listener.during(lambda: say(b"within")) == (None, ("within",))
+    say(b"between")
+    assert listener.during(lambda: say(b"again")) == (None, ("again",))
+    say(b"behind")
+    assert capfd.readouterr().err == "before\nbetween\nbehind\n"
+
+
+@heard
+def test_who_decodes_once_more_is_alone(capfd: pytest.CaptureFixture[str]) -> None:
+    """Four begin together and all print, so nobody knows who it was; each is called again with none beside it."""
+    library = ctypes.CDLL(None)
+    listener = decoder_messages.DecoderMessages()
+    together = threading.Barrier(4)
+    inside, beside = set(), []
+    lock = threading.Lock()
+    calls: dict[int, int] = dict.fromkeys(range(4), 0)
+
+    def decode(number: int) -> int:
+        calls[number] += 1
+        with lock:
+            inside.add(number)
+            if calls[number] == 2:
+                beside.append(len(inside))
+        if calls[number] == 1:
+            together.wait(10)
+        stream = ctypes.c_void_p.in_dll(
+            library, next(n for n in decoder_messages.DESCRIPTOR_FIELDS if hasattr(library, n))
+        )
+        library.fputs(b"of %d\n" % number, stream)
+        time.sleep(0.02)
+        with lock:
+            inside.discard(number)
+        return number
+
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda number: listener.during(lambda: decode(number)), range(4)))
+    assert found == [(number, (f"of {number}",)) for number in range(4)]
+    assert calls == dict.fromkeys(range(4), 2)
+    assert beside == [1, 1, 1, 1]
+    assert capfd.readouterr().err == ""
+
+
+@heard
+def test_no_more_than_three_lines_of_120_letters_are_shown(capfd: pytest.CaptureFixture[str]) -> None:
+    for lines, shown in (
+        ([b"a", b"", b"a", b" b \t c "], ("a", "b c")),
+        ([b"1", b"2", b"3"], ("1", "2", "3")),
+        ([b"1", b"2", b"3", b"1", b"4"], ("1", "2", "3", "and 1 more")),
+        ([b"x" * 121], ("x" * 120,)),
+        ([b"a\xff"], ("a\ufffd",)),
+        ([str(n).encode() for n in range(1203)], ("0", "1", "2", "and 1,200 more")),
+    ):
+        assert decoder_messages._shown(b"\n".join(lines)) == shown
+
+
+@heard
+def test_another_thread_of_c_code_finds_the_stream_that_it_began_with(capfd: pytest.CaptureFixture[str]) -> None:
+    """NVRTC remembers `stderr` when it begins and closes its stream for errors at the end where that is another."""
+    library = ctypes.CDLL(None)
+    name = next(name for name in decoder_messages.DESCRIPTOR_FIELDS if hasattr(library, name))
+    stream = ctypes.c_void_p.in_dll(library, name)
+    library.fputs.argtypes = (ctypes.c_char_p, ctypes.c_void_p)
+    before = stream.value
+
+    def decode() -> int | None:
+        library.fputs(b"of the decoder\n", stream)
+        return stream.value
+
+    assert decoder_messages.DecoderMessages().during(decode) == (before, ("of the decoder",))
+    library.fputs(b"afterwards\n", stream)
+    assert (stream.value, capfd.readouterr().err) == (before, "afterwards\n")
+
+
+COMPILES_WHILE_DECODING = """
+import threading
+from cuda.bindings import nvrtc
+from edgeconv.io.formats.decoder_messages import LISTENER
+
+def compile() -> None:
+    for _ in range(10):
+        _, program = nvrtc.nvrtcCreateProgram(b"__global__ void k(float* x) { x[0] = 1; }", b"k.cu", 0, [], [])
+        nvrtc.nvrtcCompileProgram(program, 0, [])
+
+thread = threading.Thread(target=compile)
+thread.start()
+while thread.is_alive():
+    LISTENER.during(lambda: thread.join(0.003))
+print("both ended")
+"""
+
+
+@heard
+def test_the_cuda_compiler_works_beside_decoders() -> None:
+    """In a process of its own: it was ended by `free(): invalid pointer`."""
+    pytest.importorskip("cuda.bindings.nvrtc", reason="the CUDA compiler is not installed")
+    ended = subprocess.run([sys.executable, "-c", COMPILES_WHILE_DECODING], capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stdout) == (0, "both ended\n"), ended.stderr
+
+
 @heard
 def test_a_decoder_that_raises_leaves_everything_as_it_was() -> None:
     listener = decoder_messages.DecoderMessages()
@@ -503,6 +692,38 @@ def test_a_decoder_that_raises_leaves_everything_as_it_was() -> None:
     with pytest.raises(KeyError):
         listener.during(fail)
     assert listener.during(lambda: 5) == (5, ())
+
+
+@heard
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="this system does not list descriptors")
+def test_a_stream_that_does_not_follow_is_left_alone_and_no_descriptor_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = len(os.listdir("/proc/self/fd"))
+    monkeypatch.setattr(decoder_messages._CStream, "take_over", lambda stream: None)
+    assert decoder_messages._CStream.make() is None
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+@heard
+@posix
+def test_a_process_that_is_forked_does_not_wait_for_threads_that_are_not_there() -> None:
+    inside, done = threading.Event(), threading.Event()
+
+    def decode() -> None:
+        inside.set()
+        done.wait(60)
+
+    thread = threading.Thread(target=decoder_messages.LISTENER.during, args=(decode,))
+    thread.start()
+    inside.wait(60)
+    child = os.fork()
+    if child == 0:
+        signal.alarm(20)
+        os._exit(0 if any("corrupt" in note.lower() for note in decode_image(complaining(), "x").notes) else 7)
+    _, status = os.waitpid(child, 0)
+    done.set()
+    thread.join()
+    alone = any("corrupt" in note.lower() for note in decode_image(complaining(), "x").notes)
+    assert os.waitstatus_to_exitcode(status) == (0 if alone else 7)
 
 
 @heard
@@ -523,7 +744,7 @@ def test_without_a_variable_to_set_pictures_are_read_all_the_same(monkeypatch: p
     assert listener.during(lambda: 5) == (5, ())
 
 
-@pytest.mark.parametrize("lacks", ["library", "name", "GNU", "descriptors", "streams"])
+@pytest.mark.parametrize("lacks", ["library", "name", "GNU", "descriptors", "stream", "field", "order"])
 def test_a_c_library_that_is_another(lacks: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> Any:
         raise OSError
@@ -534,14 +755,15 @@ def test_a_c_library_that_is_another(lacks: str, monkeypatch: pytest.MonkeyPatch
     if lacks == "library":
         monkeypatch.setattr(decoder_messages.ctypes, "CDLL", refuse)
     elif lacks == "name":
-        monkeypatch.setattr(decoder_messages, "STDERR_NAMES", ("no such variable",))
+        monkeypatch.setattr(decoder_messages, "DESCRIPTOR_FIELDS", {"no such variable": (112, ctypes.c_int)})
     elif lacks == "GNU":
         monkeypatch.setattr(decoder_messages.ctypes, "CDLL", lambda name: Library())
     elif lacks == "descriptors":
         monkeypatch.setattr(decoder_messages.os, "pipe", refuse)
     else:
         library = ctypes.CDLL(None)
-        library.fdopen = lambda *_: None  # type: ignore[method-assign, assignment]
+        says = {"stream": -1, "field": 77, "order": 2}[lacks]  # no descriptor; another one; the same, also when changed
+        library.fileno = lambda *_: says  # type: ignore[method-assign, assignment]
         monkeypatch.setattr(decoder_messages.ctypes, "CDLL", lambda name: library)
     assert decoder_messages._CStream.make() is None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import get_args, get_type_hints
+from typing import Any, get_args, get_type_hints
 
 import numpy as np
 import pytest
@@ -56,11 +56,26 @@ def test_every_committed_record_is_of_its_class_and_comes_back_as_it_was(entry: 
     assert paths
     for path in paths:
         record = loaded(path)
-        validator.validate(record)
+        validator.validate(without_middles(record))
         (kind,) = (kind for kind in entry.kinds if kind_of(kind) == record["kind"])
         again = plain(as_type(record, kind))
-        validator.validate(again)
+        validator.validate(without_middles(again))
         assert_holds(again, record)
+
+
+def without_middles(record: Any) -> Any:
+    """The record with the least and the largest number of each list of numbers.
+
+    A schema says of such a list's items only a type and a range, so the others are right if these are, and there are a
+    hundred times as many samples as all else.
+    """
+    if isinstance(record, dict):
+        return {name: without_middles(value) for name, value in record.items()}
+    if not isinstance(record, list):
+        return record
+    if record and all(type(item) is type(record[0]) and type(item) in (int, float) for item in record):
+        return [min(record), max(record)]
+    return [without_middles(item) for item in record]
 
 
 def assert_holds(again: object, record: object) -> None:

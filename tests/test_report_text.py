@@ -12,7 +12,8 @@ from command import PROJECT
 from edgeconv.core.cost import Roof
 from edgeconv.core.records import to_json
 from edgeconv.core.text_rows import broken
-from edgeconv.core.units import digits_text, seconds_text
+from edgeconv.core.units import counted, digits_text, parse_bytes, seconds_text
+from edgeconv.errors import UsageError
 from edgeconv.io.files import utf8, xml_text
 from edgeconv.run import report_text
 from edgeconv.run.report import SpeedPart, as_report
@@ -54,10 +55,63 @@ def test_figures_have_separators_from_a_thousand_on(value: float, text: str) -> 
     assert digits_text(value, 4) == text
 
 
+@pytest.mark.parametrize(
+    ("count", "text"), [(0, "0 boxes"), (1, "1 box"), (2, "2 boxes"), (1000, "1,000 boxes"), (-1, "-1 boxes")]
+)
+def test_one_is_the_only_number_without_a_plural(count: int, text: str) -> None:
+    assert counted(count, "box", "boxes") == text
+    assert counted(count, "region") == text.replace("boxes", "regions").replace("box", "region")
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("0", 0),
+        ("7", 7),
+        ("3K", 3 * 1024),
+        ("3k", 3 * 1024),
+        ("5M", 5 * 1024**2),
+        ("2G", 2 * 1024**3),
+        ("2GiB", 2 * 1024**3),
+        ("2kib", 2048),
+    ],
+)
+def test_a_number_of_bytes(text: str, number: int) -> None:
+    assert parse_bytes(text) == number
+
+
+@pytest.mark.parametrize("text", ["", "K", "iB", "1.5G", "-1", "1T", "1B", "2 G", "GiB", "1Gi", "²"])
+def test_what_is_no_number_of_bytes_is_refused_by_the_name_of_its_option(text: str) -> None:
+    with pytest.raises(UsageError, match=rf"^--limit '{text}' is not a number of bytes: write 512M"):
+        parse_bytes(text, "--limit")
+
+
 def test_a_bound_says_that_it_holds_before_samples_are_rounded() -> None:
     """A 16-bit sample may be a whole level off beside a bound of a quarter, and is right."""
     text = report_text.exactness_text(SimpleNamespace(exact=False, arithmetic="float32", bound_by_channel=[0.27, None]))
     assert text == "error bound of each output channel in this picture before it is stored (float32): 0.27, none"
+
+
+@pytest.mark.parametrize(
+    ("passes", "decoded", "words"),
+    [
+        (1, 40, "1 pass, each piece of the input decoded once"),
+        (2, 80, "2 passes, each piece of the input decoded once"),
+        (1, 100, "1 pass, each piece of the input decoded 2.5 times"),
+        (2, 100, "2 passes, each piece of the input decoded 1.25 times"),
+    ],
+)
+def test_how_often_a_piece_was_decoded_is_of_one_pass(passes: int, decoded: int, words: str) -> None:
+    tiles = SimpleNamespace(
+        **{"count": 1234, "columns": 512, "rows": 256, "passes": passes, "chunks": 40, "chunks_decoded": decoded},
+        **{"waited_for_decode_seconds": 0.5, "waited_for_encode_seconds": 2e-3, "whole_run_gflops": 1.234567},
+        **{"peak_bytes": 3 * 2**20, "planned_bytes": 5 * 2**20, "limit_bytes": 7 * 2**20, "proof": None},
+    )
+    (_, line), (_, memory) = report_text._tile_rows(SimpleNamespace(tiles=tiles))
+    assert line.startswith("1,234 of 512×256, ")
+    assert words in line
+    assert line.endswith("the whole run 1.235 GFLOPS; waited for decode 500 ms, encode 2 ms")
+    assert memory == "peak 3 MiB of the process, planned 5 MiB, limit 7 MiB"
 
 
 def test_the_table_of_a_fast_run_has_no_exponents(monkeypatch) -> None:

@@ -218,6 +218,10 @@ def test_each_cell_of_the_tables_of_runs(one_run: RunReport) -> None:
     }
     assert pictures.rows[0][1:3] == ("in.png", "31×29×3 uint16")
     assert pictures.rows[0][4] == "15×14×1 float32"
+    for part, lost in ((one_run.timing, "kernel"), (one_run, "speed")):
+        lacking = copy.deepcopy(one_run)
+        setattr(lacking.timing if part is one_run.timing else lacking, lost, None)
+        assert runs.overview([lacking]).rows[0][1:8] == (tables.NOTHING,) * 7, lost
     wrong = copy.deepcopy(one_run)
     wrong.check.passed = False
     assert runs.overview([wrong]).rows[0][-1] == "WRONG"

@@ -22,6 +22,7 @@ pytest.importorskip("matplotlib")
 
 from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
 
 from edgeconv.bench.record import BenchRecord
 from edgeconv.bench.summary import groups
@@ -242,17 +243,46 @@ def test_bars_of_cudnns_algorithms(record: BenchRecord) -> None:
     assert figures.cudnn(record) == []
 
 
-def test_what_is_not_data_is_in_the_ink_that_the_page_replaces(record: BenchRecord) -> None:
-    for drawing in figures.draw(record):
+def test_what_is_not_data_is_in_the_ink_that_the_page_replaces(record: BenchRecord, reports: list[RunReport]) -> None:
+    ladder = read(PROJECT / "docs" / "results" / "bench_gemm_h200.json")
+    for drawing in (*figures.draw(record), *run_figures.draw_runs(reports), *ladder_figures.draw_ladder(ladder)):
         for axis in drawing.figure.axes:
             parts = (axis.xaxis.label, axis.yaxis.label, axis.title, *axis.get_xticklabels(), *axis.get_yticklabels())
             assert {part.get_color() for part in parts} == {figures.INK}, drawing.name
             assert {to_hex(spine.get_edgecolor()) for spine in axis.spines.values()} == {figures.INK}
             assert axis.patch.get_alpha() == 0
-            if drawing.name.startswith("waterfall"):
+            if drawing.name.startswith(("waterfall", "run")):
                 assert {text.get_color() for text in axis.texts} == {figures.INK}
         colours = {to_hex(text.get_color()) for found in drawing.figure.legends for text in found.get_texts()}
         assert colours <= {figures.INK}
+
+
+@pytest.mark.parametrize(("panels", "labels", "columns"), [(1, 3, 3), (1, 9, 4), (2, 5, 5), (2, 9, 6)])
+def test_a_legend_has_at_most_four_columns_and_six_below_several_panels(panels: int, labels: int, columns: int) -> None:
+    figure = Figure()
+    axes = [figure.add_subplot(1, panels, 1 + place) for place in range(panels)]
+    for axis in axes:
+        for number in range(labels):
+            axis.plot([0, 1], [number, number], label=f"line {number}")
+    figures.legend(figure, axes)
+    (legend,) = figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == [f"line {number}" for number in range(labels)]
+    assert legend._ncols == columns
+
+
+def test_drawings_are_titled_by_what_they_are_of(record: BenchRecord) -> None:
+    titles = [drawing.title for drawing in figures.draw(record)]
+    assert titles == [
+        "GFLOPS, CPU, float32, random, mix",
+        "Time, CPU, float32, random, mix",
+        "Share of the floor, CPU, float32, random, mix",
+        "Roofline, CPU",
+        "Where the time goes, float32, random, mix, stride 1",
+        "Where the time goes, float32, random, mix, stride 2",
+    ]
+    for row in record.rows:
+        row.case.picture = "a.png"
+    assert figures.draw(record)[0].title == "GFLOPS, CPU, a.png, float32, random, mix"
 
 
 def test_a_drawing_is_as_wide_as_its_panels(record: BenchRecord) -> None:
@@ -273,7 +303,7 @@ def reports() -> list[RunReport]:
     for number, name in ((1, "cuda_sliding_s1"), (2, "cuda_cudnn_s1")):
         path = PROJECT / "docs" / "results" / "run" / "h200" / f"{name}.json"
         made = json.loads(path.read_text(encoding="utf-8"))
-        made["speed"] |= {"kernel_gflops": 1000.0 * number, "end_to_end_gflops": 30.0 * number}
+        made["speed"] |= {"kernel_gflops": 1000.0 * number, "end_to_end_gflops": 30.4 * number}
         made["speed"] |= {"memory_floor_share": 0.2 * number, "roofline_share": 0.3 * number}
         made["phases_seconds"] = {"start": 0.1, "decode": 0.2 * number, "set_up": 0.3, "convolve": 0.4}
         made["whole_run_seconds"] = 1.25 * number
@@ -292,10 +322,11 @@ def test_the_plots_of_runs(reports: list[RunReport]) -> None:
     assert legend_of(phases) == ["start", "decode", "set up", "convolve"]
 
     (axis,) = rates.figure.axes
-    assert lines_of(axis) == {"kernel": [(1000, 0), (2000, 1)], "end to end": [(30, 0), (60, 1)]}
+    assert lines_of(axis) == {"kernel": [(1000, 0), (2000, 1)], "end to end": [(30.4, 0), (60.8, 1)]}
     notes = [(text.get_text(), text.xy) for text in axis.texts]
-    assert notes == [("1,000", (1000, 0)), ("2,000", (2000, 1)), ("30", (30, 0)), ("60", (60, 1))]
+    assert notes == [("1,000", (1000, 0)), ("2,000", (2000, 1)), ("30.4", (30.4, 0)), ("60.8", (60.8, 1))]
     assert axis.get_xscale() == "log"
+    assert legend_of(rates) == ["kernel", "end to end"]
 
     (axis,) = shares.figure.axes
     assert [bar.get_width() for bar in axis.patches] == pytest.approx([0.2, 0.4, 0.3, 0.6])
@@ -304,8 +335,10 @@ def test_the_plots_of_runs(reports: list[RunReport]) -> None:
     assert [text.get_text() for text in axis.texts] == ["20%", "40%", "30%", "60%"]
     assert legend_of(shares) == ["of the memory floor", "of the roofline"]
     assert axis.xaxis.get_major_formatter()(0.5, 0) == "50%"
-    for drawing in (rates, shares):
+    for drawing, label in ((rates, "GFLOPS (nominal)"), (shares, "share of what this machine was measured to do")):
         (axis,) = drawing.figure.axes
+        assert axis.get_xlabel() == label
+        assert all(line.get_visible() for line in axis.get_xgridlines()), "bars are read along the grid"
         assert ticks(axis.get_yticklabels()) == ["cuda sliding", "cuda cudnn"]
         assert axis.yaxis_inverted()
         assert drawing.figure.get_size_inches().tolist() == pytest.approx([7.2, 1.4 + 0.42 * 2])
@@ -455,10 +488,13 @@ def test_a_png_has_150_dots_an_inch_on_white(record: BenchRecord) -> None:
     import cv2
 
     (drawing,) = figures.roofline(record)
-    pixels = cv2.imdecode(np.frombuffer(plot.png(drawing), np.uint8), cv2.IMREAD_UNCHANGED)
+    data = plot.png(drawing)
+    assert b"tEXt" not in data, "no version of a library stands in it, so that the same record gives the same file"
+    pixels = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_UNCHANGED)
     assert pixels.shape[:2] == (round(3.4 * 150), round(4.2 * 1.6 * 150))
     assert pixels[0, 0].tolist() == [255, 255, 255, 255]
     assert "<text" in plot.svg(drawing)
+    assert drawing.figure.patch.get_alpha() == 0, "the ground of an SVG is the page's"
     assert "opacity: 0" in plot.svg(drawing), "an SVG has no ground of its own"
 
 

@@ -44,6 +44,14 @@ def test_percentile_is_linear_between_ranks() -> None:
     assert [percentile([0.0, 10.0, 40.0], share) for share in (0.25, 0.5, 0.75, 1.0)] == [5.0, 10.0, 25.0, 40.0]
 
 
+@pytest.mark.parametrize(("limit", "taken"), [(0.45, 5), (0.25, 3), (0.05, 3), (0.009, 1), (0.0, 1)])
+def test_a_limit_below_a_second_is_a_limit(limit: float, taken: int) -> None:
+    """Samples of 0.1 s: past the limit up to three of them, unless one takes ten times the limit."""
+    clock = FakeClock()
+    budget = Budget(min_samples=1, max_samples=50, time_limit_seconds=limit, noise_target=-1)
+    assert len(collect(lambda: clock.run_of(0.1), budget, clock).samples_seconds) == taken
+
+
 def test_zeros_have_no_noise() -> None:
     assert summarize([0.0, 0.0, 0.0]).noise == 0.0
     assert summarize([0.0, 0.0, 0.0, 0.0, 5.0]).noise == 0.0

@@ -96,7 +96,14 @@ def test_one_picture_counts_the_start_and_many_do_not(monkeypatch, tmp_path) -> 
     assert "110 ms, its start of 100 ms included" in one.why
     many = choose("auto", "cpu", "many pictures", problem())
     assert many.method == "im2col"
-    assert many.why == "the least time by this machine's profile: 1 ms"
+    assert many.why == "the least time by this machine's profile: 1 ms; next: opencv on cpu, 10 ms"
+
+
+def test_a_batch_pays_for_a_start_once(monkeypatch, tmp_path) -> None:
+    keep(monkeypatch, tmp_path, curve("im2col", 1e-3, start=0.5), curve("opencv", 10e-3, start=0.1))
+    few, many = (choose("auto", "cpu", "many pictures", problem(), pictures) for pictures in (20, 100))
+    assert (few.method, many.method) == ("opencv", "im2col")
+    assert "300 ms, its start of 100 ms included; next: im2col on cpu, 520 ms" in few.why
 
 
 def test_a_large_picture_pays_for_a_slow_start(monkeypatch, tmp_path) -> None:

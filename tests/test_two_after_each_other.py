@@ -563,7 +563,9 @@ CACHED_FUNCTION = re.compile(r"^ *@(?:functools\.)?(?:lru_)?cache\b.*\n *def (\w
 CACHED = {
     "commands.load",
     "option.options_of",
-    "__init__._load",  # of methods and of peers
+    "__init__._load",  # of peers
+    "entry._load",  # of methods
+    "outside.outside_methods",  # by the names of the table, which do not change
     "__init__.get_device",
     "dask_worker._check",
     "dask_worker._unpickled",

@@ -9,7 +9,7 @@ import pytest
 from problems import random_image, random_weights
 
 from edgeconv.core import exactness
-from edgeconv.core.exactness import FLOAT32
+from edgeconv.core.exactness import FLOAT32, HALF
 from edgeconv.core.filters import WeightSet, named_filter, weight_set
 from edgeconv.core.problem import make_problem
 from edgeconv.errors import UsageError
@@ -238,3 +238,29 @@ def test_transforms_may_err_by_what_the_largest_sample_gives_anywhere() -> None:
     expected = exactness.stored_bound(values, exactness.join_bounds(errors, sums, problem), np.dtype(np.float32))
     assert np.array_equal(bound, expected)
     assert bound.min() > 0
+
+
+@pytest.mark.parametrize(
+    ("sample", "is_spoilt"), [(65504.0, False), (-65504.0, False), (65536.0, True), (np.inf, True)]
+)
+def test_the_largest_operand_spoils_nothing_and_what_is_above_does(sample: float, is_spoilt: bool) -> None:
+    image = np.ones((5, 6, 3), np.float32)
+    image[2, 3, 1] = sample
+    _, problem = laplacian(image)
+    spoilt = verify._Spoilt(image, problem, HALF)
+    assert (spoilt.clean[2, 3, 1] == 0) == is_spoilt
+    assert spoilt.may_reach(0, 5).any() == is_spoilt
+
+
+@pytest.mark.parametrize("output_mode", ["abs", "raw"])
+@pytest.mark.parametrize("name", ["laplacian8", "sobel"])
+def test_where_sums_are_exact_the_root_of_a_stored_magnitude_alone_is_not(name: str, output_mode: str) -> None:
+    image = random_image(7, 8, "uint8")
+    problem = make_problem(image.shape, "uint8", weight_set(named_filter(name), "each"), output_mode=output_mode)
+    ((_, values, bound),) = verify._Oracle(image, problem, FLOAT32, [(0, 7)])
+    expected = np.zeros_like(values)
+    if (name, output_mode) == ("sobel", "raw"):
+        expected = 4 * 2.0**-24 * values + 2 * 2.0**-149
+    if output_mode == "raw":
+        expected = expected + 2.0**-24 * (np.abs(values) + expected) + 2.0**-149
+    assert bound == pytest.approx(expected, rel=1e-12)

@@ -47,12 +47,14 @@ def plan(
     Args:
         shape: (height, width, 3), or (pictures, height, width, 3) for a batch; RGB.
         dtype: type of the samples: uint8, uint16, float16 or float32.
-        filter, method, stride, padding, border, channels, luma, output_mode, device, options: see `convolve`.
-            On a machine with several GPUs the plan is made for CuPy's current one.
+        filter, method, stride, padding, border, channels, luma, output_mode, device, options: see `convolve`. With
+            `auto` a plan is for arrays of the host; for arrays on a GPU say `cuda`. On a machine with several GPUs the
+            plan is made for CuPy's current one.
 
     Returns:
         A plan: `plan(image)` and `plan(image, out=array)` filter; `plan.explain()` says what was chosen and why,
-        `plan.bound` how far a value may be off, `plan.memory_bytes` what it holds.
+        `plan.bound` how far a value may be off, `plan.memory_bytes` what it holds; `plan.measure()` times it and
+            compares it with the oracle.
 
     Raises:
         UsageError: a word, shape or type that has no meaning (also a ValueError).
@@ -149,8 +151,9 @@ def _make_plan(
     if len(shape) == 4 and shape[0] < 1:
         raise UsageError("A batch must have at least one picture.")
     problem = request.problem(shape[1:] if len(shape) == 4 else shape, dtype)
-    choice = choose(method, device, "many pictures", problem)
-    return ConvolutionPlan(request, shape, problem.dtype, choice, options)
+    pictures = shape[0] if len(shape) == 4 else 1
+    choice = choose(method, device, "calls", problem, pictures, options.threads)
+    return ConvolutionPlan(request, shape, problem.dtype, choice, options, asked_for=method)
 
 
 def _filter_key(chosen: Any) -> Any:

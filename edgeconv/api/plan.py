@@ -14,15 +14,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.api.arrays import ArrayLibrary, aligned_empty, library_of
 from edgeconv.core import exactness
+from edgeconv.core.noise import noise_pixels
+from edgeconv.core.option import AUTO
 from edgeconv.core.problem import Problem
 from edgeconv.core.request import Request
+from edgeconv.core.timing import Budget, Stopwatch
 from edgeconv.errors import UsageError
 from edgeconv.hardware.pool import PARALLEL_BYTES, run_pieces, threads_for
 from edgeconv.methods.base import AddressPlan
@@ -30,6 +33,9 @@ from edgeconv.methods.options import Options
 from edgeconv.runtime.auto import Choice
 from edgeconv.runtime.devices import get_device
 from edgeconv.runtime.session import Session, plain
+
+if TYPE_CHECKING:
+    from edgeconv.run.report import RunFigures
 
 MOST_STREAMS = 16
 """Streams whose sessions a plan keeps; those of streams beyond that are made anew."""
@@ -42,7 +48,13 @@ class ConvolutionPlan:
     """
 
     def __init__(
-        self, request: Request, shape: tuple[int, ...], dtype: np.dtype[Any], choice: Choice, options: Options
+        self,
+        request: Request,
+        shape: tuple[int, ...],
+        dtype: np.dtype[Any],
+        choice: Choice,
+        options: Options,
+        asked_for: str = AUTO,
     ) -> None:
         self.shape = shape
         """(height, width, 3), or (pictures, height, width, 3)."""
@@ -50,6 +62,7 @@ class ConvolutionPlan:
         self.dtype = self.problem.dtype
         self.method, self.device, self.why = choice.method, choice.device, choice.why
         self._request, self._options = request, options
+        self._choice, self._asked_for = choice, asked_for
         self._second_pass = request.second_pass(self.dtype)
         self.output_shape: tuple[int, ...] = (*shape[:-3], *self.problem.output_shape)
         self.output_dtype = self.dtype if self._second_pass else self.problem.output_dtype
@@ -108,6 +121,60 @@ class ConvolutionPlan:
             lines.append(("batch", self._batch_text()))
         width = max(len(name) for name, _ in lines)
         return "\n".join(f"{name:<{width}}  {value}" for name, value in lines)
+
+    def measure(
+        self, image: Any = None, *, samples: int = 200, time_limit_seconds: float = 0.15, check: str = "sample"
+    ) -> RunFigures:
+        """Time the filter and compare it with the float64 oracle, as `edgeconv run` does; takes about a second.
+
+        It is measured in a workspace of its own: set up, run once (the cold run), then sampled. The roof of the machine
+        is measured in the same call.
+
+        Args:
+            image: a picture of the plan's shape and type, of any library; noise where it is left out.
+            samples: most timed runs; 0 for none, and then there is no speed.
+            time_limit_seconds: after which no further run is begun.
+            check: `sample` (whole rows, about 300,000 values), `full` or `none`.
+
+        Returns:
+            What the report of `edgeconv run` says without files: `timing` and its samples in seconds, `counts`, `speed`
+            (GFLOPS, GB/s, shares of the measured roof), `check` (largest error, and where), `method`, `device`,
+            `versions`. `edgeconv.run.report.to_json` writes it.
+
+        Raises:
+            UsageError: a batch, or an image that the plan would refuse.
+        """
+        from edgeconv.io.image import Picture
+        from edgeconv.run import whole
+        from edgeconv.run.job import CHECKS
+
+        if len(self.shape) == 4:
+            raise UsageError("A batch is not measured: measure a plan for one of its pictures, (height, width, 3).")
+        if check not in CHECKS:
+            raise UsageError(f"The check '{check}' is not one of {', '.join(CHECKS)}.")
+        if samples < 0 or not time_limit_seconds > 0:
+            raise UsageError("Samples must be a whole number from 0, and the time limit above 0.")
+        budget = Budget(max_samples=samples, time_limit_seconds=time_limit_seconds)
+        picture = Picture(self._pixels_to_measure(image), source="array", format="array")
+        with self._at_home() if self._on_gpu else nullcontext():
+            filtered = whole.filter_picture(
+                picture, self._request, self.problem, self._choice, self._options, Stopwatch()
+            )
+            peak_bytes = filtered.session.device.peak_bytes()
+            measured = whole.measure(filtered, budget, check)
+            return whole.describe(filtered, measured, asked_for=self._asked_for, peak_bytes=peak_bytes)
+
+    def _pixels_to_measure(self, image: Any) -> NDArray[Any]:
+        """A picture of the host, of the plan's shape and type."""
+        if image is None:
+            return noise_pixels(self.problem.height, self.problem.width, self.dtype)
+        library = library_of(image)
+        gpu = library.gpu_of(image)
+        native = library.native(image)
+        self._check_picture(native)
+        with _stream_as_given(library, gpu):
+            host = native if gpu is None else native.get()
+        return plain(host.astype(self.dtype, copy=False))
 
     def __repr__(self) -> str:
         shape = "×".join(map(str, self.shape))

@@ -1,7 +1,8 @@
 """What `auto` means for a batch, which has one method and one device for all its pictures.
 
 A resumed batch keeps the method of its ledger, since another method means other parameters, and every picture would be
-filtered again. A new one consults the profile of `edgeconv tune` for its first picture, which represents all.
+filtered again. A new one is decided for its first picture, which represents all: by the profile of `edgeconv tune`, or
+by what the number of pictures and the start of a method make of it.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from edgeconv.batch.task import Task
 from edgeconv.core.option import AUTO
 from edgeconv.core.problem import Problem
 from edgeconv.errors import EdgeconvError, UnavailableError
+from edgeconv.hardware.cuda.probe import cuda_missing_reason
 from edgeconv.io.image import decode_image
 from edgeconv.methods import METHODS
 from edgeconv.runtime import profile
@@ -37,9 +39,13 @@ def settle(
     def chosen(method: str, device: str, problem: Problem | None) -> Choice:
         if cluster is not None:
             return cluster.choose(method, device, problem)
-        return choose(method, device, "many pictures", problem)
+        return choose(method, device, "many pictures", problem, pictures, draft.options.threads)
 
     draft = settings_for(Choice(method, "cpu", "not settled yet"))
+    tasks = list(tasks)
+    pictures = max(1, len(tasks) // draft.share[1])
+    if draft.jpeg_codec == "gpu" and device == AUTO and cuda_missing_reason() is None:
+        device = "cuda"  # pictures that are decoded on a GPU do not cross the bus
     if method != AUTO:
         return settings_for(chosen(method, device, None))
     if draft.resume:
@@ -49,7 +55,8 @@ def settle(
             except UnavailableError:
                 continue
             return settings_for(choice)
-    asked = cluster is not None or os.path.exists(profile.profile_path())
+    may_differ = device == AUTO and cuda_missing_reason() is None
+    asked = cluster is not None or may_differ or os.path.exists(profile.profile_path())
     return settings_for(chosen(method, device, _first_problem(tasks, draft) if asked else None))
 
 

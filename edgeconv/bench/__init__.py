@@ -1,7 +1,7 @@
 """The benchmark: a grid of cases, what competes at each, checked first, timed by turns, and one JSON record of it all.
 
     grid.py       which cases: sizes × strides × types × filters × channels, by words, TOML file or name
-    synthetic.py  pixels and weights that are random and always the same
+    synthetic.py  weights that are random and always the same
     candidates.py   what competes: the project's methods, and a plain copy, which is the floor
     peers/        what else: one small file per library
     measure.py    one case: check, then time by turns

@@ -5,7 +5,11 @@ A candidate is asked for by a word: a name of the table of methods with options 
     sliding    im2col:gemm=cublas    cudnn:find:math=tf32    textbook:block=8    sliding:threads=1
 
 or `all`: every method that runs here but the reference, which checks the others and competes only by name. A word
-whose options concern GPUs alone names nobody on the CPU.
+whose options concern GPUs alone names nobody on the CPU. A method is its prepared plan alone, put on the device; with
+`call=` it is what a caller from Python pays for:
+
+    sliding:call=plan        plan(image, out=out) of edgeconv.plan: checks, and the same run
+    sliding:call=convolve    edgeconv.convolve(image, ...): the plan is found again, and a new array is allocated
 """
 
 from __future__ import annotations
@@ -14,7 +18,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,14 +29,19 @@ from edgeconv.core.cost import count
 from edgeconv.core.exactness import Arithmetic
 from edgeconv.core.option import Option, options_of
 from edgeconv.core.problem import Problem
-from edgeconv.errors import UsageError
-from edgeconv.methods import METHODS, applicable, check_name, find, method_names, require
+from edgeconv.core.request import Request
+from edgeconv.errors import UnavailableError, UsageError
+from edgeconv.methods import all_methods, applicable, check_name, find, method_names, require
 from edgeconv.methods.options import Options
 from edgeconv.runtime.devices import get_device
 from edgeconv.runtime.devices.base import Device
 
 ORACLE = "reference"
 Kind = Literal["method", "peer", "copy"]
+
+Call = Literal["plan", "convolve"]
+CALLS: tuple[Call, ...] = get_args(Call)
+CALL_SETTING = "call="
 
 
 @dataclass
@@ -68,6 +77,7 @@ class Bench:
     image_host: NDArray[Any]
     image: Any
     out: Any
+    request: Request
 
     @cached_property
     def staging(self) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -83,8 +93,9 @@ class Bench:
         return host
 
 
-def share(device: DeviceName, problem: Problem, image_host: NDArray[Any]) -> Bench:
+def share(device: DeviceName, request: Request, image_host: NDArray[Any]) -> Bench:
     """Put the picture on the device and make room for outputs."""
+    problem = request.problem(image_host.shape, image_host.dtype)
     processor = get_device(device)
     image: Any = image_host
     with processor.guard(problem.input_bytes + problem.output_bytes):
@@ -92,7 +103,7 @@ def share(device: DeviceName, problem: Problem, image_host: NDArray[Any]) -> Ben
             image = processor.empty(problem.input_shape, problem.dtype)
             processor.copy_in(image_host, image)
         out = processor.empty(problem.output_shape, problem.output_dtype)
-    return Bench(processor, problem, image_host, image, out)
+    return Bench(processor, problem, image_host, image, out, request)
 
 
 class BenchCandidate(ABC):
@@ -142,6 +153,59 @@ class MethodCandidate(BenchCandidate):
         )
 
 
+class CallCandidate(MethodCandidate):
+    """A method as it is called from Python, with an array that lies on the device."""
+
+    def __init__(self, label: str, name: str, device: DeviceName, options: Options, call: Call) -> None:
+        super().__init__(label, name, device, options)
+        self.call = call
+
+    def prepare(self, bench: Bench) -> Ready:
+        """See BenchCandidate.prepare."""
+        from edgeconv.api.convolve import convolve, plan
+
+        request = bench.request
+        if request.second_pass(bench.problem.dtype) is not None:
+            raise UnavailableError("a call with output mode normalize is more than the other candidates do")
+        words: dict[str, Any] = {
+            "filter": request.filter,
+            "method": self.name,
+            "stride": request.stride,
+            "padding": request.padding,
+            "border": request.border,
+            "channels": request.channels,
+            "luma": request.luma,
+            "output_mode": request.output_mode,
+            "device": self.device,
+            "options": self.options,
+        }
+        prepared = plan(bench.problem.input_shape, bench.problem.dtype, **words)
+        held: list[Any] = [bench.out]
+
+        def call_plan() -> None:
+            prepared(bench.image, out=bench.out)
+
+        def call_convolve() -> None:
+            held[0] = convolve(bench.image, **words)
+
+        def result() -> NDArray[Any]:
+            host = np.empty(bench.problem.output_shape, bench.problem.output_dtype)
+            bench.device.copy_out(held[0], host)
+            return host
+
+        method_plan = prepared.method_plan
+        return Ready(
+            run=call_plan if self.call == "plan" else call_convolve,
+            result=result,
+            problem=bench.problem,
+            arithmetic=method_plan.arithmetic,
+            workspace_bytes=method_plan.workspace_bytes,
+            moved_bytes=method_plan.moved_bytes,
+            launches=method_plan.launches,
+            choice=method_plan.choice,
+        )
+
+
 class CopyCandidate(BenchCandidate):
     """The floor: a copy that reads and writes as many bytes as the case must."""
 
@@ -171,7 +235,7 @@ def method_candidates(words: Iterable[str], device: DeviceName, options: Options
     chosen: dict[str, MethodCandidate] = {}
     for word in words:
         if word == ALL:
-            for entry in METHODS:
+            for entry in all_methods():
                 if entry.device == device and entry.name != ORACLE:
                     candidate = MethodCandidate(entry.name, entry.name, device, applicable(entry, options))
                     if candidate.unavailable_reason() is None:
@@ -179,11 +243,27 @@ def method_candidates(words: Iterable[str], device: DeviceName, options: Options
             continue
         name, *settings = word.split(":")
         check_name(name, ALL)
+        call = _call_of(word, settings)
+        settings = [setting for setting in settings if not setting.startswith(CALL_SETTING)]
         changed = _with_settings(word, settings, options)
         concerned = device == "cuda" or not any(map(_is_for_gpus, settings))
         if name in method_names(device) and concerned:
-            chosen.setdefault(word, MethodCandidate(word, name, device, changed))
+            chosen.setdefault(
+                word,
+                MethodCandidate(word, name, device, changed)
+                if call is None
+                else CallCandidate(word, name, device, changed, call),
+            )
     return list(chosen.values())
+
+
+def _call_of(word: str, settings: list[str]) -> Call | None:
+    """What `call=` asks for, None where it is not there; raises UsageError for what it does not know."""
+    asked = [setting.removeprefix(CALL_SETTING) for setting in settings if setting.startswith(CALL_SETTING)]
+    for each in asked:
+        if each not in CALLS:
+            raise UsageError(f"'{CALL_SETTING}{each}' in '{word}' is not {CALL_SETTING}{'|'.join(CALLS)}.")
+    return next((call for call in CALLS if call in asked), None)
 
 
 def _with_settings(word: str, settings: list[str], options: Options) -> Options:

@@ -80,7 +80,11 @@ VARIANTS = ("im2col:gemm=cublas", "implicit:math=tf32", "implicit:math=half", "c
 BLOCK_SIDES = ("textbook:block=8", "textbook:block=32")
 """The lab reports' thread-block sizes beside the usual 16."""
 
-_GENERAL = GridPart(filters=("random",), channels=("mix",), methods=(ALL, *VARIANTS), peers=(ALL,))
+CALLED = ("sliding:call=plan", "sliding:call=convolve")
+"""What a call from Python costs, beside the prepared plan alone and PyTorch's call."""
+
+_OWN = (ALL, *CALLED)
+_GENERAL = GridPart(filters=("random",), channels=("mix",), methods=(*_OWN, *VARIANTS), peers=(ALL,))
 
 GRIDS: tuple[CaseGrid, ...] = (
     CaseGrid(
@@ -101,10 +105,10 @@ GRIDS: tuple[CaseGrid, ...] = (
         "the rows of the project's bars on a GPU",
         (
             replace(_GENERAL, sizes=(128, 512, 1024, 2048, 4096), strides=(1, 2, 3), devices=("cuda",)),
-            GridPart((128, 512, 4096), (1,), ("uint8",), ("laplacian8",), ("each",), (ALL,), (ALL,), ("cuda",)),
-            GridPart((128, 512, 4096), (1,), ("uint8",), ("random-whole",), ("mix",), (ALL,), (ALL,), ("cuda",)),
-            GridPart((128, 512, 4096), (1,), ("uint8",), ("sobel",), ("each",), (ALL,), (ALL,), ("cuda",)),
-            GridPart((128, 512, 4096), (1,), ("float16",), ("random",), ("mix",), (ALL,), (ALL,), ("cuda",)),
+            GridPart((128, 512, 4096), (1,), ("uint8",), ("laplacian8",), ("each",), _OWN, (ALL,), ("cuda",)),
+            GridPart((128, 512, 4096), (1,), ("uint8",), ("random-whole",), ("mix",), _OWN, (ALL,), ("cuda",)),
+            GridPart((128, 512, 4096), (1,), ("uint8",), ("sobel",), ("each",), _OWN, (ALL,), ("cuda",)),
+            GridPart((128, 512, 4096), (1,), ("float16",), ("random",), ("mix",), _OWN, (ALL,), ("cuda",)),
         ),
     ),
     CaseGrid(
@@ -112,9 +116,9 @@ GRIDS: tuple[CaseGrid, ...] = (
         "the rows of the project's bars on a CPU",
         (
             replace(_GENERAL, sizes=(128, 512, 1024, 2048, 4096), strides=(1, 2, 3), devices=("cpu",)),
-            GridPart((1024, 2048, 4096), (1,), ("float32",), ("laplacian8",), ("mix",), (ALL,), (ALL,), ("cpu",)),
-            GridPart((128, 512, 2048, 4096), (1,), ("uint8",), ("laplacian8",), ("each",), (ALL,), (ALL,), ("cpu",)),
-            GridPart((128, 512, 2048, 4096), (1,), ("uint8",), ("sobel",), ("each",), (ALL,), (ALL,), ("cpu",)),
+            GridPart((1024, 2048, 4096), (1,), ("float32",), ("laplacian8",), ("mix",), _OWN, (ALL,), ("cpu",)),
+            GridPart((128, 512, 2048, 4096), (1,), ("uint8",), ("laplacian8",), ("each",), _OWN, (ALL,), ("cpu",)),
+            GridPart((128, 512, 2048, 4096), (1,), ("uint8",), ("sobel",), ("each",), _OWN, (ALL,), ("cpu",)),
         ),
     ),
     CaseGrid(

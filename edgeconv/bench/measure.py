@@ -24,10 +24,11 @@ from edgeconv.bench.candidates import Bench, BenchCandidate, Ready, share
 from edgeconv.bench.grid import Case
 from edgeconv.bench.record import BenchRow, BusPart, CasePart, FilesPart, Status
 from edgeconv.bench.rules import TimingRules as TimingRules
-from edgeconv.bench.synthetic import bench_filter, bench_pixels
+from edgeconv.bench.synthetic import bench_filter
 from edgeconv.bench.watch import Watch, Watched
 from edgeconv.core.choices import DeviceName
 from edgeconv.core.cost import Counts, Roof, count
+from edgeconv.core.noise import noise_pixels
 from edgeconv.core.output import full_range
 from edgeconv.core.problem import Problem
 from edgeconv.core.request import Request, make_request
@@ -81,7 +82,7 @@ def request_for(case: Case, rules: TimingRules) -> Request:
 def pixels_for(case: Case, picture: NDArray[Any] | None) -> NDArray[Any]:
     """Noise of size × size, or `picture` with a longest side of that size, in the case's type."""
     if picture is None:
-        return bench_pixels(case.size, case.size, case.dtype)
+        return noise_pixels(case.size, case.size, case.dtype)
     sized = resize(picture, case.size)
     target = np.dtype(case.dtype)
     if sized.dtype == target:
@@ -103,8 +104,8 @@ class CaseResult:
 def measure(case: Case, pixels: NDArray[Any], place: Place, rules: TimingRules, with_files: bool) -> CaseResult:
     """Measure all candidates of `place` at `case`, decoding and encoding if asked; `pixels` as `pixels_for` gives."""
     request = request_for(case, rules)
-    problem = request.problem(pixels.shape, pixels.dtype)
-    bench = share(place.device, problem, pixels)
+    bench = share(place.device, request, pixels)
+    problem = bench.problem
     place.watch.begin()
     entered = [_Entered(candidate, bench, rules) for candidate in place.candidates]
     runners = [runner for runner in entered if runner.status == "measured"]

@@ -1,6 +1,6 @@
-"""Pixels and weights for the bench: random, so that no method can lean on their structure, and always the same.
+"""Weights for the bench: random, so that no method can lean on their structure, and always the same.
 
-Pixels fill the whole range of an integer type and −1 to 1 of a float type. Two filters are added to the named ones:
+Two filters are added to the named ones (the pixels are those of core/noise.py):
 
     random         weights from −1 to 1; 27 different ones an output channel in `mix`
     random-whole   whole weights from −8 to 8, which 8-bit arithmetic sums exactly
@@ -11,15 +11,12 @@ In `each` and `luma` they are one 3×3 kernel, as a named filter is. A kernel of
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from edgeconv.core.filters import RGB_CHANNELS, Filter, filter_names, named_filter, parse_kernel
 from edgeconv.core.geometry import KERNEL_SIZE
+from edgeconv.core.noise import SEED
 
-SEED = 20_261_121
 LARGEST_WHOLE_WEIGHT = 8
 
 RANDOM_FILTERS = ("random", "random-whole")
@@ -44,16 +41,3 @@ def bench_filter(name: str, channels: str) -> Filter:
     if name == "random-whole":
         kernels = np.rint(kernels)
     return Filter(name, kernels.astype(np.float32), "single", "random weights of the bench", f"PCG64, seed {SEED}")
-
-
-def bench_pixels(height: int, width: int, dtype: Any) -> NDArray[Any]:
-    """A picture of noise, HWC, three channels."""
-    kind = np.dtype(dtype)
-    rng = np.random.default_rng(SEED)
-    shape = (height, width, RGB_CHANNELS)
-    if kind.kind == "u":
-        return rng.integers(0, np.iinfo(kind).max, shape, dtype=kind, endpoint=True)
-    noise = rng.random(shape, dtype=np.float32)
-    noise *= 2
-    noise -= 1
-    return noise.astype(kind, copy=False)

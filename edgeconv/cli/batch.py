@@ -101,7 +101,8 @@ def batch(
     with engine_for(workers.scheduler, workers.devices, wanted.device, jobs, len(found.tasks), how) as cluster:
         if cluster is not None and cluster.warning:
             say(f"edgeconv: {cluster.warning}", err=True)
-        settings = auto.settle(settings_for, found.tasks, wanted.method, wanted.device, cluster)
+        device = "cuda" if workers.devices is not None else wanted.device  # --devices are GPUs
+        settings = auto.settle(settings_for, found.tasks, wanted.method, device, cluster)
         if cluster is None or settings.choice.device == "cpu":  # GPUs of other machines are theirs to ask
             require_jpeg_codec(settings, wanted.device)
             require(settings.choice.method, settings.choice.device, settings.options)

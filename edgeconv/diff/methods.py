@@ -24,11 +24,11 @@ from edgeconv.core.request import Request
 from edgeconv.diff import results
 from edgeconv.diff.inputs import ArrayInput
 from edgeconv.diff.record import Compared, DiffRecord
-from edgeconv.errors import EXIT_DIFFERENT, UsageError
+from edgeconv.errors import EXIT_DIFFERENT, EdgeconvError, UsageError
 from edgeconv.hardware.versions import installed_versions
 from edgeconv.io.image import read_image
 from edgeconv.io.read_limits import DEFAULT_RULES, ReadRules
-from edgeconv.methods import METHODS, applicable, find, refuse_inapplicable_to_all
+from edgeconv.methods import all_methods, applicable, find, refuse_inapplicable_to_all
 from edgeconv.methods.options import Options
 from edgeconv.run import report
 from edgeconv.run.report import CheckPart, InputPart, ProblemPart
@@ -94,7 +94,8 @@ def run(
     pixels = picture.pixels if crop is None else middle_square(picture.pixels, crop)
     problem = request.problem(pixels.shape, pixels.dtype)
     refuse_inapplicable_to_all(tuple(find(name, device) for name, device in runnable()), options)
-    reference, *others = run_all(pixels, problem, request, options)
+    failed: list[tuple[str, DeviceName, str]] = []
+    reference, *others = run_all(pixels, problem, request, options, failed)
     if not others:
         raise UsageError("No method but the reference runs here: see edgeconv doctor.")
     if by_rule:
@@ -106,7 +107,7 @@ def run(
         inputs,
         wanted,
         title=f"{source}, {request.filter.name}, stride {request.stride}: every method against the reference",
-        remarks=[*picture.notes, *not_run()],
+        remarks=[*picture.notes, *not_run(failed)],
         protect=(source,),
     )
     assert isinstance(done.record, DiffRecord)  # as results.run gives
@@ -121,21 +122,37 @@ def run(
         methods=[
             CheckedMethod(ran.method, ran.device, report.describe_check(ran.check)) for ran in (reference, *others)
         ],
-        left_out=[f"{name} on {device.upper()} did not run: {reason}" for name, device, reason in not_runnable()],
+        left_out=[
+            f"{name} on {device.upper()} did not run: {reason}" for name, device, reason in (*not_runnable(), *failed)
+        ],
     )
     right = all(ran.check.passed for ran in (reference, *others))
     return replace(done, record=record, exit_code=done.exit_code if right else EXIT_DIFFERENT)
 
 
-def run_all(pixels: NDArray[Any], problem: Problem, request: Request, options: Options) -> Iterator[MethodRun]:
-    """The reference's output, then that of every other method that runs here, in the table's order.
+def run_all(
+    pixels: NDArray[Any],
+    problem: Problem,
+    request: Request,
+    options: Options,
+    failed: list[tuple[str, DeviceName, str]],
+) -> Iterator[MethodRun]:
+    """The reference's output, then that of every other method that runs here, in the registry's order.
 
-    Each gets those of `options` that apply to it.
+    Each gets those of `options` that apply to it. A method of another package that fails goes to `failed` with the
+    reason, and the others still run.
     """
     for name, device in sorted(runnable(), key=lambda entry: entry != REFERENCE):
-        own = applicable(find(name, device), options)
-        session = Session(problem, name, device, own)
-        raw = session.convolve(pixels)
+        entry = find(name, device)
+        own = applicable(entry, options)
+        try:
+            session = Session(problem, name, device, own)
+            raw = session.convolve(pixels)
+        except EdgeconvError as error:
+            if not entry.package:
+                raise
+            failed.append((name, device, str(error).rstrip(".")))
+            continue
         checked = verify.check(pixels, raw, problem, session.plan.arithmetic, verify.SAMPLED_CHECK)
         finished = request.finish(raw, pixels.dtype, image=pixels)
         bound = largest_error(raw, finished, checked, problem)
@@ -143,17 +160,17 @@ def run_all(pixels: NDArray[Any], problem: Problem, request: Request, options: O
 
 
 def not_runnable() -> Iterator[tuple[str, DeviceName, str]]:
-    """(method, device, reason) of the rest of the table."""
-    for entry in METHODS:
+    """(method, device, reason) of the rest of the registry."""
+    for entry in all_methods():
         reason = entry.load().unavailable_reason()
         if reason is not None:
             yield entry.name, entry.device, reason
 
 
-def not_run() -> list[str]:
-    """A line for each reason why methods did not run, with the methods."""
+def not_run(failed: Sequence[tuple[str, DeviceName, str]] = ()) -> list[str]:
+    """A line for each reason why methods did not run, with the methods; `failed` are those that were tried."""
     by_reason: dict[tuple[str, DeviceName], list[str]] = {}
-    for name, device, reason in not_runnable():
+    for name, device, reason in (*not_runnable(), *failed):
         by_reason.setdefault((reason, device), []).append(name)
     return [
         f"{listed(tuple(names), 'and')} on {device.upper()} did not run: {reason}"

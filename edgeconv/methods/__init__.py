@@ -1,46 +1,24 @@
-"""The table of methods. A new method costs one file and one line here; CLI, tests, bench and docs iterate it.
+"""The registry of methods. A new method costs one file and one line here; CLI, tests, bench and docs iterate it.
 
 Modules are named, not imported: looking at the table costs nothing, and neither NumPy, CuPy nor the CPU engine's
-compiler is loaded before a method that needs it is asked.
+compiler is loaded before a method that needs it is asked. Methods of other packages stand behind those of the table
+(outside.py), and are looked up when a list of all, or a name that the table does not have, is asked for.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from functools import cache
-from importlib import import_module
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from edgeconv.core.choices import DEVICES, DeviceName
+from edgeconv.core.choices import DeviceName
 from edgeconv.core.option import AUTO, did_you_mean, listed
 from edgeconv.errors import UnavailableError, UsageError
+from edgeconv.methods.entry import MethodEntry
 from edgeconv.methods.options import Options, special_options
+from edgeconv.methods.outside import outside_methods
 
 if TYPE_CHECKING:
     from edgeconv.methods.base import Method
-
-
-@dataclass(frozen=True)
-class MethodEntry:
-    """One line of the table: where the class lives, and what a list may say without importing it."""
-
-    name: str
-    device: DeviceName
-    location: str
-    summary: str
-    to_compare: bool = False
-    """Whether it is there only to compare others with, so that `auto` never takes it."""
-    float32_sums: bool = False
-    """Whether its library sums in float32 whatever the problem needs: then `auto` passes it over (exactness.py)."""
-
-    @property
-    def special_options(self) -> tuple[str, ...]:
-        """The options that it takes beside those that every method takes: see options.py."""
-        return tuple(entry.name for entry in special_options() if entry.concerns(self.name, self.device))
-
-    def load(self) -> Method:
-        """The method itself; one instance per process."""
-        return _load(self)
 
 
 METHODS: tuple[MethodEntry, ...] = (
@@ -81,33 +59,59 @@ METHODS: tuple[MethodEntry, ...] = (
 )
 
 
-@cache
-def _load(entry: MethodEntry) -> Method:
-    module, _, name = entry.location.partition(":")
-    method: Method = getattr(import_module(module), name)()
-    return method
+BUILT_IN = frozenset(entry.name for entry in METHODS)
+"""Names that no other package can take, on either device: so a built-in method is found without asking for others."""
+
+
+def all_methods() -> tuple[MethodEntry, ...]:
+    """The table, and behind it the methods of other packages, which are looked up once."""
+    return (*METHODS, *outside_methods(BUILT_IN).entries)
+
+
+def entries_of(name: str) -> tuple[MethodEntry, ...]:
+    """The entries of a name on every device; empty where nobody has it."""
+    return tuple(entry for entry in (METHODS if name in BUILT_IN else all_methods()) if entry.name == name)
+
+
+def method_faults() -> tuple[str, ...]:
+    """A sentence for each method of another package that is left out."""
+    return outside_methods(BUILT_IN).faults
+
+
+def built_in_names(device: DeviceName | None = None) -> tuple[str, ...]:
+    """Names in the table's order, each once, of one device or of all."""
+    return _names(METHODS, device)
 
 
 def method_names(device: DeviceName | None = None) -> tuple[str, ...]:
-    """Names in the table's order, each once, of one device or of all."""
-    return tuple(dict.fromkeys(entry.name for entry in METHODS if device in (None, entry.device)))
+    """The same, with the methods of other packages."""
+    return _names(all_methods(), device)
+
+
+def _names(entries: tuple[MethodEntry, ...], device: DeviceName | None) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(entry.name for entry in entries if device in (None, entry.device)))
 
 
 def find(name: str, device: DeviceName) -> MethodEntry:
-    """The entry of `name` on `device`; raises UsageError where the table has none."""
+    """The entry of `name` on `device`; raises UsageError where there is none."""
     check_name(name)
-    for entry in METHODS:
-        if (entry.name, entry.device) == (name, device):
+    found = entries_of(name)
+    for entry in found:
+        if entry.device == device:
             return entry
-    home = ", ".join(other for other in DEVICES if name in method_names(other))
+    home = ", ".join(entry.device for entry in found)
     raise UsageError(f"Method '{name}' does not exist for device '{device}': use --device {home}.")
 
 
 def check_name(name: str, otherwise: str = AUTO) -> None:
     """Raise UsageError for a name that no device has; `otherwise` is what may stand in its place."""
-    if name not in method_names():
-        known = f"use {otherwise} or one of {', '.join(method_names())}."
-        raise UsageError(f"Method '{name}' is not known: {known}{did_you_mean(name, method_names())}")
+    if isinstance(name, str) and entries_of(name):
+        return
+    fault = outside_methods(BUILT_IN).faulty_names.get(str(name))
+    if fault is not None:
+        raise UsageError(f"Method '{name}' cannot be used: {fault}.")
+    known = f"use {otherwise} or one of {', '.join(method_names())}."
+    raise UsageError(f"Method '{name}' is not known: {known}{did_you_mean(str(name), method_names())}")
 
 
 def require(name: str, device: DeviceName, options: Options | None = None) -> Method:

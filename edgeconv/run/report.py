@@ -36,6 +36,7 @@ from edgeconv.core.records import (
 from edgeconv.core.records import to_json as to_json
 from edgeconv.core.request import Request
 from edgeconv.core.timing import Series, StopReason
+from edgeconv.methods import find
 from edgeconv.methods.base import Plan
 from edgeconv.methods.options import Options
 from edgeconv.run.tiled.verify_output import OutputComparison
@@ -127,6 +128,9 @@ class MethodPart(Part):
     choice: Annotated[
         dict[str, Any], Meta(description="what the method decided; cudnn: the ranked list and what was taken")
     ]
+    package: Annotated[
+        str, Meta(description="name and version of the package that offers the method; empty for edgeconv itself")
+    ] = ""
 
 
 class RankedAlgorithm(Struct):
@@ -412,6 +416,7 @@ def describe_method(choice: Choice, asked_for: str, options: Options, plan: Plan
         moved_bytes=plan.moved_bytes,
         launches=plan.launches,
         choice=plan.choice,
+        package=find(choice.method, choice.device).package,
     )
 
 

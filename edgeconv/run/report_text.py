@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from edgeconv.core.text_rows import TextRow, Tone
 from edgeconv.core.units import digits_text, seconds_text
-from edgeconv.run.report import CheckPart, InputPart, OutputPart, RunReport
+from edgeconv.run.report import CheckPart, InputPart, MethodPart, OutputPart, RunReport
 
 ABOVE_THE_ROOF = {
     "memory": "above the roof: the picture lay in a cache, and the roof is that of memory",
@@ -102,9 +102,13 @@ def _picture_rows(report: RunReport) -> list[tuple[str, str]]:
             f"{problem.filter.name}, channels {problem.channels}, stride {problem.stride}, "
             f"padding {problem.padding} {problem.border}, output {problem.output_mode}",
         ),
-        ("method", f"{method.name} on {device.name} ({method.why})"),
+        ("method", f"{method.name}{_package(method)} on {device.name} ({method.why})"),
     ]
     return rows
+
+
+def _package(method: MethodPart) -> str:
+    return f" of package {method.package}" if method.package else ""
 
 
 def _time_rows(report: RunReport) -> list[tuple[str, str]]:

@@ -79,7 +79,7 @@ class WholeRun(Run):
         job, pixels = self._job, self._picture.pixels
         with self._watch.phase("set_up"):
             self._problem = job.request.problem(pixels.shape, pixels.dtype)
-            self._choice = choose(job.method, job.device, "one picture", self._problem)
+            self._choice = choose(job.method, job.device, "one picture", self._problem, threads=job.options.threads)
             self._format = job.format or FORMAT_OF_DTYPE[job.request.output_dtype(pixels.dtype).name]
             target = output_path(job, self._choice.method, self._format)
         problem_record = plain(report.describe_problem(job.request, self._problem))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
-from typing import get_args
 
 import numpy as np
 
@@ -16,13 +15,21 @@ from edgeconv.core.request import make_request
 from edgeconv.core.safe_text import visible
 from edgeconv.hardware.cuda.probe import cuda_remedy, cuda_unavailable_reason
 from edgeconv.hardware.versions import installed_versions
-from edgeconv.methods import METHODS
+from edgeconv.methods import all_methods, method_faults
 from edgeconv.runtime import profile as profiles
-from edgeconv.runtime.auto import Purpose, choose
+from edgeconv.runtime.auto import choose
 from edgeconv.runtime.devices import get_device
+from edgeconv.runtime.forecast import Purpose
 
 SIDES = (256, 1024, 4096)
-"""Of the pictures for which a profile is asked."""
+"""Of the pictures for which `auto` is asked."""
+
+PICTURES = 100
+PURPOSES: dict[Purpose, str] = {
+    "one picture": "one picture",
+    "many pictures": f"{PICTURES} pictures",
+    "calls": "calls with arrays",
+}
 
 MODULES = {"opencv-python-headless": "cv2"}
 """The module name of a library, where it differs from the name of its package."""
@@ -45,10 +52,12 @@ CONFLICTS = (
 def text() -> str:
     """The whole check-up."""
     lines = [f"edgeconv {__version__}", "", "methods"]
-    for entry in METHODS:
+    for entry in all_methods():
         reason = entry.load().unavailable_reason()
         state = "works" if reason is None else f"no: {reason}"
-        lines.append(f"  {entry.device:<5} {entry.name:<10} {state}")
+        origin = f" (package {entry.package})" if entry.package and reason is None else ""
+        lines.append(f"  {entry.device:<5} {entry.name:<10} {state}{origin}")
+    lines += [f"  left out: {fault}" for fault in method_faults()]
     lines += ["", f"{AUTO} (stride 1, 8 bits)", *_auto(), "", "devices"]
     lines += _facts(get_device("cpu").describe())
     reason, remedy = cuda_unavailable_reason(), cuda_remedy()
@@ -65,19 +74,17 @@ def text() -> str:
 
 
 def _auto() -> list[str]:
-    """The profile of `edgeconv tune`, whether it is valid, and what `auto` chooses: by size with it, else by rule."""
+    """The profile of `edgeconv tune`, whether it is valid, and what `auto` chooses by size and purpose."""
     profile, note = profiles.read_profile(profiles.machine_facts(get_device("cpu").describe()))
     state = "holds for this machine" if profile else note or "is not there yet: run 'edgeconv tune'"
-    sides = SIDES if profile else (None,)
-    return [f"  profile {profiles.profile_path()}: {state}", *(_taken(p, s) for p in get_args(Purpose) for s in sides)]
+    return [f"  profile {profiles.profile_path()}: {state}", *(_taken(p, s) for p in PURPOSES for s in SIDES)]
 
 
-def _taken(purpose: Purpose, side: int | None) -> str:
-    """What `auto` chooses for pictures of `side` by `side` pixels, or for any."""
-    problem = None if side is None else make_request().problem((side, side, RGB_CHANNELS), np.uint8)
-    choice = choose(AUTO, AUTO, purpose, problem)
-    sized = "" if side is None else f" of {side}×{side}"
-    return f"  {AUTO} for {purpose}{sized}: {choice.method} on {choice.device} ({choice.why})"
+def _taken(purpose: Purpose, side: int) -> str:
+    """What `auto` chooses for pictures of `side` by `side` pixels."""
+    problem = make_request().problem((side, side, RGB_CHANNELS), np.uint8)
+    choice = choose(AUTO, AUTO, purpose, problem, PICTURES if purpose == "many pictures" else 1)
+    return f"  {AUTO} for {PURPOSES[purpose]} of {side}×{side}: {choice.method} on {choice.device} ({choice.why})"
 
 
 def _facts(facts: dict[str, object]) -> list[str]:

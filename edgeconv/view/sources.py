@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from edgeconv.diff.inputs import labels_of
-from edgeconv.methods import METHODS
+from edgeconv.methods import all_methods, find
 from edgeconv.methods.options import special_options
 from edgeconv.view.parameters import Parameters
 
@@ -31,7 +31,7 @@ class ViewSource:
         """Those by which it is computed: a method other than the chosen one gets the options that apply to it."""
         if self.kind != "method":
             return chosen
-        (entry,) = (entry for entry in METHODS if (entry.name, entry.device) == (self.name, self.device))
+        entry = find(self.name, "cuda" if self.device == "cuda" else "cpu")
         others = (option for option in special_options() if option.name not in entry.special_options)
         defaults = {option.parameter: option.default for option in others}
         return replace(chosen, method=self.name, device=self.device, **defaults)
@@ -53,8 +53,8 @@ REFERENCE_OUTPUT = ViewSource("method", "reference", "cpu")
 
 
 def computed_sources() -> tuple[ViewSource, ...]:
-    """Input, output, and the output of every method of the table, the reference first."""
-    methods = [ViewSource("method", entry.name, entry.device) for entry in METHODS]
+    """Input, output, and the output of every method of the registry, the reference first."""
+    methods = [ViewSource("method", entry.name, entry.device) for entry in all_methods()]
     methods.sort(key=lambda source: source != REFERENCE_OUTPUT)
     return (INPUT, OUTPUT, *methods)
 

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from cases import FuzzCase, draw, draw_kernel
 from kernel_work import FUZZ_PROGRAM, run_on_cpu, sanitizer_library
+from selection import few_then_slow
 from subject import CHECKED_EVERY
 
 pytestmark = pytest.mark.skipif(
@@ -24,12 +25,6 @@ PATTERN = draw("cuda", 0, 2)
 RUNS_TWICE = 1
 
 METHODS = ("sliding", "strips", "textbook", "im2col", "banded", "implicit", "cudnn")
-
-
-@pytest.fixture(scope="session")
-def libraries(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where compiled kernels are kept."""
-    return tmp_path_factory.mktemp("libraries")
 
 
 def case_of(number: int, method: str, dtype: str, kernel: str, samples: str, **rules: Any) -> FuzzCase:
@@ -89,6 +84,7 @@ def test_whole_sums_on_16_bits(libraries: Path) -> None:
     all_right(libraries, *sums, *roots)
 
 
+@pytest.mark.slow
 def test_large_whole_weights_on_8_bits(libraries: Path) -> None:
     all_right(libraries, *(pictures(name, "uint8", "whole 1e5", ("noise", "bright"), stride=2) for name in METHODS))
 
@@ -105,6 +101,7 @@ def test_nan_and_infinity_reach_their_own_windows(libraries: Path) -> None:
     all_right(libraries, *(pictures(name, "float16", kernel, HOLES) for name in METHODS for kernel in filters))
 
 
+@pytest.mark.slow
 def test_an_output_channel_of_small_weights(libraries: Path) -> None:
     all_right(libraries, *(pictures(name, "float16", "small channel", ("unit", "positive")) for name in METHODS))
 
@@ -125,7 +122,7 @@ def test_the_own_check_allows_what_the_plan_states(libraries: Path) -> None:
     all_right(libraries, [case])
 
 
-@pytest.mark.parametrize("math", ["tf32", "half"])
+@pytest.mark.parametrize("math", few_then_slow(["tf32", "half"]))
 def test_what_tensor_cores_spoil_is_computed_again(libraries: Path, math: str) -> None:
     """At strides that share samples and that do not, with one and several directions."""
     rules = {"options": {"math": math}}

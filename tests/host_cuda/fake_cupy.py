@@ -104,7 +104,7 @@ def _compile(arguments: tuple[str, ...], to: Path, what: str, program: str = "")
 @cache
 def _precompiled_header(bulk: bool) -> Path:
     """A folder with host_cuda.h as the compiler takes it in at once: it is a third of the time of a small kernel."""
-    folder = Path(os.environ["HOST_CUDA_LIBRARIES"]) / ("header-bulk" if bulk else "header")
+    folder = Path(os.environ["HOST_CUDA_HEADERS"]) / ("header-bulk" if bulk else "header")
     header = folder / "host_cuda.h.gch"
     if not header.exists():
         folder.mkdir(exist_ok=True)

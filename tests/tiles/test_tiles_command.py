@@ -20,6 +20,7 @@ from jsonschema import Draft202012Validator
 from picture_files import saved, smooth_image
 from pieces import assert_same, by_whole
 from problems import random_image
+from selection import few_then_slow
 
 from edgeconv.core import optional
 from edgeconv.core.request import make_request
@@ -222,7 +223,7 @@ def test_an_output_inside_the_input_or_around_it_is_refused(folder: Path) -> Non
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX signals")
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", few_then_slow([signal.SIGINT, signal.SIGTERM]))
 @pytest.mark.parametrize("target", ["edges.tif", "edges.zarr"])
 def test_a_run_that_is_stopped_leaves_nothing(tmp_path: Path, number: signal.Signals, target: str) -> None:
     pixels = random_image(1500, 1500, "uint8")

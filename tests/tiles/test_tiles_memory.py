@@ -8,6 +8,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from selection import few_then_slow
 
 from edgeconv.core.request import make_request
 from edgeconv.errors import MemoryLimitError
+from edgeconv.run.tiled import memory
 from edgeconv.run.tiled.grid import WindowRules, even_cuts
 from edgeconv.run.tiled.memory import MEBIBYTE, PIECES, TileDemand, TilePlan, piece_of, plan_chosen, plan_given
 from edgeconv.run.tiled.sources.base import ChunkLayout
@@ -52,6 +54,38 @@ def work_for(
         threads=2,
         resident_bytes=RESIDENT,
     )
+
+
+@pytest.mark.parametrize(
+    ("change", "more_bytes"),
+    [
+        ({}, 0),
+        ({"resident_bytes": RESIDENT + 12345}, 12345),
+        ({"verifying": True}, 256 * 512 * 3),
+        ({"copies_of_a_tile": 2}, 2 * 256 * 512 * 3),
+        ({"threads": 3}, 3 * 128 * 128 * 3 + 514 * 3 * 8 * 3 * 2 + 3 * 64 * 64 * 3 + 10_000),
+        ({"method": "reference"}, 514 * 3 * 8 * (16 * (2 + 2 + 2) - 3 * 2 * 2)),
+        ({"finished_dtype": np.dtype("float32")}, 256 * 512 * 3 * (1 + 2 * 4 - 2) + 3 * 3 * 128 * 128 * 3 * 3),
+    ],
+    ids=lambda value: next(iter(value), "nothing") if isinstance(value, dict) else "",
+)
+def test_what_each_part_of_a_plan_costs(
+    change: dict[str, Any], more_bytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """8-bit tiles of 256 × 512 in pieces of 128, chunks of 64 × 64 whose library holds 10,000 bytes beside."""
+    monkeypatch.setattr(memory, "ROWS_PER_BAND", 16)
+    work = work_for(4096, 4096, (64, 64))
+    work = replace(work, layout=replace(work.layout, loader_bytes=10_000))
+    plain = (
+        RESIDENT
+        + 2 * 258 * 514 * 3  # windows
+        + 2 * 256 * 512 * 3  # outputs
+        + 3 * 3 * 128 * 128 * 3  # pieces: two threads and one, in three copies
+        + 48 * MEBIBYTE
+        + 514 * 3 * 8 * 3 * 2 * 2  # rows of the method, for two threads
+        + 2 * (3 * 64 * 64 * 3 + 10_000)  # chunks, for two threads
+    )
+    assert replace(work, **change).cost((256, 512), 128).least == plain + more_bytes
 
 
 def test_whole_rows_are_taken_where_they_fit() -> None:

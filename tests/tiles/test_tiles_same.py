@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pieces import ArraySource, assert_same, by_tiles, by_whole, in_one_chunk, random_cuts
 from problems import random_image
+from selection import few_then_slow
 
 from edgeconv.core.choices import BORDERS, CHANNELS
 from edgeconv.core.filters import filter_names
@@ -24,7 +25,8 @@ SIDES = st.integers(1, 70)
 RANDOM_KERNEL = np.random.default_rng(5).uniform(-1, 1, (3, 3)).tolist()
 
 
-@settings(max_examples=300, deadline=None)
+@pytest.mark.parametrize("part", few_then_slow(range(3)))
+@settings(max_examples=100, deadline=None)
 @given(
     height=SIDES,
     width=SIDES,
@@ -41,8 +43,9 @@ RANDOM_KERNEL = np.random.default_rng(5).uniform(-1, 1, (3, 3)).tolist()
     seed=st.integers(0, 2**16),
 )
 def test_tiles_give_the_bytes_of_the_whole_picture(
-    height, width, tile, stride, padding, border, dtype, filter, channels, output_mode, method, shifted, seed
+    part, height, width, tile, stride, padding, border, dtype, filter, channels, output_mode, method, shifted, seed
 ) -> None:
+    """Each part draws examples of its own."""
     if min(height, width) + 2 * padding < KERNEL_SIZE:
         return
     request = make_request(

@@ -31,6 +31,22 @@ def test_fit_shows_all_of_it_in_the_middle(width: int, height: int, area_width: 
     assert view.zoom <= 1
 
 
+@given(viewports(), st.floats(-50, 50), st.floats(-50, 50), st.integers(0, 3))
+def test_what_is_dragged_goes_along(view: Viewport, dx: float, dy: float, corner: int) -> None:
+    """Each corner moves on the screen by what the pointer moved, in both directions, where nothing holds it back."""
+    x, y = view.width * (corner % 2), view.height * (corner // 2)
+    before, after = view.to_screen(x, y), view.panned(dx, dy).to_screen(x, y)
+    moved = view.panned(dx, dy)
+    for change, wanted, middle, side in (
+        (after[0] - before[0], dx, moved.centre_x, view.width),
+        (after[1] - before[1], dy, moved.centre_y, view.height),
+    ):
+        if 0 < middle < side:
+            assert change == pytest.approx(wanted, abs=1e-5)
+        else:
+            assert abs(change) <= abs(wanted) + 1e-5
+
+
 @given(viewports(), st.floats(0, 4000), st.floats(0, 4000))
 def test_screen_and_picture_are_each_others_inverse(view: Viewport, x: float, y: float) -> None:
     assert view.to_screen(*view.to_picture(x, y)) == pytest.approx((x, y), abs=1e-4)

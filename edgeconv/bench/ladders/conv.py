@@ -22,9 +22,10 @@ from numpy.typing import NDArray
 from edgeconv.bench.ladders.base import Blocks, Contender, LadderHead, StepRow, describe_step, described, time_by_turns
 from edgeconv.bench.ladders.conv_kernels import STEPS
 from edgeconv.bench.ladders.conv_kernels import prepare as prepare_step
-from edgeconv.bench.synthetic import bench_filter, bench_pixels
+from edgeconv.bench.synthetic import bench_filter
 from edgeconv.bench.watch import Watch
 from edgeconv.core.cost import Counts, count
+from edgeconv.core.noise import noise_pixels
 from edgeconv.core.problem import Problem
 from edgeconv.core.records import Amount, Meta
 from edgeconv.core.request import make_request
@@ -74,7 +75,7 @@ class LadderCase:
 
 def make_case(size: int, stride: int, device: Device) -> LadderCase:
     """Noise and random weights."""
-    pixels = bench_pixels(size, size, DTYPE)
+    pixels = noise_pixels(size, size, DTYPE)
     problem = make_request(bench_filter("random", "mix"), stride=stride).problem(pixels.shape, DTYPE)
     image = device.empty(problem.input_shape, DTYPE)
     device.copy_in(pixels, image)

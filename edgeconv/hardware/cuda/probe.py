@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from functools import cache
 from importlib.util import find_spec
 
 INSTALL_CUPY = "pip install 'edgeconv[cuda13]', or 'edgeconv[cuda12]' for older drivers"
 """What `edgeconv doctor` advises where there is no CuPy. Reasons do not repeat it: they stand in every report."""
+DRIVER_FILES = ("/dev/nvidiactl", "/dev/dxg", "/dev/nvhost-ctrl-gpu", "/dev/nvgpu")
+"""What the driver shows on Linux: of a computer, under Windows, and of the Jetson boards."""
 
 
 @cache
@@ -26,6 +30,17 @@ def cuda_unavailable_reason() -> str | None:
             return "no CUDA driver found, or one that is older than CuPy needs"
         return f"no NVIDIA GPU found ({error})"
     return None if count else "no NVIDIA GPU found"
+
+
+def cuda_missing_reason() -> str | None:
+    """The same as far as it can be told without importing CuPy, which takes time: None where CUDA may work."""
+    if "cupy" in sys.modules:
+        return cuda_unavailable_reason()
+    if find_spec("cupy") is None:
+        return "CuPy is not installed"
+    if sys.platform == "linux" and not any(map(os.path.exists, DRIVER_FILES)):
+        return "no NVIDIA GPU found"
+    return None
 
 
 def cuda_remedy() -> str | None:

@@ -1,11 +1,15 @@
 """Warnings of decoders: libjpeg, libpng and libtiff print warnings about damage and continue with invented pixels.
 
-They print to the C library's `stderr`, bypassing Python. While a picture is decoded that variable points to a stream
-whose other end is read here (the GNU C library documents it as a normal variable; macOS has it under another name).
-The file descriptor 2 is left alone, and with it everything else that writes there: Python, its loggers, other
-processes. Where the C library has no such variable (Windows, musl) warnings are not captured and go to the screen.
+They print to the C library's `stderr`, bypassing Python. While a picture is decoded, the descriptor that this stream
+writes to is that of a pipe whose other end is read here. The file descriptor 2 is left alone, and with it everything
+else that writes there: Python, its loggers, other processes. The variable `stderr` is left alone too: a library may
+hold its value for as long as it works, and compare it at the end to know whether the stream is its own to close. (NVRTC
+does: with another stream in the variable, in one thread, a compilation in another ended the process.)
 
-The variable is global to the process, so a warning that arrives while several threads decode may belong to any of them.
+The descriptor's place in the stream is found by what `fileno` says of it, before and after it is changed. Where that
+fails, or the C library is another (Windows, musl), warnings are not captured and go to the screen.
+
+The stream is global to the process, so a warning that arrives while several threads decode may belong to any of them.
 Those threads then decode once more, one at a time, which attributes each warning to its picture: correct with any
 number of threads, and slow for damaged pictures only.
 """
@@ -16,14 +20,17 @@ import ctypes
 import os
 import threading
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TypeVar
 
 Result = TypeVar("Result")
 
-STDERR_NAMES = ("stderr", "__stderrp")
-"""The variable of the GNU C library, and that of macOS."""
-UNBUFFERED = {"stderr": 2, "__stderrp": 2}
-"""`_IONBF` of <stdio.h>."""
+DESCRIPTOR_FIELDS: dict[str, tuple[int, type[ctypes.c_int] | type[ctypes.c_short]]] = {
+    "stderr": (14 * ctypes.sizeof(ctypes.c_void_p), ctypes.c_int),
+    "__stderrp": (ctypes.sizeof(ctypes.c_void_p) + 10, ctypes.c_short),
+}
+"""The variable of the GNU C library and that of macOS, and where a stream there holds its descriptor: bytes from the
+stream's start, and the type. They are part of either's binary interface (`_fileno` in <bits/types/struct_FILE.h>,
+`_file` in <_stdio.h>)."""
 MOST_LINES = 3
 """Lines reported per picture: libtiff prints one for each damaged row."""
 MOST_LETTERS = 120
@@ -108,46 +115,52 @@ class _Turn:
 
 
 class _CStream:
-    """A stream of the C library whose bytes are read from a pipe; it is never closed, as C code may hold it."""
+    """The C library's stream for errors, whose bytes go to a pipe where it is taken over."""
 
-    def __init__(self, variable: Any, stream: int, reading_end: int) -> None:
-        self._variable, self._ours, self._reading_end = variable, stream, reading_end
-        self._before: int | None = None
+    def __init__(self, field: ctypes.c_int | ctypes.c_short, reading_end: int, writing_end: int) -> None:
+        self._field, self._reading_end, self._writing_end = field, reading_end, writing_end
+        self._before = field.value
 
     @classmethod
     def make(cls) -> _CStream | None:
-        """None where there is no C library that lets its `stderr` be set, or no descriptor is left."""
+        """None where there is no C library whose stream is known, or no descriptor is left."""
         try:
             library = ctypes.CDLL(None)
-            name = next(name for name in STDERR_NAMES if hasattr(library, name))
+            name = next(name for name in DESCRIPTOR_FIELDS if hasattr(library, name))
             if not hasattr(library, "gnu_get_libc_version") and name == "stderr":
-                return None  # elsewhere it is a constant, in memory that must not be written to
-            variable = ctypes.c_void_p.in_dll(library, name)
+                return None  # another C library, with streams of its own making
+            stream = ctypes.c_void_p.in_dll(library, name)
+            offset, kind = DESCRIPTOR_FIELDS[name]
+            library.fileno.argtypes = (ctypes.c_void_p,)
+            if not stream.value or library.fileno(stream) < 0:
+                return None
+            field = kind.from_address(stream.value + offset)
+            if field.value != library.fileno(stream):
+                return None
             reading_end, writing_end = os.pipe()
         except (OSError, TypeError, AttributeError, StopIteration):
             return None
         for end in (reading_end, writing_end):
             os.set_blocking(end, False)  # a decoder that prints more than a pipe holds must not block: the rest is lost
-        library.fdopen.restype = ctypes.c_void_p
-        library.fdopen.argtypes = (ctypes.c_int, ctypes.c_char_p)
-        library.setvbuf.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int, ctypes.c_size_t)
-        stream = library.fdopen(writing_end, b"w")
-        if not stream:
-            os.close(reading_end)
-            os.close(writing_end)
-            return None
-        library.setvbuf(stream, None, UNBUFFERED[name], 0)
-        return cls(variable, stream, reading_end)
+        made = cls(field, reading_end, writing_end)
+        made.take_over()
+        follows = library.fileno(stream) == writing_end
+        made.restore()
+        if follows:
+            return made
+        os.close(reading_end)
+        os.close(writing_end)
+        return None
 
     def take_over(self) -> None:
         """Redirect what C code prints to `stderr` to the pipe."""
-        self._before = self._variable.value
-        self._variable.value = self._ours
+        self._before = self._field.value
+        self._field.value = self._writing_end
 
     def restore(self) -> None:
         """Undo `take_over`."""
-        if self._variable.value == self._ours:
-            self._variable.value = self._before
+        if self._field.value == self._writing_end:
+            self._field.value = self._before
 
     def read(self) -> bytes:
         """What was printed since the last call."""

@@ -214,7 +214,7 @@ class TiledRun(Run):
         """The method, for a tile and not for the whole picture, which may not fit in any memory."""
         sides = (min(problem.height, TYPICAL_SIDE), min(problem.width, TYPICAL_SIDE), RGB_CHANNELS)
         typical = self._job.request.problem(sides, problem.dtype)
-        choice = choose(self._job.method, self._job.device, "many pictures", typical)
+        choice = choose(self._job.method, self._job.device, "many pictures", typical, threads=self._job.options.threads)
         return settle(choice, self._job.method, problem)
 
     def _find_target(self) -> Path:

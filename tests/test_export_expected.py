@@ -1,0 +1,184 @@
+"""Markdown and HTML as a whole: every heading, line and cell of a bench, two runs and a ladder, read by a person.
+
+The files are in tests/expected. After a wanted change, `PYTHONPATH=.:tests python tests/test_export_expected.py` writes
+them anew; what is then different shows in the commit. Drawings and pictures are left out (`test_shown_plots.py`, and
+`test_export_samples.py`), and so is the frame of the page, which holds no figure.
+"""
+
+from __future__ import annotations
+
+import copy
+import re
+import sys
+from pathlib import Path
+
+import pytest
+from bench_records import BrokenPeer, TimedMethod, WrongMethod, changed, measured
+from test_shown_ladders import HEAD
+from test_shown_ladders import row as ladder_row
+
+from edgeconv.bench import goals
+from edgeconv.bench.goals import Goal
+from edgeconv.bench.ladders.conv import ConvRecord
+from edgeconv.bench.record import BenchRecord, BusPart, LeftOut
+from edgeconv.core.cost import Roof
+from edgeconv.core.records import as_type, plain
+from edgeconv.export import find_exporter
+from edgeconv.export.kinds import AnyRecord, read
+from edgeconv.export.markdown import every_row
+from edgeconv.run.report import DeviceFacts, RunReport
+from edgeconv.runtime.devices.base import Train
+
+pytest.importorskip("matplotlib")
+
+EXPECTED = Path(__file__).parent / "expected"
+RUN = Path(__file__).parent.parent / "docs" / "results" / "run" / "h200" / "cuda_cudnn_s1.json"
+
+DRAWING = r'<svg .*?( role="img" aria-label="[^"]*") style="max-width:\d+px"(?: class="broad")?>.*?</svg>'
+SHORT = (
+    ('<div class="wide"><table><thead><tr><th scope="col">', "<table> "),
+    ('<tr><td class="words">', "|words| "),
+    ("<tr><td>", "| "),
+    ("</td></tr>", " |\n"),
+    ("</tbody></table></div>", "</table>"),
+    ('</td><td class="words">', " |words| "),
+    ("</td><td>", " | "),
+    ('</th><th scope="col">', " | "),
+)
+"""The marks of tables in fewer letters; nothing else of a page has them."""
+END, LINE = r"(</(?:tr|h\d|thead|p|figure|a|li|dd)>|<tbody>|</summary>)", r"\1\n"
+
+BARS = (
+    Goal("floor", 0.3, "cpu", "float32", "random", "mix", (16,), (1,), ("honest",), ("peer",), "what <binds> it"),
+    Goal("call", 15e-6, "cpu", "float32", "random", "mix", (16,), (1,), ("honest",), ("peer",), "the clock & bus"),
+    Goal("lead", 1.5, "cpu", "float32", "random", "mix", (8, 16), (1,), ("honest",), ("peer",)),
+)
+
+
+def entry(algorithm: str, seconds: float | None, workspace: int, skipped: str | None = None) -> dict[str, object]:
+    found = {"algorithm": algorithm, "math": "FMA", "status": 0, "time_seconds": seconds, "workspace_bytes": workspace}
+    return found if skipped is None else {**found, "skipped": skipped}
+
+
+RANKING = {
+    "ranked": [entry("FFT", None, 1234567, "status 3000"), entry("GEMM", None, 0)],
+    "measured": [entry("GEMM", 2e-3, 0), entry("IMPLICIT_GEMM", 1e-3, 4096)],
+}
+
+
+def bench(patch: pytest.MonkeyPatch) -> BenchRecord:
+    """Two sizes on a CPU, and one row of a GPU; each candidate has other figures, and each figure its own value."""
+    peer = TimedMethod("peer", [4e-3])
+    peer.kind = "peer"
+    broken = BrokenPeer("a <b> & | c", [])
+    made = measured(patch, TimedMethod("honest", [2e-3]), WrongMethod("hasty", [1e-6]), peer, broken)
+    for row in made.rows:
+        if row.reason and row.candidate == "hasty":
+            row.reason = "1 wrong sample <of> 2 | worst here"
+    for number, row in enumerate(row for row in made.rows if row.timings):
+        series = changed(row.timings["warm"], median_seconds=(1 + number) * 1e-4, p10_seconds=9e-5, p90_seconds=8e-3)
+        changed(series, n=30 + number, stopped_because="noise target", samples_seconds=[(1 + number) * 1e-4] * 5)
+        metrics = changed(row.metrics["warm"], gflops=1000.0 + number, useful_gflops=700.25 + number)
+        changed(metrics, gigabytes_per_second=50.5 + number, moved_gigabytes_per_second=80.75 + number)
+        changed(metrics, floor_share=0.5 - number / 50, large_copy_share=0.3 + number / 50, roofline_share=None)
+        changed(metrics, intensity_flops_per_byte=6.0 + number, bound_by="arithmetic")
+        changed(row, timings={"warm": series}, metrics={"warm": metrics}, launch_bound=number == 1, differs=None)
+        changed(row.counts, intensity_flops_per_byte=6.0 + number)
+        if row.check is not None:
+            changed(row.check, relative_error=(1 + number) * 1e-7)
+            row.launch = Train(1e-6 * number, 5e-6 * number)
+        if row.kind == "peer":
+            row.differs = "rounds <down> | up"
+    on_gpu = copy.deepcopy(next(row for row in made.rows if row.candidate == "honest" and row.case.size == 8))
+    changed(on_gpu, device="cuda", choice=RANKING, workspace_bytes=54321, moved_bytes=None)
+    on_gpu.bus = BusPart(host_to_device_seconds=1e-5, device_to_host_seconds=2e-5)
+    changed(made, rows=[*made.rows, on_gpu], complete=False, wall_seconds=12.6, created_utc="2001-02-03T04:05:06+00:00")
+    made.machine["cuda"] = DeviceFacts(name="made-up GPU", compute_capability="9.0")
+    made.roofs = {"cpu": Roof(2.5e10, 3.5e12, "made <up>"), "cuda": Roof(4.5e12, 6e13, "made up too")}
+    changed(made, versions={"python": "3", "numpy": "<2>"}, edgeconv_version="0.0.1")
+    made.left_out = [LeftOut(name="cudnn", kind="peer", device="cuda", reason="no cuDNN | here")]
+    made.warnings.append("the clock was <low>")
+    return made
+
+
+def one_run() -> RunReport:
+    made = read(RUN)
+    assert isinstance(made, RunReport)
+    changed(made, created_utc="2001-02-03T04:05:06+00:00", edgeconv_version="0.0.1", whole_run_seconds=1.5)
+    changed(made, versions={"python": "3", "numpy": "2"})
+    changed(made.device, kind="cuda", name="made-up GPU")
+    made.phases_seconds = {"decode": 0.25, "set_up": 0.125, "convolve": 0.0625, "encode": 0.75}
+    changed(made.timing.kernel, median_seconds=3e-3)
+    changed(made.speed, kernel_gflops=4321.5, end_to_end_gflops=21.25, gigabytes_per_second=1234.5)
+    changed(made.speed, memory_floor_share=0.75, roofline_share=0.8, bound_by="memory")
+    made.speed.roof = Roof(4.5e12, 6e13, "measured <here>")
+    changed(made.input, file="a <b> | c.png", width=30, height=20, channels=3, dtype="uint8")
+    changed(made.output, file="out.png", width=30, height=20, channels=3, dtype="uint8")
+    made.method.choice = RANKING
+    made.check.passed = True
+    return made
+
+
+def runs() -> list[RunReport]:
+    right, wrong = one_run(), one_run()
+    wrong.problem.stride, wrong.check.passed, wrong.method.choice = 3, False, {}
+    wrong.created_utc = "2001-02-03T04:05:05+00:00"
+    del wrong.phases_seconds["encode"]
+    return [right, wrong]
+
+
+def ladder() -> ConvRecord:
+    figures = {"size": 4096, "stride": 1, "gflops": 1234.5, "share_of_floor": 0.25, "gain": None}
+    rows = [
+        ladder_row("copy", None, 10.0, **{**figures, "gflops": None, "share_of_floor": 1.0}),
+        ladder_row("textbook", "16×16", 40.0, **figures),
+        ladder_row("textbook", "8×8", 50.0, **{**figures, "gflops": 999.5, "share_of_floor": 0.2}),
+        ladder_row("sliding", None, 20.0, **{**figures, "gflops": 2469.0, "share_of_floor": 0.5, "gain": 2.0}),
+    ]
+    rows[2]["right"] = False
+    return as_type({**HEAD, "kind": "bench conv", "rows": rows}, ConvRecord)
+
+
+def shown() -> dict[str, str]:
+    """The files by name."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(goals, "GOALS", BARS)
+        records: list[AnyRecord] = [bench(patch), *runs(), ladder()]
+        assert [plain(record)["kind"] for record in records] == ["bench", "run", "run", "bench conv"]
+        (markdown,) = find_exporter("markdown").load()(records).values()
+        (page,) = find_exporter("html").load()(records).values()
+    return {"everything.md": markdown.decode(), "everything.html": without_drawings(page.decode())}
+
+
+def without_drawings(page: str) -> str:
+    """The title and the body, an element per line; of a drawing only what it is called, of a picture nothing."""
+    title = page[page.index("<title>") : page.index("</title>")]
+    body = page[page.index("<h1>") : page.rindex("</section>")]
+    body = re.sub(DRAWING, r"<svg\1>", body, flags=re.DOTALL)
+    body = re.sub(r"base64,[^\"]*", "base64,", body)
+    for long, short in SHORT:
+        body = body.replace(long, short)
+    return f"{title}\n{re.sub(END, LINE, body)}</section>\n"
+
+
+@pytest.fixture(scope="module")
+def files() -> dict[str, str]:
+    return shown()
+
+
+@pytest.mark.parametrize("name", ["everything.md", "everything.html"])
+def test_the_whole_file_is_as_it_was_read(name: str, files: dict[str, str]) -> None:
+    expected = (EXPECTED / name).read_text(encoding="utf-8")
+    for number, (found, wanted) in enumerate(zip(files[name].splitlines(), expected.splitlines(), strict=False), 1):
+        assert found == wanted, f"line {number} of {name}"
+    assert files[name] == expected
+
+
+def test_every_row_of_a_ladder_is_the_part_that_the_whole_file_has(files: dict[str, str]) -> None:
+    assert f"\n{every_row(ladder())}" in files["everything.md"]
+
+
+if __name__ == "__main__":
+    for name, text in shown().items():
+        (EXPECTED / name).write_text(text, encoding="utf-8")
+        sys.stdout.write(f"{name}: {len(text):,} letters\n")
