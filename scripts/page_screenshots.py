@@ -31,7 +31,7 @@ OUTPUT = PROJECT / "docs" / "pages"
 PICTURE = PROJECT / "docs" / "pictures" / "coast.jpg"
 WIDTH, HEIGHT = 1000, 640
 PHONE_WIDTH, PHONE_HEIGHT = 390, 720
-QUALITY = 45
+QUALITY = 35
 
 
 def main() -> int:
