@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 import typer
 
 from edgeconv.core.safe_text import visible, visible_lines
-from edgeconv.core.text_rows import TextRow, Tone, broken
+
+if TYPE_CHECKING:
+    from edgeconv.core.text_rows import TextRow, Tone
 
 SGR: dict[Tone, str] = {"plain": "1", "good": "1;32", "bad": "1;31", "note": "33"}
 """Select Graphic Rendition of a label: bold, green, red, yellow. Source: ECMA-48."""
@@ -41,6 +43,8 @@ def say_error(error: object) -> None:
 
 def say_rows(rows: list[TextRow], *, err: bool = False) -> None:
     """Print rows of a label and a text, broken and coloured where a terminal shows them."""
+    from edgeconv.core.text_rows import broken
+
     stream = sys.stderr if err else sys.stdout
     for row, lines in broken(rows, columns(stream)):
         end = len(visible(row.label))
