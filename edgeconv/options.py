@@ -79,7 +79,9 @@ class Filtering:
     filter: str = option(DEFAULT_FILTER, "See 'edgeconv filters'.", "-f", suggest=_filters)
     kernel: str | None = option(None, "A 3×3 kernel instead: '0,1,0;1,-4,1;0,1,0'; fractions as 1/9.")
     kernel_file: str | None = option(
-        None, "A kernel from .json or .csv: 3×3, or 3×3×3×3 (out, in, row, column).", "--kernel-file"
+        None,
+        "A kernel from .json, .csv or .npy: 3×3, or K×C×3×3 (filter, input channel, row, column), C 1 or 3.",
+        "--kernel-file",
     )
     channels: Channels = option("mix", "mix (3→3, each output sums all three), each (by itself) or luma (one).")
     luma: Luma = option("bt601", "{choices}, for --channels luma.")
@@ -90,8 +92,8 @@ class Filtering:
         None, "How values are stored: {choices}. Default: abs; raw for float pictures."
     )
 
-    def chosen_filter(self) -> Filter:
-        """The filter itself; raises UsageError."""
+    def chosen_filter(self, filters: str | None = None) -> Filter:
+        """The filter itself, or the bank of `filters`; raises UsageError."""
         from edgeconv.core.filters import named_filter, parse_kernel
         from edgeconv.io.kernel_file import read_kernel
 
@@ -99,16 +101,31 @@ class Filtering:
             raise UsageError("Use either --kernel or --kernel-file, not both.")
         if (self.kernel is not None or self.kernel_file is not None) and self.filter != DEFAULT_FILTER:
             raise UsageError("Use either --filter or a kernel (--kernel, --kernel-file), not both.")
+        if filters is not None:
+            return self._bank(filters)
         if self.kernel is not None:
             return parse_kernel(self.kernel)
         return named_filter(self.filter) if self.kernel_file is None else read_kernel(Path(self.kernel_file))
 
-    def request(self) -> Request:
-        """All of it, checked; raises UsageError."""
+    def _bank(self, filters: str) -> Filter:
+        from edgeconv.core.filters import filter_bank
+
+        if self.filter != DEFAULT_FILTER or self.kernel is not None or self.kernel_file is not None:
+            raise UsageError("Use either --filters or one of --filter, --kernel and --kernel-file, not both.")
+        names = [name.strip() for name in filters.split(",")]
+        for name in names:
+            if not name:
+                raise UsageError(f"--filters '{filters}' has a comma with no name: write sobel-x,sobel-y.")
+            if names.count(name) > 1:
+                raise UsageError(f"--filters '{filters}' has {name} twice: name each filter once.")
+        return filter_bank(names)
+
+    def request(self, filters: str | None = None) -> Request:
+        """All of it, checked, with `filters` as in `Bank`; raises UsageError."""
         from edgeconv.core.request import make_request
 
         return make_request(
-            self.chosen_filter(),
+            self.chosen_filter(filters),
             channels=self.channels,
             luma=self.luma,
             stride=self.stride,
@@ -116,6 +133,13 @@ class Filtering:
             border=self.border,
             output_mode=self.output_mode,
         )
+
+
+@dataclass(frozen=True)
+class Bank:
+    """Several filters at once, in the place of one."""
+
+    filters: str | None = option(None, "Several filters at once, a picture each: sobel-x,sobel-y,laplacian8.")
 
 
 @dataclass(frozen=True)
@@ -165,17 +189,18 @@ class MethodOptions:
 
 @dataclass(frozen=True)
 class Reading:
-    """Which pictures are refused."""
+    """Which pictures are refused, and what becomes of grey ones."""
 
     max_pixels: int = option(DEFAULT_MAX_PIXELS, "Refuse a larger picture before it is decoded.")
     max_bytes: str = option(
         f"{DEFAULT_MAX_BYTES // 2**30}G", "Refuse a larger file, or more of a pipe or device: bytes, or with K, M or G."
     )
     strict: bool = option(False, "Refuse a picture that its decoder complains of; else that is a note.")
+    rgb: bool = option(False, "Read a grey picture as three equal channels; else it stays grey.")
 
     def rules(self) -> ReadRules:
         """The same as readers take it; raises UsageError."""
-        return ReadRules(self.max_pixels, parse_bytes(self.max_bytes, "--max-bytes"), self.strict)
+        return ReadRules(self.max_pixels, parse_bytes(self.max_bytes, "--max-bytes"), self.strict, self.rgb)
 
 
 @dataclass(frozen=True)
@@ -408,7 +433,7 @@ class GridAxes:
 
     grid: str = option(
         "quick",
-        "lab, gpu, processor, quick, or a TOML file; the options below change it.",
+        "lab, gpu, processor, bank, grey, quick, or a TOML file; the options below change it.",
         formerly={"card": "gpu"},
     )
     sizes: str | None = option(None, "Longest sides: '128,512', or '128:4096' for doublings.")
@@ -417,8 +442,10 @@ class GridAxes:
         None, "all, or names with options: 'sliding,im2col:gemm=cublas,cudnn:find,implicit:math=tf32'."
     )
     peers: str | None = option(None, "all, none, or names: what else one could use.")
-    dtypes: str | None = option(None, "uint8, uint16, float16, float32, or all.")
-    filters: str | None = option(None, "Names of 'edgeconv filters', random, random-whole, or all.")
+    dtypes: str | None = option(None, "uint8, uint16, float16, float32, float64, or all.")
+    filters: str | None = option(
+        None, "Names of 'edgeconv filters', random, random-whole, bank-c3-k16, grey-sobel, or all."
+    )
     channels: str | None = option(None, f"{listed((*CHANNELS, 'all'))}.")
     devices: str | None = option(None, f"{listed((*DEVICES, 'all'))}.")
 

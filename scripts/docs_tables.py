@@ -34,6 +34,7 @@ from edgeconv.core.filters import FILTERS
 from edgeconv.core.option import listed, options_of
 from edgeconv.core.units import seconds_text
 from edgeconv.export import ladders
+from edgeconv.export.banks import BankSeries, bank_map, bank_series
 from edgeconv.export.tables import Table, fastest, goals, lines_of, percent
 from edgeconv.io.records import read_record as read_kinds
 from edgeconv.methods import METHODS
@@ -49,7 +50,19 @@ PAGES = (
     "README.md",
     *(
         f"docs/{name}.md"
-        for name in ("operation", "results", "bench", "diff", "view", "kernels", "reading", "batch", "tiles", "api")
+        for name in (
+            "operation",
+            "results",
+            "bench",
+            "banks",
+            "diff",
+            "view",
+            "kernels",
+            "reading",
+            "batch",
+            "tiles",
+            "api",
+        )
     ),
     *SOURCES,
 )
@@ -310,6 +323,21 @@ def bench_table(machine: str, grid: str, make: Callable[[BenchRecord], Table]) -
     return f"{names}, {record.created_utc}. {beside}\n\n" + lines_of(table.header, table.rows)
 
 
+def bank_table(machine: str, in_channels: int, size: int = 2048) -> str:
+    """Every candidate over the number of filters, at stride 1 on float32."""
+    path = RESULTS / "bench" / machine / "bank.json.xz"
+    if not path.exists():
+        return "Not measured yet.\n"
+    record = read_record(path)
+    wanted = (in_channels, size, 1, "float32")
+    found = [series for series in bank_series(record) if (series.in_channels, *_kind(series)) == wanted]
+    return "".join(lines_of(table.header, table.rows) for table in map(bank_map, found))
+
+
+def _kind(series: BankSeries) -> tuple[int, int, str]:
+    return series.size, series.stride, series.dtype
+
+
 def cpu_goals(record: BenchRecord) -> Table:
     """The goals of a CPU in a record that has a GPU too."""
     of_cpu = copy(record)
@@ -347,6 +375,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "method-options": method_options,
     "against-peers": lambda: lines_of(readme_figures.HEADER, readme_figures.rows()),
     "filters": filters,
+    "banks-rgb": lambda: bank_table("h200", 3),
+    "banks-grey": lambda: bank_table("h200", 1),
     "peers": peers,
     "reader-fuzz": reader_fuzz,
     "batch-png": lambda: batch_speed(

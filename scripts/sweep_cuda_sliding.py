@@ -1,10 +1,12 @@
 """Find the tiles of `sliding` on this GPU: every shape of a grid, timed cold and checked, the best ones printed.
 
     python scripts/sweep_cuda_sliding.py [--work "float32 mix" ...] [--sizes 512,4096] [--output FILE.json]
+    python scripts/sweep_cuda_sliding.py --banks 16,64 [--sizes 2048]     shapes of sliding_bank.cu for so many filters
 
-What it prints goes by hand into TILES of edgeconv/methods/cuda/sliding_tiles.py. Compiles in as many processes as there
-are processors; then each tile is timed as a CUDA graph of runs on arrays that together exceed the L2, in turn with
-device copies of the same arrays: first the whole grid with one strip height, then the fastest with other heights.
+What it prints goes by hand into TILES of edgeconv/methods/cuda/sliding_tiles.py, or into sliding_bank.py. Compiles in
+as many processes as there are processors; then each tile is timed as a CUDA graph of runs on arrays that together
+exceed the L2, in turn with device copies of as many bytes: first the whole grid with one strip height, then the fastest
+with other heights.
 """
 
 from __future__ import annotations
@@ -21,13 +23,15 @@ from typing import Any
 
 import numpy as np
 
-from edgeconv.core.filters import RGB_CHANNELS, WeightSet, named_filter, weight_set
+from edgeconv.core.filters import RGB_CHANNELS, WeightSet, custom_filter, named_filter, weight_set
 from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.core.problem import Problem, make_problem
 from edgeconv.hardware.cuda.kernels import KernelVariant, load
+from edgeconv.methods.base import Plan
 from edgeconv.methods.cuda.kernel_args import WARP
 from edgeconv.methods.cuda.sliding import StripPlan, strip_variant
 from edgeconv.methods.cuda.sliding_arithmetic import arithmetic_for
+from edgeconv.methods.cuda.sliding_bank import LANES, MOST_PER_LANE, BankPlan, BankShape, blocks_for
 from edgeconv.methods.cuda.sliding_tiles import StripTile
 from edgeconv.runtime import check as verify
 
@@ -65,6 +69,7 @@ RESIDENT_THREADS = (512, 768)
 """What min_blocks asks for, at least; the registers that are left follow from it."""
 FIRST_STRIP_ROWS = 16
 STRIP_ROWS = (2, 3, 4, 6, 8, 10, 13, 16, 20, 26, 31, 40, 62)
+BANK_RUNS = (6, 12, 24)
 FINALISTS = 6
 QUICK_REPEATS, REPEATS = 5, 15
 
@@ -145,7 +150,7 @@ def put_copies(pictures: Any, copies: Any) -> None:
         copy.data.copy_from_device_async(picture.data, picture.nbytes, stream)
 
 
-def put_runs(plan: StripPlan, pictures: Any, outs: Any) -> None:
+def put_runs(plan: Plan, pictures: Any, outs: Any) -> None:
     """A run on each pair of arrays."""
     for picture, out in zip(pictures, outs, strict=True):
         plan.run(picture, out)
@@ -166,20 +171,24 @@ def seconds_of(call: Callable[[], None]) -> float:
 class Bench:
     """The arrays of one work at one size, and what a tile takes on them."""
 
-    def __init__(self, work: str, size: int) -> None:
+    def __init__(self, problem: Problem) -> None:
         import cupy
 
-        self.problem = problem_of(work, size)
+        self.problem = problem
         self.pair_bytes = self.problem.input_bytes + self.problem.output_bytes
         self.count = max(3, -(-ROTATED_BYTES // self.pair_bytes))
         self.pictures = random_pictures(self.problem, self.count)
         self.outs = cupy.empty((self.count, *self.problem.output_shape), self.problem.output_dtype)
-        self.copies = cupy.empty_like(self.pictures)
-        self.copy = captured(lambda: put_copies(self.pictures, self.copies))
+        halves = cupy.empty((2, self.count, self.pair_bytes // 2), cupy.uint8)  # a copy moves as much as a run does
+        self.copy = captured(lambda: put_copies(halves[0], halves[1]))
 
-    def measure(self, tile: StripTile, repeats: int, check: bool = False) -> dict[str, Any]:
+    def measure(self, cut: StripTile | BankShape, repeats: int, check: bool = False) -> dict[str, Any]:
         """Seconds and share of the floor; whether it is right, where asked."""
-        plan = StripPlan(self.problem, tile=tile)
+        plan: Plan
+        if isinstance(cut, StripTile):
+            plan, name = StripPlan(self.problem, tile=cut), "tile"
+        else:
+            plan, name = BankPlan(self.problem, shape=cut), "shape"
         run = captured(lambda: put_runs(plan, self.pictures, self.outs))
         for call in (self.copy, run):
             seconds_of(call)
@@ -188,17 +197,22 @@ class Bench:
             copied.append(seconds_of(self.copy) / self.count)
             runs.append(seconds_of(run) / self.count)
         seconds, copy = sorted(runs)[repeats // 2], sorted(copied)[repeats // 2]
-        share = copy * self.pair_bytes / (2 * self.problem.input_bytes) / seconds
+        share = copy / seconds
         passed = None
         if check:
             picture, out = self.pictures[0].get(), self.outs[0].get()
             passed = verify.check(picture, out, self.problem, max_samples=CHECKED_SAMPLES).passed
-        return {"tile": asdict(tile), "seconds": seconds, "share_of_floor": share, "passed": passed}
+        return {
+            name: asdict(cut),
+            "seconds": seconds,
+            "share_of_floor": share,
+            "passed": passed,
+        }
 
 
 def best(work: str, size: int, grid: list[StripTile]) -> list[dict[str, Any]]:
     """The finalists with every height of strips, the fastest first and checked."""
-    bench = Bench(work, size)
+    bench = Bench(problem_of(work, size))
     first = sorted((bench.measure(tile, QUICK_REPEATS) for tile in grid), key=lambda found: float(found["seconds"]))
     tried = [
         bench.measure(replace(StripTile(**found["tile"]), strip_rows=rows), REPEATS)
@@ -209,30 +223,56 @@ def best(work: str, size: int, grid: list[StripTile]) -> list[dict[str, Any]]:
     return [bench.measure(StripTile(**found["tile"]), REPEATS, check=True) for found in tried[:FINALISTS]]
 
 
+def show(result: dict[str, Any], cut: str) -> None:
+    """A line for each shape that was measured."""
+    for row in result["best"]:
+        right = "ok" if row["passed"] else "WRONG"
+        shape = " ".join(str(value) for value in row[cut].values())
+        seconds, share = row["seconds"] * 1e6, row["share_of_floor"]
+        print(f"{result['work']:22} {result['size']:5} {seconds:8.2f} us {share:.3f} {right} {shape}", flush=True)
+
+
+def best_banks(filters: int, size: int) -> list[dict[str, Any]]:
+    """Every shape that leaves less than a third of its slots idle, the fastest first; all are checked."""
+    kernels = np.random.default_rng(SEED).standard_normal((filters, RGB_CHANNELS, KERNEL_SIZE, KERNEL_SIZE))
+    weights = weight_set(custom_filter(kernels), "mix")
+    bench = Bench(make_problem((size, size, RGB_CHANNELS), "float32", weights))
+    found = []
+    for lanes, per_lane, run, warps in product(LANES, range(1, MOST_PER_LANE + 1), BANK_RUNS, WARPS):
+        slots = lanes * per_lane
+        if -(-filters // slots) * slots * 3 > filters * 4:
+            continue
+        blocks = blocks_for(per_lane * kernels[0].size) * 4 // warps
+        if blocks:
+            found.append(bench.measure(BankShape(lanes, per_lane, run, warps, blocks), QUICK_REPEATS, check=True))
+    return sorted(found, key=lambda row: float(row["seconds"]))
+
+
 def main() -> None:
     """Sweep what is asked for, print the best, write all that was printed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--work", nargs="*", choices=WORKS, default=list(WORKS))
+    parser.add_argument("--banks", help="numbers of filters: sweep those banks, and no work")
     parser.add_argument("--sizes", default="512,1024,2048,4096")
     parser.add_argument("--output", type=Path)
     arguments = parser.parse_args()
+    results = []
+    if arguments.banks:
+        for filters, size in product(map(int, arguments.banks.split(",")), map(int, arguments.sizes.split(","))):
+            found = best_banks(filters, size)
+            results.append({"work": f"bank of {filters}", "size": size, "best": found})
+            show(results[-1], "shape")
+        arguments.work = []
     asked = [(work, tile) for work in arguments.work for tile in tiles(work)]
     with Pool(os.cpu_count()) as pool:
         usable = [pair for pair, good in zip(asked, pool.map(compiles, asked, chunksize=4), strict=True) if good]
-    results = []
     for work, size in product(arguments.work, map(int, arguments.sizes.split(","))):
         import cupy
 
         found = best(work, size, [tile for name, tile in usable if name == work])
         cupy.get_default_memory_pool().free_all_blocks()
         results.append({"work": work, "size": size, "best": found})
-        for row in found:
-            right = "ok" if row["passed"] else "WRONG"
-            shape = " ".join(str(value) for value in row["tile"].values())
-            print(
-                f"{work:22} {size:5} {row['seconds'] * 1e6:8.2f} us {row['share_of_floor']:.3f} {right} {shape}",
-                flush=True,
-            )
+        show(results[-1], "tile")
     if arguments.output:
         arguments.output.write_text(
             json.dumps({"benchmark": "sweep_cuda_sliding", "results": results}, indent=1) + "\n"

@@ -68,7 +68,7 @@ AVIF = saved(noisy(), "AVIF")
 FORMATS = "PNG, JPEG, TIFF, WebP, BMP, NPY, GIF, PNM, JPEG 2000, AVIF"
 SMALLER = "raise --max-pixels if it really is that large"
 CONVERT = "convert it to an interleaved 8- or 16-bit RGB TIFF or PNG"
-RESAVE = "save a height × width × 3 array of uint8, uint16 or float32 with numpy.save"
+RESAVE = "save a height × width × 3 or 1 array of uint8, uint16 or float32 with numpy.save"
 
 BAD_FILES = (
     BadFile("empty", "empty.png", b"", "the file is empty (0 bytes)"),

@@ -15,7 +15,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
 
@@ -95,6 +95,11 @@ def run(folder: Path) -> None:
     whole_run.run(wanted_run(folder, "b.png"))
 
 
+def run_a_bank(folder: Path) -> None:
+    """Three pictures and their report."""
+    whole_run.run(replace(wanted_run(folder, "b.png"), request=make_request(["sobel-x", "sobel-y", "laplacian8"])))
+
+
 def by_tiles_to(suffix: str) -> Callable[[Path], None]:
     def run_by_tiles(folder: Path) -> None:
         filtering.run(wanted_run(folder, f"b.{suffix}"), filtering.TileOptions(side=16))
@@ -104,8 +109,8 @@ def by_tiles_to(suffix: str) -> Callable[[Path], None]:
 
 def pictures_have_reports(folder: Path) -> None:
     """No picture without its report, not even where a run was killed."""
-    for picture in (folder / "out").glob("b.*"):
-        assert picture.with_suffix(".json").exists()
+    for picture in (folder / "out").glob("b[._]*"):
+        assert picture.with_name("b.json").exists()
 
 
 def resize(folder: Path) -> None:
@@ -163,6 +168,7 @@ JOBS = {
         FaultJob("batch", batch, check=ledger_is_sound),
         FaultJob("batch again", batch, change_inputs, ledger_is_sound),
         FaultJob("run", run, check=pictures_have_reports, all_or_nothing=True),
+        FaultJob("run a bank", run_a_bank, check=pictures_have_reports, all_or_nothing=True),
         FaultJob(
             "run by tiles to TIFF",
             by_tiles_to("tiff"),

@@ -18,8 +18,7 @@ from edgeconv.bench.ladders.conv_kernels import ConvBlock, prepare
 from edgeconv.core.problem import Problem
 from edgeconv.methods.base import Plan
 from edgeconv.methods.cuda.cudnn import CudnnPlan
-from edgeconv.methods.cuda.sliding import DirectPlan, StripPlan
-from edgeconv.methods.cuda.sliding_arithmetic import has_strips
+from edgeconv.methods.cuda.sliding import Sliding, StripPlan
 from edgeconv.methods.cuda.sliding_tiles import StripTile
 from edgeconv.methods.options import Options
 
@@ -67,7 +66,7 @@ def conv_step(problem: Problem, options: Options, name: str, block: ConvBlock) -
 
 def large_sliding(problem: Problem, options: Options) -> Plan:
     """What `sliding` prepares where the picture is large enough for strips, for any picture, as a maker."""
-    return StripPlan(problem) if has_strips(problem) else DirectPlan(problem)
+    return Sliding._plan(problem, small=False, pictures=1)
 
 
 def strips(problem: Problem, options: Options, tile: StripTile) -> Plan:

@@ -18,13 +18,13 @@ AWKWARD_SHAPES = ((1, 1), (1, 7), (7, 1), (2, 2), (3, 3), (5, 4), (13, 17), (31,
 """(height, width): single pixels, single rows and columns, primes, one off a power of two."""
 
 
-def random_image(height: int, width: int, dtype: Any, seed: int = 0) -> np.ndarray:
-    """HWC with three channels, over the whole range of the type (floats: -1 to 1)."""
+def random_image(height: int, width: int, dtype: Any, seed: int = 0, channels: int = 3) -> np.ndarray:
+    """HWC, over the whole range of the type (floats: -1 to 1)."""
     rng = np.random.default_rng(seed)
     kind = np.dtype(dtype)
     if kind.kind == "u":
-        return rng.integers(0, np.iinfo(kind).max, (height, width, 3), dtype=kind, endpoint=True)
-    return rng.uniform(-1, 1, (height, width, 3)).astype(kind)
+        return rng.integers(0, np.iinfo(kind).max, (height, width, channels), dtype=kind, endpoint=True)
+    return rng.uniform(-1, 1, (height, width, channels)).astype(kind)
 
 
 def random_weights(channels: str = "mix", seed: int = 1) -> WeightSet:
@@ -33,6 +33,16 @@ def random_weights(channels: str = "mix", seed: int = 1) -> WeightSet:
     shape = {"mix": (1, 3, 3, 3, 3), "each": (1, 3, 1, 3, 3), "luma": (1, 1, 3, 3, 3)}[channels]
     weights = rng.uniform(-1, 1, shape).astype(np.float32)
     return WeightSet(weights, groups=3 if channels == "each" else 1)
+
+
+def random_bank(
+    filters: int, in_channels: int = 3, groups: int = 1, directions: int = 1, *, whole: bool = False, seed: int = 1
+) -> WeightSet:
+    """So many filters with no structure for every group of channels; whole numbers from -8 to 8 if asked."""
+    rng = np.random.default_rng(seed)
+    weights = rng.uniform(-1, 1, (directions, groups * filters, in_channels // groups, 3, 3))
+    combine = {1: "single", 2: "magnitude"}.get(directions, "maximum")
+    return WeightSet(np.rint(8 * weights) if whole else weights, groups, combine)
 
 
 @dataclass(frozen=True)

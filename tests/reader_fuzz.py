@@ -1,8 +1,8 @@
 """Mutated files of every format, read in this process: the same cases for tests and scripts/fuzz_reader.py.
 
 A case is a number: it decides the file, the damage and how it is read (as a file, or as a stream). What must hold of
-each: the reader returns a picture of three channels or raises an error of one line that names the file; a stream gives
-what the file gives; neither takes longer than `MOST_SECONDS`.
+each: the reader returns a picture of one or three channels or raises an error of one line that names the file; a stream
+gives what the file gives; neither takes longer than `MOST_SECONDS`.
 
     refused      the damage is an error
     said         the picture is read, other than before, and its decoder complained: a note, an error under --strict
@@ -123,7 +123,7 @@ def run(number: int) -> tuple[str, str]:
         return made.kind, "refused"
     if not _same(whole.pixels, streamed.pixels):
         raise Broken("a stream gives other pixels than the file")
-    if whole.pixels.ndim != 3 or whole.pixels.shape[2] != 3 or not whole.pixels.flags.c_contiguous:
+    if whole.pixels.ndim != 3 or whole.pixels.shape[2] not in (1, 3) or not whole.pixels.flags.c_contiguous:
         raise Broken(f"its pixels are {whole.pixels.shape}")
     if _same(whole.pixels, whole_pixels(made.kind)):
         return made.kind, "harmless"

@@ -176,7 +176,7 @@ def test_a_stride_longer_than_the_picture_leaves_its_first_output(method: str) -
 
 
 def test_what_is_no_picture_is_refused() -> None:
-    for wrong in ([[1, 2, 3]], np.zeros((4, 4), np.uint8), np.zeros((4, 4, 3), np.float64), np.zeros((4, 4, 3), bool)):
+    for wrong in ([[1, 2, 3]], np.zeros(4, np.uint8), np.zeros((4, 4, 3), np.int64), np.zeros((4, 4, 3), bool)):
         with pytest.raises(UsageError):
             edgeconv.convolve(wrong)
     with pytest.raises(ValueError, match="NumPy, CuPy, PyTorch or JAX"):

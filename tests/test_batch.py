@@ -203,7 +203,7 @@ def test_what_decoding_drops_is_said_and_kept(photos: Path) -> None:
     (photos / "clear.png").write_bytes(png(np.dstack([noisy(), noisy()[:, :, :1]])))
     out = photos.parent / "edges"
     for seen in ("done", "unchanged since an earlier run"):
-        done = edgeconv("batch", photos, "-o", out, *RULES, "--resume")
+        done = edgeconv("batch", photos, "-o", out, *RULES, "--resume", "--rgb")
         assert done.code == 0
         assert f"5 {seen}" in done.text
         assert "grey spread to three channels: 2" in done.text

@@ -21,6 +21,7 @@ from edgeconv.io.formats import jpeg
 from edgeconv.io.formats.base import Header
 from edgeconv.io.formats.byte_source import ByteSource
 from edgeconv.io.image import decode_image
+from edgeconv.io.read_limits import ReadRules
 
 PIXELS = smooth_image(40, 56)
 
@@ -76,6 +77,14 @@ def test_the_gpu_decodes_jpeg_and_the_host_the_rest(by_gpu: codecs.Codecs) -> No
         picture, expected = by_gpu.decode(data, "b.jpg"), decode_image(data, "b.jpg")
         assert np.array_equal(picture.pixels, expected.pixels)
         assert picture.notes == expected.notes
+
+
+def test_grey_from_the_gpu_is_one_channel(by_gpu: codecs.Codecs, tmp_path: Path) -> None:
+    """It decodes all JPEG to three; --rgb leaves them."""
+    data = saved(PIXELS, "JPEG", "L")
+    assert by_gpu.decode(data, "a.jpg").pixels.shape == (40, 56, 1)
+    settings = settings_for(tmp_path, format="jpg", jpeg_codec="gpu", rules=ReadRules(rgb=True))
+    assert codecs.Codecs(settings, 1).decode(data, "a.jpg").pixels.shape == (40, 56, 3)
 
 
 def test_what_the_gpu_refuses_is_the_hosts_and_that_is_said(by_gpu: codecs.Codecs) -> None:

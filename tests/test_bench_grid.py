@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
 from command import PROJECT, edgeconv
@@ -11,7 +13,7 @@ from edgeconv.bench.arguments import chosen_grid, parse_rules, parse_share
 from edgeconv.bench.candidates import CALLS, ORACLE, method_candidates, share
 from edgeconv.bench.grid import BLOCK_SIDES, GRIDS, CaseGrid, GridPart, cases, changed, named_grid, read_grid
 from edgeconv.bench.peers import PEERS, peer_candidates
-from edgeconv.bench.synthetic import bench_filter
+from edgeconv.bench.synthetic import bench_channels, bench_filter, is_bench_filter
 from edgeconv.core.noise import noise_pixels
 from edgeconv.core.request import make_request
 from edgeconv.errors import UnavailableError, UsageError
@@ -185,7 +187,52 @@ def test_random_weights_suit_their_channels_and_are_always_the_same(name, channe
         assert abs(kernels).max() <= 8
 
 
-@pytest.mark.parametrize(("dtype", "low", "high"), [("uint8", 0, 255), ("uint16", 0, 65535), ("float32", -1, 1)])
+@pytest.mark.parametrize(
+    ("name", "shape", "channels"),
+    [
+        ("bank-c1-k1", (1, 1, 1, 3, 3), 1),
+        ("bank-c3-k16", (1, 16, 3, 3, 3), 3),
+        ("bank-c1-k256", (1, 256, 1, 3, 3), 1),
+        ("grey-random", (1, 3, 3), 1),
+        ("grey-sobel", (2, 3, 3), 1),
+        ("sobel", (2, 3, 3), 3),
+    ],
+)
+def test_names_of_banks_and_of_filters_on_grey_pictures(name, shape, channels) -> None:
+    assert is_bench_filter(name)
+    assert bench_filter(name, "mix").kernels.shape == shape
+    assert bench_channels(name) == channels
+
+
+@pytest.mark.parametrize(
+    "name", ["bank-c2-k4", "bank-c3-k0", "bank-c3-k257", "bank-c3-k04", "grey-", "grey-grey-sobel"]
+)
+def test_names_that_are_no_banks_are_refused_with_how_they_are_named(name) -> None:
+    with pytest.raises(UsageError, match="bank-c3-kK"):
+        changed(named_grid("quick"), {"filters": name})
+
+
+def test_the_bank_grid_has_grey_and_rgb_and_leaves_out_what_a_cpu_has_no_memory_for() -> None:
+    found = {device: set() for device in DEVICES}
+    for case, part in cases(named_grid("bank")):
+        for device in part.devices:
+            found[device].add((case.size, case.filter))
+    banks = {f"bank-c{c}-k{k}" for c in (1, 3) for k in (1, 2, 3, 4, 6, 8, 16, 32, 64, 128, 256)}
+    assert {(size, bank) for size in (512, 2048, 4096) for bank in banks} <= found["cuda"]
+    for size, most in ((512, 64), (2048, 64), (4096, 16)):
+        on_cpu = {bank for bank in banks if (size, bank) in found["cpu"]}
+        assert on_cpu == {bank for bank in banks if int(bank.partition("-k")[2]) <= most}
+
+
+def test_the_grey_grid_has_the_same_filters_on_rgb() -> None:
+    found = {(case.filter, case.dtype, case.channels) for case, _ in cases(named_grid("grey")) if case.size == 4096}
+    for name, dtype in product(("laplacian8", "sobel"), ("uint8", "float32")):
+        assert {(name, dtype, "mix"), (name, dtype, "each"), (f"grey-{name}", dtype, "mix")} <= found
+
+
+@pytest.mark.parametrize(
+    ("dtype", "low", "high"), [("uint8", 0, 255), ("uint16", 0, 65535), ("float32", -1, 1), ("float64", -1, 1)]
+)
 def test_noise_fills_its_range(dtype, low, high) -> None:
     pixels = noise_pixels(64, 65, dtype)
     assert (pixels.shape, pixels.dtype) == ((64, 65, 3), dtype)

@@ -25,15 +25,15 @@ from bench_records import (
     measured,
     use,
 )
-from problems import random_image
+from problems import random_bank, random_image
 
 from edgeconv.bench import metrics, record, runner
 from edgeconv.bench.candidates import Bench, Ready
 from edgeconv.bench.grid import Case, CaseGrid, GridPart
-from edgeconv.bench.measure import pixels_for
+from edgeconv.bench.measure import holds_as_file, pixels_for
 from edgeconv.bench.watch import CpuUse, Watch, read_cpu_use
 from edgeconv.core.cost import Counts
-from edgeconv.core.problem import INPUT_DTYPES
+from edgeconv.core.problem import INPUT_DTYPES, make_problem
 from edgeconv.core.records import plain
 from edgeconv.errors import UsageError
 from edgeconv.export.schemas import BENCH
@@ -306,6 +306,30 @@ def test_a_picture_becomes_the_type_and_size_of_the_work(dtype, white) -> None:
     assert (pixels == white).all()
 
 
+def test_a_case_on_a_grey_picture_gets_one() -> None:
+    """Noise of one channel, or the luma of a picture: 0.299 · 200 + 0.587 · 100 + 0.114 · 50 = 124.2."""
+    assert pixels_for(Case(None, 10, 1, "uint8", "bank-c1-k4", "mix"), None).shape == (10, 10, 1)
+    assert pixels_for(Case(None, 10, 1, "uint8", "bank-c3-k4", "mix"), None).shape == (10, 10, 3)
+    picture = np.full((10, 20, 3), (200, 100, 50), np.uint8)
+    pixels = pixels_for(Case("p", 20, 1, "uint8", "grey-sobel", "mix"), picture)
+    assert (pixels.shape, np.unique(pixels).tolist()) == ((10, 20, 1), [124])
+    assert np.array_equal(pixels_for(Case("p", 20, 1, "uint8", "grey-sobel", "mix"), pixels), pixels)
+
+
+@pytest.mark.parametrize(
+    ("shape", "outputs", "dtype", "is_file"),
+    [
+        ((4, 4, 3), 3, "uint8", True),
+        ((4, 4, 3), 1, "float32", True),
+        ((4, 4, 3), 5, "uint8", False),
+        ((4, 4, 1), 1, "uint8", False),
+    ],
+)
+def test_files_are_timed_where_files_hold_such_pictures(shape, outputs, dtype, is_file) -> None:
+    problem = make_problem(shape, dtype, random_bank(outputs, shape[2]))
+    assert holds_as_file(problem) is is_file
+
+
 def test_a_command_that_a_peer_runs_is_this_process_at_work() -> None:
     before = read_cpu_use()
     if before is None:
@@ -314,3 +338,10 @@ def test_a_command_that_a_peer_runs_is_this_process_at_work() -> None:
     after = read_cpu_use()
     assert after is not None
     assert after.own_seconds - before.own_seconds > 0.02
+
+
+def test_a_filter_that_does_not_suit_its_channels_is_refused_before_anything_is_measured(monkeypatch) -> None:
+    monkeypatch.setattr(runner, "measure", lambda *_: pytest.fail("a case was measured"))
+    part = GridPart((16,), (1,), ("uint8",), ("sobel", "bank-c3-k4"), ("each",), ("sliding",), (), ("cpu",))
+    with pytest.raises(UsageError, match="needs --channels mix"):
+        runner.run(runner.BenchRun(CaseGrid("x", "", (part,))))

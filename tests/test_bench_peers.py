@@ -8,7 +8,7 @@ import pytest
 from edgeconv.bench.candidates import share
 from edgeconv.bench.peers import PEERS, PeerCandidate
 from edgeconv.bench.peers.convolutions import grouped
-from edgeconv.bench.synthetic import bench_filter
+from edgeconv.bench.synthetic import bench_channels, bench_filter
 from edgeconv.core.noise import noise_pixels
 from edgeconv.core.request import make_request
 from edgeconv.errors import UnavailableError
@@ -31,6 +31,11 @@ CASES = [
     ("uint8", "scharr", "each", 2, "reflect101"),
     ("uint8", "sobel", "mix", 1, "zero"),
     ("uint16", "kirsch", "each", 1, "zero"),
+    ("uint8", "grey-laplacian8", "mix", 1, "zero"),
+    ("uint8", "grey-sobel", "mix", 2, "reflect101"),
+    ("float32", "bank-c1-k4", "mix", 1, "zero"),
+    ("float32", "bank-c3-k5", "mix", 2, "zero"),
+    ("float64", "bank-c3-k2", "mix", 1, "zero"),
 ]
 
 
@@ -44,7 +49,7 @@ def test_a_peer_is_right_or_says_why_not(entry, case) -> None:
         pytest.skip(reason)
     dtype, name, channels, stride, border = case
     request = make_request(bench_filter(name, channels), channels=channels, stride=stride, border=border)
-    pixels = noise_pixels(23, 34, dtype)
+    pixels = noise_pixels(23, 34, dtype, bench_channels(name))
     problem = request.problem(pixels.shape, pixels.dtype)
     try:
         ready = candidate.prepare(share(entry.device, request, pixels))
@@ -64,6 +69,14 @@ def test_peers_that_are_always_there_do_all_of_it() -> None:
     entry = next(entry for entry in PEERS if entry.name == "opencv-filter2d")
     assert PeerCandidate(entry, Options()).unavailable_reason() is None
     assert PeerCandidate(entry, Options()).version != "unknown"
+
+
+def test_float64_is_measured_only_where_it_is_computed_in() -> None:
+    """float32 sums would pass for a library, whose arithmetic is not known."""
+    entry = next(entry for entry in PEERS if entry.name == "opencv-filter2d")
+    pixels = noise_pixels(9, 9, "float64")
+    with pytest.raises(UnavailableError, match="float32 only"):
+        PeerCandidate(entry, Options()).prepare(share("cpu", make_request("laplacian8"), pixels))
 
 
 def test_no_two_peers_of_a_device_share_a_name() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from edgeconv.core.choices import Channels
 from edgeconv.core.cost import Roof, count, speed, useful_flops_per_pixel
-from edgeconv.core.filters import named_filter, weight_set
+from edgeconv.core.filters import filter_bank, named_filter, weight_set
 from edgeconv.core.problem import StoredMode, make_problem
 
 
@@ -118,6 +118,39 @@ def test_a_sum_of_channels_that_two_outputs_need_is_made_once() -> None:
     first, second, third = (np.full((3, 3), value, np.float32) for value in (1, 2, 3))
     weights = np.array([[[first, first, second], [first, first, third]]])
     assert useful_flops_per_pixel(weights, 1) == 1 + 2 * (2 * 9 + 2 * 9)
+
+
+def bank_flops(filters: list[str], channels: Channels, in_channels: int) -> tuple[int, int]:
+    """Nominal and useful FLOPs of a pixel."""
+    weights = weight_set(filter_bank(filters), channels, in_channels=in_channels)
+    counts = count(make_problem((8, 8, in_channels), "float32", weights))
+    return counts.nominal_flops // 64, counts.useful_flops // 64
+
+
+@pytest.mark.parametrize(
+    ("filters", "channels", "in_channels", "nominal", "useful"),
+    [
+        (["laplacian8", "sobel-x"], "mix", 1, 2 * 9 * 2, 2 * 9 + 2 * 6),
+        (["laplacian8", "sobel-x"], "mix", 3, 2 * 27 * 2, 2 + 2 * 9 + 2 * 6),  # one sum of channels for both
+        (["laplacian8", "sobel-x"], "each", 3, 2 * 9 * 6, 3 * (2 * 9 + 2 * 6)),
+        (["laplacian8", "sobel-x"], "luma", 3, 2 * 27 * 2, 3 * 2 * 9 + 3 * 2 * 6),
+        (["laplacian4", "laplacian4"], "mix", 1, 2 * 9 * 2, 2 * 5),  # equal filters once
+        (["laplacian4", "laplacian4"], "each", 3, 2 * 9 * 6, 3 * 2 * 5),  # but not those of other channels
+        (["sobel", "prewitt"], "mix", 1, 2 * 2 * 9 * 2, 4 * 2 * 6),
+    ],
+)
+def test_flops_of_banks_and_grey_pictures(
+    filters: list[str], channels: Channels, in_channels: int, nominal: int, useful: int
+) -> None:
+    assert bank_flops(filters, channels, in_channels) == (nominal, useful)
+
+
+@pytest.mark.parametrize(("dtype", "sample_bytes"), [("uint8", 1), ("float64", 8)])
+def test_bytes_of_grey_pictures_and_banks(dtype: str, sample_bytes: int) -> None:
+    """One channel read and five written at stride 2: 3 × 4 of 5 × 7 pixels, all of which are read."""
+    weights = weight_set(filter_bank(["identity"] * 5), "mix", in_channels=1)
+    problem = make_problem((5, 7, 1), dtype, weights, stride=2, output_mode="abs")
+    assert count(problem).fewest_bytes == (5 * 7 + 3 * 4 * 5) * sample_bytes
 
 
 def test_speed_takes_the_longer_floor() -> None:

@@ -11,7 +11,7 @@ import llvmlite.binding as llvm
 import numpy as np
 import pytest
 from cpu_problems import RANDOM, Case
-from problems import assert_right, random_image, run_on_host
+from problems import assert_right, random_bank, random_image, run_on_host
 
 from edgeconv.core.filters import WeightSet, named_filter, weight_set
 from edgeconv.core.problem import make_problem
@@ -39,6 +39,12 @@ def test_im2col_every_type_and_mode(case):
 
 
 @BOTH
+@pytest.mark.parametrize("case", cpu_problems.GREY + cpu_problems.BANKS, ids=str)
+def test_grey_pictures_and_banks(method, case):
+    cpu_problems.check_case(method, case)
+
+
+@BOTH
 @pytest.mark.parametrize(("work", "stride", "border"), cpu_problems.GEOMETRY)
 def test_geometry(method, work, stride, border):
     for case in cpu_problems.geometry_cases(work, stride, border):
@@ -56,6 +62,10 @@ CUT_UP = [
     Case(RANDOM, "mix", "float16", "abs", shape=(75, 1500), padding=4, border="replicate"),
     Case(RANDOM, "mix", "uint8", "abs", shape=(75, 1500)),
     Case(RANDOM, "each", "uint8", "abs", shape=(75, 1501), padding=4, border="reflect"),
+    Case("sobel", "mix", "uint8", "abs", shape=(75, 1500), in_channels=1),
+    Case(RANDOM, "mix", "float64", "raw", shape=(75, 1500), filters=4, in_channels=1),
+    Case(RANDOM, "each", "float32", "raw", shape=(75, 750), filters=10, stride=2),
+    Case("sobel,prewitt", "mix", "uint16", "abs", shape=(75, 750), filters=11, in_channels=1),
 ]
 
 
@@ -64,7 +74,7 @@ CUT_UP = [
 def test_tiles_strips_threads_and_streaming_change_no_bit(method, case, monkeypatch):
     """A picture cut into several tiles and strips, stored past the caches, by up to five threads."""
     problem = case.problem()
-    image = random_image(problem.height, problem.width, problem.dtype)
+    image = random_image(problem.height, problem.width, problem.dtype, channels=problem.in_channels)
     whole = run_on_host(method.prepare(problem, Options(threads=1)), image, problem)
     assert_right(whole)
     monkeypatch.setattr("edgeconv.methods.cpu.sliding.TILE_PIXELS", 300)
@@ -86,7 +96,7 @@ def test_every_length_of_registers_is_right(case, vector_bytes, monkeypatch):
     narrow = dataclasses.replace(here, vector_bytes=vector_bytes)
     monkeypatch.setattr(jit, "processor", lambda: narrow)
     problem = case.problem()
-    image = random_image(problem.height, problem.width, problem.dtype)
+    image = random_image(problem.height, problem.width, problem.dtype, channels=problem.in_channels)
     for tile_pixels in (300, 16384):
         monkeypatch.setattr("edgeconv.methods.cpu.sliding.TILE_PIXELS", tile_pixels)
         for streaming_bytes in (0, 2**40):
@@ -133,6 +143,72 @@ def test_structure_is_found_exactly():
     assert not choice_of("laplacian4", "each", stride=2)["flat_rows"]
 
 
+def bank_choice(filters, channels="mix", in_channels=3, dtype="float32", name=RANDOM, method=SLIDING):
+    problem = Case(name, channels, dtype, "raw", filters=filters, in_channels=in_channels).problem()
+    return method.prepare(problem, Options()).choice
+
+
+def test_structure_of_banks_is_found_exactly():
+    """Equal filters once, sums of channels once, and from eight different outputs on side by side."""
+    named = bank_choice(4, name="laplacian8,laplacian4")
+    assert (named["collapsed"], named["different_outputs"], named["multiply_adds_per_pixel"]) == (True, 2, 9 + 5)
+    seven, eight = bank_choice(7), bank_choice(8)
+    assert (seven["outputs_side_by_side"], seven["different_outputs"], seven["passes"]) == (False, 7, 2)
+    assert (eight["outputs_side_by_side"], eight["different_outputs"]) == (True, 8)
+    assert eight["multiply_adds_per_pixel"] == 8 * 27
+    alike = bank_choice(32, name="laplacian8")
+    assert (alike["outputs_side_by_side"], alike["different_outputs"]) == (False, 1)
+    by_channel = bank_choice(8, "each")
+    assert (by_channel["outputs_side_by_side"], by_channel["multiply_adds_per_pixel"]) == (True, 24 * 9)
+    assert bank_choice(8, name="laplacian8", method=IM2COL)["different_outputs"] == 8
+    grey = bank_choice(1, in_channels=1)
+    assert (grey["flat_rows"], grey["multiply_adds_per_pixel"]) == (True, 9)
+
+
+@pytest.mark.parametrize(
+    ("scale", "dtype", "directions", "arithmetic"),
+    [(1, "uint8", 1, "f32"), (2**13, "uint8", 1, "f64"), (1, "uint16", 1, "f32"), (1, "uint16", 2, "f64")],
+)
+def test_sums_of_banks_are_exact(scale, dtype, directions, arithmetic):
+    """All pixels white; whole magnitudes of 16 bits are rounded by a square that float32 does not hold."""
+    weights = random_bank(10, 1, directions=directions, whole=True)
+    weights = dataclasses.replace(weights, weights=weights.weights * scale)
+    problem = make_problem((6, 90, 1), dtype, weights, output_mode="abs")
+    plan = SLIDING.prepare(problem, Options())
+    assert plan.choice["arithmetic"] == arithmetic
+    for image in (np.full(problem.input_shape, np.iinfo(dtype).max, dtype), random_image(6, 90, dtype, channels=1)):
+        ran = run_on_host(plan, image, problem)
+        assert_right(ran)
+        assert ran.check.exact
+
+
+def test_banks_of_one_shape_share_code():
+    before = engine.code_for.cache_info().misses
+    problems = [
+        make_problem((9, 40, 3), "float32", random_bank(8 * filters, seed=seed)) for filters, seed in ((5, 1), (5, 2))
+    ]
+    plans = [SLIDING.prepare(problem, Options()) for problem in problems]
+    assert engine.code_for.cache_info().misses - before <= 1
+    for plan, problem in zip(plans, problems, strict=True):
+        assert_right(run_on_host(plan, random_image(9, 40, "float32"), problem))
+
+
+@pytest.mark.parametrize("filters", [4, 10])
+@pytest.mark.parametrize("offset_bytes", [0, 4, 16, 60])
+def test_outputs_that_are_put_together_suit_any_alignment(filters, offset_bytes, monkeypatch):
+    monkeypatch.setattr(engine, "STREAMING_BYTES", 0)
+    problem = Case(RANDOM, "mix", "float32", "raw", shape=(5, 1111), filters=filters).problem()
+    image = random_image(5, 1111, "float32")
+    memory = engine.aligned_zeros(problem.output_bytes + 128)
+    memory[:] = 0x5A
+    out = memory[offset_bytes : offset_bytes + problem.output_bytes].view(np.float32).reshape(problem.output_shape)
+    plan = SLIDING.prepare(problem, Options())
+    plan.run(image, out)
+    assert np.array_equal(out, run_on_host(plan, image, problem).out)
+    assert (memory[:offset_bytes] == 0x5A).all()
+    assert (memory[offset_bytes + problem.output_bytes :] == 0x5A).all()
+
+
 def test_large_flat_pictures_are_read_where_they_lie():
     """Only borders are staged then; a picture that the caches hold is faster from scratch rows."""
     large = make_problem((1024, 2048, 3), "uint8", weight_set(named_filter("laplacian8"), "each"), output_mode="abs")
@@ -140,6 +216,10 @@ def test_large_flat_pictures_are_read_where_they_lie():
     assert plan.choice["reads_picture_directly"]
     assert_right(run_on_host(plan, random_image(1024, 2048, "uint8"), large))
     assert not choice_of("laplacian8", "each")["reads_picture_directly"]
+    grey = make_problem((3000, 3000, 1), "uint8", weight_set(named_filter("sobel"), "mix", in_channels=1))
+    plan = SLIDING.prepare(grey, Options())
+    assert plan.choice["reads_picture_directly"]
+    assert_right(run_on_host(plan, random_image(3000, 3000, "uint8", channels=1), grey))
 
 
 @pytest.mark.parametrize("padding", [1, 5, 10, 11, 21, 22, 42, 43, 85, 86, 171])
@@ -226,6 +306,10 @@ SAMPLE = [
     Case("sobel", "each", "uint8", "abs", shape=(40, 700), stride=2),
     Case("kirsch", "luma", "uint16", "clip", shape=(40, 700)),
     Case(RANDOM, "mix", "float32", "raw", shape=(40, 700), stride=3),
+    Case("sobel", "mix", "float64", "raw", shape=(40, 700), in_channels=1),
+    Case(RANDOM, "mix", "uint8", "abs", shape=(40, 100), filters=6),
+    Case("sobel", "mix", "uint16", "abs", shape=(40, 100), filters=17, in_channels=1),
+    Case(RANDOM, "each", "float32", "raw", shape=(40, 100), filters=9),
 ]
 
 

@@ -8,7 +8,7 @@ from gemm_cases import LARGE, check_on_gpu, check_plan, check_tall_picture
 
 from edgeconv.errors import MemoryLimitError
 from edgeconv.methods.cuda.im2col import Im2col, banded_plan, banded_shape
-from edgeconv.methods.cuda.kernel_args import DEPTH
+from edgeconv.methods.cuda.kernel_args import depth_of
 from edgeconv.methods.options import Options
 
 pytestmark = pytest.mark.gpu
@@ -48,7 +48,7 @@ def test_many_tiles_and_any_start(case, gemm, offset_samples):
 @pytest.mark.parametrize("case", LARGE, ids=str)
 def test_bands_of_launches_that_end_inside_rows(case, gemm):
     problem, options = case.problem(), Options(gemm=gemm)
-    plan = banded_plan(problem, options, band_bytes=3 * banded_shape(problem).tile * DEPTH * 4)
+    plan = banded_plan(problem, options, band_bytes=3 * banded_shape(problem).tile * depth_of(problem) * 4)
     assert plan.choice["bands"] > 1
     check_plan(plan, problem)
 

@@ -234,7 +234,7 @@ def test_im2col_has_as_many_blocks_as_pixels_registers_l2_and_limit_allow(
     plan: Any = im2col.Im2col().prepare(problem, Options(workspace_limit_bytes=limit))
     assert (plan.choice["tile_pixels"], plan.choice["blocks"]) == (tile, blocks)
     assert plan.workspace_bytes == blocks * tile * 27 * np.dtype(dtype).itemsize <= limit
-    assert plan._launch._shape[0] == blocks
+    assert [launch._shape[0] for _, launch in plan._launches] == [blocks]
 
 
 @pytest.mark.parametrize("gemm", ["own", "cublas"])

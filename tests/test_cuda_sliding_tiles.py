@@ -5,12 +5,18 @@ from __future__ import annotations
 from itertools import product
 
 import pytest
+from bank_problems import BankCase
 from cpu_problems import RANDOM, Case
 from hypothesis import given
 from hypothesis import strategies as st
 
 from edgeconv.core.geometry import KERNEL_SIZE
-from edgeconv.methods.cuda.sliding_arithmetic import arithmetic_for, has_int8_weights, has_short_sums
+from edgeconv.methods.cuda.sliding_arithmetic import (
+    MOST_STRIP_OUTPUTS,
+    arithmetic_for,
+    has_int8_weights,
+    has_short_sums,
+)
 from edgeconv.methods.cuda.sliding_tiles import (
     MOST_SHARED_BYTES,
     TILES,
@@ -20,6 +26,7 @@ from edgeconv.methods.cuda.sliding_tiles import (
     tiles_of,
 )
 
+WORD_BYTES = 4
 MODES = {"uint8": ("abs", "clip", "raw"), "uint16": ("abs", "clip", "raw"), "float32": ("raw",), "float16": ("raw",)}
 WORKS = [
     Case(name, channels, dtype, mode, stride=stride, shape=(40, 40))
@@ -28,9 +35,21 @@ WORKS = [
     )
     for mode in modes
 ]
+OTHERS = [
+    *(
+        BankCase(name, 1, dtype=dtype, output_mode=mode, stride=stride, shape=(40, 40))
+        for name, (dtype, modes), stride in product(("laplacian8", "sobel", 1), MODES.items(), (1, 2, 3))
+        for mode in modes
+    ),
+    *(
+        BankCase(filters, channels, stride=stride, shape=(40, 40))
+        for filters, channels, stride in product(range(1, MOST_STRIP_OUTPUTS + 1), (1, 3), (1, 2, 3))
+    ),
+]
+"""Grey pictures, and the banks that strips do in one pass."""
 
 
-@pytest.mark.parametrize("work", WORKS, ids=str)
+@pytest.mark.parametrize("work", [*WORKS, *OTHERS], ids=str)
 def test_every_work_has_tiles_for_every_size_that_a_block_has_room_for(work):
     problem = work.problem()
     tiles = tiles_of(problem)
@@ -42,8 +61,18 @@ def test_every_work_has_tiles_for_every_size_that_a_block_has_room_for(work):
         assert all(tile.step_rows % 2 == 0 for _, tile in tiles), "the tensor cores take pairs of rows"
 
 
+@pytest.mark.parametrize("work", [*WORKS, *OTHERS], ids=str)
+def test_a_thread_reads_and_writes_whole_words(work):
+    """What sliding.cu asserts when it is compiled."""
+    problem = work.problem()
+    for _, tile in tiles_of(problem):
+        read = tile.thread_pixels * problem.stride * problem.in_channels * problem.dtype.itemsize
+        written = tile.thread_pixels * problem.output_channels * problem.output_dtype.itemsize
+        assert read % WORD_BYTES == written % WORD_BYTES == 0
+
+
 def test_no_line_of_the_table_is_for_nothing():
-    used = {tile for work in WORKS for _, tile in tiles_of(work.problem())}
+    used = {tile for work in (*WORKS, *OTHERS) for _, tile in tiles_of(work.problem())}
     assert {row.tile for row in TILES} == used
 
 

@@ -30,6 +30,10 @@ def folder(tmp_path: Path) -> Path:
     write_image(b, tmp_path / "b.png")
     write_image(a.astype(np.float32), tmp_path / "a.tiff")
     write_image(b.astype(np.float32), tmp_path / "b.npy")
+    double = a.astype(np.float64)
+    double[0, 0] = 1e300  # beyond float32
+    write_image(double, tmp_path / "double.tiff")
+    write_image(np.nextafter(double, 11), tmp_path / "next.npy")
     write_image(a[..., 0], tmp_path / "grey.png")
     write_image(np.zeros((7, 8, 3), np.uint8), tmp_path / "taller.png")
     write_image((a.astype(np.uint16) * 257), tmp_path / "deep.png")
@@ -48,6 +52,11 @@ def folder(tmp_path: Path) -> Path:
         ("a.tiff b.npy", 1),
         ("a.tiff b.npy --ulp 10000000", 0),
         ("a.png a.tiff --convert float32", 0),
+        ("double.tiff next.npy", 1),
+        ("double.tiff next.npy --ulp 1", 0),
+        ("double.tiff next.npy --convert float32", 0),
+        ("a.tiff double.tiff", 3),
+        ("a.tiff double.tiff --convert float32 --max-count 3", 0),
         ("a.png grey.png --convert rgb", 0),
         ("a.png grey.png --convert grey", 0),
         ("a.png deep.png --convert unit", 0),

@@ -15,10 +15,11 @@ from problems import random_image
 from edgeconv.core.request import make_request
 from edgeconv.diff import methods, results
 from edgeconv.diff.metrics import Allowance
-from edgeconv.errors import EXIT_DIFFERENT, UnavailableError
+from edgeconv.errors import EXIT_DIFFERENT, UnavailableError, UsageError
 from edgeconv.export.schemas import DIFF
 from edgeconv.io.image import write_image
 from edgeconv.methods import METHODS, applicable, find, refuse_inapplicable_to_all
+from edgeconv.methods.base import refuse
 from edgeconv.methods.options import Options
 from edgeconv.runtime.auto import runnable
 from edgeconv.runtime.session import Session
@@ -117,6 +118,33 @@ def test_methods_that_did_not_run_are_gathered_by_their_reason(monkeypatch: pyte
         "sliding and im2col on CUDA did not run: no GPU",
         "cudnn on CUDA did not run: no cuDNN",
     ]
+
+
+def test_a_method_that_does_not_do_this_problem_is_left_out_with_its_reason(
+    picture: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Grey, double precision, banks: not every method does everything, and the others are compared all the same."""
+    opencv = type(find("opencv", "cpu").load())
+
+    def prepare(self: Any, problem: Any, options: Any) -> Any:
+        raise refuse("opencv", "it takes no such pictures", "Use --method reference.")
+
+    monkeypatch.setattr(opencv, "prepare", prepare)
+    here = [("opencv", "cpu"), ("sliding", "cpu"), ("reference", "cpu")]
+    monkeypatch.setattr(methods, "runnable", lambda: here)
+    done = methods.run(str(picture), make_request(), Options(), results.Wanted())
+    assert [entry.name for entry in done.record.methods] == ["reference", "sliding"]
+    assert any("opencv on CPU did not run" in line and "no such pictures" in line for line in done.record.left_out)
+    monkeypatch.setattr(methods, "runnable", lambda: [here[0], here[2]])
+    with pytest.raises(UsageError, match=r"No method but the reference runs this here.*no such pictures"):
+        methods.run(str(picture), make_request(), Options(), results.Wanted())
+
+
+def test_a_bank_is_not_compared_in_one(picture: Path) -> None:
+    np.save(picture.parent / "bank.npy", np.ones((4, 1, 3, 3)))
+    done = edgeconv("compare", "in.png", "--kernel-file", "bank.npy", cwd=picture.parent)
+    assert (done.code, len(done.error_lines)) == (2, 1)
+    assert "takes one filter, and 'bank' is a bank of 4" in done.err
 
 
 def test_an_option_goes_to_the_methods_that_it_concerns_and_is_refused_where_none_does(

@@ -161,7 +161,7 @@ def test_only_the_largest_regions_are_listed_but_all_are_counted() -> None:
     assert found == (Region(6, 8, 8, 8, 3), Region(0, 0, 0, 0, 1))
 
 
-@pytest.mark.parametrize("dtype", ["float16", "float32"])
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 def test_ulp_distance_counts_floats_between(dtype: str) -> None:
     kind = np.dtype(dtype).type
     one, tiny, largest = kind(1), np.nextafter(kind(0), kind(1)), np.finfo(kind).max
@@ -175,6 +175,21 @@ def test_ulp_distance_counts_floats_between(dtype: str) -> None:
     ]
     reference, other, expected = (np.array(column) for column in zip(*pairs, strict=True))
     assert ulp_distance(reference.astype(dtype), other.astype(dtype)).tolist() == expected.tolist()
+
+
+def test_float64_is_compared_as_it_is() -> None:
+    """Neither rounded to float32, nor beyond a range of its own sums."""
+    reference = np.ones((4, 5, 1))
+    other = reference.copy()
+    other[1, 2, 0] = np.nextafter(1.0, 2.0)
+    figures = compare(reference, other, Allowance())
+    assert (figures.differing_pixels, figures.whole.max_abs, figures.whole.max_ulp) == (1, 2.0**-52, 1)
+    other[1, 2, 0] = -1e300
+    whole = compare(reference, other, Allowance()).whole
+    assert whole.rmse == pytest.approx(1e300 / np.sqrt(20))
+    assert np.isfinite(whole.psnr_db)
+    largest = np.full((1, 1, 1), np.finfo(np.float64).max)
+    assert ulp_distance(-largest, largest).item() == np.iinfo(np.int64).max
 
 
 def test_nan_equals_nan_and_an_infinity_itself_but_neither_equals_anything_else() -> None:

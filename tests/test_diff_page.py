@@ -68,7 +68,7 @@ def test_it_opens_from_disk_and_asks_for_nothing_else(shown: Shown, tmp_path: Pa
     assert shown.browser.run("document.querySelectorAll('section.set table').length") == 3
 
 
-@pytest.mark.parametrize("dtype", ["uint8", "uint16", "float16", "float32"])
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "float16", "float32", "float64"])
 @pytest.mark.parametrize("channels", [1, 3])
 def test_the_cursor_shows_the_exact_values(browser: Browser, tmp_path: Path, dtype: str, channels: int) -> None:
     all_three = pictures(dtype, channels)

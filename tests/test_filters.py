@@ -9,12 +9,14 @@ import pytest
 from problems import random_image
 
 import edgeconv
-from edgeconv.core.choices import Luma
+from edgeconv.core.choices import Channels, Luma
 from edgeconv.core.filters import (
     CHANNELS,
     FILTERS,
     LUMA_WEIGHTS,
+    Filter,
     custom_filter,
+    filter_bank,
     filter_names,
     named_filter,
     parse_kernel,
@@ -279,3 +281,99 @@ def test_weights_may_be_fractions() -> None:
     for cell in ("1/0", "1/", "/3", "1/2/3", "1//2"):
         with pytest.raises(UsageError, match="has a cell that is not a number"):
             parse_kernel(f"{cell},0,0;0,0,0;0,0,0")
+
+
+# --- grey pictures and banks ------------------------------------------------------------------------------------------
+
+BANK = ("sobel-x", "laplacian4")
+
+
+@pytest.mark.parametrize("channels", ["mix", "each", "luma"])
+def test_a_grey_picture_has_one_output_for_every_filter(channels: Channels) -> None:
+    one = weight_set(named_filter("sobel-x"), channels, in_channels=1)
+    assert (one.weights.shape, one.groups) == ((1, 1, 1, 3, 3), 1)
+    two = weight_set(filter_bank(BANK), channels, in_channels=1)
+    assert (two.weights.shape, two.groups) == ((1, 2, 1, 3, 3), 1)
+    assert np.array_equal(two.weights[0, :, 0], [named_filter(name).kernels[0] for name in BANK])
+
+
+def test_a_bank_that_mixes_has_an_output_for_each_filter_and_its_kernel_for_every_channel() -> None:
+    made = weight_set(filter_bank(BANK), "mix")
+    assert (made.weights.shape, made.groups) == ((1, 2, 3, 3, 3), 1)
+    for output, channel in np.ndindex(2, 3):
+        assert np.array_equal(made.weights[0, output, channel], named_filter(BANK[output]).kernels[0])
+
+
+def test_a_bank_by_channels_has_the_filters_of_red_first() -> None:
+    """Output c·K + k is filter k of channel c."""
+    made = weight_set(filter_bank(BANK), "each")
+    assert (made.weights.shape, made.groups) == ((1, 6, 1, 3, 3), 3)
+    for channel, number in np.ndindex(3, 2):
+        assert np.array_equal(made.weights[0, channel * 2 + number, 0], named_filter(BANK[number]).kernels[0])
+    picture = np.zeros((3, 3, 3), np.float32)
+    picture[1, 1] = (1, 10, 100)
+    out = np.empty((1, 1, 6), np.float32)
+    problem = make_problem(picture.shape, picture.dtype, made, padding=0)
+    Reference().prepare(problem, Options()).run(picture, out)
+    assert out.ravel().tolist() == [0, -4, 0, -40, 0, -400]
+
+
+def test_a_bank_of_luma_folds_the_shares_into_every_filter() -> None:
+    made = weight_set(filter_bank(BANK), "luma")
+    assert (made.weights.shape, made.groups) == ((1, 2, 3, 3, 3), 1)
+    for output, channel in np.ndindex(2, 3):
+        share = LUMA_WEIGHTS["bt601"][channel]
+        expected = share * named_filter(BANK[output]).kernels[0].astype(np.float64)
+        assert np.array_equal(made.weights[0, output, channel], expected)
+
+
+def test_directions_of_a_bank_stay_with_their_filters() -> None:
+    made = weight_set(filter_bank(["sobel", "prewitt"]), "mix", in_channels=1)
+    assert (made.weights.shape, made.combine) == ((2, 2, 1, 3, 3), "magnitude")
+    for direction, output in np.ndindex(2, 2):
+        expected = named_filter(("sobel", "prewitt")[output]).kernels[direction]
+        assert np.array_equal(made.weights[direction, output, 0], expected)
+
+
+def test_an_array_of_filters_is_a_bank_for_pictures_of_as_many_channels() -> None:
+    grey, colour = (np.arange(5 * channels * 9, dtype=float).reshape(5, channels, 3, 3) for channels in (1, 3))
+    assert np.array_equal(weight_set(custom_filter(colour), "mix").weights[0], colour)
+    assert np.array_equal(weight_set(custom_filter(grey), "mix", in_channels=1).weights[0], grey)
+    assert weight_set(custom_filter(grey), "mix").weights.shape == (1, 5, 3, 3, 3)
+    with pytest.raises(UsageError, match="the picture is grey"):
+        weight_set(custom_filter(colour), "mix", in_channels=1)
+    with pytest.raises(UsageError, match="needs --channels mix"):
+        weight_set(custom_filter(colour), "each")
+
+
+@pytest.mark.parametrize(
+    ("members", "message"),
+    [
+        ([], "1 to 256 filters, not 0"),
+        (["sobel-x"] * 257, "1 to 256 filters, not 257"),
+        (["sobel-x", "sobol"], "'sobol' is not known"),
+        (["sobel-x", "sobel"], r"'sobel-x' \(single\) and 'sobel' \(magnitude\)"),
+        (["kirsch", "laplacian8"], r"'kirsch' \(maximum\) and 'laplacian8' \(single\)"),
+        (["sobel-x", custom_filter(np.ones((2, 3, 3, 3)))], "is a bank itself"),
+    ],
+)
+def test_filters_that_make_no_bank_are_refused(members: list[str | Filter], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        filter_bank(members)
+
+
+@pytest.mark.parametrize(
+    "shape", [(0, 3, 3, 3), (257, 3, 3, 3), (4, 2, 3, 3), (4, 3, 3, 5), (4, 3, 3), (1, 4, 3, 3, 3)]
+)
+def test_arrays_that_make_no_bank_are_refused(shape: tuple[int, ...]) -> None:
+    with pytest.raises(UsageError, match="must be 3×3, or K×C×3×3"):
+        custom_filter(np.ones(shape))
+
+
+def test_the_largest_bank_and_its_names() -> None:
+    assert filter_bank(["sobel-x"] * 256).filters == 256
+    assert custom_filter(np.ones((256, 1, 3, 3))).filters == 256
+    both = filter_bank(["sobel-x", named_filter("laplacian4")])
+    assert (both.name, both.filters, both.directions) == ("sobel-x,laplacian4", 2, 1)
+    assert (both.is_bank, both.is_full_set) == (True, False)
+    assert (named_filter("sobel").is_bank, named_filter("sobel").filters) == (False, 1)

@@ -24,6 +24,7 @@ NEEDLESS = {
         "photo.png --border zero --padding 0",
         "photo.png --filter laplacian8 --kernel 0,1,0;1,-4,1;0,1,0",
         "photo.png --filter laplacian8 --kernel-file k.json",
+        "photo.png --filter laplacian8 --filters sobel-x,sobel-y",
         "photo.png --time-limit 1 --samples 0",
         "photo.png --time-limit 1 --tile 16",
         "photo.png --samples 3 --memory-limit 1GiB",
@@ -57,9 +58,12 @@ METHOD_OPTIONS = [option.name for option in special_options()]
 
 REFUSED_ELSEWHERE = {
     *(("run", name) for name in ("verbose", "quiet")),
-    *(("run", name) for name in (*METHOD_OPTIONS, "kernel", "kernel_file", "verify_tiles", "memory_limit", "tile")),
+    *(
+        ("run", name)
+        for name in (*METHOD_OPTIONS, "kernel", "kernel_file", "filters", "verify_tiles", "memory_limit", "tile")
+    ),
     *(("compare", name) for name in (*METHOD_OPTIONS, "kernel", "kernel_file", "ssim", "flip", "crop")),
-    *(("batch", name) for name in (*METHOD_OPTIONS, "kernel", "kernel_file", "scheduler", "devices")),
+    *(("batch", name) for name in (*METHOD_OPTIONS, "kernel", "kernel_file", "filters", "scheduler", "devices")),
     *(("batch", name) for name in ("jobs", "quality", "format", "name", "jpeg_codec", "keep_going", "fail_fast")),
     *(("batch", name) for name in ("tls_ca", "tls_cert", "tls_key")),
     *(("diff", name) for name in ("reference", "update", "contact_sheet", "pictures", "ssim", "flip")),
@@ -76,6 +80,7 @@ ALLOWS = {
     "max_pixels": "a limit; by tiles there is a rule",
     "max_bytes": "a limit; by tiles there is a rule",
     "strict": "what a decoder may complain of; by tiles there is a rule",
+    "rgb": "what becomes of a picture that is grey",
     "page_limit": "a limit",
     "stop_after": "a limit",
     "max_failures": "a limit; with --fail-fast there is a rule",

@@ -19,6 +19,11 @@ def test_every_filter_type_and_mode(case):
     cpu_problems.check_case(OPENCV, case)
 
 
+@pytest.mark.parametrize("case", cpu_problems.GREY + cpu_problems.BANKS, ids=str)
+def test_grey_pictures_and_banks(case):
+    cpu_problems.check_case(OPENCV, case)
+
+
 @pytest.mark.parametrize(("work", "stride", "border"), cpu_problems.GEOMETRY)
 def test_geometry(work, stride, border):
     for case in cpu_problems.geometry_cases(work, stride, border):

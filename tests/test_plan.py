@@ -164,7 +164,9 @@ def test_a_picture_that_does_not_fit_is_refused(image: Any, says: str) -> None:
         edgeconv.plan((9, 8, 3), "uint8", method="sliding", **RULES)(image)
 
 
-@pytest.mark.parametrize("shape", [(4, 4), (0, 9, 8, 3), (2, 2, 9, 8, 3), (9, 8, 4), 9, (9.5, 8, 3), "9x8x3", None])
+@pytest.mark.parametrize(
+    "shape", [(4,), (0, 4), (0, 9, 8, 3), (2, 2, 9, 8, 3), (9, 8, 4), 9, (9.5, 8, 3), "9x8x3", None]
+)
 def test_a_shape_that_is_no_picture_is_refused(shape: Any) -> None:
     with pytest.raises(UsageError):
         edgeconv.plan(shape, "uint8")

@@ -15,6 +15,7 @@ from command import PROJECT, edgeconv, shell
 from picture_files import noisy, smooth_image
 from problems import random_image
 
+from edgeconv.core.problem import INPUT_DTYPES
 from edgeconv.errors import ImageReadError, ImageWriteError, MemoryLimitError, UsageError
 from edgeconv.io.image import read_image, write_image
 from edgeconv.io.resize import DEFAULT_SIZES, INTERPOLATIONS, find_pictures, parse_sizes, resize, resize_file
@@ -57,14 +58,15 @@ def test_sizes_that_make_no_sense(text: str) -> None:
         ((30, 40), 1, (1, 1)),
     ],
 )
-@pytest.mark.parametrize("dtype", ["uint8", "uint16", "float16", "float32"])
+@pytest.mark.parametrize("dtype", INPUT_DTYPES)
 def test_the_longest_side_is_the_size_and_the_type_stays(
     shape: tuple[int, int], size: int, expected: tuple[int, int], dtype: str
 ) -> None:
-    resized = resize(random_image(*shape, dtype), size)
-    assert resized.shape == (*expected, 3)
-    assert resized.dtype == dtype
-    assert resized.flags.c_contiguous
+    for channels in (1, 3):
+        resized = resize(random_image(*shape, dtype)[:, :, :channels], size)
+        assert resized.shape == (*expected, channels)
+        assert resized.dtype == dtype
+        assert resized.flags.c_contiguous
 
 
 def test_square_cuts_the_middle_out() -> None:
@@ -253,9 +255,14 @@ def test_the_command(tmp_path: Path) -> None:
 
 def test_the_command_says_what_else_was_done(tmp_path: Path) -> None:
     write_image(random_image(20, 30, "uint16")[:, :, :1], tmp_path / "grey.png")
-    done = edgeconv("resize", "grey.png", "--sizes", "8", cwd=tmp_path)
-    assert done.text.split() == ["grey_8.png"]
-    assert done.error_lines == ["edgeconv: note: grey.png: grey spread to three channels, kept at 16 bits per sample"]
+    for words, channels, notes in (
+        ([], 1, "kept at 16 bits per sample"),
+        (["--rgb", "-o", "rgb/"], 3, "grey spread to three channels, kept at 16 bits per sample"),
+    ):
+        done = edgeconv("resize", "grey.png", "--sizes", "8", *words, cwd=tmp_path)
+        (name,) = done.text.split()
+        assert read_image(tmp_path / name).pixels.shape[2] == channels
+        assert done.error_lines == [f"edgeconv: note: grey.png: {notes}"]
 
 
 def test_the_command_takes_standard_input(tmp_path: Path) -> None:
@@ -289,7 +296,7 @@ def test_a_batch_may_be_run_twice_and_says_what_else_was_done(tmp_path: Path) ->
     pictures(tmp_path, {"IMG_0001.png": 40, "IMG_0002.png": 40})
     write_image(noisy()[:, :, :1], tmp_path / "grey.png")
     for _ in range(2):
-        done = batch(".", "--sizes", "8,16", cwd=tmp_path)
+        done = batch(".", "--sizes", "8,16", "--rgb", cwd=tmp_path)
         assert done.returncode == 0, done.stderr
         assert done.stderr.splitlines() == ["resize_images: note: grey.png: grey spread to three channels"]
         assert len(done.stdout.split()) == 6
@@ -343,7 +350,9 @@ def test_the_committed_pictures_are_what_the_script_draws() -> None:
         assert difference.max() == 0, path.name
 
 
-@pytest.mark.parametrize(("dtype", "suffix"), [("float32", ".tiff"), ("float16", ".npy"), ("uint16", ".png")])
+@pytest.mark.parametrize(
+    ("dtype", "suffix"), [("float32", ".tiff"), ("float64", ".tiff"), ("float16", ".npy"), ("uint16", ".png")]
+)
 def test_every_type_goes_where_it_fits(tmp_path: Path, dtype: str, suffix: str) -> None:
     write_image(random_image(20, 30, dtype), tmp_path / "in.npy")
     done = edgeconv("resize", "in.npy", "--sizes", "15,60", cwd=tmp_path)

@@ -366,7 +366,8 @@ def test_each_entry_of_a_table_is_its_own_class() -> None:
 
 
 def test_a_scale_is_that_of_its_type() -> None:
-    tops = {"uint8": "128–255", "uint16": "32,768–65,535", "float16": "NaN or infinite", "float32": "NaN or infinite"}
+    tops = {"uint8": "128–255", "uint16": "32,768–65,535"}
+    tops |= dict.fromkeys(("float16", "float32", "float64"), "NaN or infinite")
     for dtype in (*INPUT_DTYPES, *reversed(INPUT_DTYPES)):
         for asked in (dtype, np.dtype(dtype)):
             assert scale_for(asked).labels[-1] == tops[dtype]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from dataclasses import replace
 
 import numpy as np
@@ -16,7 +17,7 @@ from edgeconv.errors import UsageError
 from edgeconv.methods.options import Options
 from edgeconv.methods.reference import Reference
 from edgeconv.runtime import check as verify
-from edgeconv.runtime.check import check, rows_to_check
+from edgeconv.runtime.check import check, cut_blocks, rows_to_check
 
 
 def solved(dtype: str, mode: str, name: str | None = None):
@@ -170,10 +171,45 @@ def test_a_problem_with_no_meaning_is_refused(shape, dtype, mode) -> None:
         (130, 100, None, [(0, 64), (64, 128), (128, 130)]),
         (130, 100, 13_000, [(0, 64), (64, 128), (128, 130)]),
         (7, 100, None, [(0, 7)]),
+        (1000, 2**17, 1, [(0, 4), (498, 502), (996, 1000)]),  # long rows: fewer of them
+        (1000, 2**20, 1, [(0, 1), (500, 501), (999, 1000)]),
     ],
 )
 def test_rows_that_are_checked(height: int, row_samples: int, most: int | None, blocks: list[tuple[int, int]]) -> None:
     assert rows_to_check(height, row_samples, most) == blocks
+
+
+@pytest.mark.parametrize(
+    ("blocks", "row_sums", "cut"),
+    [
+        ([(0, 64), (64, 128)], 2**14, [(0, 64), (64, 128)]),
+        ([(0, 3), (10, 13)], 2**19, [(0, 2), (2, 3), (10, 12), (12, 13)]),
+        ([(0, 2)], 2**21, [(0, 1), (1, 2)]),
+    ],
+)
+def test_the_oracle_computes_so_many_sums_at_once(
+    blocks: list[tuple[int, int]], row_sums: int, cut: list[tuple[int, int]]
+) -> None:
+    assert cut_blocks(blocks, row_sums) == cut
+
+
+def test_checking_a_bank_of_256_takes_little_memory() -> None:
+    """One array of all its sums would be 34 MB; the oracle and the check hold a few of 8 MB, and find what is wrong."""
+    image = random_image(64, 256, "float32")
+    weights = np.random.default_rng(3).uniform(-1, 1, (1, 256, 3, 3, 3))
+    problem = make_problem(image.shape, "float32", WeightSet(weights, groups=1))
+    out = np.empty(problem.output_shape, problem.output_dtype)
+    tracemalloc.start()
+    Reference().prepare(problem, Options()).run(image, out)
+    assert tracemalloc.get_traced_memory()[1] < 60e6
+    out[63, 200, 255] += 1
+    tracemalloc.reset_peak()
+    found = check(image, out, problem)
+    peak_bytes = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert found.checked_samples == out.size
+    assert (found.unexplained_samples, found.worst.y, found.worst.x, found.worst.channel) == (1, 63, 200, 255)
+    assert peak_bytes < 150e6
 
 
 def laplacian(image: np.ndarray, mode: str = "raw"):

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from edgeconv.core.problem import INPUT_DTYPES
 from edgeconv.errors import UnavailableError, UsageError
 from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
 from edgeconv.methods.cpu.arrays import address_of
@@ -135,7 +136,7 @@ class TorchArrays(ArrayLibrary):
     def __init__(self) -> None:
         torch = sys.modules["torch"]
         self._torch: Any = torch
-        names = ("uint8", "uint16", "float16", "float32")
+        names = INPUT_DTYPES
         self._raw_stream = getattr(torch._C, "_cuda_getCurrentRawStream", None) or (
             lambda gpu: torch.cuda.current_stream(gpu).cuda_stream
         )

@@ -11,10 +11,11 @@ import numpy as np
 
 from edgeconv.api.arrays import library_of
 from edgeconv.api.cache import PlanCache
-from edgeconv.api.plan import ConvolutionPlan
+from edgeconv.api.plan import SHAPES, ConvolutionPlan, picture_shape
 from edgeconv.core.choices import DEFAULT_FILTER
 from edgeconv.core.filters import Filter
-from edgeconv.core.option import AUTO
+from edgeconv.core.option import AUTO, listed
+from edgeconv.core.problem import INPUT_DTYPES
 from edgeconv.core.request import Request, make_request
 from edgeconv.errors import UnavailableError, UsageError
 from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
@@ -45,8 +46,9 @@ def plan(
     """Prepare a filter for pictures of one shape and type; everything that happens once happens here.
 
     Args:
-        shape: (height, width, 3), or (pictures, height, width, 3) for a batch; RGB.
-        dtype: type of the samples: uint8, uint16, float16 or float32.
+        shape: (height, width, 3) for RGB; (height, width) or (height, width, 1) for grey; (pictures, height, width,
+            3 or 1) for a batch. Three axes are always height, width and channels.
+        dtype: type of the samples: uint8, uint16, float16, float32 or float64.
         filter, method, stride, padding, border, channels, luma, output_mode, device, options: see `convolve`. With
             `auto` a plan is for arrays of the host; for arrays on a GPU say `cuda`. On a machine with several GPUs the
             plan is made for CuPy's current one.
@@ -88,19 +90,24 @@ def convolve(
     options: Options | None = None,
     out: Any = None,
 ) -> Any:
-    """Filter an RGB picture, or a batch of them, with 3×3 kernels (cross-correlation, no bias).
+    """Filter an RGB or grey picture, or a batch of them, with 3×3 kernels (cross-correlation, no bias).
 
     Plans are remembered, so that a second picture of the same shape and type pays for no set-up.
 
     Args:
-        image: height × width × 3, or pictures × height × width × 3, RGB; uint8, uint16, float16 or float32. An array
-            of NumPy, CuPy, PyTorch or JAX, or any with DLPack or `__cuda_array_interface__`; on a GPU it stays there.
-        filter: a name of `edgeconv filters`, a 3×3 table of numbers, or 3×3×3×3 as (out, in, row, column).
+        image: height × width × 3, RGB; height × width, or height × width × 1, grey; a batch is pictures × height ×
+            width × 3 or 1. Three axes are always height, width and channels. uint8, uint16, float16, float32 or
+            float64. An array of NumPy, CuPy, PyTorch or JAX, or any with DLPack or `__cuda_array_interface__`; on a
+            GPU it stays there.
+        filter: a name of `edgeconv filters` or a 3×3 table of numbers; or a bank of K filters: a list of names, or
+            numbers K×C×3×3 as (filter, input channel, row, column), K up to 256. C is 3, or 1 for kernels that serve
+            every channel.
         method: `auto`, or a name of `edgeconv doctor`; a method asked for by name runs or raises.
         stride: distance in pixels between neighbouring outputs, from 1.
         padding: `same` (1 pixel), `valid` (0) or a number of pixels on every side.
         border: what lies outside: `zero`, `replicate`, `reflect` (edge repeated) or `reflect101`.
-        channels: `mix` (each output sums its filter over all three), `each` (by itself) or `luma` (one output).
+        channels: of RGB: `mix` (each output sums its filter over all three), `each` (by itself) or `luma` (one
+            output). Of a grey picture they are all the same.
         luma: `bt601` or `bt709`, for `channels="luma"`.
         output_mode: `abs` (default for whole-number pictures), `clip`, `normalize`, or `raw` (default for floats).
         device: `auto`, `cpu` or `cuda`.
@@ -108,9 +115,11 @@ def convolve(
         out: an array for the result, of its shape and type and on the picture's device.
 
     Returns:
-        floor((height + 2·padding − 3) / stride) + 1 rows, likewise columns, and 3 channels (1 for luma), as an array
-        of the library that was given, on its device. The type is the picture's own; `raw` of a whole-number picture is
-        float32. Values are rounded to nearest, ties to even, and clipped to the type.
+        floor((height + 2·padding − 3) / stride) + 1 rows, likewise columns, and channels: 3 of RGB (1 for luma), 1 of
+        grey, which height × width without an axis for channels does not get either. A bank has K; under `each` of RGB
+        3·K, where c·K + k is filter k of channel c. An array of the library that was given, on its device. The type
+        is the picture's own; `raw` of a whole-number picture is float32. Values are rounded to nearest, ties to even,
+        and clipped to the type.
 
     Raises:
         UsageError: a word, shape or type that has no meaning (also a ValueError).
@@ -150,14 +159,17 @@ def _make_plan(
 ) -> ConvolutionPlan:
     if len(shape) == 4 and shape[0] < 1:
         raise UsageError("A batch must have at least one picture.")
-    problem = request.problem(shape[1:] if len(shape) == 4 else shape, dtype)
+    problem = request.problem(picture_shape(shape), dtype)
     pictures = shape[0] if len(shape) == 4 else 1
     choice = choose(method, device, "calls", problem, pictures, options.threads)
     return ConvolutionPlan(request, shape, problem.dtype, choice, options, asked_for=method)
 
 
 def _filter_key(chosen: Any) -> Any:
-    """What a filter is known by: its name, or its numbers, which the caller may change between two calls."""
+    """What a filter is known by: its name, or its numbers, which the caller may change between two calls.
+
+    A bank is known by its filters, in their order.
+    """
     if isinstance(chosen, str | Filter):
         return chosen
     if type(chosen) is np.ndarray and chosen.dtype.kind in "fiu":
@@ -171,16 +183,14 @@ def _shape(shape: Any) -> tuple[int, ...]:
     try:
         return tuple(index(side) for side in shape)
     except TypeError:
-        raise UsageError(
-            f"'{shape}' is not a shape: give (height, width, 3), or (pictures, height, width, 3)."
-        ) from None
+        raise UsageError(f"'{shape}' is not a shape: give {SHAPES}.") from None
 
 
 def _sample_type(dtype: Any) -> np.dtype[Any]:
     try:
         kind: np.dtype[Any] = np.dtype(dtype)
     except TypeError:
-        raise UsageError(f"'{dtype}' is not a type of samples: use uint8, uint16, float16 or float32.") from None
+        raise UsageError(f"'{dtype}' is not a type of samples: use {listed(INPUT_DTYPES)}.") from None
     return kind
 
 

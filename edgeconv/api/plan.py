@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from edgeconv.api.arrays import ArrayLibrary, aligned_empty, library_of
 from edgeconv.core import exactness
+from edgeconv.core.filters import CHANNEL_COUNTS, GREY_CHANNELS
 from edgeconv.core.noise import noise_pixels
 from edgeconv.core.option import AUTO
 from edgeconv.core.problem import Problem
@@ -40,6 +41,24 @@ if TYPE_CHECKING:
 MOST_STREAMS = 16
 """Streams whose sessions a plan keeps; those of streams beyond that are made anew."""
 
+Shape = tuple[int, ...]
+
+SHAPES = (
+    "(height, width, 3) for RGB, (height, width) or (height, width, 1) for grey, or (pictures, height, width, 3 or 1)"
+)
+
+
+def picture_shape(shape: Shape) -> Shape:
+    """HWC of a picture of an array of `shape`: the array itself, a picture of a batch, or (H, W) as one channel.
+
+    An array of three axes is always height × width × channels. Raises UsageError for what is no picture.
+    """
+    if len(shape) == 2:
+        return (*shape, GREY_CHANNELS)
+    if len(shape) not in (3, 4) or shape[-1] not in CHANNEL_COUNTS or min(shape) < 1:
+        raise UsageError(f"An array of {_text(shape)} is no picture: give {SHAPES}.")
+    return shape[-3:]
+
 
 class ConvolutionPlan:
     """Filters arrays of one shape and type; made by `edgeconv.plan`. May be called from any thread.
@@ -50,21 +69,25 @@ class ConvolutionPlan:
     def __init__(
         self,
         request: Request,
-        shape: tuple[int, ...],
+        shape: Shape,
         dtype: np.dtype[Any],
         choice: Choice,
         options: Options,
         asked_for: str = AUTO,
     ) -> None:
         self.shape = shape
-        """(height, width, 3), or (pictures, height, width, 3)."""
-        self.problem: Problem = request.problem(shape[-3:], dtype)
+        """(height, width, channels), (height, width), or (pictures, height, width, channels)."""
+        self.problem: Problem = request.problem(picture_shape(shape), dtype)
         self.dtype = self.problem.dtype
         self.method, self.device, self.why = choice.method, choice.device, choice.why
         self._request, self._options = request, options
         self._choice, self._asked_for = choice, asked_for
         self._second_pass = request.second_pass(self.dtype)
-        self.output_shape: tuple[int, ...] = (*shape[:-3], *self.problem.output_shape)
+        self._has_channel_axis = len(shape) > 2
+        self._out_has_channel_axis = self._has_channel_axis or request.filter.is_bank
+        result = self.problem.output_shape if self._out_has_channel_axis else self.problem.output_shape[:2]
+        self.output_shape: Shape = (*shape[:-3], *result)
+        """(height, width, outputs), behind the pictures of a batch; (height, width) for one filter of (H, W)."""
         self.output_dtype = self.dtype if self._second_pass else self.problem.output_dtype
         self._pictures = shape[0] if len(shape) == 4 else 1
         self._in_bytes, self._out_bytes = self.problem.input_bytes, self.problem.output_bytes
@@ -149,7 +172,9 @@ class ConvolutionPlan:
         from edgeconv.run.job import CHECKS
 
         if len(self.shape) == 4:
-            raise UsageError("A batch is not measured: measure a plan for one of its pictures, (height, width, 3).")
+            raise UsageError(
+                "A batch is not measured: measure a plan for one of its pictures, (height, width, channels)."
+            )
         if check not in CHECKS:
             raise UsageError(f"The check '{check}' is not one of {', '.join(CHECKS)}.")
         if samples < 0 or not time_limit_seconds > 0:
@@ -167,14 +192,14 @@ class ConvolutionPlan:
     def _pixels_to_measure(self, image: Any) -> NDArray[Any]:
         """A picture of the host, of the plan's shape and type."""
         if image is None:
-            return noise_pixels(self.problem.height, self.problem.width, self.dtype)
+            return noise_pixels(self.problem.height, self.problem.width, self.dtype, self.problem.in_channels)
         library = library_of(image)
         gpu = library.gpu_of(image)
         native = library.native(image)
         self._check_picture(native)
         with _stream_as_given(library, gpu):
             host = native if gpu is None else native.get()
-        return plain(host.astype(self.dtype, copy=False))
+        return plain(host.astype(self.dtype, copy=False)).reshape(self.problem.input_shape)
 
     def __repr__(self) -> str:
         shape = "×".join(map(str, self.shape))
@@ -186,8 +211,9 @@ class ConvolutionPlan:
         """Filter `image` into `out`, or into a new array of the same library and device, and return it.
 
         Args:
-            image: an array of the plan's shape (HWC, or NHWC) and type: NumPy, CuPy, PyTorch, JAX, or any with DLPack
-                or `__cuda_array_interface__`. On a GPU the work is put on the caller's stream, and not waited for.
+            image: an array of the plan's shape (HWC, NHWC or HW) and type: NumPy, CuPy, PyTorch, JAX, or any with
+                DLPack or `__cuda_array_interface__`. On a GPU the work is put on the caller's stream, and not waited
+                for.
             out: an array of the plan's output shape and type, C-contiguous, on the same device; nothing is allocated.
 
         Raises:
@@ -280,10 +306,12 @@ class ConvolutionPlan:
             if out is not None and _overlap(native, target):
                 raise UsageError("The output shares memory with the picture: pass another array.")
             run = self._run_host if gpu is None else self._run_device
-            if self._in_one_run and (self._pictures > 1 or native.ndim == 3):
-                run(native, target)
+            pixels = native if self._has_channel_axis else native[..., np.newaxis]
+            results = target if self._out_has_channel_axis else target[..., np.newaxis]
+            if self._in_one_run and (self._pictures > 1 or pixels.ndim == 3):
+                run(pixels, results)
             else:
-                for one, its_target in zip(native, target, strict=True):
+                for one, its_target in zip(pixels, results, strict=True):
                     run(one, its_target)
             return give(target)
 

@@ -16,7 +16,7 @@ from edgeconv.core.filters import RGB_CHANNELS
 from edgeconv.errors import ImageWriteError, UnavailableError, UsageError
 from edgeconv.io.formats import WRITTEN, Format
 from edgeconv.io.formats.base import Header
-from edgeconv.io.image import Picture, decode_image, encode_image
+from edgeconv.io.image import Picture, decode_image, encode_bank, encode_image
 from edgeconv.runtime.devices.gpu_jpeg import require_gpu_jpeg, the_gpu
 
 HOST_NOTE = "JPEG decoded by the host, not by the GPU"
@@ -72,6 +72,9 @@ class Codecs:
     def encode(self, finished: Any, target: str) -> bytes | memoryview:
         """The bytes of an output file, from a NumPy array, or a CuPy array as above. Raises ImageWriteError."""
         settings = self._settings
+        chosen = settings.request.filter
+        if chosen.labels:
+            return encode_bank(finished, chosen.filters, target)
         if self.encodes_on_gpu(finished.shape, finished.dtype):
             try:
                 return the_gpu().encode(finished, settings.quality)

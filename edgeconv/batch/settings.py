@@ -46,7 +46,7 @@ class Settings:
     jobs: int | None = None
     max_failures: int | None = None
     rules: ReadRules = DEFAULT_RULES
-    """What is refused, so that it decides nothing about an output that there is."""
+    """What is refused, which decides nothing about an output that there is, and whether grey is read as RGB."""
 
     def __post_init__(self) -> None:
         self.names.refuse_other_suffix(self.format)
@@ -76,6 +76,8 @@ class Settings:
             value = getattr(self.options, entry.name)
             if not entry.declared.keeps_output and value != entry.default:
                 words[entry.name] = value
+        if self.rules.rgb:
+            words["rgb"] = True
         if self.jpeg_codec != "host":
             words["jpeg_codec"] = self.jpeg_codec
         return hashlib.sha256(json.dumps(words, sort_keys=True).encode()).hexdigest()

@@ -25,8 +25,9 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from edgeconv.bench.synthetic import bench_filter_names
+from edgeconv.bench.synthetic import PATTERNS, bench_filter_names, bench_name_of_bank, is_bench_filter
 from edgeconv.core.choices import CHANNELS
+from edgeconv.core.filters import CHANNEL_COUNTS
 from edgeconv.core.problem import INPUT_DTYPES
 from edgeconv.errors import UsageError
 from edgeconv.io.files import SMALL_BYTES, read_text, reason_of
@@ -86,6 +87,27 @@ CALLED = ("sliding:call=plan", "sliding:call=convolve")
 _OWN = (ALL, *CALLED)
 _GENERAL = GridPart(filters=("random",), channels=("mix",), methods=(*_OWN, *VARIANTS), peers=(ALL,))
 
+BANK_FILTERS = (1, 2, 3, 4, 6, 8, 16, 32, 64, 128, 256)
+BANK_PEERS = ("torch", "torch-nchw", "torch-unfold", "onnxruntime", "openvino", "opencv-filter2d")
+"""Those that compute all filters of a bank in one call, and what one does by hand with an image library."""
+
+
+def _banks(most: int = BANK_FILTERS[-1], above: int = 0) -> tuple[str, ...]:
+    """Banks of more than `above` filters, up to `most`, for grey pictures and for RGB."""
+    filters = [number for number in BANK_FILTERS if above < number <= most]
+    return tuple(bench_name_of_bank(channels, number) for channels in CHANNEL_COUNTS for number in filters)
+
+
+_BANK = GridPart(
+    (512, 2048),
+    strides=(1, 2, 3),
+    dtypes=("float32", "float64"),
+    filters=_banks(most=64),
+    methods=(ALL, *VARIANTS),
+    peers=BANK_PEERS,
+)
+_GREY = GridPart((2048, 4096), (1,), ("uint8", "float32"), ("laplacian8", "sobel"), ("mix", "each"))
+
 GRIDS: tuple[CaseGrid, ...] = (
     CaseGrid(
         "lab",
@@ -119,6 +141,25 @@ GRIDS: tuple[CaseGrid, ...] = (
             GridPart((1024, 2048, 4096), (1,), ("float32",), ("laplacian8",), ("mix",), _OWN, (ALL,), ("cpu",)),
             GridPart((128, 512, 2048, 4096), (1,), ("uint8",), ("laplacian8",), ("each",), _OWN, (ALL,), ("cpu",)),
             GridPart((128, 512, 2048, 4096), (1,), ("uint8",), ("sobel",), ("each",), _OWN, (ALL,), ("cpu",)),
+        ),
+    ),
+    CaseGrid(
+        "bank",
+        "banks of 1 to 256 filters on grey and RGB pictures, 512 to 4096, strides 1 to 3, float32 and float64; on a "
+        "CPU as far as memory goes",
+        (
+            _BANK,
+            replace(_BANK, sizes=(4096,), filters=_banks(most=16)),
+            replace(_BANK, filters=_banks(above=64), devices=("cuda",)),
+            replace(_BANK, sizes=(4096,), filters=_banks(above=16), devices=("cuda",)),
+        ),
+    ),
+    CaseGrid(
+        "grey",
+        "one filter on a grey picture beside the same on RGB, 2048 and 4096, uint8 and float32",
+        (
+            _GREY,
+            replace(_GREY, filters=tuple(f"grey-{name}" for name in _GREY.filters), channels=("mix",)),
         ),
     ),
     CaseGrid(
@@ -213,6 +254,7 @@ def _values(name: str, value: Any) -> tuple[Any, ...]:
     if known is not None:
         words = list(known) if words == [ALL] else words
         for word in words:
-            if word not in known:
-                raise UsageError(f"{name.capitalize()} '{word}' is not one of {', '.join(known)}.")
+            if word not in known and not (name == "filters" and is_bench_filter(word)):
+                families = PATTERNS if name == "filters" else ()
+                raise UsageError(f"{name.capitalize()} '{word}' is not one of {', '.join((*known, *families))}.")
     return tuple(word for word in dict.fromkeys(words) if word not in ("", "none"))

@@ -24,10 +24,11 @@ from edgeconv.bench.candidates import Bench, BenchCandidate, Ready, share
 from edgeconv.bench.grid import Case
 from edgeconv.bench.record import BenchRow, BusPart, CasePart, FilesPart, Status
 from edgeconv.bench.rules import TimingRules as TimingRules
-from edgeconv.bench.synthetic import bench_filter
+from edgeconv.bench.synthetic import bench_channels, bench_filter, grey_of
 from edgeconv.bench.watch import Watch, Watched
 from edgeconv.core.choices import DeviceName
 from edgeconv.core.cost import Counts, Roof, count
+from edgeconv.core.filters import GREY_CHANNELS, RGB_CHANNELS
 from edgeconv.core.noise import noise_pixels
 from edgeconv.core.output import full_range
 from edgeconv.core.problem import Problem
@@ -80,10 +81,13 @@ def request_for(case: Case, rules: TimingRules) -> Request:
 
 
 def pixels_for(case: Case, picture: NDArray[Any] | None) -> NDArray[Any]:
-    """Noise of size × size, or `picture` with a longest side of that size, in the case's type."""
+    """Noise of size × size, or `picture` with a longest side of that size, in the case's type; grey where that is."""
+    channels = bench_channels(case.filter)
     if picture is None:
-        return noise_pixels(case.size, case.size, case.dtype)
+        return noise_pixels(case.size, case.size, case.dtype, channels)
     sized = resize(picture, case.size)
+    if channels == GREY_CHANNELS:
+        sized = grey_of(sized)
     target = np.dtype(case.dtype)
     if sized.dtype == target:
         return sized
@@ -116,7 +120,7 @@ def measure(case: Case, pixels: NDArray[Any], place: Place, rules: TimingRules, 
     for runner in runners:
         runner.finish(bus, rules)
     methods = [runner for runner in runners if runner.candidate.kind == "method"]
-    files = _time_files(bench, case) if rules.around and with_files and methods else None
+    files = _time_files(bench, case) if rules.around and with_files and methods and holds_as_file(problem) else None
     seen = place.watch.report()
     counts = count(problem)
     copies = next((runner.series for runner in runners if runner.candidate.kind == "copy"), {})
@@ -346,6 +350,13 @@ def _median_seconds(call: Callable[[], Any]) -> float:
         return time.perf_counter() - started
 
     return collect(once, FEW).statistics.median_seconds
+
+
+def holds_as_file(problem: Problem) -> bool:
+    """Whether picture and output are what files hold: RGB in, RGB or luma out, of a type that has a format."""
+    types = {problem.dtype.name, problem.output_dtype.name}
+    channels = problem.in_channels == RGB_CHANNELS and problem.output_channels in (GREY_CHANNELS, RGB_CHANNELS)
+    return channels and types <= FORMAT_OF_DTYPE.keys()
 
 
 def _time_files(bench: Bench, case: Case) -> FilesPart:

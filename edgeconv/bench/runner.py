@@ -20,7 +20,7 @@ from edgeconv import __version__
 from edgeconv.bench import metrics
 from edgeconv.bench.candidates import BenchCandidate, CopyCandidate, method_candidates
 from edgeconv.bench.grid import Case, CaseGrid, GridPart, cases
-from edgeconv.bench.measure import Place, TimingRules, measure, pixels_for
+from edgeconv.bench.measure import Place, TimingRules, measure, pixels_for, request_for
 from edgeconv.bench.peers import peer_candidates
 from edgeconv.bench.record import (
     KIND,
@@ -82,6 +82,8 @@ def run(plan: BenchRun, progress: Callable[[int, int, str], None] = lambda done,
     SystemExit) saves what was measured and goes on upwards.
     """
     todo = list(cases(plan.grid, plan.pictures))
+    for case, _ in todo:  # what cannot be asked for is refused before anything is measured
+        request_for(case, plan.rules)
     record = _new_record(plan)
     done = _take_over(plan, record) if plan.resume else set()
     places = _Places(plan, record)

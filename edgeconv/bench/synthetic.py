@@ -1,43 +1,98 @@
 """Weights for the bench: random, so that no method can lean on their structure, and always the same.
 
-Two filters are added to the named ones (the pixels are those of core/noise.py):
+Filters are added to the named ones (the pixels are those of core/noise.py):
 
     random         weights from −1 to 1; 27 different ones an output channel in `mix`
     random-whole   whole weights from −8 to 8, which 8-bit arithmetic sums exactly
+    bank-c3-k16    a bank of 16 random filters, each for all 3 channels; bank-c1-k16 is for a grey picture
+    grey-NAME      a named filter, or one of the random ones, on a grey picture
 
-In `each` and `luma` they are one 3×3 kernel, as a named filter is. A kernel of one's own is named by its rows,
-`0,1,0;1,-4,1;0,1,0`.
+In `each` and `luma`, and on a grey picture, the random ones are one 3×3 kernel, as a named filter is. A kernel of one's
+own is named by its rows, `0,1,0;1,-4,1;0,1,0`.
 """
 
 from __future__ import annotations
 
-import numpy as np
+import re
+from typing import Any
 
-from edgeconv.core.filters import RGB_CHANNELS, Filter, filter_names, named_filter, parse_kernel
+import numpy as np
+from numpy.typing import NDArray
+
+from edgeconv.core.filters import (
+    GREY_CHANNELS,
+    LUMA_WEIGHTS,
+    MOST_FILTERS,
+    RGB_CHANNELS,
+    Filter,
+    filter_names,
+    named_filter,
+    parse_kernel,
+)
 from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.core.noise import SEED
 
 LARGEST_WHOLE_WEIGHT = 8
 
 RANDOM_FILTERS = ("random", "random-whole")
+BANK_NAME = re.compile(r"bank-c([13])-k([1-9][0-9]{0,2})")
+GREY_PREFIX = "grey-"
+PATTERNS = ("bank-c1-kK", "bank-c3-kK", f"{GREY_PREFIX}NAME")
+"""Names of families, as a person reads them."""
 
 
 def bench_filter_names() -> tuple[str, ...]:
-    """Every filter that a grid may name."""
+    """Every filter that a grid may name, but for those of the families `PATTERNS`."""
     return (*RANDOM_FILTERS, *filter_names())
 
 
+def is_bench_filter(name: str) -> bool:
+    """Whether a grid may name it."""
+    bank = BANK_NAME.fullmatch(name)
+    if bank is not None:
+        return int(bank[2]) <= MOST_FILTERS
+    return name.removeprefix(GREY_PREFIX) in bench_filter_names()
+
+
+def bench_name_of_bank(in_channels: int, filters: int) -> str:
+    """The name of a random bank."""
+    return f"bank-c{in_channels}-k{filters}"
+
+
+def bench_channels(name: str) -> int:
+    """Channels of the picture that a filter is measured on: 1 for a grey one."""
+    bank = BANK_NAME.fullmatch(name)
+    if bank is not None:
+        return int(bank[1])
+    return GREY_CHANNELS if name.startswith(GREY_PREFIX) else RGB_CHANNELS
+
+
 def bench_filter(name: str, channels: str) -> Filter:
-    """A random filter that suits `channels`, a named one, or a kernel by its rows; else raises UsageError."""
+    """A random filter or bank that suits `channels`, a named one, or a kernel by its rows; else raises UsageError."""
     if ";" in name:
         return parse_kernel(name)
-    if name not in RANDOM_FILTERS:
-        return named_filter(name)
-    outer = (RGB_CHANNELS, RGB_CHANNELS) if channels == "mix" else ()
+    plain = name.removeprefix(GREY_PREFIX)
+    bank = BANK_NAME.fullmatch(name)
+    if bank is None and plain not in RANDOM_FILTERS:
+        return named_filter(plain)
+    outer: tuple[int, ...] = ()
+    if bank is not None:
+        outer = (int(bank[2]), int(bank[1]))
+    elif channels == "mix" and plain == name:
+        outer = (RGB_CHANNELS, RGB_CHANNELS)
     shape = (1, *outer, KERNEL_SIZE, KERNEL_SIZE)
     rng = np.random.default_rng(SEED)
-    largest = LARGEST_WHOLE_WEIGHT if name == "random-whole" else 1
+    largest = LARGEST_WHOLE_WEIGHT if plain == "random-whole" else 1
     kernels = rng.uniform(-largest, largest, shape)
-    if name == "random-whole":
+    if plain == "random-whole":
         kernels = np.rint(kernels)
     return Filter(name, kernels.astype(np.float32), "single", "random weights of the bench", f"PCG64, seed {SEED}")
+
+
+def grey_of(picture: NDArray[Any]) -> NDArray[Any]:
+    """One channel (HWC) of a picture, by BT.601, rounded where its samples are whole numbers; a grey one as it is."""
+    if picture.shape[2] == GREY_CHANNELS:
+        return picture
+    values = picture.astype(np.float64) @ np.array(LUMA_WEIGHTS["bt601"])
+    grey: NDArray[Any] = np.rint(values) if picture.dtype.kind == "u" else values
+    return grey.astype(picture.dtype)[..., np.newaxis]

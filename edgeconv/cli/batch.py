@@ -9,6 +9,7 @@ import typer
 from edgeconv.cli.printing import say, say_lines
 from edgeconv.core.option import Positional
 from edgeconv.options import (
+    Bank,
     BatchInput,
     BatchOutput,
     Failing,
@@ -26,6 +27,7 @@ def batch(
     inputs: BatchInput,
     target: BatchOutput,
     filtering: Filtering,
+    bank: Bank,
     wanted: MethodChoice,
     method: MethodOptions,
     workers: Workers,
@@ -64,11 +66,11 @@ def batch(
     workers.refuse_impossible()
     failing.refuse_impossible()
     certificates = parse_certificates(workers.tls_ca, workers.tls_cert, workers.tls_key)
-    request = filtering.request()
+    request = filtering.request(bank.filters)
     listed = plan.read_list(inputs.files_from) if inputs.files_from is not None else []
     if not places and not listed:
         raise UsageError("No picture was named: give files or folders, or --files-from.")
-    format = encoding.parse_format(target.format)
+    format = encoding.settle_bank(encoding.parse_format(target.format), request.filter, target.name)
     jobs, output = workers.parsed_jobs(), plain(target.output)
 
     def settings_for(choice: Choice) -> Settings:

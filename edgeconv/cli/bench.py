@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -36,7 +37,7 @@ def grid(
     method: Annotated[MethodOptions, Only("threads", "workspace_limit")],
     target: BenchOutput,
     replacing: Replacing,
-    reading: Reading,
+    reading: Annotated[Reading, Only("max_pixels", "max_bytes", "strict")],
     pictures: Annotated[
         list[str] | None, Positional("Pictures or folders, resized to --sizes. Default: noise.")
     ] = None,
@@ -62,7 +63,7 @@ def grid(
         rules=parse_rules(timing, filtering),
         options=method.options(),
         pictures=tuple(map(str, find_pictures(pictures))) if pictures else (),
-        read_rules=reading.rules(),
+        read_rules=replace(reading.rules(), rgb=True),  # the cases of a grid have three channels
         path=path,
         resume=target.resume,
         stop_after_seconds=target.stop_after,

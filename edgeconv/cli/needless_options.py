@@ -81,6 +81,12 @@ RULES = (
         "does not go with --kernel and --kernel-file: use one or the other",
         ("run", "batch", "compare"),
     ),
+    Rule(
+        "filter",
+        lambda values: values["filters"] is not None,
+        "does not go with --filters: name it there too, or leave one of the two out",
+        ("run", "batch", "compare"),
+    ),
     Rule("time_limit", _by_tiles, BY_TILES, ("run",)),
     Rule(
         "samples",

@@ -12,6 +12,7 @@ from edgeconv.cli.printing import say, say_error, say_lines, say_rows
 from edgeconv.core.option import Positional
 from edgeconv.options import (
     PICTURE_HELP,
+    Bank,
     Filtering,
     MethodChoice,
     MethodOptions,
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 def run(
     pictures: Annotated[list[str], Positional(f"{PICTURE_HELP}; a Zarr, by tiles.")],
     filtering: Filtering,
+    bank: Bank,
     choice: MethodChoice,
     method: MethodOptions,
     place: RunOutput,
@@ -42,8 +44,9 @@ def run(
 ) -> None:
     """Filter a picture and report its GFLOPS.
 
-    It is saved as NAME_FILTER_METHOD_sSTRIDE.png with its report beside it as .json. Of several pictures each has its
-    own, and one that fails stops no other: the exit code is that of the first that failed.
+    It is saved as NAME_FILTER_METHOD_sSTRIDE.png with its report beside it as .json. Several --filters give a picture
+    each, or all in one file that is named .tiff (a page each) or .npy. Of several pictures each has its own, and one
+    that fails stops no other: the exit code is that of the first that failed.
     """
     from edgeconv.errors import EXIT_OK, EdgeconvError, UnavailableError, UsageError
     from edgeconv.hardware.process import seconds_since_process_start
@@ -59,7 +62,7 @@ def run(
     refuse_shared_output(pictures, place.output)
     several = Job(
         source="",
-        request=filtering.request(),
+        request=filtering.request(bank.filters),
         method=choice.method,
         device=choice.device,
         output=place.output,

@@ -1,7 +1,7 @@
 """Operations and bytes of a problem, and how close a time comes to the limit of the machine. Pure arithmetic.
 
     nominal FLOPs   2 · 3 · 3 · Cin · Cout · Hout · Wout per direction: the lab reports' count, the headline.
-                    Cin is 1 where channels are filtered separately, 3 otherwise.
+                    Cin is 1 where channels are filtered separately or the picture is grey, 3 otherwise.
     useful FLOPs    what is left without zero weights, with equal input kernels summed first and equal
                     output channels computed once. Combining directions (root, maximum) is not counted.
     fewest bytes    the picture read once (what a window covers of it) and the output written once, as stored
@@ -16,9 +16,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from edgeconv.core.filters import RGB_CHANNELS
+from edgeconv.core.filters import Weights
 from edgeconv.core.geometry import KERNEL_SIZE, touched
 from edgeconv.core.problem import Problem
 
@@ -78,27 +77,28 @@ def _touched_bytes(problem: Problem) -> int:
     rows, columns = (
         touched(size, problem.stride, problem.padding, problem.border) for size in (problem.height, problem.width)
     )
-    return rows * columns * RGB_CHANNELS * problem.dtype.itemsize
+    return rows * columns * problem.in_channels * problem.dtype.itemsize
 
 
-def useful_flops_per_pixel(weights: NDArray[np.float32], groups: int) -> int:
+def useful_flops_per_pixel(weights: Weights, groups: int) -> int:
     """Additions and multiplications per output pixel without zero weights and with equal terms computed once."""
     flops = 0
     summed: set[tuple[object, ...]] = set()
     for direction in weights:
         done: set[object] = set()
         for out_channel, kernels in enumerate(direction):
-            if groups == 1 and kernels.tobytes() in done:
+            group = out_channel * groups // len(direction)
+            if (group, kernels.tobytes()) in done:
                 continue
-            done.add(kernels.tobytes())
+            done.add((group, kernels.tobytes()))
             sharing: dict[bytes, list[int]] = {}
             for in_channel, kernel in enumerate(kernels):
                 if kernel.any():
                     sharing.setdefault(kernel.tobytes(), []).append(in_channel)
             taps = 0
             for raw, members in sharing.items():
-                taps += int(np.count_nonzero(np.frombuffer(raw, np.float32)))
-                place = (out_channel if groups > 1 else None, *members)
+                taps += int(np.count_nonzero(np.frombuffer(raw, weights.dtype)))
+                place = (group, *members)
                 if place not in summed:
                     summed.add(place)
                     flops += len(members) - 1

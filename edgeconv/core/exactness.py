@@ -3,7 +3,7 @@
     whole-number picture, whole weights      exact. float32 sums are while Σ|weight| · white is at most 2²⁴; beyond it
                                              a plan sums in float64 (to 2⁵³) or in integers wide enough
     whole-number picture, other weights      float32, or float64 where a float32 sum could be a whole level off
-    float picture                            float32 sums
+    float picture                            float32 sums; float64 where the picture is float64
 
 What else an arithmetic loses is stated by its `Arithmetic`, from which a forward error bound follows (Higham,
 Accuracy and Stability of Numerical Algorithms, 2nd edition, section 3.1): a sum of n products, in any order, is off by
@@ -26,9 +26,15 @@ FLOAT32_UNIT, FLOAT64_UNIT = 2.0**-24, 2.0**-53
 """Largest relative error of one rounding to nearest."""
 TENSOR_CORE_UNIT = 2.0**-22
 """Tensor cores align the products of an instruction and truncate what does not fit, which loses more than rounding."""
-FLOAT32_TINY = 2.0**-149
-"""The least float32 above zero: what one rounding may lose of a denormal number, twice over."""
+FLOAT32_TINY, FLOAT64_TINY = 2.0**-149, 2.0**-1074
+"""The least number above zero: what one rounding may lose of a denormal number, twice over."""
 FLOAT16_UNIT, FLOAT16_TINY, FLOAT16_LARGEST = 2.0**-11, 2.0**-25, 65504.0
+ROUNDING_OF_TYPE = {
+    "float16": (FLOAT16_UNIT, FLOAT16_TINY),
+    "float32": (FLOAT32_UNIT, FLOAT32_TINY),
+    "float64": (FLOAT64_UNIT, FLOAT64_TINY),
+}
+"""What storing a value as a sample of that type may change it by: its relative and its absolute part."""
 HALVES_STEP = 2.0**-21
 """Share of the largest weight of an output and direction that two halves may lose."""
 TRANSFORM_GROWTH = 64
@@ -97,8 +103,9 @@ def largest_sums(problem: Problem) -> NDArray[np.float64]:
 
 def sums_for(problem: Problem) -> Sums:
     """The type that sums need so that whole-number pictures give exact results (with fractions, within a level)."""
-    needs_more = problem.dtype.kind == "u" and float(largest_sums(problem).max()) > 2.0**FLOAT32.whole_bits
-    return "float64" if needs_more else "float32"
+    if problem.dtype.kind == "u":
+        return "float64" if float(largest_sums(problem).max()) > 2.0**FLOAT32.whole_bits else "float32"
+    return "float64" if problem.dtype == np.float64 else "float32"
 
 
 def own_arithmetic(problem: Problem) -> Arithmetic:
@@ -152,7 +159,9 @@ def response_bound(
     relative = terms * arithmetic.unit
     if arithmetic.operand_bits is not None:
         relative = relative + 2 * 2.0**-arithmetic.operand_bits
-    error = relative * sums + arithmetic.weight_loss * largest * samples + terms * FLOAT32_TINY
+    double = problem.dtype == np.float64
+    tiny = FLOAT64_TINY if double else FLOAT32_TINY
+    error = relative * sums + arithmetic.weight_loss * largest * samples + terms * tiny
     if arithmetic.operand_tiny:
         error = error + arithmetic.operand_tiny * (samples + weights.sum(axis=(2, 3, 4))[places])
     if arithmetic.response_unit:
@@ -160,7 +169,7 @@ def response_bound(
     if arithmetic.transforms:
         error = error * TRANSFORM_GROWTH
     # Channels that are filtered alike may be added up before a small weight makes them smaller.
-    beyond = np.maximum(sums, samples) > np.finfo(np.float32).max
+    beyond = np.maximum(sums, samples) > np.finfo(np.float64 if double else np.float32).max
     beyond = beyond | (largest > arithmetic.operand_largest)
     result: NDArray[np.float64] = np.where(beyond, np.inf, error * SECOND_ORDER)
     return result
@@ -171,8 +180,10 @@ def join_bounds(errors: NDArray[np.float64], sums: NDArray[np.float64], problem:
     if problem.combine == "magnitude":
         if not errors.any() and problem.output_dtype.kind == "u":
             return np.zeros_like(errors[0])  # rounded by the whole square
-        root = 4 * FLOAT32_UNIT * np.sqrt(np.square(sums).sum(axis=0)) + 2 * FLOAT32_TINY
-        joined: NDArray[np.float64] = np.sqrt(np.square(errors).sum(axis=0)) + root
+        double = problem.dtype == np.float64
+        unit, tiny = (FLOAT64_UNIT, FLOAT64_TINY) if double else (FLOAT32_UNIT, FLOAT32_TINY)
+        root = 4 * unit * np.hypot.reduce(sums, axis=0) + 2 * tiny
+        joined: NDArray[np.float64] = np.hypot.reduce(errors, axis=0) + root
         return joined
     largest: NDArray[np.float64] = errors.max(axis=0)
     return largest
@@ -180,7 +191,7 @@ def join_bounds(errors: NDArray[np.float64], sums: NDArray[np.float64], problem:
 
 def stored_bound(values: NDArray[np.float64], errors: NDArray[np.float64], dtype: np.dtype[Any]) -> NDArray[np.float64]:
     """`errors` of float samples with what storing `values` as `dtype` adds."""
-    unit, tiny = (FLOAT16_UNIT, FLOAT16_TINY) if dtype == np.float16 else (FLOAT32_UNIT, FLOAT32_TINY)
+    unit, tiny = ROUNDING_OF_TYPE[dtype.name]
     return errors + unit * (np.abs(values) + errors) + tiny
 
 

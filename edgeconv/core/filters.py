@@ -6,6 +6,8 @@ A filter is one or several 3×3 kernels and the rule that combines their respons
     magnitude    sqrt(gx² + gy²) of two kernels
     maximum      the largest of eight compass directions
 
+A filter bank is up to 256 filters of one rule that are computed together, each with its own outputs.
+
 Kernels are correlated, not flipped: a positive weight on the right responds to a picture that brightens to the
 right. They have their textbook whole-number weights, without scaling, so Sobel on a full 8-bit step is 1020
 (scikit-image divides by 4 and gives 0.707 of the range; libvips clips at 254).
@@ -13,6 +15,7 @@ right. They have their textbook whole-number weights, without scaling, so Sobel 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -29,17 +32,26 @@ Combine = Literal["single", "magnitude", "maximum"]
 COMBINES: tuple[Combine, ...] = get_args(Combine)
 
 RGB_CHANNELS = 3
+GREY_CHANNELS = 1
+CHANNEL_COUNTS = (GREY_CHANNELS, RGB_CHANNELS)
+"""Channels that a picture may have."""
+MOST_FILTERS = 256
+"""Filters of a bank."""
+
+Weights = NDArray[np.floating[Any]]
 
 
 @dataclass(frozen=True, eq=False)
 class Filter:
-    """`kernels` is (directions, 3, 3), or (1, out, in, 3, 3) for a full set; it is made read-only."""
+    """`kernels` is (directions, 3, 3), or (directions, filters, in, 3, 3) for a bank; it is made read-only."""
 
     name: str
-    kernels: NDArray[np.float32]
+    kernels: Weights
     combine: Combine
     summary: str
     source: str
+    members: tuple[str, ...] = ()
+    """Names of the filters of a bank; none where its weights are numbers."""
     file: Path | None = None
     """The file it was read from, if any: no output may replace it."""
 
@@ -52,9 +64,30 @@ class Filter:
         return int(self.kernels.shape[0])
 
     @property
-    def is_full_set(self) -> bool:
-        """True where every pair of output and input channel has its own kernel."""
+    def is_bank(self) -> bool:
+        """True where several filters are computed together (a bank may have one)."""
         return self.kernels.ndim == 5
+
+    @property
+    def is_full_set(self) -> bool:
+        """True where every pair of output and input channel of an RGB picture has its own kernel."""
+        return self.is_bank and self.kernels.shape[2] == RGB_CHANNELS
+
+    @property
+    def filters(self) -> int:
+        """How many filters it has: 1, or those of the bank."""
+        return int(self.kernels.shape[1]) if self.is_bank else 1
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """What the pictures that it gives are called, where it gives several: by their filters, or k00, k01, ….
+
+        One filter gives one picture, and so do 3×3×3×3 numbers: they are a convolution from RGB to RGB.
+        """
+        if self.filters == 1 or (not self.members and self.is_full_set and self.filters == RGB_CHANNELS):
+            return ()
+        digits = max(2, len(str(self.filters - 1)))
+        return self.members or tuple(f"k{number:0{digits}}" for number in range(self.filters))
 
 
 def _kernel(*rows: tuple[float, float, float]) -> NDArray[np.float32]:
@@ -149,7 +182,7 @@ def named_filter(name: str) -> Filter:
 
 
 def custom_filter(values: Any, name: str = CUSTOM) -> Filter:
-    """A filter from nested numbers: 3×3, or 3×3×3×3 as (out, in, row, column).
+    """A filter from nested numbers: 3×3, or a bank K×C×3×3 as (filter, input channel, row, column), C 1 or 3.
 
     Raises UsageError for any other shape and for values that are not finite numbers.
     """
@@ -162,13 +195,43 @@ def custom_filter(values: Any, name: str = CUSTOM) -> Filter:
         raise
     except (TypeError, ValueError, OverflowError, RecursionError):
         raise UsageError(f"Kernel '{name}' is not a 3×3 table of numbers.") from None
-    square = (KERNEL_SIZE, KERNEL_SIZE)
-    if weights.shape not in (square, (RGB_CHANNELS, RGB_CHANNELS, *square)):
+    if weights.shape != (KERNEL_SIZE, KERNEL_SIZE) and not _is_bank_shape(weights.shape):
         shape = "×".join(str(side) for side in weights.shape) or "a single number"
-        raise UsageError(f"Kernel '{name}' is {shape}: it must be 3×3, or 3×3×3×3 (out, in, row, column).")
+        raise UsageError(
+            f"Kernel '{name}' is {shape}: it must be 3×3, or K×C×3×3 (filter, input channel, row, column) "
+            f"with K up to {MOST_FILTERS} and C 1 or 3."
+        )
     if not np.isfinite(weights).all() or np.abs(weights).max() > np.finfo(np.float32).max:
         raise UsageError(f"Kernel '{name}' has a value that is not a finite float32 number.")
-    return Filter(name, weights.astype(np.float32)[np.newaxis], "single", "given by the user", "the user")
+    return Filter(name, weights[np.newaxis], "single", "given by the user", "the user")
+
+
+def _is_bank_shape(shape: tuple[int, ...]) -> bool:
+    square = (KERNEL_SIZE, KERNEL_SIZE)
+    return len(shape) == 4 and shape[2:] == square and 1 <= shape[0] <= MOST_FILTERS and shape[1] in CHANNEL_COUNTS
+
+
+def filter_bank(members: Sequence[str | Filter]) -> Filter:
+    """Several filters to be computed together: single ones, or gradient magnitudes, or compass filters.
+
+    Raises UsageError where their responses are combined by different rules.
+    """
+    filters = [named_filter(member) if isinstance(member, str) else member for member in members]
+    if not 1 <= len(filters) <= MOST_FILTERS:
+        raise UsageError(f"A filter bank has 1 to {MOST_FILTERS} filters, not {len(filters)}.")
+    first = filters[0]
+    for other in filters:
+        if other.is_bank:
+            raise UsageError(f"Filter '{other.name}' is a bank itself: give its filters one by one.")
+        if (other.combine, other.directions) != (first.combine, first.directions):
+            raise UsageError(
+                f"Filters '{first.name}' ({first.combine}) and '{other.name}' ({other.combine}) cannot be in one bank: "
+                f"use filters whose responses are combined alike, or two runs."
+            )
+    kernels = np.stack([each.kernels for each in filters], axis=1)[:, :, np.newaxis]
+    names = tuple(each.name for each in filters)
+    summary = f"a bank of {len(filters)} filters"
+    return Filter(",".join(names), kernels, first.combine, summary, "the user", members=names)
 
 
 def parse_weight(text: str) -> float:
@@ -205,39 +268,45 @@ LUMA_WEIGHTS: dict[Luma, tuple[float, float, float]] = {
 
 @dataclass(frozen=True, eq=False)
 class WeightSet:
-    """The weights of one problem, float32 (directions, out, in / groups, 3, 3)."""
+    """The weights of one problem: (directions, out, in / groups, 3, 3)."""
 
-    weights: NDArray[np.float32]
+    weights: Weights
     groups: int
     combine: Combine = field(default="single")
 
 
-def weight_set(chosen: Filter, channels: Channels, luma: Luma = "bt601") -> WeightSet:
-    """Spread a filter over the channels of an RGB picture.
+def weight_set(chosen: Filter, channels: Channels, luma: Luma = "bt601", in_channels: int = RGB_CHANNELS) -> WeightSet:
+    """Spread a filter, or a bank of K, over the channels of a picture.
 
-    mix    3→3: a 3×3 kernel is used for all nine (out, in) pairs; a full set unchanged
-    each   every channel separately (three groups of one)
-    luma   3→1: luma is linear, so its three shares are folded into the kernel
+    RGB     mix    a kernel is used for all three input channels; a full set unchanged. Outputs: K of a bank; one
+                   filter has three, all alike, as in a 3→3 convolution
+            each   every channel separately (three groups of one). Output c·K + k is filter k of channel c
+            luma   K outputs: luma is linear, so its three shares are folded into the kernels
+    grey    one channel in, K outputs, for every choice of channels
     """
     if luma not in LUMA_WEIGHTS:
         raise UsageError(f"Luma '{luma}' is not one of {', '.join(LUMA_WEIGHTS)}.")
-    kernels = chosen.kernels
+    if channels not in CHANNELS:
+        raise UsageError(f"Channels '{channels}' is not one of {', '.join(CHANNELS)}.")
     if chosen.is_full_set:
+        if in_channels != RGB_CHANNELS:
+            raise UsageError(f"Kernel '{chosen.name}' has kernels for three channels, and the picture is grey.")
         if channels != "mix":
-            raise UsageError(f"Kernel '{chosen.name}' is a full 3×3×3×3 set, which needs --channels mix.")
-        return WeightSet(kernels, groups=1, combine=chosen.combine)
-    tall = kernels[:, np.newaxis, np.newaxis]
+            raise UsageError(f"Kernel '{chosen.name}' has kernels for three channels, which needs --channels mix.")
+        return WeightSet(chosen.kernels, groups=1, combine=chosen.combine)
+    tall = chosen.kernels if chosen.is_bank else chosen.kernels[:, np.newaxis, np.newaxis]
+    if in_channels == GREY_CHANNELS:
+        return WeightSet(tall, groups=1, combine=chosen.combine)
     if channels == "mix":
-        return WeightSet(_repeat(tall, RGB_CHANNELS, RGB_CHANNELS), groups=1, combine=chosen.combine)
+        outputs = 1 if chosen.is_bank else RGB_CHANNELS
+        return WeightSet(_repeat(tall, outputs, RGB_CHANNELS), groups=1, combine=chosen.combine)
     if channels == "each":
         return WeightSet(_repeat(tall, RGB_CHANNELS, 1), groups=RGB_CHANNELS, combine=chosen.combine)
-    if channels == "luma":
-        share = np.array(LUMA_WEIGHTS[luma], dtype=np.float64)
-        folded = tall.astype(np.float64) * share[:, np.newaxis, np.newaxis]
-        return WeightSet(folded.astype(np.float32), groups=1, combine=chosen.combine)
-    raise UsageError(f"Channels '{channels}' is not one of {', '.join(CHANNELS)}.")
+    share = np.array(LUMA_WEIGHTS[luma], dtype=np.float64)
+    folded = tall.astype(np.float64) * share[:, np.newaxis, np.newaxis]
+    return WeightSet(folded, groups=1, combine=chosen.combine)
 
 
-def _repeat(tall: NDArray[np.float32], out_channels: int, in_channels: int) -> NDArray[np.float32]:
-    shape = (tall.shape[0], out_channels, in_channels, KERNEL_SIZE, KERNEL_SIZE)
-    return np.ascontiguousarray(np.broadcast_to(tall, shape))
+def _repeat(tall: Weights, outputs: int, inputs: int) -> Weights:
+    """(directions, out, in, 3, 3) as often behind itself as said, along outputs and inputs."""
+    return np.tile(tall, (1, outputs, inputs, 1, 1))

@@ -15,14 +15,14 @@ from edgeconv.core.filters import RGB_CHANNELS
 SEED = 20_261_121
 
 
-def noise_pixels(height: int, width: int, dtype: Any) -> NDArray[Any]:
-    """A picture of noise, HWC, three channels."""
+def noise_pixels(height: int, width: int, dtype: Any, channels: int = RGB_CHANNELS) -> NDArray[Any]:
+    """A picture of noise, HWC."""
     kind = np.dtype(dtype)
     rng = np.random.default_rng(SEED)
-    shape = (height, width, RGB_CHANNELS)
+    shape = (height, width, channels)
     if kind.kind == "u":
         return rng.integers(0, np.iinfo(kind).max, shape, dtype=kind, endpoint=True)
-    noise = rng.random(shape, dtype=np.float32)
+    noise = rng.random(shape, dtype=np.float64 if kind == np.float64 else np.float32)
     noise *= 2
     noise -= 1
     return noise.astype(kind, copy=False)

@@ -2,7 +2,7 @@
 
     abs    |value|, rounded to nearest with ties to even, clipped to the type
     clip   value, rounded the same way, clipped to the type
-    raw    value itself, float32 (float16 for a float16 picture)
+    raw    value itself, float32 (of a float picture in its own type)
 
 For float pictures `abs` is |value| with no rounding and no clipping. `normalize` stretches the raw values of
 one picture from their least to their greatest over the whole range of the type (0 to 1 for floats); NaN and infinities
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from edgeconv.core.problem import StoredMode
 
 TOLERANCE_FLOAT32 = 1e-6
-FLOAT32_STEP = 2.0**-23
+FLOAT32_STEP, FLOAT64_STEP = 2.0**-23, 2.0**-52
 
 Range = tuple[float, float]
 """The least and the greatest of some values; the greatest is below the least where there are none."""
@@ -82,9 +82,13 @@ def error_limit(weights: NDArray[Any], pixels: Range, values: Range, tolerance: 
 
     That is `tolerance` times the largest of `values`, or where terms cancel one float32 step of an upper bound of
     Σ|weight · pixel|. `weights` are those of a Problem, `pixels` and `values` the ranges of picture and output.
+    float64 weights stand for sums in float64.
     """
+    step = FLOAT32_STEP
+    if weights.dtype == np.float64:
+        step, tolerance = FLOAT64_STEP, tolerance * FLOAT64_STEP / FLOAT32_STEP
     per_output = float(np.abs(weights.astype(np.float64)).sum(axis=(2, 3, 4)).max())
-    return max(tolerance * magnitude(values), FLOAT32_STEP * per_output * magnitude(pixels))
+    return max(tolerance * magnitude(values), step * per_output * magnitude(pixels))
 
 
 def range_to_stretch(values: Range, pixels: Range, weights: NDArray[Any]) -> Range:

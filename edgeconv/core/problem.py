@@ -5,15 +5,16 @@
     out[y, x, o]         = value stored as `output_mode` says
 
 s is the stride, p the padding, and i runs over the in / groups channels of o's group.
-Pictures are HWC and C-contiguous.
+Pictures are HWC and C-contiguous, of three channels (RGB) or one (grey).
 
 The glossary of the project: each word has one meaning in code, messages and documents.
 
     what is computed
-    picture      height × width × 3 samples, RGB, HWC. A pixel is one place in it, a sample one number, a channel one
-                 colour of all pixels.
+    picture      height × width × 3 samples, RGB, HWC, or height × width × 1, grey. A pixel is one place in it, a sample
+                 one number, a channel one colour of all pixels.
     kernel       3×3 numbers. Of CUDA code it means a function that runs on a GPU.
     filter       one or several kernels and the rule that joins their responses (filters.py), by name or a user's own.
+    bank         up to 256 filters of one rule that are computed together.
     weights      the numbers of a filter laid out for channels: (direction, out, in, 3, 3) (`WeightSet`).
     direction    one of a filter's kernels: 1, 2 for a gradient magnitude, 8 for a compass filter.
     response     the sum that one direction gives for one output sample, before directions are joined.
@@ -54,17 +55,16 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from edgeconv.core.choices import Border
-from edgeconv.core.filters import RGB_CHANNELS, Combine, WeightSet
+from edgeconv.core.filters import CHANNEL_COUNTS, Combine, Weights, WeightSet
 from edgeconv.core.geometry import output_size
 from edgeconv.errors import UsageError
 
 StoredMode = Literal["abs", "clip", "raw"]
 """How a method itself stores a value: see `Problem.output_dtype`."""
 
-INPUT_DTYPES = ("uint8", "uint16", "float16", "float32")
+INPUT_DTYPES = ("uint8", "uint16", "float16", "float32", "float64")
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,8 +73,11 @@ class Problem:
 
     height: int
     width: int
+    in_channels: int
+    """3, or 1 of a grey picture."""
     dtype: np.dtype[Any]
-    weights: NDArray[np.float32]
+    weights: Weights
+    """float32; float64 for a float64 picture."""
     groups: int
     combine: Combine
     stride: int
@@ -85,7 +88,7 @@ class Problem:
     @property
     def input_shape(self) -> tuple[int, int, int]:
         """HWC."""
-        return (self.height, self.width, RGB_CHANNELS)
+        return (self.height, self.width, self.in_channels)
 
     @property
     def output_height(self) -> int:
@@ -104,12 +107,12 @@ class Problem:
 
     @property
     def output_channels(self) -> int:
-        """3, or 1 for luma."""
+        """3 of one filter on RGB, 1 for luma and for grey; of a bank as many as it has filters, or three times that."""
         return int(self.weights.shape[1])
 
     @property
     def output_shape(self) -> tuple[int, int, int]:
-        """HWC; luma keeps a last axis of 1."""
+        """HWC; one channel keeps a last axis of 1."""
         return (self.output_height, self.output_width, self.output_channels)
 
     @property
@@ -122,24 +125,29 @@ class Problem:
     @property
     def input_bytes(self) -> int:
         """Bytes of the picture as stored."""
-        return self.height * self.width * RGB_CHANNELS * self.dtype.itemsize
+        return self.height * self.width * self.in_channels * self.dtype.itemsize
 
     @property
     def output_bytes(self) -> int:
         """Bytes of the output as stored."""
         return self.output_height * self.output_width * self.output_channels * self.output_dtype.itemsize
 
-    def dense_weights(self) -> NDArray[np.float32]:
-        """The weights as one group: (directions, out, 3, 3, 3), zero between channels of different groups."""
+    def dense_weights(self) -> Weights:
+        """The weights as one group: (directions, out, in, 3, 3), zero between channels of different groups."""
         if self.groups == 1:
             return self.weights
         directions, out_channels, in_group, rows, columns = self.weights.shape
-        dense = np.zeros((directions, out_channels, RGB_CHANNELS, rows, columns), np.float32)
+        dense = np.zeros((directions, out_channels, self.in_channels, rows, columns), self.weights.dtype)
         out_group = out_channels // self.groups
         for out_channel in range(out_channels):
             first = out_channel // out_group * in_group
             dense[:, out_channel, first : first + in_group] = self.weights[:, out_channel]
         return dense
+
+
+def weights_type(dtype: Any) -> np.dtype[Any]:
+    """The type of the weights for pictures of a type: float64 for float64, else float32."""
+    return np.dtype(np.float64 if np.dtype(dtype) == np.float64 else np.float32)
 
 
 def make_problem(
@@ -152,7 +160,7 @@ def make_problem(
     border: Border = "zero",
     output_mode: StoredMode = "raw",
 ) -> Problem:
-    """State the problem for a picture of `shape` (HWC, three channels) and `dtype`.
+    """State the problem for a picture of `shape` (HWC, one or three channels) and `dtype`.
 
     Raises UsageError for a shape, type, stride, padding or output mode that has no meaning.
     """
@@ -161,10 +169,13 @@ def make_problem(
         raise UsageError(
             f"Pictures of type {kind.name} are not supported: convert to one of {', '.join(INPUT_DTYPES)}."
         )
-    if len(shape) != 3 or shape[2] != RGB_CHANNELS or min(shape) < 1:
+    if len(shape) != 3 or shape[2] not in CHANNEL_COUNTS or min(shape) < 1:
         raise UsageError(
-            f"A picture must be height × width × 3 (RGB, HWC), not {'×'.join(map(str, shape)) or 'a number'}."
+            f"A picture must be height × width × 3 (RGB, HWC) or height × width × 1 (grey), "
+            f"not {'×'.join(map(str, shape)) or 'a number'}."
         )
+    if shape[2] != weights.groups * weights.weights.shape[2]:
+        raise UsageError(f"The weights are for {weights.groups * weights.weights.shape[2]} channels, not {shape[2]}.")
     if output_mode == "clip" and kind.kind == "f":
         raise UsageError("Output mode 'clip' needs an integer picture: a float picture has no range to clip to.")
     output_size(min(shape[:2]), stride, padding)  # raises where the filter does not fit
@@ -172,8 +183,9 @@ def make_problem(
     problem = Problem(
         height=int(shape[0]),
         width=int(shape[1]),
+        in_channels=int(shape[2]),
         dtype=kind.newbyteorder("="),
-        weights=np.ascontiguousarray(weights.weights, dtype=np.float32),
+        weights=np.array(weights.weights, dtype=weights_type(kind), order="C"),
         groups=weights.groups,
         combine=weights.combine,
         stride=min(stride, beyond),

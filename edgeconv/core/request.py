@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from edgeconv.core.choices import BORDERS, DEFAULT_FILTER, OUTPUT_MODES, Border, Channels, Luma, OutputMode
-from edgeconv.core.filters import Filter, custom_filter, named_filter, weight_set
+from edgeconv.core.filters import RGB_CHANNELS, Filter, custom_filter, filter_bank, named_filter, weight_set
 from edgeconv.core.geometry import parse_padding
 from edgeconv.core.output import finite_range, range_of_type, range_to_stretch, stretch
-from edgeconv.core.problem import Problem, StoredMode, make_problem
+from edgeconv.core.problem import Problem, StoredMode, make_problem, weights_type
 from edgeconv.errors import UsageError
 
 SecondPass = Callable[[Any, Any, Any], Any]
@@ -54,7 +54,7 @@ class Request:
         return make_problem(
             shape,
             dtype,
-            weight_set(self.filter, self.channels, self.luma),
+            weight_set(self.filter, self.channels, self.luma, shape[-1] if len(shape) == 3 else RGB_CHANNELS),
             stride=self.stride,
             padding=self.padding,
             border=self.border,
@@ -80,7 +80,8 @@ class Request:
         if xp is not np and not values[1] - values[0] >= LEAST_RANGE_ON_GPU:
             host = self.finish(xp.asnumpy(out), dtype, np, None if image is None else xp.asnumpy(image))
             return xp.asarray(host)
-        weights = weight_set(self.filter, self.channels, self.luma).weights
+        in_channels = RGB_CHANNELS if image is None else image.shape[-1]
+        weights = weight_set(self.filter, self.channels, self.luma, in_channels).weights.astype(weights_type(kind))
         pixels = range_of_type(kind) if image is None else finite_range(image, xp)
         return stretch(out, *range_to_stretch(values, pixels, weights), kind, xp)
 
@@ -97,11 +98,13 @@ def make_request(
 ) -> Request:
     """Check every option and build the request.
 
-    `filter` is a name of the table, a `Filter`, or nested numbers: 3×3, or 3×3×3×3 as (out, in, row, column).
-    Raises UsageError naming the invalid value and the valid ones.
+    `filter` is a name of the table, a `Filter`, a list of both (a bank), or nested numbers: 3×3, or K×C×3×3 as (filter,
+    input channel, row, column). Raises UsageError naming the invalid value and the valid ones.
     """
     if isinstance(filter, str):
         chosen = named_filter(filter)
+    elif isinstance(filter, list | tuple) and filter and all(isinstance(each, str | Filter) for each in filter):
+        chosen = filter_bank(filter)
     else:
         chosen = filter if isinstance(filter, Filter) else custom_filter(filter)
     if border not in BORDERS:

@@ -5,7 +5,7 @@ request:
 
     rgb       one grey channel becomes three equal ones
     grey      three channels become one, by BT.601, rounded to nearest, ties to even
-    float32   whole numbers become floats of the same value
+    float32   whole numbers become floats of the same value; float64 is rounded
     unit      whole numbers become floats from 0 to 1, by the largest value of their type
 """
 
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from edgeconv.core.filters import LUMA_WEIGHTS
 from edgeconv.errors import LayoutError, UsageError
 from edgeconv.io.files import is_standard_stream
-from edgeconv.io.image import GREY_NOTE, Picture, read_image
+from edgeconv.io.image import Picture, read_image
 from edgeconv.io.read_limits import DEFAULT_RULES, ReadRules
 
 
@@ -31,7 +31,7 @@ class Loaded:
     """A picture ready to be compared."""
 
     pixels: NDArray[Any]
-    """HWC with 1 or 3 channels: uint8, uint16, float16 or float32."""
+    """HWC: uint8, uint16, float16, float32 or float64."""
     notes: tuple[str, ...] = ()
     """What was done to it beyond decoding, one phrase each."""
 
@@ -61,9 +61,7 @@ class FileInput:
         """Decode and convert. Raises what `read_image` raises."""
         picture = self._kept if is_standard_stream(self.name) else self._read()
         pixels = picture.pixels
-        notes = [note for note in picture.notes if note != GREY_NOTE]
-        if picture.grey:
-            pixels = np.ascontiguousarray(pixels[:, :, :1])
+        notes = list(picture.notes)
         for word in self.conversions:
             converted = CONVERSIONS[word](pixels)
             if converted is not pixels:
@@ -95,7 +93,8 @@ def _to_grey(pixels: NDArray[Any]) -> NDArray[Any]:
 
 
 def _to_float32(pixels: NDArray[Any]) -> NDArray[Any]:
-    return pixels.astype(np.float32, copy=False)
+    with np.errstate(over="ignore", invalid="ignore"):  # a float64 beyond float32 becomes infinite
+        return pixels.astype(np.float32, copy=False)
 
 
 def _to_unit(pixels: NDArray[Any]) -> NDArray[Any]:

@@ -24,7 +24,7 @@ from edgeconv.core.request import Request
 from edgeconv.diff import results
 from edgeconv.diff.inputs import ArrayInput
 from edgeconv.diff.record import Compared, DiffRecord
-from edgeconv.errors import EXIT_DIFFERENT, EdgeconvError, UsageError
+from edgeconv.errors import EXIT_DIFFERENT, EdgeconvError, UnavailableError, UsageError
 from edgeconv.hardware.versions import installed_versions
 from edgeconv.io.image import read_image
 from edgeconv.io.read_limits import DEFAULT_RULES, ReadRules
@@ -92,12 +92,18 @@ def run(
     """
     picture = read_image(source, rules)
     pixels = picture.pixels if crop is None else middle_square(picture.pixels, crop)
+    if request.filter.labels:
+        raise UsageError(
+            f"'compare' takes one filter, and '{request.filter.name}' is a bank of {request.filter.filters}: compare "
+            "them one at a time, or check all that a method gives with 'edgeconv run --check full'."
+        )
     problem = request.problem(pixels.shape, pixels.dtype)
     refuse_inapplicable_to_all(tuple(find(name, device) for name, device in runnable()), options)
     failed: list[tuple[str, DeviceName, str]] = []
     reference, *others = run_all(pixels, problem, request, options, failed)
     if not others:
-        raise UsageError("No method but the reference runs here: see edgeconv doctor.")
+        reasons = f" ({'; '.join(sorted({reason for _, _, reason in failed}))})" if failed else ""
+        raise UsageError(f"No method but the reference runs this here{reasons}: see edgeconv doctor.")
     if by_rule:
         atol = agreement((reference, *others))
         wanted = replace(wanted, allowance=replace(wanted.allowance, atol=atol))
@@ -139,14 +145,20 @@ def run_all(
 ) -> Iterator[MethodRun]:
     """The reference's output, then that of every other method that runs here, in the registry's order.
 
-    Each gets those of `options` that apply to it. A method of another package that fails goes to `failed` with the
-    reason, and the others still run.
+    Each gets those of `options` that apply to it. One that does not do this problem, and one of another package that
+    fails, goes to `failed` with the reason, and the others still run.
     """
     for name, device in sorted(runnable(), key=lambda entry: entry != REFERENCE):
         entry = find(name, device)
         own = applicable(entry, options)
         try:
             session = Session(problem, name, device, own)
+        except EdgeconvError as error:
+            if not entry.package and not isinstance(error, UnavailableError):
+                raise
+            failed.append((name, device, str(error).rstrip(".")))
+            continue
+        try:
             raw = session.convolve(pixels)
         except EdgeconvError as error:
             if not entry.package:

@@ -35,7 +35,7 @@ from edgeconv.diff.regions import Region, RegionFinder
 from edgeconv.diff.scale import magnitude_of, scale_for
 from edgeconv.errors import UsageError
 
-STRIP_SAMPLES = {1: 2**18, 2: 2**20, 4: 2**18}
+STRIP_SAMPLES = {1: 2**18, 2: 2**20, 4: 2**18, 8: 2**18}
 """Samples of a strip by their size in bytes. 16 bits get more, to pay for their wide histogram once a strip."""
 
 SPARSE_SHARE = 1 / 16
@@ -145,7 +145,7 @@ class Figures:
 
 
 def compare(reference: NDArray[Any], other: NDArray[Any], allowance: Allowance | None = None) -> Figures:
-    """Compare two pictures of the same shape (HWC) and type (uint8, uint16, float16, float32).
+    """Compare two pictures of the same shape (HWC) and type (uint8, uint16, float16, float32, float64).
 
     Raises UsageError for an allowance without meaning here, ValueError where shape or type differ.
     """
@@ -157,15 +157,22 @@ def compare(reference: NDArray[Any], other: NDArray[Any], allowance: Allowance |
 
 
 def ulp_distance(reference: NDArray[Any], other: NDArray[Any]) -> NDArray[np.int64]:
-    """Steps between floats of one type (float16, float32), any shape; −1 where either is NaN."""
-    signed: Any = {2: np.int16, 4: np.int32}[reference.dtype.itemsize]
+    """Steps between floats of one type (float16, float32, float64), any shape; −1 where either is NaN.
 
-    def key(values: NDArray[Any]) -> NDArray[np.int64]:
+    Of float64 there may be more than an int64 holds: then as many as it does.
+    """
+    signed: Any = {2: np.int16, 4: np.int32, 8: np.int64}[reference.dtype.itemsize]
+    most = np.iinfo(np.int64).max
+
+    def key(values: NDArray[Any]) -> NDArray[np.uint64]:
         # The bits of positive floats rise with them; those of negative ones fall. Turned over they form one line.
         bits = np.ascontiguousarray(values).view(signed).astype(np.int64)
-        return np.asarray(np.where(bits < 0, np.iinfo(signed).min - bits, bits), np.int64)
+        line = np.where(bits < 0, np.iinfo(signed).min - bits, bits).astype(np.int64)
+        # Counted from 0 they keep their order, and a difference may be 64 bits long.
+        return np.asarray(line.view(np.uint64) + np.uint64(2**63), np.uint64)
 
-    distance = np.abs(key(reference) - key(other))
+    one, two = key(reference), key(other)
+    distance = np.minimum(np.maximum(one, two) - np.minimum(one, two), np.uint64(most)).astype(np.int64)
     return np.where(np.isnan(reference) | np.isnan(other), -1, distance)
 
 
@@ -396,14 +403,16 @@ class _WholeNumbers(_Tally):
 
 
 class _Floats(_Tally):
-    """Sums and largest values per cell, in float64."""
+    """Sums and largest values per cell, in float64; of float64 in more, as their squares may be beyond it."""
 
     def __init__(self, dtype: np.dtype[Any], channels: int) -> None:
         self.peak = 0.0
         self.scale = scale_for(dtype)
         cells = (2, channels)
         self.samples, self.unequal, self.unbounded, self.max_ulp = np.zeros((4, *cells), np.int64)
-        self.sum, self.sum_abs, self.sum_squares, self.max_abs = np.zeros((4, *cells))
+        self.wide: Any = np.longdouble if dtype == np.float64 else np.float64
+        self.sum, self.sum_abs, self.sum_squares = np.zeros((3, *cells), self.wide)
+        self.max_abs = np.zeros(cells)
         self.histogram = np.zeros((*cells, len(self.scale.labels)), np.int64)
 
     def add(self, zone: int, reference: NDArray[Any], other: NDArray[Any]) -> float:
@@ -418,9 +427,9 @@ class _Floats(_Tally):
             finite = size[bounded]
             self.unequal[cell] += size.size
             self.unbounded[cell] += size.size - finite.size
-            self.sum[cell] += np.subtract(after[bounded], before[bounded], dtype=np.float64).sum()
-            self.sum_abs[cell] += finite.sum()
-            self.sum_squares[cell] += np.square(finite).sum()
+            self.sum[cell] += np.subtract(after[bounded], before[bounded], dtype=self.wide).sum()
+            self.sum_abs[cell] += finite.sum(dtype=self.wide)
+            self.sum_squares[cell] += np.square(finite, dtype=self.wide).sum()
             self.max_abs[cell] = max(self.max_abs[cell], size.max(initial=0))
             self.max_ulp[cell] = max(self.max_ulp[cell], ulp_distance(before, after).max(initial=0))
             found = self.scale.counts(size)
@@ -439,15 +448,15 @@ class _Floats(_Tally):
         cells = np.ix_(zones, channels)
         samples, unbounded = int(self.samples[cells].sum()), int(self.unbounded[cells].sum())
         of = max(1, samples - unbounded)
-        rmse = math.sqrt(self.sum_squares[cells].sum() / of)
+        rmse = float(np.sqrt(self.sum_squares[cells].sum() / of))
         return PartFigures(
             samples=samples,
             unequal_samples=int(self.unequal[cells].sum()),
             differing_samples=differing,
             unbounded_samples=unbounded,
             max_abs=float(self.max_abs[cells].max()),
-            mean=float(self.sum[cells].sum()) / of,
-            mean_abs=float(self.sum_abs[cells].sum()) / of,
+            mean=float(self.sum[cells].sum() / of),
+            mean_abs=float(self.sum_abs[cells].sum() / of),
             rmse=rmse,
             psnr_db=self._psnr_db(rmse),
             max_ulp=int(self.max_ulp[cells].max()),

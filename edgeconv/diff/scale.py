@@ -70,14 +70,14 @@ def scale_for(dtype: Any) -> Scale:
 
 
 def magnitude_of(reference: NDArray[Any], other: NDArray[Any]) -> NDArray[Any]:
-    """|other − reference|, exact: int32 for whole numbers, float64 for floats.
+    """|other − reference|: int32 for whole numbers, float64 for floats; exact, but for the one rounding of float64.
 
     NaN against NaN and an infinity against itself are 0; NaN or an infinity against anything else is infinite.
     """
     if reference.dtype.kind == "u":
         steps: NDArray[np.int32] = np.subtract(other, reference, dtype=np.int32)
         return np.abs(steps, out=steps)
-    with np.errstate(invalid="ignore"):
+    with np.errstate(invalid="ignore", over="ignore"):
         magnitude: NDArray[np.float64] = np.subtract(other, reference, dtype=np.float64)
         np.abs(magnitude, out=magnitude)
         magnitude[reference == other] = 0  # an infinity minus itself is NaN

@@ -6,6 +6,7 @@
     floor       share of the floor, every candidate at every size          (heat map)
     waterfall   where a whole picture's time goes, and at which sizes a GPU pays
     cudnn       what cuDNN's heuristic put first, and what was fastest
+    banks       GFLOPS over the number of filters of a bank, under what memory and arithmetic allow
 
 Ink and background: axes and text are drawn in `INK`, which the page replaces by its own text colour, so that one
 drawing serves light and dark; a file of its own is drawn on white.
@@ -28,6 +29,7 @@ from edgeconv.bench.record import BenchRecord, BenchRow
 from edgeconv.bench.summary import Group, Phases, groups, median, phases
 from edgeconv.core.safe_text import visible_lines
 from edgeconv.core.units import digits_text
+from edgeconv.export.banks import BankPoint, BankSeries, bank_series
 from edgeconv.io.files import xml_text
 from edgeconv.run.report import ranking_of
 
@@ -211,7 +213,71 @@ def cudnn(record: BenchRecord) -> list[Drawing]:
     return drawings
 
 
-PLOTS: tuple[Callable[[BenchRecord], list[Drawing]], ...] = (gflops, times, floor, roofline, waterfall, cudnn)
+def banks(record: BenchRecord) -> list[Drawing]:
+    """GFLOPS over the number of filters, both logarithmic, under the two limits; one panel per kind of picture."""
+    drawings = []
+    of_device = sorted(
+        bank_series(record), key=lambda series: (series.device, series.dtype, series.size, series.stride)
+    )
+    for key, found in groupby(of_device, lambda series: (series.device, series.dtype, series.size, series.stride)):
+        panels = [series for series in found if len(series.points) > 1]
+        if not panels:
+            continue
+        device, dtype, size, stride = key
+        figure = _figure(len(panels), 1.25)
+        axes = list(figure.subplots(1, len(panels), squeeze=False)[0])
+        colours = _colours(name for series in panels for name in series.candidates)
+        for axis, series in zip(axes, panels, strict=True):
+            _bank_lines(axis, series, colours)
+        legend(figure, axes)
+        caption = (
+            "Nominal GFLOPS over the number of filters. Dotted: what a copy of the fewest bytes allows; dash-dotted: "
+            f"the measured rate of float32 multiply-adds; no float32 method can be above either. {LINE_WORDS}"
+        )
+        title = f"Filter banks, {dtype}, {size}×{size}, stride {stride}, {device.upper()}"
+        drawings.append(Drawing(f"banks_{device}_{dtype}_{size}_{stride}", title, caption, figure))
+    return drawings
+
+
+def _bank_lines(axis: Axes, series: BankSeries, colours: dict[str, str]) -> None:
+    filters = [point.filters for point in series.points]
+    flops = [point.rows[0].counts.nominal_flops / 1e9 for point in series.points]
+    for limit, style, name in ((_memory, ":", "limit: memory"), (_arithmetic, "-.", "limit: arithmetic")):
+        values = [work / limit(point) for work, point in zip(flops, series.points, strict=True)]
+        axis.plot(filters, values, linestyle=style, color=INK, linewidth=1.2, label=name)
+    for candidate in series.candidates:
+        rows = [(point.filters, point.row(candidate)) for point in series.points]
+        timed = [(number, row) for number, row in rows if row is not None]
+        is_method = timed[0][1].kind == "method"
+        axis.plot(
+            [number for number, _ in timed],
+            [_gflops(row) for _, row in timed],
+            linestyle="-" if is_method else "--",
+            marker="o" if is_method else None,
+            markersize=3,
+            color=colours[candidate],
+            linewidth=1.6,
+            label=literal(candidate),
+        )
+    axis.set_xscale("log", base=2)
+    axis.set_yscale("log")
+    axis.set_xticks(filters, [str(number) for number in filters], fontsize=7)
+    axis.minorticks_off()
+    axis.set_title(series.title.partition(",")[0])
+    axis.set_xlabel("filters")
+    axis.set_ylabel("GFLOPS (nominal)")
+    axis.grid(True, alpha=0.25)
+
+
+def _memory(point: BankPoint) -> float:
+    return point.memory_seconds
+
+
+def _arithmetic(point: BankPoint) -> float:
+    return point.arithmetic_seconds
+
+
+PLOTS: tuple[Callable[[BenchRecord], list[Drawing]], ...] = (gflops, times, floor, roofline, waterfall, cudnn, banks)
 
 
 # --- what the drawings share ------------------------------------------------------------------------------------

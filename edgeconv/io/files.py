@@ -104,9 +104,8 @@ def read_bytes(source: Path | str, limit: int) -> bytes:
     return data
 
 
-def read_text(path: Path, limit: int, *, plain: bool = True) -> str:
-    """The text of a file in UTF-8 with `limit` bytes at most, unpacked where xz packed it; `plain` refuses a pipe or a
-    device.
+def read_small_bytes(path: Path, limit: int, *, plain: bool = True) -> bytes:
+    """All of a file of `limit` bytes at most, unpacked where xz packed it; `plain` refuses a pipe or a device.
 
     Either may have no end, and a pipe may have no writer. Raises OSError, and ValueError with a message for a person.
     """
@@ -119,6 +118,12 @@ def read_text(path: Path, limit: int, *, plain: bool = True) -> str:
         data = _unpacked(data, limit + 1)
     if len(data) > limit:
         raise ValueError(f"it has more than {limit:,} bytes")
+    return data
+
+
+def read_text(path: Path, limit: int, *, plain: bool = True) -> str:
+    """The text of a file in UTF-8; otherwise as `read_small_bytes`."""
+    data = read_small_bytes(path, limit, plain=plain)
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError:

@@ -1,11 +1,16 @@
-"""The only door for pixels: files in, files out. Inside the door pictures are RGB, HWC and C-contiguous.
+"""The only door for pixels: files in, files out. Inside the door pictures are RGB or grey, HWC and C-contiguous.
 
     read_image    any format of the table (formats/), or `-` for standard input, told by content and not by name
-                  grey is spread to three equal channels; alpha is dropped; both are noted
-                  8 bits give uint8, 16 bits uint16, floats float32 (a float16 NPY stays float16)
+                  grey is one channel, or by `ReadRules.rgb` three equal ones; alpha is dropped; both are noted
+                  grey is what the file calls grey; a palette is colour, but for BMP, which has no other grey: there
+                  one of which each entry is a grey is grey
+                  8 bits give uint8, 16 bits uint16, floats their own type
                   EXIF and TIFF orientation is applied; of several frames or pages the first is taken
     longest_side  what the header of a file says, no pixel read
-    write_image   by the suffix: 8 bits to all of them, 16 bits to PNG, TIFF and NPY, float32 to TIFF and NPY
+    encode_bank   several pictures in one file: TIFF, a page each, or NPY
+    write_image   by the suffix: 8 bits to all of them, 16 bits to PNG, TIFF and NPY, float32 and float64 to TIFF and
+                  NPY. One channel is a grey file, WebP excepted, which has no grey; an NPY is always height × width ×
+                  channels
 
 OpenCV decodes, but for a few TIFFs and JPEGs that Pillow does, and encodes all but PNG, which png.py writes faster;
 always from and to memory, so that no path passes through it. What it does quietly wrong (a truncated JPEG, floats
@@ -26,6 +31,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from edgeconv.core.filters import GREY_CHANNELS, RGB_CHANNELS
 from edgeconv.errors import ImageReadError, ImageWriteError, MemoryLimitError
 from edgeconv.io.files import empty, is_standard_stream, opened, write_bytes_atomically
 from edgeconv.io.formats import (
@@ -54,6 +60,9 @@ UNKNOWN_BYTES = 2**24
 """A file that begins like no picture is read all the same if it is no larger: a ledger knows it again by its hash."""
 
 STREAM_NAME = "standard input"
+
+ALL_OF_A_BANK = ("TIFF", "NPY")
+"""Formats of which one file holds all that a filter bank gives."""
 
 QUALITY_FLAGS = {"JPEG": "IMWRITE_JPEG_QUALITY", "WebP": "IMWRITE_WEBP_QUALITY"}
 """Formats that can lose something, and OpenCV's word for how little. JPEG is 95 unless asked, WebP loses nothing."""
@@ -85,19 +94,18 @@ class Picture:
     """A decoded picture and where it came from."""
 
     pixels: NDArray[Any]
-    """HWC, three channels, RGB, C-contiguous: uint8, uint16, float32 (or float16); a `Decoder` may put it on a GPU."""
+    """HWC, RGB or one channel of grey, C-contiguous: a type of `INPUT_DTYPES`; a `Decoder` may put it on a GPU."""
     source: str
     """The file's name as given, or `standard input`."""
     format: str
     """The format's name, as in the table of formats."""
     notes: tuple[str, ...] = ()
     """What was done beyond decoding, one phrase each."""
-    grey: bool = False
-    """The file holds one colour channel; `pixels` has it three times."""
 
 
 Decoder = Callable[[bytes, Header], Any]
-"""An alternative decoder from a file's bytes to upright pixels as in Picture; None for a file it does not decode."""
+"""An alternative decoder from a file's bytes to upright pixels, of three channels; None for a file that it
+does not decode."""
 
 
 def read_image(source: Path | str, rules: ReadRules = DEFAULT_RULES) -> Picture:
@@ -157,14 +165,15 @@ def decode_image(
         pixels: Any = None if decoder is None else decoder(data, header)
         if pixels is None:
             pixels, said = LISTENER.during(partial(_decode_or_say_why, data, entry, header))
+        pixels = _with_channels(pixels, header, rules.rgb)
     except BadPicture as bad:
         raise _refused(name, entry, bad) from None
     except MemoryError:
         raise _no_memory(name, header, len(data)) from None
     if said and rules.strict:
         raise ImageReadError(f"{name}: {entry.name}: its decoder warns ({'; '.join(said)}): {STRICT_REMEDY}.")
-    notes = (*_notes(header, entry, name), *([f"{SAID_NOTE}{'; '.join(said)}"] if said else ()))
-    return Picture(pixels, name, entry.name, notes, header.grey)
+    notes = (*_notes(header, entry, name, rules.rgb), *([f"{SAID_NOTE}{'; '.join(said)}"] if said else ()))
+    return Picture(pixels, name, entry.name, notes)
 
 
 def longest_side(path: Path) -> int | None:
@@ -212,7 +221,7 @@ def _no_memory(name: str, header: Header | None, file_bytes: int) -> MemoryLimit
     """The error for a file that does not fit, by its pixels where its header was read."""
     if header is None:
         return MemoryLimitError(f"{name}: not enough memory to parse {file_bytes:,} bytes: use a smaller picture.")
-    needed = header.width * header.height * 3 * max(1, header.bits // 8)
+    needed = header.width * header.height * (1 if header.grey else 3) * max(1, header.bits // 8)
     return MemoryLimitError(
         f"{name}: not enough memory for {header.width:,}×{header.height:,} pixels ({needed:,} bytes decoded): "
         "use a smaller picture."
@@ -244,8 +253,52 @@ def encode_image(
     """
     if not isinstance(pixels, np.ndarray):
         raise ImageWriteError(f"{destination}: a {type(pixels).__name__} is not a picture: use a NumPy array.")
+    _check_shape(pixels, destination)
     entry = _format_for(pixels, destination, format)
     pixels = pixels.astype(pixels.dtype.newbyteorder("="), copy=False)  # OpenCV ignores the byte order of an array
+    _check_fits(pixels, entry, destination)
+    with _told_about(pixels, entry, destination):
+        return _encode(pixels, entry, threads, quality, png_level)
+
+
+def pictures_of(output: NDArray[Any], filters: int) -> list[NDArray[Any]]:
+    """The pictures in the output (HWC) of a bank, one for each filter: grey, or RGB of three channels a filter."""
+    return [output[:, :, number::filters] for number in range(filters)]
+
+
+def encode_bank(
+    output: NDArray[Any], filters: int, destination: Path | str, *, format: str | None = None
+) -> bytes | memoryview:
+    """The bytes of one file with all of a bank's output (HWC): TIFF, a page for each filter, or NPY, as it is.
+
+    Raises ImageWriteError, for a format too that holds one picture.
+    """
+    entry = _format_for(output, destination, format)
+    if entry.name not in ALL_OF_A_BANK:
+        raise ImageWriteError(f"{destination}: {entry.name} holds one picture, not {filters}: use .tiff or .npy.")
+    _check_fits(output, entry, destination)
+    with _told_about(output, entry, destination):
+        if entry.name == "NPY":
+            return npy.encode(output)
+        pages = [_as_opencv_has_it(page) for page in pictures_of(output, filters)]
+        with _failures("encoded", "use another format") as cv2:
+            done, encoded = cv2.imencodemulti(entry.suffixes[0], pages)
+        if not done:
+            raise BadPicture("it cannot be encoded", "use another format")
+        buffer: NDArray[np.uint8] = encoded
+        return buffer.data
+
+
+def _check_shape(pixels: NDArray[Any], destination: Path | str) -> None:
+    """Raise ImageWriteError for an array that is no picture."""
+    if pixels.ndim not in (2, 3) or (pixels.ndim == 3 and pixels.shape[2] not in (1, 3)) or 0 in pixels.shape:
+        raise ImageWriteError(
+            f"{destination}: an array of shape {pixels.shape} is not a picture: use HWC with 1 or 3 channels."
+        )
+
+
+def _check_fits(pixels: NDArray[Any], entry: Format, destination: Path | str) -> None:
+    """Raise ImageWriteError where a format cannot hold samples of this type, or sides as long."""
     height, width = pixels.shape[:2]
     if pixels.dtype.name not in entry.writes:
         able = [other.suffixes[0] for other in FORMATS if pixels.dtype.name in other.writes]
@@ -259,8 +312,14 @@ def encode_image(
             f"{destination}: {entry.name} cannot hold a side of {max(height, width):,} pixels "
             f"(at most {entry.max_side:,}): use .tiff or .npy."
         )
+
+
+@contextmanager
+def _told_about(pixels: NDArray[Any], entry: Format, destination: Path | str) -> Iterator[None]:
+    """Failures of an encoder in the block become one line about `destination`."""
+    height, width = pixels.shape[:2]
     try:
-        return _encode(pixels, entry, threads, quality, png_level)
+        yield
     except BadPicture as bad:
         raise ImageWriteError(f"{destination}: {entry.name}: {bad.reason}: {bad.remedy}.") from None
     except MemoryError:
@@ -320,10 +379,9 @@ def _decode(data: bytes, entry: Format, header: Header) -> NDArray[Any]:
                 _imdecode(data, _opencv().IMREAD_REDUCED_GRAYSCALE_8)  # for libjpeg's warnings, which Pillow hides
                 pixels = _turn_upright(pillow_decoder.decode_cmyk_jpeg(data), header.orientation)
             else:
-                pixels = _turn_upright(_decode_rgb(entry.for_decoder(data, header)), header.orientation)
-    if pixels.ndim == 2 or pixels.shape[2] == 1:
-        pixels = np.repeat(pixels.reshape(*pixels.shape[:2], 1), 3, axis=2)
-    return np.ascontiguousarray(_stretched(as_float32(pixels), header.largest)[:, :, :3])
+                pixels = _turn_upright(_decode_plain(entry.for_decoder(data, header), header.grey), header.orientation)
+    pixels = _stretched(pixels, header.largest)
+    return pixels if pixels.ndim == 3 else pixels[:, :, np.newaxis]
 
 
 def _stretched(pixels: NDArray[Any], largest: int | None) -> NDArray[Any]:
@@ -335,18 +393,22 @@ def _stretched(pixels: NDArray[Any], largest: int | None) -> NDArray[Any]:
     return stretched
 
 
-def as_float32(pixels: NDArray[Any]) -> NDArray[Any]:
-    """`pixels`, rounded from float64; a value beyond the range of float32 becomes infinite, without a warning."""
-    if pixels.dtype != np.float64:
-        return pixels
-    with np.errstate(over="ignore", invalid="ignore"):
-        return pixels.astype(np.float32)
+def _with_channels(pixels: Any, header: Header, rgb: bool) -> Any:
+    """Decoded pixels (HWC, NumPy or CuPy, alpha last) with the channels of a picture: one of grey, or three."""
+    kept = GREY_CHANNELS if header.grey and not rgb else RGB_CHANNELS
+    if header.grey or pixels.shape[2] < kept:
+        colour = pixels if pixels.shape[2] == GREY_CHANNELS else pixels[:, :, :GREY_CHANNELS].copy()
+        pixels = colour if kept == GREY_CHANNELS else colour.repeat(kept, axis=2)
+    elif pixels.shape[2] > kept:
+        pixels = pixels[:, :, :kept].copy()
+    return np.ascontiguousarray(pixels) if isinstance(pixels, np.ndarray) else pixels
 
 
-def _decode_rgb(data: bytes) -> NDArray[Any]:
-    """Decode with OpenCV to three channels in RGB order, as stored."""
+def _decode_plain(data: bytes, grey: bool) -> NDArray[Any]:
+    """Decode with OpenCV to one channel of a grey file, else to three in RGB order, as stored."""
     cv2 = _opencv()
-    return _imdecode(data, cv2.IMREAD_COLOR_RGB | cv2.IMREAD_ANYDEPTH | cv2.IMREAD_IGNORE_ORIENTATION)
+    colours = cv2.IMREAD_GRAYSCALE if grey else cv2.IMREAD_COLOR_RGB
+    return _imdecode(data, colours | cv2.IMREAD_ANYDEPTH | cv2.IMREAD_IGNORE_ORIENTATION)
 
 
 def _decode_as_stored(data: bytes) -> NDArray[Any]:
@@ -355,9 +417,16 @@ def _decode_as_stored(data: bytes) -> NDArray[Any]:
     pixels = _imdecode(data, cv2.IMREAD_UNCHANGED)
     if pixels.ndim == 2 or pixels.shape[2] not in (3, 4):
         return pixels
-    pixels = as_float32(pixels)  # cvtColor has no float64
-    rgb: NDArray[Any] = cv2.cvtColor(pixels, cv2.COLOR_BGR2RGB if pixels.shape[2] == 3 else cv2.COLOR_BGRA2RGB)
-    return rgb
+    return _swap_red_and_blue(pixels[:, :, :RGB_CHANNELS])
+
+
+def _swap_red_and_blue(pixels: NDArray[Any]) -> NDArray[Any]:
+    """RGB from BGR and back."""
+    cv2 = _opencv()
+    if pixels.dtype == np.float64:  # which cvtColor does not have
+        return np.ascontiguousarray(pixels[:, :, ::-1])
+    swapped: NDArray[Any] = cv2.cvtColor(np.ascontiguousarray(pixels), cv2.COLOR_RGB2BGR)
+    return swapped
 
 
 def _imdecode(data: bytes, flags: int) -> NDArray[Any]:
@@ -404,12 +473,16 @@ def _encode(
         return b"".join(encode_png(pixels, threads, LEVEL if png_level is None else png_level))
     with _failures("encoded", "use another format") as cv2:
         flags = [] if quality is None else [getattr(cv2, QUALITY_FLAGS[entry.name]), quality]
-        bgr = cv2.cvtColor(pixels, cv2.COLOR_RGB2BGR) if pixels.shape[2:] == (3,) else pixels
-        done, encoded = cv2.imencode(entry.suffixes[0], np.ascontiguousarray(bgr), flags)
+        done, encoded = cv2.imencode(entry.suffixes[0], _as_opencv_has_it(pixels), flags)
     if not done:
         raise BadPicture("it cannot be encoded", "use another format")
     buffer: NDArray[np.uint8] = encoded
     return buffer.data
+
+
+def _as_opencv_has_it(pixels: NDArray[Any]) -> NDArray[Any]:
+    """A picture as OpenCV encodes it: BGR or grey, C-contiguous."""
+    return np.ascontiguousarray(_swap_red_and_blue(pixels) if pixels.shape[2:] == (RGB_CHANNELS,) else pixels)
 
 
 def _turn_upright(pixels: NDArray[Any], orientation: int) -> NDArray[Any]:
@@ -421,10 +494,10 @@ def _turn_upright(pixels: NDArray[Any], orientation: int) -> NDArray[Any]:
     return cv2.flip(pixels, {(0,): 0, (1,): 1, (0, 1): -1}[flipped]) if flipped else pixels
 
 
-def _notes(header: Header, entry: Format, name: str) -> list[str]:
+def _notes(header: Header, entry: Format, name: str, rgb: bool) -> list[str]:
     """What was changed or dropped in decoding, or may surprise the user."""
     notes = []
-    if header.grey:
+    if header.grey and rgb:
         notes.append(GREY_NOTE)
     if header.alpha:
         notes.append("alpha channel dropped")
@@ -440,8 +513,6 @@ def _notes(header: Header, entry: Format, name: str) -> list[str]:
         notes.append(DEPTH_NOTE)
     if header.largest is not None and header.largest != (full := 2**header.bits - 1):
         notes.append(f"samples of 0 to {header.largest:,} stretched to 0 to {full:,}")
-    if header.bits == 64:
-        notes.append("float64 rounded to float32")
     named = SUFFIXES.get(PurePath(name).suffix.lower())
     if named is not None and named is not entry:
         notes.append(f"the contents are {entry.name}, not {named.name} as the name says")
@@ -450,11 +521,6 @@ def _notes(header: Header, entry: Format, name: str) -> list[str]:
 
 def _format_for(pixels: NDArray[Any], destination: Path | str, format: str | None) -> Format:
     """The format to write, from `format`, or from the suffix, or for standard output from the type."""
-    if pixels.ndim not in (2, 3) or (pixels.ndim == 3 and pixels.shape[2] not in (1, 3)) or 0 in pixels.shape:
-        shape = pixels.shape
-        raise ImageWriteError(
-            f"{destination}: an array of shape {shape} is not a picture: use HWC with 1 or 3 channels."
-        )
     if format is None and is_standard_stream(destination):
         format = "npy" if pixels.dtype.kind == "f" else "png"
     suffix = PurePath(destination).suffix.lower() if format is None else "." + format.lower().removeprefix(".")

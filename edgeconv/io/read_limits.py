@@ -1,8 +1,9 @@
-"""Which pictures are refused: two limits and one switch, the same for every command and in Python.
+"""How pictures are read: what is refused, and as how many channels, the same for every command and in Python.
 
 max_pixels    height × width as the header states them, refused before a pixel is decoded
 max_bytes     of the file or stream, refused before or while it is read
 strict        warnings of a decoder that reads the picture nevertheless are errors, not notes
+rgb           grey is read as three equal channels
 """
 
 from __future__ import annotations
@@ -19,11 +20,12 @@ takes 3 GiB."""
 
 @dataclass(frozen=True)
 class ReadRules:
-    """What is refused."""
+    """What is refused, and whether grey becomes RGB."""
 
     max_pixels: int = DEFAULT_MAX_PIXELS
     max_bytes: int = DEFAULT_MAX_BYTES
     strict: bool = False
+    rgb: bool = False
 
 
 DEFAULT_RULES = ReadRules()

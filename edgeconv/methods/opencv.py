@@ -1,9 +1,11 @@
 """OpenCV, the CPU's vendor library: `cv2.filter2D` a band of rows at a time, so that bands stay in cache.
 
     uint8 a channel, whole weights   filter2D to int16 (exact), then convertScaleAbs
-    equal kernels                    cv2.transform sums the input channels, one filter2D, the result copied
-    everything else                  filter2D to float32 for every pair of channels that meet, summed; to float64
-                                     where float32 does not hold the sums (exactness.py)
+    kernels equal for all inputs     cv2.transform sums the input channels, then one filter2D for each different output
+    everything else                  filter2D for every pair of channels that meet, summed
+
+Sums are float32, or float64 where the picture is float64 or float32 does not hold them (exactness.py). A grey picture
+has one channel; outputs of a bank are planes that are merged at the end, equal ones computed once.
 
 A band takes its halo rows along and drops the two outer rows of what filter2D gives back, so OpenCV's
 border rule is used for the columns alone, and only where the padding is 1. OpenCV has no stride: everything is
@@ -21,7 +23,7 @@ from numpy.typing import NDArray
 
 from edgeconv.core import exactness
 from edgeconv.core.choices import Border
-from edgeconv.core.filters import RGB_CHANNELS
+from edgeconv.core.filters import Weights
 from edgeconv.core.geometry import KERNEL_SIZE, OUTSIDE, border_indices
 from edgeconv.core.output import store
 from edgeconv.core.problem import Problem
@@ -41,6 +43,8 @@ BORDER_CODES: dict[Border, int] = {
 HALO = KERNEL_SIZE // 2
 CLAMP = 256
 """Past the range of uint8, and exact in int16 and float32."""
+MOST_MERGED = 4
+"""Channels that OpenCV merges faster than NumPy puts them side by side; it knows at most 128."""
 BAND_BYTES = 512 * 2**10
 """Source bytes of a band: measured, docs/cpu-engine.md; larger ones gain little and cost memory."""
 
@@ -53,27 +57,37 @@ class OpenCVPlan(Plan):
         self._rows = border_indices(problem.height, problem.padding, problem.border)
         self._columns = border_indices(problem.width, problem.padding, problem.border)
         padded_width = problem.width + 2 * problem.padding
-        row_bytes = padded_width * RGB_CHANNELS * problem.dtype.itemsize
+        row_bytes = padded_width * problem.in_channels * problem.dtype.itemsize
         wide = exactness.sums_for(problem) == "float64"
         self._float = np.dtype(np.float64 if wide else np.float32)
         self._depth = cv2.CV_64F if wide else cv2.CV_32F
-        has_wide_root = problem.combine == "magnitude" and problem.output_dtype != np.uint8
-        # Temporaries of one row of a band: the channel sum or planes, a response and the joined value.
-        temporary_row = 3 * padded_width * RGB_CHANNELS * (8 if has_wide_root else self._float.itemsize)
+        self._int16_kernel = _kernel_exact_in_int16(problem)
+        self._own_kernel = _kernel_of_every_channel(problem)
+        weights = problem.dense_weights()
+        alike = bool((weights == weights[:, :, :1]).all())
+        self._channel_sum = problem.groups == 1 and problem.in_channels > 1 and alike
+        self._kernels = weights[:, :, :1] if self._channel_sum else weights
+        self._first_alike = _first_alike(self._kernels)
         self._band_rows = max(1, min(problem.output_height, BAND_BYTES // (row_bytes * problem.stride)))
         self._bands = -(-problem.output_height // self._band_rows)
         self._threads = threads_for(options.threads, problem.input_bytes + problem.output_bytes, self._bands)
-        self._fit_workspace(temporary_row, options)
-        self._int16_kernel = _kernel_exact_in_int16(problem)
-        self._equal_kernel = _one_kernel_per_direction(problem)
-        self._channel_sum = problem.groups == 1 and self._equal_kernel is not None
+        self._fit_workspace(padded_width * self._temporary_bytes_per_pixel(), options)
         self.arithmetic = exactness.own_arithmetic(problem) if self._int16_kernel is None else exactness.WHOLE
         self.choice = {
             "band_rows": self._band_rows,
             "threads": self._threads,
             "arithmetic": self._float.name if self._int16_kernel is None else "int16",
             "collapsed": self._channel_sum,
+            "different_outputs": len(set(self._first_alike)),
         }
+
+    def _temporary_bytes_per_pixel(self) -> int:
+        """Of a band: channel sum or planes, a response, the joined value; of a bank its outputs, apart and merged."""
+        problem = self.problem
+        has_wide_root = problem.combine == "magnitude" and problem.output_dtype != np.uint8
+        sample_bytes = 8 if has_wide_root else self._float.itemsize
+        most = max(problem.in_channels, problem.output_channels)
+        return 3 * most * sample_bytes
 
     def _fit_workspace(self, temporary_row: int, options: Options) -> None:
         """Lower bands and, where a row each is still too much, threads until the temporaries keep to the limit."""
@@ -127,40 +141,45 @@ class OpenCVPlan(Plan):
 
     def _float_values(self, source: NDArray[Any]) -> NDArray[np.floating[Any]]:
         """Joined responses (rows, columns, out), float32 or float64."""
-        problem = self.problem
+        if self._own_kernel is not None:
+            return _hwc(self._join([self._filter(source, kernel, self._depth) for kernel in self._own_kernel]))
         if self._channel_sum:
-            ones = np.ones((1, RGB_CHANNELS), self._float)
-            source = _hwc(cv2.transform(source.astype(self._float, copy=False), ones))
-        responses = (self._response(source, direction) for direction in range(problem.directions))
+            ones = np.ones((1, self.problem.in_channels), self._float)
+            planes = [_hwc(cv2.transform(source.astype(self._float, copy=False), ones))]
+        else:
+            planes = [_hwc(plane) for plane in cv2.split(source)]
+        values: dict[int, NDArray[np.floating[Any]]] = {}
+        for output in dict.fromkeys(self._first_alike):
+            values[output] = self._join([self._response(planes, kernels) for kernels in self._kernels[:, output]])
+        merged = [values[output] for output in self._first_alike]
+        return _hwc(cv2.merge(merged)) if len(merged) <= MOST_MERGED else np.concatenate(merged, axis=-1)
+
+    def _join(self, responses: list[NDArray[np.floating[Any]]]) -> NDArray[np.floating[Any]]:
+        """One value of the responses of all directions (rows, columns, channels)."""
+        problem = self.problem
         if problem.combine == "magnitude":
+            first, second = responses
+            if problem.dtype == np.float64:  # whose squares may overflow or vanish in float64
+                length: NDArray[np.float64] = np.hypot(first, second)
+                return length
             # Squares of float32 may overflow or vanish, and do not tell 16-bit halves apart; 8 bits they do.
             root = self._float if problem.output_dtype == np.uint8 else np.float64
-            joined = cv2.magnitude(*(response.astype(root, copy=False) for response in responses))
-        elif problem.combine == "maximum":
-            joined = next(responses)
-            for response in responses:  # NumPy's maximum keeps a NaN, which OpenCV's drops
-                joined = np.maximum(joined, response) if problem.dtype.kind == "f" else cv2.max(joined, response)
-        else:
-            (joined,) = responses
-        if self._channel_sum and problem.output_channels > 1:
-            joined = cv2.merge([joined] * problem.output_channels)
-        return _hwc(joined)
+            return _hwc(cv2.magnitude(first.astype(root, copy=False), second.astype(root, copy=False)))
+        joined = responses[0]
+        for response in responses[1:]:  # NumPy's maximum keeps a NaN, which OpenCV's drops
+            joined = np.maximum(joined, response) if problem.dtype.kind == "f" else _hwc(cv2.max(joined, response))
+        return joined
 
-    def _response(self, source: NDArray[Any], direction: int) -> NDArray[np.floating[Any]]:
-        if self._equal_kernel is not None:
-            return self._filter(source, self._equal_kernel[direction], self._depth)
-        planes = cv2.split(source)
-        outputs = []
-        for kernels in self.problem.dense_weights()[direction]:
-            total = np.zeros((*source.shape[:2], 1), self._float)
-            for plane, kernel in zip(planes, kernels, strict=True):
-                if kernel.any():
-                    with np.errstate(invalid="ignore", over="ignore"):  # an infinity less another is NaN
-                        total += self._filter(plane, kernel, self._depth)
-            outputs.append(total)
-        return _hwc(cv2.merge(outputs))
+    def _response(self, planes: list[NDArray[Any]], kernels: Weights) -> NDArray[np.floating[Any]]:
+        """One direction of one output (rows, columns, 1); `kernels` is (planes, 3, 3)."""
+        total = np.zeros((*planes[0].shape[:2], 1), self._float)
+        for plane, kernel in zip(planes, kernels, strict=True):
+            if kernel.any():
+                with np.errstate(invalid="ignore", over="ignore"):  # an infinity less another is NaN
+                    total += self._filter(plane, kernel, self._depth)
+        return total
 
-    def _filter(self, source: NDArray[Any], kernel: NDArray[np.float32], depth: int) -> NDArray[Any]:
+    def _filter(self, source: NDArray[Any], kernel: Weights, depth: int) -> NDArray[Any]:
         return _hwc(cv2.filter2D(source, depth, kernel, borderType=BORDER_CODES[self.problem.border]))
 
 
@@ -186,21 +205,28 @@ def _store_band(values: NDArray[Any], out: NDArray[Any], problem: Problem) -> No
         out[...] = _hwc(stored)
 
 
-def _one_kernel_per_direction(problem: Problem) -> NDArray[np.float32] | None:
-    """(directions, 3, 3) where one kernel stands in every place that a direction has, else None."""
+def _kernel_of_every_channel(problem: Problem) -> Weights | None:
+    """(directions, 3, 3) where every channel is filtered by itself with the same kernels, once; else None."""
+    separate = problem.groups == problem.in_channels == problem.output_channels
     kernels = problem.weights[:, :1, :1]
-    return kernels[:, 0, 0] if (problem.weights == kernels).all() else None
+    return kernels[:, 0, 0] if separate and (problem.weights == kernels).all() else None
 
 
-def _kernel_exact_in_int16(problem: Problem) -> NDArray[np.float32] | None:
+def _kernel_exact_in_int16(problem: Problem) -> Weights | None:
     """The one whole-number kernel of uint8 channels by themselves, where all its sums stay within int16."""
-    kernels = _one_kernel_per_direction(problem)
-    if problem.dtype != np.uint8 or problem.groups == 1 or problem.combine != "single" or kernels is None:
+    kernels = _kernel_of_every_channel(problem)
+    if problem.dtype != np.uint8 or problem.combine != "single" or kernels is None:
         return None
     kernel = kernels[0]
     whole = bool((kernel == np.rint(kernel)).all())
     fits = float(np.abs(kernel).sum()) * np.iinfo(np.uint8).max <= np.iinfo(np.int16).max
     return kernel if whole and fits else None
+
+
+def _first_alike(kernels: Weights) -> list[int]:
+    """For every output (second axis) the first one that has the same kernels."""
+    first: dict[bytes, int] = {}
+    return [first.setdefault(kernels[:, output].tobytes(), output) for output in range(kernels.shape[1])]
 
 
 def _other_way_out(problem: Problem, options: Options) -> str:

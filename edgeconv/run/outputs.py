@@ -1,11 +1,13 @@
 """Output files of `run`, of `run` by tiles and of `batch`: names, ownership and overwriting.
 
     name       `default_name`, unless the user names a file; `output_path` says where that goes
+    bank       a picture for each filter, with the filter's name in the file's (`picture_paths`); a file that the user
+               names .tiff or .npy holds all, and so does standard output, as NPY. Rules below hold for each file
     input      no output ever replaces what is read: the picture, the kernel file (`refuse_inputs`)
     existing   is replaced with --overwrite, or where a record shows that it is an earlier result of the same picture
                and settings that nobody has changed since (`reason_to_keep`); the record is the report beside the
                picture, or the row of a batch's ledger (batch/previous_results.py)
-    new        picture and report appear together or not at all (`OutputFiles.publish`)
+    new        pictures and report appear together or not at all (`OutputFiles.publish`)
 
 Several runs may write to one place: what exists is looked at before any work, and again just before it is replaced; a
 name that was free then is taken in a step that fails if it is not free any more.
@@ -39,6 +41,7 @@ from edgeconv.io.files import (
     write_bytes_atomically,
 )
 from edgeconv.io.formats import WRITTEN
+from edgeconv.io.image import ALL_OF_A_BANK
 from edgeconv.options import DEFAULT_NAME
 from edgeconv.run import report
 from edgeconv.run.job import Job
@@ -60,7 +63,7 @@ KERNEL_DIGITS = 6
 
 def filter_word(chosen: Filter) -> str:
     """The filter in a name: `sobel`; with a hash of its values a kernel that is not of the table: `custom-1f0c9a`."""
-    if any(chosen is entry for entry in FILTERS):
+    if chosen.members or any(chosen is entry for entry in FILTERS):
         return chosen.name
     values = np.ascontiguousarray(chosen.kernels, "<f8")
     return f"{chosen.name}-{hashlib.sha256(values.tobytes()).hexdigest()[:KERNEL_DIGITS]}"
@@ -72,11 +75,14 @@ def rules_word(request: Request) -> str:
     return "".join(f"_{value}" for value, default in told if value != default)
 
 
-def default_name(job: Job, method: str, output_format: str) -> str:
-    """`photo_sobel_sliding_s1.png` for `photo.jpg`; the stem is `stdin` for standard input."""
+def default_name(job: Job, method: str, output_format: str, filter: str | None = None) -> str:
+    """`photo_sobel_sliding_s1.png` for `photo.jpg`; the stem is `stdin` for standard input.
+
+    `filter` is the name of one of a bank.
+    """
     return DEFAULT_NAME.format(
         stem=_stem(job.source),
-        filter=filter_word(job.request.filter),
+        filter=filter_word(job.request.filter) if filter is None else filter,
         rules=rules_word(job.request),
         method=method,
         stride=job.request.stride,
@@ -138,6 +144,26 @@ def output_path(job: Job, method: str, output_format: str, folder_formats: tuple
     return path / name
 
 
+def picture_paths(job: Job, target: Path | None, method: str) -> tuple[Path, ...]:
+    """The files where `target` is the output: itself, or one for each filter of a bank; none of a stream."""
+    if target is None:
+        return ()
+    labels = job.request.filter.labels
+    named = job.output is not None and Path(job.output) == target
+    if not labels or is_device(target) or (named and holds_all(target)):
+        return (target,)
+    if named:
+        return tuple(target.with_name(f"{target.stem}_{label}{target.suffix}") for label in labels)
+    ending = target.suffix.removeprefix(".")
+    return tuple(target.with_name(default_name(job, method, ending, label)) for label in labels)
+
+
+def holds_all(path: Path) -> bool:
+    """Whether a file of that suffix holds all that a filter bank gives."""
+    entry = WRITTEN.get(path.suffix.lower())
+    return entry is not None and entry.name in ALL_OF_A_BANK
+
+
 # --- ownership ----------------------------------------------------------------------------------------------------
 
 
@@ -174,6 +200,8 @@ class Provenance:
     """What an output is made from, as its report states it."""
 
     problem: Json
+    in_channels: int
+    """1 where a grey picture is filtered as such, 3 where it is read as RGB."""
     method: str
     is_same_input: Callable[[Json], bool]
     """Whether the part `input` of a report describes the same picture."""
@@ -221,38 +249,62 @@ def is_unchanged(path: Path, recorded: Json) -> bool:
 
 @dataclass(frozen=True)
 class Replaceable:
-    """Which of the two files may replace what exists; a file that is new must find its name free."""
+    """Which of the files may replace what exists; a file that is new must find its name free."""
 
-    picture: bool
+    pictures: tuple[bool, ...]
     report: bool
     report_is_new: bool
 
+    @property
+    def picture(self) -> bool:
+        """Of a run with one picture."""
+        (alone,) = self.pictures
+        return alone
+
 
 class OutputFiles:
-    """The picture that a run writes and the report beside it."""
+    """The pictures that a run writes, one unless of a bank, and the report beside them."""
 
     def __init__(
         self,
         job: Job,
-        picture: Path | None,
+        target: Path | None,
         provenance: Provenance,
         may_replace_folder: Callable[[Path], bool] | None = None,
+        pictures: tuple[Path, ...] | None = None,
     ) -> None:
-        """`picture` is None for standard output; `may_replace_folder` tells whether a folder is a picture (a Zarr)."""
+        """`target` is None for standard output; `may_replace_folder` tells whether a folder is a picture (a Zarr).
+
+        `pictures` are the files, where they are not those of `picture_paths`.
+        """
         self._job, self._provenance, self._may_replace_folder = job, provenance, may_replace_folder
-        self.picture = picture
-        self.report = None if picture is None or is_device(picture) else picture.with_suffix(".json")
+        self.target = target
+        """The one picture, or the name that those of a bank and the report are called after."""
+        self.pictures = picture_paths(job, target, provenance.method) if pictures is None else pictures
+        self.report = None if target is None or is_device(target) else target.with_suffix(".json")
         """None for a stream or a device, which have nothing beside them."""
 
     def refuse_to_replace(self) -> None:
-        """Raise ImageWriteError where picture or report would replace an input, a folder, or what must be kept."""
-        picture, report_path = self.picture, self.report
-        if picture is None or report_path is None:
+        """Raise ImageWriteError where a picture or report would replace an input, a folder, or what must be kept."""
+        report_path = self.report
+        if report_path is None:
             return
-        refuse_inputs(self._job, picture, report_path)
-        self._refuse_nested(picture)
+        refuse_inputs(self._job, *self.pictures, report_path)
+        for picture in self.pictures:
+            self._refuse_nested(picture)
+            self._refuse_folder(picture)
         if report_path.is_dir():
             raise ImageWriteError(f"{report_path}: is a folder where the report goes: choose another name with -o.")
+        taken = [path for path in (*self.pictures, report_path) if os.path.lexists(path)]
+        if self._job.overwrite or not taken:
+            return
+        reason = reason_to_keep(self._previous(report_path), self._job.source)
+        if reason is not None:
+            way_out = "pass --overwrite to replace it, or -o for another place"
+            raise ImageWriteError(f"Output '{taken[0]}' {reason}: {way_out}.")
+
+    def _refuse_folder(self, picture: Path) -> None:
+        """Raise ImageWriteError where a folder is in the way that is no picture."""
         if picture.is_dir():
             if self._may_replace_folder is None:
                 raise ImageWriteError(f"{picture}: is a folder: name a file in it.")
@@ -260,13 +312,6 @@ class OutputFiles:
                 raise ImageWriteError(
                     f"{picture}: is a folder and not a Zarr that could be replaced: choose another name."
                 )
-        if self._job.overwrite or not (os.path.lexists(picture) or os.path.lexists(report_path)):
-            return
-        reason = reason_to_keep(self._previous(picture, report_path), self._job.source)
-        if reason is not None:
-            taken = picture if os.path.lexists(picture) else report_path
-            way_out = "pass --overwrite to replace it, or -o for another place"
-            raise ImageWriteError(f"Output '{taken}' {reason}: {way_out}.")
 
     def _refuse_nested(self, picture: Path) -> None:
         """Raise ImageWriteError where output or input, one of them a folder, lies inside the other."""
@@ -276,47 +321,57 @@ class OutputFiles:
         if source.startswith(target + os.sep):
             raise ImageWriteError(f"{picture}: the input lies inside it: choose another place with -o.")
 
-    def _previous(self, picture: Path, report_path: Path) -> PreviousOutput | None:
-        """What the report beside the picture says; None where it is no report, or cannot be read."""
+    def _previous(self, report_path: Path) -> PreviousOutput | None:
+        """What the report beside the pictures says; None where it is no report, or cannot be read."""
         try:
             found, provenance = read_report(report_path), self._provenance
-            recorded = {name: found["output"][name] for name in ("file_bytes", "file_sha256")}
-            same_settings = found["problem"] == provenance.problem and found["method"]["name"] == provenance.method
+            recorded = found["output"].get("files") or [found["output"]]
+            files = [{name: each[name] for name in ("file_bytes", "file_sha256")} for each in recorded]
+            same_settings = (
+                found["problem"] == provenance.problem
+                and found["input"]["channels"] == provenance.in_channels
+                and found["method"]["name"] == provenance.method
+                and len(files) == len(self.pictures)
+            )
             return PreviousOutput(
                 input=str(found["input"]["file"]),
                 same_input=not same_settings or provenance.is_same_input(found["input"]),  # the input may be large
                 same_settings=same_settings,
-                # a run that was killed between the two leaves the report alone
-                unchanged=not os.path.lexists(picture) or is_unchanged(picture, recorded),
+                # a run that was killed between the report and the pictures leaves some of them out
+                unchanged=all(
+                    not os.path.lexists(path) or is_unchanged(path, file)
+                    for path, file in zip(self.pictures, files, strict=False)
+                ),
             )
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return None
 
     def remove_left_overs(self) -> None:
         """Remove what killed runs left half-written in the folder of the output."""
-        if self.picture is not None and self.report is not None:
-            temporary_files.remove_left_over_in(Path(os.path.realpath(self.picture)).parent)
+        if self.report is not None:
+            for folder in {Path(os.path.realpath(picture)).parent for picture in self.pictures}:
+                temporary_files.remove_left_over_in(folder)
 
     def replaceable(self) -> Replaceable:
         """Look again, as another run may have written there meanwhile. Raises as `refuse_to_replace`."""
-        picture_exists, report_exists = (
-            path is not None and os.path.lexists(path) for path in (self.picture, self.report)
-        )
+        exist = tuple(os.path.lexists(picture) for picture in self.pictures)
+        report_exists = self.report is not None and os.path.lexists(self.report)
         self.refuse_to_replace()
         overwrite = self._job.overwrite
-        return Replaceable(overwrite or picture_exists, overwrite or report_exists, not report_exists)
+        pictures = tuple(overwrite or there for there in exist) or (overwrite,)  # of a stream
+        return Replaceable(pictures, overwrite or report_exists, not report_exists)
 
-    def publish(self, record: report.RunReport, replaceable: Replaceable, put_picture: Callable[[], None]) -> None:
-        """Write the report, then let `put_picture` move the finished picture into place.
+    def publish(self, record: report.RunReport, replaceable: Replaceable, put_pictures: Callable[[], None]) -> None:
+        """Write the report, then let `put_pictures` move the finished pictures into place.
 
         Where that fails, a new report is removed again; one that replaced an earlier report stays, as that is gone.
         """
         if self.report is None:
-            put_picture()
+            put_pictures()
             return
         write_bytes_atomically(self.report, report.to_json(record), replace=replaceable.report)
         try:
-            put_picture()
+            put_pictures()
         except BaseException:  # Ctrl-C too
             if replaceable.report_is_new:
                 self.report.unlink(missing_ok=True)

@@ -51,7 +51,7 @@ Phase = Literal["start", "decode", "set_up", "host_to_device", "convolve", "devi
 PHASES: tuple[Phase, ...] = get_args(Phase)
 """In the order they happen; a phase that a device does not have is absent."""
 
-Dtype = Literal["uint8", "uint16", "float16", "float32"]
+Dtype = Literal["uint8", "uint16", "float16", "float32", "float64"]
 BoundBy = Literal["memory", "arithmetic"]
 
 
@@ -82,17 +82,31 @@ class InputPart(Part, omit_defaults=True):
     file_sha256: Sha256 | None = None
 
 
-class OutputPart(Part):
-    """The picture that was written."""
+class OutputFilePart(Part):
+    """One file of several that a filter bank gives."""
 
+    filter: str
     file: str
     file_bytes: Positive
     file_sha256: Sha256
+
+
+class OutputPart(Part, omit_defaults=True):
+    """The picture that was written, or those of a filter bank."""
+
+    file: Annotated[str, Meta(description="of a bank in several files the name that theirs are made from")]
+    file_bytes: Annotated[Positive, Meta(description="of all files together")]
+    file_sha256: Annotated[Sha256 | None, Meta(description="null where there are several files, in `files`")]
     height: Positive
     width: Positive
-    channels: Literal[1, 3]
+    channels: Annotated[
+        Positive, Meta(description="of all pictures: c·K + k is channel c of the picture of filter k of a bank of K")
+    ]
     dtype: Dtype
     sha256: Sha256 | None
+    files: Annotated[
+        list[OutputFilePart], Meta(description="only of a bank in several files, in the order of its filters")
+    ] = field(default_factory=list)
 
 
 class FilterPart(Part):
@@ -100,7 +114,9 @@ class FilterPart(Part):
 
     name: str
     combine: Combine
-    kernels: Annotated[list[Any], Meta(description="directions × 3 × 3, or 1 × out × in × 3 × 3")]
+    kernels: Annotated[
+        list[Any], Meta(description="directions × 3 × 3, or of a bank directions × filters × channels × 3 × 3")
+    ]
 
 
 class ProblemPart(Part):

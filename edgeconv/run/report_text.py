@@ -15,6 +15,12 @@ ABOVE_THE_ROOF = {
 }
 
 
+MOST_NAMES = 4
+"""Files of a bank that are named in a line."""
+MOST_BOUNDS = 6
+"""Output channels whose bounds are named in a line."""
+
+
 def summary(report: RunReport) -> list[TextRow]:
     """What was written, how fast beside the floor, and whether it is right; a note for what a reader should know."""
     result = report.output
@@ -91,12 +97,14 @@ def _picture_rows(report: RunReport) -> list[tuple[str, str]]:
     method, device = report.method, report.device
 
     def size(picture: InputPart | OutputPart) -> str:
-        return f"{picture.width}×{picture.height}×{picture.channels} {picture.dtype}"
+        files = len(picture.files) if isinstance(picture, OutputPart) else 0
+        each = f"{picture.width}×{picture.height}×{picture.channels // max(1, files)} {picture.dtype}"
+        return f"{each} each" if files else each
 
     rows = [
         ("picture", f"{source.file}  {size(source)}"),
         *(("note", note) for note in source.notes),
-        ("output", f"{result.file}  {size(result)}"),
+        ("output", f"{_files_text(result)}  {size(result)}"),
         (
             "filter",
             f"{problem.filter.name}, channels {problem.channels}, stride {problem.stride}, "
@@ -105,6 +113,15 @@ def _picture_rows(report: RunReport) -> list[tuple[str, str]]:
         ("method", f"{method.name}{_package(method)} on {device.name} ({method.why})"),
     ]
     return rows
+
+
+def _files_text(result: OutputPart) -> str:
+    """The file, or of a bank in several their number and names, as far as they go on a line."""
+    names = [each.file for each in result.files]
+    if not names:
+        return result.file
+    shown = names if len(names) <= MOST_NAMES else [*names[: MOST_NAMES - 1], "…", names[-1]]
+    return f"{len(names)} files: {', '.join(shown)}"
 
 
 def _package(method: MethodPart) -> str:
@@ -169,8 +186,12 @@ def exactness_text(check: CheckPart) -> str:
     """How exact the method's arithmetic is, for a person."""
     if check.exact:
         return f"exact ({check.arithmetic}): every sample must be equal to the rounded oracle"
-    bounds = (f"{bound:.2g}" if bound is not None else "none" for bound in check.bound_by_channel)
+    bounds = [f"{bound:.2g}" if bound is not None else "none" for bound in check.bound_by_channel]
     of = f"of each output channel in this picture before it is stored ({check.arithmetic})"
+    if len(bounds) > MOST_BOUNDS:
+        known = [bound for bound in check.bound_by_channel if bound is not None]
+        largest = f"{max(known):.2g}" if len(known) == len(bounds) else "none"
+        return f"largest error bound {of}: {largest}; all {len(bounds)} are in the report"
     return f"error bound {of}: {', '.join(bounds)}"
 
 

@@ -1,5 +1,7 @@
 """A picture that is filtered at once: from a file to a file with a report beside it, or from an array to an array.
 
+A filter bank gives several pictures, each in a file of its own or all in one (outputs.py).
+
 The order of the steps keeps the report honest: decode, set up, one cold run whose result is the one that is saved,
 encode; only then the samples, the roof and the check, so that none of them warms up what is called cold.
 """
@@ -12,6 +14,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from numpy.typing import NDArray
@@ -25,7 +28,7 @@ from edgeconv.core.timing import Budget, Series, Stopwatch
 from edgeconv.hardware.versions import installed_versions
 from edgeconv.io.files import STANDARD_STREAM, prepared
 from edgeconv.io.formats import FORMAT_OF_DTYPE
-from edgeconv.io.image import Picture, encode_image, read_image
+from edgeconv.io.image import Picture, encode_bank, encode_image, pictures_of, read_image
 from edgeconv.methods.options import Options
 from edgeconv.run import report
 from edgeconv.run.job import Job, sampling_seconds
@@ -57,7 +60,8 @@ class WholeRun(Run):
     _outputs: OutputFiles
     _filtered: Filtered
     _measured: Measurement
-    _encoded: bytes | memoryview
+    _encoded: list[bytes | memoryview]
+    """The files, in the order of `OutputFiles.pictures`; one of a stream."""
     _input_pixels: dict[str, Any]
     _output_pixels: dict[str, Any]
     _peak_bytes: int | None
@@ -83,7 +87,7 @@ class WholeRun(Run):
             self._format = job.format or FORMAT_OF_DTYPE[job.request.output_dtype(pixels.dtype).name]
             target = output_path(job, self._choice.method, self._format)
         problem_record = plain(report.describe_problem(job.request, self._problem))
-        provenance = Provenance(problem_record, self._choice.method, self._is_same_input)
+        provenance = Provenance(problem_record, self._problem.in_channels, self._choice.method, self._is_same_input)
         self._outputs = OutputFiles(job, target, provenance)
         return self._outputs
 
@@ -95,16 +99,28 @@ class WholeRun(Run):
 
     def filter(self) -> None:
         """See Run.filter."""
-        job, target, watch = self._job, self._outputs.picture, self._watch
+        job, watch = self._job, self._watch
         self._filtered = filter_picture(self._picture, job.request, self._problem, self._choice, job.options, watch)
         finished = self._filtered.finished
         with ThreadPoolExecutor(2) as hashing:  # beside the encoder, which leaves part of the cores idle
             described = [hashing.submit(report.describe_pixels, pixels) for pixels in (self._picture.pixels, finished)]
             with watch.phase("encode"):
-                form = None if target is not None and target.suffix else self._format
-                self._encoded = encode_image(finished, target or STANDARD_STREAM, format=form, quality=job.quality)
+                self._encoded = self._encode(finished)
             self._input_pixels, self._output_pixels = (future.result() for future in described)
         self._peak_bytes = self._filtered.session.device.peak_bytes()
+
+    def _encode(self, finished: NDArray[Any]) -> list[bytes | memoryview]:
+        """The files of the output."""
+        chosen, paths, target = self._job.request.filter, self._outputs.pictures, self._outputs.target
+        if len(paths) > 1:
+            pictures = pictures_of(finished, chosen.filters)
+            quality = self._job.quality
+            return [encode_image(picture, path, quality=quality) for picture, path in zip(pictures, paths, strict=True)]
+        place = target or STANDARD_STREAM
+        named = target is not None and bool(target.suffix)
+        if chosen.labels:
+            return [encode_bank(finished, chosen.filters, place, format=None if named else "npy")]
+        return [encode_image(finished, place, format=None if named else self._format, quality=self._job.quality)]
 
     def check(self) -> None:
         """See Run.check."""
@@ -115,18 +131,42 @@ class WholeRun(Run):
 
     def write(self, replaceable: Replaceable, resources: ExitStack) -> Callable[[], None]:
         """See Run.write."""
-        place = self._outputs.picture or STANDARD_STREAM
+        paths: tuple[Path | str, ...] = self._outputs.pictures or (STANDARD_STREAM,)
         with self._watch.phase("encode"):
-            return resources.enter_context(prepared(place, self._encoded, replace=replaceable.picture))
+            files = zip(paths, self._encoded, replaceable.pictures, strict=True)
+            puts = [resources.enter_context(prepared(path, data, replace=replace)) for path, data, replace in files]
+
+        def put_all() -> None:
+            """All into place; where one fails, those before it whose names were free go again."""
+            done: list[Path] = []
+            try:
+                for path, put, replace in zip(paths, puts, replaceable.pictures, strict=True):
+                    put()
+                    if not replace and len(paths) > 1:
+                        done.append(Path(path))
+            except BaseException:  # Ctrl-C too
+                for path in done:
+                    path.unlink(missing_ok=True)
+                raise
+
+        return put_all
 
     def report(self) -> report.RunReport:
         """See Run.report."""
-        picture, target = self._picture, self._outputs.picture
+        picture, target = self._picture, self._outputs.target
         file = STANDARD_STREAM if target is None else str(target)
+        digests = [hashlib.sha256(data).hexdigest() for data in self._encoded]
         encoded: dict[str, Any] = {
-            "file_bytes": len(self._encoded),
-            "file_sha256": hashlib.sha256(self._encoded).hexdigest(),
+            "file_bytes": sum(map(len, self._encoded)),
+            "file_sha256": digests[0] if len(digests) == 1 else None,
         }
+        if len(digests) > 1:
+            labels = self._job.request.filter.labels
+            files = zip(labels, self._outputs.pictures, self._encoded, digests, strict=True)
+            encoded["files"] = [
+                report.OutputFilePart(filter=label, file=str(path), file_bytes=len(data), file_sha256=digest)
+                for label, path, data, digest in files
+            ]
         figures = describe(self._filtered, self._measured, asked_for=self._job.method, peak_bytes=self._peak_bytes)
         return report.RunReport(
             **report.header(),

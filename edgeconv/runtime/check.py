@@ -32,6 +32,8 @@ from edgeconv.core.problem import Problem
 from edgeconv.methods import reference
 
 ROWS_PER_BLOCK = 8
+BLOCK_SAMPLES = 2**19
+"""Most output samples of such a block; beyond it a block has fewer rows, as those of a bank are long."""
 STORED_SAMPLES = 4_000_000
 """Oracle values that are stored between the two passes of a check: 32 MB."""
 SAMPLED_CHECK = 300_000
@@ -83,15 +85,22 @@ def rows_to_check(output_height: int, row_samples: int, max_samples: int | None)
     """Blocks (start, stop) of output rows: all of them, or about `max_samples` samples' worth, ends included."""
     if max_samples is None or output_height * row_samples <= max_samples:
         return list(bands(output_height, max(1, min(output_height, 64))))
-    blocks = max(3, max_samples // (row_samples * ROWS_PER_BLOCK))
-    starts = np.linspace(0, max(0, output_height - ROWS_PER_BLOCK), blocks).round().astype(int)
+    rows = max(1, min(ROWS_PER_BLOCK, BLOCK_SAMPLES // row_samples))
+    blocks = max(3, max_samples // (row_samples * rows))
+    starts = np.linspace(0, max(0, output_height - rows), blocks).round().astype(int)
     chosen: list[tuple[int, int]] = []
     for start in dict.fromkeys(starts.tolist()):
-        stop = min(start + ROWS_PER_BLOCK, output_height)
+        stop = min(start + rows, output_height)
         begin = max(start, chosen[-1][1] if chosen else 0)
         if begin < stop:
             chosen.append((begin, stop))
     return chosen
+
+
+def cut_blocks(blocks: list[tuple[int, int]], row_sums: int) -> list[tuple[int, int]]:
+    """The same rows in blocks of no more sums than the oracle computes at once, or of a row where that has more."""
+    rows = max(1, reference.SUMS_AT_ONCE // row_sums)
+    return [(first + start, first + stop) for first, last in blocks for start, stop in bands(last - first, rows)]
 
 
 def check(
@@ -114,7 +123,8 @@ def check(
         )
     spoilt = _Spoilt(image, problem, arithmetic)
     row_samples = problem.output_width * problem.output_channels
-    oracle = _Oracle(spoilt.clean, problem, arithmetic, rows_to_check(problem.output_height, row_samples, max_samples))
+    blocks = rows_to_check(problem.output_height, row_samples, max_samples)
+    oracle = _Oracle(spoilt.clean, problem, arithmetic, cut_blocks(blocks, row_samples * problem.directions))
     largest = magnitude(reduce(join_ranges, (finite_range(expected) for _, expected, _ in oracle)))
 
     worst: CheckedSample | None = None
@@ -170,7 +180,7 @@ class _Oracle:
         self._image, self._problem, self._arithmetic, self._blocks = image, problem, arithmetic, blocks
         self._exact = exactness.is_exact(problem, arithmetic)
         self._largest = 0.0 if self._exact else magnitude(finite_range(image))
-        may_overflow = self._largest * problem.weights[0, 0].size > np.finfo(np.float32).max
+        may_overflow = self._largest * problem.weights[0, 0].size > np.finfo(problem.weights.dtype).max
         self._needs_samples = bool(arithmetic.weight_loss or arithmetic.operand_tiny or may_overflow)
         rows = sum(stop - start for start, stop in blocks)
         self._keep = rows * problem.output_width * problem.output_channels <= STORED_SAMPLES

@@ -217,7 +217,8 @@ class Workshop:
     def _computed(self, path: str, parameters: Parameters, source: ViewSource) -> _Computed:
         asked = source.parameters_of(parameters)
         request, options = asked.request(), asked.options()
-        weights = request.filter.kernels.tobytes()  # a kernel file may have changed
+        kernels = request.filter.kernels
+        weights = (kernels.shape, kernels.tobytes())  # a kernel file may have changed
 
         def compute() -> _Computed:
             picture, decode_seconds = self._decoded(path)

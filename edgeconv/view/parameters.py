@@ -19,7 +19,8 @@ from edgeconv.core.choices import DEFAULT_FILTER, DEVICES, NAMED_PADDINGS
 from edgeconv.core.filters import CUSTOM, Filter, filter_names, parse_weight
 from edgeconv.core.geometry import never_looks_outside
 from edgeconv.core.option import AUTO, Option, options_of
-from edgeconv.errors import EdgeconvError
+from edgeconv.core.request import Request
+from edgeconv.errors import EdgeconvError, UsageError
 from edgeconv.io.read_limits import DEFAULT_RULES, ReadRules
 from edgeconv.methods import method_names
 from edgeconv.options import Filtering, MethodChoice, MethodOptions
@@ -44,6 +45,16 @@ class Parameters(MethodOptions, MethodChoice, Filtering):
 
     The fields are those of the groups, from the last to the first: dataclasses collect them in that order.
     """
+
+    def request(self, filters: str | None = None) -> Request:
+        """As the command's; raises UsageError for a bank too, which gives more than the one picture that is shown."""
+        request = super().request(filters)
+        if request.filter.labels:
+            raise UsageError(
+                f"Kernel '{request.filter.name}' is a bank of {request.filter.filters} filters, and the window shows "
+                "one: use edgeconv run."
+            )
+        return request
 
     def arguments(self) -> list[str]:
         """The options that are not the command's defaults, as arguments of a command line."""

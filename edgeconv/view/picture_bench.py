@@ -17,6 +17,7 @@ from edgeconv.core.option import AUTO
 from edgeconv.core.timing import Budget
 from edgeconv.errors import EdgeconvError, UsageError
 from edgeconv.io.image import Picture
+from edgeconv.io.read_limits import ReadRules
 from edgeconv.methods.base import DEVICES
 from edgeconv.view.latest_request import Token
 from edgeconv.view.parameters import Parameters, kernel_cells, kernel_text
@@ -51,7 +52,10 @@ def sizes_for(longest_side: int) -> tuple[int, ...]:
 
 
 def plan(path: str, picture: Picture, parameters: Parameters) -> BenchRun:
-    """The bench run for a picture and parameters. Raises UsageError for a full 3×3×3×3 set, which no grid names."""
+    """The bench run for a picture and parameters; a grey one is measured as RGB.
+
+    Raises UsageError for a full 3×3×3×3 set, which no grid names.
+    """
     if parameters.kernel_file is not None and parameters.chosen_filter().is_full_set:
         raise UsageError("A 3×3×3×3 kernel has no name in a grid: bench a named filter or a 3×3 kernel.")
     named = parameters.filter
@@ -76,7 +80,8 @@ def plan(path: str, picture: Picture, parameters: Parameters) -> BenchRun:
         around=False,
     )
     grid = CaseGrid("view", f"GFLOPS over size, {parameters.summary()}", (part,))
-    return BenchRun(grid, rules, parameters.options(), pictures=(path,))
+    as_rgb = ReadRules(rgb=True)  # the cases of a grid have three channels
+    return BenchRun(grid, rules, parameters.options(), pictures=(path,), read_rules=as_rgb)
 
 
 def measure(todo: BenchRun, token: Token, progress: Callable[[float, str], None]) -> BenchRecord:

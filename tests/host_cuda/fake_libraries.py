@@ -1,6 +1,6 @@
 """What the plans ask of cuBLAS and cuDNN, in NumPy on host memory, so that the kernels before and after run too.
 
-Only what one call of each computes: `sgemm` counts in columns first like BLAS, and the convolution is NHWC with a zero
+Only what one call of each computes: `gemm` counts in columns first like BLAS, and the convolution is NHWC with a zero
 border. Descriptors, statuses and rankings of the real cuDNN are tested elsewhere (test_libcudnn.py).
 """
 
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 from dataclasses import dataclass
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -21,14 +22,17 @@ def memory(address: int, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
     return np.frombuffer((ctypes.c_ubyte * count).from_address(address), kind).reshape(shape)
 
 
-def columns_first(address: int, rows: int, columns: int, leading: int, transposed: bool) -> np.ndarray:
-    """A float32 BLAS operand as a (rows, columns) array, whichever way it is stored."""
+def columns_first(
+    kind: type[np.floating[Any]], address: int, rows: int, columns: int, leading: int, transposed: bool
+) -> np.ndarray:
+    """A BLAS operand as a (rows, columns) array, whichever way it is stored."""
     if transposed:
-        return memory(address, (rows, leading), np.float32)[:, :columns]
-    return memory(address, (columns, leading), np.float32)[:, :rows].T
+        return memory(address, (rows, leading), kind)[:, :columns]
+    return memory(address, (columns, leading), kind)[:, :rows].T
 
 
-def sgemm(
+def gemm(
+    kind: type[np.floating[Any]],
     handle: int,
     transpose_a: int,
     transpose_b: int,
@@ -45,10 +49,10 @@ def sgemm(
     leading_c: int,
 ) -> None:
     """C = alpha · op(A) · op(B) + beta · C, C being m × n."""
-    left = columns_first(a, m, k, leading_a, bool(transpose_a))
-    right = columns_first(b, k, n, leading_b, bool(transpose_b))
-    result = columns_first(c, m, n, leading_c, transposed=False)
-    (scale,), (keep,) = memory(alpha, (1,), np.float32), memory(beta, (1,), np.float32)
+    left = columns_first(kind, a, m, k, leading_a, bool(transpose_a))
+    right = columns_first(kind, b, k, n, leading_b, bool(transpose_b))
+    result = columns_first(kind, c, m, n, leading_c, transposed=False)
+    (scale,), (keep,) = memory(alpha, (1,), kind), memory(beta, (1,), kind)
     product = scale * (left.astype(np.float64) @ right)
     result[...] = product + keep * result if keep else product
 
@@ -60,7 +64,8 @@ CUBLAS = SimpleNamespace(
     CUBLAS_PEDANTIC_MATH=2,
     setStream=lambda handle, stream: None,
     setMathMode=lambda handle, mode: None,
-    sgemm=sgemm,
+    sgemm=partial(gemm, np.float32),
+    dgemm=partial(gemm, np.float64),
 )
 
 

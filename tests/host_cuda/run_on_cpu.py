@@ -40,7 +40,7 @@ def run(work: Work) -> None:
     """Run and compare; raises AssertionError with the worst sample."""
     problem = work.case.problem()
     plan = make_plan(work, problem)
-    image = random_image(problem.height, problem.width, problem.dtype)
+    image = np.ascontiguousarray(random_image(problem.height, problem.width, problem.dtype)[..., : problem.in_channels])
     for descending in (False, True):
         fake_cupy.cupy.descending = descending
         source = fake_cupy.asarray(image, work.offset_samples)

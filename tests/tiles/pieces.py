@@ -22,15 +22,15 @@ THREADS = 2
 
 
 class ArraySource(TileSource):
-    """An array (HWC, three channels) as a source with the given chunks; counts what was loaded."""
+    """An array (HWC) as a source with the given chunks; counts what was loaded."""
 
     def __init__(self, pixels: np.ndarray, row_cuts: tuple[int, ...], column_cuts: tuple[int, ...]) -> None:
         super().__init__(Path("array"))
         self._pixels = pixels
         self.loaded: list[tuple[int, int]] = []
-        height, width = pixels.shape[:2]
+        height, width, channels = pixels.shape
         self.layout = ChunkLayout(
-            height, width, pixels.dtype, "array", (), row_cuts, column_cuts, 3 * pixels.dtype.itemsize
+            height, width, channels, pixels.dtype, "array", (), row_cuts, column_cuts, pixels[0, 0].nbytes
         )
 
     def load(self, row: int, column: int) -> np.ndarray:
@@ -64,7 +64,7 @@ def by_tiles(
 ) -> np.ndarray:
     """The same put together from tiles of `tile` (rows, columns of the output)."""
     layout = source.layout
-    problem = request.problem((layout.height, layout.width, 3), layout.dtype)
+    problem = request.problem((layout.height, layout.width, layout.channels), layout.dtype)
     grid = WindowRules(request.stride, request.padding, request.border).grid(
         (layout.height, layout.width), tile, shifted
     )

@@ -42,7 +42,7 @@ def work_for(
     request = make_request(stride=stride, output_mode=output_mode)
     kind = np.dtype(dtype)
     layout = ChunkLayout(
-        height, width, kind, "TIFF", (), even_cuts(height, chunk[0]), even_cuts(width, chunk[1]), 3 * kind.itemsize
+        height, width, 3, kind, "TIFF", (), even_cuts(height, chunk[0]), even_cuts(width, chunk[1]), 3 * kind.itemsize
     )
     return TileDemand(
         layout=layout,

@@ -14,7 +14,7 @@ from pieces import THREADS, assert_same
 from problems import random_image
 
 from edgeconv.errors import ImageReadError, ImageWriteError
-from edgeconv.io.image import read_image
+from edgeconv.io.image import GREY_NOTE, read_image
 from edgeconv.run.tiled.grid import plain_grid
 from edgeconv.run.tiled.reader import Reader
 from edgeconv.run.tiled.sinks.base import OutputShape
@@ -25,9 +25,9 @@ HEIGHT, WIDTH = 141, 203
 PALETTE, BIG_ENDIAN = 3, ">"
 
 
-def pixels_of(path: Path) -> tuple[np.ndarray, tuple[str, ...]]:
+def pixels_of(path: Path, rgb: bool = False) -> tuple[np.ndarray, tuple[str, ...]]:
     """The whole picture through the chunks, and its notes."""
-    source = open_source(path)
+    source = open_source(path, rgb)
     layout = source.layout
     grid = plain_grid((0, layout.height // 2, layout.height), (0, layout.width))
     try:
@@ -79,7 +79,7 @@ def test_separate_planes_are_put_together(tmp_path: Path, tile: dict, compressio
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "uint16"])
-def test_alpha_is_dropped_and_grey_is_spread_with_a_note(tmp_path: Path, dtype: str) -> None:
+def test_alpha_is_dropped_and_grey_is_spread_if_asked_for_both_with_a_note(tmp_path: Path, dtype: str) -> None:
     pixels = random_image(HEIGHT, WIDTH, dtype)
     with_alpha = np.concatenate([pixels, pixels[:, :, :1]], axis=2)
     tifffile.imwrite(tmp_path / "alpha.tif", with_alpha, photometric="rgb", extrasamples=["unassalpha"], tile=(64, 64))
@@ -88,10 +88,11 @@ def test_alpha_is_dropped_and_grey_is_spread_with_a_note(tmp_path: Path, dtype: 
     got, notes = pixels_of(tmp_path / "alpha.tif")
     assert_same(got, pixels)
     assert "alpha channel dropped" in notes
-    grey, notes = pixels_of(tmp_path / "grey.tif")
-    assert_same(grey, np.repeat(pixels[:, :, :1], 3, axis=2))
-    assert "grey spread to three channels" in notes
-    assert_same(pixels_of(tmp_path / "inverted.tif")[0], np.iinfo(dtype).max - grey)
+    for rgb, channels in ((False, 1), (True, 3)):
+        grey, notes = pixels_of(tmp_path / "grey.tif", rgb)
+        assert_same(grey, np.repeat(pixels[:, :, :1], channels, axis=2))
+        assert (GREY_NOTE in notes) == rgb
+        assert_same(pixels_of(tmp_path / "inverted.tif", rgb)[0], np.iinfo(dtype).max - grey)
 
 
 @pytest.mark.parametrize("compression", [None, "lzw", "packbits", "deflate"])
@@ -103,17 +104,17 @@ def test_premultiplied_colours_stay_as_stored(tmp_path: Path, channels: int, com
     path = tmp_path / "a.tif"
     kind = "rgb" if channels == 4 else "minisblack"
     tifffile.imwrite(path, pixels, photometric=kind, extrasamples=["assocalpha"], compression=compression)
-    colours = pixels[:, :, :3] if channels == 4 else np.repeat(pixels[:, :, :1], 3, axis=2)
+    colours = pixels[:, :, : channels - 1]
     assert_same(read_image(path).pixels, colours)
     assert_same(pixels_of(path)[0], colours)
 
 
-def test_float64_becomes_float32_with_a_note(tmp_path: Path) -> None:
+def test_float64_stays_float64(tmp_path: Path) -> None:
     pixels = np.random.default_rng(0).uniform(-1, 1, (HEIGHT, WIDTH, 3))
     tifffile.imwrite(tmp_path / "deep.tif", pixels, photometric="rgb", tile=(64, 64))
     got, notes = pixels_of(tmp_path / "deep.tif")
-    assert_same(got, pixels.astype(np.float32))
-    assert "float64 rounded to float32" in notes
+    assert_same(got, pixels)
+    assert notes == ()
 
 
 def test_a_palette_gives_its_colours(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from test_tiles_tiff import pixels_of
 
 from edgeconv.errors import ImageReadError
 from edgeconv.io.image import read_image, write_image
+from edgeconv.io.read_limits import ReadRules
 from edgeconv.run.tiled.memory import MEBIBYTE
 from edgeconv.run.tiled.sources import open_source
 
@@ -53,11 +54,12 @@ FILES = {
 }
 
 
+@pytest.mark.parametrize("rgb", [False, True])
 @pytest.mark.parametrize("name", FILES)
-def test_pixels_and_notes_are_those_of_the_whole_picture(tmp_path: Path, name: str) -> None:
+def test_pixels_and_notes_are_those_of_the_whole_picture(tmp_path: Path, name: str, rgb: bool) -> None:
     (tmp_path / name).write_bytes(FILES[name])
-    got, notes = pixels_of(tmp_path / name)
-    whole = read_image(tmp_path / name)
+    got, notes = pixels_of(tmp_path / name, rgb)
+    whole = read_image(tmp_path / name, ReadRules(rgb=rgb))
     assert_same(got, whole.pixels)
     assert set(notes) == set(whole.notes)
 

@@ -14,6 +14,7 @@ from problems import random_image
 from test_tiles_tiff import pixels_of
 
 from edgeconv.errors import ImageReadError
+from edgeconv.io.image import GREY_NOTE
 from edgeconv.run.tiled.sinks.base import OutputShape
 from edgeconv.run.tiled.sinks.zarr import ZarrSink
 from edgeconv.run.tiled.sources import open_source
@@ -56,13 +57,16 @@ def test_grey_alpha_depth_and_resolutions_are_noted(tmp_path: Path) -> None:
     pixels = random_image(HEIGHT, WIDTH, "uint16")
     ome(tmp_path / "grey.zarr", np.stack([pixels[:, :, 0]] * 2), "zyx", (1, 64, 64), 3, levels=2)
     got, notes = pixels_of(tmp_path / "grey.zarr")
-    assert_same(got, np.repeat(pixels[:, :, :1], 3, axis=2))
-    assert notes == (
-        "grey spread to three channels",
+    assert_same(got, pixels[:, :, :1])
+    said = (
         "first of several times or depths taken",
         "finest of 2 resolutions taken",
         "kept at 16 bits per sample",
     )
+    assert notes == said
+    got, notes = pixels_of(tmp_path / "grey.zarr", rgb=True)
+    assert_same(got, np.repeat(pixels[:, :, :1], 3, axis=2))
+    assert notes == (GREY_NOTE, *said)
     ome(tmp_path / "alpha.zarr", np.concatenate([pixels, pixels[:, :, :1]], axis=2), "yxc", (64, 64, 4), 2)
     got, notes = pixels_of(tmp_path / "alpha.zarr")
     assert_same(got, pixels)
@@ -81,10 +85,9 @@ def test_a_plain_array_is_read_by_its_shape(tmp_path: Path, version: int) -> Non
             zarr_format=version,
         )
         array[...] = stored
-    expected = pixels.astype(np.float32) if version == 2 else pixels
-    assert_same(pixels_of(tmp_path / "hwc")[0], expected)
-    assert_same(pixels_of(tmp_path / "chw")[0], expected)
-    assert_same(pixels_of(tmp_path / "hw")[0], np.repeat(expected[:, :, :1], 3, axis=2))
+    assert_same(pixels_of(tmp_path / "hwc")[0], pixels)
+    assert_same(pixels_of(tmp_path / "chw")[0], pixels)
+    assert_same(pixels_of(tmp_path / "hw")[0], pixels[:, :, :1])
 
 
 def test_shards_are_read_by_their_chunks(tmp_path: Path) -> None:

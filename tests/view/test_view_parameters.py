@@ -44,7 +44,7 @@ NO_KNOBS = {
     "verbose",
     "quiet",
 }
-NO_KNOBS |= {"max_pixels", "max_bytes", "strict"}
+NO_KNOBS |= {"max_pixels", "max_bytes", "strict", "rgb", "filters"}
 NO_KNOBS |= {"tile", "memory_limit", "verify_tiles"}
 """Options of `edgeconv run` that say where pictures come from and go, and how a run is measured."""
 
@@ -163,6 +163,19 @@ def test_settings_come_back_and_nonsense_does_not() -> None:
     assert from_record({**vars(parameters), "from_a_later_version": 1}) == parameters
     for nonsense in (None, [], {"filter": "gone"}, {"stride": "many"}, {"padding": 7.5}, {"kernel": 5}):
         assert from_record(nonsense) == Parameters()
+
+
+def test_the_window_shows_one_filter(tmp_path) -> None:
+    """A file with several is refused when it is chosen; 3×3×3×3 numbers give one picture."""
+    for shape, refused in (((4, 1, 3, 3), True), ((3, 1, 3, 3), True), ((3, 3, 3, 3), False), ((1, 1, 3, 3), False)):
+        np.save(tmp_path / "k.npy", np.ones(shape))
+        parameters = Parameters(kernel_file=str(tmp_path / "k.npy"))
+        if refused:
+            with pytest.raises(UsageError, match=f"a bank of {shape[0]} filters, and the window shows one"):
+                parameters.request()
+            assert from_record(vars(parameters)) == Parameters()
+        else:
+            assert parameters.request().filter.file is not None
 
 
 def test_a_wrong_word_is_refused_as_by_the_command() -> None:

@@ -35,6 +35,14 @@ def test_sizes_double_up_to_the_pictures_own(side: int, sizes: tuple[int, ...]) 
     assert picture_bench.sizes_for(side) == sizes
 
 
+def test_a_grey_picture_is_measured_as_rgb(path: str) -> None:
+    write_image(random_image(20, 30, np.uint8)[:, :, :1], path)
+    parameters = Parameters(device="cpu", channels="luma")
+    record = picture_bench.measure(picture_bench.plan(path, read_image(path), parameters), Token(), lambda *_: None)
+    assert record.complete
+    assert {row.status for row in record.rows if row.kind == "method"} == {"measured"}
+
+
 def test_a_picture_with_a_kernel_of_ones_own_is_measured_checked_and_drawn(path: str) -> None:
     parameters = Parameters(device="cpu", channels="each", stride=2).with_kernel("0,1,0;1,-4.5,1;0,1,0")
     shares: list[float] = []

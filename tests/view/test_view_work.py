@@ -13,7 +13,8 @@ from problems import random_image
 
 from edgeconv import convolve
 from edgeconv.diff import metrics
-from edgeconv.io.image import write_image
+from edgeconv.io.image import read_image, write_image
+from edgeconv.io.read_limits import ReadRules
 from edgeconv.methods.base import Plan
 from edgeconv.view import compute as work
 from edgeconv.view.latest_request import Token
@@ -60,6 +61,33 @@ def test_the_output_is_that_of_convolve(picture: Path, method: str) -> None:
     expected = convolve(random_image(40, 56, np.uint8), "sobel", method, device="cpu", channels="each", stride=2)
     assert np.array_equal(layer.pixels, expected)
     assert layer.label == f"sobel by {method} on CPU"
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "float32", "float64"])
+def test_grey_is_shown_and_filtered_as_one_channel(tmp_path: Path, dtype: str) -> None:
+    """And as three where the window was opened with --rgb."""
+    path = tmp_path / "grey.tiff"
+    write_image(random_image(40, 56, dtype)[:, :, :1], path)
+    for rules, channels in ((ReadRules(), 1), (ReadRules(rgb=True), 3)):
+        pixels = read_image(path, rules).pixels
+        parameters = Parameters(filter="sobel", method="reference", device="cpu", channels="each")
+        found = answers(work.Workshop(rules), request_for(path, parameters, mode="difference"))
+        left, right = (layer.pixels for layer in layers(found))
+        assert np.array_equal(left, pixels)
+        assert pixels.shape[2] == channels
+        assert np.array_equal(right, convolve(pixels, "sobel", "reference", channels="each"))
+        assert only(found, work.DifferenceReady).comparisons.each
+
+
+def test_a_kernel_file_that_becomes_a_bank_of_one_is_computed_again(tmp_path: Path, picture: Path) -> None:
+    """The same numbers in another shape give one output in place of three."""
+    file = tmp_path / "k.npy"
+    parameters = Parameters(kernel_file=str(file), method="reference", device="cpu")
+    workshop = work.Workshop()
+    for shape, channels in (((3, 3), 3), ((1, 1, 3, 3), 1), ((3, 3), 3)):
+        np.save(file, np.ones(shape))
+        (layer,) = layers(answers(workshop, request_for(picture, parameters)))
+        assert layer.pixels.shape[2] == channels
 
 
 def test_sides_come_left_first_and_a_single_view_asks_for_one(picture: Path) -> None:

@@ -12,11 +12,13 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 
+import numpy as np
+
 from edgeconv.bench.candidates import Bench, BenchCandidate, Ready
 from edgeconv.bench.grid import ALL
 from edgeconv.bench.peers.base import Peer
 from edgeconv.core.choices import DeviceName
-from edgeconv.errors import UsageError
+from edgeconv.errors import UnavailableError, UsageError
 from edgeconv.methods.options import Options
 
 
@@ -77,6 +79,8 @@ class PeerCandidate(BenchCandidate):
 
     def prepare(self, bench: Bench) -> Ready:
         """See BenchCandidate.prepare."""
+        if bench.problem.dtype == np.float64 and not self._peer.has_double:
+            raise UnavailableError("it is measured in float32 only")
         return self._peer.prepare(bench.problem, bench.image_host)
 
 

@@ -34,6 +34,8 @@ class Peer(ABC):
     """Names on PyPI, any of which provides it; the first is the one to install."""
     module: str
     """The module to import."""
+    has_double = False
+    """Whether it computes float64 pictures in float64; else they are not measured."""
     requirement: str = ""
     """What pip installs it by, where the first distribution alone does not run."""
 

@@ -50,7 +50,8 @@ class Filter2D(PlanePeer):
 
 def _shared_kernels(problem: Problem) -> NDArray[np.float32] | None:
     """(directions, 3, 3) where channels stand apart and share their kernels, else None."""
-    if problem.groups == 1 or not (problem.weights == problem.weights[:, :1]).all():
+    separate = problem.groups == problem.in_channels == problem.output_channels
+    if not separate or not (problem.weights == problem.weights[:, :1]).all():
         return None
     shared: NDArray[np.float32] = problem.weights[:, 0, 0]
     return shared
@@ -61,25 +62,34 @@ def _sixteen_bits(problem: Problem, image: NDArray[Any], kernel: NDArray[np.floa
     wide = np.empty(image.shape, np.int16)
     out = np.empty(image.shape, np.uint8)
 
+    source, between, target = (_without_last_axis_of_one(array) for array in (image, wide, out))
+
     def run() -> None:
-        cv2.filter2D(image, cv2.CV_16S, kernel, dst=wide, borderType=border)
-        cv2.convertScaleAbs(wide, dst=out)
+        cv2.filter2D(source, cv2.CV_16S, kernel, dst=between, borderType=border)
+        cv2.convertScaleAbs(between, dst=target)
 
     return _strided(run, out, problem, stride)
 
 
 def _two_sobels(problem: Problem, image: NDArray[Any]) -> Ready:
     border, stride = BORDER_CODES[problem.border], problem.stride
-    along_x, along_y, length = (np.empty(image.shape, np.float32) for _ in range(3))
+    source = _without_last_axis_of_one(image)
+    along_x, along_y, length = (np.empty(source.shape, np.float32) for _ in range(3))
     out = np.empty(image.shape, np.uint8)
+    target = _without_last_axis_of_one(out)
 
     def run() -> None:
-        cv2.Sobel(image, cv2.CV_32F, 1, 0, dst=along_x, borderType=border)
-        cv2.Sobel(image, cv2.CV_32F, 0, 1, dst=along_y, borderType=border)
+        cv2.Sobel(source, cv2.CV_32F, 1, 0, dst=along_x, borderType=border)
+        cv2.Sobel(source, cv2.CV_32F, 0, 1, dst=along_y, borderType=border)
         cv2.magnitude(along_x, along_y, magnitude=length)
-        cv2.convertScaleAbs(length, dst=out)
+        cv2.convertScaleAbs(length, dst=target)
 
     return _strided(run, out, problem, stride)
+
+
+def _without_last_axis_of_one(array: NDArray[Any]) -> NDArray[Any]:
+    """The same samples as OpenCV takes a grey picture: it would not write in place otherwise."""
+    return array[:, :, 0] if array.shape[2] == 1 else array
 
 
 def _strided(run: Any, out: NDArray[Any], problem: Problem, stride: int) -> Ready:

@@ -1,6 +1,6 @@
 """PyTorch's conv2d, as it lies best in memory and as it is usually written, and its own im2col.
 
-    ChannelsLast   HWC in memory, read as NCHW with channels last; float32, TF32 off
+    ChannelsLast   HWC in memory, read as NCHW with channels last; float32, TF32 off; float64 pictures in float64
     Planes         CHW in memory: the picture and the result are planes, which no picture file holds
     Half           channels last, float16 arithmetic
     Unfold         unfold and matmul: explicit columns
@@ -35,6 +35,7 @@ class ChannelsLast(Peer):
 
     distributions = ("torch",)
     module = "torch"
+    has_double = True
     channels_last = True
     half = False
     differs: str | None = None
@@ -55,7 +56,7 @@ class ChannelsLast(Peer):
         torch.backends.cudnn.benchmark = True
         torch.set_num_threads(usable_threads())
         layout = torch.channels_last if self.channels_last else torch.contiguous_format
-        kind = torch.float16 if self.half else torch.float32
+        kind = torch.float16 if self.half else getattr(torch, problem.weights.dtype.name)
         weights = grouped(problem)
         image = torch.from_numpy(image_host).to(self.device).permute(2, 0, 1).unsqueeze(0)
         image = image.contiguous(memory_format=layout)
@@ -98,6 +99,7 @@ class Planes(ChannelsLast):
 class Half(ChannelsLast):
     """float16 arithmetic."""
 
+    has_double = False
     half = True
     differs = "half arithmetic: products and results are rounded to float16"
 

@@ -57,10 +57,10 @@ def _pipeline(pyvips: Any, image: Any, problem: Problem) -> Any:
     """The whole work, not yet computed: libvips computes when the result is written."""
     directions = []
     for kernels in problem.weights:
-        if problem.groups > 1 and (kernels == kernels[0]).all():
+        if 1 < problem.groups == len(kernels) and (kernels == kernels[0]).all():
             directions.append(_conv(pyvips, image, kernels[0, 0]))
         elif problem.groups == 1 and (kernels == kernels[0, 0]).all():
-            plane = _conv(pyvips, image.cast("float").recomb([[1.0, 1.0, 1.0]]), kernels[0, 0])
+            plane = _conv(pyvips, image.cast("float").recomb([[1.0] * problem.in_channels]), kernels[0, 0])
             directions.append(plane.bandjoin([plane] * (len(kernels) - 1)) if len(kernels) > 1 else plane)
         else:
             directions.append(_every_pair(pyvips, image, kernels, problem.groups))
@@ -84,7 +84,7 @@ def _every_pair(pyvips: Any, image: Any, kernels: NDArray[np.float32], groups: i
     """A filtered plane for each pair of channels that meet, summed for each output."""
     outputs = []
     for number, of_output in enumerate(kernels):
-        first = number * len(of_output) if groups > 1 else 0
+        first = number * groups // len(kernels) * len(of_output)
         planes = [_conv(pyvips, image.extract_band(first + index), kernel) for index, kernel in enumerate(of_output)]
         total = planes[0]
         for plane in planes[1:]:

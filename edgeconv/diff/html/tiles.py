@@ -2,7 +2,7 @@
 
     level 0     the values themselves. 8 bits: a lossless WebP; one grey channel stands in it three times. Other types:
                 one plane a byte of a sample, channel 0 byte 0, channel 0 byte 1, ... (little endian; float16 becomes
-                float32, which holds the same values), as zlib
+                float32, which holds the same values; float64 stays), as zlib
     level n ≥ 1 the picture as 8-bit RGB at 1 / 2ⁿ of its size, averages of blocks: a lossy WebP, to look at; and for
                 inputs a plane of keys, 2 · class + (1 where negative), the largest of each block, as zlib
 
@@ -68,7 +68,7 @@ class TileWriter:
     def add_reference(self, pixels: NDArray[Any], low: float, high: float) -> bool:
         """Encode the reference (HWC) and keep what inputs are compared with."""
         self._reference, self._low, self._high = pixels, low, high
-        self.dtype = "float32" if pixels.dtype.kind == "f" else pixels.dtype.name
+        self.dtype = "float32" if pixels.dtype == np.float16 else pixels.dtype.name
         while TILE << (self.levels - 1) < max(pixels.shape[:2]):
             self.levels += 1
         self._views = list(self._pyramid(pixels))
@@ -178,7 +178,7 @@ def _webp(pixels: NDArray[np.uint8], how: dict[str, Any]) -> bytes:
 
 def _planes(pixels: NDArray[Any]) -> Planes:
     """Values as bytes: (channels · bytes a sample) × height × width."""
-    if pixels.dtype.kind == "f":
+    if pixels.dtype == np.float16:
         pixels = pixels.astype(np.float32)
     height, width, channels = pixels.shape
     stored = np.ascontiguousarray(pixels.astype(pixels.dtype.newbyteorder("<"), copy=False))

@@ -27,6 +27,7 @@ _LLVM_TYPE: dict[Scalar, ir.Type] = {
     "u16": ir.IntType(16),
     "i16": ir.IntType(16),
     "i32": I32,
+    "i64": I64,
     "f16": ir.HalfType(),
     "f32": ir.FloatType(),
     "f64": ir.DoubleType(),
@@ -36,6 +37,7 @@ _INTRINSIC_SUFFIX: dict[Scalar, str] = {
     "u16": "i16",
     "i16": "i16",
     "i32": "i32",
+    "i64": "i64",
     "f16": "f16",
     "f32": "f32",
     "f64": "f64",
@@ -145,6 +147,11 @@ class Emitter:
     def load(self, address: Value, scalar: Scalar, lanes: int) -> Value:
         """`lanes` elements, from any address that suits one element."""
         return self.block.load(address, typ=vector_type(scalar, lanes), align=SCALAR_BYTES[scalar])
+
+    def broadcast(self, address: Value, scalar: Scalar, lanes: int) -> Value:
+        """One element in every lane."""
+        one = self.load(address, scalar, 1)
+        return self._shuffle_two(one, one, [0] * lanes)
 
     def store(self, value: Value, address: Value, scalar: Scalar, aligned_bytes: int | None = None) -> None:
         """Store a vector; with `aligned_bytes` past the caches to an address that is a multiple of it."""

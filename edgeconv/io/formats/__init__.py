@@ -58,7 +58,7 @@ FORMATS = (
         (".tif", ".tiff"),
         tuple((0, signature) for signature in tiff.SIGNATURES),
         tiff.read_header,
-        ("uint8", "uint16", "float32"),
+        ("uint8", "uint16", "float32", "float64"),
         UNLIMITED,
     ),
     Format("WebP", (".webp",), ((8, b"WEBP"),), webp.read_header, ("uint8",), 16_383),
@@ -68,7 +68,7 @@ FORMATS = (
         (".npy",),
         ((0, npy.SIGNATURE),),
         npy.read_header,
-        ("uint8", "uint16", "float16", "float32"),
+        ("uint8", "uint16", "float16", "float32", "float64"),
         UNLIMITED,
         npy.decode,
     ),
@@ -95,7 +95,7 @@ FORMATS = (
 SUFFIXES = {suffix: entry for entry in FORMATS for suffix in entry.suffixes}
 WRITTEN = {suffix: entry for suffix, entry in SUFFIXES.items() if entry.writes}
 """Those that outputs may have."""
-FORMAT_OF_DTYPE = {"uint8": "png", "uint16": "png", "float32": "tiff", "float16": "npy"}
+FORMAT_OF_DTYPE = {"uint8": "png", "uint16": "png", "float32": "tiff", "float64": "tiff", "float16": "npy"}
 """The format of an output that is not named: the most common one without loss."""
 SIGNATURE_BYTES = 16
 """Bytes of a file that suffice to recognise its format."""

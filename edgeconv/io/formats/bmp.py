@@ -1,4 +1,7 @@
-"""BMP: the header gives the place and the size of the pixels. Source: Microsoft, BITMAPINFOHEADER and later."""
+"""BMP: the header gives the place and the size of the pixels. Source: Microsoft, BITMAPINFOHEADER and later.
+
+It has no grey but a palette of greys, so a picture whose palette holds nothing else is grey.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,8 @@ OLD_HEADER_BYTES = 12
 BITS = (1, 4, 8, 16, 24, 32)
 RUN_BYTES = 2
 """A run of one pixel, an end of a row and the end of the picture take as much each."""
+FILE_HEADER_BYTES, ENTRY_BYTES, OLD_ENTRY_BYTES = 14, 4, 3
+"""Of a palette's entry: blue, green, red, and in all but the old header a byte that means nothing."""
 UNCOMPRESSED = (0, 3, 6)
 """BI_RGB, BI_BITFIELDS and BI_ALPHABITFIELDS: rows lie as they are, each filled up to four bytes."""
 
@@ -43,4 +48,16 @@ def read_header(feed: ByteSource) -> Header:
     if compression not in UNCOMPRESSED:  # what it says of its length is no more than a hint
         stop = max(needed, start + RUN_BYTES * (width + 1) * (height + 1))
         feed.need(stop)
-    return Header(width=width, height=height, bits=8, alpha=bits == 32, file_bytes=stop)
+    grey = _has_palette_of_greys(data, start, header_bytes, bits)
+    return Header(width=width, height=height, bits=8, grey=grey, alpha=bits == 32, file_bytes=stop)
+
+
+def _has_palette_of_greys(data: bytes | bytearray, start: int, header_bytes: int, bits: int) -> bool:
+    """Whether each entry of the palette, which lies between header and pixels, is a grey."""
+    if bits > 8:
+        return False
+    entry_bytes = OLD_ENTRY_BYTES if header_bytes == OLD_HEADER_BYTES else ENTRY_BYTES
+    first = FILE_HEADER_BYTES + header_bytes
+    stop = min(start, first + entry_bytes * 2**bits)
+    blue, green, red = (bytes(data[first + colour : stop : entry_bytes]) for colour in range(3))
+    return bool(red) and blue == green == red

@@ -16,7 +16,7 @@ SIGNATURE = b"\x93NUMPY"
 DTYPES = ("uint8", "uint16", "float16", "float32", "float64")
 MOST_HEADER_BYTES = 2**16
 """NumPy writes 128 for a picture and refuses to parse more than 10,000."""
-RESAVE = "save a height × width × 3 array of uint8, uint16 or float32 with numpy.save"
+RESAVE = "save a height × width × 3 or 1 array of uint8, uint16 or float32 with numpy.save"
 
 
 def _read_shape(stream: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
@@ -58,7 +58,19 @@ def read_header(feed: ByteSource) -> Header:
     return Header(width=shape[1], height=shape[0], bits=8 * dtype.itemsize, grey=channels == 1, alpha=channels == 4)
 
 
-def decode(data: bytes, header: Header) -> NDArray[Any]:
+def read_numbers(data: bytes) -> NDArray[Any]:
+    """An array of numbers of any shape. Raises BadPicture for a file that is damaged or holds anything else."""
+    stream = io.BytesIO(data)
+    shape, dtype = _read_shape(stream)
+    if dtype.kind not in "biuf" or dtype.hasobject:
+        raise BadPicture(f"an array of {dtype} is not one of numbers")
+    needed = stream.tell() + int(np.prod(shape, dtype=object)) * dtype.itemsize
+    if len(data) < needed:  # before NumPy takes the memory for what the header says
+        raise cut_short(f"{len(data):,} of {needed:,} bytes are there")
+    return decode(data)
+
+
+def decode(data: bytes, header: Header | None = None) -> NDArray[Any]:
     """The array as saved, in this machine's byte order, HWC or HW."""
     del header  # it is in the file once more
     array: NDArray[Any] = np.load(io.BytesIO(data), allow_pickle=False)

@@ -12,14 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeconv.core.filters import RGB_CHANNELS
 from edgeconv.core.geometry import KERNEL_SIZE, OUTSIDE, bands, border_indices
 from edgeconv.core.problem import Problem
 from edgeconv.hardware.cpu import jit
 from edgeconv.hardware.cpu.scalars import SCALAR_BYTES
 from edgeconv.hardware.pool import POOL, threads_for
 from edgeconv.methods.base import AddressPlan, check_workspace, refuse
-from edgeconv.methods.cpu import rowcode
+from edgeconv.methods.cpu import banks, rowcode
 from edgeconv.methods.cpu.arrays import address_of, check_arrays
 from edgeconv.methods.cpu.layout import (
     CACHE_LINE_BYTES,
@@ -29,6 +28,7 @@ from edgeconv.methods.cpu.layout import (
     RowLayout,
     TileFields,
     make_layout,
+    passes,
     reach,
     tap_step,
 )
@@ -36,7 +36,7 @@ from edgeconv.methods.cpu.lowering import ARITHMETIC_OF_SUM, Lowering
 from edgeconv.methods.options import Options
 
 STREAMING_BYTES = 8 * 2**20
-"""Input and output bytes from which stores go past the caches and loads are asked for early: data that is no longer
+"""Input and output bytes above which stores go past the caches and loads are asked for early: data that is no longer
 there when a caller comes back to it."""
 
 STRIP_ROWS = 64
@@ -61,7 +61,7 @@ class CodeShape:
 
 def moves_past_caches(problem: Problem) -> bool:
     """Whether the picture and its output are too large to be found in a cache again."""
-    return problem.input_bytes + problem.output_bytes >= STREAMING_BYTES
+    return problem.input_bytes + problem.output_bytes > STREAMING_BYTES
 
 
 @cache
@@ -105,6 +105,7 @@ class EnginePlan(AddressPlan):
         # The code looks one output row ahead, and there is none after the last.
         self._source_rows = np.pad(rows, (0, problem.stride), mode="edge").astype(np.int32)
         self._tiles, self._picks = tiles, picks
+        self._passes, self._weights = banks.tables(problem, lowering, layout)
         self._scratch = aligned_zeros(self.workspace_bytes)
         self._arguments = np.zeros(len(Argument), np.int64)
         constant = {
@@ -112,12 +113,14 @@ class EnginePlan(AddressPlan):
             Argument.TILES_PER_STRIP: len(tiles),
             Argument.STRIP_ROWS: strip_rows,
             Argument.OUT_ROWS: problem.output_height,
-            Argument.IMAGE_ROW_SAMPLES: problem.width * RGB_CHANNELS,
+            Argument.IMAGE_ROW_SAMPLES: problem.width * problem.in_channels,
             Argument.OUT_ROW_SAMPLES: problem.output_width * lowering.stored_channels,
             Argument.SOURCE_ROWS_ADDRESS: self._source_rows.ctypes.data,
             Argument.TILES_ADDRESS: self._tiles.ctypes.data,
             Argument.PICKS_ADDRESS: self._picks.ctypes.data,
             Argument.SCRATCH_ADDRESS: self._scratch.ctypes.data,
+            Argument.PASSES_ADDRESS: self._passes.ctypes.data,
+            Argument.WEIGHTS_ADDRESS: self._weights.ctypes.data,
         }
         for argument, value in constant.items():
             self._arguments[argument] = value
@@ -126,7 +129,9 @@ class EnginePlan(AddressPlan):
         self.choice = {
             "collapsed": lowering.collapsed,
             "flat_rows": lowering.flat,
-            "different_outputs": len(lowering.results),
+            "different_outputs": lowering.different_outputs,
+            "passes": passes(lowering, layout),
+            "outputs_side_by_side": lowering.bank is not None,
             "multiply_adds_per_pixel": lowering.multiply_adds,
             "arithmetic": lowering.sum,
             "threads": self._threads,
@@ -166,14 +171,15 @@ def _strip_rows(problem: Problem, threads: int) -> int:
 def _tables(problem: Problem, lowering: Lowering, layout: RowLayout) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """Tiles of an output row and the picks of each.
 
-    Where the lowering is flat, positions are samples: three for a pixel.
+    Where the lowering is flat, positions are samples: three for a pixel, or one of a grey picture.
     """
     columns = border_indices(problem.width, problem.padding, problem.border)
     width, padding, outputs = problem.width, problem.padding, problem.output_width
     if lowering.flat:
-        samples = np.arange(RGB_CHANNELS)
-        columns = np.where(columns[:, None] == OUTSIDE, OUTSIDE, columns[:, None] * RGB_CHANNELS + samples).ravel()
-        width, padding, outputs = width * RGB_CHANNELS, padding * RGB_CHANNELS, outputs * RGB_CHANNELS
+        step = tap_step(lowering)
+        samples = np.arange(step)
+        columns = np.where(columns[:, None] == OUTSIDE, OUTSIDE, columns[:, None] * step + samples).ravel()
+        width, padding, outputs = width * step, padding * step, outputs * step
     tiles: list[list[int]] = []
     picks: list[NDArray[np.int64]] = []
     picked = 0

@@ -10,12 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntEnum
 
-from edgeconv.core.filters import RGB_CHANNELS
 from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.hardware.cpu.scalars import SCALAR_BYTES
 from edgeconv.methods.cpu.lowering import Lowering
+from edgeconv.methods.cpu.passes import BankPasses, cut_bank, cut_results
 
 CACHE_LINE_BYTES = 64
+ADDRESS_BYTES = 8
 ZERO_SLOT = KERNEL_SIZE
 SLOTS = KERNEL_SIZE + 1
 WIDEST_VECTOR_STRIDE = KERNEL_SIZE
@@ -40,6 +41,10 @@ class Argument(IntEnum):
     TILES_ADDRESS = 10
     PICKS_ADDRESS = 11
     SCRATCH_ADDRESS = 12
+    PASSES_ADDRESS = 13
+    """int64 fields of every pass of a bank."""
+    WEIGHTS_ADDRESS = 14
+    """Of a bank, in the type of the sums: pass, direction, tap, output."""
 
 
 class TileFields(IntEnum):
@@ -54,6 +59,15 @@ class TileFields(IntEnum):
     PICKS_START = 5
     """The other positions are filled one by one, as PICKS_START to PICKS_STOP of the picks say."""
     PICKS_STOP = 6
+
+
+class PassFields(IntEnum):
+    """int64 fields of a pass over a bank: as many outputs of one group as registers hold."""
+
+    PLANES_OFFSET_BYTES = 0
+    """From the first plane to those of its group."""
+    OUT_START = 1
+    """Its first output within a pixel."""
 
 
 class Pick(IntEnum):
@@ -72,6 +86,9 @@ class RowLayout:
     vector_bytes: int
     block_pixels: int
     """Pixels (samples where flat) of one block of `respond`."""
+    results_per_pass: int
+    """Results whose sums are in registers together; a block has as many passes as it takes."""
+    bank: BankPasses | None
     tile_pixels: int
     pitch: int
     """Elements from one staged phase to the next."""
@@ -80,6 +97,10 @@ class RowLayout:
     """Column rows that im2col copies out; 0 for a sliding window."""
     columns_pitch_bytes: int
     spare_bytes: int
+    """Of the spare row, in which short runs end, or in which outputs are put together before they are stored."""
+    spare_pixels: int
+    """Whole blocks that the spare row holds; 0 where it is for short runs."""
+    taps_bytes: int
 
     @property
     def columns_offset_bytes(self) -> int:
@@ -92,56 +113,90 @@ class RowLayout:
         return self.columns_offset_bytes + self.columns * self.columns_pitch_bytes
 
     @property
+    def taps_offset_bytes(self) -> int:
+        """Where the addresses of a bank's taps lie."""
+        return self.spare_offset_bytes + self.spare_bytes
+
+    @property
     def scratch_bytes(self) -> int:
         """One worker's scratch."""
-        return self.spare_offset_bytes + self.spare_bytes
+        return self.taps_offset_bytes + self.taps_bytes
 
 
 def make_layout(lowering: Lowering, vector_bytes: int, tile_pixels: int, columns: bool) -> RowLayout:
-    """Choose the lengths: blocks of one register of stored samples or four of sums, rows padded to cache lines.
+    """Choose the lengths: blocks of one register of stored samples or a few of sums, rows padded to cache lines.
 
     Past the caches whole lines are stored, and what comes before the first of them in a run must fit into a block.
     """
-    of_sums = SUM_REGISTERS * vector_bytes // SCALAR_BYTES[lowering.sum]
-    block = max(vector_bytes // SCALAR_BYTES[lowering.stored], of_sums)
-    if lowering.streaming:
-        block = max(block, CACHE_LINE_BYTES // SCALAR_BYTES[lowering.stored])
+    stored_bytes = SCALAR_BYTES[lowering.stored]
+    bank = None if lowering.bank is None else cut_bank(lowering, lowering.bank, vector_bytes)
+    if bank is not None:
+        per_pass, block = bank.outputs, bank.block_pixels
+    else:
+        per_pass, of_a_response = cut_results(lowering, vector_bytes)
+        block = max(vector_bytes // stored_bytes, of_a_response * vector_bytes // SCALAR_BYTES[lowering.sum])
+        if lowering.streaming:
+            block = max(block, CACHE_LINE_BYTES // stored_bytes)
+    spare_pixels = 0
+    if puts_outputs_together(lowering):
+        spare_pixels = max(1, SPARE_ROW_BYTES // (stored_per_pixel(lowering) * stored_bytes) // block) * block
     staged_bytes = SCALAR_BYTES[lowering.staged]
     longest = max(tile_pixels, block, 2 * vector_bytes) + block + reach(lowering)
     pitch_bytes = _odd_lines(longest * staged_bytes)
+    spare_samples = (spare_pixels or block) * stored_per_pixel(lowering)
     return RowLayout(
         vector_bytes=vector_bytes,
         block_pixels=block,
+        results_per_pass=per_pass,
+        bank=bank,
         tile_pixels=tile_pixels,
         pitch=pitch_bytes // staged_bytes,
         slot_bytes=len(lowering.planes) * lowering.phases * pitch_bytes,
         columns=len(lowering.planes) * KERNEL_SIZE * KERNEL_SIZE if columns else 0,
         columns_pitch_bytes=pitch_bytes,
-        spare_bytes=_odd_lines(block * RGB_CHANNELS * SCALAR_BYTES[lowering.stored]),
+        spare_bytes=_odd_lines(spare_samples * stored_bytes + CACHE_LINE_BYTES),
+        spare_pixels=spare_pixels,
+        taps_bytes=0 if bank is None else _odd_lines(lowering.taps_per_response * ADDRESS_BYTES),
     )
+
+
+SPARE_ROW_BYTES = 16 * 2**10
+"""Outputs that are put together before they are stored: half of the L1 cache."""
+
+
+def passes(lowering: Lowering, layout: RowLayout) -> int:
+    """How often the taps of a block are read for all of its outputs."""
+    if layout.bank is None or lowering.bank is None:
+        return -(-len(lowering.results) // layout.results_per_pass)
+    return lowering.bank.groups * len(layout.bank.starts)
+
+
+def puts_outputs_together(lowering: Lowering) -> bool:
+    """Whether outputs go through the spare row: those of a bank, and past the caches an even number of them.
+
+    Pixels of an odd number of outputs start on a cache line once in so many, wherever the output lies; those of an even
+    number may never do so.
+    """
+    return lowering.bank is not None or (lowering.streaming and stored_per_pixel(lowering) % 2 == 0)
 
 
 MULTIPLY_ADDS_TO_HIDE_A_LINE = 16
 """Vector multiply-adds that take as long as a cache line takes to come at 20 GB/s: measured, docs/cpu-engine.md."""
 
-SUM_REGISTERS = 4
-"""Registers of sums in flight for each response: hides the latency of a multiply-add, and every weight and
-every address is fetched once for all of them."""
-
 
 def tap_step(lowering: Lowering) -> int:
     """Distance between horizontal neighbours in a staged row at stride 1."""
-    return RGB_CHANNELS if lowering.flat else 1
+    return lowering.channels if lowering.flat else 1
 
 
 def channels_per_pixel(lowering: Lowering) -> int:
     """Source samples that one staged position stands for."""
-    return 1 if lowering.flat else RGB_CHANNELS
+    return 1 if lowering.flat else lowering.channels
 
 
 def stored_per_pixel(lowering: Lowering) -> int:
     """Output samples that one position of a run stands for."""
-    return 1 if lowering.flat else len(lowering.result_of_output)
+    return 1 if lowering.flat else lowering.stored_channels
 
 
 def source_bytes_per_position(lowering: Lowering) -> int:
@@ -155,7 +210,7 @@ def fetches_while_computing(lowering: Lowering, layout: RowLayout) -> bool:
     It hides the memory behind arithmetic where there is enough of it; where there is little, the requests pile
     up in front of the stores, and it is better to ask a page ahead while staging.
     """
-    if not lowering.streaming:
+    if not lowering.streaming or lowering.bank is not None:
         return False
     registers = layout.block_pixels * SCALAR_BYTES[lowering.sum] / layout.vector_bytes
     taps = sum(len(response) for result in lowering.results for response in result)

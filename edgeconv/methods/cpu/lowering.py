@@ -1,12 +1,15 @@
 """What has to be computed, read off the weights exactly: the lowering from which machine code is written.
 
     planes    which sums of input channels the taps read. Where an output's kernels are equal for all its input
-              channels, their sum is one plane (`collapsed`) and 27 taps become 9.
+              channels, their sum is one plane (`collapsed`) and 27 taps become 9. A grey picture has one.
     results   the different outputs. Output channels with equal weights share one.
     flat      one kernel for every channel by itself: a row of HWC samples is then one long row in which the
-              horizontal neighbour is 3 samples away, and nothing has to be taken apart.
+              horizontal neighbour is 3 samples away (1 in a grey picture), and nothing has to be taken apart.
+    bank      eight or more different outputs of a group of channels: a register then holds outputs of one pixel in
+              place of pixels of one output, weights come from a table, and code is that of every such bank.
     types     whole-number weights on integer pictures are summed in int16 or int32 where every sum fits (exact,
-              in any order); all else in float32, or in float64 where float32 does not hold the sums (exactness.py).
+              in any order); all else, and banks, in float32, or in float64 where the picture is float64 or float32
+              does not hold the sums (exactness.py).
 
 Nothing here depends on the size of the picture, so pictures of all sizes share code. Equality is bit for bit:
 a filter is never approximated.
@@ -17,17 +20,25 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from edgeconv.core import exactness
-from edgeconv.core.filters import RGB_CHANNELS, Combine
+from edgeconv.core.filters import Combine, Weights
 from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.core.problem import Problem, StoredMode
 from edgeconv.hardware.cpu.scalars import Scalar
 
-_SCALAR_OF_DTYPE: dict[str, Scalar] = {"uint8": "u8", "uint16": "u16", "float16": "f16", "float32": "f32"}
+_SCALAR_OF_DTYPE: dict[str, Scalar] = {
+    "uint8": "u8",
+    "uint16": "u16",
+    "float16": "f16",
+    "float32": "f32",
+    "float64": "f64",
+}
 
-ALL_CHANNELS = tuple(range(RGB_CHANNELS))
+BANK_OUTPUTS = 8
+"""Different outputs of a group from which they lie in registers side by side: measured, docs/cpu-engine.md."""
+MOST_INTERLEAVED = 32
+"""Most outputs that are put side by side by code of their own: it grows with them."""
 
 
 @dataclass(frozen=True, order=True)
@@ -44,9 +55,21 @@ Response = tuple[tuple[Tap, float], ...]
 
 
 @dataclass(frozen=True)
-class Lowering:
-    """Everything that the machine code of a problem depends on; equal recipes share code."""
+class BankStructure:
+    """What the code of a bank depends on; the weights are data (banks.py)."""
 
+    outputs: int
+    """Of each group."""
+    groups: int
+    directions: int
+
+
+@dataclass(frozen=True)
+class Lowering:
+    """Everything that the machine code of a problem depends on; equal ones share code."""
+
+    channels: int
+    """Of the picture."""
     source: Scalar
     staged: Scalar
     """Type of the samples in the scratch rows that the taps read."""
@@ -57,8 +80,9 @@ class Lowering:
     """Input channels that are summed into each plane."""
     flat: bool
     results: tuple[tuple[Response, ...], ...]
-    """Result, direction, taps."""
+    """Result, direction, taps; empty for a bank."""
     result_of_output: tuple[int, ...]
+    bank: BankStructure | None
     combine: Combine
     output_mode: StoredMode
     stride: int
@@ -79,50 +103,70 @@ class Lowering:
         return any(len(channels) > 1 for channels in self.planes)
 
     @property
+    def taps_per_response(self) -> int:
+        """Of a bank, whose zero weights are multiplied like all others."""
+        groups = 1 if self.bank is None else self.bank.groups
+        return len(self.planes) // groups * KERNEL_SIZE * KERNEL_SIZE
+
+    @property
+    def different_outputs(self) -> int:
+        """Outputs that are computed."""
+        return len(self.results) if self.bank is None else self.bank.outputs * self.bank.groups
+
+    @property
     def multiply_adds(self) -> int:
         """Taps per pixel that are really computed, all results and directions."""
+        if self.bank is not None:
+            return self.different_outputs * self.bank.directions * self.taps_per_response
         per_pixel = sum(len(response) for result in self.results for response in result)
-        return per_pixel * RGB_CHANNELS if self.flat else per_pixel
+        return per_pixel * self.channels if self.flat else per_pixel
 
     @property
     def stored_channels(self) -> int:
         """Channels of the output picture."""
-        return RGB_CHANNELS if self.flat else len(self.result_of_output)
+        if self.bank is not None:
+            return self.different_outputs
+        return self.channels if self.flat else len(self.result_of_output)
 
 
 def make_lowering(problem: Problem, *, share: bool = True, streaming: bool = False) -> Lowering:
     """Read the structure of `problem`; with `share` off, equal filters are computed as often as they stand there."""
-    weights = problem.dense_weights()
-    flat = share and problem.groups == RGB_CHANNELS and problem.stride == 1 and _one_kernel(problem)
-    collapse = share and not flat and problem.groups == 1 and bool((weights == weights[:, :, :1]).all())
+    weights, channels = problem.dense_weights(), problem.in_channels
+    separate = problem.groups == problem.output_channels == channels
+    flat = share and separate and problem.stride == 1 and _one_kernel(problem)
+    alike = bool((weights == weights[:, :, :1]).all())
+    collapse = share and not flat and problem.groups == 1 and channels > 1 and alike
 
     planes: tuple[tuple[int, ...], ...]
     if flat:
-        planes, kernels = (ALL_CHANNELS[:1],), weights[:, :1, :1]
+        planes, kernels = ((0,),), weights[:, :1, :1]
     elif collapse:
-        planes, kernels = (ALL_CHANNELS,), weights[:, :, :1]
+        planes, kernels = (tuple(range(channels)),), weights[:, :, :1]
     else:
-        planes, kernels = tuple((channel,) for channel in ALL_CHANNELS), weights
+        planes, kernels = tuple((channel,) for channel in range(channels)), weights
 
     results: list[tuple[Response, ...]] = []
     result_of_output: list[int] = []
-    for output in range(kernels.shape[1]):
+    bank = _bank_structure(problem, kernels, share)
+    for output in range(kernels.shape[1] if bank is None else 0):
         result = tuple(_response(direction) for direction in kernels[:, output])
         if not share or result not in results:
             results.append(result)
         result_of_output.append(results.index(result) if share else output)
 
     source = _SCALAR_OF_DTYPE[problem.dtype.name]
-    total = _sum_type(problem, kernels, len(planes[0]))
+    total = _sum_type(problem, kernels, len(planes[0])) if bank is None else _float_sum_type(problem)
     return Lowering(
+        channels=channels,
         source=source,
-        staged=total if total == "f32" or collapse else source,
+        staged=total if total == "f32" or collapse or bank is not None else source,
         sum=total,
         stored=_SCALAR_OF_DTYPE[problem.output_dtype.name],
         planes=planes,
         flat=flat,
         results=tuple(results),
         result_of_output=tuple(result_of_output),
+        bank=bank,
         combine=problem.combine,
         output_mode=problem.output_mode,
         stride=problem.stride,
@@ -130,16 +174,33 @@ def make_lowering(problem: Problem, *, share: bool = True, streaming: bool = Fal
     )
 
 
+def _bank_structure(problem: Problem, kernels: Weights, share: bool) -> BankStructure | None:
+    """`kernels` is (directions, out, planes, 3, 3)."""
+    of_a_group = problem.output_channels // problem.groups
+    if of_a_group < BANK_OUTPUTS:
+        return None
+    if share and problem.output_channels <= MOST_INTERLEAVED:
+        different = {kernels[:, output].tobytes() for output in range(kernels.shape[1])}
+        if len(different) < BANK_OUTPUTS:
+            return None
+    return BankStructure(of_a_group, problem.groups, problem.directions)
+
+
+def _float_sum_type(problem: Problem) -> Scalar:
+    wide = exactness.sums_for(problem) == "float64" or exactness.needs_exact_root(problem)
+    return "f64" if wide else "f32"
+
+
 def _one_kernel(problem: Problem) -> bool:
     return bool((problem.weights == problem.weights[:, :1, :1]).all())
 
 
-def _response(kernels: NDArray[np.float32]) -> Response:
+def _response(kernels: Weights) -> Response:
     """`kernels` is (planes, 3, 3); a tap stands for every weight that is not zero."""
     return tuple((Tap(*(int(i) for i in place)), float(kernels[tuple(place)])) for place in np.argwhere(kernels != 0))
 
 
-def _sum_type(problem: Problem, kernels: NDArray[np.float32], channels_per_plane: int) -> Scalar:
+def _sum_type(problem: Problem, kernels: Weights, channels_per_plane: int) -> Scalar:
     """The narrowest type that holds every final sum exactly; sums wrap on the way, which does no harm."""
     if not exactness.is_whole(problem):
         return "f64" if exactness.sums_for(problem) == "float64" else "f32"

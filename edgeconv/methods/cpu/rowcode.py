@@ -4,7 +4,7 @@ A unit of work is a tile: `strip_rows` output rows of up to `tile_pixels` output
 
     stage      the source rows that it needs and that are not there yet go into scratch rows (staging.py)
     columns    im2col alone: the staged samples are copied out, one column row for each tap (runs.py)
-    respond    vectors of pixels: load each tap once, multiply and add into every response that has it (sums.py)
+    respond    vectors of pixels, or of a bank's outputs: load taps, multiply, add (sums.py), in passes (passes.py)
     store      join, round, clip, put the channels side by side again (storing.py)
 
 A run of pixels is done in blocks of one length (runs.py); where rows lie is said in layout.py.
@@ -82,7 +82,9 @@ class _Writer:
             self.runs.respond_direct(self.runs.window(rows), self.runs.window(slots), out)
             return
         base = self.runs.columns(slots) if self.layout.columns else self.runs.window(slots)
-        if self.lowering.streaming:
+        if self.layout.spare_pixels:
+            self.runs.respond_together(base, out)
+        elif self.lowering.streaming:
             self.runs.respond_streaming(base, out)
         else:
             self.runs.respond_row(base, out)

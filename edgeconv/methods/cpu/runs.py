@@ -3,6 +3,8 @@
     row         a run that stays in the caches; the last block is moved back to end where the run ends
     streaming   whole cache lines go past the caches, the ends of the run through a spare row
     direct      the same, reading the picture itself wherever all taps lie inside it
+    together    some blocks of many outputs are put together in the spare row, which is then copied out: a bank's, in
+                passes of as many outputs as registers hold, and those that start on no cache line
 
 So every sample is computed by the same instructions wherever tiles, strips and threads end.
 """
@@ -18,6 +20,8 @@ from edgeconv.hardware.cpu.scalars import SCALAR_BYTES
 from edgeconv.methods.cpu.frame import FunctionFrame
 from edgeconv.methods.cpu.layout import (
     CACHE_LINE_BYTES,
+    Argument,
+    PassFields,
     TileFields,
     fetches_while_computing,
     reach,
@@ -25,11 +29,12 @@ from edgeconv.methods.cpu.layout import (
     tap_step,
 )
 from edgeconv.methods.cpu.lowering import Tap
+from edgeconv.methods.cpu.passes import BankPasses
 from edgeconv.methods.cpu.staging import RowStaging
 from edgeconv.methods.cpu.storing import Storing
 from edgeconv.methods.cpu.sums import Sums, every_tap
 
-COPY_CHUNK_BYTES = 16
+COPY_CHUNKS_BYTES = (64, 16, 1)
 
 
 class Runs:
@@ -78,6 +83,95 @@ class Runs:
             self._respond_block(base, x, self._out_at(out, x), aligned_bytes=None)
         is_short = e.block.icmp_signed("<", count, e.int64(block))
         self._respond_part(base, e.int64(0), e.int64(0), e.block.select(is_short, count, e.int64(0)), out)
+
+    def respond_together(self, base: Callable[[Tap], Value], out: Value) -> None:
+        """Compute a run by way of the spare row; a block may go beyond its end there."""
+        e, layout, lowering = self.e, self.layout, self.lowering
+        count = self.frame.tile[TileFields.OUT_COUNT]
+        pixel_bytes = stored_per_pixel(lowering) * SCALAR_BYTES[lowering.stored]
+        spare = self.frame.bytes_on(self.frame.scratch, e.int64(layout.spare_offset_bytes))
+        if layout.bank is not None:
+            taps = self._write_taps(base)
+        with e.count(e.int64(0), count, layout.spare_pixels) as start:
+            stop = e.minimum(e.block.add(start, e.int64(layout.spare_pixels)), count)
+            target = self._out_at(out, start)
+            within_line = e.block.and_(e.block.ptrtoint(target, I64), e.int64(CACHE_LINE_BYTES - 1))
+            together = self.frame.bytes_on(spare, within_line)  # so that lines of both lie alike
+            with e.count(start, stop, layout.block_pixels) as x:
+                if fetches_while_computing(lowering, layout):
+                    self.staging.fetch_coming(self.coming, x)
+                place = self._out_at(together, e.block.sub(x, start))
+                if layout.bank is None:
+                    self._respond_block(base, x, place, aligned_bytes=None)
+                else:
+                    self._respond_passes(layout.bank, taps, x, place)
+            size_bytes = e.block.mul(e.block.sub(stop, start), e.int64(pixel_bytes))
+            self._copy_lines(together, target, size_bytes)
+
+    def _write_taps(self, base: Callable[[Tap], Value]) -> Value:
+        """Put the addresses of the taps of the first group for pixel 0 into a table, and return its own."""
+        e = self.e
+        table = self.frame.bytes_on(self.frame.scratch, e.int64(self.layout.taps_offset_bytes))
+        for number, tap in enumerate(every_tap(len(self.lowering.planes))[: self.lowering.taps_per_response]):
+            e.block.store(e.block.ptrtoint(base(tap), I64), e.address_of_int64(table, number))
+        return table
+
+    def _respond_passes(self, bank: BankPasses, taps: Value, x: Value, out: Value) -> None:
+        """Compute the block of pixels at `x`, pass by pass over the outputs, and store it at `out`."""
+        e, lowering = self.e, self.lowering
+        assert lowering.bank is not None  # it has a layout
+        table, weights = (self.frame.pointer(name) for name in (Argument.PASSES_ADDRESS, Argument.WEIGHTS_ADDRESS))
+        of_a_direction = lowering.taps_per_response * bank.outputs
+        of_a_pass = lowering.bank.directions * of_a_direction
+        x_bytes = e.block.mul(x, e.int64(SCALAR_BYTES[lowering.staged]))
+        with e.count(e.int64(0), e.int64(lowering.bank.groups * len(bank.starts))) as number:
+            fields = e.address_of_int64(table, e.block.mul(number, e.int64(len(PassFields))))
+            planes, first = (e.block.load(e.address_of_int64(fields, field), typ=I64) for field in PassFields)
+            distance = e.block.add(planes, x_bytes)
+            of_pass = e.block.mul(number, e.int64(of_a_pass))
+            directions = [
+                e.address(weights, lowering.sum, e.block.add(of_pass, e.int64(direction * of_a_direction)))
+                for direction in range(lowering.bank.directions)
+            ]
+            for pixel, values in enumerate(self._bank_values(bank, taps, distance, directions)):
+                for vector, value in enumerate(values):
+                    place = e.block.add(first, e.int64(pixel * stored_per_pixel(lowering) + vector * bank.lanes))
+                    e.store(value, e.address(out, lowering.stored, place), lowering.stored)
+
+    def _bank_values(self, bank: BankPasses, taps: Value, distance: Value, weights: list[Value]) -> list[list[Value]]:
+        """Stored samples of every pixel and register; of a maximum, only the largest response so far is held."""
+        responses: list[list[list[Value]]] = []
+        for of_direction in weights:
+            sums = self.sums.bank_responses(bank, taps, distance, of_direction)
+            if responses and self.lowering.combine == "maximum":
+                (largest,) = responses
+                sums = [list(map(self.storing.larger, *pair)) for pair in zip(largest, sums, strict=True)]
+                responses.clear()
+            responses.append(sums)
+        return [
+            [self.storing.samples(list(of_register)) for of_register in zip(*of_pixel, strict=True)]
+            for of_pixel in zip(*responses, strict=True)
+        ]
+
+    def _copy_lines(self, source: Value, target: Value, size_bytes: Value) -> None:
+        """Copy bytes that lie alike within cache lines; where stores go past the caches, whole lines do."""
+        e = self.e
+        if not self.lowering.streaming:
+            self._copy_bytes(source, target, size_bytes)
+            return
+        address = e.block.ptrtoint(target, I64)
+        to_line = e.block.and_(e.block.sub(e.int64(0), address), e.int64(CACHE_LINE_BYTES - 1))
+        first = e.minimum(to_line, size_bytes)
+        lines = e.block.and_(e.block.sub(size_bytes, first), e.int64(-CACHE_LINE_BYTES))
+        last = e.block.add(first, lines)
+        self._copy_bytes(source, target, first)
+        step = self.layout.vector_bytes
+        with e.count(first, last, CACHE_LINE_BYTES) as line:
+            for part in range(0, CACHE_LINE_BYTES, step):
+                at = e.block.add(line, e.int64(part))
+                e.store(e.load(e.address(source, "u8", at), "u8", step), e.address(target, "u8", at), "u8", step)
+        left = e.block.sub(size_bytes, last)
+        self._copy_bytes(self.frame.bytes_on(source, last), self.frame.bytes_on(target, last), left)
 
     def respond_streaming(self, base: Callable[[Tap], Value], out: Value) -> None:
         """Compute a run whose whole cache lines go past the caches."""
@@ -145,16 +239,18 @@ class Runs:
 
     def _copy_bytes(self, source: Value, target: Value, size_bytes: Value) -> None:
         e = self.e
-        chunked = e.block.and_(size_bytes, e.int64(-COPY_CHUNK_BYTES))
-        for start, stop, step in ((e.int64(0), chunked, COPY_CHUNK_BYTES), (chunked, size_bytes, 1)):
+        start: Value = e.int64(0)
+        for step in COPY_CHUNKS_BYTES:
+            stop = e.block.and_(size_bytes, e.int64(-step))
             with e.count(start, stop, step) as at:
                 e.store(e.load(e.address(source, "u8", at), "u8", step), e.address(target, "u8", at), "u8")
+            start = stop
 
     def _pixels_to_line(self, out: Value) -> Value:
         """The first pixel whose stored samples start on a cache line.
 
-        With n samples a line and c a pixel, c·x ≡ −address (mod n); c is 1 or 3 and n a power of two, so c has
-        an inverse modulo n.
+        With n samples a line and c a pixel, c·x ≡ −address (mod n); c is odd and n a power of two, so c has an
+        inverse modulo n.
         """
         e = self.e
         stored_bytes = SCALAR_BYTES[self.lowering.stored]
@@ -172,10 +268,9 @@ class Runs:
             for responses in self.sums.responses(lambda tap: e.address(base(tap), lowering.staged, x))
         ]
         lanes = min(layout.vector_bytes // SCALAR_BYTES[lowering.stored], layout.block_pixels)
-        channels = stored_per_pixel(lowering)
         pieces = [e.slices(value, lanes) for value in values]
-        for number, parts in enumerate(zip(*pieces, strict=True)):
-            for channel_part in range(channels):
-                vector = parts[0] if channels == 1 else self.storing.interleaved(parts, channel_part, lanes)
-                offset = e.int64((number * channels + channel_part) * lanes)
-                e.store(vector, e.address(out, lowering.stored, offset), lowering.stored, aligned_bytes)
+        offset = 0
+        for parts in zip(*pieces, strict=True):
+            for vector in self.storing.interleaved(parts):
+                e.store(vector, e.address(out, lowering.stored, e.int64(offset)), lowering.stored, aligned_bytes)
+                offset += lanes

@@ -1,63 +1,108 @@
 """From responses to stored samples: join the directions, round and clip, put the channels side by side.
 
-The rules are those of filters.py and output.py, in vectors. Magnitudes are computed in float32, scaled where squares
-could overflow, and by the whole square where a 16-bit sample needs it.
+The rules are those of filters.py and output.py, in vectors. Magnitudes are computed in float32 or float64, scaled where
+squares could overflow, and by the whole square where a 16-bit sample needs it.
 """
 
 from __future__ import annotations
 
-from edgeconv.core.filters import RGB_CHANNELS
+from dataclasses import dataclass
+from functools import reduce
+
 from edgeconv.hardware.cpu.emit import UNSIGNED_MAX, Value, is_float, splat
 from edgeconv.hardware.cpu.scalars import Scalar
 from edgeconv.methods.cpu.frame import FunctionFrame
 
 BEYOND_16_BITS = 2**16
-EXPONENT_BITS, ONE_TWICE = 0x7F800000, 0x7F000000
-"""Of a float32: its exponent; what the bits of 2^k and of 2^-k add up to."""
-LEAST_SCALE, LARGEST_SCALE = 0x01000000, 0x7E000000
+
+
+@dataclass(frozen=True)
+class FloatScales:
+    """Bits of a float type, as whole numbers of its length."""
+
+    bits: Scalar
+    exponent: int
+    """Those of its exponent."""
+    one_twice: int
+    """What the bits of 2^k and of 2^-k add up to."""
+    least: int
+    largest: int
+    """The bits of the powers of two that squares are scaled by; both have an inverse that is a normal number."""
+
+
+SCALES_OF_FLOAT: dict[Scalar, FloatScales] = {
+    "f32": FloatScales("i32", 0xFF << 23, 2 * 127 << 23, 2 << 23, 252 << 23),
+    "f64": FloatScales("i64", 0x7FF << 52, 2 * 1023 << 52, 2 << 52, 2044 << 52),
+}
 
 
 class Storing:
     """Writes the code that makes samples of a block's responses."""
 
     def __init__(self, frame: FunctionFrame) -> None:
-        self.e, self.lowering, self.layout = frame.e, frame.lowering, frame.layout
+        self.e, self.lowering = frame.e, frame.lowering
 
     def samples(self, responses: list[Value]) -> Value:
         """The stored samples of one result, from its responses in every direction."""
         return self._stored(self._join(responses))
 
-    def interleaved(self, results: tuple[Value, ...], part: int, lanes: int) -> Value:
-        """Register `part` of three that hold the channels of `lanes` pixels side by side."""
-        samples = range(part * lanes, (part + 1) * lanes)
-        picks = [(self.lowering.result_of_output[i % RGB_CHANNELS], i // RGB_CHANNELS) for i in samples]
-        return self.e.shuffle(results, picks)
+    def interleaved(self, results: tuple[Value, ...]) -> list[Value]:
+        """Registers that hold the channels of pixels side by side, from one for each result (of the same pixels)."""
+        rows = [[results[result]] for result in self.lowering.result_of_output]
+        unit = 1
+        while len(rows) % 2 == 0:  # neighbours in pairs, then pairs in pairs: fewer shuffles than all at once
+            rows = [self._alternating([rows[i], rows[i + 1]], unit) for i in range(0, len(rows), 2)]
+            unit *= 2
+        return self._alternating(rows, unit)
+
+    def _alternating(self, rows: list[list[Value]], unit: int) -> list[Value]:
+        """`unit` samples of each row in turn; a row is several registers."""
+        count, registers, lanes = len(rows), len(rows[0]), rows[0][0].type.count
+        if count == 1:
+            return rows[0]
+        if unit >= lanes:
+            wide = unit // lanes
+            return [register for at in range(0, registers, wide) for row in rows for register in row[at : at + wide]]
+        sources: dict[int, Value] = {id(register): register for row in rows for register in row}
+        number_of = {key: number for number, key in enumerate(sources)}  # equal outputs are one register
+        mixed = []
+        for start in range(0, count * registers * lanes, lanes):
+            picks = []
+            for sample in range(start, start + lanes):
+                turn, within = divmod(sample, unit)
+                place = turn // count * unit + within
+                register = rows[turn % count][place // lanes]
+                picks.append((number_of[id(register)], place % lanes))
+            mixed.append(self.e.shuffle(list(sources.values()), picks))
+        return mixed
 
     def _join(self, responses: list[Value]) -> tuple[Value, Scalar]:
         """One value from all directions, and its type."""
-        e, scalar = self.e, self.lowering.sum
+        scalar = self.lowering.sum
         if self.lowering.combine == "magnitude":
             return self._length(responses[0], responses[1])
-        joined = responses[0]
-        for response in responses[1:]:
-            if is_float(scalar):  # a NaN stays one
-                above = e.block.fcmp_ordered(">", response, joined)
-                taken = e.block.or_(above, e.block.fcmp_unordered("uno", response, response))
-                joined = e.block.select(taken, response, joined)
-            else:
-                joined = e.call("llvm.smax", scalar, joined, response)
-        return joined, scalar
+        return reduce(self.larger, responses), scalar
+
+    def larger(self, first: Value, second: Value) -> Value:
+        """The larger of two responses; a NaN stays one."""
+        e, scalar = self.e, self.lowering.sum
+        if not is_float(scalar):
+            return e.call("llvm.smax", scalar, first, second)
+        above = e.block.fcmp_ordered(">", second, first)
+        return e.block.select(e.block.or_(above, e.block.fcmp_unordered("uno", second, second)), second, first)
 
     def _length(self, first: Value, second: Value) -> tuple[Value, Scalar]:
         """sqrt(first² + second²), and its type."""
         e, scalar, lowering = self.e, self.lowering.sum, self.lowering
         if scalar == "f64":
+            if lowering.source == "f64":
+                return self._scaled_length(first, second, scalar), scalar
             return self._root_of_squares(first, second, scalar), scalar
         if scalar == "i32" and lowering.stored == "u16":
             return self._whole_length(first, second), scalar
         gx, gy = (e.convert(response, scalar, "f32") for response in (first, second))
         if is_float(scalar) and is_float(lowering.stored):
-            return self._scaled_length(gx, gy), "f32"
+            return self._scaled_length(gx, gy, "f32"), "f32"
         return self._root_of_squares(gx, gy, "f32"), "f32"
 
     def _root_of_squares(self, first: Value, second: Value, scalar: Scalar) -> Value:
@@ -65,21 +110,22 @@ class Storing:
         square = e.call("llvm.fmuladd", scalar, first, first, e.block.fmul(second, second))
         return e.call("llvm.sqrt", scalar, square)
 
-    def _scaled_length(self, first: Value, second: Value) -> Value:
-        """The length in float32; scaled by a power of two, so that squares neither overflow nor vanish.
+    def _scaled_length(self, first: Value, second: Value, scalar: Scalar) -> Value:
+        """The length of two floats; scaled by a power of two, so that squares neither overflow nor vanish.
 
         Where they would do neither, the result is that of the plain formula, bit for bit.
         """
-        e, lanes = self.e, self.layout.block_pixels
+        e, lanes, scales = self.e, first.type.count, SCALES_OF_FLOAT[scalar]
+        whole = scales.bits
         bits = (
-            e.block.and_(e.same_bits(value, "i32"), splat("i32", lanes, EXPONENT_BITS)) for value in (first, second)
+            e.block.and_(e.same_bits(value, whole), splat(whole, lanes, scales.exponent)) for value in (first, second)
         )
-        exponent = e.call("llvm.smax", "i32", *bits)
-        scale = e.call("llvm.smin", "i32", exponent, splat("i32", lanes, LARGEST_SCALE))
-        scale = e.call("llvm.smax", "i32", scale, splat("i32", lanes, LEAST_SCALE))
-        down = e.same_bits(e.block.sub(splat("i32", lanes, ONE_TWICE), scale), "f32")
-        root = self._root_of_squares(e.block.fmul(first, down), e.block.fmul(second, down), "f32")
-        return e.block.fmul(root, e.same_bits(scale, "f32"))
+        exponent = e.call("llvm.smax", whole, *bits)
+        scale = e.call("llvm.smin", whole, exponent, splat(whole, lanes, scales.largest))
+        scale = e.call("llvm.smax", whole, scale, splat(whole, lanes, scales.least))
+        down = e.same_bits(e.block.sub(splat(whole, lanes, scales.one_twice), scale), scalar)
+        root = self._root_of_squares(e.block.fmul(first, down), e.block.fmul(second, down), scalar)
+        return e.block.fmul(root, e.same_bits(scale, scalar))
 
     def _whole_length(self, first: Value, second: Value) -> Value:
         """The nearest whole number to the length of two whole numbers, up to 65,536, as int32.
@@ -87,7 +133,7 @@ class Storing:
         float32 does not hold its square, so the estimate may be one off near a half. What is left of the square tells,
         and int32 holds that although it does not hold the square.
         """
-        e, lanes = self.e, self.layout.block_pixels
+        e, lanes = self.e, first.type.count
         beyond, nothing = splat("f32", lanes, BEYOND_16_BITS), splat("i32", lanes, 0)
         gx, gy = (e.convert(response, "i32", "f32") for response in (first, second))
         estimate = self._root_of_squares(gx, gy, "f32")
@@ -106,7 +152,7 @@ class Storing:
     def _stored(self, value_and_type: tuple[Value, Scalar]) -> Value:
         """The output mode's rule (output.py)."""
         value, scalar = value_and_type
-        lowering, e, lanes = self.lowering, self.e, self.layout.block_pixels
+        lowering, e, lanes = self.lowering, self.e, value.type.count
         if lowering.output_mode == "abs" and lowering.combine != "magnitude":  # a magnitude has no sign
             value = e.call("llvm.fabs" if is_float(scalar) else "llvm.abs", scalar, value)
         if is_float(lowering.stored):

@@ -25,7 +25,6 @@ from typing import Any
 import numpy as np
 
 from edgeconv.core.exactness import ARITHMETIC_OF_MATH, FLOAT16_UNIT, Arithmetic
-from edgeconv.core.filters import RGB_CHANNELS
 from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.core.problem import Problem
 from edgeconv.errors import MemoryLimitError, UnavailableError
@@ -64,8 +63,8 @@ ADDRESS_ALIGNMENT = 16
 """cuDNN may read 16 bytes at once; a picture that starts elsewhere is copied first."""
 BUFFER_SHARE = 0.5
 """Share of the workspace limit for staged bands; the rest is for the algorithm."""
-CHANNELS_TRIED = (RGB_CHANNELS, 4, 8)
-"""Input channels that --cudnn-find compares: tensor cores like multiples of 4 and 8, filled up with zeros."""
+FILLED_CHANNELS = (4, 8)
+"""Input channels that --cudnn-find tries beside the picture's own number; tensor cores like multiples of 4 and 8."""
 FIND_REPEATS = 7
 NOISE_SAMPLES = 1 << 16
 
@@ -95,7 +94,9 @@ def variants() -> tuple[KernelVariant, ...]:
     """Representative kernels, for a machine without a GPU to compile."""
     listed = []
     for problem in sample_problems():
-        for staged, channels in (("float32", 3), ("float32", 4), ("float16", 8)):
+        if problem.dtype == np.float64:
+            continue
+        for staged, channels in (("float32", problem.in_channels), ("float32", 4), ("float16", 8)):
             responses = _padded_responses(problem, channels)
             for entry in ("stage", "epilogue"):
                 listed.append(_stage_variant(problem, np.dtype(staged), channels, responses, entry))
@@ -105,7 +106,7 @@ def variants() -> tuple[KernelVariant, ...]:
 def _padded_responses(problem: Problem, channels: int) -> int:
     """Responses per pixel as cuDNN computes them: filled up like the input channels where those are."""
     responses = response_count(problem)
-    return responses if channels == RGB_CHANNELS else round_up(responses, channels)
+    return responses if channels == problem.in_channels else round_up(responses, channels)
 
 
 # --- which algorithm --------------------------------------------------------------------------------------------
@@ -179,7 +180,7 @@ def arithmetic_of(math: Math, algorithm: Algorithm) -> Arithmetic:
 class CudnnPlan(Plan):
     """A convolution, with or without a band's staging around it."""
 
-    def __init__(self, problem: Problem, options: Options, direct: bool, channels: int = RGB_CHANNELS) -> None:
+    def __init__(self, problem: Problem, options: Options, direct: bool, channels: int | None = None) -> None:
         import cupy
 
         super().__init__(problem=problem)
@@ -187,7 +188,8 @@ class CudnnPlan(Plan):
         self._direct = direct
         self._kind = DataType.HALF if options.math == "half" else DataType.FLOAT
         self._sample = _SAMPLE_TYPES[self._kind]
-        self._channels, self._responses = channels, _padded_responses(problem, channels)
+        self._channels = problem.in_channels if channels is None else channels
+        self._responses = _padded_responses(problem, self._channels)
         self._aligned_image: Any = None
         self._aligned_out: Any = None
         self._weights = cupy.asarray(self._filter_memory())
@@ -204,8 +206,8 @@ class CudnnPlan(Plan):
         """Weights as (responses, 3, 3, channels), zeros in channels that only fill up."""
         problem = self.problem
         filled = np.zeros((self._responses, KERNEL_SIZE, KERNEL_SIZE, self._channels), self._sample)
-        dense = problem.dense_weights().reshape(-1, RGB_CHANNELS, KERNEL_SIZE, KERNEL_SIZE)
-        filled[: len(dense), :, :, :RGB_CHANNELS] = dense.transpose(0, 2, 3, 1)
+        dense = problem.dense_weights().reshape(-1, problem.in_channels, KERNEL_SIZE, KERNEL_SIZE)
+        filled[: len(dense), :, :, : problem.in_channels] = dense.transpose(0, 2, 3, 1)
         return filled
 
     def _padded_width(self) -> int:
@@ -430,13 +432,15 @@ class CuDNN(Method):
 
     def prepare(self, problem: Problem, options: Options) -> Plan:
         """See Method.prepare."""
+        if problem.dtype == np.float64:
+            raise refuse("cudnn", "it computes float64 in NCHW alone", "Use --method sliding.")
         refuse_reduced_16bit("cudnn", problem, options)
         plan = _natural_plan(problem, options)
         return _fastest_channels(plan, problem, options) if options.cudnn_find else plan
 
 
 def _natural_plan(problem: Problem, options: Options) -> CudnnPlan:
-    """Three channels; direct where that can be and an algorithm takes it, else staged."""
+    """The picture's channels; direct where that can be and an algorithm takes it, else staged."""
     if _can_be_direct(problem, options.math):
         try:
             return CudnnPlan(problem, options, direct=True)
@@ -454,7 +458,7 @@ def _fastest_channels(plan: CudnnPlan, problem: Problem, options: Options) -> Cu
     out = cupy.empty(problem.output_shape, problem.output_dtype)
     report = [{"channels": plan.choice["channels"], "run_seconds": _seconds(plan, image, out)}]
     best, best_seconds = plan, report[0]["run_seconds"]
-    for channels in CHANNELS_TRIED[1:]:
+    for channels in FILLED_CHANNELS:
         try:
             other = CudnnPlan(problem, options, direct=False, channels=channels)
         except (UnavailableError, MemoryLimitError) as error:

@@ -5,15 +5,16 @@
 // epilogue    responses[pixel][RESPONSE_CHANNELS] (the first RESPONSES of them count) → joined and stored samples
 //
 // Macros that decide what is computed, beside those of responses.cuh:
-//     STAGED               float32 float16    type of the staged samples and of the library's responses
-//     STAGED_CHANNELS      3 4 8              channels of a staged pixel
+//     STAGED               float32 float16 float64    type of the staged samples and of the library's responses
+//     STAGED_CHANNELS      1 3 4 8              channels of a staged pixel
 //     RESPONSE_CHANNELS    RESPONSES or more  responses per pixel that the library writes
 // Macro that changes speed alone: THREADS, a block's
 #include "responses.cuh"
 
-__device__ __forceinline__ void put(float value, float32 &place) { place = value; }
+__device__ __forceinline__ void put(Real value, float32 &place) { place = static_cast<float>(value); }
+__device__ __forceinline__ void put(Real value, float64 &place) { place = value; }
 #ifdef USES_FLOAT16
-__device__ __forceinline__ void put(float value, float16 &place) { place = __float2half_rn(value); }
+__device__ __forceinline__ void put(Real value, float16 &place) { place = __float2half_rn(value); }
 #endif
 
 struct alignas((STAGED_CHANNELS % 2 ? 1 : STAGED_CHANNELS * sizeof(STAGED) < 16 ? STAGED_CHANNELS : 16 / sizeof(STAGED)) *
@@ -28,11 +29,11 @@ extern "C" __global__ __launch_bounds__(THREADS) void stage(const INPUT *image, 
     if (n >= rows * padded_width) return;
     const int row = source_index<border>(first_row + static_cast<int>(n / padded_width) - size.padding, size.height);
     const int column = source_index<border>(static_cast<int>(n % padded_width) - size.padding, size.width);
-    const INPUT *from = image + (static_cast<long long>(row) * size.width + column) * RGB;
+    const INPUT *from = image + (static_cast<long long>(row) * size.width + column) * PIXEL_SAMPLES;
     StagedPixel pixel;
 #pragma unroll
     for (int i = 0; i < STAGED_CHANNELS; ++i)
-        put(i < RGB && row != OUTSIDE && column != OUTSIDE ? to_float(from[i]) : 0.0f, pixel.sample[i]);
+        put(i < CHANNELS && row != OUTSIDE && column != OUTSIDE ? to_real(from[i]) : Real(0), pixel.sample[i]);
     staged[n] = pixel;
 }
 
@@ -40,5 +41,5 @@ extern "C" __global__ __launch_bounds__(THREADS) void epilogue(const STAGED *res
     const unsigned n = blockIdx.x * THREADS + threadIdx.x;
     if (n >= static_cast<unsigned>(pixels) * OUT_CHANNELS) return;
     const STAGED *response = responses + static_cast<long long>(n / OUT_CHANNELS) * RESPONSE_CHANNELS + n % OUT_CHANNELS;
-    store_sample<store>(join([&](int d) -> Sum { return to_float(response[d * OUT_CHANNELS]); }), out[n]);
+    store_sample<store>(join([&](int d) -> Sum { return to_real(response[d * OUT_CHANNELS]); }), out[n]);
 }

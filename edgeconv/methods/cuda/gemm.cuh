@@ -9,6 +9,7 @@
 //     PIXELS_PER_THREAD    4; 2 where the accumulators of 24 responses need the room; 1 where a picture is so small
 //                          that the waits of one thread count, or where sums are float64
 
+static_assert(IN_GROUP == CHANNELS || OUT_CHANNELS == CHANNELS, "channels filtered separately: an output of each");
 constexpr int PIXELS = PIXELS_PER_THREAD;  // columns that a thread holds
 constexpr int WARP_PIXELS = WARP * PIXELS;
 
@@ -19,7 +20,7 @@ struct alignas(PIXELS * sizeof(COLUMN)) ColumnRun {
 // One warp multiplies the WARP_PIXELS columns from place `first` on and stores the first `count` pixels at `out`.
 // Columns are aligned to PIXELS samples and may be read past `count`. `values` is shared memory of this warp alone.
 __device__ __forceinline__ void multiply_columns(const COLUMN *columns, long long leading, int first, int count,
-                                                 OUTPUT *out, const Weights &weights, float *values) {
+                                                 OUTPUT *out, const Weights &weights, Real *values) {
     const int lane = threadIdx.x % WARP;
     Sum response[DIRECTIONS][OUT_CHANNELS][PIXELS] = {};
     const COLUMN *mine = columns + first + lane * PIXELS;
@@ -28,7 +29,7 @@ __device__ __forceinline__ void multiply_columns(const COLUMN *columns, long lon
 #else
 #pragma unroll
 #endif
-    for (int i = 0; i < RGB; ++i) {
+    for (int i = 0; i < CHANNELS; ++i) {
         ColumnRun run[TAPS];  // nine loads on their way before the first is used
 #pragma unroll
         for (int tap = 0; tap < TAPS; ++tap)
@@ -37,14 +38,14 @@ __device__ __forceinline__ void multiply_columns(const COLUMN *columns, long lon
         for (int tap = 0; tap < TAPS; ++tap)
 #pragma unroll
             for (int p = 0; p < PIXELS; ++p) {
-                const float sample = to_float(run[tap].sample[p]);
+                const Real sample = to_real(run[tap].sample[p]);
 #pragma unroll
                 for (int d = 0; d < DIRECTIONS; ++d)
 #pragma unroll
                     for (int o = 0; o < OUT_CHANNELS; ++o)
                         if (meets(o, i))
                             response[d][o][p] = multiply_add(
-                                weights.value[d][o][IN_GROUP == RGB ? i : 0][tap / KERNEL_SIZE][tap % KERNEL_SIZE],
+                                weights.value[d][o][IN_GROUP == CHANNELS ? i : 0][tap / KERNEL_SIZE][tap % KERNEL_SIZE],
                                 sample, response[d][o][p]);
             }
     }

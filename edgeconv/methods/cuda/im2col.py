@@ -1,4 +1,4 @@
-"""im2col on CUDA: columns in memory, then a GEMM of the weights (directions · out channels × 27) by them.
+"""im2col on CUDA: columns in memory, then a GEMM of the weights (directions · out channels × 27, or 9) by them.
 
     own      one launch in which every block has a small band of columns: it writes the columns of a tile, multiplies
              them from memory, and goes on to the next (im2col_gemm.cu). All bands together stay in the L2.
@@ -7,8 +7,9 @@
 
 `banded_plan` runs the project's GEMM in such bands too: with bands larger than the L2 it is the textbook method,
 whose bytes are the columns written and read once, and what the benchmark compares the other two with.
-Columns have the picture's type with the project's GEMM and are float32 with the vendor's. The project's GEMM sums
-in float32, or in float64 where float32 does not hold the sums (exactness.py); cuBLAS SGEMM always sums in float32.
+Columns have the picture's type with the project's GEMM and are float32 with the vendor's, or float64. The project's
+GEMM sums in float32, or in float64 where float32 does not hold the sums (exactness.py); cuBLAS in the columns' type.
+The project's GEMM holds all rows in registers, so a filter bank of more takes several launches, each with its columns.
 """
 
 from __future__ import annotations
@@ -19,14 +20,21 @@ from typing import Any
 import numpy as np
 
 from edgeconv.core.exactness import FLOAT32 as FLOAT32_SUMS
-from edgeconv.core.exactness import own_arithmetic, sums_for
+from edgeconv.core.exactness import FLOAT64 as FLOAT64_SUMS
+from edgeconv.core.exactness import Arithmetic, own_arithmetic, sums_for
 from edgeconv.core.problem import Problem
 from edgeconv.hardware.cuda.kernels import KernelVariant, load
 from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
 from edgeconv.methods.base import Method, Plan, check_workspace, refuse
 from edgeconv.methods.cuda.kernel_args import (
-    DEPTH,
+    MOST_RESPONSES,
+    BankPart,
     Defines,
+    Pitches,
+    depth_of,
+    outputs_within,
+    parts_of,
+    pitches_of,
     problem_defines,
     response_count,
     round_up,
@@ -36,7 +44,6 @@ from edgeconv.methods.cuda.kernel_args import (
 )
 from edgeconv.methods.options import Gemm, Options
 
-FLOAT32 = np.dtype(np.float32)
 EPILOGUE_THREADS = 256
 L2_SHARE = 0.5
 """Share of the L2 that columns may take: the picture and the output pass through it too."""
@@ -92,31 +99,35 @@ def resident_shape(problem: Problem, multiprocessors: int) -> Im2colShape:
     return Im2colShape(128, _pixels_per_thread(problem), blocks)
 
 
-def _defines(problem: Problem, column: np.dtype[Any], shape: Im2colShape) -> Defines:
+def gemm_parts(problem: Problem) -> tuple[BankPart, ...]:
+    """The launches of the project's GEMM."""
+    return parts_of(problem, outputs_within(problem, MOST_RESPONSES))
+
+
+def _defines(problem: Problem, column: np.dtype[Any], shape: Im2colShape, pitches: Pitches | None = None) -> Defines:
     return (
-        *problem_defines(problem, column),
+        *problem_defines(problem, column, pitches=pitches),
         ("COLUMN", column.name),
         ("THREADS", shape.threads),
         ("PIXELS_PER_THREAD", shape.pixels_per_thread),
     )
 
 
-def resident_variant(problem: Problem, shape: Im2colShape) -> KernelVariant:
+def resident_variant(problem: Problem, shape: Im2colShape, pitches: Pitches | None = None) -> KernelVariant:
     """im2col and GEMM in one launch."""
     tiles = (("TILE", shape.tile), ("BLOCKS_PER_MULTIPROCESSOR", shape.blocks_per_multiprocessor))
-    return KernelVariant(
-        "methods/cuda/im2col_gemm.cu", "im2col_gemm", (*_defines(problem, problem.dtype, shape), *tiles)
-    )
+    defines = _defines(problem, problem.dtype, shape, pitches)
+    return KernelVariant("methods/cuda/im2col_gemm.cu", "im2col_gemm", (*defines, *tiles))
 
 
-def columns_variant(problem: Problem, column: np.dtype[Any]) -> KernelVariant:
+def columns_variant(problem: Problem, column: np.dtype[Any], pitches: Pitches | None = None) -> KernelVariant:
     """im2col of a band."""
-    return KernelVariant("methods/cuda/im2col.cu", "im2col", _defines(problem, column, banded_shape(problem)))
+    return KernelVariant("methods/cuda/im2col.cu", "im2col", _defines(problem, column, banded_shape(problem), pitches))
 
 
-def gemm_variant(problem: Problem, column: np.dtype[Any]) -> KernelVariant:
+def gemm_variant(problem: Problem, column: np.dtype[Any], pitches: Pitches | None = None) -> KernelVariant:
     """The project's GEMM over a band, with join and store."""
-    return KernelVariant("methods/cuda/gemm.cu", "gemm", _defines(problem, column, banded_shape(problem)))
+    return KernelVariant("methods/cuda/gemm.cu", "gemm", _defines(problem, column, banded_shape(problem), pitches))
 
 
 def epilogue_variant(problem: Problem) -> KernelVariant:
@@ -124,8 +135,8 @@ def epilogue_variant(problem: Problem) -> KernelVariant:
     responses = response_count(problem)
     shape = (
         ("THREADS", EPILOGUE_THREADS),
-        ("STAGED", FLOAT32.name),
-        ("STAGED_CHANNELS", 3),
+        ("STAGED", problem.weights.dtype.name),
+        ("STAGED_CHANNELS", problem.in_channels),
         ("RESPONSE_CHANNELS", responses),
     )
     return KernelVariant("methods/cuda/epilogue.cu", "epilogue", (*problem_defines(problem), *shape))
@@ -135,15 +146,14 @@ def variants() -> tuple[KernelVariant, ...]:
     """Representative kernels, for a machine without a GPU to compile."""
     listed = []
     for problem in sample_problems():
-        listed += [
-            resident_variant(problem, resident_shape(problem, multiprocessors=1 << 20)),
-            resident_variant(problem, resident_shape(problem, multiprocessors=1)),
-            resident_variant(problem, resident_shape(problem, multiprocessors=0)),
-            columns_variant(problem, problem.dtype),
-            columns_variant(problem, FLOAT32),
-            gemm_variant(problem, problem.dtype),
-            epilogue_variant(problem),
-        ]
+        listed += [columns_variant(problem, problem.weights.dtype), epilogue_variant(problem)]
+        for part in gemm_parts(problem):
+            shapes = [resident_shape(part.problem, multiprocessors) for multiprocessors in (1 << 20, 1, 0)]
+            listed += [resident_variant(part.problem, shape, part.pitches) for shape in shapes]
+            listed += [
+                columns_variant(part.problem, problem.dtype, part.pitches),
+                gemm_variant(part.problem, problem.dtype, part.pitches),
+            ]
     return unique(listed)
 
 
@@ -162,19 +172,21 @@ class ResidentPlan(Plan):
         multiprocessors = int(device.attributes["MultiProcessorCount"])
         l2_bytes = int(device.attributes["L2CacheSize"])
         pixels = problem.output_height * problem.output_width
-        shape = resident_shape(problem, multiprocessors)
-        bytes_per_block = shape.tile * DEPTH * problem.dtype.itemsize
+        parts = gemm_parts(problem)
+        shape = resident_shape(parts[0].problem, multiprocessors)
+        depth = depth_of(parts[0].problem)
+        bytes_per_block = shape.tile * depth * problem.dtype.itemsize
         check_workspace("im2col", bytes_per_block, options)
 
         most = min(options.workspace_limit_bytes, int(L2_SHARE * l2_bytes)) // bytes_per_block
         blocks = min(-(-pixels // shape.tile), shape.blocks_per_multiprocessor * multiprocessors, max(1, most))
         workspace = cupy.cuda.alloc(blocks * bytes_per_block)
-        columns_bytes = DEPTH * pixels * problem.dtype.itemsize
+        columns_bytes = depth * pixels * problem.dtype.itemsize
         super().__init__(
             problem=problem,
             workspace_bytes=blocks * bytes_per_block,
-            moved_bytes=problem.input_bytes + 2 * columns_bytes + problem.output_bytes,
-            launches=1,
+            moved_bytes=len(parts) * (problem.input_bytes + 2 * columns_bytes) + problem.output_bytes,
+            launches=len(parts),
             arithmetic=own_arithmetic(problem),
             choice={
                 "gemm": "own",
@@ -188,13 +200,16 @@ class ResidentPlan(Plan):
             },
         )
         self._workspace = workspace
-        arguments = (np.uint64(workspace.ptr), strided_geometry(problem), problem.weights)
-        kernel = load(resident_variant(problem, shape))
-        self._launch = PackedLaunch(kernel, blocks, (shape.threads, 1), *arguments)
+        self._launches = []
+        for part in parts:
+            arguments = (np.uint64(workspace.ptr), strided_geometry(problem), part.problem.weights)
+            kernel = load(resident_variant(part.problem, shape, part.pitches))
+            self._launches.append((part, PackedLaunch(kernel, blocks, (shape.threads, 1), *arguments)))
 
     def run(self, image: Any, out: Any) -> None:
         """See Plan.run."""
-        self._launch(image, out)
+        for part, launch in self._launches:
+            launch.at(image.data.ptr + part.image_offset_bytes, out.data.ptr + part.out_offset_bytes)
 
 
 # --- bands of output pixels -------------------------------------------------------------------------------------
@@ -204,6 +219,7 @@ class ResidentPlan(Plan):
 class Band:
     """A run of output pixels and its launches: the columns, and what ends it (the project's GEMM, or the epilogue)."""
 
+    part: BankPart
     first: int
     count: int
     im2col: Any
@@ -218,44 +234,46 @@ class BandedPlan(Plan):
 
         from edgeconv.hardware.cuda.launch import PackedLaunch
 
-        shape = banded_shape(problem)
+        own = gemm == "own"
+        parts = gemm_parts(problem) if own else (BankPart(problem, pitches_of(problem)),)
+        shape = banded_shape(parts[0].problem)
         pixels = problem.output_height * problem.output_width
         leading = round_up(min(band_pixels, pixels), shape.tile)
-        column = problem.dtype if gemm == "own" else FLOAT32
-        rows = response_count(problem)
+        column = problem.dtype if own else problem.weights.dtype
+        rows, depth = response_count(problem), depth_of(parts[0].problem)
         self._direct = gemm == "cublas" and problem.directions == 1 and self._stores_responses(problem)
         self._gemm = gemm
-        self._columns = cupy.empty((DEPTH, leading), column)
+        self._columns = cupy.empty((depth, leading), column)
         self._responses: Any = None
         if gemm == "cublas":
-            self._weights = cupy.asarray(problem.dense_weights().reshape(rows, DEPTH))
+            self._weights = cupy.asarray(problem.dense_weights().reshape(rows, depth))
             if not self._direct:
-                self._responses = cupy.empty((leading, rows), FLOAT32)
-        im2col = load(columns_variant(problem, column))
-        last_kernel = load(gemm_variant(problem, column) if gemm == "own" else epilogue_variant(problem))
+                self._responses = cupy.empty((leading, rows), column)
         geometry = strided_geometry(problem)
         self._bands = []
-        for first in range(0, pixels, leading):
-            count = min(leading, pixels - first)
-            place = (np.int64(first), np.int32(count), np.int64(leading))
-            fill = PackedLaunch(im2col, -(-count // shape.threads), (shape.threads, 1), geometry, *place)
-            if gemm == "own":
-                last = PackedLaunch(last_kernel, -(-count // shape.tile), (shape.threads, 1), problem.weights, *place)
-            else:
-                samples = count * problem.output_channels
-                last = PackedLaunch(
-                    last_kernel, -(-samples // EPILOGUE_THREADS), (EPILOGUE_THREADS, 1), np.int32(count)
-                )
-            self._bands.append(Band(first, count, fill, last))
-        columns_bytes = DEPTH * pixels * column.itemsize
-        responses_bytes = 0 if self._responses is None else rows * pixels * FLOAT32.itemsize
+        for part in parts:
+            im2col = load(columns_variant(part.problem, column, part.pitches))
+            last_kernel = load(gemm_variant(part.problem, column, part.pitches) if own else epilogue_variant(problem))
+            for first in range(0, pixels, leading):
+                count = min(leading, pixels - first)
+                place = (np.int64(first), np.int32(count), np.int64(leading))
+                fill = PackedLaunch(im2col, -(-count // shape.threads), (shape.threads, 1), geometry, *place)
+                if own:
+                    blocks, threads = -(-count // shape.tile), (shape.threads, 1)
+                    last = PackedLaunch(last_kernel, blocks, threads, part.problem.weights, *place)
+                else:
+                    blocks = -(-count * problem.output_channels // EPILOGUE_THREADS)
+                    last = PackedLaunch(last_kernel, blocks, (EPILOGUE_THREADS, 1), np.int32(count))
+                self._bands.append(Band(part, first, count, fill, last))
+        columns_bytes = len(parts) * depth * pixels * column.itemsize
+        responses_bytes = 0 if self._responses is None else rows * pixels * column.itemsize
         launches_per_band = 2 if self._responses is None else 3
         super().__init__(
             problem=problem,
             workspace_bytes=int(self._columns.nbytes + (0 if self._responses is None else self._responses.nbytes)),
-            moved_bytes=problem.input_bytes + 2 * (columns_bytes + responses_bytes) + problem.output_bytes,
+            moved_bytes=len(parts) * problem.input_bytes + 2 * (columns_bytes + responses_bytes) + problem.output_bytes,
             launches=launches_per_band * len(self._bands),
-            arithmetic=own_arithmetic(problem) if gemm == "own" else replace(FLOAT32_SUMS, multiplies_zeros=True),
+            arithmetic=own_arithmetic(problem) if own else replace(_sums_of(column), multiplies_zeros=True),
             choice={
                 "gemm": gemm,
                 "math": "fma",
@@ -271,16 +289,16 @@ class BandedPlan(Plan):
     @staticmethod
     def _stores_responses(problem: Problem) -> bool:
         """Is the output nothing but the responses themselves?"""
-        return problem.output_dtype == FLOAT32 and problem.output_mode == "raw"
+        return problem.output_dtype == problem.weights.dtype and problem.output_mode == "raw"
 
     def run(self, image: Any, out: Any) -> None:
         """See Plan.run."""
         flat = out.reshape(-1)
         channels = self.problem.output_channels
         for band in self._bands:
-            band.im2col(image, self._columns)
+            band.im2col.at(image.data.ptr + band.part.image_offset_bytes, self._columns.data.ptr)
             if self._gemm == "own":
-                band.last(self._columns, out)
+                band.last.at(self._columns.data.ptr, out.data.ptr + band.part.out_offset_bytes)
                 continue
             here = flat[band.first * channels : (band.first + band.count) * channels]
             self._sgemm(band.count, here if self._direct else self._responses)
@@ -290,27 +308,28 @@ class BandedPlan(Plan):
     def _sgemm(self, count: int, responses: Any) -> None:
         """responses[pixel][response] = Σ over k of weights[response][k] · columns[k][pixel], by cuBLAS.
 
-        cuBLAS counts in columns first, so row-major (27, leading) columns and (responses, 27) weights are both
+        cuBLAS counts in columns first, so row-major (depth, leading) columns and (responses, depth) weights are both
         transposed matrices to it, and its result is (responses, pixels): pixel after pixel in memory.
         """
         import cupy
         from cupy.cuda import cublas
 
         handle = cupy.cuda.device.get_cublas_handle()
-        rows, leading = response_count(self.problem), self._columns.shape[1]
-        one, zero = np.ones((), np.float32), np.zeros((), np.float32)
+        rows, (depth, leading) = response_count(self.problem), self._columns.shape
+        one, zero = np.ones((), self._columns.dtype), np.zeros((), self._columns.dtype)
         cublas.setStream(handle, cupy.cuda.get_current_stream().ptr)
         cublas.setMathMode(handle, cublas.CUBLAS_DEFAULT_MATH)  # float32 multiply-adds: no TF32
-        cublas.sgemm(
+        product = cublas.dgemm if self._columns.dtype == np.float64 else cublas.sgemm
+        product(
             handle,
             cublas.CUBLAS_OP_T,
             cublas.CUBLAS_OP_T,
             rows,
             count,
-            DEPTH,
+            depth,
             one.ctypes.data,
             self._weights.data.ptr,
-            DEPTH,
+            depth,
             self._columns.data.ptr,
             leading,
             zero.ctypes.data,
@@ -319,18 +338,23 @@ class BandedPlan(Plan):
         )
 
 
+def _sums_of(column: np.dtype[Any]) -> Arithmetic:
+    return FLOAT64_SUMS if column == np.float64 else FLOAT32_SUMS
+
+
 def banded_plan(problem: Problem, options: Options, band_bytes: int | None = None) -> Plan:
     """A plan in bands whose columns take about `band_bytes` (None: their share of the L2), within the limit."""
     import cupy
 
     own = options.gemm == "own"
-    itemsize = problem.dtype.itemsize if own else FLOAT32.itemsize
-    bytes_per_pixel = DEPTH * itemsize + (0 if own else response_count(problem) * FLOAT32.itemsize)
-    block = banded_shape(problem).tile
+    part = gemm_parts(problem)[0].problem if own else problem
+    itemsize = (problem if own else problem.weights).dtype.itemsize
+    bytes_per_pixel = depth_of(part) * itemsize + (0 if own else response_count(problem) * itemsize)
+    block = banded_shape(part).tile
     check_workspace("im2col", block * bytes_per_pixel, options)
     if band_bytes is None:
         band_bytes = int(L2_SHARE * int(cupy.cuda.Device().attributes["L2CacheSize"]))
-    most = min(band_bytes // (DEPTH * itemsize), options.workspace_limit_bytes // bytes_per_pixel)
+    most = min(band_bytes // (depth_of(part) * itemsize), options.workspace_limit_bytes // bytes_per_pixel)
     return BandedPlan(problem, options.gemm, max(block, most // block * block))
 
 

@@ -20,7 +20,7 @@ static_assert(TILE % WARP_PIXELS == 0, "a warp multiplies whole runs, and reads 
 
 extern "C" __global__ __launch_bounds__(THREADS, BLOCKS_PER_MULTIPROCESSOR) void im2col_gemm(
     const INPUT *image, OUTPUT *out, COLUMN *workspace, const StridedGeometry size, const Weights weights) {
-    __shared__ alignas(16) float values[THREADS / WARP][WARP_PIXELS * OUT_CHANNELS];
+    __shared__ alignas(16) Real values[THREADS / WARP][WARP_PIXELS * OUT_CHANNELS];
     const int warp = threadIdx.x / WARP;
     COLUMN *const columns = workspace + static_cast<long long>(blockIdx.x) * TILE * DEPTH;
     const long long pixels = static_cast<long long>(size.out_height) * size.out_width;
@@ -35,7 +35,7 @@ extern "C" __global__ __launch_bounds__(THREADS, BLOCKS_PER_MULTIPROCESSOR) void
         }
         __syncthreads();
         for (int place = warp * WARP_PIXELS; place < TILE; place += THREADS / WARP * WARP_PIXELS)
-            multiply_columns(columns, TILE, place, max(count - place, 0), out + (first + place) * OUT_CHANNELS,
+            multiply_columns(columns, TILE, place, max(count - place, 0), out + (first + place) * OUT_SAMPLES,
                              weights, values[warp]);
         __syncthreads();
     }

@@ -20,8 +20,9 @@
 #include "responses.cuh"
 #include "patch.cuh"
 
-constexpr int SPAN = ((COLUMNS_PER_THREAD - 1) * STEP + KERNEL_SIZE) * RGB;  // samples of a patch row that a thread reads
-constexpr int ADVANCE = COLUMNS_PER_THREAD * STEP * RGB;                     // distance between two threads' spans
+static_assert(IN_GROUP == CHANNELS || OUT_CHANNELS == CHANNELS, "channels filtered separately: an output of each");
+constexpr int SPAN = ((COLUMNS_PER_THREAD - 1) * STEP + KERNEL_SIZE) * CHANNELS;  // samples of a patch row that a thread reads
+constexpr int ADVANCE = COLUMNS_PER_THREAD * STEP * CHANNELS;                     // distance between two threads' spans
 constexpr bool WIDE_READS = ADVANCE % 4 == 0;                              // every span starts on 16 bytes, LEAD early
 constexpr int SKIPPED = WIDE_READS ? LEAD : 0;
 constexpr int READ = WIDE_READS ? (SKIPPED + SPAN + 3) / 4 * 4 : SPAN;
@@ -54,7 +55,7 @@ __device__ __forceinline__ void multiply_row(const float32 (*patch)[PITCH], cons
 #pragma unroll
         for (int v = 0; v < KERNEL_SIZE; ++v)
 #pragma unroll
-            for (int i = 0; i < RGB; ++i)
+            for (int i = 0; i < CHANNELS; ++i)
 #pragma unroll
                 for (int d = 0; d < DIRECTIONS; ++d)
 #pragma unroll
@@ -63,8 +64,8 @@ __device__ __forceinline__ void multiply_row(const float32 (*patch)[PITCH], cons
                         for (int p = 0; p < COLUMNS_PER_THREAD; ++p)
                             if (meets(o, i))
                                 response[d][o][p] =
-                                    multiply_add(weights.value[d][o][IN_GROUP == RGB ? i : 0][u][v],
-                                                 samples[SKIPPED + (p * STEP + v) * RGB + i], response[d][o][p]);
+                                    multiply_add(weights.value[d][o][IN_GROUP == CHANNELS ? i : 0][u][v],
+                                                 samples[SKIPPED + (p * STEP + v) * CHANNELS + i], response[d][o][p]);
     }
 #pragma unroll
     for (int p = 0; p < COLUMNS_PER_THREAD; ++p)
@@ -89,7 +90,7 @@ extern "C" __global__ __launch_bounds__(WARPS * WARP, BLOCKS_PER_MULTIPROCESSOR)
         const int row = warp * ROWS_PER_WARP + i, y = tile.y + row;
         multiply_row(&patch[row * STEP], weights, values[warp]);
         __syncwarp();
-        OUTPUT *run = out + (static_cast<long long>(y) * size.out_width + tile.x) * OUT_CHANNELS;
+        OUTPUT *run = out + (static_cast<long long>(y) * size.out_width + tile.x) * OUT_SAMPLES;
         store_run<TILE_COLUMNS * OUT_CHANNELS>(values[warp], run, y < size.out_height ? count : 0);
         __syncwarp();
     }

@@ -16,16 +16,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.core.exactness import ARITHMETIC_OF_MATH, own_arithmetic, sums_for
-from edgeconv.core.filters import RGB_CHANNELS
 from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.core.problem import Problem
 from edgeconv.hardware.cuda.kernels import KernelVariant, load
 from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
 from edgeconv.methods.base import Method, Plan, check_workspace, refuse
 from edgeconv.methods.cuda.kernel_args import (
+    MOST_RESPONSES,
     TENSOR_CORE_CAPABILITY,
     WARP,
+    BankPart,
+    Pitches,
     blocks_over,
+    outputs_within,
+    parts_of,
     problem_defines,
     refuse_reduced_16bit,
     response_count,
@@ -35,7 +39,7 @@ from edgeconv.methods.cuda.kernel_args import (
 )
 from edgeconv.methods.options import MATHS, Math, Options
 
-MANY_RESPONSES = 8
+FEW_RESPONSES, MANY_RESPONSES = 3, 8
 WIDE_BLOCKS = 3
 """Blocks of a multiprocessor where sums are float64, which need twice the registers."""
 FEW_RESPONSES_BLOCKS = 7
@@ -79,10 +83,10 @@ def shape_of(problem: Problem, math: Math, multiprocessors: int) -> ImplicitShap
         return ImplicitShape(warps, WIDE_BLOCKS, columns_per_thread=1 if math == "fma" else 2)
     if math == "fma":
         widths = {1: (4, 2, 1), 2: (2, 1), 3: (1,)}[step]
-        blocks = 6 if responses <= RGB_CHANNELS else 4 if responses <= MANY_RESPONSES else 3
+        blocks = 6 if responses <= FEW_RESPONSES else 4 if responses <= MANY_RESPONSES else 3
     else:
         widths = {1: (4, 2), 2: (2, 1), 3: (2,)}[step]
-        blocks = FEW_RESPONSES_BLOCKS if responses <= RGB_CHANNELS and step < KERNEL_SIZE else 4
+        blocks = FEW_RESPONSES_BLOCKS if responses <= FEW_RESPONSES and step < KERNEL_SIZE else 4
         if responses > MANY_RESPONSES:
             warps, blocks = 2, 6
     shapes = [ImplicitShape(warps, blocks, columns) for columns in widths]
@@ -110,14 +114,21 @@ def step_of(stride: int) -> int:
 
 def lead_of(problem: Problem, aligned: bool) -> int:
     """Samples before a patch row's first one in its 16 bytes, where the rows of the picture start on 16 bytes."""
-    return -problem.padding * RGB_CHANNELS % CHUNK if aligned else 0
+    return -problem.padding * problem.in_channels % CHUNK if aligned else 0
 
 
-def variant(problem: Problem, math: Math, shape: ImplicitShape, aligned: bool) -> KernelVariant:
+def parts(problem: Problem) -> tuple[BankPart, ...]:
+    """The launches: one, or of a filter bank one for as many outputs as registers hold."""
+    return parts_of(problem, outputs_within(problem, MOST_RESPONSES))
+
+
+def variant(
+    problem: Problem, math: Math, shape: ImplicitShape, aligned: bool, pitches: Pitches | None = None
+) -> KernelVariant:
     """The kernel for a problem; `aligned` for float32 pictures whose rows start on 16 bytes."""
     operands = np.dtype(np.float16 if math == "half" else np.float32)
     defines = (
-        *problem_defines(problem, operands),
+        *problem_defines(problem, operands, pitches=pitches),
         ("STEP", step_of(problem.stride)),
         ("WARPS", shape.warps),
         ("ROWS_PER_WARP", shape.rows_per_warp),
@@ -135,14 +146,21 @@ def variants() -> tuple[KernelVariant, ...]:
     """Representative kernels, for a machine without a GPU to compile."""
     return unique(
         [
-            variant(problem, math, shape_of(problem, math, multiprocessors), aligned)
+            variant(part.problem, math, shape_of(part.problem, math, multiprocessors), aligned, part.pitches)
             for problem in sample_problems()
+            if problem.dtype != np.float64
+            for part in parts(problem)
             for math in MATHS
             for multiprocessors in (0, 1 << 20)  # so few that any picture is large, and so many that any is small
-            for aligned in ((False, True) if problem.dtype == np.float32 else (False,))
+            for aligned in ((False, True) if _may_be_aligned(part) else (False,))
             if math == "fma" or problem.dtype != np.uint16
         ]
     )
+
+
+def _may_be_aligned(part: BankPart) -> bool:
+    """Whether rows may be fetched 16 bytes at a time, where they start on as many."""
+    return part.problem.dtype == np.float32 and part.pitches[0] == part.problem.in_channels
 
 
 # --- the weights as the tensor cores take them ------------------------------------------------------------------
@@ -161,14 +179,15 @@ def right_matrix(problem: Problem, lead: int) -> NDArray[np.float32]:
     """
     step, responses = step_of(problem.stride), response_count(problem)
     group = group_pixels(step)
-    chunks = -(-(lead + ((group - 1) * step + KERNEL_SIZE) * RGB_CHANNELS) // CHUNK)
+    channels = problem.in_channels
+    chunks = -(-(lead + ((group - 1) * step + KERNEL_SIZE) * channels) // CHUNK)
     right = np.zeros((KERNEL_SIZE, chunks * CHUNK, group * responses), np.float32)
-    dense = problem.dense_weights().reshape(responses, RGB_CHANNELS, KERNEL_SIZE, KERNEL_SIZE)
+    dense = problem.dense_weights().reshape(responses, channels, KERNEL_SIZE, KERNEL_SIZE)
     for pixel in range(group):
         columns = slice(pixel * responses, (pixel + 1) * responses)
         for tap in range(KERNEL_SIZE):
-            first = lead + (pixel * step + tap) * RGB_CHANNELS
-            right[:, first : first + RGB_CHANNELS, columns] = dense[:, :, :, tap].transpose(2, 1, 0)
+            first = lead + (pixel * step + tap) * channels
+            right[:, first : first + channels, columns] = dense[:, :, :, tap].transpose(2, 1, 0)
     return right.reshape(KERNEL_SIZE * chunks, CHUNK, group * responses)
 
 
@@ -211,31 +230,35 @@ class ImplicitPlan(Plan):
         from edgeconv.hardware.cuda.launch import PackedLaunch
 
         math = options.math
-        shape = shape_of(problem, math, int(cupy.cuda.Device().attributes["MultiProcessorCount"]))
+        self._parts = parts(problem)
+        shape = shape_of(self._parts[0].problem, math, int(cupy.cuda.Device().attributes["MultiProcessorCount"]))
         tiles = shape.tiles(problem)
         self._tables: list[Any] = []
 
-        def launch(aligned: bool) -> Any:
-            arguments: tuple[Any, ...] = (strided_geometry(problem), problem.weights)
+        def launch(part: BankPart, aligned: bool) -> Any:
+            computed = part.problem
+            arguments: tuple[Any, ...] = (strided_geometry(problem), computed.weights)
             if math != "fma":
-                table = cupy.asarray(fragment_table(problem, math, lead_of(problem, aligned)))
-                plain = cupy.asarray(problem.weights)  # for what a NaN spoils: mend.cuh
+                table = cupy.asarray(fragment_table(computed, math, lead_of(computed, aligned)))
+                plain = cupy.asarray(computed.weights)  # for what a NaN spoils: mend.cuh
                 self._tables += [table, plain]
                 arguments = (strided_geometry(problem), np.uint64(table.data.ptr), np.uint64(plain.data.ptr))
-            kernel = load(variant(problem, math, shape, aligned))
+            kernel = load(variant(computed, math, shape, aligned, part.pitches))
             return PackedLaunch(kernel, tiles, (shape.warps * WARP, 1), *arguments)
 
-        row_bytes = problem.width * RGB_CHANNELS * problem.dtype.itemsize
-        can_be_aligned = problem.dtype == np.float32 and row_bytes % ALIGNMENT == 0
-        self._any_start = launch(aligned=False)
-        self._aligned_start = launch(aligned=True) if can_be_aligned else self._any_start
+        row_bytes = problem.width * problem.in_channels * problem.dtype.itemsize
+        can_be_aligned = _may_be_aligned(self._parts[0]) and row_bytes % ALIGNMENT == 0
+        self._any_start = [launch(part, aligned=False) for part in self._parts]
+        self._aligned_start = (
+            [launch(part, aligned=True) for part in self._parts] if can_be_aligned else self._any_start
+        )
         tables_bytes = sum(int(table.nbytes) for table in self._tables)
         check_workspace("implicit", tables_bytes, options)
         super().__init__(
             problem=problem,
             workspace_bytes=tables_bytes,
-            moved_bytes=problem.input_bytes + problem.output_bytes,
-            launches=1,
+            moved_bytes=len(self._parts) * problem.input_bytes + problem.output_bytes,
+            launches=len(self._parts),
             arithmetic=own_arithmetic(problem) if math == "fma" else ARITHMETIC_OF_MATH[math],
             choice={
                 "math": math,
@@ -248,8 +271,9 @@ class ImplicitPlan(Plan):
 
     def run(self, image: Any, out: Any) -> None:
         """See Plan.run."""
-        launch = self._any_start if image.data.ptr % ALIGNMENT else self._aligned_start
-        launch(image, out)
+        launches = self._any_start if image.data.ptr % ALIGNMENT else self._aligned_start
+        for part, launch in zip(self._parts, launches, strict=True):
+            launch.at(image.data.ptr + part.image_offset_bytes, out.data.ptr + part.out_offset_bytes)
 
 
 class Implicit(Method):
@@ -261,6 +285,8 @@ class Implicit(Method):
 
     def prepare(self, problem: Problem, options: Options) -> Plan:
         """See Method.prepare."""
+        if problem.dtype == np.float64:
+            raise refuse("implicit", "it does not compute in float64", "Use --method sliding.")
         refuse_reduced_16bit("implicit", problem, options)
         if options.math != "fma":
             import cupy

@@ -23,9 +23,9 @@
 #include "mend.cuh"
 
 constexpr int GROUP = STEP == 2 ? 2 : 4;
-constexpr int GROUP_STRIDE = GROUP * STEP * RGB;
+constexpr int GROUP_STRIDE = GROUP * STEP * CHANNELS;
 static_assert(GROUP_STRIDE % CHUNK == 0, "groups start on whole chunks");
-constexpr int GROUP_SAMPLES = LEAD + ((GROUP - 1) * STEP + KERNEL_SIZE) * RGB;  // of a patch row
+constexpr int GROUP_SAMPLES = LEAD + ((GROUP - 1) * STEP + KERNEL_SIZE) * CHANNELS;  // of a patch row
 constexpr int GROUP_CHUNKS = (GROUP_SAMPLES + CHUNK - 1) / CHUNK;
 constexpr int PRODUCT_CHUNKS = GROUP_CHUNKS * KERNEL_SIZE;
 constexpr int CHUNKS_PER_STEP = HALF ? 4 : 2;
@@ -180,7 +180,7 @@ extern "C" __global__ __launch_bounds__(WARPS * WARP, BLOCKS_PER_MULTIPROCESSOR)
             constexpr int PIXELS = GATHERED * M_PIXELS;
             const int x = tile.x + m / GATHERED * PIXELS;
             const int count = y < size.out_height ? min(PIXELS, size.out_width - x) * OUT_CHANNELS : 0;
-            OUTPUT *run = out + (static_cast<long long>(y) * size.out_width + x) * OUT_CHANNELS;
+            OUTPUT *run = out + (static_cast<long long>(y) * size.out_width + x) * OUT_SAMPLES;
             if (store_run<PIXELS * OUT_CHANNELS>(values[warp], run, count)) is_spoilt[warp] = true;
             __syncwarp();
         }

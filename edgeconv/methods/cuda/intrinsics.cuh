@@ -4,7 +4,7 @@
 //     conversions      to TF32, to halves
 //     tensor cores     products of a 16 × k by a k × 8 matrix; which lane holds what: PTX ISA, "Matrix fragments"
 //     memory           asynchronous copies to shared memory, ldmatrix
-//     compiler         values that it must read again, or must not look through
+//     compiler         values that it must read again, must not look through, or must hold
 //
 // CuPy compiles with -ftz=true, which turns denormal numbers into zeros. The instructions here that have no .ftz keep
 // every bit of IEEE arithmetic, at the same speed.
@@ -187,6 +187,9 @@ __device__ __forceinline__ void load_matrices(const float *row, float (&word)[4]
 // --- the compiler -------------------------------------------------------------------------------------------------------
 // Hide where a pointer comes from.
 __device__ __forceinline__ void hide_origin(const unsigned *&pointer) { asm("" : "+l"(pointer)); }
+
+// The value stays in its register: the compiler must not load it again where it is used.
+__device__ __forceinline__ void keep_in_register(float &value) { asm volatile("" : "+f"(value)); }
 
 // blockIdx.x, read again where it is used.
 __device__ __forceinline__ int block_index_anew() {

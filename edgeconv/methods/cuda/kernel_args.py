@@ -6,14 +6,14 @@ pictures of any size share a compiled kernel.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.core.exactness import needs_exact_root, sums_for
-from edgeconv.core.filters import WeightSet, named_filter, weight_set
+from edgeconv.core.filters import RGB_CHANNELS, Filter, filter_bank, named_filter, weight_set
 from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.core.problem import Problem, make_problem
 from edgeconv.hardware.cuda.kernels import KernelVariant
@@ -21,23 +21,39 @@ from edgeconv.methods.base import refuse
 from edgeconv.methods.options import Options
 
 Defines = tuple[tuple[str, str | int], ...]
+Pitches = tuple[int, int]
+"""Samples from one pixel to the next, of the picture and of the output."""
 
 WARP = 32
-DEPTH = 27
-"""Samples under a 3×3 filter on three channels: the depth of the GEMM."""
+MOST_WEIGHT_BYTES = 4000
+"""Arguments of a kernel are at most 4,096 bytes on every GPU: CUDA C++ Programming Guide, kernel parameters."""
+MOST_RESPONSES = 24
+"""Responses of a pixel that a GEMM of the project holds in registers: compass filters on three channels."""
 TENSOR_CORE_CAPABILITY = 80
 """Compute capability × 10 from which the instructions of `--math tf32` and `half` exist."""
 
 
-def problem_defines(problem: Problem, *kinds: np.dtype[Any]) -> Defines:
-    """The macros of responses.cuh for a problem; `kinds` are types that a kernel uses beside input and output."""
+def problem_defines(problem: Problem, *kinds: np.dtype[Any], pitches: Pitches | None = None) -> Defines:
+    """The macros of responses.cuh for a problem; `kinds` are types that a kernel uses beside input and output.
+
+    `pitches` are those of the whole where the problem is a part of one (`BankPart`).
+    """
     names = {problem.dtype.name, problem.output_dtype.name, *(kind.name for kind in kinds)}
+    in_pitch, out_pitch = pitches or pitches_of(problem)
     return (
         ("INPUT", problem.dtype.name),
         ("OUTPUT", problem.output_dtype.name),
+        ("IN_PITCH", in_pitch),
+        ("OUT_PITCH", out_pitch),
         *((("USES_FLOAT16", 1),) if "float16" in names else ()),
+        *((("USES_FLOAT64", 1),) if problem.dtype == np.float64 else ()),
         *rule_defines(problem),
     )
+
+
+def pitches_of(problem: Problem) -> Pitches:
+    """Its channels, in and out."""
+    return problem.in_channels, problem.output_channels
 
 
 def rule_defines(problem: Problem) -> Defines:
@@ -48,6 +64,7 @@ def rule_defines(problem: Problem) -> Defines:
         ("STORE", problem.output_mode),
         ("DIRECTIONS", problem.directions),
         ("OUT_CHANNELS", problem.output_channels),
+        ("IN_CHANNELS", problem.in_channels),
         ("IN_GROUP", int(problem.weights.shape[2])),
         *((("WIDE_SUMS", 1),) if sums_for(problem) == "float64" else ()),
         *((("EXACT_ROOT", 1),) if needs_exact_root(problem) else ()),
@@ -75,6 +92,51 @@ def blocks_over(problem: Problem, across: int, down: int) -> int:
     return -(-problem.output_width // across) * -(-problem.output_height // down)
 
 
+@dataclass(frozen=True)
+class BankPart:
+    """Some outputs of a filter bank that one launch computes: a problem of their own, and where its samples lie."""
+
+    problem: Problem
+    pitches: Pitches
+    image_offset_bytes: int = 0
+    """Of the first sample that it reads of a pixel."""
+    out_offset_bytes: int = 0
+    """Of the first sample that it writes of a pixel."""
+
+
+def outputs_within(problem: Problem, most_responses: int | None = None) -> int:
+    """Outputs whose weights fit a kernel's arguments and whose responses are at most so many."""
+    by_arguments = MOST_WEIGHT_BYTES // problem.weights[:, 0].nbytes
+    by_registers = by_arguments if most_responses is None else most_responses // problem.directions
+    return max(1, min(by_arguments, by_registers))
+
+
+def parts_of(problem: Problem, most_outputs: int) -> tuple[BankPart, ...]:
+    """The launches for a problem where one can compute so many outputs; the problem itself where that is enough.
+
+    Channels that are filtered separately share a launch where each has one filter, as an RGB picture has under `each`.
+    """
+    pitches, outputs = pitches_of(problem), problem.output_channels
+    if outputs <= most_outputs and (problem.groups == 1 or outputs == problem.in_channels):
+        return (BankPart(problem, pitches),)
+    filters = outputs // problem.groups
+    channels = problem.in_channels // problem.groups
+    parts = []
+    for group in range(problem.groups):
+        for first in range(0, filters, most_outputs):
+            start = group * filters + first
+            weights = problem.weights[:, start : start + min(most_outputs, filters - first)]
+            part = replace(problem, in_channels=channels, groups=1, weights=np.ascontiguousarray(weights))
+            image_offset = group * channels * problem.dtype.itemsize
+            parts.append(BankPart(part, pitches, image_offset, start * problem.output_dtype.itemsize))
+    return tuple(parts)
+
+
+def depth_of(problem: Problem) -> int:
+    """Samples under a filter, the depth of the GEMM: 27 for three channels, 9 for one."""
+    return KERNEL_SIZE * KERNEL_SIZE * problem.in_channels
+
+
 def response_count(problem: Problem) -> int:
     """Rows of the weight matrix: directions × output channels."""
     return problem.directions * problem.output_channels
@@ -87,6 +149,21 @@ def refuse_reduced_16bit(name: str, problem: Problem, options: Options) -> None:
         raise refuse(name, reason, "Use --math fma.")
 
 
+def batch_defines(batch: bool) -> tuple[tuple[str, int], ...]:
+    """The macro of kernels that take a batch."""
+    return (("BATCH", 1),) if batch else ()
+
+
+def launch_of(plan: Any, kernel: Any, blocks: int, threads: tuple[int, int], *arguments: Any) -> Any:
+    """The launch of a plan: of one picture, or of all its `pictures`."""
+    from edgeconv.hardware.cuda.launch import BatchLaunch, PackedLaunch
+
+    if plan.pictures == 1:
+        return PackedLaunch(kernel, blocks, threads, *arguments)
+    steps = (plan.problem.input_bytes, plan.problem.output_bytes)
+    return BatchLaunch(kernel, blocks, threads, *arguments, pictures=plan.pictures, steps=steps)
+
+
 def round_up(value: int, multiple: int) -> int:
     """The least multiple that is not below `value`."""
     return -(-value // multiple) * multiple
@@ -96,17 +173,22 @@ WIDE_SCALE = 1000.0
 """What a named filter is multiplied by so that float32 does not hold the sums of a 16-bit picture."""
 
 
-def sample_problem(filter_name: str, channels: Any, dtype: str, scale: float = 1.0, **rules: Any) -> Problem:
+def sample_problem(
+    chosen: str | Filter, channels: Any, dtype: str, scale: float = 1.0, in_channels: int = RGB_CHANNELS, **rules: Any
+) -> Problem:
     """A small problem of some kind; only its kind matters."""
-    named = named_filter(filter_name)
-    weights: WeightSet = weight_set(replace(named, kernels=named.kernels * np.float32(scale)), channels)
+    named = named_filter(chosen) if isinstance(chosen, str) else chosen
+    scaled = replace(named, kernels=named.kernels * np.float32(scale))
     side = 4 * KERNEL_SIZE
-    return make_problem((side, side, 3), dtype, weights, **rules)
+    return make_problem(
+        (side, side, in_channels), dtype, weight_set(scaled, channels, in_channels=in_channels), **rules
+    )
 
 
 def sample_problems() -> tuple[Problem, ...]:
     """Problems that between them ask for every macro: what `variants()` of these methods compile without a GPU."""
     problem = sample_problem
+    bank = filter_bank(("sobel-x", "sobel-y", "laplacian8", "emboss"))
     return (
         problem("laplacian8", "mix", "float32"),
         problem("laplacian8", "mix", "float32", stride=2, border="replicate", output_mode="abs"),
@@ -125,6 +207,12 @@ def sample_problems() -> tuple[Problem, ...]:
         problem("laplacian8", "mix", "uint16", WIDE_SCALE, output_mode="clip"),
         problem("sobel", "mix", "uint16", WIDE_SCALE, stride=2, output_mode="abs"),
         problem("kirsch", "each", "uint16", WIDE_SCALE, stride=3),
+        problem("laplacian8", "mix", "uint8", in_channels=1, output_mode="abs"),
+        problem("sobel", "mix", "float32", in_channels=1, stride=2),
+        problem(bank, "mix", "float32", border="reflect"),
+        problem(bank, "each", "uint16", output_mode="abs"),
+        problem("laplacian8", "each", "float64"),
+        problem("sobel", "luma", "float64", stride=2, output_mode="abs"),
     )
 
 

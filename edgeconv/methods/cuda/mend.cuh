@@ -13,15 +13,15 @@ __device__ __forceinline__ bool is_finite(float value) {
 
 // The output samples of a rectangle, by `threads` threads of which this is `thread`; what was stored must be visible.
 // `weights` is (directions, out, in group, 3, 3).
-__device__ __noinline__ void mend(const INPUT *image, OUTPUT *out, const float *weights, const StridedGeometry size,
+__device__ __noinline__ void mend(const INPUT *image, OUTPUT *out, const Real *weights, const StridedGeometry size,
                                   int first_y, int rows, int first_x, int columns, int thread, int threads) {
     const long long samples = static_cast<long long>(columns) * OUT_CHANNELS;
 #pragma unroll 1
     for (long long i = thread; i < rows * samples; i += threads) {
         const int y = first_y + static_cast<int>(i / samples), x = first_x + static_cast<int>(i % samples / OUT_CHANNELS);
         const int o = static_cast<int>(i % OUT_CHANNELS);
-        OUTPUT &place = out[(static_cast<long long>(y) * size.out_width + x) * OUT_CHANNELS + o];
-        if (is_finite(to_float(place))) continue;
+        OUTPUT &place = out[(static_cast<long long>(y) * size.out_width + x) * OUT_SAMPLES + o];
+        if (is_finite(to_real(place))) continue;
         const float value = join([&](int d) {
             const float *weight = weights + (d * OUT_CHANNELS + o) * IN_GROUP * KERNEL_SIZE * KERNEL_SIZE;
             Sum response = 0;
@@ -31,9 +31,9 @@ __device__ __noinline__ void mend(const INPUT *image, OUTPUT *out, const float *
                 const int row = source_index<border>(y * size.stride + u - size.padding, size.height);
                 const int column = source_index<border>(x * size.stride + v - size.padding, size.width);
                 if (row == OUTSIDE || column == OUTSIDE) continue;
-                const int channel = IN_GROUP == RGB ? tap / (KERNEL_SIZE * KERNEL_SIZE) : o;
+                const int channel = IN_GROUP == CHANNELS ? tap / (KERNEL_SIZE * KERNEL_SIZE) : o;
                 const long long pixel = static_cast<long long>(row) * size.width + column;
-                response = multiply_add(weight[tap], to_float(image[pixel * RGB + channel]), response);
+                response = multiply_add(weight[tap], to_real(image[pixel * PIXEL_SAMPLES + channel]), response);
             }
             return response;
         });

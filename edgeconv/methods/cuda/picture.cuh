@@ -1,6 +1,6 @@
 // Pictures as kernels see them: sample types, borders, and the rule by which a value becomes a stored sample.
 //
-// HWC, three channels, C-contiguous. INPUT and OUTPUT are macros that carry NumPy's type names
+// HWC, three channels or one, C-contiguous. INPUT and OUTPUT are macros that carry NumPy's type names
 // (-DINPUT=uint8), BORDER, COMBINE and STORE the names of geometry.py, filters.py and output.py.
 // Offsets into a picture are 64 bits: a picture may be larger than 2^31 bytes.
 #ifdef USES_FLOAT16
@@ -12,6 +12,14 @@ typedef __half float16;
 typedef unsigned char uint8;
 typedef unsigned short uint16;
 typedef float float32;
+typedef double float64;
+
+// What a sample, a weight and a value are computed as: float, or double for float64 pictures.
+#ifdef USES_FLOAT64
+typedef double Real;
+#else
+typedef float Real;
+#endif
 
 // Sizes in pixels; picture_geometry() of kernel_args.py fills it. The stride is a macro where it changes the code.
 struct Geometry {
@@ -26,7 +34,10 @@ enum class Combine { single, magnitude, maximum };
 enum class Store { abs, clip, raw };
 
 constexpr int KERNEL_SIZE = 3;
-constexpr int RGB = 3;
+constexpr int CHANNELS = IN_CHANNELS;   // of a pixel that are read: all, or the one that a launch is for
+constexpr int PIXEL_SAMPLES = IN_PITCH;  // samples from one pixel to the next
+constexpr int OUT_SAMPLES = OUT_PITCH;   // and of the output, of which a launch may write some
+
 // Samples before this block's picture in a batch, whose pictures each have a line of the grid's y axis.
 __device__ __forceinline__ long long picture_offset(int height, int width, int channels) {
     return static_cast<long long>(blockIdx.y) * height * width * channels;
@@ -51,10 +62,12 @@ __device__ __forceinline__ int source_index(int position, int size) {
 __host__ __device__ constexpr bool is_float(const uint8 *) { return false; }
 __host__ __device__ constexpr bool is_float(const uint16 *) { return false; }
 __host__ __device__ constexpr bool is_float(const float32 *) { return true; }
+__host__ __device__ constexpr bool is_float(const float64 *) { return true; }
 
-__device__ __forceinline__ float to_float(uint8 sample) { return sample; }
-__device__ __forceinline__ float to_float(uint16 sample) { return sample; }
-__device__ __forceinline__ float to_float(float32 sample) { return sample; }
+__device__ __forceinline__ float to_real(uint8 sample) { return sample; }
+__device__ __forceinline__ float to_real(uint16 sample) { return sample; }
+__device__ __forceinline__ float to_real(float32 sample) { return sample; }
+__device__ __forceinline__ Real to_real(float64 sample) { return static_cast<Real>(sample); }
 
 // The bits of the float 2^23: added to a smaller number they leave its nearest whole number (ties to even) in
 // the low bits, and bits put below them are that whole number plus 2^23. Both are cheaper than a conversion.
@@ -93,9 +106,13 @@ template <Store store>
 __device__ __forceinline__ void store_sample(float value, float32 &out) {
     out = stored_float<store>(value);
 }
+template <Store store>
+__device__ __forceinline__ void store_sample(double value, float64 &out) {
+    out = store == Store::abs ? fabs(value) : value;
+}
 #ifdef USES_FLOAT16
 __host__ __device__ constexpr bool is_float(const float16 *) { return true; }
-__device__ __forceinline__ float to_float(float16 sample) { return __half2float(sample); }
+__device__ __forceinline__ float to_real(float16 sample) { return __half2float(sample); }
 template <Store store>
 __device__ __forceinline__ void store_sample(float value, float16 &out) {
     out = __float2half_rn(stored_float<store>(value));

@@ -7,14 +7,18 @@
 // its stores are contiguous whatever the number of channels, and 4 samples wide where the address allows it.
 //
 // Macros that decide what is computed (a flag is defined, or not); problem_defines() of kernel_args.py gives them:
-//     INPUT, OUTPUT    uint8 uint16 float16 float32             sample types of the picture and of the output
+//     INPUT, OUTPUT    uint8 uint16 float16 float32 float64     sample types of the picture and of the output
 //     USES_FLOAT16     flag                                     some type is float16
+//     USES_FLOAT64     flag                                     the picture is float64: so are weights and values
 //     BORDER           zero replicate reflect reflect101        what stands outside the picture
 //     COMBINE          single magnitude maximum                 how the responses of DIRECTIONS become one value
 //     STORE            abs clip raw                             how a value becomes a sample
 //     DIRECTIONS       1 2 8                                    filters per output channel
-//     OUT_CHANNELS     3 1 …                                    output channels
+//     OUT_CHANNELS     3 1 …                                    output channels that a launch computes
+//     IN_CHANNELS      3 1                                      input channels that a launch reads
 //     IN_GROUP         3 1                                      input channels that an output channel sums
+//     IN_PITCH         3 1                                      samples from one pixel of the picture to the next
+//     OUT_PITCH        3 1 …                                    and of the output
 //     WIDE_SUMS        flag                                     sums in float64 (sums.cuh)
 //     EXACT_ROOT       flag                                     16-bit magnitudes of whole sums are rounded exactly
 #include "picture.cuh"
@@ -27,35 +31,46 @@ constexpr Store store = Store::STORE;
 constexpr int WARP = 32;
 constexpr int RESPONSES = DIRECTIONS * OUT_CHANNELS;
 constexpr int TAPS = KERNEL_SIZE * KERNEL_SIZE;
-constexpr int DEPTH = RGB * TAPS;  // samples under a filter, in OIHW's order: channel, row, column
+constexpr int DEPTH = CHANNELS * TAPS;  // samples under a filter, in OIHW's order: channel, row, column
 
 struct Weights {
-    float value[DIRECTIONS][OUT_CHANNELS][IN_GROUP][KERNEL_SIZE][KERNEL_SIZE];
+    Real value[DIRECTIONS][OUT_CHANNELS][IN_GROUP][KERNEL_SIZE][KERNEL_SIZE];
 };
 
 // Does input channel i belong to the group of output channel o?
-__device__ __forceinline__ constexpr bool meets(int o, int i) { return IN_GROUP == RGB || i == o; }
+__device__ __forceinline__ constexpr bool meets(int o, int i) { return IN_GROUP == CHANNELS || i == o; }
+
+// Copy one sample of the picture to shared memory as float32; a float32 sample on a path past the registers.
+__device__ __forceinline__ void copy_sample(const float32 *from, float32 *to) { copy_4_bytes(from, to); }
+template <typename Sample>
+__device__ __forceinline__ void copy_sample(const Sample *from, float32 *to) {
+    *to = static_cast<float32>(to_real(*from));
+}
 
 struct alignas(4 * sizeof(OUTPUT)) FourSamples {
     OUTPUT sample[4];
 };
 
 // A mark becomes a NaN, for good, with the first value of a float picture that is a NaN or an infinity.
-__device__ __forceinline__ void mark_if_not_finite(float value, float &mark) {
-    if (is_float(static_cast<const INPUT *>(nullptr))) mark = fmaf(value, 0.0f, mark);
+__device__ __forceinline__ void mark_if_not_finite(Real value, float &mark) {
+    if (is_float(static_cast<const INPUT *>(nullptr))) mark = fmaf(static_cast<float>(value), 0.0f, mark);
 }
 
-// One warp stores `count` values that lie in shared memory (16-byte aligned) as samples from `out` on. Returns whether
-// this lane stored a NaN or an infinity; a caller that does not ask pays nothing.
+struct alignas(16) FourValues {
+    Real x, y, z, w;
+};
+
+// One warp stores `count` values that lie in shared memory (16-byte aligned), pixel after pixel, as samples from `out`
+// on. Returns whether this lane stored a NaN or an infinity; a caller that does not ask pays nothing.
 template <int CAPACITY>
-__device__ __forceinline__ bool store_run(const float *values, OUTPUT *out, int count) {
+__device__ __forceinline__ bool store_run(const Real *values, OUTPUT *out, int count) {
     float mark = 0.0f;
     const int lane = threadIdx.x % WARP;
     const bool aligned = reinterpret_cast<unsigned long long>(out) % sizeof(FourSamples) == 0;
-    if (CAPACITY % 4 == 0 && count == CAPACITY && aligned) {
+    if (OUT_CHANNELS == OUT_SAMPLES && CAPACITY % 4 == 0 && count == CAPACITY && aligned) {
 #pragma unroll
         for (int i = lane; i < CAPACITY / 4; i += WARP) {
-            const float4 four = reinterpret_cast<const float4 *>(values)[i];
+            const FourValues four = reinterpret_cast<const FourValues *>(values)[i];
             mark_if_not_finite(four.x, mark);
             mark_if_not_finite(four.y, mark);
             mark_if_not_finite(four.z, mark);
@@ -70,7 +85,7 @@ __device__ __forceinline__ bool store_run(const float *values, OUTPUT *out, int 
     } else {
         for (int i = lane; i < count; i += WARP) {
             mark_if_not_finite(values[i], mark);
-            store_sample<store>(values[i], out[i]);
+            store_sample<store>(values[i], out[i / OUT_CHANNELS * static_cast<long long>(OUT_SAMPLES) + i % OUT_CHANNELS]);
         }
     }
     return mark != mark;

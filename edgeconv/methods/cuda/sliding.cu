@@ -68,7 +68,7 @@ constexpr int round_up(int value, int step) { return (value + step - 1) / step *
 
 // --- a row of the picture in shared memory, bytes -----------------------------------------------------------------
 constexpr int SAMPLE_BYTES = sizeof(INPUT);
-constexpr int PIXEL_BYTES = RGB * SAMPLE_BYTES;
+constexpr int PIXEL_BYTES = CHANNELS * SAMPLE_BYTES;
 constexpr int LEAD = (4 * LINE - HALO_BYTES) % LINE;  // from the slot's start to the first sample of a window
 constexpr int THREAD_BYTES = THREAD_PIXELS * STRIDE * PIXEL_BYTES;  // from one thread's window to the next
 constexpr int WINDOW_PIXELS = (THREAD_PIXELS - 1) * STRIDE + KERNEL_SIZE;
@@ -236,9 +236,9 @@ __device__ __noinline__ void fill_edges(unsigned char *slot, const INPUT *row, i
     for (int i = thread; i < span.samples_before + span.samples_after; i += threads) {
         const int first_after = max(span.whole_to * CHUNK - LEAD, 0) / SAMPLE_BYTES;
         const int sample = i < span.samples_before ? i : first_after + i - span.samples_before;
-        const int column = source_index<border>(span.position + sample / RGB, width);
+        const int column = source_index<border>(span.position + sample / CHANNELS, width);
         INPUT value = INPUT();
-        if (column != OUTSIDE) value = row[static_cast<long long>(column) * RGB + sample % RGB];
+        if (column != OUTSIDE) value = row[static_cast<long long>(column) * CHANNELS + sample % CHANNELS];
         reinterpret_cast<INPUT *>(slot + LEAD)[sample] = value;
     }
 }
@@ -260,7 +260,7 @@ __device__ __forceinline__ void fetch_row(unsigned char *slot, int position, int
         if (elected()) expect_bytes(arrival, 0);
         return;
     }
-    const INPUT *const row = image + static_cast<long long>(source) * size.width * RGB;
+    const INPUT *const row = image + static_cast<long long>(source) * size.width * CHANNELS;
     const unsigned char *const from = reinterpret_cast<const unsigned char *>(row) + span.first;
     const int begin = span.whole_from * CHUNK, bytes = span.whole_to * CHUNK - begin;
     if (elected()) {
@@ -276,7 +276,7 @@ __device__ __forceinline__ void fetch_row(unsigned char *slot, int position, int
     if (position >= end) return;
     const int source = source_index<border>(position, size.height);
     if (source == OUTSIDE) return fill_zeros(slot, ROW_BYTES, thread, THREADS);
-    const INPUT *const row = image + static_cast<long long>(source) * size.width * RGB;
+    const INPUT *const row = image + static_cast<long long>(source) * size.width * CHANNELS;
     const unsigned char *const from = reinterpret_cast<const unsigned char *>(row) + span.first;
     constexpr int CHUNKS = END_CHUNK - BEGIN_CHUNK;
 #pragma unroll
@@ -341,7 +341,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS)
     __shared__ __align__(LINE) unsigned char ring[SLOTS * SLOT_BYTES];
     __shared__ __align__(LINE) unsigned char stage[STAGES * STEP_ROWS * OUT_ROW_BYTES];
 #ifdef BATCH
-    image += picture_offset(size.height, size.width, RGB);
+    image += picture_offset(size.height, size.width, CHANNELS);
     out += picture_offset(size.out_height, size.out_width, OUT_CHANNELS);
 #endif
     const int thread = threadIdx.x;

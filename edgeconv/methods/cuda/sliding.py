@@ -1,11 +1,12 @@
 """sliding on CUDA: one pass over HWC, all output channels in one launch, nothing materialised.
 
-Two kernels share the problems between them:
+Three kernels share the problems between them:
 
     sliding.cu          blocks walk down strips of the picture; strides 1 to 3, where neighbouring windows overlap
+    sliding_bank.cu     many filters at once: the lanes of a warp share the outputs of a pixel (sliding_bank.py)
     sliding_direct.cu   one thread per output pixel; larger strides, whose windows share nothing, pictures so small
-                        that what a strip waits for at its start is longer than its computation, and whole-number
-                        pictures whose sums need float64 (exactness.py)
+                        that what a strip waits for at its start is longer than its computation, and sums in float64
+                        (exactness.py)
 
 A uint8 picture with whole weights from -127 to 127 (every named filter but luma's) is summed in exact integers, four
 products an instruction; all else is float32 FMA. Weights go in as a kernel parameter, so a new filter compiles
@@ -24,15 +25,20 @@ from typing import Any
 import numpy as np
 
 from edgeconv.core.exactness import FLOAT32, TWOFOLD_HALF, WHOLE, own_arithmetic
-from edgeconv.core.filters import RGB_CHANNELS
 from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.core.problem import Problem
 from edgeconv.hardware.cuda.kernels import KernelVariant, load, resident_blocks
 from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
 from edgeconv.methods.base import AddressPlan, Method, Plan
 from edgeconv.methods.cuda.kernel_args import (
+    BankPart,
     Defines,
+    Pitches,
+    batch_defines,
     blocks_over,
+    launch_of,
+    outputs_within,
+    parts_of,
     picture_geometry,
     problem_defines,
     sample_problem,
@@ -46,6 +52,7 @@ from edgeconv.methods.cuda.sliding_arithmetic import (
     has_strips,
     is_small,
 )
+from edgeconv.methods.cuda.sliding_bank import BankPlan, bank_variants, has_bank
 from edgeconv.methods.cuda.sliding_packing import halo_bytes, packed_weights
 from edgeconv.methods.cuda.sliding_tiles import (
     CHUNK_BYTES,
@@ -64,19 +71,20 @@ DIRECT_THREADS = (32, 8)
 # --- kernels ----------------------------------------------------------------------------------------------------
 
 
-def _shared_defines(problem: Problem) -> Defines:
+def _shared_defines(problem: Problem, pitches: Pitches | None = None) -> Defines:
     """The macros of both kernels."""
-    return (*problem_defines(problem), ("STRIDE", problem.stride))
+    return (*problem_defines(problem, pitches=pitches), ("STRIDE", problem.stride))
 
 
-def direct_variant(problem: Problem, batch: bool = False) -> KernelVariant:
+def direct_parts(problem: Problem) -> tuple[BankPart, ...]:
+    """The launches of sliding_direct.cu for a problem: of a bank as many filters as the arguments hold."""
+    return parts_of(problem, outputs_within(problem))
+
+
+def direct_variant(problem: Problem, batch: bool = False, pitches: Pitches | None = None) -> KernelVariant:
     """The kernel with one thread per output pixel."""
-    defines = (*_shared_defines(problem), *_batch_defines(batch))
+    defines = (*_shared_defines(problem, pitches), *batch_defines(batch))
     return KernelVariant("methods/cuda/sliding_direct.cu", "sliding_direct", defines)
-
-
-def _batch_defines(batch: bool) -> tuple[tuple[str, int], ...]:
-    return (("BATCH", 1),) if batch else ()
 
 
 def strip_variant(
@@ -90,7 +98,7 @@ def strip_variant(
         ("ALIGNED_IN", int(aligned_in)),
         ("ALIGNED_OUT", int(aligned_out)),
         ("HALO_BYTES", halo_bytes(problem)),
-        *_batch_defines(batch),
+        *batch_defines(batch),
     ]
     if arithmetic == "mma":
         defines.append(("USES_MMA", 1))
@@ -115,7 +123,9 @@ def variants() -> tuple[KernelVariant, ...]:
         sample_problem("laplacian8", "mix", "float16", stride=2),
     )
     problems = sample_problems()
-    listed = [direct_variant(problem) for problem in problems]
+    parts = [part for problem in problems for part in direct_parts(problem)]
+    listed = [direct_variant(part.problem, pitches=part.pitches) for part in parts]
+    listed += bank_variants()
     for problem in filter(has_strips, (*problems, *tiled)):
         for _, tile in tiles_of(problem):
             listed += [strip_variant(problem, tile, aligned, aligned) for aligned in (False, True)]
@@ -138,11 +148,14 @@ class DirectPlan(AddressPlan):
 
     def __post_init__(self) -> None:
         problem = self.problem
-        kernel = load(direct_variant(problem, self.pictures > 1))
         blocks = blocks_over(problem, *DIRECT_THREADS)
-        arguments = (picture_geometry(problem), problem.weights)
-        self._launch = _launch_of(self, kernel, blocks, DIRECT_THREADS, *arguments)
-        self.launches = self._launch.launches
+        self._launches = []
+        for part in direct_parts(problem):
+            kernel = load(direct_variant(part.problem, self.pictures > 1, part.pitches))
+            arguments = (picture_geometry(problem), part.problem.weights)
+            launch = launch_of(self, kernel, blocks, DIRECT_THREADS, *arguments)
+            self._launches.append((launch, part.image_offset_bytes, part.out_offset_bytes))
+        self.launches = sum(launch.launches for launch, _, _ in self._launches)
         self.arithmetic = own_arithmetic(problem)
         self.choice = {"kernel": "direct", "arithmetic": self.arithmetic.name}
 
@@ -152,7 +165,8 @@ class DirectPlan(AddressPlan):
 
     def run_at(self, image_address: int, out_address: int, stream: int | None = None) -> None:
         """See Plan.run_at."""
-        self._launch.at(image_address, out_address, stream)
+        for launch, image_offset, out_offset in self._launches:
+            launch.at(image_address + image_offset, out_address + out_offset, stream)
 
 
 @dataclass
@@ -169,7 +183,7 @@ class StripPlan(AddressPlan):
         batch = self.pictures > 1
         self.tile = self.tile or (tile_for_batch(problem, self.pictures) if batch else tile_for(problem))
         self._pitches = (
-            problem.width * RGB_CHANNELS * problem.dtype.itemsize,
+            problem.width * problem.in_channels * problem.dtype.itemsize,
             problem.output_width * problem.output_channels * problem.output_dtype.itemsize,
         )
         self._steps = (problem.input_bytes, problem.output_bytes) if batch else (0, 0)
@@ -228,21 +242,9 @@ class StripPlan(AddressPlan):
             self._rows_per_strip = strip_height(problem, tile, at_once)
         self._strips = -(-problem.output_height // self._rows_per_strip)
         geometry = picture_geometry(problem, across, self._rows_per_strip)
-        launch = _launch_of(self, kernel, across * self._strips, (tile.threads, 1), geometry, *self._arguments)
+        launch = launch_of(self, kernel, across * self._strips, (tile.threads, 1), geometry, *self._arguments)
         self._launches[aligned] = launch
         return launch
-
-
-def _launch_of(
-    plan: DirectPlan | StripPlan, kernel: Any, blocks: int, threads: tuple[int, int], *arguments: Any
-) -> Any:
-    """The launch of a plan: of one picture, or of all of a batch."""
-    from edgeconv.hardware.cuda.launch import BatchLaunch, PackedLaunch
-
-    if plan.pictures == 1:
-        return PackedLaunch(kernel, blocks, threads, *arguments)
-    steps = (plan.problem.input_bytes, plan.problem.output_bytes)
-    return BatchLaunch(kernel, blocks, threads, *arguments, pictures=plan.pictures, steps=steps)
 
 
 class Sliding(Method):
@@ -254,10 +256,16 @@ class Sliding(Method):
 
     def prepare(self, problem: Problem, options: Options) -> Plan:
         """See Method.prepare. Any problem can be done; no workspace is needed."""
-        return StripPlan(problem) if has_strips(problem) and not is_small(problem) else DirectPlan(problem)
+        return self._plan(problem, is_small(problem), pictures=1)
 
     def prepare_batch(self, problem: Problem, pictures: int, options: Options) -> Plan | None:
         """See Method.prepare_batch: one launch, by strips wherever they can do it, as a batch is never small."""
-        if has_strips(problem):
+        return self._plan(problem, False, pictures)
+
+    @staticmethod
+    def _plan(problem: Problem, small: bool, pictures: int) -> Plan:
+        if has_strips(problem) and not small:
             return StripPlan(problem, pictures=pictures)
+        if has_bank(problem) and not small:
+            return BankPlan(problem, pictures=pictures)
         return DirectPlan(problem, pictures=pictures)

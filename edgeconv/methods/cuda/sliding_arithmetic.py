@@ -35,6 +35,9 @@ SHORT_LARGEST = 2047
 LARGEST_STRIP_STRIDE = KERNEL_SIZE
 """Beyond it windows share nothing."""
 
+MOST_STRIP_OUTPUTS = 8
+"""Outputs whose sums of all rows under way a thread can hold; a bank of more is for sliding_bank.cu."""
+
 DIRECT_PIXELS, DIRECT_FLOAT32_PIXELS = 2**16, 2**18
 """Up to so many output pixels one thread per pixel was faster (256², 512²); the second for float32 at strides 1, 2."""
 
@@ -73,7 +76,7 @@ def has_half_weights(problem: Problem) -> bool:
 
 def arithmetic_for(problem: Problem) -> StripArithmetic:
     """How the strips sum a problem."""
-    fits_fragments = problem.stride == 1 and problem.output_channels == RGB_CHANNELS
+    fits_fragments = problem.stride == 1 and problem.output_channels == problem.in_channels == RGB_CHANNELS
     if has_int8_weights(problem):
         return "mma" if fits_fragments and problem.output_dtype == np.uint8 and _needs_mma(problem) else "dp4a"
     return "mma" if fits_fragments and has_half_weights(problem) else "fma"
@@ -86,8 +89,16 @@ def _needs_mma(problem: Problem) -> bool:
 
 def has_strips(problem: Problem) -> bool:
     """Whether sliding.cu does it: windows that overlap or touch, two directions at most, sums that float32 holds."""
-    overlaps = problem.stride <= LARGEST_STRIP_STRIDE
-    return overlaps and problem.combine != "maximum" and sums_for(problem) == "float32"
+    outputs = problem.output_channels
+    many = problem.dtype == problem.output_dtype == np.float32  # two pixels of such a bank are whole words
+    in_one_pass = problem.groups == 1 or outputs == problem.in_channels
+    return in_one_pass and outputs <= (MOST_STRIP_OUTPUTS if many else RGB_CHANNELS) and overlaps(problem)
+
+
+def overlaps(problem: Problem) -> bool:
+    """Whether neighbouring windows share samples, or touch, and float32 sums of one or two directions are enough."""
+    near = problem.stride <= LARGEST_STRIP_STRIDE
+    return near and problem.combine != "maximum" and sums_for(problem) == "float32"
 
 
 def is_small(problem: Problem) -> bool:

@@ -15,7 +15,7 @@
 // STRIDE 1, OUT_CHANNELS 3. Weights come laid out as the lanes hold them (sliding_packing.py, mma_weights).
 //
 // Variants, by macro: WHOLE_WEIGHTS or float16, as above; DIRECTIONS 1 or 2.
-static_assert(STRIDE == 1 && OUT_CHANNELS == RGB, "the layout of the products assumes both");
+static_assert(STRIDE == 1 && OUT_CHANNELS == CHANNELS, "the layout of the products assumes both");
 static_assert(sizeof(INPUT) == sizeof(OUTPUT), "outputs lie as inputs do");
 
 constexpr int GROUP_PIXELS = 4;
@@ -25,9 +25,9 @@ constexpr int PARTS_OF_ROW = WARP * THREAD_PIXELS / GROUP_PIXELS / GROUPS;
 static_assert(PARTS_OF_ROW * GROUPS * GROUP_PIXELS == WARP * THREAD_PIXELS, "a warp has whole products");
 
 constexpr int PRODUCTS = DIRECTIONS == 2 ? 3 : 2;  // per row of the picture
-constexpr int PRODUCT_SAMPLES = GROUP_PIXELS * RGB / PRODUCTS;
+constexpr int PRODUCT_SAMPLES = GROUP_PIXELS * CHANNELS / PRODUCTS;
 __host__ __device__ constexpr int first_word(int product) {
-    return (LEAD + product * PRODUCT_SAMPLES / RGB * PIXEL_BYTES) / WORD;
+    return (LEAD + product * PRODUCT_SAMPLES / CHANNELS * PIXEL_BYTES) / WORD;
 }
 
 #ifdef WHOLE_WEIGHTS
@@ -123,13 +123,13 @@ __device__ __forceinline__ void stage_row(unsigned char *staged, int thread, int
     const int group = thread % WARP / 4, pair = thread % 4;  // of the lane: lane = 4 · group + pair
     const bool has_output = pair < PRODUCT_SAMPLES * DIRECTIONS / 2;
     OUTPUT *const to = reinterpret_cast<OUTPUT *>(staged) +
-                       ((thread / WARP * PARTS_OF_ROW + part) * GROUPS + group) * GROUP_PIXELS * RGB + (3 - DIRECTIONS) * pair;
+                       ((thread / WARP * PARTS_OF_ROW + part) * GROUPS + group) * GROUP_PIXELS * CHANNELS + (3 - DIRECTIONS) * pair;
 #pragma unroll
         for (int p = 0; p < PRODUCTS; ++p)
 #pragma unroll
             for (int half = 0; half < 2; ++half) {
                 const Response first = sum[p][2 * half], second = sum[p][2 * half + 1];
-                OUTPUT *const at = to + half * (GROUPS / 2) * GROUP_PIXELS * RGB + p * PRODUCT_SAMPLES;
+                OUTPUT *const at = to + half * (GROUPS / 2) * GROUP_PIXELS * CHANNELS + p * PRODUCT_SAMPLES;
                 if (DIRECTIONS == 2) {
 #ifdef WHOLE_WEIGHTS
                     *at = length_byte(first, second);

@@ -26,7 +26,7 @@ MMA_GROUP_PIXELS, MMA_DEPTH, MMA_COLUMNS = 4, 16, 8
 
 def halo_bytes(problem: Problem) -> int:
     """The macro HALO_BYTES: bytes of the padding left of a row, modulo what a warp copies at once."""
-    return problem.padding * RGB_CHANNELS * problem.dtype.itemsize % (WARP * CHUNK_BYTES)
+    return problem.padding * problem.in_channels * problem.dtype.itemsize % (WARP * CHUNK_BYTES)
 
 
 def packed_weights(problem: Problem) -> NDArray[Any]:
@@ -43,7 +43,7 @@ def dp4a_weights(problem: Problem) -> NDArray[np.int32]:
         for shift in range(2):
             packed[..., shift, shift : shift + KERNEL_SIZE] = weights[:, :, 0]
     else:
-        taps = KERNEL_SIZE * RGB_CHANNELS
+        taps = KERNEL_SIZE * in_group
         rows = weights.transpose(0, 1, 3, 4, 2).reshape(directions, out_channels, KERNEL_SIZE, taps)
         packed = np.zeros((directions, 4, out_channels, KERNEL_SIZE, 12), np.int8)
         for phase in range(4):

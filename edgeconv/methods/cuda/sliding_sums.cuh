@@ -86,6 +86,10 @@ struct Window {
 __device__ __forceinline__ unsigned gather(const Window &window, int byte) {
     constexpr bool FOUR = STRIDE == 1;
     const unsigned *const w = window.word + byte / WORD;
+    if (CHANNELS == 1) {  // they lie side by side
+        const bool in_one_word = byte % WORD + (FOUR ? 4 : 3) <= WORD;
+        return in_one_word ? w[0] >> byte % WORD * 8 : __funnelshift_r(w[0], w[1], byte % WORD * 8);
+    }
     switch (byte % WORD) {
         case 0: return FOUR ? __byte_perm(__byte_perm(w[0], w[1], 0x0630), w[2], 0x5210) : __byte_perm(w[0], w[1], 0x0630);
         case 1: return FOUR ? __byte_perm(__byte_perm(w[0], w[1], 0x0741), w[2], 0x6210) : __byte_perm(w[0], w[1], 0x0741);
@@ -102,7 +106,7 @@ __device__ __forceinline__ void add_row(Responses &sum, const Window &window, co
     for (int o = 0; o < OUT_CHANNELS; ++o)
 #pragma unroll
         for (int x = 0; x < THREAD_PIXELS; x += SHARED_BY) {
-            const unsigned four = gather(window, LEAD - WINDOW_START + x * STRIDE * PIXEL_BYTES + o);
+            const unsigned four = gather(window, LEAD - WINDOW_START + x * STRIDE * PIXEL_BYTES + (CHANNELS == 1 ? 0 : o));
 #pragma unroll
             for (int k = 0; k < SHARED_BY; ++k)
 #pragma unroll
@@ -139,7 +143,7 @@ __device__ __forceinline__ void add_row(Responses &sum, const Window &window, co
                     for (int d = 0; d < DIRECTIONS; ++d)
                         sum[x][o][d] =
                             multiply_add(weights.value[d][o][i][u][v],
-                                         window.sample((x * STRIDE + v) * RGB + (IN_GROUP == 1 ? o : i)), sum[x][o][d]);
+                                         window.sample((x * STRIDE + v) * CHANNELS + (IN_GROUP == CHANNELS ? i : o)), sum[x][o][d]);
 }
 #endif
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from edgeconv.core.filters import RGB_CHANNELS
 from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.core.problem import Problem
 from edgeconv.methods.cuda.kernel_args import WARP, round_up
@@ -64,15 +63,32 @@ class TileRow:
     sample_bytes: int | None = None
     least_pixels: int = 0
     """Of the output."""
+    in_channels: int | None = None
+    least_outputs: int = 0
+    """Of a filter bank."""
 
     def fits(self, problem: Problem, arithmetic: StripArithmetic) -> bool:
         """Whether the line is for problems like this one, whatever their size."""
-        actual = (arithmetic, problem.stride, problem.directions, problem.dtype.itemsize)
-        wanted = (self.arithmetic, self.stride, self.directions, self.sample_bytes)
-        return all(want in (None, is_) for want, is_ in zip(wanted, actual, strict=True))
+        actual = (arithmetic, problem.stride, problem.directions, problem.dtype.itemsize, problem.in_channels)
+        wanted = (self.arithmetic, self.stride, self.directions, self.sample_bytes, self.in_channels)
+        return problem.output_channels >= self.least_outputs and all(
+            want in (None, is_) for want, is_ in zip(wanted, actual, strict=True)
+        )
 
 
 TILES = (
+    TileRow(StripTile(2, 1, 2, 4, 4, 31), "fma", stride=1, least_outputs=6),
+    TileRow(StripTile(2, 2, 1, 4, 4, 31), "fma", stride=1, least_outputs=4),
+    TileRow(StripTile(1, 2, 1, 4, 4, 4), "fma", stride=2, least_outputs=4),
+    TileRow(StripTile(1, 1, 1, 4, 4, 3), "fma", stride=3, least_outputs=4),
+    TileRow(StripTile(16, 3, 1, 4, 4, 31), "dp4a", stride=1, directions=2, in_channels=1),
+    TileRow(StripTile(16, 2, 1, 4, 4, 16), "dp4a", stride=1, in_channels=1),
+    TileRow(StripTile(8, 2, 2, 4, 6, 31), "fma", stride=1, directions=2, sample_bytes=4, in_channels=1),
+    TileRow(StripTile(4, 2, 1, 4, 4, 16), "fma", stride=1, directions=2, in_channels=1),
+    TileRow(StripTile(4, 4, 1, 4, 8, 16), "fma", stride=1, sample_bytes=4, in_channels=1),
+    TileRow(StripTile(8, 2, 2, 4, 6, 31), "fma", stride=1, in_channels=1),
+    TileRow(StripTile(4, 1, 1, 4, 4, 6), stride=2, sample_bytes=4, in_channels=1),
+    TileRow(StripTile(8, 1, 1, 4, 4, 6), stride=2, in_channels=1),
     TileRow(StripTile(4, 4, 1, 4, 6, 31), "mma", directions=2, sample_bytes=1, least_pixels=2**23),
     TileRow(StripTile(8, 2, 1, 2, 8, 13), "mma", directions=2, sample_bytes=1, least_pixels=2**21),
     TileRow(StripTile(4, 2, 1, 4, 4, 10), "mma", directions=2, sample_bytes=1),
@@ -105,7 +121,10 @@ TILES = (
 
 def shared_bytes(problem: Problem, tile: StripTile) -> int:
     """Shared memory of a block, at most: the ring and the stages of sliding.cu."""
-    in_pixel, out_pixel = RGB_CHANNELS * problem.dtype.itemsize, problem.output_channels * problem.output_dtype.itemsize
+    in_pixel, out_pixel = (
+        problem.in_channels * problem.dtype.itemsize,
+        problem.output_channels * problem.output_dtype.itemsize,
+    )
     pixels = (tile.threads * tile.thread_pixels - 1) * problem.stride + KERNEL_SIZE
     row = round_up(LINE_BYTES + pixels * in_pixel + CHUNK_BYTES, LINE_BYTES)
     ring = (1 + tile.steps_ahead) * (tile.step_rows * problem.stride * row + BARRIER_BYTES)

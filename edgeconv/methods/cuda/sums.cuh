@@ -17,7 +17,7 @@ typedef float Sum;
 __device__ __forceinline__ float multiply_add(float weight, float sample, float sum) {
     return fused_multiply_add(weight, sample, sum);
 }
-__device__ __forceinline__ double multiply_add(float weight, float sample, double sum) {
+__device__ __forceinline__ double multiply_add(Real weight, Real sample, double sum) {
     return fma(static_cast<double>(weight), static_cast<double>(sample), sum);
 }
 
@@ -39,7 +39,11 @@ __device__ __forceinline__ float length_of(float first, float second) {
     return plain_multiply(sqrtf(fmaf(y, y, x * x)), __uint_as_float(scale));
 }
 __device__ __forceinline__ double length_of(double first, double second) {
+#ifdef USES_FLOAT64
+    return hypot(first, second);
+#else
     return sqrt(fma(second, second, first * first));
+#endif
 }
 
 // The nearest whole number to sqrt(first² + second²), of whole numbers below 2^24, up to 65,536. The estimate may be one
@@ -66,6 +70,7 @@ __device__ __forceinline__ float storable(double value, const Output *) {
     return static_cast<float>(fmin(fmax(rint(value), -BEYOND), BEYOND));
 }
 __device__ __forceinline__ float storable(double value, const float32 *) { return static_cast<float>(value); }
+__device__ __forceinline__ double storable(double value, const float64 *) { return value; }
 template <typename Output>
 __device__ __forceinline__ float storable(float value, const Output *) {
     return value;
@@ -73,7 +78,7 @@ __device__ __forceinline__ float storable(float value, const Output *) {
 
 // The value of an output sample; response(d) gives the response of direction d.
 template <typename Response>
-__device__ __forceinline__ float join(Response response) {
+__device__ __forceinline__ Real join(Response response) {
     Sum value = response(0);
     if (combine == Combine::magnitude) {
 #if defined(EXACT_ROOT) && !defined(WIDE_SUMS)

@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeconv.core.filters import RGB_CHANNELS
 from edgeconv.core.output import NO_RANGE, Range, finite_range, join_ranges, range_to_stretch, stretch
 from edgeconv.core.problem import Problem
 from edgeconv.core.records import plain
@@ -41,7 +40,7 @@ from edgeconv.run.tiled.reader import Reader
 from edgeconv.run.tiled.record import TiledChecks, TiledCut, TiledProblem, TiledRecord, TiledTimes
 from edgeconv.run.tiled.sinks import check_dtype, kind_for
 from edgeconv.run.tiled.sinks.base import OutputShape, Sink
-from edgeconv.run.tiled.sources import open_source
+from edgeconv.run.tiled.sources import open_output, open_source
 from edgeconv.run.tiled.sources.base import TileSource
 from edgeconv.run.tiled.sources.zarr import is_zarr
 from edgeconv.run.tiled.verify_output import OutputComparison
@@ -134,14 +133,14 @@ class TiledRun(Run):
 
     def open(self, resources: ExitStack) -> None:
         """See Run.open."""
-        self._source = open_source(self._input)
+        self._source = open_source(self._input, self._job.rules.rgb)
         resources.callback(self._source.close)
 
     def choose(self) -> OutputFiles:
         """See Run.choose."""
         layout, request = self._source.layout, self._job.request
         self._rules = WindowRules(request.stride, request.padding, request.border)
-        problem = request.problem((layout.height, layout.width, RGB_CHANNELS), layout.dtype)
+        problem = request.problem((layout.height, layout.width, layout.channels), layout.dtype)
         choice = self._choose_method(problem)
         finished_dtype = request.output_dtype(layout.dtype)
         self._settled = TiledProblem(
@@ -149,8 +148,11 @@ class TiledRun(Run):
         )
         self._target = self._find_target()
         self._filter = WindowFilter(request, choice, self._job.options, layout.dtype, self._clock)
-        provenance = Provenance(plain(report.describe_problem(request, problem)), choice.method, self._is_same_input)
-        self._outputs = OutputFiles(self._job, self._target, provenance, may_replace_folder=is_zarr)
+        described = plain(report.describe_problem(request, problem))
+        provenance = Provenance(described, problem.in_channels, choice.method, self._is_same_input)
+        self._outputs = OutputFiles(
+            self._job, self._target, provenance, may_replace_folder=is_zarr, pictures=(self._target,)
+        )
         return self._outputs
 
     def prepare(self, resources: ExitStack) -> None:
@@ -158,7 +160,8 @@ class TiledRun(Run):
         problem, normalizes = self._settled.problem, self._settled.normalizes
         plan = self._plan()
         grid = self._rules.grid((problem.height, problem.width), plan.tile)
-        shape = OutputShape(*problem.output_shape, dtype=self._settled.finished_dtype)
+        pictures = len(self._job.request.filter.labels) or 1
+        shape = OutputShape(*problem.output_shape, dtype=self._settled.finished_dtype, pictures=pictures)
         self._cut = TiledCut(plan, grid, shape, passes=2 if normalizes else 1, limit_bytes=self._limit())
         self._set_up_seconds = time.perf_counter() - self._began - self._clock.decode_seconds
         self._all = len(grid) * (self._cut.passes + self._options.verify)
@@ -212,7 +215,7 @@ class TiledRun(Run):
 
     def _choose_method(self, problem: Problem) -> Choice:
         """The method, for a tile and not for the whole picture, which may not fit in any memory."""
-        sides = (min(problem.height, TYPICAL_SIDE), min(problem.width, TYPICAL_SIDE), RGB_CHANNELS)
+        sides = (min(problem.height, TYPICAL_SIDE), min(problem.width, TYPICAL_SIDE), problem.in_channels)
         typical = self._job.request.problem(sides, problem.dtype)
         choice = choose(self._job.method, self._job.device, "many pictures", typical, threads=self._job.options.threads)
         return settle(choice, self._job.method, problem)
@@ -231,10 +234,10 @@ class TiledRun(Run):
 
     def _plan(self) -> TilePlan:
         """The tile, once everything that a run loads is loaded."""
-        dtype = self._source.layout.dtype
-        trial = WindowFilter(self._job.request, self._settled.choice, self._job.options, dtype, Clock())
-        trial.run(np.zeros((TRIAL_SIDE, TRIAL_SIDE, RGB_CHANNELS), dtype))
-        if self._source.layout.loading_bytes <= TRIAL_CHUNK_BYTES:
+        layout = self._source.layout
+        trial = WindowFilter(self._job.request, self._settled.choice, self._job.options, layout.dtype, Clock())
+        trial.run(np.zeros((TRIAL_SIDE, TRIAL_SIDE, layout.channels), layout.dtype))
+        if layout.loading_bytes <= TRIAL_CHUNK_BYTES:
             started = time.perf_counter()
             self._source.load(0, 0)  # a file that has no pieces is decoded here as a whole
             self._clock.decode_seconds += time.perf_counter() - started
@@ -266,7 +269,7 @@ class TiledRun(Run):
     def _full_window(self) -> tuple[int, ...]:
         """The shape of a full tile's window."""
         grid = self._cut.grid
-        return (len(grid.rows.window(0)), len(grid.columns.window(0)), RGB_CHANNELS)
+        return (len(grid.rows.window(0)), len(grid.columns.window(0)), self._settled.problem.in_channels)
 
     # --- passes ---------------------------------------------------------------------------------------------------
 
@@ -323,7 +326,7 @@ class TiledRun(Run):
         """Read the output back and compare it with the whole picture's, or with that of other tiles."""
         began = time.perf_counter()
         self._filter.release()
-        output = open_source(self._sink.path)
+        output = open_output(self._sink.path, self._cut.shape.channels, self._cut.shape.pictures)
         try:
             comparison = self._against_whole(output) if self._whole_fits() else self._against_other_tiles(output)
         finally:

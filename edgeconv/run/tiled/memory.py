@@ -22,7 +22,6 @@ from typing import Any
 
 import numpy as np
 
-from edgeconv.core.filters import RGB_CHANNELS
 from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.core.problem import Problem
 from edgeconv.errors import MemoryLimitError
@@ -57,6 +56,11 @@ KEEP_BYTES = 512 * MEBIBYTE
 
 ROUND_BYTES = 8 * MEBIBYTE
 """A suggested limit is a multiple of this."""
+
+FLOAT64_BYTES = np.dtype(np.float64).itemsize
+
+COMPENSATED_ARRAYS = 8
+"""The oracle's for a compensated sum: what is found and lost, a product and its halves, the sum before and after."""
 
 UNKNOWN_RESIDENT_BYTES = 300 * MEBIBYTE
 """Assumed where the system does not tell the memory of the process."""
@@ -122,14 +126,14 @@ class TileDemand:
         problem, layout = self.problem, self.layout
         rows, columns = min(tile[0], problem.output_height), min(tile[1], problem.output_width)
         window_rows, window_columns = ((side - 1) * problem.stride + KERNEL_SIZE for side in (rows, columns))
-        window = window_rows * window_columns * RGB_CHANNELS * problem.dtype.itemsize
+        window = window_rows * window_columns * problem.in_channels * problem.dtype.itemsize
         samples = rows * columns * problem.output_channels
         computed = samples * problem.output_dtype.itemsize
         finished = samples * self.finished_dtype.itemsize
         outputs = 2 * finished if problem.output_dtype == self.finished_dtype else computed + 2 * finished
         outputs += self.copies_of_a_tile * finished
         if self.verifying:
-            outputs += rows * columns * RGB_CHANNELS * self.finished_dtype.itemsize
+            outputs += finished
         a_piece = piece * piece * problem.output_channels * self.finished_dtype.itemsize
         pieces = (self.threads + 1) * COPIES_OF_A_PIECE * a_piece
         working = SLACK_BYTES + self._working_bytes(window_columns)
@@ -144,9 +148,10 @@ class TileDemand:
         """What the method itself takes; float64 in the oracle, a few rows of float32 for each thread elsewhere."""
         if self.device == "cuda":
             return STAGING_BYTES
-        row = window_columns * RGB_CHANNELS * np.dtype(np.float64).itemsize
+        row = window_columns * max(self.problem.in_channels, self.problem.output_channels) * FLOAT64_BYTES
         if self.method == "reference":
-            return row * ROWS_PER_BAND * (2 * self.problem.stride + 2 * self.problem.directions + 2)
+            sums = COMPENSATED_ARRAYS if self.problem.dtype == np.float64 else 2
+            return row * ROWS_PER_BAND * (2 * self.problem.stride + sums * self.problem.directions + 2)
         return row * KERNEL_SIZE * (self.problem.stride + 1) * self.threads
 
     def _chunks_of_a_window(self, tile: tuple[int, int]) -> int:
@@ -161,7 +166,7 @@ class TileDemand:
         layout = self.layout
         rows, columns = self.sharing(0, tile[0]).shared_pixels, self.sharing(1, tile[1]).shared_pixels
         tall = min(layout.height, (tile[0] - 1) * self.rules.stride + KERNEL_SIZE + 2 * layout.chunk_rows)
-        return (rows * layout.width + columns * tall) * RGB_CHANNELS * layout.dtype.itemsize
+        return (rows * layout.width + columns * tall) * layout.channels * layout.dtype.itemsize
 
     def decodings(self, tile: tuple[int, int]) -> int:
         """How many chunks are decoded where none is kept."""
@@ -257,7 +262,7 @@ def _shapes(work: TileDemand) -> Iterator[tuple[tuple[int, int], int]]:
 def _heights(work: TileDemand, piece: int, columns: int) -> Iterator[int]:
     """Heights of tiles in whole pieces: the tallest that is worth it, then halves of it down to one piece."""
     stride = work.rules.stride
-    row_bytes = ((columns - 1) * stride + KERNEL_SIZE) * RGB_CHANNELS * work.problem.dtype.itemsize
+    row_bytes = ((columns - 1) * stride + KERNEL_SIZE) * work.problem.in_channels * work.problem.dtype.itemsize
     pieces = max(1, min(WINDOW_BYTES // (row_bytes * stride * piece), -(-work.problem.output_height // piece)))
     while pieces:
         yield pieces * piece

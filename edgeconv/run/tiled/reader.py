@@ -18,7 +18,6 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeconv.core.filters import RGB_CHANNELS
 from edgeconv.core.geometry import OUTSIDE
 from edgeconv.run.tiled.grid import Axis, IndexRun, Span, Tile, TileGrid, runs
 from edgeconv.run.tiled.sources.base import TileSource
@@ -88,9 +87,9 @@ class Reader:
         """Number of decodings so far; a chunk that is decoded twice counts twice."""
 
     def read(self, tile: Tile) -> NDArray[Any]:
-        """The padded window of `tile`: HWC, three channels, C-contiguous."""
+        """The padded window of `tile`: HWC, the source's channels, C-contiguous."""
         rows, columns = self._grid.rows.window(tile.row), self._grid.columns.window(tile.column)
-        padded = np.empty((len(rows), len(columns), RGB_CHANNELS), self._source.layout.dtype)
+        padded = np.empty((len(rows), len(columns), self._source.layout.channels), self._source.layout.dtype)
         padded[rows == OUTSIDE] = 0
         padded[:, columns == OUTSIDE] = 0
         row_runs, column_runs = self._rows.of(tile.row), self._columns.of(tile.column)

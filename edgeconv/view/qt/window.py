@@ -44,7 +44,7 @@ from edgeconv.view.qt.tasks import After, Tasks
 from edgeconv.view.sources import ViewSource, labels
 from edgeconv.view.state import MODES, Model, ViewRequest, find_mode
 
-KERNEL_FILTER = "Kernels (*.json *.csv)"
+KERNEL_FILTER = "Kernels (*.json *.csv *.npy)"
 
 
 class _Post(QObject):

@@ -1,5 +1,11 @@
 // Values of the samples, differences between them, and both as text.
 
+const SAMPLES = {
+  uint16: [Uint16Array, DataView.prototype.getUint16],
+  float32: [Float32Array, DataView.prototype.getFloat32],
+  float64: [Float64Array, DataView.prototype.getFloat64],
+};
+
 async function tileValues(picture, row, column) {
   const id = [state.setNumber, picture, row, column].join("-");
   let values = valueTiles.get(id);
@@ -14,15 +20,16 @@ async function tileValues(picture, row, column) {
 function splitChannels(bytes, count) {
   const { dtype, channels } = state.set;
   if (dtype === "uint8") return channels.map((_, c) => bytes.subarray(c * count, (c + 1) * count));
-  const size = dtype === "uint16" ? 2 : 4;
+  const [Values, get] = SAMPLES[dtype];
+  const size = Values.BYTES_PER_ELEMENT;
   return channels.map((_, c) => {
     const whole = new DataView(new ArrayBuffer(count * size));
     for (let byte = 0; byte < size; byte++) {
       const plane = (c * size + byte) * count;
       for (let i = 0; i < count; i++) whole.setUint8(i * size + byte, bytes[plane + i]);
     }
-    const values = dtype === "uint16" ? new Uint16Array(count) : new Float32Array(count);
-    for (let i = 0; i < count; i++) values[i] = size === 2 ? whole.getUint16(i * 2, true) : whole.getFloat32(i * 4, true);
+    const values = new Values(count);
+    for (let i = 0; i < count; i++) values[i] = get.call(whole, i * size, true);
     return values;
   });
 }
@@ -47,7 +54,7 @@ function valueText(value) {
 function differenceText(reference, other) {
   if (magnitude(reference, other) === 0) return "0";
   const difference = other - reference;
-  const text = state.set.dtype === "float32" ? String(Number(difference.toPrecision(6))) : String(difference);
+  const text = state.set.dtype.startsWith("float") ? String(Number(difference.toPrecision(6))) : String(difference);
   return (difference > 0 ? "+" : "") + text.replace("Infinity", "inf").replace("-", "−");
 }
 

@@ -27,8 +27,8 @@ class SinkKind:
 
 
 KINDS = (
-    SinkKind("TIFF", (".tiff", ".tif"), ("uint8", "uint16", "float32"), 0, TiffSink),
-    SinkKind("Zarr", (".zarr",), ("uint8", "uint16", "float16", "float32"), 2, ZarrSink),
+    SinkKind("TIFF", (".tiff", ".tif"), ("uint8", "uint16", "float32", "float64"), 0, TiffSink),
+    SinkKind("Zarr", (".zarr",), ("uint8", "uint16", "float16", "float32", "float64"), 2, ZarrSink),
 )
 
 

@@ -26,6 +26,13 @@ class OutputShape:
     width: int
     channels: int
     dtype: np.dtype[Any]
+    pictures: int = 1
+    """Of a filter bank one for each filter: channels c·K + k are those of picture k of K."""
+
+    @property
+    def picture_channels(self) -> int:
+        """Channels of one picture: 3, or 1 of grey."""
+        return self.channels // self.pictures
 
     @property
     def nbytes(self) -> int:

@@ -1,5 +1,7 @@
 """An OME-Zarr (NGFF 0.5, Zarr 3) of one resolution: axes c, y, x, a chunk for every piece, compressed by Zstandard.
 
+A filter bank gives all its channels, each in chunks of its own.
+
 It is written into a temporary folder beside its place and then renamed: an older output there is moved aside first,
 under a name that is not that of a left-over, and removed last.
 """
@@ -42,7 +44,7 @@ class ZarrSink(Sink):
             self._array = group.create_array(
                 LEVEL_NAME,
                 shape=(shape.channels, shape.height, shape.width),
-                chunks=(shape.channels, piece, piece),
+                chunks=(shape.channels if shape.pictures == 1 else 1, piece, piece),
                 dtype=shape.dtype,
                 dimension_names=("c", "y", "x"),
             )

@@ -12,7 +12,7 @@ from edgeconv.io.formats import SIGNATURE_BYTES, format_of
 from edgeconv.run.tiled.sources import vips
 from edgeconv.run.tiled.sources.base import TileSource
 from edgeconv.run.tiled.sources.orientation import Upright
-from edgeconv.run.tiled.sources.tiff import TiffSource, open_tiff
+from edgeconv.run.tiled.sources.tiff import TiffSource, open_pages, open_tiff
 from edgeconv.run.tiled.sources.zarr import is_zarr, open_zarr
 
 
@@ -27,7 +27,8 @@ class SourceKind:
     """What pip installs them by."""
     claims: Callable[[Path], bool]
     """Whether a file or folder is of this kind, by its content."""
-    open: Callable[[Path], TileSource]
+    open: Callable[[Path, bool], TileSource]
+    """Takes a path, and whether grey is given as three equal channels."""
     brings: str = ""
     """What else comes with the extra, where a package alone is not enough."""
 
@@ -57,8 +58,8 @@ KINDS = (
 )
 
 
-def open_source(path: Path) -> TileSource:
-    """Open a picture by its content, upright.
+def open_source(path: Path, rgb: bool = False) -> TileSource:
+    """Open a picture by its content, upright; with `rgb` grey is given as three equal channels.
 
     Raises ImageReadError for what is missing, damaged or of another kind, UnavailableError where the package that
     reads it is not installed or does not start.
@@ -79,10 +80,17 @@ def open_source(path: Path) -> TileSource:
             f"{beyond}."
         )
     require(kind)
-    source = kind.open(path)
+    source = kind.open(path, rgb)
     if isinstance(source, TiffSource) and source.orientation != 1:
         return Upright(source, source.orientation)
     return source
+
+
+def open_output(path: Path, channels: int, pictures: int) -> TileSource:
+    """Open an output of so many channels in all its pictures. Raises as `open_source`."""
+    if pictures == 1:
+        return open_source(path)
+    return open_zarr(path, channels=channels) if is_zarr(path) else open_pages(path)
 
 
 def require(kind: SourceKind) -> None:

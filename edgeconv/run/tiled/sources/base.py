@@ -1,7 +1,7 @@
-"""The interface of a picture that is read in chunks: its size, its type, and any of its chunks as RGB.
+"""The interface of a picture that is read in chunks: its size, its type, and any of its chunks as RGB or grey.
 
-A chunk is what is decoded at once: a tile of a TIFF, some strips, a chunk of a Zarr. Pixels are as in io/image.py: RGB,
-HWC, grey spread to three equal channels, alpha dropped, float64 rounded to float32.
+A chunk is what is decoded at once: a tile of a TIFF, some strips, a chunk of a Zarr. Pixels are as in io/image.py: HWC,
+RGB, or grey of one channel, which the caller may ask for as three equal ones; alpha dropped.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeconv.core.filters import RGB_CHANNELS
+from edgeconv.core.filters import GREY_CHANNELS, RGB_CHANNELS
 from edgeconv.errors import ImageReadError
 from edgeconv.io.formats.base import AGAIN
-from edgeconv.io.image import MAX_SIDE, as_float32
+from edgeconv.io.image import MAX_SIDE
 from edgeconv.run.tiled.grid import Span
 
 COPIES_WHILE_LOADING = 3
-"""Of a decoded chunk: as encoded, as decoded, as RGB; each at most about as large as a chunk of all its channels."""
+"""Of a decoded chunk: as encoded, as decoded, as given; each at most about as large as a chunk of all its channels."""
 
 
 @dataclass(frozen=True)
@@ -30,8 +30,10 @@ class ChunkLayout:
 
     height: int
     width: int
+    channels: int
+    """Of the pixels as they are given: 3, or 1 of grey."""
     dtype: np.dtype[Any]
-    """Of the pixels as they are given: uint8, uint16, float16 or float32."""
+    """Of the pixels as they are given: one of `INPUT_DTYPES`."""
     format: str
     notes: tuple[str, ...]
     row_cuts: tuple[int, ...]
@@ -55,12 +57,12 @@ class ChunkLayout:
     @property
     def chunk_bytes(self) -> int:
         """Of the largest chunk as it is given."""
-        return self.chunk_rows * self.chunk_columns * RGB_CHANNELS * self.dtype.itemsize
+        return self.chunk_rows * self.chunk_columns * self.channels * self.dtype.itemsize
 
     @property
     def loading_bytes(self) -> int:
         """Most memory that `load` holds at once."""
-        pixel_bytes = max(self.stored_bytes_a_pixel, RGB_CHANNELS * self.dtype.itemsize)
+        pixel_bytes = max(self.stored_bytes_a_pixel, self.channels * self.dtype.itemsize)
         return COPIES_WHILE_LOADING * self.chunk_rows * self.chunk_columns * pixel_bytes + self.loader_bytes
 
 
@@ -74,7 +76,7 @@ class TileSource(ABC):
 
     @abstractmethod
     def load(self, row: int, column: int) -> NDArray[Any]:
-        """Chunk (row, column), HWC with three channels. Raises ImageReadError with the chunk's place."""
+        """Chunk (row, column), HWC with the layout's channels. Raises ImageReadError with the chunk's place."""
 
     @abstractmethod
     def close(self) -> None:
@@ -113,10 +115,14 @@ def check_size(path: Path, format: str, height: int, width: int) -> None:
         )
 
 
-def as_rgb(pixels: NDArray[Any]) -> NDArray[Any]:
-    """`pixels` (HWC with 1 to 4 channels) with three: grey spread, alpha dropped, native bytes, float64 rounded."""
-    pixels = as_float32(pixels)
+def given_channels(colours: int, rgb: bool) -> int:
+    """Channels that a picture of so many colours is given with; `rgb` asks for three of grey too."""
+    return RGB_CHANNELS if rgb or colours != GREY_CHANNELS else GREY_CHANNELS
+
+
+def as_given(pixels: NDArray[Any], channels: int) -> NDArray[Any]:
+    """`pixels` (HWC, 1 to 4 channels) with 1 or 3: grey spread for 3, alpha dropped, native bytes."""
     dtype = pixels.dtype.newbyteorder("=")
-    if pixels.shape[2] < RGB_CHANNELS:
-        return np.repeat(pixels[:, :, :1].astype(dtype, copy=False), RGB_CHANNELS, axis=2)
-    return np.ascontiguousarray(pixels[:, :, :RGB_CHANNELS], dtype)
+    if pixels.shape[2] < channels:
+        return np.repeat(pixels[:, :, :1].astype(dtype, copy=False), channels, axis=2)
+    return np.ascontiguousarray(pixels[:, :, :channels], dtype)

@@ -1,6 +1,7 @@
 """TIFF and BigTIFF by tile or strip, through tifffile and its codecs (imagecodecs).
 
-    8 and 16 bits, floats of 32 and 64 bits; grey (either polarity), RGB, a palette, YCbCr in JPEG; alpha dropped
+    8 and 16 bits, floats of 32 and 64 bits; grey (either polarity), RGB, a palette (which is colour), YCbCr in JPEG;
+    alpha dropped
     interleaved or in separate planes, any compression that imagecodecs supports; the first page
     strips without compression are read row by row, however tall they are: files of one strip are common
 
@@ -11,13 +12,14 @@ from __future__ import annotations
 
 import logging
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from edgeconv.core.filters import GREY_CHANNELS, RGB_CHANNELS
 from edgeconv.errors import ImageReadError
 from edgeconv.io.formats.tiff import (
     BLACK_IS_ZERO,
@@ -34,7 +36,7 @@ from edgeconv.io.formats.tiff import (
 )
 from edgeconv.io.image import DEPTH_NOTE, FRAMES_NOTE, GREY_NOTE, PROFILE_NOTE
 from edgeconv.run.tiled.grid import even_cuts
-from edgeconv.run.tiled.sources.base import ChunkLayout, TileSource, as_rgb, check_size, unusable
+from edgeconv.run.tiled.sources.base import ChunkLayout, TileSource, as_given, check_size, given_channels, unusable
 
 FORMAT = "TIFF"
 PALETTE = 3
@@ -53,22 +55,41 @@ PALETTE_SHIFT = 8
 """Palettes have 16 bits per colour, of which the upper 8 are used, as in libtiff."""
 
 
-def open_tiff(path: Path) -> TiffSource:
+def open_tiff(path: Path, rgb: bool = False) -> TiffSource:
     """Open the first page. Raises ImageReadError."""
+    file = _opened(path)
+    try:
+        try:
+            page = file.pages.first
+        except Exception as error:
+            raise unusable(path, FORMAT, f"its directory cannot be read ({_words(error)})") from None
+        return TiffSource(path, file, page, rgb, threading.Lock())
+    except BaseException:
+        file.close()
+        raise
+
+
+def open_pages(path: Path) -> TiffPages:
+    """Open all pages, which must be alike, as one picture of all their channels. Raises ImageReadError."""
+    file = _opened(path)
+    try:
+        lock = threading.Lock()
+        return TiffPages(path, [TiffSource(path, file, page, False, lock) for page in file.pages])
+    except BaseException:
+        file.close()
+        raise
+
+
+def _opened(path: Path) -> Any:
     import tifffile
 
     logging.getLogger("tifffile").addHandler(logging.NullHandler())  # errors are reported by our own one-line message
     try:
-        file = tifffile.TiffFile(path)
+        return tifffile.TiffFile(path)
     except OSError as error:
         raise ImageReadError(f"{path}: cannot be read ({error.strerror or error}): check its name.") from None
     except Exception as error:  # whatever the damage leads to: TiffFileError, struct.error, KeyError, ...
         raise unusable(path, FORMAT, f"it cannot be opened ({_words(error)})") from None
-    try:
-        return TiffSource(path, file)
-    except BaseException:
-        file.close()
-        raise
 
 
 @dataclass(frozen=True)
@@ -81,14 +102,12 @@ class _Segments:
 
 
 class TiffSource(TileSource):
-    """The first page of a TIFF file."""
+    """A page of a TIFF file; `lock` is held while the file is read, by all of its pages."""
 
-    def __init__(self, path: Path, file: Any) -> None:
+    def __init__(self, path: Path, file: Any, page: Any, rgb: bool, lock: threading.Lock) -> None:
         super().__init__(path)
-        self._file = file
-        self._lock = threading.Lock()
+        self._file, self._page, self._lock = file, page, lock
         try:
-            self._page = page = file.pages.first
             another = _has_second_page(file)
             self._stored = TYPES.get((int(page.sampleformat or UNSIGNED), page.bitspersample))
             photometric, compression = int(page.photometric), int(page.compression)
@@ -112,13 +131,16 @@ class TiffSource(TileSource):
         self._strip_rows = height if page.is_tiled else min(page.rowsperstrip, height)
         self._planes = self._find_segments()
         extra = page.samplesperpixel > self._colours
+        is_grey = photometric in (WHITE_IS_ZERO, BLACK_IS_ZERO)
+        self._channels = given_channels(GREY_CHANNELS if is_grey else RGB_CHANNELS, rgb)
         self.layout = ChunkLayout(
             height=height,
             width=width,
-            dtype=np.dtype(np.float32 if self._stored == "float64" else self._stored),
+            channels=self._channels,
+            dtype=np.dtype(self._stored),
             format=FORMAT,
             notes=_notes(
-                photometric, extra, self._stored, another, self._empty_segments(), COLOUR_PROFILE in page.tags
+                is_grey and rgb, extra, self._stored, another, self._empty_segments(), COLOUR_PROFILE in page.tags
             ),
             row_cuts=self._row_cuts(),
             column_cuts=even_cuts(width, page.tilewidth if page.is_tiled else width),
@@ -202,13 +224,13 @@ class TiffSource(TileSource):
         return data
 
     def _coloured(self, pixels: NDArray[Any]) -> NDArray[Any]:
-        """Stored samples as RGB."""
+        """Stored samples as they are given."""
         if self._palette is not None:
-            return as_rgb(self._palette[pixels[:, :, 0]])
+            return as_given(self._palette[pixels[:, :, 0]], self._channels)
         if self._photometric == WHITE_IS_ZERO:
             pixels = pixels[:, :, :1]
             pixels = (np.iinfo(pixels.dtype).max if pixels.dtype.kind == "u" else 1) - pixels
-        return as_rgb(pixels[:, :, : self._colours])
+        return as_given(pixels[:, :, : self._colours], self._channels)
 
     def _find_segments(self) -> list[_Segments]:
         """The segments of each colour plane; raises ImageReadError where one lies beyond the end of the file."""
@@ -246,6 +268,32 @@ class TiffSource(TileSource):
         return even_cuts(page.imagelength, rows)
 
 
+class TiffPages(TileSource):
+    """The pages of an output of a filter bank: channel c of page k of K is channel c·K + k."""
+
+    def __init__(self, path: Path, pages: list[TiffSource]) -> None:
+        super().__init__(path)
+        self._pages = pages
+        first = pages[0].layout
+        self.layout = replace(
+            first,
+            channels=first.channels * len(pages),
+            stored_bytes_a_pixel=first.stored_bytes_a_pixel * len(pages),
+        )
+
+    def load(self, row: int, column: int) -> NDArray[Any]:
+        """See Source.load."""
+        rows, columns = self.span(row, column)
+        chunk = np.empty((len(rows), len(columns), self.layout.channels), self.layout.dtype)
+        for number, page in enumerate(self._pages):
+            chunk[:, :, number :: len(self._pages)] = page.load(row, column)
+        return chunk
+
+    def close(self) -> None:
+        """See Source.close."""
+        self._pages[0].close()
+
+
 def _has_second_page(file: Any) -> bool:
     try:
         file.pages[1]
@@ -263,10 +311,10 @@ def _palette(path: Path, page: Any) -> NDArray[np.uint8]:
     return np.ascontiguousarray((page.colormap.T >> PALETTE_SHIFT).astype(np.uint8))
 
 
-def _notes(photometric: int, extra: bool, stored: str, another: bool, empty: int, profile: bool) -> tuple[str, ...]:
+def _notes(spread: bool, extra: bool, stored: str, another: bool, empty: int, profile: bool) -> tuple[str, ...]:
     """What a person may not expect to have happened to this picture, in the words of image.py where it has them."""
     notes = []
-    if COLOURS[photometric] == 1 and photometric != PALETTE:
+    if spread:
         notes.append(GREY_NOTE)
     if extra:
         notes.append("alpha channel dropped")
@@ -276,8 +324,6 @@ def _notes(photometric: int, extra: bool, stored: str, another: bool, empty: int
         notes.append(PROFILE_NOTE)
     if stored == "uint16":
         notes.append(DEPTH_NOTE)
-    if stored == "float64":
-        notes.append("float64 rounded to float32")
     if empty:
         notes.append(f"{empty:,} strips or tiles that the file leaves out taken as zero")
     return tuple(notes)

@@ -15,12 +15,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from edgeconv.core.filters import GREY_CHANNELS
 from edgeconv.errors import ImageReadError
 from edgeconv.io.formats import png
 from edgeconv.io.formats.base import BadPicture
 from edgeconv.io.image import DEPTH_NOTE, FRAMES_NOTE, GREY_NOTE, PROFILE_NOTE
 from edgeconv.run.tiled.grid import even_cuts
-from edgeconv.run.tiled.sources.base import ChunkLayout, TileSource, as_rgb, check_size, unusable
+from edgeconv.run.tiled.sources.base import ChunkLayout, TileSource, as_given, check_size, given_channels, unusable
 
 LOADERS = {
     "VipsForeignLoadPngFile": "PNG",
@@ -58,7 +59,7 @@ def format_of(path: Path) -> str | None:
     return LOADERS.get(pyvips.ffi.string(found).decode())
 
 
-def open_vips(path: Path) -> VipsSource:
+def open_vips(path: Path, rgb: bool = False) -> VipsSource:
     """Open a picture, upright. Raises ImageReadError."""
     import pyvips
 
@@ -69,7 +70,7 @@ def open_vips(path: Path) -> VipsSource:
     try:
         image = pyvips.Image.new_from_file(str(path), access="random", fail_on="warning")
         turned = image.get("orientation") if image.get_typeof("orientation") else 1
-        return VipsSource(path, format, image.autorot(), turned)
+        return VipsSource(path, format, image.autorot(), turned, rgb)
     except pyvips.Error as error:
         raise unusable(path, format, f"it cannot be opened ({_words(error)})") from None
 
@@ -87,7 +88,7 @@ def _check_end(path: Path) -> None:
 class VipsSource(TileSource):
     """One picture of libvips."""
 
-    def __init__(self, path: Path, format: str, image: Any, turned: int) -> None:
+    def __init__(self, path: Path, format: str, image: Any, turned: int, rgb: bool) -> None:
         super().__init__(path)
         self._image = image
         check_size(path, format, image.height, image.width)
@@ -101,9 +102,10 @@ class VipsSource(TileSource):
         self.layout = ChunkLayout(
             height=image.height,
             width=image.width,
+            channels=given_channels(colours, rgb),
             dtype=dtype,
             format=format,
-            notes=_notes(image, colours, turned, dtype),
+            notes=_notes(image, colours, turned, dtype, rgb),
             row_cuts=even_cuts(image.height, max(1, PIECE_BYTES // (pixel_bytes * image.width))),
             column_cuts=(0, image.width),
             stored_bytes_a_pixel=pixel_bytes,
@@ -121,7 +123,7 @@ class VipsSource(TileSource):
         except pyvips.Error as error:
             raise self.damaged(row, column, error) from None
         pixels = np.frombuffer(fetched, self._dtype).reshape(len(rows), image.width, image.bands)
-        return as_rgb(pixels[:, :, : self._colours])
+        return as_given(pixels[:, :, : self._colours], self.layout.channels)
 
     def damaged(self, row: int, column: int, reason: object) -> ImageReadError:
         """See Source.damaged: a file is decoded as a whole, so no place can be named."""
@@ -132,9 +134,9 @@ class VipsSource(TileSource):
         self._image = None
 
 
-def _notes(image: Any, colours: int, turned: int, dtype: np.dtype[Any]) -> tuple[str, ...]:
+def _notes(image: Any, colours: int, turned: int, dtype: np.dtype[Any], rgb: bool) -> tuple[str, ...]:
     notes = []
-    if colours == 1:
+    if colours == GREY_CHANNELS and rgb:
         notes.append(GREY_NOTE)
     if image.bands > colours:
         notes.append("alpha channel dropped")

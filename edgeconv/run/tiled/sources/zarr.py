@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from edgeconv.core.filters import GREY_CHANNELS
 from edgeconv.errors import ImageReadError
 from edgeconv.io.formats.npy import DTYPES
 from edgeconv.io.image import DEPTH_NOTE, GREY_NOTE
 from edgeconv.run.tiled.grid import even_cuts
-from edgeconv.run.tiled.sources.base import ChunkLayout, TileSource, as_rgb, check_size, unusable
+from edgeconv.run.tiled.sources.base import ChunkLayout, TileSource, as_given, check_size, given_channels, unusable
 
 FORMAT = "Zarr"
 CHANNELS = (1, 3, 4)
@@ -36,8 +37,11 @@ def is_zarr(path: Path) -> bool:
         return False
 
 
-def open_zarr(path: Path) -> ZarrSource:
-    """Open the finest resolution. Raises ImageReadError."""
+def open_zarr(path: Path, rgb: bool = False, channels: int | None = None) -> ZarrSource:
+    """Open the finest resolution; with `channels` it may have so many, as an output of a filter bank has.
+
+    Raises ImageReadError.
+    """
     import zarr
 
     from edgeconv.run.tiled.sources.zarr_bounds import BoundedStore
@@ -51,7 +55,7 @@ def open_zarr(path: Path) -> ZarrSource:
     except Exception as error:  # whatever metadata that say something else lead to
         words = " ".join(str(error).split())[:120] or type(error).__name__
         raise unusable(path, FORMAT, f"it cannot be opened ({words})") from None
-    return ZarrSource(path, array, axes, levels)
+    return ZarrSource(path, array, axes, levels, rgb, channels)
 
 
 def _bound(path: Path, array: Any) -> None:
@@ -65,12 +69,14 @@ def _bound(path: Path, array: Any) -> None:
 class ZarrSource(TileSource):
     """One array of a Zarr."""
 
-    def __init__(self, path: Path, array: Any, axes: str, levels: int) -> None:
+    def __init__(
+        self, path: Path, array: Any, axes: str, levels: int, rgb: bool, all_channels: int | None = None
+    ) -> None:
         super().__init__(path)
         self._array, self._axes = array, axes
         sizes = dict(zip(axes, array.shape, strict=True))
         channels = sizes.get("c", 1)
-        if array.dtype.name not in DTYPES or channels not in CHANNELS:
+        if array.dtype.name not in DTYPES or channels not in (*CHANNELS, all_channels):
             what = f"{channels} channels of {array.dtype}"
             raise unusable(path, FORMAT, f"its layout ({what}) is not supported", RESAVE)
         check_size(path, FORMAT, sizes["y"], sizes["x"])
@@ -80,9 +86,10 @@ class ZarrSource(TileSource):
         self.layout = ChunkLayout(
             height=sizes["y"],
             width=sizes["x"],
-            dtype=np.dtype(np.float32) if array.dtype == np.float64 else array.dtype.newbyteorder("="),
+            channels=all_channels or given_channels(channels, rgb),
+            dtype=array.dtype.newbyteorder("="),
             format=FORMAT,
-            notes=_notes(array.dtype, channels, any(count > 1 for count in beside), levels),
+            notes=_notes(array.dtype, channels, any(count > 1 for count in beside), levels, rgb),
             row_cuts=even_cuts(sizes["y"], chunks["y"]),
             column_cuts=even_cuts(sizes["x"], chunks["x"]),
             stored_bytes_a_pixel=max(channels, chunks.get("c", 1)) * depth * array.dtype.itemsize,
@@ -101,7 +108,7 @@ class ZarrSource(TileSource):
         kept = [axis for axis in self._axes if axis in place]
         if "c" not in kept:
             stored, kept = stored[np.newaxis], ["c", *kept]
-        return as_rgb(stored.transpose([kept.index(axis) for axis in "yxc"]))
+        return as_given(stored.transpose([kept.index(axis) for axis in "yxc"]), self.layout.channels)
 
     def close(self) -> None:
         """Nothing is held open."""
@@ -139,9 +146,9 @@ def _axes_of(path: Path, shape: tuple[int, ...]) -> str:
     raise unusable(path, FORMAT, f"an array of shape {shape} without named axes is not a picture", RESAVE)
 
 
-def _notes(dtype: np.dtype[Any], channels: int, deep: bool, levels: int) -> tuple[str, ...]:
+def _notes(dtype: np.dtype[Any], channels: int, deep: bool, levels: int, rgb: bool) -> tuple[str, ...]:
     notes = []
-    if channels == 1:
+    if channels == GREY_CHANNELS and rgb:
         notes.append(GREY_NOTE)
     if channels == max(CHANNELS):
         notes.append("alpha channel dropped")
@@ -151,6 +158,4 @@ def _notes(dtype: np.dtype[Any], channels: int, deep: bool, levels: int) -> tupl
         notes.append(f"finest of {levels} resolutions taken")
     if dtype == np.uint16:
         notes.append(DEPTH_NOTE)
-    if dtype == np.float64:
-        notes.append("float64 rounded to float32")
     return tuple(notes)

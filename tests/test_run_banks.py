@@ -1,0 +1,381 @@
+"""Grey pictures and filter banks through `edgeconv run`: which files there are, what they hold, what is kept."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from command import Finished, edgeconv
+from problems import random_image
+
+from edgeconv.api.convolve import convolve
+from edgeconv.core import cost
+from edgeconv.core.request import make_request
+from edgeconv.errors import ImageWriteError, UsageError
+from edgeconv.io import files
+from edgeconv.io.image import encode_bank, read_image, write_image
+from edgeconv.io.kernel_file import read_kernel
+from edgeconv.methods import method_names
+from edgeconv.run import whole
+from edgeconv.run.job import Job
+
+BANK = ["sobel-x", "sobel-y", "laplacian8"]
+HEIGHT, WIDTH = 13, 17
+NAMED = "photo_sobel-x,sobel-y,laplacian8_reference_s1.json"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    write_image(random_image(HEIGHT, WIDTH, "uint8"), "photo.png")
+    return tmp_path
+
+
+def run(*words: object) -> Finished:
+    return edgeconv("run", *words, "-m", "reference", "--samples", "0")
+
+
+def there(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir() if path.name != "photo.png")
+
+
+def report_of(name: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(Path(name).read_text())
+    return found
+
+
+def bank(picture: np.ndarray, filters: Any = BANK, **rules: Any) -> np.ndarray:
+    found: np.ndarray = convolve(picture, filters, "reference", **rules)
+    return found
+
+
+# --- as a new user would write it -------------------------------------------------------------------------------------
+
+
+def test_a_grey_picture_and_a_bank_need_nothing_else(folder: Path) -> None:
+    """By whatever method `auto` takes on this machine: the outputs are exact, so they are the oracle's."""
+    write_image(random_image(HEIGHT, WIDTH, "uint8", 7)[:, :, :1], "grey.png")
+    done = edgeconv("run", "grey.png", "--samples", "1")
+    assert (done.code, done.err) == (0, "")
+    (path,) = folder.glob("grey_laplacian8_*_s1.png")
+    assert np.array_equal(read_image(path).pixels, bank(read_image("grey.png").pixels, "laplacian8"))
+    done = edgeconv("run", "photo.png", "--filters", ",".join(BANK), "--samples", "1")
+    assert (done.code, done.err) == (0, "")
+    expected = bank(read_image("photo.png").pixels)
+    for number, name in enumerate(BANK):
+        (path,) = folder.glob(f"photo_{name}_*_s1.png")
+        assert np.array_equal(read_image(path).pixels[:, :, 0], expected[:, :, number])
+    done = edgeconv("compare", "grey.png", "--json")
+    assert (done.code, done.err) == (0, "")
+    found = json.loads(done.text)
+    assert len(found["methods"]) > 1
+    assert found["input"]["channels"] == 1
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize("dtype", ["uint8", "float64"])
+@pytest.mark.parametrize("method", method_names("cpu"))
+def test_every_method_of_the_cpu_gives_the_files_of_a_bank(
+    folder: Path, method: str, dtype: str, channels: int
+) -> None:
+    np.save("a.npy", random_image(HEIGHT, WIDTH, dtype)[:, :, :channels])
+    words = ("--filters", "sobel-x,emboss", "--channels", "each", "--device", "cpu", "--check", "full")
+    done = edgeconv("run", "a.npy", *words, "--samples", "0", "-m", method, "-o", "all.tiff")
+    assert (done.code, done.err) == (0, "")
+    found = report_of("all.json")
+    assert (found["check"]["passed"], found["check"]["checked_share"]) == (True, 1)
+    assert found["output"]["channels"] == 2 * channels
+
+
+# --- grey -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype", "output"),
+    [
+        ("grey.png", "uint8", "png"),
+        ("grey.png", "uint16", "png"),
+        ("grey.tiff", "uint16", "png"),
+        ("grey.tiff", "float32", "tiff"),
+        ("grey.tiff", "float64", "tiff"),
+        ("grey.npy", "float16", "npy"),
+        ("grey.bmp", "uint8", "png"),
+    ],
+)
+def test_a_grey_file_stays_grey(folder: Path, name: str, dtype: str, output: str) -> None:
+    grey = random_image(HEIGHT, WIDTH, dtype)[:, :, :1].copy()
+    write_image(grey, name)
+    done = run(name)
+    assert (done.code, done.err) == (0, "")
+    assert f"{WIDTH}×{HEIGHT}×1 {dtype}" in done.text
+    assert np.array_equal(read_image(f"grey_laplacian8_reference_s1.{output}").pixels, bank(grey, "laplacian8"))
+    found = report_of("grey_laplacian8_reference_s1.json")
+    assert (found["input"]["channels"], found["output"]["channels"]) == (1, 1)
+    assert found["counts"]["nominal_flops"] == 2 * 9 * HEIGHT * WIDTH
+
+
+@pytest.mark.parametrize("suffix", [".jpg", ".webp", ".bmp", ".tif", ".npy"])
+def test_the_output_of_grey_is_as_grey_as_its_format(folder: Path, suffix: str) -> None:
+    write_image(random_image(HEIGHT, WIDTH, "uint8")[:, :, :1], "grey.png")
+    assert run("grey.png", "-o", f"out{suffix}").code == 0
+    shape = read_image(f"out{suffix}").pixels.shape
+    assert shape == (HEIGHT, WIDTH, 3 if suffix == ".webp" else 1)
+    if suffix == ".npy":
+        assert np.load("out.npy").shape == (HEIGHT, WIDTH, 1)
+
+
+def test_rgb_spreads_grey_as_it_was_and_says_so(folder: Path) -> None:
+    grey = random_image(HEIGHT, WIDTH, "uint8")[:, :, :1].copy()
+    write_image(grey, "grey.png")
+    done = run("grey.png", "-o", "out.png", "--rgb")
+    assert "grey spread to three channels" in done.text
+    assert np.array_equal(read_image("out.png").pixels, bank(np.repeat(grey, 3, axis=2), "laplacian8"))
+    again = run("grey.png", "-o", "out.png")
+    assert again.code == 2
+    assert "out.png' holds a result with other settings" in again.err
+
+
+def test_luma_of_rgb_is_written_as_before(folder: Path) -> None:
+    assert run("photo.png", "--channels", "luma", "-o", "luma.png").code == 0
+    assert np.array_equal(
+        read_image("luma.png").pixels, bank(read_image("photo.png").pixels, "laplacian8", channels="luma")
+    )
+
+
+# --- the files of a bank --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("channels", ["mix", "each", "luma"])
+def test_a_bank_is_a_picture_for_each_filter(folder: Path, channels: str) -> None:
+    """As a new user would write it; under `each` of RGB they are RGB, else grey."""
+    done = run("photo.png", "--filters", ",".join(BANK), "--channels", channels)
+    assert (done.code, done.err) == (0, "")
+    paths = [f"photo_{name}_reference_s1.png" for name in BANK]
+    assert there(folder) == sorted([*paths, NAMED])
+    computed = bank(read_image("photo.png").pixels, channels=channels)
+    depth = 3 if channels == "each" else 1
+    for number, path in enumerate(paths):
+        pixels = read_image(path).pixels
+        assert pixels.shape == (HEIGHT, WIDTH, depth)
+        assert np.array_equal(pixels, computed[:, :, number :: len(BANK)])
+    found = report_of(NAMED)
+    assert found["problem"]["filter"]["name"] == ",".join(BANK)
+    assert found["output"]["channels"] == depth * len(BANK)
+    assert [(each["filter"], each["file"]) for each in found["output"]["files"]] == list(zip(BANK, paths, strict=True))
+    assert found["output"]["file_bytes"] == sum(Path(path).stat().st_size for path in paths)
+    assert found["counts"]["nominal_flops"] == 2 * 9 * (3 if channels != "each" else 1) * depth * 3 * HEIGHT * WIDTH
+    counts = cost.count(make_request(BANK, channels=channels).problem((HEIGHT, WIDTH, 3), "uint8"))
+    assert found["counts"]["fewest_bytes"] == counts.fewest_bytes == HEIGHT * WIDTH * (3 + 3 * depth)
+    assert f"3 files: {', '.join(paths)}  {WIDTH}×{HEIGHT}×{depth} uint8 each" in done.text
+
+
+@pytest.mark.parametrize("channels", ["mix", "each"])
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "float32", "float64"])
+def test_a_file_named_tiff_or_npy_holds_all(folder: Path, channels: str, dtype: str) -> None:
+    picture = random_image(HEIGHT, WIDTH, dtype)
+    np.save("a.npy", picture)
+    computed = bank(picture, channels=channels)
+    for name in ("all.npy", "all.tif"):
+        assert run("a.npy", "--filters", ",".join(BANK), "--channels", channels, "-o", name).code == 0
+        Path("all.json").unlink()
+    assert np.array_equal(np.load("all.npy"), computed)
+    tifffile = pytest.importorskip("tifffile")
+    with tifffile.TiffFile("all.tif") as file:
+        assert len(file.pages) == len(BANK)
+        for number, page in enumerate(file.pages):
+            pixels = page.asarray().reshape(HEIGHT, WIDTH, -1)
+            assert pixels.dtype == dtype
+            assert np.array_equal(pixels, computed[:, :, number :: len(BANK)])
+
+
+def test_weights_of_ones_own_are_numbered(folder: Path) -> None:
+    weights = np.random.default_rng(1).uniform(-1, 1, (4, 3, 3, 3))
+    Path("mine.json").write_text(json.dumps(weights.tolist()))
+    np.save("mine.npy", weights)
+    for kernel in ("mine.json", "mine.npy"):
+        assert run("photo.png", "--kernel-file", kernel, "-o", f"{kernel}.png").code == 0
+        for number in range(4):
+            pixels = read_image(f"{kernel}_k{number:02}.png").pixels
+            assert np.array_equal(pixels, bank(read_image("photo.png").pixels, weights)[:, :, [number]])
+
+
+def test_numbers_from_rgb_to_rgb_are_one_picture_as_before(folder: Path) -> None:
+    weights = np.random.default_rng(1).integers(-2, 3, (3, 3, 3, 3))
+    Path("mine.json").write_text(json.dumps(weights.tolist()))
+    assert run("photo.png", "--kernel-file", "mine.json", "-o", "out.png").code == 0
+    assert np.array_equal(read_image("out.png").pixels, bank(read_image("photo.png").pixels, weights))
+
+
+def test_a_bank_of_one_is_one_picture(folder: Path) -> None:
+    assert run("photo.png", "--filters", "sobel-x").code == 0
+    assert there(folder) == [f"photo_sobel-x_reference_s1.{suffix}" for suffix in ("json", "png")]
+
+
+def test_standard_output_gets_all_as_npy(folder: Path) -> None:
+    done = run("photo.png", "--filters", ",".join(BANK), "-o", "-")
+    assert done.code == 0
+    (folder / "out.npy").write_bytes(done.out)
+    assert np.array_equal(np.load("out.npy"), bank(read_image("photo.png").pixels))
+
+
+def test_a_kernel_of_256_filters_says_its_largest_bound(folder: Path) -> None:
+    np.save("many.npy", np.random.default_rng(1).uniform(-1, 1, (256, 1, 3, 3)))
+    np.save("a.npy", random_image(HEIGHT, WIDTH, "float32"))
+    done = run("a.npy", "--kernel-file", "many.npy", "-o", "all.npy")
+    assert done.code == 0
+    assert "largest error bound" in done.text
+    assert len(report_of("all.json")["check"]["bound_by_channel"]) == 256
+    assert run("a.npy", "--kernel-file", "many.npy", "-o", "b.tiff").code == 0
+    done = run("photo.png", "--kernel-file", "many.npy", "-o", "c/")
+    assert "256 files: c/photo_k000_reference_s1.png" in done.text
+    assert len(there(folder / "c")) == 257
+
+
+# --- what is kept ---------------------------------------------------------------------------------------------------
+
+
+def test_a_bank_of_the_same_picture_and_settings_replaces_itself(folder: Path) -> None:
+    for _ in range(2):
+        assert run("photo.png", "--filters", "sobel-x,sobel-y", "-o", "e.png").code == 0
+    Path("e_sobel-y.png").unlink()  # as where a run was killed between the two
+    assert run("photo.png", "--filters", "sobel-x,sobel-y", "-o", "e.png").code == 0
+    assert there(folder) == ["e.json", "e_sobel-x.png", "e_sobel-y.png"]
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda: write_image(random_image(3, 3, "uint8"), "e_sobel-y.png"), "was changed since edgeconv wrote it"),
+        (lambda: write_image(random_image(3, 3, "uint8"), "photo.png"), "an earlier version of photo.png"),
+        (lambda: Path("e.json").unlink(), "'e_sobel-x.png' exists"),
+    ],
+)
+def test_each_file_of_a_bank_is_kept(folder: Path, change: Callable[[], object], says: str) -> None:
+    words = ("photo.png", "--filters", "sobel-x,sobel-y", "-o", "e.png")
+    assert run(*words).code == 0
+    change()
+    before = {path: path.read_bytes() for path in folder.iterdir()}
+    done = run(*words)
+    assert done.code == 2
+    assert says in done.err
+    assert "pass --overwrite" in done.err
+    assert before == {path: path.read_bytes() for path in folder.iterdir()}
+    assert run(*words, "--overwrite").code == 0
+
+
+@pytest.mark.parametrize(
+    "output",
+    ["text", [], 5, None, {"files": 5}, {"files": "ab"}, {"files": [5, 6]}, {"files": [{}, {}]}, {"files": {"a": 1}}],
+)
+def test_a_report_of_another_shape_lets_nothing_be_replaced(folder: Path, output: Any) -> None:
+    """Anybody may have put anything there."""
+    words = ("photo.png", "--filters", "sobel-x,sobel-y", "-o", "e.png")
+    assert run(*words).code == 0
+    Path("e.json").write_text(json.dumps(report_of("e.json") | {"output": output}))
+    done = run(*words)
+    assert (done.code, len(done.error_lines)) == (2, 1)
+    assert "e_sobel-x.png' exists: pass --overwrite" in done.err
+
+
+def test_other_filters_do_not_replace_a_bank(folder: Path) -> None:
+    assert run("photo.png", "--filters", "sobel-x,sobel-y", "-o", "e.png").code == 0
+    for words in (["--filters", "sobel-x,scharr-y"], ["--filters", "sobel-x"], []):
+        done = run("photo.png", *words, "-o", "e.png")
+        assert (done.code, "holds a result with other settings" in done.err) == (2, True)
+
+
+def test_no_file_of_a_bank_replaces_the_input_or_the_kernel(folder: Path) -> None:
+    write_image(random_image(HEIGHT, WIDTH, "uint8"), "e_sobel-x.png")
+    done = run("e_sobel-x.png", "--filters", "sobel-x,sobel-y", "-o", "e.png", "--overwrite")
+    assert (done.code, len(done.error_lines)) == (2, 1)
+    np.save("m_k00.npy", np.ones((2, 1, 3, 3)))
+    done = run("photo.png", "--kernel-file", "m_k00.npy", "-o", "m_k00.npy", "--overwrite")
+    assert "is the kernel file" in done.err
+    (folder / "f_sobel-y.png").mkdir()
+    done = run("photo.png", "--filters", "sobel-x,sobel-y", "-o", "f.png", "--overwrite")
+    assert "f_sobel-y.png: is a folder" in done.err
+    assert not Path("f_sobel-x.png").exists()
+
+
+def test_where_one_file_fails_none_is_left(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pictures and report appear together or not at all."""
+    put = files._NewFile.put
+
+    def fail(self: Any, replace: bool) -> None:
+        if self._target.name.endswith("laplacian8.png"):
+            raise OSError(28, "No space left on device")
+        put(self, replace)
+
+    monkeypatch.setattr(files._NewFile, "put", fail)
+    with pytest.raises(ImageWriteError, match=r"e_laplacian8\.png"):
+        whole.run(Job("photo.png", make_request(BANK), "reference", "cpu", "e.png", samples=0, check="none"))
+    assert there(folder) == []
+
+
+# --- what is refused ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--filters", "sobel-x", "--filter", "laplacian8"], "--filter does not go with --filters"),
+        (["--filters", "sobel-x", "--kernel", "0,0,0;0,1,0;0,0,0"], "Use either --filters or one of"),
+        (["--filters", "sobel-x", "--kernel-file", "k.npy"], "Use either --filters or one of"),
+        (["--filters", "sobel-x,"], "a comma with no name"),
+        (["--filters", ""], "a comma with no name"),
+        (["--filters", "sobel-x,sobel-x"], "has sobel-x twice"),
+        (["--filters", "sobel-x,sobel"], "cannot be in one bank"),
+        (["--filters", "sobel-x,soble"], "not known"),
+        (["--filters", "sobel-x,sobel-y", "-o", "a.gif"], "not a format"),
+    ],
+)
+def test_a_bank_that_makes_no_sense_is_one_line(folder: Path, words: list[str], says: str) -> None:
+    done = run("photo.png", *words)
+    assert (done.code, len(done.error_lines)) == (2, 1)
+    assert says in done.err
+    assert there(folder) == []
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (b"", "NPY header is damaged"),
+        (b"text", "NPY header is damaged"),
+        (lambda: np.ones((2, 1, 3, 3), "U1"), "not one of numbers"),
+        (lambda: np.array([[{}]], object), "not one of numbers"),
+        (lambda: np.ones((2, 1, 3, 3), "c8"), "not one of numbers"),
+        (lambda: np.ones((2, 2, 3, 3)), "it must be 3×3, or K×C×3×3"),
+        (lambda: np.full((2, 1, 3, 3), np.nan), "not a finite"),
+    ],
+)
+def test_a_kernel_file_that_is_none_is_one_line(folder: Path, content: Any, says: str) -> None:
+    path = folder / "k.npy"
+    if isinstance(content, bytes):
+        path.write_bytes(content)
+    else:
+        np.save(path, content(), allow_pickle=True)
+    with pytest.raises(UsageError, match=says) as refused:
+        read_kernel(path)
+    assert "\n" not in str(refused.value)
+
+
+def test_an_npy_that_says_more_than_it_has_is_refused_before_memory_is_taken(folder: Path) -> None:
+    np.save("k.npy", np.ones((2, 1, 3, 3)))
+    data = Path("k.npy").read_bytes()
+    Path("k.npy").write_bytes(data.replace(b"(2, 1, 3, 3)", b"(1<<50, 9, )"[:12]))
+    with pytest.raises(UsageError, match="NPY"):
+        read_kernel(Path("k.npy"))
+    Path("k.npy").write_bytes(data.replace(b"(2, 1, 3, 3), }    ", b"(9999999999999, 9)}"))
+    with pytest.raises(UsageError, match="cut short"):
+        read_kernel(Path("k.npy"))
+
+
+def test_a_format_of_one_picture_does_not_take_a_bank() -> None:
+    with pytest.raises(ImageWriteError, match=r"PNG holds one picture, not 2: use \.tiff or \.npy"):
+        encode_bank(np.zeros((3, 4, 2), np.uint8), 2, "a.png")
+    with pytest.raises(ImageWriteError, match=r"TIFF cannot hold float16 samples: use \.npy"):
+        encode_bank(np.zeros((3, 4, 2), np.float16), 2, "a.tif")
