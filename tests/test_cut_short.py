@@ -55,7 +55,7 @@ MAKERS: dict[str, Callable[[np.ndarray], bytes]] = {
     "JPEG 2000 codestream": lambda pixels: saved(pixels, "JPEG2000", no_jp2=True),
     "AVIF": lambda pixels: saved(pixels, "AVIF"),
 }
-GREY = ("BMP of 8 bits", "BMP of 1 bit", "grey PNG", "grey JPEG", "grey TIFF")
+GREY = ("BMP of 8 bits", "BMP of 1 bit", "grey PNG", "grey JPEG", "grey TIFF", "PBM")
 SIDES = ((5, 1), (5, 2), (5, 3), (4, 4), (3, 5), (1, 33))
 """Rows (height, width) that are filled up by every number of bytes there is."""
 MOST_CUT = 4

@@ -26,7 +26,7 @@ def summary(report: RunReport) -> list[TextRow]:
     result = report.output
     wall = "" if report.wall_seconds is None else f", {seconds_text(report.wall_seconds)} with measuring"
     size = f"{result.width}×{result.height} {result.dtype}"
-    written = f"{result.file}  {size}, {seconds_text(report.whole_run_seconds)}{wall}"
+    written = f"{_files_text(result)}  {size}, {seconds_text(report.whole_run_seconds)}{wall}"
     rows = [TextRow("wrote", written), TextRow("speed", _speed_text(report)), _verdict(report)]
     if report.tiles is not None and report.tiles.proof is not None:
         label, text = _proof_row(report)
