@@ -13,7 +13,9 @@ from edgeconv.methods.base import Method, Plan
 from edgeconv.methods.options import Options
 
 REDUCED_FILTERS = tuple(case for case in EVERY_FILTER if case.dtype != "uint16")
-REDUCED_TYPES = tuple(case for case in EVERY_TYPE if case.dtype != "uint16")
+FLOAT32_TYPES = tuple(case for case in EVERY_TYPE if case.dtype != "float64")
+"""For methods that do not compute in float64."""
+REDUCED_TYPES = tuple(case for case in FLOAT32_TYPES if case.dtype != "uint16")
 """What TF32 and half can hold: everything but 16-bit pictures, which they refuse."""
 
 ENOUGH_SAMPLES = 100

@@ -4,8 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from cpu_problems import EVERY_FILTER, EVERY_TYPE, GEOMETRY, RANDOM, Case, geometry_cases
-from gemm_cases import ENOUGH_SAMPLES, LARGE, REDUCED_FILTERS, REDUCED_TYPES, check_on_gpu, check_tall_picture
+from cpu_problems import EVERY_FILTER, GEOMETRY, RANDOM, Case, geometry_cases
+from gemm_cases import (
+    ENOUGH_SAMPLES,
+    FLOAT32_TYPES,
+    LARGE,
+    REDUCED_FILTERS,
+    REDUCED_TYPES,
+    check_on_gpu,
+    check_tall_picture,
+)
 
 from edgeconv.errors import UnavailableError
 from edgeconv.methods.cuda.implicit import Implicit, fragment_table, group_pixels, step_of
@@ -54,7 +62,7 @@ def test_every_filter(case):
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("case", EVERY_TYPE, ids=str)
+@pytest.mark.parametrize("case", FLOAT32_TYPES, ids=str)
 def test_every_type_mode_and_stride(case):
     check_on_gpu(Implicit(), case)
 

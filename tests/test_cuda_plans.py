@@ -21,7 +21,7 @@ from edgeconv.bench.ladders import conv_kernels, gemm_kernels
 from edgeconv.core.exactness import FLOAT32, FLOAT64, HALF, TF32, TWOFOLD_HALF, WHOLE
 from edgeconv.core.filters import WeightSet
 from edgeconv.core.problem import Problem, make_problem
-from edgeconv.errors import MemoryLimitError, UsageError
+from edgeconv.errors import MemoryLimitError, UnavailableError, UsageError
 from edgeconv.methods import cuda
 from edgeconv.methods.base import Method, Plan
 from edgeconv.methods.cuda import (
@@ -715,3 +715,9 @@ def test_a_block_says_what_it_is() -> None:
     assert str(gemm_kernels.GemmBlock(64, 128, 16, (8, 4))) == "64×128×16, 8×4 per thread"
     assert gemm_kernels.GemmBlock(64, 128, 16, (8, 4)).threads == (256, 1)
     assert gemm_kernels.GemmBlock(8, 16, 4).threads == (16, 8)
+
+
+@pytest.mark.parametrize("method", [implicit.Implicit(), cudnn.CuDNN()], ids=["implicit", "cudnn"])
+def test_what_does_not_compute_in_float64_says_so_and_what_does(method: Any) -> None:
+    with pytest.raises(UnavailableError, match=r"float64.*Use --method sliding"):
+        method.prepare(case("float64", "raw"), Options())
