@@ -9,7 +9,7 @@ Importing this module costs next to nothing, so that `--help` answers at once: w
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
@@ -18,6 +18,7 @@ from edgeconv.core.choices import (
     CHANNELS,
     DEFAULT_FILTER,
     DEVICES,
+    NAMED_PADDINGS,
     Border,
     Channels,
     Luma,
@@ -40,10 +41,33 @@ Interpolation = Literal["auto", "area", "lanczos", "cubic", "linear", "nearest"]
 L2State = Literal["both", "cold", "warm"]
 BlockShapes = Literal["usual", "all"]
 
-DEFAULT_NAME = "{stem}_{filter}_{method}_s{stride}{ext}"
-"""Of an output of `batch`."""
+DEFAULT_NAME = "{stem}_{filter}{rules}_{method}_s{stride}{ext}"
+"""Of an output of `run` and `batch`; {rules} is empty, or names channels and output mode."""
+
+PICTURE_HELP = "PNG, JPEG, TIFF, WebP, BMP, NPY, GIF, PNM, JPEG 2000 or AVIF; - for standard input"
+FORMAT_HELP = "png, jpg, tiff, webp, bmp or npy. Default: the one that keeps every bit."
+QUALITY_HELP = "1 to 100, for outputs in JPEG or WebP."
 
 Group = TypeVar("Group")
+
+
+def _filters() -> Iterable[str]:
+    from edgeconv.core.filters import filter_names
+
+    return filter_names()
+
+
+def _methods() -> Iterable[str]:
+    from edgeconv.methods import method_names
+
+    return (AUTO, *method_names())
+
+
+def _formats() -> Iterable[str]:
+    from edgeconv.io.formats import WRITTEN
+
+    return (suffix.removeprefix(".") for suffix in WRITTEN)
+
 
 # --- what is computed ---------------------------------------------------------------------------------------------
 
@@ -52,8 +76,8 @@ Group = TypeVar("Group")
 class Filtering:
     """The filter and the rules by which it is applied."""
 
-    filter: str = option(DEFAULT_FILTER, "See 'edgeconv filters'.", "-f")
-    kernel: str | None = option(None, "A 3×3 kernel instead: '0,1,0;1,-4,1;0,1,0'.")
+    filter: str = option(DEFAULT_FILTER, "See 'edgeconv filters'.", "-f", suggest=_filters)
+    kernel: str | None = option(None, "A 3×3 kernel instead: '0,1,0;1,-4,1;0,1,0'; fractions as 1/9.")
     kernel_file: str | None = option(
         None,
         "A kernel from .json, .csv or .npy: 3×3, or K×C×3×3 (filter, input channel, row, column), C 1 or 3.",
@@ -62,7 +86,7 @@ class Filtering:
     channels: Channels = option("mix", "mix (3→3, each output sums all three), each (by itself) or luma (one).")
     luma: Luma = option("bt601", "{choices}, for --channels luma.")
     stride: int = option(1, "Pixels between neighbouring outputs.", "-s")
-    padding: str = option("same", "same (1 pixel), valid (0), or pixels on every side.")
+    padding: str = option("same", "same (1 pixel), valid (0), or pixels on every side.", suggest=lambda: NAMED_PADDINGS)
     border: Border = option("zero", "What lies around the picture: {choices}.")
     output_mode: OutputMode | None = option(
         None, "How values are stored: {choices}. Default: abs; raw for float pictures."
@@ -123,9 +147,12 @@ class MethodChoice:
     """Which method, and where."""
 
     method: str = option(
-        AUTO, f"{', '.join((AUTO, *built_in_names()))} or another package's; see 'edgeconv doctor'.", "-m"
+        AUTO,
+        f"{', '.join((AUTO, *built_in_names()))} or another package's; see 'edgeconv doctor'.",
+        "-m",
+        suggest=_methods,
     )
-    device: str = option(AUTO, f"{listed((AUTO, *DEVICES))}.")
+    device: str = option(AUTO, f"{listed((AUTO, *DEVICES))}.", suggest=lambda: (AUTO, *DEVICES))
 
 
 def as_written(values: type) -> Callable[[type[Group]], type[Group]]:
@@ -199,14 +226,40 @@ class Printing:
     json_only: bool = option(False, "Print JSON in place of text.", "--json")
 
 
+@dataclass(frozen=True)
+class RunPrinting(Printing):
+    """What `run` prints: three lines about a picture, unless told otherwise."""
+
+    verbose: bool = option(False, "Print the whole report: phases, spread, roofline, workspace, exactness.", "-v")
+    quiet: bool = option(False, "Print nothing but errors.", "-q")
+
+    def refuse_impossible(self) -> None:
+        """Raise UsageError for two of them at once."""
+        asked = [flag for flag, given in self._flags() if given]
+        if len(asked) > 1:
+            raise UsageError(f"Use one of {listed(tuple(asked), 'and')}, not {'both' if len(asked) == 2 else 'all'}.")
+
+    def _flags(self) -> tuple[tuple[str, bool], ...]:
+        return ("--json", self.json_only), ("--verbose", self.verbose), ("--quiet", self.quiet)
+
+
 # --- run ----------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class RunOutput:
-    """Where one picture goes."""
+    """Where pictures go, and as what."""
 
     output: str | None = option(None, "A file, a folder (made if missing), or - for standard output.", "-o")
+    format: str | None = option(None, FORMAT_HELP, suggest=_formats)
+    quality: int | None = option(None, QUALITY_HELP)
+
+    def encoding(self) -> tuple[str | None, int | None]:
+        """Format and quality, checked; raises UsageError."""
+        from edgeconv.io.encoding import format_of_name, parse_format, parse_quality
+
+        format = parse_format(self.format)
+        return format, parse_quality(self.quality, format or format_of_name(self.output))
 
 
 @dataclass(frozen=True)
@@ -214,14 +267,16 @@ class Sampling:
     """How one run is measured and checked."""
 
     samples: int = option(200, "Most timed runs after the first; 0 for none.")
-    time_limit: float = option(0.15, "Seconds that the timed runs may take.")
+    time_limit: float | None = option(
+        None, "Seconds that the timed runs may take. Default: 0.15, but no more than half of what the picture took."
+    )
     check: Check = option("sample", "Compare with the float64 oracle: {choices}.")
 
     def refuse_impossible(self) -> None:
         """Raise UsageError for a number of timed runs below 0, or a time for them that is not above 0."""
         if self.samples < 0:
             raise UsageError(f"--samples {self.samples} is not a whole number from 0.")
-        if not self.time_limit > 0:
+        if self.time_limit is not None and not self.time_limit > 0:
             raise UsageError(f"--time-limit {self.time_limit:g} is not a number of seconds above 0.")
 
 
@@ -262,10 +317,11 @@ class BatchOutput:
     output: str = option("edges", "Folder or URL for outputs and ledger (made if missing).", "-o")
     name: str = option(
         DEFAULT_NAME,
-        "Output names: {{stem}} {{source_ext}} {{filter}} {{method}} {{stride}} {{width}} {{height}} {{ext}}.",
+        "Output names: {{stem}} {{source_ext}} {{filter}} {{rules}} {{method}} {{stride}} {{width}} {{height}} "
+        "{{ext}}.",
     )
-    format: str | None = option(None, "png, jpg, tiff, webp, bmp or npy. Default: the one that keeps every bit.")
-    quality: int | None = option(None, "1 to 100, for --format jpg or webp.")
+    format: str | None = option(None, FORMAT_HELP, suggest=_formats)
+    quality: int | None = option(None, QUALITY_HELP)
     png_level: int | None = option(None, "PNG: 0 (stored), 1 (fastest, the default) to 9 (smallest).")
     jpeg_codec: JpegCodec = option(
         "host", "What decodes and encodes JPEG: {choices} (nvImageCodec; see docs/batch.md).", formerly={"card": "gpu"}

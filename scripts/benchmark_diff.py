@@ -1,6 +1,7 @@
 """What exact figures cost beside decoding, and how large a page becomes: raw figures to JSON, goals to the screen.
 
     python3 scripts/benchmark_diff.py --machine NAME              writes docs/results/diff/NAME.json
+    python3 scripts/benchmark_diff.py --machine NAME --pages      only the pages anew; times stay as they were measured
     python3 scripts/benchmark_diff.py --size 1024 --rounds 3      printed only
 
 Pairs of RGB pictures of 8 bits, PNG: the test picture against itself, against a copy with one level more in 1 % of
@@ -89,19 +90,34 @@ def page_of(pair: tuple[Path, Path], folder: Path) -> dict[str, float]:
     return {"page_bytes": page.stat().st_size, "whole_command_seconds": time.perf_counter() - started}
 
 
+def write_pairs(picture: NDArray[Any], folder: Path) -> dict[str, tuple[Path, Path]]:
+    """The files to compare, by name."""
+    pairs: dict[str, tuple[Path, Path]] = {}
+    write_image(picture, folder / "reference.png")
+    for name, other in others_of(picture).items():
+        write_image(other, folder / f"{name}.png")
+        pairs[name] = folder / "reference.png", folder / f"{name}.png"
+    return pairs
+
+
+def measure_pages(record: dict[str, Any], size: int) -> dict[str, Any]:
+    """A record with its pages made anew."""
+    picture = resize(read_image(SOURCE).pixels, size)
+    with tempfile.TemporaryDirectory() as scratch:
+        for name, pair in write_pairs(picture, Path(scratch)).items():
+            record["pairs"][name] |= page_of(pair, Path(scratch))
+    return record | {"pages_utc": report.header()["created_utc"]}
+
+
 def measure(size: int, rounds: int) -> dict[str, Any]:
     """The record."""
     picture = resize(read_image(SOURCE).pixels, size)
     results: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
-        pairs: dict[str, tuple[Path, Path]] = {}
         small = folder / "small.png"
         write_image(picture[:SMALL_SIDE, :SMALL_SIDE], small)
-        write_image(picture, folder / "reference.png")
-        for name, other in others_of(picture).items():
-            write_image(other, folder / f"{name}.png")
-            pairs[name] = folder / "reference.png", folder / f"{name}.png"
+        pairs = write_pairs(picture, folder)
         samples: dict[str, list[tuple[float, float]]] = {name: [] for name in pairs}
         for pair in pairs.values():
             seconds_of(pair)  # not timed: first use of libraries
@@ -138,8 +154,13 @@ def main() -> int:
     parser.add_argument("--machine", help="name of the file under docs/results/diff; without it nothing is kept")
     parser.add_argument("--size", type=int, default=4096)
     parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--pages", action="store_true", help="make only the pages anew, in the record of --machine")
     arguments = parser.parse_args()
-    record = measure(arguments.size, arguments.rounds)
+    if arguments.pages:
+        earlier = json.loads((RESULTS / f"{arguments.machine}.json").read_text(encoding="utf-8"))
+        record = measure_pages(earlier, arguments.size)
+    else:
+        record = measure(arguments.size, arguments.rounds)
     missed = 0
     for name, found in record["pairs"].items():
         ratio, memory = found["figures_over_decoding"], found["peak_over_one_picture"]

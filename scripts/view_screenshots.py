@@ -2,10 +2,11 @@
 
     python3 scripts/view_screenshots.py [--folder docs/view]
 
-    split.png        input beside gradient magnitude, light          difference.png   two filters subtracted, dark
-    pixels.png       single pixels with their values, light          bench.png        GFLOPS over size, dark
+    split.webp       input beside gradient magnitude, light          difference.webp  two filters subtracted, dark
+    pixels.webp      single pixels with their values, light          bench.webp       GFLOPS over size, dark
 
-Figures in the pictures are those of the machine that draws them. Each is kept in 256 colours, to stay small.
+Figures in the pictures are those of the machine that draws them. Single pixels are stored without loss, the others at
+three quarters of their size and with some, to stay small.
 """
 
 from __future__ import annotations
@@ -39,9 +40,12 @@ from edgeconv.view.state import find_mode
 PROJECT = Path(__file__).resolve().parent.parent
 PICTURE = PROJECT / "images" / "input_1024.png"
 SIZE = (1280, 800)
-COLOURS = 256
+EXACT = {"lossless": True, "quality": 100}
+SMALL = {"quality": 60}
+SHARE = 0.75
+"""Of their size, at which views of the whole window are kept: what a page shows of them."""
 SEEN, PIXEL_ZOOM = (572, 46), 58.0
-"""The middle of what pixels.png shows, and how large."""
+"""The middle of what pixels.webp shows, and how large."""
 LOOK_MILLISECONDS = 10
 
 
@@ -60,11 +64,16 @@ def settle(window: ViewWindow) -> None:
 
 
 def keep(shot: QPixmap, path: Path) -> None:
-    """A small PNG of what was grabbed."""
+    """A small WebP of what was grabbed."""
     image = shot.toImage().convertToFormat(QImage.Format.Format_RGB888)
     rows = np.frombuffer(image.constBits(), np.uint8).reshape(image.height(), image.bytesPerLine())
     pixels = rows[:, : 3 * image.width()].reshape(image.height(), image.width(), 3)
-    Image.fromarray(pixels).quantize(COLOURS, dither=Image.Dither.NONE).save(path, optimize=True)
+    shown = Image.fromarray(pixels)
+    exact = path.stem == "pixels"
+    if not exact:
+        size = (round(shown.width * SHARE), round(shown.height * SHARE))
+        shown = shown.resize(size, Image.Resampling.LANCZOS)
+    shown.save(path, "WEBP", method=6, **(EXACT if exact else SMALL))
     print(f"{path} ({path.stat().st_size // 1024} KiB)")
 
 
@@ -135,7 +144,7 @@ def main() -> int:
         window.resize(*SIZE)
         for name, prepare in SHOTS.items():
             prepare(window)
-            keep(window.grab(), folder / f"{name}.png")
+            keep(window.grab(), folder / f"{name}.webp")
         window.close()
     return 0
 

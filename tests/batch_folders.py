@@ -22,7 +22,7 @@ from edgeconv.options import DEFAULT_NAME
 from edgeconv.runtime.auto import Choice
 
 RULES = ("--method", "reference", "--channels", "each")
-SUFFIX = "_laplacian8_reference_s1"
+SUFFIX = "_laplacian8_each_reference_s1"
 
 
 def draw_photos(folder: Path) -> Path:
@@ -42,8 +42,9 @@ def contents(folder: Path) -> dict[str, bytes]:
 def settings_for(output: Path | str, **settings: Any) -> Settings:
     """The settings that RULES stand for."""
     choice = Choice("reference", "cpu", "for a test")
-    names = Names(DEFAULT_NAME, "laplacian8", choice.method, 1)
-    return Settings(make_request(channels="each"), choice, str(output), names, **settings)
+    request = make_request(channels="each")
+    names = Names.of(DEFAULT_NAME, request, choice.method)
+    return Settings(request, choice, str(output), names, **settings)
 
 
 def run_here(

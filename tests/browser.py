@@ -156,6 +156,21 @@ class Browser:
         self.mouse("mouseReleased", *stop, button="left", clickCount=1)
         self.drawn()
 
+    def touch(self, kind: str, *places: tuple[float, float]) -> None:
+        """A touch event with a finger at each place: touchStart, touchMove; touchEnd has none."""
+        points = [{"x": x, "y": y, "id": number} for number, (x, y) in enumerate(places)]
+        self.send("Input.dispatchTouchEvent", type=kind, touchPoints=points)
+
+    def phone(self, width: int = 390, height: int = 800) -> None:
+        """A window as narrow as a phone's, with fingers in place of a mouse."""
+        self.send("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=2, mobile=True)
+        self.send("Emulation.setTouchEmulationEnabled", enabled=True, maxTouchPoints=5)
+
+    def no_phone(self) -> None:
+        """Undo `phone`."""
+        self.send("Emulation.setTouchEmulationEnabled", enabled=False)
+        self.send("Emulation.clearDeviceMetricsOverride")
+
     def screenshot(self, path: Path) -> None:
         """What the window shows."""
         path.write_bytes(base64.b64decode(self.send("Page.captureScreenshot", format="png")["data"]))

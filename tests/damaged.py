@@ -7,7 +7,8 @@ import zlib
 from dataclasses import dataclass
 
 import numpy as np
-from picture_files import noisy, png, png_chunk, png_head, saved, tiff
+from picture_files import noisy, png, png_chunk, png_head, pnm, saved, tiff
+from PIL import Image
 
 
 @dataclass(frozen=True)
@@ -60,8 +61,11 @@ FLIPPED = _with_wrong_checksum(DEFLATED, 8)
 WEBP = saved(noisy(), "WEBP")
 BMP = saved(noisy(), "BMP")
 GIF = saved(noisy(), "GIF")
+MOVING = saved(noisy(), "GIF", save_all=True, append_images=[Image.fromarray(255 - noisy())], comment=b"two frames")
+JPEG_2000 = saved(noisy(), "JPEG2000")
+AVIF = saved(noisy(), "AVIF")
 
-FORMATS = "PNG, JPEG, TIFF, WebP, BMP, NPY"
+FORMATS = "PNG, JPEG, TIFF, WebP, BMP, NPY, GIF, PNM, JPEG 2000, AVIF"
 SMALLER = "raise --max-pixels if it really is that large"
 CONVERT = "convert it to an interleaved 8- or 16-bit RGB TIFF or PNG"
 RESAVE = "save a height × width × 3 or 1 array of uint8, uint16 or float32 with numpy.save"
@@ -70,7 +74,49 @@ BAD_FILES = (
     BadFile("empty", "empty.png", b"", "the file is empty (0 bytes)"),
     BadFile("one byte", "one.png", b"\x89", "is not a picture that edgeconv reads", FORMATS),
     BadFile("text called .png", "notes.png", b"Dear diary,\n", "is not a picture that edgeconv reads", FORMATS),
-    BadFile("a format we do not read", "moving.gif", GIF, "is not a picture that edgeconv reads", FORMATS),
+    BadFile(
+        "a HEIC", "phone.heic", b"\0\0\0\x18ftypheic" + bytes(64), "is HEIC, which edgeconv does not read", FORMATS
+    ),
+    BadFile("a PDF", "page.pdf", b"%PDF-1.7\n" + bytes(64), "is PDF, which edgeconv does not read", FORMATS),
+    BadFile("a drawing", "drawing.svg", b"<svg xmlns=''/>", "is SVG, which edgeconv does not read", FORMATS),
+    BadFile("GIF cut in its header", "a.gif", GIF[:9], "the file is cut short"),
+    BadFile("GIF cut in its pixels", "b.gif", _cut(GIF, 0.8), "the file is cut short"),
+    BadFile("GIF without its trailer", "c.gif", GIF[:-1], "the file is cut short (no trailer"),
+    BadFile(
+        "GIF without a frame", "d.gif", b"GIF89a" + struct.pack("<HHBBB", 4, 4, 0, 0, 0) + b";", "it holds no picture"
+    ),
+    BadFile("moving GIF cut before its second frame", "e.gif", MOVING[: MOVING.index(b"two frames")], "is cut short"),
+    BadFile(
+        "GIF with data that ends early",
+        "f.gif",
+        GIF[: GIF.index(b"\x08\xff", 781) + 257] + b"\0;",
+        "it cannot be decoded",
+    ),
+    BadFile("PPM cut", "a.ppm", pnm(noisy())[:-1], "the file is cut short"),
+    BadFile("PPM of text of 0 pixels", "h.ppm", b"P3 0 4 255\n", "its header says 0×4 pixels"),
+    BadFile("PPM whose header is cut", "b.ppm", b"P6\n40 30", "the file is cut short"),
+    BadFile("PGM above its maximum", "c.pgm", b"P5 2 1 9\n\x09\x0a", "a sample is 10, and its header says 9 at most"),
+    BadFile(
+        "PGM of text above its maximum", "d.pgm", b"P2 2 1 9\n9 10\n", "a sample is 10, and its header says 9 at most"
+    ),
+    BadFile("PGM of words", "e.pgm", b"P2 2 1 9\nnine ten\n", "a sample is not a whole number"),
+    BadFile("PPM without a maximum", "f.ppm", b"P6 2 1 none\n" + bytes(6), "its header is not a PNM header"),
+    BadFile("PPM of text with a sample missing", "g.ppm", b"P3 1 1 255 1 2\n", "(1 samples are missing)"),
+    BadFile("JPEG 2000 cut", "a.jp2", JPEG_2000[:-1], "the file is cut short"),
+    BadFile("JPEG 2000 cut in its boxes", "b.jp2", JPEG_2000[:40], "the file is cut short"),
+    BadFile(
+        "JPEG 2000 of five components",
+        "c.jp2",
+        _with_byte(JPEG_2000, JPEG_2000.index(b"\xff\x51") + 39, 6),
+        "5 components"[2:],
+        "convert it to PNG or TIFF",
+    ),
+    BadFile("AVIF cut", "a.avif", AVIF[:-1], "the file is cut short"),
+    BadFile("AVIF cut in its tables", "b.avif", AVIF[:80], "the file is cut short"),
+    BadFile("AVIF without sides", "c.avif", AVIF.replace(b"ispe", b"free"), "it holds no picture"),
+    BadFile(
+        "AVIF whose data is zero", "d.avif", AVIF[:-200] + bytes(200), "its compression (AV1)", "convert it to PNG"
+    ),
     BadFile("PNG signature alone", "a.png", PNG[:8], "the file is cut short"),
     BadFile("PNG cut in its header", "b.png", PNG[:30], "the file is cut short"),
     BadFile("PNG cut in its pixels", "c.png", _cut(PNG, 0.5), "the file is cut short"),

@@ -110,6 +110,23 @@ def tiff(
     return mark + head + struct.pack(order + offset_code, start + len(beyond)) + data + beyond + directory
 
 
+def pnm(pixels: np.ndarray, largest: int | None = None, text: bool = False) -> bytes:
+    """A PBM (`largest` 1), PGM or PPM, binary or as text; samples as they are, but of a bitmap 1 is white here too."""
+    height, width, channels = pixels.shape
+    largest = largest or int(np.iinfo(pixels.dtype).max)
+    bitmap = largest == 1
+    kind = (1 if bitmap else 2 if channels == 1 else 3) + (0 if text else 3)
+    head = f"P{kind}\n# made by hand\n{width} {height}\n{'' if bitmap else f'{largest}'}".rstrip() + "\n"
+    values = 1 - pixels if bitmap else pixels
+    if text:
+        body = "\n".join(" ".join(map(str, row.ravel())) for row in values).encode() + b"\n"
+    elif bitmap:
+        body = np.packbits(values[:, :, 0], axis=1).tobytes()
+    else:
+        body = values.astype(">u2" if largest > 255 else np.uint8).tobytes()
+    return head.encode() + body
+
+
 def noisy(height: int = 40, width: int = 60) -> np.ndarray:
     """HWC uint8 noise: files of it are long enough to be cut in the middle of their pixels."""
     return random_image(height, width, "uint8", seed=5)

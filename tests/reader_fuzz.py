@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
-from picture_files import exif, noisy, png, png_chunk, saved, smooth_image, tiff
+from picture_files import exif, noisy, png, png_chunk, pnm, saved, smooth_image, tiff
 
 from edgeconv.errors import EdgeconvError, ImageReadError, MemoryLimitError
 from edgeconv.io.formats import SIGNATURE_BYTES, format_of
@@ -76,6 +76,13 @@ def whole_files() -> dict[str, bytes]:
         "WebP": saved(picture, "WEBP", exif=exif(3)),
         "WebP lossless": saved(picture, "WEBP", lossless=True),
         "BMP": saved(picture, "BMP"),
+        "GIF": saved(picture, "GIF"),
+        "PPM": pnm(picture),
+        "PGM text of 10 bits": pnm(picture[:, :, :1].astype(np.uint16) * 4, largest=1023, text=True),
+        "PBM": pnm(picture[:, :, :1] // 128, largest=1),
+        "JPEG 2000": saved(picture, "JPEG2000"),
+        "JPEG 2000 codestream": saved(picture, "JPEG2000", no_jp2=True),
+        "AVIF": saved(smooth, "AVIF", quality=60),
     }
 
 

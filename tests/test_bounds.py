@@ -12,13 +12,13 @@ import pytest
 from picture_files import noisy, png
 
 import edgeconv
-from edgeconv.batch.encoding import parse_format, parse_png_level, parse_quality
 from edgeconv.batch.plan import parse_shard
 from edgeconv.core.geometry import output_size, parse_padding
 from edgeconv.core.request import make_request
 from edgeconv.diff.methods import middle_square
 from edgeconv.diff.metrics import Allowance, compare
 from edgeconv.errors import EdgeconvError
+from edgeconv.io.encoding import parse_format, parse_png_level, parse_quality
 from edgeconv.io.image import decode_image, encode_image
 from edgeconv.io.read_limits import ReadRules
 from edgeconv.io.resize import parse_sizes

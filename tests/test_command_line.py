@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import shutil
+import sys
 from pathlib import Path
 
 import pytest
 from bench_records import TimedMethod, measured
-from command import edgeconv, shell
+from command import PROJECT, edgeconv, shell
 from problems import random_image
 
 from edgeconv.bench import record
@@ -112,12 +114,28 @@ def test_every_command_has_a_description_that_is_shown_whole() -> None:
     ("words", "says"),
     [
         ("run photo.png --stride abc", "See 'edgeconv run --help'."),
-        ("run photo.png --nope", "See 'edgeconv run --help'."),
+        ("run photo.png --nope", "No such option: --nope. See 'edgeconv run --help'."),
+        ("run photo.png --strde 2", "No such option: --strde. Did you mean '--stride'? See 'edgeconv run --help'."),
+        ("batch photo.png --recursiv", "Did you mean '--recursive'?"),
+        ("run photo.png --border replicat", "Did you mean 'replicate'?"),
         ("bench gemm --nope", "See 'edgeconv bench gemm --help'."),
         ("bench --nope", "See 'edgeconv bench grid --help'."),
         ("rum photo.png", "Did you mean 'run'? See 'edgeconv --help'."),
         ("--nope", "See 'edgeconv --help'."),
-        ("run photo.png photo.png", "'edgeconv batch' takes several"),
+        ("run photo.png photo.png", "'photo.png' is named twice"),
+        ("run photo.png PHOTO.jpg", "'photo.png' and 'PHOTO.jpg' have one output name"),
+        (
+            "run photo.png b.jpg -o one.png",
+            "-o 'one.png' takes one picture, and there are 2: name a folder, such as -o out/.",
+        ),
+        ("run photo.png b.jpg -o -", "-o '-' takes one picture, and there are 2"),
+        ("run photo.png -o a.tiff --format png", "--format png and the name 'a.tiff' disagree"),
+        ("run photo.png --format gif", "--format 'gif' is not one of"),
+        ("run photo.png --quality 50", "--quality applies to lossy formats"),
+        ("run photo.png -o a.png --quality 50", "--quality applies to lossy formats"),
+        ("run photo.png -o a.jpg --quality 101", "--quality 101 is not a whole number from 1 to 100."),
+        ("run photo.png -v -q", "Use one of --verbose and --quiet, not both."),
+        ("run photo.png -v -q --json", "Use one of --json, --verbose and --quiet, not all."),
         ("run -photo.png", "put -- before it: -- -photo.png."),
         ("run photo.png -f Sobel", "Did you mean 'sobel'?"),
         ("run photo.png -f sobelx", "Did you mean 'sobel-x'?"),
@@ -140,6 +158,45 @@ def test_a_mistake_is_one_line_that_says_what_to_do(
     assert "?." not in done.err
     assert ".." not in done.err
     assert [path.name for path in folder.iterdir()] == ["photo.png"]
+
+
+def offered(words: str) -> list[str]:
+    """What bash is offered where the last of these words is to be completed."""
+    asked = {"_EDGECONV_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(len(words.split(" ")) - 1)}
+    line = " ".join(f"{name}='{value}'" for name, value in asked.items())
+    done = shell(f'{line} "$0" -m edgeconv', PROJECT)
+    assert (done.code, done.err) == (0, "")
+    return done.text.split()
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("edgeconv re", ["report", "resize"]),
+        ("edgeconv bench ", ["compare", "gemm", "conv"]),
+        ("edgeconv bench --gri", ["--grid"]),
+        ("edgeconv run --samp", ["--samples"]),
+        ("edgeconv run --filter sobel", ["sobel-x", "sobel-y", "sobel"]),
+        ("edgeconv run -m sl", ["sliding"]),
+        ("edgeconv batch --border refl", ["reflect", "reflect101"]),
+        ("edgeconv run --format w", ["webp"]),
+        ("edgeconv run phot", []),
+    ],
+)
+def test_a_shell_is_offered_commands_options_and_their_values(words: str, expected: list[str]) -> None:
+    assert offered(words) == expected
+
+
+@pytest.mark.parametrize("name", ["bash", "zsh", "fish"])
+def test_completion_is_installed_for_a_shell(folder: Path, name: str) -> None:
+    if shutil.which(name) is None:
+        pytest.skip(f"there is no {name} here")
+    home = folder / "home"
+    home.mkdir()
+    line = f"{sys.executable} -m edgeconv --install-completion; true"
+    done = shell(f"HOME='{home}' {name} -c '{line}'", PROJECT)
+    assert "completion installed in" in done.text, done.err
+    assert any("edgeconv" in path.read_text(encoding="utf-8") for path in home.rglob("*") if path.is_file())
 
 
 def test_an_option_with_a_dot_in_it_is_no_file_of_that_name(folder: Path) -> None:

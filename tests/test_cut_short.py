@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from picture_files import exif, noisy, png, png_chunk, saved, tiff
+from picture_files import exif, noisy, png, png_chunk, pnm, saved, tiff
 from PIL import Image
 
 from edgeconv.errors import ImageReadError
@@ -47,8 +47,15 @@ MAKERS: dict[str, Callable[[np.ndarray], bytes]] = {
     "grey JPEG": lambda pixels: saved(pixels, "JPEG", "L"),
     "grey TIFF": lambda pixels: tiff(pixels[:, :, :1]),
     "NPY": npy,
+    "GIF": lambda pixels: saved(pixels, "GIF"),
+    "PPM": pnm,
+    "16-bit PPM": lambda pixels: pnm(pixels.astype(np.uint16) * 257),
+    "PBM": lambda pixels: pnm(pixels[:, :, :1] // 128, largest=1),
+    "JPEG 2000": lambda pixels: saved(pixels, "JPEG2000"),
+    "JPEG 2000 codestream": lambda pixels: saved(pixels, "JPEG2000", no_jp2=True),
+    "AVIF": lambda pixels: saved(pixels, "AVIF"),
 }
-GREY = ("BMP of 8 bits", "BMP of 1 bit", "grey PNG", "grey JPEG", "grey TIFF")
+GREY = ("BMP of 8 bits", "BMP of 1 bit", "grey PNG", "grey JPEG", "grey TIFF", "PBM")
 SIDES = ((5, 1), (5, 2), (5, 3), (4, 4), (3, 5), (1, 33))
 """Rows (height, width) that are filled up by every number of bytes there is."""
 MOST_CUT = 4

@@ -11,7 +11,6 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from browser import Browser, chromium
 from command import edgeconv
 from jsonschema import Draft202012Validator
 
@@ -166,28 +165,6 @@ def test_folders_that_make_no_pair_are_refused(folders: Path, words: str) -> Non
     done = edgeconv("diff", *words.split(), cwd=folders)
     assert done.code == 2
     assert len(done.error_lines) == 1
-
-
-@pytest.mark.skipif(chromium() is None, reason="there is no Chromium here")
-def test_the_page_lists_all_pairs_and_shows_those_that_changed(folders: Path) -> None:
-    write_image(flat(8), folders / "old/second.png")
-    write_image(flat(8) + np.eye(5, 6, dtype=np.uint8)[..., None], folders / "new/second.png")
-    assert edgeconv("diff", "old", "new", "--html", "page.html", cwd=folders).code == 3
-    with Browser(folders / "profile") as browser:
-        browser.open(folders / "page.html")
-        names = (
-            "[...document.querySelectorAll('main > section table')[0].tBodies[0].rows].map((r) => r.cells[0].innerText)"
-        )
-        assert set(browser.run(names)) == {*STATUSES, "second.png"}
-        assert browser.run("[...document.getElementById('set').options].map((o) => o.text)") == [
-            "deep/changed.png",
-            "second.png",
-        ]
-        choose = "const s = document.getElementById('set'); s.value = '1'; s.dispatchEvent(new Event('change'))"
-        browser.run(f"(() => {{ {choose} }})()")
-        browser.drawn()
-        browser.wait_until("document.querySelectorAll('#values td')[0].innerText === '8'")
-        assert browser.problems == []
 
 
 def test_pairs_above_the_page_limit_are_listed_without_pictures(folders: Path) -> None:

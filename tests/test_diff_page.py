@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pytest
 from browser import Browser, chromium
+from command import PROJECT
+from diff_page import Shown, make_page
 
 from edgeconv.diff import maps, results
 from edgeconv.diff.inputs import ArrayInput
 from edgeconv.diff.scale import scale_for
 from edgeconv.errors import UsageError
+from edgeconv.io.image import read_image
 
 pytestmark = pytest.mark.skipif(chromium() is None, reason="there is no Chromium here")
 
@@ -23,66 +26,10 @@ SPOT = (123, 300)
 """y, x of the pixel that the second input changes alone."""
 
 
-@dataclass(frozen=True)
-class Shown:
-    """A page in the browser and the pictures that it was made from."""
-
-    browser: Browser
-    reference: np.ndarray
-    others: tuple[np.ndarray, ...]
-
-    def values(self, x: int, y: int) -> list[list[str]]:
-        """Rows of the table of values once it shows (x, y)."""
-        self.browser.wait_until(f"document.getElementById('values').dataset.pixel === '{x},{y}'")
-        rows = "[...document.querySelectorAll('#values tbody tr')].map((row) => [...row.cells].map((c) => c.innerText))"
-        return self.browser.run(rows)
-
-    def stage(self) -> tuple[float, float, float, float]:
-        """Left, top, width and height of the canvas in the window."""
-        box = "(({left, top, width, height}) => [left, top, width, height])"
-        return tuple(self.browser.run(f"{box}(document.getElementById('canvas').getBoundingClientRect())"))
-
-    def pixel_at(self, across: float, down: float) -> tuple[int, int]:
-        """x, y of the pixel that the viewer says is under the mouse, at shares of the stage's width and height."""
-        left, top, width, height = self.stage()
-        self.browser.run("delete document.getElementById('values').dataset.pixel")
-        self.browser.mouse("mouseMoved", left + across * width, top + down * height)
-        self.browser.wait_until("document.getElementById('values').dataset.pixel")
-        x, y = self.browser.run("document.getElementById('values').dataset.pixel").split(",")
-        self.browser.drawn()
-        return int(x), int(y)
-
-    def colour_at(self, across: float, down: float) -> tuple[int, int, int]:
-        """What the canvas shows there."""
-        _, _, width, height = self.stage()
-        place = f"{int(across * width)}, {int(down * height)}, 1, 1"
-        pixel = self.browser.run(f"[...document.getElementById('canvas').getContext('2d').getImageData({place}).data]")
-        return tuple(pixel[:3])
-
-    def has_colour(self, colour: tuple[int, int, int]) -> bool:
-        """Whether any pixel of the canvas has this colour."""
-        return self.browser.run(
-            "(([r, g, b]) => { const c = document.getElementById('canvas');"
-            "const d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data;"
-            "for (let i = 0; i < d.length; i += 4) if (d[i] === r && d[i + 1] === g && d[i + 2] === b) return true;"
-            f"return false; }})({list(colour)})"
-        )
-
-    def keys(self, *keys: str) -> None:
-        self.browser.run("document.getElementById('stage').focus()")
-        for key in keys:
-            self.browser.key(key)
-
-
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     with Browser(tmp_path_factory.mktemp("profile")) as running:
         yield running
-
-
-def make_page(path: Path, *pictures: np.ndarray) -> None:
-    first, *others = (ArrayInput(f"picture {index}", pixels) for index, pixels in enumerate(pictures))
-    results.run(first, others, results.Wanted(html=str(path)))
 
 
 def pictures(dtype: str, channels: int = 3) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -362,3 +309,54 @@ def test_a_page_above_the_limit_is_refused_and_nothing_written(tmp_path: Path) -
     with pytest.raises(UsageError, match="--page-limit"):
         results.run(ArrayInput("a", reference), [ArrayInput("b", other)], wanted)
     assert list(tmp_path.iterdir()) == []
+
+
+def size_by_zlib(*pictures: np.ndarray) -> int:
+    """What the tiles of pages took before they were WebP: planes as differences, zlib, base64, at every level."""
+    total, first = 0, None
+    for picture in pictures:
+        levels = [picture.transpose(2, 0, 1)]
+        while max(levels[-1].shape) > 256:
+            shown = maps.shrunk_view(picture, 2 ** len(levels))
+            levels.append(shown.transpose(2, 0, 1))
+        first = first or levels
+        for planes, base in zip(levels, first, strict=True):
+            rest = planes - base if picture is not pictures[0] else np.diff(planes, axis=1, prepend=0)
+            for y in range(0, rest.shape[1], 256):
+                for x in range(0, rest.shape[2], 256):
+                    tile = np.ascontiguousarray(rest[:, y : y + 256, x : x + 256])
+                    total += 4 * -(-len(zlib.compress(tile, 6)) // 3) if tile.any() else 0
+    return total
+
+
+def test_a_page_takes_half_of_what_it_took_with_zlib(tmp_path: Path) -> None:
+    reference = read_image(PROJECT / "docs" / "pictures" / "coast.jpg").pixels
+    changed = reference.copy()
+    changed[np.random.default_rng(3).random(reference.shape[:2]) < 0.01] ^= 1
+    make_page(tmp_path / "page.html", reference, changed)
+    assert (tmp_path / "page.html").stat().st_size <= size_by_zlib(reference, changed) / 2
+
+
+def test_a_browser_that_alters_what_is_read_back_is_found_out(shown: Shown, tmp_path: Path) -> None:
+    alarm = "document.getElementById('altered').checkVisibility()"
+    assert not shown.browser.run(alarm)
+    farbled = (
+        "const read = CanvasRenderingContext2D.prototype.getImageData;"
+        "CanvasRenderingContext2D.prototype.getImageData = function (...place) {"
+        "const image = read.apply(this, place); image.data[image.data.length >> 1] ^= 1; return image; };"
+    )
+    added = shown.browser.send("Page.addScriptToEvaluateOnNewDocument", source=farbled)
+    shown.browser.open(tmp_path / "page.html")
+    assert shown.browser.run(alarm)
+    shown.browser.send("Page.removeScriptToEvaluateOnNewDocument", **added)
+
+
+def test_what_a_comparison_has_to_remark_is_said_once_and_below(browser: Browser, tmp_path: Path) -> None:
+    picture = np.zeros((9, 9, 3), np.uint8)
+    inputs = [ArrayInput(f"picture {number}", picture) for number in range(5)]
+    remark = "sliding and im2col on CUDA did not run: no GPU"
+    results.run(inputs[0], inputs[1:], results.Wanted(html=str(tmp_path / "page.html")), remarks=[remark])
+    browser.open(tmp_path / "page.html")
+    assert browser.run("document.body.innerText").count(remark) == 1
+    stage, said = "document.getElementById('stage')", "document.querySelector('#figures ul')"
+    assert browser.run(f"{said}.getBoundingClientRect().top > {stage}.getBoundingClientRect().bottom")

@@ -273,6 +273,14 @@ def test_weights_keep_how_directions_are_joined(entry, channels: str) -> None:
     assert made.groups == (3 if channels == "each" else 1)
 
 
+def test_weights_may_be_fractions() -> None:
+    assert np.array_equal(parse_kernel("1/9 1/9 1/9; 0,-2/4,1/8; .5/2 1 -1").kernels[0].ravel()[:1], [1 / 9])
+    assert parse_kernel("0,0,0;-2/4,1/8,.5/2;0,0,0").kernels[0, 1].tolist() == [-0.5, 0.125, 0.25]
+    for cell in ("1/0", "1/", "/3", "1/2/3", "1//2"):
+        with pytest.raises(UsageError, match="has a cell that is not a number"):
+            parse_kernel(f"{cell},0,0;0,0,0;0,0,0")
+
+
 # --- grey pictures and banks ------------------------------------------------------------------------------------------
 
 BANK = ("sobel-x", "laplacian4")

@@ -18,7 +18,7 @@ from problems import random_image
 from edgeconv.errors import ImageWriteError, MemoryLimitError
 from edgeconv.io import files
 from edgeconv.io.files import refuse_overwrite, write_bytes_atomically
-from edgeconv.io.formats import FORMATS
+from edgeconv.io.formats import FORMATS, WRITTEN
 from edgeconv.io.image import (
     DEPTH_NOTE,
     GREY_NOTE,
@@ -83,7 +83,7 @@ def test_the_byte_order_of_an_array_is_of_no_account(tmp_path: Path, suffix: str
     assert_same(read_image(tmp_path / f"picture{suffix}"), pixels)
 
 
-@pytest.mark.parametrize("suffix", [suffix for entry in FORMATS for suffix in entry.suffixes])
+@pytest.mark.parametrize("suffix", WRITTEN)
 @pytest.mark.parametrize("shape", [(1, 1), (2, 1), (HEIGHT, WIDTH)])
 def test_the_longest_side_is_in_the_header(tmp_path: Path, suffix: str, shape: tuple[int, int]) -> None:
     path = tmp_path / f"picture{suffix}"

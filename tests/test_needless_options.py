@@ -31,6 +31,8 @@ NEEDLESS = {
         "photo.png --max-pixels 9 --verify-tiles",
         "photo.png --max-bytes 1M --tile 32",
         "photo.png --strict --tile 32",
+        "photo.png --format tiff --tile 32",
+        "photo.png --quality 9 --tile 32 --format jpg",
     ],
     "batch": [
         "photo.png --luma bt709",
@@ -55,6 +57,7 @@ NEEDLESS = {
 METHOD_OPTIONS = [option.name for option in special_options()]
 
 REFUSED_ELSEWHERE = {
+    *(("run", name) for name in ("verbose", "quiet")),
     *(
         ("run", name)
         for name in (*METHOD_OPTIONS, "kernel", "kernel_file", "filters", "verify_tiles", "memory_limit", "tile")

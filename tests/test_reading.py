@@ -29,8 +29,8 @@ import pytest
 from batch_folders import run_here
 from bombs import Endless
 from command import edgeconv, shell
-from damaged import BMP, JPEG, PNG, RESTARTING, TIFF, WEBP
-from picture_files import exif, noisy, png, png_chunk, png_head, saved, tiff
+from damaged import AVIF, BMP, GIF, JPEG, JPEG_2000, MOVING, PNG, RESTARTING, TIFF, WEBP
+from picture_files import exif, noisy, png, png_chunk, png_head, pnm, saved, tiff
 from PIL import Image
 
 from edgeconv.batch.ledger import read_rows
@@ -55,7 +55,26 @@ posix = pytest.mark.skipif(os.name == "nt", reason="needs pipes and devices with
 WIDE_NPY = b"{'descr': '|u1', 'fortran_order': False, 'shape': (100000, 100000, 3), }"
 NPY = io.BytesIO()
 np.save(NPY, noisy())
-WHOLE = {"PNG": PNG, "JPEG": JPEG, "TIFF": TIFF, "WebP": WEBP, "BMP": BMP, "NPY": NPY.getvalue()}
+WHOLE = {
+    "PNG": PNG,
+    "JPEG": JPEG,
+    "TIFF": TIFF,
+    "WebP": WEBP,
+    "BMP": BMP,
+    "NPY": NPY.getvalue(),
+    "GIF": GIF,
+    "PNM": pnm(noisy()),
+    "JPEG 2000": JPEG_2000,
+    "AVIF": AVIF,
+}
+OTHERS = {
+    "moving GIF": MOVING,
+    "text PNM": pnm(noisy(), text=True),
+    "text PBM": pnm(noisy()[:, :, :1] // 128, largest=1, text=True),
+    "JPEG 2000 codestream": saved(noisy(), "JPEG2000", no_jp2=True),
+    "AVIF with EXIF": saved(noisy(), "AVIF", exif=exif(6)),
+}
+"""Files of the same formats that are read by paths of their own."""
 
 MOST_BYTES = 2**25
 
@@ -99,23 +118,25 @@ def test_every_format_has_a_whole_file_here() -> None:
 
 
 @pytest.mark.parametrize("end", ENDS)
-@pytest.mark.parametrize("name", WHOLE)
+@pytest.mark.parametrize("name", WHOLE | OTHERS)
 def test_of_an_endless_stream_no_more_is_read_than_the_picture(
     name: str, end: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stream = Endless(WHOLE[name], ENDS[end])
+    data = (WHOLE | OTHERS)[name]
+    stream = Endless(data, ENDS[end])
     monkeypatch.setattr(sys, "stdin", Piped(stream))
-    np.testing.assert_array_equal(read_image("-").pixels, decode_image(WHOLE[name], name).pixels)
-    assert stream.given <= len(WHOLE[name]) + STEP_BYTES
+    np.testing.assert_array_equal(read_image("-").pixels, decode_image(data, name).pixels)
+    assert stream.given <= len(data) + STEP_BYTES
 
 
 @pytest.mark.parametrize("end", ENDS)
 @pytest.mark.parametrize("share", [0.0, 0.02, 0.1, 0.6])
-@pytest.mark.parametrize("name", WHOLE)
+@pytest.mark.parametrize("name", WHOLE | OTHERS)
 def test_a_stream_that_goes_wrong_ends_at_what_its_header_allows(
     name: str, share: float, end: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stream = Endless(WHOLE[name][: int(16 + share * (len(WHOLE[name]) - 16))], ENDS[end])
+    data = (WHOLE | OTHERS)[name]
+    stream = Endless(data[: int(16 + share * (len(data) - 16))], ENDS[end])
     monkeypatch.setattr(sys, "stdin", Piped(stream))
     with suppress(ImageReadError):  # a picture may be filled up by what follows
         read_image("-", ReadRules(max_bytes=MOST_BYTES))
@@ -167,6 +188,12 @@ def test_a_picture_above_the_limit_of_pixels_is_refused_before_its_pixels_come(m
         "NPY": b"\x93NUMPY\x01\x00\x50\x00" + WIDE_NPY.ljust(80),
         "WebP": b"RIFF\xff\xff\xff\xffWEBPVP8X\x0a\0\0\0\0\0\0\0" + b"\xff\xff\0\xff\xff\0" + bytes(32),
         "TIFF": b"II*\0\x08\0\0\0\x02\0" + struct.pack("<HHIIHHII4x", 256, 4, 1, 99_999, 257, 4, 1, 99_999),
+        "GIF": b"GIF89a" + struct.pack("<HHBBB", 65_535, 65_535, 0, 0, 0),
+        "PNM": b"P6 100000 100000 255\n" + bytes(64),
+        "JPEG 2000": b"\xff\x4f\xff\x51\0\x2f\0\0"
+        + struct.pack(">IIIIIIIIH", *(10**5, 10**5), *(0,) * 6, 3)
+        + b"\7\1\1" * 3,
+        "AVIF": AVIF.replace(b"ispe\0\0\0\0\0\0\0<\0\0\0(", b"ispe\0\0\0\0\0\1\0\0\0\1\0\0"),
     }
     assert wide.keys() == WHOLE.keys()
     for name, head in wide.items():

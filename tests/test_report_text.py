@@ -11,6 +11,7 @@ from command import PROJECT
 
 from edgeconv.core.cost import Roof
 from edgeconv.core.records import to_json
+from edgeconv.core.text_rows import broken
 from edgeconv.core.units import counted, digits_text, parse_bytes, seconds_text
 from edgeconv.errors import UsageError
 from edgeconv.io.files import utf8, xml_text
@@ -127,7 +128,7 @@ def test_the_table_of_a_fast_run_has_no_exponents(monkeypatch) -> None:
     made = SimpleNamespace(speed=speed, method=SimpleNamespace(workspace_bytes=0))
     for name in ("picture", "time", "check", "tile"):
         monkeypatch.setattr(report_text, f"_{name}_rows", lambda made: [])
-    shown = report_text.table(made)
+    shown = "\n".join(row.text for row in report_text.table(made))
     assert "49,728 GFLOPS (end to end 1,378), 1,842 GB/s" in shown
     assert "measured here 4,200 GB/s copy, 59,000 GFLOPS float32" in shown
 
@@ -136,7 +137,17 @@ def test_reports_from_before_bounds_were_derived_still_have_a_table() -> None:
     earlier = sorted((PROJECT / "docs" / "results" / "run").glob("*/*.json"))
     assert earlier
     for path in earlier:
-        assert "right" in report_text.table(as_report(json.loads(path.read_text(encoding="utf-8"))))
+        report = as_report(json.loads(path.read_text(encoding="utf-8")))
+        assert any(row.text.startswith("right") for row in report_text.table(report))
+        written, speed, verdict = report_text.summary(report)[:3]
+        assert (written.label, speed.label, verdict.label, verdict.tone) == ("wrote", "speed", "right", "good")
+
+
+def test_the_example_in_the_documents_is_what_a_committed_record_prints() -> None:
+    record = PROJECT / "docs" / "results" / "run" / "two-core-epyc" / "cpu_sliding_s1.json"
+    rows = report_text.summary(as_report(json.loads(record.read_text(encoding="utf-8"))))
+    shown = "\n".join(line for _, lines in broken(rows, None) for line in lines)
+    assert shown in (PROJECT / "docs" / "usage.md").read_text(encoding="utf-8")
 
 
 def test_a_name_that_is_no_text_is_written_as_an_escape_that_json_reads_back() -> None:

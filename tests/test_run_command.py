@@ -52,7 +52,7 @@ def names(folder: Path) -> set[str]:
 
 
 def test_a_picture_and_its_report_appear_under_the_promised_names(folder: Path) -> None:
-    done = edgeconv("run", "photo.png", "--method", "reference", "--stride", 2, "--filter", "sobel", cwd=folder)
+    done = edgeconv("run", "photo.png", "--method", "reference", "--stride", 2, "--filter", "sobel", "-v", cwd=folder)
     assert (done.code, done.err) == (0, "")
     assert names(folder) >= {"photo_sobel_reference_s2.png", "photo_sobel_reference_s2.json"}
     expected = oracle(read_image(folder / "photo.png").pixels, "sobel", stride=2, output_mode="abs")
@@ -65,7 +65,7 @@ def test_the_report_fits_its_schema_and_tells_the_truth(folder: Path) -> None:
     done = edgeconv(
         "run", "photo.png", "--method", "opencv", "--channels", "each", "--json", "--check", "full", cwd=folder
     )
-    record = json.loads((folder / "photo_laplacian8_opencv_s1.json").read_text(encoding="utf-8"))
+    record = json.loads((folder / "photo_laplacian8_each_opencv_s1.json").read_text(encoding="utf-8"))
     assert json.loads(done.text) == record
     Draft202012Validator(RUN.schema(), format_checker=Draft202012Validator.FORMAT_CHECKER).validate(record)
     assert record["input"]["sha256"] == report.sha256_of(read_image(folder / "photo.png").pixels)
@@ -100,7 +100,7 @@ def test_auto_says_what_it_took_and_why(folder: Path) -> None:
 
 def test_16_bits_stay_16_bits(folder: Path) -> None:
     assert edgeconv("run", "deep.png", "--method", "reference", "--output-mode", "clip", cwd=folder).code == 0
-    result = read_image(folder / "deep_laplacian8_reference_s1.png").pixels
+    result = read_image(folder / "deep_laplacian8_clip_reference_s1.png").pixels
     assert result.dtype == np.uint16
     assert np.array_equal(result, oracle(read_image(folder / "deep.png").pixels, output_mode="clip"))
 
@@ -108,14 +108,14 @@ def test_16_bits_stay_16_bits(folder: Path) -> None:
 @pytest.mark.parametrize("source", ["photo.png", "field.npy"])
 def test_raw_values_are_kept_as_floats(folder: Path, source: str) -> None:
     assert edgeconv("run", source, "--method", "reference", "--output-mode", "raw", cwd=folder).code == 0
-    result = read_image(folder / f"{Path(source).stem}_laplacian8_reference_s1.tiff").pixels
+    result = read_image(folder / f"{Path(source).stem}_laplacian8_raw_reference_s1.tiff").pixels
     assert result.dtype == np.float32
     assert np.array_equal(result, oracle(read_image(folder / source).pixels, output_mode="raw"))
 
 
 def test_normalize_uses_the_full_range(folder: Path) -> None:
     assert edgeconv("run", "photo.png", "--method", "reference", "--output-mode", "normalize", cwd=folder).code == 0
-    result = read_image(folder / "photo_laplacian8_reference_s1.png").pixels
+    result = read_image(folder / "photo_laplacian8_normalize_reference_s1.png").pixels
     raw = oracle(read_image(folder / "photo.png").pixels, output_mode="raw").astype(np.float64)
     assert (result.min(), result.max()) == (0, 255)
     assert np.array_equal(result, np.rint((raw - raw.min()) * (255 / (raw.max() - raw.min()))).astype(np.uint8))
@@ -177,7 +177,7 @@ def test_the_result_of_another_picture_or_kernel_is_not_replaced(folder: Path) -
     write_image(random_image(9, 9, "uint8"), folder / "x" / "photo.png")
     assert edgeconv("run", "photo.png", "-m", "opencv", "-o", "out/", cwd=folder).code == 0
     kept = (folder / "out" / "photo_laplacian8_opencv_s1.png").read_bytes()
-    for words in (["x/photo.png"], ["photo.png", "--border", "reflect"], ["photo.png", "--channels", "each"]):
+    for words in (["x/photo.png"], ["photo.png", "--border", "reflect"], ["photo.png", "--padding", "valid"]):
         done = edgeconv("run", *words, "-m", "opencv", "-o", "out/", cwd=folder)
         assert (done.code, len(done.error_lines)) == (2, 1), words
         assert "--overwrite" in done.err
@@ -259,7 +259,7 @@ def test_a_picture_that_holds_nan_is_filtered_and_checked_where_it_can_be(folder
 def test_normalize_says_what_time_and_check_leave_out(folder: Path) -> None:
     words = ("run", "photo.png", "-m", "opencv", "--output-mode", "normalize")
     assert "before normalize" in edgeconv(*words, cwd=folder).text
-    record = json.loads((folder / "photo_laplacian8_opencv_s1.json").read_text(encoding="utf-8"))
+    record = json.loads((folder / "photo_laplacian8_normalize_opencv_s1.json").read_text(encoding="utf-8"))
     assert record["timing"]["leaves_out"] == "normalize"
 
 

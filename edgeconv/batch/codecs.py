@@ -14,7 +14,7 @@ from typing import Any
 from edgeconv.batch.settings import Settings
 from edgeconv.core.filters import RGB_CHANNELS
 from edgeconv.errors import ImageWriteError, UnavailableError, UsageError
-from edgeconv.io.formats import SUFFIXES, Format
+from edgeconv.io.formats import WRITTEN, Format
 from edgeconv.io.formats.base import Header
 from edgeconv.io.image import Picture, decode_image, encode_bank, encode_image
 from edgeconv.runtime.devices.gpu_jpeg import require_gpu_jpeg, the_gpu
@@ -64,7 +64,7 @@ class Codecs:
 
     def encodes_on_gpu(self, shape: tuple[int, ...], dtype: Any) -> bool:
         """Whether `encode` takes such an output (HWC) from GPU memory."""
-        entry: Format | None = SUFFIXES.get(f".{self._settings.format}")
+        entry: Format | None = WRITTEN.get(f".{self._settings.format}")
         if self._settings.jpeg_codec == "host" or entry is None or entry.name != "JPEG":
             return False
         return dtype.name in entry.writes and shape[2] == RGB_CHANNELS and max(shape[:2]) <= entry.max_side

@@ -1,7 +1,7 @@
 """Names of outputs: made from a template, with collisions detected before the first is written.
 
-    {stem}_{filter}_{method}_s{stride}{ext}     also {width} and {height}, known only once the picture is decoded
-    {stem}{source_ext}_edges{ext}               with the input's suffix, where a.png lies beside a.jpg
+    {stem}_{filter}{rules}_{method}_s{stride}{ext}     also {width} and {height}, known once the picture is decoded
+    {stem}{source_ext}_edges{ext}                      with the input's suffix, where a.png lies beside a.jpg
 
 A template ends in {ext}, or in the suffix of a format. Names are compared ignoring case and the encoding of accents, as
 many file systems do, and with `*` for fields that are known late. Collisions of the complete name with another output
@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import re
 import string
-import unicodedata
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,10 +21,12 @@ from pathlib import PurePosixPath
 from edgeconv.batch.stores import store_of
 from edgeconv.batch.task import Task
 from edgeconv.batch.windows_filenames import refuse_on_windows
+from edgeconv.core.request import Request
 from edgeconv.errors import ImageWriteError, UsageError
-from edgeconv.io.formats import FORMAT_OF_DTYPE, SUFFIXES
+from edgeconv.io.formats import FORMAT_OF_DTYPE, WRITTEN
+from edgeconv.run.outputs import as_compared, filter_word, rules_word
 
-NAME_FIELDS = ("stem", "source_ext", "filter", "method", "stride", "width", "height", "ext")
+NAME_FIELDS = ("stem", "source_ext", "filter", "rules", "method", "stride", "width", "height", "ext")
 LATE_FIELDS = ("width", "height")
 """Fields that are known only once a picture is decoded."""
 LATE = "*"
@@ -41,6 +42,8 @@ class Names:
     filter: str
     method: str
     stride: int
+    rules: str = ""
+    """Channels and output mode where they are not the default (run/outputs.py)."""
 
     def __post_init__(self) -> None:
         try:
@@ -57,6 +60,11 @@ class Names:
         if "/" in self.template or "\\" in self.template:
             raise UsageError(f"--name '{self.template}' has a folder in it: name the folder with -o.")
 
+    @classmethod
+    def of(cls, template: str, request: Request, method: str) -> Names:
+        """Names for what a request does by a method."""
+        return cls(template, filter_word(request.filter), method, request.stride, rules_word(request))
+
     def name(self, stem: str, source_ext: str, ext: str, width: int | str, height: int | str) -> str:
         """The file name of one output; `source_ext` and `ext` have their dots."""
         return refuse_on_windows(self._filled(self.template, stem, source_ext, ext, width, height))
@@ -70,6 +78,7 @@ class Names:
                 width=width,
                 height=height,
                 filter=self.filter,
+                rules=self.rules,
                 method=self.method,
                 stride=self.stride,
             )
@@ -105,11 +114,11 @@ class Names:
         if self.template.endswith("{ext}"):
             return
         suffix = PurePosixPath(self.template).suffix.lower()
-        if suffix not in SUFFIXES:
+        if suffix not in WRITTEN:
             raise UsageError(
                 f"--name '{self.template}' does not end in the suffix of a format: use {{ext}}, .png, .tiff or similar."
             )
-        if format is not None and SUFFIXES[suffix] is not SUFFIXES[f".{format}"]:
+        if format is not None and WRITTEN[suffix] is not WRITTEN[f".{format}"]:
             raise UsageError(f"--name '{self.template}' ends in {suffix}, and --format is {format}: end it in {{ext}}.")
 
     def refuse_late_collisions(self) -> None:
@@ -119,7 +128,13 @@ class Names:
         have equal stems, which `refuse_collisions` has compared. Stem and suffix of the input side by side count as
         one text, its name; apart, a part of one could be read as a part of the other.
         """
-        values = {"filter": self.filter, "method": self.method, "stride": str(self.stride), "ext": "."}
+        values = {
+            "filter": self.filter,
+            "rules": self.rules,
+            "method": self.method,
+            "stride": str(self.stride),
+            "ext": ".",
+        }
         values |= {"stem": "\0", "source_ext": "\2"} | dict.fromkeys(LATE_FIELDS, "\1")
         shape, plain = "", True
         for literal, field, form, conversion in string.Formatter().parse(self.template):
@@ -137,11 +152,6 @@ class Names:
                 f"--name '{self.template}' runs {{width}} or {{height}} into {{stem}}, so that outputs of several "
                 "processes could have the same name: put a letter or _ between them."
             )
-
-
-def as_compared(name: str) -> str:
-    """A name as file systems may compare it: ignoring case and the encoding of accents."""
-    return unicodedata.normalize("NFC", name).casefold()
 
 
 def refuse_collisions(tasks: Collection[Task], output: str, names: Names, format: str | None) -> None:

@@ -13,12 +13,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath, PurePosixPath
 
-from edgeconv.batch.ledger import done_by_output, is_ledger_name, read_rows
-from edgeconv.batch.stores import from_the_root, plain, store_of
+from edgeconv.batch.earlier_outputs import has_its_report, named_by_ledger, named_by_ledgers_within
+from edgeconv.batch.ledger import is_ledger_name
+from edgeconv.batch.stores import from_the_root, is_remote, plain, store_of
 from edgeconv.batch.task import Task
 from edgeconv.core.units import counted
 from edgeconv.errors import ImageReadError, UsageError
 from edgeconv.io.files import is_standard_stream, read_bytes, utf8
+from edgeconv.io.formats import NAMES
 from edgeconv.io.skipped_files import suffix_counts_text
 
 MOST_LIST_BYTES = 2**30
@@ -46,21 +48,22 @@ def find_tasks(
     `listed` are places too, but one of them that is missing is a task with a problem and stops no other.
 
     A file that is named is taken whatever its suffix. In folders, hidden and temporary files are skipped, as are
-    the folder `output`, unless it is itself one of the places, and the outputs of earlier runs in its ledger. Links to
-    files are followed, and two names of one file are two pictures; a picture that is named twice is taken once.
+    the folder `output`, unless it is itself one of the places, and outputs of earlier runs (earlier_outputs.py). Links
+    to files are followed, and two names of one file are two pictures; a picture that is named twice is taken once.
     """
-    outputs: set[str] = set()
     leave_out = None if output is None else str(output)
-    if leave_out is not None:
-        home = store_of(leave_out)
-        outputs = {home.identity(home.join(leave_out, name)) for name in done_by_output(read_rows(leave_out))}
+    outputs = set() if leave_out is None else named_by_ledger(leave_out)
     tasks: list[Task] = []
     earlier_outputs = 0
     links: list[str] = []
     passed_over: Counter[str] = Counter()
 
+    ledgers: set[PurePosixPath] = set()
+
     def pass_over(file: PurePosixPath) -> None:
-        if not _is_of_a_ledger(file):
+        if _is_of_a_ledger(file):
+            ledgers.add(file.parent)
+        else:
             passed_over[file.suffix.lower()] += 1
 
     for place, may_lack in (*((str(place), False) for place in places), *((place, True) for place in listed)):
@@ -75,8 +78,12 @@ def find_tasks(
             continue
         if is_folder:
             beside = leave_out if leave_out is not None and type(store_of(leave_out)) is type(store) else None
+            ledgers.clear()
             in_folder = list(store.pictures(place, recursive, beside, links.append, pass_over))
-            own = [task for task in in_folder if task.identity not in outputs]
+            known = outputs
+            if not is_remote(place):
+                known = outputs | named_by_ledgers_within(store.join(place, below) for below in ledgers)
+            own = [task for task in in_folder if task.identity not in known and not has_its_report(task)]
             earlier_outputs += len(in_folder) - len(own)
             tasks += own
         else:
@@ -84,7 +91,7 @@ def find_tasks(
     unique = {_result_of(task): task for task in reversed(tasks)}
     if not unique:
         raise ImageReadError(
-            "No picture was found: name files, or folders that hold PNG, JPEG, TIFF, WebP, BMP or NPY"
+            f"No picture was found: name files, or folders that hold {NAMES}"
             f"{f' ({suffix_counts_text(passed_over)} are there)' if passed_over else ''}."
             if not earlier_outputs
             else f"No picture was found except {counted(earlier_outputs, 'output')} of earlier runs: "

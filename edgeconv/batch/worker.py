@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 
 from edgeconv.batch.codecs import Codecs
 from edgeconv.batch.ledger import sha256_of
-from edgeconv.batch.names import as_compared
 from edgeconv.batch.previous_results import PreviousResults
 from edgeconv.batch.row import LedgerRow
 from edgeconv.batch.settings import Settings
@@ -37,6 +36,7 @@ from edgeconv.io.contained_paths import ForeignFileError
 from edgeconv.io.files import NameTakenError, refuse_overwrite
 from edgeconv.io.formats import FORMAT_OF_DTYPE
 from edgeconv.methods.options import Options
+from edgeconv.run.outputs import as_compared
 from edgeconv.runtime.devices import get_device
 from edgeconv.runtime.session import Session
 

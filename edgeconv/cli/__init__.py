@@ -19,7 +19,7 @@ app = typer.Typer(
     name="edgeconv",
     cls=LazyCommands,
     help="3×3 edge-detection filters on RGB pictures, by interchangeable convolution methods, with honest GFLOPS.",
-    **SETTINGS,
+    **SETTINGS | {"add_completion": True},
 )
 
 

@@ -45,7 +45,7 @@ def batch(
     """
     import json
 
-    from edgeconv.batch import auto, encoding, plan
+    from edgeconv.batch import auto, plan
     from edgeconv.batch.codecs import require_jpeg_codec
     from edgeconv.batch.engines import engine_for
     from edgeconv.batch.engines.connection import Connection, parse_certificates
@@ -58,7 +58,7 @@ def batch(
     from edgeconv.cli.stopping import stopping
     from edgeconv.core.records import plain as to_plain
     from edgeconv.errors import EXIT_DIFFERENT, UsageError
-    from edgeconv.io import temporary_files
+    from edgeconv.io import encoding, temporary_files
     from edgeconv.methods import require
     from edgeconv.run.progress import Progress
     from edgeconv.runtime.auto import Choice
@@ -78,7 +78,7 @@ def batch(
             request=request,
             choice=choice,
             output=output,
-            names=Names(target.name, request.filter.name, choice.method, request.stride),
+            names=Names.of(target.name, request, choice.method),
             options=method.options(),
             format=format,
             quality=encoding.parse_quality(target.quality, format),

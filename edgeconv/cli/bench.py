@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from edgeconv.cli.printing import say, say_lines
+from edgeconv.cli.printing import columns, has_colours, say, say_drawn, say_lines
 from edgeconv.core.option import Only, Positional
 from edgeconv.options import (
     BenchOutput,
@@ -211,7 +211,8 @@ def _climb(
     from edgeconv.bench.record import to_json
     from edgeconv.bench.watch import Watch, gpu_reader
     from edgeconv.core.timing import Budget
-    from edgeconv.export.markdown import every_row
+    from edgeconv.export import ladders, markdown, terminal
+    from edgeconv.export.document import Tabled
     from edgeconv.io.files import write_bytes_atomically
     from edgeconv.run.progress import Progress
     from edgeconv.runtime.devices import get_device
@@ -225,7 +226,11 @@ def _climb(
     finally:
         line.close()
     write_bytes_atomically(output, to_json(record))
-    say_lines(every_row(record))
+    width = columns(sys.stdout)
+    if width is None:
+        say_lines(markdown.every_row(record))
+    else:
+        say_drawn(terminal.draw([Tabled(ladders.every_row(record), 2)], width, has_colours(sys.stdout)))
     say(output)
     if not all(row.right for row in record.rows):
         raise typer.Exit(EXIT_DIFFERENT)

@@ -35,7 +35,7 @@ SETTINGS: Any = {
     "add_completion": False,
     "rich_markup_mode": None,
     "pretty_exceptions_enable": False,
-    "context_settings": {"help_option_names": ["-h", "--help"]},
+    "context_settings": {"help_option_names": ["-h", "--help"], "max_content_width": 120},
 }
 
 
@@ -43,11 +43,20 @@ class FirstUnlessNamed(TyperGroup):
     """`edgeconv bench --grid lab` is `edgeconv bench grid --grid lab`: what is no command is a picture."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """See click.Group.parse_args."""
-        if not args or args[0] not in self.commands:
+        """See click.Group.parse_args; a shell that completes the word behind `bench` is offered the commands too."""
+        if ctx.resilient_parsing and not args:
+            pass
+        elif not args or args[0] not in self.commands:
             args = [next(iter(self.commands)), *args]
         rest: list[str] = super().parse_args(ctx, args)
         return rest
+
+    def shell_complete(self, ctx: Any, incomplete: str) -> Any:
+        """See click.Command.shell_complete."""
+        if not incomplete.startswith("-"):
+            return super().shell_complete(ctx, incomplete)
+        first = next(iter(self.commands.values()))
+        return first.shell_complete(first.make_context(first.name, [], parent=ctx, resilient_parsing=True), incomplete)
 
 
 class LazyCommands(TyperGroup):

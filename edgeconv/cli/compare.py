@@ -6,11 +6,21 @@ from typing import Annotated
 
 from edgeconv.cli import comparing
 from edgeconv.core.option import Positional
-from edgeconv.options import Accepting, Cropping, Filtering, MethodOptions, Printing, Reading, Replacing, Showing
+from edgeconv.options import (
+    PICTURE_HELP,
+    Accepting,
+    Cropping,
+    Filtering,
+    MethodOptions,
+    Printing,
+    Reading,
+    Replacing,
+    Showing,
+)
 
 
 def compare(
-    picture: Annotated[str, Positional("PNG, JPEG, TIFF, WebP, BMP or NPY; - for standard input.")],
+    picture: Annotated[str, Positional(f"{PICTURE_HELP}.")],
     filtering: Filtering,
     cropping: Cropping,
     method: MethodOptions,

@@ -20,6 +20,7 @@ from traceback import walk_tb
 from types import FrameType
 from typing import Any, NoReturn, TextIO
 
+from edgeconv.cli.printing import painted
 from edgeconv.core.safe_text import visible, visible_lines
 from edgeconv.errors import EXIT_SIGNAL_BASE, EdgeconvError, ReaderGoneError
 from edgeconv.interrupts import SIGNALS, end_at_once_on_signals
@@ -96,7 +97,8 @@ def _say(message: str, exit_code: int) -> int:
     if sys.stderr is None:  # closed before we began: print would take standard output
         return exit_code
     try:
-        print(f"edgeconv: error: {visible(' '.join(message.split()))}", file=sys.stderr, flush=True)
+        error = painted("error:", "bad", sys.stderr)
+        print(f"edgeconv: {error} {visible(' '.join(message.split()))}", file=sys.stderr, flush=True)
     except BrokenPipeError:
         return EXIT_PIPE_CLOSED
     except (OSError, ValueError):

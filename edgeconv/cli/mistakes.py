@@ -4,23 +4,25 @@ from __future__ import annotations
 
 from typing import Any
 
+from edgeconv.core.option import did_you_mean
+
 
 def explained(error: Any, arguments: list[str]) -> str:
     """The message for an error of the parser; `arguments` are the command line's."""
-    message = str(error.format_message()).rstrip()
-    hint = _several_pictures(error, message) or _name_with_a_hyphen(error, arguments)
+    message = _unknown_option(error) or str(error.format_message()).rstrip()
+    hint = _name_with_a_hyphen(error, arguments)
     ends = message.endswith(("?", "!", "."))
     context = getattr(error, "ctx", None)
     command = "edgeconv" if context is None else context.command_path
     return f"{message}{'' if ends else '.'}{hint} See '{command} --help'."
 
 
-def _several_pictures(error: Any, message: str) -> str:
-    """`run *.png`, which a shell makes several names of."""
-    command = getattr(getattr(error, "ctx", None), "info_name", None)
-    if command == "run" and "unexpected extra argument" in message:
-        return " One picture at a time: 'edgeconv batch' takes several."
-    return ""
+def _unknown_option(error: Any) -> str:
+    """One option that was probably meant, in the words of every other mistake; the parser lists several."""
+    named, near = getattr(error, "option_name", None), getattr(error, "possibilities", None)
+    if named is None or near is None:
+        return ""
+    return f"No such option: {named}.{did_you_mean(str(named), near)}"
 
 
 def _name_with_a_hyphen(error: Any, arguments: list[str]) -> str:

@@ -38,7 +38,7 @@ def _by_tiles(values: Values) -> bool:
     from edgeconv.run.tiled.sources.zarr import is_zarr
 
     asked = values["tile"] is not None or values["memory_limit"] is not None or values["verify_tiles"]
-    return bool(asked) or is_zarr(Path(values["picture"]))
+    return bool(asked) or any(is_zarr(Path(picture)) for picture in values["pictures"])
 
 
 def _never_looks_outside(values: Values) -> bool:
@@ -97,6 +97,8 @@ RULES = (
     Rule("max_pixels", _by_tiles, BY_TILES, ("run",)),
     Rule("max_bytes", _by_tiles, BY_TILES, ("run",)),
     Rule("strict", _by_tiles, BY_TILES, ("run",)),
+    Rule("format", _by_tiles, f"{BY_TILES}, or name the output with -o", ("run",)),
+    Rule("quality", _by_tiles, BY_TILES, ("run",)),
     Rule(
         "time_limit",
         lambda values: values["samples"] == 0,

@@ -91,7 +91,9 @@ def _group(name: str, hint: Any) -> OptionGroup:
 def _parameter(entry: Option) -> inspect.Parameter:
     kind: Any = entry.type | None if entry.may_be_none else entry.type
     flags = [f"{entry.flag}/--no-{entry.flag.removeprefix('--')}"] if entry.default is True else entry.flags
-    annotation: Any = Annotated[kind, typer.Option(*flags, help=entry.help)]
+    offers = bool(entry.choices) or entry.declared.suggest is not None
+    completion: Any = entry.suggestions if offers else None
+    annotation: Any = Annotated[kind, typer.Option(*flags, help=entry.help, autocompletion=completion)]
     return inspect.Parameter(entry.name, inspect.Parameter.KEYWORD_ONLY, default=entry.default, annotation=annotation)
 
 

@@ -1,10 +1,24 @@
-"""The one door through which commands print: nothing that a terminal would obey passes it."""
+"""The one door through which commands print: nothing that a terminal would obey passes it but our own colours.
+
+Colours and line breaks are for terminals: a pipe or a file gets plain lines of any length. NO_COLOR (no-color.org) and
+TERM=dumb switch colours off; COLUMNS takes the place of the terminal's width.
+"""
 
 from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, TextIO
 
 import typer
 
 from edgeconv.core.safe_text import visible, visible_lines
+
+if TYPE_CHECKING:
+    from edgeconv.core.text_rows import TextRow, Tone
+
+SGR: dict[Tone, str] = {"plain": "1", "good": "1;32", "bad": "1;31", "note": "33"}
+"""Select Graphic Rendition of a label: bold, green, red, yellow. Source: ECMA-48."""
 
 
 def say(line: object, *, err: bool = False) -> None:
@@ -15,3 +29,53 @@ def say(line: object, *, err: bool = False) -> None:
 def say_lines(text: object, *, err: bool = False, nl: bool = True) -> None:
     """Print text of several lines; whoever built it has made the names in it `visible`, line breaks included."""
     typer.echo(visible_lines(text), err=err, nl=nl)
+
+
+def say_drawn(text: str) -> None:
+    """Print what was drawn for the terminal, of parts that were made visible before they were coloured."""
+    typer.echo(text, nl=False, color=True)
+
+
+def say_error(error: object) -> None:
+    """Print the line of an error after which the command goes on."""
+    typer.echo(f"edgeconv: {painted('error:', 'bad', sys.stderr)} {visible(error)}", err=True, color=True)
+
+
+def say_rows(rows: list[TextRow], *, err: bool = False) -> None:
+    """Print rows of a label and a text, broken and coloured where a terminal shows them."""
+    from edgeconv.core.text_rows import broken
+
+    stream = sys.stderr if err else sys.stdout
+    for row, lines in broken(rows, columns(stream)):
+        end = len(visible(row.label))
+        first = painted(lines[0][:end], row.tone, stream) + lines[0][end:]
+        typer.echo("\n".join([first, *lines[1:]]), err=err, color=True)
+
+
+def is_terminal(stream: TextIO | None) -> bool:
+    """Whether a person reads the stream as it is written."""
+    try:
+        return stream is not None and stream.isatty()
+    except ValueError:  # closed
+        return False
+
+
+def columns(stream: TextIO | None) -> int | None:
+    """How wide lines may be on a terminal; None where nothing limits them."""
+    if not is_terminal(stream):
+        return None
+    import shutil
+
+    return shutil.get_terminal_size().columns
+
+
+def has_colours(stream: TextIO | None) -> bool:
+    """Whether a stream is a terminal that wants colours."""
+    return is_terminal(stream) and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def painted(text: str, tone: Tone, stream: TextIO | None) -> str:
+    """`text` in the colour of a tone, where the stream is a terminal that wants colours."""
+    if not has_colours(stream):
+        return text
+    return f"\x1b[{SGR[tone]}m{text}\x1b[0m"

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
-from edgeconv.cli.printing import say, say_lines
+from edgeconv.cli.printing import columns, has_colours, say, say_drawn, say_lines
 from edgeconv.core.option import Positional
 from edgeconv.options import Replacing, Reporting
 
 if TYPE_CHECKING:
     from edgeconv.export.kinds import AnyRecord
+
+    Loaded = Sequence[tuple[Path, AnyRecord]]
+
+Made = TypeVar("Made")
 
 PLOT_STEM = "bench"
 
@@ -26,48 +31,59 @@ def report(
 ) -> None:
     """Show records and reports again.
 
-    As a page, tables, a spreadsheet, plots. With none asked for, prints the tables.
+    As a page, tables, a spreadsheet, plots. With none asked for, prints the tables: drawn on a terminal, as Markdown
+    into a pipe.
     """
     from edgeconv.diff.outputs import Outputs
+    from edgeconv.export import find_exporter
     from edgeconv.export.kinds import read
 
     loaded = [(path, read(path)) for path in records]
     wanted = {"html": reporting.html, "markdown": reporting.markdown, "csv": reporting.csv}
     plots = reporting.plots
     if not any([*wanted.values(), plots]):
-        (text,) = _made("markdown", loaded).values()
-        say_lines(text.decode(), nl=False)
+        _show(loaded)
         return
     outputs = Outputs(map(str, records), replacing.overwrite)
     named = {name: outputs.reserve_file(path) for name, path in wanted.items() if path is not None}
     for name, path in named.items():
-        (content,) = _made(name, loaded).values()
+        (content,) = _made(find_exporter(name).load(), loaded).values()
         outputs.add(path, content)
     if plots is not None:
-        for ending, content in _made("plot", loaded).items():
+        for ending, content in _made(find_exporter("plot").load(), loaded).items():
             outputs.add(outputs.reserve(plots / f"{PLOT_STEM}{ending}"), content)
     for path, _ in outputs.write():
         say(path)
 
 
-def _made(name: str, loaded: Sequence[tuple[Path, AnyRecord]]) -> dict[str, bytes]:
-    """What an exporter makes of the records, by ending; raises UsageError that names a record it can make nothing of.
+def _show(loaded: Loaded) -> None:
+    """Tables for a person where standard output is a terminal, and as Markdown for whatever else reads it."""
+    from edgeconv.export import markdown, terminal
+
+    width = columns(sys.stdout)
+    if width is None:
+        (text,) = _made(markdown.export, loaded).values()
+        say_lines(text.decode(), nl=False)
+    else:
+        say_drawn(_made(lambda records: terminal.drawn(records, width, has_colours(sys.stdout)), loaded))
+
+
+def _made(make: Callable[[Sequence[AnyRecord]], Made], loaded: Loaded) -> Made:
+    """What is made of the records; raises UsageError that names a record of which nothing can be made.
 
     A record is of the right kind and version here, so what an exporter stumbles over is damage: a value that is
     missing or of another type.
     """
     from edgeconv.errors import EdgeconvError, UsageError
-    from edgeconv.export import find_exporter
 
-    export = find_exporter(name).load()
     try:
-        return export([record for _, record in loaded])
+        return make([record for _, record in loaded])
     except EdgeconvError:
         raise
     except DAMAGE as error:
         if len(loaded) > 1:
             for one in loaded:
-                _made(name, [one])  # to learn which it is
+                _made(make, [one])  # to learn which it is
         paths = ", ".join(f"'{path}'" for path, _ in loaded)
         what = f"{type(error).__name__}: {error}"
         raise UsageError(f"Record {paths} is damaged ({what}): copy it once more from where it was made.") from error

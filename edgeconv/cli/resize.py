@@ -6,11 +6,11 @@ from typing import Annotated
 
 from edgeconv.cli.printing import say
 from edgeconv.core.option import Positional
-from edgeconv.options import Reading, Replacing, Resizing
+from edgeconv.options import PICTURE_HELP, Reading, Replacing, Resizing
 
 
 def resize(
-    picture: Annotated[str, Positional("PNG, JPEG, TIFF, WebP, BMP or NPY; - for standard input.")],
+    picture: Annotated[str, Positional(f"{PICTURE_HELP}.")],
     resizing: Resizing,
     replacing: Replacing,
     reading: Reading,

@@ -1,23 +1,25 @@
-"""`edgeconv run`: a picture in, its edges and a GFLOPS report out."""
+"""`edgeconv run`: a picture in, its edges and a GFLOPS report out; or a few pictures, one after another."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from edgeconv.cli.printing import say, say_lines
+from edgeconv.cli.printing import say, say_error, say_lines, say_rows
 from edgeconv.core.option import Positional
 from edgeconv.options import (
+    PICTURE_HELP,
     Bank,
     Filtering,
     MethodChoice,
     MethodOptions,
     Overwriting,
-    Printing,
     Reading,
     RunOutput,
+    RunPrinting,
     Sampling,
     Tiling,
 )
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def run(
-    picture: Annotated[str, Positional("PNG, JPEG, TIFF, WebP, BMP or NPY; - for standard input; a Zarr, by tiles.")],
+    pictures: Annotated[list[str], Positional(f"{PICTURE_HELP}; a Zarr, by tiles.")],
     filtering: Filtering,
     bank: Bank,
     choice: MethodChoice,
@@ -38,24 +40,28 @@ def run(
     sampling: Sampling,
     reading: Reading,
     tiling: Tiling,
-    printing: Printing,
+    printing: RunPrinting,
 ) -> None:
-    """Filter one picture and report its GFLOPS.
+    """Filter a picture and report its GFLOPS.
 
     It is saved as NAME_FILTER_METHOD_sSTRIDE.png with its report beside it as .json. Several --filters give a picture
-    each, or all in one file that is named .tiff (a page each) or .npy.
+    each, or all in one file that is named .tiff (a page each) or .npy. Of several pictures each has its own, and one
+    that fails stops no other: the exit code is that of the first that failed.
     """
-    from edgeconv.errors import EXIT_DIFFERENT
+    from edgeconv.errors import EXIT_OK, EdgeconvError, UnavailableError, UsageError
     from edgeconv.hardware.process import seconds_since_process_start
-    from edgeconv.io.files import is_standard_stream
-    from edgeconv.run import report, report_text, whole
+    from edgeconv.run import report, whole
     from edgeconv.run.job import Job
+    from edgeconv.run.outputs import refuse_shared_output
     from edgeconv.run.tiled.sources.zarr import is_zarr
 
     started = seconds_since_process_start()
     sampling.refuse_impossible()
-    job = Job(
-        source=picture,
+    printing.refuse_impossible()
+    format, quality = place.encoding()
+    refuse_shared_output(pictures, place.output)
+    several = Job(
+        source="",
         request=filtering.request(bank.filters),
         method=choice.method,
         device=choice.device,
@@ -64,20 +70,69 @@ def run(
         options=method.options(),
         samples=sampling.samples,
         time_limit_seconds=sampling.time_limit,
+        format=format,
+        quality=quality,
         check=sampling.check,
         rules=reading.rules(),
     )
-    record = _by_tiles(job, tiling, started) if tiling.asked or is_zarr(Path(picture)) else whole.run(job, started)
-    to_standard_error = place.output is not None and is_standard_stream(place.output)
-    text = report.to_json(record).decode().rstrip() if printing.json_only else report_text.table(record)
-    say_lines(text, err=to_standard_error)
+    roofs: whole.Roofs = {}
+    records: list[RunReport] = []
+    exit_code = EXIT_OK
+    for picture in pictures:
+        job, since = replace(several, source=picture), started if picture is pictures[0] else None
+        by_tiles = tiling.asked or is_zarr(Path(picture))
+        try:
+            record = _by_tiles(job, tiling, since) if by_tiles else whole.run(job, since, roofs)
+        except (UsageError, UnavailableError):  # of every picture
+            raise
+        except EdgeconvError as error:
+            if len(pictures) == 1:
+                raise
+            say_error(error)
+            exit_code = exit_code or error.exit_code
+            continue
+        records.append(record)
+        _print(record, place.output, printing, len(records) > 1)
+        exit_code = exit_code or _judge(record)
+    if printing.json_only and records:
+        texts = [report.to_json(record).decode().rstrip() for record in records]
+        say_lines(
+            texts[0] if len(pictures) == 1 else f"[{', '.join(texts)}]", err=_goes_to_standard_output(place.output)
+        )
+    if exit_code:
+        raise typer.Exit(exit_code)
+
+
+def _goes_to_standard_output(output: str | None) -> bool:
+    from edgeconv.io.files import is_standard_stream
+
+    return output is not None and is_standard_stream(output)
+
+
+def _print(record: RunReport, output: str | None, printing: RunPrinting, again: bool) -> None:
+    """What a person reads of one picture, on standard error where standard output takes the picture."""
+    from edgeconv.run import report_text
+
+    if printing.json_only or printing.quiet:
+        return
+    aside = _goes_to_standard_output(output)
+    if again and printing.verbose:
+        say("", err=aside)
+    say_rows(report_text.table(record) if printing.verbose else report_text.summary(record), err=aside)
+
+
+def _judge(record: RunReport) -> int:
+    """The exit code for what was found, with a line for what is wrong."""
+    from edgeconv.errors import EXIT_DIFFERENT, EXIT_OK
+
     if record.check is not None and not record.check.passed:
         say("edgeconv: the output is not what the float64 oracle gives; see 'check' in the report.", err=True)
-        raise typer.Exit(EXIT_DIFFERENT)
+        return EXIT_DIFFERENT
     proof = None if record.tiles is None else record.tiles.proof
     if proof is not None and not proof.passed:
         say(f"edgeconv: the output is not that of {proof.against}; see 'proof' in the report.", err=True)
-        raise typer.Exit(EXIT_DIFFERENT)
+        return EXIT_DIFFERENT
+    return EXIT_OK
 
 
 def _by_tiles(job: Job, tiling: Tiling, started: float | None) -> RunReport:

@@ -163,6 +163,10 @@ FILTERS: tuple[Filter, ...] = (
 )
 
 
+CUSTOM = "custom"
+"""The name of a kernel that came without one."""
+
+
 def filter_names() -> tuple[str, ...]:
     """The names of the table, in its order."""
     return tuple(entry.name for entry in FILTERS)
@@ -177,7 +181,7 @@ def named_filter(name: str) -> Filter:
     raise UsageError(f"Filter '{name}' is not known: {known}{did_you_mean(name, filter_names())}")
 
 
-def custom_filter(values: Any, name: str = "custom") -> Filter:
+def custom_filter(values: Any, name: str = CUSTOM) -> Filter:
     """A filter from nested numbers: 3×3, or a bank K×C×3×3 as (filter, input channel, row, column), C 1 or 3.
 
     Raises UsageError for any other shape and for values that are not finite numbers.
@@ -230,11 +234,22 @@ def filter_bank(members: Sequence[str | Filter]) -> Filter:
     return Filter(",".join(names), kernels, first.combine, summary, "the user", members=names)
 
 
+def parse_weight(text: str) -> float:
+    """A number, or a fraction such as `1/3` or `-2.5/9`. Raises ValueError."""
+    above, slash, below = text.partition("/")
+    if not slash:
+        return float(text)
+    divisor = float(below)
+    if not divisor:
+        raise ValueError(f"'{text}' divides by zero")
+    return float(above) / divisor
+
+
 def parse_kernel(text: str) -> Filter:
-    """A 3×3 kernel written as rows: `0,1,0; 1,-4,1; 0,1,0` (spaces or commas within a row)."""
+    """A 3×3 kernel written as rows: `0,1,0; 1,-4,1; 0,1,0` (spaces or commas within a row), fractions as `1/3`."""
     rows = [row.replace(",", " ").split() for row in text.strip().strip(";").split(";")]
     try:
-        values = [[float(cell) for cell in row] for row in rows]
+        values = [[parse_weight(cell) for cell in row] for row in rows]
     except ValueError:
         raise UsageError(f"--kernel '{text}' has a cell that is not a number: write '0,1,0;1,-4,1;0,1,0'.") from None
     if len({len(row) for row in values}) != 1:

@@ -10,7 +10,7 @@ command line, the window, `bench`, docs) asks `options_of` for them, and writes 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cache
 from types import NoneType, UnionType
@@ -36,6 +36,7 @@ class Declaration:
     spelling: str | None
     formerly: Mapping[str, str]
     keeps_output: bool
+    suggest: Callable[[], Iterable[str]] | None
 
 
 @dataclass(frozen=True)
@@ -124,6 +125,11 @@ class Option:
             return int(text)
         return text
 
+    def suggestions(self, begun: str) -> list[str]:
+        """The values that begin like this, for completion in a shell."""
+        known = self.choices or (self.declared.suggest() if self.declared.suggest is not None else ())
+        return [str(value) for value in known if str(value).startswith(begun)]
+
     def check(self, value: Any) -> None:
         """Raise UsageError where `value` is none of the choices."""
         if self.choices and value not in self.choices and not (value is None and self.may_be_none):
@@ -131,7 +137,8 @@ class Option:
 
     def refusal(self, value: object) -> UsageError:
         """The error for a value that is none of the choices."""
-        return UsageError(f"{self.flag} '{value}' is not one of {', '.join(map(str, self.choices))}.")
+        known = list(map(str, self.choices))
+        return UsageError(f"{self.flag} '{value}' is not one of {', '.join(known)}.{did_you_mean(str(value), known)}")
 
 
 def option(
@@ -144,6 +151,7 @@ def option(
     spelling: str | None = None,
     formerly: Mapping[str, str] | None = None,
     keeps_output: bool = False,
+    suggest: Callable[[], Iterable[str]] | None = None,
 ) -> Any:
     """A field that is an option.
 
@@ -155,8 +163,9 @@ def option(
     spelling  its name in a method of `edgeconv bench` (`cudnn:find`), where that is not the flag's
     formerly  old choices and what they are called now: they work for one release, with a note
     keeps_output  whether an output stays the same to the last bit, so that an earlier result still counts
+    suggest  values that a shell offers, where they are no choices of the type; called when a shell asks
     """
-    declared = Declaration(help, flags, text, methods, device, spelling, formerly or {}, keeps_output)
+    declared = Declaration(help, flags, text, methods, device, spelling, formerly or {}, keeps_output, suggest)
     return field(default=default, metadata={KEY: declared})
 
 

@@ -24,7 +24,7 @@ from typing import Annotated, Literal, get_args
 from edgeconv.core.records import Natural, Part, keyed_by
 from edgeconv.core.safe_text import visible
 from edgeconv.diff import record
-from edgeconv.diff.html import Page, PictureSet, tables
+from edgeconv.diff.html import Page, PictureSet, gallery
 from edgeconv.diff.inputs import FileInput
 from edgeconv.diff.outputs import Outputs
 from edgeconv.diff.record import Comparisons, DiffRecord
@@ -60,6 +60,9 @@ EXIT_CODES: dict[PairStatus, int] = {
     "same": EXIT_OK,
 }
 """The exit code if at least one pair has the status; the first that occurs decides."""
+
+NOT_COMPARED = 2
+"""Where a pair stands that is sorted by the share of its pixels that differ: before all that were compared."""
 
 COUNTED_AS = {"layout": "with another layout"}
 """How a number of pairs is described, where the status is not an adjective."""
@@ -121,7 +124,7 @@ def _run_alone(
     passed_over: Counter[str] = Counter()
     pairs = compare_folders(baseline, new, conversions, wanted, passed_over)
     if wanted.html is not None:
-        outputs.add(Path(wanted.html), _page(baseline, new, pairs, wanted))
+        outputs.add(Path(wanted.html), _page(baseline, new, pairs, conversions, wanted))
     if wanted.junit is not None:
         outputs.add(Path(wanted.junit), junit.to_xml("edgeconv diff", map(_case, pairs)))
     text, exit_code = listing(pairs), ending_code(pairs)
@@ -264,21 +267,43 @@ def _refuse_nested(baseline: Path, new: Path) -> None:
         raise UsageError(f"{baseline} and {new} lie within each other: name two separate folders.")
 
 
-def _page(baseline: Path, new: Path, pairs: Sequence[Pair], wanted: Wanted) -> bytes:
+def _page(baseline: Path, new: Path, pairs: Sequence[Pair], conversions: tuple[str, ...], wanted: Wanted) -> bytes:
     page = Page(f"edgeconv diff: {baseline} and {new}", wanted.page_limit_bytes)
-    rows = []
-    for pair in pairs:
-        detail = pair.detail
-        if (
-            pair.status == "changed"
-            and pair.comparisons is not None
-            and not page.add(PictureSet(pair.name, pair.comparisons))
-        ):
-            detail += " (not shown: the page would be larger than --page-limit)"
-        rows.append((pair.name, pair.status, detail))
-    rows.sort(key=lambda row: STATUSES.index(row[1]))
-    listed = tables.table("Pairs", ("picture", "status", "what"), rows)
-    return page.encode(listing(pairs).splitlines()[-1], f"<section><h2>Pairs</h2>{listed}</section>")
+    for pair in sorted(pairs, key=lambda pair: STATUSES.index(pair.status)):
+        page.list_pair(_entry(page, baseline, new, pair, conversions, wanted.rules))
+    return page.encode(listing(pairs).splitlines()[-1])
+
+
+def _entry(
+    page: Page, baseline: Path, new: Path, pair: Pair, conversions: tuple[str, ...], rules: ReadRules
+) -> gallery.GalleryEntry:
+    """What the gallery shows of a pair, whose pictures go into the page as far as they fit."""
+    first, shown, fits = page.count, 0, True
+    amount = float(NOT_COMPARED)
+    thumbnails: gallery.Thumbnails = ()
+    if pair.status == "changed" and pair.comparisons is not None:
+        figures = pair.comparisons.each[0].figures
+        amount = figures.differing_pixels / (figures.height * figures.width)
+        thumbnails = gallery.changed_thumbnails(pair.comparisons)
+        fits = page.add(PictureSet(pair.name, pair.comparisons))
+        shown = int(fits)
+    elif pair.status == "same":
+        amount = 0.0
+    elif pair.status != "unreadable":
+        places = (gallery.REFERENCE, baseline, "missing"), (gallery.NEW, new, "new")
+        for place, folder, alone_in in places:
+            if pair.status not in ("layout", alone_in):
+                continue
+            try:
+                pixels = FileInput(str(folder / pair.name), conversions, rules).load().pixels
+            except (ImageReadError, MemoryLimitError) as error:
+                return gallery.GalleryEntry(pair.name, pair.status, f"{pair.detail}; {error}", amount)
+            thumbnails += gallery.alone(place, pixels)
+            fits = fits and page.add_alone(pair.name, str(folder / pair.name), pixels)
+            shown += int(fits)
+    detail = pair.detail if fits else f"{pair.detail} (not shown: the page would be larger than --page-limit)"
+    sets = tuple(range(first, first + shown))
+    return gallery.GalleryEntry(pair.name, pair.status, detail, amount, sets, thumbnails)
 
 
 def _case(pair: Pair) -> junit.JUnitCase:

@@ -1,6 +1,7 @@
 """One page that opens from disk with no network: drawings inlined as SVG, tables, and samples of what filters give.
 
-The page is `page.html`, filled here; it has no script. Every text that comes from a record is escaped.
+The page is `page.html`, filled here: a summary, then sections. Without its script (`page.js`), which sorts and filters
+tables, all of it can be read. Every text that comes from a record is escaped.
 """
 
 from __future__ import annotations
@@ -11,9 +12,11 @@ from collections.abc import Sequence
 from importlib.resources import files
 from string import Template
 
+from edgeconv.bench.goals import outcomes
 from edgeconv.bench.record import BenchRecord
 from edgeconv.bench.summary import Group, groups
 from edgeconv.core.safe_text import markup
+from edgeconv.core.units import counted
 from edgeconv.export import ladders, runs, tables
 from edgeconv.export.figures import INK, Drawing, draw
 from edgeconv.export.kinds import AnyRecord, LadderRecord, split
@@ -25,6 +28,7 @@ from edgeconv.export.tables import Table
 from edgeconv.io.files import utf8
 from edgeconv.run.report import RunReport
 
+PARTS = ("page.html", "page.js")
 RUNS_PREFIX = "run-"
 WORDS = ("reason", "case", "differs", "what binds it")
 """Columns that hold sentences."""
@@ -51,8 +55,8 @@ def export(records: Sequence[AnyRecord]) -> dict[str, bytes]:
     body += [_record(record, f"r{number}-") for number, record in enumerate(given.benches, 1)]
     body += [_ladder(record, f"l{number}-") for number, record in enumerate(given.ladders, 1)]
     body += [_runs(given.runs)] if given.runs else []
-    page = Template(files("edgeconv.export").joinpath("page.html").read_text(encoding="utf-8"))
-    return {".html": utf8(page.substitute(title=markup(title), body="\n".join(body)))}
+    frame, script = (files("edgeconv.export").joinpath(name).read_text(encoding="utf-8") for name in PARTS)
+    return {".html": utf8(Template(frame).substitute(title=markup(title), body="\n".join(body), script=script))}
 
 
 def _record(record: BenchRecord, prefix: str) -> str:
@@ -66,7 +70,7 @@ def _record(record: BenchRecord, prefix: str) -> str:
         parts.append('<p class="warn">Stopped before it was complete.</p>')
     parts += [f'<p class="warn">{markup(warning)}.</p>' for warning in record.warnings]
     sections = [
-        ("fastest", "What is fastest", _fastest(record)),
+        ("fastest", "What is fastest", _unless_empty(tables.fastest(record))),
         ("goals", "The project's own goals", _unless_empty(tables.goals(record))),
         ("plots", "Plots", "".join(_figure(drawing, prefix) for drawing in drawings)),
         ("tables", "Times, shares and GFLOPS", "".join(map(_group_tables, groups(record)))),
@@ -76,7 +80,7 @@ def _record(record: BenchRecord, prefix: str) -> str:
         ("samples", "What the filters give", _samples(samples(record))),
         ("machine", "Machine and versions", _list(tables.machine_lines(record))),
     ]
-    return "\n".join([*parts, *_sections(sections, prefix)])
+    return "\n".join([*parts, _summary(record), *_sections(sections, prefix)])
 
 
 def _ladder(record: LadderRecord, prefix: str) -> str:
@@ -109,12 +113,25 @@ def _sections(sections: Sequence[tuple[str, str, str]], prefix: str) -> list[str
     """Those that have something in them, after links to them."""
     shown = [(prefix + name, heading, content) for name, heading, content in sections if content]
     links = " ".join(f'<a href="#{name}">{markup(heading)}</a>' for name, heading, _ in shown)
-    parts = [f'<section id="{name}"><h2>{markup(heading)}</h2>{content}</section>' for name, heading, content in shown]
-    return [f"<nav>{links}</nav>", *parts]
+    parts = [
+        f'<section id="{name}" aria-labelledby="{name}-title"><h2 id="{name}-title">{markup(heading)}</h2>{content}'
+        "</section>"
+        for name, heading, content in shown
+    ]
+    return [f'<nav aria-label="Sections, {prefix.rstrip("-")}">{links}</nav>', *parts]
 
 
-def _fastest(record: BenchRecord) -> str:
-    return _list(tables.lead(record)) + _unless_empty(tables.fastest(record))
+def _summary(record: BenchRecord) -> str:
+    """What a reader takes along from one screen: who is ahead, and which goals are missed and why."""
+    missed = [
+        f"Missed by {outcome.short_by:.1%}: {outcome.goal.case}{tables.place_text(outcome)}, {outcome.words}, by "
+        f"{outcome.candidate}. {outcome.goal.binds}"
+        for outcome in outcomes(record)
+        if not outcome.met
+    ]
+    judged = len(outcomes(record))
+    goals = [f"{judged - len(missed)} of {counted(judged, 'goal')} met"] if judged else []
+    return f'<section class="summary"><h2>Summary</h2>{_list([*tables.lead(record), *goals, *missed])}</section>'
 
 
 def _figure(drawing: Drawing, prefix: str) -> str:
@@ -158,13 +175,23 @@ def _unless_empty(table: Table) -> str:
 
 
 def _table(table: Table) -> str:
-    head = "".join(f'<th scope="col">{markup(cell)}</th>' for cell in table.header)
     classes = [' class="words"' if name in WORDS else "" for name in table.header]
+    kinds = ['th scope="row"', *["td"] * (len(classes) - 1)]
+    head = "".join(
+        f'<th scope="col"{kind}>{markup(cell)}</th>' for kind, cell in zip(classes, table.header, strict=True)
+    )
     rows = "".join(
-        "<tr>" + "".join(f"<td{kind}>{markup(cell)}</td>" for kind, cell in zip(classes, line, strict=True)) + "</tr>"
+        "<tr>"
+        + "".join(
+            f"<{tag}{kind}>{markup(cell)}</{tag[:2]}>" for tag, kind, cell in zip(kinds, classes, line, strict=True)
+        )
+        + "</tr>"
         for line in table.rows
     )
-    return f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
+    return (
+        f'<div class="wide" tabindex="0" role="region" aria-label="{markup(table.title)}"><table>'
+        f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>"
+    )
 
 
 def _list(lines: Sequence[str]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from edgeconv.bench.goals import MICROSECOND, outcomes
+from edgeconv.bench.goals import MICROSECOND, GoalResult, outcomes
 from edgeconv.bench.metrics import Metrics
 from edgeconv.bench.record import BenchRecord, BenchRow
 from edgeconv.bench.summary import Group, geometric_mean, groups, median, winners
@@ -97,6 +97,11 @@ def goals(record: BenchRecord) -> Table:
         verdict = ("met", "") if outcome.met else (f"MISSED by {outcome.short_by:.1%}", goal.binds)
         rows.append((goal.case, *place, outcome.words, outcome.candidate, figure, *verdict))
     return Table("Goals", ("case", "size", "stride", "goal", "by", "figure", "", "what binds it"), tuple(rows))
+
+
+def place_text(outcome: GoalResult) -> str:
+    """`, 4096, stride 2`, or nothing for a goal over all cases."""
+    return "" if outcome.size is None else f", {outcome.size}, stride {outcome.stride}"
 
 
 def over_size(group: Group, title: str, cell: Callable[[BenchRow], str]) -> Table:

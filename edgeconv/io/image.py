@@ -1,6 +1,6 @@
 """The only door for pixels: files in, files out. Inside the door pictures are RGB or grey, HWC and C-contiguous.
 
-    read_image    PNG, JPEG, TIFF, WebP, BMP, NPY, or `-` for standard input, told by content and not by name
+    read_image    any format of the table (formats/), or `-` for standard input, told by content and not by name
                   grey is one channel, or by `ReadRules.rgb` three equal ones; alpha is dropped; both are noted
                   grey is what the file calls grey; a palette is colour, but for BMP, which has no other grey: there
                   one of which each entry is a grey is grey
@@ -34,11 +34,23 @@ from numpy.typing import NDArray
 from edgeconv.core.filters import GREY_CHANNELS, RGB_CHANNELS
 from edgeconv.errors import ImageReadError, ImageWriteError, MemoryLimitError
 from edgeconv.io.files import empty, is_standard_stream, opened, write_bytes_atomically
-from edgeconv.io.formats import FORMATS, NAMES, SIGNATURE_BYTES, SUFFIXES, Format, format_of, npy, pillow_decoder, tiff
+from edgeconv.io.formats import (
+    FORMATS,
+    NAMES,
+    SIGNATURE_BYTES,
+    SUFFIXES,
+    WRITTEN,
+    Format,
+    format_of,
+    npy,
+    pillow_decoder,
+    tiff,
+)
 from edgeconv.io.formats.base import AGAIN, BadPicture, Header
 from edgeconv.io.formats.byte_source import ByteSource, StreamSource, above_limit
 from edgeconv.io.formats.decoder_messages import LISTENER
 from edgeconv.io.formats.shared_setting import PutBack, SharedSetting
+from edgeconv.io.formats.unread import name_of
 from edgeconv.io.read_limits import DEFAULT_RULES, ReadRules
 
 MAX_SIDE = 1_000_000
@@ -194,7 +206,9 @@ class _SidesFound(Exception):
 def _format_of(data: bytes, name: str) -> Format:
     entry = format_of(data)
     if entry is None:
-        raise ImageReadError(f"{name}: is not a picture that edgeconv reads: use one of {NAMES}.")
+        met = name_of(data)
+        what = "is not a picture that edgeconv reads" if met is None else f"is {met}, which edgeconv does not read"
+        raise ImageReadError(f"{name}: {what}: use one of {NAMES}.")
     return entry
 
 
@@ -346,25 +360,37 @@ def _decode_or_say_why(data: bytes, entry: Format, header: Header) -> NDArray[An
         if header.rare_compression is None:
             raise
         reason = f"its compression ({header.rare_compression}) is not supported here, or its contents are damaged"
-        raise BadPicture(reason, tiff.BY_TILES) from None
+        raise BadPicture(reason, tiff.BY_TILES if entry.name == "TIFF" else f"{AGAIN}, or convert it to PNG") from None
 
 
 def _decode(data: bytes, entry: Format, header: Header) -> NDArray[Any]:
     """The pixels, HWC RGB, upright. Raises BadPicture, MemoryError."""
-    if entry.name == "NPY":
-        pixels = npy.decode(data)
+    if entry.decode is not None:
+        pixels = entry.decode(data, header)
     elif header.decoder == "pillow" and entry.name == "TIFF":
         pixels = pillow_decoder.decode_tiff(data, header)
     else:
         with _failures("decoded", AGAIN):
             if entry.name == "TIFF":  # OpenCV applies the orientation even when asked not to, and so does Pillow
-                pixels = _decode_tiff(tiff.without_the_rest(data))
+                pixels = _decode_as_stored(tiff.without_the_rest(data))
+            elif entry.name == "AVIF":  # with alpha OpenCV's own conversion to RGB gives BGR
+                pixels = _turn_upright(_decode_as_stored(entry.for_decoder(data, header)), header.orientation)
             elif header.decoder == "pillow":
                 _imdecode(data, _opencv().IMREAD_REDUCED_GRAYSCALE_8)  # for libjpeg's warnings, which Pillow hides
                 pixels = _turn_upright(pillow_decoder.decode_cmyk_jpeg(data), header.orientation)
             else:
-                pixels = _turn_upright(_decode_plain(data[: header.file_bytes], header.grey), header.orientation)
+                pixels = _turn_upright(_decode_plain(entry.for_decoder(data, header), header.grey), header.orientation)
+    pixels = _stretched(pixels, header.largest)
     return pixels if pixels.ndim == 3 else pixels[:, :, np.newaxis]
+
+
+def _stretched(pixels: NDArray[Any], largest: int | None) -> NDArray[Any]:
+    """Samples from 0 to `largest` over the full range of their type, to nearest: 10 bits become 16."""
+    if largest is None or pixels.dtype.kind != "u" or (full := np.iinfo(pixels.dtype).max) == largest:
+        return pixels
+    table = np.rint(np.arange(full + 1.0).clip(max=largest) * full / largest).astype(pixels.dtype)
+    stretched: NDArray[Any] = table[pixels]
+    return stretched
 
 
 def _with_channels(pixels: Any, header: Header, rgb: bool) -> Any:
@@ -385,8 +411,8 @@ def _decode_plain(data: bytes, grey: bool) -> NDArray[Any]:
     return _imdecode(data, colours | cv2.IMREAD_ANYDEPTH | cv2.IMREAD_IGNORE_ORIENTATION)
 
 
-def _decode_tiff(data: bytes) -> NDArray[Any]:
-    """Decode a TIFF with OpenCV. Its own conversion to RGB corrupts 16-bit samples, so channels are swapped here."""
+def _decode_as_stored(data: bytes) -> NDArray[Any]:
+    """Decode with OpenCV to RGB, channels swapped here: its own conversion corrupts 16-bit TIFF and AVIF with alpha."""
     cv2 = _opencv()
     pixels = _imdecode(data, cv2.IMREAD_UNCHANGED)
     if pixels.ndim == 2 or pixels.shape[2] not in (3, 4):
@@ -485,6 +511,8 @@ def _notes(header: Header, entry: Format, name: str, rgb: bool) -> list[str]:
         notes.append(PROFILE_NOTE)
     if header.bits == 16:
         notes.append(DEPTH_NOTE)
+    if header.largest is not None and header.largest != (full := 2**header.bits - 1):
+        notes.append(f"samples of 0 to {header.largest:,} stretched to 0 to {full:,}")
     named = SUFFIXES.get(PurePath(name).suffix.lower())
     if named is not None and named is not entry:
         notes.append(f"the contents are {entry.name}, not {named.name} as the name says")
@@ -496,11 +524,11 @@ def _format_for(pixels: NDArray[Any], destination: Path | str, format: str | Non
     if format is None and is_standard_stream(destination):
         format = "npy" if pixels.dtype.kind == "f" else "png"
     suffix = PurePath(destination).suffix.lower() if format is None else "." + format.lower().removeprefix(".")
-    if suffix not in SUFFIXES:
+    if suffix not in WRITTEN:
         raise ImageWriteError(
-            f"{destination}: '{suffix}' is not a format that edgeconv writes: use one of {', '.join(SUFFIXES)}."
+            f"{destination}: '{suffix}' is not a format that edgeconv writes: use one of {', '.join(WRITTEN)}."
         )
-    return SUFFIXES[suffix]
+    return WRITTEN[suffix]
 
 
 def _first_line(error: Exception) -> str:

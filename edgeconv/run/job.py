@@ -12,6 +12,13 @@ from edgeconv.methods.options import Options
 
 CHECKS = ("sample", "full", "none")
 
+MOST_SAMPLING_SECONDS = 0.15
+
+
+def sampling_seconds(job_seconds: float) -> float:
+    """How long timed runs may take unless a user says so: with the roof and the check no longer than the job did."""
+    return min(MOST_SAMPLING_SECONDS, job_seconds / 2)
+
 
 @dataclass(frozen=True)
 class Job:
@@ -28,7 +35,12 @@ class Job:
     options: Options = field(default_factory=Options)
     samples: int = 200
     """Most timed runs after the first; 0 for none."""
-    time_limit_seconds: float = 0.15
+    time_limit_seconds: float | None = None
+    """Of the timed runs; None for `sampling_seconds` of what the picture took."""
+    format: str | None = None
+    """A suffix without its dot, for an output that no name gives a format; None keeps every bit."""
+    quality: int | None = None
+    """1 to 100 for JPEG and WebP; None is the format's own default."""
     rules: ReadRules = DEFAULT_RULES
     check: str = "sample"
     """One of `CHECKS`."""

@@ -17,11 +17,16 @@ from __future__ import annotations
 
 import hashlib
 import os
+import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from edgeconv.core.filters import FILTERS, Filter
+from edgeconv.core.request import Request
 from edgeconv.errors import ImageWriteError, UsageError
 from edgeconv.io import temporary_files
 from edgeconv.io.contained_paths import ForeignFileError, open_regular
@@ -35,7 +40,7 @@ from edgeconv.io.files import (
     refuse_overwrite,
     write_bytes_atomically,
 )
-from edgeconv.io.formats import SUFFIXES
+from edgeconv.io.formats import WRITTEN
 from edgeconv.io.image import ALL_OF_A_BANK
 from edgeconv.options import DEFAULT_NAME
 from edgeconv.run import report
@@ -50,18 +55,69 @@ Json = dict[str, Any]
 # --- names --------------------------------------------------------------------------------------------------------
 
 
+DEFAULT_CHANNELS, DEFAULT_MODE = Request().channels, "abs"
+"""What a name leaves unsaid."""
+KERNEL_DIGITS = 6
+"""Of the hash in the name of a kernel of one's own: two of a thousand kernels share them once in thirty folders."""
+
+
+def filter_word(chosen: Filter) -> str:
+    """The filter in a name: `sobel`; with a hash of its values a kernel that is not of the table: `custom-1f0c9a`."""
+    if chosen.members or any(chosen is entry for entry in FILTERS):
+        return chosen.name
+    values = np.ascontiguousarray(chosen.kernels, "<f8")
+    return f"{chosen.name}-{hashlib.sha256(values.tobytes()).hexdigest()[:KERNEL_DIGITS]}"
+
+
+def rules_word(request: Request) -> str:
+    """Channels and output mode in a name, where they are not the default: `_each`, `_luma_clip`, or nothing."""
+    told = (request.channels, DEFAULT_CHANNELS), (request.output_mode or DEFAULT_MODE, DEFAULT_MODE)
+    return "".join(f"_{value}" for value, default in told if value != default)
+
+
 def default_name(job: Job, method: str, output_format: str, filter: str | None = None) -> str:
     """`photo_sobel_sliding_s1.png` for `photo.jpg`; the stem is `stdin` for standard input.
 
     `filter` is the name of one of a bank.
     """
     return DEFAULT_NAME.format(
-        stem="stdin" if job.source == STANDARD_STREAM else Path(job.source).stem,
-        filter=job.request.filter.name if filter is None else filter,
+        stem=_stem(job.source),
+        filter=filter_word(job.request.filter) if filter is None else filter,
+        rules=rules_word(job.request),
         method=method,
         stride=job.request.stride,
         ext=f".{output_format}",
     )
+
+
+def as_compared(name: str) -> str:
+    """A name as file systems may compare it: ignoring case and the encoding of accents."""
+    return unicodedata.normalize("NFC", name).casefold()
+
+
+def names_a_folder(output: str) -> bool:
+    """Whether `-o OUTPUT` is a folder, there or to be made."""
+    return output.endswith(("/", "\\")) or os.path.isdir(output) or not Path(output).suffix
+
+
+def refuse_shared_output(sources: list[str], output: str | None) -> None:
+    """Raise UsageError where several pictures would be written to one file."""
+    if len(sources) < 2:
+        return
+    if output is not None and (output == STANDARD_STREAM or is_device(output) or not names_a_folder(output)):
+        raise UsageError(
+            f"-o '{output}' takes one picture, and there are {len(sources)}: name a folder, such as -o out/."
+        )
+    first: dict[str, str] = {}
+    for source in sources:
+        other = first.setdefault(as_compared(_stem(source)), source)
+        if other is not source:
+            what = f"'{source}' is named twice" if other == source else f"'{other}' and '{source}' have one output name"
+            raise UsageError(f"{what}: filter them one at a time, or into different folders.")
+
+
+def _stem(source: str) -> str:
+    return "stdin" if source == STANDARD_STREAM else Path(source).stem
 
 
 def output_path(job: Job, method: str, output_format: str, folder_formats: tuple[str, ...] = ()) -> Path | None:
@@ -77,10 +133,12 @@ def output_path(job: Job, method: str, output_format: str, folder_formats: tuple
     path = Path(job.output)
     if is_device(path) or path.suffix.lower() in folder_formats:
         return path
-    is_folder = job.output.endswith(("/", "\\")) or os.path.isdir(path) or not path.suffix
-    if not is_folder:
+    if not names_a_folder(job.output):
         if path.suffix.lower() == ".json":
             raise UsageError(f"Output '{path}' ends in .json, the suffix of the report: name a picture.")
+        named = WRITTEN.get(path.suffix.lower())
+        if job.format is not None and named is not WRITTEN[f".{job.format}"]:
+            raise UsageError(f"--format {job.format} and the name '{path}' disagree: leave one of the two out.")
         return path
     make_folder(path)
     return path / name
@@ -102,7 +160,7 @@ def picture_paths(job: Job, target: Path | None, method: str) -> tuple[Path, ...
 
 def holds_all(path: Path) -> bool:
     """Whether a file of that suffix holds all that a filter bank gives."""
-    entry = SUFFIXES.get(path.suffix.lower())
+    entry = WRITTEN.get(path.suffix.lower())
     return entry is not None and entry.name in ALL_OF_A_BANK
 
 

@@ -372,6 +372,10 @@ class RunReport(RecordHead, omit_defaults=True):
     speed: SpeedPart | None
     peak_bytes: Natural | None
     check: CheckPart | None
+    wall_seconds: Annotated[
+        Amount | None,
+        Meta(description="by the clock up to this report, with samples, roof and check; absent by tiles"),
+    ] = None
     tiles: TilesPart | None = None
 
 

@@ -1,8 +1,11 @@
-"""The report of a run as a short table for a person."""
+"""The report of a run for a person: three lines, or all of it as a table of about a dozen.
+
+Both are rows of a label and a text. Whoever prints them chooses colours and breaks long texts (cli/printing.py).
+"""
 
 from __future__ import annotations
 
-from edgeconv.core.safe_text import visible
+from edgeconv.core.text_rows import TextRow, Tone
 from edgeconv.core.units import digits_text, seconds_text
 from edgeconv.run.report import CheckPart, InputPart, MethodPart, OutputPart, RunReport
 
@@ -18,11 +21,75 @@ MOST_BOUNDS = 6
 """Output channels whose bounds are named in a line."""
 
 
-def table(report: RunReport) -> str:
+def summary(report: RunReport) -> list[TextRow]:
+    """What was written, how fast beside the floor, and whether it is right; a note for what a reader should know."""
+    result = report.output
+    wall = "" if report.wall_seconds is None else f", {seconds_text(report.wall_seconds)} with measuring"
+    size = f"{result.width}×{result.height} {result.dtype}"
+    written = f"{_files_text(result)}  {size}, {seconds_text(report.whole_run_seconds)}{wall}"
+    rows = [TextRow("wrote", written), TextRow("speed", _speed_text(report)), _verdict(report)]
+    if report.tiles is not None and report.tiles.proof is not None:
+        label, text = _proof_row(report)
+        rows.append(TextRow(label, text, "good" if report.tiles.proof.passed else "bad"))
+    return rows + [TextRow("note", note, "note") for note in report.input.notes]
+
+
+def table(report: RunReport) -> list[TextRow]:
     """The report in about a dozen lines."""
     rows = _picture_rows(report) + _time_rows(report) + _speed_rows(report) + _check_rows(report) + _tile_rows(report)
-    widest = max(len(name) for name, _ in rows)
-    return "\n".join(f"{name:<{widest}}  {visible(value)}" for name, value in rows)
+    return [TextRow(label, text, _tone(report, label)) for label, text in rows]
+
+
+def _tone(report: RunReport, label: str) -> Tone:
+    if label == "check":
+        return _verdict(report).tone
+    return "note" if label == "note" else "plain"
+
+
+def _whole_text(report: RunReport) -> str:
+    """The time from file to file, and by the clock where that is another."""
+    whole = seconds_text(report.whole_run_seconds)
+    if report.wall_seconds is None:
+        return whole
+    return f"{whole}; {seconds_text(report.wall_seconds)} with timed runs, roof and check"
+
+
+def _speed_text(report: RunReport) -> str:
+    kernel, speed = report.timing.kernel, report.speed
+    what = f"{'a tile ' if report.tiles is not None else ''}by {report.method.name} on {report.device.name}"
+    if kernel is None:
+        return f"{seconds_text(report.timing.cold_seconds)} {what}, the first run; none was timed after it"
+    took = f"{seconds_text(kernel.median_seconds)} {what}{_before(report)}"
+    if speed is None:
+        return took
+    rate = f"{took}: {digits_text(speed.kernel_gflops, 4)} GFLOPS"
+    if speed.memory_floor_share is None:
+        return rate
+    return f"{rate}, {_share(speed.memory_floor_share)} of a copy's speed"
+
+
+def _share(share: float) -> str:
+    """`0.88 %`, `14 %`, `120 %`."""
+    return f"{digits_text(100 * share, 2 if share < 1 else 3)} %"
+
+
+def _verdict(report: RunReport) -> TextRow:
+    check = report.check
+    if check is None:
+        return TextRow("check", "not asked for", "note")
+    if not check.checked_samples:
+        return TextRow("check", _check_rows(report)[0][1], "note")
+    if not check.passed:
+        return TextRow("WRONG", _check_rows(report)[0][1].removeprefix("WRONG").lstrip(": "), "bad")
+    bounded = "are within the error bound of" if check.arithmetic else "agree with"  # reports of before bounds
+    how = "are equal to" if check.exact else bounded
+    share = "all" if check.checked_share == 1 else f"{100 * check.checked_share:.3g} %"
+    found = f"{check.checked_samples:,} samples ({share}) {how} the float64 reference"
+    return TextRow("right", f"{found}{_before(report)}", "good")
+
+
+def _before(report: RunReport) -> str:
+    return " (before normalize)" if report.timing.leaves_out else ""
 
 
 def _picture_rows(report: RunReport) -> list[tuple[str, str]]:
@@ -63,7 +130,7 @@ def _package(method: MethodPart) -> str:
 
 def _time_rows(report: RunReport) -> list[tuple[str, str]]:
     phases = "  ".join(f"{name} {seconds_text(value)}" for name, value in report.phases_seconds.items())
-    rows = [("phases", f"{phases}; whole run {seconds_text(report.whole_run_seconds)}")]
+    rows = [("phases", f"{phases}; whole run {_whole_text(report)}")]
     timing = report.timing
     cold = f"cold {seconds_text(timing.cold_seconds)}"
     kernel = timing.kernel
@@ -108,9 +175,8 @@ def _check_rows(report: RunReport) -> list[tuple[str, str]]:
     absolute = "infinite" if check.max_abs_error is None else f"{check.max_abs_error:.3g}"
     if not check.checked_samples:
         return [("check", "nothing to check: every output reaches a pixel that is no finite number")]
-    before = " (before normalize)" if report.timing.leaves_out else ""
     extent = f"{check.checked_samples:,} samples checked ({100 * check.checked_share:.3g} % of the output)"
-    found = f"{verdict}{before}: largest error {absolute} ({error} relative) against float64; {extent}"
+    found = f"{verdict}{_before(report)}: largest error {absolute} ({error} relative) against float64; {extent}"
     if not check.arithmetic:  # a report from before bounds were derived
         return [("check", found)]
     return [("check", found), ("exactness", exactness_text(check))]
@@ -149,18 +215,23 @@ def _tile_rows(report: RunReport) -> list[tuple[str, str]]:
         ),
         ("memory", f"peak {peak} of the process, planned {_mebibytes(tiles.planned_bytes)}, {limit}"),
     ]
-    proof = tiles.proof
-    if proof is not None:
-        first = proof.first
-        found = (
-            "the same, byte for byte"
-            if first is None
-            else f"DIFFERENT in {proof.differing_samples:,}, first (y {first.y}, x {first.x}, "
-            f"channel {first.channel}): {first.written} in the file, {first.expected} expected"
-        )
-        against = f"{proof.compared_samples:,} samples of the file against {proof.against}"
-        rows.append(("proof", f"{found}; {against} in {seconds_text(proof.seconds)}"))
-    return rows
+    return rows if tiles.proof is None else [*rows, _proof_row(report)]
+
+
+def _proof_row(report: RunReport) -> tuple[str, str]:
+    """Of --verify-tiles."""
+    assert report.tiles is not None
+    assert report.tiles.proof is not None
+    proof = report.tiles.proof
+    first = proof.first
+    found = (
+        "the same, byte for byte"
+        if first is None
+        else f"DIFFERENT in {proof.differing_samples:,}, first (y {first.y}, x {first.x}, "
+        f"channel {first.channel}): {first.written} in the file, {first.expected} expected"
+    )
+    against = f"{proof.compared_samples:,} samples of the file against {proof.against}"
+    return "proof", f"{found}; {against} in {seconds_text(proof.seconds)}"
 
 
 def _times(count: float) -> str:

@@ -9,6 +9,7 @@ encode; only then the samples, the roof and the check, so that none of them warm
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -30,20 +31,24 @@ from edgeconv.io.formats import FORMAT_OF_DTYPE
 from edgeconv.io.image import Picture, encode_bank, encode_image, pictures_of, read_image
 from edgeconv.methods.options import Options
 from edgeconv.run import report
-from edgeconv.run.job import Job
+from edgeconv.run.job import Job, sampling_seconds
 from edgeconv.run.outputs import OutputFiles, Provenance, Replaceable, output_path
 from edgeconv.run.steps import Run
 from edgeconv.runtime import check as verify
 from edgeconv.runtime.auto import Choice, choose
 from edgeconv.runtime.session import Session
 
+Roofs = dict[str, Roof]
+"""Measured limits by device: they cost as much as a small picture, so that one command measures them once."""
 
-def run(job: Job, process_seconds: float | None = None) -> report.RunReport:
+
+def run(job: Job, process_seconds: float | None = None, roofs: Roofs | None = None) -> report.RunReport:
     """Do the job and return its report, which is also written beside the picture.
 
-    `process_seconds` is how long the process had run before this call. Raises EdgeconvError; then nothing is written.
+    `process_seconds` is how long the process had run before this call; `roofs` are those measured before, to which
+    this run adds. Raises EdgeconvError; then nothing is written.
     """
-    return WholeRun(job, process_seconds).run()
+    return WholeRun(job, process_seconds, {} if roofs is None else roofs).run()
 
 
 class WholeRun(Run):
@@ -61,8 +66,9 @@ class WholeRun(Run):
     _output_pixels: dict[str, Any]
     _peak_bytes: int | None
 
-    def __init__(self, job: Job, process_seconds: float | None) -> None:
-        self._job = job
+    def __init__(self, job: Job, process_seconds: float | None, roofs: Roofs) -> None:
+        self._job, self._roofs = job, roofs
+        self._began = time.perf_counter() - (process_seconds or 0.0)
         self._watch = Stopwatch()
         if process_seconds is not None:
             self._watch.phases_seconds["start"] = process_seconds
@@ -78,7 +84,7 @@ class WholeRun(Run):
         with self._watch.phase("set_up"):
             self._problem = job.request.problem(pixels.shape, pixels.dtype)
             self._choice = choose(job.method, job.device, "one picture", self._problem, threads=job.options.threads)
-            self._format = FORMAT_OF_DTYPE[job.request.output_dtype(pixels.dtype).name]
+            self._format = job.format or FORMAT_OF_DTYPE[job.request.output_dtype(pixels.dtype).name]
             target = output_path(job, self._choice.method, self._format)
         problem_record = plain(report.describe_problem(job.request, self._problem))
         provenance = Provenance(problem_record, self._problem.in_channels, self._choice.method, self._is_same_input)
@@ -108,17 +114,20 @@ class WholeRun(Run):
         chosen, paths, target = self._job.request.filter, self._outputs.pictures, self._outputs.target
         if len(paths) > 1:
             pictures = pictures_of(finished, chosen.filters)
-            return [encode_image(picture, path) for picture, path in zip(pictures, paths, strict=True)]
+            quality = self._job.quality
+            return [encode_image(picture, path, quality=quality) for picture, path in zip(pictures, paths, strict=True)]
         place = target or STANDARD_STREAM
         named = target is not None and bool(target.suffix)
         if chosen.labels:
             return [encode_bank(finished, chosen.filters, place, format=None if named else "npy")]
-        return [encode_image(finished, place, format=None if named else self._format)]
+        return [encode_image(finished, place, format=None if named else self._format, quality=self._job.quality)]
 
     def check(self) -> None:
         """See Run.check."""
-        budget = Budget(max_samples=self._job.samples, time_limit_seconds=self._job.time_limit_seconds)
-        self._measured = measure(self._filtered, budget, self._job.check)
+        job = self._job
+        limit_seconds = job.time_limit_seconds or sampling_seconds(sum(self._watch.phases_seconds.values()))
+        budget = Budget(max_samples=job.samples, time_limit_seconds=limit_seconds)
+        self._measured = measure(self._filtered, budget, job.check, self._roofs)
 
     def write(self, replaceable: Replaceable, resources: ExitStack) -> Callable[[], None]:
         """See Run.write."""
@@ -166,6 +175,7 @@ class WholeRun(Run):
                 file=self._job.source, format=picture.format, notes=list(picture.notes), **self._input_pixels
             ),
             output=report.OutputPart(file=file, **encoded, **self._output_pixels),
+            wall_seconds=time.perf_counter() - self._began,
             **fields_of(figures),
         )
 
@@ -212,15 +222,22 @@ class Measurement:
     check: verify.Check | None
 
 
-def measure(filtered: Filtered, budget: Budget, check: str) -> Measurement:
-    """Sample the session (not at all for a budget of no samples), measure the roof, and compare with the oracle."""
+def measure(filtered: Filtered, budget: Budget, check: str, roofs: Roofs | None = None) -> Measurement:
+    """Sample the session (not at all for a budget of no samples), measure the roof, and compare with the oracle.
+
+    A roof that is in `roofs` is not measured again; one that is measured is added.
+    """
     session, pixels = filtered.session, filtered.picture.pixels
     kernel = end_to_end = roof = checked = None
     if budget.max_samples > 0:
         kernel = session.time_kernel(pixels, budget)
         end_to_end = session.time_end_to_end(pixels, budget) if session.device.moves_data else kernel
         session.release_arrays()
-        roof = session.measure_roof()
+        roof = None if roofs is None else roofs.get(filtered.choice.device)
+        if roof is None:
+            roof = session.measure_roof()
+        if roofs is not None:
+            roofs[filtered.choice.device] = roof
     if check != "none":
         limit = verify.SAMPLED_CHECK if check == "sample" else None
         checked = verify.check(pixels, filtered.raw, filtered.problem, session.plan.arithmetic, limit)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from edgeconv.core.choices import DEFAULT_FILTER, DEVICES, NAMED_PADDINGS
-from edgeconv.core.filters import Filter, filter_names
+from edgeconv.core.filters import CUSTOM, Filter, filter_names, parse_weight
 from edgeconv.core.geometry import never_looks_outside
 from edgeconv.core.option import AUTO, Option, options_of
 from edgeconv.core.request import Request
@@ -24,9 +24,6 @@ from edgeconv.errors import EdgeconvError, UsageError
 from edgeconv.io.read_limits import DEFAULT_RULES, ReadRules
 from edgeconv.methods import method_names
 from edgeconv.options import Filtering, MethodChoice, MethodOptions
-
-CUSTOM = "custom"
-"""How lists call a kernel of the user's own."""
 
 
 def _changed(
@@ -95,7 +92,19 @@ class Parameters(MethodOptions, MethodChoice, Filtering):
         rules = {
             name: value for name, value in asdict(self).items() if name in RULES and value != getattr(default, name)
         }
-        return ", ".join([self.filter_label, *(f"{RULES[name]}{value}" for name, value in rules.items())])
+        return ", ".join([self._kernel_words(), *(f"{RULES[name]}{value}" for name, value in rules.items())])
+
+    def _kernel_words(self) -> str:
+        """The filter's name, the numbers of a kernel of one's own, or its file's name."""
+        if self.kernel_file is not None:
+            return os.path.basename(self.kernel_file)
+        return (
+            self.filter
+            if self.kernel is None
+            else " / ".join(
+                " ".join(row.replace(",", " ").split()) for row in self.kernel.strip().strip(";").split(";")
+            )
+        )
 
 
 RULES = {"channels": "", "luma": "", "stride": "stride ", "padding": "padding ", "border": "", "output_mode": ""}
@@ -151,7 +160,7 @@ def _shortest(value: np.float32) -> str:
 def same_number(text: str, other: str) -> bool:
     """Whether both are numbers, and the same one as weights are kept."""
     try:
-        numbers = np.array([text, other], dtype=np.float64)
+        numbers = np.array([parse_weight(text), parse_weight(other)], dtype=np.float64)
     except ValueError:
         return False
     with np.errstate(over="ignore"):

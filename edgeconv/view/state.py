@@ -15,12 +15,14 @@ from typing import TYPE_CHECKING, Any
 from edgeconv.core.timing import Clock
 from edgeconv.io.read_limits import DEFAULT_RULES, ReadRules
 from edgeconv.view.parameters import Parameters
-from edgeconv.view.sources import INPUT, OUTPUT, ViewSource, computed_sources
+from edgeconv.view.sources import INPUT, OUTPUT, REFERENCE_OUTPUT, ViewSource, computed_sources
 from edgeconv.view.timeline import Timeline
 
 if TYPE_CHECKING:
     from edgeconv.run.report import RunFigures
 
+SIDES = (INPUT, OUTPUT)
+"""What the two sides show at first."""
 MOST_RUNS = 200
 MOST_RECENT = 12
 
@@ -91,7 +93,9 @@ class Model:
         self._visited: list[str] = []
         """Pictures of the list in the order in which they were last gone to."""
         self.mode = MODES[0]
-        self.left, self.right = INPUT, OUTPUT
+        self.left, self.right = SIDES
+        self._difference: tuple[ViewSource, ViewSource] | None = None
+        """The sides that the difference view began with."""
         self.generation = 0
         self.runs: list[MeasuredRun] = []
         self.recent: list[str] = []
@@ -191,8 +195,23 @@ class Model:
     def show(self, mode: Mode | None = None, left: ViewSource | None = None, right: ViewSource | None = None) -> bool:
         """Change the mode or a side."""
         before = (self.mode, self.left, self.right)
+        if mode is not None and mode.name != self.mode.name:
+            self._follow_mode(mode)
         self.mode, self.left, self.right = mode or self.mode, left or self.left, right or self.right
         return before != (self.mode, self.left, self.right)
+
+    def _follow_mode(self, mode: Mode) -> None:
+        """A difference begins with what one asks about, and gives way again; what a user has chosen stays.
+
+        That is the second file, if there is one, and else how far the output is from the float64 reference: input
+        minus output says nothing.
+        """
+        if mode.name == "difference" and (self.left, self.right) == SIDES:
+            others = [path for path in self.pictures if path != self.picture]
+            self._difference = (INPUT, ViewSource("file", others[0])) if others else (REFERENCE_OUTPUT, OUTPUT)
+            self.left, self.right = self._difference
+        elif mode.name != "difference" and (self.left, self.right) == self._difference:
+            self.left, self.right = SIDES
 
     def swap(self) -> None:
         """Exchange the sides."""

@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 
 MOST_ZOOM = 256.0
 """One pixel then fills a hand's breadth, with room for its values."""
+MOST_FIT = 16.0
+"""To which Fit enlarges a small picture: larger pixels show no more of it."""
 LEAST_SHARE = 0.5
 """The least zoom is this share of what fits, or of 1:1 where the picture is smaller than the area."""
 
@@ -27,16 +29,19 @@ class Viewport:
     centre_y: float = 0.0
     fitted: bool = True
     """Stays fitted when the area changes."""
+    enlarges: bool = False
+    """Fits a small picture by enlarging it, as was asked for; one that was just opened is shown 1:1."""
 
     @property
     def fit_zoom(self) -> float:
-        """The zoom at which the whole picture is seen; small pictures are not made larger than 1:1."""
-        return min(1.0, self.area_width / self.width, self.area_height / self.height)
+        """The zoom at which the whole picture is seen."""
+        most = MOST_FIT if self.enlarges else 1.0
+        return min(most, self.area_width / self.width, self.area_height / self.height)
 
     @property
     def least_zoom(self) -> float:
         """The farthest that zooming out goes."""
-        return LEAST_SHARE * self.fit_zoom
+        return LEAST_SHARE * min(1.0, self.fit_zoom)
 
     def fit(self) -> Viewport:
         """The whole picture, in the middle."""

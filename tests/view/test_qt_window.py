@@ -571,6 +571,8 @@ def test_the_difference_shows_map_and_figures_of_diff(qtbot: QtBot, picture: Pat
 def test_sizes_that_differ_cannot_be_subtracted_but_stand_beside_each_other(qtbot: QtBot, picture: Path) -> None:
     window = opened(qtbot, picture, stride=2)
     trigger(window, "difference")
+    window.model.show(left=INPUT)
+    window.refresh()
     qtbot.waitUntil(window.message.isVisible, timeout=PATIENCE_MILLISECONDS)
     assert "compare pictures of one size" in window.message_text.text()
     trigger(window, "side")
@@ -732,7 +734,7 @@ def test_a_name_without_a_suffix_gets_that_of_the_offered_one(qtbot: QtBot, tmp_
 @pytest.mark.parametrize(
     ("parameters", "name"),
     [
-        ({"output_mode": "raw"}, "picture_laplacian8_opencv_s1.tiff"),
+        ({"output_mode": "raw"}, "picture_laplacian8_raw_opencv_s1.tiff"),
         ({"filter": "sobel", "method": "sliding", "stride": 2}, "picture_sobel_sliding_s2.png"),
     ],
 )

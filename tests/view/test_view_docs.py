@@ -13,7 +13,7 @@ RECORD = PROJECT / "docs" / "results" / "view" / "two-core-epyc.json"
 
 def test_links_and_pictures_of_the_page_lead_somewhere() -> None:
     targets = re.findall(r"\]\((?!https?:)([^)#]+)\)", PAGE.read_text(encoding="utf-8"))
-    assert any(target.endswith(".png") for target in targets)
+    assert any(target.endswith(".webp") for target in targets)
     for target in targets:
         assert (PAGE.parent / target).exists(), target
 

@@ -31,7 +31,19 @@ from edgeconv.view.parameters import (
     value_of,
 )
 
-NO_KNOBS = {"picture", "output", "overwrite", "samples", "time_limit", "check", "json_only"}
+NO_KNOBS = {
+    "pictures",
+    "output",
+    "format",
+    "quality",
+    "overwrite",
+    "samples",
+    "time_limit",
+    "check",
+    "json_only",
+    "verbose",
+    "quiet",
+}
 NO_KNOBS |= {"max_pixels", "max_bytes", "strict", "rgb", "filters"}
 NO_KNOBS |= {"tile", "memory_limit", "verify_tiles"}
 """Options of `edgeconv run` that say where pictures come from and go, and how a run is measured."""

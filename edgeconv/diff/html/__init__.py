@@ -6,6 +6,7 @@
                 mouse, touch and keyboard
     tiles.py    pictures as compressed tiles of exact values, with a pyramid for the view from afar
     tables.py   the figures as HTML, which need no script
+    gallery.py  the pairs of two folders with thumbnails
 
 The page holds one or more sets, a reference and its inputs each: one for some pictures, several for folders.
 """
@@ -14,20 +15,37 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from typing import Any
+
+from numpy.typing import NDArray
 
 from edgeconv import __version__
 from edgeconv.core.safe_text import markup, visible
 from edgeconv.diff import maps
 from edgeconv.diff.html import tables
+from edgeconv.diff.html.gallery import GalleryEntry, without_script
 from edgeconv.diff.html.tiles import TILE, TileWriter
+from edgeconv.diff.metrics import CHANNEL_NAMES
 from edgeconv.diff.record import Comparisons
+from edgeconv.diff.scale import Scale, scale_for
 from edgeconv.errors import UsageError
 from edgeconv.io.files import utf8
 
-SCRIPTS = ("state", "tiles", "values", "layers", "panes", "drawing", "moving", "controls", "pointer", "start")
+SCRIPTS = (
+    "state",
+    "tiles",
+    "values",
+    "layers",
+    "panes",
+    "drawing",
+    "moving",
+    "controls",
+    "gallery",
+    "pointer",
+    "start",
+)
 """The parts of the viewer, in the order in which they are joined: each uses what stands before it when it starts."""
 
 Rows = Sequence[tuple[str, str]]
@@ -51,6 +69,12 @@ class Page:
         self._sets: list[dict[str, Any]] = []
         self._sections: list[str] = []
         self._bytes = 0
+        self._pairs: list[GalleryEntry] = []
+
+    @property
+    def count(self) -> int:
+        """How many sets it has; the number of the next one."""
+        return len(self._sets)
 
     def add(self, shown: PictureSet) -> bool:
         """Take a set into the page; False, and nothing added, where it does not fit under the limit."""
@@ -71,6 +95,28 @@ class Page:
         self._sections.append(tables.figures(shown.name, number, comparisons))
         return True
 
+    def add_alone(self, name: str, label: str, pixels: NDArray[Any]) -> bool:
+        """The same for a picture (HWC) that nothing is compared with."""
+        tiles = TileWriter(len(self._sets), self._limit - self._bytes)
+        low, high = maps.display_range(pixels)
+        if not tiles.add_reference(pixels, low, high):
+            return False
+        self._blocks += tiles.blocks
+        self._bytes += tiles.written_bytes
+        channels, scale = CHANNEL_NAMES[pixels.shape[2]], scale_for(pixels.dtype)
+        self._sets.append(_facts(name, pixels.shape, low, high, tiles, channels, scale, [{"name": visible(label)}]))
+        return True
+
+    def list_pair(self, entry: GalleryEntry) -> None:
+        """Show a pair in the gallery; without its thumbnails where they do not fit under the limit."""
+        blocks = entry.blocks(len(self._pairs))
+        needed = sum(map(len, blocks))
+        if self._bytes + needed > self._limit:
+            entry, blocks, needed = replace(entry, thumbnails=()), [], 0
+        self._pairs.append(entry)
+        self._blocks += blocks
+        self._bytes += needed
+
     def require(self, shown: PictureSet) -> None:
         """The same; raises UsageError where it does not fit."""
         if not self.add(shown):
@@ -79,14 +125,16 @@ class Page:
                 "fewer or smaller pictures."
             )
 
-    def encode(self, verdict: str, list_of_pairs: str = "") -> bytes:
-        """The whole page as UTF-8."""
-        data = json.dumps({"tile": TILE, "sets": self._sets}, ensure_ascii=False).replace("<", "\\u003c")
+    def encode(self, verdict: str, remarks: str = "") -> bytes:
+        """The whole page as UTF-8; `remarks` is HTML that stands with the figures."""
+        content = {"tile": TILE, "sets": self._sets, "pairs": [entry.record() for entry in self._pairs]}
+        data = json.dumps(content, ensure_ascii=False).replace("<", "\\u003c")
         parts = {
             "TITLE": markup(self._title),
             "VERDICT": markup(verdict),
             "STYLE": _text("page.css"),
-            "LIST": list_of_pairs,
+            "PAIRS": without_script(self._pairs) if self._pairs else "",
+            "REMARKS": remarks,
             "FIGURES": "\n".join(self._sections),
             "VERSION": markup(__version__),
             "DATA": data,
@@ -100,8 +148,6 @@ class Page:
 def _describe(shown: PictureSet, shape: tuple[int, ...], low: float, high: float, tiles: TileWriter) -> dict[str, Any]:
     """What the viewer must know of a set."""
     comparisons = shown.comparisons
-    scale = comparisons.scale
-    signed = maps.signed_colours(scale)
     inputs = [
         {
             "name": visible(comparison.label),
@@ -114,16 +160,32 @@ def _describe(shown: PictureSet, shape: tuple[int, ...], low: float, high: float
         }
         for comparison in comparisons.each
     ]
+    pictures: list[dict[str, Any]] = [{"name": visible(comparisons.reference_label)}, *inputs]
+    channels = comparisons.each[0].figures.channels
+    return _facts(shown.name, shape, low, high, tiles, channels, comparisons.scale, pictures)
+
+
+def _facts(
+    name: str,
+    shape: tuple[int, ...],
+    low: float,
+    high: float,
+    tiles: TileWriter,
+    channels: Sequence[str],
+    scale: Scale,
+    pictures: list[dict[str, Any]],
+) -> dict[str, Any]:
+    signed = maps.signed_colours(scale)
     return {
-        "name": visible(shown.name),
+        "name": visible(name),
         "height": shape[0],
         "width": shape[1],
-        "channels": list(comparisons.each[0].figures.channels),
+        "channels": list(channels),
         "dtype": tiles.dtype,
         "low": low,
         "high": high,
         "levels": tiles.levels,
-        "pictures": [{"name": visible(comparisons.reference_label)}, *inputs],
+        "pictures": pictures,
         "scale": {
             "lower": [bound if bound != float("inf") else None for bound in scale.lower_bounds],
             "labels": scale.labels,

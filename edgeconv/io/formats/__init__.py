@@ -1,17 +1,28 @@
 """The table of picture formats: how each is recognised by its first bytes, what it can hold, how it is encoded.
 
-A new format costs one file, with its `read_header`, and one line here. OpenCV decodes all but NPY and some TIFFs, and
-encodes all but NPY and PNG; the modules here only parse headers and check that files are complete.
+A new format costs one file, with its `read_header`, and one line here. OpenCV decodes all but those with a `decode` of
+their own and some TIFFs, and encodes all but NPY and PNG; the modules here parse headers and check that files are
+complete. Formats that hold nothing which those that are written cannot hold are read only.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
-from edgeconv.io.formats import bmp, jpeg, npy, png, tiff, webp
+from numpy.typing import NDArray
+
+from edgeconv.io.formats import avif, bmp, gif, jpeg, jpeg2000, npy, pillow_decoder, png, pnm, tiff, webp
 from edgeconv.io.formats.base import Header
 from edgeconv.io.formats.byte_source import ByteSource
+
+UNLIMITED = 2**31 - 1
+
+
+def picture_alone(data: bytes, header: Header) -> bytes:
+    """A file without what may follow its picture."""
+    return data[: header.file_bytes]
 
 
 @dataclass(frozen=True)
@@ -24,17 +35,20 @@ class Format:
     """(offset, bytes): a file that has any of them at its offset is of this format."""
     read_header: Callable[[ByteSource], Header]
     """Reads as much as belongs to the picture, checks it and returns its header; raises BadPicture."""
-    writes: tuple[str, ...]
-    """Sample types that it can hold without conversion."""
-    max_side: int
+    writes: tuple[str, ...] = ()
+    """Sample types that it can hold without conversion; none for a format that is only read."""
+    max_side: int = UNLIMITED
     """The longest side that the format or its encoder can store, in pixels."""
+    decode: Callable[[bytes, Header], NDArray[Any]] | None = None
+    """Its own decoder to HWC or HW, upright; None where OpenCV decodes it. Raises BadPicture, MemoryError."""
+
+    for_decoder: Callable[[bytes, Header], bytes] = picture_alone
+    """What OpenCV is given of a file."""
 
     def matches(self, data: bytes) -> bool:
         """Whether the first bytes are this format's."""
         return any(data.startswith(signature, place) for place, signature in self.signatures)
 
-
-UNLIMITED = 2**31 - 1
 
 FORMATS = (
     Format("PNG", (".png",), ((0, png.SIGNATURE),), png.read_header, ("uint8", "uint16"), 1_000_000),
@@ -56,10 +70,31 @@ FORMATS = (
         npy.read_header,
         ("uint8", "uint16", "float16", "float32", "float64"),
         UNLIMITED,
+        npy.decode,
     ),
+    Format(
+        "GIF", (".gif",), tuple((0, each) for each in gif.SIGNATURES), gif.read_header, decode=pillow_decoder.decode_gif
+    ),
+    Format(
+        "PNM",
+        (".ppm", ".pgm", ".pbm", ".pnm"),
+        tuple((0, each + space) for each in pnm.SIGNATURES for space in pnm.AFTER_SIGNATURE),
+        pnm.read_header,
+        decode=pnm.decode,
+    ),
+    Format(
+        "JPEG 2000",
+        (".jp2", ".j2k", ".jpf", ".j2c"),
+        ((0, jpeg2000.FILE_SIGNATURE), (0, jpeg2000.STREAM_SIGNATURE)),
+        jpeg2000.read_header,
+        for_decoder=jpeg2000.as_file,
+    ),
+    Format("AVIF", (".avif",), tuple((4, each) for each in avif.SIGNATURES), avif.read_header),
 )
 
 SUFFIXES = {suffix: entry for entry in FORMATS for suffix in entry.suffixes}
+WRITTEN = {suffix: entry for suffix, entry in SUFFIXES.items() if entry.writes}
+"""Those that outputs may have."""
 FORMAT_OF_DTYPE = {"uint8": "png", "uint16": "png", "float32": "tiff", "float64": "tiff", "float16": "npy"}
 """The format of an output that is not named: the most common one without loss."""
 SIGNATURE_BYTES = 16

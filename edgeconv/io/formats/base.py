@@ -36,6 +36,8 @@ class Header:
     """Where the picture ends in its file, if something may follow that a decoder would take for a part of it."""
     decoder: Literal["opencv", "pillow"] = "opencv"
     """Pillow for the few files that OpenCV decodes incorrectly without an error."""
+    largest: int | None = None
+    """The value of full intensity as stored, where that need not be the largest of 8 or 16 bits."""
 
 
 class BadPicture(Exception):

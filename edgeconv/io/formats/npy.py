@@ -70,8 +70,9 @@ def read_numbers(data: bytes) -> NDArray[Any]:
     return decode(data)
 
 
-def decode(data: bytes) -> NDArray[Any]:
+def decode(data: bytes, header: Header | None = None) -> NDArray[Any]:
     """The array as saved, in this machine's byte order, HWC or HW."""
+    del header  # it is in the file once more
     array: NDArray[Any] = np.load(io.BytesIO(data), allow_pickle=False)
     return array.astype(array.dtype.newbyteorder("="), copy=False)
 

@@ -1,4 +1,4 @@
-"""Decoding by Pillow: the 8-bit TIFFs and the CMYK JPEGs that OpenCV decodes incorrectly.
+"""Decoding by Pillow: GIF, and the 8-bit TIFFs and CMYK JPEGs that OpenCV decodes incorrectly.
 
 Pillow warns of and refuses pictures above its own `Image.MAX_IMAGE_PIXELS`, which is below edgeconv's limit and does
 not follow `--max-pixels`. While a picture is open here that check is off, as its size was checked before. Pillow's
@@ -54,6 +54,15 @@ def decode_cmyk_jpeg(data: bytes) -> NDArray[Any]:
     OpenCV's own conversion is one level too bright for nearly every sample. Raises BadPicture, MemoryError.
     """
     with _opened(io.BytesIO(data), "JPEG") as stored:
+        return np.asarray(stored.convert("RGB"))
+
+
+def decode_gif(data: bytes, header: Header) -> NDArray[Any]:
+    """The first frame of a GIF by its palette, HWC; transparent pixels have the colour that stands for them.
+
+    Raises BadPicture, MemoryError.
+    """
+    with _opened(io.BytesIO(data[: header.file_bytes]), "GIF") as stored:
         return np.asarray(stored.convert("RGB"))
 
 

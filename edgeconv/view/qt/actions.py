@@ -47,6 +47,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("focus-picture", "Go to the pict&ure", ("F6",)),
     Command("focus-controls", "Go to the c&ontrols", ("F7",)),
     Command("focus-figures", "Go to the fi&gures", ("F8",)),
+    Command("panel", "Controls and figures", ("F9",), None, True),
     Command("bench", "&Bench this", ("Ctrl+B",)),
     Command("look-system", "As the s&ystem", (), None, True),
     Command("look-light", "&Light", (), None, True),
@@ -60,7 +61,7 @@ MENUS: tuple[tuple[str, str], ...] = (
     (
         "&View",
         "single split side blink difference - swap bar-left bar-right - zoom-in zoom-out fit actual - "
-        "focus-picture focus-controls focus-figures - look",
+        "panel focus-picture focus-controls focus-figures - look",
     ),
     ("&Measure", "bench"),
     ("&Help", "keys"),

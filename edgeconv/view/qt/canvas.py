@@ -1,23 +1,18 @@
 """The picture area: one of five views of one or two layers, which share zoom and position.
 
-Drawing happens in physical pixels, so that 1:1 is 1:1 on a screen of any density. Enlarged pixels stay square and
-sharp; from `VALUES_FROM` screen pixels per pixel on, their values are written on them. Missing tiles are drawn
-from a coarser level and refined by the next paintings.
+Drawing happens in physical pixels, so that 1:1 is 1:1 on a screen of any density. How a layer is drawn is in
+layer_painter.py; what lies over it, in overlays.py.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, replace
 
-import numpy as np
-from PySide6.QtCore import QEvent, QPointF, QRect, QRectF, QSize, Qt, QTimer, Signal
+from PySide6.QtCore import QEvent, QPointF, QRect, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import (
     QColor,
-    QFont,
-    QFontMetricsF,
     QKeyEvent,
     QMouseEvent,
     QNativeGestureEvent,
@@ -28,11 +23,11 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
-from edgeconv.diff.record import number
 from edgeconv.diff.scale import Scale
 from edgeconv.view.compute import Layer
-from edgeconv.view.pyramid import TILE, Pyramid
+from edgeconv.view.pyramid import Pyramid
 from edgeconv.view.qt import overlays, theme
+from edgeconv.view.qt.layer_painter import LayerPainter
 from edgeconv.view.qt.tiles import TileStore
 from edgeconv.view.qt.visible_region import VisibleRegion
 from edgeconv.view.state import MODES, Mode
@@ -47,14 +42,6 @@ WHEEL_NOTCH = 120
 NOTCHES_PER_DOUBLING = 3
 ZOOM_STEP = math.sqrt(2)
 PAN_STEP = 60
-GRID_FROM, VALUES_FROM = 12, 52
-"""Logical screen pixels per pixel from which pixels are outlined, and from which their values are written."""
-VALUES_PIXELS = 13
-"""The largest letters of those values, in logical pixels."""
-MOST_VALUES = 600
-"""Most pixels per side whose values are written: more take too long to draw."""
-MIDDLE_GREY = 127
-ON_BRIGHT, ON_DARK = QColor(0, 0, 0, 200), QColor(255, 255, 255, 215)
 GAP = 2
 """Logical pixels between the two areas of the side-by-side view."""
 HINT = "Open a picture: drop it here, paste it, or press Ctrl+O"
@@ -98,10 +85,10 @@ class Canvas(QWidget):
         self.shows_left = True
         """Of the blink view: which of the two is displayed now."""
         self.tiles = TileStore()
+        self._layers = LayerPainter(self.tiles)
         self._held: QPointF | None = None
         self._pointer: QPointF | None = None
         self._holds_bar = False
-        self._unfinished = False
         self._blink = QTimer(self)
         self._blink.setInterval(BLINK_MILLISECONDS)
         self._blink.timeout.connect(self._turn)
@@ -169,13 +156,13 @@ class Canvas(QWidget):
     @property
     def complete(self) -> bool:
         """The last painting had every tile it needed."""
-        return not self._unfinished
+        return not self._layers.unfinished
 
     # --- zoom and pan -------------------------------------------------------------------------------------------
 
     def fit(self) -> None:
-        """All of the picture."""
-        self.look(self.viewport.fit())
+        """All of the picture, enlarged where it is small."""
+        self.look(replace(self.viewport, enlarges=True).fit())
 
     def actual_size(self) -> None:
         """One physical pixel per picture pixel."""
@@ -334,15 +321,16 @@ class Canvas(QWidget):
             return
         density = self.devicePixelRatioF()
         painter.scale(1 / density, 1 / density)
-        self.tiles.begin_painting()
-        self._unfinished = False
+        self._layers.begin()
         areas = list(self._areas(density))
         for area, pyramid, layer in areas:
-            self._draw(painter, area, pyramid, layer)
+            left = area.left() if self.mode.name == "side" else 0
+            region = VisibleRegion(self.viewport, pyramid, left)
+            self._layers.draw(painter, area, region, layer, self.font(), density)
         painter.resetTransform()
         self._draw_overlays(painter, ink)
         painter.end()
-        if self._unfinished:
+        if self._layers.unfinished:
             QTimer.singleShot(0, self.update)
         elif areas:
             self.painted.emit()
@@ -374,59 +362,6 @@ class Canvas(QWidget):
         for rectangle, layer in zip(halves, (left, right), strict=True):
             if layer is not None and not rectangle.isEmpty():
                 yield rectangle, layer.pyramid, layer
-
-    def _draw(self, painter: QPainter, area: QRect, pyramid: Pyramid, layer: Layer | None) -> None:
-        """One layer, clipped to its area."""
-        painter.save()
-        painter.setClipRect(area)
-        region = VisibleRegion(self.viewport, pyramid, area.left() if self.mode.name == "side" else 0)
-        level = pyramid.level_for(region.zoom)
-        painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform, region.zoom < 1)
-        visible = region.visible(area)
-        span = TILE << level
-        for row in range(visible.top() // span, -(-(visible.top() + visible.height()) // span)):
-            for column in range(visible.left() // span, -(-(visible.left() + visible.width()) // span)):
-                self._draw_part(painter, region, level, QRect(column * span, row * span, span, span) & visible)
-        logical_zoom = region.zoom / self.devicePixelRatioF()
-        if logical_zoom >= GRID_FROM:
-            overlays.draw_grid(painter, region, visible)
-        few = visible.width() * visible.height() <= MOST_VALUES
-        if layer is not None and few and logical_zoom >= VALUES_FROM:
-            self._draw_values(painter, region, layer, visible)
-        painter.restore()
-
-    def _draw_part(self, painter: QPainter, region: VisibleRegion, level: int, part: QRect) -> None:
-        """A part (in pixels of level 0, within one tile of `level`) from that level, or a coarser one for now."""
-        pyramid = region.pyramid
-        for source in range(level, pyramid.levels):
-            span, factor = TILE << source, 1 << source
-            row, column = part.top() // span, part.left() // span
-            image = self.tiles.image(pyramid, (source, row, column), must=source == pyramid.levels - 1)
-            if image is None:
-                self._unfinished = True
-                continue
-            left, top = (part.left() - column * span) / factor, (part.top() - row * span) / factor
-            within = QRectF(left, top, part.width() / factor, part.height() / factor)
-            painter.drawImage(region.target(part), image, within & QRectF(image.rect()))
-            return
-
-    def _draw_values(self, painter: QPainter, region: VisibleRegion, layer: Layer, part: QRect) -> None:
-        """The samples of each pixel, written on it where they have room."""
-        lines = layer.pixels.shape[2]
-        font = QFont(self.font())
-        font.setPixelSize(max(6, round(min(region.zoom / (lines + 1.2), VALUES_PIXELS * self.devicePixelRatioF()))))
-        painter.setFont(font)
-        width_of = cache(QFontMetricsF(font).horizontalAdvance)
-        rows, columns = slice(part.top(), part.top() + part.height()), slice(part.left(), part.left() + part.width())
-        shown = region.pyramid.part(rows, columns).astype(np.int16)
-        bright = (shown.max(axis=2) + shown.min(axis=2)) // 2 > MIDDLE_GREY
-        for row, line in enumerate(layer.pixels[rows, columns].tolist()):
-            for column, values in enumerate(line):
-                texts = [number(value) for value in values]
-                if max(map(width_of, texts)) <= region.zoom - 4:
-                    painter.setPen(ON_BRIGHT if bright[row, column] else ON_DARK)
-                    place = region.target(QRect(part.left() + column, part.top() + row, 1, 1))
-                    painter.drawText(place, Qt.AlignmentFlag.AlignCenter, "\n".join(texts))
 
     def _draw_overlays(self, painter: QPainter, ink: theme.Colours) -> None:
         """Names of the sides, the bar, the legend: in logical pixels, over the picture."""

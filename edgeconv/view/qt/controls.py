@@ -17,11 +17,11 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from edgeconv.core.filters import Filter
+from edgeconv.core.filters import CUSTOM, Filter
 from edgeconv.core.option import AUTO, Option, options_of
 from edgeconv.errors import EdgeconvError
 from edgeconv.options import MethodOptions
-from edgeconv.view.parameters import CHOICES, CUSTOM, KNOWN, Parameters, kernel_cells, kernel_text, value_of
+from edgeconv.view.parameters import CHOICES, KNOWN, Parameters, kernel_cells, kernel_text, value_of
 from edgeconv.view.qt.fields import Combo, LineField, Spin
 from edgeconv.view.qt.kernel import KernelEditor
 from edgeconv.view.qt.plain_text import plain_label

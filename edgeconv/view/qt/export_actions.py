@@ -20,7 +20,7 @@ from PySide6.QtWidgets import QFileDialog, QMessageBox, QWidget
 
 from edgeconv.errors import ImageWriteError
 from edgeconv.io.files import is_same_file, read_own_json, write_bytes_atomically
-from edgeconv.io.formats import SUFFIXES
+from edgeconv.io.formats import SUFFIXES, WRITTEN
 from edgeconv.run import whole
 from edgeconv.run.job import Job
 from edgeconv.view.compute import Workshop
@@ -33,7 +33,9 @@ from edgeconv.view.state import Model, ViewRequest
 if TYPE_CHECKING:
     from edgeconv.bench.record import BenchRecord
 
-PICTURE_FILTER = f"Pictures ({' '.join('*' + suffix for suffix in SUFFIXES)});;All files (*)"
+OPEN_FILTER, PICTURE_FILTER = (
+    f"Pictures ({' '.join('*' + suffix for suffix in suffixes)});;All files (*)" for suffixes in (SUFFIXES, WRITTEN)
+)
 PAGE_FILTER = "Pages (*.html)"
 RECORD_FILTER = "Records (*.json)"
 
@@ -94,7 +96,7 @@ class ExportActions:
             picture = record.output.file
             return lambda: self._frame.notice(f"wrote {picture} and {_stem(picture)}.json beside it")
 
-        self._tasks.start(work)
+        self._tasks.write(work)
 
     def ask_page_of_sides(self) -> None:
         """Where the page of the two sides is to go."""
@@ -121,7 +123,7 @@ class ExportActions:
             done = diff_job.run(left, [right], diff_job.Wanted(html=path, overwrite=True))
             return lambda: self._frame.notice(diff_job.ending(done))
 
-        self._tasks.start(work)
+        self._tasks.write(work)
 
     def ask_page_of_methods(self) -> None:
         """Where the page of every method is to go."""
@@ -150,7 +152,7 @@ class ExportActions:
             done = methods.run(source, parameters.request(), parameters.options(), wanted, rules=rules)
             return lambda: self._frame.notice(diff_job.ending(done))
 
-        self._tasks.start(work)
+        self._tasks.write(work)
 
     def ask_record(self, record: BenchRecord) -> None:
         """Where the record of a bench is to go."""
@@ -167,7 +169,7 @@ class ExportActions:
             write_bytes_atomically(path, to_json(record))
             return lambda: self._frame.notice(f"wrote {path}")
 
-        self._tasks.start(work)
+        self._tasks.write(work)
 
     def copy_picture(self, shown: Pyramid | None) -> None:
         """A side, or the map of differences, as it is shown, to the clipboard."""

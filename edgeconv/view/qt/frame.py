@@ -38,7 +38,7 @@ FIRST_SIZE = QSize(1320, 860)
 MOST_OF_SCREEN = 0.95
 """The rest is for the frame that the window manager draws."""
 PANEL_WIDTH = 350
-LEAST_PANEL_WIDTH = 280
+LEAST_PANEL_WIDTH = 220
 CONTROLS_HEIGHT = 525
 """Fits all of the usual controls without scrolling."""
 LEAST_SOURCE_WIDTH, SOURCE_WIDTH = 68, 150
@@ -62,6 +62,7 @@ class Frame(QMainWindow):
         self.bench = BenchPanel()
         self.actions_by_name: dict[str, QAction] = {}
         self.look = "system"
+        self._busy_text = ""
 
     def build(self, does: Mapping[str, Callable[[], Any]]) -> None:
         """Put it all together."""
@@ -81,13 +82,22 @@ class Frame(QMainWindow):
         """One line in the status bar, for a while."""
         self.statusBar().showMessage(message, NOTICE_MILLISECONDS)
 
-    def show_busy(self, busy: bool) -> None:
-        """Show that something is being computed, if it takes long enough to be read."""
-        if busy:
-            self._busy.start()
-        else:
+    def show_busy(self, what: str) -> None:
+        """Show what is being done, if it takes long enough to be read; nothing for an empty text."""
+        self._busy_text = what
+        if not what:
             self._busy.stop()
             self.busy_label.setText("")
+        elif self.busy_label.text():
+            self.busy_label.setText(what)
+        else:
+            self._busy.start()
+
+    def show_writing(self, files: int) -> None:
+        """Show how many saves and exports are under way."""
+        self.writing_label.setText(
+            "" if not files else "writing …" if files == 1 else f"writing, {files - 1} more to come …"
+        )
 
     def set_look(self, look: str) -> None:
         """`system`, `light` or `dark`."""
@@ -111,12 +121,19 @@ class Frame(QMainWindow):
             state = memory.load_bytes(name)
             if state is not None:
                 splitter.restoreState(state)
+        self.show_panel(memory.load("panel") is not False)
+
+    def show_panel(self, shown: bool) -> None:
+        """Show or hide controls and figures; without them the picture has all of the window."""
+        self.side.setVisible(shown)
+        self.actions_by_name["panel"].setChecked(shown)
 
     def keep_places(self, memory: Memory) -> None:
         """Store them."""
         memory.keep_bytes("geometry", self.saveGeometry())
         memory.keep_bytes("splitter", self.splitter.saveState())
         memory.keep_bytes("side", self.side.saveState())
+        memory.keep("panel", self.side.isVisibleTo(self))
 
     def _make_actions(self, does: Mapping[str, Callable[[], Any]]) -> None:
         for command in actions.COMMANDS:
@@ -125,6 +142,7 @@ class Frame(QMainWindow):
             action.setCheckable(command.checkable)
             words = command.text.replace("&", "").rstrip("…")
             action.setToolTip(f"{words} ({command.keys[0]})" if command.keys else words)
+            action.setIconVisibleInMenu(not command.checkable)  # there a mark says what is checked, in any colours
             action.triggered.connect(lambda checked=False, do=does[command.name]: do())
             self.addAction(action)
             self.actions_by_name[command.name] = action
@@ -210,17 +228,19 @@ class Frame(QMainWindow):
 
     def _make_status_bar(self) -> None:
         self.picture_label, self.busy_label, self.values_label = plain_label("dim"), plain_label("dim"), plain_label()
+        self.writing_label = plain_label("dim")
         self.values_label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         bar = self.statusBar()
         bar.setSizeGripEnabled(False)
         bar.setContentsMargins(10, 0, 10, 0)
         bar.addWidget(self.picture_label)
         bar.addWidget(self.busy_label)
+        bar.addWidget(self.writing_label)
         bar.addPermanentWidget(self.values_label)
         self._busy = QTimer(self)
         self._busy.setSingleShot(True)
         self._busy.setInterval(BUSY_AFTER_MILLISECONDS)
-        self._busy.timeout.connect(lambda: self.busy_label.setText("computing …"))
+        self._busy.timeout.connect(lambda: self.busy_label.setText(self._busy_text))
 
     def _lay_out(self) -> None:
         scroll = QScrollArea()
@@ -245,8 +265,11 @@ class Frame(QMainWindow):
         column = QVBoxLayout(middle)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
-        column.addWidget(self.message)
         column.addWidget(self.canvas, 1)
+        over = QVBoxLayout(self.canvas)  # a message lies over the picture, and does not move it
+        over.setContentsMargins(0, 0, 0, 0)
+        over.addWidget(self.message)
+        over.addStretch(1)
         self.splitter = QSplitter()
         self.splitter.addWidget(middle)
         self.splitter.addWidget(self.side)

@@ -8,6 +8,7 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QGridLayout, QWidget
 
+from edgeconv.core.filters import parse_weight
 from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.view.parameters import LONGEST_CELL, same_number
 from edgeconv.view.qt.fields import LineField
@@ -99,11 +100,11 @@ class _Cell(LineField):
 
 def _is_number(text: str) -> bool:
     try:
-        return math.isfinite(float(text))
+        return math.isfinite(parse_weight(text))
     except ValueError:
         return False
 
 
 def _may_become_number(text: str) -> bool:
-    """Whether it is one, or the beginning of one, such as nothing, a sign or a point."""
-    return _is_number(text) or _is_number(text + "0")
+    """Whether it is one, or the beginning of one, such as nothing, a sign, a point or `1/`."""
+    return _is_number(text) or _is_number(text + "0") or _is_number(text + "1")

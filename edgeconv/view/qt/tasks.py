@@ -18,12 +18,31 @@ class Tasks(QObject):
     """`complained` delivers the message of a task that failed."""
 
     complained = Signal(str)
+    changed = Signal(int)
+    """How many tasks write files now, or wait to."""
     _called = Signal(object)
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._running: list[threading.Thread] = []
+        self._writing = 0
         self._called.connect(lambda after: after())
+
+    def write(self, work: Callable[[], After]) -> None:
+        """The same as `start`, for what ends in a file: counted as long as it lasts."""
+
+        def counted() -> After:
+            try:
+                return work()
+            finally:
+                self.call(partial(self._count, -1))
+
+        self._count(1)
+        self.start(counted)
+
+    def _count(self, by: int) -> None:
+        self._writing += by
+        self.changed.emit(self._writing)
 
     def start(self, work: Callable[[], After]) -> None:
         """Call `work` on a new thread, then what it returns on this one."""

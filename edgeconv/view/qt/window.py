@@ -35,7 +35,7 @@ from edgeconv.view.parameters import Parameters, from_record
 from edgeconv.view.qt import actions
 from edgeconv.view.qt.bench_actions import BenchTask
 from edgeconv.view.qt.canvas import BAR_STEP, ZOOM_STEP, Heat
-from edgeconv.view.qt.export_actions import PICTURE_FILTER, ExportActions
+from edgeconv.view.qt.export_actions import OPEN_FILTER, ExportActions
 from edgeconv.view.qt.frame import Frame
 from edgeconv.view.qt.memory import Memory
 from edgeconv.view.qt.opening import Opening
@@ -64,6 +64,7 @@ class ViewWindow(Frame):
         self.model, self.workshop, self.memory = model, workshop, memory
         self.tasks = Tasks(self)
         self.tasks.complained.connect(self.complain)
+        self.tasks.changed.connect(self.show_writing)
         self.opening = Opening(model, self.tasks, self._follow, self._show_state)
         self.export_actions = ExportActions(self, model, workshop, self.tasks)
         self.bench_run = BenchTask(self.bench, model, workshop, self.tasks)
@@ -117,6 +118,7 @@ class ViewWindow(Frame):
             "focus-picture": canvas.setFocus,
             "focus-controls": self.controls.filter.setFocus,
             "focus-figures": lambda: self.tabs.tabBar().setFocus(),
+            "panel": lambda: self.show_panel(self.actions_by_name["panel"].isChecked()),
             "bench": self._show_and_bench,
             "keys": self._show_keys,
             **{mode.name: partial(self.show_mode, mode.name) for mode in MODES},
@@ -152,7 +154,7 @@ class ViewWindow(Frame):
     def ask_open(self) -> None:
         """By the system's dialog."""
         folder = os.path.dirname(self.model.picture or (self.model.recent or [""])[0])
-        paths, _ = QFileDialog.getOpenFileNames(self, "Open pictures", folder, PICTURE_FILTER)
+        paths, _ = QFileDialog.getOpenFileNames(self, "Open pictures", folder, OPEN_FILTER)
         if paths:
             self.open_pictures(paths)
 
@@ -246,10 +248,10 @@ class ViewWindow(Frame):
         if request is None:
             self.picture_label.setText("")
             self.difference.show_comparisons(None)
-            self.show_busy(False)
+            self.show_busy("")
             self.runner.cancel()
             return
-        self.show_busy(True)
+        self.show_busy(f"loading {os.path.basename(request.picture)} …")
         self.runner.submit(request)
 
     def _show_state(self) -> None:
@@ -330,6 +332,7 @@ class ViewWindow(Frame):
         if isinstance(answer, PictureRead):
             self.model.remember(answer.path)
             self._notes = answer.notes
+            self.show_busy(f"computing {self._awaited()} …")
             self._show_recent()
         elif isinstance(answer, LayerReady):
             self._show_layer(answer)
@@ -340,9 +343,15 @@ class ViewWindow(Frame):
         elif isinstance(answer, Failed):
             self._show_failure(answer)
         elif isinstance(answer, RequestDone):
-            self.show_busy(False)
+            self.show_busy("")
             self._settled_generation = answer.generation
             self._learn_reasons()
+
+    def _awaited(self) -> str:
+        """What the newest request computes, in a few words."""
+        sides = (self.model.left, self.model.right) if self.model.mode.needs_both else (self.model.right,)
+        named = [labels([side])[side] for side in sides if side.needs_filter]
+        return " and ".join(dict.fromkeys(named)) or "the view"
 
     def _show_layer(self, answer: LayerReady) -> None:
         if answer.side == "left":
@@ -353,7 +362,7 @@ class ViewWindow(Frame):
         self._show_values(self._pointed_at)
         if answer.side == "right":
             if self.model.mode.name != "difference":
-                self.show_busy(False)
+                self.show_busy("")
                 self.difference.show_comparisons(None)
             notes = "".join(f" · {note}" for note in self._notes)
             self.picture_label.setToolTip(tip(self.model.picture or ""))

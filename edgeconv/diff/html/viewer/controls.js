@@ -2,7 +2,7 @@
 
 function describeStage() {
   const mode = MODES.find((entry) => entry.name === state.mode);
-  const shown = ["side", "heat", "signed"].includes(state.mode)
+  const shown = state.mode === "side" || MAPS.includes(state.mode) || state.set.pictures.length < 2
     ? state.set.pictures.map((picture) => picture.name).join(", ")
     : `${pictureName(0)} and ${pictureName(state.input)}`;
   stage.setAttribute("aria-label", `${mode.label}: ${shown}; zoom ${byId("zoom").value}`);
@@ -11,7 +11,7 @@ function describeStage() {
 function showLegend() {
   const { labels, heat, plus, minus } = state.set.scale;
   let entries = [];
-  if (state.mode === "heat") entries = labels.map((label, i) => [label, heat[i]]);
+  if (state.mode === "heat" || state.mode === "overlay") entries = labels.map((label, i) => [label, heat[i]]);
   if (state.mode === "signed") {
     const below = labels.map((label, i) => [`− ${label}`, minus[i]]).slice(1).reverse();
     entries = [...below, [labels[0], heat[0]], ...labels.map((label, i) => [`+ ${label}`, plus[i]]).slice(1)];
@@ -30,22 +30,24 @@ function showLegend() {
   );
 }
 
+// Controls that a view does not need leave their place empty: the others stay where they are.
+const show = (id, shown) => byId(id).classList.toggle("absent", !shown);
+
 function setMode(name) {
-  const shares = panes().length;
   state.mode = name;
   byId(`mode-${name}`).checked = true;
   const still = window.matchMedia("(prefers-reduced-motion: reduce)").matches;
   setBlinking(name === "blink" && !still);
-  byId("only-label").hidden = inputs().length < 2 || !["side", "heat", "signed"].includes(name);
-  byId("mix-label").hidden = name !== "swipe" && name !== "onion";
-  byId("rate-label").hidden = byId("blinking").hidden = name !== "blink";
+  const compares = inputs().length > 0;
+  show("only-label", inputs().length > 1 && (name === "side" || MAPS.includes(name)));
+  show("mix-label", compares && (name === "swipe" || name === "onion"));
+  show("rate-label", compares && name === "blink");
   showLegend();
-  if (panes().length !== shares) showAll();
-  else moved();
+  refit();
 }
 
 function setInput(index) {
-  state.input = clamp(index, 1, state.set.pictures.length - 1);
+  state.input = clamp(index, Math.min(1, inputs().length), inputs().length);
   state.region = -1;
   byId("input").value = String(state.input);
   showRegion();
@@ -73,15 +75,17 @@ function changeBlink() {
 }
 
 function showRegion() {
-  const { regions, regionCount } = state.set.pictures[state.input];
+  const { regions = [], regionCount = 0 } = state.set.pictures[state.input];
   const listed = regions.length < regionCount ? `${regions.length} largest of ${regionCount}` : `${regionCount}`;
-  byId("region").value = state.region < 0 ? `${listed} regions` : `region ${state.region + 1} of ${listed}`;
+  const noun = regionCount === 1 ? "region" : "regions";
+  byId("region").value = state.region < 0 ? `${listed} ${noun}` : `region ${state.region + 1} of ${listed}`;
   byId("previous-region").disabled = byId("next-region").disabled = regions.length === 0;
 }
 
 function goToRegion(step) {
-  const { regions } = state.set.pictures[state.input];
+  const { regions = [] } = state.set.pictures[state.input];
   if (!regions.length) return;
+  state.fitted = false;
   const from = state.region < 0 && step < 0 ? 0 : state.region; // backwards from none is the last
   state.region = (from + step + regions.length) % regions.length;
   const [left, top, right, bottom] = regions[state.region];
@@ -95,7 +99,10 @@ function goToRegion(step) {
   moved();
 }
 
+let hasOpened = false;
+
 function setSet(index) {
+  const before = state.set;
   state.setNumber = index;
   state.set = data.sets[index];
   for (const cache of [byteTiles, valueTiles, drawnTiles]) cache.clear();
@@ -105,10 +112,15 @@ function setSet(index) {
   document.querySelectorAll("section.set").forEach((section) => {
     section.hidden = data.sets.length > 1 && section.dataset.set !== String(index);
   });
+  byId("open-pair").textContent = state.set.name;
+  const same = hasOpened && before.width === state.set.width && before.height === state.set.height;
+  if (!same) state.fitted = true;
+  for (const id of ["input-label", "modes-label", "regions"]) byId(id).hidden = inputs().length === 0;
   setInput(1);
   setMode(state.mode);
-  showAll();
-  setCursor(state.set.width / 2, state.set.height / 2, false);
+  if (same) setCursor(state.cursor.x, state.cursor.y, false);
+  else setCursor(state.set.width / 2, state.set.height / 2, false);
+  hasOpened = true;
 }
 
 const KEYS = {
@@ -123,23 +135,28 @@ const KEYS = {
   "]": () => setInput(state.input + 1),
   ",": () => setMix(state.mix - 0.05),
   ".": () => setMix(state.mix + 0.05),
-  " ": () => state.mode === "blink" && setBlinking(!state.blinking),
-  x: () => state.mode === "blink" && changeBlink(),
+  " ": () => state.mode === "blink" && (setBlinking(!state.blinking), true),
+  x: () => state.mode === "blink" && (changeBlink(), true),
   ...Object.fromEntries(MODES.map((mode) => [mode.key, () => setMode(mode.name)])),
 };
 const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
 
+// Fields in which a key is a part of what is typed or chosen, and what uses the arrows or the space bar itself.
+const TYPED_IN = "input:not([type=radio]):not([type=checkbox]), select, textarea";
+const USES_ARROWS = "[type=radio], .scroll, #gallery";
+const USES_SPACE = "button, input, summary, a";
+
 function onKey(event) {
-  if (event.ctrlKey || event.altKey || event.metaKey) return;
+  const { target } = event;
+  if (event.ctrlKey || event.altKey || event.metaKey || event.defaultPrevented || target.closest(TYPED_IN)) return;
   const arrow = ARROWS[event.key];
   const action = KEYS[event.key.toLowerCase()];
   if (arrow) {
+    if (target.closest(USES_ARROWS)) return;
     const far = event.shiftKey ? 10 : 1;
     setCursor(state.cursor.x + far * arrow[0], state.cursor.y + far * arrow[1], true);
     keepCursorInView();
-  } else if (action) {
-    action();
-  } else {
+  } else if (!action || (event.key === " " && target.closest(USES_SPACE)) || action() === false) {
     return;
   }
   event.preventDefault();

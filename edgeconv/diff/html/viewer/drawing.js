@@ -22,7 +22,7 @@ function draw() {
   for (const pane of panes()) {
     drawPane(pane, ratio);
     drawCursor(pane, ratio);
-    drawLabel(pane, ratio);
+    drawLabels(pane, ratio);
   }
   document.documentElement.dataset.state = waitingFor ? "loading" : "drawn";
 }
@@ -37,14 +37,29 @@ function drawPane(pane, ratio) {
   }
   const line = swipeLine(pane);
   drawLayer(over, pane, ratio, line, pane.x + pane.width, 1);
-  context.fillStyle = colours.ink;
-  context.fillRect(Math.round(line * ratio) - ratio, pane.y * ratio, 2 * ratio, pane.height * ratio);
+  const { top, bottom } = covered(pane);
+  for (const [colour, wide] of [[colours.paper, 4], [colours.ink, 2]]) {
+    context.fillStyle = colour;
+    context.fillRect(Math.round((line - wide / 2) * ratio), top * ratio, wide * ratio, (bottom - top) * ratio);
+  }
+  drawHandle(line * ratio, ((top + bottom) / 2) * ratio, ratio);
+}
+
+// What tells that the line can be moved: a disc with an arrow each way.
+function drawHandle(x, y, ratio) {
   context.fillStyle = colours.paper;
   context.strokeStyle = colours.ink;
   context.lineWidth = 2 * ratio;
   context.beginPath();
-  context.arc(line * ratio, (pane.y + pane.height / 2) * ratio, 9 * ratio, 0, 2 * Math.PI);
+  context.arc(x, y, 12 * ratio, 0, 2 * Math.PI);
   context.fill();
+  context.stroke();
+  context.beginPath();
+  for (const way of [-1, 1]) {
+    context.moveTo(x + way * 3 * ratio, y - 4 * ratio);
+    context.lineTo(x + way * 7 * ratio, y);
+    context.lineTo(x + way * 3 * ratio, y + 4 * ratio);
+  }
   context.stroke();
 }
 
@@ -159,16 +174,23 @@ function drawCursor(pane, ratio) {
   context.restore();
 }
 
-function drawLabel(pane, ratio) {
-  context.font = `${13 * ratio}px system-ui, sans-serif`;
-  context.textAlign = "left";
-  context.textBaseline = "middle";
-  const width = Math.min(context.measureText(pane.label).width + 12 * ratio, pane.width * ratio);
-  context.fillStyle = colours.paper;
-  context.fillRect(pane.x * ratio, pane.y * ratio, width, 22 * ratio);
-  context.fillStyle = colours.ink;
-  context.fillText(pane.label, (pane.x + 6) * ratio, (pane.y + 11) * ratio, width - 8 * ratio);
+// The name of each picture on its own side.
+function drawLabels(pane, ratio) {
+  const share = pane.width / pane.labels.length;
+  pane.labels.forEach((label, index) => drawLabel(pane, label, index > 0, share, ratio));
   context.strokeStyle = colours.ink;
   context.lineWidth = ratio;
   context.strokeRect(pane.x * ratio, pane.y * ratio, pane.width * ratio, pane.height * ratio);
+}
+
+function drawLabel(pane, label, atRight, share, ratio) {
+  context.font = `${13 * ratio}px system-ui, sans-serif`;
+  context.textAlign = "left";
+  context.textBaseline = "middle";
+  const width = Math.min(context.measureText(label).width + 12 * ratio, (share - 4) * ratio);
+  const left = atRight ? (pane.x + pane.width) * ratio - width : pane.x * ratio;
+  context.fillStyle = colours.paper;
+  context.fillRect(left, pane.y * ratio, width, 22 * ratio);
+  context.fillStyle = colours.ink;
+  context.fillText(label, left + 6 * ratio, (pane.y + 11) * ratio, width - 8 * ratio);
 }

@@ -18,8 +18,9 @@ function drawnTile(of, level, row, column) {
 async function paintTile(of, level, row, column) {
   const { width, height } = tileSize(level, row, column);
   const image = new ImageData(width, height);
-  if (of.kind === "view") await paintView(image.data, of.picture, level, row, column);
-  else await paintMap(image.data, of, level, row, column);
+  if (of.kind === "heat" || of.kind === "signed") await paintMap(image.data, of, level, row, column);
+  else await paintView(image.data, of.kind === "overlay" ? 0 : of.picture, level, row, column);
+  if (of.kind === "overlay") await paintOver(image.data, of, level, row, column);
   const canvas = document.createElement("canvas");
   canvas.width = width;
   canvas.height = height;
@@ -33,7 +34,7 @@ async function paintView(rgba, picture, level, row, column) {
   if (level === 0) {
     channels = await tileValues(picture, row, column);
   } else {
-    const bytes = await tileBytes(picture, level, row, column, "v");
+    const bytes = await tileBytes(picture, level, row, column, "w");
     channels = [0, 1, 2].map((c) => bytes.subarray(c * count, (c + 1) * count));
   }
   const shown = level === 0 ? shader() : (value) => value;
@@ -60,6 +61,16 @@ async function paintMap(rgba, of, level, row, column) {
     const colour = of.kind === "heat" ? heat[index] : keys[i] & 1 ? minus[index] : plus[index];
     rgba.set(colour, 4 * i);
     rgba[4 * i + 3] = 255;
+  }
+}
+
+// Heat where pixels differ, over the reference in grey at half brightness; as in maps.py.
+async function paintOver(rgba, of, level, row, column) {
+  const { heat } = state.set.scale;
+  const keys = await mapKeys(of.picture, level, row, column);
+  for (let i = 0; i < keys.length; i++) {
+    const dimmed = Math.max(rgba[4 * i], rgba[4 * i + 1], rgba[4 * i + 2]) >> 1;
+    rgba.set(keys[i] ? heat[keys[i] >> 1] : [dimmed, dimmed, dimmed], 4 * i);
   }
 }
 

@@ -8,6 +8,7 @@ function fitScale() {
 }
 
 function showAll() {
+  state.fitted = true;
   state.scale = Math.min(fitScale(), LARGEST_SCALE);
   state.centre = { x: state.set.width / 2, y: state.set.height / 2 };
   moved();
@@ -17,6 +18,7 @@ function showAll() {
 function zoomTo(scale, pane = null, x = 0, y = 0) {
   const fixed = pane ? toPicture(pane, x, y) : { x: state.cursor.x + 0.5, y: state.cursor.y + 0.5 };
   const before = state.scale;
+  state.fitted = false;
   state.scale = clamp(scale, Math.min(fitScale(), 1) / 2, LARGEST_SCALE);
   const share = before / state.scale;
   state.centre = {
@@ -26,7 +28,14 @@ function zoomTo(scale, pane = null, x = 0, y = 0) {
   moved();
 }
 
+// After a change of view or of the stage's size: what was fitted is fitted again, anything else keeps its place.
+function refit() {
+  if (state.fitted) showAll();
+  else moved();
+}
+
 function moved() {
+  stage.classList.toggle("zoomed", !state.fitted);
   state.centre.x = clamp(state.centre.x, 0, state.set.width);
   state.centre.y = clamp(state.centre.y, 0, state.set.height);
   byId("zoom").value = `${Number((state.scale * 100).toPrecision(3))} %`;
@@ -44,6 +53,7 @@ function setCursor(x, y, aloud) {
 }
 
 function keepCursorInView() {
+  if (state.fitted) return;
   const [pane] = panes();
   const { x, y } = state.cursor;
   const reach = { x: pane.width / 2 / state.scale - 1, y: pane.height / 2 / state.scale - 1 };

@@ -8,17 +8,18 @@ const pictureName = (index) => state.set.pictures[index].name;
 
 function paneContents() {
   const { mode, input } = state;
-  const pair = `${pictureName(0)} | ${pictureName(input)}`;
+  const alone = state.set.pictures.length === 1;
+  if (alone) return [{ labels: [pictureName(0)], layers: [layer("view", 0)] }];
   const shownInputs = state.only ? [input] : inputs();
-  if (mode === "side") return [0, ...shownInputs].map((p) => ({ label: pictureName(p), layers: [layer("view", p)] }));
-  if (mode === "heat" || mode === "signed") {
-    return shownInputs.map((p) => ({ label: `${pictureName(p)} − ${pictureName(0)}`, layers: [layer(mode, p)] }));
+  if (mode === "side") return [0, ...shownInputs].map((p) => ({ labels: [pictureName(p)], layers: [layer("view", p)] }));
+  if (MAPS.includes(mode)) {
+    return shownInputs.map((p) => ({ labels: [`${pictureName(p)} − ${pictureName(0)}`], layers: [layer(mode, p)] }));
   }
   if (mode === "blink") {
     const shown = state.showsInput ? input : 0;
-    return [{ label: pictureName(shown), layers: [layer("view", shown)] }];
+    return [{ labels: [pictureName(shown)], layers: [layer("view", shown)] }];
   }
-  return [{ label: pair, layers: [layer("view", 0), layer("view", input)] }];
+  return [{ labels: [pictureName(0), pictureName(input)], layers: [layer("view", 0), layer("view", input)] }];
 }
 
 // Equal panes in the grid that shows the picture largest.
@@ -55,4 +56,26 @@ const toPicture = (pane, x, y) => ({
 const paneAt = (x, y) =>
   panes().find((p) => x >= p.x && x < p.x + p.width && y >= p.y && y < p.y + p.height) ?? panes()[0];
 
-const swipeLine = (pane) => pane.x + state.mix * pane.width;
+// The part of a pane that the picture covers.
+function covered(pane) {
+  const from = toScreen(pane, 0, 0);
+  const to = toScreen(pane, state.set.width, state.set.height);
+  return {
+    left: clamp(from.x, pane.x, pane.x + pane.width),
+    right: clamp(to.x, pane.x, pane.x + pane.width),
+    top: clamp(from.y, pane.y, pane.y + pane.height),
+    bottom: clamp(to.y, pane.y, pane.y + pane.height),
+  };
+}
+
+function swipeLine(pane) {
+  const { left, right } = covered(pane);
+  return left + state.mix * (right - left);
+}
+
+const isOnLine = (place, reach) => {
+  if (state.mode !== "swipe" || state.set.pictures.length < 2) return false;
+  const pane = paneAt(place.x, place.y);
+  const { top, bottom } = covered(pane);
+  return Math.abs(place.x - swipeLine(pane)) <= reach && place.y >= top - reach && place.y <= bottom + reach;
+};

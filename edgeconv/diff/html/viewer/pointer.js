@@ -8,17 +8,19 @@ const placeOf = (event) => {
   return { x: event.clientX - box.left - stage.clientLeft, y: event.clientY - box.top - stage.clientTop };
 };
 
-const spread = () => {
+// How far two fingers are apart, and what is between them.
+const pinch = () => {
   const [one, other] = [...pressed.values()];
-  return Math.hypot(one.x - other.x, one.y - other.y);
+  return { wide: Math.hypot(one.x - other.x, one.y - other.y), x: (one.x + other.x) / 2, y: (one.y + other.y) / 2 };
 };
+
+const reachOf = (event) => (event.pointerType === "touch" ? FINGER_PIXELS : GRAB_PIXELS);
 
 function onPress(event) {
   const place = placeOf(event);
   pressed.set(event.pointerId, place);
   stage.setPointerCapture(event.pointerId);
-  const pane = paneAt(place.x, place.y);
-  holdsLine = state.mode === "swipe" && Math.abs(place.x - swipeLine(pane)) <= GRAB_PIXELS;
+  holdsLine = pressed.size === 1 && isOnLine(place, reachOf(event));
   if (!holdsLine) pointAt(place);
 }
 
@@ -26,21 +28,36 @@ function onMove(event) {
   const place = placeOf(event);
   const before = pressed.get(event.pointerId);
   if (!before) {
+    stage.classList.toggle("on-line", isOnLine(place, reachOf(event)));
     pointAt(place);
     return;
   }
-  const wide = pressed.size === 2 ? spread() : 0;
+  const from = pressed.size === 2 ? pinch() : null;
   pressed.set(event.pointerId, place);
   const pane = paneAt(place.x, place.y);
-  if (pressed.size === 2) {
-    if (wide > 0) zoomTo((state.scale * spread()) / wide, pane, place.x, place.y);
+  if (from) {
+    const to = pinch();
+    drag(to.x - from.x, to.y - from.y);
+    if (from.wide > 0) zoomTo((state.scale * to.wide) / from.wide, pane, to.x, to.y);
   } else if (holdsLine) {
-    setMix((place.x - pane.x) / pane.width);
-  } else {
-    state.centre.x -= (place.x - before.x) / state.scale;
-    state.centre.y -= (place.y - before.y) / state.scale;
-    moved();
+    const { left, right } = covered(pane);
+    if (right > left) setMix((place.x - left) / (right - left));
+  } else if (event.pointerType !== "touch" || !state.fitted) {
+    drag(place.x - before.x, place.y - before.y);
   }
+}
+
+function drag(across, down) {
+  state.fitted = false;
+  state.centre.x -= across / state.scale;
+  state.centre.y -= down / state.scale;
+  moved();
+}
+
+// A finger scrolls the page over a fitted picture, unless it moves the swipe line; two fingers never do.
+function onTouch(event) {
+  const ours = event.touches.length > 1 || holdsLine || !state.fitted;
+  if (ours && event.cancelable) event.preventDefault();
 }
 
 function onRelease(event) {
@@ -53,7 +70,9 @@ function pointAt(place) {
   if (x >= 0 && y >= 0 && x < state.set.width && y < state.set.height) setCursor(x, y, false);
 }
 
+// The wheel scrolls the page, until the pictures are in focus; with Ctrl, as of two fingers on a pad, it always zooms.
 function onWheel(event) {
+  if (!event.ctrlKey && document.activeElement !== stage) return;
   event.preventDefault();
   const place = placeOf(event);
   zoomTo(state.scale * Math.exp(-event.deltaY / 400), paneAt(place.x, place.y), place.x, place.y);

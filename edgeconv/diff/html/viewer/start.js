@@ -14,15 +14,12 @@ function start() {
       return label;
     }),
   );
-  byId("set").replaceChildren(...data.sets.map((set, index) => new Option(set.name, String(index))));
-  byId("set-label").hidden = data.sets.length < 2;
   const on = (id, event, action) => byId(id).addEventListener(event, action);
   on("controls", "submit", (event) => event.preventDefault());
-  on("set", "change", (event) => setSet(Number(event.target.value)));
   on("input", "change", (event) => setInput(Number(event.target.value)));
   on("only", "change", (event) => {
     state.only = event.target.checked;
-    showAll();
+    refit();
   });
   on("mix", "input", (event) => setMix(event.target.value / 100));
   on("rate", "input", () => setBlinking(state.blinking));
@@ -37,16 +34,22 @@ function start() {
     document.documentElement.dataset.theme = event.target.value;
     requestDraw();
   });
-  stage.addEventListener("keydown", onKey);
+  document.addEventListener("keydown", onKey);
   stage.addEventListener("pointerdown", onPress);
   stage.addEventListener("pointermove", onMove);
   stage.addEventListener("pointerup", onRelease);
   stage.addEventListener("pointercancel", onRelease);
   stage.addEventListener("wheel", onWheel, { passive: false });
+  for (const kind of ["touchstart", "touchmove"]) stage.addEventListener(kind, onTouch, { passive: false });
   window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", requestDraw);
-  new ResizeObserver(requestDraw).observe(stage);
-  setSet(0);
+  new ResizeObserver(refit).observe(stage);
+  byId("altered").hidden = readsExactly();
+  setSet(firstSet());
+  startGallery();
 }
 
 if (data.sets.length) start();
-else byId("viewer").hidden = true;
+else {
+  byId("viewer").hidden = true;
+  startGallery();
+}

@@ -6,6 +6,7 @@ const TILE = data.tile;
 const LARGEST_SCALE = 128; // screen pixels a picture pixel
 const SCALE_WITH_NUMBERS = 40; // from here on values are written into the pixels
 const GRAB_PIXELS = 14; // how near to the swipe line a press takes hold of it
+const FINGER_PIXELS = 24; // the same for a finger
 const CACHED_TILES = 600; // decoded tiles of each kind; about 150 MiB of canvases
 
 const MODES = [
@@ -15,7 +16,10 @@ const MODES = [
   { name: "blink", key: "b", label: "blink" },
   { name: "heat", key: "h", label: "heat map" },
   { name: "signed", key: "g", label: "signed map" },
+  { name: "overlay", key: "v", label: "map over picture" },
 ];
+
+const MAPS = ["heat", "signed", "overlay"];
 
 const state = {
   set: data.sets[0],
@@ -23,6 +27,7 @@ const state = {
   mode: "side",
   input: 1,
   only: false, // of several inputs show the chosen one alone
+  fitted: true, // shows the whole picture, also once the stage has another size
   scale: 1,
   centre: { x: 0, y: 0 },
   cursor: { x: 0, y: 0 },

@@ -11,7 +11,7 @@ async function tileValues(picture, row, column) {
   let values = valueTiles.get(id);
   if (!values) {
     const { width, height } = tileSize(0, row, column);
-    values = splitChannels(await tileBytes(picture, 0, row, column, "v"), width * height);
+    values = splitChannels(await tileBytes(picture, 0, row, column, state.set.dtype === "uint8" ? "w" : "v"), width * height);
     valueTiles.set(id, values);
   }
   return values;

@@ -5,11 +5,12 @@ A picture has one output file and one row in the ledger, so a filter bank gives 
 
 from __future__ import annotations
 
-from pathlib import PurePosixPath
+from pathlib import PurePath, PurePosixPath
 
 from edgeconv.core.filters import Filter
+from edgeconv.core.option import listed
 from edgeconv.errors import UsageError
-from edgeconv.io.formats import SUFFIXES
+from edgeconv.io.formats import WRITTEN
 from edgeconv.io.image import ALL_OF_A_BANK, QUALITY_FLAGS
 from edgeconv.io.png import LEVELS
 
@@ -22,10 +23,16 @@ def parse_format(text: str | None) -> str | None:
     if text is None:
         return None
     suffix = "." + text.lower().lstrip(".")
-    if suffix not in SUFFIXES:
-        known = ", ".join(sorted(known.lstrip(".") for known in SUFFIXES))
+    if suffix not in WRITTEN:
+        known = ", ".join(sorted(known.lstrip(".") for known in WRITTEN))
         raise UsageError(f"--format '{text}' is not one of {known}.")
     return suffix.lstrip(".")
+
+
+def format_of_name(name: str | None) -> str | None:
+    """The suffix of an output's name without its dot, where it is that of a format."""
+    suffix = PurePath(name or "").suffix.lower()
+    return suffix.lstrip(".") if suffix in WRITTEN else None
 
 
 def settle_bank(format: str | None, chosen: Filter, template: str) -> str | None:
@@ -36,8 +43,8 @@ def settle_bank(format: str | None, chosen: Filter, template: str) -> str | None
     if not chosen.labels:
         return format
     named = PurePosixPath(template).suffix.lower().removeprefix(".")
-    asked = format or (named if f".{named}" in SUFFIXES else None) or BANK_FORMAT
-    if SUFFIXES[f".{asked}"].name not in ALL_OF_A_BANK:
+    asked = format or (named if f".{named}" in WRITTEN else None) or BANK_FORMAT
+    if WRITTEN[f".{asked}"].name not in ALL_OF_A_BANK:
         raise UsageError(
             f"A batch writes one file for each picture, and {asked} holds one of the {chosen.filters} that a filter "
             "bank gives: use --format tiff (a page each) or npy."
@@ -49,9 +56,9 @@ def parse_quality(quality: int | None, format: str | None) -> int | None:
     """1 to 100, for a lossy format. Raises UsageError."""
     if quality is None:
         return None
-    able = sorted(suffix.lstrip(".") for suffix, entry in SUFFIXES.items() if entry.name in QUALITY_FLAGS)
+    able = sorted(suffix.lstrip(".") for suffix, entry in WRITTEN.items() if entry.name in QUALITY_FLAGS)
     if format not in able:
-        raise UsageError(f"--quality applies to lossy formats: use it with --format {' or '.join(able)}.")
+        raise UsageError(f"--quality applies to lossy formats: use it with --format {listed(tuple(able))}.")
     if not 1 <= quality <= 100:
         raise UsageError(f"--quality {quality} is not a whole number from 1 to 100.")
     return quality

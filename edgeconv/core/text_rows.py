@@ -1,0 +1,42 @@
+"""Rows of a label and a text, for a person to read: what they say, apart from how wide and how coloured it is shown."""
+
+from __future__ import annotations
+
+import textwrap
+from dataclasses import dataclass
+from typing import Literal
+
+from edgeconv.core.safe_text import visible
+
+Tone = Literal["plain", "good", "bad", "note"]
+
+LEAST_TEXT_COLUMNS = 24
+"""Below that a text is not broken any further: a terminal of less would show a word a line."""
+
+
+@dataclass(frozen=True)
+class TextRow:
+    """One line of a report, before it is broken."""
+
+    label: str
+    text: str
+    tone: Tone = "plain"
+
+
+def broken(rows: list[TextRow], columns: int | None) -> list[tuple[TextRow, list[str]]]:
+    """Each row with its label and text as lines of at most `columns` characters; None breaks nothing.
+
+    The first line begins with the label, padded to the longest one; further lines are indented to the text. A word that
+    is longer than a line (a path) is not cut, so that it can be copied.
+    """
+    widest = max(len(visible(row.label)) for row in rows) + 2
+    shown = []
+    for row in rows:
+        text = visible(row.text)
+        if columns is None:
+            parts = [text]
+        else:
+            width = max(LEAST_TEXT_COLUMNS, columns - widest)
+            parts = textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False) or [""]
+        shown.append((row, [f"{visible(row.label):<{widest}}{parts[0]}", *(" " * widest + part for part in parts[1:])]))
+    return shown

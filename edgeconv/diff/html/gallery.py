@@ -1,0 +1,103 @@
+"""The pairs of two folders as a gallery: what the list shows of each, with thumbnails that a browser loads when seen.
+
+A thumbnail is a WebP of at most THUMBNAIL pixels a side, as base64 in a script block of its own that the browser does
+not run: `<script type="text/plain" id="thumb-PAIR-PLACE">`, PLACE 0 for the reference, 1 for the new picture, 2 for the
+heat map. A single differing pixel stays visible in that, as in every map (maps.py).
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgeconv.core.safe_text import visible
+from edgeconv.diff import maps
+from edgeconv.diff.html import tables
+from edgeconv.diff.record import Comparisons
+from edgeconv.diff.scale import scale_for
+
+THUMBNAIL = 128
+QUALITY = 80
+REFERENCE, NEW, MAP = range(3)
+
+Thumbnails = tuple[tuple[int, bytes], ...]
+"""(place, WebP)."""
+
+
+@dataclass(frozen=True)
+class GalleryEntry:
+    """One pair in the list."""
+
+    name: str
+    status: str
+    detail: str
+    amount: float
+    """What it is sorted by: the share of pixels that differ, and 2 where nothing can be compared."""
+    sets: tuple[int, ...] = ()
+    """Numbers of the sets that the viewer opens for it; none where the page has not its pictures."""
+    thumbnails: Thumbnails = ()
+
+    def blocks(self, number: int) -> list[bytes]:
+        """Its thumbnails as script blocks."""
+        return [
+            b'<script type="text/plain" id="thumb-%d-%d">%s</script>' % (number, place, base64.b64encode(data))
+            for place, data in self.thumbnails
+        ]
+
+    def record(self) -> dict[str, Any]:
+        """What the gallery's script reads."""
+        return {
+            "name": visible(self.name),
+            "status": self.status,
+            "detail": visible(self.detail),
+            "amount": self.amount,
+            "sets": list(self.sets),
+            "thumbs": [place for place, _ in self.thumbnails],
+        }
+
+
+def changed_thumbnails(comparisons: Comparisons) -> Thumbnails:
+    """The reference, the new picture, and where they differ."""
+    before, after = comparisons.reference.load().pixels, comparisons.each[0].source.load().pixels
+    classes = maps.class_map(before, after)
+    factor = _factor(classes.shape)
+    heat = maps.heat(maps.shrunk_map(classes, factor), scale_for(before.dtype))
+    low, high = maps.display_range(before)
+    return (
+        (REFERENCE, thumbnail(before, low, high)),
+        (NEW, thumbnail(after, low, high)),
+        (MAP, _webp(heat)),
+    )
+
+
+def thumbnail(pixels: NDArray[Any], low: float, high: float) -> bytes:
+    """A picture (HWC) as a WebP of at most THUMBNAIL pixels a side."""
+    return _webp(maps.shrunk_view(maps.view(pixels, low, high), _factor(pixels.shape)))
+
+
+def alone(place: int, pixels: NDArray[Any]) -> Thumbnails:
+    """The thumbnail of a picture that nothing is compared with."""
+    return ((place, thumbnail(pixels, *maps.display_range(pixels))),)
+
+
+def without_script(entries: Sequence[GalleryEntry]) -> str:
+    """The same list for a browser that runs no scripts."""
+    rows: Iterable[Sequence[str]] = ((entry.name, entry.status, entry.detail) for entry in entries)
+    return tables.table("Pairs", ("picture", "status", "what"), rows)
+
+
+def _factor(shape: tuple[int, ...]) -> int:
+    return max(1, -(-max(shape[:2]) // THUMBNAIL))
+
+
+def _webp(shown: NDArray[np.uint8]) -> bytes:
+    import cv2
+
+    done, encoded = cv2.imencode(".webp", cv2.cvtColor(shown, cv2.COLOR_RGB2BGR), [cv2.IMWRITE_WEBP_QUALITY, QUALITY])
+    assert done
+    return bytes(encoded)

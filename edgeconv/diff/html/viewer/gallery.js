@@ -1,0 +1,132 @@
+// Gallery: the pairs of two folders. What it lists it opens in the viewer below, in place.
+
+const STATUS = {
+  unreadable: { sign: "!", word: "cannot be read" },
+  layout: { sign: "⇔", word: "other size or type" },
+  changed: { sign: "≠", word: "changed" },
+  new: { sign: "+", word: "new" },
+  missing: { sign: "−", word: "missing" },
+  same: { sign: "=", word: "same" },
+};
+const THUMBNAILS = ["reference", "new", "difference"];
+const LISTED_AT_ONCE = 120; // entries that are made when the end of the list comes into view
+const pairs = data.pairs.map((pair, number) => ({ ...pair, number }));
+let listed = []; // what the filters leave, in order
+let made = 0;
+
+const inView = new IntersectionObserver((seen) => {
+  for (const { target, isIntersecting } of seen) {
+    if (!isIntersecting) continue;
+    inView.unobserve(target);
+    target.src = `data:image/webp;base64,${byId(target.dataset.thumb).textContent}`;
+  }
+}, { rootMargin: "400px" });
+
+function element(tag, properties, ...children) {
+  const made = Object.assign(document.createElement(tag), properties);
+  made.append(...children);
+  return made;
+}
+
+function entryOf(pair) {
+  const thumbnails = pair.thumbs.map((place) => {
+    const image = element("img", { alt: THUMBNAILS[place], decoding: "async" });
+    image.dataset.thumb = `thumb-${pair.number}-${place}`;
+    inView.observe(image);
+    return element("span", { className: "thumb" }, image, element("span", {}, THUMBNAILS[place]));
+  });
+  const { sign, word } = STATUS[pair.status];
+  const button = element(
+    "button",
+    { type: "button", className: "pair", disabled: pair.sets.length === 0, id: `pair-${pair.number}` },
+    element("span", { className: "status" }, element("span", { ariaHidden: "true", className: "sign" }, sign), ` ${word}`),
+    element("span", { className: "name" }, pair.name),
+    element("span", { className: "thumbs" }, ...thumbnails),
+    element("span", { className: "detail" }, pair.detail),
+  );
+  button.dataset.status = pair.status;
+  button.addEventListener("click", () => openPair(pair, true));
+  return element("li", {}, button);
+}
+
+function listPairs() {
+  const wanted = new Set([...document.querySelectorAll("#statuses input:checked")].map((box) => box.value));
+  const words = byId("search").value.trim().toLowerCase();
+  listed = pairs.filter((pair) => wanted.has(pair.status) && pair.name.toLowerCase().includes(words));
+  if (byId("sort").value === "amount") listed.sort((one, other) => other.amount - one.amount || one.number - other.number);
+  made = 0;
+  byId("pairs").replaceChildren();
+  byId("listed").value = `${listed.length.toLocaleString("en")} of ${pairs.length.toLocaleString("en")}`;
+  listMore();
+}
+
+function listMore() {
+  const next = listed.slice(made, made + LISTED_AT_ONCE);
+  made += next.length;
+  byId("pairs").append(...next.map(entryOf));
+  markOpen();
+}
+
+function onScroll() {
+  const { scrollTop, scrollHeight, clientHeight } = byId("pairs");
+  if (made < listed.length && scrollHeight - scrollTop < 3 * clientHeight) listMore();
+}
+
+const openNumber = () => pairs.findIndex((pair) => pair.sets.includes(state.setNumber));
+
+function markOpen() {
+  for (const button of document.querySelectorAll(".pair[aria-current]")) button.removeAttribute("aria-current");
+  byId(`pair-${openNumber()}`)?.setAttribute("aria-current", "true");
+}
+
+function openPair(pair, goThere) {
+  if (!pair.sets.includes(state.setNumber)) setSet(pair.sets[0]);
+  markOpen();
+  byId("announcer").textContent = `${pair.name}, ${STATUS[pair.status].word}. ${pair.detail}`;
+  if (!goThere) return;
+  byId("viewer").scrollIntoView({ block: "start" });
+  stage.focus({ preventScroll: true });
+}
+
+// The next pair of the list that can be looked at; sets of one pair one after another.
+function stepPair(step) {
+  const order = listed.flatMap((pair) => pair.sets.map((set) => ({ pair, set })));
+  if (!order.length) return;
+  const from = order.findIndex((each) => each.set === state.setNumber);
+  const to = from < 0 && step < 0 ? order.length - 1 : (from + step + order.length) % order.length;
+  if (order[to].set !== state.setNumber) setSet(order[to].set);
+  openPair(order[to].pair, false);
+}
+
+function backToGallery() {
+  const open = byId(`pair-${openNumber()}`) ?? byId("search");
+  open.scrollIntoView({ block: "center" });
+  open.focus({ preventScroll: true });
+}
+
+// What is opened first is what has changed, and not what can only be looked at.
+const firstSet = () => pairs.find((pair) => pair.status === "changed" && pair.sets.length)?.sets[0] ?? 0;
+
+function startGallery() {
+  byId("gallery").hidden = byId("pair-steps").hidden = pairs.length === 0;
+  if (!pairs.length) return;
+  const counts = Object.entries(STATUS).map(([status, { sign, word }]) => {
+    const count = pairs.filter((pair) => pair.status === status).length;
+    const box = element("input", { type: "checkbox", value: status, checked: status !== "same" });
+    box.addEventListener("change", listPairs);
+    const label = element("label", { hidden: count === 0 }, box, ` ${sign} ${word} (${count.toLocaleString("en")})`);
+    label.dataset.status = status;
+    return label;
+  });
+  byId("statuses").replaceChildren(...counts);
+  if (pairs.every((pair) => pair.status === "same")) byId("statuses").querySelector("[value=same]").checked = true;
+  byId("search").addEventListener("input", listPairs);
+  byId("sort").addEventListener("change", listPairs);
+  byId("gallery-controls").addEventListener("submit", (event) => event.preventDefault());
+  byId("previous-pair").addEventListener("click", () => stepPair(-1));
+  byId("next-pair").addEventListener("click", () => stepPair(1));
+  byId("back").addEventListener("click", backToGallery);
+  Object.assign(KEYS, { j: () => stepPair(1), k: () => stepPair(-1), escape: backToGallery });
+  byId("pairs").addEventListener("scroll", onScroll, { passive: true });
+  listPairs();
+}

@@ -1,0 +1,188 @@
+"""JPEG 2000, as a bare codestream or in a JP2 file. Sources: ISO/IEC 15444-1, annexes A and I.
+
+The lengths of boxes and tile-parts lead to the end marker, so that a file that is cut is found: OpenJPEG decodes what
+is there of it and fills up the rest. Samples of 9 to 15 bits are stretched to 16.
+"""
+
+from __future__ import annotations
+
+import struct
+
+from edgeconv.io.formats.base import BadPicture, Header, cut_short, too_many
+from edgeconv.io.formats.byte_source import ByteSource
+
+FILE_SIGNATURE = b"\x00\x00\x00\x0cjP  \r\n\x87\n"
+STREAM_SIGNATURE = b"\xff\x4f\xff\x51"
+SIZ, SOT, END = 0xFF51, 0xFF90, b"\xff\xd9"
+SOT_BYTES = 12
+SIZ_BYTES = 38
+"""Up to and with the number of components."""
+MOST_PARTS = 2**21
+"""65,535 tiles of a few parts each."""
+MOST_BOXES = 2**16
+RGB_COLOURS, GREY_COLOURS, YCC_COLOURS = 16, 17, 18
+CONVERT = "convert it to PNG or TIFF"
+SUPERBOX = b"jp2h"
+
+
+def read_header(feed: ByteSource) -> Header:
+    """Find the codestream and walk it to its end. Raises BadPicture."""
+    if not feed.need(len(FILE_SIGNATURE)):
+        raise cut_short(f"{len(feed.data)} bytes")
+    if bytes(feed.data[:4]) == STREAM_SIGNATURE:
+        return _codestream(feed, 0, None, {})
+    position, facts = 0, dict[str, int]()
+    for _ in range(MOST_BOXES):
+        kind, start, stop = _box(feed, position)
+        if kind == b"jp2c":
+            return _codestream(feed, start, stop, facts)
+        if stop is None:
+            raise BadPicture("it holds no picture")
+        if kind == SUPERBOX:
+            _colours(feed, start, stop, facts)
+        position = stop
+    raise too_many("boxes", MOST_BOXES)
+
+
+def as_file(data: bytes, header: Header) -> bytes:
+    """A JP2 file: a bare codestream gets the boxes around it without which OpenCV refuses grey, and guesses colours."""
+    data = data[: header.file_bytes]
+    if not data.startswith(STREAM_SIGNATURE):
+        return data
+    (components,) = struct.unpack_from(">H", data, 40)
+    facts = struct.pack(">IIHBBBB", header.height, header.width, components, data[42], 7, 0, 0)
+    colours = struct.pack(">BBBI", 1, 0, 0, GREY_COLOURS if header.grey else RGB_COLOURS)
+    boxes = (
+        (b"ftyp", b"jp2 \0\0\0\0jp2 "),
+        (SUPERBOX, _boxed(b"ihdr", facts) + _boxed(b"colr", colours)),
+        (b"jp2c", data),
+    )
+    return FILE_SIGNATURE + b"".join(_boxed(kind, body) for kind, body in boxes)
+
+
+def _boxed(kind: bytes, body: bytes) -> bytes:
+    return (
+        struct.pack(">I4s", 8 + len(body), kind) + body
+        if len(body) < 2**32 - 8
+        else struct.pack(">I4sQ", 1, kind, 16 + len(body)) + body
+    )
+
+
+def _box(feed: ByteSource, position: int) -> tuple[bytes, int, int | None]:
+    """Kind of the box at `position`, where its contents begin and where they end; None for the end of the file."""
+    if not feed.need(position + 8):
+        raise cut_short("it ends before its picture")
+    length, kind = struct.unpack_from(">I4s", feed.data, position)
+    start = position + 8
+    if length == 1:
+        if not feed.need(position + 16):
+            raise cut_short("it ends before its picture")
+        length, start = struct.unpack_from(">Q", feed.data, start)[0], start + 8
+    if length == 0:
+        return kind, start, None
+    if position + length < start:
+        raise BadPicture("the length of a box is wrong")
+    return kind, start, position + length
+
+
+def _colours(feed: ByteSource, start: int, stop: int, facts: dict[str, int]) -> None:
+    """Colour space, profile and palette of a JP2 header box."""
+    if not feed.need(stop):
+        raise cut_short("its header box is not complete")
+    while start < stop:
+        kind, body, end = _box(feed, start)
+        if end is None or end > stop:
+            raise BadPicture("the length of a box is wrong")
+        if kind == b"colr" and end - body >= 3:
+            if feed.data[body] == 1 and end - body >= 7:
+                facts.setdefault("space", struct.unpack_from(">I", feed.data, body + 3)[0])
+            elif feed.data[body] == 2:
+                facts["profile"] = 1
+        elif kind == b"pclr":
+            facts["palette"] = 1
+        start = end
+
+
+def _codestream(feed: ByteSource, start: int, stop: int | None, facts: dict[str, int]) -> Header:
+    """The header of the codestream at `start`, once all of it is there; `stop` is the end of its box, if stated."""
+    if not feed.need(start + 4 + SIZ_BYTES):
+        raise cut_short("its header is not complete")
+    data = feed.data
+    if bytes(data[start : start + 4]) != STREAM_SIGNATURE:
+        raise BadPicture("its codestream does not begin like one")
+    right, bottom, left, top = struct.unpack_from(">4I", data, start + 8)
+    width, height = right - left, bottom - top
+    components = struct.unpack_from(">H", data, start + 40)[0]
+    if components not in (1, 2, 3, 4):
+        raise BadPicture(f"a picture of {components} components is not supported", CONVERT)
+    if not feed.need(start + 42 + 3 * components):
+        raise cut_short("its header is not complete")
+    kinds = {tuple(data[start + 42 + 3 * each : start + 45 + 3 * each]) for each in range(components)}
+    depth, across, down = min(kinds)
+    bits = depth + 1
+    if len(kinds) > 1 or (across, down) != (1, 1) or not 0 < bits <= 16:
+        raise BadPicture("its layout (components of other sizes, signs or depths) is not supported", CONVERT)
+    feed.sides(max(0, width), max(0, height))
+    end = _end_of(feed, start)
+    if stop is not None and end > stop:
+        raise BadPicture("its codestream is longer than its box")
+    whole = end if stop is None else stop
+    if not feed.need(whole):
+        raise cut_short(f"{len(feed.data):,} of {whole:,} bytes are there")
+    has_palette = "palette" in facts
+    return Header(
+        width=width,
+        height=height,
+        bits=16 if bits > 8 and not has_palette else 8,
+        grey=components < 3 and not has_palette,
+        alpha=components in (2, 4),
+        profile="profile" in facts,
+        colours="YCC" if facts.get("space") == YCC_COLOURS else "RGB",
+        largest=None if has_palette else 2**bits - 1,
+        file_bytes=whole,
+    )
+
+
+def _end_of(feed: ByteSource, start: int) -> int:
+    """The place behind the end marker, by the lengths of main header and tile-parts."""
+    position, parts = start + 2, 0
+    while (marker := _marker(feed, position)) != SOT:
+        if not 0xFF50 <= marker <= 0xFF7F:
+            raise BadPicture(f"there is no marker at byte {position}")
+        if not feed.need(position + 4):
+            raise cut_short("its header is not complete")
+        length = struct.unpack_from(">H", feed.data, position + 2)[0]
+        if length < 2:
+            raise BadPicture("the length of a marker segment is wrong")
+        position += 2 + length
+    while bytes(feed.data[position : position + 2]) != END:
+        parts += 1
+        if parts > MOST_PARTS:
+            raise too_many("tile-parts", MOST_PARTS)
+        if _marker(feed, position) != SOT:
+            raise BadPicture(f"there is no tile-part at byte {position}")
+        if not feed.need(position + SOT_BYTES):
+            raise cut_short("a tile-part is not complete")
+        length = struct.unpack_from(">I", feed.data, position + 6)[0]
+        if length == 0:  # up to the end marker, wherever that is
+            return _end_of_last(feed, position)
+        if length < SOT_BYTES:
+            raise BadPicture("the length of a tile-part is wrong")
+        position += length
+        if not feed.need(position + 2):
+            raise cut_short("no end marker")
+    return position + 2
+
+
+def _end_of_last(feed: ByteSource, position: int) -> int:
+    """The place behind the first end marker: no two bytes of packets are above FF8F."""
+    while (found := bytes(feed.data).find(END, position)) < 0:
+        if not feed.grow():
+            raise cut_short("no end marker")
+    return found + 2
+
+
+def _marker(feed: ByteSource, position: int) -> int:
+    if not feed.need(position + 2):
+        raise cut_short("no end marker")
+    return int(struct.unpack_from(">H", feed.data, position)[0])

@@ -1,0 +1,43 @@
+"""Formats that edgeconv does not read, told by their first bytes, so that an error names what was met."""
+
+from __future__ import annotations
+
+UNREAD: tuple[tuple[str, int, bytes], ...] = (
+    ("HEIC", 4, b"ftyphei"),
+    ("HEIC", 4, b"ftyphev"),
+    ("HEIF", 4, b"ftypmif1"),
+    ("MP4", 4, b"ftyp"),
+    ("JPEG XL", 0, b"\xff\x0a"),
+    ("JPEG XL", 0, b"\x00\x00\x00\x0cJXL "),
+    ("PDF", 0, b"%PDF"),
+    ("PostScript", 0, b"%!PS"),
+    ("SVG", 0, b"<svg"),
+    ("XML (SVG?)", 0, b"<?xml"),
+    ("HTML", 0, b"<!DOCTYPE html"),
+    ("HTML", 0, b"<html"),
+    ("Photoshop", 0, b"8BPS"),
+    ("OpenEXR", 0, b"\x76\x2f\x31\x01"),
+    ("Radiance HDR", 0, b"#?RADIANCE"),
+    ("Windows icon", 0, b"\x00\x00\x01\x00"),
+    ("PAM", 0, b"P7"),
+    ("PFM", 0, b"PF\n"),
+    ("PFM", 0, b"Pf\n"),
+    ("QOI", 0, b"qoif"),
+    ("DDS", 0, b"DDS "),
+    ("FITS", 0, b"SIMPLE  ="),
+    ("HDF5", 0, b"\x89HDF"),
+    ("Fujifilm raw", 0, b"FUJIFILMCCD-RAW"),
+    ("WebM or Matroska", 0, b"\x1a\x45\xdf\xa3"),
+    ("AVI", 8, b"AVI "),
+    ("WAV", 8, b"WAVE"),
+    ("ZIP", 0, b"PK\x03\x04"),
+    ("gzip", 0, b"\x1f\x8b"),
+    ("JSON", 0, b'{"'),
+    ("JSON", 0, b"{\n"),
+)
+"""(name, offset, bytes): the first that matches; those that say more stand before those that say less."""
+
+
+def name_of(data: bytes) -> str | None:
+    """What a file is that no reader is for, or None where its first bytes tell nothing."""
+    return next((name for name, place, signature in UNREAD if data.startswith(signature, place)), None)

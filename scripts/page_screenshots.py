@@ -1,0 +1,102 @@
+"""Draw the screenshots of pages in docs/pages: the diff of two pictures and of two folders, on a desk and on a phone.
+
+    python3 scripts/page_screenshots.py                        writes docs/pages/NAME.webp
+    PYTHONPATH=OTHER python3 scripts/page_screenshots.py --suffix _before     the pages of another version, beside them
+
+Needs Chromium (tests/browser.py finds it). What is compared is docs/pictures/coast.jpg with parts of it changed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import sys
+import tempfile
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from edgeconv.diff.request import run_request
+from edgeconv.diff.results import Wanted
+from edgeconv.io.image import read_image, write_image
+
+PROJECT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(PROJECT / "tests"))
+
+Browser: Any = import_module("browser").Browser
+
+OUTPUT = PROJECT / "docs" / "pages"
+PICTURE = PROJECT / "docs" / "pictures" / "coast.jpg"
+WIDTH, HEIGHT = 1000, 640
+PHONE_WIDTH, PHONE_HEIGHT = 390, 720
+QUALITY = 35
+
+
+def main() -> int:
+    """Make the pages in a folder that goes again, and draw each as it is seen."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--output", type=Path, default=OUTPUT, help="folder of the screenshots")
+    parser.add_argument("--suffix", default="", help="at the end of each name")
+    arguments = parser.parse_args()
+    arguments.output.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch)
+        draw_folders(folder)
+        make_pages(folder)
+        with Browser(folder / "profile", WIDTH, HEIGHT) as browser:
+            for name, page, phone in (
+                ("pair", "pair.html", False),
+                ("pair_phone", "pair.html", True),
+                ("folders", "many.html", False),
+            ):
+                take(browser, folder / page, phone, arguments.output / f"{name}{arguments.suffix}.webp")
+    return 0
+
+
+def make_pages(folder: Path) -> None:
+    """pair.html and many.html, with the names that a person in that folder would give."""
+    with contextlib.chdir(folder):
+        run_request(["old/harbour.png", "new/harbour.png"], None, None, False, Wanted(html="pair.html"))
+        run_request(["old", "new"], None, None, False, Wanted(html="many.html"))
+
+
+def draw_folders(folder: Path) -> None:
+    """Pictures of both folders: the same, changed by little and by much, new, missing, of another size."""
+    coast = read_image(PICTURE).pixels
+    parts = {name: np.ascontiguousarray(coast[100:500, left : left + 600]) for name, left in PLACES.items()}
+    for side in ("old", "new"):
+        (folder / side).mkdir()
+    for number, (name, part) in enumerate(parts.items()):
+        changed = part.copy()
+        changed[60 : 60 + 40 * number, 120 : 120 + 60 * number] ^= 24
+        if name != "sky":
+            write_image(part, folder / "old" / f"{name}.png")
+        if name != "waves":
+            write_image(changed[::2] if name == "rocks" else changed, folder / "new" / f"{name}.png")
+
+
+PLACES = {"same": 0, "shore": 40, "sky": 90, "tower": 140, "waves": 200, "rocks": 260, "harbour": 340}
+
+
+def take(browser: Browser, page: Path, phone: bool, path: Path) -> None:
+    """Open a page, choose the swipe view where there is one, and store what the window shows."""
+    size = (PHONE_WIDTH, PHONE_HEIGHT) if phone else (WIDTH, HEIGHT)
+    browser.send("Emulation.setDeviceMetricsOverride", width=size[0], height=size[1], deviceScaleFactor=1, mobile=phone)
+    browser.send("Emulation.setTouchEmulationEnabled", enabled=phone)
+    browser.open(page)
+    if page.name == "pair.html":
+        browser.run("document.getElementById('mode-swipe').click()")
+        browser.drawn()
+    browser.run("new Promise((done) => setTimeout(done, 500))")  # thumbnails are decoded when they are seen
+    drawing = path.with_suffix(".png")
+    browser.screenshot(drawing)
+    import cv2
+
+    cv2.imwrite(str(path), cv2.imread(str(drawing)), [cv2.IMWRITE_WEBP_QUALITY, QUALITY])
+    drawing.unlink()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,180 @@
+"""The page of two folders: a gallery with thumbnails that opens its pairs in the viewer, by clicks and by keys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from browser import Browser, chromium
+from command import edgeconv
+from picture_files import smooth_image
+
+from edgeconv.diff.html import Page
+from edgeconv.diff.html.gallery import GalleryEntry, alone, thumbnail
+from edgeconv.io.image import decode_image, write_image
+
+pytestmark = pytest.mark.skipif(chromium() is None, reason="there is no Chromium here")
+
+LISTED = "[...document.querySelectorAll('.pair .name')].map((e) => e.textContent)"
+OPEN = "document.getElementById('open-pair').innerText"
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with Browser(tmp_path_factory.mktemp("profile")) as running:
+        yield running
+
+
+@pytest.fixture
+def page(browser: Browser, tmp_path: Path) -> Iterator[Browser]:
+    """The page of two folders with pairs of every status."""
+    old, new = tmp_path / "old", tmp_path / "new"
+    for folder in (old, new):
+        folder.mkdir()
+    picture = smooth_image(60, 90)
+    for name, change in (("little.png", 1), ("much.png", 40), ("same.png", 0)):
+        changed = picture.copy()
+        changed[:change] += 9
+        write_image(picture, old / name)
+        write_image(changed, new / name)
+    write_image(picture[:, ::-1], new / "added.png")
+    write_image(picture[::-1], old / "gone.png")
+    write_image(picture, old / "grown.png")
+    write_image(np.repeat(picture, 2, axis=0), new / "grown.png")
+    (old / "torn.png").write_bytes((old / "same.png").read_bytes()[:200])
+    write_image(picture, new / "torn.png")
+    assert edgeconv("diff", "old", "new", "--html", "page.html", cwd=tmp_path).code == 2
+    browser.problems.clear()
+    browser.open(tmp_path / "page.html")
+    yield browser
+    assert browser.problems == []
+
+
+def click(browser: Browser, selector: str) -> None:
+    """A press of the mouse in the middle of an element."""
+    browser.run(f"document.querySelector({selector!r}).scrollIntoView({{block: 'center'}})")
+    box = f"document.querySelector({selector!r}).getBoundingClientRect()"
+    x, y = browser.run(f"(({{left, top, width, height}}) => [left + width / 2, top + height / 2])({box})")
+    browser.mouse("mousePressed", x, y, button="left", buttons=1, clickCount=1)
+    browser.mouse("mouseReleased", x, y, button="left", clickCount=1)
+
+
+def value_shown(browser: Browser) -> str:
+    return browser.run("document.querySelector('#values tbody').innerText")
+
+
+def test_pairs_are_listed_with_status_by_colour_sign_and_word(page: Browser) -> None:
+    assert page.run(LISTED) == ["torn.png", "grown.png", "added.png", "gone.png", "much.png", "little.png"]
+    words = page.run("[...document.querySelectorAll('.pair .status')].map((e) => e.innerText)")
+    assert words == [
+        "! cannot be read", "⇔ other size or type", "+ new", "− missing", "≠ changed", "≠ changed"
+    ]  # fmt: skip
+    colours = page.run("[...document.querySelectorAll('.pair')].map((e) => getComputedStyle(e).borderLeftColor)")
+    assert len(set(colours)) == 4
+    assert page.run("document.getElementById('listed').value") == "6 of 7"
+
+
+def test_thumbnails_come_into_view_and_show_the_pictures(page: Browser) -> None:
+    images = "[...document.querySelectorAll('.pair:nth-child(1) img')]"
+    page.run("document.getElementById('pairs').scrollTo(0, 10000)")
+    page.wait_until(f"{images}.length === 10 && {images}.every((e) => e.complete && e.naturalWidth === 90)")
+    kinds = page.run("[...document.querySelectorAll('li:nth-child(5) img')].map((e) => e.alt)")
+    assert kinds == ["reference", "new", "difference"]
+
+
+def test_filters_search_and_order(page: Browser) -> None:
+    click(page, "#statuses [value=new]")
+    assert "added.png" not in page.run(LISTED)
+    click(page, "#statuses [value=same]")
+    assert "same.png" in page.run(LISTED)
+    page.run("document.getElementById('search').focus()")
+    for letter in "LITT":
+        page.key(letter)
+    assert page.run(LISTED) == ["little.png"]
+    for _ in "LITT":
+        page.send("Input.dispatchKeyEvent", type="keyDown", key="Backspace", windowsVirtualKeyCode=8)
+    choose = "s.value = 'name'; s.dispatchEvent(new Event('change'))"
+    page.run(f"(() => {{ const s = document.getElementById('sort'); {choose}; }})()")
+    assert page.run(LISTED) == ["torn.png", "grown.png", "little.png", "much.png", "gone.png", "same.png"]
+
+
+def test_a_click_opens_a_pair_in_place(page: Browser) -> None:
+    click(page, "li:nth-child(6) .pair")
+    page.drawn()
+    assert page.run(OPEN) == "little.png"
+    assert page.run("document.activeElement.id") == "stage"
+    assert page.run("document.querySelector('.pair[aria-current] .name').textContent") == "little.png"
+    assert page.run("location.href").endswith("page.html")
+    assert not page.run("document.getElementById('modes-label').hidden")
+
+
+def test_enter_opens_and_keys_go_on_and_back(page: Browser) -> None:
+    page.run("document.querySelector('li:nth-child(5) .pair').focus()")
+    page.send("Input.dispatchKeyEvent", type="keyDown", key="Enter", text="\r", windowsVirtualKeyCode=13)
+    page.send("Input.dispatchKeyEvent", type="keyUp", key="Enter", windowsVirtualKeyCode=13)
+    page.drawn()
+    assert page.run(OPEN) == "much.png"
+    page.key("j")
+    assert page.run(OPEN) == "little.png"
+    page.key("j")  # round to the first that can be looked at
+    assert page.run(OPEN) == "grown.png"
+    page.key("k")
+    page.key("k")
+    assert page.run(OPEN) == "much.png"
+    page.key("Escape")
+    assert page.run("document.activeElement.querySelector('.name').innerText") == "much.png"
+
+
+def test_zoom_survives_the_step_to_the_next_pair_of_the_same_size(page: Browser) -> None:
+    click(page, "li:nth-child(5) .pair")
+    page.drawn()
+    for key in ("1", "+", "+"):
+        page.key(key)
+    zoom = page.run("document.getElementById('zoom').value")
+    page.key("j")
+    assert page.run("document.getElementById('zoom').value") == zoom == "400 %"
+
+
+@pytest.mark.parametrize(("place", "name", "source"), [(3, "added.png", "new"), (4, "gone.png", "old")])
+def test_new_and_missing_pictures_can_be_looked_at(
+    page: Browser, tmp_path: Path, place: int, name: str, source: str
+) -> None:
+    click(page, f"li:nth-child({place}) .pair")
+    page.drawn()
+    assert page.run(OPEN) == name
+    assert page.run("document.getElementById('modes-label').hidden")
+    pixel = decode_image((tmp_path / source / name).read_bytes(), name).pixels[30, 45]
+    page.wait_until("document.getElementById('values').dataset.pixel === '45,30'")
+    page.wait_until(f"document.querySelector('#values tbody').innerText.includes({chr(9).join(map(str, pixel))!r})")
+    assert page.run("document.querySelectorAll('#values tbody tr').length") == 1
+
+
+def test_five_thousand_pairs_are_made_as_they_come_into_view(browser: Browser, tmp_path: Path) -> None:
+    picture = smooth_image(40, 60)
+    made = Page("many", 2**28)
+    assert made.add_alone("one", "one", picture)
+    small = alone(0, picture)
+    for number in range(5000):
+        made.list_pair(GalleryEntry(f"{number:04}.png", "new", "", number, (0,), small))
+    (tmp_path / "page.html").write_bytes(made.encode("many"))
+    browser.open(tmp_path / "page.html")
+    count = "document.querySelectorAll('.pair').length"
+    assert 0 < browser.run(count) <= 360
+    assert 0 < browser.run("document.querySelectorAll('.pair img[src]').length") <= browser.run(count)
+    for _ in range(3):
+        before = browser.run(count)
+        browser.run("document.getElementById('pairs').scrollTo(0, 1e9)")
+        browser.wait_until(f"{count} > {before}")
+    browser.run("document.getElementById('search').focus()")
+    for letter in "0007":
+        browser.key(letter)
+    assert browser.run(LISTED) == ["0007.png"]
+
+
+def test_a_thumbnail_is_small_and_shows_a_single_differing_pixel() -> None:
+    pixels = np.zeros((1000, 3000, 3), np.uint8)
+    shown = decode_image(thumbnail(pixels, 0, 255), "thumbnail").pixels
+    assert max(shown.shape) <= 128
+    assert shown.max() == 0

@@ -1,0 +1,239 @@
+"""How one moves about on a diff page: place and zoom, the swipe line, fingers, the wheel, and keys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from browser import Browser, chromium
+from diff_page import Shown, make_page
+from picture_files import smooth_image
+
+from edgeconv.diff.scale import scale_for
+
+pytestmark = pytest.mark.skipif(chromium() is None, reason="there is no Chromium here")
+
+HEIGHT, WIDTH = 300, 520
+SPOT = (120, 300)
+MODES = "dsobhgv"
+LEAST_TARGET = 44
+"""CSS pixels of what a finger is to hit. Source: WCAG 2.2, 2.5.5."""
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with Browser(tmp_path_factory.mktemp("profile")) as running:
+        yield running
+
+
+@pytest.fixture
+def shown(browser: Browser, tmp_path: Path) -> Shown:
+    """A reference, the same brighter by 40, and the reference with one square changed."""
+    reference = smooth_image(HEIGHT, WIDTH)
+    brighter, changed = reference + np.uint8(40), reference.copy()
+    changed[SPOT[0] : SPOT[0] + 20, SPOT[1] : SPOT[1] + 30] += 20
+    make_page(tmp_path / "page.html", reference, brighter, changed)
+    browser.problems.clear()
+    browser.open(tmp_path / "page.html")
+    yield Shown(browser, reference, (brighter, changed))
+    assert browser.problems == []
+
+
+def zoom(shown: Shown) -> float:
+    return shown.browser.run("parseFloat(document.getElementById('zoom').value)")
+
+
+def box(shown: Shown, selector: str) -> list[float]:
+    place = f"document.querySelector({selector!r}).getBoundingClientRect()"
+    return shown.browser.run(f"(({{left, top, width, height}}) => [left, top, width, height])({place})")
+
+
+def size(shown: Shown, width: int, height: int) -> None:
+    metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+    shown.browser.send("Emulation.setDeviceMetricsOverride", **metrics)
+    shown.browser.drawn()
+
+
+def test_zoom_and_place_survive_every_change_of_view(shown: Shown) -> None:
+    shown.keys("s", "1", "+", "+", *["ArrowRight"] * 20)
+    scale, place = zoom(shown), shown.pixel_at(0.5, 0.5)
+    for key in (*MODES, *reversed(MODES)):
+        shown.keys(key)
+        assert zoom(shown) == scale, key
+    shown.keys("s")
+    assert shown.pixel_at(0.5, 0.5) == place
+    shown.browser.run("document.getElementById('only').click()")
+    shown.browser.drawn()
+    assert zoom(shown) == scale
+
+
+def test_what_was_fitted_is_fitted_again(shown: Shown) -> None:
+    shown.keys("s")
+    try:
+        found = {}
+        for width in (1200, 700):
+            size(shown, width, 900)
+            _, _, across, down = shown.stage()
+            assert zoom(shown) == pytest.approx(100 * min(across / WIDTH, down / HEIGHT), rel=0.01)
+            found[width] = zoom(shown)
+        assert found[700] < found[1200]
+        shown.keys("+")
+        near = zoom(shown)
+        size(shown, 1200, 900)
+        assert zoom(shown) == near
+    finally:
+        shown.browser.send("Emulation.clearDeviceMetricsOverride")
+
+
+def test_the_controls_stay_where_they_are(shown: Shown) -> None:
+    tops = set()
+    for key in MODES:
+        shown.keys(key)
+        tops.add((box(shown, "#stage")[1], *box(shown, "#fit")[:2]))
+    assert len(tops) == 1
+
+
+def test_the_whole_swipe_line_can_be_grabbed_and_the_cursor_says_so(shown: Shown) -> None:
+    shown.keys("s")
+    left, top, width, height = shown.stage()
+    drawn = min(width / WIDTH, height / HEIGHT)
+    across, down = drawn * WIDTH, drawn * HEIGHT
+    edge = left + (width - across) / 2, top + (height - down) / 2
+    cursor = "getComputedStyle(document.getElementById('stage')).cursor"
+    for share in (0.05, 0.5, 0.95):
+        middle = edge[0] + across * float(shown.browser.run("document.getElementById('mix').value")) / 100
+        shown.browser.mouse("mouseMoved", middle + 60, edge[1] + share * down)
+        assert shown.browser.run(cursor) == "crosshair"
+        shown.browser.mouse("mouseMoved", middle + 4, edge[1] + share * down)
+        assert shown.browser.run(cursor) == "ew-resize"
+        target = edge[0] + share * across
+        shown.browser.drag((middle, edge[1] + share * down), (target, edge[1] + share * down))
+        assert float(shown.browser.run("document.getElementById('mix').value")) == pytest.approx(100 * share, abs=1)
+
+
+def test_the_line_spans_the_picture_and_not_the_pane(shown: Shown) -> None:
+    """At either end of the line one of the two pictures is seen alone, also where it is narrower than the pane."""
+    shown.keys("s", *["."] * 20)
+    place = (0.8, 0.4)
+    under = shown.pixel_at(*place)
+    shown.pixel_at(0.5, 0.02)
+    assert shown.colour_at(*place) == pytest.approx(shown.reference[under[1], under[0]], abs=3)
+    shown.keys(*[","] * 40)
+    assert shown.colour_at(*place) == pytest.approx(shown.others[0][under[1], under[0]], abs=3)
+
+
+def test_the_map_lies_over_the_dimmed_reference(shown: Shown) -> None:
+    shown.keys("]", "v", "n", "1")
+    shown.browser.run("document.getElementById('only').click()")
+    shown.keys("1")
+    heat = scale_for("uint8").colours[int(scale_for("uint8").classes(np.array([20]))[0])]
+    assert shown.has_colour(tuple(heat))
+    shown.keys("0")
+    place = (0.3, 0.3)
+    under = shown.pixel_at(*place)
+    shown.pixel_at(0.5, 0.02)
+    grey = int(shown.reference[under[1], under[0]].max()) >> 1
+    assert shown.colour_at(*place) == pytest.approx((grey, grey, grey), abs=2)
+
+
+@pytest.mark.parametrize("selector", ["#zoom-in", "#mode-swipe", "#only", "summary", "body", "#theme-label a, .skip"])
+def test_keys_work_wherever_the_focus_is(shown: Shown, selector: str) -> None:
+    shown.browser.run(f"(document.querySelector({selector!r}) ?? document.body).focus()")
+    before = zoom(shown)
+    shown.browser.key("+")
+    assert zoom(shown) == pytest.approx(2 * before, rel=0.01)
+    shown.browser.key("h")
+    assert shown.browser.run("document.getElementById('mode-heat').checked")
+
+
+@pytest.mark.parametrize("selector", ["#theme", "#input", "#mix", "#rate"])
+def test_keys_in_fields_are_the_fields_own(shown: Shown, selector: str) -> None:
+    shown.keys("s" if selector == "#mix" else "b")
+    shown.browser.run(f"document.querySelector({selector!r}).focus()")
+    before, mode = zoom(shown), shown.browser.run("document.querySelector('[name=mode]:checked').id")
+    for key in ("+", "h", "0"):
+        shown.browser.key(key)
+    assert zoom(shown) == before
+    assert shown.browser.run("document.querySelector('[name=mode]:checked').id") == mode
+
+
+def test_the_wheel_scrolls_the_page_until_the_pictures_are_in_focus(shown: Shown) -> None:
+    size(shown, 1000, 500)
+    try:
+        left, top, width, _ = shown.stage()
+        place = (left + width / 2, top + 60)
+        before = zoom(shown)
+        shown.browser.mouse("mouseWheel", *place, deltaX=0, deltaY=120)
+        shown.browser.wait_until("window.scrollY > 0")
+        assert zoom(shown) == before
+        shown.browser.run("window.scrollTo(0, 0)")
+        shown.browser.mouse("mouseWheel", *place, deltaX=0, deltaY=-120, modifiers=2)
+        shown.browser.wait(lambda: zoom(shown) > before, "Ctrl and the wheel to zoom")
+        near = zoom(shown)
+        shown.browser.run("document.getElementById('stage').focus({preventScroll: true})")
+        shown.browser.mouse("mouseWheel", *place, deltaX=0, deltaY=-120)
+        shown.browser.wait(lambda: zoom(shown) > near, "the wheel to zoom")
+        assert shown.browser.run("window.scrollY") == 0
+    finally:
+        shown.browser.send("Emulation.clearDeviceMetricsOverride")
+
+
+@pytest.fixture
+def phone(shown: Shown) -> Iterator[Shown]:
+    shown.browser.phone()
+    shown.browser.send("Page.reload")
+    shown.browser.wait_until("document.readyState === 'complete'")
+    shown.browser.drawn()
+    yield shown
+    shown.browser.no_phone()
+
+
+def test_on_a_phone_controls_take_a_third_and_targets_are_large_enough(phone: Shown) -> None:
+    for mode in ("side", "swipe", "blink"):
+        phone.browser.run(f"document.getElementById('mode-{mode}').click()")
+        phone.browser.drawn()
+        assert box(phone, "#controls")[3] <= 800 / 3
+        assert phone.browser.run("document.documentElement.scrollWidth") == 390
+        sizes = phone.browser.run(
+            "[...document.querySelectorAll('#controls button, #controls select, #modes label, #only-label, summary')]"
+            ".filter((e) => e.checkVisibility({visibilityProperty: true}))"
+            ".map((e) => [e.id, e.getBoundingClientRect().width, e.getBoundingClientRect().height])"
+        )
+        assert len(sizes) > 8
+        assert [each for each in sizes if min(each[1:]) < LEAST_TARGET] == []
+
+
+def test_a_finger_scrolls_the_page_and_two_move_the_pictures(phone: Shown) -> None:
+    phone.browser.run("document.getElementById('mode-onion').click()")
+    phone.browser.drawn()
+    left, top, width, height = phone.stage()
+    middle = (left + width / 2, top + height / 2)
+    touch_action = "getComputedStyle(document.getElementById('stage')).touchAction"
+    assert phone.browser.run(touch_action) == "pan-y"
+    before = zoom(phone)
+    phone.browser.touch("touchStart", middle)
+    for step in range(1, 9):
+        phone.browser.touch("touchMove", (middle[0], middle[1] - 25 * step))
+    phone.browser.touch("touchEnd")
+    phone.browser.wait_until("window.scrollY > 50")
+    still = "new Promise((done) => { const y = scrollY; setTimeout(() => done(y === scrollY), 300); })"
+    phone.browser.wait_until(still)  # a page goes on for a while behind a finger
+    assert zoom(phone) == before
+    phone.browser.run("window.scrollTo(0, 0)")
+    phone.browser.touch("touchStart", (middle[0] - 30, middle[1]), (middle[0] + 30, middle[1]))
+    for step in range(1, 6):
+        places = (middle[0] - 30 - 12 * step, middle[1] + 4 * step), (middle[0] + 30 + 12 * step, middle[1] + 4 * step)
+        phone.browser.touch("touchMove", *places)
+    phone.browser.touch("touchEnd")
+    phone.browser.drawn()
+    assert zoom(phone) == pytest.approx(3 * before, rel=0.1)
+    assert phone.browser.run("window.scrollY") == 0
+    assert phone.browser.run(touch_action) == "none"
+    place = phone.browser.run("document.getElementById('stage').getAttribute('aria-label')")
+    phone.browser.touch("touchStart", middle)
+    phone.browser.touch("touchMove", (middle[0] - 60, middle[1] - 60))
+    phone.browser.touch("touchEnd")
+    assert phone.browser.run("window.scrollY") == 0
+    assert place == phone.browser.run("document.getElementById('stage').getAttribute('aria-label')")

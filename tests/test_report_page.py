@@ -1,0 +1,103 @@
+"""The page of `edgeconv report` in a real browser: a summary first, tables that sort and filter, all by keyboard."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from browser import Browser, chromium
+from command import PROJECT, edgeconv
+
+from edgeconv.bench.goals import outcomes
+from edgeconv.bench.record import read_record
+
+pytest.importorskip("matplotlib")
+pytestmark = pytest.mark.skipif(chromium() is None, reason="there is no Chromium here")
+
+RECORD = PROJECT / "docs" / "results" / "bench" / "h200" / "gpu.json.xz"
+CELLS = (
+    "[...document.querySelectorAll('#r1-fastest tbody tr')].filter((r) => !r.hidden).map((r) => r.cells[{}].innerText)"
+)
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    """The page of a committed record."""
+    folder = tmp_path_factory.mktemp("report")
+    assert edgeconv("report", RECORD, "--html", "page.html", cwd=folder).code == 0
+    with Browser(folder / "profile") as running:
+        running.open(folder / "page.html")
+        yield running
+        assert running.problems == []
+        asked = [address for address in running.requests if not address.startswith("data:")]
+        assert asked == [(folder / "page.html").as_uri()]
+
+
+def tab_to(browser: Browser, selector: str) -> None:
+    """Press Tab until an element has the focus."""
+    for _ in range(200):
+        if browser.run(f"document.activeElement.matches({selector!r})"):
+            return
+        browser.send("Input.dispatchKeyEvent", type="keyDown", key="Tab", windowsVirtualKeyCode=9)
+        browser.send("Input.dispatchKeyEvent", type="keyUp", key="Tab", windowsVirtualKeyCode=9)
+    raise AssertionError(f"the keyboard does not reach {selector}")
+
+
+def test_a_summary_of_one_screen_comes_first_with_every_missed_goal_and_its_reason(page: Browser) -> None:
+    text = page.run("document.querySelector('main .summary').innerText")
+    found = outcomes(read_record(RECORD))
+    missed = [outcome for outcome in found if not outcome.met]
+    assert f"{len(found) - len(missed)} of {len(found)} goals met" in text
+    assert text.count("Missed by ") == len(missed)
+    for outcome in missed:
+        assert outcome.goal.binds in text
+    top, bottom = page.run(
+        "(({top, bottom}) => [top, bottom])(document.querySelector('.summary').getBoundingClientRect())"
+    )
+    assert top < 300
+    assert bottom - top < 900
+    assert page.run("getComputedStyle(document.querySelector('.summary li')).overflow") == "visible"
+
+
+def test_the_page_has_landmarks_and_names_for_all_that_can_be_used(page: Browser) -> None:
+    nodes = page.send("Accessibility.getFullAXTree")["nodes"]
+    roles: dict[str, list[str]] = {}
+    for node in nodes:
+        if not node.get("ignored"):
+            roles.setdefault(node["role"]["value"], []).append(node.get("name", {}).get("value", ""))
+    assert len(roles["main"]) == len(roles["navigation"]) == 1
+    for role in ("button", "searchbox", "region", "link", "table"):
+        assert all(roles[role]) or role == "table", role
+    assert page.run("[...document.querySelectorAll('.wide:has(table)')].every((e) => e.tabIndex === 0 && e.ariaLabel)")
+
+
+def test_a_heading_sorts_by_the_keyboard(page: Browser) -> None:
+    tab_to(page, "#r1-fastest th:nth-child(4) button")
+    assert page.run("document.activeElement.innerText").startswith("median")
+    seconds = "((t) => parseFloat(t.replace(',', '')) * {'µs': 1e-6, ms: 1e-3, s: 1}[t.split(' ')[1]])"
+    for sign in (1, -1):
+        page.send("Input.dispatchKeyEvent", type="keyDown", key="Enter", text="\r", windowsVirtualKeyCode=13)
+        page.send("Input.dispatchKeyEvent", type="keyUp", key="Enter", windowsVirtualKeyCode=13)
+        found = page.run(f"{CELLS.format(3)}.map({seconds})")
+        assert found == sorted(found, reverse=sign < 0)
+        assert len(found) > 12
+    assert page.run("document.querySelector('#r1-fastest [aria-sort]').ariaSort") == "descending"
+
+
+def test_a_long_table_is_filtered_by_what_is_typed(page: Browser) -> None:
+    everything = page.run(CELLS.format(0))
+    page.run("document.querySelector('#r1-fastest input').focus()")
+    for letter in "uint8":
+        page.key(letter)
+    left = page.run(CELLS.format(0))
+    assert 0 < len(left) < len(everything)
+    assert all("uint8" in cell for cell in left)
+    for _ in "uint8":
+        page.send("Input.dispatchKeyEvent", type="keyDown", key="Backspace", windowsVirtualKeyCode=8)
+    assert page.run(f"{CELLS.format(0)}.length") == len(everything)
+
+
+def test_on_a_phone_only_tables_scroll_sideways(page: Browser) -> None:
+    page.send("Emulation.setDeviceMetricsOverride", width=390, height=800, deviceScaleFactor=1, mobile=True)
+    assert page.run("document.documentElement.scrollWidth") == 390
+    page.send("Emulation.clearDeviceMetricsOverride")

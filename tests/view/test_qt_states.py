@@ -1,0 +1,170 @@
+"""What the window says of itself: loading, computing, writing; what lies over the picture; what it begins with."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+from problems import random_image
+from PySide6.QtCore import Qt
+from pytestqt.qtbot import QtBot
+from windows import PATIENCE_MILLISECONDS, drawn, opened, pixels_of, settle
+
+from edgeconv import convolve
+from edgeconv.io.image import Picture, write_image
+from edgeconv.view.compute import Workshop
+from edgeconv.view.qt import theme
+from edgeconv.view.qt.window import ViewWindow
+from edgeconv.view.sources import INPUT, OUTPUT, REFERENCE_OUTPUT, ViewSource
+
+PIXELS = random_image(90, 120, np.uint8)
+
+
+@pytest.fixture
+def picture(tmp_path: Path) -> Path:
+    write_image(PIXELS, tmp_path / "picture.png")
+    return tmp_path / "picture.png"
+
+
+def wait_for(qtbot: QtBot, window: ViewWindow, text: str) -> None:
+    qtbot.waitUntil(lambda: window.busy_label.text() == text, timeout=PATIENCE_MILLISECONDS)
+
+
+def test_a_picture_that_is_loading_says_so_and_then_what_is_computed(
+    qtbot: QtBot, picture: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    window = opened(qtbot, picture)
+    write_image(PIXELS[:50], tmp_path / "slow.png")
+    decode, layer = Workshop.decode, Workshop._layer
+    loaded, computed = threading.Event(), threading.Event()
+
+    def slowly(workshop: Workshop, path: str) -> Picture:
+        loaded.wait(PATIENCE_MILLISECONDS / 1000)
+        return decode(workshop, path)
+
+    def late(workshop: Workshop, *arguments: object) -> object:
+        computed.wait(PATIENCE_MILLISECONDS / 1000)
+        return layer(workshop, *arguments)
+
+    monkeypatch.setattr(Workshop, "decode", slowly)
+    monkeypatch.setattr(Workshop, "_layer", late)
+    window.open_pictures([str(tmp_path / "slow.png")])
+    wait_for(qtbot, window, "loading slow.png …")
+    loaded.set()
+    wait_for(qtbot, window, "computing output …")
+    computed.set()
+    settle(qtbot, window)
+    assert window.busy_label.text() == ""
+
+
+def test_what_is_being_written_is_counted(qtbot: QtBot, picture: Path) -> None:
+    window = opened(qtbot, picture)
+    gates = [threading.Event(), threading.Event()]
+    for gate in gates:
+        window.tasks.write(lambda gate=gate: (gate.wait(PATIENCE_MILLISECONDS / 1000), lambda: None)[1])
+    assert window.writing_label.text() == "writing, 1 more to come …"
+    gates[0].set()
+    qtbot.waitUntil(lambda: window.writing_label.text() == "writing …", timeout=PATIENCE_MILLISECONDS)
+    gates[1].set()
+    qtbot.waitUntil(lambda: window.writing_label.text() == "", timeout=PATIENCE_MILLISECONDS)
+
+
+def test_a_message_does_not_move_the_picture(qtbot: QtBot, picture: Path) -> None:
+    window = opened(qtbot, picture)
+    place, size = window.canvas.viewport, window.canvas.size()
+    window.complain("Something is the matter, and it takes a whole line to say what that is.")
+    qtbot.waitUntil(window.message.isVisible, timeout=PATIENCE_MILLISECONDS)
+    assert (window.canvas.viewport, window.canvas.size()) == (place, size)
+    assert window.message.width() == window.canvas.width()
+    assert window.message.mapTo(window.canvas, window.message.rect().topLeft()).y() == 0
+
+
+def test_fit_enlarges_a_small_picture_which_opens_at_its_own_size(qtbot: QtBot, picture: Path) -> None:
+    window = opened(qtbot, picture)
+    assert window.canvas.viewport.zoom == 1
+    window.actions_by_name["fit"].trigger()
+    view = window.canvas.viewport
+    assert view.zoom == pytest.approx(min(view.area_width / 120, view.area_height / 90))
+    assert view.zoom > 2
+    window.resize(window.width() - 200, window.height() - 100)
+    assert window.canvas.viewport.zoom < view.zoom
+    assert window.canvas.viewport.fitted
+
+
+def test_the_panel_can_be_hidden_and_stays_so(qtbot: QtBot, picture: Path) -> None:
+    window = opened(qtbot, picture)
+    narrow = window.canvas.width()
+    window.canvas.setFocus()
+    qtbot.keyClick(window, Qt.Key.Key_F9)
+    qtbot.waitUntil(lambda: window.canvas.width() > narrow + 200, timeout=PATIENCE_MILLISECONDS)
+    assert not window.side.isVisible()
+    window.close()
+    again = opened(qtbot, picture)
+    assert not again.side.isVisible()
+    assert not again.actions_by_name["panel"].isChecked()
+    again.actions_by_name["panel"].trigger()
+    qtbot.waitUntil(again.side.isVisible, timeout=PATIENCE_MILLISECONDS)
+
+
+def test_a_fraction_is_a_number_in_the_kernel_editor(qtbot: QtBot, picture: Path) -> None:
+    window = opened(qtbot, picture)
+    cells = window.controls.kernel.cells
+    for cell in cells:
+        cell.setFocus()
+        cell.selectAll()
+        qtbot.keyClicks(cell, "1/9")
+    settle(qtbot, window)
+    kernel = ";".join(["1/9,1/9,1/9"] * 3)
+    assert [cell.text() for cell in cells] == ["1/9"] * 9
+    assert window.model.parameters.kernel == kernel
+    assert not window.message.isVisible()
+    window.canvas.actual_size()
+    expected = convolve(PIXELS, np.full((3, 3), 1 / 9), device="cpu")
+    shown = drawn(window.canvas)
+    assert any(np.array_equal(shown[y : y + 90, x : x + 120], expected) for y, x in corners(shown, expected))
+    assert "1/9 1/9 1/9 / 1/9 1/9 1/9 / 1/9 1/9 1/9" in window.model.runs[-1].parameters.summary()
+
+
+def corners(shown: np.ndarray, picture: np.ndarray) -> list[tuple[int, int]]:
+    """Where the first pixels of a row of a picture are seen."""
+    found = np.flatnonzero((shown[:, :-1] == picture[0, 0]).all(axis=2) & (shown[:, 1:] == picture[0, 1]).all(axis=2))
+    return [divmod(int(place), shown.shape[1] - 1) for place in found]
+
+
+@pytest.mark.parametrize("second", [False, True])
+def test_a_difference_begins_with_what_one_asks_about_and_gives_way_again(
+    qtbot: QtBot, picture: Path, tmp_path: Path, second: bool
+) -> None:
+    write_image(PIXELS[::-1], tmp_path / "other.png")
+    others = [tmp_path / "other.png"] if second else []
+    window = opened(qtbot, picture, *others)
+    window.show_mode("difference")
+    settle(qtbot, window)
+    file = ViewSource("file", str(tmp_path / "other.png"))
+    assert (window.model.left, window.model.right) == ((INPUT, file) if second else (REFERENCE_OUTPUT, OUTPUT))
+    window.show_mode("split")
+    settle(qtbot, window)
+    assert (window.model.left, window.model.right) == (INPUT, OUTPUT)
+    window.model.show(left=OUTPUT, right=INPUT)
+    window.show_mode("difference")
+    settle(qtbot, window)
+    assert (window.model.left, window.model.right) == (OUTPUT, INPUT), "what was chosen stays"
+
+
+@pytest.mark.parametrize("look", ["light", "dark"])
+def test_what_is_checked_in_a_menu_is_seen(qtbot: QtBot, picture: Path, look: str) -> None:
+    window = opened(qtbot, picture)
+    window.set_look(look)
+    (menu,) = (menu.menu() for menu in window.menuBar().actions() if menu.text() == "&View")
+    menu.popup(window.mapToGlobal(window.rect().topLeft()))
+    qtbot.waitExposed(menu)
+    action = window.actions_by_name["single"]
+    assert action.isChecked()
+    shown = pixels_of(menu.grab(menu.actionGeometry(action)).toImage()).astype(int)
+    mark = shown[:, :30]
+    background = np.median(mark.reshape(-1, 3), axis=0)
+    assert np.abs(mark - background).max() > 60, "a mark that stands out"
+    assert theme.colours().text
+    menu.close()
