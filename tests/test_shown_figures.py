@@ -77,8 +77,8 @@ def record(monkeypatch: pytest.MonkeyPatch) -> BenchRecord:
 
 def test_each_cell_of_an_metrics(record: BenchRecord) -> None:
     (group,) = groups(record)
-    (cells,) = tables.gpus(group).rows
-    assert dict(zip(tables.GPU_HEADER, cells, strict=True)) == {
+    (cells,) = tables.metrics(group).rows
+    assert dict(zip(tables.METRICS_HEADER, cells, strict=True)) == {
         "candidate": "opencv",
         "size": "16",
         "L2": "warm",

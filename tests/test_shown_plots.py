@@ -445,7 +445,7 @@ def test_a_pages_tables_are_those_whose_figures_are_checked_elsewhere(
             ("GFLOPS (nominal)", tables.gflops_cell),
         ):
             expected.append((title, rows_of(tables.over_size(group, title, cell))))
-    expected += [(group.title, rows_of(tables.gpus(group))) for group in groups(record)]
+    expected += [(group.title, rows_of(tables.metrics(group))) for group in groups(record)]
     expected += [(table.title, rows_of(table)) for table in ladders.shown(ladder)]
     from edgeconv.export import runs
 

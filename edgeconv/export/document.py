@@ -104,6 +104,6 @@ def _record(record: BenchRecord) -> Iterator[Block]:
         yield Tabled(untimed, 2)
     if record.left_out:
         yield Tabled(tables.left_out(record), 2)
-    yield Heading(2, "Accounting GPUs")
+    yield Heading(2, "Metrics")
     yield Items(tuple(f"{name.replace('_', ' ')} = {formula}" for name, formula in record.formulas.items()))
-    yield from (Tabled(tables.gpus(group), 3) for group in groups(record))
+    yield from (Tabled(tables.metrics(group), 3) for group in groups(record))

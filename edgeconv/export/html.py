@@ -75,7 +75,7 @@ def _record(record: BenchRecord, prefix: str) -> str:
         ("plots", "Plots", "".join(_figure(drawing, prefix) for drawing in drawings)),
         ("tables", "Times, shares and GFLOPS", "".join(map(_group_tables, groups(record)))),
         ("cudnn", "What cuDNN ranked and what was measured", "".join(map(_folded, tables.cudnn_traces(record)))),
-        ("GPUs", "Accounting GPUs", _formulas(record) + "".join(_folded(tables.gpus(g)) for g in groups(record))),
+        ("metrics", "Metrics", _formulas(record) + "".join(_folded(tables.metrics(g)) for g in groups(record))),
         ("left", "Not timed, left out", _unless_empty(tables.untimed(record)) + _unless_empty(tables.left_out(record))),
         ("samples", "What the filters give", _samples(samples(record))),
         ("machine", "Machine and versions", _list(tables.machine_lines(record))),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import zlib
 from collections.abc import Sequence
 
 import matplotlib
@@ -40,16 +41,22 @@ def _files(drawings: Sequence[Drawing], place: str) -> dict[str, bytes]:
     return files
 
 
+SVG_DECIMALS = 2
+"""Of coordinates: a hundredth of a point is finer than any screen."""
+_LONG_NUMBER = re.compile(rf"(?<![\w.#])-?\d+\.\d{{{SVG_DECIMALS + 1},}}(?![\w.])")
+
+
 def svg(drawing: Drawing) -> str:
-    """The drawing as SVG text; ids carry its name, so that several may stand in one page."""
+    """The drawing as SVG text; ids carry a hash of its name, so that several may stand in one page."""
     text = io.StringIO()
     settings = {"svg.fonttype": "none", "svg.hashsalt": drawing.name, "font.family": ["DejaVu Sans"]}
     with matplotlib.rc_context(settings):
         drawing.figure.patch.set_alpha(0)
         FigureCanvasSVG(drawing.figure).print_svg(text, metadata={"Date": None, "Creator": None})
     bare = _METADATA.sub("", text.getvalue())
-    named = _REFERENCE.sub(f"{drawing.name}-", bare)
-    return named.replace("font: 10px 'DejaVu Sans'", f"font: 10px {', '.join(FONTS)}")
+    named = _REFERENCE.sub(f"d{zlib.crc32(drawing.name.encode()):08x}-", bare)
+    short = _LONG_NUMBER.sub(lambda found: f"{float(found[0]):.{SVG_DECIMALS}f}".rstrip("0").rstrip("."), named)
+    return short.replace("font: 10px 'DejaVu Sans'", f"font: 10px {', '.join(FONTS)}")
 
 
 def png(drawing: Drawing) -> bytes:

@@ -129,7 +129,7 @@ def gflops_cell(row: BenchRow) -> str:
     return NOTHING if row.kind == "copy" or found is None else f"{found.gflops:,.1f}"
 
 
-GPU_HEADER = (
+METRICS_HEADER = (
     "candidate",
     "size",
     "L2",
@@ -153,10 +153,14 @@ GPU_HEADER = (
 )
 
 
-def gpus(group: Group) -> Table:
+def metrics(group: Group) -> Table:
     """The metrics of each timed row, in each L2 state."""
-    rows = [_gpu(row, state, series, row.metrics[state]) for row in group.rows for state, series in row.timings.items()]
-    return Table(group.title, GPU_HEADER, tuple(rows))
+    rows = [
+        _metrics_row(row, state, series, row.metrics[state])
+        for row in group.rows
+        for state, series in row.timings.items()
+    ]
+    return Table(group.title, METRICS_HEADER, tuple(rows))
 
 
 def untimed(record: BenchRecord) -> Table:
@@ -198,7 +202,7 @@ def _trace(entry: RankedAlgorithm) -> tuple[str, ...]:
     return (entry.algorithm, entry.math, f"{entry.workspace_bytes:,}", seconds, entry.skipped)
 
 
-def _gpu(row: BenchRow, state: str, series: SeriesPart, found: Metrics) -> tuple[str, ...]:
+def _metrics_row(row: BenchRow, state: str, series: SeriesPart, found: Metrics) -> tuple[str, ...]:
     check, moved = row.check, found.moved_gigabytes_per_second
     return (
         row.candidate,

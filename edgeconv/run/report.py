@@ -199,6 +199,10 @@ class RunDevice(DeviceFacts, omit_defaults=True, kw_only=True):
     kind: DeviceName
 
 
+SAMPLE_DIGITS = 6
+"""Significant digits of a sample in a record: more than any of the clocks resolves."""
+
+
 class SeriesPart(Part):
     """Statistics of a series, every sample, and why the sampling stopped."""
 
@@ -444,7 +448,8 @@ def describe_device(kind: DeviceName, facts: dict[str, Any]) -> RunDevice:
 def describe_series(series: Series) -> SeriesPart:
     """Statistics, every sample, and why sampling stopped."""
     found = asdict(series.statistics)
-    return SeriesPart(**found, stopped_because=series.stopped_because, samples_seconds=list(series.samples_seconds))
+    samples = [float(f"{seconds:.{SAMPLE_DIGITS}g}") for seconds in series.samples_seconds]
+    return SeriesPart(**found, stopped_because=series.stopped_because, samples_seconds=samples)
 
 
 def describe_counts(counts: Counts) -> CountsPart:
