@@ -18,6 +18,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+import crew_tables
 import readme_figures
 
 from edgeconv.bench.grid import GRIDS
@@ -62,6 +63,7 @@ PAGES = (
             "batch",
             "tiles",
             "api",
+            "cpu-engine",
         )
     ),
     *SOURCES,
@@ -400,6 +402,12 @@ TABLES: dict[str, Callable[[], str]] = {
         {"auto_h200": "one NVIDIA H200 and its host", "auto_two_cores": "two cores of an AMD EPYC"}
     ),
     "batches": lambda: batches("calls_h200"),
+    "crew-wake": lambda: crew_tables.wake("crew_h200_host"),
+    "crew-wake-two-cores": lambda: crew_tables.wake("crew_two_cores"),
+    "crew-spin": lambda: crew_tables.spin("crew_h200_host"),
+    "crew-fresh": lambda: crew_tables.fresh("crew_h200_host"),
+    "crew-processes": lambda: crew_tables.processes("crew_h200_host"),
+    "crew-peers": lambda: crew_tables.against_peers("h200", "many_cores"),
     "diff-cost": lambda: diff_cost("two-core-epyc"),
     "view-keys": view_keys,
     "view-cost": lambda: view_cost("two-core-epyc"),

@@ -15,9 +15,9 @@ from edgeconv.hardware.cpu import jit, peak
 def test_every_chain_ends_at_its_limit() -> None:
     """a ← a/2 + 1 goes to 2 from anywhere, and the sum of all chains is stored in the worker's row."""
     lanes = jit.processor().vector_bytes // 4
-    code = jit.compile_function(peak.write(lanes), peak.ENTRY_POINT, jit.processor())
+    code = jit.compile_module(peak.write(lanes), jit.processor())
     rows = np.zeros((3, lanes), np.float32)
-    code.function(rows.ctypes.data, 1)
+    code.function(peak.ENTRY_POINT, 2)(rows.ctypes.data, 1)
     assert rows.tolist() == [[0.0] * lanes, [2.0 * peak.CHAINS] * lanes, [0.0] * lanes]
 
 

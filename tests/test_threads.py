@@ -46,7 +46,7 @@ def test_usable_threads_are_those_of_mask_and_quota(
     monkeypatch.setattr(threads, "read_system_file", files.get)
     monkeypatch.setattr(threads.os, "sched_getaffinity", lambda process: set(range(mask)), raising=False)
     monkeypatch.setattr(threads.os, "cpu_count", lambda: 64)
-    assert threads.usable_threads.__wrapped__() == usable
+    assert threads.read_limits().threads == usable
 
 
 @pytest.mark.parametrize(("cpus", "usable"), [(6, 6), (None, 1)])
@@ -56,7 +56,7 @@ def test_where_there_is_no_mask_every_core_counts(
     monkeypatch.setattr(threads, "read_system_file", lambda path: None)
     monkeypatch.delattr(threads.os, "sched_getaffinity", raising=False)
     monkeypatch.setattr(threads.os, "cpu_count", lambda: cpus)
-    assert threads.usable_threads.__wrapped__() == usable
+    assert threads.read_limits().threads == usable
 
 
 def test_what_was_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -65,3 +65,23 @@ def test_what_was_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [threads.resolve_threads(each) for each in asked] == [5, 1, 12]
     with pytest.raises(UsageError, match="--threads 0 is not a whole number from 1"):
         threads.resolve_threads(0)
+
+
+def test_limits_are_asked_for_again_and_the_same_object_while_they_are_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found = [threads.Limits(4, frozenset(range(4))), threads.Limits(4, frozenset(range(4))), threads.Limits(2, None)]
+    clock = [10.0]
+    monkeypatch.setattr(threads._Remembered, "limits", None)
+    monkeypatch.setattr(threads._Remembered, "read_seconds", 0.0)
+    monkeypatch.setattr(threads, "read_limits", lambda: found.pop(0))
+    monkeypatch.setattr(threads.time, "monotonic", lambda: clock[0])
+    first = threads.current_limits()
+    clock[0] += threads.LIMITS_SECONDS / 2
+    assert threads.current_limits() is first
+    assert len(found) == 2
+    clock[0] += threads.LIMITS_SECONDS
+    assert threads.current_limits() is first
+    assert len(found) == 1
+    clock[0] += 2 * threads.LIMITS_SECONDS
+    assert threads.usable_threads() == 2

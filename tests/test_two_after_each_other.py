@@ -501,7 +501,7 @@ PROCESSOR = jit.Processor("x86_64-linux-gnu", "generic", "+avx2", 32, has_half=T
 def test_machine_code_is_that_of_its_lowering_layout_and_processor(place: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine, "code_for", functools.cache(engine.code_for.__wrapped__))
     monkeypatch.setattr(engine.rowcode, "write", lambda lowering, layout: (lowering, layout))
-    monkeypatch.setattr(engine.jit, "compile_function", lambda text, name, processor: (*text, processor))
+    monkeypatch.setattr(engine.jit, "compile_module", lambda text, processor: (*text, processor))
     asked = (LOWERING, LAYOUT, PROCESSOR)
     assert engine.code_for(*asked) == asked
     for field in fields(asked[place]):

@@ -7,6 +7,7 @@ caller works on. Nothing is copied here that need not be, and no library is impo
 
 from __future__ import annotations
 
+import math
 import sys
 from abc import ABC, abstractmethod
 from typing import Any
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 from edgeconv.core.problem import INPUT_DTYPES
 from edgeconv.errors import UnavailableError, UsageError
 from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
+from edgeconv.hardware.pages import LEAST_BYTES, large_empty
 from edgeconv.methods.cpu.arrays import address_of
 
 Shape = tuple[int, ...]
@@ -93,7 +95,7 @@ class NumpyArrays(ArrayLibrary):
 
     def new(self, shape: Shape, dtype: np.dtype[Any], like: Any) -> tuple[Any, int] | None:
         """See ArrayLibrary.new."""
-        result = np.empty(shape, dtype)
+        result = aligned_empty(shape, dtype)
         return result, address_of(result)
 
 
@@ -294,8 +296,10 @@ def _find_library(array: Any) -> ArrayLibrary:
 
 
 def aligned_empty(shape: Shape, dtype: np.dtype[Any]) -> NDArray[Any]:
-    """A new NumPy array that starts on a cache line."""
-    size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+    """A new NumPy array that starts on a cache line; a large one on large pages."""
+    size = math.prod(shape) * dtype.itemsize
+    if size >= LEAST_BYTES:
+        return large_empty(size).view(dtype).reshape(shape)
     whole = np.empty(size + ALIGNED_BYTES, np.uint8)
     start = -whole.ctypes.data % ALIGNED_BYTES
     return whole[start : start + size].view(dtype).reshape(shape)

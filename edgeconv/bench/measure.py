@@ -35,6 +35,7 @@ from edgeconv.core.problem import Problem
 from edgeconv.core.request import Request, make_request
 from edgeconv.core.timing import Budget, Sampler, Series, collect, interleave
 from edgeconv.errors import EdgeconvError
+from edgeconv.hardware.process import wait_until_quiet
 from edgeconv.io.files import STANDARD_STREAM
 from edgeconv.io.formats import FORMAT_OF_DTYPE
 from edgeconv.io.image import decode_image, encode_image
@@ -298,6 +299,8 @@ def _take_turns(runners: Sequence[_Entered], state: L2State, budget: Budget, wat
             return _guarded(runner, lambda: runner.time_once(state, enqueue_seconds))
 
         def settle(runner: _Entered = runner) -> None:
+            if not runner.bench.device.moves_data:
+                wait_until_quiet()
             if runner.last_seconds < SETTLED_SECONDS:
                 _guarded(runner, runner.once)
             watch.look()

@@ -1,7 +1,8 @@
-"""A handful of threads that wait for work: one pool per process, shared by the CPU methods and the PNG writer.
+"""A handful of threads that wait for work from Python: one pool per process, for OpenCV, the PNG writer and copies.
 
-The work itself runs outside the interpreter lock (generated machine code, OpenCV, deflate), so plain threads
-scale. Waking one costs 10 to 30 µs, which is why a plan below `PARALLEL_BYTES` stays on the caller's thread.
+The work itself runs outside the interpreter lock, so plain threads scale. Waking one costs 10 to 30 µs and may come
+much later, which is why work below `PARALLEL_BYTES` stays on the caller's thread. Generated machine code has threads of
+its own, which wait inside it (cpu/crew.py).
 """
 
 from __future__ import annotations

@@ -7,6 +7,11 @@ import time
 
 from edgeconv.hardware.system_files import read_system_file
 
+MOST_QUIET_SECONDS = 0.25
+QUIET_LOOK_SECONDS = 0.002
+QUIET_SHARE = 0.2
+"""Of one core, in all threads together."""
+
 
 def seconds_since_process_start() -> float | None:
     """Wall time since the process began, where the system tells (Linux); None elsewhere."""
@@ -16,3 +21,17 @@ def seconds_since_process_start() -> float | None:
         return time.clock_gettime(time.CLOCK_BOOTTIME) - started_after_boot
     except (OSError, AttributeError, ValueError, IndexError):
         return None
+
+
+def wait_until_quiet() -> None:
+    """Wait until the threads of this process rest, `MOST_QUIET_SECONDS` at most.
+
+    Threads of many libraries spin for milliseconds after their last work (OpenMP's, ONNX Runtime's), on the very cores
+    that the next to be timed would work on.
+    """
+    deadline = time.perf_counter() + MOST_QUIET_SECONDS
+    while (started := time.perf_counter()) < deadline:
+        before = time.process_time()
+        time.sleep(QUIET_LOOK_SECONDS)
+        if time.process_time() - before < QUIET_SHARE * (time.perf_counter() - started):
+            return

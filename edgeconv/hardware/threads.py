@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from functools import cache
+import time
+from dataclasses import dataclass
 
 from edgeconv.errors import UsageError
 from edgeconv.hardware.system_files import read_system_file
@@ -11,6 +12,9 @@ from edgeconv.hardware.system_files import read_system_file
 CGROUP2_CPU_MAX = "/sys/fs/cgroup/cpu.max"
 CGROUP1_QUOTA = "/sys/fs/cgroup/cpu/cpu.cfs_quota_us"
 CGROUP1_PERIOD = "/sys/fs/cgroup/cpu/cpu.cfs_period_us"
+
+LIMITS_SECONDS = 0.5
+"""Mask and quota can change while a process runs; asking takes some 20 µs."""
 
 
 def quota_threads(text: str) -> int | None:
@@ -29,12 +33,46 @@ def _container_quota() -> int | None:
     return quota_threads(f"{quota.strip()} {period.strip()}")
 
 
-@cache
-def usable_threads() -> int:
-    """Threads that this process may keep busy."""
+@dataclass(frozen=True)
+class Limits:
+    """What the system lets this process use."""
+
+    threads: int
+    """Threads that it may keep busy."""
+    cpus: frozenset[int] | None
+    """The cores that its main thread may run on; None where the system does not tell."""
+
+
+def read_limits() -> Limits:
+    """Ask the system."""
     has_mask = hasattr(os, "sched_getaffinity")  # Linux alone
-    allowed = len(os.sched_getaffinity(0)) if has_mask else os.cpu_count() or 1
-    return min(allowed, _container_quota() or allowed)
+    cpus = frozenset(os.sched_getaffinity(os.getpid())) if has_mask else None
+    allowed = os.cpu_count() or 1 if cpus is None else len(cpus)
+    return Limits(min(allowed, _container_quota() or allowed), cpus)
+
+
+class _Remembered:
+    """The limits as they were read last, and when."""
+
+    limits: Limits | None = None
+    read_seconds = 0.0
+
+
+def current_limits() -> Limits:
+    """The limits, never older than `LIMITS_SECONDS`; the same object as long as they are the same."""
+    now = time.monotonic()
+    known = _Remembered.limits
+    if known is None or now - _Remembered.read_seconds > LIMITS_SECONDS:
+        found = read_limits()
+        if known is None or known != found:
+            known = _Remembered.limits = found
+        _Remembered.read_seconds = now
+    return known
+
+
+def usable_threads() -> int:
+    """Threads that this process may keep busy now."""
+    return current_limits().threads
 
 
 def resolve_threads(asked: int | None) -> int:

@@ -21,7 +21,6 @@ from typing import Literal
 from edgeconv.core.choices import DeviceName
 from edgeconv.core.cost import count
 from edgeconv.core.exactness import sums_for
-from edgeconv.core.filters import RGB_CHANNELS
 from edgeconv.core.problem import Problem
 from edgeconv.hardware.pool import PARALLEL_BYTES
 
@@ -192,5 +191,7 @@ def _fresh_seconds(problem: Problem, pictures: int) -> float:
 
 def _flops(problem: Problem) -> int:
     """Useful FLOPs, and what joining the directions costs."""
-    roots = problem.output_height * problem.output_width * RGB_CHANNELS if problem.combine == "magnitude" else 0
+    roots = (
+        problem.output_height * problem.output_width * problem.output_channels if problem.combine == "magnitude" else 0
+    )
     return count(problem).useful_flops + ROOT_FLOPS * roots

@@ -7,16 +7,36 @@ compiles in tens of milliseconds, so no kernel cache has to be kept, shipped or 
 from __future__ import annotations
 
 import ctypes
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import llvmlite
 import llvmlite.binding as llvm
+import numpy as np
+from numpy.typing import NDArray
 
-NativeFunction = Callable[[int, int], None]
-"""Address of the argument block, worker number. Called without the interpreter lock."""
+NativeFunction = Callable[..., None]
+"""Addresses and numbers, of 64 bits each. Called without the interpreter lock."""
+
+CACHE_LINE_BYTES = 64
+MOST_EFFORT = 3
+
+
+def _keep_llvm_whole_in_forks() -> None:
+    """Fork only while no thread is inside LLVM: a child would wait for ever for the lock that such a thread holds.
+
+    llvmlite does not do it itself, and keeps its lock private; a version with another one leaves forks as they were.
+    """
+    lock: Any = getattr(getattr(llvm.ffi, "lib", None), "_lock", None)
+    if hasattr(os, "register_at_fork") and hasattr(lock, "__enter__"):
+        let_go = partial(lock.__exit__, None, None, None)
+        os.register_at_fork(before=lock.__enter__, after_in_parent=let_go, after_in_child=let_go)
+
+
+_keep_llvm_whole_in_forks()
 
 
 @dataclass(frozen=True)
@@ -63,20 +83,33 @@ def versions() -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Compiled:
-    """A function and the engine that owns its machine code."""
+    """Functions of one module; their machine code lives as long as this."""
 
-    function: NativeFunction
     engine: Any
 
+    def address(self, name: str) -> int:
+        """Where a function of the module begins."""
+        found: int = self.engine.get_function_address(name)
+        return found
 
-def compile_function(ir_text: str, name: str, target: Processor) -> Compiled:
-    """Optimise and assemble `name` of a module; the code lives as long as the result."""
-    machine = _target_machine(target)
-    module = _optimized(ir_text, target, machine)
-    engine = llvm.create_mcjit_compiler(module, machine)
+    def function(self, name: str, arguments: int) -> NativeFunction:
+        """A function of the module, to be called with so many addresses and numbers."""
+        return ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * arguments)(self.address(name))
+
+
+def compile_module(ir_text: str, target: Processor, effort: int = MOST_EFFORT) -> Compiled:
+    """Optimise and assemble a module; with less `effort` (LLVM's -O0 to -O3) sooner, and the code may be slower."""
+    machine = _target_machine(target, effort)
+    engine = llvm.create_mcjit_compiler(_optimized(ir_text, target, machine), machine)
     engine.finalize_object()
-    prototype = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)
-    return Compiled(prototype(engine.get_function_address(name)), engine)
+    return Compiled(engine)
+
+
+def aligned_zeros(size_bytes: int) -> NDArray[np.uint8]:
+    """Zeroed bytes that start on a cache line, for code to work in."""
+    whole = np.zeros(size_bytes + CACHE_LINE_BYTES, np.uint8)
+    start = -whole.ctypes.data % CACHE_LINE_BYTES
+    return whole[start : start + size_bytes]
 
 
 def assembly(ir_text: str, target: Processor) -> str:
@@ -92,10 +125,10 @@ def _start_llvm() -> None:
     llvm.initialize_native_asmprinter()
 
 
-def _target_machine(target: Processor) -> Any:
+def _target_machine(target: Processor, effort: int = MOST_EFFORT) -> Any:
     _start_llvm()
     return llvm.Target.from_triple(target.triple).create_target_machine(
-        cpu=target.name, features=target.features, opt=3, codemodel="jitdefault", jit=True
+        cpu=target.name, features=target.features, opt=effort, codemodel="jitdefault", jit=True
     )
 
 

@@ -32,10 +32,10 @@ def flops_of_a_run(threads: int) -> int:
 
 def run(threads: int) -> None:
     """`PIECES_PER_THREAD` times `ROUNDS` rounds of multiply-adds for each of `threads` threads."""
-    code = _code()
+    multiply_adds = _code().function(ENTRY_POINT, 2)
     block = np.zeros((threads, _lanes()), np.float32)  # one row per thread, for results that must not be optimised away
     address = block.ctypes.data
-    run_pieces(lambda piece, worker: code.function(address, worker), PIECES_PER_THREAD * threads, threads)
+    run_pieces(lambda piece, worker: multiply_adds(address, worker), PIECES_PER_THREAD * threads, threads)
 
 
 def write(lanes: int) -> str:
@@ -84,4 +84,4 @@ def _lanes() -> int:
 
 @cache
 def _code() -> jit.Compiled:
-    return jit.compile_function(write(_lanes()), ENTRY_POINT, jit.processor())
+    return jit.compile_module(write(_lanes()), jit.processor())

@@ -14,14 +14,12 @@ from numpy.typing import NDArray
 
 from edgeconv.core.geometry import KERNEL_SIZE, OUTSIDE, bands, border_indices
 from edgeconv.core.problem import Problem
-from edgeconv.hardware.cpu import jit
+from edgeconv.hardware.cpu import crew, jit
 from edgeconv.hardware.cpu.scalars import SCALAR_BYTES
-from edgeconv.hardware.pool import POOL, threads_for
 from edgeconv.methods.base import AddressPlan, check_workspace, refuse
-from edgeconv.methods.cpu import banks, rowcode
+from edgeconv.methods.cpu import banks, division, rowcode
 from edgeconv.methods.cpu.arrays import address_of, check_arrays
 from edgeconv.methods.cpu.layout import (
-    CACHE_LINE_BYTES,
     WIDEST_VECTOR_STRIDE,
     Argument,
     Pick,
@@ -39,16 +37,7 @@ STREAMING_BYTES = 8 * 2**20
 """Input and output bytes above which stores go past the caches and loads are asked for early: data that is no longer
 there when a caller comes back to it."""
 
-STRIP_ROWS = 64
-"""Rows that a thread takes at a time: neighbouring strips both stage two rows, which costs 3 % of 64."""
-
-STRIPS_PER_THREAD = 4
-"""Fewest strips per thread where rows allow it, so that a thread that was interrupted keeps no other waiting."""
-
-ALIGNMENT = CACHE_LINE_BYTES
-
 IMAGE_ADDRESS, OUT_ADDRESS = int(Argument.IMAGE_ADDRESS), int(Argument.OUT_ADDRESS)
-NEXT_UNIT = int(Argument.NEXT_UNIT)
 
 
 @dataclass(frozen=True)
@@ -67,14 +56,7 @@ def moves_past_caches(problem: Problem) -> bool:
 @cache
 def code_for(lowering: Lowering, layout: RowLayout, processor: jit.Processor) -> jit.Compiled:
     """The compiled function; compiled once per process for each lowering."""
-    return jit.compile_function(rowcode.write(lowering, layout), rowcode.ENTRY_POINT, processor)
-
-
-def aligned_zeros(size_bytes: int) -> NDArray[np.uint8]:
-    """Zeroed bytes that start on a cache line."""
-    whole = np.zeros(size_bytes + ALIGNMENT, np.uint8)
-    start = -whole.ctypes.data % ALIGNMENT
-    return whole[start : start + size_bytes]
+    return jit.compile_module(rowcode.write(lowering, layout), processor)
 
 
 class EnginePlan(AddressPlan):
@@ -90,9 +72,9 @@ class EnginePlan(AddressPlan):
         tiles, picks = _tables(problem, lowering, layout)
         if not shape.columns and _reads_directly(lowering, layout, tiles):
             lowering = replace(lowering, direct=True)
-        moved_bytes = problem.input_bytes + problem.output_bytes
-        self._threads = threads_for(options.threads, moved_bytes, problem.output_height)
-        strip_rows = _strip_rows(problem, self._threads)
+        seconds = division.seconds_alone(problem, lowering, layout)
+        divided = division.divide(problem.output_height, seconds, options.threads)
+        self._threads, strip_rows = divided.threads, divided.strip_rows
         units = -(-problem.output_height // strip_rows) * len(tiles)
         self.workspace_bytes = layout.scratch_bytes * self._threads
         most_threads = options.workspace_limit_bytes // layout.scratch_bytes
@@ -106,7 +88,7 @@ class EnginePlan(AddressPlan):
         self._source_rows = np.pad(rows, (0, problem.stride), mode="edge").astype(np.int32)
         self._tiles, self._picks = tiles, picks
         self._passes, self._weights = banks.tables(problem, lowering, layout)
-        self._scratch = aligned_zeros(self.workspace_bytes)
+        self._scratch = jit.aligned_zeros(self.workspace_bytes)
         self._arguments = np.zeros(len(Argument), np.int64)
         constant = {
             Argument.UNITS: units,
@@ -126,6 +108,16 @@ class EnginePlan(AddressPlan):
             self._arguments[argument] = value
         self._arguments_address = self._arguments.ctypes.data
         self._words = memoryview(self._arguments.data)  # three times as fast to write as the array
+        self._alone = self._code.function(rowcode.ALONE, 1)
+        self._job = crew.CrewJob(
+            self._code,
+            rowcode.ENTRY_POINT,
+            self._arguments_address,
+            units,
+            asked=options.threads,
+            most_threads=self._threads,
+            sleepers=divided.sleepers,
+        )
         self.choice = {
             "collapsed": lowering.collapsed,
             "flat_rows": lowering.flat,
@@ -135,6 +127,7 @@ class EnginePlan(AddressPlan):
             "multiply_adds_per_pixel": lowering.multiply_adds,
             "arithmetic": lowering.sum,
             "threads": self._threads,
+            "native_threads": crew.unavailable_reason() or "yes",
             "tile_pixels": shape.tile_pixels,
             "strip_rows": strip_rows,
             "reads_picture_directly": lowering.direct,
@@ -154,18 +147,10 @@ class EnginePlan(AddressPlan):
         arguments = self._words
         arguments[IMAGE_ADDRESS] = image_address
         arguments[OUT_ADDRESS] = out_address
-        arguments[NEXT_UNIT] = 0
-        function, address = self._code.function, self._arguments_address
         if self._threads == 1:
-            function(address, 0)
+            self._alone(self._arguments_address)
         else:
-            POOL.run(lambda worker: function(address, worker), self._threads)
-
-
-def _strip_rows(problem: Problem, threads: int) -> int:
-    if threads == 1:
-        return problem.output_height
-    return max(1, min(STRIP_ROWS, problem.output_height // (threads * STRIPS_PER_THREAD)))
+            self._job.run()
 
 
 def _tables(problem: Problem, lowering: Lowering, layout: RowLayout) -> tuple[NDArray[np.int64], NDArray[np.int32]]:

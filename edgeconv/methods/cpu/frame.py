@@ -12,19 +12,27 @@ from edgeconv.hardware.cpu.emit import I32, I64, POINTER, Emitter, Value
 from edgeconv.methods.cpu.layout import ZERO_SLOT, Argument, RowLayout, TileFields
 from edgeconv.methods.cpu.lowering import Lowering
 
-ENTRY_POINT = "work"
+ENTRY_POINT, ALONE = "work", "alone"
 
 
 class FunctionFrame:
-    """The function `void work(int64 *arguments, int64 worker)` while it is written."""
+    """The function `work` of rowcode.py while it is written."""
 
     def __init__(self, lowering: Lowering, layout: RowLayout) -> None:
         self.lowering, self.layout = lowering, layout
-        self.e = Emitter(ir.Module(name="edgeconv"), ENTRY_POINT, [POINTER, I64])
-        self.arguments, worker = self.e.function.args
+        self.e = Emitter(ir.Module(name="edgeconv"), ENTRY_POINT, [POINTER, I64, I64, I64])
+        self.arguments, worker, self.first_unit, self.stop_unit = self.e.function.args
         self.tile: dict[TileFields, Value] = {}
         scratch = self.pointer(Argument.SCRATCH_ADDRESS)
         self.scratch = self.bytes_on(scratch, self.e.block.mul(worker, self.e.int64(layout.scratch_bytes)))
+
+    def write_alone(self) -> None:
+        """Beside `work`, a function that does all units by worker 0: one argument is the fastest call from Python."""
+        alone = Emitter(self.e.module, ALONE, [POINTER])
+        (arguments,) = alone.function.args
+        units = alone.block.load(alone.address_of_int64(arguments, Argument.UNITS), typ=I64)
+        alone.block.call(self.e.function, [arguments, alone.int64(0), alone.int64(0), units])
+        alone.block.ret_void()
 
     def argument(self, name: Argument) -> Value:
         """The argument of that name, as int64."""

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from edgeconv.core.geometry import KERNEL_SIZE
+from edgeconv.hardware.cpu.jit import CACHE_LINE_BYTES
 from edgeconv.hardware.cpu.scalars import SCALAR_BYTES
 from edgeconv.methods.cpu.lowering import Lowering
 from edgeconv.methods.cpu.passes import BankPasses, cut_bank, cut_results
 
-CACHE_LINE_BYTES = 64
 ADDRESS_BYTES = 8
 ZERO_SLOT = KERNEL_SIZE
 SLOTS = KERNEL_SIZE + 1
@@ -28,22 +28,20 @@ class Argument(IntEnum):
 
     IMAGE_ADDRESS = 0
     OUT_ADDRESS = 1
-    NEXT_UNIT = 2
-    """Counted up atomically by all workers."""
-    UNITS = 3
-    TILES_PER_STRIP = 4
-    STRIP_ROWS = 5
-    OUT_ROWS = 6
-    IMAGE_ROW_SAMPLES = 7
-    OUT_ROW_SAMPLES = 8
-    SOURCE_ROWS_ADDRESS = 9
+    UNITS = 2
+    TILES_PER_STRIP = 3
+    STRIP_ROWS = 4
+    OUT_ROWS = 5
+    IMAGE_ROW_SAMPLES = 6
+    OUT_ROW_SAMPLES = 7
+    SOURCE_ROWS_ADDRESS = 8
     """int32 of every padded row: the source row, or OUTSIDE."""
-    TILES_ADDRESS = 10
-    PICKS_ADDRESS = 11
-    SCRATCH_ADDRESS = 12
-    PASSES_ADDRESS = 13
+    TILES_ADDRESS = 9
+    PICKS_ADDRESS = 10
+    SCRATCH_ADDRESS = 11
+    PASSES_ADDRESS = 12
     """int64 fields of every pass of a bank."""
-    WEIGHTS_ADDRESS = 14
+    WEIGHTS_ADDRESS = 13
     """Of a bank, in the type of the sums: pass, direction, tap, output."""
 
 

@@ -1,6 +1,6 @@
-"""The machine code of one lowering, written as LLVM IR: what one thread does until no tile is left.
+"""The machine code of one lowering, written as LLVM IR: what one thread does with the units of work that it is given.
 
-A unit of work is a tile: `strip_rows` output rows of up to `tile_pixels` output pixels. For each output row
+A unit is a tile: `strip_rows` output rows of up to `tile_pixels` output pixels. For each output row
 
     stage      the source rows that it needs and that are not there yet go into scratch rows (staging.py)
     columns    im2col alone: the staged samples are copied out, one column row for each tap (runs.py)
@@ -14,17 +14,19 @@ from __future__ import annotations
 
 from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.hardware.cpu.emit import I64, Value
-from edgeconv.methods.cpu.frame import ENTRY_POINT, FunctionFrame
+from edgeconv.methods.cpu.frame import ALONE, ENTRY_POINT, FunctionFrame
 from edgeconv.methods.cpu.layout import Argument, RowLayout, TileFields, fetches_while_computing, stored_per_pixel
 from edgeconv.methods.cpu.lowering import Lowering
 from edgeconv.methods.cpu.runs import Runs
 from edgeconv.methods.cpu.staging import RowStaging
 
-__all__ = ["ENTRY_POINT", "write"]
+__all__ = ["ALONE", "ENTRY_POINT", "write"]
 
 
 def write(lowering: Lowering, layout: RowLayout) -> str:
-    """LLVM IR of `void work(int64 *arguments, int64 worker)`."""
+    """LLVM IR of `void work(int64 *arguments, int64 worker, int64 first_unit, int64 stop_unit)`, and of
+    `void alone(int64 *arguments)`, which does all units by worker 0.
+    """
     return _Writer(lowering, layout).write()
 
 
@@ -39,15 +41,13 @@ class _Writer:
 
     def write(self) -> str:
         e = self.e
-        place = e.address_of_int64(self.frame.arguments, Argument.NEXT_UNIT)
-        units, tiles_per_strip = self.frame.argument(Argument.UNITS), self.frame.argument(Argument.TILES_PER_STRIP)
-        with e.repeat() as leave:
-            unit = e.block.atomic_rmw("add", place, e.int64(1), "monotonic")
-            leave(e.block.icmp_signed(">=", unit, units))
+        tiles_per_strip = self.frame.argument(Argument.TILES_PER_STRIP)
+        with e.count(self.frame.first_unit, self.frame.stop_unit) as unit:
             self._one_unit(e.block.sdiv(unit, tiles_per_strip), e.block.srem(unit, tiles_per_strip))
         if self.lowering.streaming:
             e.block.fence("seq_cst")  # stores past the caches are seen by others only after a fence
         e.block.ret_void()
+        self.frame.write_alone()
         return str(e.module)
 
     def _one_unit(self, strip: Value, tile: Value) -> None:

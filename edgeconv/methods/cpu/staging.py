@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from edgeconv.core.geometry import KERNEL_SIZE, OUTSIDE
 from edgeconv.hardware.cpu.emit import I32, I64, Emitter, Value, is_float, splat
+from edgeconv.hardware.cpu.jit import CACHE_LINE_BYTES
 from edgeconv.hardware.cpu.scalars import SCALAR_BYTES
 from edgeconv.methods.cpu.frame import FunctionFrame
 from edgeconv.methods.cpu.layout import (
-    CACHE_LINE_BYTES,
     WIDEST_VECTOR_STRIDE,
     Argument,
     Pick,

@@ -40,6 +40,8 @@ from edgeconv.methods.cuda.kernel_args import (
 from edgeconv.methods.options import MATHS, Math, Options
 
 FEW_RESPONSES, MANY_RESPONSES = 3, 8
+FEW_OUTPUTS, MOST_OUTPUTS = 6, 16
+"""Outputs of a launch: the values of a tile go through shared memory, of which every GPU has 48 KiB for a block."""
 WIDE_BLOCKS = 3
 """Blocks of a multiprocessor where sums are float64, which need twice the registers."""
 FEW_RESPONSES_BLOCKS = 7
@@ -89,6 +91,8 @@ def shape_of(problem: Problem, math: Math, multiprocessors: int) -> ImplicitShap
         blocks = FEW_RESPONSES_BLOCKS if responses <= FEW_RESPONSES and step < KERNEL_SIZE else 4
         if responses > MANY_RESPONSES:
             warps, blocks = 2, 6
+        elif problem.output_channels > FEW_OUTPUTS:
+            blocks = 3
     shapes = [ImplicitShape(warps, blocks, columns) for columns in widths]
     if step == 1:
         shapes.insert(0, replace(shapes[0], rows_per_warp=TALL_ROWS))
@@ -119,7 +123,7 @@ def lead_of(problem: Problem, aligned: bool) -> int:
 
 def parts(problem: Problem) -> tuple[BankPart, ...]:
     """The launches: one, or of a filter bank one for as many outputs as registers hold."""
-    return parts_of(problem, outputs_within(problem, MOST_RESPONSES))
+    return parts_of(problem, min(MOST_OUTPUTS, outputs_within(problem, MOST_RESPONSES)))
 
 
 def variant(

@@ -189,6 +189,7 @@ def sample_problems() -> tuple[Problem, ...]:
     """Problems that between them ask for every macro: what `variants()` of these methods compile without a GPU."""
     problem = sample_problem
     bank = filter_bank(("sobel-x", "sobel-y", "laplacian8", "emboss"))
+    large_bank = filter_bank((*("sobel-x", "emboss") * 12,))
     return (
         problem("laplacian8", "mix", "float32"),
         problem("laplacian8", "mix", "float32", stride=2, border="replicate", output_mode="abs"),
@@ -211,6 +212,7 @@ def sample_problems() -> tuple[Problem, ...]:
         problem("sobel", "mix", "float32", in_channels=1, stride=2),
         problem(bank, "mix", "float32", border="reflect"),
         problem(bank, "each", "uint16", output_mode="abs"),
+        problem(large_bank, "mix", "float32"),
         problem("laplacian8", "each", "float64"),
         problem("sobel", "luma", "float64", stride=2, output_mode="abs"),
     )

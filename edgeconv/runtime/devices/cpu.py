@@ -7,8 +7,8 @@ import platform
 import sys
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 
 from edgeconv.core.cost import Roof
 from edgeconv.errors import MemoryLimitError
+from edgeconv.hardware.cpu.caches import last_level_cache_bytes
 from edgeconv.hardware.pool import run_pieces
-from edgeconv.hardware.system_files import read_system_file, system_files
+from edgeconv.hardware.system_files import read_system_file
 from edgeconv.hardware.threads import usable_threads
 from edgeconv.runtime.devices.base import Device, L2State, Train
 
@@ -82,24 +83,14 @@ class CpuDevice(Device):
         return None
 
     def copier(self, moved_bytes: int) -> Callable[[], None]:
-        """See Device.copier: one thread, or all usable ones with a part each, whichever is faster here."""
-        threads = usable_threads()
-        source = np.ones((threads, max(1, moved_bytes // 2 // threads)), np.uint8)
-        target = np.zeros_like(source)
-
-        def alone() -> None:
-            np.copyto(target, source)
-
-        def together() -> None:
-            run_pieces(lambda part, worker: np.copyto(target[part], source[part]), threads, threads)
-
-        return min((alone, together), key=_best_seconds)
+        """See Device.copier: one thread, or all usable ones, past the caches or not, whichever is fastest here."""
+        return min(_copies(max(1, moved_bytes // 2)), key=_best_seconds)
 
     def roof(self) -> Roof:
         """See Device.roof: large copies, and float32 multiply-adds in registers, by every usable thread."""
         threads = usable_threads()
         return Roof(
-            copy_bytes_per_second=_copy_rate(threads),
+            copy_bytes_per_second=_copy_rate(),
             fma_flops_per_second=_fma_rate(threads),
             how=f"copy of {COPY_BYTES >> 20} MiB, and float32 multiply-adds in registers, by {threads} threads",
         )
@@ -162,14 +153,18 @@ def _best_seconds(call: Callable[[], Any]) -> float:
     return min(times)
 
 
-def _copy_rate(threads: int) -> float:
-    """Bytes read and written per second, each thread copying its own part, which it has touched first."""
-    source = np.empty((threads, COPY_BYTES // threads), np.uint8)
-    target = np.empty_like(source)
-    with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(lambda part: part.fill(1), source))
-        seconds = _best_seconds(lambda: list(pool.map(np.copyto, target, source)))
-    return 2 * source.nbytes / seconds
+def _copies(size_bytes: int) -> list[Callable[[], None]]:
+    """Ways to copy so many bytes."""
+    from edgeconv.hardware.cpu.copying import STORES, MemoryCopy
+
+    source = np.ones(size_bytes, np.uint8)
+    target = np.zeros_like(source)
+    return [partial(np.copyto, target, source), *(MemoryCopy(size_bytes, stores).run for stores in STORES)]
+
+
+def _copy_rate() -> float:
+    """Bytes read and written per second."""
+    return 2 * COPY_BYTES / min(map(_best_seconds, _copies(COPY_BYTES)))
 
 
 def _fma_rate(threads: int) -> float:
@@ -192,16 +187,6 @@ def scaling_governor() -> str | None:
     """The clock governor of the first core, where Linux tells it."""
     text = read_system_file("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
     return None if text is None else text.strip()
-
-
-def last_level_cache_bytes() -> int | None:
-    """Size of the first core's largest cache, where Linux tells it (`32768K`)."""
-    sizes = []
-    for path in system_files("/sys/devices/system/cpu/cpu0/cache", "index*/size"):
-        text = (read_system_file(path) or "").strip()
-        if text.endswith("K") and text[:-1].isdecimal():
-            sizes.append(int(text[:-1]) * 1024)
-    return max(sizes, default=None)
 
 
 def total_memory_bytes() -> int | None:

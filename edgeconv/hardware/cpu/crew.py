@@ -1,0 +1,256 @@
+"""The crew: threads that wait inside generated code for units of work, one crew per process.
+
+A plan of generated code that is worth more than one thread is handed to them through memory, without the interpreter
+(crew_code.py says how). The threads are Python's, so that they start on every system that Python knows, but they call
+generated code once and stay there with the interpreter lock released. They are started when a plan first wants them,
+stay awake for `SPIN_SECONDS` after their last unit, and sleep in the system after that.
+
+They sleep by a system call of Linux. Elsewhere work goes to the threads of pool.py, and `unavailable_reason` says why.
+"""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import os
+import platform
+import signal
+import sys
+import threading
+import time
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgeconv.hardware.cpu import crew_code, jit
+from edgeconv.hardware.cpu.crew_code import FUTEX_NUMBERS
+from edgeconv.hardware.cpu.crew_layout import CREW_BYTES, MOST_CORES, CrewField, JobField
+from edgeconv.hardware.pool import run_pieces
+from edgeconv.hardware.threads import Limits, current_limits
+
+SPIN_SECONDS = 100e-6
+"""Longer than a caller in Python mostly needs between two pictures; docs/cpu-engine.md has what was tried."""
+WAIT_SECONDS = 200e-6
+"""A caller waits for units that are being computed; beyond this a helper has most likely lost its core."""
+MOST_WOKEN = 4
+"""Sleepers that one thread wakes, each of which wakes as many: a wake-up takes the waker some microseconds, and two
+rounds of four wake sixteen threads soonest."""
+LEAVE_SECONDS = 1.0
+"""Longest wait for the helpers when the interpreter ends."""
+NANOSECONDS = 10**9
+INT64_BYTES = 8
+
+OF_THE_THREAD_ITSELF = {
+    getattr(signal, name)
+    for name in ("SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGTRAP", "SIGABRT", "SIGSYS")
+    if hasattr(signal, name)
+}
+"""Signals that come from what a thread itself does, and are not blocked in helpers."""
+
+
+@cache
+def unavailable_reason() -> str | None:
+    """Why plans take the threads of pool.py here, as a clause; None where there is a crew."""
+    if sys.platform != "linux":
+        return f"threads of generated code sleep by a system call of Linux, and this is {sys.platform}"
+    if sys.maxsize < 2**32 or platform.machine().lower() not in FUTEX_NUMBERS:
+        return f"threads of generated code are not adapted to {platform.machine()}"
+    return None
+
+
+def _not_open(*arguments: int) -> None:
+    raise AssertionError("a crew is started before it runs")
+
+
+class CrewJob:
+    """Work of generated code that can be cut into units; `run` does all of it, again and again.
+
+    The function is `void work(int64 *arguments, int64 worker, int64 first_unit, int64 stop_unit)`; no two threads work
+    under one number of a worker at the same time, and 0 is the caller.
+    """
+
+    def __init__(
+        self,
+        code: jit.Compiled,
+        name: str,
+        arguments: int,
+        units: int,
+        *,
+        asked: int | None,
+        most_threads: int,
+        sleepers: int = MOST_WOKEN,
+    ) -> None:
+        """By `asked` threads, or else by as many as the process may use, and up to `most_threads`.
+
+        `sleepers` is how many helpers the work is worth waking.
+        """
+        self._code, self._name, self._arguments, self._units = code, name, arguments, units
+        self._asked, self._most_threads = asked, most_threads
+        self._words = np.zeros(len(JobField), np.int64)
+        constant = {
+            JobField.FUNCTION: code.address(name),
+            JobField.ARGUMENTS: arguments,
+            JobField.UNITS: units,
+            JobField.SLEEPERS: min(sleepers, MOST_WOKEN),
+        }
+        for field, value in constant.items():
+            self._words[field] = value
+        self.address = self._words.ctypes.data
+        self.adapt(current_limits())
+        if self._most_threads > 1 and unavailable_reason() is None:
+            CREW.start(self.threads - 1, self.limits)
+
+    def adapt(self, limits: Limits) -> None:
+        """Keep to what the process may use now."""
+        self.limits = limits
+        self.threads = min(self._most_threads, self._asked or limits.threads)
+        self._words[JobField.THREADS] = self.threads
+        self._words[JobField.LIMIT] = max(self.threads, limits.threads)
+
+    def run(self) -> None:
+        """Do all units, by this thread and by others that are free."""
+        if unavailable_reason() is None:
+            CREW.run(self)
+            return
+        work = self._code.function(self._name, 4)
+        run_pieces(lambda unit, worker: work(self._arguments, worker, unit, unit + 1), self._units, self.threads)
+
+
+class Crew:
+    """Helpers, and the memory in which they are given work. `run` may be called by any number of threads at once."""
+
+    def __init__(self) -> None:
+        self.forget_threads()
+
+    def forget_threads(self) -> None:
+        """Start anew; a forked child needs it, in which only the forking thread lives on."""
+        self._lock = threading.Lock()
+        self._helpers: list[threading.Thread] = []
+        self._words: NDArray[np.int64] = np.zeros(0, np.int64)
+        self._address = 0
+        self._started = 0
+        self._closed = False
+        self._limits: Limits | None = None
+        self._run: jit.NativeFunction = _not_open
+
+    def run(self, job: CrewJob) -> None:
+        """Do all units of the job, by this thread and by helpers that are free."""
+        limits = current_limits()
+        if limits is not job.limits:
+            job.adapt(limits)
+        if limits is not self._limits or self._started < job.threads - 1:
+            self.start(job.threads - 1, limits)
+        self._run(self._address, job.address)
+
+    def start(self, helpers: int, limits: Limits) -> None:
+        """Have at least so many helpers, if the system gives them, on the cores that the process may use."""
+        with self._lock:
+            self._open()
+            if limits is not self._limits:
+                self._limits = limits
+                self._put_cores(limits.cpus)
+                for helper in self._helpers:
+                    _keep_to(limits.cpus, helper.native_id)
+            while self._started < helpers and not self._closed:
+                number = self._started + 1
+                helper = threading.Thread(
+                    target=self._stay, args=(number,), name=f"edgeconv-crew-{number}", daemon=True
+                )
+                try:
+                    helper.start()
+                except RuntimeError:  # a limit of the system, or the interpreter ends: fewer will do
+                    self._closed = True
+                    break
+                self._helpers.append(helper)
+                self._started += 1
+                self._words[CrewField.STARTED // INT64_BYTES] = self._started
+
+    def stop(self) -> None:
+        """Let the helpers go, and wait for them; from then on callers work alone."""
+        with self._lock:
+            self._closed = True
+            helpers = list(self._helpers)
+        if not helpers:
+            return
+        _code().function(crew_code.STOP, 1)(self._address)
+        deadline = time.monotonic() + LEAVE_SECONDS
+        for helper in helpers:
+            helper.join(max(0.0, deadline - time.monotonic()))
+
+    def bind_sleepers(self, bound: bool) -> None:
+        """Whether helpers sleep bound to a core each, as they do unless told otherwise; for measurements."""
+        with self._lock:
+            self._put_cores(self._limits.cpus if bound and self._limits is not None else None)
+
+    def set_pace(self, spin_seconds: float, wait_seconds: float) -> None:
+        """How long helpers and callers wait awake; for measurements."""
+        with self._lock:
+            self._open()
+            self._put_pace(spin_seconds, wait_seconds)
+
+    def _put_pace(self, spin_seconds: float, wait_seconds: float) -> None:
+        self._words[CrewField.SPIN_NANOSECONDS // INT64_BYTES] = round(spin_seconds * NANOSECONDS)
+        self._words[CrewField.WAIT_NANOSECONDS // INT64_BYTES] = round(wait_seconds * NANOSECONDS)
+
+    def _put_cores(self, cpus: frozenset[int] | None) -> None:
+        """The cores that helpers may run on, for those that go to sleep."""
+        self._words[CrewField.CORES // INT64_BYTES] = 0  # none are bound while the tables change
+        if cpus is None or max(cpus) >= MOST_CORES:
+            return
+        free = np.zeros(MOST_CORES, np.uint8)
+        free[sorted(cpus)] = 1
+        tables = {
+            CrewField.FREE_MASK: np.packbits(free, bitorder="little").view(np.int64),
+            CrewField.CORE_AT: np.array(sorted(cpus), np.int64),
+            CrewField.PLACE_OF: np.cumsum(free, dtype=np.int64) - 1,
+        }
+        for field, table in tables.items():
+            start = field // INT64_BYTES
+            self._words[start : start + len(table)] = table
+        self._words[CrewField.CORES // INT64_BYTES] = len(cpus)
+
+    def _open(self) -> None:
+        """Make the memory, once; it is never freed, as helpers may outlive the interpreter's last steps."""
+        if self._address:
+            return
+        code = _code()
+        memory = jit.aligned_zeros(CREW_BYTES)
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(memory))
+        self._words = memory.view(np.int64)
+        self._put_pace(SPIN_SECONDS, WAIT_SECONDS)
+        self._run = code.function(crew_code.RUN, 2)
+        self._address = memory.ctypes.data
+
+    def _stay(self, number: int) -> None:
+        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals() - OF_THE_THREAD_ITSELF)
+        limits = self._limits
+        if limits is not None:
+            _keep_to(limits.cpus, threading.get_native_id())
+        _code().function(crew_code.STAY, 2)(self._address, number)
+
+
+CREW = Crew()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=CREW.forget_threads)
+atexit.register(CREW.stop)
+
+
+@cache
+def _code() -> jit.Compiled:
+    """The compiled crew, which is never freed: see `Crew._open`."""
+    target = jit.processor()
+    module = crew_code.write(FUTEX_NUMBERS[platform.machine().lower()], crew_code.pause_intrinsic(target.triple))
+    code = jit.compile_module(str(module), target, effort=0)  # 15 ms sooner, and what it does is mostly waiting
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(code))
+    return code
+
+
+def _keep_to(cpus: frozenset[int] | None, thread: int | None) -> None:
+    """Let a thread run on these cores only; one that has ended needs it no more."""
+    if cpus is None or thread is None:
+        return
+    try:
+        os.sched_setaffinity(thread, cpus)
+    except OSError:  # the cores have changed again, or the thread is gone
+        return

@@ -1,0 +1,98 @@
+"""Memory for large results on the host: large pages, and pages that a dropped result leaves behind.
+
+A fresh page is filled with zeros by the system when it is first written, which takes as long as the convolution
+itself. So a block is asked for in large pages (where the system gives them, the zeros of each are written by the thread
+that then writes its samples), and when the last array on it is gone the block waits for the next result of its size.
+The system may take the pages of a block that waits longer than another at any time; nothing has to be written out.
+(Not those of the last one: telling the system so takes all cores an interrupt.)
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import weakref
+from collections import deque
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+LARGE_PAGE_BYTES = 2 * 2**20
+LEAST_BYTES = LARGE_PAGE_BYTES
+"""Below this, memory that `malloc` has at hand is as good."""
+MOST_WAITING_BYTES = 64 * 2**20
+"""A larger block is given back at once."""
+MOST_WAITING = 2
+
+_PRIVATE: dict[str, Any] = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_PRIVATE") else {}
+"""Python's own choice is memory that processes share, which has no large pages."""
+
+_IN_USE: set[_Block] = set()
+"""An array refers to a block's memory; the block itself, which is told of the array's end, is held here."""
+
+_WAITING: deque[_Block] = deque(maxlen=MOST_WAITING)
+"""Each step on it is a single one under the interpreter lock: a block may come back in the middle of any other."""
+
+
+class _Block:
+    """Memory that starts on a large page."""
+
+    def __init__(self, size_bytes: int) -> None:
+        self.size_bytes = size_bytes
+        self._memory = mmap.mmap(-1, size_bytes + LARGE_PAGE_BYTES, **_PRIVATE)
+        self._start = -ctypes.addressof(ctypes.c_char.from_buffer(self._memory)) % LARGE_PAGE_BYTES
+        self._advise("MADV_HUGEPAGE")
+        self._user: Any = None
+
+    def lend(self) -> Any:
+        """The memory as an object that arrays refer to; when it is gone the block waits."""
+        lent = (ctypes.c_char * self.size_bytes).from_buffer(self._memory, self._start)
+        self._user = weakref.ref(lent, self._take_back)
+        _IN_USE.add(self)
+        return lent
+
+    def _take_back(self, _: Any) -> None:
+        _IN_USE.discard(self)
+        if self.size_bytes > MOST_WAITING_BYTES:
+            return
+        for older in _waiting():
+            if _is_taken(older):  # so that nobody writes to it meanwhile
+                older._advise("MADV_FREE")
+                _WAITING.append(older)
+        _WAITING.append(self)
+
+    def _advise(self, name: str) -> None:
+        advice = getattr(mmap, name, None)
+        if advice is not None:
+            try:
+                self._memory.madvise(advice, self._start, self.size_bytes)
+            except OSError:  # a system without it
+                return
+
+
+def large_empty(size_bytes: int) -> NDArray[np.uint8]:
+    """Bytes of any content on a block of its own."""
+    rounded = -(-size_bytes // LARGE_PAGE_BYTES) * LARGE_PAGE_BYTES
+    for block in reversed(_waiting()):
+        if block.size_bytes == rounded and _is_taken(block):
+            return np.frombuffer(block.lend(), np.uint8, size_bytes)
+    return np.frombuffer(_Block(rounded).lend(), np.uint8, size_bytes)
+
+
+def _waiting() -> list[_Block]:
+    """Those that wait, the last one that came last."""
+    while True:
+        try:
+            return list(_WAITING)
+        except RuntimeError:  # another has come back in the middle of it
+            continue
+
+
+def _is_taken(block: _Block) -> bool:
+    """Take a block from those that wait; False where another thread was sooner."""
+    try:
+        _WAITING.remove(block)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,67 @@
+"""How a picture is divided among threads: how many of them it is worth, and how many rows they take at a time.
+
+All follows from a rough estimate of the time that one thread would take, good to a factor of two. That is enough: with
+a thread too many or too few a picture takes a few per cent longer (docs/cpu-engine.md has what was measured).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from edgeconv.core.problem import Problem
+from edgeconv.hardware.cpu.scalars import SCALAR_BYTES
+from edgeconv.hardware.threads import usable_threads
+from edgeconv.methods.cpu.layout import RowLayout
+from edgeconv.methods.cpu.lowering import Lowering
+
+VECTOR_MULTIPLY_ADDS_PER_SECOND = 3e9
+SAMPLES_PER_SECOND = 10e9
+"""Loaded or stored, beside the multiply-adds. Both are of one core, from pictures that its caches hold."""
+
+THREAD_SECONDS = 4e-6
+"""Work that a further thread must have: it costs the others a fraction of a microsecond, and comes some late."""
+
+UNIT_SECONDS = 4e-6
+"""Work between two claims of a thread, which cost some tenths of a microsecond."""
+
+STRIP_ROWS = 64
+"""Rows that a thread takes at a time at most: neighbouring strips both stage two rows, which costs 3 % of 64."""
+
+STRIPS_PER_THREAD = 4
+"""Strips per thread where they are worth it, so that a thread that was interrupted keeps no other waiting."""
+
+SLEEPER_SECONDS = 50e-6
+"""Work for which one more sleeping thread is woken at once: waking one takes the waker five to thirty microseconds, and
+the sleeper some tens. Smaller work wakes one thread at a time, and only where it comes in a series."""
+
+
+@dataclass(frozen=True)
+class Division:
+    """A picture divided."""
+
+    threads: int
+    strip_rows: int
+    sleepers: int
+    """Threads that are woken at once where the crew sleeps; 0: one at a time, in a series of pictures."""
+
+
+def seconds_alone(problem: Problem, lowering: Lowering, layout: RowLayout) -> float:
+    """About what one thread takes."""
+    pixels = problem.output_height * problem.output_width
+    lanes = layout.vector_bytes // SCALAR_BYTES[lowering.sum]
+    samples = problem.input_bytes / problem.dtype.itemsize + problem.output_bytes / problem.output_dtype.itemsize
+    arithmetic = pixels * lowering.multiply_adds / lanes / VECTOR_MULTIPLY_ADDS_PER_SECOND
+    return arithmetic + samples / SAMPLES_PER_SECOND
+
+
+def divide(rows: int, seconds: float, asked: int | None) -> Division:
+    """Divide `rows` output rows that take one thread `seconds`, among `asked` threads or as many as are worth it."""
+    worth = max(1, int(seconds / THREAD_SECONDS))
+    threads = max(1, min(asked or min(worth, usable_threads()), rows))
+    if threads == 1:
+        return Division(1, rows, 0)
+    each = -(-rows // threads)
+    fewest = -(-rows * UNIT_SECONDS // seconds)
+    strips = max(1, min(STRIPS_PER_THREAD, int(each // fewest)))
+    strip_rows = min(STRIP_ROWS, -(-rows // (threads * strips)))
+    return Division(threads, strip_rows, int(seconds / SLEEPER_SECONDS))

@@ -1,0 +1,351 @@
+"""The crew at work: forks, signals, exits, cores that are taken away, callers inside callers and eight at once."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from crew_units import Counted, Field
+from problems import random_image
+
+import edgeconv
+from edgeconv.hardware import threads
+from edgeconv.hardware.cpu import crew
+from edgeconv.hardware.pool import run_pieces
+
+LINUX = pytest.mark.skipif(sys.platform != "linux", reason="this system has no crew")
+PATIENCE_SECONDS = 30.0
+
+
+def wait_until(is_true) -> None:
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not is_true():
+        assert time.monotonic() < deadline, "it never came about"
+        time.sleep(0.001)
+
+
+@pytest.mark.parametrize("asked", [1, 2, 3, 7])
+@pytest.mark.parametrize("units", [1, 2, 50])
+def test_every_unit_is_done_once_each_time(asked: int, units: int) -> None:
+    counted = Counted(units, asked=asked, most_threads=asked)
+    for _ in range(200):
+        counted.job.run()
+    assert counted.tally == [200] * units
+    assert counted.workers <= set(range(asked))
+
+
+def test_more_callers_at_once_than_there_are_slots() -> None:
+    jobs = [Counted(9, asked=3, most_threads=3) for _ in range(12)]
+
+    def call(counted: Counted) -> None:
+        for _ in range(300):
+            counted.job.run()
+
+    callers = [threading.Thread(target=call, args=(counted,)) for counted in jobs]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join(PATIENCE_SECONDS)
+    assert [counted.tally for counted in jobs] == [[300] * 9] * 12
+
+
+def test_helpers_do_take_part() -> None:
+    """The caller alone cannot get on: its unit waits for a sign that is given once another has begun too."""
+    counted = Counted(2, asked=2, most_threads=2)
+    counted.block[Field.SIGN] = 0
+    caller = threading.Thread(target=counted.job.run)
+    caller.start()
+    try:
+        wait_until(lambda: counted.block[Field.BEGUN] == 2)
+    finally:
+        counted.block[Field.SIGN] = 1
+        caller.join(PATIENCE_SECONDS)
+    assert counted.workers == {0, 1}
+
+
+def limited(monkeypatch: pytest.MonkeyPatch, usable: int, cpus: frozenset[int] | None = None) -> None:
+    """From now on the system says so."""
+    monkeypatch.setattr(threads, "read_limits", lambda: threads.Limits(usable, cpus))
+    monkeypatch.setattr(threads, "LIMITS_SECONDS", -1.0)
+    monkeypatch.setattr(threads._Remembered, "limits", None)
+
+
+def test_a_job_takes_fewer_threads_when_the_process_gets_fewer_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    limited(monkeypatch, 4)
+    counted = Counted(40, asked=None, most_threads=4)
+    counted.job.run()
+    assert counted.job.threads == 4
+    limited(monkeypatch, 1)
+    counted.block[Field.WORKERS] = counted.block[Field.MOST] = 0
+    counted.job.run()
+    assert (counted.job.threads, counted.workers, counted.block[Field.MOST]) == (1, {0}, 1)
+    limited(monkeypatch, 3)
+    counted.job.run()
+    assert counted.job.threads == 3
+    assert set(counted.tally) == {3}
+
+
+def test_callers_and_helpers_together_are_no_more_than_the_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second caller finds no core for a helper, although the crew has helpers that are free."""
+    limited(monkeypatch, 4)
+    Counted(1, asked=None, most_threads=4)  # so many helpers are there from now on
+    limited(monkeypatch, 2)
+    first, second = (Counted(units, asked=None, most_threads=2) for units in (1, 50))
+    first.block[Field.SIGN] = 0
+    holding = threading.Thread(target=first.job.run)
+    holding.start()
+    try:
+        wait_until(lambda: first.block[Field.BEGUN] == 1)
+        second.job.run()
+    finally:
+        first.block[Field.SIGN] = 1
+        holding.join(PATIENCE_SECONDS)
+    assert (second.workers, second.tally) == ({0}, [1] * 50)
+
+
+def test_inside_pieces_of_the_pool_and_in_batches() -> None:
+    image = random_image(300, 200, "float32")
+    plan = edgeconv.plan(image.shape, "float32", filter="sobel", method="sliding", device="cpu")
+    expected = plan(image)
+    results: list[np.ndarray] = [np.empty(0)] * 20
+
+    def filter_one(piece: int, worker: int) -> None:
+        results[piece] = plan(image)
+
+    run_pieces(filter_one, len(results), 4)
+    assert all(np.array_equal(result, expected) for result in results)
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="this system has no timer signals")
+def test_an_exception_of_a_signal_handler_leaves_a_crew_that_works() -> None:
+    """As Ctrl-C does: it is raised when the run has ended, and the next run does all of its units."""
+
+    class Rung(Exception):
+        pass
+
+    def ring(number: int, frame: object) -> None:
+        raise Rung
+
+    counted = Counted(30, asked=3, most_threads=3)
+    before = signal.signal(signal.SIGALRM, ring)
+    rung = 0
+    try:
+        for _ in range(50):
+            with pytest.raises(Rung):  # noqa: PT012 - where the signal comes is what varies
+                signal.setitimer(signal.ITIMER_REAL, 0.001)
+                while True:
+                    counted.job.run()
+            rung += 1
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert rung == 50
+    assert len(set(counted.tally)) == 1, "a run was cut short"
+    counted.job.run()
+    assert len(set(counted.tally)) == 1
+
+
+def helpers_status() -> list[tuple[str, str]]:
+    """State and allowed cores of every helper of this process."""
+    found = []
+    for helper in threading.enumerate():
+        if helper.name.startswith("edgeconv-crew-"):
+            text = Path(f"/proc/self/task/{helper.native_id}/status").read_text(encoding="ascii")
+            fields = dict(line.split(":\t", 1) for line in text.splitlines() if ":\t" in line)
+            found.append((fields["State"][0], fields["Cpus_allowed_list"]))
+    return found
+
+
+@LINUX
+def test_helpers_without_work_sleep() -> None:
+    Counted(4, asked=3, most_threads=3).job.run()
+    wait_until(lambda: [state for state, _ in helpers_status()] == ["S"] * len(helpers_status()))
+    assert len(helpers_status()) >= 2
+
+
+@LINUX
+def test_helpers_go_where_the_process_may_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    allowed = os.sched_getaffinity(0)
+    one = min(allowed)
+    counted = Counted(4, asked=3, most_threads=3)
+    counted.job.run()
+    try:
+        limited(monkeypatch, 1, frozenset({one}))
+        counted.job.run()
+        assert {cores for _, cores in helpers_status()} == {str(one)}
+    finally:
+        limited(monkeypatch, len(allowed), frozenset(allowed))
+        counted.job.run()
+    assert set(counted.tally) == {3}
+
+
+FORK = """
+import os, signal, sys, threading, time, warnings
+sys.path.insert(0, {tests!r})
+warnings.simplefilter("ignore", DeprecationWarning)  # forking beside threads is what is tried here
+from crew_units import Counted
+counted = Counted(20, asked=3, most_threads=3)
+counted.job.run()
+other = Counted(20, asked=3, most_threads=3)
+ending = threading.Event()
+def go_on():
+    while not ending.is_set():
+        other.job.run()
+beside = threading.Thread(target=go_on)
+beside.start()  # another thread's job may be under way at the moment of the fork
+for _ in range(20):
+    child = os.fork()
+    if child == 0:
+        signal.alarm(40)
+        mine = Counted(20, asked=3, most_threads=3)
+        for _ in range(50):
+            mine.job.run()
+            counted.job.run()
+        os._exit(0 if mine.tally == [50] * 20 and len(set(counted.tally)) == 1 else 3)
+    assert os.waitpid(child, 0)[1] == 0
+    counted.job.run()
+ending.set()
+beside.join()
+assert counted.tally == [21] * 20, counted.tally
+assert len(set(other.tally)) == 1
+"""
+
+
+def run_script(script: str) -> None:
+    text = script.format(tests=str(Path(__file__).parent))
+    subprocess.run([sys.executable, "-c", text], check=True, timeout=60)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+def test_a_forked_child_makes_a_crew_of_its_own() -> None:
+    """At any moment of the parent's: its helpers and the callers beside the forking one stay behind."""
+    run_script(FORK)
+
+
+FORK_WHILE_COMPILING = """
+import os, signal, sys, threading, warnings
+sys.path.insert(0, {tests!r})
+warnings.simplefilter("ignore", DeprecationWarning)
+from crew_units import UNITS
+from edgeconv.hardware.cpu import jit
+ending = threading.Event()
+def compile_on():
+    while not ending.is_set():
+        jit.compile_module(UNITS, jit.processor())
+compilers = [threading.Thread(target=compile_on) for _ in range(2)]
+for compiler in compilers:
+    compiler.start()
+for _ in range(20):
+    child = os.fork()
+    if child == 0:
+        signal.alarm(40)
+        jit.compile_module(UNITS, jit.processor())
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+ending.set()
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+def test_a_child_that_is_forked_while_others_compile_can_compile() -> None:
+    """The compiler's lock would stay locked in it for ever."""
+    run_script(FORK_WHILE_COMPILING)
+
+
+def square_rooted(size: int) -> bytes:
+    image = random_image(size, size, "float32")
+    result: bytes = edgeconv.convolve(image, "sobel", "sliding", device="cpu").tobytes()
+    return result
+
+
+def test_a_spawned_child_computes_the_same() -> None:
+    with multiprocessing.get_context("spawn").Pool(2) as pool:
+        assert set(pool.map(square_rooted, [256] * 4)) == {square_rooted(256)}
+
+
+EXIT = """
+import sys, threading
+sys.path.insert(0, {tests!r})
+from crew_units import Counted
+{before}
+counted = Counted(20, asked=3, most_threads=3)
+counted.job.run()
+{after}
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        pytest.param("", "", id="nothing under way"),
+        pytest.param(
+            "import atexit, crew_units\n"
+            "from edgeconv.hardware.cpu import crew\n"
+            "atexit.unregister(crew.CREW.stop)\n"
+            "atexit.register(lambda: counted.job.run() or print(counted.tally == [2] * 20, flush=True))\n"
+            "atexit.register(crew.CREW.stop)",
+            "",
+            id="a job after the crew has left",
+        ),
+        pytest.param(
+            "",
+            "def go_on():\n"
+            "    while True:\n"
+            "        counted.job.run()\n"
+            "threading.Thread(target=go_on, daemon=True).start()",
+            id="a thread that is still at it",
+        ),
+    ],
+)
+def test_the_interpreter_ends_cleanly(before: str, after: str) -> None:
+    text = EXIT.format(tests=str(Path(__file__).parent), before=before, after=after)
+    ended = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=60, check=False)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert "False" not in ended.stdout
+
+
+def test_without_a_crew_the_pool_does_the_units(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(crew, "unavailable_reason", lambda: "there is none here")
+    monkeypatch.setattr(crew.CREW, "run", None)
+    counted = Counted(30, asked=3, most_threads=3)
+    counted.job.run()
+    assert counted.tally == [1] * 30
+
+
+@pytest.mark.parametrize(
+    ("system", "machine", "reason"),
+    [
+        ("linux", "x86_64", None),
+        ("linux", "aarch64", None),
+        ("linux", "ppc64le", "not adapted to ppc64le"),
+        ("darwin", "arm64", "this is darwin"),
+        ("win32", "AMD64", "this is win32"),
+    ],
+)
+def test_where_there_is_a_crew(monkeypatch: pytest.MonkeyPatch, system: str, machine: str, reason: str | None) -> None:
+    monkeypatch.setattr(crew.sys, "platform", system)
+    monkeypatch.setattr(crew.platform, "machine", lambda: machine)
+    found = crew.unavailable_reason.__wrapped__()
+    assert found == reason if reason is None else reason in (found or "")
+
+
+def test_a_system_that_gives_no_thread_leaves_the_work_to_the_caller(monkeypatch: pytest.MonkeyPatch) -> None:
+    lonely = crew.Crew()
+
+    class NoThread(threading.Thread):
+        def start(self) -> None:
+            raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(crew, "CREW", lonely)
+    monkeypatch.setattr(crew.threading, "Thread", NoThread)
+    counted = Counted(10, asked=3, most_threads=3)
+    counted.job.run()
+    assert (counted.tally, counted.workers) == ([1] * 10, {0})

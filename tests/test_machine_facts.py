@@ -1,0 +1,58 @@
+"""What is read of a machine: its caches, and whether this process rests; by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from edgeconv.hardware import process
+from edgeconv.hardware.cpu import caches
+
+
+@pytest.mark.parametrize(
+    ("files", "found"),
+    [
+        ({}, None),
+        ({"a": "32K\n", "b": "1024K\n", "c": "32768K\n"}, 32768 * 1024),
+        ({"a": "32K\n", "b": None, "c": "many\n", "d": "64M\n"}, 32 * 1024),
+        ({"a": "\n"}, None),
+    ],
+)
+def test_the_largest_cache_counts(monkeypatch: pytest.MonkeyPatch, files: dict[str, str | None], found: int) -> None:
+    monkeypatch.setattr(caches, "system_files", lambda folder, pattern: list(files))
+    monkeypatch.setattr(caches, "read_system_file", files.get)
+    assert caches.last_level_cache_bytes() == found
+
+
+class PlayedClocks:
+    """Wall time passes by sleeping alone; CPU time by as many threads as `busy` says at a time."""
+
+    def __init__(self, busy) -> None:
+        self.busy, self.now, self.spent, self.sleeps = busy, 0.0, 0.0, 0
+
+    def perf_counter(self) -> float:
+        return self.now
+
+    def process_time(self) -> float:
+        return self.spent
+
+    def sleep(self, seconds: float) -> None:
+        self.spent += seconds * self.busy(self.now)
+        self.now += seconds
+        self.sleeps += 1
+
+
+@pytest.mark.parametrize(
+    ("busy", "seconds"),
+    [
+        (lambda now: 0.0, process.QUIET_LOOK_SECONDS),
+        (lambda now: 0.1, process.QUIET_LOOK_SECONDS),
+        (lambda now: 16.0 if now < 0.05 else 0.0, 0.05 + process.QUIET_LOOK_SECONDS),
+        (lambda now: 1.0, process.MOST_QUIET_SECONDS),
+    ],
+)
+def test_waiting_ends_when_the_threads_rest_or_when_they_never_do(monkeypatch: pytest.MonkeyPatch, busy, seconds):
+    clocks = PlayedClocks(busy)
+    monkeypatch.setattr(process, "time", clocks)
+    process.wait_until_quiet()
+    assert clocks.now == pytest.approx(seconds, abs=process.QUIET_LOOK_SECONDS * 1.5)
+    assert clocks.sleeps >= 1

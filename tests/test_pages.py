@@ -1,0 +1,111 @@
+"""Memory of large results: blocks of their own, used again when the last array on them is gone."""
+
+from __future__ import annotations
+
+import gc
+import threading
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+import edgeconv
+from edgeconv.api.arrays import ALIGNED_BYTES, aligned_empty
+from edgeconv.hardware import pages
+from edgeconv.hardware.pages import LARGE_PAGE_BYTES, LEAST_BYTES, MOST_WAITING, MOST_WAITING_BYTES, large_empty
+
+U8 = np.dtype("uint8")
+
+
+@pytest.fixture(autouse=True)
+def _none_waiting():
+    pages._WAITING.clear()
+    yield
+    pages._WAITING.clear()
+
+
+def address(array: np.ndarray) -> int:
+    return int(array.ctypes.data)
+
+
+@pytest.mark.parametrize("size", [LEAST_BYTES, LEAST_BYTES + 1, 3 * LARGE_PAGE_BYTES - 1])
+def test_a_block_starts_on_a_large_page_and_can_be_written_to_its_last_byte(size: int) -> None:
+    block = large_empty(size)
+    assert (block.dtype, block.size, address(block) % LARGE_PAGE_BYTES) == (U8, size, 0)
+    block[:] = 0x5A
+    assert (block == 0x5A).all()
+
+
+def test_memory_comes_back_only_when_the_last_view_is_gone() -> None:
+    block = large_empty(LEAST_BYTES)
+    place = address(block)
+    view = block.reshape(-1, 2)[5:, 1:]
+    del block
+    gc.collect()
+    other = large_empty(LEAST_BYTES)
+    assert address(other) != place
+    del view
+    gc.collect()
+    assert address(large_empty(LEAST_BYTES - 5)) == place  # rounded up to the same pages
+
+
+def test_two_results_never_share_memory() -> None:
+    image = np.random.default_rng(1).integers(0, 256, (1024, 1024, 3), np.uint8)
+    plan = edgeconv.plan(image.shape, "uint8", filter="laplacian8", channels="each", method="sliding", device="cpu")
+    results = [plan(image) for _ in range(6)]
+    places = sorted(address(result) for result in results)
+    assert all(later - place >= results[0].nbytes for place, later in pairwise(places))
+    expected = results[0].copy()
+    del results[2:]
+    again = [plan(255 - image) for _ in range(4)]
+    assert np.array_equal(results[0], expected)
+    assert np.array_equal(results[1], expected)
+    assert all(np.array_equal(result, again[0]) for result in again)
+    assert all(result.flags.writeable and result.flags.c_contiguous and result.flags.aligned for result in again)
+
+
+def test_few_blocks_wait_and_none_that_is_very_large() -> None:
+    held = [large_empty(LEAST_BYTES + number * LARGE_PAGE_BYTES) for number in range(MOST_WAITING + 3)]
+    held.append(large_empty(MOST_WAITING_BYTES + 1))
+    while held:
+        del held[0]
+    gc.collect()
+    assert [block.size_bytes for block in pages._WAITING] == [
+        LEAST_BYTES + number * LARGE_PAGE_BYTES for number in range(3, MOST_WAITING + 3)
+    ]
+
+
+def test_threads_that_take_and_drop_blocks_at_once_get_each_its_own() -> None:
+    wrong = []
+
+    def take(mark: int) -> None:
+        for _ in range(50):
+            block = large_empty(LEAST_BYTES)
+            block[::4096] = mark
+            if not (block[::4096] == mark).all():
+                wrong.append(mark)
+
+    threads = [threading.Thread(target=take, args=(mark,)) for mark in range(1, 9)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 3), (7, 9, 3), (1000, 1000, 3)])
+@pytest.mark.parametrize("dtype", ["uint8", "float32"])
+def test_results_of_every_size_start_on_a_cache_line(shape: tuple[int, ...], dtype: str) -> None:
+    array = aligned_empty(shape, np.dtype(dtype))
+    assert (array.shape, array.dtype, address(array) % ALIGNED_BYTES) == (shape, np.dtype(dtype), 0)
+    assert array.flags.writeable
+    assert array.flags.c_contiguous
+
+
+def test_a_system_without_advice_gives_memory_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("MADV_HUGEPAGE", "MADV_FREE"):
+        monkeypatch.delattr(pages.mmap, name, raising=False)
+    block = large_empty(LEAST_BYTES)
+    block[:] = 1
+    del block
+    assert len(pages._WAITING) == 1
