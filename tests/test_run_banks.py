@@ -36,7 +36,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def run(*words: object) -> Finished:
-    return edgeconv("run", *words, "-m", "reference", "--samples", "0")
+    return edgeconv("run", *words, "-v", "-m", "reference", "--samples", "0")
 
 
 def there(folder: Path) -> list[str]:
@@ -154,15 +154,17 @@ def test_a_bank_is_a_picture_for_each_filter(folder: Path, channels: str) -> Non
     """As a new user would write it; under `each` of RGB they are RGB, else grey."""
     done = run("photo.png", "--filters", ",".join(BANK), "--channels", channels)
     assert (done.code, done.err) == (0, "")
-    paths = [f"photo_{name}_reference_s1.png" for name in BANK]
-    assert there(folder) == sorted([*paths, NAMED])
+    rules = "" if channels == "mix" else f"_{channels}"
+    named = NAMED.replace("_reference", f"{rules}_reference")
+    paths = [f"photo_{name}{rules}_reference_s1.png" for name in BANK]
+    assert there(folder) == sorted([*paths, named])
     computed = bank(read_image("photo.png").pixels, channels=channels)
     depth = 3 if channels == "each" else 1
     for number, path in enumerate(paths):
         pixels = read_image(path).pixels
         assert pixels.shape == (HEIGHT, WIDTH, depth)
         assert np.array_equal(pixels, computed[:, :, number :: len(BANK)])
-    found = report_of(NAMED)
+    found = report_of(named)
     assert found["problem"]["filter"]["name"] == ",".join(BANK)
     assert found["output"]["channels"] == depth * len(BANK)
     assert [(each["filter"], each["file"]) for each in found["output"]["files"]] == list(zip(BANK, paths, strict=True))
