@@ -22,7 +22,7 @@ PROJECT = Path(__file__).resolve().parent.parent
 ENVIRONMENT = PROJECT / ".venv"
 MINIMUM_PYTHON = (3, 11)
 
-LARGE_SIZES = (512, 1024, 2048, 4096)
+LARGE_SIZES = (256, 512, 1024, 2048, 4096)
 """Of the pictures in images/ that are too large to keep in the repository."""
 
 TEST_DEFAULTS = ("-n", "auto", "--dist", "worksteal", "-m", "not slow")

@@ -20,7 +20,7 @@ PAGES = sorted(
 )
 LINK = re.compile(r"\]\((?!https?:|#)([^)#\s]+)")
 PATH = re.compile(r"(?<![\w./-])(?:\.\./)?((?:edgeconv|scripts|tests|docs|images|\.ci)/[\w./*-]*\w)")
-MADE_LATER = {f"images/input_{side}.png" for side in (512, 1024, 2048, 4096)}
+MADE_LATER = {f"images/input_{side}.png" for side in (256, 512, 1024, 2048, 4096)}
 """Drawn by scripts/make_input.py, too large to be committed."""
 
 

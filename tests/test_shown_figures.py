@@ -179,8 +179,7 @@ def one_run() -> RunReport:
 
 
 def test_each_line_of_a_runs_report(one_run: RunReport) -> None:
-    lines = dict(line.split("  ", 1) for line in report_text.table(one_run).splitlines())
-    shown = {name.strip(): text.strip() for name, text in lines.items()}
+    shown = {row.label: row.text for row in report_text.table(one_run)}
     assert shown["picture"] == "in.png  31×29×3 uint16"
     assert shown["output"] == "out.tiff  15×14×1 float32"
     assert shown["phases"] == (
