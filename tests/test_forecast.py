@@ -179,3 +179,31 @@ def test_cuda_is_not_started_to_learn_that_it_is_not_needed(tmp_path: Path, driv
     environment = {"PYTHONPATH": f"{tmp_path}:{PROJECT}:{':'.join(sys.path)}", "EDGECONV_PROFILE": "/no/such"}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
     assert done.stdout.split() == ["opencv", "False", str(not driver)], done.stderr
+
+
+STARTS, CROSSES = ", because its start takes 200 ms", ", because the picture crosses the bus twice"
+BEST = Forecast("sliding", "cpu", 0.010, 0.100)
+
+
+@pytest.mark.parametrize(
+    ("second", "because"),
+    [
+        (Forecast("sliding", "cuda", 0.010, 0.200), STARTS),
+        (Forecast("opencv", "cpu", 0.105, 0.200), STARTS),  # 95 ms of work against 100 ms of start
+        (Forecast("opencv", "cpu", 0.115, 0.200), ""),  # 105 ms: its work loses more
+        (Forecast("opencv", "cpu", 0.030, 0.200, pictures=4), STARTS),  # 20 ms for each of four
+        (Forecast("opencv", "cpu", 0.030, 0.200, pictures=6), ""),
+        (Forecast("sliding", "cuda", 0.400, 0.200, bus_seconds=0.210), CROSSES),  # more than half of the work
+        (Forecast("sliding", "cuda", 0.400, 0.200, bus_seconds=0.190), ""),
+        (Forecast("sliding", "cuda", 0.400, 0.200, bus_seconds=0.390), CROSSES),
+        (Forecast("opencv", "cpu", 0.400, 0.200, bus_seconds=0.390), ""),  # no bus leads to the CPU
+    ],
+)
+def test_the_runner_up_comes_with_what_it_loses_its_time_with(second: Forecast, because: str) -> None:
+    text = auto._next([BEST, second])
+    assert text.startswith(f"; next: {second.method} on {second.device}, ")
+    assert text.endswith(because) if because else "because" not in text
+
+
+def test_one_that_is_alone_has_no_runner_up() -> None:
+    assert auto._next([BEST]) == ""
