@@ -58,7 +58,7 @@ __device__ __forceinline__ void fill_patch(const INPUT *image, float32 (*patch)[
         } else if (row != OUTSIDE && whole) {
 #pragma unroll
             for (int e = lane; e < PATCH_SAMPLES; e += WARP)
-                copy_sample(from + left_sample + e / CHANNELS * PIXEL_SAMPLES + e % CHANNELS, to + e);
+                copy_sample(from + left_sample + place_in_row(e), to + e);
         } else {
             for (int e = lane - LEAD; e < (ALIGNED ? CHUNKS * CHUNK - LEAD : PATCH_SAMPLES); e += WARP) {
                 const bool inside = e >= 0 && e < PATCH_SAMPLES;

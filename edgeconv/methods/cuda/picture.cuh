@@ -38,6 +38,14 @@ constexpr int CHANNELS = IN_CHANNELS;   // of a pixel that are read: all, or the
 constexpr int PIXEL_SAMPLES = IN_PITCH;  // samples from one pixel to the next
 constexpr int OUT_SAMPLES = OUT_PITCH;   // and of the output, of which a launch may write some
 
+// How far sample i of a run of pixels lies from its first, of the picture and of the output.
+__device__ __forceinline__ constexpr int place_in_row(int i) {
+    return PIXEL_SAMPLES == CHANNELS ? i : i / CHANNELS * PIXEL_SAMPLES + i % CHANNELS;
+}
+__device__ __forceinline__ constexpr int place_in_output(int i) {
+    return OUT_SAMPLES == OUT_CHANNELS ? i : i / OUT_CHANNELS * OUT_SAMPLES + i % OUT_CHANNELS;
+}
+
 // Samples before this block's picture in a batch, whose pictures each have a line of the grid's y axis.
 __device__ __forceinline__ long long picture_offset(int height, int width, int channels) {
     return static_cast<long long>(blockIdx.y) * height * width * channels;

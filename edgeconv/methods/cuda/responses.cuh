@@ -85,7 +85,7 @@ __device__ __forceinline__ bool store_run(const Real *values, OUTPUT *out, int c
     } else {
         for (int i = lane; i < count; i += WARP) {
             mark_if_not_finite(values[i], mark);
-            store_sample<store>(values[i], out[i / OUT_CHANNELS * static_cast<long long>(OUT_SAMPLES) + i % OUT_CHANNELS]);
+            store_sample<store>(values[i], out[place_in_output(i)]);
         }
     }
     return mark != mark;
