@@ -44,11 +44,11 @@ class ShiftsPlan(Plan):
             shifted = self._padded[
                 row : row + (height - 1) * stride + 1 : stride,
                 column : column + (width - 1) * stride + 1 : stride,
-                channel if inputs > 1 else output,
+                channel if problem.groups == 1 else output * problem.groups // outputs,
             ]
             weight = float(problem.weights[direction, output, channel, row, column])
             self._sums[direction, ..., output] += np.multiply(shifted, weight, out=self._product)
-        out[...] = store(join(self._sums, problem.combine), problem.output_mode, problem.output_dtype)
+        out[...] = store(join(self._sums, problem.combine, problem.dtype), problem.output_mode, problem.output_dtype)
 
 
 class Shifts(Method):
