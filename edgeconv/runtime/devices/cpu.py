@@ -153,18 +153,24 @@ def _best_seconds(call: Callable[[], Any]) -> float:
     return min(times)
 
 
-def _copies(size_bytes: int) -> list[Callable[[], None]]:
-    """Ways to copy so many bytes."""
+def _copies(size_bytes: int) -> Iterator[Callable[[], None]]:
+    """Ways to copy so many bytes, each with arrays of its own, which are made when it is its turn."""
     from edgeconv.hardware.cpu.copying import STORES, MemoryCopy
 
     source = np.ones(size_bytes, np.uint8)
-    target = np.zeros_like(source)
-    return [partial(np.copyto, target, source), *(MemoryCopy(size_bytes, stores).run for stores in STORES)]
+    yield partial(np.copyto, np.zeros_like(source), source)
+    del source
+    for stores in STORES:
+        yield MemoryCopy(size_bytes, stores).run
 
 
 def _copy_rate() -> float:
     """Bytes read and written per second."""
-    return 2 * COPY_BYTES / min(map(_best_seconds, _copies(COPY_BYTES)))
+    least = float("inf")
+    for copy in _copies(COPY_BYTES):
+        least = min(least, _best_seconds(copy))
+        del copy  # before the next way takes as much memory
+    return 2 * COPY_BYTES / least
 
 
 def _fma_rate(threads: int) -> float:
