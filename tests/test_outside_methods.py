@@ -201,7 +201,7 @@ def test_the_example_is_installed_and_found_by_every_command(example: Installed)
     report = json.loads(done.stdout)
     assert (report["method"]["name"], report["method"]["package"]) == ("shifts", "edgeconv-shifts 1.0"), done.stderr
     assert report["check"]["passed"]
-    shown = example.edgeconv("run", "photo.png", "-m", "shifts", "--samples", "0", "--overwrite").stdout
+    shown = example.edgeconv("run", "photo.png", "-m", "shifts", "--samples", "0", "--overwrite", "-v").stdout
     assert "shifts of package edgeconv-shifts 1.0 on " in shown
     compared = json.loads(example.edgeconv("compare", "photo.png", "--json").stdout)
     assert {entry["name"]: entry["check"]["passed"] for entry in compared["methods"]}["shifts"]
