@@ -156,11 +156,18 @@ print("all of it")
 def test_an_exception_of_a_signal_handler_leaves_a_crew_that_works() -> None:
     """As Ctrl-C does: it is raised when the run has ended, and the next run does all of its units.
 
-    In a process of its own: raised within what measures coverage, it would leave that one's lock taken for good.
+    In a process of its own where coverage is not measured: raised within what measures it, the exception would leave
+    a lock of that one taken for good.
     """
     program = INTERRUPTED.format(tests=str(Path(__file__).parent))
+    unmeasured = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE_")}
     ended = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=2 * PATIENCE_SECONDS
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=2 * PATIENCE_SECONDS,
+        env=unmeasured,
     )
     assert (ended.returncode, ended.stdout) == (0, "all of it\n"), ended.stderr
 
