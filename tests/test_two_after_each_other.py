@@ -102,6 +102,7 @@ OTHER_CALL: dict[str, Any] = {
     "channels": "each",
     "luma": None,
     "output_mode": "abs",
+    "threshold": 0.5,
     "device": "auto",
     "options": Options(workspace_limit_bytes=0),
     "out": np.zeros(PICTURE.shape, np.float32),
@@ -192,6 +193,7 @@ OTHER_REQUEST: dict[str, Any] = {
     "padding": 0,
     "border": "reflect",
     "output_mode": "raw",
+    "threshold": 40.0,
 }
 
 
@@ -277,6 +279,7 @@ OTHER_SHOWN: dict[str, Any] = {
     "padding": "valid",
     "border": "reflect",
     "output_mode": "clip",
+    "threshold": 300.0,
     "method": "opencv",
     "device": "cuda",
     "threads": 1,
