@@ -131,7 +131,7 @@ def test_each_mode_is_masked_after_it_was_stored(dtype: str, mode: str) -> None:
 @pytest.mark.parametrize("method", built_in_names("cpu"))
 @pytest.mark.parametrize("rules", [{"channels": "luma"}, {"channels": "each", "stride": 2}, {"channels": "mix"}])
 def test_every_method_gives_the_oracles_mask(method: str, rules: dict[str, Any]) -> None:
-    """Of whole numbers with whole weights, where methods are exact; luma's weights are none, so there its own output."""
+    """Of whole numbers with whole weights, where methods are exact; luma's are none, so there of its own output."""
     picture = random_image(37, 53, "uint8")
     found = package.convolve(picture, "laplacian8", method, device="cpu", threshold=100, **rules)
     exact = method if rules["channels"] == "luma" else "reference"
