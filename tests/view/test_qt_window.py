@@ -417,6 +417,13 @@ def test_no_mnemonic_is_taken_twice(qtbot: QtBot) -> None:
     assert sorted(letters) == sorted(set(letters))
 
 
+def test_every_label_with_a_mnemonic_leads_to_a_field(qtbot: QtBot) -> None:
+    window = opened(qtbot)
+    labels = [label for label in window.controls.findChildren(QLabel) if "&" in label.text()]
+    assert len(labels) > 8
+    assert [label.text() for label in labels if label.buddy().focusPolicy() == Qt.FocusPolicy.NoFocus] == []
+
+
 @pytest.mark.parametrize(
     ("knob", "word", "changed"),
     [

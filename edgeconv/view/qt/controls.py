@@ -213,7 +213,7 @@ def _form(*rows: tuple[str, QWidget]) -> QFormLayout:
     for text, widget in rows:
         label = QLabel(text)
         label.setMinimumWidth(76)
-        label.setBuddy(widget)
+        label.setBuddy(widget.focusProxy() or widget)  # a buddy without a focus of its own is never gone to
         widget.setAccessibleName(text.replace("&", ""))
         form.addRow(label, widget)
     return form

@@ -40,7 +40,7 @@ MOST_OF_SCREEN = 0.95
 """The rest is for the frame that the window manager draws."""
 PANEL_WIDTH = 350
 LEAST_PANEL_WIDTH = 220
-CONTROLS_HEIGHT = 525
+CONTROLS_HEIGHT = 545
 """Fits all of the usual controls without scrolling."""
 LEAST_SOURCE_WIDTH, SOURCE_WIDTH = 68, 150
 """Narrow enough for every command to fit in a window of 900 pixels."""

@@ -35,6 +35,8 @@ class SpeedPanel(Rows):
         # The phases before anything that grows as the panel narrows, and over all of its width: never out of sight.
         for widget in (self.gflops, self.phases, self.phases_text, self.method):
             self.head.addWidget(widget)
+        self.phases.hide()
+        self.phases_text.hide()
 
     def changeEvent(self, event: QEvent) -> None:
         """The squares follow light and dark."""
@@ -51,6 +53,8 @@ class SpeedPanel(Rows):
         self.method.setText(f"{run.method_label} · {record.method.why}")
         self.phases.show_phases(record.phases_seconds)
         self.phases_text.setText(phases_text(record.phases_seconds))
+        self.phases.show()
+        self.phases_text.show()
         self.show_rows(speed_rows(record))
 
 
