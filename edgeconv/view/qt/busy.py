@@ -11,6 +11,8 @@ SHOWN_AFTER_MILLISECONDS = 1000
 LOOK_MILLISECONDS = 250
 """Between two looks at the clock."""
 BAR_WIDTH, BAR_HEIGHT = 120, 8
+STOP_HEIGHT = 20
+"""No higher than a line of the status bar, which would grow."""
 PER_CENT = 100
 
 
@@ -25,6 +27,7 @@ class BusyIndicator(QWidget):
         self.bar.setFixedSize(BAR_WIDTH, BAR_HEIGHT)
         self.bar.setAccessibleName("Progress")
         self.stop = QPushButton("Stop")
+        self.stop.setFixedHeight(STOP_HEIGHT)
         self.stop.setToolTip("Stop what is computed (Esc)")
         self.stop.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         row = QHBoxLayout(self)

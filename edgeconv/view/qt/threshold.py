@@ -10,7 +10,7 @@ from edgeconv.core.output import threshold_text
 from edgeconv.view.qt.fields import LineField
 from edgeconv.view.threshold_scale import LEVELS_OF_8_BIT, ThresholdScale
 
-NUMBER_WIDTH = 64
+LEAST_NUMBER_WIDTH, NUMBER_WIDTH = 44, 64
 PAGES = 16
 """Steps of Page Up and Page Down from end to end."""
 OFF = "off"
@@ -31,13 +31,14 @@ class ThresholdField(QWidget):
         self.slider.setAccessibleName("Threshold")
         self.number = LineField()
         self.number.setPlaceholderText(OFF)
-        self.number.setFixedWidth(NUMBER_WIDTH)
+        self.number.setMinimumWidth(LEAST_NUMBER_WIDTH)
+        self.number.setMaximumWidth(NUMBER_WIDTH)
         self.number.setAccessibleName("Threshold as a number")
         row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(8)
-        row.addWidget(self.slider, 1)
-        row.addWidget(self.number)
+        row.addWidget(self.slider, 2)
+        row.addWidget(self.number, 1)
         self.setFocusProxy(self.slider)
         self.setToolTip("A mask: white where |output| is at least this, else black; saved by --threshold")
         self.slider.valueChanged.connect(self._on_slider)
