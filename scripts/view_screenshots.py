@@ -8,7 +8,7 @@
                                                                      in sight and there was a threshold; kept as it was
 
 Figures in the pictures are those of the machine that draws them. Single pixels are stored without loss, views of the
-whole window at three quarters of their size, to stay small.
+whole window at seven tenths of their size, to stay small.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ PICTURE = PROJECT / "images" / "input_1024.png"
 SIZE = (1280, 800)
 EXACT = {"lossless": True, "quality": 100}
 SMALL, SHARP = {"quality": 30}, {"quality": 35}
-SHARE = 0.75
+SHARE = 0.7
 """Of their size, at which views of the whole window are kept: what a page shows of them."""
 SEEN, PIXEL_ZOOM = (572, 46), 58.0
 """The middle of what pixels.webp shows, and how large."""

@@ -113,7 +113,7 @@ class TileDemand:
     finished_dtype: np.dtype[Any]
     """Of the output as it is written."""
     finishes: bool
-    """Whether that is made from what the method gives, and so is another array: normalize, threshold."""
+    """Another array."""
     method: str
     device: str
     threads: int

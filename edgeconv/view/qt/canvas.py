@@ -82,7 +82,7 @@ class Canvas(QWidget):
         self.heat: Heat | None = None
         self.viewport = Viewport(1, 1, 1, 1)
         self.note = ""
-        """In the place of a picture, while there is none; the hint where it is empty."""
+        """While there is no picture."""
         self.bar = 0.5
         self.shows_left = True
         """Of the blink view: which of the two is displayed now."""
@@ -128,7 +128,7 @@ class Canvas(QWidget):
         self._follow_frame()
 
     def set_note(self, note: str) -> None:
-        """Say what becomes of a picture that is not there yet."""
+        """Say what is awaited."""
         self.note = note
         if self.frame is None:
             self.update()
