@@ -14,6 +14,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Literal
 
 from numpy.typing import NDArray
@@ -149,8 +150,14 @@ class _Computed:
 
     filtered: whole.Filtered
     label: str
-    scale: ThresholdScale
     record: RunFigures | None = None
+
+    @cached_property
+    def scale(self) -> ThresholdScale:
+        """Of the output that a threshold is compared with: that of `normalize` is known without a look at it."""
+        filtered = self.filtered
+        normalized = filtered.request.mode_for(filtered.problem.dtype) == "normalize"
+        return scale_of(filtered.finished.dtype, None if normalized else filtered.raw)
 
     @property
     def held_bytes(self) -> int:
@@ -253,7 +260,7 @@ class Workshop:
             base = self._computed(path, replace(parameters, threshold=None), source, waiting)
             watch = Stopwatch()
             watch.phases_seconds |= base.filtered.watch.phases_seconds
-            return _Computed(whole.masked(base.filtered, request, watch), base.label, base.scale)
+            return _Computed(whole.masked(base.filtered, request, watch), base.label)
 
         def compute() -> _Computed:
             picture, decode_seconds = self._decoded(path)
@@ -265,7 +272,7 @@ class Workshop:
                 filtered = whole.filter_picture(picture, request, problem, choice, options, watch)
             filtered.session.release_arrays()  # as large as the output; allocated again for the measurement
             label = f"{parameters.filter_label} by {choice.method} on {choice.device.upper()}"
-            return _Computed(filtered, label, scale_of(filtered.finished))
+            return _Computed(filtered, label)
 
         key = (self._reading(path), asked, weights)
         make = compute if request.threshold is None else mask

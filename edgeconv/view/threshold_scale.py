@@ -41,9 +41,12 @@ LEVELS_OF_8_BIT = ThresholdScale(255, 255.0)
 """While no picture is open."""
 
 
-def scale_of(output: NDArray[Any]) -> ThresholdScale:
-    """The scale for an output without a threshold: every level of its type, or of floats up to the largest |value|."""
-    if output.dtype.kind == "u":
-        return ThresholdScale(int(full_range(output.dtype)), full_range(output.dtype))
-    most = magnitude(finite_range(output))
+def scale_of(dtype: np.dtype[Any], output: NDArray[Any] | None) -> ThresholdScale:
+    """The scale for an output of `dtype`: every level of a whole-number type, or of floats up to the largest |value|.
+
+    `output` is without a threshold; None where it fills the range of its type.
+    """
+    if dtype.kind == "u":
+        return ThresholdScale(int(full_range(dtype)), full_range(dtype))
+    most = full_range(dtype) if output is None else magnitude(finite_range(output))
     return ThresholdScale(FLOAT_POSITIONS, most if 0 < most < np.inf else 1.0)

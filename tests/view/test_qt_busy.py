@@ -1,4 +1,4 @@
-"""What takes longer than a second: progress that is seen, and a button and a key that stop it."""
+"""What takes longer than a second: progress, and a button and a key that stop it."""
 
 from __future__ import annotations
 
@@ -91,7 +91,8 @@ def test_a_slow_method_shows_how_far_it_is(qtbot: QtBot, picture: Path, gate: Ga
         assert window.busy.isVisible()
         assert window.busy.bar.maximum() == 100
         assert window.busy.seconds.text() == f"0 s, {100 * done // BANDS} %"
-    qtbot.waitUntil(lambda: window.busy_label.text() == "computing output …", timeout=PATIENCE_MILLISECONDS)
+    text = "computing output by reference …"
+    qtbot.waitUntil(lambda: window.busy_label.text() == text, timeout=PATIENCE_MILLISECONDS)
     gate.open.set()
     settle(qtbot, window)
     assert not window.busy.isVisible()
@@ -184,7 +185,7 @@ def test_a_method_that_does_not_tell_has_a_bar_without_a_share(
     gate.open.set()
     qtbot.wait(100)
     assert window.canvas.right is not None
-    assert window.canvas.right.label.startswith("laplacian8 by opencv"), "what comes too late is not displayed"
+    assert window.canvas.right.label.startswith("laplacian8 by opencv"), "it is too late"
 
 
 def test_the_area_says_what_becomes_of_the_first_picture(

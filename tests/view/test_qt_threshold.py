@@ -124,16 +124,20 @@ def test_what_is_no_threshold_is_one_line(qtbot: QtBot, picture: Path, typed: st
     assert np.array_equal(seen(window), convolve(PIXELS, "sobel", device="cpu")), "what was there stays"
 
 
-@pytest.mark.parametrize(("dtype", "most"), [("uint16", 65535.0), ("float32", None)])
-def test_the_slider_spans_the_output_at_hand(qtbot: QtBot, tmp_path: Path, dtype: str, most: float | None) -> None:
+@pytest.mark.parametrize(
+    ("dtype", "mode", "most"), [("uint16", None, 65535.0), ("float32", None, None), ("float32", "normalize", 1.0)]
+)
+def test_the_slider_spans_the_output_at_hand(
+    qtbot: QtBot, tmp_path: Path, dtype: str, mode: str | None, most: float | None
+) -> None:
     pixels = random_image(40, 50, dtype)
     write_image(pixels, tmp_path / "picture.tiff")
-    window = opened(qtbot, tmp_path / "picture.tiff", filter="sobel-x", method="sliding")
+    window = opened(qtbot, tmp_path / "picture.tiff", filter="sobel-x", method="sliding", output_mode=mode)
     slider = window.controls.threshold.slider
     slider.setFocus()
     qtbot.keyClick(slider, Qt.Key.Key_End)
     settle(qtbot, window)
-    output = convolve(pixels, "sobel-x", device="cpu")
+    output = convolve(pixels, "sobel-x", device="cpu", output_mode=mode)
     limit = window.model.parameters.threshold
     assert limit == pytest.approx(most or float(np.abs(output).max()), rel=1e-3)
     slider.setValue(slider.maximum() // 2)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QElapsedTimer, Qt, QTimer
-from PySide6.QtWidgets import QHBoxLayout, QProgressBar, QPushButton, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QProgressBar, QPushButton, QSizePolicy, QWidget
 
 from edgeconv.view.qt.plain_text import plain_label
 
@@ -11,7 +11,7 @@ SHOWN_AFTER_MILLISECONDS = 1000
 LOOK_MILLISECONDS = 250
 """Between two looks at the clock."""
 BAR_WIDTH, BAR_HEIGHT = 120, 8
-STOP_HEIGHT = 20
+STOP_HEIGHT = 18
 """No higher than a line of the status bar, which would grow."""
 PER_CENT = 100
 
@@ -35,6 +35,7 @@ class BusyIndicator(QWidget):
         row.setSpacing(8)
         for widget in (self.bar, self.seconds, self.stop):
             row.addWidget(widget)
+        self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
         self._since = QElapsedTimer()
         self._clock = QTimer(self)
         self._clock.setInterval(LOOK_MILLISECONDS)

@@ -16,6 +16,7 @@ from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QGuiApplication, QStandardItemModel
 from PySide6.QtWidgets import QApplication, QComboBox, QFileDialog, QMessageBox
 
+from edgeconv.core.option import AUTO
 from edgeconv.diff.inputs import layout_text
 from edgeconv.diff.record import number
 from edgeconv.errors import EdgeconvError
@@ -197,7 +198,7 @@ class ViewWindow(Frame):
         self._settled_generation = self.model.generation
         self.show_busy("")
         self.canvas.set_note(STOPPED)
-        if not measuring:
+        if not measuring and self.canvas.frame is not None:
             self.complain(STOPPED)
 
     def swap(self) -> None:
@@ -380,7 +381,9 @@ class ViewWindow(Frame):
     def _awaited(self) -> str:
         """What the newest request computes, in a few words."""
         sides = (self.model.left, self.model.right) if self.model.mode.needs_both else (self.model.right,)
-        named = [labels([side])[side] for side in sides if side.needs_filter]
+        method = self.model.parameters.method
+        by = "" if method == AUTO else f" by {method}"
+        named = [side.label + by * (side.kind == "output") for side in sides if side.needs_filter]
         return " and ".join(dict.fromkeys(named)) or "the view"
 
     def _show_layer(self, answer: LayerReady) -> None:
