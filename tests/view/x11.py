@@ -14,11 +14,12 @@ from pathlib import Path
 import cv2
 import numpy as np
 from command import PROJECT
-from other_program import SIDE
 
 from edgeconv.view.qt.start import plugin_reason
 
 WIDTH, HEIGHT = 1280, 900
+SIDE = 60
+"""Of the window of the other program."""
 PATIENCE_SECONDS = 60
 """Far more than anything takes, for machines that are busy."""
 LEFT_BUTTON = 1
@@ -38,7 +39,7 @@ class OtherProgram:
 
     def __init__(self, screen: Screen) -> None:
         x, y = WIDTH - SIDE, HEIGHT - SIDE  # beside a first window, which leaves a twentieth of the screen
-        self._place = x, y
+        self._place = x, y, SIDE
         self._environment = window_environment(screen)
         self.middle = x + SIDE // 2, y + SIDE // 2
 

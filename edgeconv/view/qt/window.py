@@ -271,6 +271,7 @@ class ViewWindow(Frame):
             self._show_doing("")
             self.runner.cancel()
             return
+        self.busy.end()  # another request, another second
         self._show_doing(f"loading {os.path.basename(request.picture)} …")
         self.runner.submit(request)
 
