@@ -1,6 +1,6 @@
 """Another program on the same screen, from which pictures are dragged and pasted; told what to do line by line.
 
-python other_program.py X Y        a small window at (X, Y); prints "ready", and a line after each command
+python other_program.py X Y SIDE   a small window at (X, Y); prints "ready", and a line after each command
 
 hold files PATH...      what a drag that begins on the window carries from now on, and what the clipboard holds
 hold picture PATH       ... the picture itself, as another program's picture
@@ -17,8 +17,6 @@ from PySide6.QtCore import QMimeData, QObject, Qt, QUrl, Signal
 from PySide6.QtGui import QDrag, QGuiApplication, QImage, QMouseEvent
 from PySide6.QtWidgets import QApplication, QWidget
 
-SIDE = 60
-
 
 def mime(kind: str, *values: str) -> QMimeData:
     data = QMimeData()
@@ -34,9 +32,9 @@ def mime(kind: str, *values: str) -> QMimeData:
 class Source(QWidget):
     """Wherever it is pressed and pulled, a drag begins."""
 
-    def __init__(self, x: int, y: int) -> None:
+    def __init__(self, x: int, y: int, side: int) -> None:
         super().__init__(None, Qt.WindowType.X11BypassWindowManagerHint | Qt.WindowType.WindowStaysOnTopHint)
-        self.setGeometry(x, y, SIDE, SIDE)
+        self.setGeometry(x, y, side, side)
         self.held: tuple[str, ...] = ()
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
@@ -58,7 +56,7 @@ class Reader(QObject):
 
 def main() -> None:
     app = QApplication(sys.argv[:1])
-    source = Source(int(sys.argv[1]), int(sys.argv[2]))
+    source = Source(*map(int, sys.argv[1:4]))
 
     def obey(line: str) -> None:
         words = line.split("\t")
