@@ -34,11 +34,12 @@ def view(
             "The window reads a picture again when it saves, and standard input is gone by then: name a file."
         )
     workshop = Workshop(reading.rules())
+    from edgeconv.view.qt.start import load_bindings, require_qt
+
+    load_bindings()
     if pictures:
         workshop.begin(pictures[0])  # while Qt is loaded and the window built
     signals = note()
-    from edgeconv.view.qt.start import require_qt
-
     require_qt()
     from edgeconv.view.qt.app import run
 
