@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from browser import Browser, chromium
+from browser import Browser
 from command import edgeconv
 from picture_files import smooth_image
 
@@ -15,16 +15,8 @@ from edgeconv.diff.html import Page
 from edgeconv.diff.html.gallery import GalleryEntry, alone, thumbnail
 from edgeconv.io.image import decode_image, write_image
 
-pytestmark = pytest.mark.skipif(chromium() is None, reason="there is no Chromium here")
-
 LISTED = "[...document.querySelectorAll('.pair .name')].map((e) => e.textContent)"
 OPEN = "document.getElementById('open-pair').innerText"
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    with Browser(tmp_path_factory.mktemp("profile")) as running:
-        yield running
 
 
 @pytest.fixture

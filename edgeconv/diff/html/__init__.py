@@ -43,6 +43,7 @@ SCRIPTS = (
     "moving",
     "controls",
     "gallery",
+    "ignored",
     "pointer",
     "start",
 )
@@ -162,7 +163,11 @@ def _describe(shown: PictureSet, shape: tuple[int, ...], low: float, high: float
     ]
     pictures: list[dict[str, Any]] = [{"name": visible(comparisons.reference_label)}, *inputs]
     channels = comparisons.each[0].figures.channels
-    return _facts(shown.name, shape, low, high, tiles, channels, comparisons.scale, pictures)
+    ignored = [[box.left, box.top, box.right, box.bottom] for box in comparisons.allowance.ignored_regions]
+    return _facts(shown.name, shape, low, high, tiles, channels, comparisons.scale, pictures) | {
+        "picture": shown.name,
+        "ignored": ignored,
+    }
 
 
 def _facts(

@@ -115,7 +115,9 @@ function setSet(index) {
   byId("open-pair").textContent = state.set.name;
   const same = hasOpened && before.width === state.set.width && before.height === state.set.height;
   if (!same) state.fitted = true;
-  for (const id of ["input-label", "modes-label", "regions"]) byId(id).hidden = inputs().length === 0;
+  for (const id of ["input-label", "modes-label", "regions", "ignoring"]) byId(id).hidden = inputs().length === 0;
+  setDrawing(false);
+  showIgnored();
   setInput(1);
   setMode(state.mode);
   if (same) setCursor(state.cursor.x, state.cursor.y, false);

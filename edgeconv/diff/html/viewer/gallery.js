@@ -126,7 +126,7 @@ function startGallery() {
   byId("previous-pair").addEventListener("click", () => stepPair(-1));
   byId("next-pair").addEventListener("click", () => stepPair(1));
   byId("back").addEventListener("click", backToGallery);
-  Object.assign(KEYS, { j: () => stepPair(1), k: () => stepPair(-1), escape: backToGallery });
+  Object.assign(KEYS, { j: () => stepPair(1), k: () => stepPair(-1), escape: () => setDrawing(false) || backToGallery() });
   byId("pairs").addEventListener("scroll", onScroll, { passive: true });
   listPairs();
 }
