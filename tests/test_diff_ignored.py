@@ -180,7 +180,7 @@ def test_what_is_drawn_with_the_mouse_is_saved_and_then_not_judged(shown: Shown,
     for y, x in SPOTS:
         start, stop = shown.place(x - 3, y - 3), shown.place(x + 12, y + 12)
         shown.browser.drag(start, stop)
-    assert shown.browser.run("document.getElementById('ignored-count').value") == "2 regions"
+    assert shown.browser.run("document.getElementById('ignored-count').value") == "2 ignored"
     assert saved(shown, folder) == [
         {"left": x - 3, "top": y - 3, "right": x + 12, "bottom": y + 12} for y, x in SPOTS
     ]  # fmt: skip
@@ -188,7 +188,7 @@ def test_what_is_drawn_with_the_mouse_is_saved_and_then_not_judged(shown: Shown,
     assert again.code == 0, again.text
     shown.browser.open(folder / "b.html")
     assert "2 ignored regions" in shown.browser.run("document.getElementById('verdict').innerText")
-    assert shown.browser.run("document.getElementById('ignored-count').value") == "2 regions"
+    assert shown.browser.run("document.getElementById('ignored-count').value") == "2 ignored"
 
 
 def test_it_can_be_drawn_with_the_keyboard_alone(shown: Shown, folder: Path) -> None:
@@ -198,11 +198,11 @@ def test_it_can_be_drawn_with_the_keyboard_alone(shown: Shown, folder: Path) -> 
         shown.browser.press(key)
     shown.keys("Escape")
     assert shown.browser.run("document.getElementById('draw-region').getAttribute('aria-pressed')") == "false"
-    assert "1 region ignored" in shown.browser.run("document.getElementById('announcer').textContent")
+    assert "1 ignored" in shown.browser.run("document.getElementById('announcer').textContent")
     x, y = start
     assert saved(shown, folder) == [{"left": x, "top": y, "right": x + 2, "bottom": y + 1}]
     shown.keys("Delete")
-    assert shown.browser.run("document.getElementById('ignored-count').value") == "no regions"
+    assert shown.browser.run("document.getElementById('ignored-count').value") == "none ignored"
     assert shown.browser.run("document.getElementById('save-regions').disabled")
 
 
@@ -227,7 +227,7 @@ def test_a_finger_draws_and_two_still_zoom(shown: Shown, folder: Path) -> None:
         shown.browser.touch("touchStart", places[0])
         shown.browser.touch("touchMove", places[1])
         shown.browser.touch("touchEnd")
-        assert shown.browser.run("document.getElementById('ignored-count').value") == "1 region"
+        assert shown.browser.run("document.getElementById('ignored-count').value") == "1 ignored"
         before = shown.browser.run("document.getElementById('zoom').value")
         middle = shown.place(WIDTH // 2, HEIGHT // 2)
         shown.browser.touch("touchStart", middle)
@@ -236,7 +236,7 @@ def test_a_finger_draws_and_two_still_zoom(shown: Shown, folder: Path) -> None:
         shown.browser.touch("touchEnd")
         shown.browser.drawn()
         assert shown.browser.run("document.getElementById('zoom').value") != before
-        assert shown.browser.run("document.getElementById('ignored-count').value") == "1 region"
+        assert shown.browser.run("document.getElementById('ignored-count').value") == "1 ignored"
         assert len(saved(shown, folder)) == 1
     finally:
         shown.browser.no_phone()

@@ -147,7 +147,7 @@ def test_the_page_in_a_browser(reports, tmp_path, width: int, scheme: str) -> No
         assert window.problems == []
         assert window.run("document.documentElement.scrollWidth") <= width
         assert window.run("document.querySelectorAll('figure svg').length") == 3
-        assert window.run("document.querySelectorAll('section').length") == 6
+        assert window.run("document.querySelectorAll('section').length") == 8
         assert window.run("document.querySelector('.warn').textContent").startswith("cpu sliding")
 
 

@@ -120,6 +120,25 @@ def title(record: LadderRecord) -> str:
     return f"edgeconv {record.kind} on {record.machine.name}"
 
 
+def lead(record: LadderRecord) -> list[str]:
+    """What the ladder gains at its largest size: its first step and its fastest, and how near that is to the best."""
+    lines = []
+    size = max(row.size for row in record.rows)
+    for words, case in panels(record):
+        timed = [row for row in usual(record.rows, size=size, **case).values() if row.gflops and row.median_seconds]
+        if not timed:
+            continue
+        first, best = timed[0], min(timed, key=lambda row: row.median_seconds or 0.0)
+        share = best.share_of_floor if isinstance(best, ConvRow) else getattr(best, "share_of_vendor", None)
+        near = f", {percent(share)} of {'the floor' if isinstance(best, ConvRow) else 'cuBLAS'}" if share else ""
+        gain = (first.median_seconds or 0.0) / (best.median_seconds or 1.0)
+        lines.append(
+            f"{words}, side {size}: {best.step} takes {_median(best)}{near}, 1/{gain:.1f} of the {_median(first)} of "
+            f"{first.step}"
+        )
+    return lines
+
+
 def panels(record: LadderRecord) -> list[tuple[str, dict[str, Any]]]:
     """What a page shows side by side, and the fields of a row that belong there: strides, or types."""
     if isinstance(record, ConvRecord):

@@ -18,10 +18,10 @@ const boxText = ([left, top, right, bottom]) => `x ${left} to ${right}, y ${top}
 
 function showIgnored(said = "") {
   const count = ignored().length;
-  byId("ignored-count").value = count === 1 ? "1 region" : `${count || "no"} regions`;
+  byId("ignored-count").value = `${count || "none"} ignored`;
   byId("remove-region").disabled = count === 0;
   byId("save-regions").disabled = ignoredBySet.every((boxes) => boxes.length === 0);
-  if (said) byId("announcer").textContent = `${said}; ${byId("ignored-count").value} ignored`;
+  if (said) byId("announcer").textContent = `${said}; ${byId("ignored-count").value}`;
   requestDraw();
 }
 
