@@ -16,7 +16,7 @@ from xml.etree import ElementTree
 
 import pytest
 from bench_records import TimedMethod, changed, measured
-from browser import Browser, chromium
+from browser import Browser
 from command import PROJECT, edgeconv
 from problems import random_image
 
@@ -131,24 +131,27 @@ def test_the_page_escapes_what_reports_say_and_asks_for_nothing(reports) -> None
     assert len(identifiers) == len(set(identifiers))
 
 
-@pytest.mark.skipif(chromium() is None, reason="no Chromium here")
 @pytest.mark.parametrize(("width", "scheme"), [(1200, "light"), (390, "dark")])
-def test_the_page_in_a_browser(reports, tmp_path, width: int, scheme: str) -> None:
+def test_the_page_in_a_browser(browser: Browser, reports, tmp_path, width: int, scheme: str) -> None:
     pytest.importorskip("matplotlib")
     reports[1].input.file = "x" * 60 + ".png"
     path = tmp_path / "runs.html"
     path.write_text(text_of(reports, "html"), encoding="utf-8")
-    with Browser(tmp_path / "profile", width, 800) as window:
+    browser.problems.clear()
+    try:
         metrics = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 500}
-        window.send("Emulation.setDeviceMetricsOverride", **metrics)
+        browser.send("Emulation.setDeviceMetricsOverride", **metrics)
         features = [{"name": "prefers-color-scheme", "value": scheme}]
-        window.send("Emulation.setEmulatedMedia", media="", features=features)
-        window.open(path)
-        assert window.problems == []
-        assert window.run("document.documentElement.scrollWidth") <= width
-        assert window.run("document.querySelectorAll('figure svg').length") == 3
-        assert window.run("document.querySelectorAll('section').length") == 8
-        assert window.run("document.querySelector('.warn').textContent").startswith("cpu sliding")
+        browser.send("Emulation.setEmulatedMedia", media="", features=features)
+        browser.open(path)
+        assert browser.problems == []
+        assert browser.run("document.documentElement.scrollWidth") <= width
+        assert browser.run("document.querySelectorAll('figure svg').length") == 3
+        assert browser.run("document.querySelectorAll('section').length") == 8
+        assert browser.run("document.querySelector('.warn').textContent").startswith("cpu sliding")
+    finally:
+        browser.send("Emulation.clearDeviceMetricsOverride")
+        browser.send("Emulation.setEmulatedMedia", features=[])
 
 
 def test_reports_that_were_just_made_become_a_page(tmp_path: Path) -> None:

@@ -79,7 +79,7 @@ function showRegion() {
   const listed = regions.length < regionCount ? `${regions.length} largest of ${regionCount}` : `${regionCount}`;
   const noun = regionCount === 1 ? "region" : "regions";
   byId("region").value = state.region < 0 ? `${listed} ${noun}` : `region ${state.region + 1} of ${listed}`;
-  byId("previous-region").disabled = byId("next-region").disabled = regions.length === 0;
+  for (const id of ["previous-region", "next-region", "ignore-difference"]) byId(id).disabled = regions.length === 0;
 }
 
 function goToRegion(step) {
