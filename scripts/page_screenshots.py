@@ -8,7 +8,6 @@ Needs Chromium (tests/browser.py finds it). What is compared is docs/pictures/co
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import shutil
 import subprocess
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from script_options import Arguments
 
 from edgeconv.diff.request import run_request
 from edgeconv.diff.results import Wanted
@@ -40,9 +40,9 @@ QUALITY = 20
 
 def main() -> int:
     """Make the pages in a folder that goes again, and draw each as it is seen."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--output", type=Path, default=OUTPUT, help="folder of the screenshots")
-    parser.add_argument("--suffix", default="", help="at the end of each name")
+    parser = Arguments(__doc__)
+    parser.add_argument("--output", type=Path, default=OUTPUT, help="Where the pictures go.")
+    parser.add_argument("--suffix", default="", help="What ends each name.")
     arguments = parser.parse_args()
     arguments.output.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as scratch:

@@ -21,6 +21,7 @@ from typing import IO, Any
 from edgeconv.interrupts import SIGNALS
 
 PROJECT = Path(__file__).resolve().parent.parent
+SCRIPTS = str(PROJECT / "scripts")
 
 
 @dataclass(frozen=True)
@@ -149,6 +150,8 @@ def shell(line: str, cwd: Path) -> Finished:
 
 def script(name: str) -> ModuleType:
     """A script of scripts/ as a module; registered, because dataclasses look their module up."""
+    if SCRIPTS not in sys.path:
+        sys.path.append(SCRIPTS)  # they import each other
     spec = importlib.util.spec_from_file_location(name, PROJECT / "scripts" / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
