@@ -23,6 +23,8 @@ from edgeconv.export.schemas import IGNORED
 from edgeconv.io.image import write_image
 
 HEIGHT, WIDTH = 200, 320
+ODD = "two \u202e\x1b<.png"
+"""A name that a page and a terminal show in another way than it is."""
 SPOTS = ((40, 60), (150, 250))
 """y, x of two squares of 10×10 pixels that differ."""
 
@@ -101,7 +103,7 @@ def folder(tmp_path: Path) -> Path:
     """Two pictures that differ in two squares, and the same in two folders."""
     for name, pixels in zip(("old", "new"), pair(), strict=True):
         (tmp_path / name).mkdir()
-        for place in (tmp_path / name / "one.png", tmp_path / name / "two.png", tmp_path / f"{name}.png"):
+        for place in (tmp_path / name / "one.png", tmp_path / name / ODD, tmp_path / f"{name}.png"):
             write_image(pixels, place)
     return tmp_path
 
@@ -116,7 +118,7 @@ def test_a_file_of_regions_decides_about_pictures_and_folders(folder: Path) -> N
         assert found["whole"]["differing_samples"] == 600
         assert found["ignored"]["samples"] == 300 * len(regions)
     assert "2 ignored regions" in edgeconv("diff", "old.png", "new.png", "--ignore", "ignored.json", cwd=folder).text
-    write_regions(folder / "ignored.json", one, region(*SPOTS[1], picture="two.png"))
+    write_regions(folder / "ignored.json", one, region(*SPOTS[1], picture=ODD))
     done = edgeconv("diff", "old", "new", "--ignore", "ignored.json", cwd=folder)
     assert done.code == 1
     assert done.text.splitlines()[0].startswith("changed     one.png")
@@ -250,7 +252,5 @@ def test_of_two_folders_each_region_names_its_picture(browser: Browser, folder: 
             shown.keys("n")
             shown.browser.click("#ignore-difference")
             shown.keys("j")
-        assert saved(shown, folder) == [
-            region(*spot, picture=name) for name in ("one.png", "two.png") for spot in SPOTS
-        ]
+        assert saved(shown, folder) == [region(*spot, picture=name) for name in ("one.png", ODD) for spot in SPOTS]
     assert edgeconv("diff", "old", "new", "--ignore", "saved/ignored.json", cwd=folder).code == 0

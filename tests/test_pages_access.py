@@ -140,7 +140,8 @@ FOCUSED = """((known) => {
 })"""
 CONTROLS = "a[href], button, input, select, textarea, summary, [tabindex='0']"
 MISSED = f"""[...document.querySelectorAll({CONTROLS!r})]
-  .filter((e) => !e.disabled && e.tabIndex >= 0 && e.checkVisibility({{ visibilityProperty: true }}) && !e.dataset.walked)
+  .filter((e) => !e.disabled && e.tabIndex >= 0 && !e.dataset.walked)
+  .filter((e) => e.checkVisibility({{ visibilityProperty: true }}))
   .filter((e) => e.type !== "radio" || !document.querySelector(`[name=${{e.name}}][data-walked]`))
   .map((e) => e.outerHTML.slice(0, 160))"""
 

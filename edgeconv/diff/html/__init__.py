@@ -129,7 +129,8 @@ class Page:
     def encode(self, verdict: str, remarks: str = "") -> bytes:
         """The whole page as UTF-8; `remarks` is HTML that stands with the figures."""
         content = {"tile": TILE, "sets": self._sets, "pairs": [entry.record() for entry in self._pairs]}
-        data = json.dumps(content, ensure_ascii=False).replace("<", "\\u003c")
+        # JSON reads back what `visible` escapes, so that a picture's own name stands in it and no terminal obeys it.
+        data = visible(json.dumps(content, ensure_ascii=False)).replace("<", "\\u003c")
         parts = {
             "TITLE": markup(self._title),
             "VERDICT": markup(verdict),
