@@ -29,6 +29,7 @@ from edgeconv.export.csv import HEADER
 from edgeconv.export.kinds import LadderRecord, read
 from edgeconv.io.image import write_image
 from edgeconv.run.report import PHASES, RunReport
+from edgeconv.run.report_text import summary
 
 RESULTS = PROJECT / "docs" / "results" / "run"
 NASTY = "<script>alert('x')</script> & | pipe.png"
@@ -82,6 +83,21 @@ def test_markdown_has_a_line_a_run_with_its_figures_and_phases(reports) -> None:
     for phase in PHASES:
         assert phase.replace("_", " ") in page
     assert f"| heuristic | 1 | {cudnn.method.choice['ranked'][0]['algorithm']} |" in page
+
+
+def test_a_summary_has_the_lines_of_one_run_or_a_line_a_run_the_fastest_first(reports) -> None:
+    one = reports[0]
+    assert runs.lead([one]) == [
+        f"Wrote: {summary(one)[0].text}", f"Speed: {summary(one)[1].text}", f"Right: {summary(one)[2].text}"
+    ]  # fmt: skip
+    names = [line.partition(":")[0] for line in runs.lead(reports)]
+    order = sorted(range(3), key=lambda place: -reports[place].speed.kernel_gflops)
+    assert names == [runs.labels(reports)[place] for place in (*order, 3)]
+    ends = {line.rpartition("; ")[2] for line in runs.lead(reports)}
+    assert ends == {"right", "WRONG", "check"}
+    assert len(runs.lead([one] * 8)) == 8
+    assert runs.lead([one] * 9)[8:] == ["1 more run in the table below"]
+    assert runs.lead([one] * 10)[8:] == ["2 more runs in the table below"]
 
 
 def test_the_spreadsheet_has_the_columns_of_the_bench(reports) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from edgeconv.core.filters import RGB_CHANNELS
 from edgeconv.diff import maps
 from edgeconv.diff.html.gallery import thumbnail
 from edgeconv.errors import ImageReadError, MemoryLimitError
@@ -70,7 +71,7 @@ def _named(reports: Sequence[RunReport]) -> Iterator[_Named]:
 
 def _thumbnail(named: _Named, folders: Sequence[Path]) -> bytes | None:
     """A small picture of the first file that is the one of the run."""
-    rules = replace(DEFAULT_RULES, rgb=named.channels > 1)
+    rules = replace(DEFAULT_RULES, rgb=named.channels == RGB_CHANNELS)
     for path in dict.fromkeys([Path(named.file), *(folder / Path(named.file).name for folder in folders)]):
         if not path.is_file():
             continue
