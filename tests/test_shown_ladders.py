@@ -133,6 +133,14 @@ def test_what_a_ladder_gains_at_its_largest_size(conv: ConvRecord, gemm: GemmRec
     ]
 
 
+def test_of_steps_that_are_as_fast_the_first_is_named(conv: ConvRecord) -> None:
+    for each in conv.rows:
+        each.timing.median_seconds = 3e-6
+    assert [line.partition(";")[0] for line in ladders.lead(conv)] == [
+        f"stride {stride}, side 4096: textbook takes 3 µs, 2% of the floor" for stride in (1, 2)
+    ]
+
+
 def test_a_ladder_of_which_nothing_is_right_leads_nowhere(conv: ConvRecord) -> None:
     for each in conv.rows:
         if each.stride == 2 and each.step != "copy":
