@@ -130,7 +130,7 @@ function startIgnoring() {
   on("save-regions", saveRegions);
   Object.assign(KEYS, {
     i: () => setDrawing(!drawsRegions),
-    delete: removeRegion,
+    delete: () => document.activeElement === stage && removeRegion(),
     escape: () => setDrawing(false),
     enter: () => drawsRegions && document.activeElement === stage && (markCorner(), true),
   });
