@@ -22,6 +22,7 @@ from edgeconv.interrupts import SIGNALS
 from edgeconv.run.tiled import memory
 
 PROJECT = Path(__file__).resolve().parent.parent
+SCRIPTS = str(PROJECT / "scripts")
 
 FRESH_BYTES = 150 * 2**20
 """What a process has held, about, that has just loaded what a run needs."""
@@ -157,6 +158,8 @@ def shell(line: str, cwd: Path) -> Finished:
 
 def script(name: str) -> ModuleType:
     """A script of scripts/ as a module; registered, because dataclasses look their module up."""
+    if SCRIPTS not in sys.path:
+        sys.path.append(SCRIPTS)  # they import each other
     spec = importlib.util.spec_from_file_location(name, PROJECT / "scripts" / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
