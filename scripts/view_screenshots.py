@@ -2,10 +2,10 @@
 
     python3 scripts/view_screenshots.py [--folder docs/view]
 
-    split.webp       input beside gradient magnitude, light          difference.webp  two filters subtracted, dark
-    pixels.webp      single pixels with their values, light          threshold.webp   input beside a mask, dark
-    panel.webp       controls and figures, as narrow as they go      panel_before.webp  drawn before the phases stayed
-                                                                     in sight and there was a threshold; kept as it was
+    threshold.webp   input beside a mask of its edges, light         difference.webp  two filters subtracted, dark
+    pixels.webp      single pixels with their values, light          panel.webp       figures, as narrow as they go
+
+panel_before.webp was drawn before the phases stayed in sight, and is kept as it was.
 
 Figures in the pictures are those of the machine that draws them. Single pixels are stored without loss, views of the
 whole window at seven tenths of their size, to stay small.
@@ -44,13 +44,13 @@ PROJECT = Path(__file__).resolve().parent.parent
 PICTURE = PROJECT / "images" / "input_1024.png"
 SIZE = (1280, 800)
 EXACT = {"lossless": True, "quality": 100}
-SMALL, SHARP = {"quality": 30}, {"quality": 35}
+SMALL, SHARP = {"quality": 22}, {"quality": 35}
 SHARE = 0.7
 """Of their size, at which views of the whole window are kept: what a page shows of them."""
 SEEN, PIXEL_ZOOM = (572, 46), 58.0
 """The middle of what pixels.webp shows, and how large."""
 LOOK_MILLISECONDS = 10
-PARTS = {"pixels": ("canvas", EXACT), "panel": ("side", SHARP)}
+PARTS = {"pixels": ("canvas", EXACT), "panel": ("tabs", SHARP)}
 """Pictures of a part of the window, and how they are stored: at their own size."""
 
 
@@ -81,10 +81,10 @@ def keep(shot: QPixmap, path: Path) -> None:
     print(f"{path} ({path.stat().st_size // 1024} KiB)")
 
 
-def split(window: ViewWindow) -> None:
-    """Input beside gradient magnitude."""
+def threshold(window: ViewWindow) -> None:
+    """Input beside a mask of its edges."""
     window.set_look("light")
-    window.set_parameters(Parameters(filter="sobel", channels="each", method="sliding", device="cpu"))
+    window.set_parameters(Parameters(filter="sobel", channels="luma", method="sliding", device="cpu", threshold=90.0))
     window.show_mode("split")
     settle(window)
 
@@ -117,20 +117,10 @@ def pixels(window: ViewWindow) -> None:
     settle(window)
 
 
-def threshold(window: ViewWindow) -> None:
-    """Input beside a mask."""
-    window.set_look("dark")
-    window.model.show(find_mode("split"), INPUT, OUTPUT)
-    window.set_parameters(Parameters(filter="sobel", channels="luma", method="sliding", device="cpu", threshold=90.0))
-    window.tabs.setCurrentWidget(window.speed)
-    window.canvas.fit()
-    window.show_mode("split")
-    settle(window)
-
-
 def panel(window: ViewWindow) -> None:
-    """Controls and figures, as narrow as they go."""
+    """Figures, as narrow as they go."""
     window.set_look("light")
+    window.tabs.setCurrentWidget(window.speed)
     window.show_mode("single")
     window.set_parameters(Parameters(filter="sobel", channels="each", device="cpu"))
     width = window.side.minimumWidth()
@@ -139,10 +129,9 @@ def panel(window: ViewWindow) -> None:
 
 
 SHOTS: dict[str, Callable[[ViewWindow], None]] = {
-    "split": split,
+    "threshold": threshold,
     "difference": difference,
     "pixels": pixels,
-    "threshold": threshold,
     "panel": panel,
 }
 """The last changes the window's layout."""

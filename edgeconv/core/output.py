@@ -137,8 +137,8 @@ def least_sample(threshold: float, dtype: np.dtype[Any]) -> Any:
     known = np.iinfo(dtype) if dtype.kind == "u" else np.finfo(dtype)
     if threshold > float(known.max):
         raise UsageError(
-            f"Threshold {threshold_text(threshold)} is above {known.max:g}, the largest sample of a {dtype.name} output: "
-            "use less."
+            f"Threshold {threshold_text(threshold)} is above {known.max:g}, the largest sample of a {dtype.name} "
+            "output: use less."
         )
     least = dtype.type(math.ceil(threshold) if dtype.kind == "u" else threshold)
     if not least > 0:

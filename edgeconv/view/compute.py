@@ -19,6 +19,7 @@ from typing import Any, Literal
 
 from numpy.typing import NDArray
 
+from edgeconv.core.output import threshold_text
 from edgeconv.core.progress import Stopped, listening
 from edgeconv.core.timing import Budget, Stopwatch
 from edgeconv.diff import maps, record
@@ -260,7 +261,8 @@ class Workshop:
             base = self._computed(path, replace(parameters, threshold=None), source, waiting)
             watch = Stopwatch()
             watch.phases_seconds |= base.filtered.watch.phases_seconds
-            return _Computed(whole.masked(base.filtered, request, watch), base.label)
+            label = f"{base.label}, threshold {threshold_text(request.threshold or 0.0)}"
+            return _Computed(whole.masked(base.filtered, request, watch), label)
 
         def compute() -> _Computed:
             picture, decode_seconds = self._decoded(path)

@@ -55,6 +55,7 @@ def test_keys_on_the_slider_show_the_mask_and_left_of_all_there_is_none(qtbot: Q
     assert window.model.parameters.threshold == 255 - 3 * 15 - 1
     assert np.array_equal(seen(window), mask_of(209))
     assert window.controls.threshold.number.text() == "209"
+    assert window.picture_label.text().startswith("sobel by sliding on CPU, threshold 209 · ")
     assert "--threshold=209" in str(window.model.command()).split()
     assert window.model.runs[-1].parameters.summary() == "sobel, threshold 209"
     qtbot.keyClick(slider, Qt.Key.Key_Home)
