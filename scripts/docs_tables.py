@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import lzma
 import re
 import sys
 from collections.abc import Callable
@@ -30,6 +31,7 @@ from edgeconv.bench.ladders.gemm import KIND as GEMM
 from edgeconv.bench.ladders.gemm import GemmRecord
 from edgeconv.bench.peers import PEERS
 from edgeconv.bench.record import BenchRecord, read_record
+from edgeconv.bench.referee.faults import FAULTS
 from edgeconv.core.choices import DEFAULT_FILTER
 from edgeconv.core.filters import FILTERS
 from edgeconv.core.option import listed, options_of
@@ -150,17 +152,17 @@ def auto_choices(machines: dict[str, str]) -> str:
     """What `auto` took beside the best single choice, of scripts/benchmark_auto.py, where there is a record."""
     rows = []
     for name, machine in machines.items():
-        path = RESULTS / f"{name}.json"
+        path = RESULTS / f"{name}.json.xz"
         if not path.exists():
             continue
-        record = json.loads(path.read_text(encoding="utf-8"))
+        record = json.loads(lzma.decompress(path.read_bytes()))
         for part, words in AUTO_PARTS.items():
             found = [row for row in record["rows"] if row["part"] == part]
             worst = max(found, key=lambda row: row["ratio"])
             within = sum(row["ratio"] <= record["goal"] for row in found)
             taken = ", ".join(sorted({f"`{row['taken'].split()[0]}` {row['taken'].split(' ', 1)[1]}" for row in found}))
             cell = f"{worst['ratio']:.2f}" if worst["ratio"] > 1 else "1.00"
-            rows.append([f"[{machine}](results/{name}.json)", words, f"{within} of {len(found)}", cell, taken])
+            rows.append([f"[{machine}](results/{name}.json.xz)", words, f"{within} of {len(found)}", cell, taken])
     return lines_of(("machine", "job", "within 1.15 of the best", "worst", "taken"), rows)
 
 
@@ -301,6 +303,11 @@ def tiles() -> str:
     return lines_of(("picture", "machine", "how", "`--memory-limit`", "elapsed", "peak of the process"), rows)
 
 
+def faults() -> str:
+    """What a candidate can be disqualified for."""
+    return lines_of(("fault", "what was seen"), ([f"`{name}`", words] for name, words in FAULTS.items()))
+
+
 def peers() -> str:
     """The table of peers."""
     rows = ([f"`{entry.name}`", entry.device.upper(), entry.summary] for entry in PEERS)
@@ -379,6 +386,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "filters": filters,
     "banks-rgb": lambda: bank_table("h200", 3),
     "banks-grey": lambda: bank_table("h200", 1),
+    "faults": faults,
     "peers": peers,
     "reader-fuzz": reader_fuzz,
     "batch-png": lambda: batch_speed(

@@ -47,8 +47,11 @@ class FakeDevice(CpuDevice):
     def roof(self) -> Roof:
         return ROOF
 
-    def time_once(self, call, l2_state=None, enqueue_seconds=0.0) -> float:
+    def time_once(self, call, l2_state=None, enqueue_seconds=0.0, renew=None) -> float:
         self.calls.append(l2_state)
+        if renew is not None:
+            renew()
+        call()
         return next(self.seconds_of[call])
 
     def copier(self, moved_bytes: int) -> Callable[[], None]:

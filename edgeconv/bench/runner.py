@@ -8,6 +8,7 @@ machine are the same.
 from __future__ import annotations
 
 import gc
+import secrets
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -53,6 +54,8 @@ ABOVE_WORDS = {
     "something else was at work while the roof was measured",
     "floor_share": "beat the copy that is their floor: there it was slow to start or disturbed, the share says little",
 }
+SEED_BITS = 53
+"""As many as a number in JSON holds exactly everywhere."""
 FIXED_COST_PIXELS = MPIXEL
 """What a case costs beside its pixels, as so many pixels: only for the guess at the time left."""
 
@@ -115,7 +118,8 @@ def run(plan: BenchRun, progress: Callable[[int, int, str], None] = lambda done,
                     continue
                 progress(spent // MPIXEL, sum(costs) // MPIXEL, f"{case} on {place.device}")
                 first = not any(entry.named == case for entry in record.files)
-                measured = measure(case, pixels, place, plan.rules, with_files=first)
+                assert record.seed is not None  # a record that is measured has one, or took it over
+                measured = measure(case, pixels, place, plan.rules, with_files=first, seed=record.seed)
                 record.rows += measured.rows
                 if measured.files is not None:
                     record.files.append(measured.files)
@@ -205,6 +209,7 @@ def _new_record(plan: BenchRun) -> BenchRecord:
         left_out=[],
         files=[],
         rows=[],
+        seed=secrets.randbits(SEED_BITS),
     )
 
 
@@ -228,6 +233,8 @@ def _take_over(plan: BenchRun, record: BenchRecord) -> set[tuple[Case, DeviceNam
         raise UsageError(f"'{plan.path}' was measured with other versions ({', '.join(unlike)}).")
     for name in ("created_utc", "wall_seconds", "machine", "versions", "roofs", "files", "rows"):
         setattr(record, name, getattr(earlier, name))
+    if earlier.seed is not None:
+        record.seed = earlier.seed
     return {(row.case.named, row.device) for row in earlier.rows}
 
 
@@ -251,6 +258,9 @@ def _warnings(record: BenchRecord) -> list[str]:
     """What a reader must know before any figure: a sentence each."""
     rows = record.rows
     lines = []
+    for row in rows:
+        if row.status == "disqualified":
+            lines.append(f"{row.title} is disqualified: {row.reason}")
     for status, words in (("wrong", "gave a wrong result and got no time"), ("failed", "failed")):
         names = sorted({f"{row.candidate} on {row.device}" for row in rows if row.status == status})
         if names:

@@ -45,7 +45,7 @@ def grid(
     """Measure a grid of cases, methods and peers.
 
     Each method and peer is checked first, then timed by turns beside a plain copy. See also --help of
-    'edgeconv bench compare', 'bench gemm' and 'bench conv'. Ends with 1 where a method's output is wrong.
+    'edgeconv bench compare', 'bench gemm' and 'bench conv'. Ends with 1 where a method is wrong or disqualified.
     """
     from edgeconv.bench.arguments import chosen_grid, parse_rules
     from edgeconv.bench.runner import BenchRun, run
@@ -85,7 +85,7 @@ def grid(
     for written in [path, *export([record], [name for name in formats if name != "json"], target.output, target.name)]:
         say(written)
     _say_notes(record, left_out)
-    if any(row.status == "wrong" and row.kind == "method" for row in record.rows):
+    if any(row.status in ("wrong", "disqualified") and row.kind == "method" for row in record.rows):
         raise typer.Exit(EXIT_DIFFERENT)
 
 
@@ -132,7 +132,7 @@ def compare(
 ) -> None:
     """Compare two records, row by row, from the samples.
 
-    Each row is the same, faster, slower or ambiguous. Ends with 1 only for a real slowdown.
+    Each row is the same, faster, slower, unsteady or ambiguous. Ends with 1 only for a slowdown, real or hidden.
     """
     from edgeconv.bench.compare import UNLIKES, parse_gate
     from edgeconv.bench.compare import compare as compare_records
