@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import cycle
 from pathlib import Path
 from typing import Any
@@ -63,13 +64,15 @@ class FakeDevice(CpuDevice):
 
 
 class TimedMethod(MethodCandidate):
-    """A method that computes truly and takes the seconds it is told, over and over."""
+    """A method that computes truly and takes the seconds it is told, over and over; a peer has arrays of its own."""
 
     def __init__(self, label: str, seconds: list[float], name: str = "reference") -> None:
         super().__init__(label, name, "cpu", Options())
         self._seconds = seconds
 
     def prepare(self, bench: Bench) -> Ready:
+        if self.kind == "peer":
+            bench = replace(bench, image=bench.image_host.copy(), out=np.empty_like(bench.out))
         ready = super().prepare(bench)
         assert isinstance(bench.device, FakeDevice)
         bench.device.seconds_of[ready.run] = cycle(self._seconds)

@@ -84,14 +84,15 @@ class TimedPictures:
         self.bench, self.rng = bench, rng
         device, problem = bench.device, bench.problem
         self.drawn = _other_pixels(bench.image_host, rng, is_noise)
+        """As it was drawn, which is what peers hold; what a slot holds changes with each sample."""
         slot_bytes = problem.input_bytes + problem.output_bytes
         free_bytes = device.free_bytes()
-        self.slots = [Slot(bench.image, bench.out, self.drawn)]
+        self.slots = [Slot(bench.image, bench.out, self.drawn.copy())]
         if free_bytes is None or free_bytes > MEMORY_SHARE * slot_bytes:
             shared_rows = problem.height // SHARE_OF_CHECK
             self.slots[0].truth = np.concatenate((bench.image_host[:shared_rows], self.drawn[shared_rows:]))
             image = device.empty(problem.input_shape, problem.dtype)
-            self.slots.append(Slot(image, device.empty(problem.output_shape, problem.output_dtype), self.drawn))
+            self.slots.append(Slot(image, device.empty(problem.output_shape, problem.output_dtype), self.drawn.copy()))
 
     def show_check(self) -> None:
         """Let the candidates see the check's picture, at the addresses of the first slot."""
