@@ -41,6 +41,7 @@ class FakeDevice(CpuDevice):
         super().__init__()
         self.seconds_of: dict[Callable[[], Any], Iterator[float]] = {}
         self.calls: list[str] = []
+        self.floor_seconds = 1e-3
 
     def describe(self) -> dict[str, Any]:
         return {"name": "made-up processor", "usable_threads": 2}
@@ -55,11 +56,14 @@ class FakeDevice(CpuDevice):
         call()
         return next(self.seconds_of[call])
 
+    def floor(self, read_bytes: int, written_bytes: int) -> Callable[[], None]:
+        return self.copier(read_bytes + written_bytes)
+
     def copier(self, moved_bytes: int) -> Callable[[], None]:
         def copy() -> None:
             return None
 
-        self.seconds_of[copy] = cycle([1e-3])
+        self.seconds_of[copy] = cycle([self.floor_seconds])
         return copy
 
 

@@ -152,7 +152,7 @@ def test_a_slowdown_fails_and_stands_first(monkeypatch, base) -> None:
 
 
 def test_faster_and_same_pass(monkeypatch, base) -> None:
-    new = measured(monkeypatch, TimedMethod("a", [0.5e-3]), TimedMethod("b", [1.01e-3]))
+    new = measured(monkeypatch, TimedMethod("a", [0.85e-3]), TimedMethod("b", [1.01e-3]))
     found = compare(base, new, Gate())
     assert found.passed
     assert {line.verdict for line in found.lines} == {"faster", "same"}

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from edgeconv.bench.grid import ALL
 from edgeconv.core.choices import DeviceName
-from edgeconv.core.cost import count
+from edgeconv.core.cost import touched_bytes
 from edgeconv.core.exactness import Arithmetic
 from edgeconv.core.option import Option, options_of
 from edgeconv.core.problem import Problem
@@ -212,7 +212,7 @@ class CallCandidate(MethodCandidate):
 
 
 class CopyCandidate(BenchCandidate):
-    """The floor: a copy that reads and writes as many bytes as the case must."""
+    """The floor: it reads as many bytes as the case must read, and writes as many as it must write."""
 
     kind = "copy"
     name = label = "copy"
@@ -226,9 +226,10 @@ class CopyCandidate(BenchCandidate):
 
     def prepare(self, bench: Bench) -> Ready:
         """See BenchCandidate.prepare: there is no result to check."""
-        moved_bytes = count(bench.problem).fewest_bytes
+        read_bytes, written_bytes = touched_bytes(bench.problem), bench.problem.output_bytes
+        moved_bytes = read_bytes + written_bytes
         with bench.device.guard(moved_bytes):
-            run = bench.device.copier(moved_bytes)
+            run = bench.device.floor(read_bytes, written_bytes)
         return Ready(run, lambda: np.empty(0), bench.problem, moved_bytes=moved_bytes)
 
 

@@ -27,6 +27,7 @@ from edgeconv.bench.candidates import Bench, BenchCandidate, Ready, share
 from edgeconv.bench.grid import Case
 from edgeconv.bench.record import BenchRow, BusPart, CasePart, FilesPart, Status
 from edgeconv.bench.referee.faults import Fault, FaultError
+from edgeconv.bench.referee.floors import expect_possible, has_floor, is_impossible
 from edgeconv.bench.referee.pictures import TimedPictures
 from edgeconv.bench.referee.surroundings import Surroundings, expect_clocks_agree, expect_nothing_replaced
 from edgeconv.bench.referee.trials import Trials
@@ -135,6 +136,7 @@ def measure(
         _take_turns([runner for runner in runners if runner.status == "measured"], state, rules.budget, place.watch)
     for runner in runners:
         runner.check_again()
+    _refuse_impossible(runners, problem, rules, place.watch)
     pictures.show_check()
     bus = _time_bus(bench) if rules.around and bench.device.moves_data else None
     runners = [runner for runner in runners if runner.status == "measured"]
@@ -421,6 +423,21 @@ def _take_turns(runners: Sequence[_Entered], state: L2State, budget: Budget, wat
         if runner.status == "measured":
             runner.series[state] = sampler.series
             _guarded(runner, runner.check_clocks)
+
+
+def _refuse_impossible(runners: Sequence[_Entered], problem: Problem, rules: TimingRules, watch: Watch) -> None:
+    """Disqualify those whose times are clearly below the floor's, by this series and by another of both."""
+    floor = next((runner for runner in runners if runner.candidate.kind == "copy"), None)
+    if floor is None or not has_floor(problem):
+        return
+    for state in rules.l2_states:
+        for runner in runners:
+            if state not in runner.series or state not in floor.series or runner is floor:
+                continue
+            if is_impossible(runner.series[state], floor.series[state]):
+                _take_turns([floor, runner], state, rules.budget, watch)
+            if runner.status == floor.status == "measured":
+                _guarded(runner, partial(expect_possible, runner.series[state], floor.series[state]))
 
 
 def _guarded(runner: _Entered, call: Callable[[], float | None]) -> float:

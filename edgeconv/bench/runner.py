@@ -52,7 +52,7 @@ ABOVE = 1.1
 ABOVE_WORDS = {
     "roofline_share": "lie above the measured roof: the method shares work or computes in less than float32, or "
     "something else was at work while the roof was measured",
-    "floor_share": "beat the copy that is their floor: there it was slow to start or disturbed, the share says little",
+    "floor_share": "are a little below the floor, which was slow to start or disturbed there: the share says little",
 }
 SEED_BITS = 53
 """As many as a number in JSON holds exactly everywhere."""

@@ -37,7 +37,8 @@ from edgeconv.runtime.devices.cpu import CpuDevice
 CLOCKS = ("perf_counter", "perf_counter_ns", "monotonic", "monotonic_ns", "time", "time_ns", "process_time", "sleep")
 CLOCKS_MAY_DIFFER = 0.05
 CLOCKS_MAY_DIFFER_SECONDS = 10e-6
-"""Medians of a series by two clocks, one read around the other, may differ by that share and so much more."""
+"""A sample by two clocks, one read around the other, may differ by that share and so much more, and three quarters of a
+series may differ by anything: on a busy machine the thread is interrupted between both readings now and then."""
 
 LOOK_SECONDS = 0.02
 LIBRARIES_SPIN_SECONDS = 0.3
@@ -49,7 +50,7 @@ _RIGHT: tuple[tuple[Any, str, Any], ...] = tuple(
     (owner, name, getattr(owner, name))
     for owner, names in (
         (time, (*CLOCKS, *(name for name in ("clock_gettime", "clock_gettime_ns") if hasattr(time, name)))),
-        (CpuDevice, ("time_once", "copier", "synchronize")),
+        (CpuDevice, ("time_once", "floor", "synchronize")),
         (timing, ("summarize", "percentile", "Sampler")),
         (timing.Sampler, ("_take", "series")),
         (check, ("check", "Check", "store")),
@@ -86,8 +87,9 @@ def expect_clocks_agree(firsts: Sequence[float], seconds: Sequence[float]) -> No
     """Samples by the device's clock beside those by a second one; raises FaultError."""
     if not firsts or len(firsts) != len(seconds):
         return
-    first, second = median(firsts), median(seconds)
-    if abs(first - second) > CLOCKS_MAY_DIFFER * second + CLOCKS_MAY_DIFFER_SECONDS:
+    off = [abs(a - b) - CLOCKS_MAY_DIFFER * b - CLOCKS_MAY_DIFFER_SECONDS for a, b in zip(firsts, seconds, strict=True)]
+    if sorted(off)[len(off) // 4] > 0:
+        first, second = median(firsts), median(seconds)
         raise FaultError("changed the clock", f"{first * 1e6:.4g} µs, by a second clock {second * 1e6:.4g} µs")
 
 

@@ -89,6 +89,10 @@ class Device(ABC):
         """A call that copies so much on the device that `moved_bytes` are read and written in all."""
 
     @abstractmethod
+    def floor(self, read_bytes: int, written_bytes: int) -> Callable[[], None]:
+        """A call that reads and writes so much on the device and nothing else, in the fastest of several shapes."""
+
+    @abstractmethod
     def roof(self) -> Roof:
         """Measure copy bandwidth and FMA rate now; takes well under half a second."""
 

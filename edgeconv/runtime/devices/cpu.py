@@ -6,9 +6,10 @@ import os
 import platform
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
+from itertools import chain
 from time import perf_counter  # held: what a method of another package may do to the module `time` changes nothing here
 from typing import Any
 
@@ -99,6 +100,15 @@ class CpuDevice(Device):
     def copier(self, moved_bytes: int) -> Callable[[], None]:
         """See Device.copier: one thread, or all usable ones, past the caches or not, whichever is fastest here."""
         return min(_copies(max(1, moved_bytes // 2)), key=_best_seconds)
+
+    def floor(self, read_bytes: int, written_bytes: int) -> Callable[[], None]:
+        """See Device.floor: as `copier`, and by code that reads and writes unlike amounts."""
+        from edgeconv.hardware.cpu.moving import moves
+
+        shapes: Iterable[Callable[[], None]] = (move.run for move in moves(read_bytes, written_bytes))
+        if read_bytes == written_bytes:
+            shapes = chain(_copies(max(1, read_bytes)), shapes)
+        return min(shapes, key=_best_seconds)
 
     def roof(self) -> Roof:
         """See Device.roof: large copies, and float32 multiply-adds in registers, by every usable thread."""
