@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from edgeconv.bench.grid import ALL
 from edgeconv.core.choices import DeviceName
 from edgeconv.core.cost import touched_bytes
-from edgeconv.core.exactness import Arithmetic
+from edgeconv.core.exactness import Arithmetic, is_narrow
 from edgeconv.core.option import Option, options_of
 from edgeconv.core.problem import Problem
 from edgeconv.core.request import Request
@@ -42,6 +42,8 @@ Kind = Literal["method", "peer", "copy"]
 Call = Literal["plan", "convolve"]
 CALLS: tuple[Call, ...] = get_args(Call)
 CALL_SETTING = "call="
+NARROW = "half precision or less"
+"""What a row says of a method whose plan states such an arithmetic; it is set against no other (summary.py)."""
 
 
 @dataclass
@@ -150,6 +152,7 @@ class MethodCandidate(BenchCandidate):
             result=bench.result,
             problem=problem,
             arithmetic=plan.arithmetic,
+            differs=f"{NARROW}: {plan.arithmetic.name}" if is_narrow(plan.arithmetic) else None,
             workspace_bytes=plan.workspace_bytes,
             moved_bytes=plan.moved_bytes,
             launches=plan.launches,

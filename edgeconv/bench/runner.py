@@ -10,7 +10,7 @@ from __future__ import annotations
 import gc
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -26,6 +26,7 @@ from edgeconv.bench.peers import peer_candidates
 from edgeconv.bench.record import (
     KIND,
     BenchRecord,
+    BenchRow,
     LeftOut,
     read_record,
     to_json,
@@ -78,10 +79,15 @@ class BenchRun:
     command: tuple[str, ...] = ()
 
 
-def run(plan: BenchRun, progress: Callable[[int, int, str], None] = lambda done, total, note: None) -> BenchRecord:
+def run(
+    plan: BenchRun,
+    progress: Callable[[int, int, str], None] = lambda done, total, note: None,
+    told: Callable[[Sequence[BenchRow]], None] = lambda rows: None,
+) -> BenchRecord:
     """Measure the grid and return the record; raises EdgeconvError for what cannot be asked for.
 
-    `progress` is called with the Mpixels done and in all, and the case at hand. An interrupt (KeyboardInterrupt or
+    `progress` is called with the Mpixels done and in all, and the case at hand; `told` with the rows of each case on
+    each device as soon as they are measured. An interrupt (KeyboardInterrupt or
     SystemExit) saves what was measured and goes on upwards.
     """
     todo = list(cases(plan.grid, plan.pictures))
@@ -121,6 +127,7 @@ def run(plan: BenchRun, progress: Callable[[int, int, str], None] = lambda done,
                 assert record.seed is not None  # a record that is measured has one, or took it over
                 measured = measure(case, pixels, place, plan.rules, with_files=first, seed=record.seed)
                 record.rows += measured.rows
+                told(measured.rows)
                 if measured.files is not None:
                     record.files.append(measured.files)
             gc.collect()  # pictures that hang in cycles of closures would pile up on a small machine

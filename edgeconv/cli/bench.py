@@ -12,6 +12,7 @@ import typer
 
 from edgeconv.cli.printing import columns, has_colours, say, say_drawn, say_lines
 from edgeconv.core.option import Only, Positional
+from edgeconv.core.safe_text import visible
 from edgeconv.options import (
     BenchOutput,
     ConvLadder,
@@ -27,7 +28,7 @@ from edgeconv.options import (
 )
 
 if TYPE_CHECKING:
-    from edgeconv.bench.record import BenchRecord
+    from edgeconv.bench.record import BenchRecord, BenchRow
 
 
 def grid(
@@ -51,6 +52,7 @@ def grid(
     from edgeconv.bench.runner import BenchRun, run
     from edgeconv.errors import EXIT_DIFFERENT, UsageError
     from edgeconv.export import export
+    from edgeconv.export.spoken import case_line, summary_lines
     from edgeconv.io.resize import find_pictures
     from edgeconv.run.progress import Progress
 
@@ -77,11 +79,17 @@ def grid(
             shown.append(Progress(total, "Mpixel"))
         shown[0].update(done, note)
 
+    def told(rows: Sequence[BenchRow]) -> None:
+        for bar in shown:
+            bar.clear()
+        say(case_line(rows))
+
     try:
-        record = run(plan, progress)
+        record = run(plan, progress, told)
     finally:
-        for line in shown:
-            line.close()
+        for bar in shown:
+            bar.clear()
+    say_lines("\n".join(["", *map(visible, summary_lines(record))]))
     for written in [path, *export([record], [name for name in formats if name != "json"], target.output, target.name)]:
         say(written)
     _say_notes(record, left_out)

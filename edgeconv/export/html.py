@@ -24,6 +24,7 @@ from edgeconv.export.ladder_figures import draw_ladder
 from edgeconv.export.plot import svg
 from edgeconv.export.run_figures import draw_runs
 from edgeconv.export.samples import FilterSample, samples
+from edgeconv.export.spoken import lead_lines
 from edgeconv.export.tables import Table
 from edgeconv.io.files import utf8
 from edgeconv.run.report import RunReport
@@ -131,7 +132,7 @@ def _summary(record: BenchRecord) -> str:
     ]
     judged = len(outcomes(record))
     goals = [f"{judged - len(missed)} of {counted(judged, 'goal')} met"] if judged else []
-    return f'<section class="summary"><h2>Summary</h2>{_list([*tables.lead(record), *goals, *missed])}</section>'
+    return f'<section class="summary"><h2>Summary</h2>{_list([*lead_lines(record), *goals, *missed])}</section>'
 
 
 def _figure(drawing: Drawing, prefix: str) -> str:
