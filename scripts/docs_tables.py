@@ -149,13 +149,10 @@ def calls(name: str) -> str:
 
 
 def auto_choices(machines: dict[str, str]) -> str:
-    """What `auto` took beside the best single choice, of scripts/benchmark_auto.py, where there is a record."""
+    """What `auto` took beside the best single choice, of scripts/benchmark_auto.py."""
     rows = []
     for name, machine in machines.items():
-        path = RESULTS / f"{name}.json.xz"
-        if not path.exists():
-            continue
-        record = json.loads(lzma.decompress(path.read_bytes()))
+        record = json.loads(lzma.decompress((RESULTS / f"{name}.json.xz").read_bytes()))
         for part, words in AUTO_PARTS.items():
             found = [row for row in record["rows"] if row["part"] == part]
             worst = max(found, key=lambda row: row["ratio"])
