@@ -358,7 +358,7 @@ def conv() -> ConvRecord:
 
 def gemm() -> GemmRecord:
     """The record of `bench gemm`."""
-    return read_kinds(RESULTS / "bench_gemm_h200.json", {GEMM: GemmRecord})
+    return read_kinds(RESULTS / "bench_gemm_h200.json.xz", {GEMM: GemmRecord})
 
 
 def profile() -> LadderProfile:

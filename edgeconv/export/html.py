@@ -18,7 +18,8 @@ from edgeconv.bench.summary import Group, groups
 from edgeconv.core.safe_text import markup
 from edgeconv.core.units import counted
 from edgeconv.export import ladders, runs, tables
-from edgeconv.export.figures import INK, Drawing, draw
+from edgeconv.export.colours import with_variables
+from edgeconv.export.figures import Drawing, draw
 from edgeconv.export.kinds import AnyRecord, LadderRecord, split
 from edgeconv.export.ladder_figures import draw_ladder
 from edgeconv.export.plot import svg
@@ -137,7 +138,7 @@ def _summary(record: BenchRecord) -> str:
 
 def _figure(drawing: Drawing, prefix: str) -> str:
     found = _SVG.search(svg(drawing))
-    text = "" if found is None else found[0].replace(INK, "currentColor")
+    text = "" if found is None else with_variables(found[0])
     text = text.replace(f'id="{drawing.name}-', f'id="{prefix}{drawing.name}-')
     text = text.replace(f"#{drawing.name}-", f"#{prefix}{drawing.name}-")
     head, _, rest = text.partition(">")
