@@ -53,6 +53,8 @@ _FAMILIES = re.compile(r"font-family: [^;\"]+; ?")
 _ID = re.compile(r' id="([^"]+)"')
 _WANTED = re.compile(r'(?:url\(|href=")#([^")]+)')
 """Of the ids, those that something refers to; matplotlib names every line and tick."""
+_USE = re.compile(r'(<use [^>]*style="fill: (#[0-9a-f]{6})); stroke: \2[^"]*"')
+"""A marker's stroke stands where it is defined already."""
 _INDENT = re.compile(r"\n +")
 
 
@@ -71,7 +73,8 @@ def svg(drawing: Drawing) -> str:
     whole = once.replace("*{stroke-linejoin", f"text{{font-family: {', '.join(FONTS)}}}*{{stroke-linejoin", 1)
     wanted = set(_WANTED.findall(whole))
     needed = _ID.sub(lambda found: found[0] if found[1] in wanted else "", whole)
-    return _INDENT.sub("\n", needed)
+    plain = _USE.sub(r'\1"', needed)
+    return _INDENT.sub("\n", plain)
 
 
 def png(drawing: Drawing) -> bytes:
