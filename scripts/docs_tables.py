@@ -421,7 +421,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "bench-goals-cpu": lambda: bench_table("two-core-epyc", "processor", goals),
     "bench-goals-avx2": lambda: bench_table("two-core-epyc-avx2", "processor", goals),
     "bench-goals-host": lambda: bench_table("h200", "lab", cpu_goals),
-    "bench-fastest-cpu": lambda: bench_table("two-core-epyc", "lab", fastest),
+    "bench-fastest-cpu": lambda: bench_table("two-core-epyc", "processor", fastest),
     "run-cpu": lambda: run_reports("two-core-epyc"),
     "conv-ladder": lambda: ladder(ladders.conv_steps(conv(), profile())),
     "conv-binds": lambda: ladder(ladders.conv_binds(profile())),

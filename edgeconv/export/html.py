@@ -161,11 +161,7 @@ def _bench_lines(record: BenchRecord) -> list[str]:
     ]
     judged = len(outcomes(record))
     goals = [f"{judged - len(missed)} of {counted(judged, 'goal')} met"] if judged else []
-<<<<<<< HEAD
-    return f'<section class="summary"><h2>Summary</h2>{_list([*lead_lines(record), *goals, *missed])}</section>'
-=======
-    return [*tables.lead(record), *goals, *missed]
->>>>>>> main
+    return [*lead_lines(record), *goals, *missed]
 
 
 def _figure(drawing: Drawing, prefix: str) -> str:
