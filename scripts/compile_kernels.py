@@ -33,6 +33,7 @@ ARCHITECTURES = ("sm_75", "sm_80", "sm_90", "sm_100", "sm_120")
 ADDED_BY_CUPY = ("-ftz=true", "--device-as-default-execution-space")
 MODULES_BESIDE_METHODS = (
     "edgeconv.hardware.cuda.roof",
+    "edgeconv.hardware.cuda.floor",
     "edgeconv.bench.ladders.conv_kernels",
     "edgeconv.bench.ladders.gemm_kernels",
 )

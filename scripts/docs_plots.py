@@ -1,6 +1,7 @@
 """Draw the plots that README.md and docs/*.md show from committed bench records; `--check` says which are out of date.
 
     python3 scripts/docs_plots.py            docs/results/bench/MACHINE/GRID.json.xz → …/plots/GRID_NAME.svg
+                                             docs/results/bench_conv_GPU.json.xz → …/plots/bench_conv_GPU_NAME.svg
     python3 scripts/docs_plots.py --check    writes nothing; exit 1 where a plot is missing or of another record
 
 Only plots that a page links to are drawn and kept; `edgeconv report RECORD --plots FOLDER` draws all. Drawing needs
@@ -31,8 +32,15 @@ def shown_plots(pages: Iterable[Path]) -> dict[Path, list[Path]]:
     for page in pages:
         for link in LINKED_PLOT.findall(page.read_text(encoding="utf-8")):
             plot = (page.parent / link).resolve()
-            found[plot.parent.parent / f"{plot.name.partition('_')[0]}.json.xz"].add(plot)
+            found[_record_of(plot)].add(plot)
     return {record: sorted(plots) for record, plots in sorted(found.items())}
+
+
+def _record_of(plot: Path) -> Path:
+    """The record beside the folder of plots whose name the plot's begins with, or one of its first word."""
+    folder = plot.parent.parent
+    records = [path for path in folder.glob("*.json*") if plot.name.startswith(f"{path.name.partition('.')[0]}_")]
+    return max(records, key=lambda path: len(path.name), default=folder / f"{plot.name.partition('_')[0]}.json.xz")
 
 
 def mark_of(record: Path) -> str:
@@ -54,13 +62,13 @@ def stale(pages: Iterable[Path]) -> list[Path]:
 
 def draw(pages: Iterable[Path]) -> list[Path]:
     """Draw what pages show anew, remove what they no longer show, and return the plots."""
-    from edgeconv.bench.record import read_record
+    from edgeconv.export.kinds import read
     from edgeconv.export.plot import export
 
     written = []
     for record, plots in shown_plots(pages).items():
         stem = record.name.partition(".")[0]
-        drawings = {f"{stem}{ending}": content for ending, content in export([read_record(record)]).items()}
+        drawings = {f"{stem}{ending}": content for ending, content in export([read(record)]).items()}
         for plot in {*plots[0].parent.glob(f"{stem}_*.svg")} - {*plots}:
             plot.unlink()
         missing = [plot for plot in plots if plot.name not in drawings]

@@ -31,6 +31,7 @@ from edgeconv.bench.ladders.gemm import KIND as GEMM
 from edgeconv.bench.ladders.gemm import GemmRecord
 from edgeconv.bench.peers import PEERS
 from edgeconv.bench.record import BenchRecord, read_record
+from edgeconv.bench.referee.faults import FAULTS
 from edgeconv.core.choices import DEFAULT_FILTER
 from edgeconv.core.filters import FILTERS
 from edgeconv.core.option import listed, options_of
@@ -299,6 +300,11 @@ def tiles() -> str:
     return lines_of(("picture", "machine", "how", "`--memory-limit`", "elapsed", "peak of the process"), rows)
 
 
+def faults() -> str:
+    """What a candidate can be disqualified for."""
+    return lines_of(("fault", "what was seen"), ([f"`{name}`", words] for name, words in FAULTS.items()))
+
+
 def peers() -> str:
     """The table of peers."""
     rows = ([f"`{entry.name}`", entry.device.upper(), entry.summary] for entry in PEERS)
@@ -352,7 +358,7 @@ def conv() -> ConvRecord:
 
 def gemm() -> GemmRecord:
     """The record of `bench gemm`."""
-    return read_kinds(RESULTS / "bench_gemm_h200.json", {GEMM: GemmRecord})
+    return read_kinds(RESULTS / "bench_gemm_h200.json.xz", {GEMM: GemmRecord})
 
 
 def profile() -> LadderProfile:
@@ -377,6 +383,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "filters": filters,
     "banks-rgb": lambda: bank_table("h200", 3),
     "banks-grey": lambda: bank_table("h200", 1),
+    "faults": faults,
     "peers": peers,
     "reader-fuzz": reader_fuzz,
     "batch-png": lambda: batch_speed(
@@ -414,7 +421,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "bench-goals-cpu": lambda: bench_table("two-core-epyc", "processor", goals),
     "bench-goals-avx2": lambda: bench_table("two-core-epyc-avx2", "processor", goals),
     "bench-goals-host": lambda: bench_table("h200", "lab", cpu_goals),
-    "bench-fastest-cpu": lambda: bench_table("two-core-epyc", "lab", fastest),
+    "bench-fastest-cpu": lambda: bench_table("two-core-epyc", "processor", fastest),
     "run-cpu": lambda: run_reports("two-core-epyc"),
     "conv-ladder": lambda: ladder(ladders.conv_steps(conv(), profile())),
     "conv-binds": lambda: ladder(ladders.conv_binds(profile())),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import cycle
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,7 @@ class FakeDevice(CpuDevice):
         super().__init__()
         self.seconds_of: dict[Callable[[], Any], Iterator[float]] = {}
         self.calls: list[str] = []
+        self.floor_seconds = 1e-3
 
     def describe(self) -> dict[str, Any]:
         return {"name": "made-up processor", "usable_threads": 2}
@@ -47,26 +49,34 @@ class FakeDevice(CpuDevice):
     def roof(self) -> Roof:
         return ROOF
 
-    def time_once(self, call, l2_state=None, enqueue_seconds=0.0) -> float:
+    def time_once(self, call, l2_state=None, enqueue_seconds=0.0, renew=None) -> float:
         self.calls.append(l2_state)
+        if renew is not None:
+            renew()
+        call()
         return next(self.seconds_of[call])
+
+    def floor(self, read_bytes: int, written_bytes: int) -> Callable[[], None]:
+        return self.copier(read_bytes + written_bytes)
 
     def copier(self, moved_bytes: int) -> Callable[[], None]:
         def copy() -> None:
             return None
 
-        self.seconds_of[copy] = cycle([1e-3])
+        self.seconds_of[copy] = cycle([self.floor_seconds])
         return copy
 
 
 class TimedMethod(MethodCandidate):
-    """A method that computes truly and takes the seconds it is told, over and over."""
+    """A method that computes truly and takes the seconds it is told, over and over; a peer has arrays of its own."""
 
     def __init__(self, label: str, seconds: list[float], name: str = "reference") -> None:
         super().__init__(label, name, "cpu", Options())
         self._seconds = seconds
 
     def prepare(self, bench: Bench) -> Ready:
+        if self.kind == "peer":
+            bench = replace(bench, image=bench.image_host.copy(), out=np.empty_like(bench.out))
         ready = super().prepare(bench)
         assert isinstance(bench.device, FakeDevice)
         bench.device.seconds_of[ready.run] = cycle(self._seconds)

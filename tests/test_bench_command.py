@@ -22,7 +22,11 @@ def test_a_grid_becomes_a_record_a_table_and_a_page_of_text(tmp_path) -> None:
     words = ("--sizes", "16,24", "--strides", "1,2", "--methods", "opencv,reference", "--peers", "opencv-filter2d")
     done = edgeconv("bench", *words, *SHORT, "-o", "out", "--formats", "json,csv,markdown", cwd=tmp_path)
     assert done.code == 0, done.err
-    assert done.text.split() == ["out/bench.json", "out/bench.csv", "out/bench.md"]
+    told, _, rest = done.text.partition("\n\n")
+    assert [line.partition(":")[0] for line in told.splitlines()] == [
+        f"{size} s{stride} float32 random mix on cpu" for size in (16, 24) for stride in (1, 2)
+    ]
+    assert rest.split("\n")[-4:] == ["out/bench.json", "out/bench.csv", "out/bench.md", ""]
     result = json.loads((tmp_path / "out" / "bench.json").read_text(encoding="utf-8"))
     jsonschema.validate(result, BENCH.schema())
     assert result["complete"]
@@ -34,7 +38,7 @@ def test_a_grid_becomes_a_record_a_table_and_a_page_of_text(tmp_path) -> None:
     assert len(table) == 1 + 2 * len(result["rows"])  # cold and warm
     page = (tmp_path / "out" / "bench.md").read_text(encoding="utf-8")
     assert "## The fastest" in page
-    assert "floor share = median seconds of a copy" in page
+    assert "floor share = median seconds of reading and writing the fewest bytes" in page
 
 
 def test_the_help_names_every_grid_format_and_command(tmp_path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import lzma
 from itertools import cycle
 
 import jsonschema
@@ -81,14 +82,14 @@ def test_words_that_mean_nothing_are_one_line(tmp_path, words) -> None:
 
 
 def test_the_committed_record_fits_the_schema() -> None:
-    path = PROJECT / "docs" / "results" / "bench_gemm_h200.json"
+    path = PROJECT / "docs" / "results" / "bench_gemm_h200.json.xz"
     record = read(path)
     jsonschema.validate(plain(record), LADDERS.schema())
     assert all(row.right for row in record.rows)
 
 
 def test_the_page_has_every_step_type_and_size() -> None:
-    path = PROJECT / "docs" / "results" / "bench_gemm_h200.json"
+    path = PROJECT / "docs" / "results" / "bench_gemm_h200.json.xz"
     record = read(path)
     table = ladders.gemm_sizes(record)
     assert len(table.rows) == len(STEPS) * len(REALS)
@@ -99,8 +100,8 @@ def test_the_page_has_every_step_type_and_size() -> None:
 
 @pytest.mark.parametrize("wrong", [{"right": 1}, {"gflops": -1}, {"stride": 1}, {"timing": {}}])
 def test_the_schema_refuses_what_is_no_row(wrong) -> None:
-    path = PROJECT / "docs" / "results" / "bench_gemm_h200.json"
-    record = json.loads(path.read_text(encoding="utf-8"))
+    path = PROJECT / "docs" / "results" / "bench_gemm_h200.json.xz"
+    record = json.loads(lzma.decompress(path.read_bytes()))
     record["rows"][0] |= wrong
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate(record, LADDERS.schema())

@@ -127,9 +127,22 @@ def test_peers_are_dashed_however_many_there_are(monkeypatch) -> None:
         candidate.kind = "peer"
     (drawing,) = figures.gflops(measured(monkeypatch, *candidates))
     dashes = [tuple(map(float, found)) for found in re.findall(r"stroke-dasharray: ([\d.]+),([\d.]+);", svg(drawing))]
-    assert len(dashes) >= 23
+    assert len(dashes) >= figures.MOST_SERIES
     assert all(length >= 2 * gap for length, gap in dashes)
     assert "Dashed: peers." in drawing.caption
+
+
+def test_a_plot_has_eight_series_at_most_and_says_which_it_leaves_out(monkeypatch) -> None:
+    candidates = [TimedMethod(f"m{number:02}", [1e-3 + 1e-4 * (11 - number)]) for number in range(12)]
+    record = measured(monkeypatch, *candidates)
+    left = " Not shown, as they are slower: m00, m01, m02, m03."
+    for plot in (figures.gflops, figures.times, figures.roofline):
+        (drawing,) = plot(record)
+        shown = [text.get_text() for text in drawing.figure.legends[0].get_texts()]
+        assert [name for name in shown if name != "copy"] == [f"m{number:02}" for number in range(4, 12)]
+        assert drawing.caption.endswith(left)
+    (heat,) = figures.floor(record)
+    assert len(heat.figure.axes[0].get_yticklabels()) == 12, "a map of numbers has room for all"
 
 
 def test_the_roofline_names_every_reason_to_stand_above_it(result) -> None:

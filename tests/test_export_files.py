@@ -128,7 +128,7 @@ def test_markdown_says_who_won_and_who_got_no_time(result) -> None:
     page = text_of(result, "markdown")
     assert "| honest | 2 ms | peer | 4 ms | 2.000 [2.000, 2.000] |" in page
     assert re.search(r"\| 8 \| hasty \| wrong \| 1 wrong samples", page)
-    assert "the fastest method takes 1/2.00 of the fastest peer's time" in page
+    assert "the fastest method is 2.0 × faster than the fastest peer (geometric mean of 2 sizes)" in page
     assert "\\| pipe" in page
     assert "| heuristic | 1 | FFT | FMA | 0 | – | status 3000 |" in text_of(with_a_gpu(result), "markdown")
 

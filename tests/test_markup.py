@@ -27,7 +27,7 @@ HOSTILE = "a\"'><taken onclick=taken>&lt;taken&gt;<!--DATA-->"
 slash, behind which alone a path is shown."""
 HARMLESS = "harmless"
 RUN_REPORT = PROJECT / "docs" / "results" / "run" / "two-core-epyc" / "cpu_sliding_s1.json"
-LADDER = PROJECT / "docs" / "results" / "bench_gemm_h200.json"
+LADDER = PROJECT / "docs" / "results" / "bench_gemm_h200.json.xz"
 
 POSIX = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such names")
 

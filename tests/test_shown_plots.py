@@ -28,7 +28,9 @@ from edgeconv.bench.record import BenchRecord
 from edgeconv.bench.summary import groups
 from edgeconv.core.cost import Roof
 from edgeconv.export import figures, html, ladder_figures, ladders, plot, run_figures, tables
+from edgeconv.export.colours import FLOOR, INK, PAGES, SERIES, colour_of, contrast, place_of, with_variables
 from edgeconv.export.kinds import read
+from edgeconv.methods import METHODS
 from edgeconv.run.report import RunReport, as_report
 
 SIZES, STRIDES = (8, 16), (1, 2)
@@ -118,11 +120,9 @@ def test_points_over_size(record: BenchRecord, draw: Any, values: dict[str, floa
         assert (axis.get_title(), axis.get_ylabel(), axis.get_xlabel()) == (f"stride {stride}", label, x_label)
         assert axis.get_xticks().tolist() == list(SIZES)
         assert ticks(axis.get_xticklabels()) == ["8", "16"]
-        assert (axis.get_xscale(), axis.get_yscale()) == ("log", "linear" if draw is figures.gflops else "log")
-        if draw is figures.gflops:
-            assert axis.get_ylim()[0] == 0
+        assert (axis.get_xscale(), axis.get_yscale()) == ("log", "log")
     assert legend_of(drawing) == names
-    assert ("Dotted: a copy of the fewest bytes" in drawing.caption) == (draw is figures.times)
+    assert ("Dotted: the fewest bytes read and written" in drawing.caption) == (draw is figures.times)
 
 
 def test_lines_are_told_apart_as_the_caption_says(record: BenchRecord) -> None:
@@ -130,10 +130,11 @@ def test_lines_are_told_apart_as_the_caption_says(record: BenchRecord) -> None:
     (drawing,) = figures.times(record)
     for axis in drawing.figure.axes:
         drawn = {line.get_label(): line for line in axis.lines}
-        assert [drawn[name].get_marker() for name in ("copy", "own", "peer")] == ["None", "o", "None"]
+        markers = [drawn[name].get_marker() for name in ("copy", "own", "peer")]
+        assert markers == ["None", figures.MARKERS[place_of("own") % len(figures.MARKERS)], "None"]
         assert [drawn[name].get_linestyle() for name in ("copy", "own", "peer")] == [":", "-", "--"]
         colours = [drawn[name].get_color() for name in ("copy", "own", "peer")]
-        assert colours == [figures.FLOOR, figures.COLOURS[0], figures.COLOURS[1]]
+        assert colours == [FLOOR, colour_of("own"), colour_of("peer")]
 
 
 def test_a_candidate_without_a_time_has_no_line_and_no_share(record: BenchRecord) -> None:
@@ -148,7 +149,8 @@ def test_a_candidate_without_a_time_has_no_line_and_no_share(record: BenchRecord
 
 def test_shares_of_the_floor(record: BenchRecord) -> None:
     (drawing,) = figures.floor(record)
-    (axis,) = drawing.figure.axes
+    axis, bar = drawing.figure.axes
+    assert (bar.get_ylabel(), ticks(bar.get_yticklabels())[::2]) == ("share of the floor", ["0%", "50%", "100%"])
     expected = [[0.31, 0.31, 0.031, 0.0155], [0.62, 0.62, 0.062, 0.031]]
     assert np.allclose(axis.images[0].get_array(), expected, rtol=1e-12)
     assert axis.images[0].get_clim() == (0, 1)
@@ -166,7 +168,7 @@ def test_shares_of_the_floor(record: BenchRecord) -> None:
 def test_a_share_that_was_not_measured_is_left_white(record: BenchRecord) -> None:
     row = next(row for row in record.rows if row.candidate == "own")
     row.metrics[row.lead_l2_state].floor_share = None
-    (axis,) = figures.floor(record)[0].figure.axes
+    axis, _ = figures.floor(record)[0].figure.axes
     assert np.ma.getmaskarray(axis.images[0].get_array())[0].tolist() == [True, False, False, False]
     assert (0, 0) not in {text.get_position() for text in axis.texts}
     assert len(axis.texts) == 7
@@ -244,17 +246,17 @@ def test_bars_of_cudnns_algorithms(record: BenchRecord) -> None:
 
 
 def test_what_is_not_data_is_in_the_ink_that_the_page_replaces(record: BenchRecord, reports: list[RunReport]) -> None:
-    ladder = read(PROJECT / "docs" / "results" / "bench_gemm_h200.json")
+    ladder = read(PROJECT / "docs" / "results" / "bench_gemm_h200.json.xz")
     for drawing in (*figures.draw(record), *run_figures.draw_runs(reports), *ladder_figures.draw_ladder(ladder)):
         for axis in drawing.figure.axes:
             parts = (axis.xaxis.label, axis.yaxis.label, axis.title, *axis.get_xticklabels(), *axis.get_yticklabels())
-            assert {part.get_color() for part in parts} == {figures.INK}, drawing.name
-            assert {to_hex(spine.get_edgecolor()) for spine in axis.spines.values()} == {figures.INK}
+            assert {part.get_color() for part in parts} == {INK}, drawing.name
+            assert {to_hex(spine.get_edgecolor()) for spine in axis.spines.values()} == {INK}
             assert axis.patch.get_alpha() == 0
             if drawing.name.startswith(("waterfall", "run")):
-                assert {text.get_color() for text in axis.texts} == {figures.INK}
+                assert {text.get_color() for text in axis.texts} == {INK}
         colours = {to_hex(text.get_color()) for found in drawing.figure.legends for text in found.get_texts()}
-        assert colours <= {figures.INK}
+        assert colours <= {INK}
 
 
 @pytest.mark.parametrize(("panels", "labels", "columns"), [(1, 3, 3), (1, 9, 4), (2, 5, 5), (2, 9, 6)])
@@ -359,7 +361,7 @@ def test_the_plot_of_a_ladder_has_the_rate_of_each_step(name: str) -> None:
     (path,) = (PROJECT / "docs" / "results").glob(f"bench_{name}_h200.json*")
     record = read(path)
     changed(record.rows[3], gflops=None, timing=None, right=False)
-    (drawing,) = ladder_figures.draw_ladder(record)
+    drawing, *bars = ladder_figures.draw_ladder(record)
     field = "stride" if name == "conv" else "dtype"
     values = list(dict.fromkeys(getattr(row, field) for row in record.rows))
     assert [axis.get_title() for axis in drawing.figure.axes] == [
@@ -376,7 +378,21 @@ def test_the_plot_of_a_ladder_has_the_rate_of_each_step(name: str) -> None:
         assert axis.get_ylabel() == "GFLOPS"
         if name == "gemm":
             assert axis.get_ylim()[0] == 0
-    assert [line.get_color() for line in drawing.figure.axes[0].lines[:2]] == list(figures.COLOURS[:2])
+    assert [line.get_color() for line in drawing.figure.axes[0].lines[:2]] == list(SERIES[:2])
+    size = max(row.size for row in record.rows)
+    assert [drawing.title for drawing in bars] == [
+        f"Each step of edgeconv bench {name}, {size}×{size}, "
+        f"{f'stride {value}' if name == 'conv' else value}, NVIDIA H200"
+        for value in values
+    ]
+    for drawing, value in zip(bars, values, strict=True):
+        (axis,) = drawing.figure.axes
+        rates = {}
+        for row in record.rows:
+            if (getattr(row, field), row.size) == (value, size) and row.step != "copy" and row.gflops is not None:
+                rates.setdefault(row.step, row.gflops)
+        assert dict(zip(ticks(axis.get_yticklabels()), (bar.get_width() for bar in axis.patches), strict=True)) == rates
+        assert axis.yaxis_inverted(), "the first step is on top"
 
 
 # --- the page --------------------------------------------------------------------------------------------------------
@@ -435,7 +451,7 @@ def test_a_pages_tables_are_those_whose_figures_are_checked_elsewhere(
     undrawn: None, record: BenchRecord, reports: list[RunReport]
 ) -> None:
     """Which table stands where is the page's part; what is in it: test_shown_figures.py, test_shown_ladders.py."""
-    ladder = read(PROJECT / "docs" / "results" / "bench_gemm_h200.json")
+    ladder = read(PROJECT / "docs" / "results" / "bench_gemm_h200.json.xz")
     page = page_of(record, ladder, *reports)
     expected = [(table.title, rows_of(table)) for table in (tables.fastest(record),)]
     for group in groups(record):
@@ -456,7 +472,7 @@ def test_a_pages_tables_are_those_whose_figures_are_checked_elsewhere(
 
 def test_the_lines_of_a_pages_head(undrawn: None, record: BenchRecord, reports: list[RunReport]) -> None:
     changed(record, wall_seconds=12.6, complete=False, warnings=["the clock moved"])
-    ladder = read(PROJECT / "docs" / "results" / "bench_gemm_h200.json")
+    ladder = read(PROJECT / "docs" / "results" / "bench_gemm_h200.json.xz")
     reports[0].created_utc, reports[1].created_utc = "2026-01-02T00:00:00Z", "2026-01-01T00:00:00Z"
     reports[1].check.passed = False
     text = "\n".join(page_of(record, ladder, *reports).words)
@@ -480,7 +496,7 @@ def test_a_drawing_in_a_page_is_as_large_as_its_text_wants_and_scrolls_where_it_
         title.replace("'", "&#x27;"): (round(width * 1.4), width > 500) for title, width in points.items()
     }
     assert {broad for *_, broad in styles} == {"", ' class="broad"'}
-    assert figures.INK not in content.decode()
+    assert INK not in content.decode()
     assert len(re.findall(r"<svg [^>]*\b(?:width|height)=", content.decode())) == 0
 
 
@@ -508,3 +524,32 @@ def test_files_of_one_record_have_no_number_and_of_several_have(
     assert set(plot.export([record, record])) == {
         f"_{number}_{name}.{kind}" for number in (1, 2) for name in names for kind in ("svg", "png")
     }
+
+
+def test_every_colour_can_be_read_on_light_and_on_dark() -> None:
+    for colour in (*SERIES, *figures.PHASE_COLOURS.values(), FLOOR, INK):
+        for page in PAGES:
+            assert contrast(colour, page) >= 3, (colour, page)
+    assert contrast("#ffffff", "#000000") == pytest.approx(21)
+    assert contrast("#3a3d41", "#0d1117") == pytest.approx(1.73, abs=0.01), "what axes were drawn in before"
+
+
+def test_a_method_has_one_colour_everywhere(record: BenchRecord) -> None:
+    """In every drawing, whatever else is in it and in whatever order; with options as without."""
+    assert {colour_of(name) for name in ("im2col", "im2col:gemm=cublas", "im2col:threads=1")} == {SERIES[1]}
+    for entry in METHODS:
+        assert (
+            sum(colour_of(other.name) == colour_of(entry.name) for other in METHODS if other.device == entry.device)
+            == 1
+        )
+    before = {line.get_label(): line.get_color() for line in figures.gflops(record)[0].figure.axes[0].lines}
+    record.rows.reverse()
+    assert before == {line.get_label(): line.get_color() for line in figures.gflops(record)[0].figure.axes[0].lines}
+
+
+def test_a_page_may_set_the_colours_of_series() -> None:
+    drawn = f'<path style="stroke: {SERIES[3].lower()}"/><text style="fill: {INK}">'
+    assert (
+        with_variables(drawn)
+        == f'<path style="stroke: var(--series-3, {SERIES[3]})"/><text style="fill: currentColor">'
+    )

@@ -153,7 +153,7 @@ def test_quality_and_format_do_what_they_say(folder: Path) -> None:
     assert read_image(folder / "piped.bmp").pixels.shape == (20, 30, 3)
 
 
-RECORDS = ("run/two-core-epyc/cpu_sliding_s1.json", "run/h200/cuda_cudnn_s1.json", "bench_gemm_h200.json")
+RECORDS = ("run/two-core-epyc/cpu_sliding_s1.json", "run/h200/cuda_cudnn_s1.json", "bench_gemm_h200.json.xz")
 
 
 @pytest.mark.parametrize("columns", [72, 160])

@@ -5,15 +5,14 @@
     candidates.py   what competes: the project's methods, and a plain copy, which is the floor
     peers/        what else: one small file per library
     measure.py    one case: check, then time by turns
+    referee/      nothing gets a time for work that it did not do
     watch.py      whether the machine stayed the same meanwhile
-    GPU.py       the accounting of a row, with its formulas
+    metrics.py    the accounting of a row, with its formulas
     runner.py     the whole grid: progress, files that are always complete, resuming
     record.py     the record and its schema
-    compare.py    two records: same, faster, slower or ambiguous
+    compare.py    two records: same, faster, slower, unsteady or ambiguous
     goals.py      the bars that the project sets itself, and what a record says about them
-    ladder.py     what the two ladders share: steps timed by turns, their record and its schema
-    gemm.py       the ladder of matrix products beside cuBLAS
-    conv.py       the ladder of convolutions beside a copy
+    ladders/      matrix products beside cuBLAS and convolutions beside a copy, step by step
     tune.py       a quick measured profile for `--method auto`
 
 Importing the package loads no array library.

@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 
 from edgeconv.bench.grid import ALL
 from edgeconv.core.choices import DeviceName
-from edgeconv.core.cost import count
-from edgeconv.core.exactness import Arithmetic
+from edgeconv.core.cost import touched_bytes
+from edgeconv.core.exactness import Arithmetic, is_narrow
 from edgeconv.core.option import Option, options_of
 from edgeconv.core.problem import Problem
 from edgeconv.core.request import Request
@@ -42,6 +42,8 @@ Kind = Literal["method", "peer", "copy"]
 Call = Literal["plan", "convolve"]
 CALLS: tuple[Call, ...] = get_args(Call)
 CALL_SETTING = "call="
+NARROW = "half precision or less"
+"""What a row says of a method whose plan states such an arithmetic; it is set against no other (summary.py)."""
 
 
 @dataclass
@@ -57,6 +59,8 @@ class Ready:
     """What it computes in; None: what a method of the project would."""
     tolerance: float = 0.0
     """For a peer, whose arithmetic is not known: the share of the largest value that it may be off beside that."""
+    output: Callable[[], Any] | None = None
+    """The array on the device that holds the output of the last run, where that is not the bench's."""
     differs: str | None = None
     """In what a peer's case is not the very same, for a person."""
     synchronize: Callable[[], Any] | None = None
@@ -70,11 +74,15 @@ class Ready:
 
 @dataclass
 class Bench:
-    """What the candidates of one device share at one case, so that all of them find the caches alike."""
+    """What the candidates of one device share at one case, so that all of them find the caches alike.
+
+    `image` and `out` are other arrays at times (referee/pictures.py): a run looks them up when it runs.
+    """
 
     device: Device
     problem: Problem
     image_host: NDArray[Any]
+    """The check's picture, of which candidates that write to `out` see a copy."""
     image: Any
     out: Any
     request: Request
@@ -97,11 +105,9 @@ def share(device: DeviceName, request: Request, image_host: NDArray[Any]) -> Ben
     """Put the picture on the device and make room for outputs."""
     problem = request.problem(image_host.shape, image_host.dtype)
     processor = get_device(device)
-    image: Any = image_host
     with processor.guard(problem.input_bytes + problem.output_bytes):
-        if processor.moves_data:
-            image = processor.empty(problem.input_shape, problem.dtype)
-            processor.copy_in(image_host, image)
+        image = processor.empty(problem.input_shape, problem.dtype)  # on the CPU too: `image_host` is for the check
+        processor.copy_in(image_host, image)
         out = processor.empty(problem.output_shape, problem.output_dtype)
     return Bench(processor, problem, image_host, image, out, request)
 
@@ -146,6 +152,7 @@ class MethodCandidate(BenchCandidate):
             result=bench.result,
             problem=problem,
             arithmetic=plan.arithmetic,
+            differs=f"{NARROW}: {plan.arithmetic.name}" if is_narrow(plan.arithmetic) else None,
             workspace_bytes=plan.workspace_bytes,
             moved_bytes=plan.moved_bytes,
             launches=plan.launches,
@@ -180,7 +187,7 @@ class CallCandidate(MethodCandidate):
             "options": self.options,
         }
         prepared = plan(bench.problem.input_shape, bench.problem.dtype, **words)
-        held: list[Any] = [bench.out]
+        held: list[Any] = [None]
 
         def call_plan() -> None:
             prepared(bench.image, out=bench.out)
@@ -190,7 +197,7 @@ class CallCandidate(MethodCandidate):
 
         def result() -> NDArray[Any]:
             host = np.empty(bench.problem.output_shape, bench.problem.output_dtype)
-            bench.device.copy_out(held[0], host)
+            bench.device.copy_out(bench.out if self.call == "plan" else held[0], host)
             return host
 
         method_plan = prepared.method_plan
@@ -198,6 +205,7 @@ class CallCandidate(MethodCandidate):
             run=call_plan if self.call == "plan" else call_convolve,
             result=result,
             problem=bench.problem,
+            output=None if self.call == "plan" else lambda: held[0],
             arithmetic=method_plan.arithmetic,
             workspace_bytes=method_plan.workspace_bytes,
             moved_bytes=method_plan.moved_bytes,
@@ -207,7 +215,7 @@ class CallCandidate(MethodCandidate):
 
 
 class CopyCandidate(BenchCandidate):
-    """The floor: a copy that reads and writes as many bytes as the case must."""
+    """The floor: it reads as many bytes as the case must read, and writes as many as it must write."""
 
     kind = "copy"
     name = label = "copy"
@@ -221,9 +229,10 @@ class CopyCandidate(BenchCandidate):
 
     def prepare(self, bench: Bench) -> Ready:
         """See BenchCandidate.prepare: there is no result to check."""
-        moved_bytes = count(bench.problem).fewest_bytes
+        read_bytes, written_bytes = touched_bytes(bench.problem), bench.problem.output_bytes
+        moved_bytes = read_bytes + written_bytes
         with bench.device.guard(moved_bytes):
-            run = bench.device.copier(moved_bytes)
+            run = bench.device.floor(read_bytes, written_bytes)
         return Ready(run, lambda: np.empty(0), bench.problem, moved_bytes=moved_bytes)
 
 

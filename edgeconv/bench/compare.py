@@ -5,6 +5,8 @@ With a margin of 5 % and [low, high] the 99 % interval of the ratio new / base (
     slower      low  > 1.05             all of the interval is beyond the margin
     faster      high < 1 / 1.05
     same        1 / 1.05 ≤ low and high ≤ 1.05
+    unsteady    ambiguous because the new samples are spread far more than the old, while the plain copy beside them is
+                as steady as it was: the noise is the candidate's own, and hides what it takes
     ambiguous   the rest: the samples do not tell; more of them might
 
 A row that was measured before and is wrong, refused or failed now is `lost`; so is one that is not there although
@@ -25,9 +27,13 @@ from edgeconv.bench.watch import CLOCK_TOLERANCE, OTHERS_WORDS
 from edgeconv.errors import UsageError
 from edgeconv.run.report import SeriesPart
 
-Verdict = Literal["slower", "lost", "ambiguous", "same", "faster"]
+Verdict = Literal["slower", "lost", "unsteady", "ambiguous", "same", "faster"]
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
-FAILING: tuple[Verdict, ...] = ("slower", "lost")
+FAILING: tuple[Verdict, ...] = ("slower", "lost", "unsteady")
+UNSTEADY_NOISE, UNSTEADY_TIMES = 0.25, 5.0
+"""Noise, (p90 − p10) / median, of a candidate that is unsteady: more than that, and than its earlier one so often."""
+STEADY_NOISE = 0.10
+"""Noise of a copy on a machine that is steady, at most."""
 
 Unlike = Literal["machine", "clocks", "versions", "options", "pictures", "grid", "load"]
 UNLIKES: tuple[Unlike, ...] = get_args(Unlike)
@@ -87,7 +93,12 @@ def compare(base: BenchRecord, new: BenchRecord, gate: Gate, allowed: tuple[str,
         raise UsageError(f"These records are not alike ({words}): allow it with --allow {','.join(refused)}.")
     rows = {row.key: row for row in new.rows}
     reached = _cases(new)
-    lines = [_line(row, rows.get(row.key), gate, "load" in allowed) for row in _measured(base) if row.place in reached]
+    steady = {row.place for row in new.rows if row.kind == "copy" and _noise(row) <= STEADY_NOISE}
+    lines = [
+        _line(row, rows.get(row.key), gate, "load" in allowed, row.place in steady)
+        for row in _measured(base)
+        if row.place in reached
+    ]
     if not lines:
         raise UsageError("These records have no measured row in common: compare runs of the same grid.")
     order = {verdict: index for index, verdict in enumerate(VERDICTS)}
@@ -143,7 +154,9 @@ def _cases(record: BenchRecord) -> set[tuple[Any, ...]]:
     return {row.place for row in record.rows}
 
 
-def _line(row: BenchRow, other: BenchRow | None, gate: Gate, load_allowed: bool) -> RowComparison:
+def _line(
+    row: BenchRow, other: BenchRow | None, gate: Gate, load_allowed: bool, is_machine_steady: bool
+) -> RowComparison:
     base, found = row.lead_series, None if other is None else other.lead_series
     assert base is not None  # it is one of _measured
     base_seconds = _summary(base, gate.statistic)
@@ -153,9 +166,25 @@ def _line(row: BenchRow, other: BenchRow | None, gate: Gate, load_allowed: bool)
     ratio = ratio_interval(base.samples_seconds, found.samples_seconds, gate.statistic)
     new_seconds = _summary(found, gate.statistic)
     verdict, note = judge(ratio, gate.margin), ""
+    disturbed = _is_disturbed(row) or _is_disturbed(other) or _is_slowed(other)
     if not load_allowed and verdict in ("slower", "faster") and (_is_disturbed(row) or _is_disturbed(other)):
         verdict, note = "ambiguous", "other processes were at work"
+    own = _noise(other)
+    if verdict == "ambiguous" and not disturbed and is_machine_steady and own > UNSTEADY_NOISE:
+        before = _noise(row)
+        if own > UNSTEADY_TIMES * before:
+            verdict, note = "unsteady", f"its times spread by {own:.0%}, before by {before:.0%}, and the copy's do not"
     return RowComparison(row.title, verdict, base_seconds, new_seconds, ratio, note)
+
+
+def _noise(row: BenchRow) -> float:
+    """(p90 − p10) / median of the series that leads; 0 without one."""
+    series = row.lead_series
+    return (
+        0.0
+        if series is None or not series.median_seconds
+        else ((series.p90_seconds - series.p10_seconds) / series.median_seconds)
+    )
 
 
 def _summary(series: SeriesPart, statistic: str) -> float:

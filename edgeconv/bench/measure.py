@@ -1,20 +1,23 @@
-"""One case, measured: every candidate is set up, run cold, checked against the oracle, and only then timed by turns.
+"""One case, measured: every candidate is set up, run cold, checked against the oracle, tried, and only then timed.
 
-    set up ── first run (cold) ── check ──┬── right: turns with cold L2, turns with warm L2, trains, end to end
-                                          └── wrong: a row with the error and no time
+    set up ── first run (cold) ── check ── trials ──┬── right: turns with cold L2, turns with warm L2, checked again,
+                                                    │          trains, end to end
+                                                    └── wrong: a row with the error and no time
 
 Turns go round all candidates of a device, several times, so that a machine that changes changes all of them alike.
-A row's `status` is measured, wrong (the output is not the oracle's), refused (edgeconv's own reason), or failed (an
-error of a library, in its message). Times are those of the convolution alone: the picture is on the device before.
+A row's `status` is measured, wrong (the output is not the oracle's), disqualified (the referee found a fault: see
+referee/faults.py), refused (edgeconv's own reason), or failed (an error of a library, in its message). Times are those
+of the convolution alone: the picture is on the device before.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
+from time import perf_counter  # held: candidates may replace it in the module `time`
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +26,11 @@ from edgeconv.bench import metrics
 from edgeconv.bench.candidates import Bench, BenchCandidate, Ready, share
 from edgeconv.bench.grid import Case
 from edgeconv.bench.record import BenchRow, BusPart, CasePart, FilesPart, Status
+from edgeconv.bench.referee.faults import Fault, FaultError
+from edgeconv.bench.referee.floors import expect_possible, has_floor, is_impossible
+from edgeconv.bench.referee.pictures import TimedPictures
+from edgeconv.bench.referee.surroundings import Surroundings, expect_clocks_agree, expect_nothing_replaced
+from edgeconv.bench.referee.trials import Trials
 from edgeconv.bench.rules import TimingRules as TimingRules
 from edgeconv.bench.synthetic import bench_channels, bench_filter, grey_of
 from edgeconv.bench.watch import Watch, Watched
@@ -106,22 +114,39 @@ class CaseResult:
     files: FilesPart | None
 
 
-def measure(case: Case, pixels: NDArray[Any], place: Place, rules: TimingRules, with_files: bool) -> CaseResult:
-    """Measure all candidates of `place` at `case`, decoding and encoding if asked; `pixels` as `pixels_for` gives."""
+def measure(
+    case: Case, pixels: NDArray[Any], place: Place, rules: TimingRules, with_files: bool, seed: int
+) -> CaseResult:
+    """Measure all candidates of `place` at `case`, decoding and encoding if asked; `pixels` as `pixels_for` gives.
+
+    `seed`, which nobody knew before this run, gives the pictures that are timed.
+    """
     request = request_for(case, rules)
     bench = share(place.device, request, pixels)
     problem = bench.problem
+    rng = np.random.default_rng([seed, crc32(str(case).encode())])
+    with bench.device.guard(problem.input_bytes + problem.output_bytes):
+        pictures = TimedPictures(bench, rng, case.picture is None)
+    trials = Trials(pictures, rules.check_samples if rules.check == "sample" else None)
     place.watch.begin()
-    entered = [_Entered(candidate, bench, rules) for candidate in place.candidates]
+    entered = [_Entered(candidate, bench, rules, trials) for candidate in place.candidates]
     runners = [runner for runner in entered if runner.status == "measured"]
+    pictures.show_all()
     for state in rules.l2_states:
         _take_turns([runner for runner in runners if runner.status == "measured"], state, rules.budget, place.watch)
+    for runner in runners:
+        runner.check_again()
+    _refuse_impossible(runners, problem, rules, place.watch)
+    pictures.show_check()
     bus = _time_bus(bench) if rules.around and bench.device.moves_data else None
     runners = [runner for runner in runners if runner.status == "measured"]
     for runner in runners:
         runner.finish(bus, rules)
     methods = [runner for runner in runners if runner.candidate.kind == "method"]
-    files = _time_files(bench, case) if rules.around and with_files and methods and holds_as_file(problem) else None
+    files = None
+    if rules.around and with_files and methods and holds_as_file(problem):
+        methods[0].once()  # the output of the check's picture, which a file is made of
+        files = _time_files(bench, methods[0], case)
     seen = place.watch.report()
     counts = count(problem)
     copies = next((runner.series for runner in runners if runner.candidate.kind == "copy"), {})
@@ -131,12 +156,16 @@ def measure(case: Case, pixels: NDArray[Any], place: Place, rules: TimingRules, 
 
 
 class _Entered:
-    """A candidate at one case: set up, run once and checked by the constructor."""
+    """A candidate at one case: set up, run once, checked and tried by the constructor."""
 
-    def __init__(self, candidate: BenchCandidate, bench: Bench, rules: TimingRules) -> None:
-        self.candidate, self.bench = candidate, bench
+    def __init__(self, candidate: BenchCandidate, bench: Bench, rules: TimingRules, trials: Trials) -> None:
+        self.candidate, self.bench, self.trials = candidate, bench, trials
         self.status: Status = "measured"
         self.reason: str | None = None
+        self.fault: Fault | None = None
+        self.restored: list[str] = []
+        self.turns = self.samples = 0
+        self.clocks: tuple[list[float], list[float]] = ([], [])
         self.ready: Ready | None = None
         self.check: verify.Check | None = None
         self.set_up_seconds: float | None = None
@@ -151,7 +180,18 @@ class _Entered:
             if reason is not None:
                 self.status, self.reason = "refused", reason
                 return
-            self._set_up(rules)
+            surroundings = Surroundings(self.bench.device)
+            try:
+                self._set_up(rules)
+            finally:
+                self.restored = surroundings.restore()
+                expect_nothing_replaced(self.bench.device.moves_data)
+            if self.status == "measured":
+                self._try()
+                if self._writes_to_bench:
+                    surroundings.expect_fair()
+        except FaultError as error:
+            self.disqualify(error)
         except EdgeconvError as error:
             self.status, self.reason = "refused", str(error)
         except Exception as error:  # a library's own, of any class: the others still run
@@ -159,26 +199,40 @@ class _Entered:
 
     def fail(self, error: Exception) -> None:
         """Say what a library raised, and keep no time that was taken before."""
+        if isinstance(error, FaultError):
+            self.disqualify(error)
+            return
         self.status = "failed"
         self.reason = f"{type(error).__name__}: {' '.join(str(error).split())[:LONGEST_REASON]}"
+        self._forget_times()
+
+    def disqualify(self, error: FaultError) -> None:
+        """Say what the referee found, and keep no time that was taken before."""
+        self.status, self.reason, self.fault = "disqualified", str(error), error.fault
+        self.ready = None  # what it holds, threads among it, is given up
+        self._forget_times()
+
+    def _forget_times(self) -> None:
         self.series.clear()
-        self.end_to_end = None
+        self.end_to_end = self.launch = self.bus = None
 
     def _set_up(self, rules: TimingRules) -> None:
         bench = self.bench
-        started = time.perf_counter()
+        started = perf_counter()
         self.ready = self.candidate.prepare(bench)
-        self.set_up_seconds = time.perf_counter() - started
-        _poison(bench)
-        started = time.perf_counter()
+        self.set_up_seconds = perf_counter() - started
+        self.trials.pictures.show_check()
+        self.trials.pictures.poison(bench.out)
+        started = perf_counter()
         self.once()
-        self.cold_seconds = time.perf_counter() - started
+        self.cold_seconds = perf_counter() - started
         if self.candidate.kind == "copy":
             return
         limit = rules.check_samples if rules.check == "sample" else None
+        found = self.ready.result()
         self.check = verify.check(
             bench.image_host,
-            self.ready.result(),
+            found,
             self.ready.problem,
             self.ready.arithmetic,
             limit,
@@ -187,7 +241,47 @@ class _Entered:
         if not self.check.passed:
             self.status = "wrong"
             self.reason = f"{self.check.unexplained_samples:,} wrong samples, worst at {self.check.worst}"
+            wrong_share = self.check.unexplained_samples / self.check.checked_samples
+            fault = self.trials.why_wrong(self.ready, found, wrong_share) if self._writes_to_bench else None
             self.ready = None
+            if fault is not None:
+                raise FaultError(fault, self.reason)
+
+    @property
+    def _writes_to_bench(self) -> bool:
+        """Whether it reads and writes the arrays of the bench, so that the referee can change them."""
+        return self.candidate.kind == "method"
+
+    def _try(self) -> None:
+        """What comes between a right output and the first timed sample; raises FaultError."""
+        ready = self.ready
+        if ready is None or self.candidate.kind == "copy":
+            return
+        if self._writes_to_bench:
+            self.trials.before(ready, self.once)
+        else:  # what is timed is a picture that it has not seen
+            self.ready = ready = None
+            self.ready = self.candidate.prepare(replace(self.bench, image_host=self.trials.pictures.drawn))
+            self.once()
+        expect_nothing_replaced(self.bench.device.moves_data)
+
+    def begin_turn(self) -> None:
+        """Go on with the other slot."""
+        self.turns += 1
+        self.trials.pictures.use(self.turns)
+
+    def check_again(self) -> None:
+        """After the last timed sample: is its output right, and the process as it was?"""
+        if self.status != "measured" or self.ready is None or self.candidate.kind == "copy":
+            return
+        try:
+            if self._writes_to_bench:
+                self.trials.after(self.ready, self.once)
+            else:
+                self.trials.again(self.ready)
+            expect_nothing_replaced(self.bench.device.moves_data)
+        except Exception as error:  # the others still run
+            self.fail(error)
 
     def once(self) -> None:
         """One run, waited for."""
@@ -200,17 +294,37 @@ class _Entered:
         assert self.ready is not None  # set up by the constructor
         device, ready = self.bench.device, self.ready
         if ready.synchronize is None:
-            self.last_seconds = round(device.time_once(ready.run, state, enqueue_seconds), DIGITS)
+            renew = None
+            if self._writes_to_bench:
+                # An empty cache is the same after any write: then all of the output is new, and the slot another.
+                number = self.samples if state == "cold" else self.turns
+                renew = self.trials.renew(number, whole=state == "cold")
+            seconds = device.time_once(ready.run, state, enqueue_seconds, renew)
+            if self._writes_to_bench:
+                self.trials.sample(ready)
+            self.samples += 1
+            self.last_seconds = round(seconds, DIGITS)
+            second = device.second_clock_seconds
+            if second is not None:
+                self.clocks[0].append(seconds)
+                self.clocks[1].append(second)
             return self.last_seconds
         if state == "cold":
             device.time_once(lambda: None, "cold")
         else:
             self.once()
-        started = time.perf_counter()
+        started = perf_counter()
         ready.run()
         ready.synchronize()
-        self.last_seconds = round(time.perf_counter() - started, DIGITS)
+        self.last_seconds = round(perf_counter() - started, DIGITS)
         return self.last_seconds
+
+    def check_clocks(self) -> None:
+        """After a series: its times by both clocks; raises FaultError."""
+        firsts, seconds = self.clocks
+        self.clocks = ([], [])
+        expect_clocks_agree(firsts, seconds)
+        expect_nothing_replaced(self.bench.device.moves_data)
 
     def finish(self, bus: BusPart | None, rules: TimingRules) -> None:
         """What is timed beside the turns: the way over the bus."""
@@ -221,11 +335,11 @@ class _Entered:
         staged_in, staged_out = bench.staging
 
         def once() -> float:
-            started = time.perf_counter()
+            started = perf_counter()
             bench.device.copy_in(staged_in, bench.image)
             run()
             bench.device.copy_out(bench.out, staged_out)
-            return time.perf_counter() - started
+            return perf_counter() - started
 
         self.end_to_end = collect(once, replace(rules.budget, time_limit_seconds=rules.budget.time_limit_seconds / 2))
 
@@ -282,12 +396,9 @@ class _Entered:
             bus=self.bus,
             end_to_end=None if self.end_to_end is None else describe_series(self.end_to_end),
             machine=seen,
+            fault=self.fault,
+            restored=self.restored,
         )
-
-
-def _poison(bench: Bench) -> None:
-    """Make sure that what is checked was written by the candidate at hand."""
-    bench.out[...] = 0xA5 if bench.problem.output_dtype.kind == "u" else np.nan
 
 
 def _take_turns(runners: Sequence[_Entered], state: L2State, budget: Budget, watch: Watch) -> None:
@@ -301,6 +412,7 @@ def _take_turns(runners: Sequence[_Entered], state: L2State, budget: Budget, wat
         def settle(runner: _Entered = runner) -> None:
             if not runner.bench.device.moves_data:
                 wait_until_quiet()
+            runner.begin_turn()
             if runner.last_seconds < SETTLED_SECONDS:
                 _guarded(runner, runner.once)
             watch.look()
@@ -310,6 +422,22 @@ def _take_turns(runners: Sequence[_Entered], state: L2State, budget: Budget, wat
     for runner, (sampler, _) in zip(runners, turns, strict=True):
         if runner.status == "measured":
             runner.series[state] = sampler.series
+            _guarded(runner, runner.check_clocks)
+
+
+def _refuse_impossible(runners: Sequence[_Entered], problem: Problem, rules: TimingRules, watch: Watch) -> None:
+    """Disqualify those whose times are clearly below the floor's, by this series and by another of both."""
+    floor = next((runner for runner in runners if runner.candidate.kind == "copy"), None)
+    if floor is None or not has_floor(problem):
+        return
+    for state in rules.l2_states:
+        for runner in runners:
+            if state not in runner.series or state not in floor.series or runner is floor:
+                continue
+            if is_impossible(runner.series[state], floor.series[state]):
+                _take_turns([floor, runner], state, rules.budget, watch)
+            if runner.status == floor.status == "measured":
+                _guarded(runner, partial(expect_possible, runner.series[state], floor.series[state]))
 
 
 def _guarded(runner: _Entered, call: Callable[[], float | None]) -> float:
@@ -327,9 +455,9 @@ def _enqueue_seconds(runner: _Entered) -> float:
     """What the host needs to put a call in a GPU's queue, by a train of calls that is timed once per case."""
     device, ready = runner.bench.device, runner.ready
     if runner.launch is None and device.moves_data and ready is not None and ready.synchronize is None:
-        started = time.perf_counter()
+        started = perf_counter()
         runner.once()
-        calls = max(3, min(TRAIN_CALLS, int(TRAIN_SECONDS / (time.perf_counter() - started))))
+        calls = max(3, min(TRAIN_CALLS, int(TRAIN_SECONDS / (perf_counter() - started))))
         train = device.train(ready.run, calls)
         runner.launch = train
     return 0.0 if runner.launch is None else runner.launch.enqueue_seconds
@@ -348,9 +476,9 @@ def _median_seconds(call: Callable[[], Any]) -> float:
     """By the host's clock, of calls that are over when they come back."""
 
     def once() -> float:
-        started = time.perf_counter()
+        started = perf_counter()
         call()
-        return time.perf_counter() - started
+        return perf_counter() - started
 
     return collect(once, FEW).statistics.median_seconds
 
@@ -362,9 +490,10 @@ def holds_as_file(problem: Problem) -> bool:
     return channels and types <= FORMAT_OF_DTYPE.keys()
 
 
-def _time_files(bench: Bench, case: Case) -> FilesPart:
+def _time_files(bench: Bench, method: _Entered, case: Case) -> FilesPart:
     """Decoding the picture and encoding the result, in memory, in the format that `edgeconv run` would write."""
-    out = bench.result()
+    assert method.ready is not None  # it was timed
+    out = method.ready.result()
     out_format = FORMAT_OF_DTYPE[out.dtype.name]
     in_format = FORMAT_OF_DTYPE[bench.image_host.dtype.name]
     picture = bytes(encode_image(bench.image_host, STANDARD_STREAM, format=in_format))

@@ -16,7 +16,7 @@ FORMULAS: dict[str, str] = {
     "gigabytes_per_second": "fewest bytes / median seconds / 1e9; fewest = picture read once + output written once",
     "moved_gigabytes_per_second": "bytes that the method itself moves by design / median seconds / 1e9",
     "intensity_flops_per_byte": "nominal FLOPs / fewest bytes",
-    "floor_share": "median seconds of a copy of the fewest bytes, same run, size and L2 state / median seconds",
+    "floor_share": "median seconds of reading and writing the fewest bytes (same run, size, L2) / median seconds",
     "large_copy_share": "fewest bytes / bandwidth of a large copy measured in this run / median seconds",
     "roofline_share": "max(copy seconds as in floor_share, useful FLOPs / measured FMA rate) / median seconds",
 }

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal
 
 from edgeconv.bench.grid import Case, CaseGrid
 from edgeconv.bench.metrics import Metrics
+from edgeconv.bench.referee.faults import Fault
 from edgeconv.bench.rules import TimingRules
 from edgeconv.bench.watch import Watched
 from edgeconv.core.choices import Channels, DeviceName
@@ -32,7 +33,7 @@ MACHINE_FACTS = ("name", "machine", "usable_threads", "governor", "compute_capab
 """Those that change a time."""
 
 Kind = Literal["method", "peer", "copy"]
-Status = Literal["measured", "wrong", "refused", "failed"]
+Status = Literal["measured", "wrong", "disqualified", "refused", "failed"]
 
 
 ONLY_RIGHT_IS_TIMED = {
@@ -136,6 +137,12 @@ class BenchRow(Part):
     bus: BusPart | None
     end_to_end: SeriesPart | None
     machine: Watched
+    fault: Annotated[
+        Fault | None, Meta(description="what the referee found; null too in records from before there was one")
+    ] = None
+    restored: Annotated[
+        list[str], Meta(description="settings of the process that it left changed, and that were put back")
+    ] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         """Only what was right has times, and each state of the L2 that has a time has its metrics."""
@@ -191,6 +198,10 @@ class BenchRecord(RecordHead):
     left_out: list[LeftOut]
     files: list[FilesPart]
     rows: list[Annotated[BenchRow, Meta(extra_json_schema=ONLY_RIGHT_IS_TIMED)]]
+    seed: Annotated[
+        Natural | None,
+        Meta(description="of the pictures that were timed, drawn at the start; null where the check's were timed"),
+    ] = None
 
 
 def to_json(record: Part) -> bytes:

@@ -8,8 +8,9 @@ machine are the same.
 from __future__ import annotations
 
 import gc
+import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -25,6 +26,7 @@ from edgeconv.bench.peers import peer_candidates
 from edgeconv.bench.record import (
     KIND,
     BenchRecord,
+    BenchRow,
     LeftOut,
     read_record,
     to_json,
@@ -51,8 +53,10 @@ ABOVE = 1.1
 ABOVE_WORDS = {
     "roofline_share": "lie above the measured roof: the method shares work or computes in less than float32, or "
     "something else was at work while the roof was measured",
-    "floor_share": "beat the copy that is their floor: there it was slow to start or disturbed, the share says little",
+    "floor_share": "are a little below the floor, which was slow to start or disturbed there: the share says little",
 }
+SEED_BITS = 53
+"""As many as a number in JSON holds exactly everywhere."""
 FIXED_COST_PIXELS = MPIXEL
 """What a case costs beside its pixels, as so many pixels: only for the guess at the time left."""
 
@@ -75,10 +79,15 @@ class BenchRun:
     command: tuple[str, ...] = ()
 
 
-def run(plan: BenchRun, progress: Callable[[int, int, str], None] = lambda done, total, note: None) -> BenchRecord:
+def run(
+    plan: BenchRun,
+    progress: Callable[[int, int, str], None] = lambda done, total, note: None,
+    told: Callable[[Sequence[BenchRow]], None] = lambda rows: None,
+) -> BenchRecord:
     """Measure the grid and return the record; raises EdgeconvError for what cannot be asked for.
 
-    `progress` is called with the Mpixels done and in all, and the case at hand. An interrupt (KeyboardInterrupt or
+    `progress` is called with the Mpixels done and in all, and the case at hand; `told` with the rows of each case on
+    each device as soon as they are measured. An interrupt (KeyboardInterrupt or
     SystemExit) saves what was measured and goes on upwards.
     """
     todo = list(cases(plan.grid, plan.pictures))
@@ -115,8 +124,10 @@ def run(plan: BenchRun, progress: Callable[[int, int, str], None] = lambda done,
                     continue
                 progress(spent // MPIXEL, sum(costs) // MPIXEL, f"{case} on {place.device}")
                 first = not any(entry.named == case for entry in record.files)
-                measured = measure(case, pixels, place, plan.rules, with_files=first)
+                assert record.seed is not None  # a record that is measured has one, or took it over
+                measured = measure(case, pixels, place, plan.rules, with_files=first, seed=record.seed)
                 record.rows += measured.rows
+                told(measured.rows)
                 if measured.files is not None:
                     record.files.append(measured.files)
             gc.collect()  # pictures that hang in cycles of closures would pile up on a small machine
@@ -205,6 +216,7 @@ def _new_record(plan: BenchRun) -> BenchRecord:
         left_out=[],
         files=[],
         rows=[],
+        seed=secrets.randbits(SEED_BITS),
     )
 
 
@@ -228,6 +240,8 @@ def _take_over(plan: BenchRun, record: BenchRecord) -> set[tuple[Case, DeviceNam
         raise UsageError(f"'{plan.path}' was measured with other versions ({', '.join(unlike)}).")
     for name in ("created_utc", "wall_seconds", "machine", "versions", "roofs", "files", "rows"):
         setattr(record, name, getattr(earlier, name))
+    if earlier.seed is not None:
+        record.seed = earlier.seed
     return {(row.case.named, row.device) for row in earlier.rows}
 
 
@@ -251,6 +265,9 @@ def _warnings(record: BenchRecord) -> list[str]:
     """What a reader must know before any figure: a sentence each."""
     rows = record.rows
     lines = []
+    for row in rows:
+        if row.status == "disqualified":
+            lines.append(f"{row.title} is disqualified: {row.reason}")
     for status, words in (("wrong", "gave a wrong result and got no time"), ("failed", "failed")):
         names = sorted({f"{row.candidate} on {row.device}" for row in rows if row.status == status})
         if names:

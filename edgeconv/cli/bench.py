@@ -12,6 +12,7 @@ import typer
 
 from edgeconv.cli.printing import columns, has_colours, say, say_drawn, say_lines
 from edgeconv.core.option import Only, Positional
+from edgeconv.core.safe_text import visible
 from edgeconv.options import (
     BenchOutput,
     ConvLadder,
@@ -27,7 +28,7 @@ from edgeconv.options import (
 )
 
 if TYPE_CHECKING:
-    from edgeconv.bench.record import BenchRecord
+    from edgeconv.bench.record import BenchRecord, BenchRow
 
 
 def grid(
@@ -45,12 +46,13 @@ def grid(
     """Measure a grid of cases, methods and peers.
 
     Each method and peer is checked first, then timed by turns beside a plain copy. See also --help of
-    'edgeconv bench compare', 'bench gemm' and 'bench conv'. Ends with 1 where a method's output is wrong.
+    'edgeconv bench compare', 'bench gemm' and 'bench conv'. Ends with 1 where a method is wrong or disqualified.
     """
     from edgeconv.bench.arguments import chosen_grid, parse_rules
     from edgeconv.bench.runner import BenchRun, run
     from edgeconv.errors import EXIT_DIFFERENT, UsageError
     from edgeconv.export import export
+    from edgeconv.export.spoken import case_line, summary_lines
     from edgeconv.io.resize import find_pictures
     from edgeconv.run.progress import Progress
 
@@ -77,15 +79,21 @@ def grid(
             shown.append(Progress(total, "Mpixel"))
         shown[0].update(done, note)
 
+    def told(rows: Sequence[BenchRow]) -> None:
+        for bar in shown:
+            bar.clear()
+        say(case_line(rows))
+
     try:
-        record = run(plan, progress)
+        record = run(plan, progress, told)
     finally:
-        for line in shown:
-            line.close()
+        for bar in shown:
+            bar.clear()
+    say_lines("\n".join(["", *map(visible, summary_lines(record))]))
     for written in [path, *export([record], [name for name in formats if name != "json"], target.output, target.name)]:
         say(written)
     _say_notes(record, left_out)
-    if any(row.status == "wrong" and row.kind == "method" for row in record.rows):
+    if any(row.status in ("wrong", "disqualified") and row.kind == "method" for row in record.rows):
         raise typer.Exit(EXIT_DIFFERENT)
 
 
@@ -132,7 +140,7 @@ def compare(
 ) -> None:
     """Compare two records, row by row, from the samples.
 
-    Each row is the same, faster, slower or ambiguous. Ends with 1 only for a real slowdown.
+    Each row is the same, faster, slower, unsteady or ambiguous. Ends with 1 only for a slowdown, real or hidden.
     """
     from edgeconv.bench.compare import UNLIKES, parse_gate
     from edgeconv.bench.compare import compare as compare_records

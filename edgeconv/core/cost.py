@@ -68,11 +68,11 @@ def count(problem: Problem, stored: np.dtype[Any] | None = None) -> Counts:
     return Counts(
         nominal_flops=FLOPS_PER_MULTIPLY_ADD * multiply_adds * pixels,
         useful_flops=useful_flops_per_pixel(problem.weights, problem.groups) * pixels,
-        fewest_bytes=_touched_bytes(problem) + out_samples * (stored or problem.output_dtype).itemsize,
+        fewest_bytes=touched_bytes(problem) + out_samples * (stored or problem.output_dtype).itemsize,
     )
 
 
-def _touched_bytes(problem: Problem) -> int:
+def touched_bytes(problem: Problem) -> int:
     """Bytes of the pixels that some window covers: a stride above 3 skips rows and columns."""
     rows, columns = (
         touched(size, problem.stride, problem.padding, problem.border) for size in (problem.height, problem.width)

@@ -89,6 +89,12 @@ ARITHMETIC_OF_MATH = {"fma": FLOAT32, "tf32": TF32, "half": HALF}
 ARITHMETIC_OF_SUMS: dict[Sums, Arithmetic] = {"float32": FLOAT32, "float64": FLOAT64}
 
 
+def is_narrow(arithmetic: Arithmetic) -> bool:
+    """Whether it is clearly less than float32: operands of fewer bits, or sums worse than those of tensor cores."""
+    rounds = arithmetic.operand_bits is not None or arithmetic.response_unit > 0
+    return rounds or arithmetic.unit > TENSOR_CORE_UNIT or arithmetic.weight_loss > HALVES_STEP
+
+
 def is_whole(problem: Problem) -> bool:
     """Whether picture and weights are whole numbers."""
     return problem.dtype.kind == "u" and bool((problem.weights == np.rint(problem.weights)).all())

@@ -17,9 +17,12 @@ SEED = 20_261_121
 
 def noise_pixels(height: int, width: int, dtype: Any, channels: int = RGB_CHANNELS) -> NDArray[Any]:
     """A picture of noise, HWC."""
+    return noise_of(np.random.default_rng(SEED), (height, width, channels), dtype)
+
+
+def noise_of(rng: np.random.Generator, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
+    """Noise of any shape from a generator of one's own, for what must not be known beforehand."""
     kind = np.dtype(dtype)
-    rng = np.random.default_rng(SEED)
-    shape = (height, width, channels)
     if kind.kind == "u":
         return rng.integers(0, np.iinfo(kind).max, shape, dtype=kind, endpoint=True)
     noise = rng.random(shape, dtype=np.float64 if kind == np.float64 else np.float32)

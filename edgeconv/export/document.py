@@ -9,6 +9,7 @@ from edgeconv.bench.record import BenchRecord
 from edgeconv.bench.summary import groups
 from edgeconv.export import ladders, runs, tables
 from edgeconv.export.kinds import AnyRecord, split
+from edgeconv.export.spoken import lead_lines
 from edgeconv.export.tables import Table
 from edgeconv.run.report import RunReport
 
@@ -82,7 +83,7 @@ def _record(record: BenchRecord) -> Iterator[Block]:
         yield Sentence("Stopped before it was complete.", strong=True)
     yield Items(tuple(tables.machine_lines(record)))
     yield from map(Warned, record.warnings)
-    yield Items(tuple(f"{line}." for line in tables.lead(record)))
+    yield Items(tuple(f"{line}." for line in lead_lines(record)))
     yield Tabled(tables.fastest(record), 2)
     goals = tables.goals(record)
     if goals.rows:

@@ -1,6 +1,6 @@
 """The drawings, made with matplotlib from a record alone. Each answers one question; `PLOTS` lists them.
 
-    gflops      how fast, over size, one panel per stride                (the lab reports' plot)
+    gflops      how fast, over size, one panel per stride                (log axes; the lab reports' plot)
     time        how long, over size, with the floor drawn in             (log axes)
     roofline    how near to what this machine can do at all
     floor       share of the floor, every candidate at every size          (heat map)
@@ -8,8 +8,8 @@
     cudnn       what cuDNN's heuristic put first, and what was fastest
     banks       GFLOPS over the number of filters of a bank, under what memory and arithmetic allow
 
-Ink and background: axes and text are drawn in `INK`, which the page replaces by its own text colour, so that one
-drawing serves light and dark; a file of its own is drawn on white.
+Ink and background: axes and text are drawn in `INK`, which the page replaces by its own text colour; every colour can
+be read on light and on dark (colours.py). A plot has at most `MOST_SERIES` series, the fastest.
 
 Text that comes from a record goes through `literal`, for matplotlib takes what stands between two `$` as maths.
 """
@@ -26,29 +26,29 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from edgeconv.bench.record import BenchRecord, BenchRow
-from edgeconv.bench.summary import Group, Phases, groups, median, phases
+from edgeconv.bench.summary import Group, Phases, geometric_mean, groups, median, phases
 from edgeconv.core.safe_text import visible_lines
 from edgeconv.core.units import digits_text
 from edgeconv.export.banks import BankPoint, BankSeries, bank_series
+from edgeconv.export.colours import FLOOR, INK, colour_of, place_of
 from edgeconv.io.files import xml_text
 from edgeconv.run.report import ranking_of
 
-INK = "#3a3d41"
-"""Dark grey: readable on white, and a text that occurs nowhere else in a drawing."""
-FLOOR = "#8a8d91"
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F52A0", "#A6761D", "#5F8C2B", "#C23B50")
-"""Okabe and Ito's palette but for its yellow, and four more that hold on light and dark."""
+MOST_SERIES = 8
+"""Labelled in one plot; the floor is one more."""
 PHASE_COLOURS = {
     "start": "#8a8d91",
     "set up": "#A6761D",
     "decode": "#CC79A7",
-    "host to device": "#E69F00",
+    "host to device": "#5F8C2B",
     "convolve": "#0072B2",
     "device to host": "#D55E00",
     "encode": "#7F52A0",
 }
-LINE_STYLES = {"method": ("-", "-."), "peer": ("--", (0, (2, 1))), "copy": (":",)}
-"""By kind: for the first round through the colours, and for those after it. Methods have markers too."""
+LINE_STYLES = {"method": ("-", "-.", (0, (5, 1))), "peer": ("--", (0, (2, 1)), (0, (4, 2))), "copy": (":",)}
+"""By kind: for the first series of a colour, and for others of the same. Methods have markers too."""
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+"""By colour, so that a method is known without it."""
 LINE_WORDS = "With markers: methods. Dashed: peers."
 PANEL_INCHES = (4.2, 3.4)
 SECONDS_PER_MICROSECOND = 1e-6
@@ -74,13 +74,15 @@ def gflops(record: BenchRecord) -> list[Drawing]:
     drawings = []
     for key, panels in _by_stride(record):
         figure, axes = _panels(panels)
+        shown, left_words = _fastest_series(panels)
         for axis, group in zip(axes, panels, strict=True):
-            _lines(axis, group, _gflops, skip=("copy",))
+            _lines(axis, group, _gflops, shown)
             axis.set_title(f"stride {group.stride}")
             axis.set_ylabel("GFLOPS (nominal)")
-            axis.set_ylim(bottom=0)
+            axis.set_yscale("log")
+            axis.minorticks_off()
         legend(figure, axes)
-        caption = f"Nominal GFLOPS over the side of the picture. {LINE_WORDS}"
+        caption = f"Nominal GFLOPS over the side of the picture, both logarithmic. {LINE_WORDS}{left_words}"
         drawings.append(Drawing(f"gflops_{key}", f"GFLOPS, {_short(panels[0])}", caption, figure))
     return drawings
 
@@ -90,14 +92,17 @@ def times(record: BenchRecord) -> list[Drawing]:
     drawings = []
     for key, panels in _by_stride(record):
         figure, axes = _panels(panels)
+        shown, left_words = _fastest_series(panels)
         for axis, group in zip(axes, panels, strict=True):
-            _lines(axis, group, lambda row: median(row) / SECONDS_PER_MICROSECOND)
+            _lines(axis, group, lambda row: median(row) / SECONDS_PER_MICROSECOND, ("copy", *shown))
             axis.set_title(f"stride {group.stride}")
             axis.set_ylabel("median time, µs")
             axis.set_yscale("log")
+            axis.minorticks_off()
         legend(figure, axes)
         state = next((row.lead_l2_state for row in panels[0].rows if row.lead_l2_state), "")
-        caption = f"Median time with a {state} L2. Dotted: a copy of the fewest bytes, the floor. {LINE_WORDS}"
+        caption = f"Median time with a {state} L2. Dotted: the fewest bytes read and written, the floor. {LINE_WORDS}"
+        caption += left_words
         drawings.append(Drawing(f"time_{key}", f"Time, {_short(panels[0])}", caption, figure))
     return drawings
 
@@ -117,14 +122,16 @@ def roofline(record: BenchRecord) -> list[Drawing]:
         spread = [row.counts.intensity_flops_per_byte for row in rows] + [ridge]
         low, high = min(spread) / 3, max(spread) * 3
         axis.plot([low, ridge, high], [low * copy, fma, fma], color=INK, linewidth=1.5)
-        colours = _colours(row.candidate for row in rows)
+        shown, left_words = _fastest_series([group for group in groups(record) if group.device == device])
         labelled = set()
         for row in rows:
+            if row.candidate not in shown:
+                continue
             marker = "o" if row.kind == "method" else "x"
             label = None if row.candidate in labelled else literal(row.candidate)
             labelled.add(row.candidate)
             place = (row.counts.intensity_flops_per_byte, _gflops(row))
-            axis.plot(*place, marker, color=colours[row.candidate], label=label, markersize=6)
+            axis.plot(*place, marker, color=colour_of(row.candidate), label=label, markersize=6)
         axis.set_xscale("log")
         axis.set_yscale("log")
         axis.set_xlabel("nominal FLOPs a byte of picture and output")
@@ -135,6 +142,7 @@ def roofline(record: BenchRecord) -> list[Drawing]:
             f"The largest size of each case under the roof measured in this run: {copy:,.0f} GB/s copied, "
             f"{fma:,.0f} GFLOPS of float32 multiply-adds. Crosses: peers. Above it may stand what shares work, what "
             "computes in narrower numbers (8-bit pictures, half, TF32), and what finds its picture in a cache."
+            f"{left_words}"
         )
         drawings.append(Drawing(f"roofline_{device}", f"Roofline, {device.upper()}", caption, figure))
     return drawings
@@ -151,7 +159,13 @@ def floor(record: BenchRecord) -> list[Drawing]:
         figure = Figure(figsize=(2.0 + 0.52 * len(columns), 1.2 + 0.3 * len(candidates)), layout="constrained")
         axis = figure.add_subplot()
         ink(axis)
-        axis.imshow(shares, cmap="viridis", vmin=0, vmax=1, aspect="auto")
+        drawn = axis.imshow(shares, cmap="viridis", vmin=0, vmax=1, aspect="auto")
+        bar = figure.colorbar(
+            drawn, ax=axis, ticks=[0, 0.25, 0.5, 0.75, 1], format=lambda value, _: f"{value:.0%}", pad=0.02
+        )
+        bar.set_label("share of the floor")
+        bar.outline.set_visible(False)
+        ink(bar.ax)
         for y, line in enumerate(shares):
             for x, share in enumerate(line):
                 if not math.isnan(share):
@@ -160,7 +174,9 @@ def floor(record: BenchRecord) -> list[Drawing]:
         axis.set_yticks(range(len(candidates)), [literal(name) for name in candidates], fontsize=8)
         labels = [f"{size}\ns{group.stride}" for group, size in columns]
         axis.set_xticks(range(len(columns)), labels, fontsize=7)
-        caption = "Time of a copy of the fewest bytes over the median time, by side and stride; 100 % is the floor."
+        caption = (
+            "Time of reading and writing the fewest bytes over the median, by side and stride; 100 % is the floor."
+        )
         drawings.append(Drawing(f"floor_{key}", f"Share of the floor, {_short(panels[0])}", caption, figure))
     return drawings
 
@@ -226,26 +242,29 @@ def banks(record: BenchRecord) -> list[Drawing]:
         device, dtype, size, stride = key
         figure = _figure(len(panels), 1.25)
         axes = list(figure.subplots(1, len(panels), squeeze=False)[0])
-        colours = _colours(name for series in panels for name in series.candidates)
+        shown, left_words = _fastest(point.rows for series in panels for point in series.points)
         for axis, series in zip(axes, panels, strict=True):
-            _bank_lines(axis, series, colours)
+            _bank_lines(axis, series, shown)
         legend(figure, axes)
         caption = (
             "Nominal GFLOPS over the number of filters. Dotted: what a copy of the fewest bytes allows; dash-dotted: "
-            f"the measured rate of float32 multiply-adds; no float32 method can be above either. {LINE_WORDS}"
+            "the measured rate of float32 multiply-adds; no float32 method can be above either. "
+            f"{LINE_WORDS}{left_words}"
         )
         title = f"Filter banks, {dtype}, {size}×{size}, stride {stride}, {device.upper()}"
         drawings.append(Drawing(f"banks_{device}_{dtype}_{size}_{stride}", title, caption, figure))
     return drawings
 
 
-def _bank_lines(axis: Axes, series: BankSeries, colours: dict[str, str]) -> None:
+def _bank_lines(axis: Axes, series: BankSeries, shown: Sequence[str]) -> None:
     filters = [point.filters for point in series.points]
     flops = [point.rows[0].counts.nominal_flops / 1e9 for point in series.points]
     for limit, style, name in ((_memory, ":", "limit: memory"), (_arithmetic, "-.", "limit: arithmetic")):
         values = [work / limit(point) for work, point in zip(flops, series.points, strict=True)]
         axis.plot(filters, values, linestyle=style, color=INK, linewidth=1.2, label=name)
     for candidate in series.candidates:
+        if candidate not in shown:
+            continue
         rows = [(point.filters, point.row(candidate)) for point in series.points]
         timed = [(number, row) for number, row in rows if row is not None]
         is_method = timed[0][1].kind == "method"
@@ -255,7 +274,7 @@ def _bank_lines(axis: Axes, series: BankSeries, colours: dict[str, str]) -> None
             linestyle="-" if is_method else "--",
             marker="o" if is_method else None,
             markersize=3,
-            color=colours[candidate],
+            color=colour_of(candidate),
             linewidth=1.6,
             label=literal(candidate),
         )
@@ -411,27 +430,49 @@ def size_panels(sizes: Sequence[Sequence[int]]) -> tuple[Figure, list[Axes]]:
     return figure, axes
 
 
-def _lines(axis: Axes, group: Group, value: Callable[[BenchRow], float], skip: tuple[str, ...] = ()) -> None:
-    colours = _colours(name for name in group.candidates if name != "copy")
-    for number, name in enumerate(group.candidates):
+def _fastest_series(panels: Iterable[Group]) -> tuple[tuple[str, ...], str]:
+    """The fastest candidates of groups: see `_fastest`."""
+    return _fastest([row for row in group.rows if row.case.size == size] for group in panels for size in group.sizes)
+
+
+def _fastest(cases: Iterable[Sequence[BenchRow]]) -> tuple[tuple[str, ...], str]:
+    """The fastest candidates beside the floor, in the order of the rows, and a sentence about those left out.
+
+    By the geometric mean of their times over the least of each case, of the cases that they have a time for.
+    """
+    behind: dict[str, list[float]] = {}
+    for rows in cases:
+        timed = [row for row in rows if row.lead_series and row.kind != "copy"]
+        least = min(map(median, timed), default=0.0)
+        for row in timed:
+            behind.setdefault(row.candidate, []).append(median(row) / least)
+    ranked = sorted(behind, key=lambda name: geometric_mean(behind[name]) or math.inf)
+    shown = set(ranked[:MOST_SERIES])
+    left = [name for name in behind if name not in shown]
+    words = f" Not shown, as they are slower: {', '.join(left)}." if left else ""
+    return tuple(name for name in behind if name in shown), words
+
+
+def _lines(axis: Axes, group: Group, value: Callable[[BenchRow], float], shown: Sequence[str]) -> None:
+    drawn: dict[tuple[str, str], int] = {}
+    for name in group.candidates:
         rows = [row for row in group.rows if row.candidate == name and row.lead_series]
-        if name in skip or not rows:
+        if name not in shown or not rows:
             continue
         styles = LINE_STYLES[rows[0].kind]
+        colour = FLOOR if rows[0].kind == "copy" else colour_of(name)
+        alike = drawn.setdefault((rows[0].kind, colour), 0)  # the same method with other options, say
+        drawn[rows[0].kind, colour] += 1
         axis.plot(
             [row.case.size for row in rows],
             [value(row) for row in rows],
-            linestyle=styles[min((number - 1) // len(COLOURS), len(styles) - 1)],
-            color=FLOOR if name == "copy" else colours[name],
-            marker="o" if rows[0].kind == "method" else None,
-            markersize=3,
+            linestyle=styles[alike % len(styles)],
+            color=colour,
+            marker=MARKERS[place_of(name) % len(MARKERS)] if rows[0].kind == "method" else None,
+            markersize=4,
             linewidth=1.6,
             label=literal(name),
         )
-
-
-def _colours(names: Iterable[str]) -> dict[str, str]:
-    return {name: COLOURS[index % len(COLOURS)] for index, name in enumerate(dict.fromkeys(names))}
 
 
 def literal(text: str) -> str:

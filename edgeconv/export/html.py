@@ -20,13 +20,15 @@ from edgeconv.bench.summary import Group, groups
 from edgeconv.core.safe_text import markup
 from edgeconv.core.units import counted
 from edgeconv.export import ladders, runs, tables
-from edgeconv.export.figures import INK, Drawing, draw
+from edgeconv.export.colours import with_variables
+from edgeconv.export.figures import Drawing, draw
 from edgeconv.export.kinds import AnyRecord, LadderRecord, split
 from edgeconv.export.ladder_figures import draw_ladder
 from edgeconv.export.plot import svg
 from edgeconv.export.run_figures import draw_runs
 from edgeconv.export.run_pictures import ShownPicture, run_pictures
 from edgeconv.export.samples import FilterSample, samples
+from edgeconv.export.spoken import lead_lines
 from edgeconv.export.tables import Table
 from edgeconv.io.files import utf8
 from edgeconv.run.report import RunReport
@@ -159,12 +161,12 @@ def _bench_lines(record: BenchRecord) -> list[str]:
     ]
     judged = len(outcomes(record))
     goals = [f"{judged - len(missed)} of {counted(judged, 'goal')} met"] if judged else []
-    return [*tables.lead(record), *goals, *missed]
+    return [*lead_lines(record), *goals, *missed]
 
 
 def _figure(drawing: Drawing, prefix: str) -> str:
     found = _SVG.search(svg(drawing))
-    text = "" if found is None else found[0].replace(INK, "currentColor")
+    text = "" if found is None else with_variables(found[0])
     text = text.replace(f'id="{drawing.name}-', f'id="{prefix}{drawing.name}-')
     text = text.replace(f"#{drawing.name}-", f"#{prefix}{drawing.name}-")
     head, _, rest = text.partition(">")

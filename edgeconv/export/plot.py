@@ -11,7 +11,8 @@ import matplotlib
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 
-from edgeconv.export.figures import Drawing, draw
+from edgeconv.export.colours import INK
+from edgeconv.export.figures import Drawing, draw, literal
 from edgeconv.export.kinds import AnyRecord, split
 from edgeconv.export.ladder_figures import draw_ladder
 from edgeconv.export.run_figures import draw_runs
@@ -36,14 +37,25 @@ def export(records: Sequence[AnyRecord]) -> dict[str, bytes]:
 def _files(drawings: Sequence[Drawing], place: str) -> dict[str, bytes]:
     files = {}
     for drawing in drawings:
+        drawing.figure.suptitle(literal(drawing.title), color=INK, fontsize=10)  # in a page it is the heading
         files[f"{place}_{drawing.name}.svg"] = svg(drawing).encode()
         files[f"{place}_{drawing.name}.png"] = png(drawing)
     return files
 
 
-SVG_DECIMALS = 2
-"""Of coordinates: a hundredth of a point is finer than any screen."""
+SVG_DECIMALS = 1
+"""Of coordinates: a tenth of a point is an eighth of a pixel of a page."""
 _LONG_NUMBER = re.compile(rf"(?<![\w.#])-?\d+\.\d{{{SVG_DECIMALS + 1},}}(?![\w.])")
+
+
+_SHORTHAND = re.compile(r"font: ([\d.]+px) [^;\"]+")
+_FAMILIES = re.compile(r"font-family: [^;\"]+; ?")
+_ID = re.compile(r' id="([^"]+)"')
+_WANTED = re.compile(r'(?:url\(|href=")#([^")]+)')
+"""Of the ids, those that something refers to; matplotlib names every line and tick."""
+_USE = re.compile(r'(<use [^>]*style="fill: (#[0-9a-f]{6})); stroke: \2[^"]*"')
+"""A marker's stroke stands where it is defined already."""
+_INDENT = re.compile(r"\n +")
 
 
 def svg(drawing: Drawing) -> str:
@@ -56,7 +68,13 @@ def svg(drawing: Drawing) -> str:
     bare = _METADATA.sub("", text.getvalue())
     named = _REFERENCE.sub(f"d{zlib.crc32(drawing.name.encode()):08x}-", bare)
     short = _LONG_NUMBER.sub(lambda found: f"{float(found[0]):.{SVG_DECIMALS}f}".rstrip("0").rstrip("."), named)
-    return short.replace("font: 10px 'DejaVu Sans'", f"font: 10px {', '.join(FONTS)}")
+    sized = _SHORTHAND.sub(r"font-size: \1", short)
+    once = _FAMILIES.sub("", sized)  # for all texts together, and not three hundred letters for each
+    whole = once.replace("*{stroke-linejoin", f"text{{font-family: {', '.join(FONTS)}}}*{{stroke-linejoin", 1)
+    wanted = set(_WANTED.findall(whole))
+    needed = _ID.sub(lambda found: found[0] if found[1] in wanted else "", whole)
+    plain = _USE.sub(r'\1"', needed)
+    return _INDENT.sub("\n", plain)
 
 
 def png(drawing: Drawing) -> bytes:

@@ -8,7 +8,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from edgeconv.core.units import digits_text, seconds_text
-from edgeconv.export.figures import COLOURS, INK, Drawing, ink, legend, literal, stacked_bars
+from edgeconv.export.colours import INK, SERIES
+from edgeconv.export.figures import Drawing, ink, legend, literal, stacked_bars
 from edgeconv.export.runs import labels
 from edgeconv.run.report import PHASES, RunReport, SpeedPart
 
@@ -41,7 +42,7 @@ def gflops(reports: Sequence[RunReport]) -> list[Drawing]:
     # Points, for a bar's length means nothing on a logarithmic axis.
     # Rings around them, for on a CPU both are the same.
     fields = (("kernel_gflops", "kernel", "full", 5), ("end_to_end_gflops", "end to end", "none", 9))
-    for colour, (field, label, fill, size) in zip(COLOURS, fields, strict=False):
+    for colour, (field, label, fill, size) in zip(SERIES, fields, strict=False):
         values = [getattr(speed, field) for _, speed in timed]
         axis.plot(values, range(len(values)), "o", color=colour, label=label, fillstyle=fill, markersize=size)
         for place, value in enumerate(values):
@@ -90,6 +91,6 @@ def _bars(names: Sequence[str]) -> tuple[Figure, Axes]:
 
 def _row_of_bars(axis: Axes, values: Sequence[float], offset: int, label: str, texts: Sequence[str]) -> None:
     places = [number + (offset - 0.5) * BAR for number in range(len(values))]
-    bars = axis.barh(places, values, height=BAR, color=COLOURS[offset], label=label)
+    bars = axis.barh(places, values, height=BAR, color=SERIES[offset], label=label)
     axis.bar_label(bars, texts, fontsize=7, padding=3, color=INK)
     axis.margins(x=0.12)

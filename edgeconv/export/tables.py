@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from edgeconv.bench.goals import MICROSECOND, GoalResult, outcomes
 from edgeconv.bench.metrics import Metrics
 from edgeconv.bench.record import BenchRecord, BenchRow
-from edgeconv.bench.summary import Group, geometric_mean, groups, median, winners
+from edgeconv.bench.summary import Group, groups, median, winners
 from edgeconv.core.records import plain
 from edgeconv.core.safe_text import visible
 from edgeconv.core.units import seconds_text
@@ -75,16 +75,6 @@ def fastest(record: BenchRecord) -> Table:
             )
     header = ("case", "size", "fastest method", "median", "fastest peer", "median", "peer / method, 99 % interval")
     return Table("The fastest", header, tuple(rows))
-
-
-def lead(record: BenchRecord) -> list[str]:
-    """The lead over the fastest peer, as a geometric mean over the sizes of each group."""
-    lines = []
-    for group in groups(record):
-        mean = geometric_mean(winner.ratio.ratio for winner in winners(group) if winner.ratio is not None)
-        if mean is not None:
-            lines.append(f"{group.title}: the fastest method takes 1/{mean:.2f} of the fastest peer's time")
-    return lines
 
 
 def goals(record: BenchRecord) -> Table:

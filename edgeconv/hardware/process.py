@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from time import perf_counter, process_time, sleep  # held: a method of another package may replace those of `time`
 
 from edgeconv.hardware.system_files import read_system_file
 
@@ -23,15 +24,22 @@ def seconds_since_process_start() -> float | None:
         return None
 
 
+def share_at_rest(seconds: float) -> float:
+    """Share of a core that this process uses while the thread that calls sleeps."""
+    started, before = perf_counter(), process_time()
+    sleep(seconds)
+    return (process_time() - before) / (perf_counter() - started)
+
+
 def wait_until_quiet() -> None:
     """Wait until the threads of this process rest, `MOST_QUIET_SECONDS` at most.
 
     Threads of many libraries spin for milliseconds after their last work (OpenMP's, ONNX Runtime's), on the very cores
     that the next to be timed would work on.
     """
-    deadline = time.perf_counter() + MOST_QUIET_SECONDS
-    while (started := time.perf_counter()) < deadline:
-        before = time.process_time()
-        time.sleep(QUIET_LOOK_SECONDS)
-        if time.process_time() - before < QUIET_SHARE * (time.perf_counter() - started):
+    deadline = perf_counter() + MOST_QUIET_SECONDS
+    while (started := perf_counter()) < deadline:
+        before = process_time()
+        sleep(QUIET_LOOK_SECONDS)
+        if process_time() - before < QUIET_SHARE * (perf_counter() - started):
             return

@@ -62,6 +62,13 @@ class Progress:
             parts.append(f"{duration_text(seconds / done * (self._total - done))} left")
         return ", ".join([*parts, note] if note else parts)
 
+    def clear(self) -> None:
+        """Take the line away, so that another can be printed in its place; the next `update` draws it again."""
+        if self._shown and self._width:
+            self._stream.write("\r" + " " * self._width + "\r")
+            self._stream.flush()
+            self._width, self._drawn_at = 0, float("-inf")
+
     def close(self) -> None:
         """End the line, so that further output starts on a new one."""
         if self._shown and self._width:

@@ -110,9 +110,11 @@ def check(
     arithmetic: Arithmetic | None = None,
     max_samples: int | None = None,
     tolerance: float = 0.0,
+    blocks: list[tuple[int, int]] | None = None,
 ) -> Check:
     """Compare `out` with the oracle's result for `image` (host arrays, HWC), on all or some of its rows.
 
+    The rows are those of `blocks` (start, stop), or about `max_samples` samples' worth of them, or all.
     `arithmetic` is that of the plan (None: what `exactness.own_arithmetic` gives). `tolerance` allows a peer, whose
     arithmetic is not known, errors of that share of max |oracle| as well.
     """
@@ -123,7 +125,8 @@ def check(
         )
     spoilt = _Spoilt(image, problem, arithmetic)
     row_samples = problem.output_width * problem.output_channels
-    blocks = rows_to_check(problem.output_height, row_samples, max_samples)
+    if blocks is None:
+        blocks = rows_to_check(problem.output_height, row_samples, max_samples)
     oracle = _Oracle(spoilt.clean, problem, arithmetic, cut_blocks(blocks, row_samples * problem.directions))
     largest = magnitude(reduce(join_ranges, (finite_range(expected) for _, expected, _ in oracle)))
 

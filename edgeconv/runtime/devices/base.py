@@ -37,6 +37,8 @@ class Device(ABC):
     """NumPy, or CuPy: what the device's arrays are made with."""
     l2_state: L2State
     """The state of the last-level cache that a report leads with."""
+    second_clock_seconds: float | None = None
+    """What another clock gave for the last `time_once`, where there is one."""
 
     @abstractmethod
     def describe(self) -> dict[str, Any]:
@@ -64,13 +66,18 @@ class Device(ABC):
 
     @abstractmethod
     def time_once(
-        self, call: Callable[[], None], l2_state: L2State | None = None, enqueue_seconds: float = 0.0
+        self,
+        call: Callable[[], None],
+        l2_state: L2State | None = None,
+        enqueue_seconds: float = 0.0,
+        renew: Callable[[], None] | None = None,
     ) -> float:
         """Seconds that the device works on what `call` puts on it.
 
         `l2_state` None is the device's default; `cold` empties the last-level cache first, `warm` may make an untimed
         call. `enqueue_seconds` is how long the host needs to put one call in the queue, where that is known, so
-        that a GPU can be kept busy for as long.
+        that a GPU can be kept busy for as long. `renew` changes what the timed call reads or writes: it comes after
+        an untimed one, before the caches are emptied.
         """
 
     @abstractmethod
@@ -80,6 +87,10 @@ class Device(ABC):
     @abstractmethod
     def copier(self, moved_bytes: int) -> Callable[[], None]:
         """A call that copies so much on the device that `moved_bytes` are read and written in all."""
+
+    @abstractmethod
+    def floor(self, read_bytes: int, written_bytes: int) -> Callable[[], None]:
+        """A call that reads and writes so much on the device and nothing else, in the fastest of several shapes."""
 
     @abstractmethod
     def roof(self) -> Roof:
@@ -99,6 +110,18 @@ class Device(ABC):
     @abstractmethod
     def free_bytes(self) -> int | None:
         """Memory that is free now; None where the system does not tell."""
+
+    def memory_taken_by(self, run: Callable[[], Any]) -> int:
+        """Bytes that a run takes from a GPU beside what its pool holds; 0, without a run, on the CPU."""
+        return 0
+
+    def reserved_cache_bytes(self) -> int:
+        """What of the last-level cache is set aside for lines that no flush removes; 0 on the CPU."""
+        return 0
+
+    def free_reserved_cache(self) -> None:
+        """Set nothing of the last-level cache aside."""
+        return None
 
     def failure(self, error: Exception) -> Exception:
         """What to raise for an error of the device's own library."""

@@ -18,6 +18,7 @@ from edgeconv.core.cost import Roof
 from edgeconv.core.timing import summarize
 from edgeconv.errors import MemoryLimitError, UnavailableError
 from edgeconv.hardware import nvml
+from edgeconv.hardware.cuda.floor import FLOOR_KERNEL, THREADS, WORD_BYTES, grids, words
 from edgeconv.hardware.cuda.kernels import load
 from edgeconv.hardware.cuda.roof import (
     FMA_BLOCKS_PER_MULTIPROCESSOR,
@@ -32,6 +33,12 @@ from edgeconv.runtime.devices.base import Device, L2State, Train
 COPY_BYTES = 256 * 2**20
 FLUSH_BYTES_AT_LEAST = 256 * 2**20
 ROOF_REPEATS = 7
+PERSISTING_L2_LIMIT = 6
+"""cudaLimitPersistingL2CacheSize in cuda_runtime_api.h."""
+RENEW_SECONDS = 2e-4
+"""More than Python needs to put the few small writes of a renewal in the queue."""
+_elapsed_milliseconds = cupy.cuda.get_elapsed_time
+"""Held: what a method of another package may do to CuPy's module changes nothing here."""
 
 
 class CudaDevice(Device):
@@ -112,7 +119,11 @@ class CudaDevice(Device):
         return staging
 
     def time_once(
-        self, call: Callable[[], None], l2_state: L2State | None = None, enqueue_seconds: float = 0.0
+        self,
+        call: Callable[[], None],
+        l2_state: L2State | None = None,
+        enqueue_seconds: float = 0.0,
+        renew: Callable[[], None] | None = None,
     ) -> float:
         """See Device.time_once.
 
@@ -122,15 +133,19 @@ class CudaDevice(Device):
         the queue has the buffer overwritten as often as that needs. For a warm L2 the call itself goes before.
         """
         warm = (l2_state or self.l2_state) == "warm"
-        self._flush(enqueue_seconds * (2 if warm else 1))
+        if renew is not None and not warm:
+            renew()
+        self._flush(enqueue_seconds * (2 if warm else 1) + (RENEW_SECONDS if warm and renew is not None else 0.0))
         if warm:
             call()
+            if renew is not None:
+                renew()
         start, stop = cupy.cuda.Event(), cupy.cuda.Event()
         start.record()
         call()
         stop.record()
         stop.synchronize()
-        return float(cupy.cuda.get_elapsed_time(start, stop)) / 1e3
+        return float(_elapsed_milliseconds(start, stop)) / 1e3
 
     def train(self, call: Callable[[], None], calls: int) -> Train | None:
         """See Device.train."""
@@ -148,6 +163,23 @@ class CudaDevice(Device):
         source = cupy.zeros(max(1, moved_bytes // 2), cupy.uint8)
         target = cupy.empty_like(source)
         return lambda: target.data.copy_from_device_async(source.data, source.nbytes, _stream())
+
+    def floor(self, read_bytes: int, written_bytes: int) -> Callable[[], None]:
+        """See Device.floor: a kernel in several grids, and the driver's copy where as much is read as written."""
+        reads, writes = words(read_bytes), words(written_bytes)
+        source = cupy.zeros(reads * WORD_BYTES, cupy.uint8)
+        target = cupy.empty(writes * WORD_BYTES, cupy.uint8)
+        kernel = load(FLOOR_KERNEL)
+        arguments = (source, target, np.int64(reads), np.int64(writes))
+
+        def launch(blocks: int) -> Callable[[], None]:
+            return lambda: kernel((blocks,), (THREADS,), arguments)
+
+        multiprocessors = cupy.cuda.Device().attributes["MultiProcessorCount"]
+        shapes = [launch(blocks) for blocks in grids(writes, multiprocessors)]
+        if read_bytes == written_bytes:
+            shapes.append(lambda: target.data.copy_from_device_async(source.data, read_bytes, _stream()))
+        return min(shapes, key=self._median)
 
     def roof(self) -> Roof:
         """See Device.roof: a device-to-device copy, and chains of multiply-adds in registers."""
@@ -203,6 +235,23 @@ class CudaDevice(Device):
         except cupy.cuda.runtime.CUDARuntimeError as error:
             raise self.failure(error) from error
 
+    def memory_taken_by(self, run: Callable[[], Any]) -> int:
+        """See Device.memory_taken_by."""
+        with _Allocations() as taken:
+            run()
+        return int(taken.taken_bytes)
+
+    def reserved_cache_bytes(self) -> int:
+        """See Device.reserved_cache_bytes."""
+        try:
+            return int(cupy.cuda.runtime.deviceGetLimit(PERSISTING_L2_LIMIT))
+        except cupy.cuda.runtime.CUDARuntimeError:  # GPUs before compute capability 8.0 have none
+            return 0
+
+    def free_reserved_cache(self) -> None:
+        """See Device.free_reserved_cache."""
+        cupy.cuda.runtime.deviceSetLimit(PERSISTING_L2_LIMIT, 0)
+
     def failure(self, error: Exception) -> Exception:
         """See Device.failure."""
         return UnavailableError(f"The CUDA device failed: {error}. Try --device cpu.")
@@ -228,6 +277,19 @@ class CudaDevice(Device):
     def _median(self, call: Callable[[], Any]) -> float:
         self.time_once(call)
         return summarize([self.time_once(call) for _ in range(ROOF_REPEATS)]).median_seconds
+
+
+class _Allocations(cupy.cuda.MemoryHook):  # type: ignore[misc]
+    """Counts what this thread's pool takes from the GPU inside the block."""
+
+    name = "edgeconv allocations"
+
+    def __init__(self) -> None:
+        self.taken_bytes = 0
+
+    def alloc_preprocess(self, *, mem_size: int, **_: Any) -> None:
+        """Called by CuPy where its pool has nothing that fits."""
+        self.taken_bytes += mem_size
 
 
 def make_current(device_id: int) -> None:

@@ -1,0 +1,111 @@
+"""What `edgeconv bench` prints: a line for each case as soon as it is measured, and a summary at the end.
+
+2048 s1 float32 random mix on cuda: sliding 30.5 µs, 16.0 × [15.9, 16.1] faster than torch, 88% of the floor
+CUDA, float32, random, mix, stride 1: sliding, 7.4 × faster than the fastest peer (geometric mean of 5 sizes)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from edgeconv.bench.intervals import Ratio
+from edgeconv.bench.record import BenchRecord, BenchRow
+from edgeconv.bench.summary import Group, Winner, geometric_mean, groups, median, winners
+from edgeconv.core.units import counted, seconds_text
+
+MOST_LINES = 25
+"""Of the summary: what a person takes in, and a terminal shows."""
+
+
+def case_line(rows: Sequence[BenchRow]) -> str:
+    """The rows of one case on one device in one line."""
+    case = rows[0].case
+    picture = f"{Path(case.picture).name} " if case.picture else ""
+    where = f"{picture}{case.named} on {rows[0].device}"
+    found = winners(_alone(rows))
+    if not found:
+        reasons = "; ".join(f"{row.candidate} {row.status}" for row in rows if row.kind != "copy")
+        return f"{where}: no method was timed ({reasons})"
+    (winner,) = found
+    parts = [f"{winner.method.candidate} {seconds_text(median(winner.method))}"]
+    if winner.peer is not None and winner.ratio is not None:
+        parts.append(f"{faster_text(winner.ratio.ratio, winner.ratio)} than {winner.peer.candidate}")
+    metrics = winner.method.lead_metrics
+    if metrics is not None and metrics.floor_share is not None:
+        parts.append(f"{metrics.floor_share:.0%} of the floor")
+    refused = ", ".join(f"{row.candidate} {row.status}" for row in rows if row.status in ("wrong", "disqualified"))
+    return f"{where}: {', '.join(parts)}" + (f" ({refused})" if refused else "")
+
+
+def faster_text(ratio: float, interval: Ratio | None = None) -> str:
+    """`7.4 × faster` of a rival's time over one's own, with its interval if given; `1.2 × slower` below 1."""
+    word, size = ("faster", ratio) if ratio >= 1 else ("slower", 1 / ratio)
+    if interval is None:
+        return f"{_times(size, 1)} × {word}"
+    if not interval.low or interval.high == float("inf"):
+        return f"{_times(size, 2)} × (few samples) {word}"
+    ends = (interval.low, interval.high) if ratio >= 1 else (1 / interval.high, 1 / interval.low)
+    return f"{_times(size, 2)} × [{', '.join(_times(end, 2) for end in ends)}] {word}"
+
+
+def _times(size: float, decimals: int) -> str:
+    """With so many decimals below 10, and one less from there on."""
+    return f"{size:,.{decimals if size < 10 else decimals - 1}f}"
+
+
+def lead_lines(record: BenchRecord) -> list[str]:
+    """For each group with peers: by how much the fastest method is ahead of the fastest peer, as a geometric mean."""
+    lines = []
+    for group in groups(record):
+        ratios = [winner.ratio.ratio for winner in winners(group) if winner.ratio is not None]
+        mean = geometric_mean(ratios)
+        if mean is not None:
+            lines.append(f"{group.title}: the fastest method is {_over_sizes(mean, len(ratios))}")
+    return lines
+
+
+def summary_lines(record: BenchRecord) -> list[str]:
+    """The whole record in at most `MOST_LINES` lines."""
+    lines = [line for group in groups(record) if (line := _group_line(group)) is not None]
+    state = "" if record.complete else ", not complete: --resume goes on"
+    timed = sum(bool(row.timings) for row in record.rows)
+    head = f"{counted(timed, 'row')} timed in {seconds_text(record.wall_seconds)}{state}"
+    most = MOST_LINES - 1
+    if len(lines) > most:
+        left = len(lines) - (most - 1)
+        lines = [*lines[: most - 1], f"and {left} more kinds of cases, which the tables have"]
+    return [head, *lines]
+
+
+def _group_line(group: Group) -> str | None:
+    found = winners(group)
+    if not found:
+        return None
+    names = " or ".join(dict.fromkeys(winner.method.candidate for winner in found))
+    parts = [f"{group.title}: {names}"]
+    ratios = [winner.ratio.ratio for winner in found if winner.ratio is not None]
+    mean = geometric_mean(ratios)
+    if mean is not None:
+        parts.append(_over_sizes(mean, len(ratios)))
+    shares = [share for winner in found if (share := _floor_share(winner)) is not None]
+    if shares:
+        ends = dict.fromkeys(f"{share:.0%}" for share in (min(shares), max(shares)))
+        parts.append(f"{' to '.join(ends)} of the floor")
+    return ", ".join(parts)
+
+
+def _over_sizes(mean: float, sizes: int) -> str:
+    over = f" (geometric mean of {sizes} sizes)" if sizes > 1 else ""
+    return f"{faster_text(mean)} than the fastest peer{over}"
+
+
+def _floor_share(winner: Winner) -> float | None:
+    metrics = winner.method.lead_metrics
+    return None if metrics is None else metrics.floor_share
+
+
+def _alone(rows: Sequence[BenchRow]) -> Group:
+    case = rows[0].case
+    picture, device = case.picture, rows[0].device
+    return Group(device, picture, case.dtype, case.filter, case.channels, case.stride, tuple(rows))

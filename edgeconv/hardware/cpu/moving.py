@@ -1,0 +1,107 @@
+"""Reading so many bytes and writing so many others, in generated code: the least that a convolution can cost here.
+
+A copy reads half and writes half. At strides 2 and 3 four or nine bytes are read for one that is written, and reading
+is cheaper, so a copy of as many bytes takes longer than a convolution has to. Each unit of the work copies as much as
+it has to write and then only reads on (or, for banks, whose outputs are larger than the picture, only writes on).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from itertools import product
+
+import numpy as np
+from llvmlite import ir
+
+from edgeconv.hardware.cpu import jit
+from edgeconv.hardware.cpu.copying import STORES, Stores
+from edgeconv.hardware.cpu.crew import CrewJob
+from edgeconv.hardware.cpu.emit import I64, POINTER, Emitter, splat
+from edgeconv.hardware.cpu.jit import CACHE_LINE_BYTES
+from edgeconv.hardware.threads import usable_threads
+
+STEP_BYTES = 4 * CACHE_LINE_BYTES
+"""Read or written at once."""
+UNIT_BYTES = (16 * 1024, 128 * 1024)
+"""Of the longer side, that a thread does at a time: shapes that are tried."""
+SINKS = 64
+"""Places for what was read, so that reading cannot be left out; a unit of work has one, and shares it with few."""
+
+
+class MemoryMove:
+    """A source that is read and a target that is written, of different lengths; `run` does both once."""
+
+    def __init__(self, read_bytes: int, written_bytes: int, stores: Stores, threads: int, unit_bytes: int) -> None:
+        longest = max(read_bytes, written_bytes, 1)
+        units = -(-longest // unit_bytes)
+        read_unit, written_unit = (_steps(-(-size // units)) for size in (read_bytes, written_bytes))
+        self.source = jit.aligned_zeros(units * read_unit or STEP_BYTES)
+        self.target = jit.aligned_zeros(units * written_unit or STEP_BYTES)
+        self.sinks = jit.aligned_zeros(SINKS * STEP_BYTES)
+        self.source[:] = 1
+        self.target[:] = 0  # pages of both are there now
+        addresses = (array.ctypes.data for array in (self.source, self.target, self.sinks))
+        self._arguments = np.array((*addresses, read_unit, written_unit), np.int64)
+        most = min(units, threads)
+        self._job = CrewJob(_code(), stores, self._arguments.ctypes.data, units, asked=None, most_threads=most)
+
+    def run(self) -> None:
+        """Read all of the source and write all of the target."""
+        self._job.run()
+
+
+def moves(read_bytes: int, written_bytes: int) -> Iterator[MemoryMove]:
+    """The shapes in which it is tried, each with arrays of its own, which are made when it is its turn."""
+    threads = dict.fromkeys((1, usable_threads()))
+    for stores, count, unit_bytes in product(STORES, threads, UNIT_BYTES):
+        yield MemoryMove(read_bytes, written_bytes, stores, count, unit_bytes)
+
+
+def write() -> str:
+    """LLVM IR of one function for each kind of stores, over (source, target, sinks, bytes of a unit of both)."""
+    module = ir.Module(name="moving")
+    for stores in STORES:
+        e = Emitter(module, stores, [POINTER, I64, I64, I64])
+        arguments, _, first, stop = e.function.args
+        source, target, sinks, reads, writes = (
+            e.block.load(e.address_of_int64(arguments, place), typ=I64) for place in range(5)
+        )
+        source, target, sinks = (e.block.inttoptr(address, POINTER) for address in (source, target, sinks))
+        aligned = CACHE_LINE_BYTES if stores == "streaming" else None
+        both = e.minimum(reads, writes)
+        lines = range(0, STEP_BYTES, CACHE_LINE_BYTES)
+        ones = splat("u8", CACHE_LINE_BYTES, 1)
+        with e.count(first, stop) as unit:
+            read_from, write_to = e.block.mul(unit, reads), e.block.mul(unit, writes)
+            with e.count(e.int64(0), both, STEP_BYTES) as at:
+                for line in lines:
+                    place = e.block.add(at, e.int64(line))
+                    value = e.load(e.address(source, "u8", e.block.add(read_from, place)), "u8", CACHE_LINE_BYTES)
+                    e.store(value, e.address(target, "u8", e.block.add(write_to, place)), "u8", aligned)
+            seen = [e.variable(ones) for _ in lines]
+            with e.count(both, reads, STEP_BYTES) as at:
+                for line, variable in zip(lines, seen, strict=True):
+                    place = e.block.add(read_from, e.block.add(at, e.int64(line)))
+                    value = e.load(e.address(source, "u8", place), "u8", CACHE_LINE_BYTES)
+                    e.block.store(e.block.or_(e.block.load(variable, typ=value.type), value), variable)
+            sink = e.block.mul(e.block.and_(unit, e.int64(SINKS - 1)), e.int64(STEP_BYTES))
+            for line, variable in zip(lines, seen, strict=True):
+                place = e.address(sinks, "u8", e.block.add(sink, e.int64(line)))
+                e.store(e.block.load(variable, typ=ones.type), place, "u8")
+            with e.count(both, writes, STEP_BYTES) as at:
+                for line in lines:
+                    place = e.block.add(write_to, e.block.add(at, e.int64(line)))
+                    e.store(ones, e.address(target, "u8", place), "u8", aligned)
+        e.block.fence("seq_cst")  # stores past the caches are seen by others only after a fence
+        e.block.ret_void()
+    return str(module)
+
+
+def _steps(size_bytes: int) -> int:
+    return -(-size_bytes // STEP_BYTES) * STEP_BYTES
+
+
+@cache
+def _code() -> jit.Compiled:
+    return jit.compile_module(write(), jit.processor())

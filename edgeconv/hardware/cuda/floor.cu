@@ -1,0 +1,24 @@
+// floor.cu: reads so many 16-byte words and writes so many others, and nothing beside: what a convolution's bytes cost.
+//
+// Word w of the target is the OR of words w, w + writes, w + 2 * writes, ... of the source, so that every read counts
+// and all are coalesced; where there are more words to write than to read, the rest is written without reading.
+// Threads: a grid of any size goes round all words of the target.
+//
+// No macros: one variant (floor.py)
+
+extern "C" __global__ void read_and_write(const uint4* __restrict__ source, uint4* __restrict__ target, long long reads,
+                                          long long writes) {
+    const long long threads = static_cast<long long>(gridDim.x) * blockDim.x;
+    for (long long w = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x; w < writes; w += threads) {
+        uint4 sum = make_uint4(0, 0, 0, 0);
+#pragma unroll 4
+        for (long long r = w; r < reads; r += writes) {
+            const uint4 word = source[r];
+            sum.x |= word.x;
+            sum.y |= word.y;
+            sum.z |= word.z;
+            sum.w |= word.w;
+        }
+        target[w] = sum;
+    }
+}

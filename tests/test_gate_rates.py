@@ -1,0 +1,42 @@
+"""scripts/gate_rates.py: what it counts, on records of invented times."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections import Counter
+
+import pytest
+from bench_records import TimedMethod, measured
+from command import PROJECT
+
+SPEC = importlib.util.spec_from_file_location("gate_rates", PROJECT / "scripts" / "gate_rates.py")
+gate_rates = importlib.util.module_from_spec(SPEC)
+SPEC.loader.exec_module(gate_rates)
+
+
+def test_a_planted_slowdown_is_counted_and_the_same_code_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    base, new = (measured(monkeypatch, TimedMethod("own", [2e-3])) for _ in range(2))
+    assert gate_rates.verdicts(base, new, 0.05) == Counter(same=2)
+    slowed = gate_rates.slowed(new, 1.07)
+    assert gate_rates.verdicts(base, slowed, 0.05) == Counter(slower=2)
+    assert gate_rates.verdicts(base, slowed, 0.08) == Counter(same=2)
+    floors = [row.lead_series.median_seconds for row in slowed.rows if row.kind == "copy"]
+    assert floors == [1e-3, 1e-3], "the floor is as it was"
+    for row in new.rows:
+        row.machine.flags.append("other processes kept 40% of the cores busy")
+    assert gate_rates.verdicts(base, new, 0.05) == Counter(refused=1)
+    assert gate_rates.verdicts(base, new, 0.05, ("load",)) == Counter(slower=2)
+
+
+def test_neighbours_are_at_work_inside_the_block_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    started = []
+
+    class Recorded(gate_rates.subprocess.Popen):
+        def __init__(self, *words, **options) -> None:
+            super().__init__(*words, **options)
+            started.append(self)
+
+    monkeypatch.setattr(gate_rates.subprocess, "Popen", Recorded)
+    with gate_rates.neighbours(2):
+        assert [process.poll() for process in started] == [None, None]
+    assert [process.poll() for process in started] == [-9, -9]
