@@ -9,7 +9,6 @@ keeps as many cores busy as the process may use; rows beside it are judged as us
 
 from __future__ import annotations
 
-import argparse
 import subprocess
 import sys
 import tempfile
@@ -17,6 +16,8 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from script_options import Arguments
 
 from edgeconv.bench.compare import Gate, compare
 from edgeconv.bench.record import BenchRecord, read_record
@@ -64,12 +65,14 @@ def neighbours(count: int) -> Iterator[None]:
 
 def main() -> int:
     """Measure, print the rates, and write them."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--pairs", type=int, default=100)
-    parser.add_argument("--margin", type=float, default=0.05)
-    parser.add_argument("--planted", type=float, default=1.07)
-    parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
-    parser.add_argument("--output", type=Path, required=True)
+    parser = Arguments(__doc__)
+    parser.add_argument(
+        "--pairs", type=int, default=100, help="Pairs of records, quiet and as many beside a neighbour."
+    )
+    parser.add_argument("--margin", type=float, default=0.05, help="Of `edgeconv bench compare`.")
+    parser.add_argument("--planted", type=float, default=1.07, help="Factor of the slowdown that is real.")
+    parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"), help="What is measured: {choices}.")
+    parser.add_argument("--output", type=Path, required=True, help="Write the rates to this file, as JSON.")
     given = parser.parse_args()
     words = [sys.executable, "-m", "edgeconv", "bench", *GRID.split(), given.device]
     parts, machine = {}, None

@@ -89,6 +89,7 @@ ALLOWS = {
     "ulp": "what a comparison accepts",
     "max_count": "what a comparison accepts",
     "ignore_border": "what a comparison accepts",
+    "ignore": "what a comparison accepts",
     "allow": "what a comparison accepts",
 }
 """Limits and permissions hold wherever they are given, also where nothing comes near them."""
