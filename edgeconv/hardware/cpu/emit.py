@@ -204,6 +204,12 @@ class Emitter:
         )
         return self.block.call(declared, [value])
 
+    def larger(self, a: Value, b: Value, scalar: Scalar) -> Value:
+        """The larger of two numbers, neither of which is NaN."""
+        if is_float(scalar):
+            return self.block.select(self.block.fcmp_ordered(">", a, b), a, b)
+        return self.call("llvm.umax" if scalar in UNSIGNED_MAX else "llvm.smax", scalar, a, b)
+
     def same_bits(self, value: Value, target: Scalar) -> Value:
         """The bits of every lane as another type of the same length."""
         return self.block.bitcast(value, vector_type(target, value.type.count))

@@ -165,7 +165,7 @@ SPARE_ROW_BYTES = 16 * 2**10
 def passes(lowering: Lowering, layout: RowLayout) -> int:
     """How often the taps of a block are read for all of its outputs."""
     if layout.bank is None or lowering.bank is None:
-        return -(-len(lowering.results) // layout.results_per_pass)
+        return -(-lowering.different_outputs // layout.results_per_pass)
     return lowering.bank.groups * len(layout.bank.starts)
 
 
@@ -211,7 +211,7 @@ def fetches_while_computing(lowering: Lowering, layout: RowLayout) -> bool:
     if not lowering.streaming or lowering.bank is not None:
         return False
     registers = layout.block_pixels * SCALAR_BYTES[lowering.sum] / layout.vector_bytes
-    taps = sum(len(response) for result in lowering.results for response in result)
+    taps = lowering.operations_of_a_position
     lines = layout.block_pixels * source_bytes_per_position(lowering) * lowering.phases / CACHE_LINE_BYTES
     return taps * registers / lines >= MULTIPLY_ADDS_TO_HIDE_A_LINE
 

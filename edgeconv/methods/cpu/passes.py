@@ -52,10 +52,10 @@ class BankPasses:
 
 def cut_results(lowering: Lowering, vector_bytes: int) -> tuple[int, int]:
     """Results of a pass, and registers of sums for each of their responses: 1, 2 or 4."""
-    results = len(lowering.results)
+    results = lowering.different_outputs
     if results <= FEW_RESULTS:
         return max(1, results), SUM_REGISTERS
-    directions = len(lowering.results[0])
+    directions = 1 if lowering.rings else len(lowering.results[0])
     passes = -(-results // max(1, RESPONSES_PER_PASS // directions))
     per_pass = -(-results // passes)
     fitting = _sum_registers(vector_bytes) // (per_pass * directions)

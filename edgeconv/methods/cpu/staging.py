@@ -77,15 +77,29 @@ class RowStaging:
                 self._put_planes(slot, e.block.add(group, e.int64(phase * self.layout.pitch)), samples)
 
     def _put_planes(self, slot: Value, position: Value, samples: list[Value]) -> None:
-        """Sum the channels of each plane and store them at `position`."""
+        """Sum the channels of each plane, with their shares if they have any, and store them at `position`."""
         e, lowering = self.e, self.lowering
-        for number, channels in enumerate(lowering.planes):
+        if lowering.shares:
+            samples = [self._weighted(samples)]
+        for number, channels in enumerate(lowering.planes if not lowering.shares else ((0,),)):
             total = samples[channels[0]]
             for channel in channels[1:]:
                 add = e.block.fadd if is_float(lowering.staged) else e.block.add
                 total = add(total, samples[channel])
             plane = e.int64(number * lowering.phases * self.layout.pitch)
             e.store(total, e.address(slot, lowering.staged, e.block.add(position, plane)), lowering.staged)
+
+    def _weighted(self, samples: list[Value]) -> Value:
+        """The one plane of `weighted channel`."""
+        e, scalar = self.e, self.lowering.staged
+        total: Value | None = None
+        for sample, share in zip(samples, self.lowering.shares, strict=True):
+            factor = splat(scalar, sample.type.count, share)
+            if total is None:
+                total = e.block.fmul(sample, factor)
+            else:
+                total = e.call("llvm.fmuladd", scalar, sample, factor, total)
+        return total
 
     def _stage_picks(self, row: Value, slot: Value) -> None:
         """The borders, and all of a row too short for vectors or strided too wide."""

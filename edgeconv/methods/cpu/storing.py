@@ -81,7 +81,12 @@ class Storing:
         scalar = self.lowering.sum
         if self.lowering.combine == "magnitude":
             return self._length(responses[0], responses[1])
+        if self.lowering.by_size:
+            responses = [self._size(response, scalar) for response in responses]
         return reduce(self.larger, responses), scalar
+
+    def _size(self, value: Value, scalar: Scalar) -> Value:
+        return self.e.call("llvm.fabs" if is_float(scalar) else "llvm.abs", scalar, value)
 
     def larger(self, first: Value, second: Value) -> Value:
         """The larger of two responses; a NaN stays one."""
@@ -153,16 +158,16 @@ class Storing:
         """The output mode's rule (output.py)."""
         value, scalar = value_and_type
         lowering, e, lanes = self.lowering, self.e, value.type.count
-        if lowering.output_mode == "abs" and lowering.combine != "magnitude":  # a magnitude has no sign
-            value = e.call("llvm.fabs" if is_float(scalar) else "llvm.abs", scalar, value)
+        if lowering.output_mode == "abs" and not lowering.never_negative:
+            value = self._size(value, scalar)
         if is_float(lowering.stored):
             return e.convert(value, scalar, lowering.stored)
         white, black = splat(scalar, lanes, UNSIGNED_MAX[lowering.stored]), splat(scalar, lanes, 0)
         if is_float(scalar):
             value = e.block.select(e.block.fcmp_ordered("<", value, white), value, white)
-            if lowering.output_mode == "clip":
+            if lowering.output_mode == "clip" and not lowering.never_negative:
                 value = e.block.select(e.block.fcmp_ordered(">", value, black), value, black)
             return e.narrow(e.round_to_int(value, scalar), lowering.stored)
-        if lowering.output_mode == "clip":
+        if lowering.output_mode == "clip" and not lowering.never_negative:
             value = e.call("llvm.smax", scalar, value, black)
         return e.narrow(e.call("llvm.umin", scalar, value, white), lowering.stored)

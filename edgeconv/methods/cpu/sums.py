@@ -1,7 +1,8 @@
 """Responses of a block of pixels: samples multiplied by weights and added up, in one of two ways.
 
 pixels side by side     a register holds pixels of one response; each tap is loaded once and added to every response
-                        of the pass that has it; a weight is an immediate vector of the code
+                        of the pass that has it; a weight is an immediate vector of the code. Taps of equal weights are
+                        added before (`equal taps`), and a ring has a sum of its own (`ring of three`, core/forms.py)
 outputs side by side    of a bank: a register holds outputs of one pixel; a tap is one sample in every lane, and its
                         weights are loaded from a table, once for all pixels of the block
 """
@@ -10,6 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from edgeconv.core.filters import COMPASS_RING
+from edgeconv.core.forms import Ring
 from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.hardware.cpu.emit import I64, POINTER, Value, is_float, splat
 from edgeconv.methods.cpu.frame import FunctionFrame
@@ -25,6 +28,8 @@ class Sums:
 
     def responses(self, address: Callable[[Tap], Value]) -> list[list[Value]]:
         """Sums of every result and direction, pixels side by side."""
+        if self.lowering.rings:
+            return [[self._ring(address, ring)] for ring in self.lowering.rings]
         results = range(len(self.lowering.results))
         found: list[list[Value]] = []
         for start in range(0, len(results), self.layout.results_per_pass):
@@ -39,6 +44,7 @@ class Sums:
             for number in numbers
             for direction, response in enumerate(lowering.results[number])
         }
+        added = dict(lowering.groups)
         sums: dict[tuple[int, int], Value] = {}
         for tap in every_tap(len(lowering.planes)):
             sample: Value | None = None
@@ -47,8 +53,9 @@ class Sums:
                 if weight is None:
                     continue
                 if sample is None:
-                    loaded = e.load(address(tap), lowering.staged, lanes)
-                    sample = e.convert(loaded, lowering.staged, lowering.sum)
+                    sample = self._sample(address, tap)
+                    for other in added.get(tap, ()):
+                        sample = self._add(sample, self._sample(address, other.tap), other.sign)
                 factor = splat(lowering.sum, lanes, weight)
                 sums[place] = self._multiply_add(sample, factor, sums.get(place))
         nothing = splat(lowering.sum, lanes, 0)
@@ -56,6 +63,38 @@ class Sums:
             [sums.get((number, direction), nothing) for direction in range(len(lowering.results[number]))]
             for number in numbers
         ]
+
+    def _sample(self, address: Callable[[Tap], Value], tap: Tap) -> Value:
+        """A block of samples under a tap, in the type of the sums."""
+        e, lowering = self.e, self.lowering
+        return e.convert(e.load(address(tap), lowering.staged, self.layout.block_pixels), lowering.staged, lowering.sum)
+
+    def _ring(self, address: Callable[[Tap], Value], ring: Ring) -> Value:
+        """The largest of eight directions: near · max(sum of three neighbours) + far · (sum of the ring).
+
+        With pᵢ the sum of the samples at i and i + 1, the sums of three that begin at i - 1 and at i are pᵢ and one of
+        its two neighbours: their larger is pᵢ + max(xᵢ₋₁, xᵢ₊₂), and maxima of narrow samples cost least.
+        """
+        e, lowering, lanes = self.e, self.lowering, self.layout.block_pixels
+        places = len(COMPASS_RING)
+        loaded = [e.load(address(Tap(ring.plane, u, v)), lowering.staged, lanes) for u, v in COMPASS_RING]
+        samples = [e.convert(value, lowering.staged, lowering.sum) for value in loaded]
+        largest: Value | None = None
+        pairs = []
+        for first in range(0, places, 2):
+            pairs.append(self._add(samples[first], samples[first + 1]))
+            beside = e.larger(loaded[first - 1], loaded[(first + 2) % places], lowering.staged)
+            three = self._add(pairs[-1], e.convert(beside, lowering.staged, lowering.sum))
+            largest = three if largest is None else e.larger(largest, three, lowering.sum)
+        total = self._add(self._add(pairs[0], pairs[1]), self._add(pairs[2], pairs[3]))
+        far = self._multiply_add(total, splat(lowering.sum, lanes, ring.far), None) if ring.far else None
+        return self._multiply_add(largest, splat(lowering.sum, lanes, ring.near), far)
+
+    def _add(self, first: Value, second: Value, sign: int = 1) -> Value:
+        e = self.e
+        if is_float(self.lowering.sum):
+            return e.block.fadd(first, second) if sign > 0 else e.block.fsub(first, second)
+        return e.block.add(first, second) if sign > 0 else e.block.sub(first, second)
 
     def bank_responses(self, bank: BankPasses, taps: Value, x: Value, weights: Value) -> list[list[Value]]:
         """Sums of one direction for every pixel of the block and every register of outputs, outputs side by side.
