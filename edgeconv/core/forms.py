@@ -46,8 +46,8 @@ FORMS: tuple[Form, ...] = (
     Form(
         "weighted channel",
         "one weighted sum of the input channels, then filtered once",
-        "every output's kernels are one kernel times a share of each channel, the same shares for all outputs and "
-        "directions, up to roundings that the bound leaves room for; sums are not exact integers",
+        "every output's kernels are one kernel times a share of each channel, no two shares alike and the same for all "
+        "outputs and directions, up to roundings that the bound leaves room for; sums are not exact integers",
         NO_MORE_ROUNDINGS,
     ),
     Form(
@@ -129,13 +129,14 @@ def weighted_channel(weights: Weights, whole_samples: bool) -> WeightedChannel |
     place = np.unravel_index(np.abs(exact[:, :, largest]).argmax(), exact[:, :, largest].shape)
     at_place = exact[place[0], place[1], :, place[2], place[3]]
     shares = (at_place / at_place[largest]).astype(weights.dtype)
-    if not shares.all():
+    unit = FLOAT64_UNIT if weights.dtype == np.float64 else FLOAT32_UNIT
+    between = np.diff(np.sort(shares.astype(np.float64)))
+    if not shares.all() or (between <= MOST_ROUNDINGS_OF_A_SHARE * unit * np.abs(shares).max()).any():
         return None
     kernels = exact[:, :, largest : largest + 1]
     lost = np.abs(kernels * shares.astype(np.float64)[:, np.newaxis, np.newaxis] - exact)
     if ((kernels == 0) != (exact == 0)).any():
         return None
-    unit = FLOAT64_UNIT if weights.dtype == np.float64 else FLOAT32_UNIT
     represented = float((lost / np.where(exact == 0, 1.0, np.abs(exact))).max()) / unit
     if represented > MOST_ROUNDINGS_OF_A_SHARE:
         return None

@@ -241,6 +241,17 @@ class Emitter:
             merged, done = self._shuffle_two(merged, sources[joining], mask), True
         return merged
 
+    def pieces(self, values: Sequence[Value], lanes: int) -> list[Value]:
+        """Vectors of one length, one behind the other, joined or cut into pieces of `lanes`."""
+        joined = list(values)
+        while joined[0].type.count < lanes:
+            count = 2 * joined[0].type.count
+            joined = [
+                self._shuffle_two(first, second, list(range(count)))
+                for first, second in zip(joined[::2], joined[1::2], strict=True)
+            ]
+        return [piece for value in joined for piece in self.slices(value, lanes)]
+
     def slices(self, value: Value, lanes: int) -> list[Value]:
         """Cut a vector into pieces of `lanes`."""
         total = value.type.count

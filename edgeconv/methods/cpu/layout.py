@@ -19,7 +19,7 @@ from edgeconv.methods.cpu.passes import BankPasses, cut_bank, cut_results
 ADDRESS_BYTES = 8
 ZERO_SLOT = KERNEL_SIZE
 SLOTS = KERNEL_SIZE + 1
-WIDEST_VECTOR_STRIDE = KERNEL_SIZE
+WIDEST_VECTOR_STRIDE = 6
 """Beyond it most of a source row is not read at all, and samples are picked one by one."""
 
 
@@ -84,6 +84,8 @@ class RowLayout:
     vector_bytes: int
     block_pixels: int
     """Pixels (samples where flat) of one block of `respond`."""
+    sum_pixels: int
+    """Those whose sums are in registers together; a block is one or several of them."""
     results_per_pass: int
     """Results whose sums are in registers together; a block has as many passes as it takes."""
     bank: BankPasses | None
@@ -130,9 +132,11 @@ def make_layout(lowering: Lowering, vector_bytes: int, tile_pixels: int, columns
     bank = None if lowering.bank is None else cut_bank(lowering, lowering.bank, vector_bytes)
     if bank is not None:
         per_pass, block = bank.outputs, bank.block_pixels
+        together = block
     else:
         per_pass, of_a_response = cut_results(lowering, vector_bytes)
-        block = max(vector_bytes // stored_bytes, of_a_response * vector_bytes // SCALAR_BYTES[lowering.sum])
+        together = of_a_response * vector_bytes // SCALAR_BYTES[lowering.sum]
+        block = max(vector_bytes // stored_bytes, together)
         if lowering.streaming:
             block = max(block, CACHE_LINE_BYTES // stored_bytes)
     spare_pixels = 0
@@ -145,6 +149,7 @@ def make_layout(lowering: Lowering, vector_bytes: int, tile_pixels: int, columns
     return RowLayout(
         vector_bytes=vector_bytes,
         block_pixels=block,
+        sum_pixels=together,
         results_per_pass=per_pass,
         bank=bank,
         tile_pixels=tile_pixels,

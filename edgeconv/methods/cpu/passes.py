@@ -20,6 +20,9 @@ FEW_RESULTS = 3
 RESPONSES_PER_PASS = 6
 """Responses of a pass where there are more results: two registers each leave room for samples and a weight."""
 
+RING_REGISTERS = 12
+"""Registers of a ring of three: two sums of pairs, the largest, and samples."""
+
 VECTOR_BYTES_OF_MANY, SUM_REGISTERS_OF_MANY, SUM_REGISTERS_OF_FEW = 64, 24, 12
 """Registers that sums may take: AVX-512 has 32, others at least 16."""
 
@@ -53,11 +56,11 @@ class BankPasses:
 def cut_results(lowering: Lowering, vector_bytes: int) -> tuple[int, int]:
     """Results of a pass, and registers of sums for each of their responses: 1, 2 or 4."""
     results = lowering.different_outputs
-    if results <= FEW_RESULTS:
-        return max(1, results), SUM_REGISTERS
-    directions = 1 if lowering.rings else len(lowering.results[0])
-    passes = -(-results // max(1, RESPONSES_PER_PASS // directions))
-    per_pass = -(-results // passes)
+    directions = RING_REGISTERS if lowering.rings else len(lowering.results[0])
+    per_pass = max(1, results)
+    if results > FEW_RESULTS:
+        passes = -(-results // max(1, RESPONSES_PER_PASS // directions))
+        per_pass = -(-results // passes)
     fitting = _sum_registers(vector_bytes) // (per_pass * directions)
     return per_pass, SUM_REGISTERS if fitting >= SUM_REGISTERS else 2 if fitting >= 2 else 1
 

@@ -38,7 +38,7 @@ class Sums:
 
     def _pass(self, address: Callable[[Tap], Value], numbers: range) -> list[list[Value]]:
         """Sums of these results; each tap is loaded once for all of them."""
-        e, lowering, lanes = self.e, self.lowering, self.layout.block_pixels
+        e, lowering, lanes = self.e, self.lowering, self.layout.sum_pixels
         responses = {
             (number, direction): dict(response)
             for number in numbers
@@ -67,7 +67,7 @@ class Sums:
     def _sample(self, address: Callable[[Tap], Value], tap: Tap) -> Value:
         """A block of samples under a tap, in the type of the sums."""
         e, lowering = self.e, self.lowering
-        return e.convert(e.load(address(tap), lowering.staged, self.layout.block_pixels), lowering.staged, lowering.sum)
+        return e.convert(e.load(address(tap), lowering.staged, self.layout.sum_pixels), lowering.staged, lowering.sum)
 
     def _ring(self, address: Callable[[Tap], Value], ring: Ring) -> Value:
         """The largest of eight directions: near · max(sum of three neighbours) + far · (sum of the ring).
@@ -75,7 +75,7 @@ class Sums:
         With pᵢ the sum of the samples at i and i + 1, the sums of three that begin at i - 1 and at i are pᵢ and one of
         its two neighbours: their larger is pᵢ + max(xᵢ₋₁, xᵢ₊₂), and maxima of narrow samples cost least.
         """
-        e, lowering, lanes = self.e, self.lowering, self.layout.block_pixels
+        e, lowering, lanes = self.e, self.lowering, self.layout.sum_pixels
         places = len(COMPASS_RING)
         loaded = [e.load(address(Tap(ring.plane, u, v)), lowering.staged, lanes) for u, v in COMPASS_RING]
         samples = [e.convert(value, lowering.staged, lowering.sum) for value in loaded]
