@@ -7,8 +7,8 @@ best sibling, by bytes and by operations.
 Siblings are rows that differ in one axis alone. A row's share of the best of them is the larger of two: its bytes a
 second over theirs (fewest bytes, cost.py), and its operations a second over theirs (forms.py; an operation on a wider
 type counts for more, as fewer fit into a register). So a row is weak only where neither memory nor arithmetic excuses
-it. The share that is shown is that of the worst axis. One thread, so that the rows of a shared machine can be compared;
-the rounds go over all rows again and again, and the fastest time of each is taken.
+it. The share that is shown is that of the worst axis. One thread, and the time that it itself had, so that others on the
+machine matter little; the rounds go over all rows again and again, and the fastest time of each is taken.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from edgeconv.bench.synthetic import bench_filter
 from edgeconv.core.choices import BORDERS, CHANNELS
 from edgeconv.core.cost import count
 from edgeconv.core.filters import weight_set
+from edgeconv.core.forms import operations_per_pixel
 from edgeconv.core.noise import noise_pixels
 from edgeconv.core.problem import INPUT_DTYPES, make_problem
 from edgeconv.hardware.cpu import jit
@@ -106,9 +107,10 @@ def prepare(row: Row) -> tuple[Any, Measured]:
     out = np.zeros(problem.output_shape, problem.output_dtype)
     plan = require("sliding", "cpu").prepare(problem, Options(threads=1))
     plan.run(image, out)
-    counts = count(problem)
-    sum_bytes = SCALAR_BYTES[plan.choice["arithmetic"]]
-    measured = Measured(row, np.inf, counts.fewest_bytes / 1e6, counts.useful_flops / 1e6 * sum_bytes / 2)
+    pixels = problem.output_height * problem.output_width
+    widths = SCALAR_BYTES[plan.choice["arithmetic"]] // SCALAR_BYTES["i16"]
+    operations = pixels * operations_per_pixel(problem) * widths
+    measured = Measured(row, np.inf, count(problem).fewest_bytes / 1e6, operations / 1e6)
     return lambda: plan.run(image, out), measured
 
 
@@ -148,9 +150,9 @@ def main() -> None:
             run, entry = prepare(row)
             entry = measured.setdefault(row, entry)
             for _ in range(3):
-                started = time.perf_counter()
+                started = time.thread_time()
                 run()
-                entry.seconds = min(entry.seconds, time.perf_counter() - started)
+                entry.seconds = min(entry.seconds, time.thread_time() - started)
     found = list(measured.values())
     judge(found)
     for entry in sorted(found, key=lambda entry: entry.share):

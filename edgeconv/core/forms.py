@@ -15,9 +15,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeconv.core.exactness import FLOAT32_UNIT, FLOAT64_UNIT
-from edgeconv.core.filters import COMPASS_RING, Weights
+from edgeconv.core.exactness import FLOAT32_UNIT, FLOAT64_UNIT, is_whole, needs_exact_root
+from edgeconv.core.filters import COMPASS_RING, Combine, Weights
 from edgeconv.core.geometry import KERNEL_SIZE
+from edgeconv.core.problem import Problem
 
 FormName = Literal[
     "channel sum", "weighted channel", "equal outputs", "opposite directions", "ring of three", "equal taps"
@@ -83,6 +84,10 @@ RING_OPERATIONS = 24
 three sums of the ring, a product, a multiply-add, and the eight samples' widening as four."""
 RING_ROUNDINGS_NEAR, RING_ROUNDINGS_FAR, RING_ROUNDINGS_LAST = 2, 4, 1
 """Of a sum of three; of a sum of the ring in pairs, and its product; of the multiply-add that joins them."""
+
+ROOT_OPERATIONS, EXACT_ROOT_OPERATIONS = 6, 20
+"""A square root of two responses, as so many operations (runtime/forecast.py has its measurement); with the correction
+that makes a 16-bit sample exact."""
 
 MOST_ROUNDINGS_OF_A_SHARE = 8
 """By how much weights that were each rounded once or twice may differ from shares of one kernel."""
@@ -195,14 +200,14 @@ def ring_of_three(kernels: Weights, roundings_left: int | None = None) -> Ring |
         return None
     if not ((rings == largest) | (rings == least)).all():
         return None
-    near = largest - least
-    if float(np.float32(near)) != near:
+    near = float(np.float32(largest - least))
+    if roundings_left is None:
+        return Ring(plane, near, least) if near == largest - least else None
+    of_near = (RING_ROUNDINGS_NEAR + (near != largest - least)) * near + RING_ROUNDINGS_FAR * abs(least)
+    of_near += RING_ROUNDINGS_LAST * abs(largest)
+    of_far = RING_ROUNDINGS_FAR + RING_ROUNDINGS_LAST
+    if of_near > roundings_left * abs(largest) or (least and of_far > roundings_left):
         return None
-    if roundings_left is not None:
-        of_near = RING_ROUNDINGS_NEAR * near + RING_ROUNDINGS_FAR * abs(least) + RING_ROUNDINGS_LAST * abs(largest)
-        of_far = RING_ROUNDINGS_FAR + RING_ROUNDINGS_LAST
-        if of_near > roundings_left * abs(largest) or (least and of_far > roundings_left):
-            return None
     return Ring(plane, near, least)
 
 
@@ -227,3 +232,63 @@ def _saves(column: tuple[float, ...], taps: int) -> bool:
     """Whether `taps` samples of these weights take fewer operations together."""
     each = sum(1 if abs(weight) == 1 else 2 for weight in column if weight)
     return taps - 1 + each < taps * each
+
+
+@dataclass(frozen=True, eq=False)
+class Directions:
+    """What is left to compute of several outputs, each (directions, planes, 3, 3)."""
+
+    kernels: tuple[Weights, ...]
+    """Of each output; empty where rings stand for them."""
+    rings: tuple[Ring, ...]
+    by_size: bool
+    """Whether a direction stands for its opposite too, so that the largest |response| is wanted."""
+
+
+def fewer_directions(
+    kernels: Sequence[Weights], combine: Combine, *, whole_samples: bool, roundings_left: int | None
+) -> Directions:
+    """`ring of three` or `opposite directions` where their conditions hold for all outputs, else all directions.
+
+    `roundings_left` are those that the bound allows each term; None where sums are exact integers.
+    """
+    if combine == "maximum":
+        rings = [ring_of_three(each, roundings_left) for each in kernels] if whole_samples else [None]
+        found = tuple(ring for ring in rings if ring is not None)
+        if len(found) == len(kernels):
+            return Directions((), found, by_size=False)
+        halves = [opposite_directions(each) for each in kernels]
+        left = tuple(each[list(half)] for each, half in zip(kernels, halves, strict=True) if half is not None)
+        if len(left) == len(kernels):
+            return Directions(left, (), by_size=True)
+    return Directions(tuple(kernels), (), by_size=False)
+
+
+def operations_per_pixel(problem: Problem) -> int:
+    """Operations of an output pixel that no form here saves: additions, multiply-adds, maxima; a root counts for several.
+
+    Rounding, storing and fetching are not among them.
+    """
+    weights, whole_samples = problem.dense_weights(), problem.dtype.kind == "u"
+    exact = is_whole(problem)
+    weighted = None if exact or problem.groups > 1 else weighted_channel(weights, whole_samples)
+    kernels, before, spent = weights, 0, 0
+    if problem.groups == 1 and has_equal_channels(weights):
+        kernels, before = weights[:, :, :1], problem.in_channels - 1
+    elif weighted is not None:
+        kernels, before, spent = weighted.kernels, problem.in_channels, weighted.roundings
+    different = {kernels[:, output].tobytes(): kernels[:, output] for output in range(kernels.shape[1])}
+    left = None if exact else int(roundings_allowed(weights).min()) - spent
+    found = fewer_directions(
+        list(different.values()), problem.combine, whole_samples=whole_samples, roundings_left=left
+    )
+    columns = np.array([output.reshape(len(output), -1) for output in found.kernels])
+    responses = [tuple(column) for column in columns.reshape(-1, columns.shape[-1]).T.tolist()] if columns.size else []
+    groups = equal_taps(responses) if whole_samples else []
+    added = sum(len(group) - 1 for group in groups)
+    gone = [number for group in groups for number, _ in group[1:]]
+    taps = int(np.count_nonzero(columns)) - int(np.count_nonzero(columns[..., gone])) if columns.size else 0
+    joins = {"single": 0, "maximum": sum(len(output) * (1 + found.by_size) - 1 for output in found.kernels)}
+    root = EXACT_ROOT_OPERATIONS if needs_exact_root(problem) else ROOT_OPERATIONS
+    joined = joins.get(problem.combine, root * len(different))
+    return before + taps + added + joined + len(found.rings) * RING_OPERATIONS

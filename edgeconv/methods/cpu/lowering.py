@@ -207,18 +207,16 @@ def make_lowering(problem: Problem, *, share: bool = True, streaming: bool = Fal
         result_of_output.append(same[0] if share and same else len(different) - 1)
 
     total = _sum_type(problem, kernels, len(planes[0])) if bank is None else _float_sum_type(problem)
-    in_forms = share and bank is None and problem.combine == "maximum"
-    rings: tuple[forms.Ring, ...] = ()
-    if in_forms and problem.dtype.kind == "u" and total != "f64":
+    left = forms.Directions(tuple(different), (), by_size=False)
+    if share and bank is None and total != "f64":
         spent = 0 if weighted is None else weighted.roundings
-        left = int(forms.roundings_allowed(weights).min()) - spent if total == "f32" else None
-        found = [forms.ring_of_three(result, left) for result in different]
-        rings = tuple(ring for ring in found if ring is not None) if None not in found else ()
-    halves = [forms.opposite_directions(result) for result in different] if in_forms and not rings else []
-    by_size = bool(halves) and None not in halves
-    if by_size:
-        different = [result[list(half)] for result, half in zip(different, halves, strict=True) if half]
-    results = [] if rings else [tuple(_response(direction) for direction in result) for result in different]
+        left = forms.fewer_directions(
+            different,
+            problem.combine,
+            whole_samples=problem.dtype.kind == "u",
+            roundings_left=int(forms.roundings_allowed(weights).min()) - spent if total == "f32" else None,
+        )
+    results = [tuple(_response(direction) for direction in result) for result in left.kernels]
     groups: tuple[TapGroup, ...] = ()
     if share and bank is None and problem.dtype.kind == "u" and total != "f64":
         groups, results = _grouped(results, len(planes))
@@ -234,9 +232,9 @@ def make_lowering(problem: Problem, *, share: bool = True, streaming: bool = Fal
         shares=() if weighted is None else weighted.shares,
         flat=flat,
         results=tuple(results),
-        rings=rings,
+        rings=left.rings,
         groups=groups,
-        by_size=by_size,
+        by_size=left.by_size,
         result_of_output=tuple(result_of_output),
         bank=bank,
         combine=problem.combine,
