@@ -1,20 +1,21 @@
-"""Survey the CPU engine: every row of a table of types, filters, channels, strides, borders, widths and views beside its
-best sibling, by bytes and by operations.
+"""Survey the CPU engine: types, filters, channels, strides, borders, widths and views, each row beside its siblings.
 
-    python3 scripts/survey_cpu.py --output docs/results/survey_two_cores.json     measures (about four minutes)
-    python3 scripts/survey_cpu.py --filters kirsch,sobel --below 0.6              some rows, and those that stand out
+    python3 scripts/survey_cpu.py --output docs/results/survey_two_cores.json.xz     measures (about two minutes)
+    python3 scripts/survey_cpu.py --filters kirsch,sobel --below 0.6                 some rows, and those that stand out
 
 Siblings are rows that differ in one axis alone. A row's share of the best of them is the larger of two: its bytes a
-second over theirs (fewest bytes, cost.py), and its operations a second over theirs (forms.py; an operation on a wider
-type counts for more, as fewer fit into a register). So a row is weak only where neither memory nor arithmetic excuses
-it. The share that is shown is that of the worst axis. One thread, and the time that it itself had, so that others on the
-machine matter little; the rounds go over all rows again and again, and the fastest time of each is taken.
+second over theirs (of whole rows that are read, as memory comes in cache lines), and its operations a second over
+theirs (`operation_bytes_per_pixel` in edgeconv/core/forms.py, where wider types count for more). So a row is weak only
+where neither memory nor arithmetic excuses it. The share that is shown is that of the worst axis. One thread, and the
+time that it itself had, so that others on the machine matter little; the rounds go over all rows again and again, and
+the fastest time of each is taken.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import lzma
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields, replace
@@ -24,15 +25,15 @@ from typing import Any
 
 import numpy as np
 
+from edgeconv import __version__
 from edgeconv.bench.synthetic import bench_filter
-from edgeconv.core.choices import BORDERS, CHANNELS
-from edgeconv.core.cost import count
+from edgeconv.core.choices import BORDERS, CHANNELS, Border, Channels
 from edgeconv.core.filters import weight_set
-from edgeconv.core.forms import operations_per_pixel
+from edgeconv.core.forms import operation_bytes_per_pixel
+from edgeconv.core.geometry import touched
 from edgeconv.core.noise import noise_pixels
 from edgeconv.core.problem import INPUT_DTYPES, make_problem
 from edgeconv.hardware.cpu import jit
-from edgeconv.hardware.cpu.scalars import SCALAR_BYTES
 from edgeconv.methods import require
 from edgeconv.methods.options import Options
 
@@ -50,9 +51,9 @@ class Row:
 
     dtype: str
     filter: str
-    channels: str
+    channels: Channels
     stride: int = 1
-    border: str = "zero"
+    border: Border = "zero"
     width: int = WIDTH
     in_channels: int = 3
     offset: int = 0
@@ -88,9 +89,9 @@ class Measured:
     row: Row
     seconds: float
     megabytes: float
-    """Fewest bytes, in 10^6."""
+    """10^6 bytes of the rows that are read, and of the output."""
     operations: float
-    """Millions, each counted as many times as its type is longer than 16 bits."""
+    """10^6 bytes of operands: each operation times the bytes of its type."""
     share: float = 0.0
     worst_axis: str = ""
 
@@ -108,9 +109,14 @@ def prepare(row: Row) -> tuple[Any, Measured]:
     plan = require("sliding", "cpu").prepare(problem, Options(threads=1))
     plan.run(image, out)
     pixels = problem.output_height * problem.output_width
-    widths = SCALAR_BYTES[plan.choice["arithmetic"]] // SCALAR_BYTES["i16"]
-    operations = pixels * operations_per_pixel(problem) * widths
-    measured = Measured(row, np.inf, count(problem).fewest_bytes / 1e6, operations / 1e6)
+    rows_read = touched(problem.height, problem.stride, problem.padding, problem.border)
+    read_bytes = problem.input_bytes // problem.height * rows_read
+    measured = Measured(
+        row,
+        np.inf,
+        (read_bytes + problem.output_bytes) / 1e6,
+        pixels * operation_bytes_per_pixel(problem) / 1e6,
+    )
     return lambda: plan.run(image, out), measured
 
 
@@ -159,14 +165,29 @@ def main() -> None:
         if entry.share < asked.below:
             print(
                 f"{entry.share:5.2f} by {entry.worst_axis:11s} {entry.seconds * 1e3:8.2f} ms "
-                f"{entry.megabytes / entry.seconds / 1e3:6.1f} GB/s {entry.operations / entry.seconds / 1e3:7.1f} Gop/s  "
+                f"{entry.megabytes / entry.seconds / 1e3:6.1f} GB/s, operands "
+                f"{entry.operations / entry.seconds / 1e3:7.1f} GB/s  "
                 f"{entry.row}"
             )
     weak = sum(entry.share < STAND_OUT for entry in found)
     print(f"{len(found)} rows, {weak} below {STAND_OUT}")
     if asked.output:
-        lines = [json.dumps(asdict(entry.row) | {k: v for k, v in asdict(entry).items() if k != "row"}) for entry in found]
-        asked.output.write_text("[\n" + ",\n".join(lines) + "\n]\n")
+        write_record(asked.output, found)
+
+
+def write_record(path: Path, found: list[Measured]) -> None:
+    """A row a line; packed where the name ends with .xz."""
+    versions = {"edgeconv": __version__, "processor": jit.processor().name}
+    lines = []
+    for entry in found:
+        figures = {name: value for name, value in asdict(entry).items() if name != "row"}
+        rounded = {
+            name: float(f"{value:.4g}") if isinstance(value, float) else value for name, value in figures.items()
+        }
+        lines.append(json.dumps(asdict(entry.row) | rounded))
+    rows_text = ",\n".join(lines)
+    text = f'{{"kind": "survey", "versions": {json.dumps(versions)}, "rows": [\n{rows_text}\n]}}\n'.encode()
+    path.write_bytes(lzma.compress(text) if path.suffix == ".xz" else text)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeconv.core.exactness import FLOAT32_UNIT, FLOAT64_UNIT, is_whole, needs_exact_root
+from edgeconv.core.exactness import FLOAT32_UNIT, FLOAT64_UNIT, is_whole, largest_sums, needs_exact_root
 from edgeconv.core.filters import COMPASS_RING, Combine, Weights
 from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.core.problem import Problem
@@ -66,8 +66,8 @@ FORMS: tuple[Form, ...] = (
     Form(
         "ring of three",
         "(a − b) · max(sum of three neighbours on the ring) + b · (sum of the ring)",
-        "the largest of eight directions that have a on three neighbours of the ring, b < a on the other five, and 0 in "
-        "the centre; the picture is of whole numbers (an infinity less itself is none)",
+        "the largest of eight directions that have a on three neighbours of the ring, b < a on the other five, and 0 "
+        "in the centre; the picture is of whole numbers (an infinity less itself is no number)",
         f"none in integers; else {NO_MORE_ROUNDINGS}",
     ),
     Form(
@@ -79,15 +79,15 @@ FORMS: tuple[Form, ...] = (
     ),
 )
 
-RING_OPERATIONS = 24
-"""Of `ring of three`: four sums of two neighbours, eight sums and maxima over four pairs of directions, three maxima,
-three sums of the ring, a product, a multiply-add, and the eight samples' widening as four."""
-RING_ROUNDINGS_NEAR, RING_ROUNDINGS_FAR, RING_ROUNDINGS_LAST = 2, 4, 1
-"""Of a sum of three; of a sum of the ring in pairs, and its product; of the multiply-add that joins them."""
+RING_OPERATIONS = 20
+"""Of `ring of three`: four sums of two neighbours, for each of them the larger of its two neighbours and their sum,
+three maxima, three sums of the ring, a product, a multiply-add."""
+RING_ROUNDINGS_NEAR, RING_ROUNDINGS_FAR, RING_ROUNDINGS_LAST = 3, 4, 1
+"""Of a sum of three and its product; of a sum of the ring in pairs, and its product; of the sum that joins them."""
 
-ROOT_OPERATIONS, EXACT_ROOT_OPERATIONS = 6, 20
-"""A square root of two responses, as so many operations (runtime/forecast.py has its measurement); with the correction
-that makes a 16-bit sample exact."""
+ROOT_OPERATIONS, EXACT_ROOT_OPERATIONS = 9, 20
+"""A square root of two responses, as so many multiply-adds: 4.5 cycles of a register where two of those are begun in
+each (docs/cpu-engine.md); with the correction that makes a 16-bit sample exact."""
 
 MOST_ROUNDINGS_OF_A_SHARE = 8
 """By how much weights that were each rounded once or twice may differ from shares of one kernel."""
@@ -264,10 +264,12 @@ def fewer_directions(
     return Directions(tuple(kernels), (), by_size=False)
 
 
-def operations_per_pixel(problem: Problem) -> int:
-    """Operations of an output pixel that no form here saves: additions, multiply-adds, maxima; a root counts for several.
+def operation_bytes_per_pixel(problem: Problem) -> int:
+    """What no form here saves of an output pixel: operations, each times the bytes of the type that it is done in.
 
-    Rounding, storing and fetching are not among them.
+    Divided by the bytes of a register it is a number of instructions. Additions, multiply-adds and maxima count as one
+    operation, in 16 bits where those hold the sums; a root counts for several, in float. Rounding, storing and fetching
+    are left out.
     """
     weights, whole_samples = problem.dense_weights(), problem.dtype.kind == "u"
     exact = is_whole(problem)
@@ -278,17 +280,28 @@ def operations_per_pixel(problem: Problem) -> int:
     elif weighted is not None:
         kernels, before, spent = weighted.kernels, problem.in_channels, weighted.roundings
     different = {kernels[:, output].tobytes(): kernels[:, output] for output in range(kernels.shape[1])}
-    left = None if exact else int(roundings_allowed(weights).min()) - spent
     found = fewer_directions(
-        list(different.values()), problem.combine, whole_samples=whole_samples, roundings_left=left
+        list(different.values()),
+        problem.combine,
+        whole_samples=whole_samples,
+        roundings_left=None if exact else int(roundings_allowed(weights).min()) - spent,
     )
-    columns = np.array([output.reshape(len(output), -1) for output in found.kernels])
-    responses = [tuple(column) for column in columns.reshape(-1, columns.shape[-1]).T.tolist()] if columns.size else []
-    groups = equal_taps(responses) if whole_samples else []
-    added = sum(len(group) - 1 for group in groups)
-    gone = [number for group in groups for number, _ in group[1:]]
-    taps = int(np.count_nonzero(columns)) - int(np.count_nonzero(columns[..., gone])) if columns.size else 0
-    joins = {"single": 0, "maximum": sum(len(output) * (1 + found.by_size) - 1 for output in found.kernels)}
-    root = EXACT_ROOT_OPERATIONS if needs_exact_root(problem) else ROOT_OPERATIONS
-    joined = joins.get(problem.combine, root * len(different))
-    return before + taps + added + joined + len(found.rings) * RING_OPERATIONS
+    operations = before + _taps(found.kernels, whole_samples) + len(found.rings) * RING_OPERATIONS
+    root = 0
+    if problem.combine == "maximum":
+        operations += sum(len(output) * (1 + found.by_size) - 1 for output in found.kernels)
+    elif problem.combine == "magnitude":
+        root = len(different) * (EXACT_ROOT_OPERATIONS if needs_exact_root(problem) else ROOT_OPERATIONS)
+    float_bytes = 8 if problem.dtype == np.float64 else 4
+    fits_16_bits = exact and float(largest_sums(problem).max()) <= np.iinfo(np.int16).max
+    return operations * (2 if fits_16_bits else float_bytes) + root * float_bytes
+
+
+def _taps(kernels: Sequence[Weights], whole_samples: bool) -> int:
+    """Multiply-adds of all responses, with equal taps added first where that is done."""
+    responses = [direction.reshape(-1) for output in kernels for direction in output]
+    columns = list(zip(*(response.tolist() for response in responses), strict=True))
+    together = equal_taps(columns) if whole_samples else []
+    gone = {number for group in together for number, _ in group[1:]}
+    left = sum(bool(weight) for number, column in enumerate(columns) if number not in gone for weight in column)
+    return left + len(gone)

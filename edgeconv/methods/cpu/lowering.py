@@ -141,7 +141,9 @@ class Lowering:
     def never_negative(self) -> bool:
         """Whether no joined value is below zero, so that modes need not look at its sign."""
         above = all(ring.near * KERNEL_SIZE + ring.far * len(COMPASS_RING) >= 0 for ring in self.rings)
-        return self.combine == "magnitude" or self.by_size or (bool(self.rings) and above and self.sum in ("i16", "i32"))
+        return (
+            self.combine == "magnitude" or self.by_size or (bool(self.rings) and above and self.sum in ("i16", "i32"))
+        )
 
     @property
     def taps_per_response(self) -> int:
@@ -208,12 +210,12 @@ def make_lowering(problem: Problem, *, share: bool = True, streaming: bool = Fal
 
     total = _sum_type(problem, kernels, len(planes[0])) if bank is None else _float_sum_type(problem)
     left = forms.Directions(tuple(different), (), by_size=False)
-    if share and bank is None and total != "f64":
+    if share and bank is None:
         spent = 0 if weighted is None else weighted.roundings
         left = forms.fewer_directions(
             different,
             problem.combine,
-            whole_samples=problem.dtype.kind == "u",
+            whole_samples=problem.dtype.kind == "u" and total != "f64",
             roundings_left=int(forms.roundings_allowed(weights).min()) - spent if total == "f32" else None,
         )
     results = [tuple(_response(direction) for direction in result) for result in left.kernels]
@@ -251,7 +253,9 @@ def weighted_channel_of(problem: Problem) -> forms.WeightedChannel | None:
     return forms.weighted_channel(problem.dense_weights(), whole_samples=problem.dtype.kind == "u")
 
 
-def _grouped(results: list[tuple[Response, ...]], planes: int) -> tuple[tuple[TapGroup, ...], list[tuple[Response, ...]]]:
+def _grouped(
+    results: list[tuple[Response, ...]], planes: int
+) -> tuple[tuple[TapGroup, ...], list[tuple[Response, ...]]]:
     """Taps that are worth adding first, and the responses with one of each group left."""
     sides = range(KERNEL_SIZE)
     taps = [Tap(plane, u, v) for plane in range(planes) for u in sides for v in sides]

@@ -268,9 +268,7 @@ class Runs:
         offset = 0
         for start in range(0, layout.block_pixels, layout.sum_pixels):
             here = e.block.add(x, e.int64(start)) if start else x
-            waiting.append(
-                [self.storing.samples(responses) for responses in self.sums.responses(self._at(base, here))]
-            )
+            waiting.append([self.storing.samples(responses) for responses in self.sums.responses(self._at(base, here))])
             if len(waiting) * layout.sum_pixels < lanes:
                 continue
             for parts in zip(*(e.pieces(values, lanes) for values in zip(*waiting, strict=True)), strict=True):

@@ -38,7 +38,7 @@ class Sums:
 
     def _pass(self, address: Callable[[Tap], Value], numbers: range) -> list[list[Value]]:
         """Sums of these results; each tap is loaded once for all of them."""
-        e, lowering, lanes = self.e, self.lowering, self.layout.sum_pixels
+        lowering, lanes = self.lowering, self.layout.sum_pixels
         responses = {
             (number, direction): dict(response)
             for number in numbers
