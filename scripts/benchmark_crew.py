@@ -1,6 +1,7 @@
 """The CPU engine's threads: how soon they are at work, what their settings change, fresh outputs, and four processes.
 
     python3 scripts/benchmark_crew.py --output docs/results/crew_NAME.json [--parts wake,settings,fresh,processes]
+    xz -9e docs/results/crew_NAME.json
 
 `wake`: microseconds of a job of empty units, and of a job in which every thread waits for all others to arrive, with
 threads that are still awake and with threads that sleep; beside the Python threads of pool.py. `settings`: medians of

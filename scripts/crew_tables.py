@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import lzma
 from functools import cache
 from math import prod
 from pathlib import Path
@@ -17,7 +18,7 @@ RESULTS = Path(__file__).resolve().parent.parent / "docs" / "results"
 @cache
 def record(name: str) -> dict[str, Any]:
     """A record of scripts/benchmark_crew.py."""
-    found: dict[str, Any] = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
+    found: dict[str, Any] = json.loads(lzma.decompress((RESULTS / f"{name}.json.xz").read_bytes()))
     return found
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import lzma
 import re
 import sys
 from collections.abc import Callable
@@ -147,20 +148,17 @@ def calls(name: str) -> str:
 
 
 def auto_choices(machines: dict[str, str]) -> str:
-    """What `auto` took beside the best single choice, of scripts/benchmark_auto.py, where there is a record."""
+    """What `auto` took beside the best single choice, of scripts/benchmark_auto.py."""
     rows = []
     for name, machine in machines.items():
-        path = RESULTS / f"{name}.json"
-        if not path.exists():
-            continue
-        record = json.loads(path.read_text(encoding="utf-8"))
+        record = json.loads(lzma.decompress((RESULTS / f"{name}.json.xz").read_bytes()))
         for part, words in AUTO_PARTS.items():
             found = [row for row in record["rows"] if row["part"] == part]
             worst = max(found, key=lambda row: row["ratio"])
             within = sum(row["ratio"] <= record["goal"] for row in found)
             taken = ", ".join(sorted({f"`{row['taken'].split()[0]}` {row['taken'].split(' ', 1)[1]}" for row in found}))
             cell = f"{worst['ratio']:.2f}" if worst["ratio"] > 1 else "1.00"
-            rows.append([f"[{machine}](results/{name}.json)", words, f"{within} of {len(found)}", cell, taken])
+            rows.append([f"[{machine}](results/{name}.json.xz)", words, f"{within} of {len(found)}", cell, taken])
     return lines_of(("machine", "job", "within 1.15 of the best", "worst", "taken"), rows)
 
 

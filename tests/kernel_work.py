@@ -18,7 +18,7 @@ from edgeconv.bench.ladders.conv_kernels import ConvBlock, prepare
 from edgeconv.core.problem import Problem
 from edgeconv.methods.base import Plan
 from edgeconv.methods.cuda.cudnn import CudnnPlan
-from edgeconv.methods.cuda.sliding import Sliding, StripPlan
+from edgeconv.methods.cuda.sliding import StripPlan, plan_for_large
 from edgeconv.methods.cuda.sliding_tiles import StripTile
 from edgeconv.methods.options import Options
 
@@ -66,7 +66,7 @@ def conv_step(problem: Problem, options: Options, name: str, block: ConvBlock) -
 
 def large_sliding(problem: Problem, options: Options) -> Plan:
     """What `sliding` prepares where the picture is large enough for strips, for any picture, as a maker."""
-    return Sliding._plan(problem, small=False, pictures=1)
+    return plan_for_large(problem)
 
 
 def strips(problem: Problem, options: Options, tile: StripTile) -> Plan:

@@ -9,7 +9,7 @@ import pytest
 from bank_problems import BANKS, DOUBLES, EVERY, GREY, BankCase
 
 from edgeconv.methods import method_names, require
-from edgeconv.methods.cuda.sliding import Sliding
+from edgeconv.methods.cuda.sliding import plan_for_large
 from edgeconv.methods.options import Options
 from edgeconv.runtime import check
 
@@ -43,7 +43,7 @@ def test_every_case(method: str) -> None:
 
 def test_cases_by_the_kernels_for_large_pictures() -> None:
     for case in (*GREY, *BANKS):
-        assert_right(Sliding._plan(case.problem(), small=False, pictures=1), case)
+        assert_right(plan_for_large(case.problem()), case)
 
 
 def test_cases_by_the_vendors_gemm() -> None:
@@ -60,7 +60,7 @@ def test_a_batch_in_one_launch_is_what_its_pictures_are_one_by_one(case: BankCas
     batch = require("sliding", "cuda").prepare_batch(problem, 3, Options())
     assert batch is not None
     batch.run(images, together)
-    alone = Sliding._plan(problem, small=False, pictures=1)
+    alone = plan_for_large(problem)
     for image, found in zip(images, together, strict=True):
         out = cupy.empty_like(found)
         alone.run(image, out)

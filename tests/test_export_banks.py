@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import json
+import re
+from pathlib import Path
+
 import pytest
 from bench_records import FEW, TimedMethod, grid, use
 
 from edgeconv.bench import runner
 from edgeconv.bench.grid import CaseGrid, GridPart
-from edgeconv.bench.record import BenchRecord
+from edgeconv.bench.record import BenchRecord, read_record
+from edgeconv.bench.summary import median
 from edgeconv.core.cost import Roof
 from edgeconv.export import figures
 from edgeconv.export.banks import bank_map, bank_series
 
 SIDE = 4
+PROJECT = Path(__file__).resolve().parent.parent
 BYTES_PER_SECOND, FLOPS_PER_SECOND = 1e9, 1e9
 
 
@@ -80,3 +86,44 @@ def test_a_record_without_banks_has_neither(monkeypatch: pytest.MonkeyPatch) -> 
     plain = runner.run(runner.BenchRun(grid(8), FEW))
     assert bank_series(plain) == []
     assert figures.banks(plain) == []
+
+
+def test_what_the_page_says_in_words_is_what_its_records_hold() -> None:
+    words = re.sub(r"\s+", " ", (PROJECT / "docs" / "banks.md").read_text(encoding="utf-8"))
+    results = PROJECT / "docs" / "results"
+    record = read_record(results / "bench" / "h200" / "bank.json.xz")
+    roof = record.roofs["cuda"]
+    assert f"to copy {roof.copy_bytes_per_second / 1e12:.2f} TB/s" in words
+    assert f"{roof.fma_flops_per_second / 1e12:.1f} TFLOPS of float32" in words
+    assert f"{roof.fma_flops_per_second / roof.copy_bytes_per_second:.0f} operations in the time of a byte" in words
+
+    points = [point for series in bank_series(record) for point in series.points]
+    fastest = [
+        next(row for row in point.timed if row.kind == "method" and row.options.math == "fma") for point in points
+    ]
+    won = [row.candidate == "sliding" for row in fastest]
+    assert f"fastest method at {sum(won)} of the {len(points)} points" in words
+    index = won.index(False)
+    other = (points[index].filters, points[index].in_channels, fastest[index].candidate)
+    assert other == (6, 1, "implicit")  # as the sentence goes on
+    libraries = [
+        next(row for row in point.timed if row.kind == "peer" or row.candidate.startswith("cudnn")) for point in points
+    ]
+    leads = [median(theirs) / median(ours) for theirs, ours in zip(libraries, fastest, strict=True)]
+    assert f"takes {min(leads):.1f} to {max(leads):.0f} times as long" in words
+    for point, row in zip(points, fastest, strict=True):
+        if point.filters == 64:
+            begins = "On grey pictures that comes to" if point.in_channels == 1 else "On RGB it stays at"
+            assert f"{begins} {100 * point.limit_seconds / median(row):.0f} %" in words
+
+    profile = json.loads((results / "tried" / "cuda_bank_profile.json").read_text(encoding="utf-8"))["metrics"]
+    stalls = profile["smsp__average_warps_issue_stalled_per_issue_active"]
+    active = profile["smsp__issue_active.avg.pct_of_peak_sustained_active"] / 100
+    assert f"only {active:.2f} instructions start per cycle" in words
+    assert sorted(stalls, key=stalls.get)[-2:] == ["dispatch_stall", "not_selected"]
+    memory = stalls["short_scoreboard"] + stalls["long_scoreboard"]
+    assert f"stalled for {stalls['dispatch_stall']} cycles by the dispatch unit" in words
+    assert (
+        f"goes first ({stalls['not_selected']}); for shared and global memory together it is stalled for {memory:.2f}"
+        in words
+    )

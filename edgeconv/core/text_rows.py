@@ -11,7 +11,7 @@ from edgeconv.core.safe_text import visible
 Tone = Literal["plain", "good", "bad", "note"]
 
 LEAST_TEXT_COLUMNS = 24
-"""Below that a text is not broken any further: a terminal of less would show a word a line."""
+"""Below that a text is not broken any further: in a narrower terminal each line would hold one word."""
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ pictures of any size share a compiled kernel.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,9 @@ from edgeconv.core.problem import Problem, make_problem
 from edgeconv.hardware.cuda.kernels import KernelVariant
 from edgeconv.methods.base import refuse
 from edgeconv.methods.options import Options
+
+if TYPE_CHECKING:
+    from edgeconv.hardware.cuda.launch import BatchLaunch, PackedLaunch
 
 Defines = tuple[tuple[str, str | int], ...]
 Pitches = tuple[int, int]
@@ -154,14 +157,16 @@ def batch_defines(batch: bool) -> tuple[tuple[str, int], ...]:
     return (("BATCH", 1),) if batch else ()
 
 
-def launch_of(plan: Any, kernel: Any, blocks: int, threads: tuple[int, int], *arguments: Any) -> Any:
-    """The launch of a plan: of one picture, or of all its `pictures`."""
+def launch_of(
+    problem: Problem, pictures: int, kernel: Any, blocks: int, threads: tuple[int, int], *arguments: Any
+) -> PackedLaunch | BatchLaunch:
+    """The launch for one picture of the problem, or for several that lie one behind another."""
     from edgeconv.hardware.cuda.launch import BatchLaunch, PackedLaunch
 
-    if plan.pictures == 1:
+    if pictures == 1:
         return PackedLaunch(kernel, blocks, threads, *arguments)
-    steps = (plan.problem.input_bytes, plan.problem.output_bytes)
-    return BatchLaunch(kernel, blocks, threads, *arguments, pictures=plan.pictures, steps=steps)
+    steps = (problem.input_bytes, problem.output_bytes)
+    return BatchLaunch(kernel, blocks, threads, *arguments, pictures=pictures, steps=steps)
 
 
 def round_up(value: int, multiple: int) -> int:

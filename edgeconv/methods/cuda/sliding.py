@@ -51,8 +51,9 @@ from edgeconv.methods.cuda.sliding_arithmetic import (
     has_short_sums,
     has_strips,
     is_small,
+    overlaps,
 )
-from edgeconv.methods.cuda.sliding_bank import BankPlan, bank_variants, has_bank
+from edgeconv.methods.cuda.sliding_bank import BankPlan, bank_variants
 from edgeconv.methods.cuda.sliding_packing import halo_bytes, packed_weights
 from edgeconv.methods.cuda.sliding_tiles import (
     CHUNK_BYTES,
@@ -153,7 +154,7 @@ class DirectPlan(AddressPlan):
         for part in direct_parts(problem):
             kernel = load(direct_variant(part.problem, self.pictures > 1, part.pitches))
             arguments = (picture_geometry(problem), part.problem.weights)
-            launch = launch_of(self, kernel, blocks, DIRECT_THREADS, *arguments)
+            launch = launch_of(problem, self.pictures, kernel, blocks, DIRECT_THREADS, *arguments)
             self._launches.append((launch, part.image_offset_bytes, part.out_offset_bytes))
         self.launches = sum(launch.launches for launch, _, _ in self._launches)
         self.arithmetic = own_arithmetic(problem)
@@ -242,9 +243,20 @@ class StripPlan(AddressPlan):
             self._rows_per_strip = strip_height(problem, tile, at_once)
         self._strips = -(-problem.output_height // self._rows_per_strip)
         geometry = picture_geometry(problem, across, self._rows_per_strip)
-        launch = launch_of(self, kernel, across * self._strips, (tile.threads, 1), geometry, *self._arguments)
+        launch = launch_of(
+            problem, self.pictures, kernel, across * self._strips, (tile.threads, 1), geometry, *self._arguments
+        )
         self._launches[aligned] = launch
         return launch
+
+
+def plan_for_large(problem: Problem, pictures: int = 1) -> Plan:
+    """The plan for pictures that are not small, or for a batch of them in one launch."""
+    if has_strips(problem):
+        return StripPlan(problem, pictures=pictures)
+    if overlaps(problem):
+        return BankPlan(problem, pictures=pictures)
+    return DirectPlan(problem, pictures=pictures)
 
 
 class Sliding(Method):
@@ -256,16 +268,8 @@ class Sliding(Method):
 
     def prepare(self, problem: Problem, options: Options) -> Plan:
         """See Method.prepare. Any problem can be done; no workspace is needed."""
-        return self._plan(problem, is_small(problem), pictures=1)
+        return DirectPlan(problem) if is_small(problem) else plan_for_large(problem)
 
     def prepare_batch(self, problem: Problem, pictures: int, options: Options) -> Plan | None:
         """See Method.prepare_batch: one launch, by strips wherever they can do it, as a batch is never small."""
-        return self._plan(problem, False, pictures)
-
-    @staticmethod
-    def _plan(problem: Problem, small: bool, pictures: int) -> Plan:
-        if has_strips(problem) and not small:
-            return StripPlan(problem, pictures=pictures)
-        if has_bank(problem) and not small:
-            return BankPlan(problem, pictures=pictures)
-        return DirectPlan(problem, pictures=pictures)
+        return plan_for_large(problem, pictures)

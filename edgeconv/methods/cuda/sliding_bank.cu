@@ -9,13 +9,13 @@
 //
 // More filters than SLOTS, and channels that are filtered separately, take several passes, in neighbouring blocks, which
 // find the picture in the L2. Sums are added in the order of sliding_direct.cu: row, column, channel. What binds is the
-// register file: two or three operands of each multiply-add are read from it (docs/kernels-tried.md).
+// register file: two or three operands of each multiply-add are read from it (docs/banks.md).
 //
 // Macros that decide what is computed: those of responses.cuh (OUT_CHANNELS is not used), and
 //     STRIDE    1 2 3
 //     BATCH     flag    pictures lie one behind another, each has a line of the grid's y axis
 // Macros that change speed alone (BankShape of sliding_bank.py):
-//     LANES       1 to 32, a power of two
+//     LANES       8, 16 or 32
 //     PER_LANE    outputs of a lane
 //     RUN         pixels of a run, a multiple of 3
 //     WARPS       of a block

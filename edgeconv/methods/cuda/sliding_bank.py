@@ -27,7 +27,6 @@ from edgeconv.methods.cuda.kernel_args import (
     problem_defines,
     sample_problem,
 )
-from edgeconv.methods.cuda.sliding_arithmetic import overlaps
 
 
 @dataclass(frozen=True)
@@ -78,24 +77,17 @@ def shape_for(problem: Problem) -> BankShape:
         passes = -(-filters // shape.slots)
         return passes * shape.slots, passes, shape.per_lane
 
-    lanes, per_lane = min(
-        ((lanes, per_lane) for lanes in LANES for per_lane in range(1, most + 1)),
-        key=lambda pair: preference(BankShape(*pair)),
-    )
-    blocks = blocks_for(per_lane * weights_per_output)
-    return BankShape(
-        lanes, per_lane, run=6 if lanes == min(LANES) else 12, min_blocks=blocks if problem.stride == 1 else 2
-    )
+    def shape_of(lanes: int, per_lane: int) -> BankShape:
+        blocks = blocks_for(per_lane * weights_per_output) if problem.stride == 1 else 2
+        return BankShape(lanes, per_lane, run=6 if lanes == min(LANES) else 12, min_blocks=blocks)
+
+    shapes = (shape_of(lanes, per_lane) for lanes in LANES for per_lane in range(1, most + 1))
+    return min(shapes, key=preference)
 
 
 def blocks_for(weights: int) -> int:
     """Blocks of four warps that fit a multiprocessor where a lane holds so many weights."""
     return next(blocks for most, blocks in BLOCKS_BY_WEIGHTS if weights <= most)
-
-
-def has_bank(problem: Problem) -> bool:
-    """Whether sliding_bank.cu does it."""
-    return overlaps(problem)
 
 
 def bank_variant(problem: Problem, shape: BankShape, batch: bool = False) -> KernelVariant:
@@ -170,7 +162,9 @@ class BankPlan(AddressPlan):
         geometry = picture_geometry(problem, across, rows, filters, passes // problem.groups, passes)
         blocks = across * strips * passes
         threads = (shape.warps * WARP, 1)
-        self._launch = launch_of(self, kernel, blocks, threads, geometry, np.uint64(self._weights.data.ptr))
+        self._launch = launch_of(
+            problem, self.pictures, kernel, blocks, threads, geometry, np.uint64(self._weights.data.ptr)
+        )
         self.launches = self._launch.launches
         self.workspace_bytes = int(weights.nbytes)
         self.arithmetic = FLOAT32
