@@ -233,7 +233,7 @@ def form_problems(draw: st.DrawFn) -> Problem:
 
 
 @pytest.mark.parametrize("streaming", [False, True], ids=["cached", "streaming"])
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(problem=form_problems(), seed=st.integers(0, 99), extreme=st.booleans())
 def test_every_form_is_the_plain_sum(streaming: bool, problem: Problem, seed: int, extreme: bool) -> None:
     """To the bit where sums are exact integers, else within the bound; like im2col, which takes no form."""
@@ -249,7 +249,7 @@ def test_every_form_is_the_plain_sum(streaming: bool, problem: Problem, seed: in
         assert np.array_equal(found.out, plain.out)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(
     chosen=st.sampled_from(["kirsch", "robinson", "sobel"]),
     channels=st.sampled_from(CHANNELS),

@@ -145,7 +145,7 @@ def weighted_channel(weights: Weights, whole_samples: bool) -> WeightedChannel |
     represented = float((lost / np.where(exact == 0, 1.0, np.abs(exact))).max()) / unit
     if represented > MOST_ROUNDINGS_OF_A_SHARE:
         return None
-    of_sum = int(np.ceil(represented)) + channels
+    of_sum = int(np.ceil(represented)) + channels + (weights.dtype == np.float64)  # whose product is rounded here
     taps = np.count_nonzero(kernels, axis=(2, 3, 4))
     # Tiny samples lose an absolute part at each rounding of their sum, which the kernel may then make larger.
     tiny = 0.0 if whole_samples else (channels * np.abs(kernels).sum(axis=(2, 3, 4)) + taps) / 2

@@ -241,6 +241,19 @@ class Emitter:
             merged, done = self._shuffle_two(merged, sources[joining], mask), True
         return merged
 
+    def blend_and_shuffle(self, sources: Sequence[Value], picks: Sequence[tuple[int, int]]) -> Value:
+        """The same; where no two come from one lane, they are joined where they are, and shuffled once."""
+        lanes = sources[0].type.count
+        source_of = {lane: number for number, lane in picks}
+        if len(source_of) < lanes or len(picks) > lanes:
+            return self.shuffle(sources, picks)
+        first, *others = sorted({number for number, _ in picks})
+        joined = sources[first]
+        for number in others:
+            mask = [lanes + lane if source_of[lane] == number else lane for lane in range(lanes)]
+            joined = self._shuffle_two(joined, sources[number], mask)
+        return self._shuffle_two(joined, joined, [lane for _, lane in picks])
+
     def pieces(self, values: Sequence[Value], lanes: int) -> list[Value]:
         """Vectors of one length, one behind the other, joined or cut into pieces of `lanes`."""
         joined = list(values)

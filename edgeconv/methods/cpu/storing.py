@@ -7,7 +7,7 @@ squares could overflow, and by the whole square where a 16-bit sample needs it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 
 from edgeconv.hardware.cpu.emit import UNSIGNED_MAX, Value, is_float, splat
 from edgeconv.hardware.cpu.scalars import Scalar
@@ -82,8 +82,20 @@ class Storing:
         if self.lowering.combine == "magnitude":
             return self._length(responses[0], responses[1])
         if self.lowering.by_size:
-            responses = [self._size(response, scalar) for response in responses]
+            return self._largest_size([self._size(response, scalar) for response in responses], scalar), scalar
         return reduce(self.larger, responses), scalar
+
+    def _largest_size(self, sizes: list[Value], scalar: Scalar) -> Value:
+        """The largest of numbers from zero on; a NaN stays one.
+
+        The bits of such floats are in the order of the numbers, as whole numbers, with infinity and NaN above all.
+        """
+        e = self.e
+        if not is_float(scalar):
+            return reduce(self.larger, sizes)
+        bits = SCALES_OF_FLOAT[scalar].bits
+        largest = reduce(partial(e.call, "llvm.smax", bits), [e.same_bits(size, bits) for size in sizes])
+        return e.same_bits(largest, scalar)
 
     def _size(self, value: Value, scalar: Scalar) -> Value:
         return self.e.call("llvm.fabs" if is_float(scalar) else "llvm.abs", scalar, value)
