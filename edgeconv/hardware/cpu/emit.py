@@ -195,6 +195,21 @@ class Emitter:
             return self.block.uitofp(value, wanted) if unsigned else self.block.sitofp(value, wanted)
         return self.block.zext(value, wanted)
 
+    def split_bytes(self, value: Value) -> Value:
+        """Bytes as 16-bit numbers, those of even places before those of odd ones: no byte moves to another place."""
+        lanes = value.type.count
+        pairs = self.block.bitcast(value, vector_type("u16", lanes // 2))
+        even = self.block.and_(pairs, splat("u16", lanes // 2, UNSIGNED_MAX["u8"]))
+        odd = self.block.lshr(pairs, splat("u16", lanes // 2, 8))
+        return self._shuffle_two(even, odd, list(range(lanes)))
+
+    def join_bytes(self, value: Value) -> Value:
+        """What `split_bytes` took apart, of 16-bit numbers that are bytes."""
+        lanes = value.type.count
+        even, odd = self.slices(value, lanes // 2)
+        pairs = self.block.or_(even, self.block.shl(odd, splat("u16", lanes // 2, 8)))
+        return self.block.bitcast(pairs, vector_type("u8", lanes))
+
     def round_to_int(self, value: Value, scalar: Scalar) -> Value:
         """float32 or float64 to int32, to nearest with ties to even (the mode that every thread starts in)."""
         lanes = value.type.count

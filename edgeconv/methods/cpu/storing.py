@@ -12,6 +12,7 @@ from functools import partial, reduce
 from edgeconv.hardware.cpu.emit import UNSIGNED_MAX, Value, is_float, splat
 from edgeconv.hardware.cpu.scalars import Scalar
 from edgeconv.methods.cpu.frame import FunctionFrame
+from edgeconv.methods.cpu.layout import splits_bytes
 
 BEYOND_16_BITS = 2**16
 
@@ -40,7 +41,7 @@ class Storing:
     """Writes the code that makes samples of a block's responses."""
 
     def __init__(self, frame: FunctionFrame) -> None:
-        self.e, self.lowering = frame.e, frame.lowering
+        self.e, self.lowering, self.layout = frame.e, frame.lowering, frame.layout
 
     def samples(self, responses: list[Value]) -> Value:
         """The stored samples of one result, from its responses in every direction."""
@@ -179,7 +180,13 @@ class Storing:
             value = e.block.select(e.block.fcmp_ordered("<", value, white), value, white)
             if lowering.output_mode == "clip" and not lowering.never_negative:
                 value = e.block.select(e.block.fcmp_ordered(">", value, black), value, black)
-            return e.narrow(e.round_to_int(value, scalar), lowering.stored)
+            return self._narrowed(e.round_to_int(value, scalar))
         if lowering.output_mode == "clip" and not lowering.never_negative:
             value = e.call("llvm.smax", scalar, value, black)
-        return e.narrow(e.call("llvm.umin", scalar, value, white), lowering.stored)
+        return self._narrowed(e.call("llvm.umin", scalar, value, white))
+
+    def _narrowed(self, value: Value) -> Value:
+        """Whole numbers that fit, as stored."""
+        if splits_bytes(self.lowering, self.layout):
+            return self.e.join_bytes(self.e.narrow(value, "u16"))
+        return self.e.narrow(value, self.lowering.stored)

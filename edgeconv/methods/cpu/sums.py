@@ -16,6 +16,7 @@ from edgeconv.core.forms import Ring
 from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.hardware.cpu.emit import I64, POINTER, Value, is_float, splat
 from edgeconv.methods.cpu.frame import FunctionFrame
+from edgeconv.methods.cpu.layout import splits_bytes
 from edgeconv.methods.cpu.lowering import Tap
 from edgeconv.methods.cpu.passes import BankPasses
 
@@ -66,8 +67,13 @@ class Sums:
 
     def _sample(self, address: Callable[[Tap], Value], tap: Tap) -> Value:
         """A block of samples under a tap, in the type of the sums."""
-        e, lowering = self.e, self.lowering
-        return e.convert(e.load(address(tap), lowering.staged, self.layout.sum_pixels), lowering.staged, lowering.sum)
+        return self._widened(self.e.load(address(tap), self.lowering.staged, self.layout.sum_pixels))
+
+    def _widened(self, staged: Value) -> Value:
+        """Staged samples in the type of the sums."""
+        if splits_bytes(self.lowering, self.layout):
+            return self.e.split_bytes(staged)
+        return self.e.convert(staged, self.lowering.staged, self.lowering.sum)
 
     def _ring(self, address: Callable[[Tap], Value], ring: Ring) -> Value:
         """The largest of eight directions: near · max(sum of three neighbours) + far · (sum of the ring).
@@ -78,13 +84,13 @@ class Sums:
         e, lowering, lanes = self.e, self.lowering, self.layout.sum_pixels
         places = len(COMPASS_RING)
         loaded = [e.load(address(Tap(ring.plane, u, v)), lowering.staged, lanes) for u, v in COMPASS_RING]
-        samples = [e.convert(value, lowering.staged, lowering.sum) for value in loaded]
+        samples = [self._widened(value) for value in loaded]
         largest: Value | None = None
         pairs = []
         for first in range(0, places, 2):
             pairs.append(self._add(samples[first], samples[first + 1]))
             beside = e.larger(loaded[first - 1], loaded[(first + 2) % places], lowering.staged)
-            three = self._add(pairs[-1], e.convert(beside, lowering.staged, lowering.sum))
+            three = self._add(pairs[-1], self._widened(beside))
             largest = three if largest is None else e.larger(largest, three, lowering.sum)
         total = self._add(self._add(pairs[0], pairs[1]), self._add(pairs[2], pairs[3]))
         far = self._multiply_add(total, splat(lowering.sum, lanes, ring.far), None) if ring.far else None
