@@ -24,7 +24,11 @@ from typing import Any
 CASES: tuple[dict[str, Any], ...] = tuple(
     {"dtype": dtype, "filter": name, "channels": channels, "stride": stride, "side": side}
     for dtype, name, channels, stride, side in (
-        *(("uint8", name, channels, 1, 4096) for name in ("kirsch", "robinson") for channels in ("each", "mix", "luma")),
+        *(
+            ("uint8", name, channels, 1, 4096)
+            for name in ("kirsch", "robinson")
+            for channels in ("each", "mix", "luma")
+        ),
         ("uint8", "laplacian8", "each", 1, 4096),
         ("uint8", "sobel", "each", 1, 4096),
         ("uint8", "random", "mix", 1, 2048),

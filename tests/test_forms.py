@@ -45,7 +45,7 @@ def taken(name: str, channels: str, dtype: str = "uint8", stride: int = 1) -> tu
         ("kirsch", "mix", "uint8", ("channel sum", "equal outputs", "ring of three")),
         ("kirsch", "luma", "uint8", ("weighted channel", "ring of three")),
         ("kirsch", "each", "float32", ()),
-        ("robinson", "each", "uint8", ("opposite directions", "equal taps")),
+        ("robinson", "each", "uint8", ("ring of differences",)),
         ("robinson", "each", "float64", ("opposite directions",)),
         ("identity", "luma", "uint8", ()),
     ],
@@ -57,7 +57,8 @@ def test_which_forms_are_taken(name: str, channels: str, dtype: str, expected: t
 def test_every_form_stands_in_the_table_once_and_a_plan_explains_those_that_it_took() -> None:
     names = [form.name for form in forms.FORMS]
     assert len(set(names)) == len(names)
-    everything = {name for row in ("sobel", "kirsch", "robinson") for c in CHANNELS for name in taken(row, c)}
+    rows = [(row, dtype) for row in ("sobel", "kirsch", "robinson") for dtype in ("uint8", "float32")]
+    everything = {name for row, dtype in rows for c in CHANNELS for name in taken(row, c, dtype)}
     assert everything == set(names)
     text = plan_of((40, 50, 3), "uint8", filter="kirsch", channels="mix", device="cpu", method="sliding").explain()
     for name in taken("kirsch", "mix"):
@@ -109,6 +110,22 @@ def changed(kernels: np.ndarray, place: tuple[int, ...], weight: float) -> np.nd
 )
 def test_what_is_no_ring_of_three(what: str, kernels: np.ndarray) -> None:
     assert forms.ring_of_three(kernels[:, np.newaxis]) is None, what
+
+
+def test_robinson_is_a_ring_of_differences_of_the_named_weights_alone() -> None:
+    assert forms.ring_of_differences(ROBINSON[:, np.newaxis]) == forms.Ring(0, 1.0, 0.0, of_differences=True)
+    assert forms.ring_of_differences(-7 * ROBINSON[:, np.newaxis]) == forms.Ring(0, 7.0, 0.0, of_differences=True)
+    for other in (
+        KIRSCH,
+        changed(ROBINSON, (0, 1, 1), 1.0),
+        changed(ROBINSON, (0, 0, 1), 3.0),
+        np.concatenate([ROBINSON[:7], ROBINSON[:1]]),
+        ROBINSON[:4],
+    ):
+        assert forms.ring_of_differences(other[:, np.newaxis]) is None
+    fractions = Filter("f", ROBINSON / 3, "maximum", "", "")
+    problem = make_problem((8, 8, 3), "uint8", weight_set(fractions, "each"))
+    assert make_lowering(problem).forms == ("opposite directions", "equal taps")
 
 
 def test_a_ring_of_fractions_has_to_keep_within_the_bound() -> None:
@@ -174,7 +191,8 @@ def test_equal_taps_are_added_where_it_saves_operations() -> None:
         ("sobel-x", "each", "uint8", 3 * (5 + 1) * 2),
         ("kirsch", "each", "uint8", 3 * forms.RING_OPERATIONS * 2),
         ("kirsch", "luma", "uint8", (3 + forms.RING_OPERATIONS) * 4),
-        ("robinson", "mix", "uint8", (2 + 4 + 4 * 3 + 7) * 2),
+        ("robinson", "mix", "uint8", (2 + forms.DIFFERENCES_OPERATIONS) * 2),
+        ("robinson", "mix", "float32", (2 + 4 * 6 + 7) * 4),
         ("sobel", "each", "float32", 3 * (12 + forms.ROOT_OPERATIONS) * 4),
     ],
 )

@@ -21,7 +21,13 @@ from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.core.problem import Problem
 
 FormName = Literal[
-    "channel sum", "weighted channel", "equal outputs", "opposite directions", "ring of three", "equal taps"
+    "channel sum",
+    "weighted channel",
+    "equal outputs",
+    "opposite directions",
+    "ring of three",
+    "ring of differences",
+    "equal taps",
 ]
 
 
@@ -71,6 +77,12 @@ FORMS: tuple[Form, ...] = (
         f"none in integers; else {NO_MORE_ROUNDINGS}",
     ),
     Form(
+        "ring of differences",
+        "a · max |eᵢ + eᵢ₊₁| of four, with eᵢ = dᵢ + dᵢ₊₁ and dᵢ the difference of two opposite samples of the ring",
+        "the largest of the eight directions that have a, 2a, a, 0, −a, −2a, −a, 0 on the ring; sums are exact integers",
+        "none",
+    ),
+    Form(
         "equal taps",
         "samples whose weights are equal up to their sign are added first, and multiplied once",
         "in every direction and output the same samples, with the same signs; it saves operations; the picture is of "
@@ -82,6 +94,10 @@ FORMS: tuple[Form, ...] = (
 RING_OPERATIONS = 20
 """Of `ring of three`: four sums of two neighbours, for each of them the larger of its two neighbours and their sum,
 three maxima, three sums of the ring, a product, a multiply-add."""
+DIFFERENCES_OPERATIONS = 19
+"""Of `ring of differences`: four differences, eight sums, four sizes, three maxima; and a product where a is not 1."""
+RING_STEPS = (1, 2, 1, 0, -1, -2, -1, 0)
+"""Robinson's north, clockwise from the top left, in units of a."""
 RING_ROUNDINGS_NEAR, RING_ROUNDINGS_FAR, RING_ROUNDINGS_LAST = 3, 4, 1
 """Of a sum of three and its product; of a sum of the ring in pairs, and its product; of the sum that joins them."""
 
@@ -173,13 +189,22 @@ def opposite_directions(weights: Weights) -> tuple[int, ...] | None:
 
 @dataclass(frozen=True, order=True)
 class Ring:
-    """`ring of three` of one output: a value is `near` · max(sum of three) + `far` · (sum of the ring)."""
+    """`ring of three` of one output: a value is `near` · max(sum of three) + `far` · (sum of the ring).
+
+    Or `ring of differences`: `near` · (the largest of them).
+    """
 
     plane: int
     near: float
-    """a − b."""
+    """a − b; of differences a."""
     far: float
-    """b."""
+    """b; of differences 0."""
+    of_differences: bool = False
+
+    @property
+    def operations(self) -> int:
+        """Of a value."""
+        return DIFFERENCES_OPERATIONS + (self.near != 1) if self.of_differences else RING_OPERATIONS
 
 
 def ring_of_three(kernels: Weights, roundings_left: int | None = None) -> Ring | None:
@@ -209,6 +234,19 @@ def ring_of_three(kernels: Weights, roundings_left: int | None = None) -> Ring |
     if of_near > roundings_left * abs(largest) or (least and of_far > roundings_left):
         return None
     return Ring(plane, near, least)
+
+
+def ring_of_differences(kernels: Weights) -> Ring | None:
+    """Condition of `ring of differences` for one output; `kernels` is (directions, planes, 3, 3)."""
+    planes = np.flatnonzero(kernels.any(axis=(0, 2, 3)))
+    if len(planes) != 1 or kernels[:, :, 1, 1].any():
+        return None
+    plane = int(planes[0])
+    rings = {tuple(float(kernel[place]) for place in COMPASS_RING) for kernel in kernels[:, plane]}
+    weight = max(map(max, rings)) / 2
+    first = tuple(weight * step for step in RING_STEPS)
+    turned = {first[-turn:] + first[:-turn] for turn in range(len(first))}
+    return Ring(plane, weight, 0.0, of_differences=True) if rings == turned and len(kernels) == len(turned) else None
 
 
 def equal_taps(columns: Sequence[tuple[float, ...]]) -> list[list[tuple[int, int]]]:
@@ -253,8 +291,10 @@ def fewer_directions(
     `roundings_left` are those that the bound allows each term; None where sums are exact integers.
     """
     if combine == "maximum":
+        exact = whole_samples and roundings_left is None
+        differences = [ring_of_differences(each) for each in kernels] if exact else [None]
         rings = [ring_of_three(each, roundings_left) for each in kernels] if whole_samples else [None]
-        found = tuple(ring for ring in rings if ring is not None)
+        found = tuple(ring for ring in (rings if None in differences else differences) if ring is not None)
         if len(found) == len(kernels):
             return Directions((), found, by_size=False)
         halves = [opposite_directions(each) for each in kernels]
@@ -286,7 +326,7 @@ def operation_bytes_per_pixel(problem: Problem) -> int:
         whole_samples=whole_samples,
         roundings_left=None if exact else int(roundings_allowed(weights).min()) - spent,
     )
-    operations = before + _taps(found.kernels, whole_samples) + len(found.rings) * RING_OPERATIONS
+    operations = before + _taps(found.kernels, whole_samples) + sum(ring.operations for ring in found.rings)
     root = 0
     if problem.combine == "maximum":
         operations += sum(len(output) * (1 + found.by_size) - 1 for output in found.kernels)

@@ -98,7 +98,7 @@ class Lowering:
     results: tuple[tuple[Response, ...], ...]
     """Result, direction, taps; empty for a bank and for rings."""
     rings: tuple[forms.Ring, ...]
-    """Of each result in place of its directions (`ring of three`), or none."""
+    """Of each result in place of its directions (`ring of three`, `ring of differences`), or none."""
     groups: tuple[TapGroup, ...]
     """Taps that are added first; the responses then have the first of each."""
     by_size: bool
@@ -132,7 +132,8 @@ class Lowering:
             "weighted channel": bool(self.shares),
             "equal outputs": self.different_outputs < len(self.result_of_output),
             "opposite directions": self.by_size,
-            "ring of three": bool(self.rings),
+            "ring of three": any(not ring.of_differences for ring in self.rings),
+            "ring of differences": any(ring.of_differences for ring in self.rings),
             "equal taps": bool(self.groups),
         }
         return tuple(name for name, is_taken in taken.items() if is_taken)
@@ -163,7 +164,7 @@ class Lowering:
         """Multiply-adds, and what the forms add up before, of all results and directions."""
         taps = sum(len(response) for result in self.results for response in result)
         added = sum(len(others) for _, others in self.groups)
-        return taps + added + len(self.rings) * forms.RING_OPERATIONS
+        return taps + added + sum(ring.operations for ring in self.rings)
 
     @property
     def multiply_adds(self) -> int:

@@ -20,7 +20,7 @@ FEW_RESULTS = 3
 RESPONSES_PER_PASS = 6
 """Responses of a pass where there are more results: two registers each leave room for samples and a weight."""
 
-RING_REGISTERS = 12
+RING_REGISTERS = 6
 """Registers of a ring of three: two sums of pairs, the largest, and samples."""
 
 VECTOR_BYTES_OF_MANY, SUM_REGISTERS_OF_MANY, SUM_REGISTERS_OF_FEW = 64, 24, 12

@@ -10,6 +10,7 @@ outputs side by side    of a bank: a register holds outputs of one pixel; a tap 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial, reduce
 
 from edgeconv.core.filters import COMPASS_RING
 from edgeconv.core.forms import Ring
@@ -30,7 +31,10 @@ class Sums:
     def responses(self, address: Callable[[Tap], Value]) -> list[list[Value]]:
         """Sums of every result and direction, pixels side by side."""
         if self.lowering.rings:
-            return [[self._ring(address, ring)] for ring in self.lowering.rings]
+            return [
+                [self._differences(address, ring) if ring.of_differences else self._three(address, ring)]
+                for ring in self.lowering.rings
+            ]
         results = range(len(self.lowering.results))
         found: list[list[Value]] = []
         for start in range(0, len(results), self.layout.results_per_pass):
@@ -75,7 +79,21 @@ class Sums:
             return self.e.split_bytes(staged)
         return self.e.convert(staged, self.lowering.staged, self.lowering.sum)
 
-    def _ring(self, address: Callable[[Tap], Value], ring: Ring) -> Value:
+    def _differences(self, address: Callable[[Tap], Value], ring: Ring) -> Value:
+        """The largest of eight directions, each of which has its opposite: see `ring of differences` in core/forms.py."""
+        e, scalar, lanes = self.e, self.lowering.sum, self.layout.sum_pixels
+        samples = [self._sample(address, Tap(ring.plane, u, v)) for u, v in COMPASS_RING]
+        half = len(samples) // 2
+        apart = [self._add(samples[number], samples[number + half], -1) for number in range(half)]
+        sums = [self._add(apart[number], apart[number + 1]) for number in range(half - 1)]
+        sums.append(self._add(apart[-1], apart[0], -1))
+        responses = [self._add(sums[number], sums[number + 1]) for number in range(half - 1)]
+        responses.append(self._add(sums[-1], sums[0], -1))
+        sizes = [e.call("llvm.abs", scalar, response) for response in responses]
+        largest = reduce(partial(e.call, "llvm.smax", scalar), sizes)
+        return largest if ring.near == 1 else e.block.mul(largest, splat(scalar, lanes, ring.near))
+
+    def _three(self, address: Callable[[Tap], Value], ring: Ring) -> Value:
         """The largest of eight directions: near · max(sum of three neighbours) + far · (sum of the ring).
 
         With pᵢ the sum of the samples at i and i + 1, the sums of three that begin at i - 1 and at i are pᵢ and one of
