@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 
 from edgeconv.api.arrays import ArrayLibrary, aligned_empty, library_of
 from edgeconv.core import exactness
-from edgeconv.core.forms import FORMS
 from edgeconv.core.filters import CHANNEL_COUNTS, GREY_CHANNELS
+from edgeconv.core.forms import FORMS
 from edgeconv.core.noise import noise_pixels
 from edgeconv.core.option import AUTO
 from edgeconv.core.problem import Problem

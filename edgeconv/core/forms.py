@@ -79,7 +79,8 @@ FORMS: tuple[Form, ...] = (
     Form(
         "ring of differences",
         "a · max |eᵢ + eᵢ₊₁| of four, with eᵢ = dᵢ + dᵢ₊₁ and dᵢ the difference of two opposite samples of the ring",
-        "the largest of the eight directions that have a, 2a, a, 0, −a, −2a, −a, 0 on the ring; sums are exact integers",
+        "the largest of the eight directions that have a, 2a, a, 0, −a, −2a, −a, 0 on the ring; sums are exact "
+        "integers",
         "none",
     ),
     Form(

@@ -80,7 +80,7 @@ class Sums:
         return self.e.convert(staged, self.lowering.staged, self.lowering.sum)
 
     def _differences(self, address: Callable[[Tap], Value], ring: Ring) -> Value:
-        """The largest of eight directions, each of which has its opposite: see `ring of differences` in core/forms.py."""
+        """The largest of eight directions, of which each has its opposite: `ring of differences` in core/forms.py."""
         e, scalar, lanes = self.e, self.lowering.sum, self.layout.sum_pixels
         samples = [self._sample(address, Tap(ring.plane, u, v)) for u, v in COMPASS_RING]
         half = len(samples) // 2
