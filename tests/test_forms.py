@@ -318,3 +318,38 @@ def test_a_block_of_several_sums_is_whole_whatever_the_registers(name: str, regi
         for streaming_bytes in (0, 2**40):
             monkeypatch.setattr(engine, "STREAMING_BYTES", streaming_bytes)
             assert_right(run_on_host(SLIDING.prepare(problem, Options()), random_image(7, 301, dtype), problem))
+
+
+@pytest.mark.parametrize("offset", [0, 1, 31, 63])
+@pytest.mark.parametrize(
+    ("name", "channels", "dtype", "stride"),
+    [
+        ("kirsch", "each", "uint8", 1),
+        ("robinson", "each", "uint8", 1),
+        ("kirsch", "luma", "uint8", 1),
+        ("robinson", "mix", "float32", 1),
+        ("sobel", "mix", "uint16", 4),
+        ("laplacian8", "each", "uint8", 5),
+        ("kirsch", "each", "uint8", 6),
+    ],
+)
+def test_nothing_is_written_outside_the_output_and_no_sample_outside_the_picture_matters(
+    name: str, channels: str, dtype: str, stride: int, offset: int, monkeypatch
+) -> None:
+    """Views that begin at any sample, with other values all around them."""
+    monkeypatch.setattr(engine, "STREAMING_BYTES", 0)
+    problem = make_problem(
+        (5, 333, 3), dtype, weight_set(named_filter(name), channels), stride=stride, output_mode="abs"
+    )
+    plan = SLIDING.prepare(problem, Options(threads=2))
+    expected = run_on_host(plan, random_image(5, 333, dtype), problem).out
+    for around in (0, 1):
+        whole = np.full(5 * 333 * 3 + 256, around, dtype)
+        image = whole[offset : offset + 5 * 333 * 3].reshape(5, 333, 3)
+        image[...] = random_image(5, 333, dtype)
+        memory = np.full(expected.size + 256, 7, expected.dtype)
+        out = memory[offset : offset + expected.size].reshape(expected.shape)
+        plan.run(image, out)
+        assert np.array_equal(out, expected)
+        assert (memory[:offset] == 7).all()
+        assert (memory[offset + expected.size :] == 7).all()
