@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import lzma
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -61,9 +62,9 @@ def survey(name: str) -> str:
     lines = []
     for dtype in dict.fromkeys(row["dtype"] for row in rows):
         shares = [row["share"] for row in rows if row["dtype"] == dtype]
-        counted = [sum(low <= share < high for share in shares) for low, high in zip(steps, steps[1:], strict=False)]
+        counted = [sum(low <= share < high for share in shares) for low, high in pairwise(steps)]
         lines.append((dtype, str(len(shares)), *map(str, counted)))
-    spans = [f"{low:g} to {min(high, 1.0):g}" for low, high in zip(steps, steps[1:], strict=False)]
+    spans = [f"{low:g} to {min(high, 1.0):g}" for low, high in pairwise(steps)]
     return lines_of(("type", "rows", *spans), lines)
 
 

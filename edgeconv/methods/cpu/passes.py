@@ -26,8 +26,8 @@ RING_RESPONSES = 3
 VECTOR_BYTES_OF_MANY, SUM_REGISTERS_OF_MANY, SUM_REGISTERS_OF_FEW = 64, 24, 12
 """Registers that sums may take: AVX-512 has 32, others at least 16."""
 RESPONSE_REGISTERS_OF_FEW = 6
-"""Those that sums of few results take of 16: LLVM fetches samples early, and what it then spills costs more than fetching
-weights twice (docs/cpu-engine.md)."""
+"""Those that sums of few results take of 16: LLVM fetches samples early, and what it then spills costs more than
+fetching weights twice (docs/cpu-engine.md)."""
 
 DIRECTIONS_HELD = 2
 """Values of one output that are in registers at once: both of a magnitude, or a response and the largest before it."""
