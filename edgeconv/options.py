@@ -388,6 +388,7 @@ class Accepting:
     ulp: int = option(0, "Floats: also accept up to so many representable numbers apart.")
     max_count: int = option(0, "Accept up to so many differing samples.")
     ignore_border: int = option(0, "Do not judge this many pixels along each side.")
+    ignore: Path | None = option(None, "Do not judge the regions in this file, as the page of --html saves them.")
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What `auto` takes beside every single choice: calls with arrays of the host, one file, and a folder of files.
+"""Measure what `auto` takes beside every single choice: calls with arrays of the host, one file, a folder of files.
 
     python3 scripts/benchmark_auto.py --output docs/results/auto_NAME.json [--sizes 128,512] [--pictures 100]
     xz -9e docs/results/auto_NAME.json
@@ -13,7 +13,6 @@ A ratio is the time of what `auto` took over that of the best single choice, bot
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import re
@@ -25,6 +24,8 @@ import tempfile
 import time
 from pathlib import Path
 from typing import Any
+
+from script_options import Arguments, stopped
 
 import edgeconv
 from edgeconv.core.noise import noise_pixels
@@ -116,7 +117,7 @@ def command(*words: object) -> tuple[float, str]:
         [sys.executable, "-m", "edgeconv", *map(str, words)], capture_output=True, text=True, check=False
     )
     if done.returncode != 0:
-        raise SystemExit(f"edgeconv {' '.join(map(str, words))}: {done.stderr}")
+        raise stopped(f"edgeconv {' '.join(map(str, words))}: {done.stderr}")
     return time.perf_counter() - started, done.stdout
 
 
@@ -176,11 +177,11 @@ def batch(folder: Path, pictures: int, side: int) -> list[dict[str, Any]]:
 
 def main() -> None:
     """Measure, print and write the record."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--output", type=Path, required=True, metavar="FILE.json")
-    parser.add_argument("--sizes", default="128,256,512,1024,2048,4096")
-    parser.add_argument("--pictures", type=int, default=100, help="of the batch")
-    parser.add_argument("--side", type=int, default=2048, help="of the batch's pictures")
+    parser = Arguments(__doc__)
+    parser.add_argument("--output", type=Path, required=True, help="Write the figures to this file, as JSON.")
+    parser.add_argument("--sizes", default="128,256,512,1024,2048,4096", help="Sides of the pictures, in pixels.")
+    parser.add_argument("--pictures", type=int, default=100, help="Pictures of the batch.")
+    parser.add_argument("--side", type=int, default=2048, help="Side of the batch's pictures, in pixels.")
     asked = parser.parse_args()
     started, load_before = time.perf_counter(), load()
     with tempfile.TemporaryDirectory() as name:

@@ -1,4 +1,4 @@
-"""How near a batch comes to its own codecs, and what others take for the same folder.
+"""Measure how near a batch comes to its own codecs, and what others take for the same folder.
 
     python3 scripts/benchmark_batch.py [--format png] [--pictures N] [--size 2048] [--repeats 5] [--device auto]
 
@@ -13,7 +13,6 @@ who take one picture after the other get a few.
 
 from __future__ import annotations
 
-import argparse
 import os
 import shutil
 import statistics
@@ -26,6 +25,8 @@ from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+
+from script_options import Arguments, stopped
 
 from edgeconv.batch import plan
 from edgeconv.batch.names import Names
@@ -87,7 +88,7 @@ def edgeconv_batch(source: Path, target: Path, device: str, jpeg_codec: JpegCode
     settings = Settings(request, choice, str(target), names, format=suffix, jpeg_codec=jpeg_codec)
     summary = Batch(found.tasks, settings).run()
     if summary.failed:
-        raise SystemExit(f"{summary.failed} pictures failed: {summary.failures[0]}")
+        raise stopped(f"{summary.failed} pictures failed: {summary.failures[0]}")
     described: dict[str, Any] = plain(summary.record())
     return described
 
@@ -144,13 +145,25 @@ def seconds_of(call: Callable[[], Any]) -> float:
 
 def main() -> int:
     """Measure, print, and write the record; 1 where the goal is missed."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--format", choices=[suffix.removeprefix(".") for suffix in SUFFIXES], default="png")
-    parser.add_argument("--pictures", type=int, default=PICTURES_A_WORKER * usable_threads())
-    parser.add_argument("--size", type=int, default=2048)
-    parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--device", default=AUTO)
-    parser.add_argument("--output", type=Path, default=PROJECT / "docs" / "results" / "batch_cpu.json")
+    parser = Arguments(__doc__)
+    parser.add_argument(
+        "--format",
+        choices=[suffix.removeprefix(".") for suffix in SUFFIXES],
+        default="png",
+        help="Of inputs and outputs: {choices}.",
+    )
+    parser.add_argument(
+        "--pictures", type=int, default=PICTURES_A_WORKER * usable_threads(), help="Pictures of the batch."
+    )
+    parser.add_argument("--size", type=int, default=2048, help="Side of the pictures, in pixels.")
+    parser.add_argument("--repeats", type=int, default=5, help="Rounds; medians are shown.")
+    parser.add_argument("--device", default=AUTO, help="What computes: auto, cpu or cuda.")
+    parser.add_argument(
+        "--output",
+        type=Path,
+        default=PROJECT / "docs" / "results" / "batch_cpu.json",
+        help="Write the figures to this file, as JSON.",
+    )
     arguments = parser.parse_args()
 
     with tempfile.TemporaryDirectory() as scratch:

@@ -1,4 +1,4 @@
-"""What a call of `edgeconv.plan` and `edgeconv.convolve` costs, beside a bare launch, PyTorch and OpenCV; and batches.
+"""Measure calls of `edgeconv.plan` and `edgeconv.convolve` beside a bare launch, PyTorch and OpenCV; and batches.
 
     python3 scripts/benchmark_calls.py --output docs/results/calls_NAME.json [--device cuda]
 
@@ -9,7 +9,6 @@ many bytes. Whatever is not installed is left out.
 
 from __future__ import annotations
 
-import argparse
 import json
 import statistics
 import time
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from script_options import Arguments
 
 import edgeconv
 from edgeconv.core.filters import named_filter
@@ -161,9 +161,9 @@ def gpu_batches() -> list[dict[str, Any]]:
 
 def main() -> None:
     """Measure, print and write the record."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
-    parser.add_argument("--output", type=Path, required=True, metavar="FILE.json")
+    parser = Arguments(__doc__)
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="What computes: {choices}.")
+    parser.add_argument("--output", type=Path, required=True, help="Write the figures to this file, as JSON.")
     asked = parser.parse_args()
     of = gpu_calls if asked.device == "cuda" else cpu_calls
     record: dict[str, Any] = {

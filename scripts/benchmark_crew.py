@@ -1,4 +1,4 @@
-"""The CPU engine's threads: how soon they are at work, what their settings change, fresh outputs, and four processes.
+"""Measure the CPU engine's threads: how soon they work, what settings change, fresh outputs, and four processes.
 
     python3 scripts/benchmark_crew.py --output docs/results/crew_NAME.json [--parts wake,settings,fresh,processes]
     xz -9e docs/results/crew_NAME.json
@@ -12,7 +12,6 @@ threads of one process. Compare within a run only.
 
 from __future__ import annotations
 
-import argparse
 import json
 import multiprocessing
 import statistics
@@ -26,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from script_options import Arguments
 
 import edgeconv
 from edgeconv.bench.synthetic import bench_filter
@@ -362,10 +362,10 @@ def measure_processes() -> list[dict[str, Any]]:
 
 def main() -> None:
     """Measure, print and write the record."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--parts", default="wake,spin,settings,fresh,processes")
-    parser.add_argument("--seconds", type=float, default=CASE_SECONDS, help="for each case of `settings`")
-    parser.add_argument("--output", type=Path, required=True, metavar="FILE.json")
+    parser = Arguments(__doc__)
+    parser.add_argument("--parts", default="wake,spin,settings,fresh,processes", help="What is measured, with commas.")
+    parser.add_argument("--seconds", type=float, default=CASE_SECONDS, help="Time for each case of settings.")
+    parser.add_argument("--output", type=Path, required=True, help="Write the figures to this file, as JSON.")
     asked = parser.parse_args()
     parts: dict[str, Callable[[], Any]] = {
         "wake": measure_wake,

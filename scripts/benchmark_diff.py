@@ -1,4 +1,4 @@
-"""What exact figures cost beside decoding, and how large a page becomes: raw figures to JSON, goals to the screen.
+"""Measure exact figures beside decoding, and how large a page becomes: raw figures to JSON, goals to the screen.
 
     python3 scripts/benchmark_diff.py --machine NAME              writes docs/results/diff/NAME.json
     python3 scripts/benchmark_diff.py --machine NAME --pages      only the pages anew; times stay as they were measured
@@ -15,7 +15,6 @@ process of its own, less that of the same process with pictures of 16×16 pixels
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import statistics
@@ -28,6 +27,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from script_options import Arguments
 
 from edgeconv.diff.metrics import compare
 from edgeconv.hardware.versions import installed_versions
@@ -150,11 +150,11 @@ def measure(size: int, rounds: int) -> dict[str, Any]:
 
 def main() -> int:
     """Measure, print, keep; 1 where a goal is missed."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--machine", help="name of the file under docs/results/diff; without it nothing is kept")
-    parser.add_argument("--size", type=int, default=4096)
-    parser.add_argument("--rounds", type=int, default=9)
-    parser.add_argument("--pages", action="store_true", help="make only the pages anew, in the record of --machine")
+    parser = Arguments(__doc__)
+    parser.add_argument("--machine", help="Write the record of this name under docs/results/diff. Default: none.")
+    parser.add_argument("--size", type=int, default=4096, help="Side of the pictures, in pixels.")
+    parser.add_argument("--rounds", type=int, default=9, help="Rounds; medians are shown.")
+    parser.add_argument("--pages", action="store_true", help="Make only the pages anew, in the record of --machine.")
     arguments = parser.parse_args()
     if arguments.pages:
         earlier = json.loads((RESULTS / f"{arguments.machine}.json").read_text(encoding="utf-8"))

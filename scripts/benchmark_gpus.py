@@ -1,4 +1,4 @@
-"""What several GPUs of one host give over one, where no picture is decoded or encoded.
+"""Measure what several GPUs of one host give over one, where no picture is decoded or encoded.
 
     python3 scripts/benchmark_gpus.py [--side 2048] [--pictures 2048] [--rounds 3]
 
@@ -15,7 +15,6 @@ The goal is ≥ 1.8 times one GPU with two, on `memory`.
 
 from __future__ import annotations
 
-import argparse
 import os
 import shutil
 import statistics
@@ -28,6 +27,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from script_options import Arguments, stopped
 
 from edgeconv.batch import ledger, plan
 from edgeconv.batch.engines import local_cluster
@@ -90,7 +90,7 @@ def seconds_in_memory(engine: Cluster, output: Path, side: int, pictures: int) -
     started = time.perf_counter()
     states = [outcome.state for outcome in engine.run(work, tasks, lambda: False, lambda outcome: None)]
     if states != ["done"] * pictures:
-        raise SystemExit(f"{pictures - states.count('done')} pictures failed")
+        raise stopped(f"{pictures - states.count('done')} pictures failed")
     return time.perf_counter() - started
 
 
@@ -99,7 +99,7 @@ def seconds_of_files(engine: Cluster, source: Path, output: Path, pictures: int)
     tasks = plan.find_tasks([source], recursive=False).tasks[:pictures]
     summary = Batch(tasks, settings_for(output), engine).run()
     if summary.failed:
-        raise SystemExit(f"{summary.failed} pictures failed, the first: {summary.failures[0]}")
+        raise stopped(f"{summary.failed} pictures failed, the first: {summary.failures[0]}")
     hashes = {f"{row.output} {row.output_sha256}" for row in ledger.read_rows(output)}
     shutil.rmtree(output)
     return summary.seconds, hashes
@@ -117,11 +117,16 @@ def draw_files(folder: Path, side: int, pictures: int) -> None:
 
 def main() -> int:
     """Measure, print, and write the record; 1 where the goal is missed."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--side", type=int, default=2048)
-    parser.add_argument("--pictures", type=int, default=2048)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--output", type=Path, default=PROJECT / "docs" / "results" / "batch_gpus.json")
+    parser = Arguments(__doc__)
+    parser.add_argument("--side", type=int, default=2048, help="Side of the pictures, in pixels.")
+    parser.add_argument("--pictures", type=int, default=2048, help="Pictures of the batch.")
+    parser.add_argument("--rounds", type=int, default=3, help="Rounds; medians are shown.")
+    parser.add_argument(
+        "--output",
+        type=Path,
+        default=PROJECT / "docs" / "results" / "batch_gpus.json",
+        help="Write the figures to this file, as JSON.",
+    )
     arguments = parser.parse_args()
     gpus = local_cluster.gpus_here()
     if len(gpus) < 2:

@@ -1,4 +1,4 @@
-"""A picture larger than memory through `edgeconv run` under a limit: peak memory, wall time, where the time went.
+"""Measure a picture larger than memory in `edgeconv run` under a limit: peak memory, wall time, where the time went.
 
     python3 scripts/benchmark_tiles.py [--side 40000] [--memory-limit 1GiB] [--folder DIR] [--output FILE.json]
 
@@ -12,7 +12,6 @@ Ends with 1 where a run is above the limit, or its output is not right.
 
 from __future__ import annotations
 
-import argparse
 import json
 import subprocess
 import sys
@@ -24,6 +23,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from script_options import Arguments, stopped
 
 from edgeconv.core.units import parse_bytes
 from edgeconv.hardware.versions import installed_versions
@@ -94,7 +94,7 @@ def run(picture: Path, target: Path, *words: str) -> dict[str, Any]:
     )
     seconds = time.perf_counter() - started
     if done.returncode:
-        raise SystemExit(f"edgeconv run {' '.join(words)} ended with {done.returncode}: {done.stderr.strip()}")
+        raise stopped(f"edgeconv run {' '.join(words)} ended with {done.returncode}: {done.stderr.strip()}")
     record = json.loads(done.stdout)
     return {
         "words": list(words),
@@ -114,13 +114,18 @@ def run(picture: Path, target: Path, *words: str) -> dict[str, Any]:
 
 def main() -> int:
     """Draw, run, compare; see the module."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--side", type=int, default=40_000)
-    parser.add_argument("--memory-limit", default="1GiB")
-    parser.add_argument("--device", default="auto")
+    parser = Arguments(__doc__)
+    parser.add_argument("--side", type=int, default=40_000, help="Side of the picture, in pixels.")
+    parser.add_argument("--memory-limit", default="1GiB", help="Most memory of a run.")
+    parser.add_argument("--device", default="auto", help="What computes: auto, cpu or cuda.")
     parser.add_argument("--whole", action="store_true", help="Also run the whole picture at once, without tiles.")
     parser.add_argument("--folder", type=Path, help="Where the files may lie. Default: the system's temporary folder.")
-    parser.add_argument("--output", type=Path, default=PROJECT / "docs" / "results" / "tiles_two_cores.json")
+    parser.add_argument(
+        "--output",
+        type=Path,
+        default=PROJECT / "docs" / "results" / "tiles_two_cores.json",
+        help="Write the figures to this file, as JSON.",
+    )
     arguments = parser.parse_args()
     limit = parse_bytes(arguments.memory_limit)
     with tempfile.TemporaryDirectory(dir=arguments.folder) as scratch:

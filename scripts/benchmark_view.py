@@ -1,4 +1,4 @@
-"""How soon the window shows a filtered picture, and how long its event loop is ever held up: figures to JSON.
+"""Measure how soon the window shows a filtered picture, and how long its event loop is held up: figures to JSON.
 
     python3 scripts/benchmark_view.py --machine NAME       writes docs/results/view/NAME.json
     python3 scripts/benchmark_view.py --rounds 3           printed only
@@ -16,7 +16,6 @@ and the goal is asked of the median of several rounds; all are kept, and the mos
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import statistics
@@ -27,6 +26,8 @@ import time
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+
+from script_options import Arguments
 
 from edgeconv.core.noise import noise_pixels
 from edgeconv.hardware.versions import installed_versions
@@ -185,9 +186,9 @@ def summary(record: dict[str, Any]) -> str:
 
 def main() -> int:
     """Measure, print, and write where a machine is named."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--machine", help="name of the file to write")
-    parser.add_argument("--rounds", type=int, default=5)
+    parser = Arguments(__doc__)
+    parser.add_argument("--machine", help="Write the record of this name under docs/results/view. Default: none.")
+    parser.add_argument("--rounds", type=int, default=5, help="Rounds; medians are shown.")
     arguments = parser.parse_args()
     record = {
         **report.header(),

@@ -11,12 +11,13 @@ fits it is installed too. Only the standard library is used here.
 
 from __future__ import annotations
 
-import argparse
 import re
 import subprocess
 import sys
 import venv
 from pathlib import Path
+
+from script_options import Arguments
 
 PROJECT = Path(__file__).resolve().parent.parent
 ENVIRONMENT = PROJECT / ".venv"
@@ -73,11 +74,12 @@ def install(python: Path, extras: list[str]) -> None:
 def main() -> int:
     """Install what the word needs, then do it; the exit code is that of what was run."""
     if sys.version_info < MINIMUM_PYTHON:
-        print(f"edgeconv needs Python {'.'.join(map(str, MINIMUM_PYTHON))} or newer.", file=sys.stderr)
+        least = ".".join(map(str, MINIMUM_PYTHON))
+        print(f"bootstrap: error: edgeconv needs Python {least} or newer.", file=sys.stderr)
         return 2
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("run", "test"))
-    parser.add_argument("--extras", default="", help="more extras to install, separated by commas")
+    parser = Arguments(__doc__)
+    parser.add_argument("what", choices=("run", "test"), help="Run a picture, or the tests: {choices}.")
+    parser.add_argument("--extras", default="", help="More extras to install, with commas.")
     arguments, rest = parser.parse_known_args()
 
     extras = [name for name in arguments.extras.split(",") if name]
@@ -90,7 +92,8 @@ def main() -> int:
     try:
         install(python, extras)
     except subprocess.CalledProcessError as error:
-        print(f"pip could not install edgeconv (exit {error.returncode}); its words are above.", file=sys.stderr)
+        said = f"pip could not install edgeconv (exit {error.returncode}); its words are above."
+        print(f"bootstrap: error: {said}", file=sys.stderr)
         return 2
     if arguments.what == "test":
         return subprocess.run((python, "-m", "pytest", *TEST_DEFAULTS, *rest), cwd=PROJECT, check=False).returncode

@@ -1,6 +1,6 @@
-"""The CPU engine of two checkouts, case by case, in turns within one run.
+"""Measure the CPU engine of two checkouts, case by case, in turns within one run.
 
-    python3 scripts/compare_checkouts.py ../before . --output docs/results/forms_two_cores.json
+    python3 scripts/compare_checkouts.py ../before . --output docs/results/forms_two_cores.json.xz
 
 Each checkout has a process of its own that imports its package, prepares a plan and times runs when it is told to; the
 turns alternate, so that a machine that changes changes both alike. A record has, for each case and side, the least and
@@ -10,9 +10,9 @@ With --threads 1 the clock is that of the thread, which others on the machine ha
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import json
+import lzma
 import os
 import statistics
 import subprocess
@@ -20,6 +20,8 @@ import sys
 import time
 from pathlib import Path
 from typing import Any
+
+from script_options import Arguments
 
 CASES: tuple[dict[str, Any], ...] = tuple(
     {"dtype": dtype, "filter": name, "channels": channels, "stride": stride, "side": side}
@@ -131,12 +133,12 @@ def main() -> None:
     if sys.argv[1:] == ["--serve"]:
         serve()
         return
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("before", type=Path, help="a checkout")
-    parser.add_argument("after", type=Path, help="another")
-    parser.add_argument("--threads", type=int)
-    parser.add_argument("--seconds", type=float, default=2.0, help="for each case")
-    parser.add_argument("--output", type=Path, help="a JSON file")
+    parser = Arguments(__doc__)
+    parser.add_argument("before", type=Path, help="A checkout of the project.")
+    parser.add_argument("after", type=Path, help="Another.")
+    parser.add_argument("--threads", type=int, help="Threads of each plan, 1 for the clock of the thread.")
+    parser.add_argument("--seconds", type=float, default=2.0, help="Time for each case.")
+    parser.add_argument("--output", type=Path, help="A JSON file to write, packed where it ends with .xz.")
     asked = parser.parse_args()
     sides = (Side(asked.before), Side(asked.after))
     rows = []
@@ -148,7 +150,8 @@ def main() -> None:
     if asked.output:
         head = {"kind": "checkouts", "threads": asked.threads, "cpu": _processor()}
         lines = ",\n".join(map(json.dumps, rows))
-        asked.output.write_text(f'{json.dumps(head)[:-1]}, "rows": [\n{lines}\n]}}\n')
+        text = f'{json.dumps(head)[:-1]}, "rows": [\n{lines}\n]}}\n'.encode()
+        asked.output.write_bytes(lzma.compress(text) if asked.output.suffix == ".xz" else text)
 
 
 def _processor() -> str:

@@ -11,7 +11,6 @@ compile, 4 if NVRTC is not there.
 
 from __future__ import annotations
 
-import argparse
 import os
 import re
 import sys
@@ -21,6 +20,8 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from typing import Any
+
+from script_options import Arguments
 
 from edgeconv.errors import EXIT_DIFFERENT, EXIT_OK, UnavailableError
 from edgeconv.hardware.cuda.kernels import KernelVariant
@@ -170,9 +171,11 @@ def _check(result: Any) -> None:
 
 def main() -> int:
     """Compile, print the table, and say what is wrong."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--arch", action="append", choices=ARCHITECTURES, help="one architecture; may be repeated")
-    parser.add_argument("--only", default="", help="kernels whose source file's name has this in it")
+    parser = Arguments(__doc__)
+    parser.add_argument(
+        "--arch", action="append", choices=ARCHITECTURES, help="Only this architecture: {choices}; may be repeated."
+    )
+    parser.add_argument("--only", default="", help="Only kernels whose source file's name has this in it.")
     arguments = parser.parse_args()
     architectures = tuple(arguments.arch or ARCHITECTURES)
     wanted = [variant for variant in every_variant() if arguments.only in variant.source]

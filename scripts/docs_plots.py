@@ -10,13 +10,14 @@ compares.
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import re
 import sys
 from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import Path
+
+from script_options import Arguments, stopped
 
 PROJECT = Path(__file__).resolve().parent.parent
 PAGES = (PROJECT / "README.md", *sorted((PROJECT / "docs").glob("*.md")))
@@ -64,7 +65,7 @@ def draw(pages: Iterable[Path]) -> list[Path]:
             plot.unlink()
         missing = [plot for plot in plots if plot.name not in drawings]
         if missing:
-            raise SystemExit(f"docs_plots: error: {record} has no plot {missing[0].name}: {', '.join(drawings)}.")
+            raise stopped(f"{record} has no plot {missing[0].name}: {', '.join(drawings)}.")
         for plot in plots:
             plot.parent.mkdir(exist_ok=True)
             plot.write_bytes(drawings[plot.name] + mark_of(record).encode() + b"\n")
@@ -74,9 +75,11 @@ def draw(pages: Iterable[Path]) -> list[Path]:
 
 def main() -> int:
     """Draw, or with --check name what is out of date and exit 1."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 where a plot is out of date")
-    parser.add_argument("--pages", type=Path, nargs="+", default=PAGES, help="Markdown files that show plots")
+    parser = Arguments(__doc__)
+    parser.add_argument("--check", action="store_true", help="Write nothing; end with 1 where a plot is out of date.")
+    parser.add_argument(
+        "--pages", type=Path, nargs="+", default=PAGES, help="Markdown files that show plots. Default: all."
+    )
     arguments = parser.parse_args()
     if arguments.check:
         found = stale(arguments.pages)

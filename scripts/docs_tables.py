@@ -7,7 +7,6 @@ tables in the package (methods, filters, steps) or from the reports under docs/r
 
 from __future__ import annotations
 
-import argparse
 import json
 import lzma
 import re
@@ -22,6 +21,7 @@ from typing import Any
 import crew_tables
 import readme_figures
 import surface_tables
+from script_options import Arguments
 
 from edgeconv.bench.grid import GRIDS
 from edgeconv.bench.ladders.base import PROFILE, LadderProfile
@@ -446,8 +446,8 @@ def renewed(text: str) -> str:
 
 def main() -> int:
     """Write, or with --check name the pages that are out of date and exit 1."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 where a page is out of date")
+    parser = Arguments(__doc__)
+    parser.add_argument("--check", action="store_true", help="Write nothing; end with 1 where a page is out of date.")
     check = parser.parse_args().check
     stale = []
     for name in PAGES:

@@ -10,15 +10,16 @@ The same numbers on every machine but for rounding, so tests compare a small dra
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from script_options import Arguments
 
 import edgeconv
 from edgeconv.io.files import write_bytes_atomically
@@ -116,8 +117,9 @@ HOUSES = (
 TOWER_X, TOWER_Z, TOWER = -22.0, 31.0, 15.5
 
 
+@cache
 def land() -> Floats:
-    """Heights of the land above the sea, row by row away from the camera."""
+    """Heights of the land above the sea, row by row away from the camera; made when the first is asked for."""
     x, z = np.meshgrid(
         np.linspace(LEFT, LEFT + SIDE, GRID, dtype=np.float32), np.linspace(NEAR, NEAR + SIDE, GRID, dtype=np.float32)
     )
@@ -141,17 +143,15 @@ def land() -> Floats:
     return np.asarray(height, np.float32)
 
 
-LAND = land()
-
-
 def land_at(x: Floats, z: Floats) -> Floats:
     """The height of the land; far below the sea off the grid."""
     u = np.clip((x - LEFT) * ((GRID - 1) / SIDE), 0, GRID - 1.001)
     v = np.clip((z - NEAR) * ((GRID - 1) / SIDE), 0, GRID - 1.001)
     column, row = u.astype(np.int32), v.astype(np.int32)
     a, b = u - column, v - row
-    upper = LAND[row, column] * (1 - a) + LAND[row, column + 1] * a
-    return np.asarray(upper * (1 - b) + (LAND[row + 1, column] * (1 - a) + LAND[row + 1, column + 1] * a) * b)
+    heights = land()
+    upper = heights[row, column] * (1 - a) + heights[row, column + 1] * a
+    return np.asarray(upper * (1 - b) + (heights[row + 1, column] * (1 - a) + heights[row + 1, column + 1] * a) * b)
 
 
 def ground(x: float, z: float) -> float:
@@ -159,8 +159,16 @@ def ground(x: float, z: float) -> float:
     return float(land_at(np.array([x], np.float32), np.array([z], np.float32))[0])
 
 
-TOWER_Y = ground(TOWER_X, TOWER_Z)
-HOUSE_Y = tuple(ground(house.x, house.z) - 0.1 for house in HOUSES)
+@cache
+def tower_y() -> float:
+    """The height at which the lighthouse stands."""
+    return ground(TOWER_X, TOWER_Z)
+
+
+@cache
+def house_y() -> tuple[float, ...]:
+    """The heights at which the houses stand."""
+    return tuple(ground(house.x, house.z) - 0.1 for house in HOUSES)
 
 
 # ---- distances; each part gives metres to its surface
@@ -215,7 +223,7 @@ def house_parts(house: House, x: Floats, y: Floats, z: Floats) -> tuple[Floats, 
 
 def tower_parts(p: Floats) -> dict[int, Floats]:
     """The lighthouse: shaft, lantern, dome, gallery with its rail."""
-    x, y, z = p[0] - np.float32(TOWER_X), p[1] - np.float32(TOWER_Y), p[2] - np.float32(TOWER_Z)
+    x, y, z = p[0] - np.float32(TOWER_X), p[1] - np.float32(tower_y()), p[2] - np.float32(TOWER_Z)
     radius = np.hypot(x, z)
     shaft = np.maximum(radius - (2.75 - 0.075 * y), np.abs(y - TOWER / 2) - TOWER / 2) * 0.98
     foot = np.maximum(radius - 3.3, np.abs(y - 0.4) - 0.5)
@@ -245,7 +253,7 @@ def parts(p: Floats, sea: bool = True) -> dict[int, Floats]:
     found = {LAND_PART: (p[1] - land_at(p[0], p[2])) * np.float32(0.62), **tower_parts(p)}
     if sea:
         found[SEA_PART] = p[1]
-    for number, (house, base) in enumerate(zip(HOUSES, HOUSE_Y, strict=True)):
+    for number, (house, base) in enumerate(zip(HOUSES, house_y(), strict=True)):
         walls, roof = house_parts(house, *in_house(house, base, p))
         found[WALL_PART + 2 * number], found[ROOF_PART + 2 * number] = walls, roof
     return found
@@ -377,7 +385,7 @@ def colours(p: Floats, normal: Floats, which: NDArray[np.int64]) -> Floats:
     found[:, chosen] = land_colour(p[:, chosen], normal[:, chosen])
 
     def bands(q: Floats) -> Floats:
-        y = q[1] - np.float32(TOWER_Y)
+        y = q[1] - np.float32(tower_y())
         stain = sampled(ROUGH, np.arctan2(q[2] - TOWER_Z, q[0] - TOWER_X) * 3, y * 0.25, 6)
         red = (y / (TOWER / 5)) % 2 > 1
         colour = np.where(red, paint((0.62, 0.10, 0.07), q), paint((0.88, 0.86, 0.81), q)) * (1 + 0.05 * stain)
@@ -386,7 +394,7 @@ def colours(p: Floats, normal: Floats, which: NDArray[np.int64]) -> Floats:
 
     def glass(q: Floats) -> Floats:
         turn = (np.arctan2(q[2] - TOWER_Z, q[0] - TOWER_X) * (10 / 6.2832)) % 1
-        y = q[1] - np.float32(TOWER_Y + TOWER)
+        y = q[1] - np.float32(tower_y() + TOWER)
         bar = (turn < 0.10) | (np.abs(y - 1.25) < 0.06) | (y > 2.2) | (y < 0.4)
         return np.where(bar, paint((0.16, 0.18, 0.18), q), paint((0.62, 0.58, 0.40), q))
 
@@ -394,7 +402,7 @@ def colours(p: Floats, normal: Floats, which: NDArray[np.int64]) -> Floats:
     fill(LANTERN_PART, glass)
     fill(DOME_PART, lambda q: paint((0.50, 0.09, 0.06), q))
     fill(RAIL_PART, lambda q: paint((0.55, 0.56, 0.55), q))
-    for number, (house, base) in enumerate(zip(HOUSES, HOUSE_Y, strict=True)):
+    for number, (house, base) in enumerate(zip(HOUSES, house_y(), strict=True)):
         fill(WALL_PART + 2 * number, lambda q, h=house, b=base: house_colours(h, b, q)[0])  # type: ignore[misc]
         fill(ROOF_PART + 2 * number, lambda q, h=house, b=base: house_colours(h, b, q)[1])  # type: ignore[misc]
     return found
@@ -523,11 +531,11 @@ def write_edges(picture: Path, edges: Path) -> None:
 
 def main() -> None:
     """Draw, filter and write."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--width", type=int, default=WIDTH)
-    parser.add_argument("--samples", type=int, default=SAMPLES, help="rays along each side of a pixel")
-    parser.add_argument("--edges-only", action="store_true", help="filter the picture that is there")
+    parser = Arguments(__doc__)
+    parser.add_argument("folder", type=Path, help="Where the pictures go.")
+    parser.add_argument("--width", type=int, default=WIDTH, help="Width of the picture, in pixels.")
+    parser.add_argument("--samples", type=int, default=SAMPLES, help="Rays along each side of a pixel.")
+    parser.add_argument("--edges-only", action="store_true", help="Filter the picture that is there.")
     arguments = parser.parse_args()
     picture = arguments.folder / PICTURE
     if not arguments.edges_only:

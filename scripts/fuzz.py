@@ -10,7 +10,6 @@ What is drawn: tests/fuzz/cases.py; what is right: tests/fuzz/oracle.py.
 
 from __future__ import annotations
 
-import argparse
 import json
 import multiprocessing
 import os
@@ -23,6 +22,8 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+
+from script_options import Arguments
 
 PROJECT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(PROJECT / "tests" / "fuzz"), str(PROJECT)]
@@ -160,13 +161,13 @@ def record_of(found: Any, device: str, seed: int, seconds: float, jobs: int) -> 
 
 def main() -> int:
     """Parse, run, print; 1 where a case failed."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=float, default=60.0, help="how long to draw new cases (default 60)")
-    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--jobs", type=int, default=1, help="processes; cases do not depend on their number")
-    parser.add_argument("--case", type=int, help="run this case alone")
-    parser.add_argument("--record", type=Path, metavar="FILE.json", help="write counts and failures, as JSON")
+    parser = Arguments(__doc__)
+    parser.add_argument("--seconds", type=float, default=60.0, help="How long new cases are drawn.")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="What computes: {choices}.")
+    parser.add_argument("--seed", type=int, default=0, help="Which cases are drawn.")
+    parser.add_argument("--jobs", type=int, default=1, help="Processes; cases do not depend on their number.")
+    parser.add_argument("--case", type=int, help="Run this case alone.")
+    parser.add_argument("--record", type=Path, help="Write counts and failures to this file, as JSON.")
     asked = parser.parse_args()
     if asked.jobs < 1 or asked.seed < 0 or (asked.case is not None and asked.case < 0):
         parser.error("--jobs is a whole number from 1, --seed and --case from 0")

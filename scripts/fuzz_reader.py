@@ -10,7 +10,6 @@ their own, so that one that crashes or hangs is named too. `python` is one that 
 
 from __future__ import annotations
 
-import argparse
 import json
 import mmap
 import os
@@ -26,6 +25,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from script_options import Arguments
+
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
 reader_fuzz: Any = import_module("reader_fuzz")
@@ -39,11 +40,11 @@ COMMAND = "python scripts/fuzz_reader.py --case {}"
 
 def main() -> int:
     """Parse, fuzz, report."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=float, default=60.0)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--case", type=int, help="Run this one here, and show where it fails.")
-    parser.add_argument("--output", type=Path, help="Write the counts as JSON.")
+    parser = Arguments(__doc__)
+    parser.add_argument("--seconds", type=float, default=60.0, help="How long new cases are drawn.")
+    parser.add_argument("--seed", type=int, default=0, help="Which cases are drawn.")
+    parser.add_argument("--case", type=int, help="Run this case here, and show where it fails.")
+    parser.add_argument("--output", type=Path, help="Write the counts to this file, as JSON.")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")  # NumPy's and Pillow's, about what they could still read
     if arguments.case is not None:
@@ -159,4 +160,4 @@ def table(record: dict[str, Any]) -> str:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    sys.exit(main())

@@ -14,7 +14,6 @@ only the letters come from Pillow's own font and may differ by some levels with 
 
 from __future__ import annotations
 
-import argparse
 import math
 import sys
 from pathlib import Path
@@ -23,6 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
+from script_options import Arguments, stopped
 
 from edgeconv.io.image import write_image
 from edgeconv.io.resize import parse_sizes, resize
@@ -209,7 +209,7 @@ def _bundled_font() -> Any:
     """Pillow's own font file, as a stream."""
     font = ImageFont.load_default(16)
     if not isinstance(font, ImageFont.FreeTypeFont):
-        raise SystemExit("make_input: error: this Pillow was built without FreeType: install the wheel from PyPI.")
+        raise stopped("this Pillow was built without FreeType: install the wheel from PyPI.")
     stream = font.path
     if not isinstance(stream, str | bytes):
         stream.seek(0)  # type: ignore[union-attr]
@@ -218,9 +218,20 @@ def _bundled_font() -> Any:
 
 def main() -> int:
     """Draw, and write every size that is asked for."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("-o", "--output", type=Path, default=Path(__file__).resolve().parent.parent / "images")
-    parser.add_argument("--sizes", type=parse_sizes, default="128:4096")
+    parser = Arguments(__doc__)
+    parser.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        default=Path(__file__).resolve().parent.parent / "images",
+        help="Where the pictures go.",
+    )
+    parser.add_argument(
+        "--sizes",
+        type=parse_sizes,
+        default="128:4096",
+        help="Sides in pixels: '128,256', or '128:4096' for every doubling.",
+    )
     arguments = parser.parse_args()
     arguments.output.mkdir(parents=True, exist_ok=True)
     picture = make_input()

@@ -11,7 +11,6 @@ read what comes out: docs/testing.md.
 
 from __future__ import annotations
 
-import argparse
 import json
 import platform
 import random
@@ -26,6 +25,8 @@ from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+
+from script_options import Arguments, stopped
 
 PROJECT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(PROJECT / "scripts")]
@@ -60,7 +61,7 @@ def run_modules(modules: list[Module], sample: int | None, seed: int, jobs: int)
 
         def done(code: int | None, place: Path) -> None:
             if code != 0:
-                raise SystemExit(f"{test_file} fails as it is:\n{(place / 'said.txt').read_text('utf-8')[-3000:]}")
+                raise stopped(f"{test_file} fails as it is:\n{(place / 'said.txt').read_text('utf-8')[-3000:]}")
             for module in watching:
                 module.learn(place)
 
@@ -85,7 +86,7 @@ def run_modules(modules: list[Module], sample: int | None, seed: int, jobs: int)
 
         def done(code: int | None, place: Path) -> None:
             if code not in (0, NO_TEST):
-                raise SystemExit(f"{module.path}: {(place / 'said.txt').read_text('utf-8')[-3000:]}")
+                raise stopped(f"{module.path}: {(place / 'said.txt').read_text('utf-8')[-3000:]}")
             found = json.loads((place / "results.json").read_text("utf-8")) if late else {}
             for number, mutant in enumerate(late):
                 if found[str(number)] == CANNOT:
@@ -175,16 +176,16 @@ def exit_code(total: Mapping[str, int | float], unfit: list[str], floor: float) 
 
 def main(arguments: list[str] | None = None) -> int:
     """The command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sample", type=int, help="so many mutants of each module (without: all)")
-    parser.add_argument("--seed", type=int, default=1, help="which (default 1)")
-    parser.add_argument("--module", action="append", help="a path from the table; may be repeated (without: all)")
-    parser.add_argument("--tests", nargs="+", help="these test files, for a module that is not in the table")
-    parser.add_argument("--root", type=Path, default=PROJECT, help="folder of the modules (default: the project)")
-    parser.add_argument("--jobs", type=int, default=2, help="processes at once (default 2)")
-    parser.add_argument("--least-seconds", type=float, default=20.0, help="that any mutant may take (default 20)")
-    parser.add_argument("--floor", type=float, default=85.0, help="least score in percent (default 85)")
-    parser.add_argument("--record", type=Path, help="put the counts of these modules there")
+    parser = Arguments(__doc__)
+    parser.add_argument("--sample", type=int, help="Mutants of each module. Default: all.")
+    parser.add_argument("--seed", type=int, default=1, help="Which mutants are drawn.")
+    parser.add_argument("--module", action="append", help="Only this path of the table; may be repeated.")
+    parser.add_argument("--tests", nargs="+", help="Test files, for a module that is not in the table.")
+    parser.add_argument("--root", type=Path, default=PROJECT, help="Folder of the modules.")
+    parser.add_argument("--jobs", type=int, default=2, help="Processes at once.")
+    parser.add_argument("--least-seconds", type=float, default=20.0, help="What any mutant may take.")
+    parser.add_argument("--floor", type=float, default=85.0, help="Least score in per cent.")
+    parser.add_argument("--record", type=Path, help="Write the counts of these modules to this file, as JSON.")
     asked = parser.parse_args(arguments)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that processes and temporary files are cleared away
     for name in (*(WARM.split() if asked.root == PROJECT else ()), PLUGIN):

@@ -1,4 +1,4 @@
-"""Draw the screenshots of pages in docs/pages: the diff of two pictures and of two folders, on a desk and on a phone.
+"""Draw the screenshots of pages in docs/pages: two pictures, two folders and a run, on a desk and on a phone.
 
     python3 scripts/page_screenshots.py                        writes docs/pages/NAME.webp
     PYTHONPATH=OTHER python3 scripts/page_screenshots.py --suffix _before     the pages of another version, beside them
@@ -8,8 +8,9 @@ Needs Chromium (tests/browser.py finds it). What is compared is docs/pictures/co
 
 from __future__ import annotations
 
-import argparse
 import contextlib
+import shutil
+import subprocess
 import sys
 import tempfile
 from importlib import import_module
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from script_options import Arguments
 
 from edgeconv.diff.request import run_request
 from edgeconv.diff.results import Wanted
@@ -31,14 +33,16 @@ OUTPUT = PROJECT / "docs" / "pages"
 PICTURE = PROJECT / "docs" / "pictures" / "coast.jpg"
 WIDTH, HEIGHT = 1000, 640
 PHONE_WIDTH, PHONE_HEIGHT = 390, 720
-QUALITY = 35
+SHOWN = 0.75
+"""Of their size, and with loss, to stay small."""
+QUALITY = 20
 
 
 def main() -> int:
     """Make the pages in a folder that goes again, and draw each as it is seen."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--output", type=Path, default=OUTPUT, help="folder of the screenshots")
-    parser.add_argument("--suffix", default="", help="at the end of each name")
+    parser = Arguments(__doc__)
+    parser.add_argument("--output", type=Path, default=OUTPUT, help="Where the pictures go.")
+    parser.add_argument("--suffix", default="", help="What ends each name.")
     arguments = parser.parse_args()
     arguments.output.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as scratch:
@@ -50,16 +54,23 @@ def main() -> int:
                 ("pair", "pair.html", False),
                 ("pair_phone", "pair.html", True),
                 ("folders", "many.html", False),
+                ("run", "run.html", False),
             ):
                 take(browser, folder / page, phone, arguments.output / f"{name}{arguments.suffix}.webp")
     return 0
 
 
 def make_pages(folder: Path) -> None:
-    """pair.html and many.html, with the names that a person in that folder would give."""
+    """pair.html, many.html and run.html, with the names that a person in that folder would give."""
     with contextlib.chdir(folder):
         run_request(["old/harbour.png", "new/harbour.png"], None, None, False, Wanted(html="pair.html"))
         run_request(["old", "new"], None, None, False, Wanted(html="many.html"))
+        edgeconv = (sys.executable, "-m", "edgeconv")
+        shutil.copy(PICTURE, "coast.jpg")
+        run = (*edgeconv, "run", "coast.jpg", "-o", "out/", "--filter", "sobel", "--channels", "luma")
+        subprocess.run((*run, "--quiet"), check=True)
+        (made,) = Path("out").glob("*.json")
+        subprocess.run((*edgeconv, "report", made, "--html", "run.html"), check=True, stdout=subprocess.DEVNULL)
 
 
 def draw_folders(folder: Path) -> None:
@@ -89,12 +100,17 @@ def take(browser: Browser, page: Path, phone: bool, path: Path) -> None:
     if page.name == "pair.html":
         browser.run("document.getElementById('mode-swipe').click()")
         browser.drawn()
+        # The version before has no such buttons.
+        browser.run("document.getElementById('draw-region')?.click()")
+        browser.run("document.getElementById('ignore-difference')?.click()")
+        browser.key("0")
     browser.run("new Promise((done) => setTimeout(done, 500))")  # thumbnails are decoded when they are seen
     drawing = path.with_suffix(".png")
     browser.screenshot(drawing)
     import cv2
 
-    cv2.imwrite(str(path), cv2.imread(str(drawing)), [cv2.IMWRITE_WEBP_QUALITY, QUALITY])
+    shown = cv2.resize(cv2.imread(str(drawing)), None, fx=SHOWN, fy=SHOWN, interpolation=cv2.INTER_AREA)
+    cv2.imwrite(str(path), shown, [cv2.IMWRITE_WEBP_QUALITY, QUALITY])
     drawing.unlink()
 
 

@@ -8,12 +8,13 @@ the counters. The script starts itself under `ncu` (with --run) and adds up the 
 
 from __future__ import annotations
 
-import argparse
 import csv
 import io
 import subprocess
 import sys
 from pathlib import Path
+
+from script_options import SUPPRESS, Arguments
 
 from edgeconv.bench.ladders.base import ProfiledStep
 
@@ -78,9 +79,9 @@ def parse(text: str) -> list[ProfiledStep]:
 
 def main() -> int:
     """Profile and write, or with --run be what is profiled."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("output", type=Path, nargs="?")
-    parser.add_argument("--run", action="store_true", help=argparse.SUPPRESS)
+    parser = Arguments(__doc__)
+    parser.add_argument("output", type=Path, nargs="?", help="Write the counts to this file, as JSON.")
+    parser.add_argument("--run", action="store_true", help=SUPPRESS)
     arguments = parser.parse_args()
     if arguments.run:
         run_steps()

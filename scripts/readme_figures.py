@@ -1,4 +1,4 @@
-"""The README's table of results and its plot, both from committed records.
+"""Draw the README's plot of results from committed records, as its table is made from them.
 
     python3 scripts/readme_figures.py            RECORD and LADDER → docs/pictures/gflops_light.svg, gflops_dark.svg
     python3 scripts/readme_figures.py --check    writes nothing; exit 1 where a plot is not what the records give
@@ -10,7 +10,6 @@ drawn here, not by matplotlib, so that the same record gives the same bytes ever
 
 from __future__ import annotations
 
-import argparse
 import json
 import lzma
 import math
@@ -21,6 +20,8 @@ from html import escape
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
+
+from script_options import Arguments
 
 PROJECT = Path(__file__).resolve().parent.parent
 RESULTS = PROJECT / "docs" / "results"
@@ -218,8 +219,8 @@ def plots() -> dict[Path, str]:
 
 def main() -> int:
     """Draw, or with --check name what is out of date and exit 1."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 where a plot is out of date")
+    parser = Arguments(__doc__)
+    parser.add_argument("--check", action="store_true", help="Write nothing; end with 1 where a plot is out of date.")
     check = parser.parse_args().check
     code = 0
     for path, text in plots().items():

@@ -14,13 +14,15 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from edgeconv.cli.commands import SETTINGS
+from edgeconv.cli.mistakes import explained
 from edgeconv.cli.parameters import spread
 from edgeconv.core.option import Positional
-from edgeconv.errors import EXIT_DIFFERENT, EdgeconvError
+from edgeconv.errors import EXIT_DIFFERENT, EdgeconvError, UsageError
 from edgeconv.io.resize import find_pictures, parse_sizes, resize_file
 from edgeconv.options import Reading, Replacing, Resizing
 
@@ -69,5 +71,20 @@ def resize_images(
         raise typer.Exit(EXIT_DIFFERENT)
 
 
+def main() -> int:
+    """Read the command line as the commands do; a mistake in it is one line."""
+    app = typer.Typer(**SETTINGS)
+    app.command()(spread(resize_images))
+    try:
+        return app(prog_name="python3 scripts/resize_images.py", standalone_mode=False) or 0
+    except Exception as error:
+        mistake: Any = error
+        if not hasattr(error, "format_message") and not isinstance(error, UsageError):
+            raise
+        said = explained(mistake, sys.argv[1:]) if hasattr(error, "format_message") else error
+        print(f"resize_images: error: {said}", file=sys.stderr)
+        return UsageError.exit_code
+
+
 if __name__ == "__main__":
-    typer.run(spread(resize_images))
+    sys.exit(main())

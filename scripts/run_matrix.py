@@ -9,11 +9,12 @@ scripts/docs_tables.py makes the tables of README and docs from them.
 
 from __future__ import annotations
 
-import argparse
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
+
+from script_options import Arguments
 
 from edgeconv.io.files import write_bytes_atomically
 from edgeconv.runtime.auto import runnable
@@ -25,11 +26,11 @@ STRIDES = (1, 2, 3)
 
 def main() -> int:
     """Run the matrix; 1 where a cell failed, after the others have run."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--machine", required=True, help="folder name for the reports")
-    parser.add_argument("--picture", default="images/input_2048.png")
-    parser.add_argument("--device", choices=("cpu", "cuda"), help="only methods of this device")
-    parser.add_argument("--results", type=Path, default=RESULTS)
+    parser = Arguments(__doc__)
+    parser.add_argument("--machine", required=True, help="Folder name for the reports.")
+    parser.add_argument("--picture", default="images/input_2048.png", help="The picture that is filtered.")
+    parser.add_argument("--device", choices=("cpu", "cuda"), help="Only methods of this device: {choices}.")
+    parser.add_argument("--results", type=Path, default=RESULTS, help="Where the folder of the machine lies.")
     arguments = parser.parse_args()
 
     failed = 0

@@ -1,4 +1,4 @@
-"""compute-sanitizer over one case of each compiled CUDA kernel: memcheck, racecheck, initcheck and synccheck.
+"""Run compute-sanitizer over one case of each compiled CUDA kernel: memcheck, racecheck, initcheck and synccheck.
 
     python3 scripts/sanitize_gpu.py --output docs/results/sanitize/h200.json [--tool memcheck] [--sanitizer PATH]
     python3 scripts/sanitize_gpu.py --one-pass         the cases alone, as each tool runs them
@@ -16,7 +16,6 @@ cuDNN's and cuBLAS's own kernels are not ours to check; the two kernels around c
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import re
@@ -33,6 +32,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+from script_options import Arguments
 
 PROJECT = Path(__file__).resolve().parent.parent
 TESTS = PROJECT / "tests"
@@ -278,12 +278,14 @@ def write_record(path: Path, known: dict[str, Any], summaries: list[ToolSummary]
 
 def main() -> int:
     """Parse, run the tools one after the other, print and write."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--one-pass", action="store_true", help="run the cases in this process, without a tool")
-    parser.add_argument("--tool", choices=tuple(TOOLS), action="append", help="only this one; may be given again")
-    parser.add_argument("--sanitizer", metavar="PATH", help="the program, where it is not on the path")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes that compile beforehand")
-    parser.add_argument("--output", type=Path, metavar="FILE.json", help="write the summary, as JSON")
+    parser = Arguments(__doc__)
+    parser.add_argument("--one-pass", action="store_true", help="Run the cases in this process, without a tool.")
+    parser.add_argument(
+        "--tool", choices=tuple(TOOLS), action="append", help="Only this tool: {choices}; may be repeated."
+    )
+    parser.add_argument("--sanitizer", help="The program, where it is not on the path.")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="Processes that compile beforehand.")
+    parser.add_argument("--output", type=Path, help="Write the summary to this file, as JSON.")
     asked = parser.parse_args()
     if asked.one_pass:
         return one_pass()

@@ -13,7 +13,6 @@ the fastest time of each is taken.
 
 from __future__ import annotations
 
-import argparse
 import json
 import lzma
 import time
@@ -24,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from script_options import Arguments
 
 from edgeconv import __version__
 from edgeconv.bench.synthetic import bench_filter
@@ -139,16 +139,16 @@ def judge(measured: list[Measured]) -> None:
 
 def main() -> None:
     """See the module's docstring."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--output", type=Path, help="a JSON file")
-    parser.add_argument("--rounds", type=int, default=4)
-    parser.add_argument("--below", type=float, default=STAND_OUT, help="print rows whose share is below")
+    parser = Arguments(__doc__)
+    parser.add_argument("--output", type=Path, help="A JSON file to write, packed where it ends with .xz.")
+    parser.add_argument("--rounds", type=int, default=4, help="How often all rows are gone over.")
+    parser.add_argument("--below", type=float, default=STAND_OUT, help="Print the rows whose share is below.")
     for axis in ("dtype", "filter", "channels"):
-        parser.add_argument(f"--{axis}s", help="only these, commas between")
+        parser.add_argument(f"--{axis.rstrip('s')}s", help="Only rows of these, commas between.")
     asked = parser.parse_args()
     chosen = list(dict.fromkeys(rows()))
     for axis in ("dtype", "filter", "channels"):
-        words = getattr(asked, f"{axis}s")
+        words = getattr(asked, f"{axis.rstrip('s')}s")
         chosen = [row for row in chosen if not words or getattr(row, axis) in words.split(",")]
     measured: dict[Row, Measured] = {}
     for _ in range(asked.rounds):

@@ -11,7 +11,6 @@ with other heights.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 from collections.abc import Callable, Iterator
@@ -22,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from script_options import Arguments
 
 from edgeconv.core.filters import RGB_CHANNELS, WeightSet, custom_filter, named_filter, weight_set
 from edgeconv.core.geometry import KERNEL_SIZE
@@ -250,11 +250,11 @@ def best_banks(filters: int, size: int) -> list[dict[str, Any]]:
 
 def main() -> None:
     """Sweep what is asked for, print the best, write all that was printed."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--work", nargs="*", choices=WORKS, default=list(WORKS))
-    parser.add_argument("--banks", help="numbers of filters: sweep those banks, and no work")
-    parser.add_argument("--sizes", default="512,1024,2048,4096")
-    parser.add_argument("--output", type=Path)
+    parser = Arguments(__doc__)
+    parser.add_argument("--work", nargs="*", choices=WORKS, default=list(WORKS), help="Only these cases. Default: all.")
+    parser.add_argument("--banks", help="Numbers of filters, with commas: sweep banks of them alone.")
+    parser.add_argument("--sizes", default="512,1024,2048,4096", help="Sides of the pictures, in pixels.")
+    parser.add_argument("--output", type=Path, help="Write the figures to this file, as JSON.")
     arguments = parser.parse_args()
     results = []
     if arguments.banks:

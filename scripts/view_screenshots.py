@@ -1,4 +1,4 @@
-"""Pictures of the window's main views for README.md and docs/view.md, drawn off the screen from the project's picture.
+"""Draw the window's main views for README.md and docs/view.md, off the screen, from the project's picture.
 
     python3 scripts/view_screenshots.py [--folder docs/view]
 
@@ -11,13 +11,14 @@ three quarters of their size and with some, to stay small.
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 import tempfile
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+
+from script_options import Arguments
 
 os.environ["QT_QPA_PLATFORM"] = "offscreen"
 os.environ["QT_LOGGING_RULES"] = "qt.qpa.*=false"
@@ -134,8 +135,8 @@ SHOTS: dict[str, Callable[[ViewWindow], None]] = {
 
 def main() -> int:
     """Draw them all."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--folder", type=Path, default=PROJECT / "docs" / "view")
+    parser = Arguments(__doc__)
+    parser.add_argument("--folder", type=Path, default=PROJECT / "docs" / "view", help="Where the pictures go.")
     folder = parser.parse_args().folder
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as settings:

@@ -18,6 +18,21 @@ from pathlib import Path
 from typing import Any
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+KEYS = {
+    "Tab": (9, ""),
+    "Enter": (13, "\r"),
+    "Escape": (27, ""),
+    " ": (32, " "),
+    "End": (35, ""),
+    "Home": (36, ""),
+    "ArrowLeft": (37, ""),
+    "ArrowUp": (38, ""),
+    "ArrowRight": (39, ""),
+    "ArrowDown": (40, ""),
+    "Delete": (46, ""),
+    "Backspace": (8, ""),
+}
+"""Virtual key code of a key, and the text that it types."""
 PATIENCE_SECONDS = 60
 """Far more than anything takes, for machines that are busy."""
 
@@ -148,6 +163,22 @@ class Browser:
     def mouse(self, kind: str, x: float, y: float, **more: Any) -> None:
         """A mouse event at a place of the window: mouseMoved, mousePressed, mouseReleased, mouseWheel."""
         self.send("Input.dispatchMouseEvent", type=kind, x=x, y=y, **more)
+
+    def click(self, selector: str) -> None:
+        """Bring an element into view and press the left button in its middle."""
+        element = f"document.querySelector({selector!r})"
+        self.run(f"{element}.scrollIntoView({{block: 'nearest'}})")
+        middle = "(({left, top, width, height}) => [left + width / 2, top + height / 2])"
+        x, y = self.run(f"{middle}({element}.getBoundingClientRect())")
+        self.mouse("mousePressed", x, y, button="left", buttons=1, clickCount=1)
+        self.mouse("mouseReleased", x, y, button="left", clickCount=1)
+
+    def press(self, key: str, shift: bool = False) -> None:
+        """Press and release a key as a keyboard does, by its name in KEYS or a letter, so that controls obey it."""
+        code, text = KEYS.get(key, (ord(key.upper()) if len(key) == 1 else 0, key))
+        more: dict[str, Any] = {"key": key, "windowsVirtualKeyCode": code, "modifiers": 8 if shift else 0}
+        self.send("Input.dispatchKeyEvent", type="keyDown", **more, **({"text": text} if text else {}))
+        self.send("Input.dispatchKeyEvent", type="keyUp", **more)
 
     def drag(self, start: tuple[float, float], stop: tuple[float, float]) -> None:
         """Press, move and release the left button."""

@@ -5,9 +5,11 @@ from __future__ import annotations
 import gc
 import os
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from browser import Browser, chromium
 from qt_here import qt_reason
 
 from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
@@ -18,6 +20,15 @@ os.environ[PLACE_VARIABLE] = os.devnull + ".none"
 
 pytest_plugins = () if qt_reason() else ("pytestqt.plugin",)
 """Loaded here and not by itself (see addopts): on a machine without Qt it would stop every test."""
+
+
+@pytest.fixture(scope="session")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    """One Chromium for all tests of a process."""
+    if chromium() is None:
+        pytest.skip("there is no Chromium here")
+    with Browser(tmp_path_factory.mktemp("profile")) as running:
+        yield running
 
 
 @pytest.fixture(scope="session")

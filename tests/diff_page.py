@@ -37,6 +37,20 @@ class Shown:
         box = "(({left, top, width, height}) => [left, top, width, height])"
         return tuple(self.browser.run(f"{box}(document.getElementById('canvas').getBoundingClientRect())"))
 
+    def place(self, x: float, y: float) -> tuple[float, float]:
+        """Where the middle of a pixel of the first pane is in the window, while it shows the whole picture."""
+        left, top, width, height = self.stage()
+        pane = (
+            width / (1 + len(self.others))
+            if self.browser.run("document.getElementById('mode-side').checked")
+            else width
+        )
+        rows, columns = self.reference.shape[:2]
+        if pane < width and min(pane / columns, height / rows) < min(width / columns, height / 2 / rows):
+            pane, height = width, height / (1 + len(self.others))  # panes below each other
+        scale = min(pane / columns, height / rows)
+        return left + pane / 2 + (x + 0.5 - columns / 2) * scale, top + height / 2 + (y + 0.5 - rows / 2) * scale
+
     def pixel_at(self, across: float, down: float) -> tuple[int, int]:
         """x, y of the pixel that the viewer says is under the mouse, at shares of the stage's width and height."""
         left, top, width, height = self.stage()

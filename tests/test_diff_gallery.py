@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from browser import Browser, chromium
+from browser import Browser
 from command import edgeconv
 from picture_files import smooth_image
 
@@ -15,16 +15,8 @@ from edgeconv.diff.html import Page
 from edgeconv.diff.html.gallery import GalleryEntry, alone, thumbnail
 from edgeconv.io.image import decode_image, write_image
 
-pytestmark = pytest.mark.skipif(chromium() is None, reason="there is no Chromium here")
-
 LISTED = "[...document.querySelectorAll('.pair .name')].map((e) => e.textContent)"
 OPEN = "document.getElementById('open-pair').innerText"
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    with Browser(tmp_path_factory.mktemp("profile")) as running:
-        yield running
 
 
 @pytest.fixture
@@ -125,6 +117,35 @@ def test_enter_opens_and_keys_go_on_and_back(page: Browser) -> None:
     assert page.run(OPEN) == "much.png"
     page.key("Escape")
     assert page.run("document.activeElement.querySelector('.name').innerText") == "much.png"
+
+
+def test_the_list_is_one_stop_of_tab_and_arrows_move_in_it(page: Browser) -> None:
+    here = "document.activeElement.querySelector('.name')?.innerText"
+    page.run("document.getElementById('sort').focus()")
+    page.press("Tab")
+    assert page.run(here) == "much.png"  # the pair that is open
+    for key, name in (
+        ("Home", "grown.png"),
+        ("ArrowLeft", "grown.png"),
+        ("ArrowRight", "added.png"),
+        ("ArrowRight", "gone.png"),
+        ("End", "little.png"),
+    ):
+        page.press(key)
+        assert page.run(here) == name, key
+    columns = page.run("getComputedStyle(document.getElementById('pairs')).gridTemplateColumns.split(' ').length")
+    assert columns == 4
+    page.press("ArrowUp")  # the second of the second line: above it stands the second of the first
+    assert page.run(here) == "grown.png"
+    page.press("ArrowDown")
+    assert page.run(here) == "little.png"
+    page.press("Tab")
+    assert page.run("document.activeElement.id") == "back"
+    page.press("Tab", shift=True)
+    assert page.run(here) == "little.png"
+    page.press("Enter")
+    page.drawn()
+    assert page.run(OPEN) == "little.png"
 
 
 def test_zoom_survives_the_step_to_the_next_pair_of_the_same_size(page: Browser) -> None:

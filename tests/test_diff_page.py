@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
-from browser import Browser, chromium
+from browser import Browser
 from command import PROJECT
 from diff_page import Shown, make_page
 
@@ -18,18 +17,10 @@ from edgeconv.diff.scale import scale_for
 from edgeconv.errors import UsageError
 from edgeconv.io.image import read_image
 
-pytestmark = pytest.mark.skipif(chromium() is None, reason="there is no Chromium here")
-
 HEIGHT, WIDTH = 300, 520
 """More than one tile each way, neither a multiple of a tile, three levels."""
 SPOT = (123, 300)
 """y, x of the pixel that the second input changes alone."""
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    with Browser(tmp_path_factory.mktemp("profile")) as running:
-        yield running
 
 
 def pictures(dtype: str, channels: int = 3) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -7,25 +7,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from browser import Browser, chromium
+from browser import Browser
 from diff_page import Shown, make_page
 from picture_files import smooth_image
 
 from edgeconv.diff.scale import scale_for
-
-pytestmark = pytest.mark.skipif(chromium() is None, reason="there is no Chromium here")
 
 HEIGHT, WIDTH = 300, 520
 SPOT = (120, 300)
 MODES = "dsobhgv"
 LEAST_TARGET = 44
 """CSS pixels of what a finger is to hit. Source: WCAG 2.2, 2.5.5."""
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    with Browser(tmp_path_factory.mktemp("profile")) as running:
-        yield running
 
 
 @pytest.fixture

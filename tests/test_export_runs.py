@@ -16,7 +16,7 @@ from xml.etree import ElementTree
 
 import pytest
 from bench_records import TimedMethod, changed, measured
-from browser import Browser, chromium
+from browser import Browser
 from command import PROJECT, edgeconv
 from problems import random_image
 
@@ -29,6 +29,7 @@ from edgeconv.export.csv import HEADER
 from edgeconv.export.kinds import LadderRecord, read
 from edgeconv.io.image import write_image
 from edgeconv.run.report import PHASES, RunReport
+from edgeconv.run.report_text import summary
 
 RESULTS = PROJECT / "docs" / "results" / "run"
 NASTY = "<script>alert('x')</script> & | pipe.png"
@@ -84,6 +85,21 @@ def test_markdown_has_a_line_a_run_with_its_figures_and_phases(reports) -> None:
     assert f"| heuristic | 1 | {cudnn.method.choice['ranked'][0]['algorithm']} |" in page
 
 
+def test_a_summary_has_the_lines_of_one_run_or_a_line_a_run_the_fastest_first(reports) -> None:
+    one = reports[0]
+    assert runs.lead([one]) == [
+        f"Wrote: {summary(one)[0].text}", f"Speed: {summary(one)[1].text}", f"Right: {summary(one)[2].text}"
+    ]  # fmt: skip
+    names = [line.partition(":")[0] for line in runs.lead(reports)]
+    order = sorted(range(3), key=lambda place: -reports[place].speed.kernel_gflops)
+    assert names == [runs.labels(reports)[place] for place in (*order, 3)]
+    ends = {line.rpartition("; ")[2] for line in runs.lead(reports)}
+    assert ends == {"right", "WRONG", "check"}
+    assert len(runs.lead([one] * 8)) == 8
+    assert runs.lead([one] * 9)[8:] == ["1 more run in the table below"]
+    assert runs.lead([one] * 10)[8:] == ["2 more runs in the table below"]
+
+
 def test_the_spreadsheet_has_the_columns_of_the_bench(reports) -> None:
     lines = list(csv.DictReader(io.StringIO(text_of(reports, "csv"))))
     assert list(lines[0]) == list(HEADER)
@@ -131,24 +147,27 @@ def test_the_page_escapes_what_reports_say_and_asks_for_nothing(reports) -> None
     assert len(identifiers) == len(set(identifiers))
 
 
-@pytest.mark.skipif(chromium() is None, reason="no Chromium here")
 @pytest.mark.parametrize(("width", "scheme"), [(1200, "light"), (390, "dark")])
-def test_the_page_in_a_browser(reports, tmp_path, width: int, scheme: str) -> None:
+def test_the_page_in_a_browser(browser: Browser, reports, tmp_path, width: int, scheme: str) -> None:
     pytest.importorskip("matplotlib")
     reports[1].input.file = "x" * 60 + ".png"
     path = tmp_path / "runs.html"
     path.write_text(text_of(reports, "html"), encoding="utf-8")
-    with Browser(tmp_path / "profile", width, 800) as window:
+    browser.problems.clear()
+    try:
         metrics = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 500}
-        window.send("Emulation.setDeviceMetricsOverride", **metrics)
+        browser.send("Emulation.setDeviceMetricsOverride", **metrics)
         features = [{"name": "prefers-color-scheme", "value": scheme}]
-        window.send("Emulation.setEmulatedMedia", media="", features=features)
-        window.open(path)
-        assert window.problems == []
-        assert window.run("document.documentElement.scrollWidth") <= width
-        assert window.run("document.querySelectorAll('figure svg').length") == 3
-        assert window.run("document.querySelectorAll('section').length") == 6
-        assert window.run("document.querySelector('.warn').textContent").startswith("cpu sliding")
+        browser.send("Emulation.setEmulatedMedia", media="", features=features)
+        browser.open(path)
+        assert browser.problems == []
+        assert browser.run("document.documentElement.scrollWidth") <= width
+        assert browser.run("document.querySelectorAll('figure svg').length") == 3
+        assert browser.run("document.querySelectorAll('section').length") == 8
+        assert browser.run("document.querySelector('.warn').textContent").startswith("cpu sliding")
+    finally:
+        browser.send("Emulation.clearDeviceMetricsOverride")
+        browser.send("Emulation.setEmulatedMedia", features=[])
 
 
 def test_reports_that_were_just_made_become_a_page(tmp_path: Path) -> None:

@@ -50,6 +50,11 @@ def shown(*works: tuple[str, str]) -> dict[str, Any]:
     }
 
 
+def test_banks_are_left_out() -> None:
+    assert list(shown(("bank-c3-k16", "mix"), ("sobel", "each"))) == ["the picture", "sobel, each"]
+    assert shown(("bank-c1-k2", "mix"), ("bank-c3-k3", "mix")) == {}
+
+
 def test_each_filter_is_shown_once_as_the_oracle_gives_it() -> None:
     works = (("sobel", "each"), ("laplacian8", "luma"), ("random", "mix"), ("sobel", "each"))
     found = shown(*works)

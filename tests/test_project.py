@@ -17,8 +17,6 @@ import edgeconv
 from edgeconv.export.schemas import RUN
 from edgeconv.methods import METHODS
 
-for imported in ("readme_figures", "crew_tables"):  # by docs_tables
-    script(imported)
 docs_tables = script("docs_tables")
 bootstrap = script("bootstrap")
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from browser import Browser, chromium
+from browser import Browser
 from command import PROJECT, edgeconv
 
 from edgeconv.bench.goals import outcomes
 from edgeconv.bench.record import read_record
 
 pytest.importorskip("matplotlib")
-pytestmark = pytest.mark.skipif(chromium() is None, reason="there is no Chromium here")
 
 RECORD = PROJECT / "docs" / "results" / "bench" / "h200" / "gpu.json.xz"
 CELLS = (
@@ -21,16 +20,17 @@ CELLS = (
 
 
 @pytest.fixture(scope="module")
-def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+def page(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     """The page of a committed record."""
     folder = tmp_path_factory.mktemp("report")
     assert edgeconv("report", RECORD, "--html", "page.html", cwd=folder).code == 0
-    with Browser(folder / "profile") as running:
-        running.open(folder / "page.html")
-        yield running
-        assert running.problems == []
-        asked = [address for address in running.requests if not address.startswith("data:")]
-        assert asked == [(folder / "page.html").as_uri()]
+    browser.problems.clear()
+    browser.requests.clear()
+    browser.open(folder / "page.html")
+    yield browser
+    assert browser.problems == []
+    asked = [address for address in browser.requests if not address.startswith("data:")]
+    assert asked == [(folder / "page.html").as_uri()]
 
 
 def tab_to(browser: Browser, selector: str) -> None:

@@ -19,6 +19,7 @@ def wanted(accepting: Accepting, showing: Showing, reading: Reading, replacing: 
     """What is judged, and what is made of it. Raises UsageError."""
     from edgeconv.core.units import parse_bytes
     from edgeconv.diff import results
+    from edgeconv.diff.ignored import NO_REGIONS, read_ignored
     from edgeconv.diff.metrics import Allowance
 
     return results.Wanted(
@@ -33,6 +34,7 @@ def wanted(accepting: Accepting, showing: Showing, reading: Reading, replacing: 
         page_limit_bytes=parse_bytes(showing.page_limit, "--page-limit"),
         rules=reading.rules(),
         overwrite=replacing.overwrite,
+        ignored=NO_REGIONS if accepting.ignore is None else read_ignored(accepting.ignore),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
@@ -47,7 +48,10 @@ def report(
     outputs = Outputs(map(str, records), replacing.overwrite)
     named = {name: outputs.reserve_file(path) for name, path in wanted.items() if path is not None}
     for name, path in named.items():
-        (content,) = _made(find_exporter(name).load(), loaded).values()
+        make: Callable[..., dict[str, bytes]] = find_exporter(name).load()
+        if name == "html":  # pictures of a run lie beside its report
+            make = partial(make, folders=[place.parent for place in records])
+        (content,) = _made(make, loaded).values()
         outputs.add(path, content)
     if plots is not None:
         for ending, content in _made(find_exporter("plot").load(), loaded).items():

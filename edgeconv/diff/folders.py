@@ -149,6 +149,7 @@ def compare_folders(
     names = sorted(before | after)
     if not names:
         raise UsageError(f"{baseline} and {new} have no pictures: name folders that do.")
+    wanted.ignored.refuse_unknown(names)
     pairs = []
     for name in names:
         places = [folder / name for folder, found in ((baseline, before), (new, after)) if name in found]
@@ -228,11 +229,13 @@ def _compare_pair(name: str, before: Path, after: Path, conversions: tuple[str, 
         if read_bytes(before, most_bytes) == read_bytes(after, most_bytes):
             return Pair(name, "same", "the files are equal byte for byte")
         inputs = (FileInput(str(path), conversions, wanted.rules) for path in (before, after))
-        comparisons = record.compare_all(next(inputs), list(inputs), wanted.allowance, wanted.perceptual)
+        comparisons = record.compare_all(next(inputs), list(inputs), wanted.allowed(name), wanted.perceptual)
     except LayoutError as error:
         return Pair(name, "layout", str(error))
     except (ImageReadError, MemoryLimitError) as error:
         return Pair(name, "unreadable", str(error))
+    except UsageError as error:
+        raise UsageError(f"{name}: {error}") from None
     status: PairStatus = "same" if comparisons.same else "changed"
     return Pair(name, status, record.summary(comparisons), comparisons)
 

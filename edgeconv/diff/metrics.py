@@ -12,6 +12,7 @@ megabytes are held, whatever their size. What each word means:
     unbounded   samples where a NaN or an infinity meets another number: the largest difference is then infinite;
                 mean, mean absolute and RMSE are those of the other samples
     border      the ring of `ring` pixels along the four sides, where padding mistakes live; interior is the rest
+    ignored     the regions that the caller names, which are in neither border nor interior and are not judged
     PSNR        20 · log10(peak / RMSE) in dB; peak is the type's largest value, of floats the largest finite
                 |reference|
 
@@ -25,6 +26,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -41,8 +43,21 @@ STRIP_SAMPLES = {1: 2**18, 2: 2**20, 4: 2**18, 8: 2**18}
 SPARSE_SHARE = 1 / 16
 """Below this share of unequal samples it is quicker to pick them out than to tally all."""
 
-BORDER, INTERIOR = 0, 1
+BORDER, INTERIOR, IGNORED = 0, 1, 2
 CHANNEL_NAMES = {1: ("grey",), 3: ("R", "G", "B")}
+
+
+@dataclass(frozen=True)
+class Box:
+    """A rectangle of pixels; bounds are inclusive."""
+
+    left: int
+    top: int
+    right: int
+    bottom: int
+
+    def __str__(self) -> str:
+        return f"x {self.left}–{self.right}, y {self.top}–{self.bottom}"
 
 
 @dataclass(frozen=True)
@@ -57,6 +72,8 @@ class Allowance:
     """Number of differing samples that is tolerated."""
     ignore_border: int = 0
     """Pixels along each side that are not judged (but still reported)."""
+    ignored_regions: tuple[Box, ...] = ()
+    """The same for rectangles anywhere, which may overlap."""
 
     def check(self, shape: tuple[int, ...], dtype: Any) -> None:
         """Raise UsageError for what has no meaning with pictures of `shape` and `dtype`."""
@@ -70,6 +87,11 @@ class Allowance:
             raise UsageError(
                 f"--ignore-border {self.ignore_border} leaves nothing of {shape[1]}×{shape[0]} pixels: use less."
             )
+        for box in self.ignored_regions:
+            if not (0 <= box.left <= box.right < shape[1] and 0 <= box.top <= box.bottom < shape[0]):
+                raise UsageError(
+                    f"--ignore: the region {box} is not within {shape[1]}×{shape[0]} pixels: draw it anew."
+                )
 
 
 @dataclass(frozen=True)
@@ -130,6 +152,8 @@ class Figures:
     whole: PartFigures
     border: PartFigures
     interior: PartFigures
+    ignored: PartFigures | None
+    """None where no region is ignored."""
     by_channel: tuple[PartFigures, ...]
     differing_pixels: int
     """Judged pixels with at least one differing sample."""
@@ -184,10 +208,13 @@ class _Comparison:
         self.height, self.width, self.channels = reference.shape
         self.margin = allowance.ignore_border
         self.ring = self.margin or 1
+        self.boxes = allowance.ignored_regions
+        self.zones = (BORDER, INTERIOR, IGNORED) if self.boxes else (BORDER, INTERIOR)
+        self.judged_zones = (INTERIOR,) if self.margin else (BORDER, INTERIOR)
         tally = _WholeNumbers if reference.dtype.kind == "u" else _Floats
-        self.tally: _Tally = tally(reference.dtype, self.channels)
+        self.tally: _Tally = tally(reference.dtype, self.channels, len(self.zones))
         self.regions = RegionFinder(self.width)
-        self.differing = np.zeros((2, self.channels), np.int64)
+        self.differing = np.zeros((len(self.zones), self.channels), np.int64)
         self.differing_pixels = 0
         self.first: tuple[int, int] | None = None
         self.worst: tuple[int, int] | None = None
@@ -204,9 +231,12 @@ class _Comparison:
         for each in labelled:
             each.result()
         region_count, regions = self.regions.finish()
-        both, every = (BORDER, INTERIOR), range(self.channels)
-        whole, border, interior = self._part(both, every), self._part((BORDER,), every), self._part((INTERIOR,), every)
-        judged = interior if self.margin else whole
+        every = range(self.channels)
+        whole, border, interior = (self._part(zones, every) for zones in (self.zones, (BORDER,), (INTERIOR,)))
+        without_regions = interior if self.margin else whole
+        judged = self._part(self.judged_zones, every) if self.boxes else without_regions
+        if not judged.samples:
+            raise UsageError("--ignore leaves no pixel to judge: take a region out of its file.")
         return Figures(
             height=self.height,
             width=self.width,
@@ -218,7 +248,8 @@ class _Comparison:
             whole=whole,
             border=border,
             interior=interior,
-            by_channel=tuple(self._part(both, (channel,)) for channel in every),
+            ignored=self._part((IGNORED,), every) if self.boxes else None,
+            by_channel=tuple(self._part(self.zones, (channel,)) for channel in every),
             differing_pixels=self.differing_pixels,
             first=self._spot(self.first),
             worst=self._spot(self.worst),
@@ -241,7 +272,7 @@ class _Comparison:
                 self.tally.add_equal(zone, reference[rows, columns])
             return pixels
 
-        largest = [0.0, 0.0]
+        largest = [0.0] * len(self.zones)
         for zone, rows, columns in pieces:
             found = self.tally.add(zone, reference[rows, columns], other[rows, columns])
             largest[zone] = max(largest[zone], found)
@@ -260,12 +291,16 @@ class _Comparison:
             judged = np.zeros_like(pixels)
             judged[judged_rows, judged_columns] = pixels[judged_rows, judged_columns]
             pixels = judged
+        for rows, columns in self._ignored(start, stop):
+            pixels[rows, columns] = False
         self.differing_pixels += int(np.count_nonzero(pixels))
         if self.first is None and pixels.any():
             y, x = np.unravel_index(int(pixels.argmax()), pixels.shape)
             self.first = (start + int(y), int(x))
-        if (largest[INTERIOR] if margin else max(largest)) > self.worst_magnitude:
+        if max(largest[zone] for zone in self.judged_zones) > self.worst_magnitude:
             magnitude = magnitude_of(reference[judged_rows, judged_columns], other[judged_rows, judged_columns])
+            for rows, columns in self._ignored(start + judged_rows.start, start + judged_rows.stop, margin):
+                magnitude[rows, columns] = 0
             y, x, _ = np.unravel_index(int(magnitude.argmax()), magnitude.shape)
             self.worst_magnitude = float(magnitude.max())
             self.worst = (start + judged_rows.start + int(y), margin + int(x))
@@ -284,9 +319,25 @@ class _Comparison:
             (BORDER, middle, slice(right, self.width)),
             (BORDER, slice(bottom - start, stop - start), slice(0, self.width)),
         )
+        boxes = [_box_of(rows, columns) for rows, columns in self._ignored(start, stop)]
         for zone, rows, columns in pieces:
-            if rows.start < rows.stop and columns.start < columns.stop:
+            if rows.start >= rows.stop or columns.start >= columns.stop:
+                continue
+            if not boxes:
                 yield zone, rows, columns
+                continue
+            for is_ignored, part_rows, part_columns in _cut(rows, columns, boxes):
+                yield IGNORED if is_ignored else zone, part_rows, part_columns
+
+    def _ignored(self, start: int, stop: int, margin: int = 0) -> Iterator[tuple[slice, slice]]:
+        """The ignored regions within rows `start` to `stop`, counted from the first, and columns from `margin` on."""
+        for box in self.boxes:
+            top, bottom = max(box.top, start), min(box.bottom + 1, stop)
+            if top < bottom:
+                yield (
+                    slice(top - start, bottom - start),
+                    slice(max(box.left - margin, 0), max(box.right + 1 - margin, 0)),
+                )
 
     def _spot(self, place: tuple[int, int] | None) -> Spot | None:
         if place is None:
@@ -307,6 +358,23 @@ class _Comparison:
             difference=float(other[channel]) - float(reference[channel]),
             ulp=ulp,
         )
+
+
+def _box_of(rows: slice, columns: slice) -> Box:
+    return Box(columns.start, rows.start, columns.stop - 1, rows.stop - 1)
+
+
+def _cut(rows: slice, columns: slice, boxes: Sequence[Box]) -> Iterator[tuple[bool, slice, slice]]:
+    """A rectangle cut into pieces that lie within one of `boxes` (True), and pieces that lie outside all of them."""
+
+    def edges(span: slice, bounds: list[tuple[int, int]]) -> list[int]:
+        inner = {edge for first, last in bounds for edge in (first, last + 1) if span.start < edge < span.stop}
+        return sorted({span.start, span.stop, *inner})
+
+    for top, bottom in pairwise(edges(rows, [(box.top, box.bottom) for box in boxes])):
+        across = [(box.left, box.right) for box in boxes if box.top <= top <= box.bottom]
+        for left, right in pairwise(edges(columns, across)):
+            yield any(first <= left <= last for first, last in across), slice(top, bottom), slice(left, right)
 
 
 def _beyond(
@@ -352,13 +420,13 @@ class _Tally(ABC):
 class _WholeNumbers(_Tally):
     """A histogram of signed differences per cell."""
 
-    def __init__(self, dtype: np.dtype[Any], channels: int) -> None:
+    def __init__(self, dtype: np.dtype[Any], channels: int, zones: int) -> None:
         largest = int(np.iinfo(dtype).max)
         self.peak = float(largest)
         self.scale = scale_for(dtype)
         self.zero = largest
         self.values = np.arange(-largest, largest + 1)
-        self.counts = np.zeros((2, channels, self.values.size), np.int64)
+        self.counts = np.zeros((zones, channels, self.values.size), np.int64)
         self.narrow = np.int16 if self.counts[0].size < 2**15 else np.int32
         # One histogram serves all channels: each has its own stretch of bins.
         self.bin_of_equal = (np.arange(channels) * self.values.size + largest).astype(self.narrow)
@@ -405,10 +473,10 @@ class _WholeNumbers(_Tally):
 class _Floats(_Tally):
     """Sums and largest values per cell, in float64; of float64 in more, as their squares may be beyond it."""
 
-    def __init__(self, dtype: np.dtype[Any], channels: int) -> None:
+    def __init__(self, dtype: np.dtype[Any], channels: int, zones: int) -> None:
         self.peak = 0.0
         self.scale = scale_for(dtype)
-        cells = (2, channels)
+        cells = (zones, channels)
         self.samples, self.unequal, self.unbounded, self.max_ulp = np.zeros((4, *cells), np.int64)
         self.wide: Any = np.longdouble if dtype == np.float64 else np.float64
         self.sum, self.sum_abs, self.sum_squares = np.zeros((3, *cells), self.wide)

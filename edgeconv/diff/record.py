@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Annotated, Literal
 
 from edgeconv.core.records import Amount, Meta, Natural, Part, Share, finite
 from edgeconv.core.safe_text import visible
+from edgeconv.core.units import counted
 from edgeconv.diff.inputs import Input, labels_of, layout_text, require_same_layout
 from edgeconv.diff.metrics import Allowance, Figures, PartFigures, Spot, compare
 from edgeconv.diff.perceptual import PERCEPTUAL
@@ -71,6 +72,7 @@ class ComparisonPart(Part, omit_defaults=True):
     channels: dict[str, FiguresPart]
     region_count: Natural
     regions: list[Region]
+    ignored: Annotated[FiguresPart | None, Meta(description="only with --ignore: the pixels of its regions")] = None
     ssim: float | None = None
     flip: float | None = None
 
@@ -187,6 +189,7 @@ def _describe_one(comparison: Comparison) -> ComparisonPart:
         channels={name: _describe_part(part) for name, part in channels},
         region_count=figures.region_count,
         regions=list(figures.regions),
+        ignored=None if figures.ignored is None else _describe_part(figures.ignored),
         **comparison.perceptual,
     )
 
@@ -260,7 +263,10 @@ def verdict(figures: Figures, allowance: Allowance) -> str:
 
 def allowed_text(allowance: Allowance) -> str:
     """What was allowed, in brackets, or nothing."""
-    words = [f"{name.replace('_', ' ')} {value:g}" for name, value in asdict(allowance).items() if value]
+    amounts = {field.name: getattr(allowance, field.name) for field in fields(allowance)}
+    regions = len(amounts.pop("ignored_regions"))
+    words = [f"{name.replace('_', ' ')} {value:g}" for name, value in amounts.items() if value]
+    words += [counted(regions, "ignored region")] if regions else []
     return f" (allowed: {', '.join(words)})" if words else ""
 
 
@@ -305,6 +311,8 @@ def rows(comparisons: Comparisons, comparison: Comparison) -> list[tuple[str, st
             lines.append(("NaN, infinity", f"{part.unbounded_samples:,} samples against another number"))
         lines.append((f"border {figures.ring} px", part_text(figures.border)))
         lines.append(("interior", part_text(figures.interior)))
+        if figures.ignored is not None:
+            lines.append(("ignored", part_text(figures.ignored)))
         if len(figures.channels) > 1:
             lines += [
                 (f"channel {name}", part_text(each))

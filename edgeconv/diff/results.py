@@ -6,13 +6,14 @@ Everything is computed before the first file is written, so an error leaves noth
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from edgeconv.core.records import to_json as record_json
 from edgeconv.core.safe_text import visible
 from edgeconv.diff import pictures, record
 from edgeconv.diff.html import Page, PictureSet, tables
+from edgeconv.diff.ignored import NO_REGIONS, IgnoredRegions
 from edgeconv.diff.inputs import Input
 from edgeconv.diff.metrics import Allowance
 from edgeconv.diff.outputs import Outputs
@@ -42,6 +43,11 @@ class Wanted:
     overwrite: bool = False
     rules: ReadRules = DEFAULT_RULES
     """Which pictures are refused."""
+    ignored: IgnoredRegions = NO_REGIONS
+
+    def allowed(self, picture: str | None = None) -> Allowance:
+        """The allowance with the regions that are ignored in a picture, by its relative name in two folders."""
+        return replace(self.allowance, ignored_regions=self.ignored.of(picture))
 
 
 @dataclass(frozen=True)
@@ -73,7 +79,8 @@ def run(
     for path in (wanted.html, wanted.junit, wanted.contact_sheet):
         if path is not None:
             outputs.reserve_file(path)
-    comparisons = record.compare_all(reference, others, wanted.allowance, wanted.perceptual)
+    wanted.ignored.refuse_unknown(())
+    comparisons = record.compare_all(reference, others, wanted.allowed(), wanted.perceptual)
     if wanted.junit is not None:
         cases = [_case(comparisons, comparison) for comparison in comparisons.each]
         outputs.add(Path(wanted.junit), junit.to_xml("edgeconv diff", cases))

@@ -1,7 +1,8 @@
 """Records of `edgeconv bench` and reports of `edgeconv run` as files for people and programs: one module per format.
 
 An exporter gives back its files as bytes by the ending of their names; writing is done here, whole files or none.
-Exporters read records alone, so that `edgeconv report` makes on any machine what the bench would have made.
+Exporters read records alone, so that `edgeconv report` makes on any machine what the bench would have made. The one
+exception are the pictures of runs, which the page shows where their files are still found (run_pictures.py).
 """
 
 from __future__ import annotations

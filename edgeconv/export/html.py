@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import base64
 import re
+from collections import Counter
 from collections.abc import Sequence
 from importlib.resources import files
+from pathlib import Path
 from string import Template
 
 from edgeconv.bench.goals import outcomes
@@ -23,6 +25,7 @@ from edgeconv.export.kinds import AnyRecord, LadderRecord, split
 from edgeconv.export.ladder_figures import draw_ladder
 from edgeconv.export.plot import svg
 from edgeconv.export.run_figures import draw_runs
+from edgeconv.export.run_pictures import ShownPicture, run_pictures
 from edgeconv.export.samples import FilterSample, samples
 from edgeconv.export.tables import Table
 from edgeconv.io.files import utf8
@@ -35,14 +38,18 @@ WORDS = ("reason", "case", "differs", "what binds it")
 BROAD_POINTS = 500
 """Wider drawings scroll sideways on a phone in place of shrinking until nobody can read them."""
 
+MOST_NAMES = 4
+"""Pictures that are not shown and are named."""
+
+_NAMED = re.compile(r'(<(?:section|nav|div)\b[^>]* aria-label=")([^"]*)"')
 _SVG = re.compile(r"<svg .*</svg>", re.DOTALL)
 _SIZES = re.compile(r'\b(?:width|height)="([\d.]+)pt"')
 PIXELS_PER_POINT = 1.4
 """A drawing's text is then as large as the page's."""
 
 
-def export(records: Sequence[AnyRecord]) -> dict[str, bytes]:
-    """See Exporter.load."""
+def export(records: Sequence[AnyRecord], folders: Sequence[Path] = ()) -> dict[str, bytes]:
+    """See Exporter.load; `folders` are those of the records, in which pictures of runs may lie."""
     given = split(records)
     titles = []
     if given.benches:
@@ -54,9 +61,11 @@ def export(records: Sequence[AnyRecord]) -> dict[str, bytes]:
     body = [f"<h1>{markup(title)}</h1>"]
     body += [_record(record, f"r{number}-") for number, record in enumerate(given.benches, 1)]
     body += [_ladder(record, f"l{number}-") for number, record in enumerate(given.ladders, 1)]
-    body += [_runs(given.runs)] if given.runs else []
+    body += [_runs(given.runs, folders)] if given.runs else []
     frame, script = (files("edgeconv.export").joinpath(name).read_text(encoding="utf-8") for name in PARTS)
-    return {".html": utf8(Template(frame).substitute(title=markup(title), body="\n".join(body), script=script))}
+    return {
+        ".html": utf8(Template(frame).substitute(title=markup(title), body=_with_names("\n".join(body)), script=script))
+    }
 
 
 def _record(record: BenchRecord, prefix: str) -> str:
@@ -80,7 +89,7 @@ def _record(record: BenchRecord, prefix: str) -> str:
         ("samples", "What the filters give", _samples(samples(record))),
         ("machine", "Machine and versions", _list(tables.machine_lines(record))),
     ]
-    return "\n".join([*parts, _summary(record), *_sections(sections, prefix)])
+    return "\n".join([*parts, _summary(_bench_lines(record)), *_sections(sections, prefix)])
 
 
 def _ladder(record: LadderRecord, prefix: str) -> str:
@@ -91,22 +100,26 @@ def _ladder(record: LadderRecord, prefix: str) -> str:
         ("tables", "Times and GFLOPS", "".join(map(_unless_empty, shown[:-1]))),
         ("rows", "Every thread block", _folded(shown[-1])),
     ]
-    return "\n".join([f'<p class="soft">{markup(words)}</p>', *_sections(sections, prefix)])
+    summary = _summary(ladders.lead(record))
+    return "\n".join([f'<p class="soft">{markup(words)}</p>', summary, *_sections(sections, prefix)])
 
 
-def _runs(reports: Sequence[RunReport]) -> str:
-    words = f"{len(reports)} reports of edgeconv run, {min(report.created_utc for report in reports)} and later"
+def _runs(reports: Sequence[RunReport], folders: Sequence[Path]) -> str:
+    began = min(report.created_utc for report in reports)
+    words = f"{counted(len(reports), 'report')} of edgeconv run, {began}{' and later' if len(reports) > 1 else ''}"
     parts = [f'<p class="soft">{markup(words)}</p>']
     parts += [f'<p class="warn">{markup(warning)}.</p>' for warning in runs.wrong(reports)]
+    pictures, missing = run_pictures(reports, folders)
     sections = [
+        ("pictures", "What was filtered, and its edges", _run_pictures(pictures, missing)),
         ("overview", "How fast, and how near the roof", _unless_empty(runs.overview(reports))),
         ("plots", "Plots", "".join(_figure(drawing, RUNS_PREFIX) for drawing in draw_runs(reports))),
         ("phases", "Where the time went", _unless_empty(runs.phases(reports))),
-        ("pictures", "Pictures", _unless_empty(runs.pictures(reports))),
+        ("rules", "Sizes, filters and rules", _unless_empty(runs.pictures(reports))),
         ("cudnn", "What cuDNN ranked and what was measured", "".join(map(_folded, runs.cudnn_traces(reports)))),
         ("machine", "Machine and versions", _list(runs.machine_lines(reports))),
     ]
-    return "\n".join([*parts, *_sections(sections, RUNS_PREFIX)])
+    return "\n".join([*parts, _summary(runs.lead(reports)), *_sections(sections, RUNS_PREFIX)])
 
 
 def _sections(sections: Sequence[tuple[str, str, str]], prefix: str) -> list[str]:
@@ -114,15 +127,30 @@ def _sections(sections: Sequence[tuple[str, str, str]], prefix: str) -> list[str
     shown = [(prefix + name, heading, content) for name, heading, content in sections if content]
     links = " ".join(f'<a href="#{name}">{markup(heading)}</a>' for name, heading, _ in shown)
     parts = [
-        f'<section id="{name}" aria-labelledby="{name}-title"><h2 id="{name}-title">{markup(heading)}</h2>{content}'
-        "</section>"
+        f'<section id="{name}" aria-label="{markup(heading)}"><h2>{markup(heading)}</h2>{content}</section>'
         for name, heading, content in shown
     ]
-    return [f'<nav aria-label="Sections, {prefix.rstrip("-")}">{links}</nav>', *parts]
+    return [f'<nav aria-label="Sections">{links}</nav>', *parts]
 
 
-def _summary(record: BenchRecord) -> str:
-    """What a reader takes along from one screen: who is ahead, and which goals are missed and why."""
+def _with_names(body: str) -> str:
+    """Every landmark by a name of its own: the second of a name says that it is one."""
+    met: Counter[str] = Counter()
+
+    def numbered(found: re.Match[str]) -> str:
+        met[found[2]] += 1
+        return found[0] if met[found[2]] == 1 else f'{found[1]}{found[2]}, {met[found[2]]}"'
+
+    return _NAMED.sub(numbered, body)
+
+
+def _summary(lines: Sequence[str]) -> str:
+    """What a reader takes along from one screen."""
+    return f'<section class="summary" aria-label="Summary"><h2>Summary</h2>{_list(lines)}</section>'
+
+
+def _bench_lines(record: BenchRecord) -> list[str]:
+    """Who is ahead, and which goals are missed and why."""
     missed = [
         f"Missed by {outcome.short_by:.1%}: {outcome.goal.case}{tables.place_text(outcome)}, {outcome.words}, by "
         f"{outcome.candidate}. {outcome.goal.binds}"
@@ -131,7 +159,7 @@ def _summary(record: BenchRecord) -> str:
     ]
     judged = len(outcomes(record))
     goals = [f"{judged - len(missed)} of {counted(judged, 'goal')} met"] if judged else []
-    return f'<section class="summary"><h2>Summary</h2>{_list([*tables.lead(record), *goals, *missed])}</section>'
+    return [*tables.lead(record), *goals, *missed]
 
 
 def _figure(drawing: Drawing, prefix: str) -> str:
@@ -204,4 +232,19 @@ def _samples(shown: Sequence[FilterSample]) -> str:
         f'{base64.b64encode(sample.png).decode()}"><figcaption>{markup(sample.title)}</figcaption></figure>'
         for sample in shown
     )
-    return f'<div class="samples">{pictures}</div>'
+    return f'<div class="samples">{pictures}</div>' if shown else ""
+
+
+def _run_pictures(shown: Sequence[ShownPicture], missing: Sequence[str]) -> str:
+    """Pictures beside each other, and how many are not shown."""
+    pictures = "".join(
+        f'<figure><img alt="{markup(picture.title)}" src="data:image/webp;base64,'
+        f'{base64.b64encode(picture.webp).decode()}"><figcaption>{markup(picture.title)}</figcaption></figure>'
+        for picture in shown
+    )
+    parts = [f'<div class="pictures">{pictures}</div>'] if shown else []
+    if missing:
+        names = ", ".join(missing[:MOST_NAMES]) + (", …" if len(missing) > MOST_NAMES else "")
+        words = f"Not shown, because the file is not found here or has changed since the run: {names}."
+        parts.append(f'<p class="soft">{markup(words)}</p>')
+    return "".join(parts)

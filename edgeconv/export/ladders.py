@@ -9,12 +9,13 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
+from operator import itemgetter
 from typing import Any, TypeVar
 
 from edgeconv.bench.ladders import conv_kernels, gemm_kernels
 from edgeconv.bench.ladders.base import LadderProfile, StepRow
 from edgeconv.bench.ladders.conv import COPY, ConvRecord, ConvRow
-from edgeconv.bench.ladders.gemm import GemmRecord, GemmRow
+from edgeconv.bench.ladders.gemm import VENDOR, GemmRecord, GemmRow
 from edgeconv.core.units import seconds_text
 from edgeconv.export.tables import NOTHING, Table, percent
 
@@ -24,6 +25,9 @@ GEMM_SIZE, GEMM_DTYPE = 4096, "float32"
 WIDTH = 110
 """Letters of a line in a source's header, beside its comment mark."""
 MILLION = 1e6
+
+BESIDE = (COPY, VENDOR)
+"""What the steps are measured against."""
 
 LadderRecord = ConvRecord | GemmRecord
 L = TypeVar("L", bound=StepRow)
@@ -118,6 +122,28 @@ def gemm_source(record: GemmRecord) -> list[str]:
 def title(record: LadderRecord) -> str:
     """What was measured, in a few words."""
     return f"edgeconv {record.kind} on {record.machine.name}"
+
+
+def lead(record: LadderRecord) -> list[str]:
+    """What the ladder gains at its largest size: the fastest step beside the first, and how near it comes."""
+    lines = []
+    size = max(row.size for row in record.rows)
+    for words, case in panels(record):
+        found = usual(record.rows, size=size, **case)
+        timed = [(row.median_seconds, row) for name, row in found.items() if row.median_seconds and name not in BESIDE]
+        if not timed:
+            continue
+        (slow, first), (fast, best) = timed[0], min(timed, key=itemgetter(0))
+        near = f"{percent(best.share_of_floor)} of the floor" if isinstance(best, ConvRow) else _of_vendor(best)
+        lines.append(
+            f"{words}, side {size}: {best.step} takes {_median(best)}, {near}; {first.step} takes {slow / fast:.1f} "
+            "times as long"
+        )
+    return lines
+
+
+def _of_vendor(row: StepRow) -> str:
+    return f"{percent(row.share_of_vendor)} of cuBLAS's speed" if isinstance(row, GemmRow) else NOTHING
 
 
 def panels(record: LadderRecord) -> list[tuple[str, dict[str, Any]]]:

@@ -9,10 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from edgeconv.core.units import seconds_text
+from edgeconv.core.units import counted, seconds_text
 from edgeconv.export.tables import NOTHING, Table, cudnn_trace, percent
 from edgeconv.methods.options import Options
 from edgeconv.run.report import PHASES, InputPart, OutputPart, RunReport, ranking_of
+from edgeconv.run.report_text import summary
+
+MOST_LEADING = 8
+"""Runs that a summary of one screen has room for."""
 
 
 def labels(reports: Sequence[RunReport]) -> list[str]:
@@ -35,6 +39,18 @@ def overview(reports: Sequence[RunReport]) -> Table:
     rows = tuple((name, *_figures(report)) for name, report in zip(labels(reports), reports, strict=True))
     header = ("run", "kernel", "GFLOPS", "end to end GFLOPS", "GB/s", "of memory floor", "of roofline", "bound by")
     return Table("Runs", (*header, "whole run", "check"), rows)
+
+
+def lead(reports: Sequence[RunReport]) -> list[str]:
+    """Of one run what was written, how fast and whether it is right; of several a line each, the fastest first."""
+    if len(reports) == 1:
+        return [f"{row.label[0].upper()}{row.label[1:]}: {row.text}" for row in summary(reports[0])]
+    lines = []
+    for name, report in sorted(zip(labels(reports), reports, strict=True), key=lambda named: -_gflops(named[1])):
+        _, speed, verdict, *_ = summary(report)
+        lines.append(f"{name}: {speed.text}; {verdict.label}")
+    more = len(lines) - MOST_LEADING
+    return lines if more <= 0 else [*lines[:MOST_LEADING], f"{counted(more, 'more run')} in the table below"]
 
 
 def phases(reports: Sequence[RunReport]) -> Table:
@@ -120,6 +136,10 @@ def _figures(report: RunReport) -> tuple[str, ...]:
     check = report.check
     verdict = NOTHING if check is None else "right" if check.passed else "WRONG"
     return (*cells, seconds_text(report.whole_run_seconds), verdict)
+
+
+def _gflops(report: RunReport) -> float:
+    return 0.0 if report.speed is None else report.speed.kernel_gflops
 
 
 def _size(picture: InputPart | OutputPart) -> str:

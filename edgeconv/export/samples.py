@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.bench.record import BenchRecord
-from edgeconv.bench.synthetic import bench_filter
+from edgeconv.bench.synthetic import BANK_NAME, bench_filter
 from edgeconv.core.filters import RGB_CHANNELS
 from edgeconv.core.output import normalize, store
 from edgeconv.core.request import make_request
@@ -42,9 +42,15 @@ def chart() -> NDArray[Any]:
 
 
 def samples(record: BenchRecord) -> list[FilterSample]:
-    """The picture, and one result for each filter and channel mode that the record names."""
+    """The picture, and one result for each filter and channel mode that the record names; none of a record of banks.
+
+    A bank has many outputs, of random weights: there is nothing to see in them.
+    """
     picture = chart()
     pairs = dict.fromkeys((row.case.filter, row.case.channels) for row in record.rows)
+    pairs = {pair: None for pair in pairs if not BANK_NAME.fullmatch(pair[0])}
+    if not pairs:
+        return []
     shown = [FilterSample("the picture", bytes(encode_image(picture, STANDARD_STREAM, format="png")))]
     for name, channels in pairs:
         problem = make_request(bench_filter(name, channels), channels=channels).problem(picture.shape, picture.dtype)

@@ -18,6 +18,7 @@ from edgeconv.bench.ladders.gemm import GemmRecord
 from edgeconv.bench.record import BenchRecord
 from edgeconv.core.records import Part, schema_text
 from edgeconv.diff.folders import FoldersRecord
+from edgeconv.diff.ignored import IgnoredRegions
 from edgeconv.diff.methods import CompareRecord
 from edgeconv.diff.record import DiffRecord
 from edgeconv.io.files import parse_json
@@ -61,8 +62,9 @@ DIFF = RecordSchema(
     "What edgeconv diff and edgeconv compare print with --json",
     (DiffRecord, CompareRecord, FoldersRecord),
 )
+IGNORED = RecordSchema("diff/ignored.schema.json", "What edgeconv diff --ignore reads", (IgnoredRegions,))
 BATCH = RecordSchema("batch/summary.schema.json", "What edgeconv batch prints with --json", (BatchSummary,))
-SCHEMAS: tuple[RecordSchema, ...] = (RUN, BENCH, LADDERS, DIFF, BATCH)
+SCHEMAS: tuple[RecordSchema, ...] = (RUN, BENCH, LADDERS, DIFF, IGNORED, BATCH)
 
 
 def main() -> None:

@@ -31,9 +31,11 @@ L2_BYTES = 1 << 18
 COMPUTE_CAPABILITY = "80"
 """A very small GPU, so that a small picture still makes blocks that go round more than once."""
 
-COMPILER = ("g++", "-std=c++17", "-O0", "-g", "-fPIC", "-shared", "-fno-strict-aliasing", "-fno-omit-frame-pointer")
+COMPILER = ("g++", "-std=c++17", "-O0", "-g", "-fPIC", "-fno-strict-aliasing", "-fno-omit-frame-pointer")
 SANITIZERS = ("-fsanitize=address,undefined", "-fsanitize-sections=shared_memory", "-fno-sanitize-recover=all")
 WARNINGS = ("-Wno-unknown-pragmas",)
+RUNTIME = ("block", "warp_mma", "bulk_copies")
+"""The .cpp files that every kernel is linked with."""
 
 
 class Array(np.ndarray):
@@ -114,6 +116,18 @@ def _precompiled_header(bulk: bool) -> Path:
 
 
 @cache
+def _runtime() -> tuple[str, ...]:
+    """The object files of RUNTIME."""
+    folder = Path(os.environ["HOST_CUDA_HEADERS"])
+    found = [folder / f"{name}.o" for name in RUNTIME]
+    for name, compiled in zip(RUNTIME, found, strict=True):
+        if not compiled.exists():
+            # Without line numbers: the sanitizers' reader finds those of a kernel's inline functions in one unit only.
+            _compile(("-c", "-g0", f"-I{HERE}", str(HERE / f"{name}.cpp")), compiled, name)
+    return tuple(map(str, found))
+
+
+@cache
 def load(variant: Any) -> Kernel:
     """kernels.load for the CPU: `variant` compiled by g++ from the file itself."""
     from edgeconv.hardware.cuda.kernels import FOLDER
@@ -127,7 +141,8 @@ def load(variant: Any) -> Kernel:
     library = Path(os.environ["HOST_CUDA_LIBRARIES"]) / f"{variant.entry}-{key}.so"
     if not library.exists():
         folders = (f"-I{_precompiled_header('HOST_CUDA_BULK' in os.environ)}", f"-I{HERE}", f"-I{sources}")
-        _compile((*macros, *folders, "-x", "c++", "-"), library, variant.source, program)
+        source = (*macros, *folders, "-x", "c++", "-")
+        _compile(("-shared", *source, "-x", "none", *_runtime()), library, variant.source, program)
     return Kernel(library)
 
 

@@ -43,6 +43,7 @@ SCRIPTS = (
     "moving",
     "controls",
     "gallery",
+    "ignored",
     "pointer",
     "start",
 )
@@ -128,7 +129,8 @@ class Page:
     def encode(self, verdict: str, remarks: str = "") -> bytes:
         """The whole page as UTF-8; `remarks` is HTML that stands with the figures."""
         content = {"tile": TILE, "sets": self._sets, "pairs": [entry.record() for entry in self._pairs]}
-        data = json.dumps(content, ensure_ascii=False).replace("<", "\\u003c")
+        # JSON reads back what `visible` escapes, so that a picture's own name stands in it and no terminal obeys it.
+        data = visible(json.dumps(content, ensure_ascii=False)).replace("<", "\\u003c")
         parts = {
             "TITLE": markup(self._title),
             "VERDICT": markup(verdict),
@@ -162,7 +164,11 @@ def _describe(shown: PictureSet, shape: tuple[int, ...], low: float, high: float
     ]
     pictures: list[dict[str, Any]] = [{"name": visible(comparisons.reference_label)}, *inputs]
     channels = comparisons.each[0].figures.channels
-    return _facts(shown.name, shape, low, high, tiles, channels, comparisons.scale, pictures)
+    ignored = [[box.left, box.top, box.right, box.bottom] for box in comparisons.allowance.ignored_regions]
+    return _facts(shown.name, shape, low, high, tiles, channels, comparisons.scale, pictures) | {
+        "picture": shown.name,
+        "ignored": ignored,
+    }
 
 
 def _facts(

@@ -75,9 +75,9 @@ def changed_thumbnails(comparisons: Comparisons) -> Thumbnails:
     )
 
 
-def thumbnail(pixels: NDArray[Any], low: float, high: float) -> bytes:
-    """A picture (HWC) as a WebP of at most THUMBNAIL pixels a side."""
-    return _webp(maps.shrunk_view(maps.view(pixels, low, high), _factor(pixels.shape)))
+def thumbnail(pixels: NDArray[Any], low: float, high: float, side: int = THUMBNAIL) -> bytes:
+    """A picture (HWC) as a WebP of at most `side` pixels a side."""
+    return _webp(maps.shrunk_view(maps.view(pixels, low, high), _factor(pixels.shape, side)))
 
 
 def alone(place: int, pixels: NDArray[Any]) -> Thumbnails:
@@ -91,8 +91,8 @@ def without_script(entries: Sequence[GalleryEntry]) -> str:
     return tables.table("Pairs", ("picture", "status", "what"), rows)
 
 
-def _factor(shape: tuple[int, ...]) -> int:
-    return max(1, -(-max(shape[:2]) // THUMBNAIL))
+def _factor(shape: tuple[int, ...], side: int = THUMBNAIL) -> int:
+    return max(1, -(-max(shape[:2]) // side))
 
 
 def _webp(shown: NDArray[np.uint8]) -> bytes:

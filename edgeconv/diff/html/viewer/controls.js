@@ -79,7 +79,7 @@ function showRegion() {
   const listed = regions.length < regionCount ? `${regions.length} largest of ${regionCount}` : `${regionCount}`;
   const noun = regionCount === 1 ? "region" : "regions";
   byId("region").value = state.region < 0 ? `${listed} ${noun}` : `region ${state.region + 1} of ${listed}`;
-  byId("previous-region").disabled = byId("next-region").disabled = regions.length === 0;
+  for (const id of ["previous-region", "next-region", "ignore-difference"]) byId(id).disabled = regions.length === 0;
 }
 
 function goToRegion(step) {
@@ -115,7 +115,9 @@ function setSet(index) {
   byId("open-pair").textContent = state.set.name;
   const same = hasOpened && before.width === state.set.width && before.height === state.set.height;
   if (!same) state.fitted = true;
-  for (const id of ["input-label", "modes-label", "regions"]) byId(id).hidden = inputs().length === 0;
+  for (const id of ["input-label", "modes-label", "regions", "ignoring"]) byId(id).hidden = inputs().length === 0;
+  setDrawing(false);
+  showIgnored();
   setInput(1);
   setMode(state.mode);
   if (same) setCursor(state.cursor.x, state.cursor.y, false);

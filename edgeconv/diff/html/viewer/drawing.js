@@ -21,6 +21,7 @@ function draw() {
   colours = { ink: style.getPropertyValue("--ink"), paper: style.getPropertyValue("--paper") };
   for (const pane of panes()) {
     drawPane(pane, ratio);
+    drawIgnored(pane, ratio);
     drawCursor(pane, ratio);
     drawLabels(pane, ratio);
   }

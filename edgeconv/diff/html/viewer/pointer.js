@@ -2,6 +2,7 @@
 
 const pressed = new Map(); // pointers that are down, by id
 let holdsLine = false;
+let drawnFrom = null; // where the press began that draws an ignored region, and whether it marks the second corner
 
 const placeOf = (event) => {
   const box = stage.getBoundingClientRect();
@@ -20,8 +21,9 @@ function onPress(event) {
   const place = placeOf(event);
   pressed.set(event.pointerId, place);
   stage.setPointerCapture(event.pointerId);
-  holdsLine = pressed.size === 1 && isOnLine(place, reachOf(event));
-  if (!holdsLine) pointAt(place);
+  holdsLine = pressed.size === 1 && !drawsRegions && isOnLine(place, reachOf(event));
+  if (drawsRegions && pressed.size === 1) startRegion(place);
+  else if (!holdsLine) pointAt(place);
 }
 
 function onMove(event) {
@@ -35,7 +37,10 @@ function onMove(event) {
   const from = pressed.size === 2 ? pinch() : null;
   pressed.set(event.pointerId, place);
   const pane = paneAt(place.x, place.y);
-  if (from) {
+  if (drawnFrom && !from) {
+    reachTo(place);
+  } else if (from) {
+    if (drawnFrom) stopRegion();
     const to = pinch();
     drag(to.x - from.x, to.y - from.y);
     if (from.wide > 0) zoomTo((state.scale * to.wide) / from.wide, pane, to.x, to.y);
@@ -56,13 +61,45 @@ function drag(across, down) {
 
 // A finger scrolls the page over a fitted picture, unless it moves the swipe line; two fingers never do.
 function onTouch(event) {
-  const ours = event.touches.length > 1 || holdsLine || !state.fitted;
+  const ours = event.touches.length > 1 || holdsLine || drawsRegions || !state.fitted;
   if (ours && event.cancelable) event.preventDefault();
 }
 
 function onRelease(event) {
+  if (drawnFrom && pressed.size === 1) endRegion(placeOf(event), event.type === "pointercancel");
   pressed.delete(event.pointerId);
   holdsLine = false;
+}
+
+function startRegion(place) {
+  const pane = paneAt(place.x, place.y);
+  drawnFrom = { ...place, pane, isSecond: corner !== null };
+  reachTo(place);
+  if (!drawnFrom.isSecond) corner = { ...state.cursor };
+}
+
+// The cursor is the other corner; beyond the picture it is at its edge.
+function reachTo(place) {
+  const { x, y } = toPicture(drawnFrom.pane, place.x, place.y);
+  setCursor(x, y, false);
+}
+
+// A second finger moves the picture: what the first one has begun to draw is left.
+function stopRegion() {
+  if (!drawnFrom.isSecond) corner = null;
+  drawnFrom = null;
+  requestDraw();
+}
+
+function endRegion(place, isCancelled) {
+  const { isSecond, ...from } = drawnFrom;
+  const isStill = Math.hypot(place.x - from.x, place.y - from.y) < STILL_PIXELS;
+  if (isCancelled) {
+    stopRegion();
+    return;
+  }
+  drawnFrom = null;
+  if (isSecond || !isStill) markCorner();
 }
 
 function pointAt(place) {

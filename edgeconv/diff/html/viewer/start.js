@@ -44,6 +44,7 @@ function start() {
   window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", requestDraw);
   new ResizeObserver(refit).observe(stage);
   byId("altered").hidden = readsExactly();
+  startIgnoring();
   setSet(firstSet());
   startGallery();
 }

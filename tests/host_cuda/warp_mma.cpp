@@ -1,0 +1,101 @@
+// What a warp's tensor core does, and half precision.
+//
+// Each lane lays its operands down in matrices that the warp shares, and after a barrier takes its four sums.
+// Layouts: PTX ISA, "Matrix fragments for mma.m16n8k8 / m16n8k16". TF32 operands lose their low 13 bits.
+#include "block.h"  // and with it warp_mma.h
+
+float __half2float(__half half) {
+    const int exponent = half.bits >> 10 & 31, fraction = half.bits & 1023;
+    float magnitude = exponent ? std::ldexp(1024.0f + fraction, exponent - 25) : std::ldexp(float(fraction), -24);
+    if (exponent == 31) magnitude = fraction ? NAN : INFINITY;
+    return half.bits & 0x8000 ? -magnitude : magnitude;
+}
+
+__half::__half(float value) {
+    const float magnitude = std::fabs(value);
+    const unsigned sign = std::signbit(value) ? 0x8000u : 0u;
+    unsigned rest;
+    if (std::isnan(value)) {
+        rest = 0x7FFF;
+    } else if (magnitude >= 65520.0f) {  // half-way to the number after the largest
+        rest = 0x7C00;
+    } else {
+        int exponent = -13;  // below 2^-14 the steps of a half stay as they are
+        if (magnitude >= 0x1p-14f) std::frexp(magnitude, &exponent);
+        // Whole steps of 2^(exponent - 11): 1024 to 2048 of them, fewer for subnormals; a carry runs into the exponent.
+        rest = static_cast<unsigned>(((exponent + 13) << 10) + std::lrint(std::ldexp(magnitude, 11 - exponent)));
+    }
+    bits = static_cast<unsigned short>(sign | rest);
+}
+
+namespace host_cuda {
+
+constexpr int MMA_M = 16, MMA_N = 8, MMA_MOST_K = 16;
+
+struct Matrices {
+    float left[MMA_M][MMA_MOST_K], right[MMA_MOST_K][MMA_N];
+};
+static std::vector<Matrices> matrices;  // one a warp
+
+// Value `which` of the 32-bit operand `word`: a TF32 word is one value, a half word two.
+static float operand(bool half, unsigned word, int which) {
+    if (!half) return __uint_as_float(word & TF32_BITS);
+    return __half2float(__ushort_as_half(static_cast<unsigned short>(word >> 16 * which)));
+}
+
+void multiply(bool half, float (&sums)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
+    const size_t thread = static_cast<size_t>(current - fibers.data());
+    const int lane = static_cast<int>(thread % warpSize), group = lane / 4, quarter = lane % 4;
+    const int values_per_word = half ? 2 : 1, depth = 8 * values_per_word;
+    matrices.resize((fibers.size() + warpSize - 1) / warpSize);
+    Matrices &shared = matrices[thread / warpSize];
+    for (int which = 0; which < values_per_word; ++which)
+        for (int word = 0; word < 4; ++word) {
+            const int k = (word / 2 * 4 + quarter) * values_per_word + which;
+            shared.left[group + word % 2 * 8][k] = operand(half, a[word], which);
+            if (word % 2 == 0) shared.right[k][group] = operand(half, b[word / 2], which);
+        }
+    __syncwarp();
+    for (int i = 0; i < 4; ++i)
+        for (int k = 0; k < depth; ++k)
+            sums[i] = fmaf(shared.left[group + i / 2 * 8][k], shared.right[k][2 * quarter + i % 2], sums[i]);
+    __syncwarp();
+}
+
+// What each lane of a warp gives the others: every lane calls this, and a warp barrier must follow the last use.
+template <typename Given>
+static const Given *share(const Given &given) {
+    static std::vector<Given> all;  // one per thread
+    const size_t thread = static_cast<size_t>(current - fibers.data());
+    all.resize(fibers.size());
+    all[thread] = given;
+    __syncwarp();
+    return &all[thread / warpSize * warpSize];
+}
+
+// m16n8k16 of unsigned by signed bytes. Lane 4·g + t holds of a row g and g + 8, of b column g, four bytes from 4·t on;
+// of d columns 2t and 2t + 1 of both rows.
+struct ByteWords {
+    unsigned a[2], b;
+};
+void multiply_bytes(int (&d)[4], const unsigned (&a)[2], const unsigned (&b)[1]) {
+    const int lane = threadIdx.x % warpSize, group = lane / 4, pair = lane % 4;
+    const ByteWords *const lanes = share(ByteWords{{a[0], a[1]}, b[0]});
+    for (int t = 0; t < 4; ++t)
+        for (int i = 0; i < 4; ++i) {
+            const unsigned left = lanes[group * 4 + t].a[i / 2], right = lanes[(2 * pair + i % 2) * 4 + t].b;
+            for (int byte = 0; byte < 4; ++byte)
+                d[i] += static_cast<int>(left >> 8 * byte & 0xFF) * static_cast<signed char>(right >> 8 * byte);
+        }
+    __syncwarp();
+}
+
+// ldmatrix.x4 of 32-bit words.
+void load_matrices(const float *row, float (&word)[4]) {
+    const int lane = threadIdx.x % warpSize;
+    const float *const *const rows = share(row);
+    for (int i = 0; i < 4; ++i) word[i] = rows[i * 8 + lane / 4][lane % 4];
+    __syncwarp();
+}
+
+}  // namespace host_cuda

@@ -1,0 +1,256 @@
+"""Ignored regions: what figures, verdict and regions leave out, the file of `--ignore`, and the page that draws it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from browser import Browser
+from command import edgeconv
+from diff_page import Shown
+from jsonschema import Draft202012Validator
+from picture_files import smooth_image
+from problems import random_image
+
+from edgeconv.diff import metrics
+from edgeconv.diff.metrics import Allowance, Box, compare
+from edgeconv.diff.regions import RegionFinder
+from edgeconv.errors import UsageError
+from edgeconv.export.schemas import IGNORED
+from edgeconv.io.image import write_image
+
+HEIGHT, WIDTH = 200, 320
+ODD = "two \u202e\x1b<.png"
+"""A name that a page and a terminal show in another way than it is."""
+SPOTS = ((40, 60), (150, 250))
+"""y, x of two squares of 10×10 pixels that differ."""
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "float32"])
+@pytest.mark.parametrize("margin", [0, 2])
+@pytest.mark.parametrize("rows", [1, 4, 100])
+def test_figures_are_those_of_plain_numpy_without_the_regions(
+    monkeypatch: pytest.MonkeyPatch, dtype: str, margin: int, rows: int
+) -> None:
+    """Regions that overlap, touch the sides and each other, and lie across strips."""
+    height, width = 17, 23
+    rng = np.random.default_rng(5)
+    reference = random_image(height, width, dtype)
+    other = reference.copy()
+    changed = rng.random(reference.shape) < 0.3
+    other[changed] = reference[::-1][changed]
+    boxes = (Box(0, 0, 3, 2), Box(2, 1, 9, 9), Box(9, 9, 9, 9), Box(20, 5, 22, 16), Box(0, 16, 22, 16))
+    judged = np.zeros((height, width), bool)
+    judged[margin : height - margin, margin : width - margin] = True
+    inside = np.zeros_like(judged)
+    for box in boxes:
+        inside[box.top : box.bottom + 1, box.left : box.right + 1] = True
+    judged &= ~inside
+    monkeypatch.setattr(metrics, "STRIP_SAMPLES", dict.fromkeys((1, 2, 4), rows * width * 3))
+    found = compare(reference, other, Allowance(ignore_border=margin, ignored_regions=boxes))
+
+    difference = np.subtract(other, reference, dtype=np.float64)
+    unequal = reference != other
+    assert found.judged.samples == 3 * judged.sum()
+    assert found.judged.differing_samples == unequal[judged].sum()
+    assert found.judged.max_abs == np.abs(difference[judged]).max()
+    assert found.judged.mean == pytest.approx(difference[judged].mean())
+    assert found.ignored is not None
+    assert (found.ignored.samples, found.ignored.differing_samples) == (3 * inside.sum(), unequal[inside].sum())
+    assert found.whole.differing_samples == unequal.sum()
+    assert found.border.samples + found.interior.samples + found.ignored.samples == found.whole.samples == unequal.size
+    pixels = unequal.any(axis=2) & judged
+    finder = RegionFinder(width)
+    finder.add(pixels)
+    assert (found.region_count, found.regions) == finder.finish()
+    assert found.differing_pixels == pixels.sum()
+    assert found.first is not None
+    assert (found.first.y, found.first.x) == tuple(np.argwhere(pixels)[0])
+    assert found.worst is not None
+    assert abs(found.worst.difference) == found.judged.max_abs
+    assert judged[found.worst.y, found.worst.x]
+
+
+def pair() -> tuple[np.ndarray, np.ndarray]:
+    reference = smooth_image(HEIGHT, WIDTH)
+    other = reference.copy()
+    for y, x in SPOTS:
+        other[y : y + 10, x : x + 10] += 9
+    return reference, other
+
+
+def test_what_cannot_be_ignored_is_refused() -> None:
+    for box in (Box(0, 0, WIDTH, 5), Box(5, 0, 4, 5), Box(0, HEIGHT, 1, HEIGHT)):
+        with pytest.raises(UsageError, match=r"--ignore: the region x .* is not within 320×200 pixels"):
+            compare(*pair(), Allowance(ignored_regions=(box,)))
+    with pytest.raises(UsageError, match="leaves no pixel to judge"):
+        compare(*pair(), Allowance(ignored_regions=(Box(0, 0, 199, HEIGHT - 1), Box(150, 0, WIDTH - 1, HEIGHT - 1))))
+
+
+def region(y: int, x: int, **more: str) -> dict[str, object]:
+    return {"left": x, "top": y, "right": x + 9, "bottom": y + 9, **more}
+
+
+def write_regions(path: Path, *regions: dict[str, object]) -> None:
+    path.write_text(json.dumps({"schema_version": 1, "kind": "ignored_regions", "regions": regions}), encoding="utf-8")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Two pictures that differ in two squares, and the same in two folders."""
+    for name, pixels in zip(("old", "new"), pair(), strict=True):
+        (tmp_path / name).mkdir()
+        for place in (tmp_path / name / "one.png", tmp_path / name / ODD, tmp_path / f"{name}.png"):
+            write_image(pixels, place)
+    return tmp_path
+
+
+def test_a_file_of_regions_decides_about_pictures_and_folders(folder: Path) -> None:
+    one, two = (region(*spot) for spot in SPOTS)
+    for regions, code, differing in (((one,), 1, 300), ((one, two), 0, 0)):
+        write_regions(folder / "ignored.json", *regions)
+        done = edgeconv("diff", "old.png", "new.png", "--ignore", "ignored.json", "--json", cwd=folder)
+        found = json.loads(done.text)["comparisons"][0]
+        assert (done.code, found["judged"]["differing_samples"]) == (code, differing)
+        assert found["whole"]["differing_samples"] == 600
+        assert found["ignored"]["samples"] == 300 * len(regions)
+    assert "2 ignored regions" in edgeconv("diff", "old.png", "new.png", "--ignore", "ignored.json", cwd=folder).text
+    write_regions(folder / "ignored.json", one, region(*SPOTS[1], picture=ODD))
+    done = edgeconv("diff", "old", "new", "--ignore", "ignored.json", cwd=folder)
+    assert done.code == 1
+    assert done.text.splitlines()[0].startswith("changed     one.png")
+    assert done.text.splitlines()[-1] == "1 same; 1 changed"
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ("[", "'ignored.json' is not JSON"),
+        ("{}", "'ignored.json' is not a record of edgeconv ignored_regions"),
+        ('{"kind": "ignored_regions", "schema_version": 1, "regions": [{"left": -1}]}', "is damaged"),
+        ('{"kind": "ignored_regions", "schema_version": 2, "regions": []}', "schema version 2"),
+        (json.dumps({"kind": "ignored_regions", "schema_version": 1, "regions": [region(195, 0)]}), "x 0–9, y 195–204"),
+        (
+            json.dumps({"kind": "ignored_regions", "schema_version": 1, "regions": [region(0, 0, picture="x.png")]}),
+            "a region is for 'x.png'",
+        ),
+    ],
+)
+def test_a_file_that_cannot_be_used_is_one_line(folder: Path, content: str, says: str) -> None:
+    (folder / "ignored.json").write_text(content, encoding="utf-8")
+    for names in (("old.png", "new.png"), ("old", "new")):
+        done = edgeconv("diff", *names, "--ignore", "ignored.json", "--html", "page.html", cwd=folder)
+        assert (done.code, done.out, len(done.error_lines)) == (2, b"", 1)
+        assert says in done.err
+        assert not (folder / "page.html").exists()
+
+
+# --- the page -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def shown(browser: Browser, folder: Path) -> Iterator[Shown]:
+    assert edgeconv("diff", "old.png", "new.png", "--html", "page.html", cwd=folder).code == 1
+    yield from opened(browser, folder)
+
+
+def opened(browser: Browser, folder: Path) -> Iterator[Shown]:
+    browser.problems.clear()
+    browser.send("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(folder / "saved"))
+    browser.open(folder / "page.html")
+    reference, other = pair()
+    yield Shown(browser, reference, (other,))
+    assert browser.problems == []
+
+
+def saved(shown: Shown, folder: Path) -> list[dict[str, object]]:
+    """What the page saves, by a click on its button."""
+    shown.browser.click("#save-regions")
+    path = folder / "saved" / "ignored.json"
+    shown.browser.wait(path.exists, "the file to be saved")
+    content = json.loads(path.read_text(encoding="utf-8"))
+    Draft202012Validator(IGNORED.schema()).validate(content)
+    return content["regions"]
+
+
+def test_what_is_drawn_with_the_mouse_is_saved_and_then_not_judged(shown: Shown, folder: Path) -> None:
+    shown.browser.click("#draw-region")
+    assert shown.browser.run("getComputedStyle(document.getElementById('stage')).cursor") == "cell"
+    for y, x in SPOTS:
+        start, stop = shown.place(x - 3, y - 3), shown.place(x + 12, y + 12)
+        shown.browser.drag(start, stop)
+    assert shown.browser.run("document.getElementById('ignored-count').value") == "2 ignored"
+    assert saved(shown, folder) == [
+        {"left": x - 3, "top": y - 3, "right": x + 12, "bottom": y + 12} for y, x in SPOTS
+    ]  # fmt: skip
+    again = edgeconv("diff", "old.png", "new.png", "--ignore", "saved/ignored.json", "--html", "b.html", cwd=folder)
+    assert again.code == 0, again.text
+    shown.browser.open(folder / "b.html")
+    assert "2 ignored regions" in shown.browser.run("document.getElementById('verdict').innerText")
+    assert shown.browser.run("document.getElementById('ignored-count').value") == "2 ignored"
+
+
+def test_it_can_be_drawn_with_the_keyboard_alone(shown: Shown, folder: Path) -> None:
+    shown.keys("i")
+    start = [int(number) for number in shown.browser.run("document.getElementById('values').dataset.pixel").split(",")]
+    for key in ("Enter", "ArrowRight", "ArrowRight", "ArrowDown", "Enter"):
+        shown.browser.press(key)
+    shown.keys("Escape")
+    assert shown.browser.run("document.getElementById('draw-region').getAttribute('aria-pressed')") == "false"
+    assert "1 ignored" in shown.browser.run("document.getElementById('announcer').textContent")
+    x, y = start
+    assert saved(shown, folder) == [{"left": x, "top": y, "right": x + 2, "bottom": y + 1}]
+    shown.keys("Delete")
+    assert shown.browser.run("document.getElementById('ignored-count').value") == "none ignored"
+    assert shown.browser.run("document.getElementById('save-regions').disabled")
+
+
+def test_a_difference_is_ignored_by_one_press(shown: Shown, folder: Path) -> None:
+    shown.browser.click("#ignore-difference")
+    shown.keys("n")
+    shown.browser.click("#ignore-difference")
+    shown.browser.click("#ignore-difference")  # the same once more adds nothing
+    assert saved(shown, folder) == [region(*spot) for spot in SPOTS]
+
+
+def test_a_finger_draws_and_two_still_zoom(shown: Shown, folder: Path) -> None:
+    shown.browser.phone()
+    try:
+        shown.browser.send("Page.reload")
+        shown.browser.wait_until("document.readyState === 'complete'")
+        shown.browser.drawn()
+        shown.browser.click("#draw-region")
+        shown.browser.run("document.getElementById('stage').scrollIntoView()")
+        (y, x), _ = SPOTS
+        places = shown.place(x, y), shown.place(x + 20, y + 15)
+        shown.browser.touch("touchStart", places[0])
+        shown.browser.touch("touchMove", places[1])
+        shown.browser.touch("touchEnd")
+        assert shown.browser.run("document.getElementById('ignored-count').value") == "1 ignored"
+        before = shown.browser.run("document.getElementById('zoom').value")
+        middle = shown.place(WIDTH // 2, HEIGHT // 2)
+        shown.browser.touch("touchStart", middle)
+        shown.browser.touch("touchStart", middle, (middle[0] + 30, middle[1]))
+        shown.browser.touch("touchMove", middle, (middle[0] + 90, middle[1]))
+        shown.browser.touch("touchEnd")
+        shown.browser.drawn()
+        assert shown.browser.run("document.getElementById('zoom').value") != before
+        assert shown.browser.run("document.getElementById('ignored-count').value") == "1 ignored"
+        assert len(saved(shown, folder)) == 1
+    finally:
+        shown.browser.no_phone()
+
+
+def test_of_two_folders_each_region_names_its_picture(browser: Browser, folder: Path) -> None:
+    assert edgeconv("diff", "old", "new", "--html", "page.html", cwd=folder).code == 1
+    for shown in opened(browser, folder):
+        for _ in range(2):
+            shown.browser.click("#ignore-difference")
+            shown.keys("n")
+            shown.browser.click("#ignore-difference")
+            shown.keys("j")
+        assert saved(shown, folder) == [region(*spot, picture=name) for name in ("one.png", ODD) for spot in SPOTS]
+    assert edgeconv("diff", "old", "new", "--ignore", "saved/ignored.json", cwd=folder).code == 0
