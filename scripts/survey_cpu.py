@@ -1,4 +1,4 @@
-"""Survey the CPU engine: types, filters, channels, strides, borders, widths and views, each row beside its siblings.
+"""Measure the CPU engine on its whole surface: types, filters, channels, strides, borders, views, beside their siblings.
 
     python3 scripts/survey_cpu.py --output docs/results/survey_two_cores.json.xz     measures (about two minutes)
     python3 scripts/survey_cpu.py --filters kirsch,sobel --below 0.6                 some rows, and those that stand out
