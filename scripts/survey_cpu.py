@@ -1,4 +1,4 @@
-"""Measure the CPU engine on its whole surface: types, filters, channels, strides, borders, views, beside their siblings.
+"""Measure the CPU engine on its whole surface: types, filters, channels, strides, borders, views beside each other.
 
     python3 scripts/survey_cpu.py --output docs/results/survey_two_cores.json.xz     measures (about two minutes)
     python3 scripts/survey_cpu.py --filters kirsch,sobel --below 0.6                 some rows, and those that stand out
