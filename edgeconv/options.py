@@ -42,7 +42,7 @@ L2State = Literal["both", "cold", "warm"]
 BlockShapes = Literal["usual", "all"]
 
 DEFAULT_NAME = "{stem}_{filter}{rules}_{method}_s{stride}{ext}"
-"""Of an output of `run` and `batch`; {rules} is empty, or names channels and output mode."""
+"""Of an output of `run` and `batch`; {rules} is empty, or names channels, output mode and threshold."""
 
 PICTURE_HELP = "PNG, JPEG, TIFF, WebP, BMP, NPY, GIF, PNM, JPEG 2000 or AVIF; - for standard input"
 FORMAT_HELP = "png, jpg, tiff, webp, bmp or npy. Default: the one that keeps every bit."
@@ -120,8 +120,8 @@ class Filtering:
                 raise UsageError(f"--filters '{filters}' has {name} twice: name each filter once.")
         return filter_bank(names)
 
-    def request(self, filters: str | None = None) -> Request:
-        """All of it, checked, with `filters` as in `Bank`; raises UsageError."""
+    def request(self, filters: str | None = None, threshold: float | None = None) -> Request:
+        """All of it, checked, with `filters` as in `Bank` and `threshold` as in `Masking`; raises UsageError."""
         from edgeconv.core.request import make_request
 
         return make_request(
@@ -132,7 +132,19 @@ class Filtering:
             padding=self.padding,
             border=self.border,
             output_mode=self.output_mode,
+            threshold=threshold,
         )
+
+
+@dataclass(frozen=True)
+class Masking:
+    """A mask in the place of the output."""
+
+    threshold: float | None = option(
+        None,
+        "Save a mask: white where |output| is at least this, else black; in the output's units (8-bit: up to 255).",
+        "-t",
+    )
 
 
 @dataclass(frozen=True)

@@ -2,11 +2,13 @@
 
     python3 scripts/view_screenshots.py [--folder docs/view]
 
-    split.webp       input beside gradient magnitude, light          difference.webp  two filters subtracted, dark
-    pixels.webp      single pixels with their values, light          bench.webp       GFLOPS over size, dark
+    threshold.webp   input beside a mask of its edges, light         difference.webp  two filters subtracted, dark
+    pixels.webp      single pixels with their values, light          panel.webp       figures, as narrow as they go
 
-Figures in the pictures are those of the machine that draws them. Single pixels are stored without loss, the others at
-three quarters of their size and with some, to stay small.
+panel_before.webp was drawn before the phases stayed in sight, and is kept as it was.
+
+Figures in the pictures are those of the machine that draws them. Single pixels are stored without loss, views of the
+whole window at seven tenths of their size, to stay small.
 """
 
 from __future__ import annotations
@@ -42,12 +44,14 @@ PROJECT = Path(__file__).resolve().parent.parent
 PICTURE = PROJECT / "images" / "input_1024.png"
 SIZE = (1280, 800)
 EXACT = {"lossless": True, "quality": 100}
-SMALL = {"quality": 60}
-SHARE = 0.75
+SMALL, SHARP = {"quality": 22}, {"quality": 35}
+SHARE = 0.7
 """Of their size, at which views of the whole window are kept: what a page shows of them."""
 SEEN, PIXEL_ZOOM = (572, 46), 58.0
 """The middle of what pixels.webp shows, and how large."""
 LOOK_MILLISECONDS = 10
+PARTS = {"pixels": ("canvas", EXACT), "panel": ("tabs", SHARP)}
+"""Pictures of a part of the window, and how they are stored: at their own size."""
 
 
 def wait_for(condition: Callable[[], bool]) -> None:
@@ -70,18 +74,17 @@ def keep(shot: QPixmap, path: Path) -> None:
     rows = np.frombuffer(image.constBits(), np.uint8).reshape(image.height(), image.bytesPerLine())
     pixels = rows[:, : 3 * image.width()].reshape(image.height(), image.width(), 3)
     shown = Image.fromarray(pixels)
-    exact = path.stem == "pixels"
-    if not exact:
+    if path.stem not in PARTS:
         size = (round(shown.width * SHARE), round(shown.height * SHARE))
         shown = shown.resize(size, Image.Resampling.LANCZOS)
-    shown.save(path, "WEBP", method=6, **(EXACT if exact else SMALL))
+    shown.save(path, "WEBP", method=6, **PARTS.get(path.stem, ("", SMALL))[1])
     print(f"{path} ({path.stat().st_size // 1024} KiB)")
 
 
-def split(window: ViewWindow) -> None:
-    """Input beside gradient magnitude."""
+def threshold(window: ViewWindow) -> None:
+    """Input beside a mask of its edges."""
     window.set_look("light")
-    window.set_parameters(Parameters(filter="sobel", channels="each", method="sliding", device="cpu"))
+    window.set_parameters(Parameters(filter="sobel", channels="luma", method="sliding", device="cpu", threshold=90.0))
     window.show_mode("split")
     settle(window)
 
@@ -114,23 +117,24 @@ def pixels(window: ViewWindow) -> None:
     settle(window)
 
 
-def bench(window: ViewWindow) -> None:
-    """GFLOPS over size."""
-    window.set_look("dark")
+def panel(window: ViewWindow) -> None:
+    """Figures, as narrow as they go."""
+    window.set_look("light")
+    window.tabs.setCurrentWidget(window.speed)
     window.show_mode("single")
-    window.set_parameters(Parameters(filter="sobel", channels="each", method="sliding", device="cpu"))
-    window.canvas.fit()
-    settle(window)
-    window.actions_by_name["bench"].trigger()
+    window.set_parameters(Parameters(filter="sobel", channels="each", device="cpu"))
+    width = window.side.minimumWidth()
+    window.splitter.setSizes([window.width() - width, width])
     settle(window)
 
 
 SHOTS: dict[str, Callable[[ViewWindow], None]] = {
-    "split": split,
+    "threshold": threshold,
     "difference": difference,
     "pixels": pixels,
-    "bench": bench,
+    "panel": panel,
 }
+"""The last changes the window's layout."""
 
 
 def main() -> int:
@@ -145,7 +149,8 @@ def main() -> int:
         window.resize(*SIZE)
         for name, prepare in SHOTS.items():
             prepare(window)
-            keep(window.grab(), folder / f"{name}.webp")
+            seen = getattr(window, PARTS[name][0]) if name in PARTS else window
+            keep(seen.grab(), folder / f"{name}.webp")
         window.close()
     return 0
 

@@ -81,8 +81,21 @@ def test_markdown_has_a_line_a_run_with_its_figures_and_phases(reports) -> None:
     assert re.search(r"\| cpu opencv s1 .* \| – \| – \| – \| – \| – \| – \| – \| .* \| – \|", page)
     assert "\\| pipe.png" in page
     for phase in PHASES:
-        assert phase.replace("_", " ") in page
+        assert (phase.replace("_", " ") in page) == (phase != "threshold"), phase
     assert f"| heuristic | 1 | {cudnn.method.choice['ranked'][0]['algorithm']} |" in page
+
+
+def test_a_mask_is_told_from_the_output_that_it_is_made_of(reports) -> None:
+    whole = reports[0]
+    mask = copy.deepcopy(whole)
+    mask.problem.threshold, mask.phases_seconds["threshold"] = 40.0, 0.125
+    assert runs.labels([whole, mask]) == ["cuda cudnn", "cuda cudnn threshold 40"]
+    page = text_of([whole, mask], "markdown")
+    assert re.search(r"\| device to host \| threshold \| encode \|", page)
+    assert re.search(r"\| cuda cudnn threshold 40 \| .* \| 125 ms \| ", page)
+    assert ", output abs, threshold 40 |" in page
+    lines = list(csv.DictReader(io.StringIO(text_of([whole, mask], "csv"))))
+    assert [line["threshold"] for line in lines] == ["", "40.0"]
 
 
 def test_a_summary_has_the_lines_of_one_run_or_a_line_a_run_the_fastest_first(reports) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import cv2
 import numpy as np
@@ -186,10 +187,10 @@ def test_a_batch_by_the_gpu_is_the_hosts_but_for_rounding(photos: Path) -> None:
     assert {finding.state for finding in ledger.verify(folders[1])} == {"same"}
 
 
-@pytest.mark.parametrize("rules", [{}, {"output_mode": "normalize"}, {"channels": "luma"}], ids=str)
-def test_what_is_filtered_is_what_the_gpu_decoded(photos: Path, gpu: GpuJpeg, rules: dict[str, str]) -> None:
+@pytest.mark.parametrize("rules", [{}, {"output_mode": "normalize"}, {"channels": "luma"}, {"threshold": 40}], ids=str)
+def test_what_is_filtered_is_what_the_gpu_decoded(photos: Path, gpu: GpuJpeg, rules: dict[str, Any]) -> None:
     request = make_request("sobel", **rules)
-    words = [word for name, value in rules.items() for word in (f"--{name.replace('_', '-')}", value)]
+    words = [word for name, value in rules.items() for word in (f"--{name.replace('_', '-')}", str(value))]
     common = ("--filter", "sobel", "--method", "sliding", "--device", "cuda", "--jpeg-codec", "gpu", *words)
     for format in ("png", "jpg"):
         out = photos.parent / format
@@ -201,11 +202,11 @@ def test_what_is_filtered_is_what_the_gpu_decoded(photos: Path, gpu: GpuJpeg, ru
             problem = request.problem(pixels.shape, pixels.dtype)
             raw = np.empty(problem.output_shape, problem.output_dtype)
             require("sliding", "cpu").prepare(problem, Options()).run(pixels, raw)
-            expected = request.finish(raw, pixels.dtype, image=pixels)
+            expected = request.mask(request.finish(raw, pixels.dtype, image=pixels))
             got = read_image(out / f"{path.stem}.{format}").pixels[..., : expected.shape[2]]
             if format == "png":
                 assert check.check(pixels, raw, problem).passed
                 assert np.abs(got.astype(int) - expected).max() <= (problem.output_channels == 1), path.name
-            else:
+            elif "threshold" not in rules:  # two encoders' ringing around black and white has no bound here
                 quiet = decode_image(jpeg(np.squeeze(expected)), "x.jpg").pixels[..., : expected.shape[2]]
                 assert np.abs(got.astype(float) - quiet).mean() < 0.5, path.name

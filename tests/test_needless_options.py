@@ -96,10 +96,11 @@ ALLOWS = {
 COUNTS_ALWAYS = {
     *(
         ("run", name)
-        for name in ("method", "device", "stride", "padding", "channels", "output_mode", "output", "check")
+        for name in ("method", "device", "stride", "padding", "channels", "output_mode", "threshold", "output", "check")
     ),
     *(("run", name) for name in ("json_only",)),
     *(("batch", name) for name in ("method", "device", "stride", "padding", "channels", "output_mode", "output")),
+    ("batch", "threshold"),
     *(("batch", name) for name in ("files_from", "shard", "json_only")),
     *(("compare", name) for name in ("stride", "padding", "channels", "output_mode", "html", "contact_sheet")),
     *(("compare", name) for name in ("pictures", "junit", "json_only")),

@@ -138,7 +138,7 @@ def test_a_picture_is_stretched_in_strips_of_whole_rows(
     """Of 14 pixels with three channels: 42 samples a row."""
     values = np.random.default_rng(1).uniform(-50, 300, (10, 14, 3))
     expected = np.rint((values + 50) * (255 / 350)).astype(np.uint8)
-    monkeypatch.setattr(output, "STRETCH_SAMPLES", samples)
+    monkeypatch.setattr(output, "STRIP_SAMPLES", samples)
     Watched.taken.clear()
     assert np.array_equal(stretch(values.view(Watched), -50.0, 300.0, np.dtype(np.uint8)), expected)
     assert Watched.taken == strips

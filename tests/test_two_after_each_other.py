@@ -32,6 +32,7 @@ from edgeconv.batch.engines import dask_worker
 from edgeconv.batch.previous_results import PreviousResults
 from edgeconv.batch.settings import Settings
 from edgeconv.batch.worker import PictureWorker
+from edgeconv.bench.grid import named_grid
 from edgeconv.bench.peers import PEERS, npp
 from edgeconv.bench.peers import _load as load_peer
 from edgeconv.core.filters import named_filter
@@ -102,6 +103,7 @@ OTHER_CALL: dict[str, Any] = {
     "channels": "each",
     "luma": None,
     "output_mode": "abs",
+    "threshold": 0.5,
     "device": "auto",
     "options": Options(workspace_limit_bytes=0),
     "out": np.zeros(PICTURE.shape, np.float32),
@@ -192,6 +194,7 @@ OTHER_REQUEST: dict[str, Any] = {
     "padding": 0,
     "border": "reflect",
     "output_mode": "raw",
+    "threshold": 40.0,
 }
 
 
@@ -277,6 +280,7 @@ OTHER_SHOWN: dict[str, Any] = {
     "padding": "valid",
     "border": "reflect",
     "output_mode": "clip",
+    "threshold": 300.0,
     "method": "opencv",
     "device": "cuda",
     "threads": 1,
@@ -532,6 +536,7 @@ KEYS: tuple[Any, ...] = (
     WindowRules(1, 1, "zero"),
     METHODS[0],
     PEERS[0],
+    named_grid("surface"),
     dask_worker.Terms(("edgeconv",)),
     Parameters(),
     ViewSource("file"),
@@ -579,4 +584,5 @@ CACHED = {
     "npp._open",
     "nvml.open_gpu",
     "scale.scale_for",
+    "surface.drawn_cases",
 }

@@ -40,6 +40,7 @@ def plan(
     channels: str = "mix",
     luma: str = "bt601",
     output_mode: str | None = None,
+    threshold: float | None = None,
     device: str = AUTO,
     options: Options | None = None,
 ) -> ConvolutionPlan:
@@ -49,9 +50,9 @@ def plan(
         shape: (height, width, 3) for RGB; (height, width) or (height, width, 1) for grey; (pictures, height, width,
             3 or 1) for a batch. Three axes are always height, width and channels.
         dtype: type of the samples: uint8, uint16, float16, float32 or float64.
-        filter, method, stride, padding, border, channels, luma, output_mode, device, options: see `convolve`. With
-            `auto` a plan is for arrays of the host; for arrays on a GPU say `cuda`. On a machine with several GPUs the
-            plan is made for CuPy's current one.
+        filter, method, stride, padding, border, channels, luma, output_mode, threshold, device, options: see
+            `convolve`. With `auto` a plan is for arrays of the host; for arrays on a GPU say `cuda`. On a machine with
+            several GPUs the plan is made for CuPy's current one.
 
     Returns:
         A plan: `plan(image)` and `plan(image, out=array)` filter; `plan.explain()` says what was chosen and why,
@@ -71,6 +72,7 @@ def plan(
         padding=padding,
         border=border,
         output_mode=output_mode,
+        threshold=threshold,
     )
     return _make_plan(request, _shape(shape), _sample_type(dtype), method, device, _checked(options))
 
@@ -86,6 +88,7 @@ def convolve(
     channels: str = "mix",
     luma: str = "bt601",
     output_mode: str | None = None,
+    threshold: float | None = None,
     device: str = AUTO,
     options: Options | None = None,
     out: Any = None,
@@ -110,6 +113,8 @@ def convolve(
             output). Of a grey picture they are all the same.
         luma: `bt601` or `bt709`, for `channels="luma"`.
         output_mode: `abs` (default for whole-number pictures), `clip`, `normalize`, or `raw` (default for floats).
+        threshold: makes a mask of the output: the full value of its type (255, 65535, 1.0) where |output| is at least
+            this, else 0, each channel by itself.
         device: `auto`, `cpu` or `cuda`.
         options: workspace limit, threads, arithmetic; see `edgeconv.Options`.
         out: an array for the result, of its shape and type and on the picture's device.
@@ -129,7 +134,8 @@ def convolve(
     library = library_of(image)
     gpu = library.gpu_of(image)
     place = _current_gpu(device) if gpu is None else gpu
-    rules = (stride, type(stride), padding, type(padding), border, channels, luma, output_mode)
+    mask = threshold, type(threshold)
+    rules = (stride, type(stride), padding, type(padding), border, channels, luma, output_mode, mask)
     key = (place, gpu is None, image.shape, image.dtype, _filter_key(filter), method, rules, device, options)
 
     def make() -> ConvolutionPlan:
@@ -147,6 +153,7 @@ def convolve(
                 channels=channels,
                 luma=luma,
                 output_mode=output_mode,
+                threshold=threshold,
                 device=device if gpu is None else "cuda",
                 options=options,
             )

@@ -5,8 +5,8 @@
     plan(image, out=edges)          # no allocation; on a GPU no waiting, on the caller's stream
 
 A call takes the short way where it can: the picture and the output are exactly what the plan was made for, and the
-method computes from addresses. Everything else (strided arrays, other byte orders, JAX, `normalize`, pictures of the
-host for a GPU) takes the long way, which copies once what must be copied.
+method computes from addresses. Everything else (strided arrays, other byte orders, JAX, `normalize`, masks by a
+threshold, pictures of the host for a GPU) takes the long way, which copies once what must be copied.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from edgeconv.core.filters import CHANNEL_COUNTS, GREY_CHANNELS
 from edgeconv.core.forms import FORMS
 from edgeconv.core.noise import noise_pixels
 from edgeconv.core.option import AUTO
+from edgeconv.core.output import threshold_text
 from edgeconv.core.problem import Problem
 from edgeconv.core.request import Request
 from edgeconv.core.timing import Budget, Stopwatch
@@ -83,13 +84,13 @@ class ConvolutionPlan:
         self.method, self.device, self.why = choice.method, choice.device, choice.why
         self._request, self._options = request, options
         self._choice, self._asked_for = choice, asked_for
-        self._second_pass = request.second_pass(self.dtype)
+        self._second_pass = request.last_passes(self.dtype)
         self._has_channel_axis = len(shape) > 2
         self._out_has_channel_axis = self._has_channel_axis or request.filter.is_bank
         result = self.problem.output_shape if self._out_has_channel_axis else self.problem.output_shape[:2]
         self.output_shape: Shape = (*shape[:-3], *result)
         """(height, width, outputs), behind the pictures of a batch; (height, width) for one filter of (H, W)."""
-        self.output_dtype = self.dtype if self._second_pass else self.problem.output_dtype
+        self.output_dtype = request.output_dtype(self.dtype)
         self._pictures = shape[0] if len(shape) == 4 else 1
         self._in_bytes, self._out_bytes = self.problem.input_bytes, self.problem.output_bytes
         self._on_gpu = get_device(self.device).moves_data
@@ -136,6 +137,7 @@ class ConvolutionPlan:
             ("why", self.why),
             ("picture", f"{'×'.join(map(str, self.shape))} {self.dtype}"),
             ("output", f"{'×'.join(map(str, self.output_shape))} {self.output_dtype}"),
+            *self._mask_lines(),
             ("arithmetic", plan.arithmetic.name),
             ("error", exact),
             ("workspace", f"{plan.workspace_bytes:,} bytes"),
@@ -147,6 +149,10 @@ class ConvolutionPlan:
             lines.append(("batch", self._batch_text()))
         width = max(len(name) for name, _ in lines)
         return "\n".join(f"{name:<{width}}  {value}" for name, value in lines)
+
+    def _mask_lines(self) -> list[tuple[str, str]]:
+        limit = self._request.threshold
+        return [] if limit is None else [("mask", f"where |output| is at least {threshold_text(limit)}")]
 
     def measure(
         self, image: Any = None, *, samples: int = 200, time_limit_seconds: float = 0.15, check: str = "sample"

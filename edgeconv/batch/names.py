@@ -43,7 +43,7 @@ class Names:
     method: str
     stride: int
     rules: str = ""
-    """Channels and output mode where they are not the default (run/outputs.py)."""
+    """Channels, output mode and threshold where they are not the default (run/outputs.py)."""
 
     def __post_init__(self) -> None:
         try:

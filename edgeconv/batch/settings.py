@@ -72,6 +72,8 @@ class Settings:
         for name in ("quality", "png_level"):
             if getattr(self, name) is not None:
                 words[name] = getattr(self, name)
+        if request.threshold is not None:
+            words["threshold"] = request.threshold
         for entry in options_of(Options):  # another library's sums, another algorithm: other roundings
             value = getattr(self.options, entry.name)
             if not entry.declared.keeps_output and value != entry.default:

@@ -11,7 +11,9 @@ from edgeconv.batch.row import LedgerRow
 from edgeconv.core.records import Amount, Meta, Natural, Part, Positive, keyed_by
 from edgeconv.io.image import SAID_NOTE
 
-Stage = Literal["read", "decode", "set_up", "host_to_device", "convolve", "device_to_host", "encode", "write"]
+Stage = Literal[
+    "read", "decode", "set_up", "host_to_device", "convolve", "device_to_host", "threshold", "encode", "write"
+]
 STAGES: tuple[Stage, ...] = get_args(Stage)
 """In the order of one picture; on the CPU nothing crosses a bus."""
 SAID = f"{SAID_NOTE}complaints, each in its row of the ledger"

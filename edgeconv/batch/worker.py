@@ -163,7 +163,11 @@ class PictureWorker:
         else:
             out = session.convolve(pixels, watch, self._thread.result)
         with watch.phase("convolve"):
-            return request.finish(out, pixels.dtype, arrays, image=pixels)
+            finished = request.finish(out, pixels.dtype, arrays, image=pixels)
+        if request.threshold is None:
+            return finished
+        with watch.phase("threshold"):
+            return request.mask(finished, arrays)
 
     def _write(self, task: Task, target: str, name: str, encoded: bytes | memoryview, digest: str) -> None:
         """Write the output unless the same bytes are in place already; never over an input or a file to be kept.

@@ -14,6 +14,7 @@ from edgeconv.options import (
     BatchOutput,
     Failing,
     Filtering,
+    Masking,
     MethodChoice,
     MethodOptions,
     Overwriting,
@@ -27,6 +28,7 @@ def batch(
     inputs: BatchInput,
     target: BatchOutput,
     filtering: Filtering,
+    masking: Masking,
     bank: Bank,
     wanted: MethodChoice,
     method: MethodOptions,
@@ -66,7 +68,7 @@ def batch(
     workers.refuse_impossible()
     failing.refuse_impossible()
     certificates = parse_certificates(workers.tls_ca, workers.tls_cert, workers.tls_key)
-    request = filtering.request(bank.filters)
+    request = filtering.request(bank.filters, masking.threshold)
     listed = plan.read_list(inputs.files_from) if inputs.files_from is not None else []
     if not places and not listed:
         raise UsageError("No picture was named: give files or folders, or --files-from.")

@@ -14,6 +14,7 @@ from edgeconv.options import (
     PICTURE_HELP,
     Bank,
     Filtering,
+    Masking,
     MethodChoice,
     MethodOptions,
     Overwriting,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 def run(
     pictures: Annotated[list[str], Positional(f"{PICTURE_HELP}; a Zarr, by tiles.")],
     filtering: Filtering,
+    masking: Masking,
     bank: Bank,
     choice: MethodChoice,
     method: MethodOptions,
@@ -62,7 +64,7 @@ def run(
     refuse_shared_output(pictures, place.output)
     several = Job(
         source="",
-        request=filtering.request(bank.filters),
+        request=filtering.request(bank.filters, masking.threshold),
         method=choice.method,
         device=choice.device,
         output=place.output,

@@ -7,20 +7,30 @@
 For float pictures `abs` is |value| with no rounding and no clipping. `normalize` stretches the raw values of
 one picture from their least to their greatest over the whole range of the type (0 to 1 for floats); NaN and infinities
 are excluded and unchanged. A picture whose values differ by no more than the error of float32 arithmetic is flat.
+
+A threshold makes a mask of the stored samples, whatever the mode: the full value of the type (255, 65535, 1.0) where
+|sample| is at least the threshold, else 0, each channel by itself. It counts in the units of these samples: 0 to 255 of
+an 8-bit picture, also of its `raw` floats, 0 to 1 of `normalize` of floats. Of floats it is first rounded to their
+type, so that 0.7 reaches 0.7; NaN reaches nothing.
 The functions take NumPy or CuPy arrays and return the same kind.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.core.problem import StoredMode
+from edgeconv.errors import UsageError
 
 TOLERANCE_FLOAT32 = 1e-6
 FLOAT32_STEP, FLOAT64_STEP = 2.0**-23, 2.0**-52
+
+WHOLE_TEXT_BELOW = 1e15
+"""Larger thresholds are written with an exponent."""
 
 Range = tuple[float, float]
 """The least and the greatest of some values; the greatest is below the least where there are none."""
@@ -48,8 +58,8 @@ def range_of_type(dtype: np.dtype[Any]) -> Range:
     return (0.0, full_range(dtype)) if dtype.kind == "u" else NO_RANGE
 
 
-STRETCH_SAMPLES = 2**20
-"""Samples stretched at once: 8 MB in float64."""
+STRIP_SAMPLES = 2**20
+"""Samples that are stretched, or compared with a threshold, at once: 8 MB in float64."""
 
 
 def normalize(raw: Any, dtype: np.dtype[Any], xp: Any = np) -> Any:
@@ -103,7 +113,7 @@ def stretch(raw: Any, low: float, high: float, dtype: np.dtype[Any], xp: Any = n
     Strip by strip; a flat picture, whose range is one value, becomes zero.
     """
     out = xp.empty(raw.shape, dtype)
-    rows_per_strip = max(1, STRETCH_SAMPLES // (raw.shape[1] * raw.shape[2]))
+    rows_per_strip = max(1, STRIP_SAMPLES // (raw.shape[1] * raw.shape[2]))
     for start in range(0, raw.shape[0], rows_per_strip):
         strip = raw[start : start + rows_per_strip].astype(xp.float64)
         if high > low:
@@ -111,4 +121,41 @@ def stretch(raw: Any, low: float, high: float, dtype: np.dtype[Any], xp: Any = n
         else:
             strip[xp.isfinite(strip)] = 0.0
         out[start : start + rows_per_strip] = xp.rint(strip) if dtype.kind == "u" else strip
+    return out
+
+
+def threshold_text(threshold: float) -> str:
+    """As few digits as tell it from any other: `40`, `0.15`, `1e-07`."""
+    return str(int(threshold)) if threshold.is_integer() and threshold < WHOLE_TEXT_BELOW else repr(threshold)
+
+
+def least_sample(threshold: float, dtype: np.dtype[Any]) -> Any:
+    """The least sample of `dtype` that reaches a threshold.
+
+    Raises UsageError for a threshold that no sample of that type reaches, or every one.
+    """
+    known = np.iinfo(dtype) if dtype.kind == "u" else np.finfo(dtype)
+    if threshold > float(known.max):
+        raise UsageError(
+            f"Threshold {threshold_text(threshold)} is above {known.max:g}, the largest sample of a {dtype.name} "
+            "output: use less."
+        )
+    least = dtype.type(math.ceil(threshold) if dtype.kind == "u" else threshold)
+    if not least > 0:
+        text = threshold_text(threshold)
+        raise UsageError(f"Threshold {text} is 0 as {dtype.name}, which every sample reaches: use more.")
+    return least
+
+
+def mask(samples: Any, threshold: float, xp: Any = np) -> Any:
+    """Stored samples (HWC) as a mask of the same shape and type: see above. Raises as `least_sample`."""
+    dtype = samples.dtype
+    least, full = least_sample(threshold, dtype), dtype.type(full_range(dtype))
+    out = xp.empty(samples.shape, dtype)
+    rows_per_strip = max(1, STRIP_SAMPLES // (samples.shape[1] * samples.shape[2]))
+    for start in range(0, samples.shape[0], rows_per_strip):
+        strip = samples[start : start + rows_per_strip]
+        into = out[start : start + rows_per_strip]
+        into[...] = (strip if dtype.kind == "u" else xp.abs(strip)) >= least
+        into *= full
     return out

@@ -11,7 +11,7 @@ import numpy as np
 from edgeconv.core.choices import BORDERS, DEFAULT_FILTER, OUTPUT_MODES, Border, Channels, Luma, OutputMode
 from edgeconv.core.filters import RGB_CHANNELS, Filter, custom_filter, filter_bank, named_filter, weight_set
 from edgeconv.core.geometry import parse_padding
-from edgeconv.core.output import finite_range, range_of_type, range_to_stretch, stretch
+from edgeconv.core.output import finite_range, least_sample, mask, range_of_type, range_to_stretch, stretch
 from edgeconv.core.problem import Problem, StoredMode, make_problem, weights_type
 from edgeconv.errors import UsageError
 
@@ -35,6 +35,8 @@ class Request:
     padding: int = 1
     border: Border = "zero"
     output_mode: OutputMode | None = None
+    threshold: float | None = None
+    """Makes a mask of the finished output (output.py); None for the output itself."""
 
     def mode_for(self, dtype: Any) -> OutputMode:
         """The output mode that a picture of `dtype` gets."""
@@ -48,8 +50,13 @@ class Request:
         return np.dtype(np.float32) if kind.kind == "u" and self.mode_for(kind) == "raw" else kind
 
     def problem(self, shape: tuple[int, ...], dtype: Any) -> Problem:
-        """The problem that a method computes; `normalize` computes raw values and is finished by `finish`."""
+        """The problem that a method computes; `normalize` computes raw values and is finished by `finish`.
+
+        Raises UsageError, also for a threshold that means nothing for this type.
+        """
         mode = self.mode_for(dtype)
+        if self.threshold is not None:
+            least_sample(self.threshold, self.output_dtype(dtype))
         stored: StoredMode = "raw" if mode == "normalize" else mode
         return make_problem(
             shape,
@@ -67,8 +74,14 @@ class Request:
             return None
         return lambda raw, image, xp: self.finish(raw, dtype, xp, image)
 
+    def last_passes(self, dtype: Any) -> SecondPass | None:
+        """The second pass and the threshold, where there is one of them, for outputs that stay on their device."""
+        if self.threshold is None:
+            return self.second_pass(dtype)
+        return lambda raw, image, xp: self.mask(self.finish(raw, dtype, xp, image), xp)
+
     def finish(self, out: Any, dtype: Any, xp: Any = np, image: Any = None) -> Any:
-        """Apply the second pass of `normalize`; every other mode is already complete.
+        """Apply the second pass of `normalize`; every other mode is already complete. `mask` comes after it.
 
         The possible rounding error depends on the largest value of `image`. Without it, whole numbers are assumed to
         reach the limit of their type, and floats to be zero.
@@ -85,6 +98,10 @@ class Request:
         pixels = range_of_type(kind) if image is None else finite_range(image, xp)
         return stretch(out, *range_to_stretch(values, pixels, weights), kind, xp)
 
+    def mask(self, out: Any, xp: Any = np) -> Any:
+        """The finished output as a mask by the threshold, as a new array; the output itself where there is none."""
+        return out if self.threshold is None else mask(out, self.threshold, xp)
+
 
 def make_request(
     filter: Any = DEFAULT_FILTER,
@@ -95,6 +112,7 @@ def make_request(
     padding: int | str = "same",
     border: str = "zero",
     output_mode: str | None = None,
+    threshold: float | None = None,
 ) -> Request:
     """Check every option and build the request.
 
@@ -113,6 +131,8 @@ def make_request(
         raise UsageError(f"Output mode '{output_mode}' is not one of {', '.join(OUTPUT_MODES)}.")
     if isinstance(stride, bool) or not isinstance(stride, int | np.integer) or stride < 1:
         raise UsageError(f"Stride {stride} is not a whole number from 1.")
+    if threshold is not None and not _is_threshold(threshold):
+        raise UsageError(f"Threshold {threshold} is not a number above 0.")
     request = Request(
         filter=chosen,
         channels=channels,  # type: ignore[arg-type]  # checked by weight_set below
@@ -121,6 +141,17 @@ def make_request(
         padding=parse_padding(padding),
         border=border,
         output_mode=output_mode,
+        threshold=None if threshold is None else float(threshold),
     )
     weight_set(chosen, request.channels, request.luma)
     return request
+
+
+def _is_threshold(value: Any) -> bool:
+    """Whether it is a finite number above 0."""
+    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
+        return False
+    try:
+        return 0 < float(value) < np.inf
+    except OverflowError:
+        return False

@@ -31,6 +31,7 @@ CASE = (
     "padding",
     "border",
     "output_mode",
+    "threshold",
 )
 CANDIDATE = ("device", "kind", "entrant", "status", "reason", "differs", "launch_bound")
 SERIES = ("median_seconds", "p10_seconds", "p90_seconds", "min_seconds", "n", "stopped_because")
@@ -137,7 +138,7 @@ def _run_line(report: RunReport) -> Line:
         "picture": report.input.file,
         "size": max(report.input.height, report.input.width),
         **_some(("height", "width", "dtype"), report.input),
-        **_some(("stride", "channels", "padding", "border", "output_mode"), report.problem),
+        **_some(("stride", "channels", "padding", "border", "output_mode", "threshold"), report.problem),
         "filter": report.problem.filter.name,
         "device": report.device.kind,
         "kind": report.kind,

@@ -13,7 +13,7 @@ from edgeconv.core.units import counted, seconds_text
 from edgeconv.export.tables import NOTHING, Table, cudnn_trace, percent
 from edgeconv.methods.options import Options
 from edgeconv.run.report import PHASES, InputPart, OutputPart, RunReport, ranking_of
-from edgeconv.run.report_text import summary
+from edgeconv.run.report_text import mask_text, summary
 
 MOST_LEADING = 8
 """Runs that a summary of one screen has room for."""
@@ -25,7 +25,9 @@ def labels(reports: Sequence[RunReport]) -> list[str]:
     if len({part[-1] for part in parts}) == len({part[0] for part in parts}):
         parts = [part[:-1] for part in parts]  # one machine for each kind of device: its name adds nothing
     varying = [column for column, values in enumerate(zip(*parts, strict=True)) if len(set(values)) > 1]
-    names = [" ".join([*part[:2], *(part[column] for column in varying if column > 1)]) for part in parts]
+    names = [
+        " ".join([*part[:2], *(part[column] for column in varying if column > 1 and part[column])]) for part in parts
+    ]
     return [name if names.count(name) == 1 else f"{name} #{number}" for number, name in enumerate(names, 1)]
 
 
@@ -54,13 +56,15 @@ def lead(reports: Sequence[RunReport]) -> list[str]:
 
 
 def phases(reports: Sequence[RunReport]) -> Table:
-    """Seconds of each phase of the one pass whose output was saved."""
+    """Seconds of each phase of the one pass whose output was saved; threshold only where there is a mask."""
+    masked = any("threshold" in report.phases_seconds for report in reports)
+    had = [phase for phase in PHASES if masked or phase != "threshold"]
     rows = []
     for name, report in zip(labels(reports), reports, strict=True):
         found = report.phases_seconds
-        cells = (seconds_text(found[phase]) if phase in found else NOTHING for phase in PHASES)
+        cells = (seconds_text(found[phase]) if phase in found else NOTHING for phase in had)
         rows.append((name, *cells, seconds_text(report.whole_run_seconds)))
-    header = ("run", *(phase.replace("_", " ") for phase in PHASES), "whole run")
+    header = ("run", *(phase.replace("_", " ") for phase in had), "whole run")
     return Table("Phases", header, tuple(rows))
 
 
@@ -69,7 +73,7 @@ def pictures(reports: Sequence[RunReport]) -> Table:
     rows = []
     for name, report in zip(labels(reports), reports, strict=True):
         problem = report.problem
-        rules = f"padding {problem.padding} {problem.border}, output {problem.output_mode}"
+        rules = f"padding {problem.padding} {problem.border}, output {problem.output_mode}{mask_text(problem)}"
         words = f"{problem.filter.name}, {problem.channels}, stride {problem.stride}, {rules}"
         rows.append((name, report.input.file, _size(report.input), words, _size(report.output)))
     return Table("Pictures", ("run", "picture", "size", "filter", "output"), tuple(rows))
@@ -111,6 +115,7 @@ def _parts(report: RunReport) -> tuple[str, ...]:
         problem.filter.name,
         problem.channels,
         problem.output_mode,
+        mask_text(problem).removeprefix(", "),
         problem.border,
         Path(report.input.file).name,
         options.math,

@@ -84,15 +84,25 @@ if hasattr(os, "register_at_fork"):
 
 
 def run_pieces(work: Callable[[int, int], None], pieces: int, threads: int) -> None:
-    """Call `work(piece, worker)` for every piece, each taken by whichever of `threads` workers is free next."""
+    """Call `work(piece, worker)` for every piece, each taken by whichever of `threads` workers is free next.
+
+    Once one has raised, none is begun any more.
+    """
     if threads == 1:
         for piece in range(pieces):
             work(piece, 0)
         return
     counter = itertools.count()  # next() on it is atomic under the interpreter lock
 
+    failed = False
+
     def take(worker: int) -> None:
-        while (piece := next(counter)) < pieces:
-            work(piece, worker)
+        nonlocal failed
+        while not failed and (piece := next(counter)) < pieces:
+            try:
+                work(piece, worker)
+            except BaseException:
+                failed = True
+                raise
 
     POOL.run(take, threads)

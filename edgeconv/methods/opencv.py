@@ -21,7 +21,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeconv.core import exactness
+from edgeconv.core import exactness, progress
 from edgeconv.core.choices import Border
 from edgeconv.core.filters import Weights
 from edgeconv.core.geometry import KERNEL_SIZE, OUTSIDE, border_indices
@@ -109,6 +109,8 @@ class OpenCVPlan(Plan):
         check_arrays(image, out, self.problem)
 
         def one_band(band: int, worker: int) -> None:
+            if worker == 0:  # on the caller's thread
+                progress.report(band / self._bands)
             start = band * self._band_rows
             self._filter_rows(image, out, start, min(start + self._band_rows, self.problem.output_height))
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from edgeconv.core import progress
 from edgeconv.core.exactness import FLOAT64
 from edgeconv.core.filters import Combine
 from edgeconv.core.geometry import KERNEL_SIZE, OUTSIDE, bands, border_indices
@@ -128,6 +129,7 @@ class ReferencePlan(Plan):
         problem = self.problem
         row_sums = problem.output_width * problem.output_channels * problem.directions
         for start, stop in bands(problem.output_height, max(1, min(ROWS_PER_BAND, SUMS_AT_ONCE // row_sums))):
+            progress.report(start / problem.output_height)
             out[start:stop] = store(values(image, problem, start, stop), problem.output_mode, problem.output_dtype)
 
 

@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 
 from edgeconv.core.filters import FILTERS, Filter
+from edgeconv.core.output import threshold_text
 from edgeconv.core.request import Request
 from edgeconv.errors import ImageWriteError, UsageError
 from edgeconv.io import temporary_files
@@ -70,9 +71,10 @@ def filter_word(chosen: Filter) -> str:
 
 
 def rules_word(request: Request) -> str:
-    """Channels and output mode in a name, where they are not the default: `_each`, `_luma_clip`, or nothing."""
+    """Channels, output mode and threshold in a name, where they are not the default: `_each`, `_luma_t40`."""
     told = (request.channels, DEFAULT_CHANNELS), (request.output_mode or DEFAULT_MODE, DEFAULT_MODE)
-    return "".join(f"_{value}" for value, default in told if value != default)
+    mask = "" if request.threshold is None else f"_t{threshold_text(request.threshold)}"
+    return "".join(f"_{value}" for value, default in told if value != default) + mask
 
 
 def default_name(job: Job, method: str, output_format: str, filter: str | None = None) -> str:

@@ -47,12 +47,13 @@ from edgeconv.runtime.devices.base import L2State
 SCHEMA_VERSION = 1
 KIND: Literal["run"] = "run"
 
-Phase = Literal["start", "decode", "set_up", "host_to_device", "convolve", "device_to_host", "encode"]
+Phase = Literal["start", "decode", "set_up", "host_to_device", "convolve", "device_to_host", "threshold", "encode"]
 PHASES: tuple[Phase, ...] = get_args(Phase)
 """In the order they happen; a phase that a device does not have is absent."""
 
 Dtype = Literal["uint8", "uint16", "float16", "float32", "float64"]
 BoundBy = Literal["memory", "arithmetic"]
+LeftOut = Literal["normalize", "threshold", "normalize and threshold"]
 
 
 class RecordHead(Part):
@@ -119,7 +120,7 @@ class FilterPart(Part):
     ]
 
 
-class ProblemPart(Part):
+class ProblemPart(Part, omit_defaults=True):
     """Filter and rules."""
 
     filter: FilterPart
@@ -129,6 +130,9 @@ class ProblemPart(Part):
     padding: Natural
     border: Border
     output_mode: OutputMode
+    threshold: Annotated[
+        Amount | None, Meta(description="of a mask, in units of the finished samples; absent where there is none")
+    ] = None
 
 
 class MethodPart(Part):
@@ -222,8 +226,11 @@ class TimingPart(Part):
         Literal["CUDA events", "host"], Meta(description="cold and end-to-end times are the host's on every device")
     ]
     leaves_out: Annotated[
-        Literal["normalize"] | None,
-        Meta(description="a pass that the check does not cover; by tiles kernel and end_to_end neither; no speed then"),
+        LeftOut | None,
+        Meta(
+            description="passes that the check does not cover: threshold, which no times but its phase cover, and "
+            "normalize, which by tiles kernel and end_to_end do not cover; no speed then"
+        ),
     ]
     l2_state: L2State
     cold_seconds: Annotated[Amount, Meta(description="first run of the plan")]
@@ -422,6 +429,7 @@ def describe_problem(request: Request, problem: Problem) -> ProblemPart:
         padding=problem.padding,
         border=problem.border,
         output_mode=request.mode_for(problem.dtype),
+        threshold=request.threshold,
     )
 
 
@@ -438,6 +446,14 @@ def describe_method(choice: Choice, asked_for: str, options: Options, plan: Plan
         choice=plan.choice,
         package=find(choice.method, choice.device).package,
     )
+
+
+def left_out(request: Request, dtype: np.dtype[Any]) -> LeftOut | None:
+    """The passes behind the method for a picture of `dtype`."""
+    normalizes, masks = request.mode_for(dtype) == "normalize", request.threshold is not None
+    if normalizes and masks:
+        return "normalize and threshold"
+    return "normalize" if normalizes else "threshold" if masks else None
 
 
 def describe_device(kind: DeviceName, facts: dict[str, Any]) -> RunDevice:

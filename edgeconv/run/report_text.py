@@ -5,9 +5,10 @@ Both are rows of a label and a text. Whoever prints them chooses colours and bre
 
 from __future__ import annotations
 
+from edgeconv.core.output import threshold_text
 from edgeconv.core.text_rows import TextRow, Tone
 from edgeconv.core.units import digits_text, seconds_text
-from edgeconv.run.report import CheckPart, InputPart, MethodPart, OutputPart, RunReport
+from edgeconv.run.report import CheckPart, InputPart, MethodPart, OutputPart, ProblemPart, RunReport
 
 ABOVE_THE_ROOF = {
     "memory": "above the roof: the picture lay in a cache, and the roof is that of memory",
@@ -89,7 +90,7 @@ def _verdict(report: RunReport) -> TextRow:
 
 
 def _before(report: RunReport) -> str:
-    return " (before normalize)" if report.timing.leaves_out else ""
+    return f" (before {report.timing.leaves_out})" if report.timing.leaves_out else ""
 
 
 def _picture_rows(report: RunReport) -> list[tuple[str, str]]:
@@ -108,11 +109,16 @@ def _picture_rows(report: RunReport) -> list[tuple[str, str]]:
         (
             "filter",
             f"{problem.filter.name}, channels {problem.channels}, stride {problem.stride}, "
-            f"padding {problem.padding} {problem.border}, output {problem.output_mode}",
+            f"padding {problem.padding} {problem.border}, output {problem.output_mode}{mask_text(problem)}",
         ),
         ("method", f"{method.name}{_package(method)} on {device.name} ({method.why})"),
     ]
     return rows
+
+
+def mask_text(problem: ProblemPart) -> str:
+    """`, threshold 40` behind the rules of a mask."""
+    return "" if problem.threshold is None else f", threshold {threshold_text(problem.threshold)}"
 
 
 def _files_text(result: OutputPart) -> str:

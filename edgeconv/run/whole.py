@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -193,7 +193,7 @@ class Filtered:
     raw: NDArray[Any]
     """What the method gave, HWC."""
     finished: NDArray[Any]
-    """The output: `raw` after the second pass of `normalize`."""
+    """The output: `raw` after the second pass of `normalize`, or a mask of it by a threshold."""
     cold_seconds: float
     watch: Stopwatch
 
@@ -209,7 +209,16 @@ def filter_picture(
     finished = session.convolve(picture.pixels, watch)
     cold_seconds = watch.phases_seconds["convolve"]
     raw = finished if second_pass is None else session.raw()
-    return Filtered(picture, request, problem, choice, options, session, raw, finished, cold_seconds, watch)
+    unmasked = replace(request, threshold=None)
+    filtered = Filtered(picture, unmasked, problem, choice, options, session, raw, finished, cold_seconds, watch)
+    return filtered if request.threshold is None else masked(filtered, request, watch)
+
+
+def masked(filtered: Filtered, request: Request, watch: Stopwatch) -> Filtered:
+    """An output without a threshold as the mask of `request`, made on the host; its phase is added to `watch`."""
+    with watch.phase("threshold"):
+        finished = request.mask(filtered.finished)
+    return replace(filtered, request=request, finished=finished, watch=watch)
 
 
 @dataclass(frozen=True)
@@ -254,7 +263,6 @@ def describe(filtered: Filtered, measured: Measurement, asked_for: str, peak_byt
         gflops_end_to_end = counts.nominal_flops / end_to_end.statistics.median_seconds / 1e9
         rates = cost.speed(counts, kernel.statistics.median_seconds, measured.roof)
         speed = report.describe_speed(rates, gflops_end_to_end, measured.roof)
-    normalized = filtered.request.mode_for(filtered.problem.dtype) == "normalize"
     phases_seconds = {name: phases[name] for name in report.PHASES if name in phases}
     return report.RunFigures(
         problem=report.describe_problem(filtered.request, filtered.problem),
@@ -265,7 +273,7 @@ def describe(filtered: Filtered, measured: Measurement, asked_for: str, peak_byt
         whole_run_seconds=sum(phases.values()),
         timing=report.TimingPart(
             kernel_clock="CUDA events" if session.device.moves_data else "host",
-            leaves_out="normalize" if normalized else None,
+            leaves_out=report.left_out(filtered.request, filtered.problem.dtype),
             l2_state=session.device.l2_state,
             cold_seconds=filtered.cold_seconds,
             kernel=None if kernel is None else report.describe_series(kernel),

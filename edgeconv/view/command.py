@@ -6,11 +6,12 @@ from dataclasses import fields
 from typing import Annotated
 
 from edgeconv.core.option import Given, Positional
-from edgeconv.options import Filtering, MethodChoice, MethodOptions, Reading
+from edgeconv.options import Filtering, Masking, MethodChoice, MethodOptions, Reading
 
 
 def view(
     filtering: Filtering,
+    masking: Masking,
     choice: MethodChoice,
     method: MethodOptions,
     reading: Reading,
@@ -33,15 +34,16 @@ def view(
             "The window reads a picture again when it saves, and standard input is gone by then: name a file."
         )
     workshop = Workshop(reading.rules())
+    from edgeconv.view.qt.start import load_bindings, require_qt
+
+    load_bindings()
     if pictures:
         workshop.begin(pictures[0])  # while Qt is loaded and the window built
     signals = note()
-    from edgeconv.view.qt.start import require_qt
-
     require_qt()
     from edgeconv.view.qt.app import run
 
-    groups: tuple[object, ...] = (filtering, choice, method)
+    groups: tuple[object, ...] = (filtering, masking, choice, method)
     named = {entry.name: getattr(group, entry.name) for group in groups for entry in fields(group)}  # type: ignore[arg-type]
     changes = {name: value for name, value in named.items() if name in given}
     leave(run(pictures or [], changes, workshop, signals))

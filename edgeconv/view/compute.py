@@ -11,13 +11,16 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Literal
 
 from numpy.typing import NDArray
 
+from edgeconv.core.output import threshold_text
+from edgeconv.core.progress import Stopped, listening
 from edgeconv.core.timing import Budget, Stopwatch
 from edgeconv.diff import maps, record
 from edgeconv.diff.inputs import ArrayInput, FileInput, Input, require_same_layout
@@ -33,12 +36,14 @@ from edgeconv.run.outputs import default_name
 from edgeconv.run.report import RunFigures
 from edgeconv.runtime.auto import choose
 from edgeconv.view import background
+from edgeconv.view.computations import Computations, Waiting
 from edgeconv.view.latest_request import Token
 from edgeconv.view.lru_cache import LruCache
 from edgeconv.view.parameters import Parameters
 from edgeconv.view.pyramid import HeatPyramid, PicturePyramid, Pyramid
 from edgeconv.view.sources import ViewSource, labels
 from edgeconv.view.state import ViewRequest
+from edgeconv.view.threshold_scale import ThresholdScale, scale_of
 
 Side = Literal["left", "right"]
 
@@ -90,6 +95,22 @@ class LayerReady(Computed):
     layer: Layer
 
 
+@dataclass(frozen=True)
+class UnderWay(Computed):
+    """How much of what is computed now is done: the output, or with `measuring` its timed run."""
+
+    share: float | None
+    """None where the method does not tell."""
+    measuring: bool = False
+
+
+@dataclass(frozen=True)
+class ScaleKnown(Computed):
+    """The thresholds that mean something for the output that is displayed."""
+
+    scale: ThresholdScale
+
+
 @dataclass(frozen=True, eq=False)
 class DifferenceReady(Computed):
     """Map and figures of right − left."""
@@ -132,6 +153,13 @@ class _Computed:
     label: str
     record: RunFigures | None = None
 
+    @cached_property
+    def scale(self) -> ThresholdScale:
+        """Of the output that a threshold is compared with: that of `normalize` is known without a look at it."""
+        filtered = self.filtered
+        normalized = filtered.request.mode_for(filtered.problem.dtype) == "normalize"
+        return scale_of(filtered.finished.dtype, None if normalized else filtered.raw)
+
     @property
     def held_bytes(self) -> int:
         filtered = self.filtered
@@ -149,6 +177,7 @@ class Workshop:
         self._pictures: LruCache[tuple[Picture, float]] = LruCache(KEPT_BYTES, lambda kept: kept[0].pixels.nbytes)
         self._outputs: LruCache[_Computed] = LruCache(KEPT_BYTES, lambda kept: kept.held_bytes)
         self._layers: LruCache[Layer] = LruCache(KEPT_BYTES, lambda kept: kept.pixels.nbytes)
+        self._computations = Computations()
         self._readings: dict[str, int] = {}
         """How often each path was reloaded: results of an earlier version of the file are not used again."""
 
@@ -156,6 +185,8 @@ class Workshop:
         """Answer a request; never raises."""
         try:
             self._serve(request, token, deliver)
+        except Stopped:
+            pass
         except EdgeconvError as error:
             deliver(Failed(request.generation, str(error), _unreadable(error, request)))
         except MemoryError:
@@ -189,15 +220,18 @@ class Workshop:
         if request.mode.needs_both:
             sides.insert(0, ("left", request.left))
         layers: dict[Side, Layer] = {}
+        waiting = Waiting(token, lambda share: deliver(UnderWay(request.generation, share)))
         for side, source in sides:
             if token.cancelled:
                 return
-            layers[side] = self._layer(request, source, layers.get("left"))
+            layers[side] = self._layer(request, source, layers.get("left"), waiting)
             deliver(LayerReady(request.generation, side, layers[side]))
         if request.mode.name == "difference" and not token.cancelled:
             deliver(self._difference(request.generation, layers["left"], layers["right"]))
         shown = [source for _, source in reversed(sides) if source.needs_filter]
         if shown:
+            scale = self._computed(request.picture, request.parameters, shown[0], waiting).scale
+            deliver(ScaleKnown(request.generation, scale))
             self._measure(request, shown[0], token, deliver)
 
     def _decoded(self, path: str) -> tuple[Picture, float]:
@@ -214,11 +248,21 @@ class Workshop:
     def _reading(self, path: str) -> tuple[str, int]:
         return path, self._readings.get(path, 0)
 
-    def _computed(self, path: str, parameters: Parameters, source: ViewSource) -> _Computed:
+    def _computed(
+        self, path: str, parameters: Parameters, source: ViewSource, waiting: Waiting | None = None
+    ) -> _Computed:
+        """An output; a mask from the output that it is made of, so that moving a threshold filters nothing again."""
         asked = source.parameters_of(parameters)
         request, options = asked.request(), asked.options()
         kernels = request.filter.kernels
         weights = (kernels.shape, kernels.tobytes())  # a kernel file may have changed
+
+        def mask() -> _Computed:
+            base = self._computed(path, replace(parameters, threshold=None), source, waiting)
+            watch = Stopwatch()
+            watch.phases_seconds |= base.filtered.watch.phases_seconds
+            label = f"{base.label}, threshold {threshold_text(request.threshold or 0.0)}"
+            return _Computed(whole.masked(base.filtered, request, watch), label)
 
         def compute() -> _Computed:
             picture, decode_seconds = self._decoded(path)
@@ -226,26 +270,32 @@ class Workshop:
             watch.phases_seconds["decode"] = decode_seconds
             problem = request.problem(picture.pixels.shape, picture.pixels.dtype)
             choice = choose(asked.method, asked.device, "one picture", problem)
-            filtered = whole.filter_picture(picture, request, problem, choice, options, watch)
+            with listening(self._computations.listener(key)):
+                filtered = whole.filter_picture(picture, request, problem, choice, options, watch)
             filtered.session.release_arrays()  # as large as the output; allocated again for the measurement
             label = f"{parameters.filter_label} by {choice.method} on {choice.device.upper()}"
             return _Computed(filtered, label)
 
-        return self._outputs.get((self._reading(path), asked, weights), compute)
+        key = (self._reading(path), asked, weights)
+        make = compute if request.threshold is None else mask
+        with self._computations.by(key, waiting or Waiting(Token(), lambda share: None)):
+            return self._outputs.get(key, make)
 
-    def _pixels(self, request: ViewRequest, source: ViewSource) -> tuple[NDArray[Any], str]:
+    def _pixels(
+        self, request: ViewRequest, source: ViewSource, waiting: Waiting | None = None
+    ) -> tuple[NDArray[Any], str]:
         """The pixels of a source, and its label."""
         if source.kind == "file":
             names = labels((source, request.left, request.right, ViewSource("file", request.picture)))
             return self.decode(source.name).pixels, names[source]
         if source.kind == "input":
             return self.decode(request.picture).pixels, source.label
-        computed = self._computed(request.picture, request.parameters, source)
+        computed = self._computed(request.picture, request.parameters, source, waiting)
         return computed.filtered.finished, computed.label
 
-    def _layer(self, request: ViewRequest, source: ViewSource, beside: Layer | None) -> Layer:
+    def _layer(self, request: ViewRequest, source: ViewSource, beside: Layer | None, waiting: Waiting) -> Layer:
         """A side; floats are displayed in the range of the other side, `beside`, where that has floats too."""
-        pixels, label = self._pixels(request, source)
+        pixels, label = self._pixels(request, source, waiting)
         ranged = beside.pixels if beside is not None and beside.pixels.dtype == pixels.dtype else pixels
         low, high = maps.display_range(ranged)
 
@@ -276,12 +326,22 @@ class Workshop:
                 filtered = computed.filtered
                 slow = filtered.cold_seconds > SLOW_SECONDS
                 budget = replace(BUDGET, min_samples=1, max_samples=1) if slow else BUDGET
-                measured = whole.measure(filtered, budget, "sample")
+                with self._measuring_shown(request.generation, token, deliver) if slow else nullcontext():
+                    measured = whole.measure(filtered, budget, "sample")
                 peak_bytes = filtered.session.device.peak_bytes()
                 computed.record = whole.describe(filtered, measured, asked_for=asked.method, peak_bytes=peak_bytes)
             finally:
                 self.measuring.release()
         deliver(RunMeasured(request.generation, request.picture, asked, computed.record, again))
+
+    @contextmanager
+    def _measuring_shown(self, generation: int, token: Token, deliver: Deliver) -> Iterator[None]:
+        """Tell how far the timed run of a slow method is; it stops where nobody waits for it."""
+        deliver(UnderWay(generation, None, measuring=True))
+        key = object()
+        waiting = Waiting(token, lambda share: deliver(UnderWay(generation, share, measuring=True)))
+        with self._computations.by(key, waiting), listening(self._computations.listener(key)):
+            yield
 
     def output_name(self, path: str, parameters: Parameters) -> str:
         """The default name of the output of `edgeconv run`."""

@@ -19,11 +19,12 @@ from edgeconv.core.choices import DEFAULT_FILTER, DEVICES, NAMED_PADDINGS
 from edgeconv.core.filters import CUSTOM, Filter, filter_names, parse_weight
 from edgeconv.core.geometry import never_looks_outside
 from edgeconv.core.option import AUTO, Option, options_of
+from edgeconv.core.output import threshold_text
 from edgeconv.core.request import Request
 from edgeconv.errors import EdgeconvError, UsageError
 from edgeconv.io.read_limits import DEFAULT_RULES, ReadRules
 from edgeconv.methods import method_names
-from edgeconv.options import Filtering, MethodChoice, MethodOptions
+from edgeconv.options import Filtering, Masking, MethodChoice, MethodOptions
 
 
 def _changed(
@@ -35,20 +36,25 @@ def _changed(
         if value == getattr(default, name) or name in needless:
             continue
         flag = "--" + name.replace("_", "-")
-        arguments.append(flag if value is True else f"{flag}={value}")  # "=" keeps a kernel's minus from being a flag
+        arguments.append(flag if value is True else f"{flag}={_written(value)}")  # "=": a kernel's minus is no flag
     return arguments
 
 
+def _written(value: Any) -> str:
+    """A value of an option as a person writes it."""
+    return threshold_text(value) if isinstance(value, float) else str(value)
+
+
 @dataclass(frozen=True)
-class Parameters(MethodOptions, MethodChoice, Filtering):
+class Parameters(MethodOptions, MethodChoice, Masking, Filtering):
     """The options of `edgeconv run` that decide what is computed and how.
 
     The fields are those of the groups, from the last to the first: dataclasses collect them in that order.
     """
 
-    def request(self, filters: str | None = None) -> Request:
+    def request(self, filters: str | None = None, threshold: float | None = None) -> Request:
         """As the command's; raises UsageError for a bank too, which gives more than the one picture that is shown."""
-        request = super().request(filters)
+        request = super().request(filters, self.threshold if threshold is None else threshold)
         if request.filter.labels:
             raise UsageError(
                 f"Kernel '{request.filter.name}' is a bank of {request.filter.filters} filters, and the window shows "
@@ -92,7 +98,7 @@ class Parameters(MethodOptions, MethodChoice, Filtering):
         rules = {
             name: value for name, value in asdict(self).items() if name in RULES and value != getattr(default, name)
         }
-        return ", ".join([self._kernel_words(), *(f"{RULES[name]}{value}" for name, value in rules.items())])
+        return ", ".join([self._kernel_words(), *(f"{RULES[name]}{_written(value)}" for name, value in rules.items())])
 
     def _kernel_words(self) -> str:
         """The filter's name, the numbers of a kernel of one's own, or its file's name."""
@@ -107,7 +113,15 @@ class Parameters(MethodOptions, MethodChoice, Filtering):
         )
 
 
-RULES = {"channels": "", "luma": "", "stride": "stride ", "padding": "padding ", "border": "", "output_mode": ""}
+RULES = {
+    "channels": "",
+    "luma": "",
+    "stride": "stride ",
+    "padding": "padding ",
+    "border": "",
+    "output_mode": "",
+    "threshold": "threshold ",
+}
 """What stands before the word of a rule in a summary: most words say themselves what they are about."""
 
 KNOWN: dict[str, Option] = {entry.name: entry for entry in options_of(Parameters)}

@@ -232,6 +232,10 @@ class Model:
                 sides[name] = INPUT
         return ViewRequest(self.generation, self.picture, self.parameters, self.mode, **sides)
 
+    def abandon(self) -> None:
+        """Accept no answer to the newest request any more."""
+        self.generation += 1
+
     def accepts(self, generation: int) -> bool:
         """Whether an answer belongs to the newest request."""
         return generation == self.generation

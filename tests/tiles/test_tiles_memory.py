@@ -45,6 +45,7 @@ def work_for(
         height, width, 3, kind, "TIFF", (), even_cuts(height, chunk[0]), even_cuts(width, chunk[1]), 3 * kind.itemsize
     )
     return TileDemand(
+        finishes=request.mode_for(kind) == "normalize",
         layout=layout,
         rules=WindowRules(stride, 1, "zero"),
         problem=request.problem((height, width, 3), kind),
@@ -65,7 +66,11 @@ def work_for(
         ({"copies_of_a_tile": 2}, 2 * 256 * 512 * 3),
         ({"threads": 3}, 3 * 128 * 128 * 3 + 514 * 3 * 8 * 3 * 2 + 3 * 64 * 64 * 3 + 10_000),
         ({"method": "reference"}, 514 * 3 * 8 * (16 * (2 + 2 + 2) - 3 * 2 * 2)),
-        ({"finished_dtype": np.dtype("float32")}, 256 * 512 * 3 * (1 + 2 * 4 - 2) + 3 * 3 * 128 * 128 * 3 * 3),
+        ({"finishes": True}, 256 * 512 * 3),
+        (
+            {"finished_dtype": np.dtype("float32"), "finishes": True},
+            256 * 512 * 3 * (1 + 2 * 4 - 2) + 3 * 3 * 128 * 128 * 3 * 3,
+        ),
     ],
     ids=lambda value: next(iter(value), "nothing") if isinstance(value, dict) else "",
 )

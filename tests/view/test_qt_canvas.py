@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from problems import random_image
-from PySide6.QtCore import QPoint, QPointF, Qt
+from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
 from PySide6.QtGui import QWheelEvent
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
@@ -276,3 +276,15 @@ def test_a_pointer_at_rest_names_what_moves_under_it(canvas: Canvas, qtbot: QtBo
     with qtbot.waitSignal(canvas.hovered) as heard:
         canvas.pan(10, 20)
     assert heard.args == [(40, 30)]
+
+
+def test_a_screen_of_another_density_keeps_1_to_1(canvas: Canvas, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where a window is moved to another screen: the area has other physical pixels, and the zoom stays."""
+    canvas.actual_size()
+    before = canvas.viewport
+    monkeypatch.setattr(Canvas, "devicePixelRatioF", lambda canvas: 2.0)
+    QApplication.sendEvent(canvas, QEvent(QEvent.Type.DevicePixelRatioChange))
+    after = canvas.viewport
+    assert (after.area_width, after.area_height) == (2 * before.area_width, 2 * before.area_height)
+    assert after.zoom == before.zoom == 1
+    assert (after.centre_x, after.centre_y) == (before.centre_x, before.centre_y)

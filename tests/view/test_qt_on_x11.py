@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 import pytest
-from command import PROJECT
 from problems import random_image
-from x11 import PATIENCE_SECONDS, Screen, x11_reason
+from x11 import PATIENCE_SECONDS, WIDTH, OtherProgram, Screen, window_environment, x11_reason
 
 from edgeconv import convolve
-from edgeconv.io.image import write_image
+from edgeconv.io.image import read_image, write_image
 
 pytestmark = pytest.mark.skipif(x11_reason() is not None, reason=str(x11_reason()))
 
@@ -23,49 +23,155 @@ CORNER = np.s_[100:, 150:]
 """A part of the picture that no name, bar or knob covers."""
 
 
+@contextmanager
+def a_window(screen: Screen, folder: Path, *words: object, **environment: str) -> Iterator[subprocess.Popen[bytes]]:
+    """The command with a window on a screen, its settings in `folder`."""
+    own = window_environment(screen, EDGECONV_VIEW_SETTINGS=str(folder / "settings.ini"), **environment)
+    command = [sys.executable, "-m", "edgeconv", "view", "--device", "cpu", *map(str, words)]
+    window = subprocess.Popen(command, env=own)
+    try:
+        yield window
+    finally:
+        window.kill()
+        window.wait(PATIENCE_SECONDS)
+
+
 def test_open_part_drag_type_undo_and_quit(tmp_path: Path) -> None:
     path = tmp_path / "picture.png"
     write_image(PIXELS, path)
-    settings = tmp_path / "settings.ini"
-    with Screen() as screen:
-        environment = {
-            **os.environ,
-            "DISPLAY": screen.name,
-            "QT_QPA_PLATFORM": "xcb",
-            "EDGECONV_VIEW_SETTINGS": str(settings),
-            "PYTHONPATH": str(PROJECT),
-        }
-        environment.pop("WAYLAND_DISPLAY", None)
-        words = [sys.executable, "-m", "edgeconv", "view", str(path), "--device", "cpu", "--filter", "sobel"]
-        window = subprocess.Popen(words, env=environment)
-        try:
-            sobel = convolve(PIXELS, "sobel", device="cpu")
-            x, y = screen.find(np.ascontiguousarray(sobel[CORNER]))
-            left, top = x - 150, y - 100
+    with Screen() as screen, a_window(screen, tmp_path, path, "--filter", "sobel") as window:
+        sobel = convolve(PIXELS, "sobel", device="cpu")
+        x, y = screen.find(np.ascontiguousarray(sobel[CORNER]))
+        left, top = x - 150, y - 100
+        screen.focus_window()
+
+        screen.press("2")  # split, with the bar in the middle of the picture
+        middle = left + 120
+        screen.find(np.ascontiguousarray(PIXELS[130:, 20:100]))
+        screen.find(np.ascontiguousarray(sobel[130:, 140:]))
+
+        screen.drag((middle, top + 140), (middle + 80, top + 140))
+        screen.find(np.ascontiguousarray(PIXELS[130:, 20:190]))
+        seen = screen.picture()[top + 130 : top + 160, left : left + 240]
+        assert np.array_equal(seen[:, 210:], sobel[130:, 210:]), "right of the bar is the output"
+        assert not np.array_equal(seen[:, 20:190], sobel[130:, 20:190]), "left of it no longer"
+
+        screen.press("1")
+        screen.press("F7")  # the knobs: the filter first, then the kernel's nine cells
+        screen.press("Tab")
+        screen.press("5")  # what the cell held is selected, so it is replaced
+        kernel = [[5, 0, 1], [-2, 0, 2], [-1, 0, 1]]
+        screen.find(np.ascontiguousarray(convolve(PIXELS, kernel, device="cpu")[CORNER]))
+
+        screen.press("Control_L", "z")
+        screen.find(np.ascontiguousarray(sobel[CORNER]))
+        screen.press("Control_L", "q")
+        assert window.wait(PATIENCE_SECONDS) == 0
+    assert "sobel" in (tmp_path / "settings.ini").read_text(), "the window remembered"
+
+
+def dragged_in(tmp_path: Path, seed: int) -> tuple[Path, np.ndarray]:
+    """A picture to drag or paste, and its output by `identity`."""
+    path = tmp_path / f"picture {seed}.png"
+    pixels = random_image(160, 240, np.uint8, seed)
+    write_image(pixels, path)
+    return path, np.ascontiguousarray(pixels[CORNER])
+
+
+IDENTITY = ("--filter", "identity", "--channels", "each")
+
+
+def test_files_and_pictures_of_another_program_are_dropped(tmp_path: Path) -> None:
+    """By real drags between two processes, over the picture and over a field of the controls."""
+    with Screen() as screen, a_window(screen, tmp_path, *IDENTITY) as window:
+        first, pixels = dragged_in(tmp_path, 1)
+        with OtherProgram(screen) as other:
+            screen.wait(lambda: len(np.unique(screen.picture())) > 20, "a window")
+            middle = 400, 420
+            other.tell("hold", "files", first)
+            screen.carry(other.middle, middle)
+            assert other.heard() == "dropped CopyAction"
+            screen.find(pixels)
+
+            second, pixels = dragged_in(tmp_path, 2)
+            other.tell("hold", "picture", second)
+            screen.carry(other.middle, middle)
+            assert other.heard() == "dropped CopyAction"
+            screen.find(pixels)
+
+            third, pixels = dragged_in(tmp_path, 3)
+            other.tell("hold", "files", third)
+            screen.carry(other.middle, (WIDTH - 200, 150))  # the cells of the kernel
+            assert other.heard() == "dropped CopyAction"
+            screen.find(pixels)
+
+            before = screen.picture()
+            other.tell("hold", "text", "no picture at all")
+            screen.carry(other.middle, middle)
+            assert other.heard() == "dropped IgnoreAction"
+            screen.find(pixels)
+            assert np.array_equal(screen.picture()[300:600, 100:700], before[300:600, 100:700])
+        screen.focus_window()
+        screen.press("Control_L", "q")
+        assert window.wait(PATIENCE_SECONDS) == 0
+
+
+def test_pictures_are_pasted_from_another_program_and_copied_to_it(tmp_path: Path) -> None:
+    with Screen() as screen, a_window(screen, tmp_path, *IDENTITY) as window, OtherProgram(screen) as other:
+        screen.wait(lambda: len(np.unique(screen.picture())) > 20, "a window")
+        for seed, kind in ((1, "picture"), (2, "files"), (3, "text")):
+            path, pixels = dragged_in(tmp_path, seed)
+            other.tell("hold", kind, path)
             screen.focus_window()
+            screen.press("Control_L", "v")
+            screen.find(pixels)
+        screen.press("Control_L", "c")
+        stored = tmp_path / "stored.png"
 
-            screen.press("2")  # split, with the bar in the middle of the picture
-            middle = left + 120
-            screen.find(np.ascontiguousarray(PIXELS[130:, 20:100]))
-            screen.find(np.ascontiguousarray(sobel[130:, 140:]))
+        def arrived() -> bool:
+            other.tell("store", stored)
+            return stored.exists() and np.array_equal(read_image(stored).pixels[CORNER], pixels)
 
-            screen.drag((middle, top + 140), (middle + 80, top + 140))
-            screen.find(np.ascontiguousarray(PIXELS[130:, 20:190]))
-            seen = screen.picture()[top + 130 : top + 160, left : left + 240]
-            assert np.array_equal(seen[:, 210:], sobel[130:, 210:]), "right of the bar is the output"
-            assert not np.array_equal(seen[:, 20:190], sobel[130:, 20:190]), "left of it no longer"
+        screen.wait(arrived, "the copied picture in the other program")
+        screen.press("Control_L", "q")
+        assert window.wait(PATIENCE_SECONDS) == 0
+        stored.unlink()
+        other.tell("store", stored)
 
-            screen.press("1")
-            screen.press("F7")  # the knobs: the filter first, then the kernel's nine cells
-            screen.press("Tab")
-            screen.press("5")  # what the cell held is selected, so it is replaced
-            kernel = [[5, 0, 1], [-2, 0, 2], [-1, 0, 1]]
-            screen.find(np.ascontiguousarray(convolve(PIXELS, kernel, device="cpu")[CORNER]))
 
-            screen.press("Control_L", "z")
-            screen.find(np.ascontiguousarray(sobel[CORNER]))
-            screen.press("Control_L", "q")
-            assert window.wait(PATIENCE_SECONDS) == 0
-        finally:
-            window.kill()
-    assert "sobel" in settings.read_text(), "the window remembered"
+@pytest.mark.parametrize("density", ["1.25", "2"])
+def test_one_to_one_is_one_pixel_of_the_screen_whatever_its_density(tmp_path: Path, density: str) -> None:
+    path, pixels = dragged_in(tmp_path, 1)
+    with Screen() as screen, a_window(screen, tmp_path, path, *IDENTITY, QT_SCALE_FACTOR=density) as window:
+        place = screen.find(pixels)
+        screen.focus_window()
+        screen.press("0")  # all of it, enlarged
+        screen.wait(lambda: not np.array_equal(seen_at(screen, place, pixels), pixels), "another zoom")
+        screen.press("9")
+        assert screen.find(pixels) == place
+        screen.press("Control_L", "q")
+        assert window.wait(PATIENCE_SECONDS) == 0
+
+
+def seen_at(screen: Screen, place: tuple[int, int], like: np.ndarray) -> np.ndarray:
+    x, y = place
+    return screen.picture()[y : y + like.shape[0], x : x + like.shape[1]]
+
+
+def test_the_threshold_is_turned_by_keys_and_undone(tmp_path: Path) -> None:
+    path = tmp_path / "picture.png"
+    write_image(PIXELS, path)
+    sobel = convolve(PIXELS, "sobel", channels="each", device="cpu")
+    with Screen() as screen, a_window(screen, tmp_path, path, "--filter", "sobel", "--channels", "each") as window:
+        screen.find(np.ascontiguousarray(sobel[CORNER]))
+        screen.focus_window()
+        screen.press("Alt_L", "r")  # the mnemonic of the threshold
+        screen.press("End")
+        screen.find(np.where(sobel[CORNER] >= 255, 255, 0).astype(np.uint8))
+        for _ in range(4):
+            screen.press("Page_Down")
+        screen.find(np.where(sobel[CORNER] >= 255 - 4 * 15, 255, 0).astype(np.uint8))
+        screen.press("Home")
+        screen.find(np.ascontiguousarray(sobel[CORNER]))
+        screen.press("Control_L", "q")
+        assert window.wait(PATIENCE_SECONDS) == 0

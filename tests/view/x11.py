@@ -5,16 +5,21 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from importlib.util import find_spec
+from pathlib import Path
 
 import cv2
 import numpy as np
+from command import PROJECT
 
 from edgeconv.view.qt.start import plugin_reason
 
 WIDTH, HEIGHT = 1280, 900
+SIDE = 60
+"""Of the window of the other program."""
 PATIENCE_SECONDS = 60
 """Far more than anything takes, for machines that are busy."""
 LEFT_BUTTON = 1
@@ -27,6 +32,48 @@ def x11_reason() -> str | None:
     if find_spec("Xlib") is None:
         return "python-xlib is not installed (extra dev)"
     return plugin_reason("xcb")
+
+
+class OtherProgram:
+    """other_program.py on a screen: drags and the clipboard of a process that knows nothing of edgeconv. A context."""
+
+    def __init__(self, screen: Screen) -> None:
+        x, y = WIDTH - SIDE, HEIGHT - SIDE  # beside a first window, which leaves a twentieth of the screen
+        self._place = x, y, SIDE
+        self._environment = window_environment(screen)
+        self.middle = x + SIDE // 2, y + SIDE // 2
+
+    def __enter__(self) -> OtherProgram:
+        program = Path(__file__).with_name("other_program.py")
+        words = [sys.executable, str(program), *map(str, self._place)]
+        self._process = subprocess.Popen(
+            words, env=self._environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        assert self.heard() == "ready"
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+        self._process.wait(PATIENCE_SECONDS)
+
+    def heard(self) -> str:
+        """The next line that it prints."""
+        assert self._process.stdout is not None
+        return self._process.stdout.readline().strip()
+
+    def tell(self, *words: object) -> None:
+        """Give a command, and wait until it is done."""
+        assert self._process.stdin is not None
+        print(*words, sep="\t", file=self._process.stdin, flush=True)
+        assert self.heard() == words[0]
+
+
+def window_environment(screen: Screen, **more: str) -> dict[str, str]:
+    """The environment of a program with a window on `screen`."""
+    own = {"DISPLAY": screen.name, "QT_QPA_PLATFORM": "xcb", "PYTHONPATH": str(PROJECT)}
+    environment = {**os.environ, **own, **more}
+    environment.pop("WAYLAND_DISPLAY", None)
+    return environment
 
 
 class Screen:
@@ -107,6 +154,22 @@ class Screen:
         for step in range(1, steps + 1):
             self.move(*(a + (b - a) * step // steps for a, b in zip(start, end, strict=True)))
             time.sleep(0.01)
+        xtest.fake_input(self._display, X.ButtonRelease, LEFT_BUTTON)
+        self._display.sync()
+
+    def carry(self, start: tuple[int, int], end: tuple[int, int], steps: int = 12) -> None:
+        """Drag something from one program to another, slowly enough for both to answer on the way."""
+        from Xlib import X
+        from Xlib.ext import xtest
+
+        self.move(*start)
+        time.sleep(0.1)
+        xtest.fake_input(self._display, X.ButtonPress, LEFT_BUTTON)
+        self._display.sync()
+        for step in range(1, steps + 1):
+            self.move(*(a + (b - a) * step // steps for a, b in zip(start, end, strict=True)))
+            time.sleep(0.05)
+        time.sleep(0.3)
         xtest.fake_input(self._display, X.ButtonRelease, LEFT_BUTTON)
         self._display.sync()
 

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from edgeconv.core.output import NO_RANGE, Range, finite_range, join_ranges, range_to_stretch, stretch
 from edgeconv.core.problem import Problem
 from edgeconv.core.records import plain
+from edgeconv.core.timing import Stopwatch
 from edgeconv.errors import ImageReadError, UsageError
 from edgeconv.hardware.threads import resolve_threads
 from edgeconv.io.file_identity import file_identity, file_state
@@ -253,6 +254,7 @@ class TiledRun(Run):
             rules=self._rules,
             problem=self._settled.problem,
             finished_dtype=self._settled.finished_dtype,
+            finishes=self._settled.normalizes or self._job.request.threshold is not None,
             method=self._settled.choice.method,
             device=self._settled.choice.device,
             threads=self._threads,
@@ -296,7 +298,7 @@ class TiledRun(Run):
             def handle(tile: Tile, padded: NDArray[Any], raw: NDArray[Any]) -> None:
                 if self._job.check != "none":
                     check.add(tile, padded, raw, self._filter.session(padded.shape).plan)
-                writer.put(tile, self._finish(raw, self._low_high))
+                writer.put(tile, self._finish(raw, self._low_high, self._clock.filtering))
                 self._step("filtering")
 
             reader = self._reader(self._cut.grid)
@@ -307,10 +309,13 @@ class TiledRun(Run):
         self._decoded += reader.decoded
         return None if self._job.check == "none" else check.result()
 
-    def _finish(self, raw: NDArray[Any], low_high: Range | None) -> NDArray[Any]:
-        if low_high is None:
-            return raw
-        finished: NDArray[Any] = stretch(raw, *low_high, dtype=self._settled.problem.dtype)
+    def _finish(self, raw: NDArray[Any], low_high: Range | None, watch: Stopwatch) -> NDArray[Any]:
+        request, finished = self._job.request, raw
+        if low_high is not None:
+            finished = stretch(raw, *low_high, dtype=self._settled.problem.dtype)
+        if request.threshold is not None:
+            with watch.phase("threshold"):
+                finished = request.mask(finished)
         return finished
 
     def _reader(self, grid: TileGrid) -> Reader:
@@ -352,7 +357,7 @@ class TiledRun(Run):
         pixels = finite_range(picture) if self._settled.normalizes else NO_RANGE
         del picture
         low_high = range_to_stretch(finite_range(raw), pixels, problem.weights) if self._settled.normalizes else None
-        expected = self._finish(raw, low_high)
+        expected = self._finish(raw, low_high, Stopwatch())
         del raw
         written = self._reader_of_output(output, self._cut.grid)
         for tile in self._cut.grid:
@@ -366,13 +371,16 @@ class TiledRun(Run):
         problem = self._settled.problem
         grid = self._rules.grid((problem.height, problem.width), self._cut.plan.tile, shifted=True)
         written = self._reader_of_output(output, grid)
-        again = WindowFilter(self._job.request, self._settled.choice, self._job.options, problem.dtype, Clock())
+        aside = Clock()
+        again = WindowFilter(self._job.request, self._settled.choice, self._job.options, problem.dtype, aside)
 
         def handle(tile: Tile, padded: NDArray[Any], raw: NDArray[Any]) -> None:
-            comparison.compare(tile.rows, tile.columns, written.read(tile), self._finish(raw, self._low_high))
+            comparison.compare(
+                tile.rows, tile.columns, written.read(tile), self._finish(raw, self._low_high, aside.filtering)
+            )
             self._step("verifying")
 
-        for_each_tile(grid, self._reader(grid), again, handle, Clock())
+        for_each_tile(grid, self._reader(grid), again, handle, aside)
         return comparison
 
     def _reader_of_output(self, output: TileSource, grid: TileGrid) -> Reader:

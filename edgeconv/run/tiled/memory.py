@@ -112,6 +112,8 @@ class TileDemand:
     """Of the whole picture."""
     finished_dtype: np.dtype[Any]
     """Of the output as it is written."""
+    finishes: bool
+    """Another array."""
     method: str
     device: str
     threads: int
@@ -130,7 +132,7 @@ class TileDemand:
         samples = rows * columns * problem.output_channels
         computed = samples * problem.output_dtype.itemsize
         finished = samples * self.finished_dtype.itemsize
-        outputs = 2 * finished if problem.output_dtype == self.finished_dtype else computed + 2 * finished
+        outputs = computed + 2 * finished if self.finishes else 2 * finished
         outputs += self.copies_of_a_tile * finished
         if self.verifying:
             outputs += finished

@@ -109,7 +109,7 @@ class TiledRecord:
             whole_run_seconds=self.times.whole_seconds,
             timing=TimingPart(
                 kernel_clock="host",
-                leaves_out="normalize" if self.settled.normalizes else None,
+                leaves_out=report.left_out(self.job.request, self.settled.layout.dtype),
                 l2_state="warm",
                 cold_seconds=next(iter(self.clock.kernel_samples.values()))[0],
                 kernel=report.describe_series(kernel),

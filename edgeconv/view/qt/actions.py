@@ -49,6 +49,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("focus-figures", "Go to the fi&gures", ("F8",)),
     Command("panel", "Controls and figures", ("F9",), None, True),
     Command("bench", "&Bench this", ("Ctrl+B",)),
+    Command("stop", "&Stop what is computed", ("Esc",)),
     Command("look-system", "As the s&ystem", (), None, True),
     Command("look-light", "&Light", (), None, True),
     Command("look-dark", "&Dark", (), None, True),
@@ -63,7 +64,7 @@ MENUS: tuple[tuple[str, str], ...] = (
         "single split side blink difference - swap bar-left bar-right - zoom-in zoom-out fit actual - "
         "panel focus-picture focus-controls focus-figures - look",
     ),
-    ("&Measure", "bench"),
+    ("&Measure", "bench stop"),
     ("&Help", "keys"),
 )
 """`-` is a separator; `recent` and `look` are sub-menus."""

@@ -81,6 +81,8 @@ class Canvas(QWidget):
         self.right: Layer | None = None
         self.heat: Heat | None = None
         self.viewport = Viewport(1, 1, 1, 1)
+        self.note = ""
+        """While there is no picture."""
         self.bar = 0.5
         self.shows_left = True
         """Of the blink view: which of the two is displayed now."""
@@ -124,6 +126,12 @@ class Canvas(QWidget):
         """Replace the difference map."""
         self.heat = heat
         self._follow_frame()
+
+    def set_note(self, note: str) -> None:
+        """Say what is awaited."""
+        self.note = note
+        if self.frame is None:
+            self.update()
 
     @property
     def frame(self) -> Pyramid | None:
@@ -240,7 +248,10 @@ class Canvas(QWidget):
         event.accept()
 
     def event(self, event: QEvent) -> bool:
-        """A pinch zooms."""
+        """A pinch zooms; on a screen of another density 1:1 stays 1:1."""
+        if event.type() == QEvent.Type.DevicePixelRatioChange:
+            self._set_area()
+            self._changed()
         if isinstance(event, QNativeGestureEvent) and event.gestureType() == Qt.NativeGestureType.ZoomNativeGesture:
             self.zoom_by(1 + event.value(), event.position())
             return True
@@ -317,7 +328,7 @@ class Canvas(QWidget):
         painter.fillRect(self.rect(), QColor(ink.canvas))
         if self.frame is None:
             painter.setPen(QColor(ink.dim))
-            painter.drawText(self.rect(), Qt.AlignmentFlag.AlignCenter, HINT)
+            painter.drawText(self.rect(), Qt.AlignmentFlag.AlignCenter | Qt.TextFlag.TextWordWrap, self.note or HINT)
             return
         density = self.devicePixelRatioF()
         painter.scale(1 / density, 1 / density)

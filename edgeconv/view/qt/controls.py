@@ -25,11 +25,12 @@ from edgeconv.view.parameters import CHOICES, KNOWN, Parameters, kernel_cells, k
 from edgeconv.view.qt.fields import Combo, LineField, Spin
 from edgeconv.view.qt.kernel import KernelEditor
 from edgeconv.view.qt.plain_text import plain_label
+from edgeconv.view.qt.threshold import ThresholdField
 
 MOST_STRIDE = 999
 MOST_NUMBER = 1024
 """Of an option of methods that is a number, such as threads."""
-MNEMONICS_TAKEN = "clspbotdfevhm"
+MNEMONICS_TAKEN = "clspbortdfevhm"
 """Letters of the labels above those of methods, and of the menus."""
 SIDE_MARGIN = 14
 
@@ -53,6 +54,7 @@ class Controls(QWidget):
         self.note.setWordWrap(True)
         self.channels, self.luma = self._combo("channels"), self._combo("luma")
         self.border, self.output_mode = self._combo("border"), self._combo("output_mode")
+        self.threshold = ThresholdField()
         self.method, self.device = self._combo("method"), self._combo("device")
         self.of_methods = {entry.name: self._field(entry) for entry in options_of(MethodOptions)}
         self.stride = Spin(1, MOST_STRIDE)
@@ -75,6 +77,7 @@ class Controls(QWidget):
             combo.setCurrentText(str(getattr(parameters, name)))
         self.output_mode.setCurrentText(parameters.output_mode or AUTO)
         self._rules.setRowVisible(self.luma, parameters.channels == "luma")
+        self.threshold.show_threshold(parameters.threshold)
         self.stride.setValue(parameters.stride)
         if self.padding.currentText() != parameters.padding:
             self.padding.setCurrentText(parameters.padding)
@@ -131,6 +134,7 @@ class Controls(QWidget):
             ("&Padding", self.padding),
             ("&Border", self.border),
             ("&Output", self.output_mode),
+            ("Th&reshold", self.threshold),
         )
         column.addLayout(self._rules)
         column.addSpacing(6)
@@ -161,6 +165,8 @@ class Controls(QWidget):
         self.kernel.edited.connect(lambda cells: self.replaced.emit(self._shown.with_kernel(kernel_text(cells))))
         self.kernel.spoilt.connect(self.complained)
         self.stride.valueChanged.connect(lambda value: self._turn("stride", value))
+        self.threshold.turned.connect(lambda value: self._turn("threshold", value))
+        self.threshold.complained.connect(self.complained)
         self.padding.textActivated.connect(lambda word: self._turn("padding", word))
         line = self.padding.lineEdit()
         assert line is not None  # a number may be typed
@@ -207,7 +213,7 @@ def _form(*rows: tuple[str, QWidget]) -> QFormLayout:
     for text, widget in rows:
         label = QLabel(text)
         label.setMinimumWidth(76)
-        label.setBuddy(widget)
+        label.setBuddy(widget.focusProxy() or widget)  # a buddy without a focus of its own is never gone to
         widget.setAccessibleName(text.replace("&", ""))
         form.addRow(label, widget)
     return form

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -149,7 +150,8 @@ class ExportActions:
             protect(inputs, path)
             wanted = diff_job.Wanted(html=path, overwrite=True)
             rules = self._workshop.rules
-            done = methods.run(source, parameters.request(), parameters.options(), wanted, rules=rules)
+            request = replace(parameters.request(), threshold=None)  # of what methods compute, like the command
+            done = methods.run(source, request, parameters.options(), wanted, rules=rules)
             return lambda: self._frame.notice(diff_job.ending(done))
 
         self._tasks.write(work)

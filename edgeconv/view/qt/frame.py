@@ -25,6 +25,7 @@ from PySide6.QtWidgets import (
 
 from edgeconv.view.qt import actions, icons, theme
 from edgeconv.view.qt.bench_panel import BenchPanel
+from edgeconv.view.qt.busy import BusyIndicator
 from edgeconv.view.qt.canvas import Canvas
 from edgeconv.view.qt.controls import Controls
 from edgeconv.view.qt.history import HistoryPanel
@@ -39,7 +40,7 @@ MOST_OF_SCREEN = 0.95
 """The rest is for the frame that the window manager draws."""
 PANEL_WIDTH = 350
 LEAST_PANEL_WIDTH = 220
-CONTROLS_HEIGHT = 525
+CONTROLS_HEIGHT = 545
 """Fits all of the usual controls without scrolling."""
 LEAST_SOURCE_WIDTH, SOURCE_WIDTH = 68, 150
 """Narrow enough for every command to fit in a window of 900 pixels."""
@@ -85,13 +86,18 @@ class Frame(QMainWindow):
     def show_busy(self, what: str) -> None:
         """Show what is being done, if it takes long enough to be read; nothing for an empty text."""
         self._busy_text = what
+        self.actions_by_name["stop"].setEnabled(bool(what))
         if not what:
             self._busy.stop()
             self.busy_label.setText("")
+            self.busy.end()
         elif self.busy_label.text():
             self.busy_label.setText(what)
         else:
             self._busy.start()
+        if what and not self.busy.running:
+            self.busy.begin()
+        self.busy.show_share(None)
 
     def show_writing(self, files: int) -> None:
         """Show how many saves and exports are under way."""
@@ -229,12 +235,14 @@ class Frame(QMainWindow):
     def _make_status_bar(self) -> None:
         self.picture_label, self.busy_label, self.values_label = plain_label("dim"), plain_label("dim"), plain_label()
         self.writing_label = plain_label("dim")
+        self.busy = BusyIndicator()
         self.values_label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         bar = self.statusBar()
         bar.setSizeGripEnabled(False)
         bar.setContentsMargins(10, 0, 10, 0)
         bar.addWidget(self.picture_label)
         bar.addWidget(self.busy_label)
+        bar.addWidget(self.busy)
         bar.addWidget(self.writing_label)
         bar.addPermanentWidget(self.values_label)
         self._busy = QTimer(self)

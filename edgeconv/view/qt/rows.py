@@ -37,8 +37,8 @@ class Rows(QScrollArea):
         self.setWidget(self._body)
         self._labels: list[tuple[QLabel, QLabel]] = []
 
-    def show_rows(self, pairs: Sequence[tuple[str, str]], coloured: str | None = None) -> None:
-        """Show other rows, reusing the labels. The value of the row `coloured` is in Qt's markup."""
+    def show_rows(self, pairs: Sequence[tuple[str, str]]) -> None:
+        """Show other rows, reusing the labels."""
         while len(self._labels) < len(pairs):
             name, value = plain_label("dim"), plain_label()
             name.setAlignment(Qt.AlignmentFlag.AlignTop)
@@ -50,7 +50,6 @@ class Rows(QScrollArea):
         for index, (name, value) in enumerate(self._labels):
             used = index < len(pairs)
             words, text = pairs[index] if used else ("", "")
-            value.setTextFormat(Qt.TextFormat.RichText if used and words == coloured else Qt.TextFormat.PlainText)
             name.setText(words)
             value.setText(text)
             name.setVisible(used)

@@ -18,8 +18,6 @@ from edgeconv.view.state import MeasuredRun
 if TYPE_CHECKING:
     from edgeconv.run.report import CheckPart, Phase, RunFigures
 
-PHASES = "phases"
-
 
 class SpeedPanel(Rows):
     """Speed and error of the displayed output."""
@@ -30,9 +28,15 @@ class SpeedPanel(Rows):
         self.method = plain_label("dim", "open a picture to measure")
         self.method.setWordWrap(True)
         self.phases = PhaseBar()
+        self.phases_text = plain_label()
+        self.phases_text.setTextFormat(Qt.TextFormat.RichText)
+        self.phases_text.setWordWrap(True)
         self._run: MeasuredRun | None = None
-        for widget in (self.gflops, self.method, self.phases):
+        # The phases before anything that grows as the panel narrows, and over all of its width: never out of sight.
+        for widget in (self.gflops, self.phases, self.phases_text, self.method):
             self.head.addWidget(widget)
+        self.phases.hide()
+        self.phases_text.hide()
 
     def changeEvent(self, event: QEvent) -> None:
         """The squares follow light and dark."""
@@ -48,7 +52,10 @@ class SpeedPanel(Rows):
         self.gflops.setText("–" if speed is None else f"{speed.kernel_gflops:,.4g} GFLOPS")
         self.method.setText(f"{run.method_label} · {record.method.why}")
         self.phases.show_phases(record.phases_seconds)
-        self.show_rows(speed_rows(record), coloured=PHASES)
+        self.phases_text.setText(phases_text(record.phases_seconds))
+        self.phases.show()
+        self.phases_text.show()
+        self.show_rows(speed_rows(record))
 
 
 def speed_rows(record: RunFigures) -> list[tuple[str, str]]:
@@ -73,7 +80,6 @@ def speed_rows(record: RunFigures) -> list[tuple[str, str]]:
     check = record.check
     if check is not None:
         lines.append(("error", _error_text(check)))
-    lines.append((PHASES, _phases_text(record.phases_seconds)))
     return lines
 
 
@@ -83,7 +89,7 @@ def _error_text(check: CheckPart) -> str:
     return f"{verdict}, largest {largest} against float64 on {check.checked_share:.0%}"
 
 
-def _phases_text(phases_seconds: Mapping[Phase, float]) -> str:
+def phases_text(phases_seconds: Mapping[Phase, float]) -> str:
     """Each phase behind a square in its colour of the bar."""
     ink = theme.colours()
     squares = (

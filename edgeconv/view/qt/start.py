@@ -10,6 +10,7 @@ import ctypes
 import os
 import re
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 from edgeconv.errors import UnavailableError
@@ -48,6 +49,15 @@ DEBIAN_PACKAGES = {
     "libxkbcommon.so.0": "libxkbcommon0",
 }
 """Debian's and Ubuntu's package of each library that Qt's wheel does not bring."""
+
+
+def load_bindings() -> None:
+    """Load what goes through `sys.modules` while it is loaded, and ends the process where another thread imports.
+
+    So before any other thread begins. What is missing is for `require_qt` to say.
+    """
+    with suppress(ImportError):
+        import PySide6  # noqa: F401
 
 
 def require_qt() -> None:

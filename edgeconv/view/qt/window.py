@@ -16,6 +16,7 @@ from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QGuiApplication, QStandardItemModel
 from PySide6.QtWidgets import QApplication, QComboBox, QFileDialog, QMessageBox
 
+from edgeconv.core.option import AUTO
 from edgeconv.diff.inputs import layout_text
 from edgeconv.diff.record import number
 from edgeconv.errors import EdgeconvError
@@ -28,6 +29,8 @@ from edgeconv.view.compute import (
     PictureRead,
     RequestDone,
     RunMeasured,
+    ScaleKnown,
+    UnderWay,
     Workshop,
 )
 from edgeconv.view.latest_request import LatestRequestRunner, Token
@@ -44,6 +47,8 @@ from edgeconv.view.qt.tasks import After, Tasks
 from edgeconv.view.sources import ViewSource, labels
 from edgeconv.view.state import MODES, Model, ViewRequest, find_mode
 
+MEASURING = "measuring …"
+STOPPED = "Stopped. F5 computes it again."
 KERNEL_FILTER = "Kernels (*.json *.csv *.npy)"
 
 
@@ -120,6 +125,7 @@ class ViewWindow(Frame):
             "focus-figures": lambda: self.tabs.tabBar().setFocus(),
             "panel": lambda: self.show_panel(self.actions_by_name["panel"].isChecked()),
             "bench": self._show_and_bench,
+            "stop": self.stop,
             "keys": self._show_keys,
             **{mode.name: partial(self.show_mode, mode.name) for mode in MODES},
             **{name: partial(self.set_look, name.removeprefix("look-")) for name in actions.LOOKS},
@@ -134,6 +140,7 @@ class ViewWindow(Frame):
         self.controls.complained.connect(self.complain)
         self.history.chosen.connect(lambda run: self._follow(self.model.restore(run)))
         self.bench.saved.connect(self._save_bench)
+        self.busy.stop.clicked.connect(self.stop)
         self.left_box.activated.connect(lambda index: self._show_source("left", self.left_box.itemData(index)))
         self.right_box.activated.connect(lambda index: self._show_source("right", self.right_box.itemData(index)))
 
@@ -180,6 +187,19 @@ class ViewWindow(Frame):
         for path in self.model.pictures:
             self.workshop.forget(path)
         self.refresh()
+
+    def stop(self) -> None:
+        """Give up what is loaded, computed or measured; what is displayed stays."""
+        if not self._busy_text:
+            return
+        measuring = self._busy_text == MEASURING
+        self.runner.cancel()
+        self.model.abandon()
+        self._settled_generation = self.model.generation
+        self.show_busy("")
+        self.canvas.set_note(STOPPED)
+        if not measuring and self.canvas.frame is not None:
+            self.complain(STOPPED)
 
     def swap(self) -> None:
         """Exchange the sides."""
@@ -248,11 +268,17 @@ class ViewWindow(Frame):
         if request is None:
             self.picture_label.setText("")
             self.difference.show_comparisons(None)
-            self.show_busy("")
+            self._show_doing("")
             self.runner.cancel()
             return
-        self.show_busy(f"loading {os.path.basename(request.picture)} …")
+        self.busy.end()  # another request, another second
+        self._show_doing(f"loading {os.path.basename(request.picture)} …")
         self.runner.submit(request)
+
+    def _show_doing(self, what: str) -> None:
+        """In the status bar, and in the middle of an area that shows no picture yet."""
+        self.show_busy(what)
+        self.canvas.set_note(what[:1].upper() + what[1:])
 
     def _show_state(self) -> None:
         model = self.model
@@ -332,10 +358,16 @@ class ViewWindow(Frame):
         if isinstance(answer, PictureRead):
             self.model.remember(answer.path)
             self._notes = answer.notes
-            self.show_busy(f"computing {self._awaited()} …")
+            self._show_doing(f"computing {self._awaited()} …")
             self._show_recent()
         elif isinstance(answer, LayerReady):
             self._show_layer(answer)
+        elif isinstance(answer, UnderWay):
+            if answer.measuring and self._busy_text != MEASURING:
+                self.show_busy(MEASURING)
+            self.busy.show_share(answer.share)
+        elif isinstance(answer, ScaleKnown):
+            self.controls.threshold.show_scale(answer.scale)
         elif isinstance(answer, DifferenceReady):
             self._show_difference(answer)
         elif isinstance(answer, RunMeasured):
@@ -343,14 +375,16 @@ class ViewWindow(Frame):
         elif isinstance(answer, Failed):
             self._show_failure(answer)
         elif isinstance(answer, RequestDone):
-            self.show_busy("")
+            self._show_doing("")
             self._settled_generation = answer.generation
             self._learn_reasons()
 
     def _awaited(self) -> str:
         """What the newest request computes, in a few words."""
         sides = (self.model.left, self.model.right) if self.model.mode.needs_both else (self.model.right,)
-        named = [labels([side])[side] for side in sides if side.needs_filter]
+        method = self.model.parameters.method
+        by = "" if method == AUTO else f" by {method}"
+        named = [side.label + by * (side.kind == "output") for side in sides if side.needs_filter]
         return " and ".join(dict.fromkeys(named)) or "the view"
 
     def _show_layer(self, answer: LayerReady) -> None:

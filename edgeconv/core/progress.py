@@ -1,0 +1,41 @@
+"""How far a computation is, for whoever waits for it on the thread that asked for it.
+
+    with listening(listener):        listener(share) is called now and then; it stops the computation by raising Stopped
+        plan.run(image, out)
+
+A method that works in bands calls `report` on its caller's thread before each.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+Listener = Callable[[float], None]
+"""Takes the share that is done, 0 to 1."""
+
+
+class Stopped(BaseException):
+    """Nobody wants the result any more. No Exception, so that no guard against a method's faults takes it for one."""
+
+
+_of_thread = threading.local()
+
+
+@contextmanager
+def listening(listener: Listener) -> Iterator[None]:
+    """Send what is reported inside the block, on this thread, to `listener`."""
+    before = getattr(_of_thread, "listener", None)
+    _of_thread.listener = listener
+    try:
+        yield
+    finally:
+        _of_thread.listener = before
+
+
+def report(share: float) -> None:
+    """Say how much of the computation is done. Raises Stopped where it is no longer wanted."""
+    listener: Listener | None = getattr(_of_thread, "listener", None)
+    if listener is not None:
+        listener(share)

@@ -1,0 +1,91 @@
+"""The control of the threshold: a slider over the values of the output, and the number, which may be typed as well."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QWheelEvent
+from PySide6.QtWidgets import QHBoxLayout, QSlider, QWidget
+
+from edgeconv.core.output import threshold_text
+from edgeconv.view.qt.fields import LineField
+from edgeconv.view.threshold_scale import LEVELS_OF_8_BIT, ThresholdScale
+
+LEAST_NUMBER_WIDTH, NUMBER_WIDTH = 44, 64
+PAGES = 16
+"""Steps of Page Up and Page Down from end to end."""
+OFF = "off"
+
+
+class ThresholdField(QWidget):
+    """`turned` brings a threshold, or None: the slider at its left end, an empty number."""
+
+    turned = Signal(object)
+    complained = Signal(str)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._scale = LEVELS_OF_8_BIT
+        self._shown: float | None = None
+        self.slider = _Slider(Qt.Orientation.Horizontal)
+        self.slider.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.slider.setAccessibleName("Threshold")
+        self.number = LineField()
+        self.number.setPlaceholderText(OFF)
+        self.number.setMinimumWidth(LEAST_NUMBER_WIDTH)
+        self.number.setMaximumWidth(NUMBER_WIDTH)
+        self.number.setAccessibleName("Threshold as a number")
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(8)
+        row.addWidget(self.slider, 2)
+        row.addWidget(self.number, 1)
+        self.setFocusProxy(self.slider)
+        self.setToolTip("A mask: white where |output| is at least this, else black; saved by --threshold")
+        self.slider.valueChanged.connect(self._on_slider)
+        self.number.editingFinished.connect(self._on_number)
+        self.show_scale(self._scale)
+
+    def show_scale(self, scale: ThresholdScale) -> None:
+        """The output that is displayed has other values."""
+        self._scale = scale
+        self.slider.blockSignals(True)
+        self.slider.setRange(0, scale.positions)
+        self.slider.setPageStep(max(1, scale.positions // PAGES))
+        self.slider.blockSignals(False)
+        self.show_threshold(self._shown)
+
+    def show_threshold(self, threshold: float | None) -> None:
+        """Turn slider and number to what holds, which emits nothing."""
+        self._shown = threshold
+        self.slider.blockSignals(True)
+        self.slider.setValue(self._scale.position_of(threshold))
+        self.slider.blockSignals(False)
+        text = "" if threshold is None else threshold_text(threshold)
+        if self.number.text() != text:
+            self.number.setText(text)
+
+    def _on_slider(self, position: int) -> None:
+        if position != self._scale.position_of(self._shown):
+            self.turned.emit(self._scale.threshold_at(position))
+
+    def _on_number(self) -> None:
+        text = self.number.text().strip()
+        try:
+            threshold = None if text in ("", OFF) else float(text)
+        except ValueError:
+            self.complained.emit(f"Threshold '{text}' is not a number above 0.")
+            self.show_threshold(self._shown)
+            return
+        if threshold != self._shown:
+            self.turned.emit(threshold)
+
+
+class _Slider(QSlider):
+    """Leaves the wheel to the panel unless it has the focus."""
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        """Only where it has the focus."""
+        if self.hasFocus():
+            super().wheelEvent(event)
+        else:
+            event.ignore()

@@ -1,0 +1,52 @@
+"""The positions of the window's threshold slider, and the threshold that each of them stands for. Numbers alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgeconv.core.output import finite_range, full_range, magnitude
+
+FLOAT_POSITIONS = 1000
+"""Of outputs that are floats: as fine as a hand moves a slider."""
+FLOAT_DIGITS = 4
+"""Significant digits of their thresholds, so that what is saved can be read."""
+
+
+@dataclass(frozen=True)
+class ThresholdScale:
+    """Position 0 is no threshold; 1 to `positions` are those up to `most`, in equal steps."""
+
+    positions: int
+    most: float
+
+    def threshold_at(self, position: int) -> float | None:
+        """The threshold of a position."""
+        if position < 1:
+            return None
+        exact = self.most * position / self.positions
+        return exact if self.positions == self.most else float(f"{exact:.{FLOAT_DIGITS}g}")
+
+    def position_of(self, threshold: float | None) -> int:
+        """The nearest position of a threshold, which is never that of none."""
+        if threshold is None:
+            return 0
+        return max(1, min(self.positions, round(min(threshold / self.most, 1.0) * self.positions)))
+
+
+LEVELS_OF_8_BIT = ThresholdScale(255, 255.0)
+"""While no picture is open."""
+
+
+def scale_of(dtype: np.dtype[Any], output: NDArray[Any] | None) -> ThresholdScale:
+    """The scale for an output of `dtype`: every level of a whole-number type, or of floats up to the largest |value|.
+
+    `output` is without a threshold; None where it fills the range of its type.
+    """
+    if dtype.kind == "u":
+        return ThresholdScale(int(full_range(dtype)), full_range(dtype))
+    most = full_range(dtype) if output is None else magnitude(finite_range(output))
+    return ThresholdScale(FLOAT_POSITIONS, most if 0 < most < np.inf else 1.0)

@@ -1,0 +1,119 @@
+"""Which computations are still wanted, by a clock that the test turns."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+from problems import random_image
+
+import edgeconv
+from edgeconv.core import progress
+from edgeconv.core.progress import Stopped, listening
+from edgeconv.hardware.pool import run_pieces
+from edgeconv.view.computations import GRACE_SECONDS, TELL_SECONDS, Computations, Waiting
+from edgeconv.view.latest_request import Token
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_everyone_who_waits_is_told_and_not_too_often() -> None:
+    clock, told = Clock(), []
+    under_way = Computations(clock)
+    listen = under_way.listener("key")
+    one, other = (Waiting(Token(), lambda share, name=name: told.append((name, share))) for name in ("one", "other"))
+    with under_way.by("key", one):
+        listen(0.1)
+        listen(0.2)
+        clock.now += 2 * TELL_SECONDS
+        with under_way.by("key", other):
+            one.token.cancel()
+            listen(0.3)
+    assert told == [("one", 0.1), ("other", 0.3)]
+
+
+def test_what_nobody_waits_for_stops_after_a_while() -> None:
+    clock = Clock()
+    under_way = Computations(clock)
+    listen = under_way.listener("key")
+    waiting, later = (Waiting(Token(), lambda share: None) for _ in range(2))
+    with under_way.by("key", waiting):
+        listen(0.1)
+        waiting.token.cancel()
+        listen(0.2)
+        clock.now += GRACE_SECONDS / 2
+        listen(0.3)
+        with under_way.by("key", later):
+            clock.now += GRACE_SECONDS
+            listen(0.4)
+        listen(0.5)
+        clock.now += GRACE_SECONDS
+        with pytest.raises(Stopped):
+            listen(0.6)
+    with under_way.by("another key", later):
+        listen = under_way.listener("key")
+        listen(0.0)
+        clock.now += GRACE_SECONDS
+        with pytest.raises(Stopped):
+            listen(0.1)
+
+
+@pytest.mark.parametrize("method", ["reference", "opencv"])
+@pytest.mark.parametrize("threads", [1, 3])
+def test_a_method_tells_how_far_it_is_and_stops_where_it_is_told_to(method: str, threads: int) -> None:
+    picture = random_image(1500, 700, np.uint8)
+    options = edgeconv.Options(threads=threads, workspace_limit_bytes=2**24) if method == "opencv" else None
+    plan = edgeconv.plan(picture.shape, "uint8", method=method, device="cpu", options=options)
+    shares: list[float] = []
+    with listening(shares.append):
+        whole = plan(picture)
+    assert shares[0] >= 0
+    assert shares == sorted(shares)
+    assert shares[-1] < 1
+    assert len(shares) > (threads == 1)
+
+    def stop(share: float) -> None:
+        raise Stopped
+
+    out = np.full_like(whole, 7)
+    with listening(stop), pytest.raises(Stopped):
+        plan(picture, out=out)
+    assert np.array_equal(plan(picture), whole), "the plan works on"
+
+
+def test_nothing_is_told_to_another_thread_or_after_the_block() -> None:
+    shares: list[float] = []
+    with listening(shares.append):
+        thread = threading.Thread(target=progress.report, args=(0.5,))
+        thread.start()
+        thread.join()
+        with listening(lambda share: None):
+            progress.report(0.6)
+        progress.report(0.7)
+    progress.report(0.8)
+    assert shares == [0.7]
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_once_a_piece_has_failed_none_is_begun(threads: int) -> None:
+    begun: list[int] = []
+    failed = threading.Event()
+
+    def work(piece: int, worker: int) -> None:
+        begun.append(piece)
+        if piece == 3:
+            failed.set()
+            raise ValueError("a piece")
+        if piece > 3:
+            failed.wait(30)
+
+    with pytest.raises(ValueError, match="a piece"):
+        run_pieces(work, 10_000, threads)
+    assert len(begun) < 4 + 100 * threads
