@@ -446,7 +446,7 @@ class GridAxes:
 
     grid: str = option(
         "quick",
-        "lab, gpu, processor, bank, grey, quick, or a TOML file; the options below change it.",
+        "lab, gpu, processor, bank, grey, surface, quick, or a TOML file; the options below change it.",
         formerly={"card": "gpu"},
     )
     sizes: str | None = option(None, "Longest sides: '128,512', or '128:4096' for doublings.")
@@ -461,6 +461,8 @@ class GridAxes:
     )
     channels: str | None = option(None, f"{listed((*CHANNELS, 'all'))}.")
     devices: str | None = option(None, f"{listed((*DEVICES, 'all'))}.")
+    seed: int | None = option(None, "Of the grid surface, which is drawn at random: the same seed, the same cases.")
+    cases: int | None = option(None, "Of the grid surface: how many cases are drawn.")
 
 
 @dataclass(frozen=True)

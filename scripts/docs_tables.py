@@ -20,6 +20,7 @@ from typing import Any
 
 import crew_tables
 import readme_figures
+import surface_tables
 from script_options import Arguments
 
 from edgeconv.bench.grid import GRIDS
@@ -407,6 +408,12 @@ TABLES: dict[str, Callable[[], str]] = {
         {"auto_h200": "one NVIDIA H200 and its host", "auto_two_cores": "two cores of an AMD EPYC"}
     ),
     "batches": lambda: batches("calls_h200"),
+    "forms": surface_tables.forms,
+    "forms-gain": lambda: surface_tables.checkouts("forms_two_cores"),
+    "lot-two-cores": lambda: surface_tables.lot("two-core-epyc-avx2", 0),
+    "lot-two-cores-worst": lambda: surface_tables.lot("two-core-epyc-avx2", 1),
+    "survey": lambda: surface_tables.survey("survey_two_cores"),
+    "survey-kinds": lambda: surface_tables.survey_kinds("survey_two_cores"),
     "crew-wake": lambda: crew_tables.wake("crew_h200_host"),
     "crew-wake-two-cores": lambda: crew_tables.wake("crew_two_cores"),
     "crew-spin": lambda: crew_tables.spin("crew_h200_host"),

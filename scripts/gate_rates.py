@@ -66,9 +66,7 @@ def neighbours(count: int) -> Iterator[None]:
 def main() -> int:
     """Measure, print the rates, and write them."""
     parser = Arguments(__doc__)
-    parser.add_argument(
-        "--pairs", type=int, default=100, help="Pairs of records, quiet and as many beside a neighbour."
-    )
+    parser.add_argument("--pairs", type=int, default=100, help="Pairs of records; as many again beside a neighbour.")
     parser.add_argument("--margin", type=float, default=0.05, help="Of `edgeconv bench compare`.")
     parser.add_argument("--planted", type=float, default=1.07, help="Factor of the slowdown that is real.")
     parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"), help="What is measured: {choices}.")

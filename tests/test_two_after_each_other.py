@@ -32,6 +32,7 @@ from edgeconv.batch.engines import dask_worker
 from edgeconv.batch.previous_results import PreviousResults
 from edgeconv.batch.settings import Settings
 from edgeconv.batch.worker import PictureWorker
+from edgeconv.bench.grid import named_grid
 from edgeconv.bench.peers import PEERS, npp
 from edgeconv.bench.peers import _load as load_peer
 from edgeconv.core.filters import named_filter
@@ -535,6 +536,7 @@ KEYS: tuple[Any, ...] = (
     WindowRules(1, 1, "zero"),
     METHODS[0],
     PEERS[0],
+    named_grid("surface"),
     dask_worker.Terms(("edgeconv",)),
     Parameters(),
     ViewSource("file"),
@@ -582,4 +584,5 @@ CACHED = {
     "npp._open",
     "nvml.open_gpu",
     "scale.scale_for",
+    "surface.drawn_cases",
 }

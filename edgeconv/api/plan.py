@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from edgeconv.api.arrays import ArrayLibrary, aligned_empty, library_of
 from edgeconv.core import exactness
 from edgeconv.core.filters import CHANNEL_COUNTS, GREY_CHANNELS
+from edgeconv.core.forms import FORMS
 from edgeconv.core.noise import noise_pixels
 from edgeconv.core.option import AUTO
 from edgeconv.core.output import threshold_text
@@ -142,6 +143,8 @@ class ConvolutionPlan:
             ("workspace", f"{plan.workspace_bytes:,} bytes"),
         ]
         lines += [(name.replace("_", " "), str(value)) for name, value in plan.choice.items()]
+        taken = [form for form in FORMS if form.name in str(plan.choice.get("forms", "")).split(", ")]
+        lines += [(form.name, f"{form.computes}; error: {form.error}") for form in taken]
         if self._pictures > 1:
             lines.append(("batch", self._batch_text()))
         width = max(len(name) for name, _ in lines)

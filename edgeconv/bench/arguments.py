@@ -6,7 +6,7 @@ import re
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from edgeconv.bench.grid import CaseGrid, changed, named_grid, read_grid
+from edgeconv.bench.grid import CaseGrid, Draw, changed, named_grid, read_grid
 from edgeconv.bench.rules import DEFAULT_BUDGET, TimingRules
 from edgeconv.errors import UsageError
 from edgeconv.options import Filtering, GridAxes, Timing
@@ -18,7 +18,20 @@ def chosen_grid(axes: GridAxes) -> CaseGrid:
     grid = read_grid(Path(axes.grid)) if axes.grid.endswith(".toml") else named_grid(axes.grid)
     given = asdict(axes)
     del given["grid"]
-    return changed(grid, given)
+    draw = {name: given.pop(name) for name in ("seed", "cases")}
+    return redrawn(changed(grid, given), **draw)
+
+
+def redrawn(grid: CaseGrid, seed: int | None, cases: int | None) -> CaseGrid:
+    """A drawn grid with another seed and number of cases; raises UsageError for a grid that is not drawn."""
+    if seed is None and cases is None:
+        return grid
+    if grid.draw is None:
+        raise UsageError(f"--seed and --cases do not apply to grid '{grid.name}', which lists its cases.")
+    draw = Draw(grid.draw.seed if seed is None else seed, grid.draw.cases if cases is None else cases)
+    if draw.seed < 0 or draw.cases < 1:
+        raise UsageError("--seed must be a whole number from 0, and --cases one from 1.")
+    return replace(grid, draw=draw)
 
 
 def parse_share(name: str, text: str) -> float:

@@ -2,7 +2,7 @@
 
 A case is a problem and its pixels by name: size × stride × type × filter × channels. Grids come from the command
 line, from a TOML file, or from the table of named grids below, which hold those of the lab reports and the rows of
-the project's own bars (goals.py).
+the project's own bars (goals.py). One of them draws its cases at random (surface.py).
 
     [[part]]                      # a TOML file: one or more parts; keys at the top hold for every part
     sizes = "128:4096"            # or [128, 512]
@@ -25,7 +25,13 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from edgeconv.bench.synthetic import PATTERNS, bench_filter_names, bench_name_of_bank, is_bench_filter
+from edgeconv.bench.synthetic import (
+    DRAWN_FILTERS,
+    PATTERNS,
+    bench_filter_names,
+    bench_name_of_bank,
+    is_bench_filter,
+)
 from edgeconv.core.choices import CHANNELS
 from edgeconv.core.filters import CHANNEL_COUNTS
 from edgeconv.core.problem import INPUT_DTYPES
@@ -52,12 +58,22 @@ class GridPart:
 
 
 @dataclass(frozen=True)
+class Draw:
+    """How many cases are drawn at random, and from which seed."""
+
+    seed: int
+    cases: int
+
+
+@dataclass(frozen=True)
 class CaseGrid:
     """Parts under a name."""
 
     name: str
     summary: str
     parts: tuple[GridPart, ...]
+    draw: Draw | None = None
+    """Of a grid whose part has axes to draw from (surface.py); None: their product is what is measured."""
 
 
 @dataclass(frozen=True)
@@ -163,6 +179,22 @@ GRIDS: tuple[CaseGrid, ...] = (
         ),
     ),
     CaseGrid(
+        "surface",
+        "cases drawn at random from all types, filters, channels, strides, borders, modes and shapes",
+        (
+            GridPart(
+                sizes=(1, 8000),
+                strides=(1, 2, 3, 4, 5, 6),
+                dtypes=INPUT_DTYPES,
+                filters=(*bench_filter_names(), *DRAWN_FILTERS),
+                channels=CHANNELS,
+                methods=("sliding",),
+                peers=(ALL,),
+            ),
+        ),
+        Draw(seed=1, cases=200),
+    ),
+    CaseGrid(
         "quick",
         "three sizes and two strides: a look that takes seconds",
         (GridPart(sizes=(128, 512, 2048), strides=(1, 2)),),
@@ -254,7 +286,7 @@ def _values(name: str, value: Any) -> tuple[Any, ...]:
     if known is not None:
         words = list(known) if words == [ALL] else words
         for word in words:
-            if word not in known and not (name == "filters" and is_bench_filter(word)):
+            if word not in known and not (name == "filters" and (is_bench_filter(word) or word in DRAWN_FILTERS)):
                 families = PATTERNS if name == "filters" else ()
                 raise UsageError(f"{name.capitalize()} '{word}' is not one of {', '.join((*known, *families))}.")
     return tuple(word for word in dict.fromkeys(words) if word not in ("", "none"))

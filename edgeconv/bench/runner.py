@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from edgeconv import __version__
 from edgeconv.bench import metrics
 from edgeconv.bench.candidates import BenchCandidate, CopyCandidate, method_candidates
-from edgeconv.bench.grid import Case, CaseGrid, GridPart, cases
+from edgeconv.bench.grid import Case, CaseGrid, GridPart
 from edgeconv.bench.measure import Place, TimingRules, measure, pixels_for, request_for
 from edgeconv.bench.peers import peer_candidates
 from edgeconv.bench.record import (
@@ -33,6 +33,7 @@ from edgeconv.bench.record import (
     unlike_facts,
     unlike_machines,
 )
+from edgeconv.bench.surface import cases_of, drawn_case
 from edgeconv.bench.watch import Watch, gpu_reader
 from edgeconv.core.choices import DeviceName
 from edgeconv.core.cost import Roof
@@ -90,7 +91,7 @@ def run(
     each device as soon as they are measured. An interrupt (KeyboardInterrupt or
     SystemExit) saves what was measured and goes on upwards.
     """
-    todo = list(cases(plan.grid, plan.pictures))
+    todo = cases_of(plan.grid, plan.pictures)
     for case, _ in todo:  # what cannot be asked for is refused before anything is measured
         request_for(case, plan.rules)
     record = _new_record(plan)
@@ -117,7 +118,9 @@ def run(
         for index, (case, part) in enumerate(todo):
             if plan.stop_after_seconds is not None and time.perf_counter() - started > plan.stop_after_seconds:
                 break
-            pixels = pixels_for(case, pictures.get(case.picture))
+            drawn = drawn_case(plan.grid, case)
+            pixels = pixels_for(case, pictures.get(case.picture)) if drawn is None else drawn.pixels()
+            rules = plan.rules if drawn is None else drawn.rules(plan.rules)
             for place in places.of(part):
                 if (case, place.device) in done:
                     _refuse_other_pixels(record, case, pixels)
@@ -125,7 +128,7 @@ def run(
                 progress(spent // MPIXEL, sum(costs) // MPIXEL, f"{case} on {place.device}")
                 first = not any(entry.named == case for entry in record.files)
                 assert record.seed is not None  # a record that is measured has one, or took it over
-                measured = measure(case, pixels, place, plan.rules, with_files=first, seed=record.seed)
+                measured = measure(case, pixels, place, rules, with_files=first, seed=record.seed)
                 record.rows += measured.rows
                 told(measured.rows)
                 if measured.files is not None:

@@ -37,6 +37,8 @@ LARGEST_WHOLE_WEIGHT = 8
 RANDOM_FILTERS = ("random", "random-whole")
 BANK_NAME = re.compile(r"bank-c([13])-k([1-9][0-9]{0,2})")
 GREY_PREFIX = "grey-"
+DRAWN_FILTERS = ("own-whole", "own-fractions")
+"""In a grid that is drawn: kernels of whole numbers and of fractions that are drawn themselves (surface.py)."""
 PATTERNS = ("bank-c1-kK", "bank-c3-kK", f"{GREY_PREFIX}NAME")
 """Names of families, as a person reads them."""
 

@@ -92,9 +92,23 @@ def grid(
     say_lines("\n".join(["", *map(visible, summary_lines(record))]))
     for written in [path, *export([record], [name for name in formats if name != "json"], target.output, target.name)]:
         say(written)
+    _say_surface(record)
     _say_notes(record, left_out)
     if any(row.status in ("wrong", "disqualified") and row.kind == "method" for row in record.rows):
         raise typer.Exit(EXIT_DIFFERENT)
+
+
+def _say_surface(record: BenchRecord) -> None:
+    """What a record of drawn cases says; nothing of others."""
+    from edgeconv.export import markdown, surface, terminal
+    from edgeconv.export.document import Tabled
+
+    for table in surface.tables_of(record):
+        width = columns(sys.stdout)
+        if width is None:
+            say_lines(markdown.as_text(table), nl=False)
+        else:
+            say_drawn(terminal.draw([Tabled(table, 2)], width, has_colours(sys.stdout)))
 
 
 def _formats(text: str) -> tuple[list[str], dict[str, str]]:

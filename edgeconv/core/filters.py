@@ -99,16 +99,16 @@ def _derivative_x(smooth: tuple[int, int, int]) -> NDArray[np.float32]:
     return np.outer(smooth, (-1, 0, 1)).astype(np.float32)
 
 
-_COMPASS_RING = ((0, 0), (0, 1), (0, 2), (1, 2), (2, 2), (2, 1), (2, 0), (1, 0))
+COMPASS_RING = ((0, 0), (0, 1), (0, 2), (1, 2), (2, 2), (2, 1), (2, 0), (1, 0))
 """The eight outer positions of a 3×3 kernel, clockwise from the top left."""
 
 
 def _compass(north: NDArray[np.float32]) -> NDArray[np.float32]:
     """The eight kernels made by rotating the outer ring of `north` clockwise in steps of 45 degrees."""
-    ring = [north[place] for place in _COMPASS_RING]
+    ring = [north[place] for place in COMPASS_RING]
     turned = np.repeat(north[np.newaxis], len(ring), axis=0)
     for step in range(len(ring)):
-        for index, place in enumerate(_COMPASS_RING):
+        for index, place in enumerate(COMPASS_RING):
             turned[(step, *place)] = ring[(index - step) % len(ring)]
     return turned
 

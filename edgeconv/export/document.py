@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from edgeconv.bench.record import BenchRecord
 from edgeconv.bench.summary import groups
-from edgeconv.export import ladders, runs, tables
+from edgeconv.export import ladders, runs, surface, tables
 from edgeconv.export.kinds import AnyRecord, split
 from edgeconv.export.spoken import lead_lines
 from edgeconv.export.tables import Table
@@ -84,6 +84,7 @@ def _record(record: BenchRecord) -> Iterator[Block]:
     yield Items(tuple(tables.machine_lines(record)))
     yield from map(Warned, record.warnings)
     yield Items(tuple(f"{line}." for line in lead_lines(record)))
+    yield from (Tabled(table, 2) for table in surface.tables_of(record))
     yield Tabled(tables.fastest(record), 2)
     goals = tables.goals(record)
     if goals.rows:

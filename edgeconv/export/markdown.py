@@ -22,6 +22,11 @@ def every_row(record: LadderRecord) -> str:
     return _table(ladders.every_row(record), 2)
 
 
+def as_text(table: Table) -> str:
+    """A table under its title."""
+    return _table(table, 2)
+
+
 def _drawn(block: Block) -> str:
     """A block as lines of Markdown; an empty line follows it."""
     match block:

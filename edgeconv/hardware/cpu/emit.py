@@ -195,6 +195,21 @@ class Emitter:
             return self.block.uitofp(value, wanted) if unsigned else self.block.sitofp(value, wanted)
         return self.block.zext(value, wanted)
 
+    def split_bytes(self, value: Value) -> Value:
+        """Bytes as 16-bit numbers, those of even places before those of odd ones: no byte moves to another place."""
+        lanes = value.type.count
+        pairs = self.block.bitcast(value, vector_type("u16", lanes // 2))
+        even = self.block.and_(pairs, splat("u16", lanes // 2, UNSIGNED_MAX["u8"]))
+        odd = self.block.lshr(pairs, splat("u16", lanes // 2, 8))
+        return self._shuffle_two(even, odd, list(range(lanes)))
+
+    def join_bytes(self, value: Value) -> Value:
+        """What `split_bytes` took apart, of 16-bit numbers that are bytes."""
+        lanes = value.type.count
+        even, odd = self.slices(value, lanes // 2)
+        pairs = self.block.or_(even, self.block.shl(odd, splat("u16", lanes // 2, 8)))
+        return self.block.bitcast(pairs, vector_type("u8", lanes))
+
     def round_to_int(self, value: Value, scalar: Scalar) -> Value:
         """float32 or float64 to int32, to nearest with ties to even (the mode that every thread starts in)."""
         lanes = value.type.count
@@ -203,6 +218,12 @@ class Emitter:
             self.module, ir.FunctionType(wanted, [value.type]), name
         )
         return self.block.call(declared, [value])
+
+    def larger(self, a: Value, b: Value, scalar: Scalar) -> Value:
+        """The larger of two numbers, neither of which is NaN."""
+        if is_float(scalar):
+            return self.block.select(self.block.fcmp_ordered(">", a, b), a, b)
+        return self.call("llvm.umax" if scalar in UNSIGNED_MAX else "llvm.smax", scalar, a, b)
 
     def same_bits(self, value: Value, target: Scalar) -> Value:
         """The bits of every lane as another type of the same length."""
@@ -234,6 +255,30 @@ class Emitter:
                     mask.append(place)  # already there, or to be filled by a later source
             merged, done = self._shuffle_two(merged, sources[joining], mask), True
         return merged
+
+    def blend_and_shuffle(self, sources: Sequence[Value], picks: Sequence[tuple[int, int]]) -> Value:
+        """The same; where no two come from one lane, they are joined where they are, and shuffled once."""
+        lanes = sources[0].type.count
+        source_of = {lane: number for number, lane in picks}
+        if len(source_of) < lanes or len(picks) > lanes:
+            return self.shuffle(sources, picks)
+        first, *others = sorted({number for number, _ in picks})
+        joined = sources[first]
+        for number in others:
+            mask = [lanes + lane if source_of[lane] == number else lane for lane in range(lanes)]
+            joined = self._shuffle_two(joined, sources[number], mask)
+        return self._shuffle_two(joined, joined, [lane for _, lane in picks])
+
+    def pieces(self, values: Sequence[Value], lanes: int) -> list[Value]:
+        """Vectors of one length, one behind the other, joined or cut into pieces of `lanes`."""
+        joined = list(values)
+        while joined[0].type.count < lanes:
+            count = 2 * joined[0].type.count
+            joined = [
+                self._shuffle_two(first, second, list(range(count)))
+                for first, second in zip(joined[::2], joined[1::2], strict=True)
+            ]
+        return [piece for value in joined for piece in self.slices(value, lanes)]
 
     def slices(self, value: Value, lanes: int) -> list[Value]:
         """Cut a vector into pieces of `lanes`."""

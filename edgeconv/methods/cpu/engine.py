@@ -119,6 +119,7 @@ class EnginePlan(AddressPlan):
             sleepers=divided.sleepers,
         )
         self.choice = {
+            "forms": ", ".join(lowering.forms) or "plain sums",
             "collapsed": lowering.collapsed,
             "flat_rows": lowering.flat,
             "different_outputs": lowering.different_outputs,

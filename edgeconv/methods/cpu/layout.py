@@ -19,7 +19,7 @@ from edgeconv.methods.cpu.passes import BankPasses, cut_bank, cut_results
 ADDRESS_BYTES = 8
 ZERO_SLOT = KERNEL_SIZE
 SLOTS = KERNEL_SIZE + 1
-WIDEST_VECTOR_STRIDE = KERNEL_SIZE
+WIDEST_VECTOR_STRIDE = 6
 """Beyond it most of a source row is not read at all, and samples are picked one by one."""
 
 
@@ -84,6 +84,8 @@ class RowLayout:
     vector_bytes: int
     block_pixels: int
     """Pixels (samples where flat) of one block of `respond`."""
+    sum_pixels: int
+    """Those whose sums are in registers together; a block is one or several of them."""
     results_per_pass: int
     """Results whose sums are in registers together; a block has as many passes as it takes."""
     bank: BankPasses | None
@@ -130,9 +132,11 @@ def make_layout(lowering: Lowering, vector_bytes: int, tile_pixels: int, columns
     bank = None if lowering.bank is None else cut_bank(lowering, lowering.bank, vector_bytes)
     if bank is not None:
         per_pass, block = bank.outputs, bank.block_pixels
+        together = block
     else:
         per_pass, of_a_response = cut_results(lowering, vector_bytes)
-        block = max(vector_bytes // stored_bytes, of_a_response * vector_bytes // SCALAR_BYTES[lowering.sum])
+        together = of_a_response * vector_bytes // SCALAR_BYTES[lowering.sum]
+        block = max(vector_bytes // stored_bytes, together)
         if lowering.streaming:
             block = max(block, CACHE_LINE_BYTES // stored_bytes)
     spare_pixels = 0
@@ -145,6 +149,7 @@ def make_layout(lowering: Lowering, vector_bytes: int, tile_pixels: int, columns
     return RowLayout(
         vector_bytes=vector_bytes,
         block_pixels=block,
+        sum_pixels=together,
         results_per_pass=per_pass,
         bank=bank,
         tile_pixels=tile_pixels,
@@ -165,7 +170,7 @@ SPARE_ROW_BYTES = 16 * 2**10
 def passes(lowering: Lowering, layout: RowLayout) -> int:
     """How often the taps of a block are read for all of its outputs."""
     if layout.bank is None or lowering.bank is None:
-        return -(-len(lowering.results) // layout.results_per_pass)
+        return -(-lowering.different_outputs // layout.results_per_pass)
     return lowering.bank.groups * len(layout.bank.starts)
 
 
@@ -176,6 +181,19 @@ def puts_outputs_together(lowering: Lowering) -> bool:
     number may never do so.
     """
     return lowering.bank is not None or (lowering.streaming and stored_per_pixel(lowering) % 2 == 0)
+
+
+VECTOR_BYTES_OF_CHEAP_WIDENING = 64
+
+
+def splits_bytes(lowering: Lowering, layout: RowLayout) -> bool:
+    """Whether bytes are summed in 16 bits by even and odd places, so that none has to be moved across a register.
+
+    Where that is AVX2 or smaller; a shuffle of a whole register is one instruction in AVX-512.
+    """
+    in_bytes = lowering.staged == lowering.stored == "u8" and lowering.sum == "i16"
+    whole = layout.sum_pixels >= layout.vector_bytes
+    return in_bytes and whole and layout.vector_bytes < VECTOR_BYTES_OF_CHEAP_WIDENING
 
 
 MULTIPLY_ADDS_TO_HIDE_A_LINE = 16
@@ -211,7 +229,7 @@ def fetches_while_computing(lowering: Lowering, layout: RowLayout) -> bool:
     if not lowering.streaming or lowering.bank is not None:
         return False
     registers = layout.block_pixels * SCALAR_BYTES[lowering.sum] / layout.vector_bytes
-    taps = sum(len(response) for result in lowering.results for response in result)
+    taps = lowering.operations_of_a_position
     lines = layout.block_pixels * source_bytes_per_position(lowering) * lowering.phases / CACHE_LINE_BYTES
     return taps * registers / lines >= MULTIPLY_ADDS_TO_HIDE_A_LINE
 

@@ -20,8 +20,14 @@ FEW_RESULTS = 3
 RESPONSES_PER_PASS = 6
 """Responses of a pass where there are more results: two registers each leave room for samples and a weight."""
 
+RING_RESPONSES = 3
+"""As many responses as a ring takes registers: sums of pairs, the largest so far, and samples."""
+
 VECTOR_BYTES_OF_MANY, SUM_REGISTERS_OF_MANY, SUM_REGISTERS_OF_FEW = 64, 24, 12
 """Registers that sums may take: AVX-512 has 32, others at least 16."""
+RESPONSE_REGISTERS_OF_FEW = 6
+"""Those that sums of few results take of 16: LLVM fetches samples early, and what it then spills costs more than
+fetching weights twice (docs/cpu-engine.md)."""
 
 DIRECTIONS_HELD = 2
 """Values of one output that are in registers at once: both of a magnitude, or a response and the largest before it."""
@@ -52,13 +58,18 @@ class BankPasses:
 
 def cut_results(lowering: Lowering, vector_bytes: int) -> tuple[int, int]:
     """Results of a pass, and registers of sums for each of their responses: 1, 2 or 4."""
-    results = len(lowering.results)
-    if results <= FEW_RESULTS:
-        return max(1, results), SUM_REGISTERS
-    directions = len(lowering.results[0])
-    passes = -(-results // max(1, RESPONSES_PER_PASS // directions))
-    per_pass = -(-results // passes)
-    fitting = _sum_registers(vector_bytes) // (per_pass * directions)
+    results = lowering.different_outputs
+    directions = RING_RESPONSES if lowering.rings else len(lowering.results[0])
+    per_pass = max(1, results)
+    registers = most = _sum_registers(vector_bytes)
+    if results > FEW_RESULTS:
+        most = RESPONSES_PER_PASS
+    elif vector_bytes < VECTOR_BYTES_OF_MANY:
+        registers = most = RESPONSE_REGISTERS_OF_FEW
+    if results * directions > most:
+        passes = -(-results // max(1, most // directions))
+        per_pass = -(-results // passes)
+    fitting = registers // (per_pass * directions)
     return per_pass, SUM_REGISTERS if fitting >= SUM_REGISTERS else 2 if fitting >= 2 else 1
 
 

@@ -263,14 +263,19 @@ class Runs:
     def _respond_block(self, base: Callable[[Tap], Value], x: Value, out: Value, aligned_bytes: int | None) -> None:
         """Compute the block of pixels at `x` of the run and store it at `out`."""
         e, lowering, layout = self.e, self.lowering, self.layout
-        values = [
-            self.storing.samples(responses)
-            for responses in self.sums.responses(lambda tap: e.address(base(tap), lowering.staged, x))
-        ]
         lanes = min(layout.vector_bytes // SCALAR_BYTES[lowering.stored], layout.block_pixels)
-        pieces = [e.slices(value, lanes) for value in values]
+        waiting: list[list[Value]] = []
         offset = 0
-        for parts in zip(*pieces, strict=True):
-            for vector in self.storing.interleaved(parts):
-                e.store(vector, e.address(out, lowering.stored, e.int64(offset)), lowering.stored, aligned_bytes)
-                offset += lanes
+        for start in range(0, layout.block_pixels, layout.sum_pixels):
+            here = e.block.add(x, e.int64(start)) if start else x
+            waiting.append([self.storing.samples(responses) for responses in self.sums.responses(self._at(base, here))])
+            if len(waiting) * layout.sum_pixels < lanes:
+                continue
+            for parts in zip(*(e.pieces(values, lanes) for values in zip(*waiting, strict=True)), strict=True):
+                for vector in self.storing.interleaved(parts):
+                    e.store(vector, e.address(out, lowering.stored, e.int64(offset)), lowering.stored, aligned_bytes)
+                    offset += lanes
+            waiting = []
+
+    def _at(self, base: Callable[[Tap], Value], x: Value) -> Callable[[Tap], Value]:
+        return lambda tap: self.e.address(base(tap), self.lowering.staged, x)

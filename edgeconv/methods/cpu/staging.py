@@ -8,7 +8,7 @@ vectors, go one by one, as a table of picks says.
 from __future__ import annotations
 
 from edgeconv.core.geometry import KERNEL_SIZE, OUTSIDE
-from edgeconv.hardware.cpu.emit import I32, I64, Emitter, Value, is_float, splat
+from edgeconv.hardware.cpu.emit import I32, I64, Value, is_float, splat
 from edgeconv.hardware.cpu.jit import CACHE_LINE_BYTES
 from edgeconv.hardware.cpu.scalars import SCALAR_BYTES
 from edgeconv.methods.cpu.frame import FunctionFrame
@@ -21,6 +21,9 @@ from edgeconv.methods.cpu.layout import (
     fetches_while_computing,
     source_bytes_per_position,
 )
+
+PART_BYTES, VECTOR_BYTES_OF_WIDE_SHUFFLES, BYTES_OF_WIDE_SHUFFLES = 16, 64, 8
+"""AVX2 and smaller shuffle bytes within parts of a register, and only doubles across them; AVX-512 shuffles any."""
 
 FETCH_AHEAD_BYTES = 4096
 """Distance of prefetches while staging: measured, docs/cpu-engine.md."""
@@ -66,26 +69,73 @@ class RowStaging:
             if lowering.streaming and not fetches_while_computing(lowering, self.layout):
                 for line in range(0, lanes * source_bytes_per_position(lowering), CACHE_LINE_BYTES):
                     e.prefetch(self.frame.bytes_on(first, e.int64(FETCH_AHEAD_BYTES + line)))
-            loaded = [
-                e.load(e.address(first, lowering.source, e.int64(part * lanes)), lowering.source, lanes)
-                for part in range(channels * lowering.stride)
-            ]
-            by_channel = [_every(e, loaded, channel, channels) for channel in range(channels)]
+            loaded = self._loaded_in_parts(first, channels * lowering.stride, lanes)
+            by_channel = [self._every(loaded, channel, channels) for channel in range(channels)]
             for phase in range(lowering.phases):
-                picked = [_every(e, vectors, phase, lowering.stride)[0] for vectors in by_channel]
+                picked = [self._every(vectors, phase, lowering.stride)[0] for vectors in by_channel]
                 samples = [e.convert(vector, lowering.source, lowering.staged) for vector in picked]
                 self._put_planes(slot, e.block.add(group, e.int64(phase * self.layout.pitch)), samples)
 
+    def _part_lanes(self) -> int:
+        """Elements of a part of a register, within which shuffles are cheap: all of AVX-512's, and of doubles."""
+        bytes_of_sample, bytes_of_part = SCALAR_BYTES[self.lowering.source], self.layout.vector_bytes
+        if bytes_of_part < VECTOR_BYTES_OF_WIDE_SHUFFLES and bytes_of_sample < BYTES_OF_WIDE_SHUFFLES:
+            bytes_of_part = PART_BYTES
+        return bytes_of_part // bytes_of_sample
+
+    def _loaded_in_parts(self, first: Value, vectors: int, lanes: int) -> list[Value]:
+        """All samples from `first` on that these registers hold, so that each part of all of them holds neighbours.
+
+        Register k has at part j what lies at j · vectors + k: what is then shuffled within parts is in order.
+        """
+        e, source, part = self.e, self.lowering.source, self._part_lanes()
+        loaded = []
+        for vector in range(vectors):
+            parts = [
+                e.load(e.address(first, source, e.int64((number * vectors + vector) * part)), source, part)
+                for number in range(lanes // part)
+            ]
+            loaded += e.pieces(parts, lanes)
+        return loaded
+
+    def _every(self, vectors: list[Value], first: int, step: int) -> list[Value]:
+        """Elements first, first + step, ... of the sequence that each part of `vectors` holds, as such vectors."""
+        if step == 1:
+            return vectors
+        lanes, part = vectors[0].type.count, self._part_lanes()
+        wanted = []
+        for start in range(0, len(vectors) // step * part, part):
+            places = [(start + lane) * step + first for lane in range(part)]
+            picks = [
+                (place // part, number * part + place % part) for number in range(lanes // part) for place in places
+            ]
+            wanted.append(self.e.shuffle(vectors, picks) if part == lanes else self.e.blend_and_shuffle(vectors, picks))
+        return wanted
+
     def _put_planes(self, slot: Value, position: Value, samples: list[Value]) -> None:
-        """Sum the channels of each plane and store them at `position`."""
+        """Sum the channels of each plane, with their shares if they have any, and store them at `position`."""
         e, lowering = self.e, self.lowering
-        for number, channels in enumerate(lowering.planes):
+        if lowering.shares:
+            samples = [self._weighted(samples)]
+        for number, channels in enumerate(lowering.planes if not lowering.shares else ((0,),)):
             total = samples[channels[0]]
             for channel in channels[1:]:
                 add = e.block.fadd if is_float(lowering.staged) else e.block.add
                 total = add(total, samples[channel])
             plane = e.int64(number * lowering.phases * self.layout.pitch)
             e.store(total, e.address(slot, lowering.staged, e.block.add(position, plane)), lowering.staged)
+
+    def _weighted(self, samples: list[Value]) -> Value:
+        """The one plane of `weighted channel`."""
+        e, scalar = self.e, self.lowering.staged
+        total: Value | None = None
+        for sample, share in zip(samples, self.lowering.shares, strict=True):
+            factor = splat(scalar, sample.type.count, share)
+            if total is None:
+                total = e.block.fmul(sample, factor)
+            else:
+                total = e.call("llvm.fmuladd", scalar, sample, factor, total)
+        return total
 
     def _stage_picks(self, row: Value, slot: Value) -> None:
         """The borders, and all of a row too short for vectors or strided too wide."""
@@ -132,15 +182,3 @@ class RowStaging:
             first = self.frame.bytes_on(row, e.block.mul(x, e.int64(source_bytes_per_position(lowering))))
             for line in range(0, block_bytes, CACHE_LINE_BYTES):
                 e.prefetch(self.frame.bytes_on(first, e.int64(line)))
-
-
-def _every(e: Emitter, vectors: list[Value], first: int, step: int) -> list[Value]:
-    """Elements first, first + step, ... of the sequence that `vectors` hold, in vectors of the same length."""
-    lanes = vectors[0].type.count
-    if step == 1:
-        return vectors
-    wanted = []
-    for start in range(0, len(vectors) // step * lanes, lanes):
-        places = [(start + lane) * step + first for lane in range(lanes)]
-        wanted.append(e.shuffle(vectors, [(place // lanes, place % lanes) for place in places]))
-    return wanted

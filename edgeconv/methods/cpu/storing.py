@@ -7,11 +7,12 @@ squares could overflow, and by the whole square where a 16-bit sample needs it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 
 from edgeconv.hardware.cpu.emit import UNSIGNED_MAX, Value, is_float, splat
 from edgeconv.hardware.cpu.scalars import Scalar
 from edgeconv.methods.cpu.frame import FunctionFrame
+from edgeconv.methods.cpu.layout import splits_bytes
 
 BEYOND_16_BITS = 2**16
 
@@ -40,7 +41,7 @@ class Storing:
     """Writes the code that makes samples of a block's responses."""
 
     def __init__(self, frame: FunctionFrame) -> None:
-        self.e, self.lowering = frame.e, frame.lowering
+        self.e, self.lowering, self.layout = frame.e, frame.lowering, frame.layout
 
     def samples(self, responses: list[Value]) -> Value:
         """The stored samples of one result, from its responses in every direction."""
@@ -81,7 +82,24 @@ class Storing:
         scalar = self.lowering.sum
         if self.lowering.combine == "magnitude":
             return self._length(responses[0], responses[1])
+        if self.lowering.by_size:
+            return self._largest_size([self._size(response, scalar) for response in responses], scalar), scalar
         return reduce(self.larger, responses), scalar
+
+    def _largest_size(self, sizes: list[Value], scalar: Scalar) -> Value:
+        """The largest of numbers from zero on; a NaN stays one.
+
+        The bits of such floats are in the order of the numbers, as whole numbers, with infinity and NaN above all.
+        """
+        e = self.e
+        if not is_float(scalar):
+            return reduce(self.larger, sizes)
+        bits = SCALES_OF_FLOAT[scalar].bits
+        largest = reduce(partial(e.call, "llvm.smax", bits), [e.same_bits(size, bits) for size in sizes])
+        return e.same_bits(largest, scalar)
+
+    def _size(self, value: Value, scalar: Scalar) -> Value:
+        return self.e.call("llvm.fabs" if is_float(scalar) else "llvm.abs", scalar, value)
 
     def larger(self, first: Value, second: Value) -> Value:
         """The larger of two responses; a NaN stays one."""
@@ -153,16 +171,22 @@ class Storing:
         """The output mode's rule (output.py)."""
         value, scalar = value_and_type
         lowering, e, lanes = self.lowering, self.e, value.type.count
-        if lowering.output_mode == "abs" and lowering.combine != "magnitude":  # a magnitude has no sign
-            value = e.call("llvm.fabs" if is_float(scalar) else "llvm.abs", scalar, value)
+        if lowering.output_mode == "abs" and not lowering.never_negative:
+            value = self._size(value, scalar)
         if is_float(lowering.stored):
             return e.convert(value, scalar, lowering.stored)
         white, black = splat(scalar, lanes, UNSIGNED_MAX[lowering.stored]), splat(scalar, lanes, 0)
         if is_float(scalar):
             value = e.block.select(e.block.fcmp_ordered("<", value, white), value, white)
-            if lowering.output_mode == "clip":
+            if lowering.output_mode == "clip" and not lowering.never_negative:
                 value = e.block.select(e.block.fcmp_ordered(">", value, black), value, black)
-            return e.narrow(e.round_to_int(value, scalar), lowering.stored)
-        if lowering.output_mode == "clip":
+            return self._narrowed(e.round_to_int(value, scalar))
+        if lowering.output_mode == "clip" and not lowering.never_negative:
             value = e.call("llvm.smax", scalar, value, black)
-        return e.narrow(e.call("llvm.umin", scalar, value, white), lowering.stored)
+        return self._narrowed(e.call("llvm.umin", scalar, value, white))
+
+    def _narrowed(self, value: Value) -> Value:
+        """Whole numbers that fit, as stored."""
+        if splits_bytes(self.lowering, self.layout):
+            return self.e.join_bytes(self.e.narrow(value, "u16"))
+        return self.e.narrow(value, self.lowering.stored)

@@ -1,7 +1,8 @@
 """Responses of a block of pixels: samples multiplied by weights and added up, in one of two ways.
 
 pixels side by side     a register holds pixels of one response; each tap is loaded once and added to every response
-                        of the pass that has it; a weight is an immediate vector of the code
+                        of the pass that has it; a weight is an immediate vector of the code. Taps of equal weights are
+                        added before (`equal taps`), and a ring has a sum of its own (`ring of three`, core/forms.py)
 outputs side by side    of a bank: a register holds outputs of one pixel; a tap is one sample in every lane, and its
                         weights are loaded from a table, once for all pixels of the block
 """
@@ -9,10 +10,14 @@ outputs side by side    of a bank: a register holds outputs of one pixel; a tap 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial, reduce
 
+from edgeconv.core.filters import COMPASS_RING
+from edgeconv.core.forms import Ring
 from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.hardware.cpu.emit import I64, POINTER, Value, is_float, splat
 from edgeconv.methods.cpu.frame import FunctionFrame
+from edgeconv.methods.cpu.layout import splits_bytes
 from edgeconv.methods.cpu.lowering import Tap
 from edgeconv.methods.cpu.passes import BankPasses
 
@@ -25,6 +30,11 @@ class Sums:
 
     def responses(self, address: Callable[[Tap], Value]) -> list[list[Value]]:
         """Sums of every result and direction, pixels side by side."""
+        if self.lowering.rings:
+            return [
+                [self._differences(address, ring) if ring.of_differences else self._three(address, ring)]
+                for ring in self.lowering.rings
+            ]
         results = range(len(self.lowering.results))
         found: list[list[Value]] = []
         for start in range(0, len(results), self.layout.results_per_pass):
@@ -33,12 +43,13 @@ class Sums:
 
     def _pass(self, address: Callable[[Tap], Value], numbers: range) -> list[list[Value]]:
         """Sums of these results; each tap is loaded once for all of them."""
-        e, lowering, lanes = self.e, self.lowering, self.layout.block_pixels
+        lowering, lanes = self.lowering, self.layout.sum_pixels
         responses = {
             (number, direction): dict(response)
             for number in numbers
             for direction, response in enumerate(lowering.results[number])
         }
+        added = dict(lowering.groups)
         sums: dict[tuple[int, int], Value] = {}
         for tap in every_tap(len(lowering.planes)):
             sample: Value | None = None
@@ -47,8 +58,9 @@ class Sums:
                 if weight is None:
                     continue
                 if sample is None:
-                    loaded = e.load(address(tap), lowering.staged, lanes)
-                    sample = e.convert(loaded, lowering.staged, lowering.sum)
+                    sample = self._sample(address, tap)
+                    for other in added.get(tap, ()):
+                        sample = self._add(sample, self._sample(address, other.tap), other.sign)
                 factor = splat(lowering.sum, lanes, weight)
                 sums[place] = self._multiply_add(sample, factor, sums.get(place))
         nothing = splat(lowering.sum, lanes, 0)
@@ -56,6 +68,57 @@ class Sums:
             [sums.get((number, direction), nothing) for direction in range(len(lowering.results[number]))]
             for number in numbers
         ]
+
+    def _sample(self, address: Callable[[Tap], Value], tap: Tap) -> Value:
+        """A block of samples under a tap, in the type of the sums."""
+        return self._widened(self.e.load(address(tap), self.lowering.staged, self.layout.sum_pixels))
+
+    def _widened(self, staged: Value) -> Value:
+        """Staged samples in the type of the sums."""
+        if splits_bytes(self.lowering, self.layout):
+            return self.e.split_bytes(staged)
+        return self.e.convert(staged, self.lowering.staged, self.lowering.sum)
+
+    def _differences(self, address: Callable[[Tap], Value], ring: Ring) -> Value:
+        """The largest of eight directions, of which each has its opposite: `ring of differences` in core/forms.py."""
+        e, scalar, lanes = self.e, self.lowering.sum, self.layout.sum_pixels
+        samples = [self._sample(address, Tap(ring.plane, u, v)) for u, v in COMPASS_RING]
+        half = len(samples) // 2
+        apart = [self._add(samples[number], samples[number + half], -1) for number in range(half)]
+        sums = [self._add(apart[number], apart[number + 1]) for number in range(half - 1)]
+        sums.append(self._add(apart[-1], apart[0], -1))
+        responses = [self._add(sums[number], sums[number + 1]) for number in range(half - 1)]
+        responses.append(self._add(sums[-1], sums[0], -1))
+        sizes = [e.call("llvm.abs", scalar, response) for response in responses]
+        largest = reduce(partial(e.call, "llvm.smax", scalar), sizes)
+        return largest if ring.near == 1 else e.block.mul(largest, splat(scalar, lanes, ring.near))
+
+    def _three(self, address: Callable[[Tap], Value], ring: Ring) -> Value:
+        """The largest of eight directions: near · max(sum of three neighbours) + far · (sum of the ring).
+
+        With pᵢ the sum of the samples at i and i + 1, the sums of three that begin at i - 1 and at i are pᵢ and one of
+        its two neighbours: their larger is pᵢ + max(xᵢ₋₁, xᵢ₊₂), and maxima of narrow samples cost least.
+        """
+        e, lowering, lanes = self.e, self.lowering, self.layout.sum_pixels
+        places = len(COMPASS_RING)
+        loaded = [e.load(address(Tap(ring.plane, u, v)), lowering.staged, lanes) for u, v in COMPASS_RING]
+        samples = [self._widened(value) for value in loaded]
+        largest: Value | None = None
+        pairs = []
+        for first in range(0, places, 2):
+            pairs.append(self._add(samples[first], samples[first + 1]))
+            beside = e.larger(loaded[first - 1], loaded[(first + 2) % places], lowering.staged)
+            three = self._add(pairs[-1], self._widened(beside))
+            largest = three if largest is None else e.larger(largest, three, lowering.sum)
+        total = self._add(self._add(pairs[0], pairs[1]), self._add(pairs[2], pairs[3]))
+        far = self._multiply_add(total, splat(lowering.sum, lanes, ring.far), None) if ring.far else None
+        return self._multiply_add(largest, splat(lowering.sum, lanes, ring.near), far)
+
+    def _add(self, first: Value, second: Value, sign: int = 1) -> Value:
+        e = self.e
+        if is_float(self.lowering.sum):
+            return e.block.fadd(first, second) if sign > 0 else e.block.fsub(first, second)
+        return e.block.add(first, second) if sign > 0 else e.block.sub(first, second)
 
     def bank_responses(self, bank: BankPasses, taps: Value, x: Value, weights: Value) -> list[list[Value]]:
         """Sums of one direction for every pixel of the block and every register of outputs, outputs side by side.

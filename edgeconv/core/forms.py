@@ -1,0 +1,348 @@
+"""Forms: ways to the same responses by fewer operations, read off the weights. One table, for methods of both devices.
+
+A form is taken where its condition holds, never by the name of a filter. What it changes is nothing at all, or rounding
+within the bound of the plain sum (exactness.py): a sum of n products is allowed n + 1 roundings of every term, and a
+form with no more of them needs no bound of its own. The functions below check each condition on the numbers; a plan
+lists the forms that it took as `forms` of its choice, and `ConvolutionPlan.explain` shows their lines of the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgeconv.core.exactness import FLOAT32_UNIT, FLOAT64_UNIT, is_whole, largest_sums, needs_exact_root
+from edgeconv.core.filters import COMPASS_RING, Combine, Weights
+from edgeconv.core.geometry import KERNEL_SIZE
+from edgeconv.core.problem import Problem
+
+FormName = Literal[
+    "channel sum",
+    "weighted channel",
+    "equal outputs",
+    "opposite directions",
+    "ring of three",
+    "ring of differences",
+    "equal taps",
+]
+
+
+@dataclass(frozen=True)
+class Form:
+    """A line of the table, in words."""
+
+    name: FormName
+    computes: str
+    condition: str
+    error: str
+
+
+NO_MORE_ROUNDINGS = "within the bound of the plain sum: no term is rounded more often"
+
+FORMS: tuple[Form, ...] = (
+    Form(
+        "channel sum",
+        "the input channels are added, then filtered once",
+        "every output's kernels are equal for all input channels, bit for bit",
+        f"none in integers; else {NO_MORE_ROUNDINGS}",
+    ),
+    Form(
+        "weighted channel",
+        "one weighted sum of the input channels, then filtered once",
+        "every output's kernels are one kernel times a share of each channel, no two shares alike and the same for all "
+        "outputs and directions, up to roundings that the bound leaves room for; sums are not exact integers",
+        NO_MORE_ROUNDINGS,
+    ),
+    Form(
+        "equal outputs",
+        "outputs of equal weights are computed once",
+        "their kernels are equal in all directions, bit for bit",
+        "none",
+    ),
+    Form(
+        "opposite directions",
+        "half of the directions; |response| stands for both of a pair",
+        "the largest of several directions, each of which has another with all signs turned",
+        "none",
+    ),
+    Form(
+        "ring of three",
+        "(a − b) · max(sum of three neighbours on the ring) + b · (sum of the ring)",
+        "the largest of eight directions that have a on three neighbours of the ring, b < a on the other five, and 0 "
+        "in the centre; the picture is of whole numbers (an infinity less itself is no number)",
+        f"none in integers; else {NO_MORE_ROUNDINGS}",
+    ),
+    Form(
+        "ring of differences",
+        "a · max |eᵢ + eᵢ₊₁| of four, with eᵢ = dᵢ + dᵢ₊₁ and dᵢ the difference of two opposite samples of the ring",
+        "the largest of the eight directions that have a, 2a, a, 0, −a, −2a, −a, 0 on the ring; sums are exact "
+        "integers",
+        "none",
+    ),
+    Form(
+        "equal taps",
+        "samples whose weights are equal up to their sign are added first, and multiplied once",
+        "in every direction and output the same samples, with the same signs; it saves operations; the picture is of "
+        "whole numbers",
+        f"none in integers; else {NO_MORE_ROUNDINGS}",
+    ),
+)
+
+RING_OPERATIONS = 20
+"""Of `ring of three`: four sums of two neighbours, for each of them the larger of its two neighbours and their sum,
+three maxima, three sums of the ring, a product, a multiply-add."""
+DIFFERENCES_OPERATIONS = 19
+"""Of `ring of differences`: four differences, eight sums, four sizes, three maxima; and a product where a is not 1."""
+RING_STEPS = (1, 2, 1, 0, -1, -2, -1, 0)
+"""Robinson's north, clockwise from the top left, in units of a."""
+RING_ROUNDINGS_NEAR, RING_ROUNDINGS_FAR, RING_ROUNDINGS_LAST = 3, 4, 1
+"""Of a sum of three and its product; of a sum of the ring in pairs, and its product; of the sum that joins them."""
+
+ROOT_OPERATIONS, EXACT_ROOT_OPERATIONS = 9, 20
+"""A square root of two responses, as so many multiply-adds: 4.5 cycles of a register where two of those are begun in
+each (docs/cpu-engine.md); with the correction that makes a 16-bit sample exact."""
+
+MOST_ROUNDINGS_OF_A_SHARE = 8
+"""By how much weights that were each rounded once or twice may differ from shares of one kernel."""
+
+
+def form(name: str) -> Form | None:
+    """The line of that name."""
+    return next((entry for entry in FORMS if entry.name == name), None)
+
+
+def roundings_allowed(weights: Weights) -> NDArray[np.intp]:
+    """How often each term may be rounded by the bound of the plain sum (exactness.response_bound): (directions, out).
+
+    `weights` is (directions, out, in, 3, 3).
+    """
+    allowed: NDArray[np.intp] = np.count_nonzero(weights, axis=(2, 3, 4)) + 1
+    return allowed
+
+
+def has_equal_channels(weights: Weights) -> bool:
+    """Condition of `channel sum`."""
+    return weights.shape[2] > 1 and bool((weights == weights[:, :, :1]).all())
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedChannel:
+    """One kernel for each direction and output, and what each input channel has of it."""
+
+    shares: tuple[float, ...]
+    """1 for the channel of the largest weights, whose kernels are taken as they are."""
+    kernels: Weights
+    """(directions, out, 1, 3, 3)."""
+    roundings: int
+    """Of a term, before the kernel: of its share and of the sum of the channels."""
+
+
+def weighted_channel(weights: Weights, whole_samples: bool) -> WeightedChannel | None:
+    """Condition of `weighted channel`: the shares, or None; `weights` is (directions, out, in, 3, 3)."""
+    channels = weights.shape[2]
+    if channels == 1 or not weights.any():
+        return None
+    exact = weights.astype(np.float64)
+    largest = int(np.abs(exact).sum(axis=(0, 1, 3, 4)).argmax())
+    place = np.unravel_index(np.abs(exact[:, :, largest]).argmax(), exact[:, :, largest].shape)
+    at_place = exact[place[0], place[1], :, place[2], place[3]]
+    shares = (at_place / at_place[largest]).astype(weights.dtype)
+    unit = FLOAT64_UNIT if weights.dtype == np.float64 else FLOAT32_UNIT
+    between = np.diff(np.sort(shares.astype(np.float64)))
+    if not shares.all() or (between <= MOST_ROUNDINGS_OF_A_SHARE * unit * np.abs(shares).max()).any():
+        return None
+    kernels = exact[:, :, largest : largest + 1]
+    lost = np.abs(kernels * shares.astype(np.float64)[:, np.newaxis, np.newaxis] - exact)
+    if ((kernels == 0) != (exact == 0)).any():
+        return None
+    represented = float((lost / np.where(exact == 0, 1.0, np.abs(exact))).max()) / unit
+    if represented > MOST_ROUNDINGS_OF_A_SHARE:
+        return None
+    of_sum = int(np.ceil(represented)) + channels + (weights.dtype == np.float64)  # whose product is rounded here
+    taps = np.count_nonzero(kernels, axis=(2, 3, 4))
+    # Tiny samples lose an absolute part at each rounding of their sum, which the kernel may then make larger.
+    tiny = 0.0 if whole_samples else (channels * np.abs(kernels).sum(axis=(2, 3, 4)) + taps) / 2
+    if (np.maximum(of_sum + taps, tiny) > roundings_allowed(weights))[taps > 0].any():
+        return None
+    return WeightedChannel(tuple(map(float, shares)), kernels.astype(weights.dtype), of_sum)
+
+
+def opposite_directions(weights: Weights) -> tuple[int, ...] | None:
+    """Condition of `opposite directions`: those to compute, one of each pair, or None.
+
+    `weights` is (directions, ...).
+    """
+    left = list(range(len(weights)))
+    found = []
+    while left:
+        first = left.pop(0)
+        other = next((number for number in left if (weights[number] == -weights[first]).all()), None)
+        if other is None:
+            return None
+        left.remove(other)
+        found.append(first)
+    return tuple(found)
+
+
+@dataclass(frozen=True, order=True)
+class Ring:
+    """`ring of three` of one output: a value is `near` · max(sum of three) + `far` · (sum of the ring).
+
+    Or `ring of differences`: `near` · (the largest of them).
+    """
+
+    plane: int
+    near: float
+    """a − b; of differences a."""
+    far: float
+    """b; of differences 0."""
+    of_differences: bool = False
+
+    @property
+    def operations(self) -> int:
+        """Of a value."""
+        return DIFFERENCES_OPERATIONS + (self.near != 1) if self.of_differences else RING_OPERATIONS
+
+
+def ring_of_three(kernels: Weights, roundings_left: int | None = None) -> Ring | None:
+    """Condition of `ring of three` for one output; `kernels` is (directions, planes, 3, 3).
+
+    `roundings_left` are those that the bound allows each term; None where sums are exact integers.
+    """
+    planes = np.flatnonzero(kernels.any(axis=(0, 2, 3)))
+    places = len(COMPASS_RING)
+    if len(planes) != 1 or len(kernels) != places or kernels[:, :, 1, 1].any():
+        return None
+    plane = int(planes[0])
+    rings = np.array([[kernel[place] for place in COMPASS_RING] for kernel in kernels[:, plane]], np.float64)
+    least, largest = float(rings.min()), float(rings.max())
+    three = {tuple((start + step) % places for step in range(KERNEL_SIZE)) for start in range(places)}
+    found = {tuple(np.flatnonzero(ring == largest)) for ring in rings}
+    if {frozenset(each) for each in three} != {frozenset(map(int, each)) for each in found}:
+        return None
+    if not ((rings == largest) | (rings == least)).all():
+        return None
+    near = float(np.float32(largest - least))
+    if roundings_left is None:
+        return Ring(plane, near, least) if near == largest - least else None
+    of_near = (RING_ROUNDINGS_NEAR + (near != largest - least)) * near + RING_ROUNDINGS_FAR * abs(least)
+    of_near += RING_ROUNDINGS_LAST * abs(largest)
+    of_far = RING_ROUNDINGS_FAR + RING_ROUNDINGS_LAST
+    if of_near > roundings_left * abs(largest) or (least and of_far > roundings_left):
+        return None
+    return Ring(plane, near, least)
+
+
+def ring_of_differences(kernels: Weights) -> Ring | None:
+    """Condition of `ring of differences` for one output; `kernels` is (directions, planes, 3, 3)."""
+    planes = np.flatnonzero(kernels.any(axis=(0, 2, 3)))
+    if len(planes) != 1 or kernels[:, :, 1, 1].any():
+        return None
+    plane = int(planes[0])
+    rings = {tuple(float(kernel[place]) for place in COMPASS_RING) for kernel in kernels[:, plane]}
+    weight = max(map(max, rings)) / 2
+    first = tuple(weight * step for step in RING_STEPS)
+    turned = {first[-turn:] + first[:-turn] for turn in range(len(first))}
+    return Ring(plane, weight, 0.0, of_differences=True) if rings == turned and len(kernels) == len(turned) else None
+
+
+def equal_taps(columns: Sequence[tuple[float, ...]]) -> list[list[tuple[int, int]]]:
+    """Condition of `equal taps`: groups of (tap, sign), each of which is worth adding first.
+
+    `columns` has the weights of every tap in all responses. The first of a group has the sign 1.
+    """
+    groups: dict[tuple[float, ...], list[tuple[int, int]]] = {}
+    for number, column in enumerate(columns):
+        if not any(column):
+            continue
+        turned = tuple(-weight for weight in column)
+        if turned in groups:
+            groups[turned].append((number, -1))
+        else:
+            groups.setdefault(column, []).append((number, 1))
+    return [members for column, members in groups.items() if _saves(column, len(members))]
+
+
+def _saves(column: tuple[float, ...], taps: int) -> bool:
+    """Whether `taps` samples of these weights take fewer operations together."""
+    each = sum(1 if abs(weight) == 1 else 2 for weight in column if weight)
+    return taps - 1 + each < taps * each
+
+
+@dataclass(frozen=True, eq=False)
+class Directions:
+    """What is left to compute of several outputs, each (directions, planes, 3, 3)."""
+
+    kernels: tuple[Weights, ...]
+    """Of each output; empty where rings stand for them."""
+    rings: tuple[Ring, ...]
+    by_size: bool
+    """Whether a direction stands for its opposite too, so that the largest |response| is wanted."""
+
+
+def fewer_directions(
+    kernels: Sequence[Weights], combine: Combine, *, whole_samples: bool, roundings_left: int | None
+) -> Directions:
+    """`ring of three` or `opposite directions` where their conditions hold for all outputs, else all directions.
+
+    `roundings_left` are those that the bound allows each term; None where sums are exact integers.
+    """
+    if combine == "maximum":
+        exact = whole_samples and roundings_left is None
+        differences = [ring_of_differences(each) for each in kernels] if exact else [None]
+        rings = [ring_of_three(each, roundings_left) for each in kernels] if whole_samples else [None]
+        found = tuple(ring for ring in (rings if None in differences else differences) if ring is not None)
+        if len(found) == len(kernels):
+            return Directions((), found, by_size=False)
+        halves = [opposite_directions(each) for each in kernels]
+        left = tuple(each[list(half)] for each, half in zip(kernels, halves, strict=True) if half is not None)
+        if len(left) == len(kernels):
+            return Directions(left, (), by_size=True)
+    return Directions(tuple(kernels), (), by_size=False)
+
+
+def operation_bytes_per_pixel(problem: Problem) -> int:
+    """What no form here saves of an output pixel: operations, each times the bytes of the type that it is done in.
+
+    Divided by the bytes of a register it is a number of instructions. Additions, multiply-adds and maxima count as one
+    operation, in 16 bits where those hold the sums; a root counts for several, in float. Rounding, storing and fetching
+    are left out.
+    """
+    weights, whole_samples = problem.dense_weights(), problem.dtype.kind == "u"
+    exact = is_whole(problem)
+    weighted = None if exact or problem.groups > 1 else weighted_channel(weights, whole_samples)
+    kernels, before, spent = weights, 0, 0
+    if problem.groups == 1 and has_equal_channels(weights):
+        kernels, before = weights[:, :, :1], problem.in_channels - 1
+    elif weighted is not None:
+        kernels, before, spent = weighted.kernels, problem.in_channels, weighted.roundings
+    different = {kernels[:, output].tobytes(): kernels[:, output] for output in range(kernels.shape[1])}
+    found = fewer_directions(
+        list(different.values()),
+        problem.combine,
+        whole_samples=whole_samples,
+        roundings_left=None if exact else int(roundings_allowed(weights).min()) - spent,
+    )
+    operations = before + _taps(found.kernels, whole_samples) + sum(ring.operations for ring in found.rings)
+    root = 0
+    if problem.combine == "maximum":
+        operations += sum(len(output) * (1 + found.by_size) - 1 for output in found.kernels)
+    elif problem.combine == "magnitude":
+        root = len(different) * (EXACT_ROOT_OPERATIONS if needs_exact_root(problem) else ROOT_OPERATIONS)
+    float_bytes = 8 if problem.dtype == np.float64 else 4
+    fits_16_bits = exact and float(largest_sums(problem).max()) <= np.iinfo(np.int16).max
+    return operations * (2 if fits_16_bits else float_bytes) + root * float_bytes
+
+
+def _taps(kernels: Sequence[Weights], whole_samples: bool) -> int:
+    """Multiply-adds of all responses, with equal taps added first where that is done."""
+    responses = [direction.reshape(-1) for output in kernels for direction in output]
+    columns = list(zip(*(response.tolist() for response in responses), strict=True))
+    together = equal_taps(columns) if whole_samples else []
+    gone = {number for group in together for number, _ in group[1:]}
+    left = sum(bool(weight) for number, column in enumerate(columns) if number not in gone for weight in column)
+    return left + len(gone)

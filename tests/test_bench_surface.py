@@ -1,0 +1,169 @@
+"""The grid that is drawn at random, and what a record of it says: numbers by hand."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+import jsonschema
+import numpy as np
+import pytest
+from bench_records import ROOF, TimedMethod, use
+from command import edgeconv
+
+from edgeconv.bench import runner, surface
+from edgeconv.bench.arguments import chosen_grid
+from edgeconv.bench.grid import CaseGrid, Draw, named_grid
+from edgeconv.bench.measure import TimingRules
+from edgeconv.bench.record import BenchRecord
+from edgeconv.bench.synthetic import bench_channels, bench_filter
+from edgeconv.core.choices import BORDERS, CHANNELS
+from edgeconv.core.forms import operation_bytes_per_pixel
+from edgeconv.core.problem import INPUT_DTYPES
+from edgeconv.core.request import make_request
+from edgeconv.core.timing import Budget
+from edgeconv.errors import UsageError
+from edgeconv.export import markdown
+from edgeconv.export.schemas import BENCH
+from edgeconv.export.surface import tables_of
+from edgeconv.options import GridAxes
+
+
+def drawn_grid(seed: int, number: int, **part: object) -> CaseGrid:
+    grid = named_grid("surface")
+    return dataclasses.replace(grid, draw=Draw(seed, number), parts=(dataclasses.replace(grid.parts[0], **part),))
+
+
+def test_a_seed_draws_the_same_cases_and_another_seed_others() -> None:
+    first = surface.drawn_cases(drawn_grid(7, 50))
+    surface.drawn_cases.cache_clear()
+    assert surface.drawn_cases(drawn_grid(7, 50)) == first
+    assert len({drawn.case for drawn in first}) == 50
+    assert set(surface.drawn_cases(drawn_grid(8, 50))).isdisjoint(first)
+
+
+def test_the_whole_surface_is_drawn_from() -> None:
+    """Of 600 cases; and each of them is a problem that can be stated."""
+    drawn = surface.drawn_cases(drawn_grid(1, 600))
+    assert {each.case.dtype for each in drawn} == set(INPUT_DTYPES)
+    assert {each.case.channels for each in drawn} == set(CHANNELS)
+    assert {each.case.stride for each in drawn} == {1, 2, 3, 4, 5, 6}
+    assert {each.border for each in drawn} == set(BORDERS)
+    assert {each.output_mode for each in drawn} == {"abs", "clip", "raw"}
+    assert {each.padding for each in drawn} == {"same", *surface.OTHER_PADDINGS}
+    assert any(each.case.filter.startswith("grey-") for each in drawn)
+    assert any("/" in each.case.filter for each in drawn)
+    assert {each.width % 16 for each in drawn} == set(range(16))
+    large = [each for each in drawn if each.height * each.width >= surface.MEGAPIXEL]
+    assert 0.7 < len(large) / len(drawn) < 0.85
+    assert min(min(each.height, each.width) for each in drawn) < 16
+    for each in drawn:
+        rules = each.rules(TimingRules())
+        request = make_request(
+            bench_filter(each.case.filter, each.case.channels),
+            channels=each.case.channels,
+            stride=each.case.stride,
+            padding=rules.padding,
+            border=rules.border,
+            output_mode=rules.output_mode,
+        )
+        shape = (each.height, each.width, bench_channels(each.case.filter))
+        problem = request.problem(shape, np.dtype(each.case.dtype))
+        assert problem.input_bytes + problem.output_bytes <= 2 * surface.MOST_BYTES
+        assert operation_bytes_per_pixel(problem) >= 0
+
+
+def test_axes_of_the_command_are_what_is_drawn_from() -> None:
+    axes = GridAxes(grid="surface", dtypes="uint8", filters="sobel", strides="2", sizes="5,9", seed=3, cases=4)
+    cases = [case for case, _ in surface.cases_of(chosen_grid(axes))]
+    assert len(cases) == 4
+    assert {(case.dtype, case.filter.removeprefix("grey-"), case.stride) for case in cases} == {("uint8", "sobel", 2)}
+    assert all(5 <= case.size <= 9 for case in cases)
+
+
+@pytest.mark.parametrize("words", [{"grid": "lab", "seed": 1}, {"grid": "quick", "cases": 3}])
+def test_a_grid_that_lists_its_cases_has_no_seed(words: dict[str, object]) -> None:
+    with pytest.raises(UsageError, match="do not apply to grid"):
+        chosen_grid(GridAxes(**words))
+
+
+@pytest.mark.parametrize("words", [{"seed": -1}, {"cases": 0}])
+def test_a_seed_and_a_number_of_cases_have_a_least_value(words: dict[str, int]) -> None:
+    with pytest.raises(UsageError, match="--seed must be"):
+        chosen_grid(GridAxes(grid="surface", **words))
+
+
+def test_pictures_are_refused() -> None:
+    with pytest.raises(UsageError, match="draws its own pictures"):
+        surface.cases_of(named_grid("surface"), ("a.png",))
+
+
+def made_up(monkeypatch: pytest.MonkeyPatch, seconds: float, peer_seconds: float) -> BenchRecord:
+    """Five small uint8 laplacians; the copy takes a millisecond, the roof is 10^9 FLOPs a second."""
+    peer = TimedMethod("peer", [peer_seconds])
+    peer.kind = "peer"
+    use(monkeypatch, TimedMethod("own", [seconds]), peer)
+    grid = drawn_grid(
+        3, 5, sizes=(20, 60), dtypes=("uint8",), filters=("laplacian8",), channels=("each",), strides=(1,),
+        devices=("cpu",), peers=(),
+    )  # fmt: skip
+    rules = TimingRules(budget=Budget(min_samples=5, max_samples=5, time_limit_seconds=1000.0), around=False)
+    return runner.run(runner.BenchRun(grid, rules))
+
+
+def test_the_share_is_that_of_the_larger_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    record = made_up(monkeypatch, seconds=2e-3, peer_seconds=5e-3)
+    found = surface.shares(record, "cpu")
+    assert len(found) == 5
+    operand_bytes = ROOF.fma_flops_per_second / 2 * 4
+    for share in found:
+        case = share.row.case
+        pixels = case.output_height * case.output_width
+        channels = bench_channels(case.filter)
+        arithmetic = pixels * channels * 9 * 2 / operand_bytes  # nine taps in 16 bits
+        assert share.limit_seconds == pytest.approx(max(1e-3, arithmetic))
+        assert share.share == pytest.approx(share.limit_seconds / 2e-3)
+        assert share.lead == pytest.approx(2.5)
+    assert {share.bound_by for share in found} == {"start"}  # all take as long as the fastest of them
+    (everything,) = surface.distributions(found)
+    assert everything.percentiles[0] <= everything.percentiles[1] <= everything.percentiles[2]
+    assert everything.mean_lead == pytest.approx(2.5)
+    assert (everything.cases, everything.behind) == (5, 0)
+
+
+def test_a_peer_that_is_ahead_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = surface.shares(made_up(monkeypatch, seconds=2e-3, peer_seconds=1e-3), "cpu")
+    assert surface.distributions(found)[0].behind == 5
+
+
+def test_the_worst_come_first_and_those_of_the_start_not_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = surface.shares(made_up(monkeypatch, seconds=2e-3, peer_seconds=1e-3), "cpu")
+    assert surface.worst(found) == []
+    limits = [4e-4, 1e-4, 3e-4, 2e-4, 5e-4]
+    changed = [
+        dataclasses.replace(share, limit_seconds=limit, bound_by="memory")
+        for share, limit in zip(found, limits, strict=True)
+    ]
+    assert [share.limit_seconds for share in surface.worst(changed, 3)] == [1e-4, 2e-4, 3e-4]
+
+
+def test_the_tables_name_the_seed(monkeypatch: pytest.MonkeyPatch) -> None:
+    record = made_up(monkeypatch, seconds=2e-3, peer_seconds=5e-3)
+    first, _ = tables_of(record)
+    assert first.title == "Share of the limit, 5 cases drawn from seed 3"
+    assert first.rows[0][:3] == ("cpu", "all", "5")
+    assert first.title in markdown.export([record])[".md"].decode()
+
+
+def test_the_command_draws_checks_measures_and_says_the_distribution(tmp_path) -> None:
+    words = ("--grid", "surface", "--seed", "5", "--cases", "4", "--sizes", "8,40", "--peers", "none")
+    short = ("--devices", "cpu", "--time-limit", "0.002", "--samples", "5", "--no-around", "--formats", "json")
+    done = edgeconv("bench", *words, *short, cwd=tmp_path)
+    assert done.code == 0, done.err
+    assert "4 cases drawn from seed 5" in done.text
+    record = json.loads((tmp_path / "results" / "bench.json").read_text(encoding="utf-8"))
+    jsonschema.validate(record, BENCH.schema())
+    assert record["grid"]["draw"] == {"seed": 5, "cases": 4}
+    assert {row["status"] for row in record["rows"]} == {"measured"}
+    again = edgeconv("bench", *words, *short, "--resume", cwd=tmp_path)
+    assert again.code == 0, again.err
