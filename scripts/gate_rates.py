@@ -1,4 +1,4 @@
-"""How often `edgeconv bench compare` is wrong: pairs of records of the same code, quiet and beside a busy neighbour.
+"""Count how often `edgeconv bench compare` is wrong: pairs of records of the same code, quiet and beside a neighbour.
 
     python3 scripts/gate_rates.py --pairs 100 --output docs/results/gate_NAME.json
 

@@ -290,10 +290,13 @@ def test_a_ladder_is_shown_in_every_format(name: str, of: str, tmp_path) -> None
     assert (lines[0]["kind"], lines[2]["status"], lines[2]["median_seconds"]) == (f"bench {name}", "wrong", "")
     assert float(lines[3]["gflops"]) == made.rows[3].gflops
     assert f'aria-label="GFLOPS of each step, edgeconv bench {name}"' in text_of([made], "html")
-    (drawing,) = (path for path in export([made], ["plot"], tmp_path, "x") if path.suffix == ".svg")
-    texts = " ".join(ElementTree.parse(drawing).getroot().itertext())
-    assert drawing.stem == f"x_bench_{name}"
-    assert {"textbook", "sliding"} < set(texts.split()) if name == "conv" else "cublas" in texts
+    drawings = [path for path in export([made], ["plot"], tmp_path, "x") if path.suffix == ".svg"]
+    assert drawings[0].stem == f"x_bench_{name}"
+    assert all(path.stem.startswith(f"x_bench_{name}_bars_") for path in drawings[1:])
+    assert len(drawings) > 1
+    for drawing in drawings:
+        texts = " ".join(ElementTree.parse(drawing).getroot().itertext())
+        assert {"textbook", "sliding"} < set(texts.split()) if name == "conv" else "cublas" in texts
 
 
 def test_the_command_shows_ladders_benches_and_runs_in_one_page(monkeypatch, tmp_path) -> None:

@@ -67,6 +67,7 @@ REFUSED_ELSEWHERE = {
     *(("batch", name) for name in ("jobs", "quality", "format", "name", "jpeg_codec", "keep_going", "fail_fast")),
     *(("batch", name) for name in ("tls_ca", "tls_cert", "tls_key")),
     *(("diff", name) for name in ("reference", "update", "contact_sheet", "pictures", "ssim", "flip")),
+    *(("grid", name) for name in ("seed", "cases")),
 }
 """Options that the code which reads them refuses where they do not apply; its own tests show it."""
 
