@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import gc
+from pathlib import Path
 
 import numpy as np
 import pytest
+from floor_words import FLOOR_SIZES, expected, source_words
+from kernel_work import TESTS, run_on_cpu, sanitizer_library
 
 from edgeconv.hardware.cpu.copying import STORES, UNIT_BYTES, MemoryCopy
 from edgeconv.hardware.cpu.moving import UNIT_BYTES as MOVE_UNITS
 from edgeconv.hardware.cpu.moving import MemoryMove
-from edgeconv.hardware.cuda.floor import FLOOR_KERNEL, THREADS, grids
+from edgeconv.hardware.cuda.floor import ONE_WORD_EACH, READ_AND_WRITE, THREADS, grids, variants
+from edgeconv.hardware.cuda.kernels import KernelVariant
 from edgeconv.runtime.devices import cpu, get_device
 
 
@@ -70,24 +74,29 @@ def test_the_processor_has_a_copier_for_every_size() -> None:
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize(("reads", "writes"), [(1, 1), (9000, 1000), (1000, 1000), (300, 4000)])
-def test_the_kernel_reads_and_writes_every_word(reads: int, writes: int) -> None:
+@pytest.mark.parametrize(("reads", "writes"), FLOOR_SIZES)
+@pytest.mark.parametrize("variant", variants(), ids=lambda variant: variant.entry)
+def test_a_kernel_of_the_floor_writes_what_it_read(variant: KernelVariant, reads: int, writes: int) -> None:
     """In grids of fewer and of more threads than words."""
     cupy = pytest.importorskip("cupy")
     from edgeconv.hardware.cuda.kernels import load
 
-    source = np.random.default_rng(1).integers(0, 2**32, (reads, 4), np.uint32)
-    expected = np.zeros((writes, 4), np.uint32)
-    for first in range(0, reads, writes):
-        part = source[first : first + writes]
-        expected[: len(part)] |= part
-    for blocks in (1, 7, 64):
+    words = source_words(reads)
+    for blocks in (1, 7, 64) if variant is READ_AND_WRITE else (-(-max(reads, writes) // THREADS),):
         target = cupy.full((writes, 4), 0xEEEEEEEE, cupy.uint32)
-        arguments = (cupy.asarray(source), target, np.int64(reads), np.int64(writes))
-        load(FLOOR_KERNEL)((blocks,), (THREADS,), arguments)
-        assert np.array_equal(target.get(), expected)
+        arguments = (cupy.asarray(words), target, np.int64(reads), np.int64(writes))
+        load(variant)((blocks,), (THREADS,), arguments)
+        assert np.array_equal(target.get(), expected(variant.entry, words, writes))
 
 
-def test_grids_of_the_floor() -> None:
-    assert grids(1, 132) == [1]
-    assert grids(256 * 600, 132) == [528, 600]
+@pytest.mark.skipif(sanitizer_library() is None, reason="needs g++ with AddressSanitizer on Linux (apt install g++)")
+def test_the_kernels_of_the_floor_on_the_cpu(tmp_path: Path) -> None:
+    works = [(reads, writes, blocks) for reads, writes in FLOOR_SIZES for blocks in (1, 3)]
+    ended = run_on_cpu(works, tmp_path, program=TESTS / "host_cuda" / "floor_on_cpu.py")
+    assert ended.code == 0, ended.text
+
+
+def test_launches_of_the_floor() -> None:
+    assert grids(1, 1, 132) == [(READ_AND_WRITE, 1), (ONE_WORD_EACH, 1)]
+    assert grids(256 * 5400, 256 * 600, 132) == [(READ_AND_WRITE, 528), (READ_AND_WRITE, 600), (ONE_WORD_EACH, 5400)]
+    assert grids(1, 513, 132)[-1] == (ONE_WORD_EACH, 3)

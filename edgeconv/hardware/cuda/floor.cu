@@ -1,10 +1,13 @@
 // floor.cu: reads so many 16-byte words and writes so many others, and nothing beside: what a convolution's bytes cost.
 //
-// Word w of the target is the OR of words w, w + writes, w + 2 * writes, ... of the source, so that every read counts
-// and all are coalesced; where there are more words to write than to read, the rest is written without reading.
-// Threads: a grid of any size goes round all words of the target.
+// read_and_write   word w of the target is the OR of words w, w + writes, w + 2 * writes, ... of the source, so that every
+//                  read counts and all are coalesced; where there are more words to write than to read, the rest is
+//                  written without reading. Threads: a grid of any size goes round all words of the target.
+// one_word_each    a thread reads a word, and writes it where there is one to write. All reads are under way at once,
+//                  which is what a small picture needs. The source holds zeros: a word of ones, which would be written
+//                  in any case, is there only so that no read can be left out.
 //
-// No macros: one variant (floor.py)
+// No macros: one variant of each (floor.py)
 
 extern "C" __global__ void read_and_write(const uint4* __restrict__ source, uint4* __restrict__ target, long long reads,
                                           long long writes) {
@@ -21,4 +24,12 @@ extern "C" __global__ void read_and_write(const uint4* __restrict__ source, uint
         }
         target[w] = sum;
     }
+}
+
+extern "C" __global__ void one_word_each(const uint4* __restrict__ source, uint4* __restrict__ target, long long reads,
+                                         long long writes) {
+    const long long w = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x;
+    uint4 word = make_uint4(0, 0, 0, 0);
+    if (w < reads) word = source[w];
+    if (w < writes || (word.x & word.y & word.z & word.w) == 0xFFFFFFFFu) target[w < writes ? w : 0] = word;
 }

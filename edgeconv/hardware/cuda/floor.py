@@ -1,4 +1,4 @@
-"""The kernel whose time is the floor of a convolution (floor.cu); apart from the device, which needs CuPy."""
+"""The kernels whose time is the floor of a convolution (floor.cu); apart from the device, which needs CuPy."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ THREADS = 256
 BLOCKS_PER_MULTIPROCESSOR = (4, 8, 16)
 """Grids that are tried, beside one with a thread for each word that is written."""
 
-FLOOR_KERNEL = KernelVariant("hardware/cuda/floor.cu", "read_and_write", ())
+READ_AND_WRITE, ONE_WORD_EACH = (
+    KernelVariant("hardware/cuda/floor.cu", entry, ()) for entry in ("read_and_write", "one_word_each")
+)
 
 
 def words(size_bytes: int) -> int:
@@ -17,12 +19,14 @@ def words(size_bytes: int) -> int:
     return max(1, -(-size_bytes // WORD_BYTES))
 
 
-def grids(written_words: int, multiprocessors: int) -> list[int]:
-    """Blocks of each launch that is tried."""
+def grids(read_words: int, written_words: int, multiprocessors: int) -> list[tuple[KernelVariant, int]]:
+    """Every launch that is tried: a kernel and its blocks."""
     most = -(-written_words // THREADS)
-    return sorted({most, *(min(most, blocks * multiprocessors) for blocks in BLOCKS_PER_MULTIPROCESSOR)})
+    blocks = sorted({most, *(min(most, blocks * multiprocessors) for blocks in BLOCKS_PER_MULTIPROCESSOR)})
+    words_each = -(-max(read_words, written_words) // THREADS)
+    return [*((READ_AND_WRITE, count) for count in blocks), (ONE_WORD_EACH, words_each)]
 
 
 def variants() -> tuple[KernelVariant, ...]:
     """Every kernel that the device may ask for."""
-    return (FLOOR_KERNEL,)
+    return (READ_AND_WRITE, ONE_WORD_EACH)

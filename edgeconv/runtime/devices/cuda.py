@@ -18,8 +18,8 @@ from edgeconv.core.cost import Roof
 from edgeconv.core.timing import summarize
 from edgeconv.errors import MemoryLimitError, UnavailableError
 from edgeconv.hardware import nvml
-from edgeconv.hardware.cuda.floor import FLOOR_KERNEL, THREADS, WORD_BYTES, grids, words
-from edgeconv.hardware.cuda.kernels import load
+from edgeconv.hardware.cuda.floor import THREADS, WORD_BYTES, grids, words
+from edgeconv.hardware.cuda.kernels import KernelVariant, load
 from edgeconv.hardware.cuda.roof import (
     FMA_BLOCKS_PER_MULTIPROCESSOR,
     FMA_CHAINS,
@@ -165,18 +165,18 @@ class CudaDevice(Device):
         return lambda: target.data.copy_from_device_async(source.data, source.nbytes, _stream())
 
     def floor(self, read_bytes: int, written_bytes: int) -> Callable[[], None]:
-        """See Device.floor: a kernel in several grids, and the driver's copy where as much is read as written."""
+        """See Device.floor: two kernels, one in several grids, and the driver's copy for as much to read as to write."""
         reads, writes = words(read_bytes), words(written_bytes)
         source = cupy.zeros(reads * WORD_BYTES, cupy.uint8)
         target = cupy.empty(writes * WORD_BYTES, cupy.uint8)
-        kernel = load(FLOOR_KERNEL)
         arguments = (source, target, np.int64(reads), np.int64(writes))
 
-        def launch(blocks: int) -> Callable[[], None]:
+        def launch(variant: KernelVariant, blocks: int) -> Callable[[], None]:
+            kernel = load(variant)
             return lambda: kernel((blocks,), (THREADS,), arguments)
 
         multiprocessors = cupy.cuda.Device().attributes["MultiProcessorCount"]
-        shapes = [launch(blocks) for blocks in grids(writes, multiprocessors)]
+        shapes = [launch(*shape) for shape in grids(reads, writes, multiprocessors)]
         if read_bytes == written_bytes:
             shapes.append(lambda: target.data.copy_from_device_async(source.data, read_bytes, _stream()))
         return min(shapes, key=self._median)
