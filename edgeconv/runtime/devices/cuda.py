@@ -165,7 +165,7 @@ class CudaDevice(Device):
         return lambda: target.data.copy_from_device_async(source.data, source.nbytes, _stream())
 
     def floor(self, read_bytes: int, written_bytes: int) -> Callable[[], None]:
-        """See Device.floor: two kernels, one in several grids, and the driver's copy for as much to read as to write."""
+        """See Device.floor: two kernels, one in several grids; the driver's copy where as much is read as written."""
         reads, writes = words(read_bytes), words(written_bytes)
         source = cupy.zeros(reads * WORD_BYTES, cupy.uint8)
         target = cupy.empty(writes * WORD_BYTES, cupy.uint8)
