@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from command import unmeasured
 from crew_units import Counted, Field
 from problems import random_image
 
@@ -160,14 +161,13 @@ def test_an_exception_of_a_signal_handler_leaves_a_crew_that_works() -> None:
     a lock of that one taken for good.
     """
     program = INTERRUPTED.format(tests=str(Path(__file__).parent))
-    unmeasured = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE_")}
     ended = subprocess.run(
         [sys.executable, "-c", program],
         capture_output=True,
         text=True,
         check=False,
         timeout=2 * PATIENCE_SECONDS,
-        env=unmeasured,
+        env=unmeasured(),
     )
     assert (ended.returncode, ended.stdout) == (0, "all of it\n"), ended.stderr
 

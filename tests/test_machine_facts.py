@@ -52,7 +52,8 @@ class PlayedClocks:
 )
 def test_waiting_ends_when_the_threads_rest_or_when_they_never_do(monkeypatch: pytest.MonkeyPatch, busy, seconds):
     clocks = PlayedClocks(busy)
-    monkeypatch.setattr(process, "time", clocks)
+    for name in ("perf_counter", "process_time", "sleep"):
+        monkeypatch.setattr(process, name, getattr(clocks, name))
     process.wait_until_quiet()
     assert clocks.now == pytest.approx(seconds, abs=process.QUIET_LOOK_SECONDS * 1.5)
     assert clocks.sleeps >= 1
