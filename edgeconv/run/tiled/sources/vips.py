@@ -45,6 +45,11 @@ WINDOW_BYTES = 72 * 2**20
 of them late: on two threads up to 46 MiB each were measured (narrow tiles of wide pictures), and this leaves a margin.
 """
 
+IN_MEMORY_BYTES = 100 * 2**20
+"""A decoded picture up to there is held in memory (VIPS_DISC_THRESHOLD's default)."""
+DECODING_BYTES = 40 * 2**20
+"""Beside a picture that is held in memory: 22 MiB and more were measured while a wide JPEG was decoded."""
+
 CONVERT = "convert it to RGB or grey of 8 or 16 bits"
 
 
@@ -109,7 +114,7 @@ class VipsSource(TileSource):
             row_cuts=even_cuts(image.height, max(1, PIECE_BYTES // (pixel_bytes * image.width))),
             column_cuts=(0, image.width),
             stored_bytes_a_pixel=pixel_bytes,
-            loader_bytes=WINDOW_BYTES,
+            loader_bytes=_loader_bytes(pixel_bytes * image.width * image.height),
         )
 
     def load(self, row: int, column: int) -> NDArray[Any]:
@@ -149,6 +154,12 @@ def _notes(image: Any, colours: int, turned: int, dtype: np.dtype[Any], rgb: boo
     if dtype == np.uint16:
         notes.append(DEPTH_NOTE)
     return tuple(notes)
+
+
+def _loader_bytes(decoded_bytes: int) -> int:
+    """What libvips takes for a picture of so many bytes: in memory as a whole, or through windows."""
+    held = decoded_bytes + DECODING_BYTES if decoded_bytes <= IN_MEMORY_BYTES else 0
+    return max(held, WINDOW_BYTES)
 
 
 def _words(error: object) -> str:
