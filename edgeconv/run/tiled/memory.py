@@ -113,7 +113,7 @@ class TileDemand:
     finished_dtype: np.dtype[Any]
     """Of the output as it is written."""
     finishes: bool
-    """Another array."""
+    """Whether `normalize` or a threshold makes the output in an array of its own."""
     method: str
     device: str
     threads: int
