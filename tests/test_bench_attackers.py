@@ -29,7 +29,8 @@ def bench_of(folder: Path, device: str, names: list[str], *words: str) -> tuple[
     (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: edgeconv-attackers\nVersion: 0.5\n", "utf-8")
     points = "".join(f"{device}.{name} = edgeconv_attackers:{device}_{name.replace('-', '_')}\n" for name in names)
     (metadata / "entry_points.txt").write_text(f"[edgeconv.methods]\n{points}", "utf-8")
-    paths = os.pathsep.join(map(str, [folder / "site", PROJECT / "tests" / "attackers", PROJECT]))
+    inherited = filter(None, [os.environ.get("PYTHONPATH")])
+    paths = os.pathsep.join(map(str, [folder / "site", PROJECT / "tests" / "attackers", PROJECT, *inherited]))
     command = [sys.executable, "-m", "edgeconv", "bench", "--sizes", str(SIDE), "--strides", "1", "--samples", "5"]
     command += ["--time-limit", "0.01", "--devices", device, "--no-around", "--methods", "all", "--formats", "json"]
     done = subprocess.run(
