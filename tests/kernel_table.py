@@ -135,11 +135,16 @@ def alignments_of(rules: Case) -> list[Case]:
     return [case for wanted in ALIGNMENTS if (case := with_alignment(rules, wanted)) is not None]
 
 
+def every_tile(problem: Problem) -> list[tuple[int, StripTile]]:
+    """Those for rows that start on 16 bytes, and those for rows that start anywhere."""
+    return [*tiles_of(problem, aligned=False), *tiles_of(problem, aligned=True)]
+
+
 def strip_works(sums: WayToSum) -> Iterator[Work]:
     """At each stride every start of a window and every tile; at one of them every alignment that occurs."""
     for stride in sums.strides:
         rules = replace(sums.rules, stride=stride)
-        first, *others = dict.fromkeys(tile for _, tile in reversed(tiles_of(rules.problem())))
+        first, *others = dict.fromkeys(tile for _, tile in reversed(every_tile(rules.problem())))
         places: set[int] = set()
         alignments: set[tuple[bool, bool]] = set()
         for padding in PADDINGS if sums.everywhere else (rules.padding,):
@@ -162,7 +167,7 @@ def bulk_works() -> list[Work]:
     for sums in SUMS:
         for stride in sums.strides if sums.everywhere else sums.strides[:1]:
             rules = replace(sums.rules, stride=stride)
-            _, tile = tiles_of(rules.problem())[-1]
+            _, tile = tiles_of(rules.problem(), aligned=True)[-1]
             cases = [case for wanted in ALIGNMENTS[1:] if (case := with_alignment(rules, wanted)) is not None]
             works += [Work(STRIPS, case, words=(tile,)) for case in cases[: 2 if stride == 2 else 1]]
     return works

@@ -49,10 +49,11 @@ OTHERS = [
 """Grey pictures, and the banks that strips do in one pass."""
 
 
+@pytest.mark.parametrize("aligned", [True, False])
 @pytest.mark.parametrize("work", [*WORKS, *OTHERS], ids=str)
-def test_every_work_has_tiles_for_every_size_that_a_block_has_room_for(work):
+def test_every_work_has_tiles_for_every_size_that_a_block_has_room_for(work, aligned):
     problem = work.problem()
-    tiles = tiles_of(problem)
+    tiles = tiles_of(problem, aligned)
     sizes = [least for least, _ in tiles]
     assert sizes == sorted(sizes, reverse=True)
     assert sizes[-1] == 0
@@ -61,25 +62,27 @@ def test_every_work_has_tiles_for_every_size_that_a_block_has_room_for(work):
         assert all(tile.step_rows % 2 == 0 for _, tile in tiles), "the tensor cores take pairs of rows"
 
 
+@pytest.mark.parametrize("aligned", [True, False])
 @pytest.mark.parametrize("work", [*WORKS, *OTHERS], ids=str)
-def test_a_thread_reads_and_writes_whole_words(work):
+def test_a_thread_reads_and_writes_whole_words(work, aligned):
     """What sliding.cu asserts when it is compiled."""
     problem = work.problem()
-    for _, tile in tiles_of(problem):
+    for _, tile in tiles_of(problem, aligned):
         read = tile.thread_pixels * problem.stride * problem.in_channels * problem.dtype.itemsize
         written = tile.thread_pixels * problem.output_channels * problem.output_dtype.itemsize
         assert read % WORD_BYTES == written % WORD_BYTES == 0
 
 
 def test_no_line_of_the_table_is_for_nothing():
-    used = {tile for work in (*WORKS, *OTHERS) for _, tile in tiles_of(work.problem())}
+    kinds = product((*WORKS, *OTHERS), (True, False))
+    used = {tile for work, aligned in kinds for _, tile in tiles_of(work.problem(), aligned)}
     assert {row.tile for row in TILES} == used
 
 
 def test_the_tile_is_that_of_the_number_of_pixels():
     small, large = (Case(RANDOM, "mix", "float32", "raw", shape=(side, side)).problem() for side in (300, 4096))
-    assert tile_for(large) == tiles_of(large)[0][1]
-    assert tile_for(small) == tiles_of(small)[-1][1]
+    assert tile_for(large, aligned=True) == tiles_of(large, aligned=True)[0][1]
+    assert tile_for(small, aligned=True) == tiles_of(small, aligned=True)[-1][1]
 
 
 @given(
@@ -87,10 +90,11 @@ def test_the_tile_is_that_of_the_number_of_pixels():
     stride=st.integers(1, 3),
     strips_at_once=st.integers(1, 300),
     dtype=st.sampled_from(sorted(MODES)),
+    aligned=st.booleans(),
 )
-def test_strips_are_whole_steps_and_no_higher_than_they_must_be(height, stride, strips_at_once, dtype):
+def test_strips_are_whole_steps_and_no_higher_than_they_must_be(height, stride, strips_at_once, dtype, aligned):
     problem = Case(RANDOM, "mix", dtype, "raw", stride=stride, shape=(height * stride, 64)).problem()
-    tile = tile_for(problem)
+    tile = tile_for(problem, aligned)
     rows = strip_height(problem, tile, strips_at_once)
     before = (KERNEL_SIZE - 1) // stride
     assert rows >= 1

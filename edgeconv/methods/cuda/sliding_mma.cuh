@@ -90,18 +90,16 @@ __device__ __forceinline__ void multiply(Response (&d)[4], const unsigned (&a)[2
 struct Window {
     unsigned word[PRODUCTS][2][A_WORDS];
 
-    __device__ __forceinline__ void read(const unsigned char *rows, int thread, int part) {
+    __device__ __forceinline__ void read(const Row (&rows)[2], int thread, int part) {
         const int group = thread % WARP / 4, pair = thread % 4;  // of the lane: lane = 4 · group + pair
-        const unsigned char *const from =
-            rows + ((thread / WARP * PARTS_OF_ROW + part) * GROUPS + group) * GROUP_BYTES + pair * WORD;
+        const int from = ((thread / WARP * PARTS_OF_ROW + part) * GROUPS + group) * GROUP_BYTES + pair * WORD;
 #pragma unroll
         for (int p = 0; p < PRODUCTS; ++p)
 #pragma unroll
             for (int row = 0; row < 2; ++row)
 #pragma unroll
                 for (int i = 0; i < A_WORDS; ++i)
-                    word[p][row][i] = *reinterpret_cast<const unsigned *>(
-                        from + row * ROW_BYTES + i % 2 * (GROUPS / 2) * GROUP_BYTES + (first_word(p) + i / 2 * 4) * WORD);
+                    word[p][row][i] = rows[row].word(from + i % 2 * (GROUPS / 2) * GROUP_BYTES + (first_word(p) + i / 2 * 4) * WORD);
     }
 };
 
@@ -164,12 +162,12 @@ struct Column {
     __device__ __forceinline__ void start() { before = Window(); }
 
     // Take the input rows of a step, put the output rows that end with them into the stage.
-    __device__ __forceinline__ void step(const unsigned char *rows, unsigned char *staged, int thread, int part,
+    __device__ __forceinline__ void step(const StepRows &rows, unsigned char *staged, int thread, int part,
                                          const Filter &filter) {
 #pragma unroll
         for (int y = 0; y < STEP_ROWS; y += 2) {
             Window two;
-            two.read(rows + y * ROW_BYTES, thread, part);
+            two.read({rows.row(y), rows.row(y + 1)}, thread, part);
             Responses first, second;
             clear(first), clear(second);
 #pragma unroll

@@ -9,7 +9,7 @@
 //     WHOLE_WEIGHTS, IN_GROUP 1    dp4a over four neighbouring pixels of a channel; at stride 1 two outputs share them
 //     WHOLE_WEIGHTS, IN_GROUP 3    dp4a over the nine bytes of three pixels, in three words
 constexpr int widest_access(int pitch) { return pitch % 16 == 0 ? 16 : pitch % 8 == 0 ? 8 : 4; }
-constexpr int READ = widest_access(THREAD_BYTES);  // bytes that a thread reads at once
+constexpr int READ = ALIGNED_IN ? widest_access(THREAD_BYTES) : WORD;  // bytes that a thread reads at once
 constexpr int WINDOW_START = LEAD / READ * READ;
 constexpr int WINDOW_WORDS = (round_up(WINDOW_END, READ) - WINDOW_START) / WORD;
 constexpr int WRITE = widest_access(THREAD_OUT_BYTES);
@@ -41,8 +41,8 @@ typedef Response Responses[THREAD_PIXELS][OUT_CHANNELS][DIRECTIONS];
 struct Window {
     unsigned word[WINDOW_WORDS];
 
-    __device__ __forceinline__ void read(const unsigned char *row, int thread) {
-        const unsigned char *from = row + thread * THREAD_BYTES + WINDOW_START;
+    __device__ __forceinline__ void read(const Row &row, int thread) {
+        const unsigned char *from = row.bytes + thread * THREAD_BYTES + WINDOW_START;
 #pragma unroll
         for (int i = 0; i < WINDOW_WORDS; i += READ / WORD) {
             if (READ == 16) {
@@ -52,7 +52,7 @@ struct Window {
                 const uint2 two = *reinterpret_cast<const uint2 *>(from + i * WORD);
                 word[i] = two.x, word[i + 1] = two.y;
             } else {
-                word[i] = *reinterpret_cast<const unsigned *>(from + i * WORD);
+                word[i] = row.word(thread * THREAD_BYTES + WINDOW_START + i * WORD);
             }
         }
     }
@@ -217,15 +217,15 @@ struct Column {
     }
 
     // Take the input rows of a step, put the output rows that end with them into the stage.
-    __device__ __forceinline__ void step(const unsigned char *rows, unsigned char *staged, int thread, int,
+    __device__ __forceinline__ void step(const StepRows &rows, unsigned char *staged, int thread, int,
                                          const Filter &filter) {
 #pragma unroll
         for (int y = 0; y < STEP_ROWS; ++y) {
             Responses done;
 #pragma unroll
-            for (int i = 0; i < STRIDE; ++i) {
+            for (int i = 0; i < ROWS_OF_OUTPUT; ++i) {
                 Window window;
-                window.read(rows + (y * STRIDE + i) * ROW_BYTES, thread);
+                window.read(rows.row(y * ROWS_OF_OUTPUT + i), thread);
                 if (STRIDE == 1) {
                     move(done, pending[0]), add_row(done, window, filter, 2);
                     move(pending[0], pending[1]), add_row(pending[0], window, filter, 1);
