@@ -279,6 +279,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS)
 #endif
         unsigned char *const slots = ring + slot * SLOT_BYTES;
         const StepRows step = {slots, leads + slot * STEP_INPUT_ROWS};
+#ifndef TRY_NO_BORDER
         if (!BORDER_STAYS && span.has_border()) {  // or none of the block's threads
             for (int i = warp; i < STEP_INPUT_ROWS; i += WARPS) {
                 const int lead = ALIGNED_IN ? LEAD : step.leads[i];
@@ -288,6 +289,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS)
             fence_before_copies();
             __syncthreads();
         }
+#endif
         unsigned char *const filled = stage + staged * STEP_ROWS * OUT_ROW_BYTES;
 #pragma unroll
         for (int part = 0; part < PARTS_OF_ROW; ++part) columns[part].step(step, filled, thread, part, filter);

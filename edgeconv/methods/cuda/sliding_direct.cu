@@ -32,7 +32,11 @@ constexpr int RUN_BYTES = KERNEL_SIZE * CHANNELS * SAMPLE_BYTES;  // of a row of
 constexpr int UNIT = SAMPLE_BYTES == 1 ? 8 : 16;  // the largest of which a run always meets as many
 constexpr int UNITS = (UNIT - SAMPLE_BYTES + RUN_BYTES + UNIT - 1) / UNIT;
 constexpr int UNIT_WORDS = UNIT / WORD, RUN_WORDS = (RUN_BYTES + WORD - 1) / WORD;
+#ifdef TRY_PLAIN
+constexpr bool IN_UNITS = false;
+#else
 constexpr bool IN_UNITS = STRIDE > KERNEL_SIZE && PIXEL_SAMPLES == CHANNELS && (RUN_BYTES + UNIT - 1) / UNIT == UNITS;
+#endif
 
 struct Run {
     unsigned word[UNITS * UNIT_WORDS];

@@ -15,12 +15,18 @@
 // Included by sliding.cu. Not for itself: names of sliding.cu are used throughout.
 
 // --- a row in its slot ------------------------------------------------------------------------------------------------
-constexpr bool SHIFTS = !ALIGNED_IN && SAMPLE_BYTES < WORD;  // samples may start anywhere in a word
+#ifdef TRY_NO_SHIFT
+constexpr bool SHIFTS = false;
+#else
+constexpr bool SHIFTS = !ALIGNED_IN && SAMPLE_BYTES < WORD;
+#endif
+  // samples may start anywhere in a word
 
 // A row for those who read windows: thread 0's window starts LEAD bytes and `shift` bits after `bytes`, a whole word.
 struct Row {
     const unsigned char *bytes;
     unsigned shift;
+    bool odd;
 
     // The word that starts at `byte`, as if shift were 0.
     __device__ __forceinline__ unsigned word(int byte) const {
@@ -36,9 +42,9 @@ struct StepRows {
 
     __device__ __forceinline__ Row row(int i) const {
         const unsigned char *const slot = slots + i * ROW_BYTES;
-        if (ALIGNED_IN) return {slot, 0};
+        if (ALIGNED_IN) return {slot, 0, false};
         const int lead = leads[i];
-        return {slot + lead / WORD * WORD, static_cast<unsigned>(lead) % WORD * 8};
+        return {slot + lead / WORD * WORD, static_cast<unsigned>(lead) % WORD * 8, (lead & WORD) != 0};
     }
 };
 
@@ -193,6 +199,9 @@ __device__ __forceinline__ uint4 chunk_at(const unsigned char *staged, int skew)
     if (skew & WORD)
 #pragma unroll
         for (int i = 0; i < 5; ++i) word[i] = word[i + 1];
+#ifdef TRY_PLAIN_WRITE
+    return low;
+#endif
     if (sizeof(OUTPUT) < WORD)
 #pragma unroll
         for (int i = 0; i < 4; ++i) word[i] = __funnelshift_r(word[i], word[i + 1], skew % WORD * 8);

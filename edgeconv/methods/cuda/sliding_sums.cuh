@@ -42,6 +42,30 @@ struct Window {
     unsigned word[WINDOW_WORDS];
 
     __device__ __forceinline__ void read(const Row &row, int thread) {
+#ifdef TRY_WIDE
+        if (!ALIGNED_IN && THREAD_BYTES % 8 == 0) {
+            constexpr int MORE = WINDOW_WORDS + (SHIFTS ? 1 : 0);
+            unsigned all[MORE + 2];
+            const unsigned char *from = row.bytes + thread * THREAD_BYTES;
+            if (row.odd) {
+                all[0] = *reinterpret_cast<const unsigned *>(from);
+#pragma unroll
+                for (int i = 1; i < MORE; i += 2) {
+                    const uint2 two = *reinterpret_cast<const uint2 *>(from + i * WORD);
+                    all[i] = two.x, all[i + 1] = two.y;
+                }
+            } else {
+#pragma unroll
+                for (int i = 0; i < MORE; i += 2) {
+                    const uint2 two = *reinterpret_cast<const uint2 *>(from + i * WORD);
+                    all[i] = two.x, all[i + 1] = two.y;
+                }
+            }
+#pragma unroll
+            for (int i = 0; i < WINDOW_WORDS; ++i) word[i] = SHIFTS ? __funnelshift_r(all[i], all[i + 1], row.shift) : all[i];
+            return;
+        }
+#endif
         const unsigned char *from = row.bytes + thread * THREAD_BYTES + WINDOW_START;
 #pragma unroll
         for (int i = 0; i < WINDOW_WORDS; i += READ / WORD) {
