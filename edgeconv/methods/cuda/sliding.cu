@@ -218,7 +218,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS)
     const int first_x = blockIdx.x % size.tiles_across * THREADS * THREAD_PIXELS;
     const int first_y = strip * size.rows_per_strip;
     const int rows = min(size.rows_per_strip, size.out_height - first_y);
-    const Span span(first_x, size);  // of input rows
+    __shared__ Span span;  // of input rows
+    const Span found = span_of(first_x, size);
+    const bool has_border = found.before + found.after > 0;  // or none of the block's threads
+    if (thread == 0) span = found;
     const int out_bytes = min(size.out_width - first_x, THREADS * THREAD_PIXELS) * OUT_CHANNELS * int(sizeof(OUTPUT));
     const long long out_pitch = static_cast<long long>(size.out_width) * OUT_CHANNELS;
     OUTPUT *out_row = out + first_y * out_pitch + static_cast<long long>(first_x) * OUT_CHANNELS;
@@ -228,7 +231,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS)
     fill_zeros(ring, SLOTS * SLOT_BYTES, thread, THREADS);
     if (thread == 0) block_is_spoilt = 0;
 #else
-    if (BORDER_STAYS && span.has_border()) fill_zeros(ring, SLOTS * SLOT_BYTES, thread, THREADS);
+    if (BORDER_STAYS && has_border) fill_zeros(ring, SLOTS * SLOT_BYTES, thread, THREADS);
 #endif
 #ifdef BULK_READS
     __shared__ Barrier arrived[SLOTS];  // all input rows of a step
@@ -280,7 +283,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS)
         unsigned char *const slots = ring + slot * SLOT_BYTES;
         const StepRows step = {slots, leads + slot * STEP_INPUT_ROWS};
 #ifndef TRY_NO_BORDER
-        if (!BORDER_STAYS && span.has_border()) {  // or none of the block's threads
+        if (!BORDER_STAYS && has_border) {
             for (int i = warp; i < STEP_INPUT_ROWS; i += WARPS) {
                 const int lead = ALIGNED_IN ? LEAD : step.leads[i];
                 fill_border(reinterpret_cast<INPUT *>(slots + i * ROW_BYTES + lead), image,

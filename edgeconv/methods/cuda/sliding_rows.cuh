@@ -49,8 +49,9 @@ struct StepRows {
 };
 
 // --- from the picture into the ring -----------------------------------------------------------------------------------
-// What a block takes from every row of its strip, found once: `columns` columns of the padded picture, of which bytes
-// `from` to `to` lie in the row, and `before` and `after` samples left and right of it.
+// What a block takes from every row of its strip: `columns` columns of the padded picture, of which bytes `from` to `to`
+// lie in the row, and `before` and `after` samples left and right of it. Found once, and kept in shared memory:
+// registers are for the sums.
 struct Span {
     int position;     // padded column of the first sample, less the padding; negative left of the picture
     int columns;
@@ -58,19 +59,21 @@ struct Span {
     int from, to;
     int before, after;
 
-    __device__ __forceinline__ Span(int first_x, const Geometry &size) {
-        const int outputs = min(size.out_width - first_x, THREADS * THREAD_PIXELS);
-        columns = (outputs - 1) * STRIDE + KERNEL_SIZE;
-        position = first_x * STRIDE - size.padding;
-        first = static_cast<long long>(position) * PIXEL_BYTES;
-        const long long bytes = columns * PIXEL_BYTES, until = static_cast<long long>(size.width) * PIXEL_BYTES - first;
-        from = static_cast<int>(min(max(-first, 0ll), bytes));
-        to = static_cast<int>(min(max(until, 0ll), bytes));
-        before = from / SAMPLE_BYTES;
-        after = columns * CHANNELS - to / SAMPLE_BYTES;
-    }
-    __device__ __forceinline__ bool has_border() const { return before + after > 0; }
 };
+__device__ __forceinline__ Span span_of(int first_x, const Geometry &size) {
+    Span span;
+    const int outputs = min(size.out_width - first_x, THREADS * THREAD_PIXELS);
+    span.columns = (outputs - 1) * STRIDE + KERNEL_SIZE;
+    span.position = first_x * STRIDE - size.padding;
+    span.first = static_cast<long long>(span.position) * PIXEL_BYTES;
+    const long long bytes = span.columns * PIXEL_BYTES;
+    const long long until = static_cast<long long>(size.width) * PIXEL_BYTES - span.first;
+    span.from = static_cast<int>(min(max(-span.first, 0ll), bytes));
+    span.to = static_cast<int>(min(max(until, 0ll), bytes));
+    span.before = span.from / SAMPLE_BYTES;
+    span.after = span.columns * CHANNELS - span.to / SAMPLE_BYTES;
+    return span;
+}
 
 // Whole chunks outside the picture are never copied, and with ALIGNED_IN no chunk is partly outside: zeros stay.
 constexpr bool BORDER_STAYS = ALIGNED_IN && border == Border::zero;
@@ -168,7 +171,7 @@ __device__ __forceinline__ void fetch_row(unsigned char *slot, int *lead, int po
 
 // A warp puts the border's samples of row `position` of the padded picture into its slot; `samples` is where the span
 // starts there. They come from the slot too, but for those of a padding so wide that they lie outside the span.
-__device__ __noinline__ void fill_border(INPUT *samples, const INPUT *image, int position, int lane, Span span, Geometry size) {
+__device__ __noinline__ void fill_border(INPUT *samples, const INPUT *image, int position, int lane, const Span &span, const Geometry &size) {
     const int inside = span.columns * CHANNELS - span.before - span.after;
     for (int i = lane; i < span.before + span.after; i += WARP) {
         const int sample = i < span.before ? i : i + inside;
