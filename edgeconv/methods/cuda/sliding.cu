@@ -41,11 +41,9 @@
 #include "bulk.cuh"
 #include "picture.cuh"
 
-// Rows go by bulk copies where the GPU has them; out only whole ones.
+// Rows go by bulk copies where the GPU has them.
 #ifdef HAS_BULK_COPIES
 #define BULK_READS
-#endif
-#if defined(HAS_BULK_COPIES) && ALIGNED_OUT
 #define BULK_WRITES
 #endif
 typedef unsigned long long Barrier;
@@ -89,10 +87,26 @@ constexpr int SLOT_BYTES = STEP_INPUT_ROWS * ROW_BYTES;
 constexpr int PENDING = STRIDE == 1 ? 2 : STRIDE == 2 ? 1 : 0;  // output rows that wait for more input rows
 
 // --- a row of the output ----------------------------------------------------------------------------------------------
+#ifdef TRY_STAGE_LINE
+constexpr int STAGE_LINE = LINE;
+#else
+constexpr int STAGE_LINE = CHUNK;
+#endif
 constexpr int THREAD_SAMPLES = THREAD_PIXELS * OUT_CHANNELS;
 constexpr int THREAD_OUT_BYTES = THREAD_SAMPLES * sizeof(OUTPUT);
 constexpr int OUT_ROW_BYTES = THREADS * THREAD_OUT_BYTES;
-#if defined(BULK_READS) || defined(BULK_WRITES)
+#ifdef USES_MMA
+constexpr bool SHARES_WORDS = false;
+#else
+constexpr bool SHARES_WORDS = !ALIGNED_OUT && sizeof(OUTPUT) < WORD;  // two threads put samples into one word
+#endif
+struct Joint {
+    unsigned left, right;  // words that meet between two warps
+};
+constexpr int JOINTS = SHARES_WORDS ? WARPS + 1 : 0;  // of a row; the first and the last have one side
+constexpr int STAGE_ROW_BYTES =
+    round_up(OUT_ROW_BYTES + (ALIGNED_OUT ? 0 : STAGE_LINE) + JOINTS * static_cast<int>(sizeof(Joint)), CHUNK);
+#ifdef HAS_BULK_COPIES
 constexpr int STAGES = 2;  // one is filled while the copy engine, or a thread that no barrier held up, reads the other
 #else
 constexpr int STAGES = 1;
@@ -172,6 +186,15 @@ __device__ __forceinline__ unsigned pack(const float *value, const float16 *) {
 }
 #endif
 
+// The low bits of a word as a sample; the pointer says of what type.
+template <typename Sample>
+__device__ __forceinline__ Sample sample_bits(unsigned bits, const Sample *) { return static_cast<Sample>(bits); }
+#ifdef USES_FLOAT16
+__device__ __forceinline__ float16 sample_bits(unsigned bits, const float16 *) {
+    return __ushort_as_half(static_cast<unsigned short>(bits));
+}
+#endif
+
 #include "sliding_rows.cuh"
 
 // --- how a row is summed ------------------------------------------------------------------------------------------------
@@ -206,7 +229,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS)
     ) {
     __shared__ __align__(LINE) unsigned char ring[SLOTS * SLOT_BYTES];
     __shared__ int leads[SLOTS * STEP_INPUT_ROWS];  // of the rows in the ring
-    __shared__ __align__(LINE) unsigned char stage[STAGES * STEP_ROWS * OUT_ROW_BYTES];
+    __shared__ __align__(LINE) unsigned char stage[STAGES * STEP_ROWS * STAGE_ROW_BYTES];
 #ifdef BATCH
     image += picture_offset(size.height, size.width, CHANNELS);
     out += picture_offset(size.out_height, size.out_width, OUT_CHANNELS);
@@ -222,9 +245,13 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS)
     const Span found = span_of(first_x, size);
     const bool has_border = found.before + found.after > 0;  // or none of the block's threads
     if (thread == 0) span = found;
+    __shared__ BorderSample border_samples[WARP];
+    __shared__ bool wide_border;
     const int out_bytes = min(size.out_width - first_x, THREADS * THREAD_PIXELS) * OUT_CHANNELS * int(sizeof(OUTPUT));
-    const long long out_pitch = static_cast<long long>(size.out_width) * OUT_CHANNELS;
-    OUTPUT *out_row = out + first_y * out_pitch + static_cast<long long>(first_x) * OUT_CHANNELS;
+    const long long out_pitch = static_cast<long long>(size.out_width) * OUT_CHANNELS * int(sizeof(OUTPUT));
+    // Of the first row of a step, which may come before the strip.
+    unsigned char *out_row = reinterpret_cast<unsigned char *>(out + static_cast<long long>(first_x) * OUT_CHANNELS);
+    out_row += (first_y - PENDING) * out_pitch;
 
 #ifdef MENDS
     // What lies beyond the samples that arrive is multiplied by zero weights: it must not be a NaN.
@@ -240,6 +267,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS)
 #endif
     fence_before_copies();
     __syncthreads();
+    if (!BORDER_STAYS && has_border && warp == 0) find_border(border_samples, &wide_border, thread, span, size.width);
 
     // A step is STEP_INPUT_ROWS rows of the padded picture. Each call starts the copies of one more.
     int position = first_y * STRIDE - size.padding, fetch_slot = 0;
@@ -282,18 +310,22 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS)
 #endif
         unsigned char *const slots = ring + slot * SLOT_BYTES;
         const StepRows step = {slots, leads + slot * STEP_INPUT_ROWS};
-#ifndef TRY_NO_BORDER
         if (!BORDER_STAYS && has_border) {
+#pragma unroll 1
             for (int i = warp; i < STEP_INPUT_ROWS; i += WARPS) {
-                const int lead = ALIGNED_IN ? LEAD : step.leads[i];
-                fill_border(reinterpret_cast<INPUT *>(slots + i * ROW_BYTES + lead), image,
-                            (first_y + y + PENDING) * STRIDE - size.padding + place_in_step(i), thread % WARP, span, size);
+                INPUT *const samples = reinterpret_cast<INPUT *>(slots + i * ROW_BYTES + (ALIGNED_IN ? LEAD : step.leads[i]));
+                if (wide_border)
+                    fill_wide_border(samples, image, (first_y + y + PENDING) * STRIDE - size.padding + place_in_step(i),
+                                     thread % WARP, span, size);
+                else
+                    fill_border(samples, border_samples[thread % WARP]);
             }
             fence_before_copies();
             __syncthreads();
         }
-#endif
-        unsigned char *const filled = stage + staged * STEP_ROWS * OUT_ROW_BYTES;
+        const StagedRows filled = {stage + staged * STEP_ROWS * STAGE_ROW_BYTES,
+                                   static_cast<unsigned>(reinterpret_cast<unsigned long long>(out_row)),
+                                   static_cast<unsigned>(out_pitch)};
 #pragma unroll
         for (int part = 0; part < PARTS_OF_ROW; ++part) columns[part].step(step, filled, thread, part, filter);
         if (++slot == SLOTS) slot = 0, parity ^= 1;
@@ -305,17 +337,22 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS)
         if (warp < WRITERS && elected()) wait_for_bulk_writes();
 #endif
         __syncthreads();
+#ifndef BULK_WRITES
+        if (SHARES_WORDS) {
+            if (warp == 0)
+                for (int row = 0; row < STEP_ROWS; ++row) join_warps(filled.row(row), thread);
+            __syncthreads();
+        }
+#endif
 #pragma unroll
         for (int row = 0; row < STEP_ROWS; ++row) {
             if (y + row < 0 || y + row >= rows) continue;
-            const unsigned char *const from = filled + row * OUT_ROW_BYTES;
 #ifdef BULK_WRITES
-            if (warp == writer_of(row) && elected()) start_bulk_write(out_row, from, out_bytes);
-#else
-            write_row(reinterpret_cast<unsigned char *>(out_row), from, out_bytes, thread);
+            if (warp != writer_of(row)) continue;
 #endif
-            out_row += out_pitch;
+            write_row(out_row + row * out_pitch, filled.row(row), out_bytes, thread);
         }
+        out_row += STEP_ROWS * out_pitch;
         if (STAGES == 2) staged ^= 1;
     }
 #ifdef MENDS

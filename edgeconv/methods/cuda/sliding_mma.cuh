@@ -116,6 +116,20 @@ __device__ __forceinline__ void clear(Responses &sum) {
 __device__ __forceinline__ bool is_marked(unsigned mark) { return (mark & 0x7FFF7FFFu) != 0; }  // zeros, or NaN
 #endif
 
+// Put two samples, the first in the low bits of `both`, beside each other into a staged row.
+__device__ __forceinline__ void put_pair(OUTPUT *at, unsigned both) {
+    constexpr int PAIR = 2 * sizeof(OUTPUT);
+    if (ALIGNED_OUT || reinterpret_cast<unsigned long long>(at) % PAIR == 0) {
+        if (PAIR == WORD)
+            *reinterpret_cast<unsigned *>(at) = both;
+        else
+            *reinterpret_cast<unsigned short *>(at) = static_cast<unsigned short>(both);
+    } else {
+        at[0] = sample_bits(both, at);
+        at[1] = sample_bits(both >> 8 * sizeof(OUTPUT), at);
+    }
+}
+
 // Put one complete row of responses into the stage, as samples; `mark` remembers one that is not finite (mend.cuh).
 __device__ __forceinline__ void stage_row(unsigned char *staged, int thread, int part, const Responses &sum, unsigned &mark) {
     const int group = thread % WARP / 4, pair = thread % 4;  // of the lane: lane = 4 · group + pair
@@ -141,14 +155,14 @@ __device__ __forceinline__ void stage_row(unsigned char *staged, int thread, int
                 // All lanes pack, so that only the store itself depends on the lane.
 #ifdef WHOLE_WEIGHTS
                 const bool positive = store == Store::abs;
-                const unsigned short both = static_cast<unsigned short>(
-                    pack_clipped(positive ? abs(first) : first, positive ? abs(second) : second, 0));
-                if (has_output) *reinterpret_cast<unsigned short *>(at) = both;
+                const unsigned both =
+                    pack_clipped(positive ? abs(first) : first, positive ? abs(second) : second, 0);
+                if (has_output) put_pair(at, both);
 #else
                 const float value[2] = {first, second};
                 const unsigned both = pack(value, static_cast<const OUTPUT *>(nullptr));
                 mark_halves_not_finite(both, mark);
-                if (has_output) *reinterpret_cast<unsigned *>(at) = both;
+                if (has_output) put_pair(at, both);
 #endif
             }
 }
@@ -162,7 +176,7 @@ struct Column {
     __device__ __forceinline__ void start() { before = Window(); }
 
     // Take the input rows of a step, put the output rows that end with them into the stage.
-    __device__ __forceinline__ void step(const StepRows &rows, unsigned char *staged, int thread, int part,
+    __device__ __forceinline__ void step(const StepRows &rows, const StagedRows &staged, int thread, int part,
                                          const Filter &filter) {
 #pragma unroll
         for (int y = 0; y < STEP_ROWS; y += 2) {
@@ -178,7 +192,7 @@ struct Column {
                     multiply(first[p], two.word[p][0], filter.word[1][p][half][1]);
                 }
             unsigned mark = 0;
-            stage_row(staged + y * OUT_ROW_BYTES, thread, part, first, mark);
+            stage_row(staged.row(y), thread, part, first, mark);
 #pragma unroll
             for (int half = 0; half < PARTS; ++half)
 #pragma unroll
@@ -186,7 +200,7 @@ struct Column {
                     multiply(second[p], two.word[p], filter.word[1][p][half]);
                     multiply(second[p], before.word[p][1], filter.word[0][p][half][0]);
                 }
-            stage_row(staged + (y + 1) * OUT_ROW_BYTES, thread, part, second, mark);
+            stage_row(staged.row(y + 1), thread, part, second, mark);
 #ifdef MENDS
             if (is_marked(mark)) block_is_spoilt = 1;
 #endif

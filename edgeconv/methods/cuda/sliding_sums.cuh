@@ -12,7 +12,7 @@ constexpr int widest_access(int pitch) { return pitch % 16 == 0 ? 16 : pitch % 8
 constexpr int READ = ALIGNED_IN ? widest_access(THREAD_BYTES) : WORD;  // bytes that a thread reads at once
 constexpr int WINDOW_START = LEAD / READ * READ;
 constexpr int WINDOW_WORDS = (round_up(WINDOW_END, READ) - WINDOW_START) / WORD;
-constexpr int WRITE = widest_access(THREAD_OUT_BYTES);
+constexpr int WRITE = ALIGNED_OUT ? widest_access(THREAD_OUT_BYTES) : WORD;
 constexpr int THREAD_OUT_WORDS = THREAD_OUT_BYTES / WORD;
 
 #ifdef WHOLE_WEIGHTS
@@ -42,30 +42,6 @@ struct Window {
     unsigned word[WINDOW_WORDS];
 
     __device__ __forceinline__ void read(const Row &row, int thread) {
-#ifdef TRY_WIDE
-        if (!ALIGNED_IN && THREAD_BYTES % 8 == 0) {
-            constexpr int MORE = WINDOW_WORDS + (SHIFTS ? 1 : 0);
-            unsigned all[MORE + 2];
-            const unsigned char *from = row.bytes + thread * THREAD_BYTES;
-            if (row.odd) {
-                all[0] = *reinterpret_cast<const unsigned *>(from);
-#pragma unroll
-                for (int i = 1; i < MORE; i += 2) {
-                    const uint2 two = *reinterpret_cast<const uint2 *>(from + i * WORD);
-                    all[i] = two.x, all[i + 1] = two.y;
-                }
-            } else {
-#pragma unroll
-                for (int i = 0; i < MORE; i += 2) {
-                    const uint2 two = *reinterpret_cast<const uint2 *>(from + i * WORD);
-                    all[i] = two.x, all[i + 1] = two.y;
-                }
-            }
-#pragma unroll
-            for (int i = 0; i < WINDOW_WORDS; ++i) word[i] = SHIFTS ? __funnelshift_r(all[i], all[i + 1], row.shift) : all[i];
-            return;
-        }
-#endif
         const unsigned char *from = row.bytes + thread * THREAD_BYTES + WINDOW_START;
 #pragma unroll
         for (int i = 0; i < WINDOW_WORDS; i += READ / WORD) {
@@ -189,7 +165,23 @@ __device__ __forceinline__ void clear(Responses &sum) {
             for (int d = 0; d < DIRECTIONS; ++d) sum[x][o][d] = START;
 }
 
-__device__ __forceinline__ void put(unsigned char *to, const unsigned (&word)[THREAD_OUT_WORDS]) {
+// Put a thread's samples, as words, into a staged row. Where that starts within a word neighbouring threads share words:
+// the right one of them puts them together, and for those that two warps share join_warps does.
+__device__ __forceinline__ void put(unsigned char *staged, int thread, const unsigned (&word)[THREAD_OUT_WORDS]) {
+    unsigned char *const to = staged + thread * THREAD_OUT_BYTES;
+    if (SHARES_WORDS) {
+        constexpr int LAST = THREAD_OUT_WORDS - 1;
+        const unsigned skew = skew_of(staged);
+        const int lane = thread % WARP, warp = thread / WARP;
+        unsigned *const words = reinterpret_cast<unsigned *>(to - skew);
+        const unsigned before = __shfl_sync(~0u, word[LAST], (lane + WARP - 1) % WARP);
+        words[0] = __funnelshift_rc(before, word[0], (WORD - skew) * 8);
+#pragma unroll
+        for (int i = 1; i <= LAST; ++i) words[i] = __funnelshift_rc(word[i - 1], word[i], (WORD - skew) * 8);
+        if (lane == 0) joints_of(staged)[warp].right = word[0];
+        if (lane == WARP - 1) joints_of(staged)[warp + 1].left = word[LAST];
+        return;
+    }
 #pragma unroll
     for (int i = 0; i < THREAD_OUT_WORDS; i += WRITE / WORD) {
         if (WRITE == 16)
@@ -228,7 +220,7 @@ __device__ __forceinline__ void stage_row(unsigned char *staged, int thread, con
         }
         word[i] = pack(value, static_cast<const OUTPUT *>(nullptr));
     }
-    put(staged + thread * THREAD_OUT_BYTES, word);
+    put(staged, thread, word);
 }
 
 // A thread's part of a strip, going down: the sums of the output rows under way, the one that ends first in front.
@@ -241,7 +233,7 @@ struct Column {
     }
 
     // Take the input rows of a step, put the output rows that end with them into the stage.
-    __device__ __forceinline__ void step(const StepRows &rows, unsigned char *staged, int thread, int,
+    __device__ __forceinline__ void step(const StepRows &rows, const StagedRows &staged, int thread, int,
                                          const Filter &filter) {
 #pragma unroll
         for (int y = 0; y < STEP_ROWS; ++y) {
@@ -264,7 +256,7 @@ struct Column {
                     add_row(done, window, filter, i);
                 }
             }
-            stage_row(staged + y * OUT_ROW_BYTES, thread, done);
+            stage_row(staged.row(y), thread, done);
         }
     }
 };

@@ -16,7 +16,7 @@ CHUNK_BYTES = 16
 """What one asynchronous copy moves; rows that start on a multiple of it take the short way."""
 LINE_BYTES = 128
 """A cache line: see sliding.cu."""
-BARRIER_BYTES, LEAD_BYTES, WORD_BYTES, STAGES = 8, 4, 4, 2
+BARRIER_BYTES, LEAD_BYTES, WORD_BYTES, STAGES, BORDER_BYTES = 8, 4, 4, 2, 384
 MOST_SHARED_BYTES = 48 * 1024
 """What a block of any GPU may have without asking for more."""
 MOST_BLOCKS = 16
@@ -117,7 +117,10 @@ TILES = (
     TileRow(StripTile(4, 2, 1, 4, 4, 6), stride=2),
     TileRow(StripTile(1, 1, 1, 4, 6, 3), stride=3, sample_bytes=4),
     TileRow(StripTile(2, 1, 1, 4, 4, 2), stride=3, sample_bytes=2),
-    TileRow(StripTile(4, 1, 1, 4, 4, 2)),
+    TileRow(StripTile(4, 1, 1, 4, 4, 2), stride=3),
+    TileRow(StripTile(1, 1, 1, 2, 8, 4), sample_bytes=4),
+    TileRow(StripTile(2, 1, 1, 2, 8, 4), sample_bytes=2),
+    TileRow(StripTile(4, 1, 1, 2, 6, 4)),
 )
 """The first line that fits is taken. Measured on one NVIDIA H200, by scripts/sweep_cuda_sliding.py."""
 
@@ -132,7 +135,8 @@ def shared_bytes(problem: Problem, tile: StripTile) -> int:
     row = round_up(LINE_BYTES + pixels * in_pixel + CHUNK_BYTES + WORD_BYTES, LINE_BYTES)
     rows = tile.step_rows * min(problem.stride, KERNEL_SIZE)
     ring = (1 + tile.steps_ahead) * (rows * (row + LEAD_BYTES) + BARRIER_BYTES)
-    return ring + STAGES * tile.step_rows * tile.threads * tile.thread_pixels * out_pixel
+    staged = tile.threads * tile.thread_pixels * out_pixel + CHUNK_BYTES
+    return ring + STAGES * tile.step_rows * staged + BORDER_BYTES
 
 
 def tiles_of(problem: Problem, aligned: bool) -> tuple[tuple[int, StripTile], ...]:
