@@ -9,9 +9,9 @@ Pictures are (H, W) or (H, W, 1), grey, or (H, W, 3), RGB, of uint8 or uint16. T
 edges and 0 elsewhere, byte for byte that of `cv2.Canny` with an aperture of 3 after `cv2.GaussianBlur` with sigma 0,
 for 8 bits; 16 bits, which OpenCV has only as int16 gradients, follow the same definition in wider integers.
 
-A magnitude is |gx| + |gy|, or with `l2` sqrt(gx² + gy²), in units of the Sobel responses: up to 2,040 (L1) or 1,443
-(L2) of 8 bits. A pixel is above a threshold where its magnitude is greater than the whole part of that threshold (L1), or its
-squared magnitude greater than the whole part of the squared threshold (L2). Outside the picture the magnitude is 0.
+A magnitude is |gx| + |gy|, or with `l2` sqrt(gx² + gy²), in units of the Sobel responses: up to 1,530 (L1) or 1,141
+(L2) of 8 bits. A pixel is above a threshold where its magnitude is greater than the whole part of that threshold (L1),
+or its squared magnitude greater than that of the squared threshold (L2). Outside the picture the magnitude is 0.
 
 Source: J. Canny, A Computational Approach to Edge Detection, 1986, in the form of OpenCV's `canny.cpp`, whose sector
 test (tan 22.5° as 13573 / 2¹⁵) and whose comparisons between equal neighbours are followed exactly.
