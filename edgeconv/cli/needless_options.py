@@ -60,6 +60,12 @@ def _writes_no_png(values: Values) -> bool:
     return values["format"] is None and (suffix not in ("", ".png") or (not suffix and values["output_mode"] == "raw"))
 
 
+def _has_no_chain(values: Values) -> bool:
+    from edgeconv.core.choices import CHAINS
+
+    return values["chain"] is None and values["filter"] not in CHAINS
+
+
 BY_TILES = "does not apply to filtering by tiles (--tile, --memory-limit, --verify-tiles, a Zarr): leave it out"
 
 RULES = (
@@ -87,6 +93,9 @@ RULES = (
         "does not go with --filters: name it there too, or leave one of the two out",
         ("run", "batch", "compare"),
     ),
+    Rule("thresholds", _has_no_chain, "is for --filter canny and --chain: leave it out (a mask has --threshold)"),
+    Rule("gradient", _has_no_chain, "is for --filter canny and --chain: leave it out"),
+    Rule("blur", _has_no_chain, "is for --filter canny and --chain: leave it out"),
     Rule("time_limit", _by_tiles, BY_TILES, ("run",)),
     Rule(
         "samples",
