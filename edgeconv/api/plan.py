@@ -91,8 +91,8 @@ class ConvolutionPlan:
         self._out_has_channel_axis = (self._has_channel_axis and not edges) or request.filter.is_bank
         result = self.problem.output_shape if self._out_has_channel_axis else self.problem.output_shape[:2]
         self.output_shape: Shape = (*shape[:-3], *result)
-        """(height, width, outputs), behind the pictures of a batch; (height, width) for one filter of (H, W) and for the
-        edges of a chain."""
+        """(height, width, outputs), behind the pictures of a batch; (height, width) for one filter of (H, W), and for
+        the edges of a chain."""
         self.output_dtype = request.output_dtype(self.dtype)
         self._pictures = shape[0] if len(shape) == 4 else 1
         self._in_bytes, self._out_bytes = self.problem.input_bytes, self.problem.output_bytes

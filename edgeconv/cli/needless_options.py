@@ -60,13 +60,16 @@ def _writes_no_png(values: Values) -> bool:
     return values["format"] is None and (suffix not in ("", ".png") or (not suffix and values["output_mode"] == "raw"))
 
 
-def _has_no_chain(values: Values) -> bool:
+def _has_chain(values: Values) -> bool:
     from edgeconv.core.choices import CHAINS
 
-    return values["chain"] is None and values["filter"] not in CHAINS
+    return values.get("chain") is not None or values["filter"] in CHAINS
 
 
 BY_TILES = "does not apply to filtering by tiles (--tile, --memory-limit, --verify-tiles, a Zarr): leave it out"
+
+CHAINING = ("run", "batch", "compare")
+"""The commands that compute chains of stages."""
 
 RULES = (
     Rule(
@@ -91,11 +94,21 @@ RULES = (
         "filter",
         lambda values: values["filters"] is not None,
         "does not go with --filters: name it there too, or leave one of the two out",
-        ("run", "batch", "compare"),
+        ("run", "batch"),
     ),
-    Rule("thresholds", _has_no_chain, "is for --filter canny and --chain: leave it out (a mask has --threshold)"),
-    Rule("gradient", _has_no_chain, "is for --filter canny and --chain: leave it out"),
-    Rule("blur", _has_no_chain, "is for --filter canny and --chain: leave it out"),
+    *(
+        Rule(option, lambda values: not _has_chain(values), "is for --filter canny and --chain: leave it out", CHAINING)
+        for option in ("thresholds", "gradient", "blur")
+    ),
+    *(
+        Rule(
+            option,
+            _has_chain,
+            "does not apply to canny and other chains, whose stages have rules of their own",
+            CHAINING,
+        )
+        for option in ("channels", "stride", "padding", "border")
+    ),
     Rule("time_limit", _by_tiles, BY_TILES, ("run",)),
     Rule(
         "samples",

@@ -90,15 +90,15 @@ class Method(ABC):
         """Make a plan. Raises UnavailableError where the method cannot do this problem, MemoryLimitError."""
 
     def chain_reason(self, problem: ChainProblem) -> str | None:
-        """Why the method cannot compute a chain, as the end of a sentence that begins with its name; None where it can.
+        """Why the method cannot compute a chain, as a sentence without a full stop; None where it can.
 
         Nothing is computed or compiled for the answer.
         """
-        return "computes single filters only"
+        return "it computes single filters only"
 
     def prepare_chain(self, problem: ChainProblem, options: Options) -> PicturePlan:
         """Make a plan for a chain. Raises as `prepare`; a method whose `chain_reason` is not None raises that."""
-        raise UnavailableError(f"This method {self.chain_reason(problem)}: use --method auto.")
+        raise refuse_chain(type(self).__name__, str(self.chain_reason(problem)), problem)
 
     def prepare_chain_batch(self, problem: ChainProblem, pictures: int, options: Options) -> PicturePlan | None:
         """As `prepare_batch`, for a chain."""
@@ -124,7 +124,7 @@ def check_workspace(name: str, needed_bytes: int, options: Options, or_else: str
 def refuse_chain(name: str, reason: str, problem: ChainProblem) -> UnavailableError:
     """The error for a method asked for by name that cannot compute a chain."""
     return UnavailableError(
-        f"Method '{name}' {reason}, and '{problem.chain.name}' is a chain of stages: use --method auto."
+        f"Method '{name}' cannot compute the chain '{problem.chain.name}': {reason}. Use --method auto."
     )
 
 

@@ -26,9 +26,9 @@ WORKSPACE_BYTES_PER_PIXEL = 6
 def chain_reason(problem: ChainProblem) -> str | None:
     """Why OpenCV has no function for a chain; None where it has."""
     if problem.chain.canny_settings() is None:
-        return f"has no function for the chain '{problem.chain.name}'"
+        return "OpenCV has no function for these stages"
     if problem.dtype != np.uint8:
-        return f"computes canny of 8-bit pictures only, not of {problem.dtype.name}"
+        return f"cv2.Canny takes 8-bit pictures, and this one is {problem.dtype.name}"
     return None
 
 
