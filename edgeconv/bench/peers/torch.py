@@ -71,7 +71,7 @@ class ChannelsLast(Peer):
                     apart = responses.unflatten(1, weights.split)
                     joined = apart.square().sum(2).sqrt() if problem.combine == "magnitude" else apart.amax(2)
                     responses = joined.flatten(1, 2)
-                held[0] = _store(responses, problem, out_kind)
+                held[0] = store(responses, problem, out_kind)
 
         def result() -> NDArray[Any]:
             host: NDArray[Any] = held[0][0].permute(1, 2, 0).cpu().numpy()
@@ -121,7 +121,7 @@ class Unfold(Planes):
         return product.unflatten(2, (problem.output_height, problem.output_width))
 
 
-def _store(responses: Any, problem: Problem, kind: Any) -> Any:
+def store(responses: Any, problem: Problem, kind: Any) -> Any:
     """output.store in PyTorch's words."""
     if problem.output_mode == "abs":
         responses = responses.abs()
