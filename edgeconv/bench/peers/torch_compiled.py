@@ -35,14 +35,14 @@ class Compiled(ChannelsLast):
         def place(weights: NDArray[Any]) -> Any:
             return torch.from_numpy(weights).to(self.device, kind)
 
-        placed = [[place(tap.weights) for tap in taps] for taps in shifts.directions]
+        sums_channels, placed = shifts.sums_channels, shifts.placed(place)
+        padding, is_magnitude = (problem.padding,) * 4, problem.combine == "magnitude"
 
-        def filtered(image: Any, placed: list[list[Any]]) -> Any:
+        def filtered(image: Any) -> Any:
             planes = image.to(kind).permute(2, 0, 1)
-            padded = torch.nn.functional.pad(planes, (problem.padding,) * 4, mode=mode).permute(1, 2, 0)
-            flat = iter([weights for of_direction in placed for weights in of_direction])
-            found = responses(shifts, padded, lambda weights: next(flat))
-            if problem.combine == "magnitude":
+            padded = torch.nn.functional.pad(planes, padding, mode=mode).permute(1, 2, 0)
+            found = responses(sums_channels, placed, padded)
+            if is_magnitude:
                 joined = (found[0] * found[0] + found[1] * found[1]).sqrt()
             else:
                 joined = found[0]
@@ -56,6 +56,6 @@ class Compiled(ChannelsLast):
 
         def run() -> None:
             with torch.inference_mode():
-                held[0] = compiled(image, placed)
+                held[0] = compiled(image)
 
         return Ready(run, lambda: np.ascontiguousarray(held[0].cpu().numpy()), problem, tolerance=TOLERANCE)
