@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from edgeconv.bench.candidates import Ready
 from edgeconv.bench.peers.convolutions import TOLERANCE
 from edgeconv.bench.peers.shifts import responses, shifts_of
-from edgeconv.bench.peers.torch import PAD_MODES, ChannelsLast, store
+from edgeconv.bench.peers.torch import PAD_MODES, ChannelsLast, store, storing
 from edgeconv.core.problem import Problem
 from edgeconv.errors import UnavailableError
 from edgeconv.hardware.threads import usable_threads
@@ -27,7 +27,7 @@ class Compiled(ChannelsLast):
             raise UnavailableError(f"it has no border '{problem.border}'")
         torch.set_num_threads(usable_threads())
         kind = getattr(torch, problem.weights.dtype.name)
-        out_kind = getattr(torch, problem.output_dtype.name)
+        stored = storing(problem)
         shifts = shifts_of(problem)
         image = torch.from_numpy(image_host).to(self.device)
         mode = {"zero": "constant", **PAD_MODES}[problem.border]
@@ -48,7 +48,7 @@ class Compiled(ChannelsLast):
                 joined = found[0]
                 for other in found[1:]:
                     joined = torch.maximum(joined, other)
-            return store(joined, problem, out_kind)
+            return store(joined, *stored)
 
         torch._dynamo.reset()
         compiled = torch.compile(filtered, dynamic=False, fullgraph=True)
