@@ -57,7 +57,8 @@ class Graph(Peer):
             graph.validate()
             graph.build_operation_graph()
             graph.create_execution_plans([cudnn.heur_mode.A, cudnn.heur_mode.FALLBACK])
-            graph.deselect_numeric_notes([cudnn.numerical_note.DOWN_CONVERT_INPUTS])
+            reduced = (cudnn.numerical_note.TENSOR_CORE, cudnn.numerical_note.DOWN_CONVERT_INPUTS)
+            graph.deselect_numeric_notes(list(reduced))
             graph.check_support()
             graph.build_plans()
         except cudnn.cudnnGraphNotSupportedError as error:

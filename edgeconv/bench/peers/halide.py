@@ -99,7 +99,7 @@ class ByHand(Peer):
         return filtered
 
     def schedule(self, hl: Any, pipeline: Any, total: Any, extents: tuple[int, int, int]) -> None:
-        """Strips of rows in parallel, the channels of a pixel unrolled, pixels in vectors; a strip's input as planes."""
+        """Strips of rows in parallel, a strip's input as planes; pixels in vectors, their channels unrolled."""
         c, x, y = self.variables
         inner, outer, rows = hl.Var("inner"), hl.Var("outer"), hl.Var("rows")
         total.bound(c, 0, extents[0]).unroll(c).reorder(c, x, y)

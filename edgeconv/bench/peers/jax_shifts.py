@@ -31,12 +31,13 @@ class Shifted(JAX):
         jax, place = place_of(self.device)
         jnp = jax.numpy
         shifts = shifts_of(problem)
+        placed = shifts.placed(jnp.asarray)
         image = jax.device_put(image_host, place)
         around = ((problem.padding,) * 2, (problem.padding,) * 2, (0, 0))
 
         def filtered(image: Any) -> Any:
             padded = jnp.pad(image.astype(jnp.float32), around, mode=PAD_MODES[problem.border])
-            found = responses(shifts, padded, jnp.asarray)
+            found = responses(shifts.sums_channels, placed, padded)
             if problem.combine == "magnitude":
                 joined = jnp.sqrt(found[0] * found[0] + found[1] * found[1])
             else:

@@ -7,7 +7,7 @@ Taps without weights are left out. Where all kernels are equal the channels are 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,6 +30,10 @@ class Tap:
     """(out,): of each output, over the last axis."""
 
 
+PlacedTap = tuple[slice, slice, slice, Any]
+"""Rows, columns, channels, and weights as an array of the library."""
+
+
 @dataclass(frozen=True)
 class Shifts:
     """A problem in that form."""
@@ -37,6 +41,10 @@ class Shifts:
     sums_channels: bool
     """Whether the input channels are added before the taps are taken."""
     directions: tuple[tuple[Tap, ...], ...]
+
+    def placed(self, place: Callable[[NDArray[Any]], Any]) -> list[list[PlacedTap]]:
+        """With the weights put beside the picture by `place`."""
+        return [[(tap.rows, tap.columns, tap.channels, place(tap.weights)) for tap in taps] for taps in self.directions]
 
 
 def shifts_of(problem: Problem) -> Shifts:
@@ -59,17 +67,18 @@ def shifts_of(problem: Problem) -> Shifts:
 
     steps = [(c, dy, dx) for c in channels for dy in range(KERNEL_SIZE) for dx in range(KERNEL_SIZE)]
     taps = [[tap(direction, *step) for step in steps] for direction in range(len(weights))]
-    return Shifts(sums_channels, tuple(tuple(t for t in of if t.weights.any()) for of in taps))
+    directions = tuple(tuple(t for t in of if t.weights.any()) for of in taps)
+    if not all(directions):
+        raise UnavailableError("a direction has no weights")
+    return Shifts(sums_channels, directions)
 
 
-def responses(shifts: Shifts, padded: Any, place: Callable[[NDArray[Any]], Any]) -> list[Any]:
-    """(height, width, out) of every direction; `padded` is (height, width, in), `place` puts weights beside it."""
-    source = padded.sum(-1)[:, :, None] if shifts.sums_channels else padded
+def responses(sums_channels: bool, directions: Sequence[Sequence[PlacedTap]], padded: Any) -> list[Any]:
+    """(height, width, out) of every direction; `padded` is (height, width, in)."""
+    source = padded.sum(-1)[:, :, None] if sums_channels else padded
     found = []
-    for taps in shifts.directions:
-        if not taps:
-            raise UnavailableError("all weights are 0")
-        terms = [source[tap.rows, tap.columns, tap.channels] * place(tap.weights) for tap in taps]
+    for taps in directions:
+        terms = [source[rows, columns, channels] * weights for rows, columns, channels, weights in taps]
         total = terms[0]
         for term in terms[1:]:
             total = total + term

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from edgeconv.bench.candidates import Ready
 from edgeconv.bench.peers.convolutions import TOLERANCE
 from edgeconv.bench.peers.shifts import responses, shifts_of
-from edgeconv.bench.peers.torch import PAD_MODES, ChannelsLast, store
+from edgeconv.bench.peers.torch import PAD_MODES, ChannelsLast, store, storing
 from edgeconv.core.problem import Problem
 from edgeconv.errors import UnavailableError
 from edgeconv.hardware.threads import usable_threads
@@ -27,7 +27,7 @@ class Compiled(ChannelsLast):
             raise UnavailableError(f"it has no border '{problem.border}'")
         torch.set_num_threads(usable_threads())
         kind = getattr(torch, problem.weights.dtype.name)
-        out_kind = getattr(torch, problem.output_dtype.name)
+        stored = storing(problem)
         shifts = shifts_of(problem)
         image = torch.from_numpy(image_host).to(self.device)
         mode = {"zero": "constant", **PAD_MODES}[problem.border]
@@ -35,20 +35,20 @@ class Compiled(ChannelsLast):
         def place(weights: NDArray[Any]) -> Any:
             return torch.from_numpy(weights).to(self.device, kind)
 
-        placed = [[place(tap.weights) for tap in taps] for taps in shifts.directions]
+        sums_channels, placed = shifts.sums_channels, shifts.placed(place)
+        padding, is_magnitude = (problem.padding,) * 4, problem.combine == "magnitude"
 
-        def filtered(image: Any, placed: list[list[Any]]) -> Any:
+        def filtered(image: Any) -> Any:
             planes = image.to(kind).permute(2, 0, 1)
-            padded = torch.nn.functional.pad(planes, (problem.padding,) * 4, mode=mode).permute(1, 2, 0)
-            flat = iter([weights for of_direction in placed for weights in of_direction])
-            found = responses(shifts, padded, lambda weights: next(flat))
-            if problem.combine == "magnitude":
+            padded = torch.nn.functional.pad(planes, padding, mode=mode).permute(1, 2, 0)
+            found = responses(sums_channels, placed, padded)
+            if is_magnitude:
                 joined = (found[0] * found[0] + found[1] * found[1]).sqrt()
             else:
                 joined = found[0]
                 for other in found[1:]:
                     joined = torch.maximum(joined, other)
-            return store(joined, problem, out_kind)
+            return store(joined, *stored)
 
         torch._dynamo.reset()
         compiled = torch.compile(filtered, dynamic=False, fullgraph=True)
@@ -56,6 +56,6 @@ class Compiled(ChannelsLast):
 
         def run() -> None:
             with torch.inference_mode():
-                held[0] = compiled(image, placed)
+                held[0] = compiled(image)
 
         return Ready(run, lambda: np.ascontiguousarray(held[0].cpu().numpy()), problem, tolerance=TOLERANCE)

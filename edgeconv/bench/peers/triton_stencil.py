@@ -6,6 +6,7 @@
 
 import triton
 import triton.language as tl
+from triton.language.extra import libdevice
 
 TILES = [(64, 1, 2), (128, 1, 4), (256, 1, 4), (512, 1, 4), (64, 4, 4), (128, 2, 4), (128, 4, 8), (32, 8, 4)]
 """(pixels across, rows, warps) that are tried."""
@@ -28,8 +29,8 @@ def _response(
     ACROSS: tl.constexpr,
 ):
     total = tl.zeros((DOWN, ACROSS), tl.float32)
-    first = output if APART else 0
-    last = output + 1 if APART else IN
+    first: tl.constexpr = output if APART else 0
+    last: tl.constexpr = output + 1 if APART else IN
     for dy in tl.static_range(3):
         for dx in tl.static_range(3):
             y, x = top + dy, left + dx
@@ -47,7 +48,7 @@ def _stored(value, other, MAGNITUDE: tl.constexpr, ABSOLUTE: tl.constexpr, MOST:
     if ABSOLUTE:
         value = tl.abs(value)
     if MOST > 0:
-        value = tl.extra.cuda.libdevice.rint(tl.minimum(tl.maximum(value, 0.0), MOST))
+        value = libdevice.rint(tl.minimum(tl.maximum(value, 0.0), MOST))
     return value
 
 
