@@ -156,6 +156,7 @@ class CannyPlan:
             CannyArgument.WEAK_ADDRESS: self._weak.ctypes.data,
             CannyArgument.STRONG_ADDRESS: self._strong.ctypes.data,
             CannyArgument.WORDS: sizes.words,
+            CannyArgument.STRIP_WORDS: sizes.strip_words,
             CannyArgument.STALE_ADDRESS: self._stale.ctypes.data,
         }
 

@@ -21,7 +21,7 @@ from llvmlite import ir
 from edgeconv.hardware.cpu.emit import I32, I64, POINTER, Emitter, Value, vector_type
 from edgeconv.methods.cpu.canny_frame import CannyFrame
 from edgeconv.methods.cpu.canny_hysteresis import CannyHysteresis
-from edgeconv.methods.cpu.canny_layout import INT32_BYTES, WORD_BITS, CannyArgument, CannyShape
+from edgeconv.methods.cpu.canny_layout import WORD_BITS, CannyArgument, CannyShape
 from edgeconv.methods.cpu.canny_rows import CannyRows
 
 WORK, SEAMS, SEAM, SETTLE, ALONE = "work", "seams", "seam", "settle", "alone"
@@ -55,7 +55,10 @@ def _write_strip(frame: CannyFrame, strip: Value) -> None:
     _clear_row(frame, hysteresis, e.int64(0))
     _clear_row(frame, hysteresis, e.block.add(count, one))
     _write_bits(frame, hysteresis, start, e.block.add(start, count))
-    hysteresis.spread_all(count)
+    hysteresis.sweep(count)
+    with e.count(one, e.block.add(count, one)) as row:
+        hysteresis.queue_row(row)
+    hysteresis.spread_queued()
     with e.count(e.int64(0), count) as number:
         bits = e.address_of_int64(hysteresis.strong, hysteresis.place(e.block.add(number, one)))
         _store_row(frame, bits, e.block.add(start, number))
@@ -144,14 +147,16 @@ def _write_seam(module: ir.Module, shape: CannyShape) -> ir.Function:
                 e.block.store(e.block.or_(e.block.load(grew, typ=I64), is_edge), grew)
             _correct_word(frame, e.block.add(start, e.block.sub(row, one)), row, place, hysteresis)
 
-        hysteresis = CannyHysteresis(frame, strip, on_growth)
+        hysteresis = CannyHysteresis(frame, strip)
         above, below = e.block.sub(strip, one), e.block.add(strip, one)
         with e.block.if_then(e.block.icmp_signed(">", strip, e.int64(0))):
             _take_over(frame, above, frame[CannyArgument.STRIP_ROWS], hysteresis, e.int64(0))
         has_below = e.block.icmp_signed("<", below, frame[CannyArgument.STRIPS])
         with e.block.if_then(has_below):
             _take_over(frame, below, one, hysteresis, e.block.add(count, one))
-        hysteresis.spread_from_beside(count)
+        with e.count(e.int64(0), e.int64(2)) as end:
+            hysteresis.queue_row(e.block.select(e.block.icmp_signed("==", end, e.int64(0)), one, count))
+        hysteresis.spread_queued(on_growth)
         for grew, exists, neighbour in (
             (first_grew, e.block.icmp_signed(">", strip, e.int64(0)), above),
             (last_grew, has_below, below),
@@ -224,5 +229,3 @@ def _write_alone(module: ir.Module, work: ir.Function, settle: ir.Function) -> N
 def _argument(e: Emitter, arguments: Sequence[Value] | Value, name: CannyArgument) -> Value:
     return e.block.load(e.address_of_int64(arguments, name), typ=I64)
 
-
-__all__ = ["ALONE", "INT32_BYTES", "SEAMS", "SETTLE", "WORK", "write"]

@@ -91,10 +91,7 @@ class CannyFrame:
 
     def strip_bits(self, bits: CannyArgument, strip: Value) -> Value:
         """Address of bit row 0 of a strip."""
-        e = self.e
-        rows = e.block.add(self[CannyArgument.STRIP_ROWS], e.int64(2))
-        words = e.block.mul(e.block.mul(strip, rows), self.pitch())
-        return e.address_of_int64(self.pointer(bits), words)
+        return self.e.address_of_int64(self.pointer(bits), self.e.block.mul(strip, self[CannyArgument.STRIP_WORDS]))
 
     def rows_of(self, strip: Value) -> tuple[Value, Value]:
         """The first row of a strip, and how many it has."""

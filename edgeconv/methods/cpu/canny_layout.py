@@ -10,7 +10,8 @@ block of samples to spare at both ends:
     queue    places of words that hysteresis has to look at again, and a byte for each word: whether it is queued
 
 Edge pixels are bits, in words of 64 pixels of a row; the first pixel is the lowest bit. Bit rows lie strip by strip,
-each strip between two rows of its own and each row between two words of its own (`weak` and `strong` alike):
+each strip between two rows of its own and each row between two words of its own (`weak` and `strong` alike). Words to
+spare follow, as the last register of words ends beyond the last row.
 
     row 0           of `strong`: what the last row of the strip above has; of `weak`: nothing, so it is never changed
     row 1 to n      the strip's rows
@@ -29,6 +30,7 @@ from edgeconv.hardware.cpu.scalars import SCALAR_BYTES, Scalar
 
 WORD_BITS = 64
 WORD_BYTES = 8
+SPARE_WORDS = 8
 PARITIES = 2
 """Even and odd pixels of a row."""
 INT32_BYTES = 4
@@ -81,9 +83,11 @@ class CannyArgument(IntEnum):
     """Bits of those that are strong, or are connected to one as far as is known."""
     WORDS = 24
     """Words of a bit row, without those beside it."""
-    STALE_ADDRESS = 25
+    STRIP_WORDS = 25
+    """Words of all bit rows of a strip, and some to spare."""
+    STALE_ADDRESS = 26
     """int32 of every strip: 1 where a neighbouring strip's row has changed since it was looked at."""
-    PENDING = 26
+    PENDING = 27
     """Strips that have become stale, counted since this was set to 0."""
 
 
@@ -141,6 +145,7 @@ class CannySizes:
     queue_offset: int
     queued_offset: int
     scratch: int
+    strip_words: int
     bits: int
     """Of all bit rows of `weak`, or of `strong`."""
 
@@ -158,7 +163,7 @@ def make_sizes(shape: CannyShape, height: int, width: int, strip_rows: int) -> C
     every_other = blocked // PARITIES + 3 * shape.half
     sums = _lines(every_other * SCALAR_BYTES[SUM_TYPE[shape.source]])
     ring = _lines(every_other * SCALAR_BYTES[shape.code])
-    strip_words = (strip_rows + 2) * (words + 2)
+    strip_words = (strip_rows + 2) * (words + 2) + SPARE_WORDS
     lengths = (
         plane * shape.channels * shape.blur,
         sums * PARITIES if shape.blur else 0,
@@ -169,7 +174,7 @@ def make_sizes(shape: CannyShape, height: int, width: int, strip_rows: int) -> C
     )
     offsets = [sum(lengths[:number]) for number in range(len(lengths) + 1)]
     strips = -(-height // strip_rows)
-    return CannySizes(blocked, words, plane, sums, ring, *offsets, bits=strips * strip_words * WORD_BYTES)
+    return CannySizes(blocked, words, plane, sums, ring, *offsets, strip_words, bits=strips * strip_words * WORD_BYTES)
 
 
 def _lines(size_bytes: int) -> int:
