@@ -23,6 +23,7 @@ from edgeconv.methods.cpu import canny_code, division
 from edgeconv.methods.cpu.arrays import address_of
 from edgeconv.methods.cpu.canny_layout import CannyArgument, CannyShape, CannySizes, make_shape, make_sizes
 from edgeconv.methods.cpu.canny_rows import SECTOR_BITS, SECTOR_MASK
+from edgeconv.methods.cpu.engine import STREAMING_BYTES
 
 SOURCES: dict[str, Scalar] = dict(zip(CANNY_DTYPES, ("u8", "u16"), strict=True))
 
@@ -59,6 +60,7 @@ class CannyPlan:
         divided = division.divide(height, seconds, threads)
         strip_rows = min(divided.strip_rows, division.STRIP_ROWS)
         strips = -(-height // strip_rows)
+        streaming = height * width * (channels * self.dtype.itemsize + 1) > STREAMING_BYTES
         sizes = make_sizes(code_shape, height, width, strip_rows)
 
         self._threads = min(divided.threads, strips)
@@ -73,7 +75,7 @@ class CannyPlan:
         self._source_columns = np.concatenate((columns[:reach], columns[-reach:]))
         self._arguments = np.zeros(len(CannyArgument), np.int64)
         for argument, value in (
-            self._constants(height, width, strips, strip_rows, sizes) | _limits(settings, code_shape)
+            self._constants(height, width, strips, strip_rows, sizes, streaming) | _limits(settings, code_shape)
         ).items():
             self._arguments[argument] = value
         self._words = memoryview(self._arguments.data)
@@ -99,6 +101,7 @@ class CannyPlan:
             "native_threads": crew.unavailable_reason() or "yes",
             "strip_rows": strip_rows,
             "arithmetic": code_shape.code,
+            "streaming_stores": streaming,
             "vector_bytes": processor.vector_bytes,
             "processor": processor.name,
             **jit.versions(),
@@ -132,7 +135,7 @@ class CannyPlan:
         self._settle(self._address)
 
     def _constants(
-        self, height: int, width: int, strips: int, strip_rows: int, sizes: CannySizes
+        self, height: int, width: int, strips: int, strip_rows: int, sizes: CannySizes, streaming: bool
     ) -> dict[CannyArgument, int]:
         return {
             CannyArgument.STRIPS: strips,
@@ -158,6 +161,7 @@ class CannyPlan:
             CannyArgument.WORDS: sizes.words,
             CannyArgument.STRIP_WORDS: sizes.strip_words,
             CannyArgument.STALE_ADDRESS: self._stale.ctypes.data,
+            CannyArgument.STREAMING: int(streaming),
         }
 
 

@@ -19,10 +19,13 @@ from collections.abc import Sequence
 from llvmlite import ir
 
 from edgeconv.hardware.cpu.emit import I32, I64, POINTER, Emitter, Value, vector_type
+from edgeconv.hardware.cpu.jit import CACHE_LINE_BYTES
 from edgeconv.methods.cpu.canny_frame import CannyFrame
 from edgeconv.methods.cpu.canny_hysteresis import CannyHysteresis
 from edgeconv.methods.cpu.canny_layout import WORD_BITS, CannyArgument, CannyShape
 from edgeconv.methods.cpu.canny_rows import CannyRows
+
+I1, I8 = ir.IntType(1), ir.IntType(8)
 
 WORK, SEAMS, SEAM, SETTLE, ALONE = "work", "seams", "seam", "settle", "alone"
 
@@ -44,6 +47,7 @@ def _write_work(module: ir.Module, shape: CannyShape) -> ir.Function:
     e = frame.e
     with e.count(first, stop) as strip:
         _write_strip(frame, strip)
+    e.block.fence("seq_cst")  # stores past the caches are seen by others only after a fence
     e.block.ret_void()
     return e.function
 
@@ -109,25 +113,39 @@ def _clear_row(frame: CannyFrame, hysteresis: CannyHysteresis, row: Value) -> No
 
 
 def _store_row(frame: CannyFrame, bits: Value, row: Value) -> None:
-    """A row of the output."""
-    width = frame[CannyArgument.WIDTH]
-    out = frame.bytes_on(frame.pointer(CannyArgument.OUT_ADDRESS), frame.e.block.mul(row, width))
-    _store_pixels(frame, bits, out, width)
+    """A row of the output; past the caches where the plan wants that and the row starts a cache line."""
+    e, width = frame.e, frame[CannyArgument.WIDTH]
+    out = frame.bytes_on(frame.pointer(CannyArgument.OUT_ADDRESS), e.block.mul(row, width))
+    beside_line = e.block.and_(e.block.ptrtoint(out, I64), e.int64(CACHE_LINE_BYTES - 1))
+    is_line = e.block.icmp_signed("==", beside_line, e.int64(0))
+    is_wanted = e.block.icmp_signed("!=", frame[CannyArgument.STREAMING], e.int64(0))
+    lines = e.block.and_(width, e.int64(-CACHE_LINE_BYTES))
+    streamed = e.block.select(e.block.and_(is_line, is_wanted), lines, e.int64(0))
+    _store_blocks(frame, bits, out, e.int64(0), streamed, frame.shape.vector_bytes)
+    _store_pixels(frame, bits, out, streamed, width)
 
 
-def _store_pixels(frame: CannyFrame, bits: Value, out: Value, count: Value) -> None:
-    """255 where a bit is 1, else 0, for so many pixels."""
-    e, lanes = frame.e, frame.shape.vector_bytes
-    whole = e.block.and_(count, e.int64(-lanes))
-    with e.count(e.int64(0), whole, lanes) as x:
-        place = frame.bytes_on(bits, e.block.lshr(x, e.int64(3)))
-        flags = e.block.bitcast(e.block.load(place, typ=ir.IntType(lanes), align=1), ir.VectorType(ir.IntType(1), lanes))
-        e.store(e.block.sext(flags, vector_type("u8", lanes)), frame.bytes_on(out, x), "u8")
-    with e.count(whole, count) as x:
-        byte = e.block.load(frame.bytes_on(bits, e.block.lshr(x, e.int64(3))), typ=ir.IntType(8))
-        shift = e.block.trunc(e.block.and_(x, e.int64(7)), ir.IntType(8))
-        bit = e.block.and_(e.block.lshr(byte, shift), ir.IntType(8)(1))
+def _store_pixels(frame: CannyFrame, bits: Value, out: Value, start: Value, stop: Value) -> None:
+    """255 where a bit is 1, else 0, for pixels from `start`, a whole number of registers, to `stop`."""
+    e = frame.e
+    whole = e.block.and_(stop, e.int64(-frame.shape.vector_bytes))
+    _store_blocks(frame, bits, out, start, whole)
+    with e.count(whole, stop) as x:
+        byte = e.block.load(frame.bytes_on(bits, e.block.lshr(x, e.int64(3))), typ=I8)
+        shift = e.block.trunc(e.block.and_(x, e.int64(7)), I8)
+        bit = e.block.and_(e.block.lshr(byte, shift), I8(1))
         e.block.store(e.block.neg(bit), frame.bytes_on(out, x))
+
+
+def _store_blocks(
+    frame: CannyFrame, bits: Value, out: Value, start: Value, stop: Value, aligned_bytes: int | None = None
+) -> None:
+    """The same in whole registers; with `aligned_bytes` past the caches."""
+    e, lanes = frame.e, frame.shape.vector_bytes
+    with e.count(start, stop, lanes) as x:
+        place = frame.bytes_on(bits, e.block.lshr(x, e.int64(3)))
+        flags = e.block.bitcast(e.block.load(place, typ=ir.IntType(lanes), align=1), ir.VectorType(I1, lanes))
+        e.store(e.block.sext(flags, vector_type("u8", lanes)), frame.bytes_on(out, x), "u8", aligned_bytes)
 
 
 def _write_seam(module: ir.Module, shape: CannyShape) -> ir.Function:
@@ -187,7 +205,7 @@ def _correct_word(frame: CannyFrame, row: Value, bit_row: Value, place: Value, h
     x = e.block.mul(e.block.sub(place, hysteresis.place(bit_row)), e.int64(WORD_BITS))
     out = frame.bytes_on(frame.pointer(CannyArgument.OUT_ADDRESS), e.block.add(e.block.mul(row, width), x))
     count = e.minimum(e.block.sub(width, x), e.int64(WORD_BITS))
-    _store_pixels(frame, e.address_of_int64(hysteresis.strong, place), out, count)
+    _store_pixels(frame, e.address_of_int64(hysteresis.strong, place), out, e.int64(0), count)
 
 
 def _write_seams(module: ir.Module, seam: ir.Function) -> None:

@@ -89,6 +89,8 @@ class CannyArgument(IntEnum):
     """int32 of every strip: 1 where a neighbouring strip's row has changed since it was looked at."""
     PENDING = 27
     """Strips that have become stale, counted since this was set to 0."""
+    STREAMING = 28
+    """Not 0: the output goes past the caches."""
 
 
 @dataclass(frozen=True)

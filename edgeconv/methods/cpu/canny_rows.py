@@ -256,14 +256,22 @@ class CannyRows:
         codes = [frame.codes(number) for number in (e.block.sub(row, one), row, e.block.add(row, one))]
         low, high = (self._everywhere(frame[a]) for a in (CannyArgument.LOW_CODE, CannyArgument.HIGH_CODE))
         with e.count(e.int64(0), frame[CannyArgument.BLOCKED_WIDTH], shape.block) as x:
-            kept, strongly = [], []
-            for parity in range(PARITIES):
-                is_edge, is_strong = self._thinned(codes, x, parity, low, high)
-                kept.append(is_edge)
-                strongly.append(is_strong)
             at = e.block.lshr(x, e.int64(3))
-            for masks, place in ((kept, weak), (strongly, strong)):
-                e.block.store(self._bits(*masks), frame.bytes_on(place, at), align=1)
+            places = [frame.bytes_on(bits, at) for bits in (weak, strong)]
+            for place in places:
+                e.block.store(ir.IntType(shape.block)(0), place, align=1)
+            # Most pixels of most pictures are below the lower threshold, and lie together.
+            with e.block.if_then(self._any_above(codes[1], x, low)):
+                halves = [self._thinned(codes, x, parity, low, high) for parity in range(PARITIES)]
+                for masks, place in zip(zip(*halves, strict=True), places, strict=True):
+                    e.block.store(self._bits(*masks), place, align=1)
+
+    def _any_above(self, codes: list[Value], x: Value, low: Value) -> Value:
+        """Whether a pixel of a block is above the lower threshold."""
+        e, shape = self.e, self.shape
+        own = [e.load(e.address(place, shape.code, self._pair(x)), shape.code, shape.half) for place in codes]
+        above = e.block.icmp_signed(">", e.call("llvm.smax", shape.code, *own), low)
+        return e.block.icmp_unsigned("!=", e.block.bitcast(above, ir.IntType(shape.half)), ir.IntType(shape.half)(0))
 
     def _thinned(
         self, codes: list[list[Value]], x: Value, parity: int, low: Value, high: Value
