@@ -165,9 +165,7 @@ class CannyPlan:
         }
 
 
-def plan_canny(
-    shape: tuple[int, ...], dtype: Any, settings: CannySettings, threads: int | None = None
-) -> CannyPlan:
+def plan_canny(shape: tuple[int, ...], dtype: Any, settings: CannySettings, threads: int | None = None) -> CannyPlan:
     """A plan for pictures of a shape, (H, W) or (H, W, 3), and a type, uint8 or uint16.
 
     By as many `threads`, or else by as many as the process may use and the picture is worth. Raises UsageError.

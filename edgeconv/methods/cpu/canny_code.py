@@ -99,9 +99,7 @@ def _write_bits(frame: CannyFrame, hysteresis: CannyHysteresis, start: Value, st
         before = e.block.sub(row, one)
         with e.block.if_then(e.block.icmp_signed(">=", before, start)):
             place = hysteresis.place(e.block.add(e.block.sub(before, start), one))
-            rows.thin(
-                before, e.address_of_int64(hysteresis.weak, place), e.address_of_int64(hysteresis.strong, place)
-            )
+            rows.thin(before, e.address_of_int64(hysteresis.weak, place), e.address_of_int64(hysteresis.strong, place))
 
 
 def _clear_row(frame: CannyFrame, hysteresis: CannyHysteresis, row: Value) -> None:
@@ -188,9 +186,7 @@ def _write_seam(module: ir.Module, shape: CannyShape) -> ir.Function:
     return e.function
 
 
-def _take_over(
-    frame: CannyFrame, other: Value, other_row: Value, hysteresis: CannyHysteresis, own_row: Value
-) -> None:
+def _take_over(frame: CannyFrame, other: Value, other_row: Value, hysteresis: CannyHysteresis, own_row: Value) -> None:
     """Copy a bit row of another strip, which may be growing, to this strip's row beside it."""
     e = frame.e
     source = e.address_of_int64(frame.strip_bits(CannyArgument.STRONG_ADDRESS, other), hysteresis.place(other_row))
@@ -246,4 +242,3 @@ def _write_alone(module: ir.Module, work: ir.Function, settle: ir.Function) -> N
 
 def _argument(e: Emitter, arguments: Sequence[Value] | Value, name: CannyArgument) -> Value:
     return e.block.load(e.address_of_int64(arguments, name), typ=I64)
-

@@ -77,9 +77,7 @@ class CannyFrame:
         e, shape = self.e, self.shape
         slot = e.block.srem(e.block.add(row, e.int64(KERNEL_SIZE)), e.int64(KERNEL_SIZE))
         start = self.bytes_on(self.scratch, self[CannyArgument.RING_OFFSET])
-        numbers = [
-            e.block.add(e.block.mul(slot, e.int64(PARITIES)), e.int64(parity)) for parity in range(PARITIES)
-        ]
+        numbers = [e.block.add(e.block.mul(slot, e.int64(PARITIES)), e.int64(parity)) for parity in range(PARITIES)]
         parts = [e.block.mul(self[CannyArgument.RING_BYTES], number) for number in numbers]
         return [self.bytes_on(self.bytes_on(start, part), shape.half * SCALAR_BYTES[shape.code]) for part in parts]
 

@@ -108,7 +108,10 @@ class CannyRows:
             planes.append(frame.plane(CannyArgument.RAW_OFFSET, slot, channel))
         beyond = e.block.add(frame[CannyArgument.BLOCKED_WIDTH], e.int64(shape.block))
         with e.count(e.int64(-shape.block), beyond, shape.block) as x:
-            loaded = [self._halves(e.load(e.address(plane, shape.source, x), shape.source, shape.block), kind) for plane in planes]
+            loaded = [
+                self._halves(e.load(e.address(plane, shape.source, x), shape.source, shape.block), kind)
+                for plane in planes
+            ]
             for parity, place in enumerate(sums):
                 total = self._weighted([halves[parity] for halves in loaded], weights, kind)
                 e.store(total, e.address(place, kind, self._pair(x)), kind)
@@ -273,9 +276,7 @@ class CannyRows:
         above = e.block.icmp_signed(">", e.call("llvm.smax", shape.code, *own), low)
         return e.block.icmp_unsigned("!=", e.block.bitcast(above, ir.IntType(shape.half)), ir.IntType(shape.half)(0))
 
-    def _thinned(
-        self, codes: list[list[Value]], x: Value, parity: int, low: Value, high: Value
-    ) -> tuple[Value, Value]:
+    def _thinned(self, codes: list[list[Value]], x: Value, parity: int, low: Value, high: Value) -> tuple[Value, Value]:
         """Which of every other pixel of a block are edge pixels, and which are strong ones."""
         e, kind, lanes = self.e, self.shape.code, self.shape.half
 
