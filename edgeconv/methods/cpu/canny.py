@@ -145,7 +145,6 @@ class CannyPlan:
             CannyArgument.BLOCKED_WIDTH: sizes.blocked_width,
             CannyArgument.SCRATCH_ADDRESS: self._scratch.ctypes.data,
             CannyArgument.SCRATCH_BYTES: sizes.scratch,
-            CannyArgument.RAW_OFFSET: sizes.raw_offset,
             CannyArgument.SUMS_OFFSET: sizes.sums_offset,
             CannyArgument.STAGED_OFFSET: sizes.staged_offset,
             CannyArgument.RING_OFFSET: sizes.ring_offset,

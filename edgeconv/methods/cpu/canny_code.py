@@ -1,7 +1,7 @@
 """The machine code of Canny for one type of pictures, written as LLVM IR: five functions over one block of arguments.
 
-    work(arguments, worker, first, stop)      strips of rows: stage, smooth, gradient, thin, hysteresis within the strip,
-                                              and the output as far as it is known by then
+    work(arguments, worker, first, stop)      strips of rows: stage, smooth, gradient, thin, hysteresis within them, and
+                                              the output as far as it is known by then
     seams(arguments, worker, first, stop)     strips beside which something has changed: hysteresis goes on in them
     seam(arguments, worker, strip)            one of those
     settle(arguments)                         by one thread alone, until nothing changes

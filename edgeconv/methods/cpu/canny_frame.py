@@ -1,4 +1,4 @@
-"""What every function of Canny's code works with: its arguments, a worker's scratch, rows and bits by their addresses."""
+"""What every function of Canny's code works with: arguments, a worker's scratch, rows and bits by their addresses."""
 
 from __future__ import annotations
 
@@ -58,11 +58,18 @@ class CannyFrame:
 
     # --- rows -----------------------------------------------------------------------------------------------------
 
-    def plane(self, section: CannyArgument, slot: Value, channel: int) -> Value:
-        """Address of pixel 0 of a channel in a slot of `raw` or `staged`."""
+    def raw_plane(self, slot: Value, channel: int) -> Value:
+        """Address of pixel 0 of a channel in a slot of `raw`."""
+        return self._plane(self.e.int64(0), slot, channel)
+
+    def staged_plane(self, slot: Value, channel: int) -> Value:
+        """Address of pixel 0 of a channel in a slot of `staged`."""
+        return self._plane(self[CannyArgument.STAGED_OFFSET], slot, channel)
+
+    def _plane(self, section: Value, slot: Value, channel: int) -> Value:
         e, shape = self.e, self.shape
         number = e.block.add(e.block.mul(slot, e.int64(shape.channels)), e.int64(channel))
-        start = e.block.add(self[section], e.block.mul(number, self[CannyArgument.PLANE_BYTES]))
+        start = e.block.add(section, e.block.mul(number, self[CannyArgument.PLANE_BYTES]))
         return self.bytes_on(self.bytes_on(self.scratch, start), shape.block * SCALAR_BYTES[shape.source])
 
     def sums(self) -> list[Value]:

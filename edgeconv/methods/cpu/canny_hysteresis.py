@@ -1,4 +1,4 @@
-"""Hysteresis in generated code: strong edge pixels spread over the edge pixels beside them, 64 pixels of a row at a time.
+"""Hysteresis in generated code: strong edge pixels spread over the edge pixels beside them, 64 of a row at a time.
 
 A word is looked at by itself: which of its weak pixels touch a strong one of this word or of the eight words around it,
 and, from those, which pixels of the word are connected within it. That is done in two ways:
@@ -88,9 +88,10 @@ class CannyHysteresis:
             undecided = self._undecided(place, self.lanes)
             with e.block.if_then(self._any(undecided)):
                 touched = e.block.and_(undecided, self._around(place, self._strong(place, self.lanes)))
-                with e.block.if_then(self._any(touched)):
-                    with e.count(place, e.block.add(place, e.int64(self.lanes))) as one:
-                        self._queue_reached(one, e.int64(ALL_BITS))
+                can_grow = self._any(touched)
+                words = e.block.select(can_grow, e.int64(self.lanes), e.int64(0))
+                with e.count(place, e.block.add(place, words)) as one:
+                    self._queue_reached(one, e.int64(ALL_BITS))
 
     def spread_queued(self, on_growth: OnGrowth | None = None) -> None:
         """Take words out of the queue, the last one first, until it is empty."""

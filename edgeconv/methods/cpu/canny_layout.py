@@ -60,36 +60,35 @@ class CannyArgument(IntEnum):
     SCRATCH_ADDRESS = 9
     SCRATCH_BYTES = 10
     """Of one worker."""
-    RAW_OFFSET = 11
-    """In bytes, from the worker's scratch; the other offsets alike."""
-    SUMS_OFFSET = 12
-    STAGED_OFFSET = 13
-    RING_OFFSET = 14
-    QUEUE_OFFSET = 15
-    QUEUED_OFFSET = 16
-    PLANE_BYTES = 17
+    SUMS_OFFSET = 11
+    """In bytes, from the worker's scratch, which begins with the raw rows; the other offsets alike."""
+    STAGED_OFFSET = 12
+    RING_OFFSET = 13
+    QUEUE_OFFSET = 14
+    QUEUED_OFFSET = 15
+    PLANE_BYTES = 16
     """Of one row of samples of one channel."""
-    SUMS_BYTES = 18
+    SUMS_BYTES = 17
     """Of the vertical sums of every other pixel of a row."""
-    RING_BYTES = 19
+    RING_BYTES = 18
     """Of the codes of every other pixel of a row."""
-    SOURCE_ROWS_ADDRESS = 20
+    SOURCE_ROWS_ADDRESS = 19
     """int32 of every row of the padded picture: its source row. Only where the picture is smoothed."""
-    SOURCE_COLUMNS_ADDRESS = 21
+    SOURCE_COLUMNS_ADDRESS = 20
     """int32 of the columns left of the picture, then of those right of it: their source columns."""
-    WEAK_ADDRESS = 22
+    WEAK_ADDRESS = 21
     """Bits of all edge pixels, weak or strong."""
-    STRONG_ADDRESS = 23
+    STRONG_ADDRESS = 22
     """Bits of those that are strong, or are connected to one as far as is known."""
-    WORDS = 24
+    WORDS = 23
     """Words of a bit row, without those beside it."""
-    STRIP_WORDS = 25
+    STRIP_WORDS = 24
     """Words of all bit rows of a strip, and some to spare."""
-    STALE_ADDRESS = 26
+    STALE_ADDRESS = 25
     """int32 of every strip: 1 where a neighbouring strip's row has changed since it was looked at."""
-    PENDING = 27
+    PENDING = 26
     """Strips that have become stale, counted since this was set to 0."""
-    STREAMING = 28
+    STREAMING = 27
     """Not 0: the output goes past the caches."""
 
 
@@ -140,7 +139,6 @@ class CannySizes:
     plane: int
     sums: int
     ring: int
-    raw_offset: int
     sums_offset: int
     staged_offset: int
     ring_offset: int
@@ -166,17 +164,27 @@ def make_sizes(shape: CannyShape, height: int, width: int, strip_rows: int) -> C
     sums = _lines(every_other * SCALAR_BYTES[SUM_TYPE[shape.source]])
     ring = _lines(every_other * SCALAR_BYTES[shape.code])
     strip_words = (strip_rows + 2) * (words + 2) + SPARE_WORDS
-    lengths = (
-        plane * shape.channels * shape.blur,
-        sums * PARITIES if shape.blur else 0,
-        plane * shape.channels * KERNEL_SIZE,
-        ring * PARITIES * KERNEL_SIZE,
-        _lines(strip_words * INT32_BYTES),
-        _lines(strip_words),
-    )
-    offsets = [sum(lengths[:number]) for number in range(len(lengths) + 1)]
+    sums_offset = plane * shape.channels * shape.blur
+    staged_offset = sums_offset + (sums * PARITIES if shape.blur else 0)
+    ring_offset = staged_offset + plane * shape.channels * KERNEL_SIZE
+    queue_offset = ring_offset + ring * PARITIES * KERNEL_SIZE
+    queued_offset = queue_offset + _lines(strip_words * INT32_BYTES)
     strips = -(-height // strip_rows)
-    return CannySizes(blocked, words, plane, sums, ring, *offsets, strip_words, bits=strips * strip_words * WORD_BYTES)
+    return CannySizes(
+        blocked_width=blocked,
+        words=words,
+        plane=plane,
+        sums=sums,
+        ring=ring,
+        sums_offset=sums_offset,
+        staged_offset=staged_offset,
+        ring_offset=ring_offset,
+        queue_offset=queue_offset,
+        queued_offset=queued_offset,
+        scratch=queued_offset + _lines(strip_words),
+        strip_words=strip_words,
+        bits=strips * strip_words * WORD_BYTES,
+    )
 
 
 def _lines(size_bytes: int) -> int:

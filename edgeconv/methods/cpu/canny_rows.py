@@ -46,7 +46,7 @@ class CannyRows:
     def stage(self, row: Value) -> None:
         """Bring a row of the (smoothed) picture into its slot; rows come one after the other from a strip's first."""
         slot = self.e.block.srem(row, self.e.int64(KERNEL_SIZE))
-        targets = [self.frame.plane(CannyArgument.STAGED_OFFSET, slot, c) for c in range(self.shape.channels)]
+        targets = [self.frame.staged_plane(slot, c) for c in range(self.shape.channels)]
         if self.shape.blur:
             for channel, target in enumerate(targets):
                 self._smooth(row, channel, target)
@@ -61,7 +61,7 @@ class CannyRows:
         """Bring a row of the picture into its slot of those that are smoothed."""
         e, frame, reach = self.e, self.frame, self.shape.reach
         slot = e.block.srem(row, e.int64(self.shape.blur))
-        targets = [frame.plane(CannyArgument.RAW_OFFSET, slot, c) for c in range(self.shape.channels)]
+        targets = [frame.raw_plane(slot, c) for c in range(self.shape.channels)]
         self._copy(row, targets)
         for target in targets:
             for number in range(reach):
@@ -105,25 +105,26 @@ class CannyRows:
         for number in range(shape.blur):
             around = frame.table(CannyArgument.SOURCE_ROWS_ADDRESS, e.block.add(row, e.int64(number)))
             slot = e.block.srem(around, e.int64(shape.blur))
-            planes.append(frame.plane(CannyArgument.RAW_OFFSET, slot, channel))
+            planes.append(frame.raw_plane(slot, channel))
         beyond = e.block.add(frame[CannyArgument.BLOCKED_WIDTH], e.int64(shape.block))
         with e.count(e.int64(-shape.block), beyond, shape.block) as x:
-            loaded = [
-                self._halves(e.load(e.address(plane, shape.source, x), shape.source, shape.block), kind)
-                for plane in planes
-            ]
+            blocks = [e.load(e.address(plane, shape.source, x), shape.source, shape.block) for plane in planes]
+            loaded = [self._halves(block, kind) for block in blocks]
             for parity, place in enumerate(sums):
                 total = self._weighted([halves[parity] for halves in loaded], weights, kind)
                 e.store(total, e.address(place, kind, self._pair(x)), kind)
         with e.count(e.int64(0), frame[CannyArgument.BLOCKED_WIDTH], shape.block) as x:
-            smoothed = []
-            for parity in range(PARITIES):
-                taps = [self._sum_at(sums, x, parity + tap - shape.reach, kind) for tap in range(shape.blur)]
-                total = self._weighted(taps, weights, kind)
-                share = sum(weights) ** 2
-                total = e.block.add(total, splat(kind, shape.half, share // 2))
-                smoothed.append(e.block.lshr(total, splat(kind, shape.half, share.bit_length() - 1)))
-            e.store(self._joined(*smoothed, kind), e.address(target, shape.source, x), shape.source)
+            even, odd = (self._smoothed(sums, x, parity) for parity in range(PARITIES))
+            e.store(self._joined(even, odd, kind), e.address(target, shape.source, x), shape.source)
+
+    def _smoothed(self, sums: list[Value], x: Value, parity: int) -> Value:
+        """Every other smoothed pixel of a block, rounded to the nearest, halves up."""
+        e, shape, kind = self.e, self.shape, SUM_TYPE[self.shape.source]
+        weights = BINOMIALS[shape.blur]
+        share = sum(weights) ** 2
+        taps = [self._sum_at(sums, x, parity + tap - shape.reach, kind) for tap in range(shape.blur)]
+        total = e.block.add(self._weighted(taps, weights, kind), splat(kind, shape.half, share // 2))
+        return e.block.lshr(total, splat(kind, shape.half, share.bit_length() - 1))
 
     def _sum_at(self, sums: list[Value], x: Value, distance: int, kind: Scalar) -> Value:
         """Vertical sums of every other pixel, from `distance` right of the block's first on."""
@@ -160,10 +161,7 @@ class CannyRows:
         above = e.maximum(e.block.sub(row, e.int64(1)), e.int64(0))
         below = e.minimum(e.block.add(row, e.int64(1)), last)
         slots = [e.block.srem(number, e.int64(KERNEL_SIZE)) for number in (above, row, below)]
-        planes = [
-            [frame.plane(CannyArgument.STAGED_OFFSET, slot, channel) for slot in slots]
-            for channel in range(shape.channels)
-        ]
+        planes = [[frame.staged_plane(slot, channel) for slot in slots] for channel in range(shape.channels)]
         codes = frame.codes(row)
         with e.count(e.int64(0), frame[CannyArgument.BLOCKED_WIDTH], shape.block) as x:
             channels = [self._responses(rows, x) for rows in planes]
