@@ -319,8 +319,9 @@ def faults() -> str:
 
 def peers() -> str:
     """The table of peers."""
-    rows = ([f"`{entry.name}`", entry.device.upper(), entry.summary] for entry in PEERS)
-    return lines_of(("peer", "device", "what it does"), rows)
+    kinds = {False: "library", True: "by hand"}
+    rows = ([f"`{entry.name}`", entry.device.upper(), kinds[entry.written], entry.summary] for entry in PEERS)
+    return lines_of(("peer", "device", "kind", "what it does"), rows)
 
 
 def grids() -> str:
