@@ -167,11 +167,14 @@ def strip_works(sums: WayToSum) -> Iterator[Work]:
 def rows_anywhere() -> Iterator[Work]:
     """Rows that start on any sample, wide and narrow, with every border: what sliding_rows.cuh does by row and tile."""
     for sums, border in zip(SUMS, cycle(BORDERS)):
-        for stride, padding, (width, offset) in zip(cycle(sums.strides), (1, 0, 40), STARTS, strict=False):
+        strides = sums.strides if sums.strides == (1,) else (*sums.strides[-2:], APART)
+        for stride, padding, (width, offset) in zip(cycle(strides), (1, 0, 40), STARTS, strict=False):
             rules = replace(sums.rules, stride=stride, padding=padding, border=border, shape=(HEIGHT, width))
             yield Work(LARGE_SLIDING, rules, offset_samples=offset)
 
 
+APART = 5
+"""A stride at which strips do not read every row."""
 STARTS = ((3, 1), (131, 0), (261, 5))
 """Widths, from a window to several tiles, and where arrays start: in samples past an aligned address."""
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.methods.cuda.sliding_arithmetic import (
+    LARGEST_STRIP_STRIDE,
     MOST_STRIP_OUTPUTS,
     arithmetic_for,
     has_int8_weights,
@@ -31,7 +32,7 @@ MODES = {"uint8": ("abs", "clip", "raw"), "uint16": ("abs", "clip", "raw"), "flo
 WORKS = [
     Case(name, channels, dtype, mode, stride=stride, shape=(40, 40))
     for name, channels, (dtype, modes), stride in product(
-        ("laplacian8", "sobel", "scharr", RANDOM), ("each", "mix", "luma"), MODES.items(), (1, 2, 3)
+        ("laplacian8", "sobel", "scharr", RANDOM), ("each", "mix", "luma"), MODES.items(), (1, 2, 3, 4, 7, 8)
     )
     for mode in modes
 ]
@@ -43,7 +44,7 @@ OTHERS = [
     ),
     *(
         BankCase(filters, channels, stride=stride, shape=(40, 40))
-        for filters, channels, stride in product(range(1, MOST_STRIP_OUTPUTS + 1), (1, 3), (1, 2, 3))
+        for filters, channels, stride in product(range(1, MOST_STRIP_OUTPUTS + 1), (1, 3), (1, 2, 3, 8))
     ),
 ]
 """Grey pictures, and the banks that strips do in one pass."""
@@ -87,7 +88,7 @@ def test_the_tile_is_that_of_the_number_of_pixels():
 
 @given(
     height=st.integers(1, 5000),
-    stride=st.integers(1, 3),
+    stride=st.integers(1, LARGEST_STRIP_STRIDE),
     strips_at_once=st.integers(1, 300),
     dtype=st.sampled_from(sorted(MODES)),
     aligned=st.booleans(),
@@ -100,7 +101,7 @@ def test_strips_are_whole_steps_and_no_higher_than_they_must_be(height, stride, 
     assert rows >= 1
     assert (rows + before) % tile.step_rows == 0
     alone = -(-problem.output_height // strips_at_once)
-    assert rows <= max(alone, 2 * (KERNEL_SIZE - stride)) + tile.step_rows
+    assert rows <= max(alone, 2 * max(0, KERNEL_SIZE - stride)) + tile.step_rows
 
 
 def test_whole_weights_are_summed_in_integers_and_others_are_not():

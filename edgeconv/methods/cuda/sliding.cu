@@ -87,11 +87,6 @@ constexpr int SLOT_BYTES = STEP_INPUT_ROWS * ROW_BYTES;
 constexpr int PENDING = STRIDE == 1 ? 2 : STRIDE == 2 ? 1 : 0;  // output rows that wait for more input rows
 
 // --- a row of the output ----------------------------------------------------------------------------------------------
-#ifdef TRY_STAGE_LINE
-constexpr int STAGE_LINE = LINE;
-#else
-constexpr int STAGE_LINE = CHUNK;
-#endif
 constexpr int THREAD_SAMPLES = THREAD_PIXELS * OUT_CHANNELS;
 constexpr int THREAD_OUT_BYTES = THREAD_SAMPLES * sizeof(OUTPUT);
 constexpr int OUT_ROW_BYTES = THREADS * THREAD_OUT_BYTES;
@@ -105,7 +100,7 @@ struct Joint {
 };
 constexpr int JOINTS = SHARES_WORDS ? WARPS + 1 : 0;  // of a row; the first and the last have one side
 constexpr int STAGE_ROW_BYTES =
-    round_up(OUT_ROW_BYTES + (ALIGNED_OUT ? 0 : STAGE_LINE) + JOINTS * static_cast<int>(sizeof(Joint)), CHUNK);
+    round_up(OUT_ROW_BYTES + (ALIGNED_OUT ? 0 : CHUNK) + JOINTS * static_cast<int>(sizeof(Joint)), CHUNK);
 #ifdef HAS_BULK_COPIES
 constexpr int STAGES = 2;  // one is filled while the copy engine, or a thread that no barrier held up, reads the other
 #else

@@ -2,9 +2,9 @@
 
 Three kernels share the problems between them:
 
-    sliding.cu          blocks walk down strips of the picture; strides 1 to 3, where neighbouring windows overlap
+    sliding.cu          blocks walk down strips of the picture; strides 1 to 8
     sliding_bank.cu     many filters at once: the lanes of a warp share the outputs of a pixel (sliding_bank.py)
-    sliding_direct.cu   one thread per output pixel; larger strides, whose windows share nothing, pictures so small
+    sliding_direct.cu   one thread per output pixel; larger strides, whose windows lie far apart, pictures so small
                         that what a strip waits for at its start is longer than its computation, and sums in float64
                         (exactness.py)
 
@@ -209,8 +209,8 @@ class StripPlan(AddressPlan):
         self._usual = usual.launch
         self.launches = self._usual.launches
         overlap = max(0, KERNEL_SIZE - problem.stride) * (usual.strips - 1)
-        self.moved_bytes = problem.input_bytes + problem.output_bytes + overlap * self._pitches[0]
-        self.moved_bytes *= self.pictures
+        rows = min(problem.height, KERNEL_SIZE * problem.output_height) + overlap
+        self.moved_bytes = self.pictures * (rows * self._pitches[0] + problem.output_bytes)
         kinds = ("whole 8-bit", "32-bit integer") if problem.dtype == np.uint8 else ("twofold half", "float32")
         self.choice = {
             "kernel": "strips",

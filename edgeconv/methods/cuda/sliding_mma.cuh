@@ -116,24 +116,28 @@ __device__ __forceinline__ void clear(Responses &sum) {
 __device__ __forceinline__ bool is_marked(unsigned mark) { return (mark & 0x7FFF7FFFu) != 0; }  // zeros, or NaN
 #endif
 
-// Put two samples, the first in the low bits of `both`, beside each other into a staged row.
-__device__ __forceinline__ void put_pair(OUTPUT *at, unsigned both) {
-    constexpr int PAIR = 2 * sizeof(OUTPUT);
-    if (ALIGNED_OUT || reinterpret_cast<unsigned long long>(at) % PAIR == 0) {
-        if (PAIR == WORD)
+constexpr int PAIR_BYTES = 2 * sizeof(OUTPUT);
+
+// Put two samples, the first in the low bits of `both`, beside each other into a staged row, which starts on such a pair or
+// not (`together`). All lanes pack, so that only the stores depend on the lane and the row.
+__device__ __forceinline__ void put_pair(OUTPUT *at, unsigned both, bool together, bool has_output) {
+    keep_in_register(both);
+    if (has_output && together) {
+        if (PAIR_BYTES == WORD)
             *reinterpret_cast<unsigned *>(at) = both;
         else
             *reinterpret_cast<unsigned short *>(at) = static_cast<unsigned short>(both);
-    } else {
-        at[0] = sample_bits(both, at);
-        at[1] = sample_bits(both >> 8 * sizeof(OUTPUT), at);
     }
+    if (ALIGNED_OUT) return;
+    if (has_output && !together) at[0] = sample_bits(both, at);
+    if (has_output && !together) at[1] = sample_bits(both >> 8 * sizeof(OUTPUT), at);
 }
 
 // Put one complete row of responses into the stage, as samples; `mark` remembers one that is not finite (mend.cuh).
 __device__ __forceinline__ void stage_row(unsigned char *staged, int thread, int part, const Responses &sum, unsigned &mark) {
     const int group = thread % WARP / 4, pair = thread % 4;  // of the lane: lane = 4 · group + pair
     const bool has_output = pair < PRODUCT_SAMPLES * DIRECTIONS / 2;
+    const bool together = ALIGNED_OUT || reinterpret_cast<unsigned long long>(staged) % PAIR_BYTES == 0;
     OUTPUT *const to = reinterpret_cast<OUTPUT *>(staged) +
                        ((thread / WARP * PARTS_OF_ROW + part) * GROUPS + group) * GROUP_PIXELS * CHANNELS + (3 - DIRECTIONS) * pair;
 #pragma unroll
@@ -152,17 +156,15 @@ __device__ __forceinline__ void stage_row(unsigned char *staged, int thread, int
 #endif
                     continue;
                 }
-                // All lanes pack, so that only the store itself depends on the lane.
 #ifdef WHOLE_WEIGHTS
                 const bool positive = store == Store::abs;
-                const unsigned both =
-                    pack_clipped(positive ? abs(first) : first, positive ? abs(second) : second, 0);
-                if (has_output) put_pair(at, both);
+                const unsigned both = pack_clipped(positive ? abs(first) : first, positive ? abs(second) : second, 0);
+                put_pair(at, both, together, has_output);
 #else
                 const float value[2] = {first, second};
                 const unsigned both = pack(value, static_cast<const OUTPUT *>(nullptr));
                 mark_halves_not_finite(both, mark);
-                if (has_output) put_pair(at, both);
+                put_pair(at, both, together, has_output);
 #endif
             }
 }

@@ -215,7 +215,7 @@ struct StagedRows {
     unsigned first, pitch;  // of the output, the address of the first row's first byte and from row to row, modulo 2^32
 
     __device__ __forceinline__ unsigned char *row(int y) const {
-        return stage + y * STAGE_ROW_BYTES + (ALIGNED_OUT ? 0 : (first + y * pitch) % STAGE_LINE);
+        return stage + y * STAGE_ROW_BYTES + (ALIGNED_OUT ? 0 : (first + y * pitch) % CHUNK);
     }
 };
 
@@ -224,8 +224,8 @@ __device__ __forceinline__ unsigned skew_of(const unsigned char *staged) {
     return static_cast<unsigned>(reinterpret_cast<unsigned long long>(staged)) % WORD;
 }
 __device__ __forceinline__ Joint *joints_of(unsigned char *staged) {
-    const unsigned lead = static_cast<unsigned>(reinterpret_cast<unsigned long long>(staged)) % STAGE_LINE;
-    return reinterpret_cast<Joint *>(staged - lead + OUT_ROW_BYTES + STAGE_LINE);
+    const unsigned lead = static_cast<unsigned>(reinterpret_cast<unsigned long long>(staged)) % CHUNK;
+    return reinterpret_cast<Joint *>(staged - lead + OUT_ROW_BYTES + CHUNK);
 }
 
 // One warp puts the words of a staged row together that two warps share, and the last one.

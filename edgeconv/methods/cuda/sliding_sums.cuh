@@ -180,10 +180,9 @@ __device__ __forceinline__ void put(unsigned char *staged, int thread, const uns
         for (int i = 1; i <= LAST; ++i) words[i] = __funnelshift_rc(word[i - 1], word[i], (WORD - skew) * 8);
         if (lane == 0) joints_of(staged)[warp].right = word[0];
         if (lane == WARP - 1) joints_of(staged)[warp + 1].left = word[LAST];
-        return;
     }
 #pragma unroll
-    for (int i = 0; i < THREAD_OUT_WORDS; i += WRITE / WORD) {
+    for (int i = 0; i < (SHARES_WORDS ? 0 : THREAD_OUT_WORDS); i += WRITE / WORD) {
         if (WRITE == 16)
             *reinterpret_cast<uint4 *>(to + i * WORD) = make_uint4(word[i], word[i + 1], word[i + 2], word[i + 3]);
         else if (WRITE == 8)
