@@ -110,6 +110,14 @@ def strip_variant(
     return KernelVariant("methods/cuda/sliding.cu", "sliding", tuple(defines))
 
 
+def row_bytes(problem: Problem) -> tuple[int, int]:
+    """Bytes of a row of the picture and of the output."""
+    return (
+        problem.width * problem.in_channels * problem.dtype.itemsize,
+        problem.output_width * problem.output_channels * problem.output_dtype.itemsize,
+    )
+
+
 def variants() -> tuple[KernelVariant, ...]:
     """Representative kernels, for a machine without a GPU to compile."""
     tiled = (
@@ -192,10 +200,7 @@ class StripPlan(AddressPlan):
         import cupy
 
         problem = self.problem
-        self._pitches = (
-            problem.width * problem.in_channels * problem.dtype.itemsize,
-            problem.output_width * problem.output_channels * problem.output_dtype.itemsize,
-        )
+        self._pitches = row_bytes(problem)
         self._steps = (problem.input_bytes, problem.output_bytes) if self.pictures > 1 else (0, 0)
         arithmetic = arithmetic_for(problem)
         self.arithmetic = FLOAT32 if arithmetic == "fma" else WHOLE if problem.dtype == np.uint8 else TWOFOLD_HALF
