@@ -6,11 +6,11 @@
 
 What it prints goes by hand into TILES of edgeconv/methods/cuda/sliding_tiles.py, or into sliding_bank.py. Compiles in
 as many processes as there are processors; then each tile is timed as a CUDA graph of runs on arrays that together
-exceed the L2, in turn with what takes as long as the fewest bytes must: first the whole grid with one strip height, then
-the fastest with other heights.
+exceed the L2, in turn with what takes as long as the fewest bytes must: first the whole grid with one strip height,
+then the fastest with other heights.
 
-The floor of strides 1 to 3 is a device copy of as many bytes, between arrays of whole kilobytes: of others the copy itself is
-slower. Of larger strides it is a kernel that reads the sectors of 32 bytes under the windows, and writes the output.
+The floor of strides 1 to 3 is a device copy of as many bytes, between arrays of whole kilobytes: of others the copy
+itself is slower. Of larger strides it is a kernel that reads the sectors of 32 bytes under the windows, and writes the output.
 """
 
 from __future__ import annotations
@@ -113,9 +113,9 @@ def problem_of(work: str, shape: Shape, border: Any = "zero") -> Problem:
     if weights in (REAL, WHOLE):
         rng = np.random.default_rng(SEED)
         groups = RGB_CHANNELS if channels == "each" else 1
-        shape = (1, RGB_CHANNELS, RGB_CHANNELS // groups, KERNEL_SIZE, KERNEL_SIZE)
-        real = rng.uniform(-1, 1, shape)
-        whole = rng.integers(-LARGEST_WHOLE, LARGEST_WHOLE, shape, endpoint=True)
+        oihw = (1, RGB_CHANNELS, RGB_CHANNELS // groups, KERNEL_SIZE, KERNEL_SIZE)
+        real = rng.uniform(-1, 1, oihw)
+        whole = rng.integers(-LARGEST_WHOLE, LARGEST_WHOLE, oihw, endpoint=True)
         weighted = WeightSet((real if weights == REAL else whole).astype(np.float32), groups)
     else:
         weighted = weight_set(named_filter(weights), channels)

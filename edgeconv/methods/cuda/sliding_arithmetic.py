@@ -33,7 +33,7 @@ SHORT_LARGEST = 2047
 """Two squares of no more add up below 2^23."""
 
 LARGEST_STRIP_STRIDE = 8
-"""Beyond it the gaps between windows, which strips read along, are longer than the windows: one thread per output pixel."""
+"""Beyond it the gaps between windows, which strips read along, are longer than windows: one thread per output pixel."""
 
 MOST_STRIP_OUTPUTS = 8
 """Outputs whose sums of all rows under way a thread can hold; a bank of more is for sliding_bank.cu."""
