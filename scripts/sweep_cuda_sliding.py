@@ -10,7 +10,8 @@ exceed the L2, in turn with what takes as long as the fewest bytes must: first t
 then the fastest with other heights.
 
 The floor of strides 1 to 3 is a device copy of as many bytes, between arrays of whole kilobytes: of others the copy
-itself is slower. Of larger strides it is a kernel that reads the sectors of 32 bytes under the windows, and writes the output.
+itself is slower. Of larger strides it is a kernel that reads the sectors of 32 bytes under the windows, and writes the
+output.
 """
 
 from __future__ import annotations
