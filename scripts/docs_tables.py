@@ -127,7 +127,7 @@ def run_reports(machine: str) -> str:
     """One line a report of scripts/run_matrix.py."""
     rows = []
     for entry in METHODS:
-        for path in sorted((RESULTS / "run" / machine).glob(f"{entry.device}_{entry.name}_s?.json")):
+        for path in sorted((RESULTS / "run" / machine).glob(f"{entry.device}_{entry.name}_s?.json.xz")):
             report = read_kinds(path, {RUN: RunReport})
             timing, speed, check = report.timing, report.speed, report.check
             assert timing.kernel is not None  # all of them were timed and checked
