@@ -146,12 +146,12 @@ class CannyCudaPlan:
     def __init__(
         self, shape: Sequence[int], dtype: Any, settings: CannySettings, pictures: int | None = None
     ) -> None:
-        import cupy
-
         kind = np.dtype(dtype)
         sample = check_picture(np.broadcast_to(np.zeros((), kind), tuple(shape)))
         if pictures is not None and pictures < 1:
             raise UsageError(f"A batch of canny has at least one picture, not {pictures}.")
+        import cupy
+
         self.settings = settings
         self.pictures = pictures or 1
         self.height, self.width = sample.shape[:2]
