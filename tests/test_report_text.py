@@ -125,7 +125,7 @@ def test_the_table_of_a_fast_run_has_no_exponents(monkeypatch) -> None:
         end_to_end_gflops=1378.0,
         roof=Roof(4.2e12, 5.9e13, "measured"),
     )
-    made = SimpleNamespace(speed=speed, method=SimpleNamespace(workspace_bytes=0))
+    made = SimpleNamespace(speed=speed, throughput=None, method=SimpleNamespace(workspace_bytes=0))
     for name in ("picture", "time", "check", "tile"):
         monkeypatch.setattr(report_text, f"_{name}_rows", lambda made: [])
     shown = "\n".join(row.text for row in report_text.table(made))

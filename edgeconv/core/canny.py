@@ -9,9 +9,9 @@ Pictures are (H, W) or (H, W, 1), grey, or (H, W, 3), RGB, of uint8 or uint16. T
 edges and 0 elsewhere, byte for byte that of `cv2.Canny` with an aperture of 3 after `cv2.GaussianBlur` with sigma 0,
 for 8 bits; 16 bits, which OpenCV has only as int16 gradients, follow the same definition in wider integers.
 
-A magnitude is |gx| + |gy|, or with `l2` sqrt(gx² + gy²), in units of the Sobel responses: up to 2,040 (L1) or 1,443
-(L2) of 8 bits. A pixel is above a threshold where its magnitude is greater than the whole part of that threshold (L1), or its
-squared magnitude greater than the whole part of the squared threshold (L2). Outside the picture the magnitude is 0.
+A magnitude is |gx| + |gy|, or with `l2` sqrt(gx² + gy²), in units of the Sobel responses: up to 1,530 (L1) or 1,141
+(L2) of 8 bits. A pixel is above a threshold where its magnitude is greater than the whole part of that threshold (L1),
+or its squared magnitude greater than that of the squared threshold (L2). Outside the picture the magnitude is 0.
 
 Source: J. Canny, A Computational Approach to Edge Detection, 1986, in the form of OpenCV's `canny.cpp`, whose sector
 test (tan 22.5° as 13573 / 2¹⁵) and whose comparisons between equal neighbours are followed exactly.
@@ -37,6 +37,9 @@ BINOMIALS: dict[int, tuple[int, ...]] = {3: (1, 2, 1), 5: (1, 4, 6, 4, 1)}
 """The weights of the smoothing along one direction, by its size."""
 BLURS: tuple[int, ...] = (0, *BINOMIALS)
 """Sizes of the smoothing; 0 is none."""
+
+SOBEL_WEIGHTS = (1, 2, 1)
+"""Across the derivative."""
 
 TANGENT_BITS: Final = 15
 TANGENT_22: Final = 13573
@@ -114,16 +117,22 @@ def smooth(picture: NDArray[Any], size: int) -> NDArray[Any]:
     return ((total + share // 2) // share).astype(picture.dtype)
 
 
-def gradient(picture: NDArray[Any], l2: bool = False) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Sobel-x and Sobel-y (H, W), int32; of RGB those of the channel of the largest magnitude, the first of several."""
+def gradient(
+    picture: NDArray[Any], l2: bool = False, weights: tuple[int, ...] = SOBEL_WEIGHTS
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Derivatives along x and y (H, W), int32; of RGB those of the channel of the largest magnitude, the first on ties.
+
+    `weights` smooth across each derivative: those of Sobel, or of another 3×3 operator.
+    """
+    outer, inner, _ = weights
     height, width = picture.shape[:2]
     padded = _around(picture, 1, "replicate", np.int32)
 
     def at(row: int, column: int) -> NDArray[np.int32]:
         return padded[row : row + height, column : column + width]
 
-    gx = at(0, 2) - at(0, 0) + 2 * (at(1, 2) - at(1, 0)) + at(2, 2) - at(2, 0)
-    gy = at(2, 0) - at(0, 0) + 2 * (at(2, 1) - at(0, 1)) + at(2, 2) - at(0, 2)
+    gx = outer * (at(0, 2) - at(0, 0) + at(2, 2) - at(2, 0)) + inner * (at(1, 2) - at(1, 0))
+    gy = outer * (at(2, 0) - at(0, 0) + at(2, 2) - at(0, 2)) + inner * (at(2, 1) - at(0, 1))
     if picture.ndim == 2:
         return gx, gy
     largest = magnitude(gx, gy, l2).argmax(axis=2)[:, :, np.newaxis]
