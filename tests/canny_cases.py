@@ -7,15 +7,16 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-import cv2
+import canny_pictures
 import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.core.canny import CannySettings, gradient, hysteresis, smooth, thin
 
-KINDS = ("noise", "few levels", "smooth", "spiral", "comb")
-"""Noise has few weak edges, few levels many ties, smooth pictures long edges; a spiral is one edge through all tiles, of
-which only the middle is strong; a comb is many short pieces that only their far ends join."""
+PATHS = ("spiral", "comb")
+"""A spiral is one edge through all tiles, of which only the middle is strong; a comb is many short pieces that only
+their far ends join."""
+KINDS = (*canny_pictures.KINDS, *PATHS)
 
 
 def _path(kind: str, height: int, width: int) -> NDArray[np.uint8]:
@@ -39,19 +40,12 @@ def _path(kind: str, height: int, width: int) -> NDArray[np.uint8]:
 
 def picture_of(kind: str, shape: tuple[int, ...], seed: int, dtype: Any = np.uint8) -> NDArray[Any]:
     """A picture of a kind (height, width) or (height, width, 3)."""
-    rng = np.random.default_rng(seed)
+    if kind not in PATHS:
+        return canny_pictures.picture_of(kind, shape, seed, dtype)
     most = int(np.iinfo(dtype).max)
-    if kind in ("spiral", "comb"):
-        drawn = _path(kind, *shape[:2]).astype(np.int64) * (most // 4)
-        drawn[shape[0] // 2 - 1 : shape[0] // 2 + 2, shape[1] // 2 - 3 : shape[1] // 2 + 4] *= 3
-        return np.broadcast_to(drawn.reshape(*drawn.shape, *([1] * (len(shape) - 2))), shape).astype(dtype)
-    picture = rng.integers(0, most + 1, shape).astype(dtype)
-    if kind == "few levels":
-        return (picture // (most // 4 + 1) * (most // 3)).astype(dtype)
-    if kind == "smooth":
-        smoothed = cv2.GaussianBlur(picture, (9, 9), 2).reshape(shape).astype(np.int64)
-        return np.clip((smoothed - most // 2) * 4 + most // 2, 0, most).astype(dtype)
-    return picture
+    drawn = _path(kind, *shape[:2]).astype(np.int64) * (most // 4)
+    drawn[shape[0] // 2 - 1 : shape[0] // 2 + 2, shape[1] // 2 - 3 : shape[1] // 2 + 4] *= 3
+    return np.broadcast_to(drawn.reshape(*drawn.shape, *([1] * (len(shape) - 2))), shape).astype(dtype)
 
 
 @dataclass(frozen=True)
@@ -72,13 +66,17 @@ class CannyCase:
 
     def batch(self) -> NDArray[Any]:
         """The pictures (pictures, height, width[, 3])."""
-        return np.stack([picture_of(self.kind, self.shape, self.seed + i, np.dtype(self.dtype)) for i in range(self.pictures)])
+        return np.stack(
+            [picture_of(self.kind, self.shape, self.seed + i, np.dtype(self.dtype)) for i in range(self.pictures)]
+        )
 
     def place(self, pictures: NDArray[Any], put: Callable[..., Any], empty: Callable[..., Any]) -> tuple[Any, Any]:
         """The pictures and room for the edges, by functions of an array library that take an offset in samples."""
         if not self.padding_samples:
             return put(pictures, self.offset_samples), empty(pictures.shape[:3], np.uint8, self.offset_samples)
-        wide = np.zeros((*pictures.shape[:2], pictures.shape[2] + self.padding_samples, *pictures.shape[3:]), self.dtype)
+        wide = np.zeros(
+            (*pictures.shape[:2], pictures.shape[2] + self.padding_samples, *pictures.shape[3:]), self.dtype
+        )
         width = pictures.shape[2]
         wide[:, :, :width] = pictures
         source = put(wide, self.offset_samples)[:, :, :width]
@@ -119,7 +117,9 @@ def random_cases(count: int, seed: int = 0, most: int = 90) -> list[CannyCase]:
             CannyCase(
                 pick(*KINDS),
                 (*shape, 3) if pick(False, True) else shape,
-                CannySettings(*pick((low, high), (high, low), (int(low), int(high))), pick(False, True), pick(0, 0, 3, 5)),
+                CannySettings(
+                    *pick((low, high), (high, low), (int(low), int(high))), pick(False, True), pick(0, 0, 3, 5)
+                ),
                 dtype,
                 pick(1, 1, 1, 3),
                 i,

@@ -136,7 +136,9 @@ CASES = (
     tuple(CannyCase("smooth", (6, width), CannySettings(60, 200, blur=5), seed=3) for width in WIDTHS),
     tuple(CannyCase("few levels", (7, width, 3), CannySettings(400, 900, True, 3)) for width in WIDTHS),
     tuple(CannyCase("few levels", (height, 40), CannySettings(100, 900, blur=5)) for height in range(1, 9)),
-    tuple(CannyCase("smooth", (9, width, 3), CannySettings(9e3, 9e4, blur=3), "uint16") for width in (1, 2, 31, 33, 70)),
+    tuple(
+        CannyCase("smooth", (9, width, 3), CannySettings(9e3, 9e4, blur=3), "uint16") for width in (1, 2, 31, 33, 70)
+    ),
     tuple(CannyCase(kind, (200, 150), CannySettings(100, 300)) for kind in ("spiral", "comb")),
     tuple(CannyCase(kind, (131, 193), CannySettings(100, 300)) for kind in ("spiral", "comb", "noise")),
     (CannyCase("smooth", (70, 130), CannySettings(60, 200), pictures=3, offset_samples=3, padding_samples=5),),
@@ -180,9 +182,13 @@ FAULTS = (
         "outer = size",
     ),
     CannyFault(
-        "the last units are read as if they began where others do", SMOOTH, "canny_hysteresis.cu", "row >> late", "row",
+        "the last units are read as if they began where others do",
+        SMOOTH,
+        "canny_hysteresis.cu",
+        "row >> late",
+        "row",
         "wrong: edges",
-    ),  # fmt: skip
+    ),
     CannyFault(
         "words past the picture's end are read",
         CannyCase("noise", (5, 29), CannySettings(100, 900)),

@@ -6,8 +6,8 @@
     canny_map.cuh         the map between them, two bits a pixel
 
 All work stays on the GPU and the number of launches is always four, whatever the picture: pieces of edges that leave
-a tile are joined in a forest, not followed from tile to tile. A batch of pictures is one call. The result is byte for byte
-that of edgeconv/core/canny.py.
+a tile are joined in a forest, not followed from tile to tile. A batch of pictures is one call. The result is byte for
+byte that of edgeconv/core/canny.py.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from edgeconv.core.canny import BLURS, CANNY_DTYPES, CannySettings, check_picture
 from edgeconv.errors import UsageError
 from edgeconv.hardware.cuda.kernels import KernelVariant, load, resident_blocks
-from edgeconv.methods.cuda.kernel_args import WARP, Defines, round_up, unique
+from edgeconv.methods.cuda.kernel_args import WARP, Defines, unique
 
 # --- kernels ----------------------------------------------------------------------------------------------------
 
@@ -143,9 +143,7 @@ class CannyCudaPlan:
 
     launches = 4
 
-    def __init__(
-        self, shape: Sequence[int], dtype: Any, settings: CannySettings, pictures: int | None = None
-    ) -> None:
+    def __init__(self, shape: Sequence[int], dtype: Any, settings: CannySettings, pictures: int | None = None) -> None:
         kind = np.dtype(dtype)
         sample = check_picture(np.broadcast_to(np.zeros((), kind), tuple(shape)))
         if pictures is not None and pictures < 1:
@@ -225,9 +223,7 @@ class CannyCudaPlan:
         if not late:
             return np.ascontiguousarray(levels[:, :, : self.width])
         before = self.width - self.width % THIN_PIXELS
-        return np.concatenate(
-            (levels[:, :, :before], levels[:, :, before + late : before + THIN_PIXELS]), axis=2
-        )
+        return np.concatenate((levels[:, :, :before], levels[:, :, before + late : before + THIN_PIXELS]), axis=2)
 
     def _source(self, image: Any) -> PictureRows | None:
         return rows_of(image, self._has_batch, self._has_channels)
@@ -298,13 +294,13 @@ class CannyCudaPlan:
     def _check(self, what: str, array: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
         if tuple(array.shape) != shape or array.dtype != dtype:
             wanted, found = ("×".join(map(str, sizes)) for sizes in (shape, array.shape))
-            raise UsageError(f"This plan of canny needs a {what} of {wanted} {dtype.name}, not {found} {array.dtype.name}.")
+            raise UsageError(
+                f"This plan of canny needs a {what} of {wanted} {dtype.name}, not {found} {array.dtype.name}."
+            )
 
 
-def plan_canny(
-    shape: Sequence[int], dtype: Any, settings: CannySettings, pictures: int | None = None
-) -> CannyCudaPlan:
-    """A plan for pictures of a shape, (H, W), (H, W, 1) or (H, W, 3), and a type; `pictures` for a batch of so many.
+def plan_canny(shape: Sequence[int], dtype: Any, settings: CannySettings, pictures: int | None = None) -> CannyCudaPlan:
+    """A plan for pictures of a shape, (H, W), (H, W, 1) or (H, W, 3), and a type; `pictures` in a batch, if it is one.
 
     Raises UsageError for another shape or type.
     """
@@ -312,7 +308,7 @@ def plan_canny(
 
 
 def rows_of(array: Any, has_batch: bool, has_channels: bool) -> PictureRows | None:
-    """Where the rows of (pictures, H, W, channels) lie, of which the axes may be left out; None where the samples of a row
+    """Where the rows of (pictures, H, W, channels) lie, of which axes may be left out; None where the samples of a row
     do not lie side by side, or rows not one behind another."""
     shape, strides = list(array.shape), list(array.strides)
     if not has_batch:
