@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import statistics
 import sys
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -43,7 +44,7 @@ def measured(case: tuple[str, str, str, int], side: int, spare: Any) -> list[dic
     candidates = {"floor": CopyCandidate("cuda"), "sliding": MethodCandidate("sliding", "sliding", "cuda", Options())}
     runs = {label: candidate.prepare(bench).run for label, candidate in candidates.items()}
     total = cupy.empty((), cupy.uint64)
-    flushes = {"dirty": lambda: spare.fill(1), "clean": lambda: spare.sum(out=total)}
+    flushes: dict[str, Callable[[], Any]] = {"dirty": lambda: spare.fill(1), "clean": lambda: spare.sum(out=total)}
     times: dict[tuple[str, str], list[float]] = {}
     for number in range(SAMPLES + 1):
         for label, run in runs.items():
