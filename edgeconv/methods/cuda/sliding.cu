@@ -208,9 +208,10 @@ __device__ __forceinline__ constexpr int writer_of(int i) { return i % WARPS; }
 constexpr int WRITERS = STEP_ROWS < WARPS ? STEP_ROWS : WARPS;
 
 // Blocks that must fit a multiprocessor. From compute capability 12.0 on one holds 1,536 threads and not 2,048; to fit
-// six blocks of 128 threads into it the compiler would spill registers.
+// six blocks of 128 threads into it the compiler would spill registers, and five of those that shift what they read.
 #if __CUDA_ARCH__ >= 1200
-constexpr int RESIDENT_BLOCKS = THREADS == 128 && MIN_BLOCKS > 5 ? 5 : MIN_BLOCKS;
+constexpr int MOST_BLOCKS = ALIGNED_IN ? 5 : 4;
+constexpr int RESIDENT_BLOCKS = THREADS == 128 && MIN_BLOCKS > MOST_BLOCKS ? MOST_BLOCKS : MIN_BLOCKS;
 #else
 constexpr int RESIDENT_BLOCKS = MIN_BLOCKS;
 #endif
