@@ -60,8 +60,7 @@ def _write_strip(frame: CannyFrame, strip: Value) -> None:
     _clear_row(frame, hysteresis, e.block.add(count, one))
     _write_bits(frame, hysteresis, start, e.block.add(start, count))
     hysteresis.sweep(count)
-    with e.count(one, e.block.add(count, one)) as row:
-        hysteresis.queue_row(row)
+    hysteresis.queue_all(count)
     hysteresis.spread_queued()
     with e.count(e.int64(0), count) as number:
         bits = e.address_of_int64(hysteresis.strong, hysteresis.place(e.block.add(number, one)))
@@ -165,16 +164,19 @@ def _write_seam(module: ir.Module, shape: CannyShape) -> ir.Function:
 
         hysteresis = CannyHysteresis(frame, strip)
         above, below = e.block.sub(strip, one), e.block.add(strip, one)
-        with e.block.if_then(e.block.icmp_signed(">", strip, e.int64(0))):
-            _take_over(frame, above, frame[CannyArgument.STRIP_ROWS], hysteresis, e.int64(0))
+        has_above = e.block.icmp_signed(">", strip, e.int64(0))
         has_below = e.block.icmp_signed("<", below, frame[CannyArgument.STRIPS])
-        with e.block.if_then(has_below):
-            _take_over(frame, below, one, hysteresis, e.block.add(count, one))
-        with e.count(e.int64(0), e.int64(2)) as end:
-            hysteresis.queue_row(e.block.select(e.block.icmp_signed("==", end, e.int64(0)), one, count))
+        for exists, own_row, first_or_last, other, other_row in (
+            (has_above, e.int64(0), one, above, frame[CannyArgument.STRIP_ROWS]),
+            (has_below, e.block.add(count, one), count, below, one),
+        ):
+            with e.block.if_then(exists):
+                bits = frame.strip_bits(CannyArgument.STRONG_ADDRESS, other)
+                row = e.address_of_int64(bits, hysteresis.place(other_row))
+                hysteresis.queue_beside(own_row, first_or_last, row)
         hysteresis.spread_queued(on_growth)
         for grew, exists, neighbour in (
-            (first_grew, e.block.icmp_signed(">", strip, e.int64(0)), above),
+            (first_grew, has_above, above),
             (last_grew, has_below, below),
         ):
             tell = e.block.and_(e.block.icmp_signed("!=", e.block.load(grew, typ=I64), e.int64(0)), exists)
@@ -184,15 +186,6 @@ def _write_seam(module: ir.Module, shape: CannyShape) -> ir.Function:
                 e.block.atomic_rmw("add", frame.argument_address(CannyArgument.PENDING), one, "seq_cst")
     e.block.ret_void()
     return e.function
-
-
-def _take_over(frame: CannyFrame, other: Value, other_row: Value, hysteresis: CannyHysteresis, own_row: Value) -> None:
-    """Copy a bit row of another strip, which may be growing, to this strip's row beside it."""
-    e = frame.e
-    source = e.address_of_int64(frame.strip_bits(CannyArgument.STRONG_ADDRESS, other), hysteresis.place(other_row))
-    target = e.address_of_int64(hysteresis.strong, hysteresis.place(own_row))
-    with e.count(e.int64(0), frame[CannyArgument.WORDS]) as word:
-        e.block.store(frame.shared_word(e.address_of_int64(source, word)), e.address_of_int64(target, word))
 
 
 def _correct_word(frame: CannyFrame, row: Value, bit_row: Value, place: Value, hysteresis: CannyHysteresis) -> None:
