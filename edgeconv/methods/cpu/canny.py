@@ -38,6 +38,10 @@ SOURCES: dict[str, Scalar] = dict(zip(CANNY_DTYPES, ("u8", "u16"), strict=True))
 NANOSECONDS_PER_PIXEL = 0.5
 """Of one core, grey and without smoothing; see division.py for how exact it has to be."""
 
+LEAST_STRIP_ROWS = 32
+"""Lower strips are cut only where there are threads for them: each computes two rows that its neighbours do, and has
+edges across its ends."""
+
 MOST_RUNS = 2**31 - 1
 """Runs are numbered up to here, as int32, and from 1 again."""
 
@@ -65,7 +69,8 @@ class CannyPlan:
             resolve_threads(threads)
         seconds = height * width * channels * NANOSECONDS_PER_PIXEL * 1e-9 * self.dtype.itemsize
         divided = division.divide(height, seconds, threads)
-        strip_rows = min(divided.strip_rows, division.STRIP_ROWS)
+        strip_rows = max(divided.strip_rows, min(LEAST_STRIP_ROWS, -(-height // divided.threads)))
+        strip_rows = min(strip_rows, division.STRIP_ROWS)
         strips = -(-height // strip_rows)
         streaming = height * width * (channels * self.dtype.itemsize + 1) > STREAMING_BYTES
         sizes = make_sizes(code_shape, height, width, strip_rows)

@@ -28,6 +28,7 @@ from edgeconv.methods.cpu.canny_layout import WORD_BITS, CannyArgument, CannySha
 from edgeconv.methods.cpu.canny_rows import CannyRows
 
 I1, I8 = ir.IntType(1), ir.IntType(8)
+BYTE_BITS = 8
 
 WORK, GO_ON, GROW, ALONE = "work", "go_on", "grow", "alone"
 
@@ -141,9 +142,7 @@ def _store_pixels(frame: CannyFrame, bits: Value, out: Value, start: Value, stop
     _store_blocks(frame, bits, out, start, whole)
     with e.count(whole, stop) as x:
         byte = e.block.load(frame.bytes_on(bits, e.block.lshr(x, e.int64(3))), typ=I8)
-        shift = e.block.trunc(e.block.and_(x, e.int64(7)), I8)
-        bit = e.block.and_(e.block.lshr(byte, shift), I8(1))
-        e.block.store(e.block.neg(bit), frame.bytes_on(out, x))
+        _store_bit(e, byte, e.block.and_(x, e.int64(BYTE_BITS - 1)), frame.bytes_on(out, x))
 
 
 def _store_blocks(
@@ -200,12 +199,13 @@ def _write_grow(module: ir.Module, shape: CannyShape) -> ir.Function:
     first_grew, last_grew = e.variable(e.int64(0)), e.variable(e.int64(0))
     hysteresis = CannyHysteresis(frame, strip)
 
-    def on_growth(place: Value, grown: Value) -> None:
+    def on_growth(place: Value, grown: Value, gained: Value) -> None:
         row = e.block.udiv(place, hysteresis.pitch)
         for edge, grew in ((one, first_grew), (count, last_grew)):
             is_edge = e.block.zext(e.block.icmp_signed("==", row, edge), I64)
             e.block.store(e.block.or_(e.block.load(grew, typ=I64), is_edge), grew)
-        _correct_word(frame, e.block.add(start, e.block.sub(row, one)), row, place, hysteresis)
+        x = e.block.mul(e.block.sub(place, hysteresis.place(row)), e.int64(WORD_BITS))
+        _correct_pixels(frame, e.block.add(start, e.block.sub(row, one)), x, grown, gained)
 
     (above, has_above), (below, has_below) = _neighbours(frame, strip)
     for other, exists, own_row, first_or_last, other_row in (
@@ -225,13 +225,28 @@ def _write_grow(module: ir.Module, shape: CannyShape) -> ir.Function:
     return e.function
 
 
-def _correct_word(frame: CannyFrame, row: Value, bit_row: Value, place: Value, hysteresis: CannyHysteresis) -> None:
-    """Store the pixels of a word once more."""
+def _correct_pixels(frame: CannyFrame, row: Value, x: Value, grown: Value, gained: Value) -> None:
+    """Store those pixels of a word again that have been gained, eight side by side; the word begins at pixel `x`."""
     e, width = frame.e, frame[CannyArgument.WIDTH]
-    x = e.block.mul(e.block.sub(place, hysteresis.place(bit_row)), e.int64(WORD_BITS))
-    out = frame.bytes_on(frame.pointer(CannyArgument.OUT_ADDRESS), e.block.add(e.block.mul(row, width), x))
-    count = e.minimum(e.block.sub(width, x), e.int64(WORD_BITS))
-    _store_pixels(frame, e.address_of_int64(hysteresis.strong, place), out, e.int64(0), count)
+    out = frame.bytes_on(frame.pointer(CannyArgument.OUT_ADDRESS), e.block.mul(row, width))
+    first = e.block.and_(e.block.cttz(gained, I1(0)), e.int64(-BYTE_BITS))
+    stop = e.block.sub(e.int64(WORD_BITS), e.block.ctlz(gained, I1(0)))
+    with e.count(first, stop, BYTE_BITS) as bit:
+        byte = e.block.trunc(e.block.lshr(grown, bit), I8)
+        column = e.block.add(x, bit)
+        fits = e.block.icmp_signed("<=", e.block.add(column, e.int64(BYTE_BITS)), width)
+        with e.block.if_else(fits) as (whole, part):
+            with whole:
+                flags = e.block.bitcast(byte, ir.VectorType(I1, BYTE_BITS))
+                e.store(e.block.sext(flags, vector_type("u8", BYTE_BITS)), frame.bytes_on(out, column), "u8")
+            with part, e.count(e.int64(0), e.block.sub(width, column)) as number:
+                _store_bit(e, byte, number, frame.bytes_on(out, e.block.add(column, number)))
+
+
+def _store_bit(e: Emitter, byte: Value, number: Value, out: Value) -> None:
+    """255 where a bit is 1, else 0."""
+    bit = e.block.and_(e.block.lshr(byte, e.block.trunc(number, I8)), I8(1))
+    e.block.store(e.block.neg(bit), out)
 
 
 def _write_alone(module: ir.Module, work: ir.Function) -> None:

@@ -28,8 +28,8 @@ I8 = ir.IntType(8)
 SWEEP_AGAIN = 16
 """Sweeps go on while they change more than one in so many registers of words."""
 
-OnGrowth = Callable[[Value, Value], None]
-"""Told of the place of a word and of the word that it has become."""
+OnGrowth = Callable[[Value, Value, Value], None]
+"""Told of the place of a word, of the word that it has become, and of the bits that it has gained."""
 
 
 class CannyHysteresis:
@@ -122,11 +122,22 @@ class CannyHysteresis:
             before = self._strong(place)
             undecided = self._undecided(place)
             touched = e.block.and_(undecided, self._around(place, before))
-            grown = self._connected(e.block.or_(undecided, before), e.block.or_(before, touched))
+            grown = self._grown(undecided, before, touched)
+            gained = e.block.and_(grown, e.block.not_(before))
             self.frame.put_shared(grown, e.address_of_int64(self.strong, place))
             if on_growth is not None:
-                on_growth(place, grown)
-            self._queue_around(place, e.block.and_(grown, e.block.not_(before)))
+                on_growth(place, grown, gained)
+            self._queue_around(place, gained)
+
+    def _grown(self, undecided: Value, before: Value, touched: Value) -> Value:
+        """A word with what is touched and connected to that; along a line down the picture nothing else is."""
+        e = self.e
+        seeds = e.block.or_(before, touched)
+        grown = e.variable(seeds)
+        beside = e.block.and_(self._widened(touched), e.block.and_(undecided, e.block.not_(touched)))
+        with e.block.if_then(e.block.icmp_signed("!=", beside, e.int64(0))):
+            e.block.store(self._connected(e.block.or_(undecided, before), seeds), grown)
+        return e.block.load(grown, typ=I64)
 
     def _queue_around(self, place: Value, gained: Value) -> None:
         """Queue the words around that can grow because of the bits that this one has gained."""
