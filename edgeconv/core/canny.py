@@ -38,6 +38,9 @@ BINOMIALS: dict[int, tuple[int, ...]] = {3: (1, 2, 1), 5: (1, 4, 6, 4, 1)}
 BLURS: tuple[int, ...] = (0, *BINOMIALS)
 """Sizes of the smoothing; 0 is none."""
 
+SOBEL_WEIGHTS = (1, 2, 1)
+"""Across the derivative."""
+
 TANGENT_BITS: Final = 15
 TANGENT_22: Final = 13573
 """tan 22.5° times 2¹⁵, rounded; tan 67.5° is that of 22.5° plus 2."""
@@ -114,16 +117,22 @@ def smooth(picture: NDArray[Any], size: int) -> NDArray[Any]:
     return ((total + share // 2) // share).astype(picture.dtype)
 
 
-def gradient(picture: NDArray[Any], l2: bool = False) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Sobel-x and Sobel-y (H, W), int32; of RGB those of the channel of the largest magnitude, the first of several."""
+def gradient(
+    picture: NDArray[Any], l2: bool = False, weights: tuple[int, ...] = SOBEL_WEIGHTS
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Derivatives along x and y (H, W), int32; of RGB those of the channel of the largest magnitude, the first on ties.
+
+    `weights` smooth across each derivative: those of Sobel, or of another 3×3 operator.
+    """
+    outer, inner, _ = weights
     height, width = picture.shape[:2]
     padded = _around(picture, 1, "replicate", np.int32)
 
     def at(row: int, column: int) -> NDArray[np.int32]:
         return padded[row : row + height, column : column + width]
 
-    gx = at(0, 2) - at(0, 0) + 2 * (at(1, 2) - at(1, 0)) + at(2, 2) - at(2, 0)
-    gy = at(2, 0) - at(0, 0) + 2 * (at(2, 1) - at(0, 1)) + at(2, 2) - at(0, 2)
+    gx = outer * (at(0, 2) - at(0, 0) + at(2, 2) - at(2, 0)) + inner * (at(1, 2) - at(1, 0))
+    gy = outer * (at(2, 0) - at(0, 0) + at(2, 2) - at(0, 2)) + inner * (at(2, 1) - at(0, 1))
     if picture.ndim == 2:
         return gx, gy
     largest = magnitude(gx, gy, l2).argmax(axis=2)[:, :, np.newaxis]
