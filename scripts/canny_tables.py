@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import lzma
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ RESULTS = Path(__file__).resolve().parent.parent / "docs" / "results"
 @cache
 def record(name: str) -> dict[str, Any]:
     """A record of scripts/benchmark_canny.py."""
-    found: dict[str, Any] = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
+    found: dict[str, Any] = json.loads(lzma.decompress((RESULTS / f"{name}.json.xz").read_bytes()))
     return found
 
 
