@@ -431,7 +431,7 @@ def conv_sizes(stride: int) -> str:
 TABLES: dict[str, Callable[[], str]] = {
     "methods": methods,
     "method-options": method_options,
-    "against-peers": lambda: lines_of(readme_figures.HEADER, readme_figures.rows()),
+    "against-peers": lambda: f"{lines_of(readme_figures.HEADER, readme_figures.rows())}\n{readme_figures.leads()}",
     "filters": filters,
     "stages": stages,
     "banks-rgb": lambda: bank_table("h200", 3),
