@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from cpu_problems import RANDOM, Case
 from problems import assert_right, random_bank, random_image, run_on_host
+from selection import pairs_then_slow
 
 from edgeconv.core.filters import WeightSet, named_filter, weight_set
 from edgeconv.core.problem import make_problem
@@ -28,24 +29,28 @@ IM2COL = require("im2col", "cpu")
 BOTH = pytest.mark.parametrize("method", [SLIDING, IM2COL], ids=["sliding", "im2col"])
 
 
-@pytest.mark.parametrize("case", cpu_problems.EVERY_FILTER + cpu_problems.EVERY_TYPE, ids=str)
+def in_pairs(cases):
+    return pairs_then_slow(cases, dataclasses.astuple)
+
+
+@pytest.mark.parametrize("case", in_pairs(cpu_problems.EVERY_FILTER + cpu_problems.EVERY_TYPE), ids=str)
 def test_sliding_every_filter_type_and_mode(case):
     cpu_problems.check_case(SLIDING, case)
 
 
-@pytest.mark.parametrize("case", [case for case in cpu_problems.EVERY_TYPE if case.filter == RANDOM], ids=str)
+@pytest.mark.parametrize("case", in_pairs([case for case in cpu_problems.EVERY_TYPE if case.filter == RANDOM]), ids=str)
 def test_im2col_every_type_and_mode(case):
     cpu_problems.check_case(IM2COL, case)
 
 
 @BOTH
-@pytest.mark.parametrize("case", cpu_problems.GREY + cpu_problems.BANKS, ids=str)
+@pytest.mark.parametrize("case", in_pairs(cpu_problems.GREY + cpu_problems.BANKS), ids=str)
 def test_grey_pictures_and_banks(method, case):
     cpu_problems.check_case(method, case)
 
 
 @BOTH
-@pytest.mark.parametrize(("work", "stride", "border"), cpu_problems.GEOMETRY)
+@pytest.mark.parametrize(("work", "stride", "border"), pairs_then_slow(cpu_problems.GEOMETRY))
 def test_geometry(method, work, stride, border):
     for case in cpu_problems.geometry_cases(work, stride, border):
         cpu_problems.check_case(method, case)
