@@ -14,14 +14,17 @@ def few_then_slow(cases: Sequence[Any], few: int = 1) -> list[Any]:
     return [*cases[:few], *(pytest.param(case, marks=pytest.mark.slow) for case in cases[few:])]
 
 
-def pairs_then_slow(cases: Sequence[Any], values: Callable[[Any], Sequence[Hashable]] | None = None) -> list[Any]:
+def pairs_then_slow(
+    cases: Sequence[Any], values: Callable[[Any], Sequence[Hashable]] = tuple, *, several: bool | None = None
+) -> list[Any]:
     """So many cases as they are that any two values which meet in a case meet in one of these; the others slow.
 
-    `values` are the properties of a case, in one order for all; without it, cases are rows of several arguments. Most
-    faults need one value or two of them to show (Kuhn, Wallace and Gallo, Software fault interactions, 2004).
+    `values` are the properties of a case, in one order for all; by default a case is a row of several arguments, which
+    are its properties. Most faults need one value or two of them to show (Kuhn, Wallace and Gallo, Software fault
+    interactions, 2004).
     """
-    chosen = in_pairs([tuple(case if values is None else values(case)) for case in cases])
-    rows = cases if values is None else [(case,) for case in cases]
+    chosen = in_pairs([tuple(values(case)) for case in cases])
+    rows = cases if (values is tuple if several is None else several) else [(case,) for case in cases]
     return [
         case if number in chosen else pytest.param(*row, marks=pytest.mark.slow)
         for number, (case, row) in enumerate(zip(cases, rows, strict=True))

@@ -33,6 +33,10 @@ def in_pairs(cases):
     return pairs_then_slow(cases, dataclasses.astuple)
 
 
+def id_of(value):
+    return "sliding" if value is SLIDING else "im2col" if value is IM2COL else str(value)
+
+
 @pytest.mark.parametrize("case", in_pairs(cpu_problems.EVERY_FILTER + cpu_problems.EVERY_TYPE), ids=str)
 def test_sliding_every_filter_type_and_mode(case):
     cpu_problems.check_case(SLIDING, case)
@@ -74,8 +78,13 @@ CUT_UP = [
 ]
 
 
-@BOTH
-@pytest.mark.parametrize("case", CUT_UP, ids=str)
+def beside(others, cases):
+    """Each of `others` with each case, in pairs of their properties."""
+    crossed = [(other, case) for other in others for case in cases]
+    return pairs_then_slow(crossed, lambda both: (both[0], *dataclasses.astuple(both[1])), several=True)
+
+
+@pytest.mark.parametrize(("method", "case"), beside([SLIDING, IM2COL], CUT_UP), ids=id_of)
 def test_tiles_strips_threads_and_streaming_change_no_bit(method, case, monkeypatch):
     """A picture cut into several tiles and strips, stored past the caches, by up to five threads."""
     problem = case.problem()
@@ -91,8 +100,7 @@ def test_tiles_strips_threads_and_streaming_change_no_bit(method, case, monkeypa
             assert cut.out.tobytes() == whole.out.tobytes(), f"{threads} threads, streaming from {streaming_bytes}"
 
 
-@pytest.mark.parametrize("vector_bytes", [16, 32, 64])
-@pytest.mark.parametrize("case", CUT_UP, ids=str)
+@pytest.mark.parametrize(("vector_bytes", "case"), beside([16, 32, 64], CUT_UP), ids=id_of)
 def test_every_length_of_registers_is_right(case, vector_bytes, monkeypatch):
     """Blocks end elsewhere with other registers; this processor can play those that are no longer than its own."""
     here = jit.processor()

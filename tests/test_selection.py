@@ -41,5 +41,5 @@ def test_the_others_are_slow_and_none_is_lost() -> None:
 def test_a_case_that_is_a_tuple_is_one_argument_or_several_as_the_test_wants() -> None:
     first, second = few_then_slow([(7, 2), (9, 3)])
     assert (first, second.values) == ((7, 2), ((9, 3),))
-    kept = pairs_then_slow(["aa", "ab", "aa"], tuple)
+    kept = pairs_then_slow(["aa", "ab", "aa"], list)
     assert (kept[:2], kept[2].values) == (["aa", "ab"], ("aa",))
