@@ -15,15 +15,19 @@ def few_then_slow(cases: Sequence[Any], few: int = 1) -> list[Any]:
 
 
 def pairs_then_slow(
-    cases: Sequence[Any], values: Callable[[Any], Sequence[Hashable]] = tuple, *, several: bool | None = None
+    cases: Sequence[Any],
+    values: Callable[[Any], Sequence[Hashable]] = tuple,
+    *,
+    several: bool | None = None,
+    together: int = 2,
 ) -> list[Any]:
     """So many cases as they are that any two values which meet in a case meet in one of these; the others slow.
 
     `values` are the properties of a case, in one order for all; by default a case is a row of several arguments, which
-    are its properties. Most faults need one value or two of them to show (Kuhn, Wallace and Gallo, Software fault
-    interactions, 2004).
+    are its properties. With `together=1` each value is in one of the cases. Most faults need one value or two of them
+    to show (Kuhn, Wallace and Gallo, Software fault interactions, 2004).
     """
-    chosen = in_pairs([tuple(values(case)) for case in cases])
+    chosen = covering([tuple(values(case)) for case in cases], together)
     rows = cases if (values is tuple if several is None else several) else [(case,) for case in cases]
     return [
         case if number in chosen else pytest.param(*row, marks=pytest.mark.slow)
@@ -31,16 +35,16 @@ def pairs_then_slow(
     ]
 
 
-def in_pairs(rows: Sequence[tuple[Hashable, ...]]) -> set[int]:
-    """Numbers of rows in which every pair of values occurs that occurs at all.
+def covering(rows: Sequence[tuple[Hashable, ...]], together: int = 2) -> set[int]:
+    """Numbers of rows in which every `together` values occur together that do so at all.
 
-    At each step the row with the most new pairs is taken, the first of several.
+    At each step the row with the most that is new is taken, the first of several.
     """
-    pairs = [set(combinations(enumerate(row), 2)) for row in rows]
-    missing = set().union(*pairs)
+    held = [set(combinations(enumerate(row), together)) for row in rows]
+    missing = set().union(*held)
     chosen: set[int] = set()
     while missing:
-        best = max(range(len(rows)), key=lambda number: len(pairs[number] & missing))
+        best = max(range(len(rows)), key=lambda number: len(held[number] & missing))
         chosen.add(best)
-        missing -= pairs[best]
+        missing -= held[best]
     return chosen

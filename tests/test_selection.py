@@ -6,7 +6,7 @@ from itertools import combinations, product
 
 import cpu_problems
 import pytest
-from selection import few_then_slow, in_pairs, pairs_then_slow
+from selection import covering, few_then_slow, pairs_then_slow
 
 MATRICES = {
     "two by two": [*product("ab", "cd")],
@@ -18,15 +18,23 @@ MATRICES = {
 
 @pytest.mark.parametrize("rows", MATRICES.values(), ids=MATRICES)
 def test_every_pair_that_occurs_is_chosen(rows: list[tuple]) -> None:
-    chosen = [rows[number] for number in in_pairs(rows)]
+    chosen = [rows[number] for number in covering(rows)]
     for first, second in combinations(range(len(rows[0])), 2):
         assert {(row[first], row[second]) for row in chosen} == {(row[first], row[second]) for row in rows}
 
 
 def test_fewer_are_chosen_where_there_are_more_than_two_properties() -> None:
     rows = MATRICES["three by three by four"]
-    assert len(in_pairs(rows)) < len(rows) / 2
-    assert len(in_pairs(MATRICES["two by two"])) == 4
+    assert len(covering(rows)) < len(rows) / 2
+    assert len(covering(MATRICES["two by two"])) == 4
+
+
+def test_every_value_alone_is_chosen() -> None:
+    rows = MATRICES["three by three by four"]
+    chosen = [rows[number] for number in covering(rows, 1)]
+    assert len(chosen) == 4
+    for number in range(3):
+        assert {row[number] for row in chosen} == {row[number] for row in rows}
 
 
 def test_the_others_are_slow_and_none_is_lost() -> None:
@@ -34,7 +42,7 @@ def test_the_others_are_slow_and_none_is_lost() -> None:
     cases = pairs_then_slow(rows)
     slow = [case for case in cases if hasattr(case, "marks")]
     assert [getattr(case, "values", case) for case in cases] == rows
-    assert len(slow) == len(rows) - len(in_pairs(rows))
+    assert len(slow) == len(rows) - len(covering(rows))
     assert {mark.name for case in slow for mark in case.marks} == {"slow"}
 
 
