@@ -34,9 +34,13 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 @pytest.fixture(scope="session")
 def libraries(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where kernels compiled for the CPU are kept, and the compiler's header: one folder for all processes of a run."""
+    """Where kernels compiled for the CPU are kept, and the compiler's header: one folder for all processes of a run.
+
+    EDGECONV_TEST_LIBRARIES names one for several runs of the same files (.ci/run).
+    """
     base = tmp_path_factory.getbasetemp()
-    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "libraries"
+    own = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "libraries"
+    folder = Path(os.environ.get("EDGECONV_TEST_LIBRARIES", own))
     folder.mkdir(exist_ok=True)
     return folder
 
