@@ -28,7 +28,7 @@ LARGE_SIZES = (256, 512, 1024, 2048, 4096)
 """Of the pictures in images/ that are too large to keep in the repository."""
 
 TEST_DEFAULTS = ("-n", "auto", "--dist", "worksteal", "-m", "not slow")
-"""A process for each processor; what pytest is given after these takes their place."""
+"""`auto`: one process more than processors (tests/conftest.py). What pytest is given after these takes their place."""
 
 DEFAULT_JOB = ("images/input_2048.png", "--output", "edges/")
 """Of `run` with nothing after it; the project's own picture and folder, wherever it is called from."""
