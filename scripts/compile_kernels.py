@@ -36,6 +36,7 @@ SOURCES_AT_ONCE = 4
 MODULES_BESIDE_METHODS = (
     "edgeconv.hardware.cuda.roof",
     "edgeconv.hardware.cuda.floor",
+    "edgeconv.methods.cuda.canny",
     "edgeconv.bench.ladders.conv_kernels",
     "edgeconv.bench.ladders.gemm_kernels",
 )

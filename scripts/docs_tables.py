@@ -33,6 +33,7 @@ from edgeconv.bench.ladders.gemm import GemmRecord
 from edgeconv.bench.peers import PEERS
 from edgeconv.bench.record import BenchRecord, read_record
 from edgeconv.bench.referee.faults import FAULTS
+from edgeconv.core.chains import STAGES
 from edgeconv.core.choices import DEFAULT_FILTER
 from edgeconv.core.filters import FILTERS
 from edgeconv.core.option import listed, options_of
@@ -56,6 +57,7 @@ PAGES = (
         f"docs/{name}.md"
         for name in (
             "operation",
+            "canny",
             "results",
             "bench",
             "banks",
@@ -112,11 +114,20 @@ def filters() -> str:
     return lines_of(("filter", "kernel", "response", "source"), rows)
 
 
+def stages() -> str:
+    """The table of the stages of chains."""
+    rows = []
+    for stage in STAGES:
+        weights = f"`{' '.join(map(str, stage.weights))}`" if stage.weights else "–"
+        rows.append([f"`{stage.name}`", stage.takes, stage.gives, weights, stage.summary])
+    return lines_of(("stage", "takes", "gives", "weights", "what it does"), rows)
+
+
 def run_reports(machine: str) -> str:
     """One line a report of scripts/run_matrix.py."""
     rows = []
     for entry in METHODS:
-        for path in sorted((RESULTS / "run" / machine).glob(f"{entry.device}_{entry.name}_s?.json")):
+        for path in sorted((RESULTS / "run" / machine).glob(f"{entry.device}_{entry.name}_s?.json.xz")):
             report = read_kinds(path, {RUN: RunReport})
             timing, speed, check = report.timing, report.speed, report.check
             assert timing.kernel is not None  # all of them were timed and checked
@@ -306,10 +317,49 @@ def faults() -> str:
     return lines_of(("fault", "what was seen"), ([f"`{name}`", words] for name, words in FAULTS.items()))
 
 
+def second_clock() -> str:
+    """Of scripts/benchmark_second_clock.py."""
+    found = json.loads((RESULTS / "second_clock_h200.json").read_text(encoding="utf-8"))["rows"]
+    rows = (
+        [
+            f"`{row['method']}`",
+            f"{row['side']:,}²",
+            seconds_text(row["edgeconv_median_seconds"]),
+            seconds_text(row["nvbench_mean_seconds"]),
+            f"{row['ratio']:.3f}",
+        ]
+        for row in found
+    )
+    return lines_of(("method", "size", "`edgeconv bench`, median", "nvbench, mean", "ratio"), rows)
+
+
+def flushes() -> str:
+    """Of scripts/benchmark_flush.py: a case and size in a line, the two flushes side by side."""
+    found = json.loads((RESULTS / "flush_h200.json").read_text(encoding="utf-8"))["rows"]
+    rows = []
+    for dirty, clean in zip(found[::2], found[1::2], strict=True):
+        case = f"{dirty['dtype']}, {dirty['filter']}, {dirty['channels']}, stride {dirty['stride']}"
+        cells = [
+            cell
+            for row in (dirty, clean)
+            for cell in (
+                seconds_text(row["floor_seconds"]),
+                seconds_text(row["sliding_seconds"]),
+                percent(row["share"]),
+            )
+        ]
+        rows.append([case, f"{dirty['side']:,}²", *cells])
+    dirty_names, clean_names = (
+        [f"floor, {kind} L2", f"`sliding`, {kind} L2", f"share, {kind} L2"] for kind in ("dirty", "clean")
+    )
+    return lines_of(("case", "size", *dirty_names, *clean_names), rows)
+
+
 def peers() -> str:
     """The table of peers."""
-    rows = ([f"`{entry.name}`", entry.device.upper(), entry.summary] for entry in PEERS)
-    return lines_of(("peer", "device", "what it does"), rows)
+    kinds = {False: "library", True: "by hand"}
+    rows = ([f"`{entry.name}`", entry.device.upper(), kinds[entry.written], entry.summary] for entry in PEERS)
+    return lines_of(("peer", "device", "kind", "what it does"), rows)
 
 
 def grids() -> str:
@@ -382,10 +432,13 @@ TABLES: dict[str, Callable[[], str]] = {
     "method-options": method_options,
     "against-peers": lambda: lines_of(readme_figures.HEADER, readme_figures.rows()),
     "filters": filters,
+    "stages": stages,
     "banks-rgb": lambda: bank_table("h200", 3),
     "banks-grey": lambda: bank_table("h200", 1),
     "faults": faults,
     "peers": peers,
+    "second-clock": second_clock,
+    "flushes": flushes,
     "reader-fuzz": reader_fuzz,
     "batch-png": lambda: batch_speed(
         {

@@ -114,7 +114,7 @@ def test_the_coast_is_what_its_script_draws(coast: np.ndarray, drawing: ModuleTy
 
 
 def test_the_edges_are_those_of_the_coast(coast: np.ndarray, drawing: ModuleType) -> None:
-    """The JPEG of the edges is off by what JPEG loses; the edges of another filter are off by three times as much."""
+    """The picture of the edges is off by what WebP loses; the edges of another filter by three times as much."""
     rows = slice(240, 360)  # houses, lighthouse and rocks
     shown = edgeconv.read_image(PROJECT / "docs" / "pictures" / drawing.EDGES).pixels[rows, :, :1].astype(int)
 
@@ -126,6 +126,15 @@ def test_the_edges_are_those_of_the_coast(coast: np.ndarray, drawing: ModuleType
     assert right < 5
     assert distance("prewitt") > 2 * right
     command = f"--filter {drawing.FILTER} --channels {drawing.CHANNELS} --border {drawing.BORDER}"
+    assert f"edgeconv run docs/pictures/{drawing.PICTURE} {command}" in text_of("README.md")
+
+
+def test_the_edges_by_canny_are_those_of_the_coast(coast: np.ndarray, drawing: ModuleType) -> None:
+    shown = edgeconv.read_image(PROJECT / "docs" / "pictures" / drawing.CANNY).pixels[:, :, 0]
+    found = edgeconv.canny(coast, drawing.LOW, drawing.HIGH, blur=drawing.BLUR, method="reference")
+    assert np.count_nonzero(shown != found) < 0.01 * np.count_nonzero(found), "another JPEG decoder is a level off"
+    assert set(np.unique(shown)) == {0, 255}
+    command = f"--filter canny --thresholds {drawing.LOW},{drawing.HIGH} --blur {drawing.BLUR}"
     assert f"edgeconv run docs/pictures/{drawing.PICTURE} {command}" in text_of("README.md")
 
 
