@@ -99,7 +99,7 @@ def main() -> int:
     if arguments.what == "test":
         # Some 200 processes of edgeconv start: what the first one compiles of it is kept for the others.
         environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-        tests = (python, "-m", "pytest", *TEST_DEFAULTS, *rest)
+        tests = (str(python), "-m", "pytest", *TEST_DEFAULTS, *rest)
         return subprocess.run(tests, cwd=PROJECT, env=environment, check=False).returncode
     missing = [str(size) for size in LARGE_SIZES if not (PROJECT / "images" / f"input_{size}.png").exists()]
     if missing:
