@@ -254,3 +254,11 @@ def test_a_rule_is_settled_by_the_picture() -> None:
     assert isinstance(settled, Chain)
     with pytest.raises(UsageError, match="depend on the picture"):
         chain_problem((4, 4, 1), np.uint8, chain, "abs")
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16])
+@pytest.mark.parametrize("samples", [1, 2, 3, chains.STRIP_SAMPLES * 2 + 1, chains.STRIP_SAMPLES * 4 + 3])
+def test_levels_are_counted_whatever_their_number(samples: int, dtype: Any) -> None:
+    picture = picture_of("noise", (samples,), 17, dtype)
+    expected = np.bincount(picture, minlength=np.iinfo(dtype).max + 1)
+    np.testing.assert_array_equal(chains._histogram(picture, np), expected)
