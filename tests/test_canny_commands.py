@@ -112,13 +112,18 @@ def test_an_earlier_output_of_the_same_settings_is_replaced_and_no_other(folder:
     assert (again.code, "other settings" in again.err) == (2, True)
 
 
-@pytest.mark.parametrize(("stages", "mode"), [("gaussian", None), ("sobel", "abs"), ("gaussian5,scharr,thin", "raw")])
+@pytest.mark.parametrize(
+    ("stages", "mode"),
+    [("gaussian", None), ("sobel,direction", None), ("sobel", "abs"), ("gaussian5,scharr,thin", "raw")],
+)
 def test_run_computes_any_chain(folder: Path, stages: str, mode: str | None) -> None:
     words = () if mode is None else ("--output-mode", mode)
     done = edgeconv("run", "photo.png", "--chain", stages, *words, "-o", "out.npy", "--check", "full", "--samples", 0)
     assert done.code == 0, done.err
     picture = read_image("photo.png").pixels
-    problem = chain_problem(picture.shape, picture.dtype, make_chain(stages), "abs" if mode != "raw" else "raw")
+    stored = make_request(make_chain(stages), output_mode=mode).mode_for(picture.dtype)
+    assert stored == (mode or ("raw" if stages.endswith("direction") else "abs"))
+    problem = make_request(make_chain(stages), output_mode=mode).picture_problem(picture.shape, picture.dtype)
     np.testing.assert_array_equal(np.load("out.npy"), chains.compute(picture, problem))
 
 
@@ -160,6 +165,8 @@ def test_compare_sets_every_method_beside_the_reference(folder: Path) -> None:
         ("run photo.png --filter canny --method im2col", "'im2col' cannot compute the chain 'canny'"),
         ("run photo.png --chain sobel --method opencv", "'opencv' cannot compute the chain 'sobel'"),
         ("run photo.png --filter canny --threshold 4", "--threshold 4 does not apply to 'canny'"),
+        ("run photo.png --chain sobel,direction --threshold 9", "--threshold 9 does not apply to 'sobel-direction'"),
+        ("run photo.png --chain sobel,direction --output-mode clip", "--output-mode clip does not apply"),
         ("run photo.png --filter canny --output-mode raw", "--output-mode raw does not apply to 'canny'"),
         ("run photo.png --chain sobel --output-mode normalize", "--output-mode normalize does not apply"),
         ("run photo.png --filter canny --filters sobel,scharr", "--filter does not go with --filters"),
@@ -281,11 +288,13 @@ def test_auto_takes_what_computes_the_chain() -> None:
 
 
 @pytest.mark.parametrize("samples", [None, 2000])
-@pytest.mark.parametrize("stages", ["canny", "gaussian,sobel,thin,hysteresis", "gaussian5,sobel,thin", "gaussian"])
+@pytest.mark.parametrize(
+    "stages", ["canny", "gaussian,sobel,thin,hysteresis", "gaussian5,sobel,thin", "gaussian", "prewitt,direction"]
+)
 def test_the_check_passes_what_is_right_and_finds_what_is_not(stages: str, samples: int | None) -> None:
     picture = picture_of("smooth", (200, 61, 3), 8)
     thresholds = {"low": 60.0, "high": 120.0} if make_chain(stages).has_hysteresis else {}
-    problem = chain_problem(picture.shape, picture.dtype, make_chain(stages, **thresholds), "abs")
+    problem = make_request(make_chain(stages, **thresholds)).picture_problem(picture.shape, picture.dtype)
     right = chains.compute(picture, problem)
     found = check_chain(picture, right, problem, samples)
     assert found.passed
@@ -293,7 +302,7 @@ def test_the_check_passes_what_is_right_and_finds_what_is_not(stages: str, sampl
     assert (found.checked_share == 1) == (samples is None)
     for y in (0, 1, 199):
         wrong = right.copy()
-        wrong[y, 30, 0] ^= 255
+        wrong[y, 30, 0] = 255 if wrong[y, 30, 0] != 255 else 0
         found = check_chain(picture, wrong, problem, samples)
         assert not found.passed, y
         assert found.worst is not None
