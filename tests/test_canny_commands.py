@@ -30,7 +30,6 @@ from edgeconv.run.report import as_report
 from edgeconv.runtime.auto import choose
 from edgeconv.runtime.chain_check import check_chain
 from edgeconv.runtime.session import Session
-from edgeconv.view.parameters import Parameters
 
 NATURAL = Path(__file__).parent.parent / "docs" / "pictures" / "coast.jpg"
 
@@ -192,11 +191,6 @@ def test_what_does_not_apply_is_refused_in_one_line(folder: Path, words: str, me
 
 def _problem(shape: tuple[int, int, int] = (60, 80, 3), low: float = 60, high: float = 120) -> ChainProblem:
     return chain_problem(shape, np.uint8, make_chain("canny", low=low, high=high), "abs")
-
-
-def test_the_window_refuses_a_chain() -> None:
-    with pytest.raises(UsageError, match="'canny' is a chain of stages, and only single filters"):
-        Parameters(filter="canny").request()
 
 
 def test_filters_lists_chains_and_stages() -> None:
