@@ -127,7 +127,7 @@ def run_reports(machine: str) -> str:
     """One line a report of scripts/run_matrix.py."""
     rows = []
     for entry in METHODS:
-        for path in sorted((RESULTS / "run" / machine).glob(f"{entry.device}_{entry.name}_s?.json")):
+        for path in sorted((RESULTS / "run" / machine).glob(f"{entry.device}_{entry.name}_s?.json.xz")):
             report = read_kinds(path, {RUN: RunReport})
             timing, speed, check = report.timing, report.speed, report.check
             assert timing.kernel is not None  # all of them were timed and checked
@@ -319,8 +319,9 @@ def faults() -> str:
 
 def peers() -> str:
     """The table of peers."""
-    rows = ([f"`{entry.name}`", entry.device.upper(), entry.summary] for entry in PEERS)
-    return lines_of(("peer", "device", "what it does"), rows)
+    kinds = {False: "library", True: "by hand"}
+    rows = ([f"`{entry.name}`", entry.device.upper(), kinds[entry.written], entry.summary] for entry in PEERS)
+    return lines_of(("peer", "device", "kind", "what it does"), rows)
 
 
 def grids() -> str:
