@@ -97,6 +97,15 @@ def test_16_bits_of_any_size_do_not_overflow() -> None:
         assert not canny.canny(picture, CannySettings(262140, 262140, l2)).any()
 
 
+@pytest.mark.parametrize("limit", [1e6, 1e150, 1e200, 1.7e308])
+def test_a_threshold_beyond_every_magnitude_leaves_nothing(limit: float) -> None:
+    picture = np.zeros((5, 6), np.uint16)
+    picture[:, 3:] = 65535
+    for l2 in (False, True):
+        assert not canny.canny(picture, CannySettings(limit, limit, l2)).any()
+        assert not canny.canny(picture, CannySettings(0, limit, l2)).any()
+
+
 def plain_hysteresis(edges: NDArray[np.uint8]) -> NDArray[np.uint8]:
     """The same from one strong pixel after another, with plain Python's queue."""
     found = np.zeros(edges.shape, np.uint8)

@@ -105,16 +105,12 @@ class ScikitImageCanny(CannyPeer):
         low, high = settings.low, settings.high
 
         def find() -> Any:
-            return canny(image, sigma=0, low_threshold=low / SOBEL_SCALE, high_threshold=high / SOBEL_SCALE)
+            return canny(image, sigma=0, low_threshold=low, high_threshold=high)
 
         run, result = held(find, np.asarray if xp is np else xp.asnumpy)
         return ReadyCanny(
             run, result, "its thinning interpolates, its gradient is sqrt(gx² + gy²), its rim has no edges"
         )
-
-
-SOBEL_SCALE = 4.0
-"""scikit-image's Sobel is a quarter of OpenCV's."""
 
 
 class CuCIMCanny(ScikitImageCanny):
