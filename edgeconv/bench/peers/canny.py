@@ -25,7 +25,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.bench.peers.base import Library
-from edgeconv.bench.peers.npp import BORDER_REPLICATE, NPP_LIBRARY, PICTURE, Context, Pair, call, context_of, open_all
+from edgeconv.bench.peers.npp import (
+    BORDER_REPLICATE,
+    NPP_LIBRARY,
+    PICTURE,
+    NppContext,
+    NppPair,
+    call,
+    context_of,
+    open_all,
+)
 from edgeconv.core.canny import EDGE, CannySettings
 from edgeconv.core.choices import DeviceName
 from edgeconv.core.output import full_range
@@ -168,7 +177,7 @@ class NPPCanny(CannyPeer):
         cupy = import_module(self.module)
         image, out = cupy.asarray(picture), cupy.empty(picture.shape, cupy.uint8)
         height, width = picture.shape
-        size, start, context = Pair(width, height), Pair(0, 0), context_of(cupy)
+        size, start, context = NppPair(width, height), NppPair(0, 0), context_of(cupy)
         needed = c_int()
         call(NPP_CANNY, "nppiFilterCannyBorderGetBufferSize", size, byref(needed))
         scratch = cupy.empty(needed.value, cupy.uint8)
@@ -186,10 +195,24 @@ class NPPCanny(CannyPeer):
 
 
 NPP_CANNY: dict[str, tuple[str, tuple[Any, ...]]] = {
-    "nppiFilterCannyBorderGetBufferSize": (NPP_LIBRARY, (Pair, POINTER(c_int))),
+    "nppiFilterCannyBorderGetBufferSize": (NPP_LIBRARY, (NppPair, POINTER(c_int))),
     "nppiFilterCannyBorder_8u_C1R_Ctx": (
         NPP_LIBRARY,
-        (*PICTURE, Pair, Pair, *PICTURE, Pair, c_int, c_int, c_short, c_short, c_int, c_int, c_void_p, Context),
+        (
+            *PICTURE,
+            NppPair,
+            NppPair,
+            *PICTURE,
+            NppPair,
+            c_int,
+            c_int,
+            c_short,
+            c_short,
+            c_int,
+            c_int,
+            c_void_p,
+            NppContext,
+        ),
     ),
 }
 

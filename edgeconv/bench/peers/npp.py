@@ -40,13 +40,13 @@ NPP_LIBRARY = "nppif"
 BORDER_REPLICATE = 2
 
 
-class Pair(ctypes.Structure):
+class NppPair(ctypes.Structure):
     """NppiSize (width, height) and NppiPoint (x, y)."""
 
     _fields_ = (("first", c_int), ("second", c_int))
 
 
-class Context(ctypes.Structure):
+class NppContext(ctypes.Structure):
     """NppStreamContext."""
 
     _fields_ = (
@@ -64,11 +64,11 @@ class Context(ctypes.Structure):
 
 
 PICTURE = (c_void_p, c_int)
-_FILTER = (*PICTURE, Pair, Pair, *PICTURE, Pair, c_void_p, Pair, Pair, c_int, Context)
+_FILTER = (*PICTURE, NppPair, NppPair, *PICTURE, NppPair, c_void_p, NppPair, NppPair, c_int, NppContext)
 SIGNATURES: dict[str, tuple[str, tuple[Any, ...]]] = {
     "nppiFilterBorder_32f_C3R_Ctx": (NPP_LIBRARY, _FILTER),
     "nppiFilterBorder32f_8u_C3R_Ctx": (NPP_LIBRARY, _FILTER),
-    "nppiAbs_32f_C3IR_Ctx": ("nppial", (*PICTURE, Pair, Context)),
+    "nppiAbs_32f_C3IR_Ctx": ("nppial", (*PICTURE, NppPair, NppContext)),
 }
 
 
@@ -91,8 +91,8 @@ class NPP(Peer):
         cupy = import_module("cupy")
         image, out = cupy.asarray(image_host), cupy.empty(problem.output_shape, problem.output_dtype)
         turned = cupy.asarray(np.ascontiguousarray(kernels[0, ::-1, ::-1]))
-        size, start = Pair(problem.width, problem.height), Pair(0, 0)
-        shape, anchor, context = Pair(KERNEL_SIZE, KERNEL_SIZE), Pair(HALO, HALO), context_of(cupy)
+        size, start = NppPair(problem.width, problem.height), NppPair(0, 0)
+        shape, anchor, context = NppPair(KERNEL_SIZE, KERNEL_SIZE), NppPair(HALO, HALO), context_of(cupy)
 
         def filtered(name: str) -> None:
             rest = (size, turned.data.ptr, shape, anchor, BORDER_REPLICATE, context)
@@ -131,11 +131,11 @@ def _picture(array: Any) -> tuple[int, int]:
     return array.data.ptr, array.shape[1] * RGB_CHANNELS * array.dtype.itemsize
 
 
-def context_of(cupy: Any) -> Context:
+def context_of(cupy: Any) -> NppContext:
     """The current stream and device, as NPP wants to be told."""
     device = cupy.cuda.Device()
     facts = device.attributes
-    return Context(
+    return NppContext(
         stream=cupy.cuda.get_current_stream().ptr,
         device=device.id,
         multiprocessors=facts["MultiProcessorCount"],
