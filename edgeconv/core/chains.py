@@ -418,6 +418,13 @@ def compute(picture: NDArray[Any], problem: ChainProblem) -> NDArray[Any]:
     return stored.reshape(problem.output_shape)
 
 
+def compute_rows(picture: NDArray[Any], problem: ChainProblem, start: int, stop: int) -> NDArray[Any]:
+    """Rows `start` to `stop` (exclusive) of `compute`, from the rows around them; for a chain without hysteresis."""
+    first, last = max(0, start - problem.chain.reach), min(problem.height, stop + problem.chain.reach)
+    part = replace(problem, height=last - first)
+    return compute(picture[first:last], part)[start - first : stop - first]
+
+
 def edge_map(picture: NDArray[Any], problem: ChainProblem) -> NDArray[np.uint8]:
     """What hysteresis begins with (H, W): 0 no edge, 1 weak, 2 strong; every pixel depends on those around it alone."""
     chain = problem.chain
