@@ -371,7 +371,9 @@ class TilesPart(Part):
     peak_bytes: Annotated[
         Positive | None, Meta(description="most memory of the process, libraries and interpreter included")
     ]
-    whole_run_gflops: Annotated[Amount, Meta(description="nominal FLOPs / whole_run_seconds")]
+    whole_run_gflops: Annotated[
+        Amount | None, Meta(description="nominal FLOPs / whole_run_seconds; null of a chain of stages")
+    ]
     proof: ProofPart | None
 
 
