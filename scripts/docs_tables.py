@@ -18,6 +18,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+import canny_tables
 import crew_tables
 import readme_figures
 import surface_tables
@@ -430,7 +431,7 @@ def conv_sizes(stride: int) -> str:
 TABLES: dict[str, Callable[[], str]] = {
     "methods": methods,
     "method-options": method_options,
-    "against-peers": lambda: lines_of(readme_figures.HEADER, readme_figures.rows()),
+    "against-peers": lambda: f"{lines_of(readme_figures.HEADER, readme_figures.rows())}\n{readme_figures.leads()}",
     "filters": filters,
     "stages": stages,
     "banks-rgb": lambda: bank_table("h200", 3),
@@ -473,6 +474,9 @@ TABLES: dict[str, Callable[[], str]] = {
     "crew-fresh": lambda: crew_tables.fresh("crew_h200_host"),
     "crew-processes": lambda: crew_tables.processes("crew_h200_host"),
     "crew-peers": lambda: crew_tables.against_peers("h200", "many_cores"),
+    "canny-cpu": lambda: canny_tables.against_opencv("canny_h200_host"),
+    "canny-cpu-threads": lambda: canny_tables.by_threads("canny_h200_host"),
+    "canny-cpu-two-cores": lambda: canny_tables.against_opencv("canny_two_cores"),
     "diff-cost": lambda: diff_cost("two-core-epyc"),
     "view-keys": view_keys,
     "view-cost": lambda: view_cost("two-core-epyc"),

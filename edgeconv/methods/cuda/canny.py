@@ -307,6 +307,14 @@ def plan_canny(shape: Sequence[int], dtype: Any, settings: CannySettings, pictur
     return CannyCudaPlan(shape, dtype, settings, pictures)
 
 
+def workspace_bytes_of(height: int, width: int, pictures: int = 1) -> int:
+    """What a plan for such pictures holds, without making it."""
+    tiles_across, tiles_down = -(-width // SIDE), -(-height // SIDE)
+    tiles = tiles_across * tiles_down * pictures
+    rows = pictures * height * (tiles_across * SIDE // THIN_PIXELS)
+    return rows * 2 + tiles * (NODES // WARP) * 4 + (1 + tiles * NODES) * 4
+
+
 def rows_of(array: Any, has_batch: bool, has_channels: bool) -> PictureRows | None:
     """Where the rows of (pictures, H, W, channels) lie, of which axes may be left out; None where the samples of a row
     do not lie side by side, or rows not one behind another."""
