@@ -221,8 +221,8 @@ class RunDevice(DeviceFacts, omit_defaults=True, kw_only=True):
     kind: DeviceName
 
 
-SAMPLE_DIGITS = 6
-"""Significant digits of a sample in a record: more than any of the clocks resolves."""
+SAMPLE_DIGITS = 4
+"""Significant digits of a sample in a record: finer than a sample is like the next. Medians have all of theirs."""
 
 
 class SeriesPart(Part):
