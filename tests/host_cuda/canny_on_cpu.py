@@ -25,7 +25,6 @@ from edgeconv.methods.cuda.canny import plan_canny, workspace_bytes_of  # noqa: 
 from edgeconv.methods.cuda.canny_plan import CudaCannyPlan  # noqa: E402
 from edgeconv.methods.options import Options  # noqa: E402
 
-
 MOST_OF_A_CHAIN = 4000
 """Samples of a case that is run through the method's plan as well: what that adds does not depend on the size."""
 
