@@ -164,7 +164,7 @@ class CannyCudaPlan:
         tiles = tiles_across * tiles_down * self.pictures
         self._row_units = tiles_across * SIDE // THIN_PIXELS
         self._map = cupy.empty((self.pictures, self.height, self._row_units), np.uint16)
-        self._borders = cupy.empty((tiles, NODES // WARP), np.uint32)
+        self._borders = cupy.empty((tiles, 2, NODES // WARP), np.uint32)
         self._parents = cupy.empty((1 + tiles * NODES,), np.int32)
         self.workspace_bytes = int(self._map.nbytes + self._borders.nbytes + self._parents.nbytes)
         self._map_geometry = np.zeros(1, MAP_GEOMETRY)
