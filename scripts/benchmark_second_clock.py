@@ -32,7 +32,9 @@ from edgeconv.run.report import header
 SIDES = (512, 2048, 4096)
 METHODS = ("sliding", "implicit")
 GRID = "--strides 1 --dtypes float32 --filters random --channels mix --peers none --devices cuda --no-around --l2 cold"
-GPU_MEAN, GPU_SAMPLES = "nv/cold/time/gpu/mean", "nv/cold/sample_size"
+TIME = "nv/cold/time/gpu/"
+TAGS = {"mean_seconds": f"{TIME}mean", "q1_seconds": f"{TIME}q1", "q3_seconds": f"{TIME}q3"}
+SAMPLES = "nv/cold/sample_size"
 
 
 def ours(folder: Path) -> tuple[dict[str, dict[int, float]], dict[str, Any]]:
@@ -74,14 +76,15 @@ def run_nvbench(path: Path) -> None:
     nvbench.run_all_benchmarks([sys.argv[0], "--json", str(path), "--devices", "0"])
 
 
-def theirs(path: Path) -> dict[str, dict[int, tuple[float, int]]]:
-    """Mean seconds and how many samples, by method and side."""
-    found: dict[str, dict[int, tuple[float, int]]] = {}
+def theirs(path: Path) -> dict[str, dict[int, dict[str, float]]]:
+    """Mean and quartiles, and how many samples, by method and side."""
+    found: dict[str, dict[int, dict[str, float]]] = {}
     for state in json.loads(path.read_text("utf-8"))["benchmarks"][0]["states"]:
         axes = {axis["name"]: axis["value"] for axis in state["axis_values"]}
         values = {entry["tag"]: entry["data"][0]["value"] for entry in state["summaries"] if entry.get("data")}
-        place = found.setdefault(axes["Method"], {})
-        place[int(axes["Side"])] = (float(values[GPU_MEAN]), int(values[GPU_SAMPLES]))
+        times = {f"nvbench_{name}": float(values[tag]) for name, tag in TAGS.items() if tag in values}
+        times["nvbench_samples"] = int(values[SAMPLES])
+        found.setdefault(axes["Method"], {})[int(axes["Side"])] = times
     return found
 
 
@@ -104,10 +107,8 @@ def main() -> int:
     rows = []
     for method in METHODS:
         for side in SIDES:
-            seconds, samples = other[method][side]
-            row = {"method": method, "side": side, "edgeconv_median_seconds": own[method][side]}
-            row |= {"nvbench_mean_seconds": seconds, "nvbench_samples": samples}
-            row["ratio"] = round(own[method][side] / seconds, 4)
+            row = {"method": method, "side": side, "edgeconv_median_seconds": own[method][side], **other[method][side]}
+            row["ratio"] = round(own[method][side] / other[method][side]["nvbench_mean_seconds"], 4)
             rows.append(row)
             print(row)
     about = {"kind": "second_clock", "nvbench": version("cuda-bench"), "grid": GRID, "machine": machine, "rows": rows}

@@ -18,6 +18,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+import canny_tables
 import crew_tables
 import readme_figures
 import surface_tables
@@ -127,7 +128,7 @@ def run_reports(machine: str) -> str:
     """One line a report of scripts/run_matrix.py."""
     rows = []
     for entry in METHODS:
-        for path in sorted((RESULTS / "run" / machine).glob(f"{entry.device}_{entry.name}_s?.json")):
+        for path in sorted((RESULTS / "run" / machine).glob(f"{entry.device}_{entry.name}_s?.json.xz")):
             report = read_kinds(path, {RUN: RunReport})
             timing, speed, check = report.timing, report.speed, report.check
             assert timing.kernel is not None  # all of them were timed and checked
@@ -317,6 +318,44 @@ def faults() -> str:
     return lines_of(("fault", "what was seen"), ([f"`{name}`", words] for name, words in FAULTS.items()))
 
 
+def second_clock() -> str:
+    """Of scripts/benchmark_second_clock.py."""
+    found = json.loads((RESULTS / "second_clock_h200.json").read_text(encoding="utf-8"))["rows"]
+    rows = (
+        [
+            f"`{row['method']}`",
+            f"{row['side']:,}²",
+            seconds_text(row["edgeconv_median_seconds"]),
+            seconds_text(row["nvbench_mean_seconds"]),
+            f"{row['ratio']:.3f}",
+        ]
+        for row in found
+    )
+    return lines_of(("method", "size", "`edgeconv bench`, median", "nvbench, mean", "ratio"), rows)
+
+
+def flushes() -> str:
+    """Of scripts/benchmark_flush.py: a case and size in a line, the two flushes side by side."""
+    found = json.loads((RESULTS / "flush_h200.json").read_text(encoding="utf-8"))["rows"]
+    rows = []
+    for dirty, clean in zip(found[::2], found[1::2], strict=True):
+        case = f"{dirty['dtype']}, {dirty['filter']}, {dirty['channels']}, stride {dirty['stride']}"
+        cells = [
+            cell
+            for row in (dirty, clean)
+            for cell in (
+                seconds_text(row["floor_seconds"]),
+                seconds_text(row["sliding_seconds"]),
+                percent(row["share"]),
+            )
+        ]
+        rows.append([case, f"{dirty['side']:,}²", *cells])
+    dirty_names, clean_names = (
+        [f"floor, {kind} L2", f"`sliding`, {kind} L2", f"share, {kind} L2"] for kind in ("dirty", "clean")
+    )
+    return lines_of(("case", "size", *dirty_names, *clean_names), rows)
+
+
 def peers() -> str:
     """The table of peers."""
     kinds = {False: "library", True: "by hand"}
@@ -392,13 +431,15 @@ def conv_sizes(stride: int) -> str:
 TABLES: dict[str, Callable[[], str]] = {
     "methods": methods,
     "method-options": method_options,
-    "against-peers": lambda: lines_of(readme_figures.HEADER, readme_figures.rows()),
+    "against-peers": lambda: f"{lines_of(readme_figures.HEADER, readme_figures.rows())}\n{readme_figures.leads()}",
     "filters": filters,
     "stages": stages,
     "banks-rgb": lambda: bank_table("h200", 3),
     "banks-grey": lambda: bank_table("h200", 1),
     "faults": faults,
     "peers": peers,
+    "second-clock": second_clock,
+    "flushes": flushes,
     "reader-fuzz": reader_fuzz,
     "batch-png": lambda: batch_speed(
         {
@@ -433,6 +474,9 @@ TABLES: dict[str, Callable[[], str]] = {
     "crew-fresh": lambda: crew_tables.fresh("crew_h200_host"),
     "crew-processes": lambda: crew_tables.processes("crew_h200_host"),
     "crew-peers": lambda: crew_tables.against_peers("h200", "many_cores"),
+    "canny-cpu": lambda: canny_tables.against_opencv("canny_h200_host"),
+    "canny-cpu-threads": lambda: canny_tables.by_threads("canny_h200_host"),
+    "canny-cpu-two-cores": lambda: canny_tables.against_opencv("canny_two_cores"),
     "diff-cost": lambda: diff_cost("two-core-epyc"),
     "view-keys": view_keys,
     "view-cost": lambda: view_cost("two-core-epyc"),
