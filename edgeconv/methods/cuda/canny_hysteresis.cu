@@ -325,14 +325,22 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     if (first_row + 1 < size.height) read(first + size.tiles_across, edges.lower, rest.lower);
 
     const Border undecided = border_of(rest);
+    // Up to the roots, all nodes of a lane at once: their reads do not wait for each other.
+    int at[WORDS];
+#pragma unroll
+    for (int w = 0; w < WORDS; ++w) at[w] = undecided.word[w] >> lane & 1 ? node_of(tile, w * WARP + lane) : 0;
+    for (bool moved = true; moved;) {
+        moved = false;
+#pragma unroll
+        for (int w = 0; w < WORDS; ++w) {
+            const int up = at[w] ? parents[at[w]] : 0;
+            moved |= up != at[w];
+            at[w] = up;
+        }
+    }
     unsigned chosen = 0;
 #pragma unroll
-    for (int w = 0; w < WORDS; ++w) {
-        if (!(undecided.word[w] >> lane & 1)) continue;
-        int node = node_of(tile, w * WARP + lane);
-        for (int up = parents[node]; up != node; up = parents[node]) node = up;
-        if (node == 0) chosen |= 1u << w;
-    }
+    for (int w = 0; w < WORDS; ++w) chosen |= (at[w] == 0 ? undecided.word[w] >> lane & 1 : 0) << w;
     if (__any_sync(EVERY_LANE, chosen != 0)) {
         const Rows more = reached(rows_of(chosen, lane), rest);
         edges.upper |= more.upper, edges.lower |= more.lower;
