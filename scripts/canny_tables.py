@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import json
-import lzma
 from functools import cache
-from pathlib import Path
 from typing import Any
 
-from edgeconv.export.tables import lines_of
+import committed
 
-RESULTS = Path(__file__).resolve().parent.parent / "docs" / "results"
+from edgeconv.export.tables import lines_of
 
 
 @cache
 def record(name: str) -> dict[str, Any]:
     """A record of scripts/benchmark_canny.py."""
-    found: dict[str, Any] = json.loads(lzma.decompress((RESULTS / f"{name}.json.xz").read_bytes()))
-    return found
+    return committed.record(name)
 
 
 def against_opencv(name: str) -> str:
