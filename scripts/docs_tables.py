@@ -433,6 +433,13 @@ TABLES: dict[str, Callable[[], str]] = {
     "against-peers": lambda: f"{lines_of(readme_figures.HEADER, readme_figures.rows())}\n{readme_figures.leads()}",
     "filters": filters,
     "stages": stages,
+    "canny-peers": lambda: canny_tables.peers(
+        {
+            "canny_peers_h200": "one NVIDIA H200",
+            "canny_peers_h200_host": "16 cores of its host",
+            "canny_peers_two_cores": "two cores of an AMD EPYC",
+        }
+    ),
     "banks-rgb": lambda: bank_table("h200", 3),
     "banks-grey": lambda: bank_table("h200", 1),
     "faults": faults,

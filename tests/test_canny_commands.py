@@ -103,6 +103,26 @@ def test_the_report_says_what_is_counted_and_gives_no_gflops(folder: Path) -> No
     assert "GFLOPS" not in " ".join(rows.values())
 
 
+def test_reports_of_canny_stand_in_tables_beside_those_of_single_filters(folder: Path) -> None:
+    for words in ("--thresholds 50,150", "--thresholds 60,150", "--filter sobel"):
+        words = words if "sobel" in words else f"--filter canny {words}"
+        assert edgeconv("run", "photo.png", *words.split(), "--samples", 3, "-o", "out/").code == 0
+    files = ("--markdown", "r.md", "--csv", "r.csv", "--html", "r.html")
+    done = edgeconv("report", *map(str, sorted(folder.glob("out/*.json"))), *files)
+    assert done.code == 0, done.err
+    text = Path("r.md").read_text(encoding="utf-8")
+    rows = {
+        cells[1]: cells for line in text.splitlines() if len(cells := [each.strip() for each in line.split("|")]) == 12
+    }
+    (first,) = (row for name, row in rows.items() if "50-150" in name)
+    kernel, gflops, end_to_end, rate, floor, roofline, bound, _, check = first[2:11]
+    assert (gflops, end_to_end, roofline, bound, check) == ("–", "–", "–", "–", "right")
+    assert kernel.endswith("s")
+    assert float(rate) > 0
+    assert floor.endswith("%")
+    assert "canny (sobel, thin, hysteresis; l1, thresholds 60 and 150)" in text
+
+
 def test_an_earlier_output_of_the_same_settings_is_replaced_and_no_other(folder: Path) -> None:
     words = ("run", "photo.png", "--filter", "canny", "--samples", 0, "-o", "edges.png")
     assert edgeconv(*words, "--thresholds", "50,150").code == 0

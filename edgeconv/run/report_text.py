@@ -116,7 +116,7 @@ def _picture_rows(report: RunReport) -> list[tuple[str, str]]:
         ("output", f"{_files_text(result)}  {size(result)}"),
         (
             "filter",
-            f"{_chain_text(problem) or problem.filter.name}, channels {problem.channels}, stride {problem.stride}, "
+            f"{chain_text(problem) or problem.filter.name}, channels {problem.channels}, stride {problem.stride}, "
             f"padding {problem.padding} {problem.border}, output {problem.output_mode}{mask_text(problem)}",
         ),
         ("method", f"{method.name}{_package(method)} on {device.name} ({method.why})"),
@@ -124,7 +124,7 @@ def _picture_rows(report: RunReport) -> list[tuple[str, str]]:
     return rows
 
 
-def _chain_text(problem: ProblemPart) -> str:
+def chain_text(problem: ProblemPart) -> str:
     """The stages of a chain and its thresholds: `canny (sobel, thin, hysteresis; l1, thresholds 50 to 150)`."""
     chain = problem.filter.chain
     if chain is None:
