@@ -18,6 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import committed
 import cv2
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +32,6 @@ from edgeconv.core.choices import DEVICES
 from edgeconv.errors import UnavailableError
 from edgeconv.hardware.threads import usable_threads
 from edgeconv.hardware.versions import installed_versions
-from edgeconv.io.files import write_bytes_atomically
 from edgeconv.methods.options import Options
 from edgeconv.run.report import header
 from edgeconv.runtime.devices import get_device
@@ -161,7 +161,7 @@ def main() -> None:
         "high": HIGH,
         "rows": rows,
     }
-    write_bytes_atomically(asked.output, (json.dumps(record, indent=1) + "\n").encode())
+    committed.write(asked.output, (json.dumps(record, indent=1) + "\n").encode())
 
 
 if __name__ == "__main__":

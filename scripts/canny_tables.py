@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import json
-import lzma
 from functools import cache
-from pathlib import Path
 from typing import Any
 
-from edgeconv.export.tables import lines_of
+import committed
 
-RESULTS = Path(__file__).resolve().parent.parent / "docs" / "results"
+from edgeconv.export.tables import lines_of
 
 
 @cache
 def record(name: str) -> dict[str, Any]:
     """A record of scripts/benchmark_canny.py."""
-    found: dict[str, Any] = json.loads(lzma.decompress((RESULTS / f"{name}.json.xz").read_bytes()))
-    return found
+    return committed.record(name)
 
 
 def against_opencv(name: str) -> str:
@@ -59,17 +55,16 @@ def peers(machines: dict[str, str]) -> str:
     """Medians by case and side, of peers with how many times edgeconv's that is; one block for each record there is."""
     blocks = []
     for name, machine in machines.items():
-        path = RESULTS / f"{name}.json"
-        if not path.exists():  # a machine that was not measured yet
+        if not any(committed.RESULTS.glob(f"{name}.json*")):  # a machine that was not measured yet
             continue
-        rows = json.loads(path.read_text(encoding="utf-8"))["rows"]
+        rows = committed.record(name)["rows"]
         timed = [row for row in rows if "median_us" in row]
         candidates = list(dict.fromkeys(row["candidate"] for row in timed))
         table = []
         for case, size in dict.fromkeys((row["case"], row["size"]) for row in timed):
             cells = {row["candidate"]: row for row in timed if (row["case"], row["size"]) == (case, size)}
             table.append([case, str(size), *(_peer_cell(cells, candidate) for candidate in candidates)])
-        caption = f"[{machine}](results/{name}.json):"
+        caption = f"[{machine}](results/{committed.path_of(name).name}):"
         blocks.append(f"{caption}\n\n{lines_of(('picture', 'side', *candidates), table)}")
     return "\n".join(blocks)
 
