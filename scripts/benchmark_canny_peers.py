@@ -141,7 +141,12 @@ def main() -> None:
     parser.add_argument("--device", choices=DEVICES, default="cpu", help="Where edgeconv and the peers compute.")
     parser.add_argument("--sizes", default="1024,4096", help="Sides of the pictures, with commas.")
     parser.add_argument("--seconds", type=float, default=2.0, help="Longest time for each case.")
-    parser.add_argument("--output", type=Path, required=True, help="Write the figures to this file, as JSON.")
+    parser.add_argument(
+        "--output",
+        type=Path,
+        required=True,
+        help="Write the figures to this file, as JSON, packed where it ends with .xz.",
+    )
     asked = parser.parse_args()
     cv2.setNumThreads(usable_threads())
     sizes = [int(size) for size in asked.sizes.split(",")]
