@@ -238,6 +238,7 @@ def test_python_gives_height_by_width(shape: tuple[int, ...]) -> None:
     assert plan.output_shape == shape[:2]
     assert plan.bound.max() == 0
     assert "canny" in repr(plan)
+    assert "sobel, thin, hysteresis; l1, thresholds 60 and 120\n" in plan.explain()
     assert "exact" in plan.explain()
 
 
