@@ -118,6 +118,7 @@ def needed(name: str) -> list[str]:
         "benchmark_auto": ["--output", "x"],
         "benchmark_calls": ["--output", "x"],
         "benchmark_canny": ["--output", "x"],
+        "benchmark_canny_passes": ["--output", "x"],
         "benchmark_canny_peers": ["--output", "x"],
         "benchmark_crew": ["--output", "x"],
         "compare_checkouts": ["before", "after"],
