@@ -8,13 +8,14 @@
 //     one direction     two products per row: six outputs of two pixels each, two columns idle
 //     two directions    three products per row: four outputs each, x and y response side by side in one lane
 //
-// 8-bit pictures with whole weights: unsigned by signed bytes, exact 32-bit sums. float16 pictures: each weight is two
-// halves, high and low part (22 bits, checked when the plan is made); products are exact, sums float32. A NaN or an
-// infinity spoils what stands beside it, which mend.cuh computes again.
+// 8-bit pictures with whole weights: unsigned by signed bytes, exact 32-bit sums. float16 pictures, and 8-bit pictures with
+// other weights: each weight is two halves, high and low part (22 bits, checked when the plan is made); products are exact,
+// sums float32. A NaN or an infinity spoils what stands beside it, which mend.cuh computes again. A byte with zeros above
+// it is a half already, of its value times 2^-24; weights come times a power of two, and sums are brought back.
 //
 // STRIDE 1, OUT_CHANNELS 3. Weights come laid out as the lanes hold them (sliding_packing.py, mma_weights).
 //
-// Variants, by macro: WHOLE_WEIGHTS or float16, as above; DIRECTIONS 1 or 2.
+// Variants, by macro: WHOLE_WEIGHTS or not, INPUT uint8 or float16, as above; DIRECTIONS 1 or 2.
 static_assert(STRIDE == 1 && OUT_CHANNELS == CHANNELS, "the layout of the products assumes both");
 static_assert(sizeof(INPUT) == sizeof(OUTPUT), "outputs lie as inputs do");
 
@@ -35,18 +36,22 @@ constexpr int A_WORDS = 2, B_WORDS = 1, PARTS = 1;
 #else
 constexpr int A_WORDS = 4, B_WORDS = 2, PARTS = 2;
 #endif
+constexpr int WORDS_READ = 2 * SAMPLE_BYTES;  // of the picture, for the words of A that a lane holds of a row
 
 struct Weights {
     unsigned word[KERNEL_SIZE][PRODUCTS][PARTS][B_WORDS][WARP];
+    float scale;  // of sums
 };
 
 // A lane's share of the weights stays in its registers: rows 0 and 1 of the 3×3 filters, then rows 1 and 2, so that two
 // rows lie side by side either way.
 struct Filter {
+    float scale;
     unsigned word[2][PRODUCTS][PARTS][2][B_WORDS];
 };
 __device__ __forceinline__ Filter filter_of(const Weights &weights, int thread) {
     Filter filter;
+    filter.scale = weights.scale;
     const unsigned *words = &weights.word[0][0][0][0][0];
     // Keep the compiler from seeing the constant bank here, which serves one lane at a time: a plain load serves all.
     hide_origin(words);
@@ -99,9 +104,16 @@ struct Window {
 #pragma unroll
             for (int row = 0; row < 2; ++row)
 #pragma unroll
-                for (int i = 0; i < A_WORDS; ++i)
-                    word[p][row][i] = *reinterpret_cast<const unsigned *>(
+                for (int i = 0; i < WORDS_READ; ++i) {
+                    const unsigned samples = *reinterpret_cast<const unsigned *>(
                         from + row * ROW_BYTES + i % 2 * (GROUPS / 2) * GROUP_BYTES + (first_word(p) + i / 2 * 4) * WORD);
+                    if (WORDS_READ == A_WORDS) {
+                        word[p][row][i] = samples;
+                    } else {  // four bytes as four halves
+                        word[p][row][i] = __byte_perm(samples, 0, 0x4140);
+                        word[p][row][i + A_WORDS / 2] = __byte_perm(samples, 0, 0x4342);
+                    }
+                }
     }
 };
 
@@ -114,12 +126,18 @@ __device__ __forceinline__ void clear(Responses &sum) {
             for (int i = 0; i < 4; ++i) sum[p][i] = START;
 }
 
+__device__ __forceinline__ int scaled(int sum, float) { return sum; }
+__device__ __forceinline__ float scaled(float sum, float scale) {
+    return sizeof(INPUT) == sizeof(uint8) ? plain_multiply(sum, scale) : sum;
+}
+
 #ifdef MENDS
 __device__ __forceinline__ bool is_marked(unsigned mark) { return (mark & 0x7FFF7FFFu) != 0; }  // zeros, or NaN
 #endif
 
 // Put one complete row of responses into the stage, as samples; `mark` remembers one that is not finite (mend.cuh).
-__device__ __forceinline__ void stage_row(unsigned char *staged, int thread, int part, const Responses &sum, unsigned &mark) {
+__device__ __forceinline__ void stage_row(unsigned char *staged, int thread, int part, const Responses &sum, float scale,
+                                          unsigned &mark) {
     const int group = thread % WARP / 4, pair = thread % 4;  // of the lane: lane = 4 · group + pair
     const bool has_output = pair < PRODUCT_SAMPLES * DIRECTIONS / 2;
     OUTPUT *const to = reinterpret_cast<OUTPUT *>(staged) +
@@ -128,15 +146,16 @@ __device__ __forceinline__ void stage_row(unsigned char *staged, int thread, int
         for (int p = 0; p < PRODUCTS; ++p)
 #pragma unroll
             for (int half = 0; half < 2; ++half) {
-                const Response first = sum[p][2 * half], second = sum[p][2 * half + 1];
+                const Response first = scaled(sum[p][2 * half], scale), second = scaled(sum[p][2 * half + 1], scale);
                 OUTPUT *const at = to + half * (GROUPS / 2) * GROUP_PIXELS * CHANNELS + p * PRODUCT_SAMPLES;
                 if (DIRECTIONS == 2) {
 #ifdef WHOLE_WEIGHTS
                     *at = length_byte(first, second);
 #else
-                    const float value = length(to_value(first), to_value(second));
-                    store_sample<store>(value, *at);
+                    store_sample<store>(length(to_value(first), to_value(second)), *at);
+#ifdef MENDS
                     mark_halves_not_finite(static_cast<unsigned>(__half_as_ushort(*at)), mark);
+#endif
 #endif
                     continue;
                 }
@@ -145,6 +164,10 @@ __device__ __forceinline__ void stage_row(unsigned char *staged, int thread, int
                 const bool positive = store == Store::abs;
                 const unsigned short both = static_cast<unsigned short>(
                     pack_clipped(positive ? abs(first) : first, positive ? abs(second) : second, 0));
+                if (has_output) *reinterpret_cast<unsigned short *>(at) = both;
+#elif !defined(MENDS)
+                const float value[WORD] = {first, second};
+                const unsigned short both = static_cast<unsigned short>(pack(value, static_cast<const OUTPUT *>(nullptr)));
                 if (has_output) *reinterpret_cast<unsigned short *>(at) = both;
 #else
                 const float value[2] = {first, second};
@@ -180,7 +203,7 @@ struct Column {
                     multiply(first[p], two.word[p][0], filter.word[1][p][half][1]);
                 }
             unsigned mark = 0;
-            stage_row(staged + y * OUT_ROW_BYTES, thread, part, first, mark);
+            stage_row(staged + y * OUT_ROW_BYTES, thread, part, first, filter.scale, mark);
 #pragma unroll
             for (int half = 0; half < PARTS; ++half)
 #pragma unroll
@@ -188,7 +211,7 @@ struct Column {
                     multiply(second[p], two.word[p], filter.word[1][p][half]);
                     multiply(second[p], before.word[p][1], filter.word[0][p][half][0]);
                 }
-            stage_row(staged + (y + 1) * OUT_ROW_BYTES, thread, part, second, mark);
+            stage_row(staged + (y + 1) * OUT_ROW_BYTES, thread, part, second, filter.scale, mark);
 #ifdef MENDS
             if (is_marked(mark)) block_is_spoilt = 1;
 #endif

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.core.problem import Problem
 from edgeconv.methods.cuda.kernel_args import WARP, round_up
-from edgeconv.methods.cuda.sliding_arithmetic import StripArithmetic, arithmetic_for
+from edgeconv.methods.cuda.sliding_arithmetic import StripArithmetic, arithmetic_for, has_int8_weights
 
 CHUNK_BYTES = 16
 """What one asynchronous copy moves; rows that start on a multiple of it take the short way."""
@@ -66,17 +66,45 @@ class TileRow:
     in_channels: int | None = None
     least_outputs: int = 0
     """Of a filter bank."""
+    in_group: int | None = None
+    """Input channels that an output sums."""
+    whole_weights: bool | None = None
+    """Of an 8-bit picture: signed bytes."""
 
     def fits(self, problem: Problem, arithmetic: StripArithmetic) -> bool:
         """Whether the line is for problems like this one, whatever their size."""
-        actual = (arithmetic, problem.stride, problem.directions, problem.dtype.itemsize, problem.in_channels)
-        wanted = (self.arithmetic, self.stride, self.directions, self.sample_bytes, self.in_channels)
+        actual = (
+            arithmetic,
+            problem.stride,
+            problem.directions,
+            problem.dtype.itemsize,
+            problem.in_channels,
+            problem.weights.shape[2],
+            has_int8_weights(problem),
+        )
+        wanted = (
+            self.arithmetic,
+            self.stride,
+            self.directions,
+            self.sample_bytes,
+            self.in_channels,
+            self.in_group,
+            self.whole_weights,
+        )
         return problem.output_channels >= self.least_outputs and all(
             want in (None, is_) for want, is_ in zip(wanted, actual, strict=True)
         )
 
 
 TILES = (
+    TileRow(StripTile(4, 3, 1, 4, 4, 16), "pairs", stride=1, in_channels=3),
+    TileRow(StripTile(16, 3, 1, 4, 4, 16), "pairs", stride=1, in_channels=1),
+    TileRow(StripTile(4, 3, 1, 4, 4, 16), "planes", stride=1, in_group=1),
+    TileRow(StripTile(8, 3, 1, 4, 4, 16), "planes", stride=1, in_group=3, sample_bytes=1),
+    TileRow(StripTile(4, 3, 1, 4, 4, 16), "planes", stride=1, in_group=3),
+    TileRow(StripTile(4, 1, 1, 4, 4, 4), "planes"),
+    TileRow(StripTile(4, 2, 1, 4, 4, 16), "mma", sample_bytes=1, directions=1, whole_weights=False),
+    TileRow(StripTile(4, 2, 1, 4, 3, 16), "mma", sample_bytes=1, whole_weights=False),
     TileRow(StripTile(2, 1, 2, 4, 4, 31), "fma", stride=1, least_outputs=6),
     TileRow(StripTile(2, 2, 1, 4, 4, 31), "fma", stride=1, least_outputs=4),
     TileRow(StripTile(1, 2, 1, 4, 4, 4), "fma", stride=2, least_outputs=4),

@@ -1,0 +1,132 @@
+"""Which forms of core/forms.py the strips of CUDA `sliding` take: problems that are one filter for every plane.
+
+    planes    a float32 lane holds one sample of a plane: a channel, the sum of a pixel's channels, or their luma
+    pairs     a 32-bit register holds two samples of 8 bits as halves, exact up to 2,048: compass filters
+
+Whole-number pictures alone: of a float picture an infinity less itself would be no number. sliding_forms.cuh computes
+what is decided here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgeconv.core import forms
+from edgeconv.core.exactness import is_whole
+from edgeconv.core.filters import COMPASS_RING, RGB_CHANNELS, Weights
+from edgeconv.core.geometry import KERNEL_SIZE
+from edgeconv.core.problem import Problem
+
+FormMacro = Literal["taps", "opposite", "ring_of_three", "ring_of_differences"]
+"""The values of the macro FORM."""
+
+LARGEST_WHOLE_HALF = 2048
+"""Halves hold all whole numbers up to it."""
+CENTRE = (1, 1)
+MOST_KERNELS = 2
+"""Of a filter without a ring: those of a gradient magnitude."""
+
+
+@dataclass(frozen=True, eq=False)
+class PlaneFilter:
+    """One filter for every plane, and how it is computed."""
+
+    form: FormMacro
+    shares: tuple[float, ...]
+    """Of each channel in the one plane; all 1 for their plain sum. Empty: the channels are the planes."""
+    kernels: Weights
+    """(directions, 3, 3); empty where a ring stands for them."""
+    ring: forms.Ring | None
+    names: tuple[forms.FormName, ...]
+    """The lines of the table in core/forms.py that are taken."""
+
+    @property
+    def macros(self) -> tuple[tuple[str, str | int], ...]:
+        """What sliding.cu is compiled with."""
+        of_sum = 0 if not self.shares else 1 if set(self.shares) == {1.0} else 2
+        return (("FORM", self.form), *((("CHANNEL_SUM", of_sum),) if of_sum else ()))
+
+
+def plane_filter(problem: Problem) -> PlaneFilter | None:
+    """The problem as one filter for every plane, where it is that and a form is taken; else None."""
+    if problem.dtype.kind != "u":
+        return None
+    weights = problem.weights
+    separate = weights.shape[2] == 1
+    if separate:
+        if problem.output_channels != problem.in_channels or (weights != weights[:, :1]).any():
+            return None
+        weights = weights[:, :1]
+    elif problem.output_channels > RGB_CHANNELS:
+        return None
+    found = forms.reduced(problem, weights)
+    joined = found.channel_sum or found.weighted is not None
+    if not (joined or separate) or len(set(found.result_of_output)) > 1:
+        return None
+    names, left = found.names, found.directions
+    shares = () if not joined else (1.0,) * problem.in_channels if found.weighted is None else found.weighted.shares
+    if problem.combine == "maximum":
+        if not left.rings:
+            return None
+        ring = left.rings[0]
+        empty = np.empty((0, KERNEL_SIZE, KERNEL_SIZE), np.float32)
+        form: FormMacro = "ring_of_differences" if ring.of_differences else "ring_of_three"
+        return PlaneFilter(form, shares, empty, ring, names)
+    kernels = left.kernels[0][:, 0]
+    if has_opposite_samples(kernels) and _has_roundings_for_differences(kernels, found):
+        return PlaneFilter("opposite", shares, kernels, None, (*names, "equal taps"))
+    return PlaneFilter("taps", shares, kernels, None, names) if joined else None
+
+
+def has_opposite_samples(kernels: Weights) -> bool:
+    """Whether each kernel changes its sign when it is turned by half; (directions, 3, 3)."""
+    return bool((kernels == -kernels[:, ::-1, ::-1]).all())
+
+
+def _has_roundings_for_differences(kernels: Weights, found: forms.Reduction) -> bool:
+    """Whether a term is rounded no more often than in the plain sum; differences of whole samples are exact."""
+    if found.roundings_left is None:
+        return True
+    products = int(np.count_nonzero(kernels, axis=(1, 2)).max()) // 2
+    return products + (found.weighted is not None) <= found.roundings_left
+
+
+def holds_pairs(problem: Problem, filter_: PlaneFilter) -> bool:
+    """Whether halves hold every partial sum, so that a lane holds two samples."""
+    ring = filter_.ring
+    if ring is None or filter_.shares or problem.stride != 1 or not problem.dtype == problem.output_dtype == np.uint8:
+        return False
+    if not is_whole(problem):
+        return False
+    white = float(np.iinfo(np.uint8).max)
+    if ring.of_differences:  # a direction of weight 1, and the product, which may round what is clipped anyway
+        return _is_whole_half(ring.near)
+    never_negative = ring.near * KERNEL_SIZE + ring.far * len(COMPASS_RING) >= 0
+    product_exact = _significant(ring.near) * KERNEL_SIZE * white <= LARGEST_WHOLE_HALF
+    return never_negative and product_exact and _is_whole_half(ring.near) and _is_whole_half(ring.far)
+
+
+def _significant(weight: float) -> float:
+    """A whole number without its factors of two."""
+    number = abs(int(weight))
+    return float(number // (number & -number)) if number else 0.0
+
+
+def _is_whole_half(weight: float) -> bool:
+    return weight == np.rint(weight) and abs(weight) <= LARGEST_WHOLE_HALF
+
+
+def form_weights(filter_: PlaneFilter) -> NDArray[Any]:
+    """The struct `Weights` of sliding_forms.cuh, as 32-bit words."""
+    shares = (*filter_.shares, 0.0, 0.0, 0.0)[:RGB_CHANNELS]
+    ring = (0.0, 0.0) if filter_.ring is None else (filter_.ring.near, filter_.ring.far)
+    kernels = np.zeros((MOST_KERNELS, len(COMPASS_RING) + 1), np.float32)
+    for number, (row, column) in enumerate((*COMPASS_RING, CENTRE)):
+        kernels[: len(filter_.kernels), number] = filter_.kernels[:, row, column]
+    twice = np.repeat(np.array(ring, np.float32).astype(np.float16), 2).view(np.uint32)
+    floats = np.array((*shares, *ring), np.float32).view(np.uint32)
+    return np.concatenate([floats, twice, kernels.reshape(-1).view(np.uint32)])
