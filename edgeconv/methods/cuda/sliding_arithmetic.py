@@ -42,8 +42,8 @@ MOST_LEVELS_OFF = 1 / 16
 """By how much the tensor cores' sums of an 8-bit picture may be off, by their bound; FMA where it is more."""
 LARGEST_HALF_EXPONENT = 14
 """Weights of 8-bit pictures are brought to halves of this exponent, where their lower halves are not yet denormal."""
-MOST_WEIGHT_EXPONENT = 60
-"""Beyond it, scaled back, float32 sums would overflow or vanish."""
+MOST_WEIGHT_EXPONENT = 30
+"""Beyond it squares of float32 sums would overflow or vanish before they are scaled back."""
 SAMPLE_EXPONENT = -24
 """Of the least half, which stands for one level of a byte (sliding_mma.cuh)."""
 

@@ -40,18 +40,18 @@ constexpr int WORDS_READ = 2 * SAMPLE_BYTES;  // of the picture, for the words o
 
 struct Weights {
     unsigned word[KERNEL_SIZE][PRODUCTS][PARTS][B_WORDS][WARP];
-    float scale;  // of sums
+    float scale, limit;  // of 8-bit pictures: levels that a sum of 1 stands for, and the sum that is 255 of them
 };
 
 // A lane's share of the weights stays in its registers: rows 0 and 1 of the 3×3 filters, then rows 1 and 2, so that two
 // rows lie side by side either way.
 struct Filter {
-    float scale;
+    float scale, limit;
     unsigned word[2][PRODUCTS][PARTS][2][B_WORDS];
 };
 __device__ __forceinline__ Filter filter_of(const Weights &weights, int thread) {
     Filter filter;
-    filter.scale = weights.scale;
+    filter.scale = weights.scale, filter.limit = weights.limit;
     const unsigned *words = &weights.word[0][0][0][0][0];
     // Keep the compiler from seeing the constant bank here, which serves one lane at a time: a plain load serves all.
     hide_origin(words);
@@ -126,18 +126,18 @@ __device__ __forceinline__ void clear(Responses &sum) {
             for (int i = 0; i < 4; ++i) sum[p][i] = START;
 }
 
-__device__ __forceinline__ int scaled(int sum, float) { return sum; }
-__device__ __forceinline__ float scaled(float sum, float scale) {
-    return sizeof(INPUT) == sizeof(uint8) ? plain_multiply(sum, scale) : sum;
-}
-
 #ifdef MENDS
 __device__ __forceinline__ bool is_marked(unsigned mark) { return (mark & 0x7FFF7FFFu) != 0; }  // zeros, or NaN
+#elif !defined(WHOLE_WEIGHTS)
+// A value that is 1 / scale of a level, as the low byte of the float 2^23 more.
+__device__ __forceinline__ unsigned scaled_byte(float value, const Filter &filter) {
+    return __float_as_uint(fmaf(within<store>(value, filter.limit), filter.scale, TWO_POW_23));
+}
 #endif
 
 // Put one complete row of responses into the stage, as samples; `mark` remembers one that is not finite (mend.cuh).
-__device__ __forceinline__ void stage_row(unsigned char *staged, int thread, int part, const Responses &sum, float scale,
-                                          unsigned &mark) {
+__device__ __forceinline__ void stage_row(unsigned char *staged, int thread, int part, const Responses &sum,
+                                          const Filter &filter, unsigned &mark) {
     const int group = thread % WARP / 4, pair = thread % 4;  // of the lane: lane = 4 · group + pair
     const bool has_output = pair < PRODUCT_SAMPLES * DIRECTIONS / 2;
     OUTPUT *const to = reinterpret_cast<OUTPUT *>(staged) +
@@ -146,34 +146,33 @@ __device__ __forceinline__ void stage_row(unsigned char *staged, int thread, int
         for (int p = 0; p < PRODUCTS; ++p)
 #pragma unroll
             for (int half = 0; half < 2; ++half) {
-                const Response first = scaled(sum[p][2 * half], scale), second = scaled(sum[p][2 * half + 1], scale);
+                const Response first = sum[p][2 * half], second = sum[p][2 * half + 1];
                 OUTPUT *const at = to + half * (GROUPS / 2) * GROUP_PIXELS * CHANNELS + p * PRODUCT_SAMPLES;
                 if (DIRECTIONS == 2) {
 #ifdef WHOLE_WEIGHTS
                     *at = length_byte(first, second);
-#else
-                    store_sample<store>(length(to_value(first), to_value(second)), *at);
-#ifdef MENDS
+#elif defined(MENDS)
+                    store_sample<store>(length(first, second), *at);
                     mark_halves_not_finite(static_cast<unsigned>(__half_as_ushort(*at)), mark);
-#endif
+#else
+                    *at = static_cast<OUTPUT>(scaled_byte(length(first, second), filter));
 #endif
                     continue;
                 }
                 // All lanes pack, so that only the store itself depends on the lane.
-#ifdef WHOLE_WEIGHTS
-                const bool positive = store == Store::abs;
-                const unsigned short both = static_cast<unsigned short>(
-                    pack_clipped(positive ? abs(first) : first, positive ? abs(second) : second, 0));
-                if (has_output) *reinterpret_cast<unsigned short *>(at) = both;
-#elif !defined(MENDS)
-                const float value[WORD] = {first, second};
-                const unsigned short both = static_cast<unsigned short>(pack(value, static_cast<const OUTPUT *>(nullptr)));
-                if (has_output) *reinterpret_cast<unsigned short *>(at) = both;
-#else
+#ifdef MENDS
                 const float value[2] = {first, second};
                 const unsigned both = pack(value, static_cast<const OUTPUT *>(nullptr));
                 mark_halves_not_finite(both, mark);
                 if (has_output) *reinterpret_cast<unsigned *>(at) = both;
+#else
+#ifdef WHOLE_WEIGHTS
+                const bool positive = store == Store::abs;
+                const unsigned both = pack_clipped(positive ? abs(first) : first, positive ? abs(second) : second, 0);
+#else
+                const unsigned both = __byte_perm(scaled_byte(first, filter), scaled_byte(second, filter), 0x0040);
+#endif
+                if (has_output) *reinterpret_cast<unsigned short *>(at) = static_cast<unsigned short>(both);
 #endif
             }
 }
@@ -203,7 +202,7 @@ struct Column {
                     multiply(first[p], two.word[p][0], filter.word[1][p][half][1]);
                 }
             unsigned mark = 0;
-            stage_row(staged + y * OUT_ROW_BYTES, thread, part, first, filter.scale, mark);
+            stage_row(staged + y * OUT_ROW_BYTES, thread, part, first, filter, mark);
 #pragma unroll
             for (int half = 0; half < PARTS; ++half)
 #pragma unroll
@@ -211,7 +210,7 @@ struct Column {
                     multiply(second[p], two.word[p], filter.word[1][p][half]);
                     multiply(second[p], before.word[p][1], filter.word[0][p][half][0]);
                 }
-            stage_row(staged + (y + 1) * OUT_ROW_BYTES, thread, part, second, filter.scale, mark);
+            stage_row(staged + (y + 1) * OUT_ROW_BYTES, thread, part, second, filter, mark);
 #ifdef MENDS
             if (is_marked(mark)) block_is_spoilt = 1;
 #endif

@@ -88,7 +88,8 @@ def mma_weights(problem: Problem) -> NDArray[np.int32]:
     else:  # a lane's halves are the four bytes of one word
         depth = lane[:, None] % 4 * 4 + word * per_word + np.arange(per_word)
     held = np.ascontiguousarray(matrices[..., depth, lane[:, None] // 4]).reshape(-1).view(np.int32)
-    return np.concatenate([held, np.array([1.0 if whole else sum_scale(problem)], np.float32).view(np.int32)])
+    scale = 1.0 if whole else sum_scale(problem)
+    return np.concatenate([held, np.array([scale, np.iinfo(np.uint8).max / scale], np.float32).view(np.int32)])
 
 
 def plane_weights(problem: Problem) -> NDArray[np.uint32]:
