@@ -176,7 +176,7 @@ def test_strips_read_the_rows_between_them_twice(dtype: str, stride: int, rows_t
 
 
 def test_what_has_no_model_of_its_bytes_says_so() -> None:
-    plan = sliding.Sliding().prepare(case("uint8", "abs", shape=(9, 9)), Options())
+    plan = sliding.Sliding().prepare(case("uint8", "abs", "sharpen", shape=(9, 9)), Options())
     assert (plan.choice["kernel"], plan.moved_bytes, plan.workspace_bytes) == ("direct", None, 0)
 
 
@@ -357,7 +357,10 @@ def test_magnitudes_of_16_bits_have_an_exact_root(dtype: str, directions: int, e
     ("words", "options", "arithmetic"),
     [
         (("uint8", "abs", "laplacian8"), Options(), WHOLE),
-        (("uint8", "abs"), Options(), FLOAT32),
+        (("uint8", "abs"), Options(), TWOFOLD_HALF),
+        (("uint8", "raw"), Options(), FLOAT32),
+        (("uint8", "abs", "kirsch", "each"), Options(), WHOLE),
+        (("uint8", "abs", "kirsch", "mix"), Options(), FLOAT32),
         (("float16", "raw"), Options(), TWOFOLD_HALF),
         (("float32", "raw"), Options(), FLOAT32),
     ],
@@ -426,6 +429,8 @@ def test_bytes_of_four_products_are_the_filter_over_mixed_channels_from_any_byte
         ("uint8", RANDOM_WHOLE, "mix"),
         ("uint8", "sobel", "mix"),
         ("uint8", "scharr", "each"),
+        ("uint8", RANDOM, "mix"),
+        ("uint8", RANDOM, "each"),
         ("float16", RANDOM, "mix"),
         ("float16", "sobel", "each"),
     ],
@@ -433,17 +438,27 @@ def test_bytes_of_four_products_are_the_filter_over_mixed_channels_from_any_byte
 def test_the_matrices_of_the_tensor_cores_are_the_filter_over_a_group(
     dtype: str, filter: str, channels: str, padding: int
 ) -> None:
-    """A lane holds word w of row 4·w + lane % 4 of column lane // 4; together they are 16 samples × 8 columns."""
+    """A lane holds word w of row 4·w + lane % 4 of column lane // 4; together they are 16 samples × 8 columns.
+
+    Where bytes become halves, a lane holds the rows of its four bytes, two of them in each word.
+    """
     problem = case(dtype, "abs", filter, channels, padding=padding)
-    size, parts = problem.dtype.itemsize, 1 if dtype == "uint8" else 2
+    whole = sliding_arithmetic.has_int8_weights(problem)
+    size, parts, part = problem.dtype.itemsize, 1 if whole else 2, np.dtype(np.int8 if whole else np.float16)
     directions = problem.directions
     products = 3 if directions == 2 else 2
-    per_word = 4 // size
-    held = sliding_packing.mma_weights(problem).view(np.int8 if dtype == "uint8" else np.float16).astype(np.float64)
-    held = held.reshape(3, products, parts, 16 // per_word // 4, 32, per_word)
+    per_word = 4 // part.itemsize
+    packed = sliding_packing.mma_weights(problem)
+    scale, limit = packed[-2:].view(np.float32).astype(np.float64)
+    assert limit * scale == 255
+    scale *= 1 if whole or dtype == "float16" else 2.0**-24  # of a byte that is taken as a half
+    held = packed[:-2].view(part).astype(np.float64).reshape(3, products, parts, 16 // per_word // 4, 32, per_word)
+    held *= scale
     matrices = np.zeros((3, products, 16, 8))
     for word, lane, place in np.ndindex(*held.shape[3:]):
         row = (4 * word + lane % 4) * per_word + place
+        if size < part.itemsize:
+            row = lane % 4 * 4 + word * per_word + place
         matrices[:, :, row, lane // 4] = held[:, :, :, word, lane, place].sum(axis=2)  # both halves of a weight
 
     rng = np.random.default_rng(3)
@@ -460,8 +475,8 @@ def test_the_matrices_of_the_tensor_cores_are_the_filter_over_a_group(
         for column in range(samples * directions):
             pixel, channel = divmod(number * samples + column // directions, 3)
             expected = response(problem, window, pixel, channel, column % directions)
-            limit = 0 if dtype == "uint8" else 2.0**-21 * 27 * 255
-            assert abs(sums[column] - expected) <= limit, (number, column)
+            allowed = 0 if whole else 2.0**-21 * 27 * 255
+            assert abs(sums[column] - expected) <= allowed, (number, column)
             seen += 1
         assert not matrices[:, number, :, samples * directions :].any()
     assert seen == 12 * directions
@@ -495,6 +510,23 @@ def test_tensor_cores_take_weights_that_two_halves_hold_in_every_channel(
     problem = make_problem((300, 500, 3), "float16", WeightSet(weights, 1), output_mode="raw")
     assert sliding_arithmetic.has_half_weights(problem) == kept
     assert sliding_arithmetic.arithmetic_for(problem) == ("mma" if kept else "fma")
+
+
+@pytest.mark.parametrize(
+    ("factor", "expected"),
+    [
+        (1.0, "mma"),
+        (2.0**-10, "mma"),  # brought to where halves have 22 bits
+        (2.0**-45, "fma"),  # squares of sums could vanish
+        (8.0, "fma"),  # sums so large that tensor cores could be a sixteenth of a level off
+    ],
+)
+def test_tensor_cores_take_bytes_where_their_bound_is_a_small_part_of_a_level(factor: float, expected: str) -> None:
+    weights = np.random.default_rng(5).uniform(-1, 1, (1, 3, 3, 3, 3)).astype(np.float32) * np.float32(factor)
+    problem = make_problem((300, 500, 3), "uint8", WeightSet(weights, 1), output_mode="abs")
+    assert sliding_arithmetic.arithmetic_for(problem) == expected
+    small = make_problem((30, 50, 3), "uint8", WeightSet(weights, 1), output_mode="abs")
+    assert sliding_arithmetic.is_small(small) == (expected == "fma"), "a tile stores other bytes than the whole"
 
 
 def test_filters_lie_in_memory_as_cudnn_takes_them() -> None:

@@ -27,7 +27,7 @@
 //     IN_GROUP          3 1                             input channels that an output channel sums (each: 1)
 //     STRIDE            1 2 3
 //     WHOLE_WEIGHTS     flag                            8-bit picture, whole weights: exact integer sums
-//     SHORT_SUMS        flag                            the squares of two such sums add up below 2^29 and more
+//     SHORT_SUMS        flag                            the squares of two such sums add up below 880 million
 //     USES_MMA          flag                            sums by the tensor cores (8-bit pictures, or float16)
 //     FORM              taps opposite ring_of_three …   one filter for every plane, by a form (sliding_forms.cuh, whose
 //                                                       macros CHANNEL_SUM and PAIRS go with it)
@@ -124,7 +124,7 @@ __device__ __forceinline__ uint8 length_byte(int first, int second) {
     constexpr float SCALE = 257.0f / 65536.0f;  // a little more than 1/255; exact times any sum, and times SUM_ORIGIN
 #ifdef SHORT_SUMS
     // As the low bits of a float that is 2^23 more. Squares past 2^23 run into its exponent: a larger float, which is
-    // clipped all the same, and a finite one while they are below 840 million.
+    // clipped all the same, and a finite one while they are below 880 million.
     const int square = second * second + (first * first + static_cast<int>(TWO_POW_23_BITS));
     const float clipped = clipped_multiply_add(__int_as_float(square), SCALE * SCALE, -TWO_POW_23 * SCALE * SCALE);
 #else
