@@ -34,7 +34,10 @@ MODES = {"uint8": ("abs", "clip", "raw"), "uint16": ("abs", "clip", "raw"), "flo
 WORKS = [
     Case(name, channels, dtype, mode, stride=stride, shape=(40, 40))
     for name, channels, (dtype, modes), stride in product(
-        ("laplacian8", "sobel", "scharr", "kirsch", RANDOM), ("each", "mix", "luma"), MODES.items(), (1, 2, 3)
+        ("laplacian8", "sobel", "sobel/7", "scharr", "kirsch", RANDOM),
+        ("each", "mix", "luma"),
+        MODES.items(),
+        (1, 2, 3),
     )
     for mode in modes
     if name != "kirsch" or dtype.startswith("u")
