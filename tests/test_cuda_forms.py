@@ -15,7 +15,7 @@ from problems import assert_right, run_on_gpu
 from edgeconv.core.filters import COMPASS_RING, Weights, WeightSet, named_filter
 from edgeconv.core.problem import Problem, make_problem
 from edgeconv.methods.cuda.sliding_arithmetic import arithmetic_for, form_for, has_strips
-from edgeconv.methods.cuda.sliding_forms import PlaneFilter, form_weights, holds_pairs, plane_filter
+from edgeconv.methods.cuda.sliding_forms import PlaneFilter, holds_pairs, plane_filter
 from edgeconv.methods.cuda.sliding_packing import packed_weights
 
 WHITE = 255
@@ -33,9 +33,9 @@ WHITE = 255
         ("robinson", "mix", "uint16", "planes", ("channel sum", "equal outputs", "ring of differences")),
         ("kirsch", "each", "float32", None, None),
         ("sobel", "each", "uint8", "mma", None),
-        ("sobel", "each", "uint16", "planes", ("equal taps",)),
-        ("sobel", "mix", "uint16", "planes", ("channel sum", "equal outputs", "equal taps")),
-        ("sobel", "luma", "uint8", "planes", ("weighted channel", "equal taps")),
+        ("sobel", "each", "uint16", "planes", ("gradient",)),
+        ("sobel", "mix", "uint16", "planes", ("channel sum", "equal outputs", "gradient")),
+        ("sobel", "luma", "uint8", "planes", ("weighted channel", "gradient")),
         ("laplacian8", "luma", "uint8", "planes", ("weighted channel",)),
         ("laplacian8", "mix", "uint16", "planes", ("channel sum", "equal outputs")),
         ("laplacian8", "each", "uint16", "fma", None),
@@ -108,8 +108,7 @@ def in_halves(form: PlaneFilter, rings: np.ndarray) -> np.ndarray:
         return np.asarray(values, np.float64).astype(np.float16).astype(np.float64)
 
     x = [rounded(rings[:, number] * unit) for number in range(8)]
-    assert form.ring is not None
-    if form.ring.of_differences:
+    if form.form == "ring_of_differences":
         apart = [rounded(x[i] - x[i + 4]) for i in range(4)]
         sums = [rounded(apart[i] + apart[i + 1]) for i in range(3)] + [rounded(apart[3] - apart[0])]
         responses = [rounded(sums[i] + sums[i + 1]) for i in range(3)] + [rounded(sums[3] - sums[0])]
@@ -119,7 +118,7 @@ def in_halves(form: PlaneFilter, rings: np.ndarray) -> np.ndarray:
         threes = [rounded(pairs[i // 2] + np.maximum(x[i - 1], x[(i + 2) % 8])) for i in (0, 2, 4, 6)]
         largest = np.max(threes, axis=0)
         total = rounded(rounded(pairs[0] + pairs[1]) + rounded(pairs[2] + pairs[3]))
-    near, far = rounded(form.ring.near), rounded(form.ring.far)
+    near, far = rounded(form.near), rounded(form.far)
     joined = rounded(far * total + rounded(near * largest))
     found: np.ndarray = np.minimum(joined, WHITE * unit).astype(np.float16).view(np.uint16)
     return found
@@ -166,15 +165,12 @@ def test_weights_lie_as_the_kernel_takes_them() -> None:
     assert list(words[:5].view(np.float32)) == [0, 0, 0, 8, -3]
     assert list(words[5:7].view(np.float16)) == [8, 8, -3, -3]
     assert not words[7:].any()
-    problem = Case("scharr", "luma", "uint8", "abs").problem()
-    form = form_for(problem)
-    assert form is not None
-    words = form_weights(form)
-    kernels = words[7:].view(np.float32).reshape(2, 9)
-    for direction, centre_last in enumerate(kernels):
-        for weight, place in zip(centre_last, (*COMPASS_RING, (1, 1)), strict=True):
-            assert weight == form.kernels[(direction, *place)]
-    assert np.allclose(words[:3].view(np.float32) * kernels.max() / 10, np.array([0.299, 0.587, 0.114]), rtol=1e-6)
+    words = packed_weights(Case("scharr", "luma", "uint8", "abs").problem())
+    share, beside, middle = words[:3].view(np.float32), *words[3:5].view(np.float32)
+    assert np.allclose(share * middle / 10, (0.299, 0.587, 0.114), rtol=1e-6)
+    assert beside / middle == pytest.approx(0.3)
+    case = Case("emboss", "mix", "uint16", "abs").problem()
+    assert (packed_weights(case)[7:16].view(np.float32).reshape(3, 3) == case.weights[0, 0, 0]).all()
 
 
 # --- roots --------------------------------------------------------------------------------------------------------

@@ -28,6 +28,7 @@ FormName = Literal[
     "ring of three",
     "ring of differences",
     "equal taps",
+    "gradient",
 ]
 
 
@@ -90,6 +91,13 @@ FORMS: tuple[Form, ...] = (
         "whole numbers",
         f"none in integers; else {NO_MORE_ROUNDINGS}",
     ),
+    Form(
+        "gradient",
+        "differences of two samples along each axis first, each of which serves several outputs; then a · (first + "
+        "last) + b · middle of three of them across it",
+        "two directions: (a, b, a) down times (−1, 0, 1) across, and its transpose; the picture is of whole numbers",
+        f"none in integers; else {NO_MORE_ROUNDINGS}",
+    ),
 )
 
 RING_OPERATIONS = 20
@@ -101,6 +109,9 @@ RING_STEPS = (1, 2, 1, 0, -1, -2, -1, 0)
 """Robinson's north, clockwise from the top left, in units of a."""
 RING_ROUNDINGS_NEAR, RING_ROUNDINGS_FAR, RING_ROUNDINGS_LAST = 3, 4, 1
 """Of a sum of three and its product; of a sum of the ring in pairs, and its product; of the sum that joins them."""
+
+GRADIENT_ROUNDINGS = 3
+"""Of a term, after its difference: of a sum of two, of its product, of the sum that joins them."""
 
 ROOT_OPERATIONS, EXACT_ROOT_OPERATIONS = 9, 20
 """A square root of two responses, as so many multiply-adds: 4.5 cycles of a register where two of those are begun in
@@ -248,6 +259,22 @@ def ring_of_differences(kernels: Weights) -> Ring | None:
     first = tuple(weight * step for step in RING_STEPS)
     turned = {first[-turn:] + first[:-turn] for turn in range(len(first))}
     return Ring(plane, weight, 0.0, of_differences=True) if rings == turned and len(kernels) == len(turned) else None
+
+
+def gradient(
+    kernels: Weights, roundings_left: int | None, *, inexact_samples: bool = False
+) -> tuple[float, float] | None:
+    """Condition of `gradient` for one output: a and b, or None; `kernels` is (directions, 3, 3).
+
+    `roundings_left` are those that the bound allows each term; None where sums are exact integers. Differences of whole
+    samples are exact, of sums with shares they are not.
+    """
+    beside, middle = float(kernels[0, 0, 2]), float(kernels[0, 1, 2])
+    across = np.outer((beside, middle, beside), (-1, 0, 1))
+    if len(kernels) != 2 or not (beside and middle) or (kernels != np.stack([across, across.T])).any():
+        return None
+    roundings = GRADIENT_ROUNDINGS + inexact_samples
+    return (beside, middle) if roundings_left is None or roundings <= roundings_left else None
 
 
 def equal_taps(columns: Sequence[tuple[float, ...]]) -> list[list[tuple[int, int]]]:

@@ -78,7 +78,9 @@ constexpr int WINDOW_PIXELS = (THREAD_PIXELS - 1) * STRIDE + KERNEL_SIZE;
 constexpr int WINDOW_END = LEAD + WINDOW_PIXELS * PIXEL_BYTES;
 constexpr int USED_BYTES = (THREADS - 1) * THREAD_BYTES + WINDOW_END;
 constexpr int ROW_BYTES = round_up(USED_BYTES + CHUNK, LINE);  // the tensor cores read up to a chunk further
+#ifndef USES_MMA
 static_assert(THREAD_BYTES % WORD == 0, "a thread's window must start on a whole word");
+#endif
 
 // A slot lies in the lines of shared memory as its bytes lie in those of the picture where rows start on a line: a
 // copy whose two sides lie differently is cut into single sectors, three times as many requests (measured).
@@ -100,7 +102,9 @@ constexpr int STAGES = 2;  // one is filled while the copy engine, or a thread t
 #else
 constexpr int STAGES = 1;
 #endif
+#ifndef USES_MMA
 static_assert(THREAD_OUT_BYTES % WORD == 0, "a thread's output must be whole words");
+#endif
 
 struct StripGeometry : Geometry {
     int tiles_across, rows_per_strip;

@@ -125,10 +125,9 @@ def form_for(problem: Problem) -> PlaneFilter | None:
     """The form that the strips take; None where other arithmetic is as fast or faster."""
     if problem.stride > LARGEST_STRIP_STRIDE or sums_for(problem) != "float32":
         return None
-    if has_int8_weights(problem) and problem.combine != "maximum":
-        return None
     separate = problem.weights.shape[2] == 1
-    if separate and (problem.combine == "single" or problem.dtype == np.uint8) and problem.combine != "maximum":
+    wide_magnitude = problem.combine == "magnitude" and problem.dtype == np.uint16
+    if separate and problem.combine != "maximum" and not wide_magnitude:
         return None
     return plane_filter(problem)
 

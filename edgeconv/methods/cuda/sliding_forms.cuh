@@ -10,13 +10,13 @@
 //
 // Variants, by macro FORM:
 //     taps                    nine products for each direction
-//     opposite                four differences of opposite samples, which all directions share: kernels that change
-//                             their sign when they are turned by half
+//     gradient                differences of two samples first, along each axis, then sums of them across it
 //     ring_of_three           the largest of eight directions, see core/forms.py
 //     ring_of_differences     the same
+// ONE_BESIDE      flag: under FORM gradient, differences beside the middle one count once
 // CHANNEL_SUM     1: the channels are added as they are; 2: each times its share
 // PAIRS           flag; 8 bits, STRIDE 1, no CHANNEL_SUM, a ring whose sums halves hold (sliding_forms.py)
-enum class Form { taps, opposite, ring_of_three, ring_of_differences };
+enum class Form { taps, gradient, ring_of_three, ring_of_differences };
 constexpr Form form = Form::FORM;
 
 #ifdef CHANNEL_SUM
@@ -28,13 +28,12 @@ constexpr bool HAS_SHARES = false;
 #endif
 
 constexpr int RING = 8, OPPOSITE = RING / 2;  // samples around the centre, clockwise from the top left
-constexpr int MOST_KERNELS = 2;
 
 struct Weights {
     float share[3];
-    float near, far;                     // of a ring
-    unsigned near_halves, far_halves;    // the same, twice in a word
-    float kernel[MOST_KERNELS][RING + 1];  // in the order of the ring, the centre last
+    float near, far;                                    // of a ring; of a gradient beside the middle, and in it
+    unsigned near_halves, far_halves;                   // the same, twice in a word
+    float kernel[2][KERNEL_SIZE][KERNEL_SIZE];          // of taps
 };
 typedef Weights Filter;
 __device__ __forceinline__ const Filter &filter_of(const Weights &weights, int) { return weights; }
@@ -88,7 +87,7 @@ __device__ __forceinline__ Lane ring_of_differences(const Lane (&apart)[OPPOSITE
 // --- a row of a thread's window ---------------------------------------------------------------------------------------------
 constexpr int WINDOW_BYTE = LEAD - WINDOW_START;  // of the window's first sample
 // Differences of two samples, or of two sums, are exact with 2^23 on both sides.
-constexpr float SAMPLE_ORIGIN = form == Form::opposite || form == Form::ring_of_differences ? 0.0f : TWO_POW_23;
+constexpr float SAMPLE_ORIGIN = form == Form::gradient || form == Form::ring_of_differences ? 0.0f : TWO_POW_23;
 
 #ifdef PAIRS
 constexpr int VALUES = THREAD_OUT_WORDS * 2;  // that a thread makes of a row
@@ -121,6 +120,7 @@ __device__ __forceinline__ unsigned add_samples(unsigned word, unsigned mask, un
 
 struct PlaneRow {
     Lane lane[ROW_LANES];
+    float across[VALUES];  // of a gradient: right of the centre less left of it
 
     __device__ __forceinline__ void take(const Window &window, const Filter &filter) {
 #ifdef PAIRS
@@ -152,19 +152,35 @@ struct PlaneRow {
                 lane[i] = __uint_as_float(bits) - SAMPLE_ORIGIN;
             }
         }
+        if (form == Form::gradient)
+#pragma unroll
+            for (int n = 0; n < VALUES; ++n) across[n] = lane[lane_of(n, 2)] - lane[lane_of(n, 0)];
 #endif
     }
 };
 
 // --- from three rows to samples -------------------------------------------------------------------------------------------
-__device__ __forceinline__ float response(const Lane (&ring)[RING], const Lane (&apart)[OPPOSITE], Lane centre,
-                                          const float (&kernel)[RING + 1]) {
-    float sum = 0.0f;
+#ifndef PAIRS
+// Row `u` of kernel `d` over the window of a value, added to `sum`.
+__device__ __forceinline__ float add_taps(const Filter &filter, int d, int u, const PlaneRow &row, int value, float sum) {
 #pragma unroll
-    for (int i = 0; i < (form == Form::opposite ? OPPOSITE : RING); ++i)
-        sum = fmaf(kernel[i], form == Form::opposite ? apart[i] : ring[i], sum);
-    return form == Form::opposite ? sum : fmaf(kernel[RING], centre, sum);
+    for (int v = 0; v < KERNEL_SIZE; ++v) sum = fmaf(filter.kernel[d][u][v], row.lane[lane_of(value, v)], sum);
+    return sum;
 }
+__device__ __forceinline__ float taps(const Filter &filter, int d, const PlaneRow &above, const PlaneRow &middle,
+                                      const PlaneRow &below, int value) {
+    return add_taps(filter, d, 2, below, value, add_taps(filter, d, 1, middle, value, add_taps(filter, d, 0, above, value, 0.0f)));
+}
+
+// Three differences, as one direction of a gradient.
+__device__ __forceinline__ float smooth(const Filter &filter, float first, float middle, float last) {
+#ifdef ONE_BESIDE
+    return fmaf(filter.far, middle, first + last);
+#else
+    return fmaf(filter.far, middle, filter.near * (first + last));
+#endif
+}
+#endif
 
 #ifdef EXACT_ROOT
 typedef unsigned Value;
@@ -176,6 +192,12 @@ typedef Lane Value;
 __device__ __forceinline__ void stage_row(unsigned char *staged, int thread, const PlaneRow &above, const PlaneRow &middle,
                                           const PlaneRow &below, const Filter &filter) {
     Value value[VALUES];
+#ifndef PAIRS
+    float down[ROW_LANES];
+    if (form == Form::gradient)
+#pragma unroll
+        for (int i = 0; i < ROW_LANES; ++i) down[i] = below.lane[i] - above.lane[i];
+#endif
 #pragma unroll
     for (int n = 0; n < VALUES; ++n) {
         const int left = lane_of(n, 0), centre = lane_of(n, 1), right = lane_of(n, 2);
@@ -193,8 +215,14 @@ __device__ __forceinline__ void stage_row(unsigned char *staged, int thread, con
         } else if (form == Form::ring_of_differences) {
             value[n] = ring_of_differences(apart, filter);
         } else {
-            const float first = response(ring, apart, middle.lane[centre], filter.kernel[0]);
-            const float second = DIRECTIONS == 1 ? 0 : response(ring, apart, middle.lane[centre], filter.kernel[1]);
+            float first, second = 0.0f;
+            if (form == Form::gradient) {
+                first = smooth(filter, above.across[n], middle.across[n], below.across[n]);
+                second = smooth(filter, down[left], down[centre], down[right]);
+            } else {
+                first = taps(filter, 0, above, middle, below, n);
+                if (DIRECTIONS == 2) second = taps(filter, 1, above, middle, below, n);
+            }
 #ifdef EXACT_ROOT
             value[n] = whole_length(first, second);
 #else

@@ -21,12 +21,11 @@ from edgeconv.core.filters import COMPASS_RING, RGB_CHANNELS, Weights
 from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.core.problem import Problem
 
-FormMacro = Literal["taps", "opposite", "ring_of_three", "ring_of_differences"]
+FormMacro = Literal["taps", "gradient", "ring_of_three", "ring_of_differences"]
 """The values of the macro FORM."""
 
 LARGEST_WHOLE_HALF = 2048
 """Halves hold all whole numbers up to it."""
-CENTRE = (1, 1)
 MOST_KERNELS = 2
 """Of a filter without a ring: those of a gradient magnitude."""
 
@@ -39,8 +38,11 @@ class PlaneFilter:
     shares: tuple[float, ...]
     """Of each channel in the one plane; all 1 for their plain sum. Empty: the channels are the planes."""
     kernels: Weights
-    """(directions, 3, 3); empty where a ring stands for them."""
-    ring: forms.Ring | None
+    """(directions, 3, 3) of taps; else empty."""
+    near: float
+    """Of a ring as in forms.Ring; of a gradient the weight beside the middle one."""
+    far: float
+    """Of a ring as in forms.Ring; of a gradient the middle weight."""
     names: tuple[forms.FormName, ...]
     """The lines of the table in core/forms.py that are taken."""
 
@@ -48,7 +50,12 @@ class PlaneFilter:
     def macros(self) -> tuple[tuple[str, str | int], ...]:
         """What sliding.cu is compiled with."""
         of_sum = 0 if not self.shares else 1 if set(self.shares) == {1.0} else 2
-        return (("FORM", self.form), *((("CHANNEL_SUM", of_sum),) if of_sum else ()))
+        one_beside = self.form == "gradient" and self.near == 1
+        return (
+            ("FORM", self.form),
+            *((("CHANNEL_SUM", of_sum),) if of_sum else ()),
+            *((("ONE_BESIDE", 1),) if one_beside else ()),
+        )
 
 
 def plane_filter(problem: Problem) -> PlaneFilter | None:
@@ -69,45 +76,31 @@ def plane_filter(problem: Problem) -> PlaneFilter | None:
         return None
     names, left = found.names, found.directions
     shares = () if not joined else (1.0,) * problem.in_channels if found.weighted is None else found.weighted.shares
+    empty = np.empty((0, KERNEL_SIZE, KERNEL_SIZE), np.float32)
     if problem.combine == "maximum":
         if not left.rings:
             return None
         ring = left.rings[0]
-        empty = np.empty((0, KERNEL_SIZE, KERNEL_SIZE), np.float32)
         form: FormMacro = "ring_of_differences" if ring.of_differences else "ring_of_three"
-        return PlaneFilter(form, shares, empty, ring, names)
+        return PlaneFilter(form, shares, empty, ring.near, ring.far, names)
     kernels = left.kernels[0][:, 0]
-    if has_opposite_samples(kernels) and _has_roundings_for_differences(kernels, found):
-        return PlaneFilter("opposite", shares, kernels, None, (*names, "equal taps"))
-    return PlaneFilter("taps", shares, kernels, None, names) if joined else None
-
-
-def has_opposite_samples(kernels: Weights) -> bool:
-    """Whether each kernel changes its sign when it is turned by half; (directions, 3, 3)."""
-    return bool((kernels == -kernels[:, ::-1, ::-1]).all())
-
-
-def _has_roundings_for_differences(kernels: Weights, found: forms.Reduction) -> bool:
-    """Whether a term is rounded no more often than in the plain sum; differences of whole samples are exact."""
-    if found.roundings_left is None:
-        return True
-    products = int(np.count_nonzero(kernels, axis=(1, 2)).max()) // 2
-    return products + (found.weighted is not None) <= found.roundings_left
+    gradient = forms.gradient(kernels, found.roundings_left, inexact_samples=found.weighted is not None)
+    if gradient is not None:
+        return PlaneFilter("gradient", shares, empty, *gradient, (*names, "gradient"))
+    return PlaneFilter("taps", shares, kernels, 0.0, 0.0, names) if joined else None
 
 
 def holds_pairs(problem: Problem, filter_: PlaneFilter) -> bool:
     """Whether halves hold every partial sum, so that a lane holds two samples."""
-    ring = filter_.ring
-    if ring is None or filter_.shares or problem.stride != 1 or not problem.dtype == problem.output_dtype == np.uint8:
+    near, far = filter_.near, filter_.far
+    if problem.combine != "maximum" or filter_.shares or problem.stride != 1 or not is_whole(problem):
         return False
-    if not is_whole(problem):
+    if not problem.dtype == problem.output_dtype == np.uint8 or not (_is_whole_half(near) and _is_whole_half(far)):
         return False
-    white = float(np.iinfo(np.uint8).max)
-    if ring.of_differences:  # a direction of weight 1, and the product, which may round what is clipped anyway
-        return _is_whole_half(ring.near)
-    never_negative = ring.near * KERNEL_SIZE + ring.far * len(COMPASS_RING) >= 0
-    product_exact = _significant(ring.near) * KERNEL_SIZE * white <= LARGEST_WHOLE_HALF
-    return never_negative and product_exact and _is_whole_half(ring.near) and _is_whole_half(ring.far)
+    if filter_.form == "ring_of_differences":  # the product may round, but only what is clipped anyway
+        return True
+    never_negative = near * KERNEL_SIZE + far * len(COMPASS_RING) >= 0
+    return never_negative and _significant(near) * KERNEL_SIZE * np.iinfo(np.uint8).max <= LARGEST_WHOLE_HALF
 
 
 def _significant(weight: float) -> float:
@@ -123,10 +116,10 @@ def _is_whole_half(weight: float) -> bool:
 def form_weights(filter_: PlaneFilter) -> NDArray[Any]:
     """The struct `Weights` of sliding_forms.cuh, as 32-bit words."""
     shares = (*filter_.shares, 0.0, 0.0, 0.0)[:RGB_CHANNELS]
-    ring = (0.0, 0.0) if filter_.ring is None else (filter_.ring.near, filter_.ring.far)
-    kernels = np.zeros((MOST_KERNELS, len(COMPASS_RING) + 1), np.float32)
-    for number, (row, column) in enumerate((*COMPASS_RING, CENTRE)):
-        kernels[: len(filter_.kernels), number] = filter_.kernels[:, row, column]
-    twice = np.repeat(np.array(ring, np.float32).astype(np.float16), 2).view(np.uint32)
-    floats = np.array((*shares, *ring), np.float32).view(np.uint32)
+    pair = np.array((filter_.near, filter_.far), np.float32)
+    with np.errstate(over="ignore"):
+        twice = np.repeat(pair.astype(np.float16), 2).view(np.uint32)
+    kernels = np.zeros((MOST_KERNELS, KERNEL_SIZE, KERNEL_SIZE), np.float32)
+    kernels[: len(filter_.kernels)] = filter_.kernels
+    floats = np.concatenate([np.array(shares, np.float32), pair]).view(np.uint32)
     return np.concatenate([floats, twice, kernels.reshape(-1).view(np.uint32)])

@@ -48,18 +48,18 @@ __device__ __forceinline__ double length_of(double first, double second) {
 #endif
 }
 
-// The nearest whole number to sqrt(first² + second²), of whole numbers below 2^24; for what is past 16 bits something past
-// them. The estimate is brought down by more than its error, so that it is right or one too low near a half: the square
-// that is left over tells, and 32-bit integers hold it although they do not hold the square.
+// The nearest whole number to sqrt(first² + second²), of whole numbers below 2^22; of larger ones something past 16 bits.
+// The estimate is brought down by more than its error, so that it is right or one too low near a half: the square that is
+// left over tells, and 32-bit integers hold it although they do not hold the square.
 __device__ __forceinline__ unsigned whole_length(float first, float second) {
-    constexpr float BEYOND = 65536.0f, DOWN = 1.0f - 1.0f / 2097152.0f;  // 1 - 2^-21: the root's error is at most 2^-22
+    constexpr float DOWN = 1.0f - 1.0f / 2097152.0f;  // by 2^-21, as the root's error is at most 2^-22
     constexpr float WHOLE_ORIGIN = 12582912.0f;  // 1.5·2^23: a sum added to it is the low bits
-    const float root = fminf(approximate_root(fmaf(second, second, first * first)), BEYOND);
+    const float root = approximate_root(fmaf(second, second, first * first));
     const unsigned length = __float_as_uint(fmaf(root, DOWN, TWO_POW_23)) - TWO_POW_23_BITS;
     const unsigned x = __float_as_uint(first + WHOLE_ORIGIN) - __float_as_uint(WHOLE_ORIGIN);
     const unsigned y = __float_as_uint(second + WHOLE_ORIGIN) - __float_as_uint(WHOLE_ORIGIN);
-    const int left = static_cast<int>(x * x + y * y - length * (length + 1));  // above (length + ½)² - ¼
-    return length + (left > 0 ? 1 : 0);
+    const unsigned left = length * length + length - (x * x + y * y);  // negative beyond (length + ½)² - ¼
+    return length + (left >> 31);
 }
 
 // The larger of two responses; a NaN stays one. (fmaxf would drop it, and -ftz=true make denormal numbers equal.)
