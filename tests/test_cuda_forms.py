@@ -10,6 +10,7 @@ import pytest
 from cpu_problems import RANDOM, RANDOM_WHOLE, Case
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kernel_work import large_sliding
 from problems import assert_right, run_on_gpu
 
 from edgeconv.core.filters import COMPASS_RING, Weights, WeightSet, named_filter
@@ -17,6 +18,7 @@ from edgeconv.core.problem import Problem, make_problem
 from edgeconv.methods.cuda.sliding_arithmetic import arithmetic_for, form_for, has_strips
 from edgeconv.methods.cuda.sliding_forms import PlaneFilter, holds_pairs, plane_filter
 from edgeconv.methods.cuda.sliding_packing import packed_weights
+from edgeconv.methods.options import Options
 
 WHITE = 255
 
@@ -202,10 +204,6 @@ def test_the_closest_squares_are_as_close_as_they_can_be() -> None:
 @pytest.mark.parametrize("channels", [3, 1])
 def test_roots_closest_to_a_half_are_rounded_right(channels: int) -> None:
     """Each pair of samples by itself: right of a pixel and below it."""
-    from kernel_work import large_sliding
-
-    from edgeconv.methods.options import Options
-
     pairs = np.array(closest_squares(), np.uint16)
     image = np.zeros((3 * len(pairs), 12, channels), np.uint16)
     image[1::3, 5], image[2::3, 4] = pairs[:, :1], pairs[:, 1:]
@@ -222,10 +220,6 @@ def test_roots_closest_to_a_half_are_rounded_right(channels: int) -> None:
 @pytest.mark.parametrize("name", ["kirsch", "robinson", "sobel", "scharr"])
 @pytest.mark.parametrize("channels", ["each", "mix"])
 def test_black_and_white_give_the_largest_sums_of_all(name: str, channels: str) -> None:
-    from kernel_work import large_sliding
-
-    from edgeconv.methods.options import Options
-
     for dtype in ("uint8", "uint16"):
         problem = Case(name, channels, dtype, "clip", shape=(200, 304)).problem()
         bits = np.random.default_rng(9).integers(0, 2, problem.input_shape)

@@ -18,6 +18,7 @@ from cpu_problems import RANDOM, RANDOM_WHOLE, Case
 from numpy.typing import NDArray
 
 from edgeconv.bench.ladders import conv_kernels, gemm_kernels
+from edgeconv.core import forms
 from edgeconv.core.exactness import FLOAT32, FLOAT64, HALF, TF32, TWOFOLD_HALF, WHOLE
 from edgeconv.core.filters import WeightSet
 from edgeconv.core.problem import Problem, make_problem
@@ -356,7 +357,8 @@ def test_magnitudes_of_16_bits_have_an_exact_root(dtype: str, directions: int, e
 @pytest.mark.parametrize(
     ("words", "options", "arithmetic"),
     [
-        (("uint8", "abs", "laplacian8"), Options(), WHOLE),
+        (("uint8", "abs", RANDOM_WHOLE), Options(), WHOLE),
+        (("uint8", "abs", "laplacian8"), Options(), FLOAT32),
         (("uint8", "abs"), Options(), TWOFOLD_HALF),
         (("uint8", "raw"), Options(), FLOAT32),
         (("uint8", "abs", "kirsch", "each"), Options(), WHOLE),
@@ -368,6 +370,23 @@ def test_magnitudes_of_16_bits_have_an_exact_root(dtype: str, directions: int, e
 )
 def test_strips_say_what_they_sum_in(words: tuple[str, ...], options: Options, arithmetic: Any) -> None:
     assert sliding.Sliding().prepare(case(*words, shape=(1200, 1600)), options).arithmetic is arithmetic
+
+
+@pytest.mark.parametrize(
+    ("filter", "channels", "dtype", "names"),
+    [
+        ("kirsch", "mix", "uint8", ["channel sum", "equal outputs", "ring of three"]),
+        ("sobel", "each", "uint16", ["gradient"]),
+        ("sharpen", "each", "float32", ["plain sums"]),
+    ],
+)
+def test_a_plan_names_its_forms_by_the_lines_of_the_table(
+    filter: str, channels: str, dtype: str, names: list[str]
+) -> None:
+    for shape in ((600, 800), (9, 9)):
+        choice = sliding.Sliding().prepare(case(dtype, "abs", filter, channels, shape=shape), Options()).choice
+        assert choice["forms"].split(", ") == (names if choice["kernel"] == "strips" else ["plain sums"])
+    assert [name for name in names if forms.form(name) is None] == [name for name in names if name == "plain sums"]
 
 
 def test_tensor_cores_say_what_they_round() -> None:
