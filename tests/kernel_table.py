@@ -94,7 +94,7 @@ SUMS = (
     WayToSum("planes uint16", Case("sobel", "each", "uint16", "abs")),
     WayToSum("planes, channel sum", Case("laplacian8", "mix", "uint16", "clip", border="replicate")),
     WayToSum("planes, weighted", Case("sobel", "luma", "uint8", "abs")),
-    WayToSum("mma uint8, halves, two directions", Case("sobel/7", "each", "uint8", "abs"), (1,), everywhere=False),
+    WayToSum("planes, gradient of fractions", Case("sobel/7", "each", "uint8", "abs"), everywhere=False),
     WayToSum("pairs, differences", Case("robinson", "each", "uint8", "clip"), (1,), everywhere=False),
     WayToSum("pairs, grey", Case("kirsch", "mix", "uint8", "abs", in_channels=1), (1,), everywhere=False),
     WayToSum("planes, ring", Case("kirsch", "mix", "uint8", "abs"), everywhere=False),
@@ -107,7 +107,7 @@ SUMS = (
     WayToSum("dp4a two directions", Case("sobel", "each", "uint8", "abs"), (2, 3), everywhere=False),
     WayToSum("fma uint8", Case(RANDOM, "mix", "uint8", "raw", border="replicate"), everywhere=False),
     WayToSum("fma float16", Case(RANDOM, "each", "float16", "raw", border="reflect"), (2, 3), everywhere=False),
-    WayToSum("fma two directions", Case("sobel/7", "each", "uint8", "raw"), everywhere=False),
+    WayToSum("fma two directions", Case("sobel", "mix", "float16", "raw"), (2, 3), everywhere=False),
     WayToSum("fma float32 two directions", Case("sobel", "each", "float32", "abs"), everywhere=False),
 )
 

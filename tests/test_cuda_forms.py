@@ -168,9 +168,12 @@ def test_weights_lie_as_the_kernel_takes_them() -> None:
     assert list(words[5:7].view(np.float16)) == [8, 8, -3, -3]
     assert not words[7:].any()
     words = packed_weights(Case("scharr", "luma", "uint8", "abs").problem())
-    share, beside, middle = words[:3].view(np.float32), *words[3:5].view(np.float32)
+    share, beside, middle = words[:3].view(np.float32) * 2.0**-126, *words[3:5].view(np.float32)
     assert np.allclose(share * middle / 10, (0.299, 0.587, 0.114), rtol=1e-6)
     assert beside / middle == pytest.approx(0.3)
+    share, unit = packed_weights(Case("sobel", "luma", "uint8", "abs").problem())[:5].view(np.float32), (1, 2)
+    assert (share[:3] * 2.0**-126 == np.array((0.299, 0.587, 0.114), np.float32)).all()
+    assert tuple(share[3:]) == unit
     case = Case("emboss", "mix", "uint16", "abs").problem()
     assert (packed_weights(case)[7:16].view(np.float32).reshape(3, 3) == case.weights[0, 0, 0]).all()
 

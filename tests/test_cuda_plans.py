@@ -358,7 +358,7 @@ def test_magnitudes_of_16_bits_have_an_exact_root(dtype: str, directions: int, e
     ("words", "options", "arithmetic"),
     [
         (("uint8", "abs", RANDOM_WHOLE), Options(), WHOLE),
-        (("uint8", "abs", "laplacian8"), Options(), FLOAT32),
+        (("uint8", "abs", "sobel"), Options(), FLOAT32),
         (("uint8", "abs"), Options(), TWOFOLD_HALF),
         (("uint8", "raw"), Options(), FLOAT32),
         (("uint8", "abs", "kirsch", "each"), Options(), WHOLE),

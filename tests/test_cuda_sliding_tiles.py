@@ -8,7 +8,7 @@ from itertools import product
 import numpy as np
 import pytest
 from bank_problems import BankCase
-from cpu_problems import RANDOM, Case
+from cpu_problems import RANDOM, RANDOM_WHOLE, Case
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -34,7 +34,7 @@ MODES = {"uint8": ("abs", "clip", "raw"), "uint16": ("abs", "clip", "raw"), "flo
 WORKS = [
     Case(name, channels, dtype, mode, stride=stride, shape=(40, 40))
     for name, channels, (dtype, modes), stride in product(
-        ("laplacian8", "sobel", "sobel/7", "scharr", "kirsch", RANDOM),
+        ("laplacian8", "sobel", "sobel/7", "scharr", "kirsch", RANDOM, RANDOM_WHOLE),
         ("each", "mix", "luma"),
         MODES.items(),
         (1, 2, 3),

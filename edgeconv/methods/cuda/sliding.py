@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 
 from edgeconv.core.exactness import FLOAT32, TWOFOLD_HALF, WHOLE, Arithmetic, own_arithmetic
+from edgeconv.core.filters import RGB_CHANNELS, custom_filter
 from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.core.problem import Problem
 from edgeconv.hardware.cuda.kernels import KernelVariant, load, resident_blocks
@@ -70,6 +71,12 @@ from edgeconv.methods.cuda.sliding_tiles import (
 from edgeconv.methods.options import Options
 
 DIRECT_THREADS = (32, 8)
+
+_FRACTIONS = custom_filter(
+    np.linspace(-1, 1, (RGB_CHANNELS * KERNEL_SIZE) ** 2).reshape(RGB_CHANNELS, RGB_CHANNELS, KERNEL_SIZE, KERNEL_SIZE),
+    "fractions",
+)
+"""A kernel of its own for every pair of channels."""
 
 
 # --- kernels ----------------------------------------------------------------------------------------------------
@@ -136,6 +143,14 @@ def variants() -> tuple[KernelVariant, ...]:
         sample_problem("laplacian8", "each", "uint16", stride=3),
         sample_problem("sobel", "each", "float32"),
         sample_problem("laplacian8", "mix", "float16", stride=2),
+        sample_problem(_FRACTIONS, "mix", "uint8", output_mode="abs"),
+        sample_problem("kirsch", "each", "uint8", output_mode="abs"),
+        sample_problem("robinson", "each", "uint8", output_mode="clip"),
+        sample_problem("robinson", "mix", "uint8", output_mode="abs"),
+        sample_problem("sobel", "luma", "uint8", output_mode="abs"),
+        sample_problem("scharr", "mix", "uint16", output_mode="abs"),
+        sample_problem("laplacian8", "mix", "uint16", output_mode="clip"),
+        sample_problem("kirsch", "each", "uint8", stride=2, output_mode="abs"),
     )
     problems = sample_problems()
     parts = [part for problem in problems for part in direct_parts(problem)]

@@ -118,16 +118,19 @@ def arithmetic_for(problem: Problem) -> StripArithmetic:
         return "pairs" if holds_pairs(problem, form) else "planes"
     if has_int8_weights(problem):
         return "mma" if fits_fragments and _needs_mma(problem) else "dp4a"
-    return "mma" if fits_fragments and has_half_weights(problem) else "fma"
+    # Nine products for each byte, or two directions of halves, are faster without.
+    in_halves = problem.dtype == np.float16 or (problem.groups == 1 and problem.directions == 1)
+    return "mma" if fits_fragments and in_halves and has_half_weights(problem) else "fma"
 
 
 def form_for(problem: Problem) -> PlaneFilter | None:
     """The form that the strips take; None where other arithmetic is as fast or faster."""
     if problem.stride > LARGEST_STRIP_STRIDE or sums_for(problem) != "float32":
         return None
-    separate = problem.weights.shape[2] == 1
-    wide_magnitude = problem.combine == "magnitude" and problem.dtype == np.uint16
-    if separate and problem.combine != "maximum" and not wide_magnitude:
+    in_bytes = has_int8_weights(problem)
+    if problem.combine == "single" and (problem.groups > 1 or (in_bytes and problem.stride == 1)):
+        return None
+    if problem.combine == "magnitude" and in_bytes and problem.weights.shape[2] == 1:
         return None
     return plane_filter(problem)
 

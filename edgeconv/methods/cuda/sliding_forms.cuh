@@ -30,7 +30,7 @@ constexpr bool HAS_SHARES = false;
 constexpr int RING = 8, OPPOSITE = RING / 2;  // samples around the centre, clockwise from the top left
 
 struct Weights {
-    float share[3];
+    float share[3];                                     // times 2^126
     float near, far;                                    // of a ring; of a gradient beside the middle, and in it
     unsigned near_halves, far_halves;                   // the same, twice in a word
     float kernel[2][KERNEL_SIZE][KERNEL_SIZE];          // of taps
@@ -86,6 +86,8 @@ __device__ __forceinline__ Lane ring_of_differences(const Lane (&apart)[OPPOSITE
 
 // --- a row of a thread's window ---------------------------------------------------------------------------------------------
 constexpr int WINDOW_BYTE = LEAD - WINDOW_START;  // of the window's first sample
+// A whole number is the bits of its multiple of 2^-149: times a share of up to 2^126 it is a plane's value times 2^-23.
+constexpr float VALUE_SCALE = HAS_SHARES ? TWO_POW_23 : 1.0f;
 // Differences of two samples, or of two sums, are exact with 2^23 on both sides.
 constexpr float SAMPLE_ORIGIN = form == Form::gradient || form == Form::ring_of_differences ? 0.0f : TWO_POW_23;
 
@@ -140,9 +142,10 @@ struct PlaneRow {
             if (SUMMED == 1) {
                 lane[i] = window.sample_above(i) - SAMPLE_ORIGIN;
             } else if (HAS_SHARES) {
-                lane[i] = filter.share[0] * window.sample(i * SUMMED);
+                lane[i] = plain_multiply(filter.share[0], window.sample_bits(i * SUMMED));
 #pragma unroll
-                for (int c = 1; c < SUMMED; ++c) lane[i] = fmaf(filter.share[c], window.sample(i * SUMMED + c), lane[i]);
+                for (int c = 1; c < SUMMED; ++c)
+                    lane[i] = fused_multiply_add(filter.share[c], window.sample_bits(i * SUMMED + c), lane[i]);
             } else {
                 const int from = WINDOW_BYTE + i * PIXEL_BYTES;
                 unsigned bits = TWO_POW_23_BITS;
@@ -229,6 +232,9 @@ __device__ __forceinline__ void stage_row(unsigned char *staged, int thread, con
             value[n] = combine == Combine::magnitude ? length(first, second) : first;
 #endif
         }
+#ifndef EXACT_ROOT
+        value[n] *= VALUE_SCALE;
+#endif
 #endif
     }
 

@@ -26,6 +26,9 @@ FormMacro = Literal["taps", "gradient", "ring_of_three", "ring_of_differences"]
 
 LARGEST_WHOLE_HALF = 2048
 """Halves hold all whole numbers up to it."""
+LEAST_WEIGHT = 2.0**-30
+SHARE_EXPONENT = 126
+"""What shares are scaled by, as sliding_forms.cuh takes the bits of a sample for a float."""
 MOST_KERNELS = 2
 """Of a filter without a ring: those of a gradient magnitude."""
 
@@ -74,6 +77,8 @@ def plane_filter(problem: Problem) -> PlaneFilter | None:
     joined = found.channel_sum or found.weighted is not None
     if not (joined or separate) or len(set(found.result_of_output)) > 1:
         return None
+    if found.weighted is not None and not _keeps_scale(weights):
+        return None
     names, left = found.names, found.directions
     shares = () if not joined else (1.0,) * problem.in_channels if found.weighted is None else found.weighted.shares
     empty = np.empty((0, KERNEL_SIZE, KERNEL_SIZE), np.float32)
@@ -86,8 +91,29 @@ def plane_filter(problem: Problem) -> PlaneFilter | None:
     kernels = left.kernels[0][:, 0]
     gradient = forms.gradient(kernels, found.roundings_left, inexact_samples=found.weighted is not None)
     if gradient is not None:
+        if found.weighted is not None:
+            shares, gradient = _shares_of_unit(weights, shares, *gradient)
         return PlaneFilter("gradient", shares, empty, *gradient, (*names, "gradient"))
     return PlaneFilter("taps", shares, kernels, 0.0, 0.0, names) if joined else None
+
+
+def _keeps_scale(weights: Weights) -> bool:
+    """Whether values times VALUE_SCALE of sliding_forms.cuh, and their squares, neither overflow nor vanish."""
+    sizes = np.abs(weights[weights != 0])
+    return bool(sizes.min() >= LEAST_WEIGHT and sizes.max() <= 1 / LEAST_WEIGHT)
+
+
+def _shares_of_unit(
+    weights: Weights, shares: tuple[float, ...], beside: float, middle: float
+) -> tuple[tuple[float, ...], tuple[float, float]]:
+    """Shares that make the weight beside the middle one 1, where they give all weights exactly; else as they are."""
+    corners = weights[0, 0, :, 0, 2].astype(np.float64)
+    ratio = float(np.float32(middle / beside))
+    across = np.outer((1, ratio, 1), (-1, 0, 1))
+    exact = np.stack([across, across.T])[:, np.newaxis, np.newaxis] * corners[:, np.newaxis, np.newaxis]
+    if (exact == weights).all() and np.abs(corners).max() <= 1:
+        return tuple(map(float, corners)), (1.0, ratio)
+    return shares, (beside, middle)
 
 
 def holds_pairs(problem: Problem, filter_: PlaneFilter) -> bool:
@@ -121,5 +147,6 @@ def form_weights(filter_: PlaneFilter) -> NDArray[Any]:
         twice = np.repeat(pair.astype(np.float16), 2).view(np.uint32)
     kernels = np.zeros((MOST_KERNELS, KERNEL_SIZE, KERNEL_SIZE), np.float32)
     kernels[: len(filter_.kernels)] = filter_.kernels
-    floats = np.concatenate([np.array(shares, np.float32), pair]).view(np.uint32)
+    scaled = np.ldexp(np.array(shares, np.float32), SHARE_EXPONENT)
+    floats = np.concatenate([scaled, pair]).view(np.uint32)
     return np.concatenate([floats, twice, kernels.reshape(-1).view(np.uint32)])

@@ -155,7 +155,7 @@ __device__ __forceinline__ void stage_row(unsigned char *staged, int thread, int
                     store_sample<store>(length(first, second), *at);
                     mark_halves_not_finite(static_cast<unsigned>(__half_as_ushort(*at)), mark);
 #else
-                    *at = static_cast<OUTPUT>(scaled_byte(length(first, second), filter));
+                    static_assert(DIRECTIONS == 1, "bytes as halves have one direction");
 #endif
                     continue;
                 }
@@ -194,29 +194,6 @@ struct Column {
             two.read(rows + y * ROW_BYTES, thread, part);
             Responses first, second;
             clear(first), clear(second);
-#ifdef TOGETHER
-#pragma unroll
-            for (int half = 0; half < PARTS; ++half) {
-#pragma unroll
-                for (int p = 0; p < PRODUCTS; ++p) {
-                    multiply(first[p], before.word[p][0], filter.word[0][p][half][0]);
-                    multiply(second[p], before.word[p][1], filter.word[0][p][half][0]);
-                }
-#pragma unroll
-                for (int p = 0; p < PRODUCTS; ++p) {
-                    multiply(first[p], before.word[p][1], filter.word[0][p][half][1]);
-                    multiply(second[p], two.word[p][0], filter.word[0][p][half][1]);
-                }
-#pragma unroll
-                for (int p = 0; p < PRODUCTS; ++p) {
-                    multiply(first[p], two.word[p][0], filter.word[1][p][half][1]);
-                    multiply(second[p], two.word[p][1], filter.word[1][p][half][1]);
-                }
-            }
-            unsigned mark = 0;
-            stage_row(staged + y * OUT_ROW_BYTES, thread, part, first, filter, mark);
-            stage_row(staged + (y + 1) * OUT_ROW_BYTES, thread, part, second, filter, mark);
-#else
 #pragma unroll
             for (int half = 0; half < PARTS; ++half)
 #pragma unroll
@@ -234,7 +211,6 @@ struct Column {
                     multiply(second[p], before.word[p][1], filter.word[0][p][half][0]);
                 }
             stage_row(staged + (y + 1) * OUT_ROW_BYTES, thread, part, second, filter, mark);
-#endif
 #ifdef MENDS
             if (is_marked(mark)) block_is_spoilt = 1;
 #endif

@@ -70,6 +70,12 @@ struct Window {
         const int byte = LEAD - WINDOW_START + index * SAMPLE_BYTES;
         return unpack(word[byte / WORD], byte % WORD, static_cast<const INPUT *>(nullptr));
     }
+    // The same; a whole number as the float of its bits.
+    __device__ __forceinline__ float sample_bits(int index) const {
+        const int byte = LEAD - WINDOW_START + index * SAMPLE_BYTES;
+        const unsigned selector = SAMPLE_BYTES == 1 ? 0x4440 + byte % WORD : byte % WORD == 0 ? 0x4410 : 0x4432;
+        return __uint_as_float(__byte_perm(word[byte / WORD], 0, selector));
+    }
 
    private:
     static __device__ __forceinline__ float unpack(unsigned bits, int, const float32 *) { return __uint_as_float(bits); }

@@ -66,6 +66,7 @@ class TileRow:
     in_channels: int | None = None
     least_outputs: int = 0
     """Of a filter bank."""
+    out_channels: int | None = None
     in_group: int | None = None
     """Input channels that an output sums."""
     whole_weights: bool | None = None
@@ -79,6 +80,7 @@ class TileRow:
             problem.directions,
             problem.dtype.itemsize,
             problem.in_channels,
+            problem.output_channels,
             problem.weights.shape[2],
             has_int8_weights(problem),
         )
@@ -88,6 +90,7 @@ class TileRow:
             self.directions,
             self.sample_bytes,
             self.in_channels,
+            self.out_channels,
             self.in_group,
             self.whole_weights,
         )
@@ -97,14 +100,23 @@ class TileRow:
 
 
 TILES = (
-    TileRow(StripTile(4, 3, 1, 4, 4, 16), "pairs", stride=1, in_channels=3),
-    TileRow(StripTile(16, 3, 1, 4, 4, 16), "pairs", stride=1, in_channels=1),
-    TileRow(StripTile(4, 3, 1, 4, 4, 16), "planes", stride=1, in_group=1),
-    TileRow(StripTile(8, 3, 1, 4, 4, 16), "planes", stride=1, in_group=3, sample_bytes=1),
-    TileRow(StripTile(4, 3, 1, 4, 4, 16), "planes", stride=1, in_group=3),
-    TileRow(StripTile(4, 1, 1, 4, 4, 4), "planes"),
-    TileRow(StripTile(4, 2, 1, 4, 4, 16), "mma", sample_bytes=1, directions=1, whole_weights=False),
-    TileRow(StripTile(4, 2, 1, 4, 3, 16), "mma", sample_bytes=1, whole_weights=False),
+    TileRow(StripTile(16, 3, 1, 4, 4, 16), "pairs", in_channels=1),
+    TileRow(StripTile(8, 3, 1, 4, 4, 31), "pairs"),
+    TileRow(StripTile(8, 3, 1, 4, 4, 24), "planes", stride=1, in_channels=1),
+    TileRow(StripTile(4, 3, 1, 4, 4, 48), "planes", stride=1, in_group=1, least_pixels=2**23),
+    TileRow(StripTile(4, 3, 1, 2, 8, 16), "planes", stride=1, in_group=1),
+    TileRow(StripTile(16, 3, 1, 2, 8, 16), "planes", stride=1, sample_bytes=1, out_channels=1, least_pixels=2**23),
+    TileRow(StripTile(8, 3, 1, 4, 6, 16), "planes", stride=1, sample_bytes=1, out_channels=1),
+    TileRow(StripTile(8, 3, 1, 4, 6, 16), "planes", stride=1, sample_bytes=1, least_pixels=2**23),
+    TileRow(StripTile(4, 3, 1, 4, 8, 16), "planes", stride=1, sample_bytes=1),
+    TileRow(StripTile(4, 3, 1, 4, 6, 10), "planes", stride=1),
+    TileRow(StripTile(4, 2, 1, 4, 4, 16), "planes", stride=2, sample_bytes=1, in_group=3),
+    TileRow(StripTile(4, 1, 1, 4, 4, 10), "planes", stride=2, sample_bytes=1),
+    TileRow(StripTile(2, 2, 1, 4, 4, 16), "planes", stride=2),
+    TileRow(StripTile(4, 1, 1, 4, 4, 2), "planes", sample_bytes=1),
+    TileRow(StripTile(2, 1, 1, 4, 4, 2), "planes"),
+    TileRow(StripTile(4, 4, 1, 4, 5, 48), "mma", sample_bytes=1, whole_weights=False, least_pixels=2**23),
+    TileRow(StripTile(4, 4, 1, 4, 4, 16), "mma", sample_bytes=1, whole_weights=False),
     TileRow(StripTile(2, 1, 2, 4, 4, 31), "fma", stride=1, least_outputs=6),
     TileRow(StripTile(2, 2, 1, 4, 4, 31), "fma", stride=1, least_outputs=4),
     TileRow(StripTile(1, 2, 1, 4, 4, 4), "fma", stride=2, least_outputs=4),
