@@ -72,10 +72,8 @@ from edgeconv.methods.options import Options
 
 DIRECT_THREADS = (32, 8)
 
-_FRACTIONS = custom_filter(
-    np.linspace(-1, 1, (RGB_CHANNELS * KERNEL_SIZE) ** 2).reshape(RGB_CHANNELS, RGB_CHANNELS, KERNEL_SIZE, KERNEL_SIZE),
-    "fractions",
-)
+_FULL_SET = (RGB_CHANNELS, RGB_CHANNELS, KERNEL_SIZE, KERNEL_SIZE)
+_FRACTIONS = custom_filter(np.linspace(-1, 1, np.prod(_FULL_SET)).reshape(_FULL_SET), "fractions")
 """A kernel of its own for every pair of channels."""
 
 
