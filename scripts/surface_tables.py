@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from edgeconv.bench.record import read_record
+from edgeconv.bench.summary import median
 from edgeconv.core.forms import FORMS
 from edgeconv.core.units import seconds_text
 from edgeconv.export import surface
@@ -24,6 +25,20 @@ def forms() -> str:
     """The table of forms."""
     rows = [(form.name, form.computes, form.condition, form.error) for form in FORMS]
     return lines_of(("form", "computes", "where", "error"), rows)
+
+
+def cuda_forms(machine: str) -> str:
+    """What each arithmetic of CUDA `sliding` takes: a record of scripts/cuda_forms.toml."""
+    path = RESULTS / "bench" / machine / "cuda_forms.json.xz"
+    rows = []
+    for row in read_record(path).rows:
+        if row.kind != "method" or row.lead_metrics is None:
+            continue
+        case, choice = row.case, row.choice
+        name = f"{case.dtype} {case.filter} {case.channels}"
+        time, share = seconds_text(median(row)), f"{row.lead_metrics.floor_share:.2f}"
+        rows.append((name, str(choice["arithmetic"]), str(choice["forms"]), time, share))
+    return lines_of(("case", "arithmetic", "forms", "median", "of the floor"), rows)
 
 
 def checkouts(name: str) -> str:
