@@ -15,12 +15,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from edgeconv.core.choices import (
+    CHAINS,
     CHANNELS,
     DEFAULT_FILTER,
     DEVICES,
     NAMED_PADDINGS,
+    Blur,
     Border,
     Channels,
+    Gradient,
     Luma,
     OutputMode,
 )
@@ -32,6 +35,7 @@ from edgeconv.methods import built_in_names
 from edgeconv.methods.options import Options
 
 if TYPE_CHECKING:
+    from edgeconv.core.chains import Chain
     from edgeconv.core.filters import Filter
     from edgeconv.core.request import Request
 
@@ -54,7 +58,13 @@ Group = TypeVar("Group")
 def _filters() -> Iterable[str]:
     from edgeconv.core.filters import filter_names
 
-    return filter_names()
+    return (*filter_names(), *CHAINS)
+
+
+def _stages() -> Iterable[str]:
+    from edgeconv.core.chains import stage_names
+
+    return stage_names()
 
 
 def _methods() -> Iterable[str]:
@@ -120,12 +130,17 @@ class Filtering:
                 raise UsageError(f"--filters '{filters}' has {name} twice: name each filter once.")
         return filter_bank(names)
 
-    def request(self, filters: str | None = None, threshold: float | None = None) -> Request:
-        """All of it, checked, with `filters` as in `Bank` and `threshold` as in `Masking`; raises UsageError."""
+    def request(
+        self, filters: str | None = None, threshold: float | None = None, chaining: Chaining | None = None
+    ) -> Request:
+        """All of it, checked, with the options of other groups that the command has; raises UsageError.
+
+        `filters` is that of `Bank`, `threshold` that of `Masking`, `chaining` what may name a chain.
+        """
         from edgeconv.core.request import make_request
 
         return make_request(
-            self.chosen_filter(filters),
+            (None if chaining is None else chaining.chosen_chain(self, filters)) or self.chosen_filter(filters),
             channels=self.channels,
             luma=self.luma,
             stride=self.stride,
@@ -152,6 +167,42 @@ class Bank:
     """Several filters at once, in the place of one."""
 
     filters: str | None = option(None, "Several filters at once, a picture each: sobel-x,sobel-y,laplacian8.")
+
+
+@dataclass(frozen=True)
+class Chaining:
+    """Several stages one after another, in the place of one filter: those of canny, or any that fit together."""
+
+    chain: str | None = option(
+        None, "Stages one after another in the place of a filter: gaussian,sobel,thin,hysteresis.", suggest=_stages
+    )
+    thresholds: str | None = option(
+        None, "canny: LOW,HIGH of its gradient (50,150), or median or otsu of the picture. Default: median."
+    )
+    gradient: Gradient | None = option(
+        None, "canny: magnitudes |gx| + |gy| (l1) or the root of their squares (l2). Default: l1."
+    )
+    blur: Blur = option(0, "canny: binomial smoothing before it, of a size of {choices}; 0 is none.")
+
+    def chosen_chain(self, filtering: Filtering, filters: str | None = None) -> Chain | None:
+        """The chain of --chain, or that of --filter; None where neither names one. Raises UsageError."""
+        from edgeconv.core.chains import make_chain, parse_thresholds
+
+        if self.chain is None and filtering.filter not in CHAINS:
+            return None
+        others = {"--filters": filters, "--kernel": filtering.kernel, "--kernel-file": filtering.kernel_file}
+        if self.chain is not None and filtering.filter != DEFAULT_FILTER:
+            others["--filter"] = filtering.filter
+        for flag, given in others.items():
+            if given is not None:
+                chain = f"--filter {filtering.filter}" if self.chain is None else "--chain"
+                raise UsageError(f"Use either {chain} or {flag}, not both.")
+        return make_chain(
+            filtering.filter if self.chain is None else self.chain,
+            **parse_thresholds(self.thresholds),
+            gradient=self.gradient,
+            blur=self.blur,
+        )
 
 
 @dataclass(frozen=True)

@@ -34,6 +34,7 @@ ADDED_BY_CUPY = ("-ftz=true", "--device-as-default-execution-space")
 MODULES_BESIDE_METHODS = (
     "edgeconv.hardware.cuda.roof",
     "edgeconv.hardware.cuda.floor",
+    "edgeconv.methods.cuda.canny",
     "edgeconv.bench.ladders.conv_kernels",
     "edgeconv.bench.ladders.gemm_kernels",
 )

@@ -33,6 +33,7 @@ from edgeconv.bench.ladders.gemm import GemmRecord
 from edgeconv.bench.peers import PEERS
 from edgeconv.bench.record import BenchRecord, read_record
 from edgeconv.bench.referee.faults import FAULTS
+from edgeconv.core.chains import STAGES
 from edgeconv.core.choices import DEFAULT_FILTER
 from edgeconv.core.filters import FILTERS
 from edgeconv.core.option import listed, options_of
@@ -56,6 +57,7 @@ PAGES = (
         f"docs/{name}.md"
         for name in (
             "operation",
+            "canny",
             "results",
             "bench",
             "banks",
@@ -112,11 +114,20 @@ def filters() -> str:
     return lines_of(("filter", "kernel", "response", "source"), rows)
 
 
+def stages() -> str:
+    """The table of the stages of chains."""
+    rows = []
+    for stage in STAGES:
+        weights = f"`{' '.join(map(str, stage.weights))}`" if stage.weights else "–"
+        rows.append([f"`{stage.name}`", stage.takes, stage.gives, weights, stage.summary])
+    return lines_of(("stage", "takes", "gives", "weights", "what it does"), rows)
+
+
 def run_reports(machine: str) -> str:
     """One line a report of scripts/run_matrix.py."""
     rows = []
     for entry in METHODS:
-        for path in sorted((RESULTS / "run" / machine).glob(f"{entry.device}_{entry.name}_s?.json")):
+        for path in sorted((RESULTS / "run" / machine).glob(f"{entry.device}_{entry.name}_s?.json.xz")):
             report = read_kinds(path, {RUN: RunReport})
             timing, speed, check = report.timing, report.speed, report.check
             assert timing.kernel is not None  # all of them were timed and checked
@@ -308,8 +319,9 @@ def faults() -> str:
 
 def peers() -> str:
     """The table of peers."""
-    rows = ([f"`{entry.name}`", entry.device.upper(), entry.summary] for entry in PEERS)
-    return lines_of(("peer", "device", "what it does"), rows)
+    kinds = {False: "library", True: "by hand"}
+    rows = ([f"`{entry.name}`", entry.device.upper(), kinds[entry.written], entry.summary] for entry in PEERS)
+    return lines_of(("peer", "device", "kind", "what it does"), rows)
 
 
 def grids() -> str:
@@ -382,6 +394,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "method-options": method_options,
     "against-peers": lambda: lines_of(readme_figures.HEADER, readme_figures.rows()),
     "filters": filters,
+    "stages": stages,
     "banks-rgb": lambda: bank_table("h200", 3),
     "banks-grey": lambda: bank_table("h200", 1),
     "faults": faults,

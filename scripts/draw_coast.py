@@ -1,6 +1,6 @@
 """Draw the README's picture, a lighthouse on a coast, and its edges: ray-marched with NumPy, no model, no photograph.
 
-    python3 scripts/draw_coast.py docs/pictures                 coast.jpg and coast_edges.jpg; some minutes on two cores
+    python3 scripts/draw_coast.py docs/pictures                 those of the README; some minutes on two cores
     python3 scripts/draw_coast.py /tmp --width 240 --samples 1
 
 The scene is a distance function (houses, lighthouse, walls) and a height field (the land, from noise), lit by a sun
@@ -17,6 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import cv2
 import numpy as np
 from numpy.typing import NDArray
 from script_options import Arguments
@@ -35,6 +36,8 @@ SAMPLES = 2
 PICTURE, PICTURE_QUALITY = "coast.jpg", 85
 EDGES, EDGES_QUALITY = "coast_edges.jpg", 75
 FILTER, CHANNELS, BORDER = "sobel", "luma", "replicate"
+CANNY = "coast_canny.png"
+LOW, HIGH, BLUR = 60, 150, 5
 CHUNK = 1 << 14
 """Rays at once: their arrays stay in the cache."""
 
@@ -529,6 +532,13 @@ def write_edges(picture: Path, edges: Path) -> None:
     write_bytes_atomically(edges, encode_image(found, edges, quality=EDGES_QUALITY))
 
 
+def write_canny(picture: Path, edges: Path) -> None:
+    """The file's edges by Canny as a PNG of one bit a pixel, which is what they have."""
+    found = edgeconv.canny(edgeconv.read_image(picture).pixels, LOW, HIGH, blur=BLUR)
+    _, encoded = cv2.imencode(".png", found, [cv2.IMWRITE_PNG_BILEVEL, 1, cv2.IMWRITE_PNG_COMPRESSION, 9])
+    write_bytes_atomically(edges, encoded.tobytes())
+
+
 def main() -> None:
     """Draw, filter and write."""
     parser = Arguments(__doc__)
@@ -542,6 +552,7 @@ def main() -> None:
         encoded = encode_image(drawn(arguments.width, arguments.samples), picture, quality=PICTURE_QUALITY)
         write_bytes_atomically(picture, encoded)
     write_edges(picture, arguments.folder / EDGES)
+    write_canny(picture, arguments.folder / CANNY)
 
 
 if __name__ == "__main__":

@@ -1,14 +1,15 @@
 """Run `edgeconv run` on one picture with every method that works here and strides 1, 2, 3; keep the reports.
 
-    python3 scripts/run_matrix.py --machine h200                  writes docs/results/run/h200/METHOD_sSTRIDE.json
+    python3 scripts/run_matrix.py --machine h200                  writes docs/results/run/h200/METHOD_sSTRIDE.json.xz
     python3 scripts/run_matrix.py --machine epyc2 --device cpu
 
-Each cell is a process of its own, so each cold time is that of a fresh start. The reports are kept as they came out;
-scripts/docs_tables.py makes the tables of README and docs from them.
+Each cell is a process of its own, so each cold time is that of a fresh start. The reports are kept as they came out,
+packed; scripts/docs_tables.py makes the tables of README and docs from them.
 """
 
 from __future__ import annotations
 
+import lzma
 import subprocess
 import sys
 import tempfile
@@ -50,7 +51,7 @@ def main() -> int:
                 report = picture.with_suffix(".json")
                 if report.exists():
                     text = report.read_text(encoding="utf-8").replace(str(Path(scratch)) + "/", "")
-                    write_bytes_atomically(folder / f"{name}.json", text.encode())
+                    write_bytes_atomically(folder / f"{name}.json.xz", lzma.compress(text.encode()))
     return 1 if failed else 0
 
 

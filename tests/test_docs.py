@@ -129,6 +129,15 @@ def test_the_edges_are_those_of_the_coast(coast: np.ndarray, drawing: ModuleType
     assert f"edgeconv run docs/pictures/{drawing.PICTURE} {command}" in text_of("README.md")
 
 
+def test_the_edges_by_canny_are_those_of_the_coast(coast: np.ndarray, drawing: ModuleType) -> None:
+    shown = edgeconv.read_image(PROJECT / "docs" / "pictures" / drawing.CANNY).pixels[:, :, 0]
+    found = edgeconv.canny(coast, drawing.LOW, drawing.HIGH, blur=drawing.BLUR, method="reference")
+    assert np.count_nonzero(shown != found) < 0.01 * np.count_nonzero(found), "another JPEG decoder is a level off"
+    assert set(np.unique(shown)) == {0, 255}
+    command = f"--filter canny --thresholds {drawing.LOW},{drawing.HIGH} --blur {drawing.BLUR}"
+    assert f"edgeconv run docs/pictures/{drawing.PICTURE} {command}" in text_of("README.md")
+
+
 def test_the_architecture_page_has_the_layers_of_the_test() -> None:
     table = text_of("docs/architecture.md").partition("| --- | --- |\n")[2].partition("\n\n")[0]
     rows = [tuple(re.findall(r"`(\w+)`", line.split("|")[1])) for line in table.splitlines()]

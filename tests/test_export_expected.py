@@ -32,7 +32,7 @@ from edgeconv.runtime.devices.base import Train
 pytest.importorskip("matplotlib")
 
 EXPECTED = Path(__file__).parent / "expected"
-RUN = Path(__file__).parent.parent / "docs" / "results" / "run" / "h200" / "cuda_cudnn_s1.json"
+RUN = Path(__file__).parent.parent / "docs" / "results" / "run" / "h200" / "cuda_cudnn_s1.json.xz"
 
 DRAWING = r'<svg .*?( role="img" aria-label="[^"]*") style="max-width:\d+px"(?: class="broad")?>.*?</svg>'
 SHORT = (

@@ -20,6 +20,7 @@ from edgeconv.bench.record import BusPart
 from edgeconv.bench.summary import fastest, geometric_mean, groups, phases, winners
 from edgeconv.errors import UnavailableError, UsageError
 from edgeconv.export import EXPORTERS, Exporter, export, find_exporter
+from edgeconv.export.spoken import case_line, summary_lines
 from edgeconv.run.report import DeviceFacts
 
 NASTY = "<script>alert('x')</script> & | pipe"
@@ -85,6 +86,24 @@ def test_the_fastest_is_set_beside_the_fastest_peer(result) -> None:
     for winner in winners(group):
         assert (winner.method.candidate, winner.peer.candidate) == ("honest", "peer")
         assert (winner.ratio.ratio, winner.ratio.low, winner.ratio.high) == (2.0, 2.0, 2.0)
+
+
+def test_a_kernel_written_by_hand_leaves_the_lead_over_libraries_to_be_told(result) -> None:
+    """Both leads, of the line of a case and of the summary."""
+    for row in [row for row in result.rows if row.candidate == "peer"]:
+        twin = copy.deepcopy(row)
+        twin.candidate = "triton"
+        for series in twin.timings.values():
+            series.samples_seconds = [sample * 0.75 for sample in series.samples_seconds]
+            series.median_seconds *= 0.75
+        result.rows.append(twin)
+    (group,) = groups(result)
+    for winner in winners(group):
+        assert (winner.peer.candidate, winner.library.candidate) == ("triton", "peer")
+        assert (winner.ratio.ratio, winner.library_ratio.ratio) == (1.5, 2.0)
+    assert "faster than triton, 2.0 × faster than peer" in case_line([row for row in group.rows if row.case.size == 8])
+    told = "1.5 × faster than the fastest peer and 2.0 × faster than the fastest library (geometric mean of 2 sizes)"
+    assert told in "\n".join(summary_lines(result))
 
 
 def test_lesser_arithmetic_does_not_win(result) -> None:

@@ -26,7 +26,7 @@ HOSTILE = "a\"'><taken onclick=taken>&lt;taken&gt;<!--DATA-->"
 """Ends an attribute, begins a tag and a comment, and is taken for another text where `&` is not escaped. It has no
 slash, behind which alone a path is shown."""
 HARMLESS = "harmless"
-RUN_REPORT = PROJECT / "docs" / "results" / "run" / "two-core-epyc" / "cpu_sliding_s1.json"
+RUN_REPORT = PROJECT / "docs" / "results" / "run" / "two-core-epyc" / "cpu_sliding_s1.json.xz"
 LADDER = PROJECT / "docs" / "results" / "bench_gemm_h200.json.xz"
 
 POSIX = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such names")

@@ -33,6 +33,13 @@ NEEDLESS = {
         "photo.png --strict --tile 32",
         "photo.png --format tiff --tile 32",
         "photo.png --quality 9 --tile 32 --format jpg",
+        "photo.png --thresholds 50,150 --filter sobel",
+        "photo.png --gradient l2",
+        "photo.png --blur 3",
+        "photo.png --channels mix --filter canny",
+        "photo.png --stride 1 --filter canny",
+        "photo.png --padding same --chain sobel,thin",
+        "photo.png --border zero --chain sobel,thin",
     ],
     "batch": [
         "photo.png --luma bt709",
@@ -44,11 +51,25 @@ NEEDLESS = {
         "photo.png --tls-cert photo.png --tls-ca photo.png --tls-key photo.png --scheduler local",
         "photo.png --png-level 3 --name {stem}_{method}.tiff",
         "photo.png --png-level 3 --output-mode raw",
+        "photo.png --thresholds otsu",
+        "photo.png --gradient l1",
+        "photo.png --blur 0",
+        "photo.png --channels each --filter canny",
+        "photo.png --stride 2 --filter canny",
+        "photo.png --padding valid --filter canny",
+        "photo.png --border reflect --filter canny",
     ],
     "compare": [
         "photo.png --luma bt709",
         "photo.png --border reflect --padding valid",
         "photo.png --filter laplacian8 --kernel 0,1,0;1,-4,1;0,1,0",
+        "photo.png --thresholds median",
+        "photo.png --gradient l1",
+        "photo.png --blur 5",
+        "photo.png --channels each --filter canny",
+        "photo.png --stride 2 --filter canny",
+        "photo.png --padding valid --filter canny",
+        "photo.png --border reflect --filter canny",
     ],
     "grid": ["--border reflect --padding valid"],
 }
@@ -68,6 +89,7 @@ REFUSED_ELSEWHERE = {
     *(("batch", name) for name in ("tls_ca", "tls_cert", "tls_key")),
     *(("diff", name) for name in ("reference", "update", "contact_sheet", "pictures", "ssim", "flip")),
     *(("grid", name) for name in ("seed", "cases")),
+    *((command, "chain") for command in ("run", "batch", "compare")),
 }
 """Options that the code which reads them refuses where they do not apply; its own tests show it."""
 
@@ -96,15 +118,12 @@ ALLOWS = {
 """Limits and permissions hold wherever they are given, also where nothing comes near them."""
 
 COUNTS_ALWAYS = {
-    *(
-        ("run", name)
-        for name in ("method", "device", "stride", "padding", "channels", "output_mode", "threshold", "output", "check")
-    ),
+    *(("run", name) for name in ("method", "device", "output_mode", "threshold", "output", "check")),
     *(("run", name) for name in ("json_only",)),
-    *(("batch", name) for name in ("method", "device", "stride", "padding", "channels", "output_mode", "output")),
+    *(("batch", name) for name in ("method", "device", "output_mode", "output")),
     ("batch", "threshold"),
     *(("batch", name) for name in ("files_from", "shard", "json_only")),
-    *(("compare", name) for name in ("stride", "padding", "channels", "output_mode", "html", "contact_sheet")),
+    *(("compare", name) for name in ("output_mode", "html", "contact_sheet")),
     *(("compare", name) for name in ("pictures", "junit", "json_only")),
     *(("diff", name) for name in ("convert", "html", "junit", "json_only")),
     *(("grid", name) for name in ("grid", "sizes", "strides", "methods", "peers", "dtypes", "filters", "channels")),
@@ -206,3 +225,16 @@ def test_every_rule_has_its_example() -> None:
 def test_what_does_count_is_not_refused(folder: Path, words: str) -> None:
     done = edgeconv(*words.split(), "-m", "opencv")
     assert "leave" not in done.err, done.err
+
+
+@pytest.mark.parametrize("number", range(len(RULES)))
+def test_a_rule_reads_only_options_that_its_commands_have(number: int) -> None:
+    """Else the command ends with an error that nobody made, as soon as the option of the rule is given."""
+    rule = RULES[number]
+    by_name = dict(commands())
+    for name in rule.commands or [each for each, command in by_name.items() if _has(command, rule.option)]:
+        rule.is_needless({option.name: [] if option.nargs == -1 else option.default for option in by_name[name].params})
+
+
+def _has(command: Any, option: str) -> bool:
+    return any(parameter.name == option for parameter in command.params)

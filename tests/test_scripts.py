@@ -117,6 +117,7 @@ def needed(name: str) -> list[str]:
     return {
         "benchmark_auto": ["--output", "x"],
         "benchmark_calls": ["--output", "x"],
+        "benchmark_canny": ["--output", "x"],
         "benchmark_crew": ["--output", "x"],
         "compare_checkouts": ["before", "after"],
         "draw_coast": ["folder"],

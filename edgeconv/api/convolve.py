@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from edgeconv.api.arrays import library_of
+from edgeconv.api.arrays import ArrayLibrary, library_of
 from edgeconv.api.cache import PlanCache
-from edgeconv.api.plan import SHAPES, ConvolutionPlan, picture_shape
-from edgeconv.core.choices import DEFAULT_FILTER
+from edgeconv.api.plan import SHAPES, ConvolutionPlan, picture_shape, stream_as_given
+from edgeconv.core.chains import Chain, make_chain
+from edgeconv.core.choices import CHAINS, DEFAULT_FILTER
 from edgeconv.core.filters import Filter
 from edgeconv.core.option import AUTO, listed
 from edgeconv.core.problem import INPUT_DTYPES
@@ -104,7 +105,7 @@ def convolve(
             GPU it stays there.
         filter: a name of `edgeconv filters` or a 3×3 table of numbers; or a bank of K filters: a list of names, or
             numbers K×C×3×3 as (filter, input channel, row, column), K up to 256. C is 3, or 1 for kernels that serve
-            every channel.
+            every channel. Or a chain of stages: `canny`, or what `edgeconv.chain` gives.
         method: `auto`, or a name of `edgeconv doctor`; a method asked for by name runs or raises.
         stride: distance in pixels between neighbouring outputs, from 1.
         padding: `same` (1 pixel), `valid` (0) or a number of pixels on every side.
@@ -133,6 +134,8 @@ def convolve(
     """
     library = library_of(image)
     gpu = library.gpu_of(image)
+    if isinstance(filter, Chain) or (isinstance(filter, str) and filter in CHAINS):
+        filter = _settled(filter, library, image, gpu)
     place = _current_gpu(device) if gpu is None else gpu
     mask = threshold, type(threshold)
     rules = (stride, type(stride), padding, type(padding), border, channels, luma, output_mode, mask)
@@ -161,12 +164,23 @@ def convolve(
     return PLANS.get(key, make)(image, out)
 
 
+def _settled(filter: str | Chain, library: ArrayLibrary, image: Any, gpu: int | None) -> Chain:
+    """A chain with its thresholds, found in the picture where a rule finds them."""
+    chain = make_chain(filter) if isinstance(filter, str) else filter
+    if chain.rule is None or chain.low is not None:
+        return chain
+    if gpu is None:
+        return chain.settled(library.native(image))
+    with _on_gpu(gpu), stream_as_given(library, gpu):
+        return chain.settled(library.native(image), sys.modules["cupy"])
+
+
 def _make_plan(
     request: Request, shape: tuple[int, ...], dtype: np.dtype[Any], method: str, device: str, options: Options
 ) -> ConvolutionPlan:
     if len(shape) == 4 and shape[0] < 1:
         raise UsageError("A batch must have at least one picture.")
-    problem = request.problem(picture_shape(shape), dtype)
+    problem = request.picture_problem(picture_shape(shape), dtype)
     pictures = shape[0] if len(shape) == 4 else 1
     choice = choose(method, device, "calls", problem, pictures, options.threads)
     return ConvolutionPlan(request, shape, problem.dtype, choice, options, asked_for=method)
@@ -177,7 +191,7 @@ def _filter_key(chosen: Any) -> Any:
 
     A bank is known by its filters, in their order.
     """
-    if isinstance(chosen, str | Filter):
+    if isinstance(chosen, str | Filter | Chain):
         return chosen
     if type(chosen) is np.ndarray and chosen.dtype.kind in "fiu":
         return chosen.shape, chosen.dtype.str, chosen.tobytes()

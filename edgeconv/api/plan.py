@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from edgeconv.api.arrays import ArrayLibrary, aligned_empty, library_of
 from edgeconv.core import exactness
+from edgeconv.core.chains import ChainProblem
 from edgeconv.core.filters import CHANNEL_COUNTS, GREY_CHANNELS
 from edgeconv.core.forms import FORMS
 from edgeconv.core.noise import noise_pixels
@@ -79,17 +80,19 @@ class ConvolutionPlan:
     ) -> None:
         self.shape = shape
         """(height, width, channels), (height, width), or (pictures, height, width, channels)."""
-        self.problem: Problem = request.problem(picture_shape(shape), dtype)
+        self.problem: Problem | ChainProblem = request.picture_problem(picture_shape(shape), dtype)
         self.dtype = self.problem.dtype
         self.method, self.device, self.why = choice.method, choice.device, choice.why
         self._request, self._options = request, options
         self._choice, self._asked_for = choice, asked_for
         self._second_pass = request.last_passes(self.dtype)
         self._has_channel_axis = len(shape) > 2
-        self._out_has_channel_axis = self._has_channel_axis or request.filter.is_bank
+        edges = request.chain is not None and request.chain.has_hysteresis  # no axis for channels, as with OpenCV
+        self._out_has_channel_axis = (self._has_channel_axis and not edges) or request.filter.is_bank
         result = self.problem.output_shape if self._out_has_channel_axis else self.problem.output_shape[:2]
         self.output_shape: Shape = (*shape[:-3], *result)
-        """(height, width, outputs), behind the pictures of a batch; (height, width) for one filter of (H, W)."""
+        """(height, width, outputs), behind the pictures of a batch; (height, width) for one filter of (H, W), and for
+        the edges of a chain."""
         self.output_dtype = request.output_dtype(self.dtype)
         self._pictures = shape[0] if len(shape) == 4 else 1
         self._in_bytes, self._out_bytes = self.problem.input_bytes, self.problem.output_bytes
@@ -120,6 +123,8 @@ class ConvolutionPlan:
         Derived from weights, type and arithmetic (docs/exactness.md); for float pictures it is that of samples of
         at most 1, and grows in proportion. 0 where every sum is exact.
         """
+        if isinstance(self.problem, ChainProblem):
+            return np.zeros(self.problem.output_channels)
         return exactness.bound(self.problem, self.method_plan.arithmetic)
 
     @property
@@ -206,7 +211,7 @@ class ConvolutionPlan:
         gpu = library.gpu_of(image)
         native = library.native(image)
         self._check_picture(native)
-        with _stream_as_given(library, gpu):
+        with stream_as_given(library, gpu):
             host = native if gpu is None else native.get()
         return plain(host.astype(self.dtype, copy=False)).reshape(self.problem.input_shape)
 
@@ -308,7 +313,7 @@ class ConvolutionPlan:
         self._check_picture(native)
         if out is not None:
             self._check_output(out, gpu)
-        with self._at_home() if gpu is not None else nullcontext(), _stream_as_given(library, gpu):
+        with self._at_home() if gpu is not None else nullcontext(), stream_as_given(library, gpu):
             target, give = self._native_target(library, image, gpu, out)
             if native.dtype != self.dtype:
                 native = native.astype(self.dtype)
@@ -468,7 +473,7 @@ def _overlap(image: Any, out: Any) -> bool:
 
 
 @contextmanager
-def _stream_as_given(library: ArrayLibrary, gpu: int | None) -> Iterator[None]:
+def stream_as_given(library: ArrayLibrary, gpu: int | None) -> Iterator[None]:
     """Make the caller's stream CuPy's current one inside the block, where another library has one of its own."""
     number = None if gpu is None else library.stream(gpu)
     if number is None:

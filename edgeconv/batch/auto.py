@@ -15,6 +15,7 @@ from edgeconv.batch.ledger import read_rows
 from edgeconv.batch.settings import Settings
 from edgeconv.batch.stores import store_of
 from edgeconv.batch.task import Task
+from edgeconv.core.chains import ChainProblem
 from edgeconv.core.option import AUTO
 from edgeconv.core.problem import Problem
 from edgeconv.errors import EdgeconvError, UnavailableError
@@ -36,7 +37,7 @@ def settle(
     Raises UsageError, UnavailableError.
     """
 
-    def chosen(method: str, device: str, problem: Problem | None) -> Choice:
+    def chosen(method: str, device: str, problem: Problem | ChainProblem | None) -> Choice:
         if cluster is not None:
             return cluster.choose(method, device, problem)
         return choose(method, device, "many pictures", problem, pictures, draft.options.threads)
@@ -46,8 +47,9 @@ def settle(
     pictures = max(1, len(tasks) // draft.share[1])
     if draft.jpeg_codec == "gpu" and device == AUTO and cuda_missing_reason() is None:
         device = "cuda"  # pictures that are decoded on a GPU do not cross the bus
-    if method != AUTO:
-        return settings_for(chosen(method, device, None))
+    chain = draft.request.chain is not None
+    if method != AUTO:  # only some methods compute chains, which is said before the first picture
+        return settings_for(chosen(method, device, _first_problem(tasks, draft) if chain else None))
     if draft.resume:
         for choice in _of_earlier_run(draft.output, device, settings_for):
             try:
@@ -56,7 +58,7 @@ def settle(
                 continue
             return settings_for(choice)
     may_differ = device == AUTO and cuda_missing_reason() is None
-    asked = cluster is not None or may_differ or os.path.exists(profile.profile_path())
+    asked = chain or cluster is not None or may_differ or os.path.exists(profile.profile_path())
     return settings_for(chosen(method, device, _first_problem(tasks, draft) if asked else None))
 
 
@@ -68,14 +70,14 @@ def _of_earlier_run(output: str, device: str, settings_for: Callable[[Choice], S
     return [choice for choice in choices if done and settings_for(choice).parameters_sha256() == done[-1]]
 
 
-def _first_problem(tasks: Iterable[Task], settings: Settings) -> Problem | None:
+def _first_problem(tasks: Iterable[Task], settings: Settings) -> Problem | ChainProblem | None:
     """The problem of the first picture that can be read."""
     readable = (task for task in tasks if task.problem is None)
     for task, _ in zip(readable, range(MOST_TRIED), strict=False):
         try:
             data = store_of(task.source).read(task.source, settings.rules)
             pixels = decode_image(data, task.source, settings.rules).pixels
-            return settings.request.problem(pixels.shape, pixels.dtype)
+            return settings.request.settled(pixels).picture_problem(pixels.shape, pixels.dtype)
         except EdgeconvError:  # reported in its row of the ledger
             continue
     return None

@@ -28,6 +28,7 @@ from edgeconv.batch.settings import Settings
 from edgeconv.batch.stores import is_remote, store_of
 from edgeconv.batch.summary import PictureResult
 from edgeconv.batch.task import Task
+from edgeconv.core.chains import ChainProblem
 from edgeconv.core.choices import DeviceName
 from edgeconv.core.problem import Problem
 from edgeconv.core.timing import Stopwatch
@@ -152,9 +153,9 @@ class PictureWorker:
 
     def _convolve(self, pixels: Any, watch: Stopwatch, may_stay: bool) -> Any:
         """As `convolve`, for a picture that may be on the GPU; the output stays there if it is encoded there."""
-        request = self._settings.request
         with watch.phase("set_up"):
-            problem = request.problem(pixels.shape, pixels.dtype)
+            request = self._settings.request.settled(pixels, self._module_of(pixels))
+            problem = request.picture_problem(pixels.shape, pixels.dtype)
             session = self._session(problem)
         arrays: Any = np
         if may_stay and self._codecs.encodes_on_gpu(problem.output_shape, request.output_dtype(pixels.dtype)):
@@ -199,9 +200,17 @@ class PictureWorker:
             raise ImageWriteError(f"{target}: {error}: remove it, or choose another folder with -o.") from None
         raise ImageWriteError(f"{target}: another process keeps creating and removing it: choose another folder.")
 
-    def _session(self, problem: Problem) -> Session:
-        """This thread's session and the array for its results; created anew only when shape or type change."""
-        key = (problem.input_shape, problem.dtype)
+    @staticmethod
+    def _module_of(pixels: Any) -> Any:
+        """NumPy, or CuPy of a picture that was decoded on the GPU."""
+        return np if isinstance(pixels, np.ndarray) else import_module("cupy")
+
+    def _session(self, problem: Problem | ChainProblem) -> Session:
+        """This thread's session and the array for its results; created anew only when its problem is another one.
+
+        That is another shape or type, and of a chain other thresholds.
+        """
+        key = (problem.input_shape, problem.dtype, problem.chain if isinstance(problem, ChainProblem) else None)
         if getattr(self._thread, "key", None) != key:
             self._thread.session = self._thread.result = None  # free the old buffers before allocating new ones
             self._thread.key = None

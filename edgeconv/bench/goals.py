@@ -28,8 +28,14 @@ AT_MOST: tuple[Measure, ...] = ("rivals", "call", "own bytes")
 ALL_SIZES = (128, 512, 1024, 2048, 4096)
 ALL_STRIDES = (1, 2, 3)
 OWN_CUDA = ("sliding", "im2col", "implicit")
-CUDA_RIVALS = ("cudnn", "cudnn:find", "torch", "torch-nchw", "cupy-ndimage", "jax", "npp", "cvcuda")
+CUDA_RIVALS = ("cudnn", "cudnn:find", "cudnn-graph", "torch", "torch-nchw", "cupy-ndimage", "jax", "npp", "cvcuda")
 CPU_RIVALS = ("torch", "openvino", "onnxruntime")
+EVERYTHING_CUDA = (*CUDA_RIVALS, "triton", "torch-compile", "jax-shifts", "numba")
+"""Libraries, and what a person writes in a language for kernels."""
+EVERYTHING_CPU = (
+    *("opencv-filter2d", "opencv-gradient", "torch", "torch-nchw", "jax", "openvino", "onnxruntime"),
+    *("torch-compile", "jax-shifts", "numba", "halide", "halide-auto"),
+)
 MICROSECOND = 1e-6
 
 
@@ -127,6 +133,12 @@ GOALS: tuple[Goal, ...] = (
     Goal("floor", 0.80, "cuda", *_GENERAL, candidates=("implicit",)),
     Goal("lead", 4.0, "cuda", *_GENERAL, ALL_SIZES, ALL_STRIDES, OWN_CUDA, CUDA_RIVALS, binds=_SMALLEST),
     Goal("lead", 10.0, "cuda", *_GENERAL, (1024, 2048, 4096), (1,), OWN_CUDA, CUDA_RIVALS),
+    Goal("lead", 1.7, "cuda", *_GENERAL, (1024, 2048, 4096), (1,), OWN_CUDA, EVERYTHING_CUDA),
+    Goal("lead", 1.3, "cuda", *_GENERAL, (1024, 2048, 4096), (2, 3), OWN_CUDA, EVERYTHING_CUDA),
+    Goal("rivals", 1.0, "cuda", *_GENERAL, (128, 512), ALL_STRIDES, OWN_CUDA, EVERYTHING_CUDA),
+    Goal("lead", 1.7, "cuda", *_PLAIN, rivals=EVERYTHING_CUDA),
+    Goal("lead", 1.5, "cpu", *_GENERAL, ALL_SIZES, ALL_STRIDES, rivals=EVERYTHING_CPU),
+    *(Goal("lead", 1.5, "cpu", *case, (128, 512, 2048, 4096), rivals=EVERYTHING_CPU) for case in (_PLAIN, _SOBEL)),
     Goal("rivals", 0.25, "cpu", *_PLAIN, sizes=(2048, 4096), rivals=("opencv-filter2d",)),
     Goal("floor", 0.50, "cpu", *_PLAIN),
     Goal("rivals", 0.50, "cpu", *_GENERAL, sizes=(1024, 2048, 4096), rivals=CPU_RIVALS),

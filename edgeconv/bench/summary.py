@@ -7,7 +7,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from edgeconv.bench.intervals import Ratio, ratio_interval
+from edgeconv.bench.peers import PEERS
 from edgeconv.bench.record import BenchRecord, BenchRow, FilesPart
+
+_WRITTEN = frozenset(entry.name for entry in PEERS if entry.written)
+"""Peers whose arithmetic a person writes."""
 
 
 @dataclass(frozen=True)
@@ -48,12 +52,15 @@ class Group:
 
 @dataclass(frozen=True)
 class Winner:
-    """The fastest method at a case beside the fastest peer."""
+    """The fastest method at a case beside the fastest peer, and beside the fastest that is a library's own."""
 
     method: BenchRow
     peer: BenchRow | None
     ratio: Ratio | None
     """The peer's time over the method's: above 1 where the method is faster."""
+    library: BenchRow | None
+    """The same as `peer` where no kernel that a person wrote is faster."""
+    library_ratio: Ratio | None
 
 
 def groups(record: BenchRecord) -> list[Group]:
@@ -72,11 +79,15 @@ def winners(group: Group) -> list[Winner]:
     for size in group.sizes:
         rows = [row for row in group.rows if row.case.size == size]
         method = fastest(row for row in rows if row.kind == "method" and not is_reduced(row))
-        peer = fastest(row for row in rows if row.kind == "peer" and not is_reduced(row))
+        peers = [row for row in rows if row.kind == "peer" and not is_reduced(row)]
+        peer, library = fastest(peers), fastest(row for row in peers if row.candidate not in _WRITTEN)
         if method is not None:
-            ratio = None if peer is None else ratio_interval(samples(method), samples(peer))
-            found.append(Winner(method, peer, ratio))
+            found.append(Winner(method, peer, _ratio(method, peer), library, _ratio(method, library)))
     return found
+
+
+def _ratio(method: BenchRow, peer: BenchRow | None) -> Ratio | None:
+    return None if peer is None else ratio_interval(samples(method), samples(peer))
 
 
 def is_reduced(row: BenchRow) -> bool:

@@ -12,6 +12,7 @@ from edgeconv.options import (
     Bank,
     BatchInput,
     BatchOutput,
+    Chaining,
     Failing,
     Filtering,
     Masking,
@@ -30,6 +31,7 @@ def batch(
     filtering: Filtering,
     masking: Masking,
     bank: Bank,
+    chaining: Chaining,
     wanted: MethodChoice,
     method: MethodOptions,
     workers: Workers,
@@ -68,7 +70,7 @@ def batch(
     workers.refuse_impossible()
     failing.refuse_impossible()
     certificates = parse_certificates(workers.tls_ca, workers.tls_cert, workers.tls_key)
-    request = filtering.request(bank.filters, masking.threshold)
+    request = filtering.request(bank.filters, masking.threshold, chaining)
     listed = plan.read_list(inputs.files_from) if inputs.files_from is not None else []
     if not places and not listed:
         raise UsageError("No picture was named: give files or folders, or --files-from.")

@@ -9,6 +9,7 @@ from edgeconv.core.option import Positional
 from edgeconv.options import (
     PICTURE_HELP,
     Accepting,
+    Chaining,
     Cropping,
     Filtering,
     MethodOptions,
@@ -22,6 +23,7 @@ from edgeconv.options import (
 def compare(
     picture: Annotated[str, Positional(f"{PICTURE_HELP}.")],
     filtering: Filtering,
+    chaining: Chaining,
     cropping: Cropping,
     method: MethodOptions,
     accepting: Accepting,
@@ -38,6 +40,6 @@ def compare(
     from edgeconv.diff import methods
 
     wanted = comparing.wanted(accepting, showing, reading, replacing)
-    request, options, by_rule = filtering.request(), method.options(), accepting.atol is None
+    request, options, by_rule = filtering.request(chaining=chaining), method.options(), accepting.atol is None
     done = methods.run(picture, request, options, wanted, crop=cropping.crop, by_rule=by_rule, rules=reading.rules())
     comparing.finish(done, printing.json_only)

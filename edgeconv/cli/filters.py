@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from edgeconv.cli.printing import say
-from edgeconv.core.choices import DEFAULT_FILTER
+from edgeconv.core.choices import CHAINS, DEFAULT_FILTER
 
 
 def filters() -> None:
@@ -11,6 +11,7 @@ def filters() -> None:
 
     Name, how directions are joined, kernel rows, summary and source.
     """
+    from edgeconv.core.chains import STAGES
     from edgeconv.core.filters import FILTERS
 
     for entry in FILTERS:
@@ -21,4 +22,9 @@ def filters() -> None:
                 say(f"    … and {entry.directions - 2} more, each turned another 45 degrees")
                 break
             say("    " + " ; ".join(" ".join(f"{value:g}" for value in row) for row in kernel))
+    for name, stages in CHAINS.items():
+        say(f"{name}: {', '.join(stages)}, one after another: a chain of stages, and --blur 3 or 5 smooths before them")
+    say("Stages of a chain, for --chain (gaussian,sobel,thin):")
+    for stage in STAGES:
+        say(f"    {stage.name}: {stage.takes} to {stage.gives}: {stage.summary}")
     say("A kernel of your own: --kernel '0,1,0;1,-4,1;0,1,0', or --kernel-file with JSON or CSV.")

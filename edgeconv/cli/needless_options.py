@@ -60,7 +60,16 @@ def _writes_no_png(values: Values) -> bool:
     return values["format"] is None and (suffix not in ("", ".png") or (not suffix and values["output_mode"] == "raw"))
 
 
+def _has_chain(values: Values) -> bool:
+    from edgeconv.core.choices import CHAINS
+
+    return values.get("chain") is not None or values["filter"] in CHAINS
+
+
 BY_TILES = "does not apply to filtering by tiles (--tile, --memory-limit, --verify-tiles, a Zarr): leave it out"
+
+CHAINING = ("run", "batch", "compare")
+"""The commands that compute chains of stages."""
 
 RULES = (
     Rule(
@@ -85,7 +94,20 @@ RULES = (
         "filter",
         lambda values: values["filters"] is not None,
         "does not go with --filters: name it there too, or leave one of the two out",
-        ("run", "batch", "compare"),
+        ("run", "batch"),
+    ),
+    *(
+        Rule(option, lambda values: not _has_chain(values), "is for --filter canny and --chain: leave it out", CHAINING)
+        for option in ("thresholds", "gradient", "blur")
+    ),
+    *(
+        Rule(
+            option,
+            _has_chain,
+            "does not apply to canny and other chains, whose stages have rules of their own",
+            CHAINING,
+        )
+        for option in ("channels", "stride", "padding", "border")
     ),
     Rule("time_limit", _by_tiles, BY_TILES, ("run",)),
     Rule(

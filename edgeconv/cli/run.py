@@ -13,6 +13,7 @@ from edgeconv.core.option import Positional
 from edgeconv.options import (
     PICTURE_HELP,
     Bank,
+    Chaining,
     Filtering,
     Masking,
     MethodChoice,
@@ -35,6 +36,7 @@ def run(
     filtering: Filtering,
     masking: Masking,
     bank: Bank,
+    chaining: Chaining,
     choice: MethodChoice,
     method: MethodOptions,
     place: RunOutput,
@@ -64,7 +66,7 @@ def run(
     refuse_shared_output(pictures, place.output)
     several = Job(
         source="",
-        request=filtering.request(bank.filters, masking.threshold),
+        request=filtering.request(bank.filters, masking.threshold, chaining),
         method=choice.method,
         device=choice.device,
         output=place.output,

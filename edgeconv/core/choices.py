@@ -25,5 +25,17 @@ OutputMode = Literal["abs", "clip", "normalize", "raw"]
 """`normalize` is `raw` and a second pass (see output.py)."""
 OUTPUT_MODES: tuple[OutputMode, ...] = get_args(OutputMode)
 
+CHAINS: dict[str, tuple[str, ...]] = {"canny": ("sobel", "thin", "hysteresis")}
+"""Chains of stages (chains.py) with a name of their own, which stands where that of a filter may."""
+
+Gradient = Literal["l1", "l2"]
+"""|gx| + |gy|, or sqrt(gx² + gy²)."""
+
+ThresholdRule = Literal["median", "otsu"]
+"""How thresholds of hysteresis are found in a picture (chains.py)."""
+
+Blur = Literal[0, 3, 5]
+"""Size of the binomial smoothing before a chain's gradient; 0 is none."""
+
 DeviceName = Literal["cpu", "cuda"]
 DEVICES: tuple[DeviceName, ...] = get_args(DeviceName)

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from edgeconv.core.chains import ChainProblem
 from edgeconv.core.filters import Weights
 from edgeconv.core.geometry import KERNEL_SIZE, touched
 from edgeconv.core.problem import Problem
@@ -69,6 +70,44 @@ def count(problem: Problem, stored: np.dtype[Any] | None = None) -> Counts:
         nominal_flops=FLOPS_PER_MULTIPLY_ADD * multiply_adds * pixels,
         useful_flops=useful_flops_per_pixel(problem.weights, problem.groups) * pixels,
         fewest_bytes=touched_bytes(problem) + out_samples * (stored or problem.output_dtype).itemsize,
+    )
+
+
+def count_chain(problem: ChainProblem) -> Counts:
+    """The multiply-adds of a chain's smoothing and derivatives; neither thinning nor hysteresis is counted.
+
+    Nominal are all places of a window, in every channel and direction; useful those whose weight is not zero. A
+    smoothing of 5×5 has 25 places. Bytes are those of the picture and of the output, once each.
+    """
+    nominal = useful = 0
+    for stage in problem.chain.smoothings_and_gradients:
+        directions = 2 if stage.gives == "gradient" else 1
+        size = len(stage.weights)
+        nominal += directions * size * size
+        useful += directions * (size * (size - 1) if directions == 2 else size * size)
+    samples = problem.height * problem.width * problem.in_channels
+    return Counts(
+        nominal_flops=FLOPS_PER_MULTIPLY_ADD * nominal * samples,
+        useful_flops=FLOPS_PER_MULTIPLY_ADD * useful * samples,
+        fewest_bytes=problem.input_bytes + problem.output_bytes,
+    )
+
+
+@dataclass(frozen=True)
+class Throughput:
+    """What a time means for a chain, whose comparisons are no multiply-adds: a rate of pixels and of bytes."""
+
+    pixels_per_second: float
+    gigabytes_per_second: float
+    memory_floor_share: float | None
+
+
+def throughput(problem: ChainProblem, counts: Counts, seconds: float, roof: Roof | None) -> Throughput:
+    """Rates of one run that took `seconds`, and its share of the time of a copy of the fewest bytes."""
+    return Throughput(
+        pixels_per_second=problem.height * problem.width / seconds,
+        gigabytes_per_second=counts.fewest_bytes / seconds / 1e9,
+        memory_floor_share=None if roof is None else counts.fewest_bytes / roof.copy_bytes_per_second / seconds,
     )
 
 

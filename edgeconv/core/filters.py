@@ -23,7 +23,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeconv.core.choices import CHANNELS, Channels, Luma
+from edgeconv.core.choices import CHAINS, CHANNELS, Channels, Luma
 from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.core.option import did_you_mean
 from edgeconv.errors import UsageError
@@ -177,8 +177,13 @@ def named_filter(name: str) -> Filter:
     for entry in FILTERS:
         if entry.name == name:
             return entry
+    if name in CHAINS:
+        raise UsageError(
+            f"'{name}' is a chain of stages, and only single filters can be used here: use one of "
+            f"{', '.join(filter_names())}, or 'edgeconv run', 'batch' or 'compare' for '{name}'."
+        )
     known = f"use one of {', '.join(filter_names())}, or --kernel."
-    raise UsageError(f"Filter '{name}' is not known: {known}{did_you_mean(name, filter_names())}")
+    raise UsageError(f"Filter '{name}' is not known: {known}{did_you_mean(name, (*filter_names(), *CHAINS))}")
 
 
 def custom_filter(values: Any, name: str = CUSTOM) -> Filter:

@@ -15,6 +15,8 @@ The glossary of the project: each word has one meaning in code, messages and doc
     kernel       3×3 numbers. Of CUDA code it means a function that runs on a GPU.
     filter       one or several kernels and the rule that joins their responses (filters.py), by name or a user's own.
     bank         up to 256 filters of one rule that are computed together.
+    chain        several stages one after another in the place of a filter (chains.py): smoothing, gradient, thinning,
+                 hysteresis; `canny` is one by name.
     weights      the numbers of a filter laid out for channels: (direction, out, in, 3, 3) (`WeightSet`).
     direction    one of a filter's kernels: 1, 2 for a gradient magnitude, 8 for a compass filter.
     response     the sum that one direction gives for one output sample, before directions are joined.
@@ -52,7 +54,7 @@ The glossary of the project: each word has one meaning in code, messages and doc
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import numpy as np
 
@@ -65,6 +67,58 @@ StoredMode = Literal["abs", "clip", "raw"]
 """How a method itself stores a value: see `Problem.output_dtype`."""
 
 INPUT_DTYPES = ("uint8", "uint16", "float16", "float32", "float64")
+
+
+class PictureProblem(Protocol):
+    """What every problem states, whether it is a convolution (`Problem`) or a chain of stages (chains.py)."""
+
+    @property
+    def height(self) -> int:
+        """Rows of the picture."""
+
+    @property
+    def width(self) -> int:
+        """Pixels in a row."""
+
+    @property
+    def in_channels(self) -> int:
+        """3, or 1 of a grey picture."""
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Of the picture."""
+
+    @property
+    def input_shape(self) -> tuple[int, int, int]:
+        """HWC."""
+
+    @property
+    def output_height(self) -> int:
+        """Rows of the output."""
+
+    @property
+    def output_width(self) -> int:
+        """Pixels in an output row."""
+
+    @property
+    def output_channels(self) -> int:
+        """Of the output."""
+
+    @property
+    def output_shape(self) -> tuple[int, int, int]:
+        """HWC."""
+
+    @property
+    def output_dtype(self) -> np.dtype[Any]:
+        """Of the output as a method gives it."""
+
+    @property
+    def input_bytes(self) -> int:
+        """Bytes of the picture as stored."""
+
+    @property
+    def output_bytes(self) -> int:
+        """Bytes of the output as stored."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
+from edgeconv.core.chains import Chain, ChainProblem, chain_output_dtype, chain_problem, named_chain
 from edgeconv.core.choices import BORDERS, DEFAULT_FILTER, OUTPUT_MODES, Border, Channels, Luma, OutputMode
 from edgeconv.core.filters import RGB_CHANNELS, Filter, custom_filter, filter_bank, named_filter, weight_set
 from edgeconv.core.geometry import parse_padding
-from edgeconv.core.output import finite_range, least_sample, mask, range_of_type, range_to_stretch, stretch
+from edgeconv.core.output import (
+    finite_range,
+    least_sample,
+    mask,
+    range_of_type,
+    range_to_stretch,
+    stretch,
+    threshold_text,
+)
 from edgeconv.core.problem import Problem, StoredMode, make_problem, weights_type
 from edgeconv.errors import UsageError
 
@@ -28,7 +37,7 @@ a small range is stretched on the host."""
 class Request:
     """Filter and rules. `output_mode` None means `abs` for whole-number pictures and `raw` for floats."""
 
-    filter: Filter = field(default_factory=lambda: named_filter(DEFAULT_FILTER))
+    filter: Filter | Chain = field(default_factory=lambda: named_filter(DEFAULT_FILTER))
     channels: Channels = "mix"
     luma: Luma = "bt601"
     stride: int = 1
@@ -47,13 +56,48 @@ class Request:
     def output_dtype(self, dtype: Any) -> np.dtype[Any]:
         """The type of the finished output of a picture of `dtype`."""
         kind = np.dtype(dtype)
+        if isinstance(self.filter, Chain):
+            return chain_output_dtype(self.filter, kind, self.mode_for(kind))
         return np.dtype(np.float32) if kind.kind == "u" and self.mode_for(kind) == "raw" else kind
+
+    @property
+    def chain(self) -> Chain | None:
+        """The chain of stages, where the filter is one."""
+        return self.filter if isinstance(self.filter, Chain) else None
+
+    @property
+    def single_filter(self) -> Filter:
+        """The filter, where it is no chain; raises UsageError where it is one."""
+        if isinstance(self.filter, Chain):
+            raise UsageError(
+                f"'{self.filter.name}' is a chain of stages, and only single filters can be used here: use 'edgeconv "
+                "run', 'batch' or 'compare', or edgeconv.canny in Python."
+            )
+        return self.filter
+
+    def settled(self, picture: Any, xp: Any = np) -> Request:
+        """The request with what depends on a picture (HWC): the thresholds of a chain that finds them by a rule."""
+        chain = self.chain
+        return self if chain is None or chain.rule is None else replace(self, filter=chain.settled(picture, xp))
+
+    def picture_problem(self, shape: tuple[int, ...], dtype: Any) -> Problem | ChainProblem:
+        """The problem of a filter or of a chain; see `problem`. Raises UsageError."""
+        chain = self.chain
+        if chain is None:
+            return self.problem(shape, dtype)
+        mode = self.mode_for(dtype)
+        assert mode != "normalize"  # as make_request asks
+        problem = chain_problem(shape, dtype, chain, mode)
+        if self.threshold is not None:
+            least_sample(self.threshold, problem.output_dtype)
+        return problem
 
     def problem(self, shape: tuple[int, ...], dtype: Any) -> Problem:
         """The problem that a method computes; `normalize` computes raw values and is finished by `finish`.
 
-        Raises UsageError, also for a threshold that means nothing for this type.
+        Raises UsageError, also for a chain, and for a threshold that means nothing for this type.
         """
+        chosen = self.single_filter
         mode = self.mode_for(dtype)
         if self.threshold is not None:
             least_sample(self.threshold, self.output_dtype(dtype))
@@ -61,7 +105,7 @@ class Request:
         return make_problem(
             shape,
             dtype,
-            weight_set(self.filter, self.channels, self.luma, shape[-1] if len(shape) == 3 else RGB_CHANNELS),
+            weight_set(chosen, self.channels, self.luma, shape[-1] if len(shape) == 3 else RGB_CHANNELS),
             stride=self.stride,
             padding=self.padding,
             border=self.border,
@@ -94,7 +138,9 @@ class Request:
             host = self.finish(xp.asnumpy(out), dtype, np, None if image is None else xp.asnumpy(image))
             return xp.asarray(host)
         in_channels = RGB_CHANNELS if image is None else image.shape[-1]
-        weights = weight_set(self.filter, self.channels, self.luma, in_channels).weights.astype(weights_type(kind))
+        weights = weight_set(self.single_filter, self.channels, self.luma, in_channels).weights.astype(
+            weights_type(kind)
+        )
         pixels = range_of_type(kind) if image is None else finite_range(image, xp)
         return stretch(out, *range_to_stretch(values, pixels, weights), kind, xp)
 
@@ -119,12 +165,13 @@ def make_request(
     `filter` is a name of the table, a `Filter`, a list of both (a bank), or nested numbers: 3×3, or K×C×3×3 as (filter,
     input channel, row, column). Raises UsageError naming the invalid value and the valid ones.
     """
+    chosen: Filter | Chain
     if isinstance(filter, str):
-        chosen = named_filter(filter)
+        chosen = named_chain(filter) or named_filter(filter)
     elif isinstance(filter, list | tuple) and filter and all(isinstance(each, str | Filter) for each in filter):
         chosen = filter_bank(filter)
     else:
-        chosen = filter if isinstance(filter, Filter) else custom_filter(filter)
+        chosen = filter if isinstance(filter, Filter | Chain) else custom_filter(filter)
     if border not in BORDERS:
         raise UsageError(f"Border '{border}' is not one of {', '.join(BORDERS)}.")
     if output_mode is not None and output_mode not in OUTPUT_MODES:
@@ -143,8 +190,31 @@ def make_request(
         output_mode=output_mode,
         threshold=None if threshold is None else float(threshold),
     )
-    weight_set(chosen, request.channels, request.luma)
+    if isinstance(chosen, Chain):
+        _refuse_rules(chosen, request)
+    else:
+        weight_set(chosen, request.channels, request.luma)
     return request
+
+
+def _refuse_rules(chain: Chain, request: Request) -> None:
+    """Raise UsageError for a rule that does not apply to a chain, whose stages have borders of their own."""
+    plain = Request()
+    for name in ("channels", "luma", "stride", "padding", "border"):
+        value = getattr(request, name)
+        if value != getattr(plain, name):
+            why = " (of RGB the channel of the largest gradient counts)" if name in ("channels", "luma") else ""
+            raise UsageError(
+                f"--{name} {value} does not apply to '{chain.name}', a chain of stages{why}: leave it out."
+            )
+    if request.output_mode == "normalize":
+        raise UsageError(f"--output-mode normalize does not apply to '{chain.name}': use abs, clip or raw.")
+    if not chain.has_gradient or chain.has_hysteresis:
+        for option, given in (("--output-mode", request.output_mode), ("--threshold", request.threshold)):
+            text = threshold_text(given) if isinstance(given, float) else given
+            if given is not None and (option != "--threshold" or chain.has_hysteresis):
+                other = " (--thresholds are those of its hysteresis)" if option == "--threshold" else ""
+                raise UsageError(f"{option} {text} does not apply to '{chain.name}'{other}: leave it out.")
 
 
 def _is_threshold(value: Any) -> bool:

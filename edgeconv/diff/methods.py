@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.core import exactness
+from edgeconv.core.chains import ChainProblem
 from edgeconv.core.choices import DeviceName
 from edgeconv.core.option import listed
 from edgeconv.core.output import finite_range, full_range, magnitude
@@ -34,6 +35,7 @@ from edgeconv.run import report
 from edgeconv.run.report import CheckPart, InputPart, ProblemPart
 from edgeconv.runtime import check as verify
 from edgeconv.runtime.auto import runnable
+from edgeconv.runtime.chain_check import check_output
 from edgeconv.runtime.session import Session
 
 REFERENCE: tuple[str, DeviceName] = ("reference", "cpu")
@@ -97,7 +99,8 @@ def run(
             f"'compare' takes one filter, and '{request.filter.name}' is a bank of {request.filter.filters}: compare "
             "them one at a time, or check all that a method gives with 'edgeconv run --check full'."
         )
-    problem = request.problem(pixels.shape, pixels.dtype)
+    request = request.settled(pixels)
+    problem = request.picture_problem(pixels.shape, pixels.dtype)
     refuse_inapplicable_to_all(tuple(find(name, device) for name, device in runnable()), options)
     failed: list[tuple[str, DeviceName, str]] = []
     reference, *others = run_all(pixels, problem, request, options, failed)
@@ -138,7 +141,7 @@ def run(
 
 def run_all(
     pixels: NDArray[Any],
-    problem: Problem,
+    problem: Problem | ChainProblem,
     request: Request,
     options: Options,
     failed: list[tuple[str, DeviceName, str]],
@@ -165,7 +168,7 @@ def run_all(
                 raise
             failed.append((name, device, str(error).rstrip(".")))
             continue
-        checked = verify.check(pixels, raw, problem, session.plan.arithmetic, verify.SAMPLED_CHECK)
+        checked = check_output(pixels, raw, problem, session.plan.arithmetic, verify.SAMPLED_CHECK)
         finished = request.finish(raw, pixels.dtype, image=pixels)
         bound = largest_error(raw, finished, checked, problem)
         yield MethodRun(name, device, finished, checked, bound)
@@ -190,8 +193,12 @@ def not_run(failed: Sequence[tuple[str, DeviceName, str]] = ()) -> list[str]:
     ]
 
 
-def largest_error(raw: NDArray[Any], finished: NDArray[Any], check: verify.Check, problem: Problem) -> float:
+def largest_error(
+    raw: NDArray[Any], finished: NDArray[Any], check: verify.Check, problem: Problem | ChainProblem
+) -> float:
     """The largest error of a sample that this arithmetic may make in this picture, in units of the output."""
+    if isinstance(problem, ChainProblem):
+        return 0.0
     bound = max(check.bound_by_channel)
     if raw.dtype.kind == "f":
         largest = magnitude(finite_range(raw))

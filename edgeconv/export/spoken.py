@@ -31,6 +31,8 @@ def case_line(rows: Sequence[BenchRow]) -> str:
     parts = [f"{winner.method.candidate} {seconds_text(median(winner.method))}"]
     if winner.peer is not None and winner.ratio is not None:
         parts.append(f"{faster_text(winner.ratio.ratio, winner.ratio)} than {winner.peer.candidate}")
+        if winner.library is not None and winner.library_ratio is not None and winner.library is not winner.peer:
+            parts.append(f"{faster_text(winner.library_ratio.ratio)} than {winner.library.candidate}")
     metrics = winner.method.lead_metrics
     if metrics is not None and metrics.floor_share is not None:
         parts.append(f"{metrics.floor_share:.0%} of the floor")
@@ -58,10 +60,9 @@ def lead_lines(record: BenchRecord) -> list[str]:
     """For each group with peers: by how much the fastest method is ahead of the fastest peer, as a geometric mean."""
     lines = []
     for group in groups(record):
-        ratios = [winner.ratio.ratio for winner in winners(group) if winner.ratio is not None]
-        mean = geometric_mean(ratios)
-        if mean is not None:
-            lines.append(f"{group.title}: the fastest method is {_over_sizes(mean, len(ratios))}")
+        lead = _lead(winners(group))
+        if lead is not None:
+            lines.append(f"{group.title}: the fastest method is {lead}")
     return lines
 
 
@@ -84,10 +85,9 @@ def _group_line(group: Group) -> str | None:
         return None
     names = " or ".join(dict.fromkeys(winner.method.candidate for winner in found))
     parts = [f"{group.title}: {names}"]
-    ratios = [winner.ratio.ratio for winner in found if winner.ratio is not None]
-    mean = geometric_mean(ratios)
-    if mean is not None:
-        parts.append(_over_sizes(mean, len(ratios)))
+    lead = _lead(found)
+    if lead is not None:
+        parts.append(lead)
     shares = [share for winner in found if (share := _floor_share(winner)) is not None]
     if shares:
         ends = dict.fromkeys(f"{share:.0%}" for share in (min(shares), max(shares)))
@@ -95,9 +95,19 @@ def _group_line(group: Group) -> str | None:
     return ", ".join(parts)
 
 
-def _over_sizes(mean: float, sizes: int) -> str:
-    over = f" (geometric mean of {sizes} sizes)" if sizes > 1 else ""
-    return f"{faster_text(mean)} than the fastest peer{over}"
+def _lead(found: Sequence[Winner]) -> str | None:
+    """Over the fastest peer, and over the fastest library where a peer that is written by hand is ahead of that."""
+    ratios = [winner.ratio.ratio for winner in found if winner.ratio is not None]
+    of_libraries = [winner.library_ratio.ratio for winner in found if winner.library_ratio is not None]
+    mean, over_libraries = geometric_mean(ratios), geometric_mean(of_libraries)
+    if mean is None:
+        return None
+    sizes = f" (geometric mean of {len(ratios)} sizes)" if len(ratios) > 1 else ""
+    if over_libraries is None or (over_libraries == mean and len(ratios) == len(of_libraries)):
+        return f"{faster_text(mean)} than the fastest peer{sizes}"
+    return (
+        f"{faster_text(mean)} than the fastest peer and {faster_text(over_libraries)} than the fastest library{sizes}"
+    )
 
 
 def _floor_share(winner: Winner) -> float | None:

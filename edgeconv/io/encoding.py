@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from pathlib import PurePath, PurePosixPath
 
+from edgeconv.core.chains import Chain
 from edgeconv.core.filters import Filter
 from edgeconv.core.option import listed
 from edgeconv.errors import UsageError
@@ -35,7 +36,7 @@ def format_of_name(name: str | None) -> str | None:
     return suffix.lstrip(".") if suffix in WRITTEN else None
 
 
-def settle_bank(format: str | None, chosen: Filter, template: str) -> str | None:
+def settle_bank(format: str | None, chosen: Filter | Chain, template: str) -> str | None:
     """The format that outputs of `chosen` get: as asked for, and of a bank TIFF where nothing was. Raises UsageError.
 
     `template` is that of `--name`, which may end in a format's suffix.

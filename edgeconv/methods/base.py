@@ -11,9 +11,10 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import Any
 
+from edgeconv.core.chains import ChainProblem
 from edgeconv.core.choices import DEVICES, DeviceName
 from edgeconv.core.exactness import FLOAT32, Arithmetic
-from edgeconv.core.problem import Problem
+from edgeconv.core.problem import PictureProblem, Problem
 from edgeconv.errors import MemoryLimitError, UnavailableError
 from edgeconv.methods.options import BLOCKS, DEFAULT_BLOCK, MATHS, Block, Gemm, Math, Options
 
@@ -28,6 +29,7 @@ __all__ = [
     "Math",
     "Method",
     "Options",
+    "PicturePlan",
     "Plan",
     "check_workspace",
     "refuse",
@@ -36,15 +38,15 @@ __all__ = [
 
 
 @dataclass
-class Plan(ABC):
-    """One problem made ready on one device.
+class PicturePlan(ABC):
+    """One problem made ready on one device: a convolution (`Plan`) or a chain of stages.
 
     `run` may be called any number of times, with any arrays of the problem's shapes and types on that
     device. It does not allocate, does not wait for the device (CUDA work is put on CuPy's current
     stream), and writes every sample of `out`. A plan is not for two threads at once.
     """
 
-    problem: Problem
+    problem: PictureProblem
     workspace_bytes: int = 0
     """Memory that the plan holds beside input and output."""
     moved_bytes: int | None = None
@@ -59,6 +61,13 @@ class Plan(ABC):
     @abstractmethod
     def run(self, image: Any, out: Any) -> None:
         """Filter `image` (problem.input_shape, HWC) into `out` (problem.output_shape), both C-contiguous."""
+
+
+@dataclass
+class Plan(PicturePlan):
+    """A convolution made ready."""
+
+    problem: Problem
 
 
 class AddressPlan(Plan):
@@ -80,6 +89,21 @@ class Method(ABC):
     def prepare(self, problem: Problem, options: Options) -> Plan:
         """Make a plan. Raises UnavailableError where the method cannot do this problem, MemoryLimitError."""
 
+    def chain_reason(self, problem: ChainProblem) -> str | None:
+        """Why the method cannot compute a chain, as a sentence without a full stop; None where it can.
+
+        Nothing is computed or compiled for the answer.
+        """
+        return "it computes single filters only"
+
+    def prepare_chain(self, problem: ChainProblem, options: Options) -> PicturePlan:
+        """Make a plan for a chain. Raises as `prepare`; a method whose `chain_reason` is not None raises that."""
+        raise refuse_chain(type(self).__name__, str(self.chain_reason(problem)), problem)
+
+    def prepare_chain_batch(self, problem: ChainProblem, pictures: int, options: Options) -> PicturePlan | None:
+        """As `prepare_batch`, for a chain."""
+        return None
+
     def prepare_batch(self, problem: Problem, pictures: int, options: Options) -> Plan | None:
         """A plan for so many pictures that lie one behind another, in one run; None where they are run one by one."""
         return None
@@ -95,6 +119,13 @@ def check_workspace(name: str, needed_bytes: int, options: Options, or_else: str
             f"Method '{name}' needs {needed_bytes:,} bytes of workspace and the limit is "
             f"{options.workspace_limit_bytes:,}: raise --workspace-limit{f', or {or_else}' if or_else else ''}."
         )
+
+
+def refuse_chain(name: str, reason: str, problem: ChainProblem) -> UnavailableError:
+    """The error for a method asked for by name that cannot compute a chain."""
+    return UnavailableError(
+        f"Method '{name}' cannot compute the chain '{problem.chain.name}': {reason}. Use --method auto."
+    )
 
 
 def refuse(name: str, reason: str, way_out: str) -> UnavailableError:

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.core import exactness, progress
+from edgeconv.core.chains import ChainProblem
 from edgeconv.core.choices import Border
 from edgeconv.core.filters import Weights
 from edgeconv.core.geometry import KERNEL_SIZE, OUTSIDE, border_indices
@@ -29,8 +30,9 @@ from edgeconv.core.output import store
 from edgeconv.core.problem import Problem
 from edgeconv.errors import EdgeconvError
 from edgeconv.hardware.pool import run_pieces, threads_for
-from edgeconv.methods.base import Method, Plan, check_workspace
+from edgeconv.methods.base import Method, PicturePlan, Plan, check_workspace
 from edgeconv.methods.cpu.arrays import check_arrays
+from edgeconv.methods.opencv_canny import OpenCVCannyPlan, chain_reason
 from edgeconv.methods.options import Options
 
 BORDER_CODES: dict[Border, int] = {
@@ -252,3 +254,11 @@ class OpenCV(Method):
     def prepare(self, problem: Problem, options: Options) -> Plan:
         """See Method.prepare."""
         return OpenCVPlan(problem, options)
+
+    def chain_reason(self, problem: ChainProblem) -> str | None:
+        """See Method.chain_reason."""
+        return chain_reason(problem)
+
+    def prepare_chain(self, problem: ChainProblem, options: Options) -> PicturePlan:
+        """See Method.prepare_chain."""
+        return OpenCVCannyPlan(problem, options)

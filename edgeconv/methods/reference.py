@@ -12,13 +12,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeconv.core import progress
-from edgeconv.core.exactness import FLOAT64
+from edgeconv.core import chains, progress
+from edgeconv.core.chains import ChainProblem
+from edgeconv.core.exactness import FLOAT64, WHOLE
 from edgeconv.core.filters import Combine
 from edgeconv.core.geometry import KERNEL_SIZE, OUTSIDE, bands, border_indices
 from edgeconv.core.output import store
 from edgeconv.core.problem import Problem
-from edgeconv.methods.base import Method, Plan
+from edgeconv.methods.base import Method, PicturePlan, Plan
 from edgeconv.methods.options import Options
 
 ROWS_PER_BAND = 64
@@ -133,6 +134,16 @@ class ReferencePlan(Plan):
             out[start:stop] = store(values(image, problem, start, stop), problem.output_mode, problem.output_dtype)
 
 
+class ReferenceChainPlan(PicturePlan):
+    """A chain, stage by stage in whole numbers (core/chains.py)."""
+
+    problem: ChainProblem
+
+    def run(self, image: Any, out: Any) -> None:
+        """See PicturePlan.run."""
+        out[...] = chains.compute(image, self.problem)
+
+
 class Reference(Method):
     """Always available."""
 
@@ -143,3 +154,11 @@ class Reference(Method):
     def prepare(self, problem: Problem, options: Options) -> Plan:
         """See Method.prepare."""
         return ReferencePlan(problem, arithmetic=FLOAT64)
+
+    def chain_reason(self, problem: ChainProblem) -> str | None:
+        """None: it is the oracle of every chain."""
+        return None
+
+    def prepare_chain(self, problem: ChainProblem, options: Options) -> PicturePlan:
+        """See Method.prepare_chain."""
+        return ReferenceChainPlan(problem, arithmetic=WHOLE)

@@ -25,6 +25,7 @@ from typing import Any
 
 import numpy as np
 
+from edgeconv.core.chains import Chain
 from edgeconv.core.filters import FILTERS, Filter
 from edgeconv.core.output import threshold_text
 from edgeconv.core.request import Request
@@ -62,9 +63,9 @@ KERNEL_DIGITS = 6
 """Of the hash in the name of a kernel of one's own: two of a thousand kernels share them once in thirty folders."""
 
 
-def filter_word(chosen: Filter) -> str:
+def filter_word(chosen: Filter | Chain) -> str:
     """The filter in a name: `sobel`; with a hash of its values a kernel that is not of the table: `custom-1f0c9a`."""
-    if chosen.members or any(chosen is entry for entry in FILTERS):
+    if isinstance(chosen, Chain) or chosen.members or any(chosen is entry for entry in FILTERS):
         return chosen.name
     values = np.ascontiguousarray(chosen.kernels, "<f8")
     return f"{chosen.name}-{hashlib.sha256(values.tobytes()).hexdigest()[:KERNEL_DIGITS]}"
@@ -74,7 +75,8 @@ def rules_word(request: Request) -> str:
     """Channels, output mode and threshold in a name, where they are not the default: `_each`, `_luma_t40`."""
     told = (request.channels, DEFAULT_CHANNELS), (request.output_mode or DEFAULT_MODE, DEFAULT_MODE)
     mask = "" if request.threshold is None else f"_t{threshold_text(request.threshold)}"
-    return "".join(f"_{value}" for value, default in told if value != default) + mask
+    chain = "" if request.chain is None else request.chain.rules_word
+    return chain + "".join(f"_{value}" for value, default in told if value != default) + mask
 
 
 def default_name(job: Job, method: str, output_format: str, filter: str | None = None) -> str:

@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv import __version__
-from edgeconv.core.choices import Border, Channels, DeviceName, Luma, OutputMode
-from edgeconv.core.cost import Counts, Roof, Speed
+from edgeconv.core.chains import CHAIN_BORDER, Chain, ChainProblem
+from edgeconv.core.choices import Border, Channels, DeviceName, Gradient, Luma, OutputMode, ThresholdRule
+from edgeconv.core.cost import Counts, Roof, Speed, Throughput
 from edgeconv.core.filters import Combine, Filter
 from edgeconv.core.problem import Problem
 from edgeconv.core.records import (
@@ -37,7 +38,7 @@ from edgeconv.core.records import to_json as to_json
 from edgeconv.core.request import Request
 from edgeconv.core.timing import Series, StopReason
 from edgeconv.methods import find
-from edgeconv.methods.base import Plan
+from edgeconv.methods.base import PicturePlan
 from edgeconv.methods.options import Options
 from edgeconv.run.tiled.verify_output import OutputComparison
 from edgeconv.runtime.auto import Choice
@@ -110,14 +111,31 @@ class OutputPart(Part, omit_defaults=True):
     ] = field(default_factory=list)
 
 
-class FilterPart(Part):
-    """A filter and its kernels."""
+class ChainPart(Part):
+    """The stages of a chain and their settings."""
+
+    stages: list[str]
+    gradient: Annotated[Gradient, Meta(description="magnitudes: l1 is |gx| + |gy|, l2 sqrt(gx² + gy²)")]
+    low: Annotated[Amount | None, Meta(description="thresholds of hysteresis, in units of the gradient")]
+    high: Amount | None
+    rule: Annotated[
+        ThresholdRule | None, Meta(description="how the thresholds were found in the picture; null where given")
+    ]
+
+
+class FilterPart(Part, omit_defaults=True):
+    """A filter and its kernels, or a chain and its stages."""
 
     name: str
-    combine: Combine
+    combine: Combine | Literal["chain"]
     kernels: Annotated[
-        list[Any], Meta(description="directions × 3 × 3, or of a bank directions × filters × channels × 3 × 3")
+        list[Any],
+        Meta(
+            description="directions × 3 × 3, or of a bank directions × filters × channels × 3 × 3; none of a chain, "
+            "whose stages stand in `chain`"
+        ),
     ]
+    chain: ChainPart | None = None
 
 
 class ProblemPart(Part, omit_defaults=True):
@@ -263,6 +281,24 @@ class SpeedPart(Part):
     roof: Roof | None
 
 
+class ThroughputPart(Part):
+    """Rates of a chain of stages, for which FLOPs per second would mean nothing: most of its time is comparisons."""
+
+    pixels_per_second: Annotated[Amount, Meta(description="pixels of the picture / median kernel time")]
+    gigabytes_per_second: Annotated[Amount, Meta(description="fewest bytes / median kernel time")]
+    memory_floor_share: Annotated[
+        Amount | None, Meta(description="time of a copy of the fewest bytes / median kernel time")
+    ]
+    end_to_end_pixels_per_second: Amount
+    counted: Annotated[str, Meta(description="what the FLOPs in `counts` are")]
+    roof: Roof | None
+
+
+COUNTED_OF_A_CHAIN = (
+    "multiply-adds of smoothing and derivatives; comparisons of thinning and hysteresis are not counted"
+)
+
+
 class WorstPart(Part):
     """The sample with the largest error; null for what is no finite number."""
 
@@ -353,6 +389,7 @@ class RunFigures(Part):
     speed: SpeedPart | None
     peak_bytes: Natural | None
     check: CheckPart | None
+    throughput: ThroughputPart | None = None
 
 
 class RunReport(RecordHead, omit_defaults=True):
@@ -383,6 +420,7 @@ class RunReport(RecordHead, omit_defaults=True):
     speed: SpeedPart | None
     peak_bytes: Natural | None
     check: CheckPart | None
+    throughput: Annotated[ThroughputPart | None, Meta(description="only of a chain, in the place of `speed`")] = None
     wall_seconds: Annotated[
         Amount | None,
         Meta(description="by the clock up to this report, with samples, roof and check; absent by tiles"),
@@ -407,8 +445,11 @@ def sha256_of(pixels: NDArray[Any]) -> str:
     return hashlib.sha256(np.ascontiguousarray(pixels).data.cast("B")).hexdigest()
 
 
-def describe_filter(chosen: Filter) -> FilterPart:
-    """Name, joining rule and the kernels themselves."""
+def describe_filter(chosen: Filter | Chain) -> FilterPart:
+    """Name, joining rule and the kernels themselves, or the stages of a chain."""
+    if isinstance(chosen, Chain):
+        part = ChainPart(list(chosen.stages), chosen.gradient, chosen.low, chosen.high, chosen.rule)
+        return FilterPart(name=chosen.name, combine="chain", kernels=[], chain=part)
     return FilterPart(name=chosen.name, combine=chosen.combine, kernels=chosen.kernels.tolist())
 
 
@@ -419,21 +460,32 @@ def describe_pixels(pixels: NDArray[Any]) -> dict[str, Any]:
     return {**size, "dtype": pixels.dtype.name, "sha256": sha256_of(pixels)}
 
 
-def describe_problem(request: Request, problem: Problem) -> ProblemPart:
-    """Filter and rules."""
+def describe_problem(request: Request, problem: Problem | ChainProblem) -> ProblemPart:
+    """Filter and rules; those of a chain are what its stages do."""
+    chained = isinstance(problem, ChainProblem)
     return ProblemPart(
         filter=describe_filter(request.filter),
         channels=request.channels,
         luma=request.luma if request.channels == "luma" else None,
         stride=request.stride,
-        padding=problem.padding,
-        border=problem.border,
+        padding=request.padding,
+        border=CHAIN_BORDER if chained else request.border,
         output_mode=request.mode_for(problem.dtype),
         threshold=request.threshold,
     )
 
 
-def describe_method(choice: Choice, asked_for: str, options: Options, plan: Plan) -> MethodPart:
+def describe_throughput(rates: Throughput, end_to_end_pixels_per_second: float, roof: Roof | None) -> ThroughputPart:
+    """Rates of a chain, and the roof that they are shares of."""
+    return ThroughputPart(
+        **asdict(rates),
+        end_to_end_pixels_per_second=end_to_end_pixels_per_second,
+        counted=COUNTED_OF_A_CHAIN,
+        roof=roof,
+    )
+
+
+def describe_method(choice: Choice, asked_for: str, options: Options, plan: PicturePlan) -> MethodPart:
     """The method, why it was taken, and what its plan says about itself."""
     return MethodPart(
         name=choice.method,

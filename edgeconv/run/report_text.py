@@ -8,7 +8,7 @@ from __future__ import annotations
 from edgeconv.core.output import threshold_text
 from edgeconv.core.text_rows import TextRow, Tone
 from edgeconv.core.units import digits_text, seconds_text
-from edgeconv.run.report import CheckPart, InputPart, MethodPart, OutputPart, ProblemPart, RunReport
+from edgeconv.run.report import CheckPart, InputPart, MethodPart, OutputPart, ProblemPart, RunReport, ThroughputPart
 
 ABOVE_THE_ROOF = {
     "memory": "above the roof: the picture lay in a cache, and the roof is that of memory",
@@ -61,12 +61,20 @@ def _speed_text(report: RunReport) -> str:
     if kernel is None:
         return f"{seconds_text(report.timing.cold_seconds)} {what}, the first run; none was timed after it"
     took = f"{seconds_text(kernel.median_seconds)} {what}{_before(report)}"
+    if report.throughput is not None:
+        return f"{took}: {_throughput_text(report.throughput)}"
     if speed is None:
         return took
     rate = f"{took}: {digits_text(speed.kernel_gflops, 4)} GFLOPS"
     if speed.memory_floor_share is None:
         return rate
     return f"{rate}, {_share(speed.memory_floor_share)} of a copy's speed"
+
+
+def _throughput_text(rates: ThroughputPart) -> str:
+    """Of a chain: pixels, and how near it comes to a copy."""
+    rate = f"{digits_text(rates.pixels_per_second / 1e6, 4)} million pixels/s"
+    return rate if rates.memory_floor_share is None else f"{rate}, {_share(rates.memory_floor_share)} of a copy's speed"
 
 
 def _share(share: float) -> str:
@@ -108,12 +116,24 @@ def _picture_rows(report: RunReport) -> list[tuple[str, str]]:
         ("output", f"{_files_text(result)}  {size(result)}"),
         (
             "filter",
-            f"{problem.filter.name}, channels {problem.channels}, stride {problem.stride}, "
+            f"{_chain_text(problem) or problem.filter.name}, channels {problem.channels}, stride {problem.stride}, "
             f"padding {problem.padding} {problem.border}, output {problem.output_mode}{mask_text(problem)}",
         ),
         ("method", f"{method.name}{_package(method)} on {device.name} ({method.why})"),
     ]
     return rows
+
+
+def _chain_text(problem: ProblemPart) -> str:
+    """The stages of a chain and its thresholds: `canny (sobel, thin, hysteresis; l1, thresholds 50 to 150)`."""
+    chain = problem.filter.chain
+    if chain is None:
+        return ""
+    found = f"{problem.filter.name} ({', '.join(chain.stages)}; {chain.gradient}"
+    if chain.low is not None and chain.high is not None:
+        rule = "" if chain.rule is None else f" by {chain.rule}"
+        found += f", thresholds {threshold_text(chain.low)} and {threshold_text(chain.high)}{rule}"
+    return f"{found})"
 
 
 def mask_text(problem: ProblemPart) -> str:
@@ -152,6 +172,15 @@ def _time_rows(report: RunReport) -> list[tuple[str, str]]:
 
 def _speed_rows(report: RunReport) -> list[tuple[str, str]]:
     speed, workspace = report.speed, report.method.workspace_bytes
+    rates = report.throughput
+    if rates is not None:
+        per_second = digits_text(rates.gigabytes_per_second, 4)
+        end_to_end = digits_text(rates.end_to_end_pixels_per_second / 1e6, 4)
+        return [
+            ("speed", f"{_throughput_text(rates)} (end to end {end_to_end}), {per_second} GB/s"),
+            ("counted", f"{report.counts.nominal_flops:,} FLOPs: {rates.counted}"),
+            ("workspace", f"{workspace:,} bytes"),
+        ]
     if speed is None:
         return [("workspace", f"{workspace:,} bytes")]
     rows = [

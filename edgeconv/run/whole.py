@@ -20,6 +20,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from edgeconv.core import cost
+from edgeconv.core.chains import ChainProblem
 from edgeconv.core.cost import Roof
 from edgeconv.core.problem import Problem
 from edgeconv.core.records import fields_of, plain
@@ -36,6 +37,7 @@ from edgeconv.run.outputs import OutputFiles, Provenance, Replaceable, output_pa
 from edgeconv.run.steps import Run
 from edgeconv.runtime import check as verify
 from edgeconv.runtime.auto import Choice, choose
+from edgeconv.runtime.chain_check import check_output
 from edgeconv.runtime.session import Session
 
 Roofs = dict[str, Roof]
@@ -55,7 +57,7 @@ class WholeRun(Run):
     """One job, whose picture fits in memory."""
 
     _picture: Picture
-    _problem: Problem
+    _problem: Problem | ChainProblem
     _choice: Choice
     _outputs: OutputFiles
     _filtered: Filtered
@@ -82,7 +84,8 @@ class WholeRun(Run):
         """See Run.choose."""
         job, pixels = self._job, self._picture.pixels
         with self._watch.phase("set_up"):
-            self._problem = job.request.problem(pixels.shape, pixels.dtype)
+            job = self._job = replace(job, request=job.request.settled(pixels))
+            self._problem = job.request.picture_problem(pixels.shape, pixels.dtype)
             self._choice = choose(job.method, job.device, "one picture", self._problem, threads=job.options.threads)
             self._format = job.format or FORMAT_OF_DTYPE[job.request.output_dtype(pixels.dtype).name]
             target = output_path(job, self._choice.method, self._format)
@@ -186,7 +189,7 @@ class Filtered:
 
     picture: Picture
     request: Request
-    problem: Problem
+    problem: Problem | ChainProblem
     choice: Choice
     options: Options
     session: Session
@@ -199,7 +202,12 @@ class Filtered:
 
 
 def filter_picture(
-    picture: Picture, request: Request, problem: Problem, choice: Choice, options: Options, watch: Stopwatch
+    picture: Picture,
+    request: Request,
+    problem: Problem | ChainProblem,
+    choice: Choice,
+    options: Options,
+    watch: Stopwatch,
 ) -> Filtered:
     """Set a session up and run it once; phases are added to `watch`."""
     with watch.phase("set_up"):
@@ -249,7 +257,7 @@ def measure(filtered: Filtered, budget: Budget, check: str, roofs: Roofs | None 
             roofs[filtered.choice.device] = roof
     if check != "none":
         limit = verify.SAMPLED_CHECK if check == "sample" else None
-        checked = verify.check(pixels, filtered.raw, filtered.problem, session.plan.arithmetic, limit)
+        checked = check_output(pixels, filtered.raw, filtered.problem, session.plan.arithmetic, limit)
     return Measurement(kernel, end_to_end, roof, checked)
 
 
@@ -257,9 +265,17 @@ def describe(filtered: Filtered, measured: Measurement, asked_for: str, peak_byt
     """The part of the report that holds with or without files: problem, method, device, times, speed and check."""
     session, phases = filtered.session, filtered.watch.phases_seconds
     kernel, end_to_end = measured.kernel, measured.end_to_end
-    counts = cost.count(filtered.problem, stored=filtered.finished.dtype)
-    speed = None
-    if kernel is not None and end_to_end is not None:
+    problem = filtered.problem
+    speed = throughput = None
+    if isinstance(problem, ChainProblem):
+        counts = cost.count_chain(problem)
+        if kernel is not None and end_to_end is not None:
+            pixels_per_second = problem.height * problem.width / end_to_end.statistics.median_seconds
+            found = cost.throughput(problem, counts, kernel.statistics.median_seconds, measured.roof)
+            throughput = report.describe_throughput(found, pixels_per_second, measured.roof)
+    else:
+        counts = cost.count(problem, stored=filtered.finished.dtype)
+    if throughput is None and kernel is not None and end_to_end is not None:
         gflops_end_to_end = counts.nominal_flops / end_to_end.statistics.median_seconds / 1e9
         rates = cost.speed(counts, kernel.statistics.median_seconds, measured.roof)
         speed = report.describe_speed(rates, gflops_end_to_end, measured.roof)
@@ -285,4 +301,5 @@ def describe(filtered: Filtered, measured: Measurement, asked_for: str, peak_byt
         speed=speed,
         peak_bytes=peak_bytes,
         check=report.describe_check(measured.check),
+        throughput=throughput,
     )

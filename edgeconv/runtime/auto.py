@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from edgeconv.core.chains import ChainProblem
 from edgeconv.core.choices import DeviceName
 from edgeconv.core.exactness import sums_for
 from edgeconv.core.option import AUTO
@@ -20,7 +21,7 @@ from edgeconv.errors import UnavailableError, UsageError
 from edgeconv.hardware.cuda.probe import cuda_missing_reason, cuda_unavailable_reason
 from edgeconv.hardware.threads import resolve_threads
 from edgeconv.methods import all_methods, check_name, entries_of, find, require
-from edgeconv.methods.base import DEVICES
+from edgeconv.methods.base import DEVICES, refuse_chain
 from edgeconv.runtime.forecast import Forecast, Purpose, break_even, forecasts
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def choose(
     method: str,
     device: str,
     purpose: Purpose,
-    problem: Problem | None = None,
+    problem: Problem | ChainProblem | None = None,
     pictures: int | None = None,
     threads: int | None = None,
 ) -> Choice:
@@ -60,6 +61,8 @@ def choose(
     if device not in (AUTO, *DEVICES):
         raise UsageError(f"Device '{device}' is not one of {', '.join((AUTO, *DEVICES))}.")
     if method == AUTO:
+        if isinstance(problem, ChainProblem):
+            return _choose_for_chain(device, purpose, problem)
         if problem is None or (device == "cuda" and cuda_unavailable_reason() is not None):
             return _choose_by_rule(device, purpose)
         found, note = _choose_by_profile(device, purpose, problem, pictures)
@@ -75,8 +78,37 @@ def choose(
         chosen, why = "cpu", "asked for by name; " + _why_cpu(homes)
     else:
         chosen, why = "cuda", "asked for by name; an NVIDIA GPU is present"
-    require(method, chosen)
+    ready = require(method, chosen)
+    reason = ready.chain_reason(problem) if isinstance(problem, ChainProblem) else None
+    if isinstance(problem, ChainProblem) and reason is not None:
+        raise refuse_chain(method, reason, problem)
     return Choice(method, chosen, why)
+
+
+CHAIN_METHODS: dict[Purpose, tuple[tuple[str, DeviceName], ...]] = {
+    "one picture": (("opencv", "cpu"), ("sliding", "cpu"), ("reference", "cpu"), ("sliding", "cuda")),
+    "many pictures": (("sliding", "cuda"), ("sliding", "cpu"), ("opencv", "cpu"), ("reference", "cpu")),
+    "calls": (("sliding", "cpu"), ("opencv", "cpu"), ("reference", "cpu"), ("sliding", "cuda")),
+}
+"""What `auto` tries for a chain of stages, in this order: forecasts and profiles know single filters only."""
+
+WHY_CHAIN: dict[Purpose, str] = {
+    "one picture": "for one picture it starts soonest of those that compute this chain",
+    "many pictures": "the fastest of those that compute this chain",
+    "calls": "the fastest where the array lies of those that compute this chain",
+}
+
+
+def _choose_for_chain(device: str, purpose: Purpose, problem: ChainProblem) -> Choice:
+    """The first method of the list that runs here and computes the chain."""
+    for name, place in CHAIN_METHODS[purpose]:
+        if device not in (AUTO, place) or (place == "cuda" and cuda_missing_reason() is not None):
+            continue
+        ready = find(name, place).load()
+        if ready.unavailable_reason() is None and ready.chain_reason(problem) is None:
+            return Choice(name, place, WHY_CHAIN[purpose])
+    reason = cuda_unavailable_reason() or f"no method there computes the chain '{problem.chain.name}'"
+    raise UnavailableError(f"--device {device} cannot be used here: {reason}. Use --device cpu.")
 
 
 def _choose_by_profile(

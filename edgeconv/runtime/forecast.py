@@ -54,7 +54,7 @@ class CpuConstants:
 
 
 CPU_METHODS: dict[str, CpuConstants] = {
-    # start: set_up of docs/results/run/two-core-epyc/cpu_*_s1.json; rates: docs/results/bench/two-core-epyc and
+    # start: set_up of docs/results/run/two-core-epyc/cpu_*_s1.json.xz; rates: docs/results/bench/two-core-epyc and
     # .../h200/lab.json.xz; calls: docs/results/calls_h200_host.json, and the smallest pictures of the bench
     "sliding": CpuConstants(0.106, 0.05, 7e-6, 100e9, 200e9, takes_forms=True),
     "im2col": CpuConstants(0.131, 0.07, 7e-6, 60e9, 110e9, memory_share=0.45),
@@ -87,7 +87,7 @@ CUDA_METHOD = "sliding"
 CUDA_START_SECONDS = 0.7
 """CuPy, the driver, a context and the first kernels, and taking it all down: whole commands beside those of the CPU."""
 CUDA_AGAIN_SECONDS = 0.3
-"""Compilation for another problem, where CuPy is loaded: set_up of docs/results/run/h200/cuda_sliding_s1.json."""
+"""Compilation for another problem, where CuPy is loaded: set_up of docs/results/run/h200/cuda_sliding_s1.json.xz."""
 CUDA_CALL_SECONDS = 30e-6
 """Two copies, a launch and a wait: end to end of the smallest pictures in docs/results/bench/h200/lab.json.xz."""
 CUDA_BYTES_PER_SECOND = 3.5e12

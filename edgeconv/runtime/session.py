@@ -14,12 +14,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from edgeconv.core.chains import ChainProblem
 from edgeconv.core.choices import DeviceName
 from edgeconv.core.cost import Roof
 from edgeconv.core.problem import Problem
 from edgeconv.core.request import SecondPass
 from edgeconv.core.timing import Budget, Series, Stopwatch, collect
 from edgeconv.methods import require
+from edgeconv.methods.base import Method, PicturePlan, refuse_chain
 from edgeconv.methods.options import Options
 from edgeconv.runtime.devices import get_device
 
@@ -27,6 +29,23 @@ from edgeconv.runtime.devices import get_device
 def plain(image_hwc: NDArray[Any]) -> NDArray[Any]:
     """The picture as native code needs it, C-contiguous and aligned; copied only where it is not."""
     return np.require(image_hwc, requirements=("C", "A"))
+
+
+def _prepared(
+    ready: Method, name: str, problem: Problem | ChainProblem, pictures: int, options: Options
+) -> tuple[PicturePlan, int]:
+    """The plan, and how many pictures one run of it takes: all of a batch where the method can, else one."""
+    batch: PicturePlan | None = None
+    if isinstance(problem, ChainProblem):
+        reason = ready.chain_reason(problem)
+        if reason is not None:
+            raise refuse_chain(name, reason, problem)
+        if pictures > 1:
+            batch = ready.prepare_chain_batch(problem, pictures, options)
+        return (ready.prepare_chain(problem, options), 1) if batch is None else (batch, pictures)
+    if pictures > 1:
+        batch = ready.prepare_batch(problem, pictures, options)
+    return (ready.prepare(problem, options), 1) if batch is None else (batch, pictures)
 
 
 class Session:
@@ -37,7 +56,7 @@ class Session:
 
     def __init__(
         self,
-        problem: Problem,
+        problem: Problem | ChainProblem,
         method: str,
         device: DeviceName,
         options: Options,
@@ -53,11 +72,11 @@ class Session:
         self._staging: tuple[NDArray[Any], NDArray[Any]] | None = None
         arrays_bytes = pictures * (problem.input_bytes + problem.output_bytes)
         with self.device.guard(arrays_bytes + options.workspace_limit_bytes):
-            batch_plan = ready.prepare_batch(problem, pictures, options) if pictures > 1 and not second_pass else None
-            self.plan = batch_plan or ready.prepare(problem, options)
-        self.pictures = pictures if batch_plan else 1
+            several = pictures if not second_pass else 1
+            self.plan, taken = _prepared(ready, method, problem, several, options)
+        self.pictures = taken
         """How many pictures one run takes."""
-        batch = (self.pictures,) if batch_plan else ()
+        batch = (taken,) if taken > 1 else ()
         self.input_shape: tuple[int, ...] = (*batch, *problem.input_shape)
         self.output_shape: tuple[int, ...] = (*batch, *problem.output_shape)
         self.needed_bytes = self.pictures * (problem.input_bytes + problem.output_bytes) + self.plan.workspace_bytes

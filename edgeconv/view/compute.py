@@ -254,7 +254,7 @@ class Workshop:
         """An output; a mask from the output that it is made of, so that moving a threshold filters nothing again."""
         asked = source.parameters_of(parameters)
         request, options = asked.request(), asked.options()
-        kernels = request.filter.kernels
+        kernels = request.single_filter.kernels
         weights = (kernels.shape, kernels.tobytes())  # a kernel file may have changed
 
         def mask() -> _Computed:

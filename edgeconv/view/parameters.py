@@ -24,7 +24,7 @@ from edgeconv.core.request import Request
 from edgeconv.errors import EdgeconvError, UsageError
 from edgeconv.io.read_limits import DEFAULT_RULES, ReadRules
 from edgeconv.methods import method_names
-from edgeconv.options import Filtering, Masking, MethodChoice, MethodOptions
+from edgeconv.options import Chaining, Filtering, Masking, MethodChoice, MethodOptions
 
 
 def _changed(
@@ -52,9 +52,11 @@ class Parameters(MethodOptions, MethodChoice, Masking, Filtering):
     The fields are those of the groups, from the last to the first: dataclasses collect them in that order.
     """
 
-    def request(self, filters: str | None = None, threshold: float | None = None) -> Request:
+    def request(
+        self, filters: str | None = None, threshold: float | None = None, chaining: Chaining | None = None
+    ) -> Request:
         """As the command's; raises UsageError for a bank too, which gives more than the one picture that is shown."""
-        request = super().request(filters, self.threshold if threshold is None else threshold)
+        request = super().request(filters, self.threshold if threshold is None else threshold, chaining)
         if request.filter.labels:
             raise UsageError(
                 f"Kernel '{request.filter.name}' is a bank of {request.filter.filters} filters, and the window shows "

@@ -138,6 +138,22 @@ unsigned exchange(unsigned mask, unsigned value, int lane) {
     return taken;
 }
 
+int lane_of_thread() { return static_cast<int>((current - fibers.data()) % warpSize); }
+
+// Bit i of the result: the value of lane i.
+unsigned vote(unsigned mask, bool value) {
+    static std::vector<unsigned> votes;
+    if (mask != 0xFFFFFFFFu) fail("a vote of some lanes is not imitated");
+    votes.resize((fibers.size() + warpSize - 1) / warpSize);
+    const size_t warp = static_cast<size_t>(current - fibers.data()) / warpSize;
+    const unsigned own = 1u << lane_of_thread();
+    votes[warp] = value ? votes[warp] | own : votes[warp] & ~own;
+    __syncwarp();
+    const unsigned all = votes[warp];
+    __syncwarp();
+    return all;
+}
+
 }  // namespace host_cuda
 
 int __syncthreads_or(int predicate) {

@@ -4,8 +4,9 @@
 // (block.cpp says how). Whatever is not a template or a few operations stands in a .cpp file, which is compiled once
 // for all kernels.
 //
-// Not there: dynamic shared memory, votes of a warp, other shuffles, atomics, textures, which no kernel here uses. PTX
-// instructions stand in intrinsics.h. -ftz=true is not imitated.
+// Atomics need nothing more, since one thread runs at a time. Not there: dynamic shared memory, textures, and shuffles and
+// votes of some lanes of a warp, which no kernel here uses. PTX instructions stand in intrinsics.h and pairs.h. -ftz=true
+// is not imitated.
 #pragma once
 #include <cmath>
 #include <cstddef>
@@ -62,6 +63,9 @@ inline T __ldg(const T *from) { return *from; }
 template <typename T>
 inline void __stcs(T *to, T value) { *to = value; }
 
+inline int __popc(unsigned bits) { return __builtin_popcount(bits); }
+inline int __clz(int bits) { return bits ? __builtin_clz(static_cast<unsigned>(bits)) : 32; }
+
 inline int __dp4a(int a, int b, int sum) {
     for (int byte = 0; byte < 4; ++byte)
         sum = static_cast<int>(static_cast<unsigned>(sum) + static_cast<signed char>(a >> 8 * byte) *
@@ -93,6 +97,8 @@ enum class State { ready, at_warp_barrier, at_block_barrier, done };
 [[noreturn]] void fail(const char *reason);
 void leave(State state);  // this thread waits, and others run
 unsigned exchange(unsigned mask, unsigned value, int lane);
+unsigned vote(unsigned mask, bool value);
+int lane_of_thread();
 void run(const unsigned *grid, const unsigned *block, void **arguments, bool descending, void (*kernel)(void **));
 
 template <typename... Parameters, size_t... Index>
@@ -116,6 +122,24 @@ T __shfl_sync(unsigned mask, T value, int lane) {
     return same_bits<T>(host_cuda::exchange(mask, same_bits<unsigned>(value), lane));
 }
 
+// The value of a lane before or after this one; the first and the last have their own.
+template <typename T>
+T __shfl_up_sync(unsigned mask, T value, unsigned step) {
+    return __shfl_sync(mask, value, max(host_cuda::lane_of_thread() - static_cast<int>(step), 0));
+}
+template <typename T>
+T __shfl_down_sync(unsigned mask, T value, unsigned step) {
+    return __shfl_sync(mask, value, min(host_cuda::lane_of_thread() + static_cast<int>(step), warpSize - 1));
+}
+inline unsigned __ballot_sync(unsigned mask, bool value) { return host_cuda::vote(mask, value); }
+inline bool __any_sync(unsigned mask, bool value) { return host_cuda::vote(mask, value) != 0; }
+
+inline int atomicCAS(int *at, int expected, int value) {
+    const int found = *at;
+    if (found == expected) *at = value;
+    return found;
+}
+
 // What the library that is made of a kernel exports: one launch, like cuLaunchKernel's, of the kernel ENTRY.
 #define HOST_CUDA_LAUNCH(ENTRY)                                                                                    \
     extern "C" void launch(const unsigned *grid, const unsigned *block, void **arguments, int descending) {        \
@@ -123,6 +147,7 @@ T __shfl_sync(unsigned mask, T value, int lane) {
     }
 
 #include "intrinsics.h"
+#include "pairs.h"
 #ifdef HOST_CUDA_BULK
 #include "bulk_copies.h"
 #endif

@@ -46,6 +46,7 @@ NO_KNOBS = {
 }
 NO_KNOBS |= {"max_pixels", "max_bytes", "strict", "rgb", "filters"}
 NO_KNOBS |= {"tile", "memory_limit", "verify_tiles"}
+NO_KNOBS |= {"chain", "thresholds", "gradient", "blur"}  # the window refuses chains
 """Options of `edgeconv run` that say where pictures come from and go, and how a run is measured."""
 
 

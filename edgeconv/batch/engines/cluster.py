@@ -30,6 +30,7 @@ from edgeconv.batch.stores import from_the_root, is_remote, store_of
 from edgeconv.batch.summary import PictureResult
 from edgeconv.batch.task import Task
 from edgeconv.batch.worker import PictureWorker
+from edgeconv.core.chains import ChainProblem
 from edgeconv.core.problem import Problem
 from edgeconv.core.timing import Clock
 from edgeconv.errors import EdgeconvError, UnavailableError
@@ -116,7 +117,7 @@ class Cluster(Engine):
             raise self._without_workers()
         self._peaks: dict[str, dict[str, int | None]] = {}
 
-    def choose(self, method: str, device: str, problem: Problem | None) -> Choice:
+    def choose(self, method: str, device: str, problem: Problem | ChainProblem | None) -> Choice:
         """What all workers would take. Raises UnavailableError where one cannot, or two would take different things."""
         terms = dask_worker.Terms(dask_worker.maker_here())
         chosen = self.ask("choose_here", terms, method, device, problem)

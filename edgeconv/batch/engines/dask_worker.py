@@ -19,6 +19,7 @@ from edgeconv.batch.stores import store_of
 from edgeconv.batch.summary import PictureResult
 from edgeconv.batch.task import Task
 from edgeconv.batch.worker import PictureWorker, held_bytes, leave_cores_to
+from edgeconv.core.chains import ChainProblem
 from edgeconv.core.optional import import_problem
 from edgeconv.core.problem import Problem
 from edgeconv.errors import ImageReadError, UnavailableError
@@ -85,7 +86,7 @@ def look(terms: Terms) -> None:
     terms.check()
 
 
-def choose_here(terms: Terms, method: str, device: str, problem: Problem | None) -> Choice:
+def choose_here(terms: Terms, method: str, device: str, problem: Problem | ChainProblem | None) -> Choice:
     """What this worker would take. Raises UnavailableError."""
     terms.check()
     return choose(method, device, "many pictures", problem)

@@ -30,18 +30,26 @@ class PeerEntry:
     device: DeviceName
     location: str
     summary: str
+    written: bool = False
+    """Whether a person writes the arithmetic in a language for kernels; else a library has it."""
 
 
 _HERE = "edgeconv.bench.peers"
 
 PEERS: tuple[PeerEntry, ...] = (
     PeerEntry("opencv-filter2d", "cpu", f"{_HERE}.opencv:Filter2D", "cv2.filter2D or Sobel as one would write it"),
+    PeerEntry("opencv-gradient", "cpu", f"{_HERE}.opencv:SpatialGradient", "cv2.spatialGradient, then the magnitude"),
     PeerEntry("scipy", "cpu", f"{_HERE}.ndimage:SciPy", "scipy.ndimage.correlate"),
     PeerEntry("skimage", "cpu", f"{_HERE}.skimage:ScikitImage", "skimage.filters, its named filters"),
     PeerEntry("torch", "cpu", f"{_HERE}.torch:ChannelsLast", "conv2d, channels last, float32"),
     PeerEntry("torch-nchw", "cpu", f"{_HERE}.torch:Planes", "conv2d on planes, float32"),
     PeerEntry("torch-unfold", "cpu", f"{_HERE}.torch:Unfold", "unfold and matmul: its own im2col"),
     PeerEntry("jax", "cpu", f"{_HERE}.jax:JAX", "lax.conv_general_dilated, HWC"),
+    PeerEntry("torch-compile", "cpu", f"{_HERE}.torch_compiled:Compiled", "shifted multiply-adds, fused", written=True),
+    PeerEntry("jax-shifts", "cpu", f"{_HERE}.jax_shifts:Shifted", "shifted multiply-adds under jax.jit", written=True),
+    PeerEntry("numba", "cpu", f"{_HERE}.numba:OnCPU", "loops, rows in parallel", written=True),
+    PeerEntry("halide", "cpu", f"{_HERE}.halide:ByHand", "the sum over taps, scheduled by hand", written=True),
+    PeerEntry("halide-auto", "cpu", f"{_HERE}.halide:Automatic", "the same, autoscheduled", written=True),
     PeerEntry("onnxruntime", "cpu", f"{_HERE}.onnxruntime:ONNXRuntime", "one model, HWC in and out"),
     PeerEntry("openvino", "cpu", f"{_HERE}.openvino:OpenVINO", "the same model"),
     PeerEntry("pyvips", "cpu", f"{_HERE}.vips:Vips", "libvips conv, memory to memory"),
@@ -51,6 +59,13 @@ PEERS: tuple[PeerEntry, ...] = (
     PeerEntry("torch-half", "cuda", f"{_HERE}.torch:Half", "conv2d, channels last, float16"),
     PeerEntry("torch-unfold", "cuda", f"{_HERE}.torch:Unfold", "unfold and matmul: its own im2col"),
     PeerEntry("jax", "cuda", f"{_HERE}.jax:JAX", "lax.conv_general_dilated, HWC"),
+    PeerEntry("triton", "cuda", f"{_HERE}.triton:Triton", "a stencil; tile and warps tuned", written=True),
+    PeerEntry(
+        "torch-compile", "cuda", f"{_HERE}.torch_compiled:Compiled", "shifted multiply-adds, fused", written=True
+    ),
+    PeerEntry("jax-shifts", "cuda", f"{_HERE}.jax_shifts:Shifted", "shifted multiply-adds under jax.jit", written=True),
+    PeerEntry("numba", "cuda", f"{_HERE}.numba:OnGPU", "one thread per output pixel", written=True),
+    PeerEntry("cudnn-graph", "cuda", f"{_HERE}.cudnn_graph:Graph", "cuDNN's graph API, float32"),
     PeerEntry("cupy-ndimage", "cuda", f"{_HERE}.ndimage:CuPy", "cupyx.scipy.ndimage.correlate"),
     PeerEntry("npp", "cuda", f"{_HERE}.npp:NPP", "nppiFilterBorder, channels apart with one kernel"),
     PeerEntry("cvcuda", "cuda", f"{_HERE}.cvcuda:CVCUDA", "cvcuda.conv2d and cvcuda.laplacian"),

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from edgeconv.bench.candidates import Ready
 from edgeconv.bench.peers.base import Peer
 from edgeconv.bench.peers.convolutions import TOLERANCE, grouped
+from edgeconv.core.choices import DeviceName
 from edgeconv.core.output import store
 from edgeconv.core.problem import Problem
 from edgeconv.errors import UnavailableError
@@ -41,11 +42,9 @@ class JAX(Peer):
         """See Peer.prepare."""
         if problem.border != "zero":
             raise UnavailableError("its convolution knows a zero border")
-        os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # else it takes most of the GPU's memory
-        jax = import_module("jax")
+        jax, place = place_of(self.device)
         jnp, lax = jax.numpy, jax.lax
         weights = grouped(problem)
-        place = jax.devices(PLATFORMS[self.device])[0]
         kernels = jax.device_put(weights.weights, place)
         image = jax.device_put(image_host, place)
 
@@ -78,3 +77,10 @@ class JAX(Peer):
             tolerance=TOLERANCE,
             synchronize=lambda: held[0].block_until_ready(),
         )
+
+
+def place_of(device: DeviceName) -> tuple[Any, Any]:
+    """The module, and its word for `device`."""
+    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # else it takes most of the GPU's memory
+    jax = import_module("jax")
+    return jax, jax.devices(PLATFORMS[device])[0]

@@ -40,12 +40,20 @@ class CuPy(PlanePeer):
     def prepare(self, problem: Problem, image_host: NDArray[Any]) -> Ready:
         """See Peer.prepare."""
         self.xp = import_module("cupy")
+        self._kernels: dict[bytes, Any] = {}
         return super().prepare(problem, image_host)
 
     def correlate(self, plane: Any, kernel: NDArray[np.float32], border: Border) -> Any:
         """See PlanePeer.correlate."""
         ndimage = import_module("cupyx.scipy.ndimage")
-        return ndimage.correlate(plane, self.xp.asarray(kernel), mode=MODES[border])
+        return ndimage.correlate(plane, self._on_gpu(kernel), mode=MODES[border])
+
+    def _on_gpu(self, kernel: NDArray[np.float32]) -> Any:
+        """The kernel, uploaded once."""
+        key = kernel.tobytes()
+        if key not in self._kernels:
+            self._kernels[key] = self.xp.asarray(kernel)
+        return self._kernels[key]
 
     def to_host(self, out: Any) -> NDArray[Any]:
         """See PlanePeer.to_host."""

@@ -9,6 +9,7 @@ Source: OpenCV's tutorials on filter2D, Laplacian and Sobel. Its borders include
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import cv2
@@ -20,9 +21,12 @@ from edgeconv.bench.peers.base import HALO, PlanePeer
 from edgeconv.core.choices import Border
 from edgeconv.core.filters import SOBEL_X
 from edgeconv.core.problem import Problem
+from edgeconv.errors import UnavailableError
 from edgeconv.methods.opencv import BORDER_CODES
 
 INT16 = np.iinfo(np.int16)
+GRADIENT_BORDERS: tuple[Border, ...] = ("reflect101", "replicate")
+"""Those of cv2.spatialGradient."""
 
 
 class Filter2D(PlanePeer):
@@ -46,6 +50,45 @@ class Filter2D(PlanePeer):
         if problem.combine == "single" and whole:
             return _sixteen_bits(problem, image_host, kernels[0])
         return super().prepare(problem, image_host)
+
+
+class SpatialGradient(Filter2D):
+    """Both derivatives of a plane at once, in 16 bits."""
+
+    def prepare(self, problem: Problem, image_host: NDArray[Any]) -> Ready:
+        """See Peer.prepare."""
+        kernels = _shared_kernels(problem)
+        sobel = kernels is not None and np.array_equal(kernels, [SOBEL_X, SOBEL_X.T])
+        if not sobel or problem.dtype != np.uint8 or problem.output_mode != "abs" or problem.padding != HALO:
+            raise UnavailableError("it has the magnitude of Sobel on 8 bits, channel by channel")
+        border = problem.border if problem.border in GRADIENT_BORDERS else GRADIENT_BORDERS[0]
+        ready = _gradients(replace(problem, border=border), image_host)
+        ready.differs = None if border == problem.border else f"its border is {border}, not {problem.border}"
+        return ready
+
+
+def _gradients(problem: Problem, image: NDArray[Any]) -> Ready:
+    shape = image.shape[:2]
+    along_x, along_y = np.empty(shape, np.int16), np.empty(shape, np.int16)
+    wide = [np.empty(shape, np.float32) for _ in range(3)]
+    planes = [np.empty(shape, np.uint8) for _ in range(image.shape[2])]
+    out = np.empty(image.shape, np.uint8)
+    target = _without_last_axis_of_one(out)
+
+    def run() -> None:
+        apart = [np.ascontiguousarray(image[:, :, 0])] if len(planes) == 1 else cv2.split(image)
+        for plane, result in zip(apart, planes, strict=True):
+            cv2.spatialGradient(plane, along_x, along_y, borderType=BORDER_CODES[problem.border])
+            np.copyto(wide[0], along_x)
+            np.copyto(wide[1], along_y)
+            cv2.magnitude(wide[0], wide[1], magnitude=wide[2])
+            cv2.convertScaleAbs(wide[2], dst=result)
+        if len(planes) == 1:
+            np.copyto(target, planes[0])
+        else:
+            cv2.merge(planes, dst=target)
+
+    return _strided(run, out, problem, problem.stride)
 
 
 def _shared_kernels(problem: Problem) -> NDArray[np.float32] | None:

@@ -61,7 +61,7 @@ class ChannelsLast(Peer):
         image = torch.from_numpy(image_host).to(self.device).permute(2, 0, 1).unsqueeze(0)
         image = image.contiguous(memory_format=layout)
         kernels = torch.tensor(weights.weights).to(self.device, kind).contiguous(memory_format=layout)
-        out_kind = getattr(torch, problem.output_dtype.name)
+        stored = storing(problem)
         held: list[Any] = [None]
 
         def run() -> None:
@@ -71,7 +71,7 @@ class ChannelsLast(Peer):
                     apart = responses.unflatten(1, weights.split)
                     joined = apart.square().sum(2).sqrt() if problem.combine == "magnitude" else apart.amax(2)
                     responses = joined.flatten(1, 2)
-                held[0] = _store(responses, problem, out_kind)
+                held[0] = store(responses, *stored)
 
         def result() -> NDArray[Any]:
             host: NDArray[Any] = held[0][0].permute(1, 2, 0).cpu().numpy()
@@ -121,10 +121,17 @@ class Unfold(Planes):
         return product.unflatten(2, (problem.output_height, problem.output_width))
 
 
-def _store(responses: Any, problem: Problem, kind: Any) -> Any:
-    """output.store in PyTorch's words."""
-    if problem.output_mode == "abs":
+def store(responses: Any, absolute: bool, most: int | None, kind: Any) -> Any:
+    """output.store in PyTorch's words; `most` is the largest integer of the output's type, None for floats."""
+    if absolute:
         responses = responses.abs()
-    if problem.output_dtype.kind == "u":
-        responses = responses.round().clamp(0, int(np.iinfo(problem.output_dtype).max))
+    if most is not None:
+        responses = responses.round().clamp(0, most)
     return responses.to(kind)
+
+
+def storing(problem: Problem) -> tuple[bool, int | None, Any]:
+    """What `store` wants to know."""
+    dtype = problem.output_dtype
+    most = int(np.iinfo(dtype).max) if dtype.kind == "u" else None
+    return problem.output_mode == "abs", most, getattr(import_module("torch"), dtype.name)

@@ -119,6 +119,14 @@ class Emitter:
         self.block.position_at_end(after)
 
     @contextmanager
+    def blocks(self, start: Value, stop: Value, size: int, step: Value | int | None = None) -> Iterator[Value]:
+        """Blocks of `size` from `start` to `stop`, the last one moved back; none where they do not fit."""
+        last = self.block.sub(stop, self.int64(size))
+        fits = self.block.icmp_signed("<=", start, last)
+        with self.count(start, self.block.select(fits, stop, start), size if step is None else step) as index:
+            yield self.minimum(index, last)
+
+    @contextmanager
     def repeat(self) -> Iterator[Callable[[Value], None]]:
         """A loop without end; what it yields, called with a condition, leaves the loop where that is true."""
         body, after = self.function.append_basic_block("again"), self.function.append_basic_block("over")

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from edgeconv.core.problem import Problem
+from edgeconv.core.problem import PictureProblem
 from edgeconv.errors import UsageError
 
 
-def check_arrays(image: Any, out: Any, problem: Problem) -> None:
+def check_arrays(image: Any, out: Any, problem: PictureProblem) -> None:
     """Raise UsageError unless both are C-contiguous HWC NumPy arrays of the problem's shapes and types."""
     _check("picture", image, problem.input_shape, problem.dtype)
     _check("output", out, problem.output_shape, problem.output_dtype)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 from llvmlite import ir
 
 from edgeconv.core.geometry import KERNEL_SIZE, OUTSIDE
@@ -45,15 +42,6 @@ class FunctionFrame:
     def bytes_on(self, base: Value, offset_bytes: Value) -> Value:
         """The address so many bytes on."""
         return self.e.address(base, "u8", offset_bytes)
-
-    @contextmanager
-    def blocks(self, start: Value, stop: Value, size: int, step: Value | int | None = None) -> Iterator[Value]:
-        """Blocks of `size` from `start` to `stop`, the last one moved back; none where they do not fit."""
-        e = self.e
-        last = e.block.sub(stop, e.int64(size))
-        fits = e.block.icmp_signed("<=", start, last)
-        with e.count(start, e.block.select(fits, stop, start), size if step is None else step) as index:
-            yield e.minimum(index, last)
 
     def load_tile(self, tile: Value) -> None:
         """Take up the fields of tile number `tile`."""

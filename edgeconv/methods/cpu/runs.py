@@ -79,7 +79,7 @@ class Runs:
         """Compute a run that stays in the caches."""
         e, block = self.e, self.layout.block_pixels
         count = self.frame.tile[TileFields.OUT_COUNT]
-        with self.frame.blocks(e.int64(0), count, block) as x:
+        with e.blocks(e.int64(0), count, block) as x:
             self._respond_block(base, x, self._out_at(out, x), aligned_bytes=None)
         is_short = e.block.icmp_signed("<", count, e.int64(block))
         self._respond_part(base, e.int64(0), e.int64(0), e.block.select(is_short, count, e.int64(0)), out)

@@ -11,6 +11,7 @@ from edgeconv.core.geometry import KERNEL_SIZE, OUTSIDE
 from edgeconv.hardware.cpu.emit import I32, I64, Value, is_float, splat
 from edgeconv.hardware.cpu.jit import CACHE_LINE_BYTES
 from edgeconv.hardware.cpu.scalars import SCALAR_BYTES
+from edgeconv.methods.cpu.apart import every, loaded_in_parts, part_lanes
 from edgeconv.methods.cpu.frame import FunctionFrame
 from edgeconv.methods.cpu.layout import (
     WIDEST_VECTOR_STRIDE,
@@ -21,9 +22,6 @@ from edgeconv.methods.cpu.layout import (
     fetches_while_computing,
     source_bytes_per_position,
 )
-
-PART_BYTES, VECTOR_BYTES_OF_WIDE_SHUFFLES, BYTES_OF_WIDE_SHUFFLES = 16, 64, 8
-"""AVX2 and smaller shuffle bytes within parts of a register, and only doubles across them; AVX-512 shuffles any."""
 
 FETCH_AHEAD_BYTES = 4096
 """Distance of prefetches while staging: measured, docs/cpu-engine.md."""
@@ -60,7 +58,7 @@ class RowStaging:
         step: Value | int = lanes
         if lowering.direct:
             step = e.maximum(e.block.sub(stop, e.block.add(start, e.int64(lanes))), e.int64(1))
-        with self.frame.blocks(start, stop, lanes, step) as group:
+        with e.blocks(start, stop, lanes, step) as group:
             pixel = e.block.add(
                 self.frame.tile[TileFields.SOURCE_START],
                 e.block.mul(e.block.sub(group, start), e.int64(lowering.stride)),
@@ -69,48 +67,13 @@ class RowStaging:
             if lowering.streaming and not fetches_while_computing(lowering, self.layout):
                 for line in range(0, lanes * source_bytes_per_position(lowering), CACHE_LINE_BYTES):
                     e.prefetch(self.frame.bytes_on(first, e.int64(FETCH_AHEAD_BYTES + line)))
-            loaded = self._loaded_in_parts(first, channels * lowering.stride, lanes)
-            by_channel = [self._every(loaded, channel, channels) for channel in range(channels)]
+            part = part_lanes(self.layout.vector_bytes, lowering.source)
+            loaded = loaded_in_parts(e, first, lowering.source, channels * lowering.stride, lanes, part)
+            by_channel = [every(e, loaded, channel, channels, part) for channel in range(channels)]
             for phase in range(lowering.phases):
-                picked = [self._every(vectors, phase, lowering.stride)[0] for vectors in by_channel]
+                picked = [every(e, vectors, phase, lowering.stride, part)[0] for vectors in by_channel]
                 samples = [e.convert(vector, lowering.source, lowering.staged) for vector in picked]
                 self._put_planes(slot, e.block.add(group, e.int64(phase * self.layout.pitch)), samples)
-
-    def _part_lanes(self) -> int:
-        """Elements of a part of a register, within which shuffles are cheap: all of AVX-512's, and of doubles."""
-        bytes_of_sample, bytes_of_part = SCALAR_BYTES[self.lowering.source], self.layout.vector_bytes
-        if bytes_of_part < VECTOR_BYTES_OF_WIDE_SHUFFLES and bytes_of_sample < BYTES_OF_WIDE_SHUFFLES:
-            bytes_of_part = PART_BYTES
-        return bytes_of_part // bytes_of_sample
-
-    def _loaded_in_parts(self, first: Value, vectors: int, lanes: int) -> list[Value]:
-        """All samples from `first` on that these registers hold, so that each part of all of them holds neighbours.
-
-        Register k has at part j what lies at j · vectors + k: what is then shuffled within parts is in order.
-        """
-        e, source, part = self.e, self.lowering.source, self._part_lanes()
-        loaded = []
-        for vector in range(vectors):
-            parts = [
-                e.load(e.address(first, source, e.int64((number * vectors + vector) * part)), source, part)
-                for number in range(lanes // part)
-            ]
-            loaded += e.pieces(parts, lanes)
-        return loaded
-
-    def _every(self, vectors: list[Value], first: int, step: int) -> list[Value]:
-        """Elements first, first + step, ... of the sequence that each part of `vectors` holds, as such vectors."""
-        if step == 1:
-            return vectors
-        lanes, part = vectors[0].type.count, self._part_lanes()
-        wanted = []
-        for start in range(0, len(vectors) // step * part, part):
-            places = [(start + lane) * step + first for lane in range(part)]
-            picks = [
-                (place // part, number * part + place % part) for number in range(lanes // part) for place in places
-            ]
-            wanted.append(self.e.shuffle(vectors, picks) if part == lanes else self.e.blend_and_shuffle(vectors, picks))
-        return wanted
 
     def _put_planes(self, slot: Value, position: Value, samples: list[Value]) -> None:
         """Sum the channels of each plane, with their shares if they have any, and store them at `position`."""

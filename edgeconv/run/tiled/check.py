@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from edgeconv.core.exactness import FLOAT32
 from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.core.problem import Problem
-from edgeconv.methods.base import Plan
+from edgeconv.methods.base import PicturePlan
 from edgeconv.run.tiled.grid import Span, Tile
 from edgeconv.runtime import check
 from edgeconv.runtime.check import Check
@@ -39,16 +39,17 @@ class TileCheck:
         self._worst: check.CheckedSample | None = None
         self._worst_error = 0.0
 
-    def add(self, tile: Tile, padded: NDArray[Any], out: NDArray[Any], plan: Plan) -> None:
+    def add(self, tile: Tile, padded: NDArray[Any], out: NDArray[Any], plan: PicturePlan) -> None:
         """Compare the parts of `out` that lie in a window; `plan` is the one that filtered the tile."""
         for rows in _within(self._rows, tile.rows):
             for columns in _within(self._columns, tile.columns):
                 self._compare(tile, rows, columns, padded, out, plan)
 
     def _compare(
-        self, tile: Tile, rows: Span, columns: Span, padded: NDArray[Any], out: NDArray[Any], plan: Plan
+        self, tile: Tile, rows: Span, columns: Span, padded: NDArray[Any], out: NDArray[Any], plan: PicturePlan
     ) -> None:
         problem = plan.problem
+        assert isinstance(problem, Problem)  # chains were refused
         y, x, stride = rows.start - tile.rows.start, columns.start - tile.columns.start, problem.stride
         height, width = (len(rows) - 1) * stride + KERNEL_SIZE, (len(columns) - 1) * stride + KERNEL_SIZE
         part = padded[y * stride : y * stride + height, x * stride : x * stride + width]

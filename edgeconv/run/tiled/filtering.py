@@ -102,6 +102,11 @@ def run(
 
     `start_seconds` is how long the process had run before this call. Raises EdgeconvError; then nothing is written.
     """
+    if job.request.chain is not None:
+        raise UsageError(
+            f"'{job.request.chain.name}' is a chain of stages, which is not filtered by tiles: leave --tile, "
+            "--memory-limit and --verify-tiles out, and name a picture that fits in memory."
+        )
     if is_standard_stream(job.source) or (job.output is not None and is_standard_stream(job.output)):
         raise UsageError("Tiles are read and written in any order, so a standard stream cannot be used: name a file.")
     for place in filter(is_device, filter(None, (job.source, job.output))):

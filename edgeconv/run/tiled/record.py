@@ -149,7 +149,9 @@ class TiledRecord:
         """None for `normalize`, whose second pass no tile's time covers; the whole run's rate does."""
         if self.settled.normalizes:
             return None
-        counts = cost.count(self.checks.session.problem)
+        problem = self.checks.session.problem
+        assert isinstance(problem, Problem)  # chains were refused
+        counts = cost.count(problem)
         gflops_end_to_end = counts.nominal_flops / end_to_end.statistics.median_seconds / 1e9
         speed = cost.speed(counts, kernel.statistics.median_seconds, self.checks.roof)
         return report.describe_speed(speed, gflops_end_to_end, self.checks.roof)

@@ -1,0 +1,416 @@
+"""Chains of stages as data: what a filter of several steps is, and the oracle of every one of them.
+
+    gaussian, gaussian5       picture → picture      binomial smoothing, 3×3 or 5×5
+    sobel, scharr, prewitt    picture → gradient     derivatives along x and y; of RGB the channel of the largest one
+    thin                      gradient → ridges      pixels that are no smaller than both neighbours across the edge
+    hysteresis                ridges → edges         above the lower threshold and connected to one above the upper
+
+A chain is any of them in an order in which each takes what the one before it gives; `canny` is sobel, thin, hysteresis,
+with a smoothing before them where one is asked for. What comes out depends on the last stage:
+
+    picture     (H, W, C), the picture's own type
+    gradient    (H, W, 1): its magnitude, stored as the output mode says (output.py)
+    ridges      (H, W, 1): the magnitude on ridges, 0 elsewhere, stored in the same way
+    edges       (H, W, 1), uint8: 255 on edges and 0 elsewhere
+
+Stages compute in whole numbers, exactly (core/canny.py); the border is reflect101 for smoothing and replicate for
+gradients, and outside the picture no magnitude is larger than 0. Pictures are uint8 or uint16.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgeconv.core import canny
+from edgeconv.core.canny import CANNY_DTYPES, CannySettings
+from edgeconv.core.choices import CHAINS, Border, Gradient, ThresholdRule
+from edgeconv.core.filters import CHANNEL_COUNTS
+from edgeconv.core.option import did_you_mean, listed
+from edgeconv.core.output import store
+from edgeconv.core.problem import StoredMode
+from edgeconv.errors import UsageError
+
+CHAIN_BORDER: Border = "replicate"
+"""What lies around the picture for the gradients of a chain; smoothing reflects (reflect101)."""
+
+Form = Literal["picture", "gradient", "ridges", "edges"]
+"""What a stage takes or gives."""
+
+GRADIENTS: tuple[Gradient, ...] = get_args(Gradient)
+THRESHOLD_RULES: tuple[ThresholdRule, ...] = get_args(ThresholdRule)
+DEFAULT_RULE: ThresholdRule = "median"
+"""Of the thresholds where none are given."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One line of the table."""
+
+    name: str
+    takes: Form
+    gives: Form
+    weights: tuple[int, ...]
+    """Of a smoothing along one direction; of a gradient those across its derivative; none of the other stages."""
+    summary: str
+
+
+STAGES: tuple[Stage, ...] = (
+    Stage("gaussian", "picture", "picture", canny.BINOMIALS[3], "binomial smoothing 3×3, rounded half up"),
+    Stage("gaussian5", "picture", "picture", canny.BINOMIALS[5], "binomial smoothing 5×5, rounded half up"),
+    Stage("sobel", "picture", "gradient", (1, 2, 1), "derivatives along x and y, smoothed 1 2 1"),
+    Stage("scharr", "picture", "gradient", (3, 10, 3), "derivatives along x and y, smoothed 3 10 3"),
+    Stage("prewitt", "picture", "gradient", (1, 1, 1), "derivatives along x and y, smoothed 1 1 1"),
+    Stage("thin", "gradient", "ridges", (), "only pixels no smaller than both neighbours across the edge"),
+    Stage("hysteresis", "ridges", "edges", (), "above the lower threshold, connected to one above the upper"),
+)
+
+SMOOTHINGS = {3: "gaussian", 5: "gaussian5"}
+"""The stage of each size of `blur`."""
+
+
+def stage_names() -> tuple[str, ...]:
+    """The names of the table, in its order."""
+    return tuple(stage.name for stage in STAGES)
+
+
+def stage_of(name: str) -> Stage:
+    """Look a stage up by name; raises UsageError naming those there are."""
+    for stage in STAGES:
+        if stage.name == name:
+            return stage
+    known = stage_names()
+    raise UsageError(f"Stage '{name}' of a chain is not known: use {listed(known)}.{did_you_mean(name, known)}")
+
+
+@dataclass(frozen=True)
+class Chain:
+    """Stages and their settings. Build it with `make_chain`, which checks them."""
+
+    name: str
+    stages: tuple[str, ...]
+    gradient: Gradient = "l1"
+    """Magnitudes: |gx| + |gy|, or sqrt(gx² + gy²)."""
+    low: float | None = None
+    """The thresholds of hysteresis, in units of the gradient; None before `settled` finds them by `rule`."""
+    high: float | None = None
+    rule: ThresholdRule | None = None
+    """How thresholds are found in a picture; None where they are given."""
+
+    labels: ClassVar[tuple[str, ...]] = ()
+    """A chain gives one picture, never several as a bank does; likewise the next three."""
+    filters: ClassVar[int] = 1
+    is_bank: ClassVar[bool] = False
+    file: ClassVar[Path | None] = None
+
+    @property
+    def gives(self) -> Form:
+        """What its last stage gives."""
+        return stage_of(self.stages[-1]).gives
+
+    @property
+    def has_hysteresis(self) -> bool:
+        """Whether one pixel may depend on any other, so that no part of a picture can be computed alone."""
+        return self.gives == "edges"
+
+    @property
+    def has_gradient(self) -> bool:
+        """Whether magnitudes are part of it."""
+        return self.gives != "picture"
+
+    @property
+    def smoothings_and_gradients(self) -> tuple[Stage, ...]:
+        """The stages that multiply."""
+        return tuple(stage for stage in map(stage_of, self.stages) if stage.weights)
+
+    @property
+    def reach(self) -> int:
+        """How many rows beyond a block its output depends on, without hysteresis: a window's, stage by stage."""
+        return sum(len(stage.weights) // 2 or (stage.name == "thin") for stage in map(stage_of, self.stages))
+
+    @property
+    def rules_word(self) -> str:
+        """Its settings in the name of an output, where they are not the default: `_blur3_l2_50-150`."""
+        sizes = SMOOTHINGS if self.name in CHAINS else {}  # other chains have their stages in their names
+        blur = "".join(f"_blur{size}" for size, stage in sizes.items() if stage in self.stages)
+        measure = "_l2" if self.gradient == "l2" else ""
+        if self.rule is not None or self.low is None or self.high is None:
+            return f"{blur}{measure}{'' if self.rule in (None, DEFAULT_RULE) else f'_{self.rule}'}"
+        return f"{blur}{measure}_{self.low:g}-{self.high:g}"
+
+    def canny_settings(self) -> CannySettings | None:
+        """The settings of canny where that is what the chain computes, its thresholds known; else None."""
+        first = next((size for size, name in SMOOTHINGS.items() if name == self.stages[0]), 0)
+        rest = self.stages[1:] if first else self.stages
+        if rest != CHAINS["canny"] or self.low is None or self.high is None:
+            return None
+        return CannySettings(self.low, self.high, self.gradient == "l2", first)
+
+    def settled(self, picture: Any, xp: Any = np) -> Chain:
+        """The chain with thresholds for a picture, an array of NumPy or CuPy as `xp` says, where a rule finds them."""
+        if self.rule is None:
+            return self
+        low, high = automatic_thresholds(self.rule, picture, xp)
+        return replace(self, low=low, high=high)
+
+
+def make_chain(
+    stages: str | Iterable[str],
+    *,
+    low: float | None = None,
+    high: float | None = None,
+    rule: ThresholdRule | None = None,
+    gradient: Gradient | None = None,
+    blur: int = 0,
+) -> Chain:
+    """A chain from the name of one, or from its stages (`gaussian,sobel,thin`, or their list), checked.
+
+    `low` and `high` are the thresholds of hysteresis, or `rule` finds them: `median` where neither is given. `gradient`
+    is `l1` (default) or `l2`, and `blur` 3 or 5 smooths first. Raises UsageError for stages that do not fit together,
+    and for settings that none of them takes.
+    """
+    text = stages if isinstance(stages, str) else ",".join(map(str, stages))
+    names = CHAINS.get(text.strip()) or tuple(name.strip() for name in text.split(","))
+    name = text.strip() if text.strip() in CHAINS else "-".join(names)
+    if isinstance(blur, bool) or blur not in canny.BLURS:
+        raise UsageError(f"--blur {blur!r} is not one of {', '.join(map(str, canny.BLURS))}.")
+    if blur:
+        if names[0] in SMOOTHINGS.values():
+            raise UsageError(f"--blur does not go with a chain that begins with {names[0]}: use one of the two.")
+        names = (SMOOTHINGS[blur], *names)
+    _refuse_misfits(text, names)
+    if gradient is not None and gradient not in GRADIENTS:
+        raise UsageError(f"--gradient '{gradient}' is not one of {', '.join(GRADIENTS)}.")
+    found = Chain(name, names, gradient or "l1")
+    if gradient is not None and not found.has_gradient:
+        raise UsageError(f"--gradient does not apply to '{name}', which has no gradient: leave it out.")
+    if not found.has_hysteresis:
+        if rule is not None or low is not None or high is not None:
+            raise UsageError(f"Thresholds do not apply to '{name}', which has no hysteresis: leave them out.")
+        return found
+    if rule is not None and rule not in THRESHOLD_RULES:
+        raise UsageError(f"Thresholds '{rule}' are not {listed(THRESHOLD_RULES)}, or two numbers.")
+    if (low is None) != (high is None):
+        raise UsageError(f"'{name}' needs both thresholds, lower and upper, or neither.")
+    if low is None or high is None:
+        return replace(found, rule=rule or DEFAULT_RULE)
+    if rule is not None:
+        raise UsageError(f"Use either thresholds as numbers or the rule '{rule}', not both.")
+    CannySettings(low, high)  # raises for what are no thresholds
+    return replace(found, low=float(min(low, high)), high=float(max(low, high)))
+
+
+def _refuse_misfits(text: str, names: tuple[str, ...]) -> None:
+    """Raise UsageError where a stage does not take what the one before it gives."""
+    have: Form = "picture"
+    for name in names:
+        stage = stage_of(name)
+        if stage.takes != have:
+            before = [each.name for each in STAGES if each.gives == stage.takes]
+            needs = "a picture" if stage.takes == "picture" else f"what {listed(tuple(before))} gives"
+            raise UsageError(f"Chain '{text}' has {name} where there is {_called(have)}: {name} takes {needs}.")
+        have = stage.gives
+
+
+def _called(form: Form) -> str:
+    return {
+        "picture": "a picture",
+        "gradient": "a gradient",
+        "ridges": "a thinned gradient",
+        "edges": "a map of edges",
+    }[form]
+
+
+def parse_thresholds(text: str | None) -> dict[str, Any]:
+    """`50,150`, `median` or `otsu` as arguments of `make_chain`; nothing where nothing was written."""
+    if text is None:
+        return {}
+    if text in THRESHOLD_RULES:
+        return {"rule": text}
+    try:
+        low, high = (float(part) for part in text.split(","))
+    except ValueError:
+        rules = listed(THRESHOLD_RULES)
+        raise UsageError(f"--thresholds '{text}' is not LOW,HIGH (such as 50,150), {rules}.") from None
+    return {"low": low, "high": high}
+
+
+def named_chain(name: str) -> Chain | None:
+    """The chain of a name, with its default settings; None where no chain is called so."""
+    return make_chain(name) if name in CHAINS else None
+
+
+# --- thresholds that suit a picture -----------------------------------------------------------------------------
+
+MEDIAN_SHARE = 0.33
+"""How far the thresholds of the median rule lie below and above it."""
+
+
+def automatic_thresholds(rule: ThresholdRule, picture: Any, xp: Any = np) -> tuple[float, float]:
+    """Lower and upper threshold by the levels of a picture, all its channels together, before any smoothing.
+
+    median    67 % and 133 % of the median level, whole numbers (rounded down), the upper one at most white
+    otsu      the level that best divides dark from bright (Otsu 1979) is the upper threshold, half of it the lower
+
+    Both are customary for 8-bit pictures and magnitudes |gx| + |gy|; they are levels, taken as magnitudes.
+    """
+    levels = _histogram(picture, xp)
+    if rule == "median":
+        below = np.cumsum(levels)
+        middle = (below[-1] - 1) // 2, below[-1] // 2
+        median = float(np.searchsorted(below, middle, side="right").mean())
+        low, high = (1 - MEDIAN_SHARE) * median, (1 + MEDIAN_SHARE) * median
+        return float(math.floor(low)), float(min(math.floor(high), levels.size - 1))
+    divides = float(_otsu(levels))
+    return divides / 2, divides
+
+
+def _histogram(picture: Any, xp: Any) -> NDArray[np.int64]:
+    """How many samples there are of each level."""
+    if picture.dtype.name not in CANNY_DTYPES:
+        raise UsageError(f"Thresholds by rule need pictures of {listed(CANNY_DTYPES)}, not {picture.dtype.name}.")
+    found = xp.bincount(picture.reshape(-1), minlength=np.iinfo(picture.dtype).max + 1)
+    return np.asarray(found if xp is np else xp.asnumpy(found), np.int64)
+
+
+def _otsu(levels: NDArray[np.int64]) -> int:
+    """The first level t for which the variance between samples up to t and above it is largest."""
+    count = np.cumsum(levels).astype(np.float64)
+    total = np.cumsum(levels * np.arange(levels.size)).astype(np.float64)
+    both = count * (count[-1] - count)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        between = np.where(both > 0, (total[-1] * count - total * count[-1]) ** 2 / both, 0.0)
+    return int(between.argmax())
+
+
+# --- a chain for a picture of one shape --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ChainProblem:
+    """A chain for pictures of one shape and type, its thresholds known; made by `chain_problem`.
+
+    It has what a session asks of any problem (`PictureProblem` in problem.py), and no weights.
+    """
+
+    height: int
+    width: int
+    in_channels: int
+    dtype: np.dtype[Any]
+    chain: Chain
+    output_mode: StoredMode
+
+    @property
+    def input_shape(self) -> tuple[int, int, int]:
+        """HWC."""
+        return (self.height, self.width, self.in_channels)
+
+    @property
+    def output_height(self) -> int:
+        """Rows of the output, those of the picture."""
+        return self.height
+
+    @property
+    def output_width(self) -> int:
+        """Pixels in an output row, as in one of the picture."""
+        return self.width
+
+    @property
+    def output_channels(self) -> int:
+        """Those of the picture while it is one, then 1."""
+        return self.in_channels if self.chain.gives == "picture" else 1
+
+    @property
+    def output_shape(self) -> tuple[int, int, int]:
+        """HWC; one channel keeps a last axis of 1."""
+        return (self.height, self.width, self.output_channels)
+
+    @property
+    def output_dtype(self) -> np.dtype[Any]:
+        """uint8 of edges, else the picture's own; float32 of `raw`."""
+        return chain_output_dtype(self.chain, self.dtype, self.output_mode)
+
+    @property
+    def input_bytes(self) -> int:
+        """Bytes of the picture as stored."""
+        return math.prod(self.input_shape) * self.dtype.itemsize
+
+    @property
+    def output_bytes(self) -> int:
+        """Bytes of the output as stored."""
+        return math.prod(self.output_shape) * self.output_dtype.itemsize
+
+
+def chain_output_dtype(chain: Chain, dtype: np.dtype[Any], mode: str) -> np.dtype[Any]:
+    """The type of what a chain gives for pictures of a type."""
+    if chain.has_hysteresis:
+        return np.dtype(np.uint8)
+    return np.dtype(np.float32) if mode == "raw" and chain.has_gradient else np.dtype(dtype)
+
+
+def chain_problem(shape: tuple[int, ...], dtype: Any, chain: Chain, output_mode: StoredMode) -> ChainProblem:
+    """State the problem for a picture of `shape` (HWC, one or three channels) and `dtype`. Raises UsageError."""
+    kind = np.dtype(dtype).newbyteorder("=")
+    if kind.name not in CANNY_DTYPES:
+        raise UsageError(f"'{chain.name}' needs pictures of {listed(CANNY_DTYPES)}, not {kind.name}.")
+    if len(shape) != 3 or shape[2] not in CHANNEL_COUNTS or min(shape) < 1:
+        raise UsageError(
+            f"A picture must be height × width × 3 (RGB, HWC) or height × width × 1 (grey), "
+            f"not {'×'.join(map(str, shape)) or 'a number'}."
+        )
+    if chain.has_hysteresis and (chain.low is None or chain.high is None):
+        raise UsageError(
+            f"Thresholds by the rule '{chain.rule}' depend on the picture, and a plan is made without one: "
+            "give both as numbers."
+        )
+    return ChainProblem(int(shape[0]), int(shape[1]), int(shape[2]), kind, chain, output_mode)
+
+
+# --- the oracle ---------------------------------------------------------------------------------------------------
+
+
+def compute(picture: NDArray[Any], problem: ChainProblem) -> NDArray[Any]:
+    """The output of a chain (problem.output_shape and type) for a picture (HWC), stage by stage in whole numbers."""
+    chain, l2 = problem.chain, problem.chain.gradient == "l2"
+    smoothed = _smoothed(picture, chain)
+    if not chain.has_gradient:
+        return smoothed.reshape(problem.output_shape)
+    if chain.has_hysteresis:
+        return canny.hysteresis(edge_map(picture, problem)).reshape(problem.output_shape)
+    gx, gy = _gradient(smoothed, chain)
+    sizes = canny.magnitude(gx, gy, l2)
+    if chain.gives == "ridges":
+        sizes[canny.thin(gx, gy, CannySettings(0, 0, l2)) == canny.NO_EDGE] = 0
+    values = np.sqrt(sizes.astype(np.float64)) if l2 else sizes.astype(np.float64)
+    stored: NDArray[Any] = store(values, problem.output_mode, problem.output_dtype)
+    return stored.reshape(problem.output_shape)
+
+
+def edge_map(picture: NDArray[Any], problem: ChainProblem) -> NDArray[np.uint8]:
+    """What hysteresis begins with (H, W): 0 no edge, 1 weak, 2 strong; every pixel depends on those around it alone."""
+    chain = problem.chain
+    assert chain.low is not None  # as chain_problem asks
+    assert chain.high is not None
+    gx, gy = _gradient(_smoothed(picture, chain), chain)
+    return canny.thin(gx, gy, CannySettings(chain.low, chain.high, chain.gradient == "l2"))
+
+
+def _smoothed(picture: NDArray[Any], chain: Chain) -> NDArray[Any]:
+    """The picture (H, W) or (H, W, 3) after the stages that give a picture again."""
+    smoothed = canny.check_picture(picture)
+    for stage in map(stage_of, chain.stages):
+        if stage.gives == "picture":
+            smoothed = canny.smooth(smoothed, len(stage.weights))
+    return smoothed
+
+
+def _gradient(smoothed: NDArray[Any], chain: Chain) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """The two derivatives by the one stage that gives them."""
+    (stage,) = (stage for stage in map(stage_of, chain.stages) if stage.gives == "gradient")
+    return canny.gradient(smoothed, chain.gradient == "l2", stage.weights)

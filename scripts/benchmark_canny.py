@@ -1,0 +1,148 @@
+"""Measure Canny on the CPU engine beside OpenCV's, both with all usable threads and in turns.
+
+    python3 scripts/benchmark_canny.py --output docs/results/canny_NAME.json
+
+The pictures: `coast` is docs/pictures/coast.jpg, mirrored side by side up to the size; `noise` has every value in every
+place; `flat` has no edge; `spiral` is one weak edge through all of the picture, strong in its middle alone, which goes
+on in one strip after another. Each result is compared with OpenCV's before it is timed. `threads` is the coast at the
+largest size by fewer threads. Compare within a run only.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+from benchmark_crew import quantiles, timed
+from numpy.typing import NDArray
+from script_options import PROJECT, Arguments, stopped
+
+import edgeconv
+from edgeconv.core.canny import CannySettings
+from edgeconv.core.noise import noise_pixels
+from edgeconv.hardware.threads import usable_threads
+from edgeconv.hardware.versions import installed_versions
+from edgeconv.io.files import write_bytes_atomically
+from edgeconv.methods.cpu.canny import plan_canny
+from edgeconv.run.report import header
+from edgeconv.runtime.devices import get_device
+
+Picture = NDArray[np.uint8]
+
+COAST = PROJECT / "docs" / "pictures" / "coast.jpg"
+PITCH, WEAK_LINE, STRONG_LINE = 8, 60, 255
+SAMPLES = 30
+LOW, HIGH = 100.0, 300.0
+
+
+def spiral(height: int, width: int) -> Picture:
+    """A line from the corner to the middle, so weak that only its last dot has edges above the upper threshold."""
+    picture = np.zeros((height, width), np.uint8)
+    inner = PITCH // 2
+    while inner < min(height, width) // 2 - PITCH:
+        last_y, last_x = height - 1 - inner, width - 1 - inner
+        picture[inner, inner - PITCH * (inner > PITCH) : last_x + 1] = WEAK_LINE
+        picture[inner : last_y + 1, last_x] = WEAK_LINE
+        picture[last_y, inner : last_x + 1] = WEAK_LINE
+        picture[inner + PITCH : last_y + 1, inner] = WEAK_LINE
+        inner += PITCH
+    picture[inner : inner + 2, inner - PITCH] = STRONG_LINE
+    return picture
+
+
+def coast(size: int) -> Picture:
+    """The README's picture, RGB, mirrored up to the size."""
+    drawn = edgeconv.read_image(COAST).pixels
+    beyond = [(0, max(0, size - side)) for side in drawn.shape[:2]]
+    return np.ascontiguousarray(np.pad(drawn, (*beyond, (0, 0)), mode="symmetric")[:size, :size])
+
+
+def grey(picture: Picture) -> Picture:
+    """Its luma."""
+    return np.asarray(cv2.cvtColor(picture, cv2.COLOR_RGB2GRAY), np.uint8)
+
+
+def noise(size: int) -> Picture:
+    """Grey noise."""
+    return np.ascontiguousarray(noise_pixels(size, size, "uint8", 1)[:, :, 0])
+
+
+Case = tuple[str, Callable[[int], Picture], CannySettings]
+CASES: tuple[Case, ...] = (
+    ("coast, grey", lambda size: grey(coast(size)), CannySettings(LOW, HIGH)),
+    ("coast, grey, L2", lambda size: grey(coast(size)), CannySettings(LOW, HIGH, l2=True)),
+    ("coast, grey, smoothed 5×5", lambda size: grey(coast(size)), CannySettings(LOW, HIGH, blur=5)),
+    ("coast, RGB", coast, CannySettings(LOW, HIGH)),
+    ("noise, grey", noise, CannySettings(LOW, HIGH)),
+    ("flat, grey", lambda size: np.zeros((size, size), np.uint8), CannySettings(LOW, HIGH)),
+    ("spiral, grey", lambda size: spiral(size, size), CannySettings(LOW, HIGH)),
+)
+
+
+def by_opencv(picture: Picture, settings: CannySettings) -> Picture:
+    """What an OpenCV user writes."""
+    if settings.blur:
+        picture = np.asarray(cv2.GaussianBlur(picture, (settings.blur, settings.blur), 0), np.uint8)
+    return np.asarray(cv2.Canny(picture, settings.low, settings.high, L2gradient=settings.l2), np.uint8)
+
+
+def measure(case: Case, size: int, threads: int | None, seconds: float, peer: bool = True) -> dict[str, Any]:
+    """One row: both in turns, each after one run that is not counted."""
+    name, drawn, settings = case
+    picture = drawn(size)
+    plan = plan_canny(picture.shape, picture.dtype, settings, threads)
+    out = np.zeros(plan.output_shape, np.uint8)
+    calls: dict[str, Callable[[], Any]] = {"edgeconv": partial(plan.run, picture, out)}
+    if peer:
+        calls["opencv"] = partial(by_opencv, picture, settings)
+    plan.run(picture, out)
+    expected = by_opencv(picture, settings)
+    if not np.array_equal(out, expected):
+        raise stopped(f"{name} at {size}: {np.count_nonzero(out != expected)} pixels differ from OpenCV's.")
+    samples: dict[str, list[float]] = {who: [] for who in calls}
+    started = time.perf_counter()
+    while min(map(len, samples.values())) < SAMPLES and time.perf_counter() - started < seconds:
+        for who, call in calls.items():
+            call()
+            samples[who].append(timed(call))
+    row = {"case": name, "size": size, "threads": plan.choice["threads"], "strip_rows": plan.choice["strip_rows"]}
+    row |= {
+        "edge_share": round(float((expected > 0).mean()), 4),
+        "samples": len(samples["edgeconv"]),
+    }
+    row |= {f"{who}_microseconds": quantiles(found) for who, found in samples.items()}
+    print(row, flush=True)
+    return row
+
+
+def main() -> None:
+    """Measure, print and write the record."""
+    parser = Arguments(__doc__)
+    parser.add_argument("--sizes", default="256,512,1024,2048,4096", help="Sides of the pictures, with commas.")
+    parser.add_argument("--seconds", type=float, default=2.0, help="Longest time for each row.")
+    parser.add_argument("--output", type=Path, required=True, help="Write the figures to this file, as JSON.")
+    asked = parser.parse_args()
+    sizes = [int(size) for size in asked.sizes.split(",")]
+    cv2.setNumThreads(usable_threads())
+    record: dict[str, Any] = {
+        **header(),
+        "kind": "canny",
+        "versions": installed_versions(),
+        "host": get_device("cpu").describe(),
+        "low": LOW,
+        "high": HIGH,
+        "rows": [measure(case, size, None, asked.seconds) for case in CASES for size in sizes],
+    }
+    counts = [count for count in (1, 2, 4, 8, 16, 32) if count <= usable_threads()]
+    record["threads"] = [measure(CASES[0], sizes[-1], count, asked.seconds, peer=False) for count in counts]
+    write_bytes_atomically(asked.output, (json.dumps(record, indent=1) + "\n").encode())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,130 @@
+"""Pictures and settings for Canny on CUDA, the same for its kernels on a CPU and on a GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import canny_pictures
+import numpy as np
+from numpy.typing import NDArray
+
+from edgeconv.core.canny import CannySettings, gradient, hysteresis, smooth, thin
+
+PATHS = ("spiral", "comb")
+"""A spiral is one edge through all tiles, of which only the middle is strong; a comb is many short pieces that only
+their far ends join."""
+KINDS = (*canny_pictures.KINDS, *PATHS)
+
+
+def _path(kind: str, height: int, width: int) -> NDArray[np.uint8]:
+    """Where a spiral or a comb of one pixel's width runs, four pixels apart."""
+    drawn = np.zeros((height, width), np.uint8)
+    if kind == "comb":
+        drawn[:, ::4] = 1
+        for column in range(0, width - 4, 4):
+            drawn[(0 if column % 8 else height - 1), column : column + 5] = 1
+        return drawn
+    top, left, bottom, right = 0, 0, height - 1, width - 1
+    while top <= bottom and left <= right:
+        drawn[top, left : right + 1] = 1
+        drawn[top : bottom + 1, right] = 1
+        drawn[bottom, left : right + 1] = 1
+        drawn[min(top + 4, bottom) : bottom + 1, left] = 1
+        drawn[min(top + 4, bottom), left : min(left + 5, right + 1)] = 1
+        top, left, bottom, right = top + 4, left + 4, bottom - 4, right - 4
+    return drawn
+
+
+def picture_of(kind: str, shape: tuple[int, ...], seed: int, dtype: Any = np.uint8) -> NDArray[Any]:
+    """A picture of a kind (height, width) or (height, width, 3)."""
+    if kind not in PATHS:
+        return canny_pictures.picture_of(kind, shape, seed, dtype)
+    most = int(np.iinfo(dtype).max)
+    drawn = _path(kind, *shape[:2]).astype(np.int64) * (most // 4)
+    drawn[shape[0] // 2 - 1 : shape[0] // 2 + 2, shape[1] // 2 - 3 : shape[1] // 2 + 4] *= 3
+    return np.broadcast_to(drawn.reshape(*drawn.shape, *([1] * (len(shape) - 2))), shape).astype(dtype)
+
+
+@dataclass(frozen=True)
+class CannyCase:
+    """Pictures of one kind with settings, and where they lie."""
+
+    kind: str
+    shape: tuple[int, ...]
+    """Of one picture."""
+    settings: CannySettings
+    dtype: str = "uint8"
+    pictures: int = 1
+    seed: int = 0
+    offset_samples: int = 0
+    """Where the arrays start past an aligned address."""
+    padding_samples: int = 0
+    """Samples between the rows of a view."""
+
+    def batch(self) -> NDArray[Any]:
+        """The pictures (pictures, height, width[, 3])."""
+        return np.stack(
+            [picture_of(self.kind, self.shape, self.seed + i, np.dtype(self.dtype)) for i in range(self.pictures)]
+        )
+
+    def place(self, pictures: NDArray[Any], put: Callable[..., Any], empty: Callable[..., Any]) -> tuple[Any, Any]:
+        """The pictures and room for the edges, by functions of an array library that take an offset in samples."""
+        if not self.padding_samples:
+            return put(pictures, self.offset_samples), empty(pictures.shape[:3], np.uint8, self.offset_samples)
+        wide = np.zeros(
+            (*pictures.shape[:2], pictures.shape[2] + self.padding_samples, *pictures.shape[3:]), self.dtype
+        )
+        width = pictures.shape[2]
+        wide[:, :, :width] = pictures
+        source = put(wide, self.offset_samples)[:, :, :width]
+        return source, empty(wide.shape[:3], np.uint8, self.offset_samples)[:, :, :width]
+
+    def check(self, found: NDArray[Any], what: str) -> None:
+        """Raises AssertionError with the first pixel that is not the oracle's."""
+        expected = np.stack([_expected(self, i)[what] for i in range(self.pictures)])
+        if (wrong := np.argwhere(found.reshape(expected.shape) != expected)).size:
+            place = tuple(map(int, wrong[0]))
+            raise AssertionError(
+                f"{what}: {len(wrong)} wrong pixels, the first (picture, row, column) {place}: "
+                f"{found.reshape(expected.shape)[place]}, not {expected[place]}"
+            )
+
+
+@cache
+def _expected(case: CannyCase, picture: int) -> dict[str, NDArray[np.uint8]]:
+    image = picture_of(case.kind, case.shape, case.seed + picture, np.dtype(case.dtype))
+    levels = thin(*gradient(smooth(image, case.settings.blur), case.settings.l2), case.settings)
+    return {"edge map": levels, "edges": hysteresis(levels)}
+
+
+def random_cases(count: int, seed: int = 0, most: int = 90) -> list[CannyCase]:
+    """Cases drawn at random from all kinds, types, channels, sizes up to `most`, settings and places."""
+    rng = np.random.default_rng(seed)
+
+    def pick(*choices: Any) -> Any:
+        return choices[int(rng.integers(len(choices)))]
+
+    cases = []
+    for i in range(count):
+        dtype = pick("uint8", "uint8", "uint8", "uint16")
+        top = 2100 if dtype == "uint8" else 2100 * 257
+        low, high = sorted(rng.uniform(0, top, 2) * pick(0.05, 0.2, 1.0))
+        shape = (int(rng.integers(1, most)), int(rng.integers(1, most)))
+        cases.append(
+            CannyCase(
+                pick(*KINDS),
+                (*shape, 3) if pick(False, True) else shape,
+                CannySettings(
+                    *pick((low, high), (high, low), (int(low), int(high))), pick(False, True), pick(0, 0, 3, 5)
+                ),
+                dtype,
+                pick(1, 1, 1, 3),
+                i,
+                pick(0, 0, 1, 3),
+                pick(0, 0, 0, 5),
+            )
+        )
+    return cases

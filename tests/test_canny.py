@@ -1,0 +1,256 @@
+"""The oracle of canny and of chains against OpenCV, byte for byte, and against plain loops where OpenCV has none."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+import cv2
+import numpy as np
+import pytest
+from canny_pictures import KINDS, picture_of, spiral
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from edgeconv.core import canny, chains
+from edgeconv.core.canny import BLURS, STRONG, WEAK, CannySettings
+from edgeconv.core.chains import STAGES, Chain, automatic_thresholds, chain_problem, make_chain
+from edgeconv.errors import UsageError
+
+
+def by_opencv(picture: NDArray[Any], chosen: CannySettings) -> NDArray[Any]:
+    """What OpenCV gives for a picture and settings."""
+    size = (chosen.blur, chosen.blur)
+    smoothed = cv2.GaussianBlur(picture, size, 0) if chosen.blur else picture
+    return cv2.Canny(smoothed, chosen.low, chosen.high, L2gradient=chosen.l2)
+
+
+SETTINGS = st.tuples(st.floats(0, 1600), st.floats(0, 1600), st.booleans(), st.sampled_from(BLURS))
+
+
+@settings(max_examples=500, deadline=None)
+@given(
+    st.sampled_from(KINDS),
+    st.integers(1, 40),
+    st.integers(1, 40),
+    st.booleans(),
+    st.integers(0, 2**32 - 1),
+    st.lists(SETTINGS, min_size=4, max_size=4),
+)
+def test_every_picture_and_setting_is_as_by_opencv(
+    kind: str, height: int, width: int, rgb: bool, seed: int, chosen: list[tuple[float, float, bool, int]]
+) -> None:
+    """2,000 pictures, four of each size and kind."""
+    for number, each in enumerate(chosen):
+        picture = picture_of(kind, (height, width, 3) if rgb else (height, width), seed + number)
+        wanted = CannySettings(*each)
+        np.testing.assert_array_equal(canny.canny(picture, wanted), by_opencv(picture, wanted), f"{wanted}")
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (1, 9), (9, 1), (2, 2), (1, 1, 3), (2, 7, 3), (257, 131), (131, 257, 3)])
+@pytest.mark.parametrize("l2", [False, True])
+def test_sizes_at_the_limits(shape: tuple[int, ...], l2: bool) -> None:
+    for kind in KINDS:
+        picture = picture_of(kind, shape, 7)
+        for low, high in ((0, 0), (0, 255), (40.5, 120.25), (300, 100), (5000, 9000)):
+            wanted = CannySettings(low, high, l2)
+            np.testing.assert_array_equal(canny.canny(picture, wanted), by_opencv(picture, wanted))
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.integers(1, 20),
+    st.integers(1, 20),
+    st.sampled_from((500, 2000, 7000)),
+    st.integers(0, 2**32 - 1),
+    st.tuples(st.floats(0, 30000), st.floats(0, 30000), st.booleans()),
+)
+def test_16_bits_are_as_by_opencv_where_their_gradients_fit_its_int16(
+    height: int, width: int, most: int, seed: int, chosen: tuple[float, float, bool]
+) -> None:
+    picture = np.random.default_rng(seed).integers(0, most, (height, width)).astype(np.uint16)
+    wanted = CannySettings(*chosen)
+    gx, gy = (each.astype(np.int16) for each in canny.gradient(picture))
+    expected = cv2.Canny(gx, gy, wanted.low, wanted.high, L2gradient=wanted.l2)
+    np.testing.assert_array_equal(canny.canny(picture, wanted), expected)
+
+
+@pytest.mark.parametrize("size", [3, 5])
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16])
+@pytest.mark.parametrize("shape", [(1, 1), (1, 2), (2, 1), (3, 40), (41, 23, 3)])
+def test_smoothing_is_that_of_opencv(shape: tuple[int, ...], dtype: Any, size: int) -> None:
+    for kind in KINDS:
+        picture = picture_of(kind, shape, 3, dtype)
+        expected = cv2.GaussianBlur(picture, (size, size), 0).reshape(shape)
+        np.testing.assert_array_equal(canny.smooth(picture, size), expected)
+
+
+def test_16_bits_of_any_size_do_not_overflow() -> None:
+    """A full step of 16 bits has a squared magnitude beyond 32 bits."""
+    picture = np.zeros((5, 6), np.uint16)
+    picture[:, 3:] = 65535
+    for l2 in (False, True):
+        assert canny.magnitude(*canny.gradient(picture, l2), l2).max() == (262140**2 if l2 else 262140)
+        edges = canny.canny(picture, CannySettings(262139, 262139.5, l2))
+        assert (np.flatnonzero(edges[2]) == [2]).all(), "of two equal neighbours the left one"
+        assert not canny.canny(picture, CannySettings(262140, 262140, l2)).any()
+
+
+def plain_hysteresis(edges: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """The same from one strong pixel after another, with plain Python's queue."""
+    found = np.zeros(edges.shape, np.uint8)
+    waiting = deque(zip(*np.nonzero(edges == STRONG), strict=True))
+    while waiting:
+        y, x = waiting.popleft()
+        if found[y, x]:
+            continue
+        found[y, x] = 255
+        for row in range(max(0, y - 1), min(edges.shape[0], y + 2)):
+            for column in range(max(0, x - 1), min(edges.shape[1], x + 2)):
+                if edges[row, column] == WEAK:
+                    waiting.append((row, column))
+    return found
+
+
+@pytest.mark.parametrize("weak", [0.2, 0.4, 0.6, 1.0])
+def test_hysteresis_is_that_of_a_plain_search(weak: float) -> None:
+    rng = np.random.default_rng(5)
+    for height, width in ((1, 1), (1, 30), (30, 1), (17, 19), (40, 64)):
+        edges = (rng.random((height, width)) < weak).astype(np.uint8)
+        edges[rng.random((height, width)) < 0.01] = STRONG
+        np.testing.assert_array_equal(canny.hysteresis(edges), plain_hysteresis(edges))
+
+
+def test_a_spiral_is_followed_to_its_end() -> None:
+    edges = spiral(61)
+    assert (canny.hysteresis(edges) == 255).sum() == np.count_nonzero(edges)
+    edges[0, 0] = WEAK
+    assert not canny.hysteresis(edges).any(), "without its strong pixel nothing is left"
+
+
+# --- chains -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("gradient", ["l1", "l2"])
+@pytest.mark.parametrize(
+    "stage", [stage for stage in STAGES if stage.gives == "gradient"], ids=lambda stage: stage.name
+)
+def test_a_gradient_is_that_of_opencv(stage: chains.Stage, gradient: Any) -> None:
+    """cv2.sepFilter2D knows any weights; of RGB the channel of the largest magnitude."""
+    picture = picture_of("noise", (23, 31, 3), 4)
+    chain = make_chain(stage.name, gradient=gradient)
+    problem = chain_problem(picture.shape, picture.dtype, chain, "raw")
+    across, along = np.array([-1.0, 0, 1]), np.array(stage.weights, float)
+    x = cv2.sepFilter2D(picture, cv2.CV_64F, across, along, borderType=cv2.BORDER_REPLICATE)
+    y = cv2.sepFilter2D(picture, cv2.CV_64F, along, across, borderType=cv2.BORDER_REPLICATE)
+    sizes = np.abs(x) + np.abs(y) if gradient == "l1" else np.sqrt(x * x + y * y)
+    expected = sizes.max(axis=2, keepdims=True).astype(np.float32)
+    np.testing.assert_array_equal(chains.compute(picture, problem), expected)
+
+
+def test_thinning_keeps_the_magnitude_of_ridges_and_nothing_else() -> None:
+    """Ridges are what canny finds with both thresholds at 0."""
+    picture = picture_of("smooth", (40, 50, 3), 9)
+    raw = {
+        name: chains.compute(picture, chain_problem(picture.shape, picture.dtype, make_chain(name), "raw"))
+        for name in ("sobel", "sobel,thin")
+    }
+    edges = cv2.Canny(picture, 0, 0)[:, :, np.newaxis]
+    np.testing.assert_array_equal(raw["sobel,thin"], np.where(edges == 255, raw["sobel"], 0))
+
+
+@pytest.mark.parametrize(
+    ("stages", "blur"), [("gaussian,sobel,thin,hysteresis", 3), ("gaussian5,sobel,thin,hysteresis", 5)]
+)
+def test_canny_is_a_chain_of_its_stages(stages: str, blur: int) -> None:
+    by_name, by_stages = make_chain("canny", low=3, high=9, blur=blur), make_chain(stages, low=9, high=3)
+    assert by_name.stages == by_stages.stages
+    assert by_name.canny_settings() == by_stages.canny_settings() == CannySettings(3, 9, False, blur)
+
+
+def test_only_what_canny_computes_has_its_settings() -> None:
+    others = ("scharr,thin,hysteresis", "gaussian,gaussian,sobel,thin,hysteresis", "sobel,thin", "gaussian")
+    assert [make_chain(each).canny_settings() for each in others] == [None] * len(others)
+
+
+@pytest.mark.parametrize(
+    ("stages", "words", "message"),
+    [
+        ("sobel,gaussian", {}, "has gaussian where there is a gradient"),
+        ("thin", {}, "has thin where there is a picture"),
+        ("sobel,hysteresis", {}, "has hysteresis where there is a gradient"),
+        ("sobel,thin,hysteresis,thin", {}, "has thin where there is a map of edges"),
+        ("sobel,tin", {}, "Did you mean 'thin'"),
+        ("", {}, "Stage '' of a chain is not known"),
+        ("canny", {"blur": 4}, "--blur 4 is not one of"),
+        ("gaussian,sobel", {"blur": 3}, "--blur does not go with"),
+        ("sobel,thin", {"low": 3.0, "high": 4.0}, "has no hysteresis"),
+        ("gaussian", {"gradient": "l2"}, "has no gradient"),
+        ("canny", {"gradient": "l3"}, "--gradient 'l3' is not one of"),
+        ("canny", {"low": 3.0}, "needs both thresholds"),
+        ("canny", {"low": 3.0, "high": 4.0, "rule": "otsu"}, "not both"),
+        ("canny", {"low": -3.0, "high": 4.0}, "The lower threshold of canny is -3"),
+        ("canny", {"low": 3.0, "high": np.inf}, "The upper threshold of canny is inf"),
+        ("canny", {"low": 3.0, "high": "4"}, "give a number from 0"),
+        ("canny", {"rule": "mean"}, "are not median or otsu"),
+    ],
+)
+def test_what_does_not_fit_together_is_refused(stages: str, words: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        make_chain(stages, **words)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int16, np.uint32])
+def test_other_types_are_refused(dtype: Any) -> None:
+    with pytest.raises(UsageError, match="needs pictures of uint8 or uint16"):
+        chain_problem((4, 4, 1), dtype, make_chain("canny", low=1, high=2), "abs")
+    with pytest.raises(UsageError, match="needs pictures of uint8 or uint16"):
+        canny.check_picture(np.zeros((4, 4), dtype))
+
+
+# --- thresholds by rule -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("shape", [(1, 1), (1, 2), (31, 17), (24, 18, 3)])
+def test_the_median_is_that_of_numpy(shape: tuple[int, ...], kind: str, dtype: Any) -> None:
+    picture = picture_of(kind, shape, 11, dtype)
+    median = float(np.median(picture))
+    expected = (float(int(0.67 * median)), float(min(int(1.33 * median), np.iinfo(dtype).max)))
+    assert automatic_thresholds("median", picture) == pytest.approx(expected, abs=1)
+    low, high = automatic_thresholds("median", picture)
+    assert low == int((1 - 0.33) * median)
+    assert high == min(int((1 + 0.33) * median), np.iinfo(dtype).max)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("shape", [(1, 1), (31, 17), (24, 18, 3), (200, 100)])
+def test_otsu_is_that_of_opencv(shape: tuple[int, ...], kind: str) -> None:
+    """Where two levels divide equally well, OpenCV takes one by its rounding: their variance must be the same."""
+    picture = picture_of(kind, shape, 13)
+    low, high = automatic_thresholds("otsu", picture)
+    expected = cv2.threshold(picture.reshape(-1, 1), 0, 255, cv2.THRESH_OTSU)[0]
+    assert low == high / 2
+    assert between(picture, high) == pytest.approx(between(picture, expected), rel=1e-9)
+
+
+def between(picture: NDArray[Any], level: float) -> float:
+    """The variance between samples up to a level and above it, by its definition."""
+    samples = picture.astype(float).reshape(-1)
+    dark, light = samples[samples <= level], samples[samples > level]
+    if not dark.size or not light.size:
+        return 0.0
+    return float(dark.size * light.size / samples.size**2 * (dark.mean() - light.mean()) ** 2)
+
+
+def test_a_rule_is_settled_by_the_picture() -> None:
+    picture = picture_of("noise", (30, 30), 3)
+    chain = make_chain("canny")
+    assert (chain.rule, chain.low) == ("median", None)
+    settled = chain.settled(picture)
+    assert (settled.low, settled.high) == automatic_thresholds("median", picture)
+    assert isinstance(settled, Chain)
+    with pytest.raises(UsageError, match="depend on the picture"):
+        chain_problem((4, 4, 1), np.uint8, chain, "abs")

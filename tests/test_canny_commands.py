@@ -1,0 +1,324 @@
+"""canny and chains wherever a filter may be named: commands, Python, the check of outputs, and what refuses them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import pytest
+from canny_pictures import picture_of
+from command import edgeconv
+from jsonschema import Draft202012Validator
+
+import edgeconv as package
+from edgeconv.core import chains
+from edgeconv.core.canny import STRONG, WEAK
+from edgeconv.core.chains import ChainProblem, chain_problem, make_chain
+from edgeconv.core.choices import CHAINS, DeviceName
+from edgeconv.core.request import make_request
+from edgeconv.errors import UnavailableError, UsageError
+from edgeconv.export.schemas import RUN
+from edgeconv.io.image import read_image, write_image
+from edgeconv.methods import METHODS, find
+from edgeconv.methods.options import Options
+from edgeconv.run import report_text
+from edgeconv.run.report import as_report
+from edgeconv.runtime.auto import choose
+from edgeconv.runtime.chain_check import check_chain
+from edgeconv.runtime.session import Session
+from edgeconv.view.parameters import Parameters
+
+NATURAL = Path(__file__).parent.parent / "docs" / "pictures" / "coast.jpg"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    write_image(picture_of("smooth", (60, 80, 3), 3), "photo.png")
+    write_image(picture_of("smooth", (60, 80, 1), 4), "grey.png")
+    return tmp_path
+
+
+def report_of(name: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(Path(name).with_suffix(".json").read_text(encoding="utf-8"))
+    Draft202012Validator(json.loads(RUN.text())).validate(found)
+    return found
+
+
+def able(problem: ChainProblem) -> Iterator[tuple[str, DeviceName]]:
+    """Every method of this machine that computes a chain."""
+    for entry in METHODS:
+        method = entry.load()
+        if method.unavailable_reason() is None and method.chain_reason(problem) is None:
+            yield entry.name, entry.device
+
+
+# --- run ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("words", "name", "low", "high", "l2", "blur"),
+    [
+        ("", "photo_canny_opencv_s1.png", None, None, False, 0),
+        ("--thresholds 50,150", "photo_canny_50-150_opencv_s1.png", 50, 150, False, 0),
+        ("--thresholds 150,50.5 --gradient l2", "photo_canny_l2_50.5-150_opencv_s1.png", 50.5, 150, True, 0),
+        ("--thresholds otsu --blur 3", "photo_canny_blur3_otsu_opencv_s1.png", None, None, False, 3),
+        ("--blur 5 --method reference", "photo_canny_blur5_reference_s1.png", None, None, False, 5),
+    ],
+)
+def test_run_gives_what_opencv_gives(
+    folder: Path, words: str, name: str, low: float | None, high: float | None, l2: bool, blur: int
+) -> None:
+    done = edgeconv("run", "photo.png", "--filter", "canny", "--check", "full", "--samples", 2, *words.split())
+    assert done.code == 0, done.err
+    chain = report_of(name)["problem"]["filter"]["chain"]
+    if low is not None:
+        assert (chain["low"], chain["high"], chain["rule"]) == (low, high, None)
+    picture = read_image("photo.png").pixels
+    smoothed = cv2.GaussianBlur(picture, (blur, blur), 0) if blur else picture
+    expected = cv2.Canny(smoothed, chain["low"], chain["high"], L2gradient=l2)
+    np.testing.assert_array_equal(read_image(name).pixels[:, :, 0], expected)
+    assert expected.any()
+
+
+def test_the_report_says_what_is_counted_and_gives_no_gflops(folder: Path) -> None:
+    edgeconv("run", "photo.png", "--filter", "canny", "--blur", 3, "--samples", 3, "-o", "edges.png")
+    found = report_of("edges.png")
+    assert found["speed"] is None
+    rates, counts = found["throughput"], found["counts"]
+    assert counts["nominal_flops"] == 2 * (9 + 2 * 9) * 3 * 60 * 80
+    assert counts["useful_flops"] == 2 * (9 + 2 * 6) * 3 * 60 * 80
+    assert counts["fewest_bytes"] == 4 * 60 * 80
+    median = found["timing"]["kernel"]["median_seconds"]
+    assert rates["pixels_per_second"] == pytest.approx(60 * 80 / median, rel=1e-3)
+    assert "hysteresis are not counted" in rates["counted"]
+    assert {"decode", "set_up", "convolve", "encode"} <= found["phases_seconds"].keys()
+    rows = {row.label: row.text for row in report_text.table(as_report(found))}
+    assert rows["filter"].startswith("canny (gaussian, sobel, thin, hysteresis; l1, thresholds ")
+    assert "by median)" in rows["filter"]
+    assert "pixels/s" in rows["speed"]
+    assert "GFLOPS" not in " ".join(rows.values())
+
+
+def test_an_earlier_output_of_the_same_settings_is_replaced_and_no_other(folder: Path) -> None:
+    words = ("run", "photo.png", "--filter", "canny", "--samples", 0, "-o", "edges.png")
+    assert edgeconv(*words, "--thresholds", "50,150").code == 0
+    assert edgeconv(*words, "--thresholds", "50,150").code == 0
+    again = edgeconv(*words, "--thresholds", "50,151")
+    assert (again.code, "other settings" in again.err) == (2, True)
+
+
+@pytest.mark.parametrize(("stages", "mode"), [("gaussian", None), ("sobel", "abs"), ("gaussian5,scharr,thin", "raw")])
+def test_run_computes_any_chain(folder: Path, stages: str, mode: str | None) -> None:
+    words = () if mode is None else ("--output-mode", mode)
+    done = edgeconv("run", "photo.png", "--chain", stages, *words, "-o", "out.npy", "--check", "full", "--samples", 0)
+    assert done.code == 0, done.err
+    picture = read_image("photo.png").pixels
+    problem = chain_problem(picture.shape, picture.dtype, make_chain(stages), "abs" if mode != "raw" else "raw")
+    np.testing.assert_array_equal(np.load("out.npy"), chains.compute(picture, problem))
+
+
+def test_a_mask_of_a_gradient(folder: Path) -> None:
+    done = edgeconv("run", "photo.png", "--chain", "sobel,thin", "--threshold", 100, "-o", "mask.png", "--samples", 0)
+    assert done.code == 0, done.err
+    mask = read_image("mask.png").pixels[:, :, 0]
+    expected = cv2.Canny(read_image("photo.png").pixels, 99, 99)
+    np.testing.assert_array_equal(mask, expected, "hysteresis with equal thresholds is a threshold")
+
+
+# --- other commands -----------------------------------------------------------------------------------------------
+
+
+def test_a_batch_finds_thresholds_for_each_picture(folder: Path) -> None:
+    words = ("batch", "photo.png", "grey.png", "--filter", "canny", "-o", "edges", "--method", "opencv")
+    done = edgeconv(*words)
+    assert done.code == 0, done.err
+    for name in ("photo", "grey"):
+        picture = read_image(f"{name}.png").pixels
+        low, high = chains.automatic_thresholds("median", picture)
+        found = read_image(f"edges/{name}_canny_opencv_s1.png").pixels[:, :, 0]
+        np.testing.assert_array_equal(found, cv2.Canny(picture, low, high))
+    assert "2 unchanged" in edgeconv(*words, "--resume").text
+    other = edgeconv(*words, "--resume", "--thresholds", "10,20")
+    assert "2 done" in other.text
+
+
+def test_compare_sets_every_method_beside_the_reference(folder: Path) -> None:
+    done = edgeconv("compare", "photo.png", "--filter", "canny")
+    assert done.code == 0, done.err
+    assert "opencv on CPU: float64 oracle: right" in done.text
+    assert "did not run: Method 'im2col' cannot compute the chain 'canny'" in done.text
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("run photo.png --filter canny --method im2col", "'im2col' cannot compute the chain 'canny'"),
+        ("run photo.png --chain sobel --method opencv", "'opencv' cannot compute the chain 'sobel'"),
+        ("run photo.png --filter canny --threshold 4", "--threshold 4 does not apply to 'canny'"),
+        ("run photo.png --filter canny --output-mode raw", "--output-mode raw does not apply to 'canny'"),
+        ("run photo.png --chain sobel --output-mode normalize", "--output-mode normalize does not apply"),
+        ("run photo.png --filter canny --filters sobel,scharr", "--filter does not go with --filters"),
+        ("run photo.png --chain sobel --kernel 1,0,0;0,0,0;0,0,0", "either --chain or --kernel"),
+        ("run photo.png --filter sobel --chain sobel", "either --chain or --filter,"),
+        ("run photo.png --filter canny --thresholds 3", "--thresholds '3' is not LOW,HIGH"),
+        ("run photo.png --filter canny --tile 64", "is not filtered by tiles"),
+        ("run photo.png --filter canyn", "Did you mean 'canny'?"),
+        ("batch photo.png --filter canny --method sliding --device cpu -o out", "'sliding' cannot compute"),
+        ("bench --filters canny", "canny"),
+    ],
+)
+def test_what_does_not_apply_is_refused_in_one_line(folder: Path, words: str, message: str) -> None:
+    if "sliding" in words and find("sliding", "cpu").load().chain_reason(_problem()) is None:
+        pytest.skip("it can")
+    done = edgeconv(*words.split())
+    assert done.code in (2, 4), (done.code, done.err)
+    assert done.out == b""
+    assert len(done.error_lines) == 1
+    assert message in done.err
+    assert sorted(path.name for path in folder.iterdir()) == ["grey.png", "photo.png"]
+
+
+def _problem(shape: tuple[int, int, int] = (60, 80, 3), low: float = 60, high: float = 120) -> ChainProblem:
+    return chain_problem(shape, np.uint8, make_chain("canny", low=low, high=high), "abs")
+
+
+def test_the_window_refuses_a_chain() -> None:
+    with pytest.raises(UsageError, match="'canny' is a chain of stages, and only single filters"):
+        Parameters(filter="canny").request()
+
+
+def test_filters_lists_chains_and_stages() -> None:
+    listed = edgeconv("filters").text
+    assert all(f"{name}: " in listed for name in CHAINS)
+    assert all(f"    {stage.name}: " in listed for stage in chains.STAGES)
+
+
+# --- Python -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shape", [(30, 41), (30, 41, 1), (30, 41, 3)])
+def test_python_gives_height_by_width(shape: tuple[int, ...]) -> None:
+    picture = picture_of("smooth", shape, 5)
+    expected = cv2.Canny(picture, 60, 120)
+    assert expected.any()
+    out = np.empty(shape[:2], np.uint8)
+    for method in ("auto", "reference", "opencv"):
+        found = package.canny(picture, 60, 120, method=method, device="cpu")
+        np.testing.assert_array_equal(found, expected)
+        assert package.canny(picture, 60, 120, method=method, device="cpu", out=out) is out
+        np.testing.assert_array_equal(out, expected)
+    np.testing.assert_array_equal(package.convolve(picture, package.chain("canny", low=60, high=120)), expected)
+    plan = package.plan(shape, filter=package.chain("canny", low=120, high=60))
+    np.testing.assert_array_equal(plan(picture), expected)
+    assert plan.output_shape == shape[:2]
+    assert plan.bound.max() == 0
+    assert "canny" in repr(plan)
+    assert "exact" in plan.explain()
+
+
+def test_a_batch_and_what_lies_in_strides() -> None:
+    pictures = np.stack([picture_of("smooth", (20, 30, 3), seed) for seed in range(3)])
+    found = package.canny(pictures, 60, 120)
+    assert found.shape == (3, 20, 30)
+    for picture, edges in zip(pictures, found, strict=True):
+        np.testing.assert_array_equal(edges, cv2.Canny(picture, 60, 120))
+    mirrored = pictures[0][:, ::-1]
+    np.testing.assert_array_equal(package.canny(mirrored, 60, 120), cv2.Canny(np.ascontiguousarray(mirrored), 60, 120))
+
+
+def test_a_rule_looks_at_each_picture_and_a_plan_needs_numbers() -> None:
+    for seed in (1, 2):
+        picture = picture_of("few levels", (20, 30, 3), seed)
+        for rule in chains.THRESHOLD_RULES:
+            low, high = chains.automatic_thresholds(rule, picture)
+            np.testing.assert_array_equal(package.canny(picture, rule=rule), cv2.Canny(picture, low, high))
+        np.testing.assert_array_equal(package.convolve(picture, "canny"), package.canny(picture))
+    with pytest.raises(UsageError, match="depend on the picture"):
+        package.plan((20, 30, 3), filter="canny")
+    with pytest.raises(UsageError, match="--stride 2 does not apply"):
+        package.convolve(picture, "canny", stride=2)
+
+
+def test_a_plan_is_measured() -> None:
+    plan = package.plan((40, 50, 3), filter=package.chain("canny", low=60, high=120))
+    figures = plan.measure(picture_of("smooth", (40, 50, 3), 3), samples=3)
+    assert figures.speed is None
+    assert figures.throughput is not None
+    assert figures.check is not None
+    assert figures.check.passed
+
+
+# --- every method, and the check ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("blur", [0, 3, 5])
+@pytest.mark.parametrize("l2", [False, True])
+def test_every_method_gives_the_oracle_s_edges_of_a_natural_picture(l2: bool, blur: int) -> None:
+    whole = read_image(NATURAL).pixels
+    for picture in (whole, whole[:, :, :1].copy(), whole[100:301, 50:307].copy()):
+        chain = make_chain("canny", low=60, high=150.5, gradient="l2" if l2 else "l1", blur=blur)
+        problem = chain_problem(picture.shape, picture.dtype, chain, "abs")
+        expected = chains.compute(picture, problem)
+        tried = 0
+        for name, device in able(problem):
+            if name != "reference":
+                np.testing.assert_array_equal(Session(problem, name, device, Options()).convolve(picture), expected)
+                tried += 1
+        assert tried
+
+
+def test_auto_takes_what_computes_the_chain() -> None:
+    assert choose("auto", "cpu", "one picture", _problem()).method == "opencv"
+    generic = chain_problem((9, 9, 3), np.uint8, make_chain("sobel,thin"), "abs")
+    assert choose("auto", "cpu", "calls", generic).method == "reference"
+    with pytest.raises(UnavailableError, match="cannot compute the chain"):
+        choose("im2col", "cpu", "calls", _problem())
+
+
+@pytest.mark.parametrize("samples", [None, 2000])
+@pytest.mark.parametrize("stages", ["canny", "gaussian,sobel,thin,hysteresis", "gaussian5,sobel,thin", "gaussian"])
+def test_the_check_passes_what_is_right_and_finds_what_is_not(stages: str, samples: int | None) -> None:
+    picture = picture_of("smooth", (200, 61, 3), 8)
+    thresholds = {"low": 60.0, "high": 120.0} if make_chain(stages).has_hysteresis else {}
+    problem = chain_problem(picture.shape, picture.dtype, make_chain(stages, **thresholds), "abs")
+    right = chains.compute(picture, problem)
+    found = check_chain(picture, right, problem, samples)
+    assert found.passed
+    assert found.exact
+    assert (found.checked_share == 1) == (samples is None)
+    for y in (0, 1, 199):
+        wrong = right.copy()
+        wrong[y, 30, 0] ^= 255
+        found = check_chain(picture, wrong, problem, samples)
+        assert not found.passed, y
+        assert found.worst is not None
+        assert abs(found.worst.y - y) <= 1
+
+
+def test_the_check_of_rows_knows_weak_and_strong_ones() -> None:
+    """Each fault that only hysteresis can make, at a pixel of that kind in the first rows."""
+    picture = picture_of("smooth", (300, 80, 1), 6)
+    problem = _problem((300, 80, 1), 60, 160)
+    right, kinds = chains.compute(picture, problem), chains.edge_map(picture, problem)
+    faults = {
+        "a strong one is missing": (kinds == STRONG, 0),
+        "a weak one beside an edge is missing": ((kinds == WEAK) & (right[:, :, 0] == 255), 0),
+        "no edge": (kinds == 0, 255),
+    }
+    for fault, (places, value) in faults.items():
+        wrong = right.copy()
+        y, x = (int(place) for place in np.argwhere(places[:7])[0])
+        wrong[y, x] = value
+        assert not check_chain(picture, wrong, problem, 2400).passed, fault
+
+
+def test_python_and_the_command_line_state_the_same_request() -> None:
+    request = make_request("canny")
+    assert request.chain == make_chain("canny", rule="median")
+    with pytest.raises(UsageError, match="only single filters"):
+        request.problem((4, 4, 3), np.uint8)

@@ -1,0 +1,325 @@
+"""Canny on CUDA: every kernel from its own source on the CPU under sanitizers, and on a GPU, against the oracle."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import pytest
+from canny_cases import CannyCase, picture_of, random_cases
+from kernel_work import TESTS, run_on_cpu, sanitizer_library
+from selection import few_then_slow
+
+from edgeconv.core.canny import TANGENT_22, TANGENT_BITS, CannySettings
+from edgeconv.errors import UsageError
+from edgeconv.hardware.cuda.kernels import FOLDER
+from edgeconv.methods.cuda.canny import (
+    LONGEST_STRIP,
+    THIN_PIXELS,
+    THIN_REACH,
+    limits_of_pairs,
+    plan_canny,
+    rows_of,
+    strip_rows,
+    variants,
+)
+
+PROGRAM = TESTS / "host_cuda" / "canny_on_cpu.py"
+needs_sanitizers = pytest.mark.skipif(
+    sanitizer_library() is None, reason="needs g++ with AddressSanitizer on Linux (apt install g++)"
+)
+USUAL = CannySettings(100, 300)
+
+# --- what the kernels are built on --------------------------------------------------------------------------------
+
+
+def constants_of(source: str) -> dict[str, int]:
+    """The hexadecimal constants of a kernel's source."""
+    text = (FOLDER / "methods" / "cuda" / source).read_text(encoding="utf-8")
+    return {name: int(value, 16) for name, value in re.findall(r"(\w+) = (0x[0-9A-F]+)", text)}
+
+
+def half_of(pair: int) -> float:
+    """The number of a pair of equal halves."""
+    assert pair >> 16 == pair & 0xFFFF
+    return float(np.uint16(pair & 0xFFFF).view(np.float16))
+
+
+def rounded(values: Any) -> Any:
+    """To the nearest halves; products and sums of a few halves are exact before that."""
+    return np.asarray(values, np.float64).astype(np.float16).astype(np.float64)
+
+
+def test_two_steps_of_half_precision_tell_the_sectors_of_all_gradients() -> None:
+    """As a whole-number comparison does, for every pair of magnitudes of 8 bits."""
+    found = constants_of("canny_thin.cu")
+    tangent, rest, large = (half_of(found[name]) for name in ("MINUS_TANGENT", "TANGENT_REST", "LARGE"))
+    assert -tangent - rest == TANGENT_22 / (1 << TANGENT_BITS)
+    x, y = np.arange(1021)[:, np.newaxis], np.arange(1021)[np.newaxis]
+    across, down = (side * 2.0**-24 * large for side in (x, y))
+    assert (rounded(across) == across).all()
+
+    def below_tangent(a: Any, b: Any) -> Any:
+        return np.signbit(rounded(b * rest + rounded(b * tangent + a)))
+
+    flat = y << TANGENT_BITS < x * TANGENT_22
+    steep = y << TANGENT_BITS > x * TANGENT_22 + (x << TANGENT_BITS + 1)
+    np.testing.assert_array_equal(below_tangent(down, across), flat)
+    np.testing.assert_array_equal(below_tangent(across, down), steep)
+
+
+@pytest.mark.parametrize("height", [1, 2, 15, 16, 480, 4096, 100_000])
+@pytest.mark.parametrize("columns", [1, 60, 512, 100_000])
+def test_strips_fill_the_gpu_and_are_no_longer_than_the_picture(height: int, columns: int) -> None:
+    at_once = 132 * 4 * 128
+    rows = strip_rows(height, columns, at_once, 0)
+    assert 1 <= rows <= min(height, LONGEST_STRIP)
+    if height == 4096 and columns == 512:
+        assert columns * -(-height // rows) <= at_once  # one wave
+
+
+def test_thresholds_beyond_every_magnitude_stay_what_pairs_can_hold() -> None:
+    assert limits_of_pairs(CannySettings(1e9, 1e300)) == (2047 * 0x10001, 0)
+    assert limits_of_pairs(CannySettings(300.5, 100.9)) == (100 * 0x10001, 200 * 0x10001)
+    low, high = np.array(limits_of_pairs(CannySettings(10, 1e150, l2=True)), np.uint32).view(np.float32) * 2.0**48
+    assert (low, low + high) == (100, 1 << 22)
+
+
+class Placed(np.ndarray):
+    """A NumPy array that tells its address as CuPy's do."""
+
+    @property
+    def data(self) -> Any:
+        @dataclass
+        class Memory:
+            ptr: int
+
+        return Memory(self.ctypes.data)
+
+
+def test_rows_of_views() -> None:
+    whole = np.zeros((4, 10, 20, 3), np.uint8).view(Placed)
+
+    def found(view: Any, has_batch: bool, has_channels: bool) -> tuple[int, ...] | None:
+        rows = rows_of(view, has_batch, has_channels)
+        return rows and (rows.address - whole.ctypes.data, rows.row_bytes, rows.picture_bytes)
+
+    assert found(whole, True, True) == (0, 60, 600)
+    assert found(whole[1, 2:, 5:9], False, True) == (600 + 120 + 15, 60, 8 * 60)
+    assert found(whole[::2, ::3], True, True) == (0, 180, 1200)
+    assert found(whole[:, :, ::2], True, True) is None
+    assert found(whole[:, ::-1], True, True) is None
+    assert found(whole[0, :, :, :1], False, True) is None  # a channel of three, as a grey picture
+    assert found(whole[0, :, :1, 0], False, False) == (0, 60, 600)
+
+
+def test_what_is_no_picture_is_refused() -> None:
+    for shape, dtype in (((5, 6, 4), "uint8"), ((5, 6), "float32"), ((5,), "uint8"), ((0, 6), "uint8")):
+        with pytest.raises(UsageError, match="canny needs"):
+            plan_canny(shape, dtype, USUAL)
+    with pytest.raises(UsageError, match="at least one picture"):
+        plan_canny((5, 6), "uint8", USUAL, pictures=0)
+
+
+# --- on the CPU -----------------------------------------------------------------------------------------------------
+
+
+WIDTHS = tuple(range(THIN_PIXELS + THIN_REACH - 1, 30))
+"""Every place of the right edge in a thread's row, and one that is too narrow for it."""
+CASES = (
+    tuple(CannyCase("noise", (9, width), CannySettings(100, 900)) for width in WIDTHS),
+    tuple(CannyCase("smooth", (6, width), CannySettings(60, 200, blur=5), seed=3) for width in WIDTHS),
+    tuple(CannyCase("few levels", (7, width, 3), CannySettings(400, 900, True, 3)) for width in WIDTHS),
+    tuple(CannyCase("few levels", (height, 40), CannySettings(100, 900, blur=5)) for height in range(1, 9)),
+    tuple(
+        CannyCase("smooth", (9, width, 3), CannySettings(9e3, 9e4, blur=3), "uint16") for width in (1, 2, 31, 33, 70)
+    ),
+    tuple(CannyCase(kind, (200, 150), CannySettings(100, 300)) for kind in ("spiral", "comb")),
+    tuple(CannyCase(kind, (131, 193), CannySettings(100, 300)) for kind in ("spiral", "comb", "noise")),
+    (CannyCase("smooth", (70, 130), CannySettings(60, 200), pictures=3, offset_samples=3, padding_samples=5),),
+)
+
+
+@needs_sanitizers
+@pytest.mark.parametrize("cases", CASES, ids=lambda cases: f"{cases[0].kind} {cases[0].shape}")
+def test_kernels_on_the_cpu(libraries: Path, cases: tuple[CannyCase, ...]) -> None:
+    ended = run_on_cpu(list(cases), libraries, program=PROGRAM)
+    assert ended.code == 0, ended.text
+
+
+@needs_sanitizers
+@pytest.mark.parametrize("seed", few_then_slow(range(8)))
+def test_random_pictures_on_the_cpu(libraries: Path, seed: int) -> None:
+    ended = run_on_cpu(list(random_cases(20, seed)), libraries, program=PROGRAM)
+    assert ended.code == 0, ended.text
+
+
+@dataclass(frozen=True)
+class CannyFault:
+    """A mistake put into a copy of a kernel's source, and how it must be detected."""
+
+    what: str
+    case: CannyCase
+    source: str
+    text: str
+    instead: str
+    shows: str = "wrong: edge map"
+
+
+SMOOTH = CannyCase("smooth", (70, 130), CannySettings(60, 200))
+SPIRAL = CannyCase("spiral", (200, 150), CannySettings(100, 300))
+FAULTS = (
+    CannyFault(
+        "the outer size is not 0 beyond the picture",
+        CannyCase("noise", (40, 40), CannySettings(100, 900)),
+        "canny_thin.cu",
+        "outer = masked(size, place.inside)",
+        "outer = size",
+    ),
+    CannyFault(
+        "the last units are read as if they began where others do",
+        SMOOTH,
+        "canny_hysteresis.cu",
+        "row >> late",
+        "row",
+        "wrong: edges",
+    ),
+    CannyFault(
+        "words past the picture's end are read",
+        CannyCase("noise", (5, 29), CannySettings(100, 900)),
+        "canny_thin.cu",
+        "if (at + WORD <= end)",
+        "if (true)",
+        "AddressSanitizer: use-after-poison",
+    ),
+    CannyFault(
+        "smoothing's border is the gradient's",
+        CannyCase("noise", (9, 33), CannySettings(100, 300, blur=5)),
+        "canny_thin.cu",
+        "BLUR ? reflected(column, width) : min(column, width - 1)",
+        "min(column, width - 1)",
+    ),
+    CannyFault(
+        "tiles are not joined below",
+        SPIRAL,
+        "canny_hysteresis.cu",
+        "has_below = down + 1 < size.tiles_down",
+        "has_below = false",
+        "wrong: edges",
+    ),
+    CannyFault(
+        "a piece's pixels are not told from another's",
+        SPIRAL,
+        "canny_hysteresis.cu",
+        "label[w] |= 1 << bit;",
+        "label[w] = rank[w];",
+        "wrong: edges",
+    ),
+    CannyFault(
+        "threads do not wait for samples",
+        CannyCase("noise", (20, 40), CannySettings(9e3, 9e4), "uint16"),
+        "canny_tile.cu",
+        "__syncthreads()",
+        "(void)0",
+    ),
+)
+
+
+@needs_sanitizers
+@pytest.mark.parametrize("fault", few_then_slow(FAULTS, 2), ids=lambda fault: fault.what)
+def test_a_fault_is_detected(tmp_path: Path, libraries: Path, fault: CannyFault) -> None:
+    sources = tmp_path / "sources"
+    shutil.copytree(FOLDER, sources, ignore=shutil.ignore_patterns("*.py", "__pycache__"))
+    path = sources / "methods" / "cuda" / fault.source
+    text = path.read_text(encoding="utf-8")
+    assert fault.text in text, f"{fault.source} has changed: it has no {fault.text}"
+    path.write_text(text.replace(fault.text, fault.instead), encoding="utf-8")
+    ended = run_on_cpu([fault.case], tmp_path, sources, program=PROGRAM, headers=libraries)
+    assert ended.code != 0, f"it was not detected: {ended.text}"
+    assert fault.shows in ended.text, ended.text
+
+
+def test_variants_are_all_that_a_plan_can_ask_for() -> None:
+    thin = [dict(variant.defines) for variant in variants() if variant.entry == "canny_thin"]
+    assert len(thin) == len({tuple(sorted(defines.items())) for defines in thin}) == 2 * 3 * 2 * 2
+
+
+# --- on a GPU -------------------------------------------------------------------------------------------------------
+
+
+def placed_on_gpu(array: Any, offset_samples: int) -> Any:
+    """A copy on the GPU, so many samples past an aligned address."""
+    import cupy
+
+    copy = cupy.empty(array.size + offset_samples, array.dtype)[offset_samples:].reshape(array.shape)
+    copy[...] = cupy.asarray(array)
+    return copy
+
+
+def empty_on_gpu(shape: tuple[int, ...], dtype: Any, offset_samples: int) -> Any:
+    return placed_on_gpu(np.full(shape, 165, dtype), offset_samples)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("seed", range(5))
+def test_random_pictures_on_a_gpu(seed: int) -> None:
+    import cupy
+
+    for case in random_cases(400, 100 + seed, 150):
+        pictures = case.batch()
+        plan = plan_canny(pictures.shape[1:], pictures.dtype, case.settings, len(pictures))
+        source, out = case.place(pictures, placed_on_gpu, empty_on_gpu)
+        plan.run(source, out)
+        case.check(cupy.asnumpy(out), "edges")
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("kind", ["noise", "smooth", "spiral", "comb"])
+@pytest.mark.parametrize("shape", [(4096, 4096), (2160, 3840, 3), (1777, 5003)])
+def test_large_pictures_on_a_gpu_are_as_by_opencv(kind: str, shape: tuple[int, ...]) -> None:
+    import cupy
+
+    picture = picture_of(kind, shape, 1)
+    found = cupy.asnumpy(plan_canny(shape, "uint8", USUAL).run(cupy.asarray(picture)))
+    np.testing.assert_array_equal(found, cv2.Canny(picture, USUAL.low, USUAL.high))
+
+
+@pytest.mark.gpu
+def test_a_run_goes_to_the_current_stream_and_into_a_graph() -> None:
+    import cupy
+
+    picture = picture_of("smooth", (300, 400), 1)
+    plan = plan_canny(picture.shape, "uint8", USUAL)
+    image, out = cupy.asarray(picture), cupy.zeros(picture.shape, np.uint8)
+    plan.run(image, out)
+    expected, stream = cupy.asnumpy(out), cupy.cuda.Stream(non_blocking=True)
+    out[...] = 7
+    cupy.cuda.Device().synchronize()
+    with stream:
+        stream.begin_capture()
+        plan.run(image, out)
+        graph = stream.end_capture()
+        graph.launch(stream)
+    stream.synchronize()
+    np.testing.assert_array_equal(cupy.asnumpy(out), expected)
+    assert expected.any()
+
+
+@pytest.mark.gpu
+def test_views_that_must_be_copied_on_a_gpu() -> None:
+    import cupy
+
+    picture = picture_of("smooth", (90, 130), 1)
+    image, out = cupy.asarray(picture)[::-1, ::2], cupy.zeros((130, 90), np.uint8)
+    plan = plan_canny(image.shape, "uint8", USUAL)
+    plan.run(image, out.T[:, ::2])
+    expected = cv2.Canny(np.ascontiguousarray(picture[::-1, ::2]), USUAL.low, USUAL.high)
+    np.testing.assert_array_equal(cupy.asnumpy(out).T[:, ::2], expected)
+    assert not cupy.asnumpy(out).T[:, 1::2].any()
+    with pytest.raises(UsageError, match="needs a picture of 90×65 uint8"):
+        plan.run(cupy.asarray(picture))
