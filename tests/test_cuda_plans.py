@@ -467,7 +467,7 @@ def test_the_matrices_of_the_tensor_cores_are_the_filter_over_a_group(
     directions = problem.directions
     products = 3 if directions == 2 else 2
     per_word = 4 // part.itemsize
-    packed = sliding_packing.mma_weights(problem)
+    packed = sliding_packing.mma_weights(problem, aligned=True)
     scale, limit = packed[-2:].view(np.float32).astype(np.float64)
     assert limit * scale == 255
     scale *= 1 if whole or dtype == "float16" else 2.0**-24  # of a byte that is taken as a half

@@ -47,8 +47,8 @@ MOST_WEIGHT_EXPONENT = 30
 SAMPLE_EXPONENT = -24
 """Of the least half, which stands for one level of a byte (sliding_mma.cuh)."""
 
-LARGEST_STRIP_STRIDE = KERNEL_SIZE
-"""Beyond it windows share nothing."""
+LARGEST_STRIP_STRIDE = 8
+"""Beyond it the gaps between windows, which strips read along, are longer than windows: one thread per output pixel."""
 
 MOST_STRIP_OUTPUTS = 8
 """Outputs whose sums of all rows under way a thread can hold; a bank of more is for sliding_bank.cu."""
@@ -141,18 +141,23 @@ def _needs_mma(problem: Problem) -> bool:
 
 
 def has_strips(problem: Problem) -> bool:
-    """Whether sliding.cu does it: windows that overlap or touch, sums that float32 holds, two directions or a ring."""
+    """Whether sliding.cu does it: windows that are not far apart, sums that float32 holds, two directions or a ring."""
     outputs = problem.output_channels
     many = problem.dtype == problem.output_dtype == np.float32  # two pixels of such a bank are whole words
     in_one_pass = problem.groups == 1 or outputs == problem.in_channels
-    few = in_one_pass and outputs <= (MOST_STRIP_OUTPUTS if many else RGB_CHANNELS)
-    return few and (overlaps(problem) or form_for(problem) is not None)
+    few = outputs <= (MOST_STRIP_OUTPUTS if many else RGB_CHANNELS)
+    summed = _has_float32_sums(problem) or form_for(problem) is not None
+    return in_one_pass and few and problem.stride <= LARGEST_STRIP_STRIDE and summed
 
 
 def overlaps(problem: Problem) -> bool:
     """Whether neighbouring windows share samples, or touch, and float32 sums of one or two directions are enough."""
-    near = problem.stride <= LARGEST_STRIP_STRIDE
-    return near and problem.combine != "maximum" and sums_for(problem) == "float32"
+    return problem.stride <= KERNEL_SIZE and _has_float32_sums(problem)
+
+
+def _has_float32_sums(problem: Problem) -> bool:
+    """Whether float32 holds the sums, of one or two directions."""
+    return problem.combine != "maximum" and sums_for(problem) == "float32"
 
 
 def is_small(problem: Problem) -> bool:

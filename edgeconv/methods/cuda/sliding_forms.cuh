@@ -258,7 +258,7 @@ __device__ __forceinline__ void stage_row(unsigned char *staged, int thread, con
 #endif
 #endif
     }
-    put(staged + thread * THREAD_OUT_BYTES, word);
+    put(staged, thread, word);
 }
 
 // A thread's part of a strip, going down: the rows of the picture that outputs under way have in common.
@@ -268,18 +268,18 @@ struct Column {
     __device__ __forceinline__ void start() { kept[0] = kept[1] = PlaneRow(); }
 
     // Take the input rows of a step, put the output rows that end with them into the stage.
-    __device__ __forceinline__ void step(const unsigned char *rows, unsigned char *staged, int thread, int,
+    __device__ __forceinline__ void step(const StepRows &rows, const StagedRows &staged, int thread, int,
                                          const Filter &filter) {
-        constexpr int LAST = STRIDE == 3 ? 2 : 0;  // of STRIDE rows, that which ends an output row
+        constexpr int LAST = STRIDE < KERNEL_SIZE ? 0 : 2;  // of the rows of an output, that which ends it
 #pragma unroll
         for (int y = 0; y < STEP_ROWS; ++y)
 #pragma unroll
-            for (int i = 0; i < STRIDE; ++i) {
+            for (int i = 0; i < ROWS_OF_OUTPUT; ++i) {
                 Window window;
-                window.read(rows + (y * STRIDE + i) * ROW_BYTES, thread);
+                window.read(rows.row(y * ROWS_OF_OUTPUT + i), thread);
                 PlaneRow row;
                 row.take(window, filter);
-                if (i == LAST) stage_row(staged + y * OUT_ROW_BYTES, thread, kept[0], kept[1], row, filter);
+                if (i == LAST) stage_row(staged.row(y), thread, kept[0], kept[1], row, filter);
                 if (STRIDE == 1) kept[0] = kept[1], kept[1] = row;
                 if (STRIDE > 1 && i < 2) kept[i] = row;
             }

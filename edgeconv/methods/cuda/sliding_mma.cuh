@@ -95,18 +95,17 @@ __device__ __forceinline__ void multiply(Response (&d)[4], const unsigned (&a)[2
 struct Window {
     unsigned word[PRODUCTS][2][A_WORDS];
 
-    __device__ __forceinline__ void read(const unsigned char *rows, int thread, int part) {
+    __device__ __forceinline__ void read(const Row (&rows)[2], int thread, int part) {
         const int group = thread % WARP / 4, pair = thread % 4;  // of the lane: lane = 4 · group + pair
-        const unsigned char *const from =
-            rows + ((thread / WARP * PARTS_OF_ROW + part) * GROUPS + group) * GROUP_BYTES + pair * WORD;
+        const int from = ((thread / WARP * PARTS_OF_ROW + part) * GROUPS + group) * GROUP_BYTES + pair * WORD;
 #pragma unroll
         for (int p = 0; p < PRODUCTS; ++p)
 #pragma unroll
             for (int row = 0; row < 2; ++row)
 #pragma unroll
                 for (int i = 0; i < WORDS_READ; ++i) {
-                    const unsigned samples = *reinterpret_cast<const unsigned *>(
-                        from + row * ROW_BYTES + i % 2 * (GROUPS / 2) * GROUP_BYTES + (first_word(p) + i / 2 * 4) * WORD);
+                    const unsigned samples =
+                        rows[row].word(from + i % 2 * (GROUPS / 2) * GROUP_BYTES + (first_word(p) + i / 2 * 4) * WORD);
                     if (WORDS_READ == A_WORDS) {
                         word[p][row][i] = samples;
                     } else {  // four bytes as four halves
@@ -135,11 +134,29 @@ __device__ __forceinline__ unsigned scaled_byte(float value, const Filter &filte
 }
 #endif
 
+constexpr int PAIR_BYTES = 2 * sizeof(OUTPUT);
+
+// Put two samples, the first in the low bits of `both`, beside each other into a staged row, which starts on such a pair or
+// not (`together`). All lanes pack, so that only the stores depend on the lane and the row.
+__device__ __forceinline__ void put_pair(OUTPUT *at, unsigned both, bool together, bool has_output) {
+    keep_in_register(both);
+    if (has_output && together) {
+        if (PAIR_BYTES == WORD)
+            *reinterpret_cast<unsigned *>(at) = both;
+        else
+            *reinterpret_cast<unsigned short *>(at) = static_cast<unsigned short>(both);
+    }
+    if (ALIGNED_OUT) return;
+    if (has_output && !together) at[0] = sample_bits(both, at);
+    if (has_output && !together) at[1] = sample_bits(both >> 8 * sizeof(OUTPUT), at);
+}
+
 // Put one complete row of responses into the stage, as samples; `mark` remembers one that is not finite (mend.cuh).
 __device__ __forceinline__ void stage_row(unsigned char *staged, int thread, int part, const Responses &sum,
                                           const Filter &filter, unsigned &mark) {
     const int group = thread % WARP / 4, pair = thread % 4;  // of the lane: lane = 4 · group + pair
     const bool has_output = pair < PRODUCT_SAMPLES * DIRECTIONS / 2;
+    const bool together = ALIGNED_OUT || reinterpret_cast<unsigned long long>(staged) % PAIR_BYTES == 0;
     OUTPUT *const to = reinterpret_cast<OUTPUT *>(staged) +
                        ((thread / WARP * PARTS_OF_ROW + part) * GROUPS + group) * GROUP_PIXELS * CHANNELS + (3 - DIRECTIONS) * pair;
 #pragma unroll
@@ -159,21 +176,17 @@ __device__ __forceinline__ void stage_row(unsigned char *staged, int thread, int
 #endif
                     continue;
                 }
-                // All lanes pack, so that only the store itself depends on the lane.
 #ifdef MENDS
                 const float value[2] = {first, second};
                 const unsigned both = pack(value, static_cast<const OUTPUT *>(nullptr));
                 mark_halves_not_finite(both, mark);
-                if (has_output) *reinterpret_cast<unsigned *>(at) = both;
-#else
-#ifdef WHOLE_WEIGHTS
+#elif defined(WHOLE_WEIGHTS)
                 const bool positive = store == Store::abs;
                 const unsigned both = pack_clipped(positive ? abs(first) : first, positive ? abs(second) : second, 0);
 #else
                 const unsigned both = __byte_perm(scaled_byte(first, filter), scaled_byte(second, filter), 0x0040);
 #endif
-                if (has_output) *reinterpret_cast<unsigned short *>(at) = static_cast<unsigned short>(both);
-#endif
+                put_pair(at, both, together, has_output);
             }
 }
 
@@ -186,12 +199,12 @@ struct Column {
     __device__ __forceinline__ void start() { before = Window(); }
 
     // Take the input rows of a step, put the output rows that end with them into the stage.
-    __device__ __forceinline__ void step(const unsigned char *rows, unsigned char *staged, int thread, int part,
+    __device__ __forceinline__ void step(const StepRows &rows, const StagedRows &staged, int thread, int part,
                                          const Filter &filter) {
 #pragma unroll
         for (int y = 0; y < STEP_ROWS; y += 2) {
             Window two;
-            two.read(rows + y * ROW_BYTES, thread, part);
+            two.read({rows.row(y), rows.row(y + 1)}, thread, part);
             Responses first, second;
             clear(first), clear(second);
 #pragma unroll
@@ -202,7 +215,7 @@ struct Column {
                     multiply(first[p], two.word[p][0], filter.word[1][p][half][1]);
                 }
             unsigned mark = 0;
-            stage_row(staged + y * OUT_ROW_BYTES, thread, part, first, filter, mark);
+            stage_row(staged.row(y), thread, part, first, filter, mark);
 #pragma unroll
             for (int half = 0; half < PARTS; ++half)
 #pragma unroll
@@ -210,7 +223,7 @@ struct Column {
                     multiply(second[p], two.word[p], filter.word[1][p][half]);
                     multiply(second[p], before.word[p][1], filter.word[0][p][half][0]);
                 }
-            stage_row(staged + (y + 1) * OUT_ROW_BYTES, thread, part, second, filter, mark);
+            stage_row(staged.row(y + 1), thread, part, second, filter, mark);
 #ifdef MENDS
             if (is_marked(mark)) block_is_spoilt = 1;
 #endif

@@ -1,0 +1,283 @@
+// How rows of the picture come into the ring of sliding.cu, and staged rows go to the output, wherever rows start.
+//
+// A row is copied in whole chunks of 16 bytes, as they lie in memory: those that hold a byte of the row that the block
+// needs. In its slot of the ring each byte lies in the lines of shared memory as it does in those of the picture (a copy
+// whose two sides lie differently is cut into single sectors, three times as many requests: measured). So the samples
+// start at a place of their own in every slot, the row's lead:
+//
+//     ALIGNED_IN 1     LEAD, the same for all, known to the compiler: threads read up to 16 bytes at a time
+//     ALIGNED_IN 0     0 to 127, kept beside the slot: threads read words and shift them (Row)
+//
+// What stands outside the picture is put into the slot: with a zero border and ALIGNED_IN once, as no copy reaches there;
+// else after the row has arrived, from its other samples. Output rows too are staged as they will lie in their lines, and
+// leave as whole chunks; the samples before the first and after the last of them go one by one.
+//
+// Included by sliding.cu. Not for itself: names of sliding.cu are used throughout.
+
+// --- a row in its slot ------------------------------------------------------------------------------------------------
+constexpr bool SHIFTS = !ALIGNED_IN && SAMPLE_BYTES < WORD;  // samples may start anywhere in a word
+
+// A row for those who read windows: thread 0's window starts LEAD bytes and `shift` bits after `bytes`, a whole word.
+struct Row {
+    const unsigned char *bytes;
+    unsigned shift;
+
+    // The word that starts at `byte`, as if shift were 0.
+    __device__ __forceinline__ unsigned word(int byte) const {
+        const unsigned *const at = reinterpret_cast<const unsigned *>(bytes + byte);
+        return SHIFTS ? __funnelshift_r(at[0], at[1], shift) : at[0];
+    }
+};
+
+// The input rows of a step.
+struct StepRows {
+    const unsigned char *slots;
+    const int *leads;
+
+    __device__ __forceinline__ Row row(int i) const {
+        const unsigned char *const slot = slots + i * ROW_BYTES;
+        if (ALIGNED_IN) return {slot, 0};
+        const unsigned lead = leads[i];
+        return {slot + lead / WORD * WORD, lead % WORD * 8};
+    }
+};
+
+// --- from the picture into the ring -----------------------------------------------------------------------------------
+// What a block takes from every row of its strip: `columns` columns of the padded picture, of which bytes `from` to `to`
+// lie in the row, and `before` and `after` samples left and right of it. Found once, and kept in shared memory:
+// registers are for the sums.
+struct Span {
+    int position;     // padded column of the first sample, less the padding; negative left of the picture
+    int columns;
+    long long first;  // byte of the row where the span starts; negative left of the picture
+    int from, to;
+    int before, after;
+
+};
+__device__ __forceinline__ Span span_of(int first_x, const Geometry &size) {
+    Span span;
+    const int outputs = min(size.out_width - first_x, THREADS * THREAD_PIXELS);
+    span.columns = (outputs - 1) * STRIDE + KERNEL_SIZE;
+    span.position = first_x * STRIDE - size.padding;
+    span.first = static_cast<long long>(span.position) * PIXEL_BYTES;
+    const long long bytes = span.columns * PIXEL_BYTES;
+    const long long until = static_cast<long long>(size.width) * PIXEL_BYTES - span.first;
+    span.from = static_cast<int>(min(max(-span.first, 0ll), bytes));
+    span.to = static_cast<int>(min(max(until, 0ll), bytes));
+    span.before = span.from / SAMPLE_BYTES;
+    span.after = span.columns * CHANNELS - span.to / SAMPLE_BYTES;
+    return span;
+}
+
+// Whole chunks outside the picture are never copied, and with ALIGNED_IN no chunk is partly outside: zeros stay.
+constexpr bool BORDER_STAYS = ALIGNED_IN && border == Border::zero;
+
+__device__ __forceinline__ void fill_zeros(unsigned char *from, int bytes, int thread, int threads) {
+#pragma unroll 1
+    for (int at = thread * CHUNK; at < bytes; at += threads * CHUNK)
+        *reinterpret_cast<uint4 *>(from + at) = make_uint4(0, 0, 0, 0);
+}
+
+// The chunks of a row that are copied: bytes `begin` to `end` of its slot, from `from` on.
+struct Chunks {
+    int lead, begin, end;
+    const unsigned char *from;
+};
+
+// The samples at bytes `begin` to `end` of a slot; `threads` threads of which this is `thread` copy them.
+__device__ __noinline__ void copy_samples(unsigned char *slot, const unsigned char *from, int begin, int end, int thread,
+                                          int threads) {
+    for (int at = begin + thread * SAMPLE_BYTES; at < end; at += threads * SAMPLE_BYTES)
+        *reinterpret_cast<INPUT *>(slot + at) = *reinterpret_cast<const INPUT *>(from + at);
+}
+
+// Find the chunks that hold what the block needs of row `source` of the picture. A chunk that reaches beyond the picture's
+// first or last sample is left out, and its samples are copied here.
+__device__ __forceinline__ Chunks chunks_of(unsigned char *slot, const INPUT *image, int source, const Span &span,
+                                            const Geometry &size, int thread, int threads) {
+    const unsigned char *const picture = reinterpret_cast<const unsigned char *>(image);
+    const long long row_bytes = static_cast<long long>(size.width) * PIXEL_BYTES;
+    const unsigned char *const start = picture + source * row_bytes + span.first;
+    const int lead = ALIGNED_IN ? LEAD : static_cast<int>(reinterpret_cast<unsigned long long>(start) % LINE);
+    const int from = lead + span.from, to = lead + span.to;
+    int begin = from / CHUNK * CHUNK, end = from < to ? round_up(to, CHUNK) : begin;
+    const unsigned char *const slot_in_picture = start - lead;
+    const bool first_or_last = source == 0 || source == size.height - 1 || row_bytes < CHUNK;
+    if (!ALIGNED_IN && first_or_last && from < to) {
+        if (slot_in_picture + begin < picture) begin += CHUNK;
+        if (slot_in_picture + end > picture + size.height * row_bytes) end = max(end - CHUNK, begin);
+        copy_samples(slot, slot_in_picture, from, min(begin, to), thread, threads);
+        copy_samples(slot, slot_in_picture, max(end, from), to, thread, threads);
+    }
+    return {lead, begin, end, slot_in_picture + begin};
+}
+
+// What this thread put into shared memory comes before copies that start later.
+__device__ __forceinline__ void fence_before_copies() {
+#ifdef BULK_READS
+    fence_before_bulk();
+#endif
+}
+
+#ifdef BULK_READS
+// One warp starts the copy of row `position` of the padded picture; `arrival` counts its bytes.
+__device__ __forceinline__ void fetch_row(unsigned char *slot, int *lead, int position, int end, const INPUT *image,
+                                          int thread, const Span &span, const Geometry &size, Barrier *arrival) {
+    const int source = position < end ? source_index<border>(position, size.height) : OUTSIDE;
+    if (source == OUTSIDE) {
+        if (position < end) fill_zeros(slot, ROW_BYTES, thread % WARP, WARP);
+        fence_before_bulk();
+        if (elected()) {
+            *lead = LEAD;
+            expect_bytes(arrival, 0);
+        }
+        return;
+    }
+    const Chunks chunks = chunks_of(slot, image, source, span, size, thread % WARP, WARP);
+    if (elected()) {
+        const int bytes = chunks.end - chunks.begin;
+        if (!ALIGNED_IN) *lead = chunks.lead;
+        expect_bytes(arrival, bytes);
+        if (bytes > 0) start_bulk_read(slot + chunks.begin, chunks.from, bytes, arrival);
+    }
+}
+#else
+// All threads of the block start the copy of row `position` of the padded picture.
+__device__ __forceinline__ void fetch_row(unsigned char *slot, int *lead, int position, int end, const INPUT *image,
+                                          int thread, const Span &span, const Geometry &size) {
+    const int source = position < end ? source_index<border>(position, size.height) : OUTSIDE;
+    if (source == OUTSIDE) {
+        if (position < end) fill_zeros(slot, ROW_BYTES, thread, THREADS);
+        if (thread == 0) *lead = LEAD;
+        return;
+    }
+    const Chunks chunks = chunks_of(slot, image, source, span, size, thread, THREADS);
+    if (!ALIGNED_IN && thread == 0) *lead = chunks.lead;
+#pragma unroll
+    for (int i = 0; i < ROW_BYTES; i += THREADS * CHUNK) {
+        const int at = i + thread * CHUNK;
+        if (at < chunks.end - chunks.begin) __pipeline_memcpy_async(slot + chunks.begin + at, chunks.from + at, CHUNK);
+    }
+}
+#endif
+
+// Where the border's sample `i` of a span stands, in samples from the span's start, and where its value does: there
+// too, or nowhere (a zero), or far away in the row.
+struct BorderSample {
+    int to, from;
+};
+constexpr int NOWHERE = -1, FAR = -2;
+
+__device__ __forceinline__ BorderSample border_sample(int i, const Span &span, int width) {
+    const int inside = span.columns * CHANNELS - span.before - span.after;
+    const int to = i < span.before ? i : i + inside;
+    const int column = source_index<border>(span.position + to / CHANNELS, width);
+    if (column == OUTSIDE) return {to, NOWHERE};
+    const long long from = static_cast<long long>(column - span.position) * CHANNELS + to % CHANNELS;
+    return {to, from >= span.before && from < span.before + inside ? static_cast<int>(from) : FAR};
+}
+
+// A warp puts the border's samples of row `position` of the padded picture into its slot, for a padding of many samples;
+// `samples` is where the span starts there.
+__device__ __noinline__ void fill_wide_border(INPUT *samples, const INPUT *image, int position, int lane, const Span &span,
+                                              const Geometry &size) {
+    for (int i = lane; i < span.before + span.after; i += WARP) {
+        const BorderSample sample = border_sample(i, span, size.width);
+        INPUT value = INPUT();
+        if (sample.from >= 0) {
+            value = samples[sample.from];
+        } else if (sample.from == FAR) {
+            const int row = source_index<border>(position, size.height);
+            const int column = source_index<border>(span.position + sample.to / CHANNELS, size.width);
+            value = image[(static_cast<long long>(row) * size.width + column) * CHANNELS + sample.to % CHANNELS];
+        }
+        samples[sample.to] = value;
+    }
+}
+
+// The same for a border of at most a sample per lane, none of them far: `own` is the lane's, its `to` NOWHERE for none.
+// A warp finds them once, and whether there are more.
+__device__ __noinline__ void find_border(BorderSample *samples, bool *more, int lane, const Span &span, int width) {
+    const int count = span.before + span.after;
+    if (lane == 0) *more = count > WARP;
+    __syncwarp();
+    samples[lane] = lane < count ? border_sample(lane, span, width) : BorderSample{NOWHERE, NOWHERE};
+    if (samples[lane].from == FAR) *more = true;
+}
+__device__ __forceinline__ void fill_border(INPUT *samples, const BorderSample &own) {
+    if (own.to != NOWHERE) samples[own.to] = own.from == NOWHERE ? INPUT() : samples[own.from];
+}
+
+// --- from shared memory to the output ---------------------------------------------------------------------------------
+// The places of a step's output rows in the stage. A row lies there as it will in the lines of the output.
+struct StagedRows {
+    unsigned char *stage;
+    unsigned first, pitch;  // of the output, the address of the first row's first byte and from row to row, modulo 2^32
+
+    __device__ __forceinline__ unsigned char *row(int y) const {
+        return stage + y * STAGE_ROW_BYTES + (ALIGNED_OUT ? 0 : (first + y * pitch) % CHUNK);
+    }
+};
+
+// How far into a word a staged row starts, in bytes; and where the words lie that its warps share, behind the row.
+__device__ __forceinline__ unsigned skew_of(const unsigned char *staged) {
+    return static_cast<unsigned>(reinterpret_cast<unsigned long long>(staged)) % WORD;
+}
+__device__ __forceinline__ Joint *joints_of(unsigned char *staged) {
+    const unsigned lead = static_cast<unsigned>(reinterpret_cast<unsigned long long>(staged)) % CHUNK;
+    return reinterpret_cast<Joint *>(staged - lead + OUT_ROW_BYTES + CHUNK);
+}
+
+// One warp puts the words of a staged row together that two warps share, and the last one.
+__device__ __forceinline__ void join_warps(unsigned char *staged, int lane) {
+    if (lane > 0 && lane < JOINTS) {
+        const Joint joint = joints_of(staged)[lane];
+        const unsigned skew = skew_of(staged);
+        *reinterpret_cast<unsigned *>(staged - skew + lane * WARP * THREAD_OUT_BYTES) =
+            __funnelshift_rc(joint.left, joint.right, (WORD - skew) * 8);
+    }
+}
+
+// What of a row of `bytes` bytes that goes to `to` is whole chunks there.
+struct WholeChunks {
+    int begin, end;
+    __device__ __forceinline__ WholeChunks(const unsigned char *to, int bytes) : begin(0), end(bytes) {
+        if (ALIGNED_OUT) return;
+        const unsigned address = static_cast<unsigned>(reinterpret_cast<unsigned long long>(to));
+        begin = min(static_cast<int>(-address % CHUNK), bytes);
+        end = max(bytes - static_cast<int>((address + bytes) % CHUNK), begin);
+    }
+};
+
+// A warp writes the samples before and after them, half a warp each.
+__device__ __forceinline__ void write_ends(unsigned char *to, const unsigned char *staged, const WholeChunks &whole, int bytes,
+                                           int lane) {
+    const int sample = lane % CHUNK * static_cast<int>(sizeof(OUTPUT)), at = lane < CHUNK ? sample : whole.end + sample;
+    if (at < (lane < CHUNK ? whole.begin : bytes))
+        *reinterpret_cast<OUTPUT *>(to + at) = *reinterpret_cast<const OUTPUT *>(staged + at);
+}
+
+#ifdef BULK_WRITES
+// One warp starts the copy of a staged row of `bytes` bytes.
+__device__ __forceinline__ void write_row(unsigned char *to, unsigned char *staged, int bytes, int thread) {
+    const WholeChunks whole(to, bytes);
+    if (SHARES_WORDS) {
+        join_warps(staged, thread % WARP);
+        fence_before_bulk();
+        __syncwarp();
+    }
+    if (elected() && whole.begin < whole.end) start_bulk_write(to + whole.begin, staged + whole.begin, whole.end - whole.begin);
+    if (!ALIGNED_OUT) write_ends(to, staged, whole, bytes, thread % WARP);
+}
+#else
+// All threads of the block write a staged row; neighbouring threads write neighbouring chunks.
+__device__ __forceinline__ void write_row(unsigned char *to, const unsigned char *staged, int bytes, int thread) {
+    const WholeChunks whole(to, bytes);
+#pragma unroll
+    for (int i = 0; i < OUT_ROW_BYTES; i += THREADS * CHUNK) {
+        const int at = whole.begin + i + thread * CHUNK;
+        if (at < whole.end) __stcs(reinterpret_cast<uint4 *>(to + at), *reinterpret_cast<const uint4 *>(staged + at));
+    }
+    if (!ALIGNED_OUT && thread < WARP) write_ends(to, staged, whole, bytes, thread);
+}
+#endif
