@@ -317,6 +317,44 @@ def faults() -> str:
     return lines_of(("fault", "what was seen"), ([f"`{name}`", words] for name, words in FAULTS.items()))
 
 
+def second_clock() -> str:
+    """Of scripts/benchmark_second_clock.py."""
+    found = json.loads((RESULTS / "second_clock_h200.json").read_text(encoding="utf-8"))["rows"]
+    rows = (
+        [
+            f"`{row['method']}`",
+            f"{row['side']:,}²",
+            seconds_text(row["edgeconv_median_seconds"]),
+            seconds_text(row["nvbench_mean_seconds"]),
+            f"{row['ratio']:.3f}",
+        ]
+        for row in found
+    )
+    return lines_of(("method", "size", "`edgeconv bench`, median", "nvbench, mean", "ratio"), rows)
+
+
+def flushes() -> str:
+    """Of scripts/benchmark_flush.py: a case and size in a line, the two flushes side by side."""
+    found = json.loads((RESULTS / "flush_h200.json").read_text(encoding="utf-8"))["rows"]
+    rows = []
+    for dirty, clean in zip(found[::2], found[1::2], strict=True):
+        case = f"{dirty['dtype']}, {dirty['filter']}, {dirty['channels']}, stride {dirty['stride']}"
+        cells = [
+            cell
+            for row in (dirty, clean)
+            for cell in (
+                seconds_text(row["floor_seconds"]),
+                seconds_text(row["sliding_seconds"]),
+                percent(row["share"]),
+            )
+        ]
+        rows.append([case, f"{dirty['side']:,}²", *cells])
+    dirty_names, clean_names = (
+        [f"floor, {kind} L2", f"`sliding`, {kind} L2", f"share, {kind} L2"] for kind in ("dirty", "clean")
+    )
+    return lines_of(("case", "size", *dirty_names, *clean_names), rows)
+
+
 def peers() -> str:
     """The table of peers."""
     kinds = {False: "library", True: "by hand"}
@@ -399,6 +437,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "banks-grey": lambda: bank_table("h200", 1),
     "faults": faults,
     "peers": peers,
+    "second-clock": second_clock,
+    "flushes": flushes,
     "reader-fuzz": reader_fuzz,
     "batch-png": lambda: batch_speed(
         {

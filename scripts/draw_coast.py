@@ -34,7 +34,7 @@ WIDTH, ASPECT = 960, 1.6
 SAMPLES = 2
 """Rays along each side of a pixel."""
 PICTURE, PICTURE_QUALITY = "coast.jpg", 85
-EDGES, EDGES_QUALITY = "coast_edges.jpg", 75
+EDGES, EDGES_QUALITY = "coast_edges.webp", 60
 FILTER, CHANNELS, BORDER = "sobel", "luma", "replicate"
 CANNY = "coast_canny.png"
 LOW, HIGH, BLUR = 60, 150, 5

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import struct
 import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
+import cv2
 import numpy as np
 import pytest
 from command import edgeconv
@@ -17,6 +19,7 @@ from edgeconv.cli import app
 from edgeconv.core.safe_text import visible
 from edgeconv.errors import EdgeconvError
 from edgeconv.export.schemas import DIFF
+from edgeconv.io.formats import tiff
 from edgeconv.io.image import write_image
 
 
@@ -179,3 +182,58 @@ def test_the_schema_is_one_and_records_of_floats_keep_to_it(folder: Path) -> Non
     assert found["whole"]["max_abs"] is None
     assert found["whole"]["unbounded_samples"] == 6
     assert found["first"]["other"] == [None, None, None]
+
+
+def pages_of(count: int, height: int = 6) -> list[np.ndarray]:
+    return [np.full((height, 8), 10 * number, np.uint8) for number in range(count)]
+
+
+def test_all_pages_of_a_bank_are_compared(tmp_path: Path) -> None:
+    """A difference on the last page alone is one; rows are counted through all pages."""
+    for name, pages in (("a", pages_of(3)), ("b", pages_of(3))):
+        pages[2][4, 5] += name == "b"
+        assert cv2.imwritemulti(str(tmp_path / f"{name}.tif"), pages)
+    done = edgeconv("diff", "a.tif", "b.tif", "--json", cwd=tmp_path)
+    found = json.loads(done.text)
+    assert (done.code, found["same"]) == (1, False)
+    assert found["reference"]["layout"] == "8×18×1 uint8"
+    (comparison,) = found["comparisons"]
+    assert comparison["notes"] == ["3 pages, one below the other"]
+    assert (comparison["differing_pixels"], comparison["first"]["y"]) == (1, 2 * 6 + 4)
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        (tmp_path / f"{name}.tif").rename(tmp_path / name / "bank.tif")
+    assert edgeconv("diff", "a", "b", cwd=tmp_path).code == 1
+
+
+def test_of_pages_of_several_sizes_the_first_is_compared(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        assert cv2.imwritemulti(str(tmp_path / f"{name}.tif"), [*pages_of(1), *pages_of(1, height=3)])
+    done = edgeconv("diff", "a.tif", "b.tif", cwd=tmp_path)
+    assert done.code == 0
+    assert "first of several frames or pages taken" in done.text
+
+
+@pytest.mark.parametrize("damage", ["loop", "beyond the end", "cut page", "too large"])
+def test_damage_behind_the_first_page_is_one_line(damage: str, tmp_path: Path) -> None:
+    assert cv2.imwritemulti(str(tmp_path / "a.tif"), pages_of(3))
+    data = bytearray((tmp_path / "a.tif").read_bytes())
+    first, second, third = (struct.unpack_from("<I", page, 4)[0] for page in tiff.pages(bytes(data)))
+    entries = struct.unpack_from("<H", data, second)[0]
+    following = second + 2 + 12 * entries
+    assert struct.unpack_from("<I", data, following)[0] == third
+    words: tuple[str, ...] = ()
+    if damage == "loop":
+        struct.pack_into("<I", data, following, second)
+    elif damage == "beyond the end":
+        struct.pack_into("<I", data, following, len(data) + 100)
+    elif damage == "cut page":
+        struct.pack_into("<H", data, third, 60000)
+    else:
+        words = ("--max-pixels", "100")
+    (tmp_path / "b.tif").write_bytes(data)
+    done = edgeconv("diff", "b.tif", "a.tif", *words, cwd=tmp_path)
+    assert done.code == 2
+    assert done.err.count("\n") == 1
+    assert done.err.startswith("edgeconv: error: b.tif")
+    assert first < len(data)

@@ -114,7 +114,7 @@ def test_the_coast_is_what_its_script_draws(coast: np.ndarray, drawing: ModuleTy
 
 
 def test_the_edges_are_those_of_the_coast(coast: np.ndarray, drawing: ModuleType) -> None:
-    """The JPEG of the edges is off by what JPEG loses; the edges of another filter are off by three times as much."""
+    """The picture of the edges is off by what WebP loses; the edges of another filter by three times as much."""
     rows = slice(240, 360)  # houses, lighthouse and rocks
     shown = edgeconv.read_image(PROJECT / "docs" / "pictures" / drawing.EDGES).pixels[rows, :, :1].astype(int)
 

@@ -36,7 +36,7 @@ NASTY = "<script>alert('x')</script> & | pipe.png"
 
 
 def committed(machine: str, name: str) -> RunReport:
-    return read(RESULTS / machine / f"{name}.json")
+    return read(RESULTS / machine / f"{name}.json.xz")
 
 
 @pytest.fixture
@@ -254,7 +254,7 @@ def test_the_bench_still_reads_nothing_but_its_own(tmp_path) -> None:
 
 def test_a_record_that_xz_packed_is_read_as_it_is(monkeypatch, tmp_path) -> None:
     monkeypatch.setattr("edgeconv.io.records.RECORD_BYTES", 2**20)
-    made = (RESULTS / "h200" / "cuda_sliding_s2.json").read_bytes()
+    made = lzma.decompress((RESULTS / "h200" / "cuda_sliding_s2.json.xz").read_bytes())
     path = tmp_path / "run.json.xz"
     path.write_bytes(lzma.compress(made))
     assert read(path) == committed("h200", "cuda_sliding_s2")

@@ -11,6 +11,7 @@ from command import PROJECT, edgeconv, edgeconv_process
 from problems import random_image
 
 from edgeconv.core.text_rows import TextRow, broken
+from edgeconv.io.files import read_text
 from edgeconv.io.image import read_image, write_image
 from edgeconv.run.job import MOST_SAMPLING_SECONDS, sampling_seconds
 
@@ -153,7 +154,7 @@ def test_quality_and_format_do_what_they_say(folder: Path) -> None:
     assert read_image(folder / "piped.bmp").pixels.shape == (20, 30, 3)
 
 
-RECORDS = ("run/two-core-epyc/cpu_sliding_s1.json", "run/h200/cuda_cudnn_s1.json", "bench_gemm_h200.json.xz")
+RECORDS = ("run/two-core-epyc/cpu_sliding_s1.json.xz", "run/h200/cuda_cudnn_s1.json.xz", "bench_gemm_h200.json.xz")
 
 
 @pytest.mark.parametrize("columns", [72, 160])
@@ -180,7 +181,7 @@ def test_a_report_without_colours_has_no_escape_sequence(tmp_path: Path) -> None
     record = PROJECT / "docs" / "results" / RECORDS[1]
     shown = on_terminal("report", record, cwd=tmp_path, NO_COLOR="1").text
     assert "\x1b" not in shown
-    hostile = json.loads(record.read_text(encoding="utf-8"))
+    hostile = json.loads(read_text(record, 2**20))
     hostile["input"]["file"] = "a\x1b]0;title\x07.png"
     (tmp_path / "hostile.json").write_text(json.dumps(hostile), encoding="utf-8")
     coloured = on_terminal("report", "hostile.json", cwd=tmp_path, columns=200).text

@@ -228,7 +228,7 @@ def _compare_pair(name: str, before: Path, after: Path, conversions: tuple[str, 
     try:
         if read_bytes(before, most_bytes) == read_bytes(after, most_bytes):
             return Pair(name, "same", "the files are equal byte for byte")
-        inputs = (FileInput(str(path), conversions, wanted.rules) for path in (before, after))
+        inputs = (FileInput(str(path), conversions, wanted.rules, all_pages=True) for path in (before, after))
         comparisons = record.compare_all(next(inputs), list(inputs), wanted.allowed(name), wanted.perceptual)
     except LayoutError as error:
         return Pair(name, "layout", str(error))
@@ -298,7 +298,7 @@ def _entry(
             if pair.status not in ("layout", alone_in):
                 continue
             try:
-                pixels = FileInput(str(folder / pair.name), conversions, rules).load().pixels
+                pixels = FileInput(str(folder / pair.name), conversions, rules, all_pages=True).load().pixels
             except (ImageReadError, MemoryLimitError) as error:
                 return gallery.GalleryEntry(pair.name, pair.status, f"{pair.detail}; {error}", amount)
             thumbnails += gallery.alone(place, pixels)

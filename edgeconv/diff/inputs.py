@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from edgeconv.core.filters import LUMA_WEIGHTS
 from edgeconv.errors import LayoutError, UsageError
 from edgeconv.io.files import is_standard_stream
-from edgeconv.io.image import Picture, read_image
+from edgeconv.io.image import Picture, read_image, read_pages
 from edgeconv.io.read_limits import DEFAULT_RULES, ReadRules
 
 
@@ -56,6 +56,8 @@ class FileInput:
     name: str
     conversions: tuple[str, ...] = ()
     rules: ReadRules = DEFAULT_RULES
+    all_pages: bool = False
+    """Of a TIFF, as a bank of filters is written; else the first."""
 
     def load(self) -> Loaded:
         """Decode and convert. Raises what `read_image` raises."""
@@ -70,7 +72,7 @@ class FileInput:
         return Loaded(pixels, tuple(notes))
 
     def _read(self) -> Picture:
-        return read_image(self.name, self.rules)
+        return (read_pages if self.all_pages else read_image)(self.name, self.rules)
 
     @cached_property
     def _kept(self) -> Picture:

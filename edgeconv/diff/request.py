@@ -27,5 +27,5 @@ def run_request(
         raise UsageError("One picture alone cannot be compared: name another, or a --reference.")
     if everything.count("-") > 1:
         raise UsageError("Standard input can be only one of the pictures: name a file for the others.")
-    first, *others = (FileInput(name, conversions, wanted.rules) for name in everything)
+    first, *others = (FileInput(name, conversions, wanted.rules, all_pages=True) for name in everything)
     return results.run(first, others, wanted)

@@ -23,8 +23,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -116,6 +117,35 @@ def read_image(source: Path | str, rules: ReadRules = DEFAULT_RULES) -> Picture:
     """
     name = STREAM_NAME if is_standard_stream(source) else str(source)
     return decode_image(read_picture_bytes(source, rules), name, rules)
+
+
+def read_pages(source: Path | str, rules: ReadRules = DEFAULT_RULES) -> Picture:
+    """All pages of a TIFF file, one below the other, where they have one size and type; otherwise as `read_image`.
+
+    Of a stream no more is read than the first page.
+    """
+    if is_standard_stream(source) or not Path(source).is_file():
+        return read_image(source, rules)
+    data = read_picture_bytes(source, rules)
+    first = decode_image(data, str(source), rules)
+    if first.format != "TIFF" or FRAMES_NOTE not in first.notes:
+        return first
+    layout, found = (first.pixels.shape, first.pixels.dtype), [first.pixels]
+    try:
+        for number, page in enumerate(islice(tiff.pages(data), 1, None), 2):
+            pixels = decode_image(page, f"{source} (page {number})", rules).pixels
+            if (pixels.shape, pixels.dtype) != layout:  # a thumbnail, or the levels of a pyramid
+                return first
+            found.append(pixels)
+            if sum(page.shape[0] * page.shape[1] for page in found) > rules.max_pixels:
+                raise BadPicture(f"its pages have more than {rules.max_pixels:,} pixels", "raise --max-pixels")
+        joined = np.concatenate(found)
+    except BadPicture as bad:
+        raise ImageReadError(f"{source}: TIFF: {bad.reason}: {bad.remedy}.") from None
+    except MemoryError:
+        raise MemoryLimitError(f"{source}: not enough memory for its pages: use a smaller picture.") from None
+    note = f"{len(found)} pages, one below the other"
+    return replace(first, pixels=joined, notes=tuple(note if said == FRAMES_NOTE else said for said in first.notes))
 
 
 def read_picture_bytes(source: Path | str, rules: ReadRules = DEFAULT_RULES) -> bytes:

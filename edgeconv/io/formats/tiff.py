@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import struct
 import zlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,6 +33,7 @@ EXIF_BYTES = 2**16
 MOST_EXIF_ENTRIES = 1024
 MOST_ENTRIES = 2**16 - 1
 """What a TIFF can state; a BigTIFF could state more."""
+MOST_PAGES = 2**12
 
 NUMBER_TYPES = {1: "u1", 3: "u2", 4: "u4", 13: "u4", 16: "u8", 18: "u8"}
 """Field types of whole numbers: BYTE, SHORT, LONG, IFD, LONG8, IFD8. Others are not needed."""
@@ -107,7 +109,7 @@ class DirectoryEntry:
 
 @dataclass(frozen=True)
 class Directory:
-    """The entries of the first directory; values are read when they are asked for."""
+    """The entries of a directory; values are read when they are asked for."""
 
     feed: ByteSource
     order: str
@@ -119,8 +121,8 @@ class Directory:
     """Tags that pixels depend on and that have several entries: decoders disagree on which of them counts."""
     other_bytes: int
     """Values of entries that no pixel depends on, each counted as often as an entry points at it."""
-    another: bool
-    """Whether a second directory follows."""
+    following: int
+    """Where the next directory is; 0 where none follows."""
 
     def numbers(self, tag: int, most: int) -> Numbers:
         """The first `most` values of a tag of whole numbers; none where it is not there or is of another type."""
@@ -184,7 +186,7 @@ def read_header(feed: ByteSource) -> Header:
         grey=photometric in (WHITE_IS_ZERO, BLACK_IS_ZERO),
         alpha=alpha,
         orientation=_orientation(directory),
-        frames=2 if directory.another else 1,
+        frames=2 if directory.following else 1,
         profile=COLOUR_PROFILE in directory.entries,
         rare_compression=None
         if compression in COMMON_COMPRESSIONS
@@ -220,6 +222,32 @@ def without_the_rest(data: bytes) -> bytes:
     head = data[:8] + place if directory.big else data[:4] + place
     count = struct.pack(directory.order + count_code, len(kept))
     return b"".join((head, memoryview(data)[len(head) :], count, *kept, bytes(len(place))))
+
+
+def pages(data: bytes) -> Iterator[bytes]:
+    """The file once for each of its pages, with that page as the first. Raises BadPicture for damage.
+
+    `data` is a whole file that `read_header` took.
+    """
+    seen: set[int] = set()
+    page = data
+    while True:
+        yield page
+        following = _first_directory(ByteSource(page), MOST_ENTRIES).following
+        if not following:
+            return
+        if following in seen or len(seen) == MOST_PAGES:
+            raise BadPicture(f"its pages have no end, or are more than {MOST_PAGES:,}")
+        seen.add(following)
+        page = _beginning_at(data, following)
+
+
+def _beginning_at(data: bytes, place: int) -> bytes:
+    """The file with its first directory elsewhere."""
+    order = {b"II": "<", b"MM": ">"}[bytes(data[:2])]
+    big = struct.unpack_from(order + "H", data, 2)[0] == BIG
+    head = data[:8] + struct.pack(order + "Q", place) if big else data[:4] + struct.pack(order + "I", place)
+    return b"".join((head, memoryview(data)[len(head) :]))
 
 
 def _orientation(directory: Directory) -> int:
@@ -267,7 +295,7 @@ def _first_directory(feed: ByteSource, most_entries: int) -> Directory:
         (following,) = struct.unpack_from(order + offset_code, feed.data, stop)
     except (struct.error, OverflowError):  # the second for a BigTIFF's places past any address
         raise cut_short("its directory is not complete") from None
-    return Directory(feed, order, big, entries, frozenset(twice), other_bytes, following != 0)
+    return Directory(feed, order, big, entries, frozenset(twice), other_bytes, following)
 
 
 def _check_strips(
