@@ -10,7 +10,8 @@ exceed the L2, in turn with what takes as long as the fewest bytes must: first t
 then the fastest with other heights.
 
 The floor of strides 1 to 3 is a device copy of as many bytes, between arrays of whole kilobytes: of others the copy
-itself is slower. Of larger strides it is a kernel that reads the sectors of 32 bytes under the windows, and writes the output.
+itself is slower. Of larger strides it is a kernel that reads the sectors of 32 bytes under the windows, and writes the
+output.
 """
 
 from __future__ import annotations
@@ -74,6 +75,18 @@ WORKS: dict[str, tuple[str, Any, str, int]] = {
     "uint16 sobel": ("uint16", "each", "sobel", 1),
     "float16 mix": ("float16", "mix", REAL, 1),
     "float16 sobel": ("float16", "each", "sobel", 1),
+    "uint8 scharr": ("uint8", "each", "scharr", 1),
+    "uint8 kirsch": ("uint8", "each", "kirsch", 1),
+    "uint8 robinson": ("uint8", "each", "robinson", 1),
+    "uint8 mix sobel": ("uint8", "mix", "sobel", 1),
+    "uint8 mix kirsch": ("uint8", "mix", "kirsch", 1),
+    "uint8 luma laplacian8": ("uint8", "luma", "laplacian8", 1),
+    "uint8 luma sobel": ("uint8", "luma", "sobel", 1),
+    "uint8 luma kirsch": ("uint8", "luma", "kirsch", 1),
+    "uint16 scharr": ("uint16", "each", "scharr", 1),
+    "uint16 kirsch": ("uint16", "each", "kirsch", 1),
+    "uint16 mix laplacian8": ("uint16", "mix", "laplacian8", 1),
+    "uint16 mix sobel": ("uint16", "mix", "sobel", 1),
     "uint8 each laplacian8": ("uint8", "each", "laplacian8", 1),
     "uint8 mix laplacian8": ("uint8", "mix", "laplacian8", 1),
     "uint8 each stride 4": ("uint8", "each", WHOLE, 4),

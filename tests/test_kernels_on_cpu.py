@@ -216,7 +216,7 @@ FAULTS = (
         LARGE_SLIDING,
         FLOATS,
         "methods/cuda/sliding_rows.cuh",
-        r"end = max\(end - CHUNK, begin\)",
+        r"chunks\.end = max\(.*\)",
         NOTHING,
         r"AddressSanitizer: use-after-poison[\s\S]*READ of size 16",
     ),

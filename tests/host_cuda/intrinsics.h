@@ -81,5 +81,4 @@ inline void load_matrices(const float *row, float (&word)[4]) { host_cuda::load_
 // --- the compiler -------------------------------------------------------------------------------------------------------
 inline void hide_origin(const unsigned *&) {}
 inline void keep_in_register(float &) {}
-inline void keep_in_register(unsigned &) {}
 inline int block_index_anew() { return blockIdx.x; }

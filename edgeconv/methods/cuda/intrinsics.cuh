@@ -242,7 +242,6 @@ __device__ __forceinline__ void hide_origin(const unsigned *&pointer) { asm("" :
 
 // The value stays in its register: the compiler must not load it again where it is used.
 __device__ __forceinline__ void keep_in_register(float &value) { asm volatile("" : "+f"(value)); }
-__device__ __forceinline__ void keep_in_register(unsigned &value) { asm volatile("" : "+r"(value)); }
 
 // blockIdx.x, read again where it is used.
 __device__ __forceinline__ int block_index_anew() {

@@ -63,8 +63,8 @@ __shared__ int block_is_spoilt;  // set by any thread whose sums are not all fin
 
 constexpr int WARP = 32;
 constexpr int THREADS = WARP * WARPS;  // threads of a block, which share one ring
-constexpr int CHUNK = 16;  // bytes of one asynchronous copy
-constexpr int LINE = 128;  // bytes of a cache line
+constexpr unsigned CHUNK = 16;  // bytes of one asynchronous copy
+constexpr unsigned LINE = 128;  // bytes of a cache line
 constexpr int WORD = 4;
 
 constexpr int round_up(int value, int step) { return (value + step - 1) / step * step; }
@@ -212,9 +212,10 @@ __device__ __forceinline__ constexpr int writer_of(int i) { return i % WARPS; }
 constexpr int WRITERS = STEP_ROWS < WARPS ? STEP_ROWS : WARPS;
 
 // Blocks that must fit a multiprocessor. From compute capability 12.0 on one holds 1,536 threads and not 2,048; to fit
-// six blocks of 128 threads into it the compiler would spill registers.
+// six blocks of 128 threads into it the compiler would spill registers, and five of those that shift what they read.
 #if __CUDA_ARCH__ >= 1200
-constexpr int RESIDENT_BLOCKS = THREADS == 128 && MIN_BLOCKS > 5 ? 5 : MIN_BLOCKS;
+constexpr int MOST_BLOCKS = ALIGNED_IN ? 5 : 4;
+constexpr int RESIDENT_BLOCKS = THREADS == 128 && MIN_BLOCKS > MOST_BLOCKS ? MOST_BLOCKS : MIN_BLOCKS;
 #else
 constexpr int RESIDENT_BLOCKS = MIN_BLOCKS;
 #endif
@@ -227,7 +228,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS)
 #endif
     ) {
     __shared__ __align__(LINE) unsigned char ring[SLOTS * SLOT_BYTES];
-    __shared__ int leads[SLOTS * STEP_INPUT_ROWS];  // of the rows in the ring
+    __shared__ unsigned leads[SLOTS * STEP_INPUT_ROWS];  // of the rows in the ring
     __shared__ __align__(LINE) unsigned char stage[STAGES * STEP_ROWS * STAGE_ROW_BYTES];
 #ifdef BATCH
     image += picture_offset(size.height, size.width, CHANNELS);
@@ -246,7 +247,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS)
     if (thread == 0) span = found;
     __shared__ BorderSample border_samples[WARP];
     __shared__ bool wide_border;
-    const int out_bytes = min(size.out_width - first_x, THREADS * THREAD_PIXELS) * OUT_CHANNELS * int(sizeof(OUTPUT));
+    const unsigned out_bytes = min(size.out_width - first_x, THREADS * THREAD_PIXELS) * OUT_CHANNELS * int(sizeof(OUTPUT));
     const long long out_pitch = static_cast<long long>(size.out_width) * OUT_CHANNELS * int(sizeof(OUTPUT));
     // Of the first row of a step, which may come before the strip.
     unsigned char *out_row = reinterpret_cast<unsigned char *>(out + static_cast<long long>(first_x) * OUT_CHANNELS);
@@ -273,7 +274,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS)
     const int end = position + (rows - 1) * STRIDE + KERNEL_SIZE;
     const auto fetch_step = [&] {
         unsigned char *const to = ring + fetch_slot * SLOT_BYTES;
-        int *const to_leads = leads + fetch_slot * STEP_INPUT_ROWS;
+        unsigned *const to_leads = leads + fetch_slot * STEP_INPUT_ROWS;
 #pragma unroll
         for (int i = 0; i < STEP_INPUT_ROWS; ++i) {
             const int row = position + place_in_step(i);

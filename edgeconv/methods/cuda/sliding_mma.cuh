@@ -134,21 +134,17 @@ __device__ __forceinline__ unsigned scaled_byte(float value, const Filter &filte
 }
 #endif
 
-constexpr int PAIR_BYTES = 2 * sizeof(OUTPUT);
-
-// Put two samples, the first in the low bits of `both`, beside each other into a staged row, which starts on such a pair or
-// not (`together`). All lanes pack, so that only the stores depend on the lane and the row.
-__device__ __forceinline__ void put_pair(OUTPUT *at, unsigned both, bool together, bool has_output) {
-    keep_in_register(both);
-    if (has_output && together) {
-        if (PAIR_BYTES == WORD)
-            *reinterpret_cast<unsigned *>(at) = both;
-        else
-            *reinterpret_cast<unsigned short *>(at) = static_cast<unsigned short>(both);
+// Put two samples, the first in the low bits of `both`, beside each other into a staged row, which may start within such a
+// pair.
+__device__ __forceinline__ void put_pair(OUTPUT *at, unsigned both) {
+    if (!ALIGNED_OUT) {
+        at[0] = sample_bits(both, at);
+        at[1] = sample_bits(both >> 8 * sizeof(OUTPUT), at);
+    } else if (2 * sizeof(OUTPUT) == WORD) {
+        *reinterpret_cast<unsigned *>(at) = both;
+    } else {
+        *reinterpret_cast<unsigned short *>(at) = static_cast<unsigned short>(both);
     }
-    if (ALIGNED_OUT) return;
-    if (has_output && !together) at[0] = sample_bits(both, at);
-    if (has_output && !together) at[1] = sample_bits(both >> 8 * sizeof(OUTPUT), at);
 }
 
 // Put one complete row of responses into the stage, as samples; `mark` remembers one that is not finite (mend.cuh).
@@ -156,38 +152,44 @@ __device__ __forceinline__ void stage_row(unsigned char *staged, int thread, int
                                           const Filter &filter, unsigned &mark) {
     const int group = thread % WARP / 4, pair = thread % 4;  // of the lane: lane = 4 · group + pair
     const bool has_output = pair < PRODUCT_SAMPLES * DIRECTIONS / 2;
-    const bool together = ALIGNED_OUT || reinterpret_cast<unsigned long long>(staged) % PAIR_BYTES == 0;
     OUTPUT *const to = reinterpret_cast<OUTPUT *>(staged) +
                        ((thread / WARP * PARTS_OF_ROW + part) * GROUPS + group) * GROUP_PIXELS * CHANNELS + (3 - DIRECTIONS) * pair;
+    const auto place = [&](int p, int half) { return to + half * (GROUPS / 2) * GROUP_PIXELS * CHANNELS + p * PRODUCT_SAMPLES; };
+    unsigned pairs[PRODUCTS][2];  // of one direction: all lanes pack, so that only the stores depend on the lane
 #pragma unroll
-        for (int p = 0; p < PRODUCTS; ++p)
+    for (int p = 0; p < PRODUCTS; ++p)
 #pragma unroll
-            for (int half = 0; half < 2; ++half) {
-                const Response first = sum[p][2 * half], second = sum[p][2 * half + 1];
-                OUTPUT *const at = to + half * (GROUPS / 2) * GROUP_PIXELS * CHANNELS + p * PRODUCT_SAMPLES;
-                if (DIRECTIONS == 2) {
+        for (int half = 0; half < 2; ++half) {
+            const Response first = sum[p][2 * half], second = sum[p][2 * half + 1];
+            if (DIRECTIONS == 2) {
+                OUTPUT &sample = *place(p, half);
 #ifdef WHOLE_WEIGHTS
-                    *at = length_byte(first, second);
+                sample = length_byte(first, second);
 #elif defined(MENDS)
-                    store_sample<store>(length(first, second), *at);
-                    mark_halves_not_finite(static_cast<unsigned>(__half_as_ushort(*at)), mark);
+                store_sample<store>(length(to_value(first), to_value(second)), sample);
+                mark_halves_not_finite(static_cast<unsigned>(__half_as_ushort(sample)), mark);
 #else
-                    static_assert(DIRECTIONS == 1, "bytes as halves have one direction");
+                static_assert(DIRECTIONS == 1, "bytes as halves have one direction");
 #endif
-                    continue;
-                }
-#ifdef MENDS
-                const float value[2] = {first, second};
-                const unsigned both = pack(value, static_cast<const OUTPUT *>(nullptr));
-                mark_halves_not_finite(both, mark);
-#elif defined(WHOLE_WEIGHTS)
-                const bool positive = store == Store::abs;
-                const unsigned both = pack_clipped(positive ? abs(first) : first, positive ? abs(second) : second, 0);
-#else
-                const unsigned both = __byte_perm(scaled_byte(first, filter), scaled_byte(second, filter), 0x0040);
-#endif
-                put_pair(at, both, together, has_output);
+                continue;
             }
+#ifdef WHOLE_WEIGHTS
+            const bool positive = store == Store::abs;
+            pairs[p][half] = pack_clipped(positive ? abs(first) : first, positive ? abs(second) : second, 0);
+#elif defined(MENDS)
+            const float value[2] = {first, second};
+            pairs[p][half] = pack(value, static_cast<const OUTPUT *>(nullptr));
+            mark_halves_not_finite(pairs[p][half], mark);
+#else
+            pairs[p][half] = __byte_perm(scaled_byte(first, filter), scaled_byte(second, filter), 0x0040);
+#endif
+            if (ALIGNED_OUT && has_output) put_pair(place(p, half), pairs[p][half]);  // one store, which is predicated
+        }
+    if (ALIGNED_OUT || DIRECTIONS == 2 || !has_output) return;
+#pragma unroll
+    for (int p = 0; p < PRODUCTS; ++p)
+#pragma unroll
+        for (int half = 0; half < 2; ++half) put_pair(place(p, half), pairs[p][half]);
 }
 
 // A warp's part of a strip, going down by pairs of rows: the windows of the pair before, from which the rows of the

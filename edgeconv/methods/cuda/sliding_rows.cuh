@@ -32,7 +32,7 @@ struct Row {
 // The input rows of a step.
 struct StepRows {
     const unsigned char *slots;
-    const int *leads;
+    const unsigned *leads;
 
     __device__ __forceinline__ Row row(int i) const {
         const unsigned char *const slot = slots + i * ROW_BYTES;
@@ -50,27 +50,37 @@ struct Span {
     int position;     // padded column of the first sample, less the padding; negative left of the picture
     int columns;
     long long first;  // byte of the row where the span starts; negative left of the picture
-    int from, to;
+    unsigned from, to;
     int before, after;
-
+    unsigned inner_rows;  // of the picture, from row FIRST_INNER on: those whose chunks lie inside the picture for certain
 };
+constexpr int FIRST_INNER = ALIGNED_IN ? 0 : 1;
+
 __device__ __forceinline__ Span span_of(int first_x, const Geometry &size) {
     Span span;
     const int outputs = min(size.out_width - first_x, THREADS * THREAD_PIXELS);
     span.columns = (outputs - 1) * STRIDE + KERNEL_SIZE;
     span.position = first_x * STRIDE - size.padding;
     span.first = static_cast<long long>(span.position) * PIXEL_BYTES;
-    const long long bytes = span.columns * PIXEL_BYTES;
-    const long long until = static_cast<long long>(size.width) * PIXEL_BYTES - span.first;
-    span.from = static_cast<int>(min(max(-span.first, 0ll), bytes));
-    span.to = static_cast<int>(min(max(until, 0ll), bytes));
-    span.before = span.from / SAMPLE_BYTES;
-    span.after = span.columns * CHANNELS - span.to / SAMPLE_BYTES;
+    const long long row_bytes = static_cast<long long>(size.width) * PIXEL_BYTES, bytes = span.columns * PIXEL_BYTES;
+    span.from = static_cast<unsigned>(min(max(-span.first, 0ll), bytes));
+    span.to = static_cast<unsigned>(min(max(row_bytes - span.first, 0ll), bytes));
+    span.before = static_cast<int>(span.from) / SAMPLE_BYTES;
+    span.after = span.columns * CHANNELS - static_cast<int>(span.to) / SAMPLE_BYTES;
+    const bool has_chunks = span.from < span.to && row_bytes >= CHUNK;
+    span.inner_rows = has_chunks ? static_cast<unsigned>(max(size.height - 2 * FIRST_INNER, 0)) : 0;
     return span;
 }
 
 // Whole chunks outside the picture are never copied, and with ALIGNED_IN no chunk is partly outside: zeros stay.
 constexpr bool BORDER_STAYS = ALIGNED_IN && border == Border::zero;
+
+// What this thread put into shared memory comes before copies that start later.
+__device__ __forceinline__ void fence_before_copies() {
+#ifdef BULK_READS
+    fence_before_bulk();
+#endif
+}
 
 __device__ __forceinline__ void fill_zeros(unsigned char *from, int bytes, int thread, int threads) {
 #pragma unroll 1
@@ -80,62 +90,66 @@ __device__ __forceinline__ void fill_zeros(unsigned char *from, int bytes, int t
 
 // The chunks of a row that are copied: bytes `begin` to `end` of its slot, from `from` on.
 struct Chunks {
-    int lead, begin, end;
+    unsigned lead, begin, end;
     const unsigned char *from;
 };
 
+// Those that hold what the block needs of row `source` of the picture.
+__device__ __forceinline__ Chunks chunks_of(const INPUT *image, int source, const Span &span, const Geometry &size) {
+    const long long row_bytes = static_cast<long long>(size.width) * PIXEL_BYTES;
+    const unsigned char *const start = reinterpret_cast<const unsigned char *>(image) + (source * row_bytes + span.first);
+    const unsigned lead = ALIGNED_IN ? LEAD : static_cast<unsigned>(reinterpret_cast<unsigned long long>(start)) % LINE;
+    const unsigned begin = (lead + span.from) / CHUNK * CHUNK, end = (lead + span.to + CHUNK - 1) / CHUNK * CHUNK;
+    return {lead, begin, end, start - lead + begin};
+}
+
 // The samples at bytes `begin` to `end` of a slot; `threads` threads of which this is `thread` copy them.
-__device__ __noinline__ void copy_samples(unsigned char *slot, const unsigned char *from, int begin, int end, int thread,
-                                          int threads) {
-    for (int at = begin + thread * SAMPLE_BYTES; at < end; at += threads * SAMPLE_BYTES)
+__device__ __forceinline__ void copy_samples(unsigned char *slot, const unsigned char *from, unsigned begin, unsigned end,
+                                             int thread, int threads) {
+    for (unsigned at = begin + thread * SAMPLE_BYTES; at < end; at += threads * SAMPLE_BYTES)
         *reinterpret_cast<INPUT *>(slot + at) = *reinterpret_cast<const INPUT *>(from + at);
 }
 
-// Find the chunks that hold what the block needs of row `source` of the picture. A chunk that reaches beyond the picture's
-// first or last sample is left out, and its samples are copied here.
-__device__ __forceinline__ Chunks chunks_of(unsigned char *slot, const INPUT *image, int source, const Span &span,
-                                            const Geometry &size, int thread, int threads) {
-    const unsigned char *const picture = reinterpret_cast<const unsigned char *>(image);
-    const long long row_bytes = static_cast<long long>(size.width) * PIXEL_BYTES;
-    const unsigned char *const start = picture + source * row_bytes + span.first;
-    const int lead = ALIGNED_IN ? LEAD : static_cast<int>(reinterpret_cast<unsigned long long>(start) % LINE);
-    const int from = lead + span.from, to = lead + span.to;
-    int begin = from / CHUNK * CHUNK, end = from < to ? round_up(to, CHUNK) : begin;
-    const unsigned char *const slot_in_picture = start - lead;
-    const bool first_or_last = source == 0 || source == size.height - 1 || row_bytes < CHUNK;
-    if (!ALIGNED_IN && first_or_last && from < to) {
-        if (slot_in_picture + begin < picture) begin += CHUNK;
-        if (slot_in_picture + end > picture + size.height * row_bytes) end = max(end - CHUNK, begin);
-        copy_samples(slot, slot_in_picture, from, min(begin, to), thread, threads);
-        copy_samples(slot, slot_in_picture, max(end, from), to, thread, threads);
+// The same for a row that is not an inner one: `threads` threads of which this is `thread` fill its slot with zeros where
+// none of the picture stands there, and copy the samples of a chunk that reaches beyond the picture's first or last sample.
+__device__ __noinline__ Chunks special_row(unsigned char *slot, int position, int end, const INPUT *image, const Span &span,
+                                           const Geometry &size, int thread, int threads) {
+    const int source = position < end ? source_index<border>(position, size.height) : OUTSIDE;
+    if (source == OUTSIDE) {
+        if (position < end) fill_zeros(slot, ROW_BYTES, thread, threads);
+        fence_before_copies();
+        return {LEAD, 0, 0, nullptr};
     }
-    return {lead, begin, end, slot_in_picture + begin};
+    Chunks chunks = chunks_of(image, source, span, size);
+    if (span.from == span.to) chunks.end = chunks.begin;
+    if (!ALIGNED_IN && span.from < span.to) {
+        const unsigned char *const picture = reinterpret_cast<const unsigned char *>(image);
+        const unsigned char *const slot_in_picture = chunks.from - chunks.begin;
+        const unsigned from = chunks.lead + span.from, to = chunks.lead + span.to;
+        if (chunks.from < picture) chunks.begin += CHUNK, chunks.from += CHUNK;
+        if (slot_in_picture + chunks.end > picture + static_cast<long long>(size.height) * size.width * PIXEL_BYTES)
+            chunks.end = max(chunks.end - CHUNK, chunks.begin);
+        copy_samples(slot, slot_in_picture, from, min(chunks.begin, to), thread, threads);
+        copy_samples(slot, slot_in_picture, max(chunks.end, from), to, thread, threads);
+    }
+    return chunks;
 }
 
-// What this thread put into shared memory comes before copies that start later.
-__device__ __forceinline__ void fence_before_copies() {
-#ifdef BULK_READS
-    fence_before_bulk();
-#endif
+// Row `position` of the padded picture, by one warp of the block or by all of it.
+__device__ __forceinline__ Chunks find_row(unsigned char *slot, int position, int end, const INPUT *image, const Span &span,
+                                           const Geometry &size, int thread, int threads) {
+    if (position < end && static_cast<unsigned>(position - FIRST_INNER) < span.inner_rows)
+        return chunks_of(image, position, span, size);
+    return special_row(slot, position, end, image, span, size, thread, threads);
 }
 
 #ifdef BULK_READS
 // One warp starts the copy of row `position` of the padded picture; `arrival` counts its bytes.
-__device__ __forceinline__ void fetch_row(unsigned char *slot, int *lead, int position, int end, const INPUT *image,
+__device__ __forceinline__ void fetch_row(unsigned char *slot, unsigned *lead, int position, int end, const INPUT *image,
                                           int thread, const Span &span, const Geometry &size, Barrier *arrival) {
-    const int source = position < end ? source_index<border>(position, size.height) : OUTSIDE;
-    if (source == OUTSIDE) {
-        if (position < end) fill_zeros(slot, ROW_BYTES, thread % WARP, WARP);
-        fence_before_bulk();
-        if (elected()) {
-            *lead = LEAD;
-            expect_bytes(arrival, 0);
-        }
-        return;
-    }
-    const Chunks chunks = chunks_of(slot, image, source, span, size, thread % WARP, WARP);
+    const Chunks chunks = find_row(slot, position, end, image, span, size, thread % WARP, WARP);
     if (elected()) {
-        const int bytes = chunks.end - chunks.begin;
+        const unsigned bytes = chunks.end - chunks.begin;
         if (!ALIGNED_IN) *lead = chunks.lead;
         expect_bytes(arrival, bytes);
         if (bytes > 0) start_bulk_read(slot + chunks.begin, chunks.from, bytes, arrival);
@@ -143,19 +157,13 @@ __device__ __forceinline__ void fetch_row(unsigned char *slot, int *lead, int po
 }
 #else
 // All threads of the block start the copy of row `position` of the padded picture.
-__device__ __forceinline__ void fetch_row(unsigned char *slot, int *lead, int position, int end, const INPUT *image,
+__device__ __forceinline__ void fetch_row(unsigned char *slot, unsigned *lead, int position, int end, const INPUT *image,
                                           int thread, const Span &span, const Geometry &size) {
-    const int source = position < end ? source_index<border>(position, size.height) : OUTSIDE;
-    if (source == OUTSIDE) {
-        if (position < end) fill_zeros(slot, ROW_BYTES, thread, THREADS);
-        if (thread == 0) *lead = LEAD;
-        return;
-    }
-    const Chunks chunks = chunks_of(slot, image, source, span, size, thread, THREADS);
+    const Chunks chunks = find_row(slot, position, end, image, span, size, thread, THREADS);
     if (!ALIGNED_IN && thread == 0) *lead = chunks.lead;
 #pragma unroll
-    for (int i = 0; i < ROW_BYTES; i += THREADS * CHUNK) {
-        const int at = i + thread * CHUNK;
+    for (unsigned i = 0; i < ROW_BYTES; i += THREADS * CHUNK) {
+        const unsigned at = i + thread * CHUNK;
         if (at < chunks.end - chunks.begin) __pipeline_memcpy_async(slot + chunks.begin + at, chunks.from + at, CHUNK);
     }
 }
@@ -240,26 +248,27 @@ __device__ __forceinline__ void join_warps(unsigned char *staged, int lane) {
 
 // What of a row of `bytes` bytes that goes to `to` is whole chunks there.
 struct WholeChunks {
-    int begin, end;
-    __device__ __forceinline__ WholeChunks(const unsigned char *to, int bytes) : begin(0), end(bytes) {
+    unsigned begin, end;
+    __device__ __forceinline__ WholeChunks(const unsigned char *to, unsigned bytes) : begin(0), end(bytes) {
         if (ALIGNED_OUT) return;
         const unsigned address = static_cast<unsigned>(reinterpret_cast<unsigned long long>(to));
-        begin = min(static_cast<int>(-address % CHUNK), bytes);
-        end = max(bytes - static_cast<int>((address + bytes) % CHUNK), begin);
+        begin = min(-address % CHUNK, bytes);
+        end = max(bytes - min((address + bytes) % CHUNK, bytes), begin);
     }
 };
 
 // A warp writes the samples before and after them, half a warp each.
-__device__ __forceinline__ void write_ends(unsigned char *to, const unsigned char *staged, const WholeChunks &whole, int bytes,
-                                           int lane) {
-    const int sample = lane % CHUNK * static_cast<int>(sizeof(OUTPUT)), at = lane < CHUNK ? sample : whole.end + sample;
-    if (at < (lane < CHUNK ? whole.begin : bytes))
+__device__ __forceinline__ void write_ends(unsigned char *to, const unsigned char *staged, const WholeChunks &whole,
+                                           unsigned bytes, unsigned lane) {
+    const bool first = lane < CHUNK;
+    const unsigned at = lane % CHUNK * sizeof(OUTPUT) + (first ? 0 : whole.end);
+    if (at < (first ? whole.begin : bytes))
         *reinterpret_cast<OUTPUT *>(to + at) = *reinterpret_cast<const OUTPUT *>(staged + at);
 }
 
 #ifdef BULK_WRITES
 // One warp starts the copy of a staged row of `bytes` bytes.
-__device__ __forceinline__ void write_row(unsigned char *to, unsigned char *staged, int bytes, int thread) {
+__device__ __forceinline__ void write_row(unsigned char *to, unsigned char *staged, unsigned bytes, int thread) {
     const WholeChunks whole(to, bytes);
     if (SHARES_WORDS) {
         join_warps(staged, thread % WARP);
@@ -271,11 +280,11 @@ __device__ __forceinline__ void write_row(unsigned char *to, unsigned char *stag
 }
 #else
 // All threads of the block write a staged row; neighbouring threads write neighbouring chunks.
-__device__ __forceinline__ void write_row(unsigned char *to, const unsigned char *staged, int bytes, int thread) {
+__device__ __forceinline__ void write_row(unsigned char *to, const unsigned char *staged, unsigned bytes, int thread) {
     const WholeChunks whole(to, bytes);
 #pragma unroll
-    for (int i = 0; i < OUT_ROW_BYTES; i += THREADS * CHUNK) {
-        const int at = whole.begin + i + thread * CHUNK;
+    for (unsigned i = 0; i < OUT_ROW_BYTES; i += THREADS * CHUNK) {
+        const unsigned at = whole.begin + i + thread * CHUNK;
         if (at < whole.end) __stcs(reinterpret_cast<uint4 *>(to + at), *reinterpret_cast<const uint4 *>(staged + at));
     }
     if (!ALIGNED_OUT && thread < WARP) write_ends(to, staged, whole, bytes, thread);
