@@ -11,6 +11,7 @@ fits it is installed too. Only the standard library is used here.
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -27,7 +28,7 @@ LARGE_SIZES = (256, 512, 1024, 2048, 4096)
 """Of the pictures in images/ that are too large to keep in the repository."""
 
 TEST_DEFAULTS = ("-n", "auto", "--dist", "worksteal", "-m", "not slow")
-"""A process for each processor; what pytest is given after these takes their place."""
+"""`auto`: one process more than processors (tests/conftest.py). What pytest is given after these takes their place."""
 
 DEFAULT_JOB = ("images/input_2048.png", "--output", "edges/")
 """Of `run` with nothing after it; the project's own picture and folder, wherever it is called from."""
@@ -96,7 +97,10 @@ def main() -> int:
         print(f"bootstrap: error: {said}", file=sys.stderr)
         return 2
     if arguments.what == "test":
-        return subprocess.run((python, "-m", "pytest", *TEST_DEFAULTS, *rest), cwd=PROJECT, check=False).returncode
+        # Some 200 processes of edgeconv start: what the first one compiles of it is kept for the others.
+        environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+        tests = (str(python), "-m", "pytest", *TEST_DEFAULTS, *rest)
+        return subprocess.run(tests, cwd=PROJECT, env=environment, check=False).returncode
     missing = [str(size) for size in LARGE_SIZES if not (PROJECT / "images" / f"input_{size}.png").exists()]
     if missing:
         words = (python, PROJECT / "scripts" / "make_input.py", "--sizes", ",".join(missing))

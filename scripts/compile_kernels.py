@@ -14,10 +14,10 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from functools import cache
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -31,6 +31,8 @@ ARCHITECTURES = ("sm_75", "sm_80", "sm_90", "sm_100", "sm_120")
 """From the oldest that CUDA 13 compiles for (Turing) to the newest (Blackwell, two of them)."""
 
 ADDED_BY_CUPY = ("-ftz=true", "--device-as-default-execution-space")
+SOURCES_AT_ONCE = 4
+"""That a process takes: one or two seconds of work, so that all end at nearly the same time."""
 MODULES_BESIDE_METHODS = (
     "edgeconv.hardware.cuda.roof",
     "edgeconv.hardware.cuda.floor",
@@ -90,13 +92,29 @@ def parse_log(log: str, entry: str) -> Resources:
 
 def compile_variant(variant: KernelVariant, architecture: str) -> Compiled:
     """One kernel, with the options that CuPy would give it. Raises UnavailableError where there is no NVRTC."""
-    good, log = _compile(variant.source, variant.text, variant.options, architecture)
-    return Compiled(variant, architecture, parse_log(log, variant.entry) if good else None, log)
+    return compile_all([variant], [architecture], map)[0]
 
 
-@cache
+def compile_all(
+    variants: Sequence[KernelVariant], architectures: Sequence[str], each: Callable[..., Iterable[tuple[bool, str]]]
+) -> list[Compiled]:
+    """Every kernel for every architecture; `each` is `map`, or that of a pool. Raises as `compile_variant`.
+
+    A source is compiled once for an architecture and its macros, whatever number of kernels it holds.
+    """
+    asked = [(variant, architecture) for variant in variants for architecture in architectures]
+    sources = [(variant.source, variant.text, variant.options, architecture) for variant, architecture in asked]
+    distinct = list(dict.fromkeys(sources))
+    logs = dict(zip(distinct, each(_compile, *zip(*distinct, strict=True)), strict=True)) if distinct else {}
+    found = []
+    for (variant, architecture), source in zip(asked, sources, strict=True):
+        good, log = logs[source]
+        found.append(Compiled(variant, architecture, parse_log(log, variant.entry) if good else None, log))
+    return found
+
+
 def _compile(name: str, text: str, options: tuple[str, ...], architecture: str) -> tuple[bool, str]:
-    """Whether a source compiles, and the log; cached because some sources hold two kernels."""
+    """Whether a source compiles, and the log."""
     nvrtc, headers = _nvrtc()
     created, program = nvrtc.nvrtcCreateProgram(text.encode(), name.encode(), 0, [], [])
     _check(created)
@@ -181,11 +199,10 @@ def main() -> int:
     arguments = parser.parse_args()
     architectures = tuple(arguments.arch or ARCHITECTURES)
     wanted = [variant for variant in every_variant() if arguments.only in variant.source]
-    work = [(variant, architecture) for variant in wanted for architecture in architectures]
     try:
         _nvrtc()
         with ProcessPoolExecutor(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None) as pool:
-            compiled = list(pool.map(compile_variant, *zip(*work, strict=True), chunksize=4 * len(ARCHITECTURES)))
+            compiled = compile_all(wanted, architectures, partial(pool.map, chunksize=SOURCES_AT_ONCE))
     except UnavailableError as error:
         print(f"compile_kernels: error: {error}", file=sys.stderr)
         return error.exit_code

@@ -18,6 +18,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+import canny_tables
 import crew_tables
 import readme_figures
 import surface_tables
@@ -430,7 +431,7 @@ def conv_sizes(stride: int) -> str:
 TABLES: dict[str, Callable[[], str]] = {
     "methods": methods,
     "method-options": method_options,
-    "against-peers": lambda: lines_of(readme_figures.HEADER, readme_figures.rows()),
+    "against-peers": lambda: f"{lines_of(readme_figures.HEADER, readme_figures.rows())}\n{readme_figures.leads()}",
     "filters": filters,
     "stages": stages,
     "banks-rgb": lambda: bank_table("h200", 3),
@@ -462,7 +463,7 @@ TABLES: dict[str, Callable[[], str]] = {
     ),
     "batches": lambda: batches("calls_h200"),
     "forms": surface_tables.forms,
-    "cuda-forms": lambda: surface_tables.cuda_forms("h200"),
+    "cuda-forms": lambda: surface_tables.cuda_forms("tried/cuda_forms"),
     "forms-gain": lambda: surface_tables.checkouts("forms_two_cores"),
     "lot-two-cores": lambda: surface_tables.lot("two-core-epyc-avx2", 0),
     "lot-two-cores-worst": lambda: surface_tables.lot("two-core-epyc-avx2", 1),
@@ -474,15 +475,17 @@ TABLES: dict[str, Callable[[], str]] = {
     "crew-fresh": lambda: crew_tables.fresh("crew_h200_host"),
     "crew-processes": lambda: crew_tables.processes("crew_h200_host"),
     "crew-peers": lambda: crew_tables.against_peers("h200", "many_cores"),
+    "canny-cpu": lambda: canny_tables.against_opencv("canny_h200_host"),
+    "canny-cpu-threads": lambda: canny_tables.by_threads("canny_h200_host"),
+    "canny-cpu-two-cores": lambda: canny_tables.against_opencv("canny_two_cores"),
     "diff-cost": lambda: diff_cost("two-core-epyc"),
     "view-keys": view_keys,
     "view-cost": lambda: view_cost("two-core-epyc"),
     "bench-goals-h200": lambda: bench_table("h200", "gpu", goals),
     "bench-fastest-h200": lambda: bench_table("h200", "lab", fastest),
-    "bench-goals-cpu": lambda: bench_table("two-core-epyc", "processor", goals),
     "bench-goals-avx2": lambda: bench_table("two-core-epyc-avx2", "processor", goals),
     "bench-goals-host": lambda: bench_table("h200", "lab", cpu_goals),
-    "bench-fastest-cpu": lambda: bench_table("two-core-epyc", "processor", fastest),
+    "bench-fastest-cpu": lambda: bench_table("two-core-epyc-avx2", "processor", fastest),
     "run-cpu": lambda: run_reports("two-core-epyc"),
     "conv-ladder": lambda: ladder(ladders.conv_steps(conv(), profile())),
     "conv-binds": lambda: ladder(ladders.conv_binds(profile())),

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from html import escape
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from script_options import Arguments
 
@@ -44,6 +44,8 @@ class Line:
     names: tuple[str, ...]
     """In the record; the fastest of them counts at each size."""
     label: str = ""
+    kind: Literal["own", "library", "by hand"] = "own"
+    """Who has it: the project, a library, or a person who writes the kernel for just this case."""
 
 
 LINES = (
@@ -51,12 +53,14 @@ LINES = (
     Line("edgeconv `sliding`", ("sliding",), "edgeconv sliding"),
     Line("edgeconv `implicit`", ("implicit",), "edgeconv implicit"),
     Line("edgeconv `im2col`", ("im2col",)),
-    Line("a plain kernel: one thread per pixel, weights as parameters", ("bench conv",), "a plain kernel"),
+    Line("a plain kernel: one thread per pixel, weights as parameters", ("bench conv",), "a plain kernel", "by hand"),
+    Line("a stencil in Triton, tile and warps tuned", ("triton",), kind="by hand"),
+    Line("27 shifted multiply-adds under `jax.jit`", ("jax-shifts",), kind="by hand"),
     Line("edgeconv `textbook`: one thread per output value", ("textbook",)),
-    Line("PyTorch `conv2d`, the faster of both layouts", ("torch", "torch-nchw"), "PyTorch conv2d"),
-    Line("cuDNN, the fastest of its algorithms", ("cudnn", "cudnn:find"), "cuDNN"),
-    Line("JAX `conv_general_dilated`", ("jax",)),
-    Line("CuPy `ndimage.correlate`", ("cupy-ndimage",)),
+    Line("PyTorch `conv2d`, the faster of both layouts", ("torch", "torch-nchw"), "PyTorch conv2d", "library"),
+    Line("cuDNN, the fastest of its algorithms", ("cudnn", "cudnn:find", "cudnn-graph"), "cuDNN", "library"),
+    Line("JAX `conv_general_dilated`", ("jax",), kind="library"),
+    Line("CuPy `ndimage.correlate`", ("cupy-ndimage",), kind="library"),
 )
 PLAIN_STEP = "constant"
 """The step of `edgeconv bench conv` that anyone who knows CUDA writes in twenty lines."""
@@ -100,16 +104,15 @@ def plain_kernel() -> Seconds:
 
 def fastest(found: dict[str, Seconds], names: Sequence[str]) -> Seconds:
     """The least median at each size among those of `names`."""
-    sizes = sorted({size for name in names for size in found[name]})
-    return {size: min(found[name][size] for name in names if size in found[name]) for size in sizes}
+    times = [found.get(name, {}) for name in names]
+    return {size: min(of[size] for of in times if size in of) for size in sorted({size for of in times for size in of})}
 
 
 def rows() -> list[list[str]]:
     """The table, the fastest at the largest size first."""
     found = measured()
-    lines = sorted(
-        ((line.words, fastest(found, line.names)) for line in LINES), key=lambda line: line[1][TABLE_SIZES[-1]]
-    )
+    timed = [(line.words, fastest(found, line.names)) for line in LINES]
+    lines = sorted((line for line in timed if line[1]), key=lambda line: line[1][TABLE_SIZES[-1]])
     copy = found["copy"]
     table = []
     for words, seconds in lines:
@@ -125,6 +128,21 @@ def rows() -> list[list[str]]:
             ]
         )
     return table
+
+
+def leads() -> str:
+    """A sentence: by how much `sliding` is ahead of the fastest library, and of the fastest that is written by hand."""
+    found, last = measured(), TABLE_SIZES[-1]
+    own = found["sliding"][last]
+
+    def lead(kind: str) -> str:
+        names = [name for line in LINES if line.kind == kind for name in line.names]
+        return f"{fastest(found, names)[last] / own:.1f}"
+
+    return (
+        f"At {last}², `sliding` is {lead('library')} times as fast as the fastest library in this table, and "
+        f"{lead('by hand')} times as fast as the fastest kernel that is written by hand for this case.\n"
+    )
 
 
 HEADER = ("float32, 3→3 channels, stride 1", *(f"{size}², µs" for size in TABLE_SIZES), "GFLOPS", "of the copy's speed")

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from edgeconv.bench.record import read_record
-from edgeconv.bench.summary import median
 from edgeconv.core.forms import FORMS
 from edgeconv.core.units import seconds_text
 from edgeconv.export import surface
@@ -27,17 +26,14 @@ def forms() -> str:
     return lines_of(("form", "computes", "where", "error"), rows)
 
 
-def cuda_forms(machine: str) -> str:
-    """What each arithmetic of CUDA `sliding` takes: a record of scripts/cuda_forms.toml."""
-    path = RESULTS / "bench" / machine / "cuda_forms.json.xz"
+def cuda_forms(name: str) -> str:
+    """What the arithmetic of CUDA `sliding` takes: a record of scripts/sweep_cuda_sliding.py --shipped."""
     rows = []
-    for row in read_record(path).rows:
-        if row.kind != "method" or row.lead_metrics is None:
-            continue
-        case, choice = row.case, row.choice
-        name = f"{case.dtype} {case.filter} {case.channels}"
-        time, share = seconds_text(median(row)), f"{row.lead_metrics.floor_share:.2f}"
-        rows.append((name, str(choice["arithmetic"]), str(choice["forms"]), time, share))
+    for result in _read(f"{name}.json.xz")["results"]:
+        (best,) = result["best"]
+        choice = best["tile"]
+        share = f"{best['share_of_floor']:.2f}"
+        rows.append((result["work"], choice["arithmetic"], choice["forms"], seconds_text(best["seconds"]), share))
     return lines_of(("case", "arithmetic", "forms", "median", "of the floor"), rows)
 
 

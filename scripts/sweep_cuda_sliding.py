@@ -158,6 +158,11 @@ def compiles(asked: tuple[Problem, StripTile]) -> bool:
     return True
 
 
+def prepare(problem: Problem) -> None:
+    """Compile what `sliding` takes for a problem, into CuPy's cache."""
+    plan_for_large(problem)
+
+
 def random_pictures(problem: Problem, count: int) -> Any:
     """`count` pictures of the same noise in one array."""
     import cupy
@@ -347,10 +352,14 @@ def main() -> None:
             results.append({"work": f"bank of {filters}", "size": size, "best": found})
             show(results[-1], "shape")
         arguments.work = []
-    for work, size in product(arguments.work, arguments.sizes.split(",")):
+    cases = list(product(arguments.work, arguments.sizes.split(",")))
+    problems = [problem_of(work, shape_of(size), arguments.border) for work, size in cases]
+    if arguments.shipped:
+        with Pool(os.cpu_count()) as pool:
+            pool.map(prepare, problems, chunksize=1)
+    for (work, size), problem in zip(cases, problems, strict=True):
         import cupy
 
-        problem = problem_of(work, shape_of(size), arguments.border)
         if arguments.shipped:
             found = [Bench(problem).measure(None, REPEATS, check=True)]
         else:

@@ -13,6 +13,7 @@ from browser import Browser, chromium
 from qt_here import qt_reason
 
 from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
+from edgeconv.hardware.threads import usable_threads
 from edgeconv.runtime.profile import PLACE_VARIABLE
 
 os.environ[PLACE_VARIABLE] = os.devnull + ".none"
@@ -33,11 +34,21 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 @pytest.fixture(scope="session")
 def libraries(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where kernels compiled for the CPU are kept, and the compiler's header: one folder for all processes of a run."""
+    """Where kernels compiled for the CPU are kept, and the compiler's header: one folder for all processes of a run.
+
+    EDGECONV_TEST_LIBRARIES names one for several runs of the same files (.ci/run).
+    """
     base = tmp_path_factory.getbasetemp()
-    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "libraries"
+    own = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "libraries"
+    folder = Path(os.environ.get("EDGECONV_TEST_LIBRARIES", own))
     folder.mkdir(exist_ok=True)
     return folder
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """One process more than there are processors: some tests wait, for another process or for a time to pass."""
+    return usable_threads() + 1
 
 
 class _NeedsGpu(pytest.Item):
@@ -70,6 +81,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             if reason is not None:
                 item.add_marker(pytest.mark.skip(reason=reason))
 
+
+def _checked_only(descriptor: int) -> None:
+    os.fstat(descriptor)
+
+
+os.fsync = _checked_only
+"""In the tests' own processes no write waits for the disk, 4 ms each time: what is tested is which calls are made, and
+that each leaves whole files behind, not that they outlive a loss of power."""
 
 gc.disable()  # while modules are imported and cases are listed, next to nothing becomes garbage
 

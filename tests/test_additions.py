@@ -53,7 +53,7 @@ class Changed:
 
     def __init__(self, folder: Path) -> None:
         self.package, self.folder = folder / "source" / "edgeconv", folder
-        shutil.copytree(PROJECT / "edgeconv", self.package, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(PROJECT / "edgeconv", self.package)  # with what Python has compiled, so that starts are quick
         write_image(random_image(12, 16, "uint8"), folder / "photo.png")
 
     def insert(self, file: str, before: str, line: str) -> None:
@@ -77,7 +77,7 @@ class Changed:
         return self._run("-m", "edgeconv", *words, check=False)
 
     def _run(self, *words: str, check: bool = True) -> subprocess.CompletedProcess[str]:
-        environment = {**os.environ, "PYTHONPATH": str(self.package.parent), "PYTHONDONTWRITEBYTECODE": "1"}
+        environment = {**os.environ, "PYTHONPATH": str(self.package.parent)}
         return subprocess.run(
             [sys.executable, *words], cwd=self.folder, env=environment, capture_output=True, text=True, check=check
         )

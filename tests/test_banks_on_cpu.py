@@ -28,12 +28,6 @@ WAYS = {
 }
 
 
-@pytest.fixture(scope="session")
-def libraries(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where compiled kernels are kept."""
-    return tmp_path_factory.mktemp("libraries")
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("way", WAYS)
 def test_every_case(libraries: Path, way: str) -> None:

@@ -6,7 +6,7 @@ import json
 import subprocess
 import sys
 from dataclasses import replace
-from itertools import cycle
+from itertools import cycle, product
 from typing import Any
 
 import jsonschema
@@ -26,6 +26,7 @@ from bench_records import (
     use,
 )
 from problems import random_bank, random_image
+from selection import pairs_then_slow
 
 from edgeconv.bench import metrics, record, runner
 from edgeconv.bench.candidates import Bench, Ready
@@ -78,14 +79,14 @@ class ForgetfulMethod(TimedMethod):
         return ready
 
 
-@pytest.mark.parametrize("dtype", INPUT_DTYPES)
-@pytest.mark.parametrize(
-    "part", [..., np.s_[-1:], np.s_[:, -1:], np.s_[3, 4, 1:2]], ids=["all", "row", "column", "one"]
-)
+PARTS = {"all": ..., "row": np.s_[-1:], "column": np.s_[:, -1:], "one": np.s_[3, 4, 1:2]}
+
+
+@pytest.mark.parametrize(("dtype", "part"), pairs_then_slow([*product(INPUT_DTYPES, PARTS)], together=1))
 def test_a_method_that_does_not_write_is_wrong_after_one_that_did(monkeypatch, dtype, part) -> None:
     """Both write to one output: what the first has left there is no case of the second."""
     forgetful = ForgetfulMethod("forgetful", [1e-6])
-    forgetful.part = part
+    forgetful.part = PARTS[part]
     use(monkeypatch, TimedMethod("honest", [2e-3]), forgetful, TimedMethod("last", [2e-3]))
     cases = GridPart(sizes=(8,), strides=(1,), devices=("cpu",), dtypes=(dtype,), filters=("laplacian8",))
     result = runner.run(runner.BenchRun(CaseGrid("test", "made up", (cases,)), FEW))

@@ -97,6 +97,15 @@ def test_16_bits_of_any_size_do_not_overflow() -> None:
         assert not canny.canny(picture, CannySettings(262140, 262140, l2)).any()
 
 
+@pytest.mark.parametrize("limit", [1e6, 1e150, 1e200, 1.7e308])
+def test_a_threshold_beyond_every_magnitude_leaves_nothing(limit: float) -> None:
+    picture = np.zeros((5, 6), np.uint16)
+    picture[:, 3:] = 65535
+    for l2 in (False, True):
+        assert not canny.canny(picture, CannySettings(limit, limit, l2)).any()
+        assert not canny.canny(picture, CannySettings(0, limit, l2)).any()
+
+
 def plain_hysteresis(edges: NDArray[np.uint8]) -> NDArray[np.uint8]:
     """The same from one strong pixel after another, with plain Python's queue."""
     found = np.zeros(edges.shape, np.uint8)
@@ -149,6 +158,23 @@ def test_a_gradient_is_that_of_opencv(stage: chains.Stage, gradient: Any) -> Non
     np.testing.assert_array_equal(chains.compute(picture, problem), expected)
 
 
+def test_the_direction_is_that_of_the_gradient_in_degrees() -> None:
+    """By hand: a step in each of eight directions; elsewhere as OpenCV's phase, which goes from 0 to 360."""
+    chain = make_chain("sobel,direction")
+    for angle, (dy, dx) in enumerate(((0, 1), (1, 1), (1, 0), (1, -1), (0, -1), (-1, -1), (-1, 0), (-1, 1))):
+        y, x = np.mgrid[-1:2, -1:2]
+        picture = (100 + 20 * (y * dy + x * dx)).astype(np.uint8)[:, :, np.newaxis]
+        found = chains.compute(picture, chain_problem(picture.shape, np.uint8, chain, "raw"))
+        degrees = 45 * angle if angle <= 4 else 45 * angle - 360
+        assert (found.dtype, found[1, 1, 0]) == (np.float32, degrees)
+    flat = np.full((3, 3, 1), 7, np.uint8)
+    assert not chains.compute(flat, chain_problem(flat.shape, np.uint8, chain, "raw")).any()
+    picture = picture_of("noise", (40, 50, 1), 3)
+    gx, gy = (each.astype(np.float32) for each in canny.gradient(picture[:, :, 0]))
+    found = chains.compute(picture, chain_problem(picture.shape, np.uint8, chain, "raw"))[:, :, 0]
+    np.testing.assert_allclose(np.mod(found, 360), np.mod(cv2.phase(gx, gy, angleInDegrees=True), 360), atol=0.02)
+
+
 def test_thinning_keeps_the_magnitude_of_ridges_and_nothing_else() -> None:
     """Ridges are what canny finds with both thresholds at 0."""
     picture = picture_of("smooth", (40, 50, 3), 9)
@@ -181,6 +207,7 @@ def test_only_what_canny_computes_has_its_settings() -> None:
         ("thin", {}, "has thin where there is a picture"),
         ("sobel,hysteresis", {}, "has hysteresis where there is a gradient"),
         ("sobel,thin,hysteresis,thin", {}, "has thin where there is a map of edges"),
+        ("sobel,direction,thin", {}, "has thin where there is a direction"),
         ("sobel,tin", {}, "Did you mean 'thin'"),
         ("", {}, "Stage '' of a chain is not known"),
         ("canny", {"blur": 4}, "--blur 4 is not one of"),
@@ -254,3 +281,11 @@ def test_a_rule_is_settled_by_the_picture() -> None:
     assert isinstance(settled, Chain)
     with pytest.raises(UsageError, match="depend on the picture"):
         chain_problem((4, 4, 1), np.uint8, chain, "abs")
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16])
+@pytest.mark.parametrize("samples", [1, 2, 3, chains.STRIP_SAMPLES * 2 + 1, chains.STRIP_SAMPLES * 4 + 3])
+def test_levels_are_counted_whatever_their_number(samples: int, dtype: Any) -> None:
+    picture = picture_of("noise", (samples,), 17, dtype)
+    expected = np.bincount(picture, minlength=np.iinfo(dtype).max + 1)
+    np.testing.assert_array_equal(chains._histogram(picture, np), expected)

@@ -16,11 +16,11 @@ from jsonschema import Draft202012Validator
 
 import edgeconv as package
 from edgeconv.core import chains
-from edgeconv.core.canny import STRONG, WEAK
+from edgeconv.core.canny import STRONG, WEAK, CannySettings, canny
 from edgeconv.core.chains import ChainProblem, chain_problem, make_chain
 from edgeconv.core.choices import CHAINS, DeviceName
 from edgeconv.core.request import make_request
-from edgeconv.errors import UnavailableError, UsageError
+from edgeconv.errors import MemoryLimitError, UnavailableError, UsageError
 from edgeconv.export.schemas import RUN
 from edgeconv.io.image import read_image, write_image
 from edgeconv.methods import METHODS, find
@@ -30,7 +30,6 @@ from edgeconv.run.report import as_report
 from edgeconv.runtime.auto import choose
 from edgeconv.runtime.chain_check import check_chain
 from edgeconv.runtime.session import Session
-from edgeconv.view.parameters import Parameters
 
 NATURAL = Path(__file__).parent.parent / "docs" / "pictures" / "coast.jpg"
 
@@ -112,13 +111,18 @@ def test_an_earlier_output_of_the_same_settings_is_replaced_and_no_other(folder:
     assert (again.code, "other settings" in again.err) == (2, True)
 
 
-@pytest.mark.parametrize(("stages", "mode"), [("gaussian", None), ("sobel", "abs"), ("gaussian5,scharr,thin", "raw")])
+@pytest.mark.parametrize(
+    ("stages", "mode"),
+    [("gaussian", None), ("sobel,direction", None), ("sobel", "abs"), ("gaussian5,scharr,thin", "raw")],
+)
 def test_run_computes_any_chain(folder: Path, stages: str, mode: str | None) -> None:
     words = () if mode is None else ("--output-mode", mode)
     done = edgeconv("run", "photo.png", "--chain", stages, *words, "-o", "out.npy", "--check", "full", "--samples", 0)
     assert done.code == 0, done.err
     picture = read_image("photo.png").pixels
-    problem = chain_problem(picture.shape, picture.dtype, make_chain(stages), "abs" if mode != "raw" else "raw")
+    stored = make_request(make_chain(stages), output_mode=mode).mode_for(picture.dtype)
+    assert stored == (mode or ("raw" if stages.endswith("direction") else "abs"))
+    problem = make_request(make_chain(stages), output_mode=mode).picture_problem(picture.shape, picture.dtype)
     np.testing.assert_array_equal(np.load("out.npy"), chains.compute(picture, problem))
 
 
@@ -160,6 +164,8 @@ def test_compare_sets_every_method_beside_the_reference(folder: Path) -> None:
         ("run photo.png --filter canny --method im2col", "'im2col' cannot compute the chain 'canny'"),
         ("run photo.png --chain sobel --method opencv", "'opencv' cannot compute the chain 'sobel'"),
         ("run photo.png --filter canny --threshold 4", "--threshold 4 does not apply to 'canny'"),
+        ("run photo.png --chain sobel,direction --threshold 9", "--threshold 9 does not apply to 'sobel-direction'"),
+        ("run photo.png --chain sobel,direction --output-mode clip", "--output-mode clip does not apply"),
         ("run photo.png --filter canny --output-mode raw", "--output-mode raw does not apply to 'canny'"),
         ("run photo.png --chain sobel --output-mode normalize", "--output-mode normalize does not apply"),
         ("run photo.png --filter canny --filters sobel,scharr", "--filter does not go with --filters"),
@@ -185,11 +191,6 @@ def test_what_does_not_apply_is_refused_in_one_line(folder: Path, words: str, me
 
 def _problem(shape: tuple[int, int, int] = (60, 80, 3), low: float = 60, high: float = 120) -> ChainProblem:
     return chain_problem(shape, np.uint8, make_chain("canny", low=low, high=high), "abs")
-
-
-def test_the_window_refuses_a_chain() -> None:
-    with pytest.raises(UsageError, match="'canny' is a chain of stages, and only single filters"):
-        Parameters(filter="canny").request()
 
 
 def test_filters_lists_chains_and_stages() -> None:
@@ -229,6 +230,65 @@ def test_a_batch_and_what_lies_in_strides() -> None:
         np.testing.assert_array_equal(edges, cv2.Canny(picture, 60, 120))
     mirrored = pictures[0][:, ::-1]
     np.testing.assert_array_equal(package.canny(mirrored, 60, 120), cv2.Canny(np.ascontiguousarray(mirrored), 60, 120))
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("shape", [(300, 401), (300, 401, 1), (300, 401, 3), (5, 200, 131, 3), (3, 64, 64, 1)])
+@pytest.mark.parametrize("dtype", ["uint8", "uint16"])
+def test_arrays_on_a_gpu(shape: tuple[int, ...], dtype: str) -> None:
+    """CuPy in, CuPy out; a batch is one run; strided views, `out=`, rules, and arrays of the host by --device cuda."""
+    import cupy
+
+    pictures = picture_of("smooth", shape[-3:], 4, dtype)
+    if len(shape) == 4:
+        pictures = np.stack([picture_of("smooth", shape[1:], seed, dtype) for seed in range(shape[0])])
+    low, high = (60, 120) if dtype == "uint8" else (9000, 30000)
+    batch = pictures if len(shape) == 4 else pictures[np.newaxis]
+    expected = np.stack([canny(each, CannySettings(low, high, True, 3)) for each in batch])
+    expected = expected if len(shape) == 4 else expected[0]
+    words: dict[str, Any] = {"gradient": "l2", "blur": 3}
+    on_gpu = cupy.asarray(pictures)
+    found = package.canny(on_gpu, low, high, **words)
+    assert isinstance(found, cupy.ndarray)
+    np.testing.assert_array_equal(found.get(), expected)
+    out = cupy.zeros(expected.shape, cupy.uint8)
+    assert package.canny(on_gpu, low, high, out=out, **words) is out
+    np.testing.assert_array_equal(out.get(), expected)
+    np.testing.assert_array_equal(package.canny(pictures, low, high, device="cuda", **words), expected)
+    plan = package.plan(shape, dtype, filter=package.chain("canny", low=low, high=high, **words), device="cuda")
+    assert plan.method_plan.launches == 4
+    np.testing.assert_array_equal(plan(on_gpu).get(), expected)
+    mirrored = on_gpu[..., ::-1] if len(shape) == 2 else on_gpu[..., ::-1, :]
+    plain = package.canny(np.ascontiguousarray(mirrored.get()), low, high, device="cpu", **words)
+    np.testing.assert_array_equal(package.canny(mirrored, low, high, **words).get(), plain)
+    for rule in chains.THRESHOLD_RULES:
+        by_rule = package.canny(pictures, rule=rule, device="cpu")
+        np.testing.assert_array_equal(package.canny(on_gpu, rule=rule).get(), by_rule)
+    with pytest.raises(MemoryLimitError, match="raise --workspace-limit"):
+        package.canny(on_gpu, low, high, options=Options(workspace_limit_bytes=1000))
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("words", ["", "--thresholds 50,150 --gradient l2 --blur 5", "--thresholds otsu"])
+def test_commands_on_a_gpu(folder: Path, words: str) -> None:
+    done = edgeconv("run", "photo.png", "--filter", "canny", "--device", "cuda", "--check", "full", *words.split())
+    assert done.code == 0, done.err
+    batch = ("batch", "photo.png", "grey.png", "--filter", "canny", "--device", "cuda", "-o", "out")
+    done = edgeconv(*batch, *words.split())
+    assert done.code == 0, done.err
+    assert "2 done" in done.text
+    done = edgeconv("compare", "photo.png", "--filter", "canny", *words.split())
+    assert done.code == 0, done.err
+    assert "sliding on CUDA: float64 oracle: right" in done.text
+
+
+@pytest.mark.gpu
+def test_the_workspace_is_what_was_counted() -> None:
+    from edgeconv.methods.cuda.canny import plan_canny, workspace_bytes_of
+
+    for height, width, pictures in ((1, 1, 1), (64, 64, 2), (65, 129, 3), (1000, 777, 1)):
+        plan = plan_canny((height, width, 1), "uint8", CannySettings(1, 2), pictures)
+        assert plan.workspace_bytes == workspace_bytes_of(height, width, pictures)
 
 
 def test_a_rule_looks_at_each_picture_and_a_plan_needs_numbers() -> None:
@@ -281,11 +341,13 @@ def test_auto_takes_what_computes_the_chain() -> None:
 
 
 @pytest.mark.parametrize("samples", [None, 2000])
-@pytest.mark.parametrize("stages", ["canny", "gaussian,sobel,thin,hysteresis", "gaussian5,sobel,thin", "gaussian"])
+@pytest.mark.parametrize(
+    "stages", ["canny", "gaussian,sobel,thin,hysteresis", "gaussian5,sobel,thin", "gaussian", "prewitt,direction"]
+)
 def test_the_check_passes_what_is_right_and_finds_what_is_not(stages: str, samples: int | None) -> None:
     picture = picture_of("smooth", (200, 61, 3), 8)
     thresholds = {"low": 60.0, "high": 120.0} if make_chain(stages).has_hysteresis else {}
-    problem = chain_problem(picture.shape, picture.dtype, make_chain(stages, **thresholds), "abs")
+    problem = make_request(make_chain(stages, **thresholds)).picture_problem(picture.shape, picture.dtype)
     right = chains.compute(picture, problem)
     found = check_chain(picture, right, problem, samples)
     assert found.passed
@@ -293,7 +355,7 @@ def test_the_check_passes_what_is_right_and_finds_what_is_not(stages: str, sampl
     assert (found.checked_share == 1) == (samples is None)
     for y in (0, 1, 199):
         wrong = right.copy()
-        wrong[y, 30, 0] ^= 255
+        wrong[y, 30, 0] = 255 if wrong[y, 30, 0] != 255 else 0
         found = check_chain(picture, wrong, problem, samples)
         assert not found.passed, y
         assert found.worst is not None

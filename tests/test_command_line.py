@@ -11,6 +11,7 @@ import pytest
 from bench_records import TimedMethod, measured
 from command import PROJECT, edgeconv, shell
 from problems import random_image
+from selection import few_then_slow
 
 from edgeconv.bench import record
 from edgeconv.cli import COMMANDS
@@ -169,21 +170,22 @@ def offered(words: str) -> list[str]:
     return done.text.split()
 
 
-@pytest.mark.parametrize(
-    ("words", "expected"),
-    [
-        ("edgeconv re", ["report", "resize"]),
-        ("edgeconv bench ", ["compare", "gemm", "conv"]),
-        ("edgeconv bench --gri", ["--grid"]),
-        ("edgeconv run --samp", ["--samples"]),
-        ("edgeconv run --filter sobel", ["sobel-x", "sobel-y", "sobel"]),
-        ("edgeconv run -m sl", ["sliding"]),
-        ("edgeconv batch --border refl", ["reflect", "reflect101"]),
-        ("edgeconv run --format w", ["webp"]),
-        ("edgeconv run phot", []),
-    ],
+COMPLETIONS = (
+    ("edgeconv re", ["report", "resize"]),
+    ("edgeconv run --samp", ["--samples"]),
+    ("edgeconv run --filter sobel", ["sobel-x", "sobel-y", "sobel"]),
+    ("edgeconv run phot", []),
+    ("edgeconv bench ", ["compare", "gemm", "conv"]),
+    ("edgeconv bench --gri", ["--grid"]),
+    ("edgeconv run -m sl", ["sliding"]),
+    ("edgeconv batch --border refl", ["reflect", "reflect101"]),
+    ("edgeconv run --format w", ["webp"]),
 )
-def test_a_shell_is_offered_commands_options_and_their_values(words: str, expected: list[str]) -> None:
+
+
+@pytest.mark.parametrize("case", few_then_slow(COMPLETIONS, 4), ids=lambda case: case[0])
+def test_a_shell_is_offered_commands_options_and_their_values(case: tuple[str, list[str]]) -> None:
+    words, expected = case
     assert offered(words) == expected
 
 

@@ -100,6 +100,22 @@ def test_a_spill_and_an_error_are_found(script: ModuleType, tmp_path: Path) -> N
     assert len(script.failures(compiled)) == 2
 
 
+def test_a_source_of_two_kernels_is_compiled_once(script: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled: list[tuple[str, str]] = []
+
+    def compile(name: str, text: str, options: tuple[str, ...], architecture: str) -> tuple[bool, str]:
+        compiled.append((name, architecture))
+        return True, LOG
+
+    monkeypatch.setattr(script, "_compile", compile)
+    roof = "hardware/cuda/roof.cu"
+    found = script.compile_all([KernelVariant(roof, "stage"), KernelVariant(roof, "finish")], ["sm_75", "sm_90"], map)
+    assert compiled == [(roof, "sm_75"), (roof, "sm_90")]
+    assert [(one.variant.entry, one.architecture, one.resources.registers) for one in found] == [
+        ("stage", "sm_75", 168), ("stage", "sm_90", 168), ("finish", "sm_75", 11), ("finish", "sm_90", 11)
+    ]  # fmt: skip
+
+
 def test_a_good_kernel_is_good(script: ModuleType) -> None:
     needs_nvrtc(script)
     (roof,) = [variant for variant in script.every_variant() if variant.source == "hardware/cuda/roof.cu"]

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from problems import assert_right, random_bank, random_image, run_on_host
+from selection import few_then_slow
 
 from edgeconv.core.choices import BORDERS
 from edgeconv.core.filters import CHANNEL_COUNTS
@@ -21,9 +22,17 @@ FILTERS = st.one_of(st.integers(1, 9), st.integers(10, 40), st.sampled_from([64,
 
 @pytest.mark.parametrize("streaming", [False, True], ids=["cached", "streaming"])
 @pytest.mark.parametrize("name", method_names("cpu"))
-@settings(max_examples=25, deadline=None)
-@given(data=st.data())
-def test_any_problem_is_right(name: str, streaming: bool, data: st.DataObject) -> None:
+@pytest.mark.parametrize("examples", few_then_slow([8, 17]))
+def test_any_problem_is_right(name: str, streaming: bool, examples: int) -> None:
+    @settings(max_examples=examples, deadline=None)
+    @given(data=st.data())
+    def is_right(data: st.DataObject) -> None:
+        any_problem_is_right(name, streaming, data)
+
+    is_right()
+
+
+def any_problem_is_right(name: str, streaming: bool, data: st.DataObject) -> None:
     draw = data.draw
     in_channels = draw(st.sampled_from(CHANNEL_COUNTS), "in_channels")
     groups = draw(st.sampled_from([1, in_channels]), "groups")

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from cpu_problems import RANDOM, Case
 from problems import assert_right, random_bank, random_image, run_on_host
+from selection import pairs_then_slow
 
 from edgeconv.core.filters import WeightSet, named_filter, weight_set
 from edgeconv.core.problem import make_problem
@@ -28,24 +29,32 @@ IM2COL = require("im2col", "cpu")
 BOTH = pytest.mark.parametrize("method", [SLIDING, IM2COL], ids=["sliding", "im2col"])
 
 
-@pytest.mark.parametrize("case", cpu_problems.EVERY_FILTER + cpu_problems.EVERY_TYPE, ids=str)
+def in_pairs(cases):
+    return pairs_then_slow(cases, dataclasses.astuple)
+
+
+def id_of(value):
+    return "sliding" if value is SLIDING else "im2col" if value is IM2COL else str(value)
+
+
+@pytest.mark.parametrize("case", in_pairs(cpu_problems.EVERY_FILTER + cpu_problems.EVERY_TYPE), ids=str)
 def test_sliding_every_filter_type_and_mode(case):
     cpu_problems.check_case(SLIDING, case)
 
 
-@pytest.mark.parametrize("case", [case for case in cpu_problems.EVERY_TYPE if case.filter == RANDOM], ids=str)
+@pytest.mark.parametrize("case", in_pairs([case for case in cpu_problems.EVERY_TYPE if case.filter == RANDOM]), ids=str)
 def test_im2col_every_type_and_mode(case):
     cpu_problems.check_case(IM2COL, case)
 
 
 @BOTH
-@pytest.mark.parametrize("case", cpu_problems.GREY + cpu_problems.BANKS, ids=str)
+@pytest.mark.parametrize("case", in_pairs(cpu_problems.GREY + cpu_problems.BANKS), ids=str)
 def test_grey_pictures_and_banks(method, case):
     cpu_problems.check_case(method, case)
 
 
 @BOTH
-@pytest.mark.parametrize(("work", "stride", "border"), cpu_problems.GEOMETRY)
+@pytest.mark.parametrize(("work", "stride", "border"), pairs_then_slow(cpu_problems.GEOMETRY))
 def test_geometry(method, work, stride, border):
     for case in cpu_problems.geometry_cases(work, stride, border):
         cpu_problems.check_case(method, case)
@@ -69,8 +78,13 @@ CUT_UP = [
 ]
 
 
-@BOTH
-@pytest.mark.parametrize("case", CUT_UP, ids=str)
+def beside(others, cases):
+    """Each of `others` with each case, in pairs of their properties."""
+    crossed = [(other, case) for other in others for case in cases]
+    return pairs_then_slow(crossed, lambda both: (both[0], *dataclasses.astuple(both[1])), several=True)
+
+
+@pytest.mark.parametrize(("method", "case"), beside([SLIDING, IM2COL], CUT_UP), ids=id_of)
 def test_tiles_strips_threads_and_streaming_change_no_bit(method, case, monkeypatch):
     """A picture cut into several tiles and strips, stored past the caches, by up to five threads."""
     problem = case.problem()
@@ -86,8 +100,7 @@ def test_tiles_strips_threads_and_streaming_change_no_bit(method, case, monkeypa
             assert cut.out.tobytes() == whole.out.tobytes(), f"{threads} threads, streaming from {streaming_bytes}"
 
 
-@pytest.mark.parametrize("vector_bytes", [16, 32, 64])
-@pytest.mark.parametrize("case", CUT_UP, ids=str)
+@pytest.mark.parametrize(("vector_bytes", "case"), beside([16, 32, 64], CUT_UP), ids=id_of)
 def test_every_length_of_registers_is_right(case, vector_bytes, monkeypatch):
     """Blocks end elsewhere with other registers; this processor can play those that are no longer than its own."""
     here = jit.processor()

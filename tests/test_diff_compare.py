@@ -12,12 +12,13 @@ from command import edgeconv
 from jsonschema import Draft202012Validator
 from problems import random_image
 
+from edgeconv.core.filters import filter_bank
 from edgeconv.core.request import make_request
 from edgeconv.diff import methods, results
 from edgeconv.diff.metrics import Allowance
 from edgeconv.errors import EXIT_DIFFERENT, UnavailableError, UsageError
 from edgeconv.export.schemas import DIFF
-from edgeconv.io.image import write_image
+from edgeconv.io.image import read_image, write_image
 from edgeconv.methods import METHODS, applicable, find, refuse_inapplicable_to_all
 from edgeconv.methods.base import refuse
 from edgeconv.methods.options import Options
@@ -140,11 +141,37 @@ def test_a_method_that_does_not_do_this_problem_is_left_out_with_its_reason(
         methods.run(str(picture), make_request(), Options(), results.Wanted())
 
 
-def test_a_bank_is_not_compared_in_one(picture: Path) -> None:
-    np.save(picture.parent / "bank.npy", np.ones((4, 1, 3, 3)))
-    done = edgeconv("compare", "in.png", "--kernel-file", "bank.npy", cwd=picture.parent)
-    assert (done.code, len(done.error_lines)) == (2, 1)
-    assert "takes one filter, and 'bank' is a bank of 4" in done.err
+@pytest.mark.parametrize("words", [("--filters", "sobel-x,sobel-y,laplacian8"), ("--kernel-file", "bank.npy")])
+@pytest.mark.parametrize("channels", ["mix", "each"])
+def test_a_bank_is_compared_filter_below_filter(picture: Path, words: tuple[str, str], channels: str) -> None:
+    np.save(picture.parent / "bank.npy", np.arange(27.0).reshape(3, 1, 3, 3) - 13)
+    words = (*words, "--channels", channels)
+    done = edgeconv("compare", "in.png", *words, "--json", cwd=picture.parent)
+    found = json.loads(done.text)
+    height, width = read_image(picture).pixels.shape[:2]
+    assert (done.code, found["same"]) == (0, True)
+    assert found["reference"]["layout"] == f"{width}×{3 * height}×{1 if channels == 'mix' else 3} uint8"
+    assert {method["name"] for method in found["methods"]} >= {"reference", "opencv", "sliding", "im2col"}
+
+
+def test_a_wrong_filter_of_a_bank_is_found(picture: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last of three, in one method alone."""
+    convolve = Session.convolve
+
+    def wrong(session: Session, pixels: np.ndarray) -> np.ndarray:
+        found = convolve(session, pixels)
+        if session.method_name == "sliding":
+            found[5, 7, 2] ^= 8
+        return found
+
+    monkeypatch.setattr(Session, "convolve", wrong)
+    request = make_request(filter_bank(["sobel-x", "sobel-y", "laplacian8"]))
+    done = methods.run(str(picture), request, Options(), results.Wanted())
+    assert done.exit_code == 1
+    height = read_image(picture).pixels.shape[0]
+    spots = {comparison.file: comparison.worst for comparison in done.record.comparisons}
+    worst = next(spot for name, spot in spots.items() if name.startswith("sliding"))
+    assert (worst.y, worst.x) == (2 * height + 5, 7)
 
 
 def test_an_option_goes_to_the_methods_that_it_concerns_and_is_refused_where_none_does(

@@ -7,12 +7,14 @@ import re
 import time
 from dataclasses import replace
 from fractions import Fraction
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 import pytest
 from command import edgeconv as command
 from problems import random_image, random_weights
+from selection import pairs_then_slow
 
 import edgeconv
 from edgeconv.core import exactness
@@ -81,9 +83,10 @@ def test_magnitudes_of_16_bits_are_rounded_by_their_whole_square(method: str) ->
 # --- whole sums beyond 2²⁴ -------------------------------------------------------------------------------------------
 
 
-@EVERY_METHOD
-@pytest.mark.parametrize("largest", [360, 2_000, 100_000, 1_000_000])
-@pytest.mark.parametrize("dtype", ["uint8", "uint16"])
+@pytest.mark.parametrize(
+    ("method", "dtype", "largest"),
+    pairs_then_slow([*product(CPU_METHODS, ["uint8", "uint16"], [360, 2_000, 100_000, 1_000_000])]),
+)
 def test_whole_sums_are_equal_to_integers(method: str, dtype: str, largest: int) -> None:
     rng = np.random.default_rng(largest)
     image = random_image(12, 17, dtype)

@@ -27,8 +27,14 @@ LEAST_CALLS = {"fails": 5, "short": 1, "dies": 5}
 CLEANING = {"unlink", "rmdir", "remove"}
 """Where these fail, a temporary stays that nobody takes for an output."""
 
-NAMES = [name.replace(" ", "_") for name in JOBS]
-each_job = pytest.mark.parametrize("each", JOBS.values(), ids=NAMES)
+QUICKEST = "run"
+
+
+def name_of(each: FaultJob) -> str:
+    return each.name.replace(" ", "_")
+
+
+each_job = pytest.mark.parametrize("each", JOBS.values(), ids=name_of)
 
 
 def skip_without(module: str | None) -> None:
@@ -52,7 +58,9 @@ def test_a_call_that_fails_leaves_nothing_half_written(each: FaultJob, kind: str
     assert at > LEAST_CALLS[kind]
 
 
-@pytest.mark.parametrize("each", few_then_slow([*JOBS.values()]), ids=NAMES)
+@pytest.mark.parametrize(
+    "each", few_then_slow(sorted(JOBS.values(), key=lambda each: each.name != QUICKEST)), ids=name_of
+)
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no forks")
 def test_a_process_that_ends_at_a_call_leaves_nothing_half_written(each: FaultJob, tmp_path: Path) -> None:
     skip_without(each.needs)

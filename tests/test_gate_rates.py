@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections import Counter
 
 import pytest
 from bench_records import TimedMethod, measured
-from command import PROJECT
+from command import script
 
-SPEC = importlib.util.spec_from_file_location("gate_rates", PROJECT / "scripts" / "gate_rates.py")
-gate_rates = importlib.util.module_from_spec(SPEC)
-SPEC.loader.exec_module(gate_rates)
+gate_rates = script("gate_rates")
 
 
 def test_a_planted_slowdown_is_counted_and_the_same_code_is_not(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -166,7 +166,7 @@ FAULTS = (
     Fault(
         "barriers are missing",
         LARGE_SLIDING,
-        FLOATS,
+        ALIGNED,
         "methods/cuda/sliding.cu",
         r"__sync(warp|threads)\(\)",
         NOTHING,

@@ -83,7 +83,7 @@ REFUSED_ELSEWHERE = {
         ("run", name)
         for name in (*METHOD_OPTIONS, "kernel", "kernel_file", "filters", "verify_tiles", "memory_limit", "tile")
     ),
-    *(("compare", name) for name in (*METHOD_OPTIONS, "kernel", "kernel_file", "ssim", "flip", "crop")),
+    *(("compare", name) for name in (*METHOD_OPTIONS, "kernel", "kernel_file", "filters", "ssim", "flip", "crop")),
     *(("batch", name) for name in (*METHOD_OPTIONS, "kernel", "kernel_file", "filters", "scheduler", "devices")),
     *(("batch", name) for name in ("jobs", "quality", "format", "name", "jpeg_codec", "keep_going", "fail_fast")),
     *(("batch", name) for name in ("tls_ca", "tls_cert", "tls_key")),

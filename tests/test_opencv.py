@@ -6,6 +6,7 @@ import cpu_problems
 import numpy as np
 import pytest
 from problems import random_image
+from selection import pairs_then_slow
 
 from edgeconv.errors import UsageError
 from edgeconv.methods import require
@@ -24,7 +25,7 @@ def test_grey_pictures_and_banks(case):
     cpu_problems.check_case(OPENCV, case)
 
 
-@pytest.mark.parametrize(("work", "stride", "border"), cpu_problems.GEOMETRY)
+@pytest.mark.parametrize(("work", "stride", "border"), pairs_then_slow(cpu_problems.GEOMETRY))
 def test_geometry(work, stride, border):
     for case in cpu_problems.geometry_cases(work, stride, border):
         cpu_problems.check_case(OPENCV, case)

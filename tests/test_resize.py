@@ -5,13 +5,11 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 import pytest
-from command import PROJECT, edgeconv, shell
+from command import PROJECT, edgeconv, script, shell
 from picture_files import noisy, smooth_image
 from problems import random_image
 
@@ -321,20 +319,10 @@ def test_a_batch_with_nothing_to_do_is_a_usage_error(tmp_path: Path) -> None:
         assert len(done.stderr.splitlines()) == 1
 
 
-def chart_script() -> ModuleType:
-    """scripts/make_input.py as a module."""
-    spec = spec_from_file_location("make_input", PROJECT / "scripts" / "make_input.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 def test_the_committed_pictures_are_what_the_script_draws() -> None:
     """Equal to the bit but for the letters, which may differ a little with another FreeType."""
-    script = chart_script()
-    drawn = script.make_input()
+    chart = script("make_input")
+    drawn = chart.make_input()
     committed = sorted((PROJECT / "images").glob("input_*.png"))
     assert PROJECT / "images" / "input_128.png" in committed
     for path in committed:
@@ -342,7 +330,7 @@ def test_the_committed_pictures_are_what_the_script_draws() -> None:
         size = pixels.shape[0]
         expected = resize(drawn, size)
         letters = tuple(
-            slice(part.start * size // script.SIDE, part.stop * size // script.SIDE) for part in script.TEXT_PANEL
+            slice(part.start * size // chart.SIDE, part.stop * size // chart.SIDE) for part in chart.TEXT_PANEL
         )
         difference = np.abs(pixels.astype(int) - expected)
         assert difference[letters].mean() < 4, path.name

@@ -118,6 +118,8 @@ def needed(name: str) -> list[str]:
         "benchmark_auto": ["--output", "x"],
         "benchmark_calls": ["--output", "x"],
         "benchmark_canny": ["--output", "x"],
+        "benchmark_canny_passes": ["--output", "x"],
+        "benchmark_canny_peers": ["--output", "x"],
         "benchmark_crew": ["--output", "x"],
         "compare_checkouts": ["before", "after"],
         "draw_coast": ["folder"],
@@ -165,3 +167,10 @@ def test_no_script_reads_its_options_or_ends_in_a_way_of_its_own() -> None:
                 called = ast.unparse(node.func)
                 assert called not in ("argparse.ArgumentParser", "ArgumentParser", "typer.run"), place
                 assert called != "SystemExit", f"{place}: use script_options.stopped"
+
+
+def test_tests_import_scripts_in_one_way() -> None:
+    """By `script` of command.py, which lets scripts find each other: each test file can be run alone."""
+    files = sorted((PROJECT / "tests").rglob("*.py"))
+    loading = "spec_from_" + "file_location"
+    assert [path.name for path in files if loading in path.read_text(encoding="utf-8")] == ["command.py"]

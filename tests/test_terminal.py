@@ -50,6 +50,9 @@ def test_a_terminal_that_wants_no_colours_gets_none(folder: Path, environment: d
     done = on_terminal("run", "photo.png", *ONCE, cwd=folder, **environment)
     assert (done.code, "\x1b" in done.text) == (0, False)
     assert "\x1b" not in on_terminal("run", "none.png", cwd=folder, **environment).text
+
+
+def test_an_error_is_red_on_a_terminal(folder: Path) -> None:
     assert "\x1b[1;31merror:\x1b[0m none.png: there is no such file" in on_terminal("run", "none.png", cwd=folder).text
 
 

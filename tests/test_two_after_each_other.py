@@ -35,6 +35,8 @@ from edgeconv.batch.worker import PictureWorker
 from edgeconv.bench.grid import named_grid
 from edgeconv.bench.peers import PEERS, npp
 from edgeconv.bench.peers import _load as load_peer
+from edgeconv.core.canny import CannySettings
+from edgeconv.core.chains import make_chain
 from edgeconv.core.filters import named_filter
 from edgeconv.core.problem import INPUT_DTYPES, make_problem
 from edgeconv.core.request import Request, make_request
@@ -47,6 +49,7 @@ from edgeconv.hardware.cuda import kernels
 from edgeconv.hardware.cuda.kernels import KernelVariant
 from edgeconv.methods import METHODS
 from edgeconv.methods.cpu import engine
+from edgeconv.methods.cpu.canny_layout import make_shape
 from edgeconv.methods.cpu.layout import make_layout
 from edgeconv.methods.cpu.lowering import make_lowering
 from edgeconv.methods.cuda import cudnn
@@ -281,6 +284,10 @@ OTHER_SHOWN: dict[str, Any] = {
     "border": "reflect",
     "output_mode": "clip",
     "threshold": 300.0,
+    "chain": "gaussian,sobel",
+    "thresholds": "900,1000",
+    "gradient": "l2",
+    "blur": 3,
     "method": "opencv",
     "device": "cuda",
     "threads": 1,
@@ -316,6 +323,10 @@ def test_the_window_shows_what_was_asked_last(tmp_path: Path, name: str) -> None
         base = replace(SHOWN, channels="luma")
     if name == "kernel":
         base = replace(SHOWN, filter=Parameters().filter)
+    if name in ("thresholds", "gradient", "blur"):
+        base = Parameters(filter="canny", device="cpu")
+    if name == "chain":
+        base = replace(SHOWN.with_filter(Parameters().filter), device="cpu")
     if name == "kernel_file":
         kernel = tmp_path / "kernel.json"
         kernel.write_text("[[0, 1, 0], [1, -4, 1], [0, 1, 1]]", encoding="ascii")
@@ -488,11 +499,11 @@ def test_a_function_of_npp_is_that_of_its_name_in_its_own_library(monkeypatch: p
     monkeypatch.setattr(npp, "_function", functools.cache(npp._function.__wrapped__))
     names = [*npp.SIGNATURES, *reversed(npp.SIGNATURES)]
     for name in names:
-        function = npp._function(name)
         library, arguments = npp.SIGNATURES[name]
+        function = npp._function(name, library, arguments)
         assert (function.name, function.library) == (name, f"lib{library}.so.13")
         assert (function.argtypes, function.restype) == (arguments, npp.c_int)
-        assert function is npp._function(name)
+        assert function is npp._function(name, library, arguments)
     assert sorted(opened) == ["libnppial.so.13", "libnppif.so.13"], "each library once"
 
 
@@ -540,6 +551,8 @@ KEYS: tuple[Any, ...] = (
     dask_worker.Terms(("edgeconv",)),
     Parameters(),
     ViewSource("file"),
+    make_shape("u8", 3, CannySettings(1, 2), 32),
+    make_chain("canny", low=1, high=2),
 )
 """Records by which something is kept. (A Problem is compared field by field above: its weights are an array.)"""
 
@@ -576,6 +589,7 @@ CACHED = {
     "dask_worker._check",
     "dask_worker._unpickled",
     "cudnn._handle",
+    "canny.code_for",
     "engine.code_for",
     "kernels._with_headers",
     "kernels._load",

@@ -32,7 +32,7 @@ from edgeconv.core.request import Request
 from edgeconv.core.timing import Budget, Stopwatch
 from edgeconv.errors import UsageError
 from edgeconv.hardware.pool import PARALLEL_BYTES, run_pieces, threads_for
-from edgeconv.methods.base import AddressPlan
+from edgeconv.methods.base import ByAddress
 from edgeconv.methods.options import Options
 from edgeconv.runtime.auto import Choice
 from edgeconv.runtime.devices import get_device
@@ -107,7 +107,7 @@ class ConvolutionPlan:
         self._idle: dict[int, list[Session]] = {}
         self._threads = self._batch_threads()
         first = self._prepare()
-        self._by_address: bool = isinstance(first.plan, AddressPlan) and self._second_pass is None
+        self._by_address: bool = isinstance(first.plan, ByAddress) and self._second_pass is None
         self._workspace_bytes = first.plan.workspace_bytes
         self._in_one_run = first.pictures == self._pictures
         self.method_plan = first.plan
@@ -267,7 +267,7 @@ class ConvolutionPlan:
             return
         session = self._take(0)
         try:
-            plan: Any = session.plan  # an AddressPlan, as in all of the short way
+            plan: Any = session.plan  # one that is ByAddress, as in all of the short way
             plan.run_at(address, out_address)
         finally:
             self._idle[0].append(session)

@@ -9,6 +9,7 @@ from edgeconv.core.option import Positional
 from edgeconv.options import (
     PICTURE_HELP,
     Accepting,
+    Bank,
     Chaining,
     Cropping,
     Filtering,
@@ -23,6 +24,7 @@ from edgeconv.options import (
 def compare(
     picture: Annotated[str, Positional(f"{PICTURE_HELP}.")],
     filtering: Filtering,
+    bank: Bank,
     chaining: Chaining,
     cropping: Cropping,
     method: MethodOptions,
@@ -40,6 +42,7 @@ def compare(
     from edgeconv.diff import methods
 
     wanted = comparing.wanted(accepting, showing, reading, replacing)
-    request, options, by_rule = filtering.request(chaining=chaining), method.options(), accepting.atol is None
-    done = methods.run(picture, request, options, wanted, crop=cropping.crop, by_rule=by_rule, rules=reading.rules())
+    request, by_rule = filtering.request(bank.filters, chaining=chaining), accepting.atol is None
+    rules = reading.rules()
+    done = methods.run(picture, request, method.options(), wanted, crop=cropping.crop, by_rule=by_rule, rules=rules)
     comparing.finish(done, printing.json_only)

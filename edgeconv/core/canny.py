@@ -41,6 +41,9 @@ BLURS: tuple[int, ...] = (0, *BINOMIALS)
 SOBEL_WEIGHTS = (1, 2, 1)
 """Across the derivative."""
 
+ABOVE_EVERY_MAGNITUDE: Final = 2.0**20
+"""Of 16 bits too: what a larger threshold counts as, so that its square is a number."""
+
 TANGENT_BITS: Final = 15
 TANGENT_22: Final = 13573
 """tan 22.5° times 2¹⁵, rounded; tan 67.5° is that of 22.5° plus 2."""
@@ -73,9 +76,9 @@ class CannySettings:
     def limits(self) -> tuple[int, int]:
         """Whole numbers that the magnitude of an edge pixel and of a strong one is above; squared for `l2`.
 
-        They may be larger than any magnitude, and then beyond the 32 bits of an int.
+        They may be larger than any magnitude; squared ones of 16 bits do not fit 32 bits.
         """
-        low, high = sorted((float(self.low), float(self.high)))
+        low, high = sorted(min(float(value), ABOVE_EVERY_MAGNITUDE) for value in (self.low, self.high))
         if self.l2:
             low, high = low * low, high * high
         return math.floor(low), math.floor(high)

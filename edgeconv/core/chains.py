@@ -2,6 +2,7 @@
 
     gaussian, gaussian5       picture → picture      binomial smoothing, 3×3 or 5×5
     sobel, scharr, prewitt    picture → gradient     derivatives along x and y; of RGB the channel of the largest one
+    direction                 gradient → angles      of the gradient, in degrees
     thin                      gradient → ridges      pixels that are no smaller than both neighbours across the edge
     hysteresis                ridges → edges         above the lower threshold and connected to one above the upper
 
@@ -11,6 +12,8 @@ with a smoothing before them where one is asked for. What comes out depends on t
     picture     (H, W, C), the picture's own type
     gradient    (H, W, 1): its magnitude, stored as the output mode says (output.py)
     ridges      (H, W, 1): the magnitude on ridges, 0 elsewhere, stored in the same way
+    angles      (H, W, 1), float32: degrees above −180 up to 180; 0 where it brightens to the right and where there is
+                no gradient, 90 where it brightens downwards
     edges       (H, W, 1), uint8: 255 on edges and 0 elsewhere
 
 Stages compute in whole numbers, exactly (core/canny.py); the border is reflect101 for smoothing and replicate for
@@ -20,7 +23,7 @@ gradients, and outside the picture no magnitude is larger than 0. Pictures are u
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal, get_args
@@ -40,7 +43,7 @@ from edgeconv.errors import UsageError
 CHAIN_BORDER: Border = "replicate"
 """What lies around the picture for the gradients of a chain; smoothing reflects (reflect101)."""
 
-Form = Literal["picture", "gradient", "ridges", "edges"]
+Form = Literal["picture", "gradient", "angles", "ridges", "edges"]
 """What a stage takes or gives."""
 
 GRADIENTS: tuple[Gradient, ...] = get_args(Gradient)
@@ -67,6 +70,7 @@ STAGES: tuple[Stage, ...] = (
     Stage("sobel", "picture", "gradient", (1, 2, 1), "derivatives along x and y, smoothed 1 2 1"),
     Stage("scharr", "picture", "gradient", (3, 10, 3), "derivatives along x and y, smoothed 3 10 3"),
     Stage("prewitt", "picture", "gradient", (1, 1, 1), "derivatives along x and y, smoothed 1 1 1"),
+    Stage("direction", "gradient", "angles", (), "of the gradient, in degrees: 0 brighter to the right, 90 downwards"),
     Stage("thin", "gradient", "ridges", (), "only pixels no smaller than both neighbours across the edge"),
     Stage("hysteresis", "ridges", "edges", (), "above the lower threshold, connected to one above the upper"),
 )
@@ -123,6 +127,11 @@ class Chain:
     def has_gradient(self) -> bool:
         """Whether magnitudes are part of it."""
         return self.gives != "picture"
+
+    @property
+    def has_magnitude(self) -> bool:
+        """Whether its output is a magnitude, which the output mode stores and of which a threshold makes a mask."""
+        return self.gives in ("gradient", "ridges")
 
     @property
     def smoothings_and_gradients(self) -> tuple[Stage, ...]:
@@ -219,12 +228,8 @@ def _refuse_misfits(text: str, names: tuple[str, ...]) -> None:
 
 
 def _called(form: Form) -> str:
-    return {
-        "picture": "a picture",
-        "gradient": "a gradient",
-        "ridges": "a thinned gradient",
-        "edges": "a map of edges",
-    }[form]
+    words = {"picture": "a picture", "gradient": "a gradient", "angles": "a direction", "ridges": "a thinned gradient"}
+    return words.get(form, "a map of edges")
 
 
 def parse_thresholds(text: str | None) -> dict[str, Any]:
@@ -247,6 +252,9 @@ def named_chain(name: str) -> Chain | None:
 
 
 # --- thresholds that suit a picture -----------------------------------------------------------------------------
+
+STRIP_SAMPLES = 2**18
+"""Samples whose levels are counted at once: 2 MB in 64 bits."""
 
 MEDIAN_SHARE = 0.33
 """How far the thresholds of the median rule lie below and above it."""
@@ -275,8 +283,23 @@ def _histogram(picture: Any, xp: Any) -> NDArray[np.int64]:
     """How many samples there are of each level."""
     if picture.dtype.name not in CANNY_DTYPES:
         raise UsageError(f"Thresholds by rule need pictures of {listed(CANNY_DTYPES)}, not {picture.dtype.name}.")
-    found = xp.bincount(picture.reshape(-1), minlength=np.iinfo(picture.dtype).max + 1)
-    return np.asarray(found if xp is np else xp.asnumpy(found), np.int64)
+    bins = np.iinfo(picture.dtype).max + 1
+    samples = xp.ascontiguousarray(picture).reshape(-1)
+    if xp is not np:
+        return np.asarray(xp.asnumpy(xp.bincount(samples, minlength=bins)), np.int64)
+    levels = np.zeros(bins, np.int64)
+    paired = samples.size // 2 * 2 if picture.dtype.itemsize == 1 else 0
+    for pairs in _strips(samples[:paired].view(np.uint16)):  # two levels at once: half the additions
+        both = np.bincount(pairs, minlength=bins * bins).reshape(bins, bins)
+        levels += both.sum(axis=0) + both.sum(axis=1)
+    for rest in _strips(samples[paired:]):
+        levels += np.bincount(rest, minlength=bins)
+    return levels
+
+
+def _strips(samples: NDArray[Any]) -> Iterator[NDArray[Any]]:
+    """Parts of samples whose copies in 64 bits, which NumPy counts by, stay in the cache."""
+    return (samples[start : start + STRIP_SAMPLES] for start in range(0, samples.size, STRIP_SAMPLES))
 
 
 def _otsu(levels: NDArray[np.int64]) -> int:
@@ -351,7 +374,8 @@ def chain_output_dtype(chain: Chain, dtype: np.dtype[Any], mode: str) -> np.dtyp
     """The type of what a chain gives for pictures of a type."""
     if chain.has_hysteresis:
         return np.dtype(np.uint8)
-    return np.dtype(np.float32) if mode == "raw" and chain.has_gradient else np.dtype(dtype)
+    wide = chain.gives == "angles" or (mode == "raw" and chain.has_magnitude)
+    return np.dtype(np.float32) if wide else np.dtype(dtype)
 
 
 def chain_problem(shape: tuple[int, ...], dtype: Any, chain: Chain, output_mode: StoredMode) -> ChainProblem:
@@ -384,12 +408,21 @@ def compute(picture: NDArray[Any], problem: ChainProblem) -> NDArray[Any]:
     if chain.has_hysteresis:
         return canny.hysteresis(edge_map(picture, problem)).reshape(problem.output_shape)
     gx, gy = _gradient(smoothed, chain)
+    if chain.gives == "angles":
+        return np.degrees(np.arctan2(gy, gx)).astype(np.float32).reshape(problem.output_shape)
     sizes = canny.magnitude(gx, gy, l2)
     if chain.gives == "ridges":
         sizes[canny.thin(gx, gy, CannySettings(0, 0, l2)) == canny.NO_EDGE] = 0
     values = np.sqrt(sizes.astype(np.float64)) if l2 else sizes.astype(np.float64)
     stored: NDArray[Any] = store(values, problem.output_mode, problem.output_dtype)
     return stored.reshape(problem.output_shape)
+
+
+def compute_rows(picture: NDArray[Any], problem: ChainProblem, start: int, stop: int) -> NDArray[Any]:
+    """Rows `start` to `stop` (exclusive) of `compute`, from the rows around them; for a chain without hysteresis."""
+    first, last = max(0, start - problem.chain.reach), min(problem.height, stop + problem.chain.reach)
+    part = replace(problem, height=last - first)
+    return compute(picture[first:last], part)[start - first : stop - first]
 
 
 def edge_map(picture: NDArray[Any], problem: ChainProblem) -> NDArray[np.uint8]:

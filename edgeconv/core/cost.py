@@ -93,6 +93,11 @@ def count_chain(problem: ChainProblem) -> Counts:
     )
 
 
+def count_any(problem: Problem | ChainProblem) -> Counts:
+    """`count` of a convolution, `count_chain` of a chain."""
+    return count_chain(problem) if isinstance(problem, ChainProblem) else count(problem)
+
+
 @dataclass(frozen=True)
 class Throughput:
     """What a time means for a chain, whose comparisons are no multiply-adds: a rate of pixels and of bytes."""

@@ -51,6 +51,8 @@ class Request:
         """The output mode that a picture of `dtype` gets."""
         if self.output_mode is not None:
             return self.output_mode
+        if self.chain is not None and self.chain.gives == "angles":
+            return "raw"
         return "abs" if np.dtype(dtype).kind == "u" else "raw"
 
     def output_dtype(self, dtype: Any) -> np.dtype[Any]:
@@ -209,11 +211,12 @@ def _refuse_rules(chain: Chain, request: Request) -> None:
             )
     if request.output_mode == "normalize":
         raise UsageError(f"--output-mode normalize does not apply to '{chain.name}': use abs, clip or raw.")
-    if not chain.has_gradient or chain.has_hysteresis:
+    if not chain.has_magnitude:
         for option, given in (("--output-mode", request.output_mode), ("--threshold", request.threshold)):
             text = threshold_text(given) if isinstance(given, float) else given
-            if given is not None and (option != "--threshold" or chain.has_hysteresis):
-                other = " (--thresholds are those of its hysteresis)" if option == "--threshold" else ""
+            if given is not None and (option == "--output-mode" or chain.gives != "picture"):
+                hint = option == "--threshold" and chain.has_hysteresis
+                other = " (--thresholds are those of its hysteresis)" if hint else ""
                 raise UsageError(f"{option} {text} does not apply to '{chain.name}'{other}: leave it out.")
 
 

@@ -27,7 +27,7 @@ from edgeconv.diff.inputs import ArrayInput
 from edgeconv.diff.record import Compared, DiffRecord
 from edgeconv.errors import EXIT_DIFFERENT, EdgeconvError, UnavailableError, UsageError
 from edgeconv.hardware.versions import installed_versions
-from edgeconv.io.image import read_image
+from edgeconv.io.image import pictures_of, read_image
 from edgeconv.io.read_limits import DEFAULT_RULES, ReadRules
 from edgeconv.methods import all_methods, applicable, find, refuse_inapplicable_to_all
 from edgeconv.methods.options import Options
@@ -94,11 +94,6 @@ def run(
     """
     picture = read_image(source, rules)
     pixels = picture.pixels if crop is None else middle_square(picture.pixels, crop)
-    if request.filter.labels:
-        raise UsageError(
-            f"'compare' takes one filter, and '{request.filter.name}' is a bank of {request.filter.filters}: compare "
-            "them one at a time, or check all that a method gives with 'edgeconv run --check full'."
-        )
     request = request.settled(pixels)
     problem = request.picture_problem(pixels.shape, pixels.dtype)
     refuse_inapplicable_to_all(tuple(find(name, device) for name, device in runnable()), options)
@@ -110,13 +105,19 @@ def run(
     if by_rule:
         atol = agreement((reference, *others))
         wanted = replace(wanted, allowance=replace(wanted.allowance, atol=atol))
-    inputs = [ArrayInput(ran.label, ran.output, (f"float64 oracle: {_check_text(ran.check)}",)) for ran in others]
+    labels = request.filter.labels
+    shown = [_one_below_the_other(ran.output, len(labels)) for ran in (reference, *others)]
+    inputs = [
+        ArrayInput(ran.label, pixels, (f"float64 oracle: {_check_text(ran.check)}",))
+        for ran, pixels in zip(others, shown[1:], strict=True)
+    ]
+    order = [f"from top to bottom: {', '.join(labels)}"] if labels else []
     done = results.run(
-        ArrayInput(reference.label, reference.output),
+        ArrayInput(reference.label, shown[0]),
         inputs,
         wanted,
         title=f"{source}, {request.filter.name}, stride {request.stride}: every method against the reference",
-        remarks=[*picture.notes, *not_run(failed)],
+        remarks=[*picture.notes, *order, *not_run(failed)],
         protect=(source,),
     )
     assert isinstance(done.record, DiffRecord)  # as results.run gives
@@ -217,6 +218,11 @@ def agreement(ran: Sequence[MethodRun]) -> float:
     bounds = [one.bound for one in ran]
     whole = ran[0].output.dtype.kind == "u"
     return max(bounds) if whole else 2 * max(bounds)
+
+
+def _one_below_the_other(output: NDArray[Any], filters: int) -> NDArray[Any]:
+    """The pictures of a bank's output (HWC) as one; the output of one filter (`filters` 0) as it is."""
+    return np.concatenate(pictures_of(output, filters)) if filters else output
 
 
 def middle_square(pixels: NDArray[Any], side: int) -> NDArray[Any]:

@@ -70,12 +70,20 @@ class Plan(PicturePlan):
     problem: Problem
 
 
-class AddressPlan(Plan):
-    """A plan that computes from addresses alone, which saves a call most of its time in Python."""
+class ByAddress(ABC):
+    """What a plan has that computes from addresses alone, which saves a call most of its time in Python."""
 
     @abstractmethod
     def run_at(self, image_address: int, out_address: int, stream: int | None = None) -> None:
         """`run` on arrays that the caller has checked; on a GPU on a stream by its address, CuPy's current if None."""
+
+
+class AddressPlan(Plan, ByAddress):
+    """A convolution that computes from addresses alone."""
+
+
+class AddressChainPlan(PicturePlan, ByAddress):
+    """A chain that computes from addresses alone."""
 
 
 class Method(ABC):

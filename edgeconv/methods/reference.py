@@ -140,8 +140,14 @@ class ReferenceChainPlan(PicturePlan):
     problem: ChainProblem
 
     def run(self, image: Any, out: Any) -> None:
-        """See PicturePlan.run."""
-        out[...] = chains.compute(image, self.problem)
+        """See PicturePlan.run: by bands of rows, where a row does not depend on rows far away."""
+        problem = self.problem
+        if problem.chain.has_hysteresis:
+            out[...] = chains.compute(image, problem)
+            return
+        for start, stop in bands(problem.height, ROWS_PER_BAND):
+            progress.report(start / problem.height)
+            out[start:stop] = chains.compute_rows(image, problem, start, stop)
 
 
 class Reference(Method):

@@ -221,8 +221,8 @@ class RunDevice(DeviceFacts, omit_defaults=True, kw_only=True):
     kind: DeviceName
 
 
-SAMPLE_DIGITS = 6
-"""Significant digits of a sample in a record: more than any of the clocks resolves."""
+SAMPLE_DIGITS = 4
+"""Significant digits of a sample in a record: finer than a sample is like the next. Medians have all of theirs."""
 
 
 class SeriesPart(Part):
@@ -371,7 +371,9 @@ class TilesPart(Part):
     peak_bytes: Annotated[
         Positive | None, Meta(description="most memory of the process, libraries and interpreter included")
     ]
-    whole_run_gflops: Annotated[Amount, Meta(description="nominal FLOPs / whole_run_seconds")]
+    whole_run_gflops: Annotated[
+        Amount | None, Meta(description="nominal FLOPs / whole_run_seconds; null of a chain of stages")
+    ]
     proof: ProofPart | None
 
 

@@ -238,6 +238,8 @@ def _tile_rows(report: RunReport) -> list[tuple[str, str]]:
     again = tiles.chunks_decoded / tiles.passes / max(1, tiles.chunks)
     times = {"decode": tiles.waited_for_decode_seconds, "encode": tiles.waited_for_encode_seconds}
     waits = (f"{stage} {seconds_text(seconds)}" for stage, seconds in times.items())
+    gflops = tiles.whole_run_gflops
+    whole_run = "" if gflops is None else f", the whole run {digits_text(gflops, 4)} GFLOPS"
     peak = "not known here" if tiles.peak_bytes is None else _mebibytes(tiles.peak_bytes)
     limit = "no limit" if tiles.limit_bytes is None else f"limit {_mebibytes(tiles.limit_bytes)}"
     rows = [
@@ -245,7 +247,7 @@ def _tile_rows(report: RunReport) -> list[tuple[str, str]]:
             "tiles",
             f"{tiles.count:,} of {tiles.columns}×{tiles.rows}, {tiles.passes} "
             f"pass{'es' if tiles.passes > 1 else ''}, each piece of the input decoded {_times(again)}; "
-            f"speed is that of one tile, the whole run {digits_text(tiles.whole_run_gflops, 4)} GFLOPS; waited for "
+            f"speed is that of one tile{whole_run}; waited for "
             f"{', '.join(waits)}",
         ),
         ("memory", f"peak {peak} of the process, planned {_mebibytes(tiles.planned_bytes)}, {limit}"),

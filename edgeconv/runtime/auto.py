@@ -87,7 +87,7 @@ def choose(
 
 CHAIN_METHODS: dict[Purpose, tuple[tuple[str, DeviceName], ...]] = {
     "one picture": (("opencv", "cpu"), ("sliding", "cpu"), ("reference", "cpu"), ("sliding", "cuda")),
-    "many pictures": (("sliding", "cuda"), ("sliding", "cpu"), ("opencv", "cpu"), ("reference", "cpu")),
+    "many pictures": (("sliding", "cpu"), ("opencv", "cpu"), ("reference", "cpu"), ("sliding", "cuda")),
     "calls": (("sliding", "cpu"), ("opencv", "cpu"), ("reference", "cpu"), ("sliding", "cuda")),
 }
 """What `auto` tries for a chain of stages, in this order: forecasts and profiles know single filters only."""

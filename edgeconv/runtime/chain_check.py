@@ -13,6 +13,7 @@ so that only whether a group of weak pixels that are all 255 touches a strong on
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -49,20 +50,23 @@ def check_chain(image: NDArray[Any], out: NDArray[Any], problem: ChainProblem, m
     row_samples = problem.output_width * problem.output_channels
     whole = max_samples is None or problem.output_height * row_samples <= max_samples
     blocks = [(0, problem.output_height)] if whole else rows_to_check(problem.output_height, row_samples, max_samples)
-    checked, differing, largest = 0, 0, 0.0
-    worst: CheckedSample | None = None
-    max_error = 0.0
+    found = []
     for start, stop in blocks:
-        got = out[start:stop]
         expected = chains.compute(image, problem) if whole else _expected_rows(image, out, problem, start, stop)
-        error = np.abs(got.astype(np.float64) - expected.astype(np.float64))
-        checked += error.size
-        differing += int(np.count_nonzero(error))
-        largest = max(largest, float(expected.max(initial=0)))
-        if error.max(initial=0) > max_error:
-            max_error = float(error.max())
-            y, x, channel = (int(place) for place in np.unravel_index(int(error.argmax()), error.shape))
-            worst = CheckedSample(start + y, x, channel, float(got[y, x, channel]), float(expected[y, x, channel]))
+        found.append(equality(out[start:stop], expected, start))
+    return joined(found, problem.output_height * row_samples)
+
+
+def equality(got: NDArray[Any], expected: NDArray[Any], first_row: int = 0, first_column: int = 0) -> Check:
+    """The comparison of a part of an output (HWC) that begins at a row and a column with what it must be equal to."""
+    error = np.abs(got.astype(np.float64) - expected.astype(np.float64))
+    differing, largest = int(np.count_nonzero(error)), float(np.abs(expected).max(initial=0))
+    max_error = float(error.max(initial=0))
+    worst = None
+    if differing:
+        y, x, channel = (int(place) for place in np.unravel_index(int(error.argmax()), error.shape))
+        values = float(got[y, x, channel]), float(expected[y, x, channel])
+        worst = CheckedSample(first_row + y, first_column + x, channel, *values)
     return Check(
         passed=differing == 0,
         tolerance=0.0,
@@ -70,12 +74,27 @@ def check_chain(image: NDArray[Any], out: NDArray[Any], problem: ChainProblem, m
         relative_error=max_error / largest if largest else (0.0 if max_error == 0 else float("inf")),
         differing_samples=differing,
         unexplained_samples=differing,
-        checked_samples=checked,
-        checked_share=checked / (problem.output_height * row_samples),
+        checked_samples=error.size,
+        checked_share=1.0,
         worst=worst,
         exact=True,
         arithmetic=WHOLE.name,
-        bound_by_channel=[0.0] * problem.output_channels,
+        bound_by_channel=[0.0] * expected.shape[2],
+    )
+
+
+def joined(found: Sequence[Check], samples: int) -> Check:
+    """Comparisons of several parts of an output of so many samples as one; the worst sample is that of all parts."""
+    worst = max(found, key=lambda one: one.max_abs_error)
+    checked = sum(one.checked_samples for one in found)
+    return replace(
+        worst,
+        passed=all(one.passed for one in found),
+        relative_error=max(one.relative_error for one in found),
+        differing_samples=sum(one.differing_samples for one in found),
+        unexplained_samples=sum(one.unexplained_samples for one in found),
+        checked_samples=checked,
+        checked_share=checked / samples,
     )
 
 
@@ -83,12 +102,10 @@ def _expected_rows(
     image: NDArray[Any], out: NDArray[Any], problem: ChainProblem, start: int, stop: int
 ) -> NDArray[Any]:
     """Output rows `start` to `stop` (exclusive); those of edges follow from the output's own neighbours: see above."""
-    reach = problem.chain.reach
-    first, last = max(0, start - reach), min(problem.height, stop + reach)
-    rows = np.ascontiguousarray(image[first:last])
-    part = replace(problem, height=last - first)
     if not problem.chain.has_hysteresis:
-        return chains.compute(rows, part)[start - first : stop - first]
+        return chains.compute_rows(image, problem, start, stop)
+    first, last = max(0, start - problem.chain.reach), min(problem.height, stop + problem.chain.reach)
+    rows, part = np.ascontiguousarray(image[first:last]), replace(problem, height=last - first)
     found = chains.edge_map(rows, part)[start - first : stop - first]
     above, below = max(0, start - 1), min(problem.height, stop + 1)
     white = np.pad(out[above:below, :, 0] == EDGE, ((above == start, below == stop), (1, 1)))

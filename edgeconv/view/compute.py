@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from edgeconv.core.output import threshold_text
 from edgeconv.core.progress import Stopped, listening
+from edgeconv.core.request import Request
 from edgeconv.core.timing import Budget, Stopwatch
 from edgeconv.diff import maps, record
 from edgeconv.diff.inputs import ArrayInput, FileInput, Input, require_same_layout
@@ -254,8 +255,7 @@ class Workshop:
         """An output; a mask from the output that it is made of, so that moving a threshold filters nothing again."""
         asked = source.parameters_of(parameters)
         request, options = asked.request(), asked.options()
-        kernels = request.single_filter.kernels
-        weights = (kernels.shape, kernels.tobytes())  # a kernel file may have changed
+        weights = _weights_key(request)
 
         def mask() -> _Computed:
             base = self._computed(path, replace(parameters, threshold=None), source, waiting)
@@ -268,10 +268,11 @@ class Workshop:
             picture, decode_seconds = self._decoded(path)
             watch = Stopwatch()
             watch.phases_seconds["decode"] = decode_seconds
-            problem = request.problem(picture.pixels.shape, picture.pixels.dtype)
+            settled = request.settled(picture.pixels)
+            problem = settled.picture_problem(picture.pixels.shape, picture.pixels.dtype)
             choice = choose(asked.method, asked.device, "one picture", problem)
             with listening(self._computations.listener(key)):
-                filtered = whole.filter_picture(picture, request, problem, choice, options, watch)
+                filtered = whole.filter_picture(picture, settled, problem, choice, options, watch)
             filtered.session.release_arrays()  # as large as the output; allocated again for the measurement
             label = f"{parameters.filter_label} by {choice.method} on {choice.device.upper()}"
             return _Computed(filtered, label)
@@ -346,7 +347,7 @@ class Workshop:
     def output_name(self, path: str, parameters: Parameters) -> str:
         """The default name of the output of `edgeconv run`."""
         pixels, request = self.decode(path).pixels, parameters.request()
-        problem = request.problem(pixels.shape, pixels.dtype)
+        problem = request.settled(pixels).picture_problem(pixels.shape, pixels.dtype)
         method = choose(parameters.method, parameters.device, "one picture", problem).method
         output_format = FORMAT_OF_DTYPE[request.output_dtype(pixels.dtype).name]
         return default_name(Job(path, request), method, output_format)
@@ -371,6 +372,14 @@ def _unreadable(error: EdgeconvError, request: ViewRequest) -> str | None:
         return None
     paths = [request.picture, *(side.name for side in (request.left, request.right) if side.kind == "file")]
     return next((path for path in paths if str(error).startswith(f"{path}:")), None)
+
+
+def _weights_key(request: Request) -> object:
+    """What tells apart two requests of the same parameters: a kernel file may have changed."""
+    if request.chain is not None:
+        return request.chain
+    kernels = request.single_filter.kernels
+    return kernels.shape, kernels.tobytes()
 
 
 def _out_of_memory() -> MemoryLimitError:

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from edgeconv.core.choices import DEFAULT_FILTER, DEVICES, NAMED_PADDINGS
+from edgeconv.core.choices import CHAINS, DEFAULT_FILTER, DEVICES, NAMED_PADDINGS
 from edgeconv.core.filters import CUSTOM, Filter, filter_names, parse_weight
 from edgeconv.core.geometry import never_looks_outside
 from edgeconv.core.option import AUTO, Option, options_of
@@ -46,7 +46,7 @@ def _written(value: Any) -> str:
 
 
 @dataclass(frozen=True)
-class Parameters(MethodOptions, MethodChoice, Masking, Filtering):
+class Parameters(MethodOptions, MethodChoice, Chaining, Masking, Filtering):
     """The options of `edgeconv run` that decide what is computed and how.
 
     The fields are those of the groups, from the last to the first: dataclasses collect them in that order.
@@ -56,7 +56,7 @@ class Parameters(MethodOptions, MethodChoice, Masking, Filtering):
         self, filters: str | None = None, threshold: float | None = None, chaining: Chaining | None = None
     ) -> Request:
         """As the command's; raises UsageError for a bank too, which gives more than the one picture that is shown."""
-        request = super().request(filters, self.threshold if threshold is None else threshold, chaining)
+        request = super().request(filters, self.threshold if threshold is None else threshold, chaining or self)
         if request.filter.labels:
             raise UsageError(
                 f"Kernel '{request.filter.name}' is a bank of {request.filter.filters} filters, and the window shows "
@@ -77,21 +77,38 @@ class Parameters(MethodOptions, MethodChoice, Masking, Filtering):
         words = ["edgeconv", "run", named, *self.arguments(), *_changed(rules, DEFAULT_RULES)]
         return subprocess.list2cmdline(words) if os.name == "nt" else shlex.join(words)
 
+    @property
+    def has_chain(self) -> bool:
+        """Whether it is a chain of stages that is computed."""
+        return self.chain is not None or (self.filter in CHAINS and self.filter_label != CUSTOM)
+
     def with_filter(self, name: str) -> Parameters:
-        """The same with a named filter in the place of whatever kernel there was."""
-        return replace(self, filter=name, kernel=None, kernel_file=None)
+        """The same with a named filter, or a chain, in the place of whatever there was.
+
+        Rules that do not apply to it are as if they had never been turned.
+        """
+        needless = RULES_OF_CHAINS if name not in CHAINS else RULES_OF_FILTERS
+        return self._without(needless, filter=name)
+
+    def _without(self, needless: Collection[str], **chosen: Any) -> Parameters:
+        """The same with another filter, and with rules as they are by default."""
+        default = Parameters()
+        kept = {rule: getattr(default, rule) for rule in needless}
+        return replace(self, **{"kernel": None, "kernel_file": None, **kept, **chosen})
 
     def with_kernel(self, text: str) -> Parameters:
         """The same with a 3×3 kernel written as rows, in the place of a named filter."""
-        return replace(self, filter=DEFAULT_FILTER, kernel=text, kernel_file=None)
+        return self._without(RULES_OF_CHAINS, filter=DEFAULT_FILTER, kernel=text)
 
     def with_kernel_file(self, path: str) -> Parameters:
         """The same with a kernel from a file."""
-        return replace(self, filter=DEFAULT_FILTER, kernel=None, kernel_file=path)
+        return self._without(RULES_OF_CHAINS, filter=DEFAULT_FILTER, kernel_file=path)
 
     @property
     def filter_label(self) -> str:
-        """The filter's name, or `custom`."""
+        """The filter's name, the stages of a chain, or `custom`."""
+        if self.chain is not None:
+            return self.chain
         return self.filter if self.kernel is None and self.kernel_file is None else CUSTOM
 
     def summary(self) -> str:
@@ -104,6 +121,8 @@ class Parameters(MethodOptions, MethodChoice, Masking, Filtering):
 
     def _kernel_words(self) -> str:
         """The filter's name, the numbers of a kernel of one's own, or its file's name."""
+        if self.chain is not None:
+            return self.chain
         if self.kernel_file is not None:
             return os.path.basename(self.kernel_file)
         return (
@@ -123,8 +142,25 @@ RULES = {
     "border": "",
     "output_mode": "",
     "threshold": "threshold ",
+    "thresholds": "thresholds ",
+    "gradient": "",
+    "blur": "blur ",
 }
 """What stands before the word of a rule in a summary: most words say themselves what they are about."""
+
+RULES_OF_CHAINS = ("chain", "thresholds", "gradient", "blur")
+"""What a single filter has not."""
+RULES_OF_FILTERS = (
+    "chain",
+    "channels",
+    "luma",
+    "stride",
+    "padding",
+    "border",
+    "output_mode",
+    "threshold",
+)
+"""What `canny` has not; `chain` stands in its place."""
 
 KNOWN: dict[str, Option] = {entry.name: entry for entry in options_of(Parameters)}
 """The options by their names."""
@@ -137,7 +173,7 @@ def _choices(entry: Option) -> tuple[str, ...]:
 
 CHOICES: dict[str, tuple[str, ...]] = {
     **{name: _choices(entry) for name, entry in KNOWN.items() if entry.choices},
-    "filter": filter_names(),
+    "filter": (*filter_names(), *CHAINS),
     "padding": tuple(NAMED_PADDINGS),
     "method": (AUTO, *method_names()),
     "device": (AUTO, *DEVICES),

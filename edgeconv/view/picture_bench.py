@@ -54,10 +54,12 @@ def sizes_for(longest_side: int) -> tuple[int, ...]:
 def plan(path: str, picture: Picture, parameters: Parameters) -> BenchRun:
     """The bench run for a picture and parameters; a grey one is measured as RGB.
 
-    Raises UsageError for a full 3×3×3×3 set, which no grid names.
+    Raises UsageError for a full 3×3×3×3 set and for a chain, which no grid names.
     """
     if parameters.kernel_file is not None and parameters.chosen_filter().is_full_set:
         raise UsageError("A 3×3×3×3 kernel has no name in a grid: bench a named filter or a 3×3 kernel.")
+    if parameters.has_chain:
+        raise UsageError(f"'{parameters.filter_label}' is a chain of stages, and a bench measures single filters.")
     named = parameters.filter
     if parameters.kernel is not None or parameters.kernel_file is not None:
         named = kernel_text(kernel_cells(parameters.chosen_filter()))

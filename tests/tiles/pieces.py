@@ -64,10 +64,10 @@ def by_tiles(
 ) -> np.ndarray:
     """The same put together from tiles of `tile` (rows, columns of the output)."""
     layout = source.layout
-    problem = request.problem((layout.height, layout.width, layout.channels), layout.dtype)
-    grid = WindowRules(request.stride, request.padding, request.border).grid(
-        (layout.height, layout.width), tile, shifted
-    )
+    problem = request.picture_problem((layout.height, layout.width, layout.channels), layout.dtype)
+    reach = None if request.chain is None else request.chain.reach
+    rules = WindowRules(request.stride, request.padding, request.border, reach)
+    grid = rules.grid((layout.height, layout.width), tile, shifted)
     out = np.zeros(problem.output_shape, problem.output_dtype)
     written = np.zeros(problem.output_shape[:2], int)
 

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +21,7 @@ from jsonschema import Draft202012Validator
 from picture_files import saved, smooth_image
 from pieces import assert_same, by_whole
 from problems import random_image
-from selection import few_then_slow
+from selection import few_then_slow, pairs_then_slow
 
 from edgeconv.core import optional
 from edgeconv.core.request import make_request
@@ -87,8 +88,12 @@ def test_the_output_is_that_of_the_whole_picture_and_the_report_fits_its_schema(
         assert word in done.text, word
 
 
-@pytest.mark.parametrize("source", ["photo.tif", "deep.tif", "field.tif"])
-@pytest.mark.parametrize("mode", ["abs", "clip", "normalize", "raw"])
+@pytest.mark.parametrize(
+    ("source", "mode"),
+    pairs_then_slow(
+        [*product(["photo.tif", "deep.tif", "field.tif"], ["abs", "clip", "normalize", "raw"])], together=1
+    ),
+)
 def test_every_mode_and_type_is_that_of_the_whole_picture(folder: Path, source: str, mode: str) -> None:
     """Both commands, file to file, so that the door for pixels is compared too."""
     common = ("run", source, "--output-mode", mode, "--method", "im2col", "--device", "cpu", "--border", "reflect")

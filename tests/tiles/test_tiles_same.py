@@ -25,8 +25,8 @@ SIDES = st.integers(1, 70)
 RANDOM_KERNEL = np.random.default_rng(5).uniform(-1, 1, (3, 3)).tolist()
 
 
-@pytest.mark.parametrize("part", few_then_slow(range(3)))
-@settings(max_examples=100, deadline=None)
+@pytest.mark.parametrize("part", few_then_slow(range(6)))
+@settings(max_examples=50, deadline=None)
 @given(
     height=SIDES,
     width=SIDES,

@@ -29,7 +29,7 @@ from PySide6.QtWidgets import (
 from pytestqt.qtbot import QtBot
 from windows import PATIENCE_MILLISECONDS, drawn, opened, pixels_of, settle
 
-from edgeconv import convolve
+from edgeconv import canny, convolve
 from edgeconv.bench.record import read_record
 from edgeconv.export.schemas import RUN
 from edgeconv.io.image import read_image, write_image
@@ -472,6 +472,38 @@ def test_stride_luma_and_the_rarer_controls(qtbot: QtBot, picture: Path) -> None
     trigger(window, "reset")
     assert window.model.parameters.arguments() == []
     assert controls.stride.value() == 1
+
+
+def test_canny_has_knobs_of_its_own_and_single_filters_have_theirs(qtbot: QtBot, picture: Path) -> None:
+    window = opened(qtbot, picture, filter="sobel", channels="each", stride=2)
+    controls = window.controls
+    of_chains = (controls.thresholds, controls.gradient, controls.blur)
+    of_filters = (controls.channels, controls.stride, controls.padding, controls.border, controls.output_mode)
+    assert [widget.isVisible() for widget in (*of_chains, *of_filters)] == [False] * 3 + [True] * 5
+    controls.filter.setCurrentText("canny")
+    controls.filter.textActivated.emit("canny")
+    settle(qtbot, window)
+    assert [widget.isVisible() for widget in (*of_chains, *of_filters)] == [True] * 3 + [False] * 5
+    assert not controls.kernel.isEnabled()
+    assert controls.note.text() == "a chain of stages: sobel, thin, hysteresis"
+    assert np.array_equal(shown(window), np.repeat(canny(PIXELS)[:, :, np.newaxis], 3, axis=2))
+    controls.thresholds.setText("50,150")
+    controls.thresholds.editingFinished.emit()
+    controls.gradient.textActivated.emit("l2")
+    controls.blur.textActivated.emit("3")
+    settle(qtbot, window)
+    words = "--filter=canny --thresholds=50,150 --gradient=l2 --blur=3 --device=cpu"
+    assert " ".join(window.model.parameters.arguments()) == words
+    expected = canny(PIXELS, 50, 150, gradient="l2", blur=3)
+    assert np.array_equal(shown(window), np.repeat(expected[:, :, np.newaxis], 3, axis=2))
+    controls.thresholds.setText("50")
+    controls.thresholds.editingFinished.emit()
+    assert "--thresholds '50' is not LOW,HIGH" in window.message_text.text()
+    controls.filter.setCurrentText("kirsch")
+    controls.filter.textActivated.emit("kirsch")
+    settle(qtbot, window)
+    assert window.model.parameters.arguments() == ["--filter=kirsch", "--device=cpu"]
+    assert controls.kernel.isEnabled()
 
 
 def test_a_word_without_meaning_is_refused_in_one_line(qtbot: QtBot, picture: Path) -> None:

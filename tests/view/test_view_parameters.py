@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -46,7 +47,6 @@ NO_KNOBS = {
 }
 NO_KNOBS |= {"max_pixels", "max_bytes", "strict", "rgb", "filters"}
 NO_KNOBS |= {"tile", "memory_limit", "verify_tiles"}
-NO_KNOBS |= {"chain", "thresholds", "gradient", "blur"}  # the window refuses chains
 """Options of `edgeconv run` that say where pictures come from and go, and how a run is measured."""
 
 
@@ -69,6 +69,9 @@ def test_defaults_are_those_of_the_command() -> None:
         Parameters().with_kernel("-1,0,1;-2,0,2;-1,0,1.5"),
         Parameters(channels="luma", luma="bt709", padding="valid", output_mode="normalize"),
         Parameters(method="sliding", device="cpu", padding="2", threads=1, workspace_limit="64M"),
+        Parameters(filter="canny"),
+        Parameters(filter="canny", thresholds="50,150", gradient="l2", blur=3),
+        Parameters(chain="gaussian,sobel,thin"),
     ],
     ids=lambda parameters: parameters.summary(),
 )
@@ -92,7 +95,25 @@ def test_the_copied_command_gives_the_same_picture(parameters: Parameters, tmp_p
         device="cpu",
     )
     got = read_image(tmp_path / "out.png").pixels
+    if expected.ndim == 2:
+        expected = expected[:, :, np.newaxis]
     assert np.array_equal(got, np.broadcast_to(expected, got.shape))
+
+
+def test_rules_that_do_not_apply_go_with_their_filter() -> None:
+    turned = Parameters(filter="sobel", channels="each", stride=2, border="reflect", threshold=40.0, method="sliding")
+    by_canny = turned.with_filter("canny")
+    assert by_canny.arguments() == ["--filter=canny", "--method=sliding"]
+    assert by_canny.has_chain
+    by_canny = replace(by_canny, thresholds="50,150", blur=5)
+    assert by_canny.summary() == "canny, thresholds 50,150, blur 5"
+    for back in (by_canny.with_filter("kirsch"), by_canny.with_kernel("0,1,0;1,-4,1;0,1,0")):
+        assert not back.has_chain
+        assert back.request().chain is None
+        assert not {"--thresholds=50,150", "--blur=5"} & set(back.arguments())
+    own = Parameters(chain="sobel,thin")
+    assert (own.filter_label, own.has_chain) == ("sobel,thin", True)
+    assert own.with_filter("sobel").arguments() == ["--filter=sobel"]
 
 
 @pytest.mark.parametrize(

@@ -73,3 +73,8 @@ def test_a_full_set_has_no_name_in_a_grid(path: str, tmp_path) -> None:
     kernel.write_text(str(np.ones((3, 3, 3, 3)).tolist()))
     with pytest.raises(UsageError, match="bench a named filter"):
         picture_bench.plan(path, read_image(path), Parameters().with_kernel_file(str(kernel)))
+
+
+def test_a_chain_is_not_benched(path: str) -> None:
+    with pytest.raises(UsageError, match="'canny' is a chain of stages, and a bench measures single filters"):
+        picture_bench.plan(path, read_image(path), Parameters(filter="canny"))

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from problems import random_image
 
-from edgeconv import convolve
+from edgeconv import canny, convolve
 from edgeconv.diff import metrics
 from edgeconv.io.image import read_image, write_image
 from edgeconv.io.read_limits import ReadRules
@@ -61,6 +61,26 @@ def test_the_output_is_that_of_convolve(picture: Path, method: str) -> None:
     expected = convolve(random_image(40, 56, np.uint8), "sobel", method, device="cpu", channels="each", stride=2)
     assert np.array_equal(layer.pixels, expected)
     assert layer.label == f"sobel by {method} on CPU"
+
+
+@pytest.mark.parametrize("rules", [{"filter": "canny"}, {"filter": "canny", "thresholds": "9,90", "blur": 3}])
+def test_edges_by_canny_are_those_of_python(picture: Path, rules: dict[str, Any]) -> None:
+    workshop, parameters = work.Workshop(), Parameters(device="cpu", **rules)
+    found = answers(workshop, request_for(picture, parameters))
+    (layer,) = layers(found)
+    numbers = {"low": 9, "high": 90, "blur": 3} if "blur" in rules else {}
+    assert np.array_equal(layer.pixels[:, :, 0], canny(random_image(40, 56, np.uint8), **numbers))
+    record = only(found, work.RunMeasured).record
+    assert record.throughput is not None
+    assert record.check.passed
+    assert workshop.output_name(str(picture), parameters).startswith("picture_canny_")
+
+
+def test_a_float_picture_has_no_edges_by_canny(tmp_path: Path) -> None:
+    path = tmp_path / "floats.tiff"
+    write_image(random_image(9, 9, "float32"), path)
+    found = answers(work.Workshop(), request_for(path, Parameters(filter="canny", device="cpu")))
+    assert "need pictures of uint8 or uint16" in only(found, work.Failed).message
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "uint16", "float32", "float64"])

@@ -45,8 +45,12 @@ PEERS: tuple[PeerEntry, ...] = (
     PeerEntry("torch-nchw", "cpu", f"{_HERE}.torch:Planes", "conv2d on planes, float32"),
     PeerEntry("torch-unfold", "cpu", f"{_HERE}.torch:Unfold", "unfold and matmul: its own im2col"),
     PeerEntry("jax", "cpu", f"{_HERE}.jax:JAX", "lax.conv_general_dilated, HWC"),
-    PeerEntry("torch-compile", "cpu", f"{_HERE}.torch_compiled:Compiled", "shifted multiply-adds, fused", written=True),
-    PeerEntry("jax-shifts", "cpu", f"{_HERE}.jax_shifts:Shifted", "shifted multiply-adds under jax.jit", written=True),
+    PeerEntry(
+        "torch-compile", "cpu", f"{_HERE}.torch_compiled:TorchShifts", "shifted multiply-adds, fused", written=True
+    ),
+    PeerEntry(
+        "jax-shifts", "cpu", f"{_HERE}.jax_shifts:JAXShifts", "shifted multiply-adds under jax.jit", written=True
+    ),
     PeerEntry("numba", "cpu", f"{_HERE}.numba:OnCPU", "loops, rows in parallel", written=True),
     PeerEntry("halide", "cpu", f"{_HERE}.halide:ByHand", "the sum over taps, scheduled by hand", written=True),
     PeerEntry("halide-auto", "cpu", f"{_HERE}.halide:Automatic", "the same, autoscheduled", written=True),
@@ -61,9 +65,11 @@ PEERS: tuple[PeerEntry, ...] = (
     PeerEntry("jax", "cuda", f"{_HERE}.jax:JAX", "lax.conv_general_dilated, HWC"),
     PeerEntry("triton", "cuda", f"{_HERE}.triton:Triton", "a stencil; tile and warps tuned", written=True),
     PeerEntry(
-        "torch-compile", "cuda", f"{_HERE}.torch_compiled:Compiled", "shifted multiply-adds, fused", written=True
+        "torch-compile", "cuda", f"{_HERE}.torch_compiled:TorchShifts", "shifted multiply-adds, fused", written=True
     ),
-    PeerEntry("jax-shifts", "cuda", f"{_HERE}.jax_shifts:Shifted", "shifted multiply-adds under jax.jit", written=True),
+    PeerEntry(
+        "jax-shifts", "cuda", f"{_HERE}.jax_shifts:JAXShifts", "shifted multiply-adds under jax.jit", written=True
+    ),
     PeerEntry("numba", "cuda", f"{_HERE}.numba:OnGPU", "one thread per output pixel", written=True),
     PeerEntry("cudnn-graph", "cuda", f"{_HERE}.cudnn_graph:Graph", "cuDNN's graph API, float32"),
     PeerEntry("cupy-ndimage", "cuda", f"{_HERE}.ndimage:CuPy", "cupyx.scipy.ndimage.correlate"),

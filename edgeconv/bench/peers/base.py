@@ -27,15 +27,13 @@ HALO = 1
 """The padding of a filter that gives back a plane of the same size: the only one that image libraries know."""
 
 
-class Peer(ABC):
+class Library(ABC):
     """One library on one device, imported when it is first asked for."""
 
     distributions: tuple[str, ...]
     """Names on PyPI, any of which provides it; the first is the one to install."""
     module: str
     """The module to import."""
-    has_double = False
-    """Whether it computes float64 pictures in float64; else they are not measured."""
     requirement: str = ""
     """What pip installs it by, where the first distribution alone does not run."""
 
@@ -57,6 +55,13 @@ class Peer(ABC):
             except PackageNotFoundError:
                 continue
         return "unknown"
+
+
+class Peer(Library):
+    """One that computes a problem's convolution."""
+
+    has_double = False
+    """Whether it computes float64 pictures in float64; else they are not measured."""
 
     @abstractmethod
     def prepare(self, problem: Problem, image_host: NDArray[Any]) -> Ready:

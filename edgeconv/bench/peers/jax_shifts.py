@@ -23,7 +23,7 @@ PAD_MODES: dict[Border, str] = {
 }
 
 
-class Shifted(JAX):
+class JAXShifts(JAX):
     """Weights are constants of the compiled code."""
 
     def prepare(self, problem: Problem, image_host: NDArray[Any]) -> Ready:

@@ -15,6 +15,7 @@ Source: nppi_filtering_functions.h, nppi_arithmetic_and_logical_operations.h and
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Mapping
 from ctypes import c_int, c_size_t, c_uint, c_void_p
 from dataclasses import replace
 from functools import cache
@@ -34,16 +35,18 @@ from edgeconv.errors import UnavailableError
 from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
 
 LIBRARIES = {name: tuple(f"lib{name}.so.{major}" for major in (13, 12)) for name in ("nppif", "nppial")}
+NPP_LIBRARY = "nppif"
+"""The filters."""
 BORDER_REPLICATE = 2
 
 
-class _Pair(ctypes.Structure):
+class NppPair(ctypes.Structure):
     """NppiSize (width, height) and NppiPoint (x, y)."""
 
     _fields_ = (("first", c_int), ("second", c_int))
 
 
-class _Context(ctypes.Structure):
+class NppContext(ctypes.Structure):
     """NppStreamContext."""
 
     _fields_ = (
@@ -60,12 +63,12 @@ class _Context(ctypes.Structure):
     )
 
 
-_PICTURE = (c_void_p, c_int)
-_FILTER = (*_PICTURE, _Pair, _Pair, *_PICTURE, _Pair, c_void_p, _Pair, _Pair, c_int, _Context)
+PICTURE = (c_void_p, c_int)
+_FILTER = (*PICTURE, NppPair, NppPair, *PICTURE, NppPair, c_void_p, NppPair, NppPair, c_int, NppContext)
 SIGNATURES: dict[str, tuple[str, tuple[Any, ...]]] = {
-    "nppiFilterBorder_32f_C3R_Ctx": ("nppif", _FILTER),
-    "nppiFilterBorder32f_8u_C3R_Ctx": ("nppif", _FILTER),
-    "nppiAbs_32f_C3IR_Ctx": ("nppial", (*_PICTURE, _Pair, _Context)),
+    "nppiFilterBorder_32f_C3R_Ctx": (NPP_LIBRARY, _FILTER),
+    "nppiFilterBorder32f_8u_C3R_Ctx": (NPP_LIBRARY, _FILTER),
+    "nppiAbs_32f_C3IR_Ctx": ("nppial", (*PICTURE, NppPair, NppContext)),
 }
 
 
@@ -77,14 +80,7 @@ class NPP(Peer):
 
     def unavailable_reason(self) -> str | None:
         """See Peer.unavailable_reason."""
-        reason = cuda_unavailable_reason()
-        if reason is None:
-            try:
-                for name in SIGNATURES:
-                    _function(name)
-            except (OSError, AttributeError) as error:
-                reason = f"NPP cannot be opened ({error}; pip install {self.distributions[0]})"
-        return reason
+        return cuda_unavailable_reason() or open_all(SIGNATURES)
 
     def prepare(self, problem: Problem, image_host: NDArray[Any]) -> Ready:
         """See Peer.prepare."""
@@ -95,12 +91,12 @@ class NPP(Peer):
         cupy = import_module("cupy")
         image, out = cupy.asarray(image_host), cupy.empty(problem.output_shape, problem.output_dtype)
         turned = cupy.asarray(np.ascontiguousarray(kernels[0, ::-1, ::-1]))
-        size, start = _Pair(problem.width, problem.height), _Pair(0, 0)
-        shape, anchor, context = _Pair(KERNEL_SIZE, KERNEL_SIZE), _Pair(HALO, HALO), _context(cupy)
+        size, start = NppPair(problem.width, problem.height), NppPair(0, 0)
+        shape, anchor, context = NppPair(KERNEL_SIZE, KERNEL_SIZE), NppPair(HALO, HALO), context_of(cupy)
 
         def filtered(name: str) -> None:
             rest = (size, turned.data.ptr, shape, anchor, BORDER_REPLICATE, context)
-            _call(name, *_picture(image), size, start, *_picture(out), *rest)
+            call(SIGNATURES, name, *_picture(image), size, start, *_picture(out), *rest)
 
         whole = bool((kernels[0] == np.rint(kernels[0])).all())
         if problem.dtype == np.float32:
@@ -108,7 +104,7 @@ class NPP(Peer):
             def run() -> None:
                 filtered("nppiFilterBorder_32f_C3R_Ctx")
                 if problem.output_mode == "abs":
-                    _call("nppiAbs_32f_C3IR_Ctx", *_picture(out), size, context)
+                    call(SIGNATURES, "nppiAbs_32f_C3IR_Ctx", *_picture(out), size, context)
 
         elif problem.dtype == np.uint8 and whole and problem.output_mode in ("abs", "clip"):
 
@@ -135,11 +131,11 @@ def _picture(array: Any) -> tuple[int, int]:
     return array.data.ptr, array.shape[1] * RGB_CHANNELS * array.dtype.itemsize
 
 
-def _context(cupy: Any) -> _Context:
+def context_of(cupy: Any) -> NppContext:
     """The current stream and device, as NPP wants to be told."""
     device = cupy.cuda.Device()
     facts = device.attributes
-    return _Context(
+    return NppContext(
         stream=cupy.cuda.get_current_stream().ptr,
         device=device.id,
         multiprocessors=facts["MultiProcessorCount"],
@@ -151,16 +147,30 @@ def _context(cupy: Any) -> _Context:
     )
 
 
-def _call(name: str, *arguments: Any) -> None:
-    status = _function(name)(*arguments)
+Signatures = Mapping[str, tuple[str, tuple[Any, ...]]]
+"""The library of each function, and the types of its arguments."""
+
+
+def open_all(signatures: Signatures) -> str | None:
+    """Why a function of NPP is not there, as a sentence without a full stop; None where all are."""
+    try:
+        for name, signature in signatures.items():
+            _function(name, *signature)
+    except (OSError, AttributeError) as error:
+        return f"NPP cannot be opened ({error}; pip install {NPP.distributions[0]})"
+    return None
+
+
+def call(signatures: Signatures, name: str, *arguments: Any) -> None:
+    """Call a function; raises RuntimeError with NPP's status where that is not 0."""
+    status = _function(name, *signatures[name])(*arguments)
     if status != 0:
         raise RuntimeError(f"{name} answered status {status}")
 
 
 @cache
-def _function(name: str) -> Any:
+def _function(name: str, library: str, arguments: tuple[Any, ...]) -> Any:
     """A function of NPP with its argument types set; raises OSError or AttributeError where it is not there."""
-    library, arguments = SIGNATURES[name]
     function = getattr(_open(library), name)
     function.argtypes, function.restype = arguments, c_int
     return function

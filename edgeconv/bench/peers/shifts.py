@@ -20,7 +20,7 @@ from edgeconv.errors import UnavailableError
 
 
 @dataclass(frozen=True)
-class Tap:
+class ShiftedTap:
     """One shift of the padded picture and what it is multiplied by."""
 
     rows: slice
@@ -40,7 +40,7 @@ class Shifts:
 
     sums_channels: bool
     """Whether the input channels are added before the taps are taken."""
-    directions: tuple[tuple[Tap, ...], ...]
+    directions: tuple[tuple[ShiftedTap, ...], ...]
 
     def placed(self, place: Callable[[NDArray[Any]], Any]) -> list[list[PlacedTap]]:
         """With the weights put beside the picture by `place`."""
@@ -56,9 +56,9 @@ def shifts_of(problem: Problem) -> Shifts:
     apart = problem.groups == problem.in_channels == problem.output_channels
     channels = range(1) if apart else range(weights.shape[2])
 
-    def tap(direction: int, channel: int, dy: int, dx: int) -> Tap:
+    def tap(direction: int, channel: int, dy: int, dx: int) -> ShiftedTap:
         of_tap = weights[direction, :, :, dy, dx]
-        return Tap(
+        return ShiftedTap(
             slice(dy, dy + (problem.output_height - 1) * problem.stride + 1, problem.stride),
             slice(dx, dx + (problem.output_width - 1) * problem.stride + 1, problem.stride),
             slice(None) if apart else slice(channel, channel + 1),

@@ -17,7 +17,7 @@ from edgeconv.errors import UnavailableError
 from edgeconv.hardware.threads import usable_threads
 
 
-class Compiled(ChannelsLast):
+class TorchShifts(ChannelsLast):
     """Weights are constants of the compiled code."""
 
     def prepare(self, problem: Problem, image_host: NDArray[Any]) -> Ready:

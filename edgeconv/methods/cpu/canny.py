@@ -21,7 +21,15 @@ from edgeconv.hardware.cpu.scalars import SCALAR_BYTES, Scalar
 from edgeconv.hardware.threads import resolve_threads
 from edgeconv.methods.cpu import canny_code, division
 from edgeconv.methods.cpu.arrays import address_of
-from edgeconv.methods.cpu.canny_layout import CannyArgument, CannyShape, CannySizes, make_shape, make_sizes
+from edgeconv.methods.cpu.canny_layout import (
+    INT32_BYTES,
+    STATE_FIELDS,
+    CannyArgument,
+    CannyShape,
+    CannySizes,
+    make_shape,
+    make_sizes,
+)
 from edgeconv.methods.cpu.canny_rows import SECTOR_BITS, SECTOR_MASK
 from edgeconv.methods.cpu.engine import STREAMING_BYTES
 
@@ -30,9 +38,12 @@ SOURCES: dict[str, Scalar] = dict(zip(CANNY_DTYPES, ("u8", "u16"), strict=True))
 NANOSECONDS_PER_PIXEL = 0.5
 """Of one core, grey and without smoothing; see division.py for how exact it has to be."""
 
-PARALLEL_ROUNDS = 4
-"""Rounds in which strips are continued by all threads, before one thread goes on by itself. Edges of pictures end
-within some strips; one that does not, as a spiral, goes on in one strip after another, and threads could but wait."""
+LEAST_STRIP_ROWS = 32
+"""Lower strips are cut only where there are threads for them: each computes two rows that its neighbours do, and has
+edges across its ends."""
+
+MOST_RUNS = 2**31 - 1
+"""Runs are numbered up to here, as int32, and from 1 again."""
 
 
 @cache
@@ -58,7 +69,8 @@ class CannyPlan:
             resolve_threads(threads)
         seconds = height * width * channels * NANOSECONDS_PER_PIXEL * 1e-9 * self.dtype.itemsize
         divided = division.divide(height, seconds, threads)
-        strip_rows = min(divided.strip_rows, division.STRIP_ROWS)
+        strip_rows = max(divided.strip_rows, min(LEAST_STRIP_ROWS, -(-height // divided.threads)))
+        strip_rows = min(strip_rows, division.STRIP_ROWS)
         strips = -(-height // strip_rows)
         streaming = height * width * (channels * self.dtype.itemsize + 1) > STREAMING_BYTES
         sizes = make_sizes(code_shape, height, width, strip_rows)
@@ -67,7 +79,7 @@ class CannyPlan:
         self._code = code_for(code_shape, processor)
         self._scratch = jit.aligned_zeros(sizes.scratch * self._threads)
         self._weak, self._strong = (jit.aligned_zeros(sizes.bits) for _ in range(2))
-        self._stale = np.zeros(strips, np.int32)
+        self._states = jit.aligned_zeros(strips * STATE_FIELDS * INT32_BYTES)
         reach = code_shape.reach
         self._source_rows, columns = (
             border_indices(side, reach, "reflect101").astype(np.int32) for side in (height, width)
@@ -81,20 +93,16 @@ class CannyPlan:
         self._words = memoryview(self._arguments.data)
         self._address = self._arguments.ctypes.data
         self._alone = self._code.function(canny_code.ALONE, 1)
-        self._settle = self._code.function(canny_code.SETTLE, 1)
-        self._work_job, self._seams_job = (
-            crew.CrewJob(
-                self._code,
-                name,
-                self._address,
-                strips,
-                asked=threads,
-                most_threads=self._threads,
-                sleepers=divided.sleepers,
-            )
-            for name in (canny_code.WORK, canny_code.SEAMS)
+        self._job = crew.CrewJob(
+            self._code,
+            canny_code.WORK,
+            self._address,
+            strips,
+            asked=threads,
+            most_threads=self._threads,
+            sleepers=divided.sleepers,
         )
-        arrays = (self._scratch, self._weak, self._strong, self._stale, self._source_rows, self._source_columns)
+        arrays = (self._scratch, self._weak, self._strong, self._states, self._source_rows, self._source_columns)
         self.workspace_bytes = sum(array.nbytes for array in arrays)
         self.choice: dict[str, Any] = {
             "threads": self._threads,
@@ -123,16 +131,11 @@ class CannyPlan:
         words = self._words
         words[CannyArgument.IMAGE_ADDRESS] = image_address
         words[CannyArgument.OUT_ADDRESS] = out_address
+        words[CannyArgument.RUN] = words[CannyArgument.RUN] % MOST_RUNS + 1
         if self._threads == 1:
             self._alone(self._address)
-            return
-        self._work_job.run()
-        for _ in range(PARALLEL_ROUNDS):
-            words[CannyArgument.PENDING] = 0
-            self._seams_job.run()
-            if not words[CannyArgument.PENDING]:
-                return
-        self._settle(self._address)
+        else:
+            self._job.run()
 
     def _constants(
         self, height: int, width: int, strips: int, strip_rows: int, sizes: CannySizes, streaming: bool
@@ -159,7 +162,7 @@ class CannyPlan:
             CannyArgument.STRONG_ADDRESS: self._strong.ctypes.data,
             CannyArgument.WORDS: sizes.words,
             CannyArgument.STRIP_WORDS: sizes.strip_words,
-            CannyArgument.STALE_ADDRESS: self._stale.ctypes.data,
+            CannyArgument.STATES_ADDRESS: self._states.ctypes.data,
             CannyArgument.STREAMING: int(streaming),
         }
 

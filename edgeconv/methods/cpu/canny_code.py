@@ -1,20 +1,22 @@
-"""The machine code of Canny for one type of pictures, written as LLVM IR: five functions over one block of arguments.
+"""The machine code of Canny for one type of pictures, written as LLVM IR: four functions over one block of arguments.
 
-    work(arguments, worker, first, stop)      strips of rows: stage, smooth, gradient, thin, hysteresis within them, and
-                                              the output as far as it is known by then
-    seams(arguments, worker, first, stop)     strips beside which something has changed: hysteresis goes on in them
-    seam(arguments, worker, strip)            one of those
-    settle(arguments)                         by one thread alone, until nothing changes
-    alone(arguments)                          all of it, by one thread
+    work(arguments, worker, first, stop)    strips of rows: stage, smooth, gradient, thin, hysteresis in each, and the
+                                            output as far as it is known by then; then `go_on` from there
+    go_on(arguments, worker, strip)         hysteresis of this strip and of others, where something beside them changed
+    grow(arguments, worker, strip)          that of one strip
+    alone(arguments)                        all of it, by one thread
 
 The picture passes through the caches once: a strip's rows, its bits and its part of the output are done by one thread
-while they are there. What is left then is what edges do across strips: a strip takes over the bits of the rows beside
-it, lets its own grow, corrects the output, and tells its neighbours if their neighbouring row has changed.
+while they are there. A strip is *ready* then. What is left is what edges do across strips: a strip takes over the bits
+of the rows beside it from strips that are ready, lets its own grow, corrects the output, and makes the strips beside it
+*stale* if their neighbouring row has changed.
+
+Any thread goes on in any strip that is ready and stale, as soon as it is, and nobody waits. Whoever makes a strip stale
+tries it afterwards. If it is *taken* by another thread just then, that one looks once more after it has given it back;
+if it is not ready, the thread that makes it ready makes it stale as well.
 """
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 from llvmlite import ir
 
@@ -22,34 +24,46 @@ from edgeconv.hardware.cpu.emit import I32, I64, POINTER, Emitter, Value, vector
 from edgeconv.hardware.cpu.jit import CACHE_LINE_BYTES
 from edgeconv.methods.cpu.canny_frame import CannyFrame
 from edgeconv.methods.cpu.canny_hysteresis import CannyHysteresis
-from edgeconv.methods.cpu.canny_layout import WORD_BITS, CannyArgument, CannyShape
+from edgeconv.methods.cpu.canny_layout import WORD_BITS, CannyArgument, CannyShape, StripState
 from edgeconv.methods.cpu.canny_rows import CannyRows
 
 I1, I8 = ir.IntType(1), ir.IntType(8)
+BYTE_BITS = 8
 
-WORK, SEAMS, SEAM, SETTLE, ALONE = "work", "seams", "seam", "settle", "alone"
+WORK, GO_ON, GROW, ALONE = "work", "go_on", "grow", "alone"
 
 
 def write(shape: CannyShape) -> str:
     """LLVM IR of the module."""
     module = ir.Module(name="canny")
-    work = _write_work(module, shape)
-    seam = _write_seam(module, shape)
-    _write_seams(module, seam)
-    settle = _write_settle(module, seam)
-    _write_alone(module, work, settle)
+    go_on = _write_go_on(module, shape, _write_grow(module, shape))
+    _write_alone(module, _write_work(module, shape, go_on))
     return str(module)
 
 
-def _write_work(module: ir.Module, shape: CannyShape) -> ir.Function:
+def _write_work(module: ir.Module, shape: CannyShape, go_on: ir.Function) -> ir.Function:
     frame = CannyFrame(module, WORK, shape, [I64, I64])
     first, stop = frame.more
     e = frame.e
     with e.count(first, stop) as strip:
         _write_strip(frame, strip)
-    e.block.fence("seq_cst")  # stores past the caches are seen by others only after a fence
+        e.block.fence("seq_cst")  # stores past the caches are seen by others only after a fence
+        frame.exchange(StripState.READY, strip, e.block.trunc(frame[CannyArgument.RUN], I32))
+        frame.exchange(StripState.STALE, strip, I32(1))
+        for neighbour, exists in _neighbours(frame, strip):
+            with e.block.if_then(exists):
+                frame.exchange(StripState.STALE, neighbour, I32(1))
+        e.block.call(go_on, [frame.arguments, frame.worker, strip])
     e.block.ret_void()
     return e.function
+
+
+def _neighbours(frame: CannyFrame, strip: Value) -> tuple[tuple[Value, Value], tuple[Value, Value]]:
+    """The strip above and the one below, and whether there are such."""
+    e, one = frame.e, frame.e.int64(1)
+    above, below = e.block.sub(strip, one), e.block.add(strip, one)
+    has_above = e.block.icmp_signed(">", strip, e.int64(0))
+    return (above, has_above), (below, e.block.icmp_signed("<", below, frame[CannyArgument.STRIPS]))
 
 
 def _write_strip(frame: CannyFrame, strip: Value) -> None:
@@ -60,13 +74,11 @@ def _write_strip(frame: CannyFrame, strip: Value) -> None:
     _clear_row(frame, hysteresis, e.block.add(count, one))
     _write_bits(frame, hysteresis, start, e.block.add(start, count))
     hysteresis.sweep(count)
-    with e.count(one, e.block.add(count, one)) as row:
-        hysteresis.queue_row(row)
+    hysteresis.queue_all(count)
     hysteresis.spread_queued()
     with e.count(e.int64(0), count) as number:
         bits = e.address_of_int64(hysteresis.strong, hysteresis.place(e.block.add(number, one)))
         _store_row(frame, bits, e.block.add(start, number))
-    e.block.store(I32(1), e.address(frame.pointer(CannyArgument.STALE_ADDRESS), "i32", strip))
 
 
 def _write_bits(frame: CannyFrame, hysteresis: CannyHysteresis, start: Value, stop: Value) -> None:
@@ -130,9 +142,7 @@ def _store_pixels(frame: CannyFrame, bits: Value, out: Value, start: Value, stop
     _store_blocks(frame, bits, out, start, whole)
     with e.count(whole, stop) as x:
         byte = e.block.load(frame.bytes_on(bits, e.block.lshr(x, e.int64(3))), typ=I8)
-        shift = e.block.trunc(e.block.and_(x, e.int64(7)), I8)
-        bit = e.block.and_(e.block.lshr(byte, shift), I8(1))
-        e.block.store(e.block.neg(bit), frame.bytes_on(out, x))
+        _store_bit(e, byte, e.block.and_(x, e.int64(BYTE_BITS - 1)), frame.bytes_on(out, x))
 
 
 def _store_blocks(
@@ -146,99 +156,102 @@ def _store_blocks(
         e.store(e.block.sext(flags, vector_type("u8", lanes)), frame.bytes_on(out, x), "u8", aligned_bytes)
 
 
-def _write_seam(module: ir.Module, shape: CannyShape) -> ir.Function:
-    frame = CannyFrame(module, SEAM, shape, [I64])
+def _write_go_on(module: ir.Module, shape: CannyShape, grow: ir.Function) -> ir.Function:
+    frame = CannyFrame(module, GO_ON, shape, [I64])
+    (start,) = frame.more
+    e, one = frame.e, frame.e.int64(1)
+    lowest, highest = e.variable(start), e.variable(start)
+    has_grown = e.variable(e.int64(0))
+
+    def try_strip(strip: Value) -> None:
+        stale = e.block.icmp_signed("!=", frame.state(StripState.STALE, strip), I32(0))
+        with e.block.if_then(e.block.and_(stale, frame.is_ready(strip))):
+            was_taken = frame.exchange(StripState.TAKEN, strip, I32(1))
+            with e.block.if_then(e.block.icmp_signed("==", was_taken, I32(0))):
+                e.block.call(grow, [frame.arguments, frame.worker, strip])
+                frame.exchange(StripState.TAKEN, strip, I32(0))
+                e.block.store(one, has_grown)
+                e.block.store(e.minimum(e.block.load(lowest, typ=I64), strip), lowest)
+                e.block.store(e.maximum(e.block.load(highest, typ=I64), strip), highest)
+
+    # Down and up again over the strips that have been grown here, and the next ones: what they have made stale.
+    with e.repeat() as leave:
+        e.block.store(e.int64(0), has_grown)
+        first = e.maximum(e.block.sub(e.block.load(lowest, typ=I64), one), e.int64(0))
+        beyond = e.block.add(e.block.load(highest, typ=I64), e.int64(2))
+        stop = e.minimum(beyond, frame[CannyArgument.STRIPS])
+        with e.count(first, stop) as strip:
+            try_strip(strip)
+        last = e.block.sub(stop, one)
+        with e.count(first, stop) as strip:
+            try_strip(e.block.sub(e.block.add(first, last), strip))
+        leave(e.block.icmp_signed("==", e.block.load(has_grown, typ=I64), e.int64(0)))
+    e.block.ret_void()
+    return e.function
+
+
+def _write_grow(module: ir.Module, shape: CannyShape) -> ir.Function:
+    frame = CannyFrame(module, GROW, shape, [I64])
     (strip,) = frame.more
     e, one = frame.e, frame.e.int64(1)
-    stale = e.address(frame.pointer(CannyArgument.STALE_ADDRESS), "i32", strip)
-    was_stale = e.block.atomic_rmw("xchg", stale, I32(0), "seq_cst")
-    with e.block.if_then(e.block.icmp_signed("!=", was_stale, I32(0))):
-        start, count = frame.rows_of(strip)
-        first_grew, last_grew = e.variable(e.int64(0)), e.variable(e.int64(0))
+    frame.exchange(StripState.STALE, strip, I32(0))  # before the neighbours' rows are read
+    start, count = frame.rows_of(strip)
+    first_grew, last_grew = e.variable(e.int64(0)), e.variable(e.int64(0))
+    hysteresis = CannyHysteresis(frame, strip)
 
-        def on_growth(place: Value, grown: Value) -> None:
-            row = e.block.udiv(place, hysteresis.pitch)
-            for edge, grew in ((one, first_grew), (count, last_grew)):
-                is_edge = e.block.zext(e.block.icmp_signed("==", row, edge), I64)
-                e.block.store(e.block.or_(e.block.load(grew, typ=I64), is_edge), grew)
-            _correct_word(frame, e.block.add(start, e.block.sub(row, one)), row, place, hysteresis)
+    def on_growth(place: Value, grown: Value, gained: Value) -> None:
+        row = e.block.udiv(place, hysteresis.pitch)
+        for edge, grew in ((one, first_grew), (count, last_grew)):
+            is_edge = e.block.zext(e.block.icmp_signed("==", row, edge), I64)
+            e.block.store(e.block.or_(e.block.load(grew, typ=I64), is_edge), grew)
+        x = e.block.mul(e.block.sub(place, hysteresis.place(row)), e.int64(WORD_BITS))
+        _correct_pixels(frame, e.block.add(start, e.block.sub(row, one)), x, grown, gained)
 
-        hysteresis = CannyHysteresis(frame, strip)
-        above, below = e.block.sub(strip, one), e.block.add(strip, one)
-        with e.block.if_then(e.block.icmp_signed(">", strip, e.int64(0))):
-            _take_over(frame, above, frame[CannyArgument.STRIP_ROWS], hysteresis, e.int64(0))
-        has_below = e.block.icmp_signed("<", below, frame[CannyArgument.STRIPS])
-        with e.block.if_then(has_below):
-            _take_over(frame, below, one, hysteresis, e.block.add(count, one))
-        with e.count(e.int64(0), e.int64(2)) as end:
-            hysteresis.queue_row(e.block.select(e.block.icmp_signed("==", end, e.int64(0)), one, count))
-        hysteresis.spread_queued(on_growth)
-        for grew, exists, neighbour in (
-            (first_grew, e.block.icmp_signed(">", strip, e.int64(0)), above),
-            (last_grew, has_below, below),
-        ):
-            tell = e.block.and_(e.block.icmp_signed("!=", e.block.load(grew, typ=I64), e.int64(0)), exists)
-            with e.block.if_then(tell):
-                place = e.address(frame.pointer(CannyArgument.STALE_ADDRESS), "i32", neighbour)
-                e.block.atomic_rmw("xchg", place, I32(1), "seq_cst")
-                e.block.atomic_rmw("add", frame.argument_address(CannyArgument.PENDING), one, "seq_cst")
+    (above, has_above), (below, has_below) = _neighbours(frame, strip)
+    for other, exists, own_row, first_or_last, other_row in (
+        (above, has_above, e.int64(0), one, frame[CannyArgument.STRIP_ROWS]),
+        (below, has_below, e.block.add(count, one), count, one),
+    ):
+        with e.block.if_then(exists), e.block.if_then(frame.is_ready(other)):
+            bits = frame.strip_bits(CannyArgument.STRONG_ADDRESS, other)
+            row = e.address_of_int64(bits, hysteresis.place(other_row))
+            hysteresis.queue_beside(own_row, first_or_last, row)
+    hysteresis.spread_queued(on_growth)
+    for other, exists, grew in ((above, has_above, first_grew), (below, has_below, last_grew)):
+        has_grown = e.block.icmp_signed("!=", e.block.load(grew, typ=I64), e.int64(0))
+        with e.block.if_then(e.block.and_(has_grown, exists)):
+            frame.exchange(StripState.STALE, other, I32(1))
     e.block.ret_void()
     return e.function
 
 
-def _take_over(frame: CannyFrame, other: Value, other_row: Value, hysteresis: CannyHysteresis, own_row: Value) -> None:
-    """Copy a bit row of another strip, which may be growing, to this strip's row beside it."""
-    e = frame.e
-    source = e.address_of_int64(frame.strip_bits(CannyArgument.STRONG_ADDRESS, other), hysteresis.place(other_row))
-    target = e.address_of_int64(hysteresis.strong, hysteresis.place(own_row))
-    with e.count(e.int64(0), frame[CannyArgument.WORDS]) as word:
-        e.block.store(frame.shared_word(e.address_of_int64(source, word)), e.address_of_int64(target, word))
-
-
-def _correct_word(frame: CannyFrame, row: Value, bit_row: Value, place: Value, hysteresis: CannyHysteresis) -> None:
-    """Store the pixels of a word once more."""
+def _correct_pixels(frame: CannyFrame, row: Value, x: Value, grown: Value, gained: Value) -> None:
+    """Store those pixels of a word again that have been gained, eight side by side; the word begins at pixel `x`."""
     e, width = frame.e, frame[CannyArgument.WIDTH]
-    x = e.block.mul(e.block.sub(place, hysteresis.place(bit_row)), e.int64(WORD_BITS))
-    out = frame.bytes_on(frame.pointer(CannyArgument.OUT_ADDRESS), e.block.add(e.block.mul(row, width), x))
-    count = e.minimum(e.block.sub(width, x), e.int64(WORD_BITS))
-    _store_pixels(frame, e.address_of_int64(hysteresis.strong, place), out, e.int64(0), count)
+    out = frame.bytes_on(frame.pointer(CannyArgument.OUT_ADDRESS), e.block.mul(row, width))
+    first = e.block.and_(e.block.cttz(gained, I1(0)), e.int64(-BYTE_BITS))
+    stop = e.block.sub(e.int64(WORD_BITS), e.block.ctlz(gained, I1(0)))
+    with e.count(first, stop, BYTE_BITS) as bit:
+        byte = e.block.trunc(e.block.lshr(grown, bit), I8)
+        column = e.block.add(x, bit)
+        fits = e.block.icmp_signed("<=", e.block.add(column, e.int64(BYTE_BITS)), width)
+        with e.block.if_else(fits) as (whole, part):
+            with whole:
+                flags = e.block.bitcast(byte, ir.VectorType(I1, BYTE_BITS))
+                e.store(e.block.sext(flags, vector_type("u8", BYTE_BITS)), frame.bytes_on(out, column), "u8")
+            with part, e.count(e.int64(0), e.block.sub(width, column)) as number:
+                _store_bit(e, byte, number, frame.bytes_on(out, e.block.add(column, number)))
 
 
-def _write_seams(module: ir.Module, seam: ir.Function) -> None:
-    e = Emitter(module, SEAMS, [POINTER, I64, I64, I64])
-    arguments, worker, first, stop = e.function.args
-    with e.count(first, stop) as strip:
-        e.block.call(seam, [arguments, worker, strip])
-    e.block.ret_void()
+def _store_bit(e: Emitter, byte: Value, number: Value, out: Value) -> None:
+    """255 where a bit is 1, else 0."""
+    bit = e.block.and_(e.block.lshr(byte, e.block.trunc(number, I8)), I8(1))
+    e.block.store(e.block.neg(bit), out)
 
 
-def _write_settle(module: ir.Module, seam: ir.Function) -> ir.Function:
-    """Strips down and up again, until none has told another: an edge that crosses many strips does so in one go."""
-    e = Emitter(module, SETTLE, [POINTER])
-    (arguments,) = e.function.args
-    strips = _argument(e, arguments, CannyArgument.STRIPS)
-    pending = e.address_of_int64(arguments, CannyArgument.PENDING)
-    with e.repeat() as leave:
-        e.block.store(e.int64(0), pending)
-        with e.count(e.int64(0), strips) as strip:
-            e.block.call(seam, [arguments, e.int64(0), strip])
-        with e.count(e.int64(0), strips) as strip:
-            last = e.block.sub(strips, e.int64(1))
-            e.block.call(seam, [arguments, e.int64(0), e.block.sub(last, strip)])
-        leave(e.block.icmp_signed("==", e.block.load(pending, typ=I64), e.int64(0)))
-    e.block.ret_void()
-    return e.function
-
-
-def _write_alone(module: ir.Module, work: ir.Function, settle: ir.Function) -> None:
+def _write_alone(module: ir.Module, work: ir.Function) -> None:
     e = Emitter(module, ALONE, [POINTER])
     (arguments,) = e.function.args
-    strips = _argument(e, arguments, CannyArgument.STRIPS)
+    strips = e.block.load(e.address_of_int64(arguments, CannyArgument.STRIPS), typ=I64)
     e.block.call(work, [arguments, e.int64(0), e.int64(0), strips])
-    with e.block.if_then(e.block.icmp_signed(">", strips, e.int64(1))):
-        e.block.call(settle, [arguments])
     e.block.ret_void()
-
-
-def _argument(e: Emitter, arguments: Sequence[Value] | Value, name: CannyArgument) -> Value:
-    return e.block.load(e.address_of_int64(arguments, name), typ=I64)

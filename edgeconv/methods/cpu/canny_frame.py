@@ -11,11 +11,14 @@ from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.hardware.cpu.emit import I32, I64, POINTER, Emitter, Value
 from edgeconv.hardware.cpu.scalars import SCALAR_BYTES
 from edgeconv.methods.cpu.canny_layout import (
+    INT32_BYTES,
     PARITIES,
+    STATE_FIELDS,
     SUM_TYPE,
     WORD_BYTES,
     CannyArgument,
     CannyShape,
+    StripState,
 )
 
 
@@ -104,6 +107,24 @@ class CannyFrame:
         start = e.block.mul(strip, self[CannyArgument.STRIP_ROWS])
         left = e.block.sub(self[CannyArgument.HEIGHT], start)
         return start, e.minimum(self[CannyArgument.STRIP_ROWS], left)
+
+    def state(self, field: StripState, strip: Value) -> Value:
+        """A field of a strip's state; what its writer wrote before it is seen after it."""
+        return self.e.block.load_atomic(self._state(field, strip), "seq_cst", INT32_BYTES, typ=I32)
+
+    def exchange(self, field: StripState, strip: Value, value: Value) -> Value:
+        """Replace a field of a strip's state, and give what stood there before."""
+        return self.e.block.atomic_rmw("xchg", self._state(field, strip), value, "seq_cst")
+
+    def is_ready(self, strip: Value) -> Value:
+        """Whether the strip's rows have been done in this run."""
+        run = self.e.block.trunc(self[CannyArgument.RUN], I32)
+        return self.e.block.icmp_signed("==", self.state(StripState.READY, strip), run)
+
+    def _state(self, field: StripState, strip: Value) -> Value:
+        e = self.e
+        place = e.block.add(e.block.mul(strip, e.int64(STATE_FIELDS)), e.int64(field))
+        return e.address(self.pointer(CannyArgument.STATES_ADDRESS), "i32", place)
 
     def shared_word(self, address: Value) -> Value:
         """A word that another thread may write meanwhile."""

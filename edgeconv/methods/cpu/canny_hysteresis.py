@@ -28,8 +28,8 @@ I8 = ir.IntType(8)
 SWEEP_AGAIN = 16
 """Sweeps go on while they change more than one in so many registers of words."""
 
-OnGrowth = Callable[[Value, Value], None]
-"""Told of the place of a word and of the word that it has become."""
+OnGrowth = Callable[[Value, Value, Value], None]
+"""Told of the place of a word, of the word that it has become, and of the bits that it has gained."""
 
 
 class CannyHysteresis:
@@ -80,18 +80,34 @@ class CannyHysteresis:
 
     # --- queue ----------------------------------------------------------------------------------------------------
 
-    def queue_row(self, row: Value) -> None:
-        """Queue the words of a bit row that can grow, and those of the same register that might."""
+    def queue_all(self, rows: Value) -> None:
+        """Queue the words of the strip that can grow, and those of the same register that might."""
         e = self.e
-        first = self.place(row)
-        with e.count(first, e.block.add(first, self.frame[CannyArgument.WORDS]), self.lanes) as place:
+        start, stop = self.place(e.int64(1)), e.block.mul(e.block.add(rows, e.int64(1)), self.pitch)
+        with e.count(start, stop, self.lanes) as place:
             undecided = self._undecided(place, self.lanes)
             with e.block.if_then(self._any(undecided)):
                 touched = e.block.and_(undecided, self._around(place, self._strong(place, self.lanes)))
-                can_grow = self._any(touched)
-                words = e.block.select(can_grow, e.int64(self.lanes), e.int64(0))
+                words = e.block.select(self._any(touched), e.int64(self.lanes), e.int64(0))
                 with e.count(place, e.block.add(place, words)) as one:
                     self._queue_reached(one, e.int64(ALL_BITS))
+
+    def queue_beside(self, row: Value, other_row: Value, other: Value) -> None:
+        """Take over another strip's bits to the row beside this one's first or last, and queue what can grow of that.
+
+        `row` is the one beside, `other_row` the strip's first or last, `other` where the other strip's row begins.
+        """
+        e = self.e
+        ahead = e.block.sub(self.place(other_row), self.place(row))
+        with e.count(e.int64(0), self.frame[CannyArgument.WORDS]) as word:
+            place = e.block.add(self.place(row), word)
+            found = self.frame.shared_word(e.address_of_int64(other, word))
+            gained = e.block.and_(found, e.block.not_(self._strong(place)))
+            with e.block.if_then(e.block.icmp_signed("!=", gained, e.int64(0))):
+                e.block.store(found, e.address_of_int64(self.strong, place))
+                facing = e.block.add(place, ahead)
+                self._queue_reached(facing, self._widened(gained))
+                self._queue_across_ends((facing,), gained)
 
     def spread_queued(self, on_growth: OnGrowth | None = None) -> None:
         """Take words out of the queue, the last one first, until it is empty."""
@@ -106,26 +122,44 @@ class CannyHysteresis:
             before = self._strong(place)
             undecided = self._undecided(place)
             touched = e.block.and_(undecided, self._around(place, before))
-            grown = self._connected(e.block.or_(undecided, before), e.block.or_(before, touched))
+            grown = self._grown(undecided, before, touched)
+            gained = e.block.and_(grown, e.block.not_(before))
             self.frame.put_shared(grown, e.address_of_int64(self.strong, place))
             if on_growth is not None:
-                on_growth(place, grown)
-            self._queue_around(place, e.block.and_(grown, e.block.not_(before)))
+                on_growth(place, grown, gained)
+            self._queue_around(place, gained)
+
+    def _grown(self, undecided: Value, before: Value, touched: Value) -> Value:
+        """A word with what is touched and connected to that; along a line down the picture nothing else is."""
+        e = self.e
+        seeds = e.block.or_(before, touched)
+        grown = e.variable(seeds)
+        beside = e.block.and_(self._widened(touched), e.block.and_(undecided, e.block.not_(touched)))
+        with e.block.if_then(e.block.icmp_signed("!=", beside, e.int64(0))):
+            e.block.store(self._connected(e.block.or_(undecided, before), seeds), grown)
+        return e.block.load(grown, typ=I64)
 
     def _queue_around(self, place: Value, gained: Value) -> None:
         """Queue the words around that can grow because of the bits that this one has gained."""
-        e, zero, one = self.e, self.e.int64(0), self.e.int64(1)
+        e = self.e
         rows = (e.block.sub(place, self.pitch), place, e.block.add(place, self.pitch))
         above, _, below = rows
         reached = self._widened(gained)
         for at in (above, below):
             self._queue_reached(at, reached)
-        for bit, move in ((LOWEST_BIT, e.block.sub), (HIGHEST_BIT, e.block.add)):
-            is_at_end = e.block.icmp_signed("!=", e.block.and_(gained, e.int64(bit)), zero)
+        self._queue_across_ends(rows, gained)
+
+    def _queue_across_ends(self, places: tuple[Value, ...], gained: Value) -> None:
+        """Queue the words left and right of these, where the first or the last bit has been gained."""
+        e = self.e
+        for bit, facing, move in (
+            (LOWEST_BIT, HIGHEST_BIT, e.block.sub),
+            (HIGHEST_BIT, LOWEST_BIT, e.block.add),
+        ):
+            is_at_end = e.block.icmp_signed("!=", e.block.and_(gained, e.int64(bit)), e.int64(0))
             with e.block.if_then(is_at_end):
-                facing = e.int64(HIGHEST_BIT if bit == LOWEST_BIT else LOWEST_BIT)
-                for at in rows:
-                    self._queue_reached(move(at, one), facing)
+                for at in places:
+                    self._queue_reached(move(at, e.int64(1)), e.int64(facing))
 
     def _queue_reached(self, place: Value, reached: Value) -> None:
         """Queue a word that has weak pixels among the bits reached, if it is not queued yet.

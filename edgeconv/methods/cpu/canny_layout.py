@@ -84,12 +84,26 @@ class CannyArgument(IntEnum):
     """Words of a bit row, without those beside it."""
     STRIP_WORDS = 24
     """Words of all bit rows of a strip, and some to spare."""
-    STALE_ADDRESS = 25
-    """int32 of every strip: 1 where a neighbouring strip's row has changed since it was looked at."""
-    PENDING = 26
-    """Strips that have become stale, counted since this was set to 0."""
+    STATES_ADDRESS = 25
+    """Of every strip its `StripState`, a cache line each."""
+    RUN = 26
+    """The number of this run, never 0: strips that have it are ready."""
     STREAMING = 27
     """Not 0: the output goes past the caches."""
+
+
+class StripState(IntEnum):
+    """int32 fields of a strip that threads tell each other by; see canny_code.py."""
+
+    READY = 0
+    """The run in which its rows have been done."""
+    STALE = 1
+    """1 where a row beside it has changed, or may have, since it was looked at."""
+    TAKEN = 2
+    """1 while a thread lets it grow."""
+
+
+STATE_FIELDS = CACHE_LINE_BYTES // INT32_BYTES
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,10 @@ the processor (rowcode.py), and threads take strips of rows (engine.py). Results
 
 from __future__ import annotations
 
+from edgeconv.core.chains import ChainProblem
 from edgeconv.core.problem import Problem
-from edgeconv.methods.base import Method, Plan
+from edgeconv.methods.base import Method, PicturePlan, Plan
+from edgeconv.methods.cpu import canny_plan
 from edgeconv.methods.cpu.engine import CodeShape, EnginePlan, moves_past_caches
 from edgeconv.methods.cpu.lowering import make_lowering
 from edgeconv.methods.options import Options
@@ -28,3 +30,11 @@ class Sliding(Method):
         """See Method.prepare."""
         lowering = make_lowering(problem, streaming=moves_past_caches(problem))
         return EnginePlan("sliding", problem, lowering, options, CodeShape(TILE_PIXELS, columns=False))
+
+    def chain_reason(self, problem: ChainProblem) -> str | None:
+        """See Method.chain_reason."""
+        return canny_plan.chain_reason(problem)
+
+    def prepare_chain(self, problem: ChainProblem, options: Options) -> PicturePlan:
+        """See Method.prepare_chain."""
+        return canny_plan.EngineCannyPlan(problem, options)

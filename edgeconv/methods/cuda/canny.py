@@ -12,8 +12,10 @@ byte that of edgeconv/core/canny.py.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -39,6 +41,8 @@ HYSTERESIS_WARPS = 4
 NODES = 4 * SIDE
 """Border pixels of a tile; corners are two."""
 
+MOST_ROW_BYTES = (1 << 32) - 1
+"""From one row to the next: canny_thin.cu multiplies by 32 bits."""
 LARGEST_PAIR = 2047
 """The largest whole number of a pair (canny_pairs.cuh); an L1 magnitude of 8 bits is at most 2,040."""
 LARGEST_SQUARE = 1 << 22
@@ -50,7 +54,8 @@ LARGEST_LIMIT = 1 << 62
 
 THIN_GEOMETRY = np.dtype(
     [
-        *((name, np.int64) for name in ("row_bytes", "picture_bytes")),
+        ("picture_bytes", np.int64),
+        ("row_bytes", np.uint32),
         *((name, np.int32) for name in ("height", "width", "pictures", "columns", "strips", "rows_per_strip")),
         ("row_units", np.int32),
         *((name, np.uint32) for name in ("low", "high")),
@@ -76,9 +81,9 @@ MAP_GEOMETRY = np.dtype(
 """`struct MapGeometry` of canny_hysteresis.cu."""
 
 
-def _resident_blocks(channels: int, settings: CannySettings) -> int:
-    """Blocks of canny_thin.cu that must fit a multiprocessor: as many as spill no registers."""
-    if channels > 1:
+def _resident_blocks(channels: int, settings: CannySettings, aligned: bool) -> int:
+    """Blocks of canny_thin.cu that must fit a multiprocessor: as many as spill no registers on any architecture."""
+    if channels > 1 or (settings.l2 and settings.blur == max(BLURS) and not aligned):
         return 2
     return 3 if settings.l2 or settings.blur else 4
 
@@ -89,7 +94,7 @@ def _shared_defines(channels: int, settings: CannySettings) -> Defines:
 
 def thin_variant(channels: int, settings: CannySettings, aligned: bool) -> KernelVariant:
     """The first pass of uint8 pictures; `aligned` where the first pixel of every thread starts on 8 bytes."""
-    speed = (("THREADS", THIN_THREADS), ("MIN_BLOCKS", _resident_blocks(channels, settings)))
+    speed = (("THREADS", THIN_THREADS), ("MIN_BLOCKS", _resident_blocks(channels, settings, aligned)))
     defines = (*_shared_defines(channels, settings), ("ALIGNED", int(aligned)), *speed)
     return KernelVariant("methods/cuda/canny_thin.cu", "canny_thin", defines)
 
@@ -162,11 +167,10 @@ class CannyCudaPlan:
         self.by_strips = kind == np.uint8 and self.width >= THIN_PIXELS + THIN_REACH
         tiles_across, tiles_down = -(-self.width // SIDE), -(-self.height // SIDE)
         tiles = tiles_across * tiles_down * self.pictures
-        self._row_units = tiles_across * SIDE // THIN_PIXELS
-        self._map = cupy.empty((self.pictures, self.height, self._row_units), np.uint16)
-        self._borders = cupy.empty((tiles, NODES // WARP), np.uint32)
-        self._parents = cupy.empty((1 + tiles * NODES,), np.int32)
-        self.workspace_bytes = int(self._map.nbytes + self._borders.nbytes + self._parents.nbytes)
+        shapes = _workspace(self.height, self.width, self.pictures)
+        self._map, self._borders, self._parents = (cupy.empty(shape, its_type) for shape, its_type in shapes)
+        self._row_units = self._map.shape[2]
+        self.workspace_bytes = workspace_bytes_of(self.height, self.width, self.pictures)
         self._map_geometry = np.zeros(1, MAP_GEOMETRY)
         late = -self.width % THIN_PIXELS if self.by_strips else 0
         self._map_geometry[0] = (
@@ -207,14 +211,21 @@ class CannyCudaPlan:
         source = PictureRows(image_address, row_bytes, self.height * row_bytes)
         self._launch(source, PictureRows(out_address, self.width, self.height * self.width), stream)
 
-    def run_first_pass(self, image: Any) -> None:
-        """Smoothing, gradient and thinning alone: to measure them, and to look at `edge_map`."""
-        source = self._source(image)
+    def passes(self, image: Any, out: Any) -> tuple[Callable[[], None], ...]:
+        """The launches of `run` one by one, in their order: to measure them, and to look at `edge_map` after the first.
+
+        Rows must lie in one piece. Each pass overwrites what the one before it left.
+        """
+        source, target = self._source(image), rows_of(out, self._has_batch, has_channels=False)
         assert source is not None
-        self._launch_first_pass(source, None)
+        assert target is not None
+        return (partial(self._launch_first_pass, source, None), *self._hysteresis_passes(target, None))
 
     def edge_map(self) -> NDArray[np.uint8]:
-        """On the host, after `run_first_pass`: what `core.canny.thin` gives (pictures, H, W), 0, 1 weak or 2 strong."""
+        """On the host, after the first of `passes`: what `core.canny.thin` gives, 0, 1 weak or 2 strong.
+
+        (pictures, H, W).
+        """
         units = np.asarray(self._map.get() if hasattr(self._map, "get") else self._map).astype(np.uint32)
         pixel = np.arange(THIN_PIXELS)
         two_bits = units[..., np.newaxis] >> (pixel // 2 * 2 + pixel % 2 * 8) & 3
@@ -232,12 +243,18 @@ class CannyCudaPlan:
 
     def _launch(self, source: PictureRows, target: PictureRows, stream: int | None) -> None:
         self._launch_first_pass(source, stream)
+        for launch in self._hysteresis_passes(target, stream):
+            launch()
+
+    def _hysteresis_passes(self, target: PictureRows, stream: int | None) -> tuple[Callable[[], None], ...]:
         self._map_geometry["out_row_bytes"] = target.row_bytes
         self._map_geometry["out_picture_bytes"] = target.picture_bytes
         label, join, expand = self._run_hysteresis_on(target.on(16))
-        label.at(self._map.data.ptr, self._borders.data.ptr, stream)
-        join.at(self._borders.data.ptr, self._parents.data.ptr, stream)
-        expand.at(self._map.data.ptr, target.address, stream)
+        return (
+            partial(label.at, self._map.data.ptr, self._borders.data.ptr, stream),
+            partial(join.at, self._borders.data.ptr, self._parents.data.ptr, stream),
+            partial(expand.at, self._map.data.ptr, target.address, stream),
+        )
 
     def _launch_first_pass(self, source: PictureRows, stream: int | None) -> None:
         aligned = self.by_strips and self.width % THIN_PIXELS == 0 and source.on(THIN_PIXELS)
@@ -307,6 +324,22 @@ def plan_canny(shape: Sequence[int], dtype: Any, settings: CannySettings, pictur
     return CannyCudaPlan(shape, dtype, settings, pictures)
 
 
+def _workspace(height: int, width: int, pictures: int) -> tuple[tuple[tuple[int, ...], type[np.generic]], ...]:
+    """Shapes and types: the map, the border pixels of tiles (all, and those not decided), and the parents of nodes."""
+    tiles_across, tiles_down = -(-width // SIDE), -(-height // SIDE)
+    tiles = tiles_across * tiles_down * pictures
+    return (
+        ((pictures, height, tiles_across * SIDE // THIN_PIXELS), np.uint16),
+        ((tiles, 2, NODES // WARP), np.uint32),
+        ((1 + tiles * NODES,), np.int32),
+    )
+
+
+def workspace_bytes_of(height: int, width: int, pictures: int = 1) -> int:
+    """What a plan for such pictures holds, without making it."""
+    return sum(math.prod(shape) * np.dtype(kind).itemsize for shape, kind in _workspace(height, width, pictures))
+
+
 def rows_of(array: Any, has_batch: bool, has_channels: bool) -> PictureRows | None:
     """Where the rows of (pictures, H, W, channels) lie, of which axes may be left out; None where the samples of a row
     do not lie side by side, or rows not one behind another."""
@@ -322,7 +355,7 @@ def rows_of(array: Any, has_batch: bool, has_channels: bool) -> PictureRows | No
     row_bytes = strides[1] if height > 1 else width * channels * item
     picture_bytes = strides[0] if pictures > 1 else height * row_bytes
     side_by_side = (channels == 1 or strides[3] == item) and (width == 1 or strides[2] == channels * item)
-    if not side_by_side or row_bytes < width * channels * item or picture_bytes < 0:
+    if not side_by_side or not width * channels * item <= row_bytes <= MOST_ROW_BYTES or picture_bytes < 0:
         return None
     return PictureRows(int(array.data.ptr), int(row_bytes), int(picture_bytes))
 

@@ -44,51 +44,52 @@ __device__ __forceinline__ Bits of_lane(Bits bits, int lane) {
     return joined(__shfl_sync(EVERY_LANE, low_word(bits), lane), __shfl_sync(EVERY_LANE, high_word(bits), lane));
 }
 
-// The row above the lane's rows, and the one below.
-__device__ __forceinline__ Bits row_above(const Rows &rows, int lane) {
-    const Bits bits = joined(__shfl_up_sync(EVERY_LANE, low_word(rows.lower), 1),
-                             __shfl_up_sync(EVERY_LANE, high_word(rows.lower), 1));
-    return lane > 0 ? bits : 0;
+// Of the first and the last lane, its own.
+__device__ __forceinline__ Bits lane_before(Bits bits) {
+    return joined(__shfl_up_sync(EVERY_LANE, low_word(bits), 1), __shfl_up_sync(EVERY_LANE, high_word(bits), 1));
 }
-__device__ __forceinline__ Bits row_below(const Rows &rows, int lane) {
-    const Bits bits = joined(__shfl_down_sync(EVERY_LANE, low_word(rows.upper), 1),
-                             __shfl_down_sync(EVERY_LANE, high_word(rows.upper), 1));
-    return lane < WARP - 1 ? bits : 0;
-}
-
-// Rows of pixels that may be reached, with what carries to the left takes: runs of two and of four of them.
-struct Open {
-    Bits one, two, four;
-    __device__ __forceinline__ explicit Open(Bits row) : one(row), two(row & row >> 1), four(two & two >> 2) {}
-};
-
-// What `from`, pixels of open runs, reaches in its row: all to the right, seven to the left.
-__device__ __forceinline__ Bits along(Bits from, const Open &open) {
-    from |= ((open.one + from) ^ open.one) & open.one;
-    from |= open.one & from >> 1;
-    from |= open.two & from >> 2;
-    return from | (open.four & from >> 4);
+__device__ __forceinline__ Bits lane_after(Bits bits) {
+    return joined(__shfl_down_sync(EVERY_LANE, low_word(bits), 1), __shfl_down_sync(EVERY_LANE, high_word(bits), 1));
 }
 __device__ __forceinline__ Bits around(Bits row) { return row | row << 1 | row >> 1; }
 
+// A step in all eight directions. The rows above lane 0 and below lane 31 are rows of their own, which changes nothing:
+// they are beside those already.
+__device__ __forceinline__ Rows widened(const Rows &from, const Rows &open) {
+    const Bits above = lane_before(from.lower), below = lane_after(from.upper);
+    return {around(above | from.upper | from.lower) & open.upper, around(below | from.upper | from.lower) & open.lower};
+}
+
+// What `from`, pixels of open runs, reaches in its row: to the right by the carry of a sum, to the left by doubling.
+__device__ __forceinline__ Bits along(Bits from, Bits open) {
+    from |= ((open + from) ^ open) & open;
+#pragma unroll
+    for (int step = 1; step < SIDE; step *= 2) {
+        from |= open & from >> step;
+        open &= open >> step;
+    }
+    return from;
+}
+
+constexpr int STEPS = 3;  // before it is asked whether anything is new
+constexpr int TURNS = 4;  // of those before runs are filled: few edges run on so far in a row
+
 // All that `from` reaches among open pixels, of which it is some.
-__device__ __forceinline__ Rows reached(Rows from, const Rows &open_rows, int lane) {
-    const Open upper(open_rows.upper), lower(open_rows.lower);
-    for (;;) {
+__device__ __forceinline__ Rows reached(Rows from, const Rows &open) {
+    for (int turn = 1;; ++turn) {
         const Rows before = from;
-        from.upper = along(from.upper, upper);
-        from.lower = along(from.lower, lower);
-        const Bits above = row_above(from, lane), below = row_below(from, lane);
-        const Bits here = from.upper;
-        from.upper |= around(above | from.lower) & upper.one;
-        from.lower |= around(below | here) & lower.one;
+#pragma unroll
+        for (int i = 0; i < STEPS; ++i) from = widened(from, open);
+        if (turn % TURNS == 0) from = {along(from.upper, open.upper), along(from.lower, open.lower)};
         const bool grew = from.upper != before.upper || from.lower != before.lower;
         if (!__any_sync(EVERY_LANE, grew)) return from;
     }
 }
 
 // --- borders of tiles ---------------------------------------------------------------------------------------------------
-// Word 0 and 1: top; 2 and 3: bottom; 4 and 5: left of the even and the odd rows; 6 and 7: right, likewise. All lanes have it.
+enum Side { TOP, BOTTOM, LEFT, RIGHT, SIDES };
+
+// Two words a side: columns 0 to 31 and 32 to 63, or the even and the odd rows. All lanes have all of it.
 struct Border {
     unsigned word[WORDS];
 };
@@ -159,7 +160,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     if (first_row < size.height) read(first, open.upper, strong.upper);
     if (first_row + 1 < size.height) read(first + size.tiles_across, open.lower, strong.lower);
 
-    const Rows edges = reached(strong, open, lane);
+    const Rows edges = reached(strong, open);
     const Rows rest = {open.upper & ~edges.upper, open.lower & ~edges.lower};
     const auto write = [&](uint4 *to, Bits of_edges, Bits of_rest) {
         *to = make_uint4(low_word(of_edges), high_word(of_edges), low_word(of_rest), high_word(of_rest));
@@ -169,8 +170,10 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 
     const Border all = border_of(open), undecided = border_of(rest);
     if (lane == 0) {
-        borders[2 * tile] = make_uint4(all.word[0], all.word[1], all.word[2], all.word[3]);
-        borders[2 * tile + 1] = make_uint4(all.word[4], all.word[5], all.word[6], all.word[7]);
+#pragma unroll
+        for (int side = 0; side < SIDES; ++side)
+            borders[tile * SIDES + side] = make_uint4(all.word[2 * side], all.word[2 * side + 1],
+                                                      undecided.word[2 * side], undecided.word[2 * side + 1]);
     }
     unsigned own = 0;  // bit w: the lane's pixel of word w is a node without a strong one
     int rank[WORDS], label[WORDS], nodes = 0;
@@ -190,7 +193,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         unsigned have = 0;
 #pragma unroll
         for (int w = 0; w < WORDS; ++w) have |= static_cast<unsigned>(rank[w] >> bit & 1) << w;
-        const Border found = border_of(reached(rows_of(candidates & have, lane), rest, lane));
+        const Border found = border_of(reached(rows_of(candidates & have, lane), rest));
 #pragma unroll
         for (int w = 0; w < WORDS; ++w) {
             if (!(found.word[w] >> lane & 1)) continue;
@@ -231,57 +234,71 @@ __device__ void unite(int *parents, int first, int second) {
     }
 }
 
-// Bit `row` of the left (4) or right (6) border.
-__device__ __forceinline__ bool has_row(const unsigned *border, int side, int row) {
-    return row >= 0 && row < SIDE && border[side + row % 2] >> (row / 2) & 1;
-}
-__device__ __forceinline__ int row_place(int side, int row) { return (side + row % 2) * WARP + row / 2; }
-__device__ __forceinline__ bool has_column(const unsigned *border, int side, int column) {
-    return column >= 0 && column < SIDE && border[side + column / WARP] >> column % WARP & 1;
-}
-__device__ __forceinline__ int column_place(int side, int column) { return side * WARP + column; }
+// Two nodes beside each other: place in this tile, place in the other, and which tile that is.
+enum Neighbour { TO_RIGHT, TO_BELOW, TO_BELOW_RIGHT, TO_BELOW_LEFT };
+__device__ __forceinline__ unsigned contact(int place, int other, Neighbour tile) { return place | other << 8 | tile << 16; }
+__device__ __forceinline__ int place_on(Side side, int word, int bit) { return (2 * side + word) * WARP + bit; }
 
 extern "C" __global__ void __launch_bounds__(THREADS)
-    canny_join(const unsigned *borders, int *parents, const __grid_constant__ MapGeometry size) {
-    constexpr int TOP = 0, BOTTOM = 2, LEFT = 4, RIGHT = 6;
+    canny_join(const uint4 *borders, int *parents, const __grid_constant__ MapGeometry size) {
+    __shared__ unsigned contacts_of[WARPS][2 * NODES];
     const int lane = threadIdx.x % WARP, tile = first_tile();
     const int across = tile % size.tiles_across, down = tile / size.tiles_across % size.tiles_down;
     if (tile / size.tiles_across / size.tiles_down >= size.pictures) return;
-    const unsigned *const own = borders + static_cast<long long>(tile) * WORDS;
     const bool has_right = across + 1 < size.tiles_across, has_below = down + 1 < size.tiles_down;
-    const auto at = [&](int step) { return own + static_cast<long long>(step) * WORDS; };
-    const auto touch = [&](int place, int step, int other) {
-        unite(parents, node_of(tile, place), node_of(tile + step, other));
+    const uint4 *const own = borders + static_cast<long long>(tile) * SIDES;
+    const auto side_of = [&](int step, Side side) { return own[static_cast<long long>(step) * SIDES + side]; };
+    const uint4 none = make_uint4(0, 0, 0, 0);
+    const uint4 right = has_right ? own[RIGHT] : none, beside = has_right ? side_of(1, LEFT) : none;
+    const uint4 bottom = has_below ? own[BOTTOM] : none, under = has_below ? side_of(size.tiles_across, TOP) : none;
+
+    unsigned *const contacts = contacts_of[threadIdx.x / WARP];
+    const unsigned lanes_before = (1u << lane) - 1;
+    int count = 0;
+    // Bit i of `which`: places `place` + i of this tile and `other` + i of the neighbour touch. All lanes have it.
+    const auto note = [&](unsigned which, int place, int other, Neighbour neighbour) {
+        if (which >> lane & 1) contacts[count + __popc(which & lanes_before)] = contact(place + lane, other + lane, neighbour);
+        count += __popc(which);
     };
-    for (int i = lane; i < SIDE; i += WARP) {
-        // Of three pixels beside a pixel the middle one touches both others, so that it is enough.
-        if (has_right && has_row(own, RIGHT, i)) {
-            const unsigned *const other = at(1);
-            if (has_row(other, LEFT, i)) {
-                touch(row_place(RIGHT, i), 1, row_place(LEFT, i));
-            } else {
-                if (has_row(other, LEFT, i - 1)) touch(row_place(RIGHT, i), 1, row_place(LEFT, i - 1));
-                if (has_row(other, LEFT, i + 1)) touch(row_place(RIGHT, i), 1, row_place(LEFT, i + 1));
-            }
-        }
-        if (has_below && has_column(own, BOTTOM, i)) {
-            const unsigned *const other = at(size.tiles_across);
-            if (has_column(other, TOP, i)) {
-                touch(column_place(BOTTOM, i), size.tiles_across, column_place(TOP, i));
-            } else {
-                if (has_column(other, TOP, i - 1))
-                    touch(column_place(BOTTOM, i), size.tiles_across, column_place(TOP, i - 1));
-                if (has_column(other, TOP, i + 1))
-                    touch(column_place(BOTTOM, i), size.tiles_across, column_place(TOP, i + 1));
-            }
-        }
+
+    // Where one is undecided: of pixels side by side that touch the first is enough, and a diagonal only where no pixel
+    // beside either makes the same contact.
+    {
+        const unsigned even = right.x, odd = right.y, even_other = beside.x, odd_other = beside.y;
+        const unsigned u_even = right.z, u_odd = right.w, u_even_other = beside.z, u_odd_other = beside.w;
+        const unsigned both_even = even & even_other, both_odd = odd & odd_other;
+        const int e = place_on(RIGHT, 0, 0), o = place_on(RIGHT, 1, 0), e_other = place_on(LEFT, 0, 0), o_other = place_on(LEFT, 1, 0);
+        note(both_even & ~(both_odd << 1) & (u_even | u_even_other), e, e_other, TO_RIGHT);
+        note(both_odd & ~both_even & (u_odd | u_odd_other), o, o_other, TO_RIGHT);
+        note(even & odd_other & ~odd & ~even_other & (u_even | u_odd_other), e, o_other, TO_RIGHT);
+        note(odd & even_other & ~even & ~odd_other & (u_odd | u_even_other), o, e_other, TO_RIGHT);
+        note(odd & even_other >> 1 & ~(even >> 1) & ~odd_other & (u_odd | u_even_other >> 1), o, e_other + 1, TO_RIGHT);
+        note(even & odd_other << 1 & ~(odd << 1) & ~even_other & (u_even | u_odd_other << 1), e, o_other - 1, TO_RIGHT);
     }
-    // Corners: the tile below on the right, and the one below on the left.
-    if (!has_below || lane > 0) return;
-    if (has_right && has_column(own, BOTTOM, SIDE - 1) && has_column(at(size.tiles_across + 1), TOP, 0))
-        touch(column_place(BOTTOM, SIDE - 1), size.tiles_across + 1, column_place(TOP, 0));
-    if (across > 0 && has_column(own, BOTTOM, 0) && has_column(at(size.tiles_across - 1), TOP, SIDE - 1))
-        touch(column_place(BOTTOM, 0), size.tiles_across - 1, column_place(TOP, SIDE - 1));
+    {
+        const Bits row = joined(bottom.x, bottom.y), other = joined(under.x, under.y);
+        const Bits u_row = joined(bottom.z, bottom.w), u_other = joined(under.z, under.w), both = row & other;
+        const auto note_row = [&](Bits which, int shift) {
+            note(low_word(which), place_on(BOTTOM, 0, 0), place_on(TOP, 0, 0) + shift, TO_BELOW);
+            note(high_word(which), place_on(BOTTOM, 1, 0), place_on(TOP, 1, 0) + shift, TO_BELOW);
+        };
+        note_row(both & ~(both << 1) & (u_row | u_other), 0);
+        note_row(row & other >> 1 & ~(row >> 1) & ~other & (u_row | u_other >> 1), 1);
+        note_row(row & other << 1 & ~(row << 1) & ~other & (u_row | u_other << 1), -1);
+    }
+    if (has_below && has_right && bottom.y >> (WARP - 1) && side_of(size.tiles_across + 1, TOP).x & 1)
+        note(1, place_on(BOTTOM, 1, WARP - 1), place_on(TOP, 0, 0), TO_BELOW_RIGHT);
+    if (has_below && across > 0 && bottom.x & 1 && side_of(size.tiles_across - 1, TOP).y >> (WARP - 1))
+        note(1, place_on(BOTTOM, 0, 0), place_on(TOP, 1, WARP - 1), TO_BELOW_LEFT);
+    __syncwarp();
+    for (int i = lane; i < count; i += WARP) {
+        const unsigned found = contacts[i], neighbour = found >> 16;
+        const int other = tile + (neighbour == TO_RIGHT         ? 1
+                                  : neighbour == TO_BELOW       ? size.tiles_across
+                                  : neighbour == TO_BELOW_RIGHT ? size.tiles_across + 1
+                                                                : size.tiles_across - 1);
+        unite(parents, node_of(tile, found & 0xFF), node_of(other, found >> 8 & 0xFF));
+    }
 }
 
 // --- to the picture -----------------------------------------------------------------------------------------------------
@@ -308,16 +325,24 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     if (first_row + 1 < size.height) read(first + size.tiles_across, edges.lower, rest.lower);
 
     const Border undecided = border_of(rest);
+    // Up to the roots, all nodes of a lane at once: their reads do not wait for each other.
+    int at[WORDS];
+#pragma unroll
+    for (int w = 0; w < WORDS; ++w) at[w] = undecided.word[w] >> lane & 1 ? node_of(tile, w * WARP + lane) : 0;
+    for (bool moved = true; moved;) {
+        moved = false;
+#pragma unroll
+        for (int w = 0; w < WORDS; ++w) {
+            const int up = at[w] ? parents[at[w]] : 0;
+            moved |= up != at[w];
+            at[w] = up;
+        }
+    }
     unsigned chosen = 0;
 #pragma unroll
-    for (int w = 0; w < WORDS; ++w) {
-        if (!(undecided.word[w] >> lane & 1)) continue;
-        int node = node_of(tile, w * WARP + lane);
-        for (int up = parents[node]; up != node; up = parents[node]) node = up;
-        if (node == 0) chosen |= 1u << w;
-    }
+    for (int w = 0; w < WORDS; ++w) chosen |= (at[w] == 0 ? undecided.word[w] >> lane & 1 : 0) << w;
     if (__any_sync(EVERY_LANE, chosen != 0)) {
-        const Rows more = reached(rows_of(chosen, lane), rest, lane);
+        const Rows more = reached(rows_of(chosen, lane), rest);
         edges.upper |= more.upper, edges.lower |= more.lower;
     }
     Bits *const rows = rows_of_tile[threadIdx.x / WARP];

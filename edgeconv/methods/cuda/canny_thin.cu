@@ -43,7 +43,8 @@ static_assert(REACH >= 2 + RADIUS, "smoothing, gradient and thinning look that f
 
 // Sizes in pixels; strips and their threads lie one behind another, whatever the blocks. canny.py fills it.
 struct ThinGeometry {
-    long long row_bytes, picture_bytes;  // from one row, and from one picture, to the next
+    long long picture_bytes;  // from one picture to the next
+    unsigned row_bytes;       // from one row to the next: 32 bits, which a multiplication takes at once
     int height, width, pictures;
     int columns, strips, rows_per_strip;  // threads side by side; strips of a picture
     int row_units;  // 16 bits each: the map from one row to the next
@@ -100,6 +101,7 @@ __device__ __forceinline__ int reflected(int position, int size) {  // border re
 __device__ __forceinline__ unsigned word_before(const uint8 *at, const uint8 *end) {
     if (at + WORD <= end) return *reinterpret_cast<const unsigned *>(at);
     unsigned word = 0;
+#pragma unroll 1
     for (int i = 0; i < WORD && at + i < end; ++i) word |= static_cast<unsigned>(at[i]) << 8 * i;
     return word;
 }
@@ -139,7 +141,8 @@ __device__ __forceinline__ void read_row(unsigned *raw, const uint8 *row, const 
         if (i == RIGHT && !halo_follows && !is_skewed) continue;
         if (i > RIGHT && !halo_follows) continue;
         if (i == WORDS && !is_skewed) continue;
-        raw[i] = end ? word_before(words + i * WORD, end) : *reinterpret_cast<const unsigned *>(words + i * WORD);
+        const uint8 *const at = words + i * WORD;
+        raw[i] = i >= RIGHT && end ? word_before(at, end) : *reinterpret_cast<const unsigned *>(at);
     }
 }
 
@@ -282,9 +285,10 @@ constexpr unsigned NOTHING_ABOVE = 0x07FF07FF;  // larger than any size
 struct Gradient {
     Pair gx[PAIRS], gy[PAIRS];
     Size size[PAIRS + 2];
+    unsigned exceeds[PAIRS];  // signs: larger than the pixel above
 };
 __device__ __forceinline__ void find_gradient(const Across *above, const Across *middle, const Across *below,
-                                              const Place &place, Size low, Gradient &row) {
+                                              const Place &place, Size low, const Gradient &row_above, Gradient &row) {
     Size outer;
 #pragma unroll
     for (int i = 0; i <= PAIRS; ++i) {
@@ -307,6 +311,7 @@ __device__ __forceinline__ void find_gradient(const Across *above, const Across 
         size = excess(size, low);
         if (i < PAIRS) {
             row.gx[i] = gx, row.gy[i] = gy, row.size[i + 1] = size;
+            row.exceeds[i] = less(row_above.size[i + 1], size);
         } else {
             outer = masked(size, place.inside);
         }
@@ -336,7 +341,7 @@ __device__ __forceinline__ uint16 thinned(const Gradient &above, const Gradient 
         const unsigned flat = below_tangent(y, x), steep = below_tangent(x, y), falling = row.gx[i] ^ row.gy[i];
         const unsigned next_left = less(size, row.size[i + 2]);
         const unsigned across = left & ~next_left & flat;
-        const unsigned down = less(above.size[i + 1], size) & ~less(size, below.size[i + 1]) & steep;
+        const unsigned down = row.exceeds[i] & ~below.exceeds[i] & steep;
         const unsigned backward = less(above.size[i], size) & less(below.size[i + 2], size);
         const unsigned forward = less(above.size[i + 2], size) & less(below.size[i], size);
         const unsigned diagonal = ((forward & falling) | (backward & ~falling)) & ~(flat | steep);
@@ -377,10 +382,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
     const int steps = rows + 2 * (2 + RADIUS);
     const auto start_of = [&](int step) {
         const int y = first_y - 2 - RADIUS + step;
-        return image + size.row_bytes * (BLUR ? reflected(y, size.height) : max(min(y, size.height - 1), 0));
+        const unsigned source = BLUR ? reflected(y, size.height) : max(min(y, size.height - 1), 0);
+        return image + static_cast<unsigned long long>(source) * size.row_bytes;
     };
     const uint8 *const end =
-        image + size.row_bytes * (size.height - 1) + static_cast<long long>(size.width) * CHANNELS;
+        image + static_cast<long long>(size.row_bytes) * (size.height - 1) + static_cast<long long>(size.width) * CHANNELS;
     const auto start_row = [&](unsigned *raw, const uint8 *row) {
         // Rows may start anywhere in a word, so the skew is that of the row.
         if (!ALIGNED) place.skew = static_cast<unsigned>(reinterpret_cast<unsigned long long>(row + place.x * CHANNELS)) % WORD;
@@ -410,7 +416,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
             unsigned words[WORDS];
             align_row(raw, words, row, place, size.width);
             row = start_of(min(step + 1, steps - 1));
-            start_row(raw, row);  // arrives while this row is computed
+            unsigned next[RAW_WORDS];  // what is not read has no value, and is not looked at
+            start_row(next, row);      // arrives while this row is computed
+#pragma unroll
+            for (int i = 0; i < RAW_WORDS; ++i) raw[i] = next[i];
 
             const int smooth_y = first_y - 2 + step - 2 * RADIUS;
 #pragma unroll
@@ -442,7 +451,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
 #endif
             const bool outside = smooth_y <= 0 || smooth_y > size.height;  // the row of the gradient
             find_gradient(across[two_before], across[before], across[now], place, outside ? nothing_above : low,
-                          gradient[now]);
+                          gradient[before], gradient[now]);
             if (step < 2 * RADIUS + 4) continue;
             *to = thinned(gradient[two_before], gradient[before], gradient[now], high);
             to += size.row_units;

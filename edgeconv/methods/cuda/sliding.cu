@@ -245,6 +245,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS)
     const Span found = span_of(first_x, size);
     const bool has_border = found.before + found.after > 0;  // or none of the block's threads
     if (thread == 0) span = found;
+    const Span &usual = ALIGNED_IN ? found : span;
     __shared__ BorderSample border_samples[WARP];
     __shared__ bool wide_border;
     const unsigned out_bytes = min(size.out_width - first_x, THREADS * THREAD_PIXELS) * OUT_CHANNELS * int(sizeof(OUTPUT));
@@ -280,9 +281,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS)
             const int row = position + place_in_step(i);
 #ifdef BULK_READS
             if (warp == reader_of(i))
-                fetch_row(to + i * ROW_BYTES, to_leads + i, row, end, image, thread, span, size, arrived + fetch_slot);
+                fetch_row(to + i * ROW_BYTES, to_leads + i, row, end, image, thread, usual, span, size,
+                          arrived + fetch_slot);
 #else
-            fetch_row(to + i * ROW_BYTES, to_leads + i, row, end, image, thread, span, size);
+            fetch_row(to + i * ROW_BYTES, to_leads + i, row, end, image, thread, usual, span, size);
 #endif
         }
         position += STEP_ROWS * STRIDE;

@@ -25,13 +25,15 @@ from typing import Any
 
 import numpy as np
 
+from edgeconv.core.chains import ChainProblem
 from edgeconv.core.exactness import FLOAT32, TWOFOLD_HALF, WHOLE, Arithmetic, own_arithmetic
 from edgeconv.core.filters import RGB_CHANNELS, custom_filter
 from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.core.problem import Problem
 from edgeconv.hardware.cuda.kernels import KernelVariant, load, resident_blocks
 from edgeconv.hardware.cuda.probe import cuda_unavailable_reason
-from edgeconv.methods.base import AddressPlan, Method, Plan
+from edgeconv.methods.base import AddressPlan, Method, PicturePlan, Plan
+from edgeconv.methods.cuda import canny_plan
 from edgeconv.methods.cuda.kernel_args import (
     BankPart,
     Defines,
@@ -319,3 +321,15 @@ class Sliding(Method):
     def prepare_batch(self, problem: Problem, pictures: int, options: Options) -> Plan | None:
         """See Method.prepare_batch: one launch, by strips wherever they can do it, as a batch is never small."""
         return plan_for_large(problem, pictures)
+
+    def chain_reason(self, problem: ChainProblem) -> str | None:
+        """See Method.chain_reason."""
+        return canny_plan.chain_reason(problem)
+
+    def prepare_chain(self, problem: ChainProblem, options: Options) -> PicturePlan:
+        """See Method.prepare_chain."""
+        return canny_plan.CudaCannyPlan(problem, options)
+
+    def prepare_chain_batch(self, problem: ChainProblem, pictures: int, options: Options) -> PicturePlan | None:
+        """See Method.prepare_chain_batch: as many launches as for one picture."""
+        return canny_plan.CudaCannyPlan(problem, options, pictures)

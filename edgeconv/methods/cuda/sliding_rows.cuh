@@ -44,8 +44,8 @@ struct StepRows {
 
 // --- from the picture into the ring -----------------------------------------------------------------------------------
 // What a block takes from every row of its strip: `columns` columns of the padded picture, of which bytes `from` to `to`
-// lie in the row, and `before` and `after` samples left and right of it. Found once, and kept in shared memory:
-// registers are for the sums.
+// lie in the row, and `before` and `after` samples left and right of it. Found once, and kept in shared memory: registers
+// are for the sums. With ALIGNED_IN little of it is wanted for each row, and uniform registers hold that: `usual`.
 struct Span {
     int position;     // padded column of the first sample, less the padding; negative left of the picture
     int columns;
@@ -136,18 +136,19 @@ __device__ __noinline__ Chunks special_row(unsigned char *slot, int position, in
 }
 
 // Row `position` of the padded picture, by one warp of the block or by all of it.
-__device__ __forceinline__ Chunks find_row(unsigned char *slot, int position, int end, const INPUT *image, const Span &span,
-                                           const Geometry &size, int thread, int threads) {
-    if (position < end && static_cast<unsigned>(position - FIRST_INNER) < span.inner_rows)
-        return chunks_of(image, position, span, size);
+__device__ __forceinline__ Chunks find_row(unsigned char *slot, int position, int end, const INPUT *image, const Span &usual,
+                                           const Span &span, const Geometry &size, int thread, int threads) {
+    if (position < end && static_cast<unsigned>(position - FIRST_INNER) < usual.inner_rows)
+        return chunks_of(image, position, usual, size);
     return special_row(slot, position, end, image, span, size, thread, threads);
 }
 
 #ifdef BULK_READS
 // One warp starts the copy of row `position` of the padded picture; `arrival` counts its bytes.
 __device__ __forceinline__ void fetch_row(unsigned char *slot, unsigned *lead, int position, int end, const INPUT *image,
-                                          int thread, const Span &span, const Geometry &size, Barrier *arrival) {
-    const Chunks chunks = find_row(slot, position, end, image, span, size, thread % WARP, WARP);
+                                          int thread, const Span &usual, const Span &span, const Geometry &size,
+                                          Barrier *arrival) {
+    const Chunks chunks = find_row(slot, position, end, image, usual, span, size, thread % WARP, WARP);
     if (elected()) {
         const unsigned bytes = chunks.end - chunks.begin;
         if (!ALIGNED_IN) *lead = chunks.lead;
@@ -158,8 +159,8 @@ __device__ __forceinline__ void fetch_row(unsigned char *slot, unsigned *lead, i
 #else
 // All threads of the block start the copy of row `position` of the padded picture.
 __device__ __forceinline__ void fetch_row(unsigned char *slot, unsigned *lead, int position, int end, const INPUT *image,
-                                          int thread, const Span &span, const Geometry &size) {
-    const Chunks chunks = find_row(slot, position, end, image, span, size, thread, THREADS);
+                                          int thread, const Span &usual, const Span &span, const Geometry &size) {
+    const Chunks chunks = find_row(slot, position, end, image, usual, span, size, thread, THREADS);
     if (!ALIGNED_IN && thread == 0) *lead = chunks.lead;
 #pragma unroll
     for (unsigned i = 0; i < ROW_BYTES; i += THREADS * CHUNK) {

@@ -15,12 +15,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from edgeconv.core import chains
+from edgeconv.core.chains import ChainProblem
 from edgeconv.core.exactness import FLOAT32
 from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.core.problem import Problem
 from edgeconv.methods.base import PicturePlan
 from edgeconv.run.tiled.grid import Span, Tile
 from edgeconv.runtime import check
+from edgeconv.runtime.chain_check import equality
 from edgeconv.runtime.check import Check
 
 WINDOW = 64
@@ -31,7 +34,7 @@ FULL_WINDOW = 256
 class TileCheck:
     """Accumulates the comparison of a whole run; `problem` is that of the whole picture."""
 
-    def __init__(self, problem: Problem, full: bool) -> None:
+    def __init__(self, problem: Problem | ChainProblem, full: bool) -> None:
         self._problem, self._full = problem, full
         self._rows = _cells(problem.output_height, full)
         self._columns = _cells(problem.output_width, full)
@@ -49,12 +52,41 @@ class TileCheck:
         self, tile: Tile, rows: Span, columns: Span, padded: NDArray[Any], out: NDArray[Any], plan: PicturePlan
     ) -> None:
         problem = plan.problem
-        assert isinstance(problem, Problem)  # chains were refused
+        if isinstance(problem, ChainProblem):
+            self._keep(self._compare_chain(problem, tile, rows, columns, padded, out), Span(0, 0), Span(0, 0))
+            return
+        assert isinstance(problem, Problem)
         y, x, stride = rows.start - tile.rows.start, columns.start - tile.columns.start, problem.stride
         height, width = (len(rows) - 1) * stride + KERNEL_SIZE, (len(columns) - 1) * stride + KERNEL_SIZE
         part = padded[y * stride : y * stride + height, x * stride : x * stride + width]
         result = out[y : y + len(rows), x : x + len(columns)]
         found = check.check(part, result, replace(problem, height=height, width=width), plan.arithmetic)
+        self._keep(found, rows, columns)
+
+    def _compare_chain(
+        self,
+        problem: ChainProblem,
+        tile: Tile,
+        rows: Span,
+        columns: Span,
+        padded: NDArray[Any],
+        out: NDArray[Any],
+    ) -> Check:
+        """The oracle computes the part again from the pixels around it, which the window has, or the picture ends."""
+        reach = problem.chain.reach
+        place, inner, result = [], [], []
+        for part, whole in ((rows, tile.rows), (columns, tile.columns)):
+            origin = whole.start - min(reach, whole.start)
+            first = max(0, part.start - reach - origin)
+            place.append(slice(first, part.stop + reach - origin))
+            inner.append(slice(part.start - origin - first, part.stop - origin - first))
+            result.append(slice(part.start - whole.start, part.stop - whole.start))
+        pixels = padded[place[0], place[1]]
+        expected = chains.compute(pixels, replace(problem, height=pixels.shape[0], width=pixels.shape[1]))
+        return equality(out[result[0], result[1]], expected[inner[0], inner[1]], rows.start, columns.start)
+
+    def _keep(self, found: Check, rows: Span, columns: Span) -> None:
+        """Take a comparison whose places count from the start of a part."""
         self._found.append(found)
         if found.worst is not None and found.max_abs_error > self._worst_error:
             self._worst_error = found.max_abs_error

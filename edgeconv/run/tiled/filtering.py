@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from edgeconv.core.chains import ChainProblem
 from edgeconv.core.output import NO_RANGE, Range, finite_range, join_ranges, range_to_stretch, stretch
 from edgeconv.core.problem import Problem
 from edgeconv.core.records import plain
@@ -102,10 +103,10 @@ def run(
 
     `start_seconds` is how long the process had run before this call. Raises EdgeconvError; then nothing is written.
     """
-    if job.request.chain is not None:
+    if job.request.chain is not None and job.request.chain.has_hysteresis:
         raise UsageError(
-            f"'{job.request.chain.name}' is a chain of stages, which is not filtered by tiles: leave --tile, "
-            "--memory-limit and --verify-tiles out, and name a picture that fits in memory."
+            f"'{job.request.chain.name}' is not filtered by tiles, as its hysteresis may join pixels of one end of the "
+            "picture with the other: leave --tile, --memory-limit and --verify-tiles out, or end the chain with thin."
         )
     if is_standard_stream(job.source) or (job.output is not None and is_standard_stream(job.output)):
         raise UsageError("Tiles are read and written in any order, so a standard stream cannot be used: name a file.")
@@ -145,8 +146,10 @@ class TiledRun(Run):
     def choose(self) -> OutputFiles:
         """See Run.choose."""
         layout, request = self._source.layout, self._job.request
-        self._rules = WindowRules(request.stride, request.padding, request.border)
-        problem = request.problem((layout.height, layout.width, layout.channels), layout.dtype)
+        chain = request.chain
+        reach = None if chain is None else chain.reach
+        self._rules = WindowRules(request.stride, request.padding, request.border, reach)
+        problem = request.picture_problem((layout.height, layout.width, layout.channels), layout.dtype)
         choice = self._choose_method(problem)
         finished_dtype = request.output_dtype(layout.dtype)
         self._settled = TiledProblem(
@@ -219,11 +222,13 @@ class TiledRun(Run):
 
     # --- before the first tile ------------------------------------------------------------------------------------
 
-    def _choose_method(self, problem: Problem) -> Choice:
+    def _choose_method(self, problem: Problem | ChainProblem) -> Choice:
         """The method, for a tile and not for the whole picture, which may not fit in any memory."""
         sides = (min(problem.height, TYPICAL_SIDE), min(problem.width, TYPICAL_SIDE), problem.in_channels)
-        typical = self._job.request.problem(sides, problem.dtype)
+        typical = self._job.request.picture_problem(sides, problem.dtype)
         choice = choose(self._job.method, self._job.device, "many pictures", typical, threads=self._job.options.threads)
+        if isinstance(problem, ChainProblem):  # whole numbers, the same wherever a pixel lies
+            return choice
         return settle(choice, self._job.method, problem)
 
     def _find_target(self) -> Path:
@@ -276,7 +281,7 @@ class TiledRun(Run):
     def _full_window(self) -> tuple[int, ...]:
         """The shape of a full tile's window."""
         grid = self._cut.grid
-        return (len(grid.rows.window(0)), len(grid.columns.window(0)), self._settled.problem.in_channels)
+        return (grid.rows.longest_window, grid.columns.longest_window, self._settled.problem.in_channels)
 
     # --- passes ---------------------------------------------------------------------------------------------------
 
@@ -292,7 +297,13 @@ class TiledRun(Run):
         reader = self._reader(self._cut.grid)
         for_each_tile(self._cut.grid, reader, self._filter, extend, self._clock)
         self._decoded += reader.decoded
-        return range_to_stretch(values, pixels, self._settled.problem.weights)
+        return self._stretched(values, pixels)
+
+    def _stretched(self, values: Range, pixels: Range) -> Range:
+        """What `normalize` stretches, of outputs and pixels of these ranges."""
+        problem = self._settled.problem
+        assert isinstance(problem, Problem)  # a chain has no normalize
+        return range_to_stretch(values, pixels, problem.weights)
 
     def _write_tiles(self) -> verify.Check | None:
         """The pass that is saved, and its check against the oracle."""
@@ -361,7 +372,7 @@ class TiledRun(Run):
         raw = Session(problem, choice.method, choice.device, self._job.options).convolve(picture)
         pixels = finite_range(picture) if self._settled.normalizes else NO_RANGE
         del picture
-        low_high = range_to_stretch(finite_range(raw), pixels, problem.weights) if self._settled.normalizes else None
+        low_high = self._stretched(finite_range(raw), pixels) if self._settled.normalizes else None
         expected = self._finish(raw, low_high, Stopwatch())
         del raw
         written = self._reader_of_output(output, self._cut.grid)

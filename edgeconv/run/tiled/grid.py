@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,6 +54,8 @@ class Axis:
     """Ascending from 0 to the output's length; two neighbours bound a tile."""
     reach: int = KERNEL_SIZE
     """Input pixels per output pixel along the axis: those of the filter, or 1 for tiles of the picture itself."""
+    ends_with_picture: bool = False
+    """Whether windows end where the picture does: a chain's stages have borders of their own."""
 
     @cached_property
     def _sources(self) -> NDArray[np.intp]:
@@ -70,7 +73,19 @@ class Axis:
     def window(self, index: int) -> NDArray[np.intp]:
         """Source index of every position of tile `index`'s padded window; OUTSIDE where a zero stands."""
         output = self.output(index)
-        return self._sources[output.start * self.stride : (output.stop - 1) * self.stride + self.reach]
+        window = self._sources[output.start * self.stride : (output.stop - 1) * self.stride + self.reach]
+        return window[window != OUTSIDE] if self.ends_with_picture else window
+
+    def inside(self, index: int) -> slice:
+        """Where the output of tile `index` lies in what a filter gives for its window."""
+        output = self.output(index)
+        before = min(self.padding, output.start) if self.ends_with_picture else 0
+        return slice(before, before + len(output))
+
+    @cached_property
+    def longest_window(self) -> int:
+        """The most positions of a window."""
+        return max(len(self.window(index)) for index in range(self.count))
 
 
 @dataclass(frozen=True)
@@ -98,6 +113,11 @@ class TileGrid:
             for column in range(self.columns.count):
                 yield Tile(row, column, self.rows.output(row), self.columns.output(column))
 
+    def cut(self, tile: Tile, filtered: NDArray[Any]) -> NDArray[Any]:
+        """The output of a tile (HWC) from what a filter gives for its whole window."""
+        rows, columns = self.rows.inside(tile.row), self.columns.inside(tile.column)
+        return filtered[rows, columns]
+
 
 def plain_grid(rows: tuple[int, ...], columns: tuple[int, ...]) -> TileGrid:
     """Tiles of a picture as it is, with no filter in mind, from the cuts of both axes."""
@@ -111,6 +131,14 @@ class WindowRules:
     stride: int
     padding: int
     border: Border
+    chain_reach: int | None = None
+    """Of a chain, which has neither stride nor padding: how far its output depends on pixels around; else None."""
+
+    def window_side(self, side: int) -> int:
+        """The most positions of a window along an axis, for `side` pixels of the output."""
+        if self.chain_reach is not None:
+            return side + 2 * self.chain_reach
+        return (side - 1) * self.stride + KERNEL_SIZE
 
     def grid(self, size: tuple[int, int], tile: tuple[int, int], shifted: bool = False) -> TileGrid:
         """A grid over a picture of `size` (height, width) with output tiles of `tile` (rows, columns).
@@ -122,8 +150,11 @@ class WindowRules:
 
     def axis(self, size: int, step: int, shifted: bool = False) -> Axis:
         """One axis of `grid`. Raises UsageError where the padded picture is shorter than the filter."""
-        output = output_size(size, self.stride, self.padding)
+        output = size if self.chain_reach is not None else output_size(size, self.stride, self.padding)
         first = max(1, min(step, output) // 2) if shifted else step
+        if self.chain_reach is not None:
+            reach, cuts = self.chain_reach, even_cuts(output, step, first)
+            return Axis(size, 1, reach, "zero", cuts, reach=2 * reach + 1, ends_with_picture=True)
         return Axis(size, self.stride, self.padding, self.border, even_cuts(output, step, first))
 
 

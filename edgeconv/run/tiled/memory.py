@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from edgeconv.core.chains import ChainProblem
 from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.core.problem import Problem
 from edgeconv.errors import MemoryLimitError
@@ -61,6 +62,9 @@ FLOAT64_BYTES = np.dtype(np.float64).itemsize
 
 COMPENSATED_ARRAYS = 8
 """The oracle's for a compensated sum: what is found and lost, a product and its halves, the sum before and after."""
+
+CHAIN_BYTES_PER_SAMPLE = 200
+"""Of a band of rows that the oracle computes by a chain, for each sample of the picture: about 25 arrays in 64 bits."""
 
 UNKNOWN_RESIDENT_BYTES = 300 * MEBIBYTE
 """Assumed where the system does not tell the memory of the process."""
@@ -108,7 +112,7 @@ class TileDemand:
 
     layout: ChunkLayout
     rules: WindowRules
-    problem: Problem
+    problem: Problem | ChainProblem
     """Of the whole picture."""
     finished_dtype: np.dtype[Any]
     """Of the output as it is written."""
@@ -127,13 +131,15 @@ class TileDemand:
         """What tiles of `tile` (rows, columns of the output) cost with pieces of `piece`."""
         problem, layout = self.problem, self.layout
         rows, columns = min(tile[0], problem.output_height), min(tile[1], problem.output_width)
-        window_rows, window_columns = ((side - 1) * problem.stride + KERNEL_SIZE for side in (rows, columns))
+        window_rows, window_columns = (self.rules.window_side(side) for side in (rows, columns))
         window = window_rows * window_columns * problem.in_channels * problem.dtype.itemsize
         samples = rows * columns * problem.output_channels
         computed = samples * problem.output_dtype.itemsize
         finished = samples * self.finished_dtype.itemsize
         outputs = computed + 2 * finished if self.finishes else 2 * finished
         outputs += self.copies_of_a_tile * finished
+        if isinstance(problem, ChainProblem):  # what a method gives for a window is cut afterwards
+            outputs += window_rows * window_columns * problem.output_channels * problem.output_dtype.itemsize
         if self.verifying:
             outputs += finished
         a_piece = piece * piece * problem.output_channels * self.finished_dtype.itemsize
@@ -150,6 +156,9 @@ class TileDemand:
         """What the method itself takes; float64 in the oracle, a few rows of float32 for each thread elsewhere."""
         if self.device == "cuda":
             return STAGING_BYTES
+        if isinstance(self.problem, ChainProblem):
+            rows = ROWS_PER_BAND + 2 * self.problem.chain.reach
+            return window_columns * rows * self.problem.in_channels * CHAIN_BYTES_PER_SAMPLE
         row = window_columns * max(self.problem.in_channels, self.problem.output_channels) * FLOAT64_BYTES
         if self.method == "reference":
             sums = COMPENSATED_ARRAYS if self.problem.dtype == np.float64 else 2
@@ -167,7 +176,7 @@ class TileDemand:
         """Chunks that reach into the next row of tiles, over the whole width, and a column of them beside the tile."""
         layout = self.layout
         rows, columns = self.sharing(0, tile[0]).shared_pixels, self.sharing(1, tile[1]).shared_pixels
-        tall = min(layout.height, (tile[0] - 1) * self.rules.stride + KERNEL_SIZE + 2 * layout.chunk_rows)
+        tall = min(layout.height, self.rules.window_side(tile[0]) + 2 * layout.chunk_rows)
         return (rows * layout.width + columns * tall) * layout.channels * layout.dtype.itemsize
 
     def decodings(self, tile: tuple[int, int]) -> int:
@@ -264,7 +273,7 @@ def _shapes(work: TileDemand) -> Iterator[tuple[tuple[int, int], int]]:
 def _heights(work: TileDemand, piece: int, columns: int) -> Iterator[int]:
     """Heights of tiles in whole pieces: the tallest that is worth it, then halves of it down to one piece."""
     stride = work.rules.stride
-    row_bytes = ((columns - 1) * stride + KERNEL_SIZE) * work.problem.in_channels * work.problem.dtype.itemsize
+    row_bytes = work.rules.window_side(columns) * work.problem.in_channels * work.problem.dtype.itemsize
     pieces = max(1, min(WINDOW_BYTES // (row_bytes * stride * piece), -(-work.problem.output_height // piece)))
     while pieces:
         yield pieces * piece

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from edgeconv.core.chains import ChainProblem
 from edgeconv.core.problem import Problem
 from edgeconv.core.request import Request
 from edgeconv.core.timing import Stopwatch
@@ -51,13 +52,13 @@ class WindowFilter:
     """Filters padded windows: one session for each shape of window, so that a shape is set up once."""
 
     def __init__(self, request: Request, choice: Choice, options: Options, dtype: np.dtype[Any], clock: Clock) -> None:
-        self._request = replace(request, padding=0, border="zero")
+        self._request = request if request.chain is not None else replace(request, padding=0, border="zero")
         self._choice, self._options, self._dtype, self._clock = choice, options, dtype, clock
         self._sessions: dict[tuple[int, ...], Session] = {}
 
-    def problem(self, shape: tuple[int, ...]) -> Problem:
+    def problem(self, shape: tuple[int, ...]) -> Problem | ChainProblem:
         """The problem of a window of `shape`, HWC."""
-        return self._request.problem(shape, self._dtype)
+        return self._request.picture_problem(shape, self._dtype)
 
     def session(self, shape: tuple[int, ...]) -> Session:
         """The session of a window of `shape`; made when first asked for."""
@@ -111,7 +112,7 @@ def for_each_tile(grid: TileGrid, reader: Reader, window_filter: WindowFilter, h
             clock.waited_for_decode_seconds += time.perf_counter() - started
             following = next(tiles, None)
             ahead = None if following is None else reading.submit(read, following)  # and release the previous one
-            handle(tile, padded, window_filter.run(padded))
+            handle(tile, padded, grid.cut(tile, window_filter.run(padded)))
             del padded
             tile = following
 

@@ -12,13 +12,23 @@ from typing import Any
 import numpy as np
 
 from edgeconv.core import cost
+from edgeconv.core.chains import ChainProblem
 from edgeconv.core.cost import Roof
 from edgeconv.core.problem import Problem
 from edgeconv.core.timing import Series, StopReason
 from edgeconv.hardware.versions import installed_versions
 from edgeconv.run import report
 from edgeconv.run.job import Job
-from edgeconv.run.report import InputPart, OutputPart, Phase, RunReport, SpeedPart, TilesPart, TimingPart
+from edgeconv.run.report import (
+    InputPart,
+    OutputPart,
+    Phase,
+    RunReport,
+    SpeedPart,
+    ThroughputPart,
+    TilesPart,
+    TimingPart,
+)
 from edgeconv.run.tiled.grid import TileGrid
 from edgeconv.run.tiled.memory import TilePlan
 from edgeconv.run.tiled.pipeline import Clock
@@ -37,7 +47,7 @@ class TiledProblem:
     """What is computed and by what, as the input's header settles it."""
 
     layout: ChunkLayout
-    problem: Problem
+    problem: Problem | ChainProblem
     choice: Choice
     finished_dtype: np.dtype[Any]
     normalizes: bool
@@ -115,11 +125,12 @@ class TiledRecord:
                 kernel=report.describe_series(kernel),
                 end_to_end=report.describe_series(end_to_end) if device.moves_data else None,
             ),
-            counts=report.describe_counts(cost.count(self.settled.problem)),
+            counts=report.describe_counts(cost.count_any(self.settled.problem)),
             speed=self._speed(kernel, end_to_end),
             peak_bytes=device.peak_bytes(),
             check=report.describe_check(self.checks.check),
             tiles=self._tiles(),
+            throughput=self._throughput(kernel, end_to_end),
         )
 
     def _input(self) -> InputPart:
@@ -147,14 +158,22 @@ class TiledRecord:
 
     def _speed(self, kernel: Series, end_to_end: Series) -> SpeedPart | None:
         """None for `normalize`, whose second pass no tile's time covers; the whole run's rate does."""
-        if self.settled.normalizes:
-            return None
         problem = self.checks.session.problem
-        assert isinstance(problem, Problem)  # chains were refused
+        if self.settled.normalizes or isinstance(problem, ChainProblem):
+            return None
         counts = cost.count(problem)
         gflops_end_to_end = counts.nominal_flops / end_to_end.statistics.median_seconds / 1e9
         speed = cost.speed(counts, kernel.statistics.median_seconds, self.checks.roof)
         return report.describe_speed(speed, gflops_end_to_end, self.checks.roof)
+
+    def _throughput(self, kernel: Series, end_to_end: Series) -> ThroughputPart | None:
+        """Of a window of the full size, halo included; only of a chain."""
+        problem = self.checks.session.problem
+        if not isinstance(problem, ChainProblem):
+            return None
+        counts, pixels = cost.count_chain(problem), problem.height * problem.width
+        rates = cost.throughput(problem, counts, kernel.statistics.median_seconds, self.checks.roof)
+        return report.describe_throughput(rates, pixels / end_to_end.statistics.median_seconds, self.checks.roof)
 
     def _tiles(self) -> TilesPart:
         rows, columns = self.cut.plan.tile
@@ -171,9 +190,15 @@ class TiledRecord:
             limit_bytes=self.cut.limit_bytes,
             planned_bytes=self.cut.plan.planned_bytes,
             peak_bytes=self.checks.peak_bytes,
-            whole_run_gflops=cost.count(self.settled.problem).nominal_flops / self.times.whole_seconds / 1e9,
+            whole_run_gflops=self._whole_run_gflops(),
             proof=None if self.checks.comparison is None else report.describe_proof(self.checks.comparison),
         )
+
+    def _whole_run_gflops(self) -> float | None:
+        problem = self.settled.problem
+        if isinstance(problem, ChainProblem):
+            return None
+        return cost.count(problem).nominal_flops / self.times.whole_seconds / 1e9
 
 
 def _size(shape: OutputShape) -> dict[str, Any]:

@@ -17,6 +17,8 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from edgeconv.core.chains import DEFAULT_RULE
+from edgeconv.core.choices import CHAINS
 from edgeconv.core.filters import CUSTOM, Filter
 from edgeconv.core.option import AUTO, Option, options_of
 from edgeconv.errors import EdgeconvError
@@ -30,7 +32,7 @@ from edgeconv.view.qt.threshold import ThresholdField
 MOST_STRIDE = 999
 MOST_NUMBER = 1024
 """Of an option of methods that is a number, such as threads."""
-MNEMONICS_TAKEN = "clspbortdfevhm"
+MNEMONICS_TAKEN = "clspbortdfevhmguw"
 """Letters of the labels above those of methods, and of the menus."""
 SIDE_MARGIN = 14
 
@@ -55,6 +57,10 @@ class Controls(QWidget):
         self.channels, self.luma = self._combo("channels"), self._combo("luma")
         self.border, self.output_mode = self._combo("border"), self._combo("output_mode")
         self.threshold = ThresholdField()
+        self.thresholds = LineField()
+        self.thresholds.setPlaceholderText(DEFAULT_RULE)
+        self.thresholds.setToolTip(KNOWN["thresholds"].help)
+        self.gradient, self.blur = self._combo("gradient"), self._combo("blur")
         self.method, self.device = self._combo("method"), self._combo("device")
         self.of_methods = {entry.name: self._field(entry) for entry in options_of(MethodOptions)}
         self.stride = Spin(1, MOST_STRIDE)
@@ -72,11 +78,17 @@ class Controls(QWidget):
             self.filter.addItems(names)
         self.filter.setCurrentText(parameters.filter_label)
         self._show_filter(parameters)
-        for name in ("channels", "luma", "border", "method", "device"):
+        for name in ("channels", "luma", "border", "method", "device", "blur"):
             combo: Combo = getattr(self, name)
             combo.setCurrentText(str(getattr(parameters, name)))
         self.output_mode.setCurrentText(parameters.output_mode or AUTO)
-        self._rules.setRowVisible(self.luma, parameters.channels == "luma")
+        self.gradient.setCurrentText(parameters.gradient or AUTO)
+        if self.thresholds.text() != (parameters.thresholds or ""):
+            self.thresholds.setText(parameters.thresholds or "")
+        of_filters = (self.channels, self.stride, self.padding, self.border, self.output_mode, self.threshold)
+        for row in (*of_filters, self.thresholds, self.gradient, self.blur):
+            self._rules.setRowVisible(row, (row in of_filters) != parameters.has_chain)
+        self._rules.setRowVisible(self.luma, parameters.channels == "luma" and not parameters.has_chain)
         self.threshold.show_threshold(parameters.threshold)
         self.stride.setValue(parameters.stride)
         if self.padding.currentText() != parameters.padding:
@@ -85,6 +97,11 @@ class Controls(QWidget):
             _show(widget, getattr(parameters, name))
 
     def _show_filter(self, parameters: Parameters) -> None:
+        if parameters.has_chain:
+            stages = parameters.chain or ", ".join(CHAINS[parameters.filter])
+            self.kernel.setEnabled(False)
+            self.note.setText(f"a chain of stages: {stages}")
+            return
         try:
             chosen = parameters.chosen_filter()
         except EdgeconvError as error:  # a kernel file that has gone since
@@ -135,6 +152,9 @@ class Controls(QWidget):
             ("&Border", self.border),
             ("&Output", self.output_mode),
             ("Th&reshold", self.threshold),
+            ("Lo&w, high", self.thresholds),
+            ("&Gradient", self.gradient),
+            ("Bl&ur", self.blur),
         )
         column.addLayout(self._rules)
         column.addSpacing(6)
@@ -167,10 +187,14 @@ class Controls(QWidget):
         self.stride.valueChanged.connect(lambda value: self._turn("stride", value))
         self.threshold.turned.connect(lambda value: self._turn("threshold", value))
         self.threshold.complained.connect(self.complained)
+        self.thresholds.editingFinished.connect(self._turn_thresholds)
         self.padding.textActivated.connect(lambda word: self._turn("padding", word))
         line = self.padding.lineEdit()
         assert line is not None  # a number may be typed
         line.editingFinished.connect(lambda: self._turn("padding", line.text().strip()))
+
+    def _turn_thresholds(self) -> None:
+        self._turn("thresholds", self.thresholds.text().strip() or None)
 
     def _choose_filter(self, name: str) -> None:
         if name != CUSTOM:

@@ -49,7 +49,9 @@ class SpeedPanel(Rows):
         self._run = run
         record = run.record
         speed = record.speed
-        self.gflops.setText("–" if speed is None else f"{speed.kernel_gflops:,.4g} GFLOPS")
+        rates = record.throughput
+        of_a_chain = "–" if rates is None else f"{rates.pixels_per_second / 1e6:,.4g} million pixels/s"
+        self.gflops.setText(of_a_chain if speed is None else f"{speed.kernel_gflops:,.4g} GFLOPS")
         self.method.setText(f"{run.method_label} · {record.method.why}")
         self.phases.show_phases(record.phases_seconds)
         self.phases_text.setText(phases_text(record.phases_seconds))

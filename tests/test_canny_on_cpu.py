@@ -1,0 +1,300 @@
+"""Canny on the CPU engine: all pictures against the oracle, and against OpenCV where it has the type, byte for byte."""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+from itertools import pairwise, product
+from pathlib import Path
+
+import cv2
+import llvmlite.binding as llvm
+import numpy as np
+import pytest
+from command import script
+from test_cpu_engine import OTHER_PROCESSORS, called
+
+import edgeconv
+from edgeconv.core.canny import CannySettings, canny
+from edgeconv.errors import UsageError
+from edgeconv.hardware.cpu import jit
+from edgeconv.methods.cpu import canny_code, division
+from edgeconv.methods.cpu.canny import plan_canny
+from edgeconv.methods.cpu.canny_layout import CannyArgument, CannyShape
+
+BENCHMARK = script("benchmark_canny")
+PROJECT = Path(__file__).resolve().parent.parent
+KINDS = ("noise", "smooth", "steps")
+BLURS = (0, 3, 5)
+SHAPES = [
+    CannyShape(source, channels, l2, blur, jit.processor().vector_bytes)
+    for source, channels, l2, blur in product(("u8", "u16"), (1, 3), (False, True), BLURS)
+]
+"""All that code is written for."""
+PICTURES = 40
+"""Random ones for each of them."""
+
+
+def drawn(rng: np.random.Generator, shape: tuple[int, ...], dtype: str, kind: str) -> np.ndarray:
+    """A random picture: noise, noise smoothed to long edges, or black and white with many equal magnitudes."""
+    white = np.iinfo(dtype).max
+    picture = rng.integers(0, white, shape, dtype, endpoint=True)
+    if kind == "smooth":
+        return cv2.GaussianBlur(picture, (0, 0), float(rng.uniform(0.6, 3))).reshape(shape)
+    return (rng.random(shape) < 0.3).astype(dtype) * white if kind == "steps" else picture
+
+
+def settings_of(rng: np.random.Generator, shape: CannyShape) -> CannySettings:
+    """Thresholds, in either order, where they decide something; small ones, and ones that nothing is above."""
+    most = (1530 if shape.source == "u8" else 1530 * 257) * float(rng.choice([0.02, 0.2, 1.2]))
+    low, high = rng.uniform(0, most, 2)
+    return CannySettings(float(low), float(high), shape.l2, shape.blur)
+
+
+def assert_same(found: np.ndarray, expected: np.ndarray, what: object) -> None:
+    """Fail with the first pixel that differs."""
+    wrong = np.argwhere(found != expected)
+    assert not len(wrong), f"{what}: {len(wrong)} pixels, first {wrong[0]}: {found[tuple(wrong[0])]}"
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda each: f"{each.source}-{each.channels}-{each.l2}-{each.blur}")
+def test_random_pictures(shape):
+    rng = np.random.default_rng(SHAPES.index(shape))
+    dtype = {"u8": "uint8", "u16": "uint16"}[shape.source]
+    for number in range(PICTURES):
+        height, width = (int(side) for side in rng.integers(1, (150, 200)))
+        size = (height, width, 3) if shape.channels == 3 else (height, width)
+        settings = settings_of(rng, shape)
+        plan = plan_canny(size, dtype, settings, int(rng.choice([1, 2, 3, 8])))
+        for kind in KINDS:  # one plan: nothing of a picture may stay for the next
+            picture = drawn(rng, size, dtype, kind)
+            expected = canny(picture, settings)
+            assert_same(plan.run(picture), expected, (number, kind, size, settings))
+            if dtype == "uint8" and not shape.blur:
+                by_opencv = cv2.Canny(picture, settings.low, settings.high, L2gradient=settings.l2)
+                assert_same(expected, by_opencv, (number, kind, size, settings))
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize("blur", [0, 5])
+def test_every_width_and_small_heights(channels, blur):
+    """Around the lengths of registers, of a word of bits, and of a border."""
+    rng = np.random.default_rng(channels + blur)
+    settings = CannySettings(100, 300, blur=blur)
+    for width in (*range(1, 70), 95, 96, 97, 127, 128, 129, 191, 192, 193):
+        for height in (1, 2, 3, 65):
+            picture = drawn(rng, (height, width, 3) if channels == 3 else (height, width), "uint8", "noise")
+            found = plan_canny(picture.shape, "uint8", settings, 2).run(picture)
+            assert_same(found, canny(picture, settings), (height, width))
+
+
+@pytest.mark.parametrize("vector_bytes", [16, 32, 64])
+def test_registers_of_every_length(vector_bytes, monkeypatch):
+    """LLVM cuts longer ones into those of this processor."""
+    here = dataclasses.replace(jit.processor(), vector_bytes=vector_bytes)
+    monkeypatch.setattr(jit, "processor", lambda: here)
+    rng = np.random.default_rng(vector_bytes)
+    for dtype, channels, l2, blur in (("uint8", 1, False, 0), ("uint8", 3, True, 3), ("uint16", 3, False, 5)):
+        for width in (1, 31, 64, 65, 200, 321):
+            picture = drawn(rng, (70, width, 3) if channels == 3 else (70, width), dtype, "noise")
+            scale = 1 if dtype == "uint8" else 257
+            settings = CannySettings(150 * scale, 500 * scale, l2, blur)
+            plan = plan_canny(picture.shape, dtype, settings, 2)
+            assert plan.choice["vector_bytes"] == vector_bytes
+            assert_same(plan.run(picture), canny(picture, settings), (dtype, width))
+
+
+@pytest.mark.parametrize("target", OTHER_PROCESSORS, ids=lambda target: f"{target.triple}-{target.name}")
+def test_code_for_other_processors_calls_nothing_outside(target):
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    for source, channels, l2, blur in (("u8", 3, False, 0), ("u16", 1, True, 5)):
+        code = jit.assembly(canny_code.write(CannyShape(source, channels, l2, blur, target.vector_bytes)), target)
+        assert called(code) <= {canny_code.WORK, canny_code.GO_ON, canny_code.GROW}
+
+
+@pytest.mark.parametrize("l2", [False, True])
+@pytest.mark.parametrize("rgb", [False, True])
+def test_a_picture_of_a_coast(l2, rgb):
+    picture = edgeconv.read_image(PROJECT / "docs" / "pictures" / "coast.jpg").pixels
+    picture = picture if rgb else cv2.cvtColor(picture, cv2.COLOR_RGB2GRAY)
+    for low, high in ((20, 60), (100, 200), (300.5, 90.25)):
+        plan = plan_canny(picture.shape, "uint8", CannySettings(low, high, l2))
+        assert_same(plan.run(picture), cv2.Canny(picture, low, high, L2gradient=l2), (low, high))
+
+
+# --- hysteresis -------------------------------------------------------------------------------------------------------
+
+LOW, HIGH = BENCHMARK.LOW, BENCHMARK.HIGH
+FAINT, BRIGHT = BENCHMARK.WEAK_LINE, BENCHMARK.STRONG_LINE
+"""Of lines on black: their edges are weak, and strong."""
+
+
+def lit(mask: np.ndarray, y: int, x: int) -> np.ndarray:
+    """A faint picture that is brighter around one place: edges end there that are strong, and weak elsewhere."""
+    rows, columns = np.mgrid[: mask.shape[0], : mask.shape[1]]
+    share = np.clip(1 - np.hypot(rows - y, columns - x) / 15, 0, 1)
+    return (mask * (FAINT + (BRIGHT - FAINT) * share)).astype(np.uint8)
+
+
+def line(height: int, width: int, corners: list[tuple[int, int]]) -> np.ndarray:
+    """A faint line through corners (y, x), one behind the other in a row or a column, and brighter at its end."""
+    mask = np.zeros((height, width), np.uint8)
+    for (y, x), (next_y, next_x) in pairwise(corners):
+        rows, columns = sorted((y, next_y)), sorted((x, next_x))
+        mask[rows[0] : rows[1] + 1, columns[0] : columns[1] + 1] = 1
+    return lit(mask, *corners[-1])
+
+
+def comb(height: int, width: int) -> np.ndarray:
+    """Down and up through all strips, again and again."""
+    corners = []
+    for number, x in enumerate(range(3, width - 4, 6)):
+        ends = [(3, x), (height - 4, x)]
+        corners += ends if number % 2 == 0 else ends[::-1]
+    return line(height, width, corners)
+
+
+def snake(height: int, width: int) -> np.ndarray:
+    """From side to side, down to the last row: each word of a row waits for the one before it."""
+    corners = []
+    for number, y in enumerate(range(3, height - 4, 6)):
+        ends = [(y, 3), (y, width - 4)]
+        corners += ends if number % 2 == 0 else ends[::-1]
+    return line(height, width, corners)
+
+
+def slope(height: int, width: int) -> np.ndarray:
+    """A step that crosses strips and words at an angle."""
+    rows, columns = np.mgrid[:height, :width]
+    return lit(columns * height > rows * width * 0.8, 0, 0)
+
+
+MAZES = {
+    "spiral": BENCHMARK.spiral,
+    "comb": comb,
+    "snake": snake,
+    "slope": slope,
+}
+
+
+@pytest.mark.parametrize("name", MAZES)
+@pytest.mark.parametrize("turned", ["", "upside down", "mirrored", "transposed"])
+def test_edges_through_many_strips(name, turned):
+    """Nearly all of an edge depends on one strong pixel at its end, whichever way it runs."""
+    picture = MAZES[name](400, 330)
+    turn = {"upside down": np.flipud, "mirrored": np.fliplr, "transposed": np.transpose}.get(turned, np.array)
+    picture = np.ascontiguousarray(turn(picture))
+    expected = cv2.Canny(picture, LOW, HIGH)
+    strong = cv2.Canny(picture, HIGH, HIGH)
+    assert np.count_nonzero(expected) > 15 * np.count_nonzero(strong) > 0, "this picture asks for no hysteresis"
+    for threads in (1, 2, 3, 5, 8):
+        plan = plan_canny(picture.shape, "uint8", CannySettings(LOW, HIGH), threads)
+        for _ in range(3):
+            assert_same(plan.run(picture), expected, threads)
+
+
+def test_weak_edges_everywhere_and_none_strong():
+    picture = np.random.default_rng(3).integers(0, 2, (300, 270)).astype(np.uint8) * FAINT
+    assert np.count_nonzero(cv2.Canny(picture, LOW, LOW)) > picture.size / 5
+    assert not plan_canny(picture.shape, "uint8", CannySettings(LOW, 8 * FAINT), 2).run(picture).any()
+
+
+@pytest.mark.parametrize("name", MAZES)
+@pytest.mark.parametrize("strip_rows", [1, 2, 7])
+def test_low_strips(name, strip_rows, monkeypatch):
+    """Threads meet in the same strips all the time."""
+    monkeypatch.setattr(division, "STRIP_ROWS", strip_rows)
+    picture = MAZES[name](300, 270)
+    expected = cv2.Canny(picture, LOW, HIGH)
+    for threads in (1, 4):
+        plan = plan_canny(picture.shape, "uint8", CannySettings(LOW, HIGH), threads)
+        assert plan.choice["strip_rows"] == strip_rows
+        for _ in range(20):
+            assert_same(plan.run(picture), expected, (name, threads))
+
+
+@pytest.mark.parametrize("aligned", [False, True])
+def test_output_past_the_caches(aligned):
+    """Rows that start a cache line are stored so, others as usual; words that change later are corrected in both."""
+    width = 640 if aligned else 650
+    picture = MAZES["comb"](300, width)
+    plan = plan_canny(picture.shape, "uint8", CannySettings(LOW, HIGH), 3)
+    plan._words[CannyArgument.STREAMING] = 1
+    memory = jit.aligned_zeros(picture.size + 64)
+    out = memory[: picture.size].reshape(picture.shape)
+    for _ in range(3):
+        plan.run(picture, out)
+        assert_same(out, cv2.Canny(picture, LOW, HIGH), width)
+    assert not memory[picture.size :].any(), "written beyond the output"
+
+
+def test_large_pictures_stream():
+    plan = plan_canny((2100, 2100), "uint8", CannySettings(LOW, HIGH))
+    assert plan.choice["streaming_stores"]
+    assert not plan_canny((2000, 2000), "uint8", CannySettings(LOW, HIGH)).choice["streaming_stores"]
+
+
+# --- plans ------------------------------------------------------------------------------------------------------------
+
+
+def test_nothing_is_read_or_written_beside_the_arrays():
+    """Pictures at the very end of their memory, and an output between bytes that must stay."""
+    rng = np.random.default_rng(1)
+    for width in (1, 7, 31, 33, 64, 100):
+        picture = drawn(rng, (70, width), "uint8", "noise")
+        memory = np.full(picture.size + 256, 0xA5, np.uint8)
+        out = memory[128:-128].reshape(picture.shape)
+        plan_canny(picture.shape, "uint8", CannySettings(LOW, HIGH), 2).run(picture, out)
+        assert (memory[:128] == 0xA5).all()
+        assert (memory[-128:] == 0xA5).all()
+        assert_same(out, canny(picture, CannySettings(LOW, HIGH)), width)
+
+
+def test_two_plans_at_once():
+    rng = np.random.default_rng(2)
+    pictures = [drawn(rng, (400, 300), "uint8", "smooth") for _ in range(3)]
+    settings = CannySettings(5, 40)
+    expected = [canny(picture, settings) for picture in pictures]
+    failed: list[str] = []
+
+    def work(number: int) -> None:
+        plan = plan_canny((400, 300), "uint8", settings, 3)
+        for turn in range(30):
+            which = (number + turn) % len(pictures)
+            if not np.array_equal(plan.run(pictures[which]), expected[which]):
+                failed.append(f"{number}, {turn}")
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failed == []
+
+
+@pytest.mark.parametrize(
+    ("shape", "dtype"), [((5, 6, 4), "uint8"), ((5,), "uint8"), ((0, 6), "uint8"), ((5, 6), "float32")]
+)
+def test_what_is_no_picture_is_refused(shape, dtype):
+    with pytest.raises(UsageError, match=r"canny needs pictures \(H, W\) or \(H, W, 3\) of uint8 or uint16"):
+        plan_canny(shape, dtype, CannySettings(1, 2))
+
+
+def test_other_arrays_than_promised_are_refused():
+    plan = plan_canny((6, 8), "uint8", CannySettings(1, 2))
+    picture = np.zeros((6, 8), np.uint8)
+    frozen = np.zeros((6, 8), np.uint8)
+    frozen.flags.writeable = False
+    for wrong, out, says in (
+        (picture.tolist(), None, "must be a NumPy array"),
+        (picture.T, None, "the plan was made for"),
+        (picture.astype(np.uint16), None, "the plan was made for"),
+        (np.zeros((12, 8), np.uint8)[::2], None, "not C-contiguous"),
+        (picture, np.zeros((6, 8), np.int8), "the plan was made for"),
+        (picture, frozen, "read-only"),
+    ):
+        with pytest.raises(UsageError, match=says):
+            plan.run(wrong, out)
+    with pytest.raises(UsageError, match="--threads 0"):
+        plan_canny((6, 8), "uint8", CannySettings(1, 2), 0)
