@@ -63,6 +63,7 @@ PAGES = (
             "diff",
             "view",
             "kernels",
+            "kernels-tried",
             "reading",
             "batch",
             "tiles",
