@@ -152,10 +152,14 @@ def stages_alone(problem: Any, channels: int) -> Any:
         cudnn._handle = handle
 
 
-def _random_image(problem: Any) -> Any:
+def _random_image(problem: Any, offset_samples: int = 0) -> Any:
+    """A picture, so many samples into an allocation of its own that ends where it does."""
     import cupy
 
-    return cupy.asarray(import_module("problems").random_image(problem.height, problem.width, problem.dtype))
+    image = import_module("problems").random_image(problem.height, problem.width, problem.dtype)
+    memory = cupy.empty(offset_samples + image.size, image.dtype)
+    memory[offset_samples:] = cupy.asarray(image).ravel()
+    return memory[offset_samples:].reshape(image.shape)
 
 
 def run_case(work: Any, zeroed: bool) -> None:
@@ -169,7 +173,7 @@ def run_case(work: Any, zeroed: bool) -> None:
     cupy.cuda.set_allocator(None)
     out = cupy.empty(problem.output_shape, problem.output_dtype)
     out.data.memset(NEVER_WRITTEN, out.nbytes)
-    image = _random_image(problem)
+    image = _random_image(problem, work.offset_samples)
     plan.run(image, out)
     verify: Any = import_module("edgeconv.runtime.check")
     found = verify.check(image.get(), out.get(), problem, plan.arithmetic, 2000)

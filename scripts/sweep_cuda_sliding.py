@@ -1,12 +1,17 @@
 """Find the tiles of `sliding` on this GPU: every shape of a grid, timed cold and checked, the best ones printed.
 
-    python scripts/sweep_cuda_sliding.py [--work "float32 mix" ...] [--sizes 512,4096] [--output FILE.json]
+    python scripts/sweep_cuda_sliding.py [--work "float32 mix" ...] [--sizes 512,2000x3000] [--output FILE.json]
+    python scripts/sweep_cuda_sliding.py --shipped ...                    times the tiles of TILES alone
     python scripts/sweep_cuda_sliding.py --banks 16,64 [--sizes 2048]     shapes of sliding_bank.cu for so many filters
 
 What it prints goes by hand into TILES of edgeconv/methods/cuda/sliding_tiles.py, or into sliding_bank.py. Compiles in
 as many processes as there are processors; then each tile is timed as a CUDA graph of runs on arrays that together
-exceed the L2, in turn with device copies of as many bytes: first the whole grid with one strip height, then the fastest
-with other heights.
+exceed the L2, in turn with what takes as long as the fewest bytes must: first the whole grid with one strip height,
+then the fastest with other heights.
+
+The floor of strides 1 to 3 is a device copy of as many bytes, between arrays of whole kilobytes: of others the copy
+itself is slower. Of larger strides it is a kernel that reads the sectors of 32 bytes under the windows, and writes the
+output.
 """
 
 from __future__ import annotations
@@ -15,6 +20,7 @@ import json
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
+from functools import partial
 from itertools import product
 from multiprocessing import Pool
 from pathlib import Path
@@ -23,16 +29,18 @@ from typing import Any
 import numpy as np
 from script_options import Arguments
 
+from edgeconv.core.choices import BORDERS
 from edgeconv.core.filters import RGB_CHANNELS, WeightSet, custom_filter, named_filter, weight_set
 from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.core.problem import Problem, make_problem
+from edgeconv.hardware.cuda.floor import THREADS, grids, words
 from edgeconv.hardware.cuda.kernels import KernelVariant, load
 from edgeconv.methods.base import Plan
-from edgeconv.methods.cuda.kernel_args import WARP
-from edgeconv.methods.cuda.sliding import StripPlan, strip_variant
+from edgeconv.methods.cuda.kernel_args import WARP, round_up
+from edgeconv.methods.cuda.sliding import StripPlan, plan_for_large, row_bytes, strip_variant
 from edgeconv.methods.cuda.sliding_arithmetic import arithmetic_for
 from edgeconv.methods.cuda.sliding_bank import LANES, MOST_PER_LANE, BankPlan, BankShape, blocks_for
-from edgeconv.methods.cuda.sliding_tiles import StripTile
+from edgeconv.methods.cuda.sliding_tiles import CHUNK_BYTES, StripTile
 from edgeconv.runtime import check as verify
 
 REAL, WHOLE = "random real", "random whole"
@@ -42,6 +50,11 @@ SEED = 3
 ROTATED_BYTES = 512 * 2**20
 """The least size of the rotated arrays: several times the L2."""
 CHECKED_SAMPLES = 600_000
+COPY_BYTES = 1024
+"""The size of what the floor moves is a multiple of it."""
+
+SECTOR_BYTES = 32
+"""What memory is read in, at least."""
 
 WORKS: dict[str, tuple[str, Any, str, int]] = {
     "float32 mix": ("float32", "mix", REAL, 1),
@@ -62,6 +75,18 @@ WORKS: dict[str, tuple[str, Any, str, int]] = {
     "uint16 sobel": ("uint16", "each", "sobel", 1),
     "float16 mix": ("float16", "mix", REAL, 1),
     "float16 sobel": ("float16", "each", "sobel", 1),
+    "uint8 each laplacian8": ("uint8", "each", "laplacian8", 1),
+    "uint8 mix laplacian8": ("uint8", "mix", "laplacian8", 1),
+    "uint8 each stride 4": ("uint8", "each", WHOLE, 4),
+    "uint8 mix stride 4": ("uint8", "mix", WHOLE, 4),
+    "uint16 each stride 4": ("uint16", "each", REAL, 4),
+    "float32 mix stride 4": ("float32", "mix", REAL, 4),
+    "uint8 each stride 8": ("uint8", "each", WHOLE, 8),
+    "uint16 each stride 8": ("uint16", "each", REAL, 8),
+    "float32 mix stride 8": ("float32", "mix", REAL, 8),
+    "uint8 each stride 16": ("uint8", "each", WHOLE, 16),
+    "uint16 each stride 16": ("uint16", "each", REAL, 16),
+    "float32 mix stride 16": ("float32", "mix", REAL, 16),
 }
 
 THREAD_PIXELS, STEP_ROWS, STEPS_AHEAD, WARPS = (1, 2, 4, 8), (1, 2, 3, 4), (1, 2), (2, 4, 8)
@@ -74,42 +99,56 @@ FINALISTS = 6
 QUICK_REPEATS, REPEATS = 5, 15
 
 
-def problem_of(work: str, size: int) -> Problem:
-    """The problem of a work at a size."""
+Shape = tuple[int, int]
+
+
+def shape_of(text: str) -> Shape:
+    """Height and width: `512` or `2000x3000`."""
+    height, _, width = text.partition("x")
+    return int(height), int(width or height)
+
+
+def problem_of(work: str, shape: Shape, border: Any = "zero") -> Problem:
+    """The problem of a work for pictures of one height and width."""
     dtype, channels, weights, stride = WORKS[work]
     if weights in (REAL, WHOLE):
         rng = np.random.default_rng(SEED)
         groups = RGB_CHANNELS if channels == "each" else 1
-        shape = (1, RGB_CHANNELS, RGB_CHANNELS // groups, KERNEL_SIZE, KERNEL_SIZE)
-        real = rng.uniform(-1, 1, shape)
-        whole = rng.integers(-LARGEST_WHOLE, LARGEST_WHOLE, shape, endpoint=True)
+        oihw = (1, RGB_CHANNELS, RGB_CHANNELS // groups, KERNEL_SIZE, KERNEL_SIZE)
+        real = rng.uniform(-1, 1, oihw)
+        whole = rng.integers(-LARGEST_WHOLE, LARGEST_WHOLE, oihw, endpoint=True)
         weighted = WeightSet((real if weights == REAL else whole).astype(np.float32), groups)
     else:
         weighted = weight_set(named_filter(weights), channels)
     mode: Any = "raw" if dtype.startswith("float") else "abs"
-    return make_problem((size, size, RGB_CHANNELS), dtype, weighted, stride=stride, output_mode=mode)
+    return make_problem((*shape, RGB_CHANNELS), dtype, weighted, stride=stride, border=border, output_mode=mode)
 
 
-def tiles(work: str) -> Iterator[StripTile]:
+def tiles(problem: Problem) -> Iterator[StripTile]:
     """The grid."""
-    pairs = arithmetic_for(problem_of(work, WARP)) == "mma"
+    pairs = arithmetic_for(problem) == "mma"
     for pixels, rows, ahead, warps, threads in product(THREAD_PIXELS, STEP_ROWS, STEPS_AHEAD, WARPS, RESIDENT_THREADS):
         if not (pairs and (rows % 2 or pixels < 4)):
             yield StripTile(pixels, rows, ahead, warps, threads // (WARP * warps), FIRST_STRIP_ROWS)
 
 
-def variant(work: str, tile: StripTile) -> KernelVariant:
-    """The kernel for rows that start on 16 bytes."""
-    return strip_variant(problem_of(work, 16 * WARP), tile, True, True)
+def variant(problem: Problem, tile: StripTile) -> KernelVariant:
+    """The kernel for pictures of this one's width."""
+    return strip_variant(problem, tile, *(row % CHUNK_BYTES == 0 for row in row_bytes(problem)))
 
 
-def compiles(asked: tuple[str, StripTile]) -> bool:
+def compiles(asked: tuple[Problem, StripTile]) -> bool:
     """Whether it does; what comes of it stays in CuPy's cache on disk."""
     try:
         load(variant(*asked))
     except Exception:  # too much shared memory, or a shape that the layout does not allow: not a tile
         return False
     return True
+
+
+def prepare(problem: Problem) -> None:
+    """Compile what `sliding` takes for a problem, into CuPy's cache."""
+    plan_for_large(problem)
 
 
 def random_pictures(problem: Problem, count: int) -> Any:
@@ -150,6 +189,28 @@ def put_copies(pictures: Any, copies: Any) -> None:
         copy.data.copy_from_device_async(picture.data, picture.nbytes, stream)
 
 
+def touched_bytes(problem: Problem) -> int:
+    """Bytes of the sectors under the windows, of rows that start on a sector."""
+    pixel = problem.in_channels * problem.dtype.itemsize
+    taps = np.arange(KERNEL_SIZE)
+
+    def lines(outputs: int, size: int, width: int) -> int:
+        """Sectors along an axis whose places have `width` bytes; of places of a sector, the places themselves."""
+        places = (np.arange(outputs)[:, None] * problem.stride - problem.padding + taps).ravel()
+        bytes_ = (places[(places >= 0) & (places < size)][:, None] * width + np.arange(width)).ravel()
+        return len(np.unique(bytes_ // SECTOR_BYTES))
+
+    rows = lines(problem.output_height, problem.height, SECTOR_BYTES)
+    return rows * lines(problem.output_width, problem.width, pixel) * SECTOR_BYTES
+
+
+def put_floor(problem: Problem, sources: Any, targets: Any, variant: KernelVariant, blocks: int) -> None:
+    """One of the kernels of floor.cu for each picture: what touching its bytes takes."""
+    reads, writes = words(touched_bytes(problem)), words(problem.output_bytes)
+    for source, target in zip(sources, targets, strict=True):
+        load(variant)((blocks,), (THREADS,), (source, target, np.int64(reads), np.int64(writes)))
+
+
 def put_runs(plan: Plan, pictures: Any, outs: Any) -> None:
     """A run on each pair of arrays."""
     for picture, out in zip(pictures, outs, strict=True):
@@ -179,40 +240,50 @@ class Bench:
         self.count = max(3, -(-ROTATED_BYTES // self.pair_bytes))
         self.pictures = random_pictures(self.problem, self.count)
         self.outs = cupy.empty((self.count, *self.problem.output_shape), self.problem.output_dtype)
-        halves = cupy.empty((2, self.count, self.pair_bytes // 2), cupy.uint8)  # a copy moves as much as a run does
-        self.copy = captured(lambda: put_copies(halves[0], halves[1]))
+        half = round_up(self.pair_bytes // 2, COPY_BYTES)
+        halves = cupy.zeros((2, self.count, half), cupy.uint8)  # a copy moves as much as a run does
+        self.floor = captured(lambda: put_copies(halves[0], halves[1]))
+        if problem.stride > KERNEL_SIZE:  # a picture and an output fit the two halves, laid behind one another
+            picture = round_up(problem.input_bytes, COPY_BYTES)
+            sources, targets = (cupy.zeros((self.count, size), cupy.uint8) for size in (picture, half))
+            multiprocessors = cupy.cuda.Device().attributes["MultiProcessorCount"]
+            shapes = grids(words(touched_bytes(problem)), words(problem.output_bytes), multiprocessors)
+            calls = [captured(partial(put_floor, problem, sources, targets, *shape)) for shape in shapes]
+            self.floor = min(calls, key=lambda call: min(seconds_of(call) for _ in range(QUICK_REPEATS)))
 
-    def measure(self, cut: StripTile | BankShape, repeats: int, check: bool = False) -> dict[str, Any]:
-        """Seconds and share of the floor; whether it is right, where asked."""
+    def measure(self, cut: StripTile | BankShape | None, repeats: int, check: bool = False) -> dict[str, Any]:
+        """Seconds and share of the floor; whether it is right, where asked. None: as shipped."""
         plan: Plan
-        if isinstance(cut, StripTile):
+        if cut is None:
+            plan, name = plan_for_large(self.problem), "tile"
+        elif isinstance(cut, StripTile):
             plan, name = StripPlan(self.problem, tile=cut), "tile"
         else:
             plan, name = BankPlan(self.problem, shape=cut), "shape"
         run = captured(lambda: put_runs(plan, self.pictures, self.outs))
-        for call in (self.copy, run):
+        for call in (self.floor, run):
             seconds_of(call)
-        copied, runs = [], []
+        floors, runs = [], []
         for _ in range(repeats):
-            copied.append(seconds_of(self.copy) / self.count)
+            floors.append(seconds_of(self.floor) / self.count)
             runs.append(seconds_of(run) / self.count)
-        seconds, copy = sorted(runs)[repeats // 2], sorted(copied)[repeats // 2]
-        share = copy / seconds
+        seconds, floor = sorted(runs)[repeats // 2], sorted(floors)[repeats // 2]
+        share = floor / seconds
         passed = None
         if check:
             picture, out = self.pictures[0].get(), self.outs[0].get()
             passed = verify.check(picture, out, self.problem, max_samples=CHECKED_SAMPLES).passed
         return {
-            name: asdict(cut),
+            name: plan.choice if cut is None else asdict(cut),
             "seconds": seconds,
             "share_of_floor": share,
             "passed": passed,
         }
 
 
-def best(work: str, size: int, grid: list[StripTile]) -> list[dict[str, Any]]:
+def best(problem: Problem, grid: list[StripTile]) -> list[dict[str, Any]]:
     """The finalists with every height of strips, the fastest first and checked."""
-    bench = Bench(problem_of(work, size))
+    bench = Bench(problem)
     first = sorted((bench.measure(tile, QUICK_REPEATS) for tile in grid), key=lambda found: float(found["seconds"]))
     tried = [
         bench.measure(replace(StripTile(**found["tile"]), strip_rows=rows), REPEATS)
@@ -229,7 +300,7 @@ def show(result: dict[str, Any], cut: str) -> None:
         right = "ok" if row["passed"] else "WRONG"
         shape = " ".join(str(value) for value in row[cut].values())
         seconds, share = row["seconds"] * 1e6, row["share_of_floor"]
-        print(f"{result['work']:22} {result['size']:5} {seconds:8.2f} us {share:.3f} {right} {shape}", flush=True)
+        print(f"{result['work']:22} {result['size']:>9} {seconds:8.2f} us {share:.3f} {right} {shape}", flush=True)
 
 
 def best_banks(filters: int, size: int) -> list[dict[str, Any]]:
@@ -253,7 +324,13 @@ def main() -> None:
     parser = Arguments(__doc__)
     parser.add_argument("--work", nargs="*", choices=WORKS, default=list(WORKS), help="Only these cases. Default: all.")
     parser.add_argument("--banks", help="Numbers of filters, with commas: sweep banks of them alone.")
-    parser.add_argument("--sizes", default="512,1024,2048,4096", help="Sides of the pictures, in pixels.")
+    parser.add_argument(
+        "--sizes", default="512,1024,2048,4096", help="Sides of the pictures, or HEIGHTxWIDTH, in pixels."
+    )
+    parser.add_argument(
+        "--border", choices=BORDERS, default="zero", help="What stands outside the pictures: {choices}."
+    )
+    parser.add_argument("--shipped", action="store_true", help="Time what `sliding` takes, and no grid.")
     parser.add_argument("--output", type=Path, help="Write the figures to this file, as JSON.")
     arguments = parser.parse_args()
     results = []
@@ -263,15 +340,23 @@ def main() -> None:
             results.append({"work": f"bank of {filters}", "size": size, "best": found})
             show(results[-1], "shape")
         arguments.work = []
-    asked = [(work, tile) for work in arguments.work for tile in tiles(work)]
-    with Pool(os.cpu_count()) as pool:
-        usable = [pair for pair, good in zip(asked, pool.map(compiles, asked, chunksize=4), strict=True) if good]
-    for work, size in product(arguments.work, map(int, arguments.sizes.split(","))):
+    cases = list(product(arguments.work, arguments.sizes.split(",")))
+    problems = [problem_of(work, shape_of(size), arguments.border) for work, size in cases]
+    if arguments.shipped:
+        with Pool(os.cpu_count()) as pool:
+            pool.map(prepare, problems, chunksize=1)
+    for (work, size), problem in zip(cases, problems, strict=True):
         import cupy
 
-        found = best(work, size, [tile for name, tile in usable if name == work])
+        if arguments.shipped:
+            found = [Bench(problem).measure(None, REPEATS, check=True)]
+        else:
+            grid = list(tiles(problem))
+            with Pool(os.cpu_count()) as pool:
+                good = pool.map(compiles, [(problem, tile) for tile in grid], chunksize=4)
+            found = best(problem, [tile for tile, usable in zip(grid, good, strict=True) if usable])
         cupy.get_default_memory_pool().free_all_blocks()
-        results.append({"work": work, "size": size, "best": found})
+        results.append({"work": work, "size": size, "border": arguments.border, "best": found})
         show(results[-1], "tile")
     if arguments.output:
         arguments.output.write_text(

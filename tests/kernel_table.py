@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import cycle
 
 from cpu_problems import RANDOM, RANDOM_WHOLE, Case
 from kernel_work import (
@@ -31,6 +32,7 @@ from kernel_work import (
 )
 
 from edgeconv.bench.ladders import conv_kernels
+from edgeconv.core.choices import BORDERS
 from edgeconv.core.problem import Problem
 from edgeconv.methods.cuda.sliding_arithmetic import arithmetic_for
 from edgeconv.methods.cuda.sliding_tiles import StripTile, tiles_of
@@ -105,7 +107,7 @@ SUMS = (
 def place_of_window(problem: Problem, tile: StripTile) -> int:
     """Where a lane's window starts within what it reads at once, in bytes: LEAD % READ of sliding_sums.cuh.
 
-    The tensor cores read single words.
+    Of rows that start on 16 bytes; others have a lead of their own each. The tensor cores read single words.
     """
     lead = -(problem.padding * 3 * problem.dtype.itemsize) % 128
     if arithmetic_for(problem) == "mma":
@@ -135,20 +137,26 @@ def alignments_of(rules: Case) -> list[Case]:
     return [case for wanted in ALIGNMENTS if (case := with_alignment(rules, wanted)) is not None]
 
 
+def every_tile(problem: Problem) -> list[tuple[int, StripTile]]:
+    """Those for rows that start on 16 bytes, and those for rows that start anywhere."""
+    return [*tiles_of(problem, aligned=False), *tiles_of(problem, aligned=True)]
+
+
 def strip_works(sums: WayToSum) -> Iterator[Work]:
     """At each stride every start of a window and every tile; at one of them every alignment that occurs."""
     for stride in sums.strides:
         rules = replace(sums.rules, stride=stride)
-        first, *others = dict.fromkeys(tile for _, tile in reversed(tiles_of(rules.problem())))
+        first, *others = dict.fromkeys(tile for _, tile in reversed(every_tile(rules.problem())))
         places: set[int] = set()
         alignments: set[tuple[bool, bool]] = set()
         for padding in PADDINGS if sums.everywhere else (rules.padding,):
             cases = alignments_of(replace(rules, padding=padding))
+            on_chunks = [case for case in cases if rows_aligned(case.problem())[0]]
             place = place_of_window(cases[0].problem(), first)
             aligns = sums.everywhere and stride == sums.strides[len(sums.strides) // 2]
             new = [case for case in cases if aligns and rows_aligned(case.problem()) not in alignments]
-            turn = cases[len(places) % len(cases)]
-            for case in new or ([turn] if place not in places else []):
+            turn = on_chunks[len(places) % len(on_chunks)]
+            for case in [*new, *([turn] if place not in places and turn not in new else [])]:
                 yield Work(STRIPS, case, words=(first,))
             places.add(place)
             alignments |= {rows_aligned(case.problem()) for case in new}
@@ -156,14 +164,29 @@ def strip_works(sums: WayToSum) -> Iterator[Work]:
             yield from (Work(STRIPS, alignments_of(rules)[0], words=(tile,)) for tile in others)
 
 
+def rows_anywhere() -> Iterator[Work]:
+    """Rows that start on any sample, wide and narrow, with every border: what sliding_rows.cuh does by row and tile."""
+    for sums, border in zip(SUMS, cycle(BORDERS)):
+        strides = sums.strides if sums.strides == (1,) else (*sums.strides[-2:], APART)
+        for stride, padding, (width, offset) in zip(cycle(strides), (1, 0, 40), STARTS, strict=False):
+            rules = replace(sums.rules, stride=stride, padding=padding, border=border, shape=(HEIGHT, width))
+            yield Work(LARGE_SLIDING, rules, offset_samples=offset)
+
+
+APART = 5
+"""A stride at which strips do not read every row."""
+STARTS = ((3, 1), (131, 0), (261, 5))
+"""Widths, from a window to several tiles, and where arrays start: in samples past an aligned address."""
+
+
 def bulk_works() -> list[Work]:
-    """The strips with rows that copy engines move: input, output or both aligned."""
+    """The strips with rows that copy engines move: output rows only where they are whole chunks."""
     works = []
     for sums in SUMS:
         for stride in sums.strides if sums.everywhere else sums.strides[:1]:
             rules = replace(sums.rules, stride=stride)
-            _, tile = tiles_of(rules.problem())[-1]
-            cases = [case for wanted in ALIGNMENTS[1:] if (case := with_alignment(rules, wanted)) is not None]
+            _, tile = tiles_of(rules.problem(), aligned=True)[-1]
+            cases = [case for wanted in ALIGNMENTS if (case := with_alignment(rules, wanted)) is not None]
             works += [Work(STRIPS, case, words=(tile,)) for case in cases[: 2 if stride == 2 else 1]]
     return works
 
@@ -213,6 +236,7 @@ def library_works() -> Iterator[Work]:
 def groups() -> dict[str, list[Work]]:
     """The whole table, in parts that take some seconds each; a kernel that is asked for twice is compiled once."""
     parts = {sums.name: list(strip_works(sums)) for sums in SUMS if sums.everywhere}
+    parts["rows anywhere"] = list(rows_anywhere())
     parts["other sums"] = [work for sums in SUMS if not sums.everywhere for work in strip_works(sums)]
     return {**parts, "implicit": list(implicit_works()), "around a library": list(library_works())}
 

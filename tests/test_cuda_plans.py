@@ -175,6 +175,13 @@ def test_strips_read_the_rows_between_them_twice(dtype: str, stride: int, rows_t
     assert plan.launches == 1
 
 
+@pytest.mark.parametrize(("stride", "rows"), [(4, 3 * 500), (8, 3 * 250)])
+def test_strips_read_no_row_that_no_window_meets(stride: int, rows: int) -> None:
+    plan = sliding.Sliding().prepare(case("uint8", "abs", stride=stride, shape=(2000, 3000)), Options())
+    assert plan.choice["kernel"] == "strips"
+    assert plan.moved_bytes == rows * 3000 * 3 + -(-2000 // stride) * -(-3000 // stride) * 3
+
+
 def test_what_has_no_model_of_its_bytes_says_so() -> None:
     plan = sliding.Sliding().prepare(case("uint8", "abs", shape=(9, 9)), Options())
     assert (plan.choice["kernel"], plan.moved_bytes, plan.workspace_bytes) == ("direct", None, 0)
@@ -419,6 +426,7 @@ def test_bytes_of_four_products_are_the_filter_over_mixed_channels_from_any_byte
         assert int((packed[0, phase, channel] * words).sum()) == response(problem, window, 0, channel, 0)
 
 
+@pytest.mark.parametrize("aligned", [True, False])
 @pytest.mark.parametrize("padding", [0, 1, 2, 3, 5])
 @pytest.mark.parametrize(
     ("dtype", "filter", "channels"),
@@ -431,15 +439,19 @@ def test_bytes_of_four_products_are_the_filter_over_mixed_channels_from_any_byte
     ],
 )
 def test_the_matrices_of_the_tensor_cores_are_the_filter_over_a_group(
-    dtype: str, filter: str, channels: str, padding: int
+    dtype: str, filter: str, channels: str, padding: int, aligned: bool
 ) -> None:
-    """A lane holds word w of row 4·w + lane % 4 of column lane // 4; together they are 16 samples × 8 columns."""
+    """A lane holds word w of row 4·w + lane % 4 of column lane // 4; together they are 16 samples × 8 columns.
+
+    Rows that do not start on 16 bytes are shifted, so that every group starts on a word whatever the padding.
+    """
     problem = case(dtype, "abs", filter, channels, padding=padding)
     size, parts = problem.dtype.itemsize, 1 if dtype == "uint8" else 2
     directions = problem.directions
     products = 3 if directions == 2 else 2
     per_word = 4 // size
-    held = sliding_packing.mma_weights(problem).view(np.int8 if dtype == "uint8" else np.float16).astype(np.float64)
+    packed = sliding_packing.mma_weights(problem, aligned)
+    held = packed.view(np.int8 if dtype == "uint8" else np.float16).astype(np.float64)
     held = held.reshape(3, products, parts, 16 // per_word // 4, 32, per_word)
     matrices = np.zeros((3, products, 16, 8))
     for word, lane, place in np.ndindex(*held.shape[3:]):
@@ -452,7 +464,7 @@ def test_the_matrices_of_the_tensor_cores_are_the_filter_over_a_group(
     seen = 0
     for number in range(products):
         first_pixel = number * samples // 3
-        phase = (first_pixel - padding) * 3 * size % 4 // size
+        phase = (first_pixel - (padding if aligned else 0)) * 3 * size % 4 // size
         under = rng.integers(0, 256, (3, 16))
         row = window[:, first_pixel:].reshape(3, -1)[:, : 16 - phase]
         under[:, phase : phase + row.shape[1]] = row

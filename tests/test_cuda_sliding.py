@@ -56,6 +56,18 @@ LARGE = (
     Case("laplacian8", "each", "uint8", "raw", stride=2, shape=(515, 1024)),
     Case("random", "mix", "float32", "raw", stride=3, shape=(515, 1024)),
     Case("random", "mix", "float32", "raw", border="reflect101", padding=3, shape=(131, 1024)),
+    Case("laplacian8", "each", "uint8", "abs", border="reflect101", shape=(515, 1024)),
+    Case("laplacian8", "each", "uint8", "abs", border="replicate", shape=(130, 2501)),
+    Case("sobel", "each", "uint8", "abs", border="reflect", shape=(130, 2501)),
+    Case("laplacian8", "mix", "uint8", "clip", border="reflect101", padding=2, shape=(130, 1365)),
+    Case("random", "mix", "float16", "raw", border="replicate", shape=(130, 1021)),
+    Case("random", "each", "uint16", "abs", border="reflect101", padding=40, shape=(67, 517)),
+    Case("random", "mix", "float32", "raw", border="reflect", padding=300, shape=(9, 131)),
+    Case("laplacian8", "each", "uint8", "abs", stride=2, border="replicate", shape=(131, 1023)),
+    Case("laplacian8", "mix", "uint8", "abs", stride=4, shape=(515, 2049)),
+    Case("random", "each", "uint16", "clip", stride=5, border="reflect101", shape=(259, 1021)),
+    Case("sobel", "each", "float32", "abs", stride=7, border="replicate", shape=(259, 1021)),
+    Case("random", "luma", "uint8", "abs", stride=8, border="reflect", shape=(515, 1024)),
 )
 """Several tiles across and several steps down, with rows that do and do not start on 16 bytes."""
 

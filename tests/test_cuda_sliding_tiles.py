@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.methods.cuda.sliding_arithmetic import (
+    LARGEST_STRIP_STRIDE,
     MOST_STRIP_OUTPUTS,
     arithmetic_for,
     has_int8_weights,
@@ -31,7 +32,7 @@ MODES = {"uint8": ("abs", "clip", "raw"), "uint16": ("abs", "clip", "raw"), "flo
 WORKS = [
     Case(name, channels, dtype, mode, stride=stride, shape=(40, 40))
     for name, channels, (dtype, modes), stride in product(
-        ("laplacian8", "sobel", "scharr", RANDOM), ("each", "mix", "luma"), MODES.items(), (1, 2, 3)
+        ("laplacian8", "sobel", "scharr", RANDOM), ("each", "mix", "luma"), MODES.items(), (1, 2, 3, 4, 7, 8)
     )
     for mode in modes
 ]
@@ -43,16 +44,17 @@ OTHERS = [
     ),
     *(
         BankCase(filters, channels, stride=stride, shape=(40, 40))
-        for filters, channels, stride in product(range(1, MOST_STRIP_OUTPUTS + 1), (1, 3), (1, 2, 3))
+        for filters, channels, stride in product(range(1, MOST_STRIP_OUTPUTS + 1), (1, 3), (1, 2, 3, 8))
     ),
 ]
 """Grey pictures, and the banks that strips do in one pass."""
 
 
+@pytest.mark.parametrize("aligned", [True, False])
 @pytest.mark.parametrize("work", [*WORKS, *OTHERS], ids=str)
-def test_every_work_has_tiles_for_every_size_that_a_block_has_room_for(work):
+def test_every_work_has_tiles_for_every_size_that_a_block_has_room_for(work, aligned):
     problem = work.problem()
-    tiles = tiles_of(problem)
+    tiles = tiles_of(problem, aligned)
     sizes = [least for least, _ in tiles]
     assert sizes == sorted(sizes, reverse=True)
     assert sizes[-1] == 0
@@ -61,42 +63,45 @@ def test_every_work_has_tiles_for_every_size_that_a_block_has_room_for(work):
         assert all(tile.step_rows % 2 == 0 for _, tile in tiles), "the tensor cores take pairs of rows"
 
 
+@pytest.mark.parametrize("aligned", [True, False])
 @pytest.mark.parametrize("work", [*WORKS, *OTHERS], ids=str)
-def test_a_thread_reads_and_writes_whole_words(work):
+def test_a_thread_reads_and_writes_whole_words(work, aligned):
     """What sliding.cu asserts when it is compiled."""
     problem = work.problem()
-    for _, tile in tiles_of(problem):
+    for _, tile in tiles_of(problem, aligned):
         read = tile.thread_pixels * problem.stride * problem.in_channels * problem.dtype.itemsize
         written = tile.thread_pixels * problem.output_channels * problem.output_dtype.itemsize
         assert read % WORD_BYTES == written % WORD_BYTES == 0
 
 
 def test_no_line_of_the_table_is_for_nothing():
-    used = {tile for work in (*WORKS, *OTHERS) for _, tile in tiles_of(work.problem())}
+    kinds = product((*WORKS, *OTHERS), (True, False))
+    used = {tile for work, aligned in kinds for _, tile in tiles_of(work.problem(), aligned)}
     assert {row.tile for row in TILES} == used
 
 
 def test_the_tile_is_that_of_the_number_of_pixels():
     small, large = (Case(RANDOM, "mix", "float32", "raw", shape=(side, side)).problem() for side in (300, 4096))
-    assert tile_for(large) == tiles_of(large)[0][1]
-    assert tile_for(small) == tiles_of(small)[-1][1]
+    assert tile_for(large, aligned=True) == tiles_of(large, aligned=True)[0][1]
+    assert tile_for(small, aligned=True) == tiles_of(small, aligned=True)[-1][1]
 
 
 @given(
     height=st.integers(1, 5000),
-    stride=st.integers(1, 3),
+    stride=st.integers(1, LARGEST_STRIP_STRIDE),
     strips_at_once=st.integers(1, 300),
     dtype=st.sampled_from(sorted(MODES)),
+    aligned=st.booleans(),
 )
-def test_strips_are_whole_steps_and_no_higher_than_they_must_be(height, stride, strips_at_once, dtype):
+def test_strips_are_whole_steps_and_no_higher_than_they_must_be(height, stride, strips_at_once, dtype, aligned):
     problem = Case(RANDOM, "mix", dtype, "raw", stride=stride, shape=(height * stride, 64)).problem()
-    tile = tile_for(problem)
+    tile = tile_for(problem, aligned)
     rows = strip_height(problem, tile, strips_at_once)
     before = (KERNEL_SIZE - 1) // stride
     assert rows >= 1
     assert (rows + before) % tile.step_rows == 0
     alone = -(-problem.output_height // strips_at_once)
-    assert rows <= max(alone, 2 * (KERNEL_SIZE - stride)) + tile.step_rows
+    assert rows <= max(alone, 2 * max(0, KERNEL_SIZE - stride)) + tile.step_rows
 
 
 def test_whole_weights_are_summed_in_integers_and_others_are_not():

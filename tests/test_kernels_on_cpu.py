@@ -24,6 +24,7 @@ from kernel_table import (
     groups,
     place_of_window,
     rows_aligned,
+    rows_anywhere,
     strip_works,
 )
 from kernel_work import (
@@ -165,7 +166,7 @@ FAULTS = (
     Fault(
         "barriers are missing",
         LARGE_SLIDING,
-        FLOATS,
+        ALIGNED,
         "methods/cuda/sliding.cu",
         r"__sync(warp|threads)\(\)",
         NOTHING,
@@ -204,10 +205,38 @@ FAULTS = (
         "a phase counts too few bytes",
         LARGE_SLIDING,
         ALIGNED,
-        "methods/cuda/sliding.cu",
+        "methods/cuda/sliding_rows.cuh",
         r"expect_bytes\(arrival, bytes\)",
         "expect_bytes(arrival, bytes + 16)",
         "waits for a phase that does not end|a phase begins before",
+        True,
+    ),
+    Fault(
+        "a chunk beyond the picture's last sample is copied",
+        LARGE_SLIDING,
+        FLOATS,
+        "methods/cuda/sliding_rows.cuh",
+        r"chunks\.end = max\(.*\)",
+        NOTHING,
+        r"AddressSanitizer: use-after-poison[\s\S]*READ of size 16",
+    ),
+    Fault(
+        "the border is not put into the ring",
+        LARGE_SLIDING,
+        FLOATS,
+        "methods/cuda/sliding.cu",
+        r"fill_border\(samples, border_samples",
+        "(void)(samples, border_samples",
+        WRONG,
+    ),
+    Fault(
+        "a row is read as if it started where the one above does",
+        LARGE_SLIDING,
+        FLOATS,
+        "methods/cuda/sliding_rows.cuh",
+        r"const unsigned lead = leads\[i\];",
+        "const unsigned lead = leads[0];",
+        WRONG,
         True,
     ),
     Fault(
@@ -256,19 +285,20 @@ def test_every_code_path(libraries: Path, part: str) -> None:
 
 @pytest.mark.slow
 def test_every_code_path_of_bulk_copies(libraries: Path) -> None:
-    ended = run_on_cpu(bulk_works(), libraries, bulk=True)
+    ended = run_on_cpu([*bulk_works(), *rows_anywhere()], libraries, bulk=True)
     assert ended.code == 0, ended.text
 
 
 @pytest.mark.parametrize("sums", [sums for sums in SUMS if sums.everywhere], ids=lambda sums: sums.name)
 def test_the_table_has_every_place_where_a_window_can_start(sums: WayToSum) -> None:
     """By stride, of all paddings up to a cycle of them; and every alignment that occurs."""
-    met = {(work.case.stride, place_of_window(work.case.problem(), work.words[0])) for work in strip_works(sums)}
+    on_chunks = [work for work in strip_works(sums) if rows_aligned(work.case.problem())[0]]
+    met = {(work.case.stride, place_of_window(work.case.problem(), work.words[0])) for work in on_chunks}
     aligned = {rows_aligned(work.case.problem()) for work in strip_works(sums)}
     for stride in sums.strides:
         for padding in range(33):
             rules = replace(sums.rules, stride=stride, padding=padding)
             problem = rules.problem()
-            _, tile = tiles_of(problem)[-1]
+            _, tile = tiles_of(problem, aligned=True)[-1]
             assert (stride, place_of_window(problem, tile)) in met, f"stride {stride}, padding {padding}"
             assert {rows_aligned(case.problem()) for case in alignments_of(rules)} <= aligned

@@ -50,8 +50,9 @@ class CpuConstants:
 
 
 CPU_METHODS: dict[str, CpuConstants] = {
-    # start: set_up of docs/results/run/two-core-epyc/cpu_*_s1.json.xz; rates: docs/results/bench/two-core-epyc and
-    # .../h200/lab.json.xz; calls: docs/results/calls_h200_host.json, and the smallest pictures of the bench
+    # start: set_up of docs/results/run/two-core-epyc/cpu_*_s1.json.xz; rates: two Zen 5 cores (a record that
+    # two-core-epyc-avx2 replaced) and docs/results/bench/h200/lab.json.xz; calls: docs/results/calls_h200_host.json,
+    # and the smallest pictures of the bench
     "sliding": CpuConstants(0.106, 0.05, 7e-6, 100e9, 200e9),
     "im2col": CpuConstants(0.131, 0.07, 7e-6, 60e9, 110e9, memory_share=0.45),
     "opencv": CpuConstants(0.006, 0.001, 40e-6, 16e9, 16e9, most_threads=2, computes_all=True),
@@ -69,7 +70,7 @@ MOST_CPU_BYTES = 120e9
 WAKE_SECONDS = 5e-6
 """For each thread that is woken."""
 ROOT_FLOPS = 12
-"""What a square root of two responses costs, as FLOPs: sobel beside laplacian8 in docs/results/bench/two-core-epyc."""
+"""What a square root of two responses costs, as FLOPs: sobel beside laplacian8 on two Zen 5 cores."""
 
 FRESH_BYTES = 32 * 2**20
 """The allocator gives a new array above this fresh pages at every call (glibc, M_MMAP_THRESHOLD at its largest)."""

@@ -1,7 +1,8 @@
 // sliding: blocks walk down strips of the picture, its rows in a ring in shared memory.
 //
 // A block computes THREADS·THREAD_PIXELS output pixels across and a strip of rows down, and goes down it in steps of
-// some rows. The bytes of a row of the padded picture go into the block's ring some steps ahead of their use; each
+// some rows. The bytes of a row of the padded picture go into the block's ring some steps ahead of their use (above
+// stride 3 those of the rows that windows meet); each
 // thread reads what it needs of a row from there once and adds it to the sums of all output rows that the row touches,
 // which stay in registers. A complete output row goes back through shared memory, so that whole lines are written.
 // Device memory is read twice only where strips meet.
@@ -12,6 +13,7 @@
 //     sliding_sums.cuh    one window per thread: float32 FMA, or exact integers four products at a time (dp4a)
 //     sliding_mma.cuh     the windows of a warp as one matrix: the tensor cores
 //     mend.cuh            float16 on the tensor cores alone: outputs beside a NaN or an infinity are computed again
+//     sliding_rows.cuh    rows that start on 16 bytes, and rows that start anywhere
 //     bulk.cuh            compute capability 9.0: one lane starts the copy of a row; before it every thread copies 16
 //                         bytes at a time
 //
@@ -24,7 +26,7 @@
 //     DIRECTIONS        1 2                             filters per output channel
 //     OUT_CHANNELS      3 1                             output channels (luma: 1)
 //     IN_GROUP          3 1                             input channels that an output channel sums (each: 1)
-//     STRIDE            1 2 3
+//     STRIDE            1 2 3 …
 //     WHOLE_WEIGHTS     flag                            8-bit picture, whole weights: exact integer sums
 //     SHORT_SUMS        flag                            two such sums below 2048 in size: squares are whole floats
 //     USES_MMA          flag                            sums by the tensor cores (8-bit whole weights, or float16)
@@ -32,18 +34,16 @@
 //     EXACT_ROOT        flag                            16-bit magnitudes of whole sums are rounded exactly (sums.cuh)
 // Macros that say how the arrays lie:
 //     ALIGNED_IN, _OUT  0 1                             1 where every row of picture, of output, starts on 16 bytes
-//     HALO_BYTES        0 to 511                        bytes of the left padding, modulo 32 copies of 16 bytes
+//     HALO_BYTES        0 to 511                        ALIGNED_IN: bytes of the left padding, modulo 32 copies of 16
 // Macros that change speed alone: THREAD_PIXELS, STEP_ROWS, STEPS_AHEAD, WARPS, MIN_BLOCKS (sliding_tiles.py: StripTile)
 #include <cuda_pipeline.h>
 
 #include "bulk.cuh"
 #include "picture.cuh"
 
-// Rows that start on 16 bytes go by bulk copies where the GPU has them.
-#if defined(HAS_BULK_COPIES) && ALIGNED_IN
+// Rows go by bulk copies where the GPU has them.
+#ifdef HAS_BULK_COPIES
 #define BULK_READS
-#endif
-#if defined(HAS_BULK_COPIES) && ALIGNED_OUT
 #define BULK_WRITES
 #endif
 typedef unsigned long long Barrier;
@@ -60,8 +60,8 @@ __shared__ int block_is_spoilt;  // set by any thread whose sums are not all fin
 
 constexpr int WARP = 32;
 constexpr int THREADS = WARP * WARPS;  // threads of a block, which share one ring
-constexpr int CHUNK = 16;  // bytes of one asynchronous copy
-constexpr int LINE = 128;  // bytes of a cache line
+constexpr unsigned CHUNK = 16;  // bytes of one asynchronous copy
+constexpr unsigned LINE = 128;  // bytes of a cache line
 constexpr int WORD = 4;
 
 constexpr int round_up(int value, int step) { return (value + step - 1) / step * step; }
@@ -69,21 +69,19 @@ constexpr int round_up(int value, int step) { return (value + step - 1) / step *
 // --- a row of the picture in shared memory, bytes -----------------------------------------------------------------
 constexpr int SAMPLE_BYTES = sizeof(INPUT);
 constexpr int PIXEL_BYTES = CHANNELS * SAMPLE_BYTES;
-constexpr int LEAD = (4 * LINE - HALO_BYTES) % LINE;  // from the slot's start to the first sample of a window
+constexpr int LEAD = (4 * LINE - HALO_BYTES) % LINE;  // from the slot's start, or Row::bytes, to thread 0's window
+constexpr int MOST_LEAD = ALIGNED_IN ? LEAD : LINE - 1;
 constexpr int THREAD_BYTES = THREAD_PIXELS * STRIDE * PIXEL_BYTES;  // from one thread's window to the next
 constexpr int WINDOW_PIXELS = (THREAD_PIXELS - 1) * STRIDE + KERNEL_SIZE;
 constexpr int WINDOW_END = LEAD + WINDOW_PIXELS * PIXEL_BYTES;
-constexpr int USED_BYTES = (THREADS - 1) * THREAD_BYTES + WINDOW_END;
-constexpr int ROW_BYTES = round_up(USED_BYTES + CHUNK, LINE);  // the tensor cores read up to a chunk further
+constexpr int USED_BYTES = (THREADS - 1) * THREAD_BYTES + MOST_LEAD + WINDOW_PIXELS * PIXEL_BYTES;
+// The tensor cores read up to a chunk further; what is shifted, a word.
+constexpr int ROW_BYTES = round_up(USED_BYTES + CHUNK + (ALIGNED_IN ? 0 : WORD), LINE);
 static_assert(THREAD_BYTES % WORD == 0, "a thread's window must start on a whole word");
 
-// A slot lies in the lines of shared memory as its bytes lie in those of the picture where rows start on a line: a
-// copy whose two sides lie differently is cut into single sectors, three times as many requests (measured).
-constexpr int BEGIN_CHUNK = LEAD / CHUNK;
-constexpr int END_CHUNK = round_up(USED_BYTES, CHUNK) / CHUNK;
-
 // --- the ring: the input rows of this step, and those of the steps under way ----------------------------------------
-constexpr int STEP_INPUT_ROWS = STEP_ROWS * STRIDE;
+constexpr int ROWS_OF_OUTPUT = STRIDE < KERNEL_SIZE ? STRIDE : KERNEL_SIZE;  // input rows that an output row adds to those before
+constexpr int STEP_INPUT_ROWS = STEP_ROWS * ROWS_OF_OUTPUT;
 constexpr int SLOTS = 1 + STEPS_AHEAD;
 constexpr int SLOT_BYTES = STEP_INPUT_ROWS * ROW_BYTES;
 constexpr int PENDING = STRIDE == 1 ? 2 : STRIDE == 2 ? 1 : 0;  // output rows that wait for more input rows
@@ -92,7 +90,18 @@ constexpr int PENDING = STRIDE == 1 ? 2 : STRIDE == 2 ? 1 : 0;  // output rows t
 constexpr int THREAD_SAMPLES = THREAD_PIXELS * OUT_CHANNELS;
 constexpr int THREAD_OUT_BYTES = THREAD_SAMPLES * sizeof(OUTPUT);
 constexpr int OUT_ROW_BYTES = THREADS * THREAD_OUT_BYTES;
-#if defined(BULK_READS) || defined(BULK_WRITES)
+#ifdef USES_MMA
+constexpr bool SHARES_WORDS = false;
+#else
+constexpr bool SHARES_WORDS = !ALIGNED_OUT && sizeof(OUTPUT) < WORD;  // two threads put samples into one word
+#endif
+struct Joint {
+    unsigned left, right;  // words that meet between two warps
+};
+constexpr int JOINTS = SHARES_WORDS ? WARPS + 1 : 0;  // of a row; the first and the last have one side
+constexpr int STAGE_ROW_BYTES =
+    round_up(OUT_ROW_BYTES + (ALIGNED_OUT ? 0 : CHUNK) + JOINTS * static_cast<int>(sizeof(Joint)), CHUNK);
+#ifdef HAS_BULK_COPIES
 constexpr int STAGES = 2;  // one is filled while the copy engine, or a thread that no barrier held up, reads the other
 #else
 constexpr int STAGES = 1;
@@ -172,6 +181,17 @@ __device__ __forceinline__ unsigned pack(const float *value, const float16 *) {
 }
 #endif
 
+// The low bits of a word as a sample; the pointer says of what type.
+template <typename Sample>
+__device__ __forceinline__ Sample sample_bits(unsigned bits, const Sample *) { return static_cast<Sample>(bits); }
+#ifdef USES_FLOAT16
+__device__ __forceinline__ float16 sample_bits(unsigned bits, const float16 *) {
+    return __ushort_as_half(static_cast<unsigned short>(bits));
+}
+#endif
+
+#include "sliding_rows.cuh"
+
 // --- how a row is summed ------------------------------------------------------------------------------------------------
 #ifdef USES_MMA
 #include "sliding_mma.cuh"
@@ -179,144 +199,8 @@ __device__ __forceinline__ unsigned pack(const float *value, const float16 *) {
 #include "sliding_sums.cuh"
 #endif
 
-// --- from the picture into the ring -------------------------------------------------------------------------------------
-// Rows that do not start on a chunk's boundary are read in whole words, up to one word to either side.
-constexpr int MARGIN = ALIGNED_IN ? 0 : WORD;
-
-// What a warp takes from every row of its strip, found once. Chunks `whole_from` to `whole_to` lie inside the row and are
-// copied; the samples of those before and after come one by one, by the border's rule.
-struct Span {
-    int position;     // padded column of the first sample, less the padding; negative left of the picture
-    long long first;  // byte of the row where chunk 0 starts
-    int whole_from, whole_to;
-    int samples_before, samples_after;
-
-    __device__ __forceinline__ Span(int first_x, const Geometry &size) {
-        const int outputs = min(size.out_width - first_x, THREADS * THREAD_PIXELS);
-        const int bytes = LEAD + ((outputs - 1) * STRIDE + KERNEL_SIZE) * PIXEL_BYTES;  // that the outputs need
-        const long long row_bytes = static_cast<long long>(size.width) * PIXEL_BYTES;
-        position = first_x * STRIDE - size.padding;
-        first = static_cast<long long>(position) * PIXEL_BYTES - LEAD;
-        const int chunks = (bytes + CHUNK - 1) / CHUNK;
-        const long long before = max((MARGIN - first + CHUNK - 1) / CHUNK, 0ll);
-        const long long until = max((row_bytes - MARGIN - first) / CHUNK, 0ll);
-        whole_from = max(static_cast<int>(min(before, static_cast<long long>(chunks))), BEGIN_CHUNK);
-        whole_to = max(static_cast<int>(min(until, static_cast<long long>(chunks))), whole_from);
-        samples_before = max(min(whole_from * CHUNK, bytes) - LEAD, 0) / SAMPLE_BYTES;
-        samples_after = max(bytes - max(whole_to * CHUNK, LEAD + samples_before * SAMPLE_BYTES), 0) / SAMPLE_BYTES;
-    }
-    __device__ __forceinline__ bool interior() const { return whole_from == BEGIN_CHUNK && whole_to == END_CHUNK; }
-};
-
-// With a zero border and rows that start on chunks no chunk is partly inside: those outside stay zero in every slot.
-constexpr bool EDGES_STAY = ALIGNED_IN && border == Border::zero;
-
-// Copy a chunk that lies inside the row.
-__device__ __forceinline__ void copy_chunk(unsigned char *to, const unsigned char *from) {
-    if (ALIGNED_IN) {
-        __pipeline_memcpy_async(to, from, CHUNK);
-    } else if (SAMPLE_BYTES == WORD) {
-#pragma unroll
-        for (int i = 0; i < CHUNK; i += WORD) __pipeline_memcpy_async(to + i, from + i, WORD);
-    } else {
-        const unsigned skew = static_cast<unsigned>(reinterpret_cast<unsigned long long>(from)) % WORD;
-        const unsigned *const words = reinterpret_cast<const unsigned *>(from - skew);
-        uint4 four;
-        four.x = __funnelshift_r(__ldg(words), __ldg(words + 1), skew * 8);
-        four.y = __funnelshift_r(__ldg(words + 1), __ldg(words + 2), skew * 8);
-        four.z = __funnelshift_r(__ldg(words + 2), __ldg(words + 3), skew * 8);
-        four.w = __funnelshift_r(__ldg(words + 3), __ldg(words + 4), skew * 8);
-        *reinterpret_cast<uint4 *>(to) = four;
-    }
-}
-
-// The samples of a row that no whole chunk brings; `threads` threads share them, of which this is `thread`.
-__device__ __noinline__ void fill_edges(unsigned char *slot, const INPUT *row, int thread, int threads, Span span,
-                                        int width) {
-    for (int i = thread; i < span.samples_before + span.samples_after; i += threads) {
-        const int first_after = max(span.whole_to * CHUNK - LEAD, 0) / SAMPLE_BYTES;
-        const int sample = i < span.samples_before ? i : first_after + i - span.samples_before;
-        const int column = source_index<border>(span.position + sample / CHANNELS, width);
-        INPUT value = INPUT();
-        if (column != OUTSIDE) value = row[static_cast<long long>(column) * CHANNELS + sample % CHANNELS];
-        reinterpret_cast<INPUT *>(slot + LEAD)[sample] = value;
-    }
-}
-
-__device__ __forceinline__ void fill_zeros(unsigned char *from, int bytes, int thread, int threads) {
-#pragma unroll 1
-    for (int at = thread * CHUNK; at < bytes; at += threads * CHUNK)
-        *reinterpret_cast<uint4 *>(from + at) = make_uint4(0, 0, 0, 0);
-}
-
-#ifdef BULK_READS
-// One warp starts the copy of row `position` of the padded picture; `arrival` counts its bytes.
-__device__ __forceinline__ void fetch_row(unsigned char *slot, int position, int end, const INPUT *image, int thread,
-                                          const Span &span, const Geometry &size, Barrier *arrival) {
-    const int source = position < end ? source_index<border>(position, size.height) : OUTSIDE;
-    if (source == OUTSIDE) {
-        if (position < end) fill_zeros(slot, ROW_BYTES, thread % WARP, WARP);
-        fence_before_bulk();
-        if (elected()) expect_bytes(arrival, 0);
-        return;
-    }
-    const INPUT *const row = image + static_cast<long long>(source) * size.width * CHANNELS;
-    const unsigned char *const from = reinterpret_cast<const unsigned char *>(row) + span.first;
-    const int begin = span.whole_from * CHUNK, bytes = span.whole_to * CHUNK - begin;
-    if (elected()) {
-        expect_bytes(arrival, bytes);
-        if (bytes > 0) start_bulk_read(slot + begin, from + begin, bytes, arrival);
-    }
-    if (!EDGES_STAY) fill_edges(slot, row, thread % WARP, WARP, span, size.width);
-}
-#else
-// All threads of the block start the copy of row `position` of the padded picture.
-__device__ __forceinline__ void fetch_row(unsigned char *slot, int position, int end, const INPUT *image, int thread,
-                                          const Span &span, const Geometry &size) {
-    if (position >= end) return;
-    const int source = source_index<border>(position, size.height);
-    if (source == OUTSIDE) return fill_zeros(slot, ROW_BYTES, thread, THREADS);
-    const INPUT *const row = image + static_cast<long long>(source) * size.width * CHANNELS;
-    const unsigned char *const from = reinterpret_cast<const unsigned char *>(row) + span.first;
-    constexpr int CHUNKS = END_CHUNK - BEGIN_CHUNK;
-#pragma unroll
-    for (int i = 0; i < CHUNKS; i += THREADS) {
-        const int chunk = BEGIN_CHUNK + i + thread, at = chunk * CHUNK;
-        if (i + THREADS <= CHUNKS && span.interior())
-            copy_chunk(slot + at, from + at);
-        else if (chunk >= span.whole_from && chunk < span.whole_to)
-            copy_chunk(slot + at, from + at);
-    }
-    if (!EDGES_STAY) fill_edges(slot, row, thread, THREADS, span, size.width);
-}
-#endif
-
-// --- from shared memory to the output ---------------------------------------------------------------------------------------
-// Write a staged row of `bytes` bytes; neighbouring threads write neighbouring places.
-__device__ __forceinline__ void write_row(unsigned char *to, const unsigned char *staged, int bytes, int thread) {
-    if (ALIGNED_OUT) {
-#pragma unroll
-        for (int i = 0; i < OUT_ROW_BYTES; i += THREADS * CHUNK) {
-            const int at = i + thread * CHUNK;
-            if (at < bytes)
-                __stcs(reinterpret_cast<uint4 *>(to + at), *reinterpret_cast<const uint4 *>(staged + at));
-        }
-        return;
-    }
-    // Whole words of the output where they lie; each is put together from two words of the staged row.
-    const int skew = static_cast<int>(reinterpret_cast<unsigned long long>(to) % WORD);
-    const unsigned *const words = reinterpret_cast<const unsigned *>(staged);
-    for (int i = thread; i * WORD - skew < bytes; i += THREADS) {
-        const int at = i * WORD - skew;
-        if (at >= 0 && at + WORD <= bytes) {
-            const unsigned before = i > 0 ? words[i - 1] : 0;
-            *reinterpret_cast<unsigned *>(to + at) = __funnelshift_rc(before, words[i], (WORD - skew) * 8);
-        } else {
-            for (int k = max(at, 0); k < min(at + WORD, bytes); k += sizeof(OUTPUT))
-                *reinterpret_cast<OUTPUT *>(to + k) = *reinterpret_cast<const OUTPUT *>(staged + k);
-        }
-    }
-}
+// Where input row i of a step lies, as rows of the padded picture after the step's first.
+__device__ __forceinline__ constexpr int place_in_step(int i) { return i / ROWS_OF_OUTPUT * STRIDE + i % ROWS_OF_OUTPUT; }
 
 // The warps of a block share the bulk copies: which starts that of input row i of a step, and of output row i.
 __device__ __forceinline__ constexpr int reader_of(int i) { return i % WARPS; }
@@ -324,9 +208,10 @@ __device__ __forceinline__ constexpr int writer_of(int i) { return i % WARPS; }
 constexpr int WRITERS = STEP_ROWS < WARPS ? STEP_ROWS : WARPS;
 
 // Blocks that must fit a multiprocessor. From compute capability 12.0 on one holds 1,536 threads and not 2,048; to fit
-// six blocks of 128 threads into it the compiler would spill registers.
+// six blocks of 128 threads into it the compiler would spill registers, and five of those that shift what they read.
 #if __CUDA_ARCH__ >= 1200
-constexpr int RESIDENT_BLOCKS = THREADS == 128 && MIN_BLOCKS > 5 ? 5 : MIN_BLOCKS;
+constexpr int MOST_BLOCKS = ALIGNED_IN ? 5 : 4;
+constexpr int RESIDENT_BLOCKS = THREADS == 128 && MIN_BLOCKS > MOST_BLOCKS ? MOST_BLOCKS : MIN_BLOCKS;
 #else
 constexpr int RESIDENT_BLOCKS = MIN_BLOCKS;
 #endif
@@ -339,7 +224,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS)
 #endif
     ) {
     __shared__ __align__(LINE) unsigned char ring[SLOTS * SLOT_BYTES];
-    __shared__ __align__(LINE) unsigned char stage[STAGES * STEP_ROWS * OUT_ROW_BYTES];
+    __shared__ unsigned leads[SLOTS * STEP_INPUT_ROWS];  // of the rows in the ring
+    __shared__ __align__(LINE) unsigned char stage[STAGES * STEP_ROWS * STAGE_ROW_BYTES];
 #ifdef BATCH
     image += picture_offset(size.height, size.width, CHANNELS);
     out += picture_offset(size.out_height, size.out_width, OUT_CHANNELS);
@@ -351,42 +237,53 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS)
     const int first_x = blockIdx.x % size.tiles_across * THREADS * THREAD_PIXELS;
     const int first_y = strip * size.rows_per_strip;
     const int rows = min(size.rows_per_strip, size.out_height - first_y);
-    const Span span(first_x, size);
-    const int out_bytes = min(size.out_width - first_x, THREADS * THREAD_PIXELS) * OUT_CHANNELS * int(sizeof(OUTPUT));
-    const long long out_pitch = static_cast<long long>(size.out_width) * OUT_CHANNELS;
-    OUTPUT *out_row = out + first_y * out_pitch + static_cast<long long>(first_x) * OUT_CHANNELS;
+    __shared__ Span span;  // of input rows
+    const Span found = span_of(first_x, size);
+    const bool has_border = found.before + found.after > 0;  // or none of the block's threads
+    if (thread == 0) span = found;
+    const Span &usual = ALIGNED_IN ? found : span;
+    __shared__ BorderSample border_samples[WARP];
+    __shared__ bool wide_border;
+    const unsigned out_bytes = min(size.out_width - first_x, THREADS * THREAD_PIXELS) * OUT_CHANNELS * int(sizeof(OUTPUT));
+    const long long out_pitch = static_cast<long long>(size.out_width) * OUT_CHANNELS * int(sizeof(OUTPUT));
+    // Of the first row of a step, which may come before the strip.
+    unsigned char *out_row = reinterpret_cast<unsigned char *>(out + static_cast<long long>(first_x) * OUT_CHANNELS);
+    out_row += (first_y - PENDING) * out_pitch;
 
-#if defined(USES_MMA) && !defined(WHOLE_WEIGHTS)
+#ifdef MENDS
     // What lies beyond the samples that arrive is multiplied by zero weights: it must not be a NaN.
     fill_zeros(ring, SLOTS * SLOT_BYTES, thread, THREADS);
     if (thread == 0) block_is_spoilt = 0;
-    __syncthreads();
+#else
+    if (BORDER_STAYS && has_border) fill_zeros(ring, SLOTS * SLOT_BYTES, thread, THREADS);
 #endif
-    if (EDGES_STAY && !span.interior())
-        for (int i = 0; i < SLOTS * STEP_INPUT_ROWS; ++i)
-            fill_edges(ring + i * ROW_BYTES, image, thread, THREADS, span, size.width);
 #ifdef BULK_READS
     __shared__ Barrier arrived[SLOTS];  // all input rows of a step
     if (thread == 0)
         for (int i = 0; i < SLOTS; ++i) init_barrier(arrived + i, STEP_INPUT_ROWS);
-    fence_before_bulk();
 #endif
+    fence_before_copies();
     __syncthreads();
+    if (!BORDER_STAYS && has_border && warp == 0) find_border(border_samples, &wide_border, thread, span, size.width);
 
     // A step is STEP_INPUT_ROWS rows of the padded picture. Each call starts the copies of one more.
     int position = first_y * STRIDE - size.padding, fetch_slot = 0;
     const int end = position + (rows - 1) * STRIDE + KERNEL_SIZE;
     const auto fetch_step = [&] {
         unsigned char *const to = ring + fetch_slot * SLOT_BYTES;
+        unsigned *const to_leads = leads + fetch_slot * STEP_INPUT_ROWS;
 #pragma unroll
-        for (int i = 0; i < STEP_INPUT_ROWS; ++i, ++position) {
+        for (int i = 0; i < STEP_INPUT_ROWS; ++i) {
+            const int row = position + place_in_step(i);
 #ifdef BULK_READS
             if (warp == reader_of(i))
-                fetch_row(to + i * ROW_BYTES, position, end, image, thread, span, size, arrived + fetch_slot);
+                fetch_row(to + i * ROW_BYTES, to_leads + i, row, end, image, thread, usual, span, size,
+                          arrived + fetch_slot);
 #else
-            fetch_row(to + i * ROW_BYTES, position, end, image, thread, span, size);
+            fetch_row(to + i * ROW_BYTES, to_leads + i, row, end, image, thread, usual, span, size);
 #endif
         }
+        position += STEP_ROWS * STRIDE;
         __pipeline_commit();
         if (++fetch_slot == SLOTS) fetch_slot = 0;
     };
@@ -409,8 +306,24 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS)
         __pipeline_wait_prior(STEPS_AHEAD);
         __syncthreads();
 #endif
-        const unsigned char *const step = ring + slot * SLOT_BYTES;
-        unsigned char *const filled = stage + staged * STEP_ROWS * OUT_ROW_BYTES;
+        unsigned char *const slots = ring + slot * SLOT_BYTES;
+        const StepRows step = {slots, leads + slot * STEP_INPUT_ROWS};
+        if (!BORDER_STAYS && has_border) {
+#pragma unroll 1
+            for (int i = warp; i < STEP_INPUT_ROWS; i += WARPS) {
+                INPUT *const samples = reinterpret_cast<INPUT *>(slots + i * ROW_BYTES + (ALIGNED_IN ? LEAD : step.leads[i]));
+                if (wide_border)
+                    fill_wide_border(samples, image, (first_y + y + PENDING) * STRIDE - size.padding + place_in_step(i),
+                                     thread % WARP, span, size);
+                else
+                    fill_border(samples, border_samples[thread % WARP]);
+            }
+            fence_before_copies();
+            __syncthreads();
+        }
+        const StagedRows filled = {stage + staged * STEP_ROWS * STAGE_ROW_BYTES,
+                                   static_cast<unsigned>(reinterpret_cast<unsigned long long>(out_row)),
+                                   static_cast<unsigned>(out_pitch)};
 #pragma unroll
         for (int part = 0; part < PARTS_OF_ROW; ++part) columns[part].step(step, filled, thread, part, filter);
         if (++slot == SLOTS) slot = 0, parity ^= 1;
@@ -422,17 +335,22 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS)
         if (warp < WRITERS && elected()) wait_for_bulk_writes();
 #endif
         __syncthreads();
+#ifndef BULK_WRITES
+        if (SHARES_WORDS) {
+            if (warp == 0)
+                for (int row = 0; row < STEP_ROWS; ++row) join_warps(filled.row(row), thread);
+            __syncthreads();
+        }
+#endif
 #pragma unroll
         for (int row = 0; row < STEP_ROWS; ++row) {
             if (y + row < 0 || y + row >= rows) continue;
-            const unsigned char *const from = filled + row * OUT_ROW_BYTES;
 #ifdef BULK_WRITES
-            if (warp == writer_of(row) && elected()) start_bulk_write(out_row, from, out_bytes);
-#else
-            write_row(reinterpret_cast<unsigned char *>(out_row), from, out_bytes, thread);
+            if (warp != writer_of(row)) continue;
 #endif
-            out_row += out_pitch;
+            write_row(out_row + row * out_pitch, filled.row(row), out_bytes, thread);
         }
+        out_row += STEP_ROWS * out_pitch;
         if (STAGES == 2) staged ^= 1;
     }
 #ifdef MENDS

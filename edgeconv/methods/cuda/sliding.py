@@ -2,9 +2,9 @@
 
 Three kernels share the problems between them:
 
-    sliding.cu          blocks walk down strips of the picture; strides 1 to 3, where neighbouring windows overlap
+    sliding.cu          blocks walk down strips of the picture; strides 1 to 8
     sliding_bank.cu     many filters at once: the lanes of a warp share the outputs of a pixel (sliding_bank.py)
-    sliding_direct.cu   one thread per output pixel; larger strides, whose windows share nothing, pictures so small
+    sliding_direct.cu   one thread per output pixel; larger strides, whose windows lie far apart, pictures so small
                         that what a strip waits for at its start is longer than its computation, and sums in float64
                         (exactness.py)
 
@@ -100,7 +100,7 @@ def strip_variant(
         *tile.macros,
         ("ALIGNED_IN", int(aligned_in)),
         ("ALIGNED_OUT", int(aligned_out)),
-        ("HALO_BYTES", halo_bytes(problem)),
+        ("HALO_BYTES", halo_bytes(problem, aligned_in)),
         *batch_defines(batch),
     ]
     if arithmetic == "mma":
@@ -110,6 +110,14 @@ def strip_variant(
     if arithmetic != "fma" and problem.dtype == np.uint8:
         defines.append(("WHOLE_WEIGHTS", 1))
     return KernelVariant("methods/cuda/sliding.cu", "sliding", tuple(defines))
+
+
+def row_bytes(problem: Problem) -> tuple[int, int]:
+    """Bytes of a row of the picture and of the output."""
+    return (
+        problem.width * problem.in_channels * problem.dtype.itemsize,
+        problem.output_width * problem.output_channels * problem.output_dtype.itemsize,
+    )
 
 
 def variants() -> tuple[KernelVariant, ...]:
@@ -130,12 +138,12 @@ def variants() -> tuple[KernelVariant, ...]:
     listed = [direct_variant(part.problem, pitches=part.pitches) for part in parts]
     listed += bank_variants()
     for problem in filter(has_strips, (*problems, *tiled)):
-        for _, tile in tiles_of(problem):
-            listed += [strip_variant(problem, tile, aligned, aligned) for aligned in (False, True)]
+        for aligned in (False, True):
+            listed += [strip_variant(problem, tile, aligned, aligned) for _, tile in tiles_of(problem, aligned)]
     for problem in (problems[0], problems[3], problems[7]):
         listed += [
             direct_variant(problem, batch=True),
-            strip_variant(problem, tile_for(problem), True, True, batch=True),
+            strip_variant(problem, tile_for(problem, aligned=True), True, True, batch=True),
         ]
     return unique(listed)
 
@@ -172,42 +180,49 @@ class DirectPlan(AddressPlan):
             launch.at(image_address + image_offset, out_address + out_offset, stream)
 
 
+@dataclass(frozen=True)
+class Cut:
+    """A launch of strips, for arrays whose rows start in one way, and how it cuts the picture."""
+
+    launch: Any
+    tile: StripTile
+    rows_per_strip: int
+    strips: int
+
+
 @dataclass
 class StripPlan(AddressPlan):
     """Blocks that walk down strips."""
 
     tile: StripTile | None = None
+    """One that is asked for; else the fastest for how the rows start."""
     pictures: int = 1
 
     def __post_init__(self) -> None:
         import cupy
 
         problem = self.problem
-        batch = self.pictures > 1
-        self.tile = self.tile or (tile_for_batch(problem, self.pictures) if batch else tile_for(problem))
-        self._pitches = (
-            problem.width * problem.in_channels * problem.dtype.itemsize,
-            problem.output_width * problem.output_channels * problem.output_dtype.itemsize,
-        )
-        self._steps = (problem.input_bytes, problem.output_bytes) if batch else (0, 0)
+        self._pitches = row_bytes(problem)
+        self._steps = (problem.input_bytes, problem.output_bytes) if self.pictures > 1 else (0, 0)
         arithmetic = arithmetic_for(problem)
         self.arithmetic = FLOAT32 if arithmetic == "fma" else WHOLE if problem.dtype == np.uint8 else TWOFOLD_HALF
-        self._arguments: list[Any] = [packed_weights(problem)]
+        self._pointers: list[Any] = []
         if self.arithmetic is TWOFOLD_HALF:
             self._plain_weights = cupy.asarray(problem.weights)  # for what a NaN spoils: mend.cuh
             self.workspace_bytes = int(self._plain_weights.nbytes)
-            self._arguments.append(np.uint64(self._plain_weights.data.ptr))
-        self._launches: dict[tuple[bool, bool], Any] = {}
-        self._usual = self._launch(self._aligned(0, 0))
+            self._pointers.append(np.uint64(self._plain_weights.data.ptr))
+        self._cuts: dict[tuple[bool, bool], Cut] = {}
+        usual = self._cut(self._aligned(0, 0))
+        self._usual = usual.launch
         self.launches = self._usual.launches
-        overlap = max(0, KERNEL_SIZE - problem.stride) * (self._strips - 1)
-        self.moved_bytes = problem.input_bytes + problem.output_bytes + overlap * self._pitches[0]
-        self.moved_bytes *= self.pictures
+        overlap = max(0, KERNEL_SIZE - problem.stride) * (usual.strips - 1)
+        rows = min(problem.height, KERNEL_SIZE * problem.output_height) + overlap
+        self.moved_bytes = self.pictures * (rows * self._pitches[0] + problem.output_bytes)
         kinds = ("whole 8-bit", "32-bit integer") if problem.dtype == np.uint8 else ("twofold half", "float32")
         self.choice = {
             "kernel": "strips",
-            "rows_per_strip": self._rows_per_strip,
-            **asdict(self.tile),
+            "rows_per_strip": usual.rows_per_strip,
+            **asdict(usual.tile),
             "arithmetic": ARITHMETIC_NAMES[arithmetic].format(*kinds),
         }
 
@@ -219,8 +234,7 @@ class StripPlan(AddressPlan):
         """See Plan.run_at."""
         launch = self._usual
         if (image_address | out_address) % CHUNK_BYTES:
-            aligned = self._aligned(image_address, out_address)
-            launch = self._launches.get(aligned) or self._launch(aligned)
+            launch = self._cut(self._aligned(image_address, out_address)).launch
         launch.at(image_address, out_address, stream)
 
     def _aligned(self, image_address: int, out_address: int) -> tuple[bool, bool]:
@@ -231,25 +245,28 @@ class StripPlan(AddressPlan):
             (out_address | out_pitch | out_step) % CHUNK_BYTES == 0,
         )
 
-    def _launch(self, aligned: tuple[bool, bool]) -> Any:
-        self._rows_per_strip: int
-        self._strips: int
-        problem, tile = self.problem, self.tile
-        assert tile is not None
-        kernel = load(strip_variant(problem, tile, *aligned, batch=self.pictures > 1))
+    def _cut(self, aligned: tuple[bool, bool]) -> Cut:
+        if aligned not in self._cuts:
+            self._cuts[aligned] = self._new_cut(*aligned)
+        return self._cuts[aligned]
+
+    def _new_cut(self, aligned_in: bool, aligned_out: bool) -> Cut:
+        problem, batch = self.problem, self.pictures > 1
+        tile = self.tile or (
+            tile_for_batch(problem, aligned_in, self.pictures) if batch else tile_for(problem, aligned_in)
+        )
+        kernel = load(strip_variant(problem, tile, aligned_in, aligned_out, batch))
         across = -(-problem.output_width // (tile.threads * tile.thread_pixels))
         at_once = max(1, resident_blocks(kernel, tile.threads) // across)
-        if self.pictures > 1:
-            self._rows_per_strip = batch_strip_height(problem, tile, self.pictures, at_once)
+        if batch:
+            rows_per_strip = batch_strip_height(problem, tile, self.pictures, at_once)
         else:
-            self._rows_per_strip = strip_height(problem, tile, at_once)
-        self._strips = -(-problem.output_height // self._rows_per_strip)
-        geometry = picture_geometry(problem, across, self._rows_per_strip)
-        launch = launch_of(
-            problem, self.pictures, kernel, across * self._strips, (tile.threads, 1), geometry, *self._arguments
-        )
-        self._launches[aligned] = launch
-        return launch
+            rows_per_strip = strip_height(problem, tile, at_once)
+        strips = -(-problem.output_height // rows_per_strip)
+        geometry = picture_geometry(problem, across, rows_per_strip)
+        arguments = (geometry, packed_weights(problem, aligned_in), *self._pointers)
+        launch = launch_of(problem, self.pictures, kernel, across * strips, (tile.threads, 1), *arguments)
+        return Cut(launch, tile, rows_per_strip, strips)
 
 
 def plan_for_large(problem: Problem, pictures: int = 1) -> Plan:

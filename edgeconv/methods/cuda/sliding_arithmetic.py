@@ -32,8 +32,8 @@ INT8_LARGEST = 127
 SHORT_LARGEST = 2047
 """Two squares of no more add up below 2^23."""
 
-LARGEST_STRIP_STRIDE = KERNEL_SIZE
-"""Beyond it windows share nothing."""
+LARGEST_STRIP_STRIDE = 8
+"""Beyond it the gaps between windows, which strips read along, are longer than windows: one thread per output pixel."""
 
 MOST_STRIP_OUTPUTS = 8
 """Outputs whose sums of all rows under way a thread can hold; a bank of more is for sliding_bank.cu."""
@@ -88,17 +88,22 @@ def _needs_mma(problem: Problem) -> bool:
 
 
 def has_strips(problem: Problem) -> bool:
-    """Whether sliding.cu does it: windows that overlap or touch, two directions at most, sums that float32 holds."""
+    """Whether sliding.cu does it: windows that are not far apart, two directions at most, sums that float32 holds."""
     outputs = problem.output_channels
     many = problem.dtype == problem.output_dtype == np.float32  # two pixels of such a bank are whole words
     in_one_pass = problem.groups == 1 or outputs == problem.in_channels
-    return in_one_pass and outputs <= (MOST_STRIP_OUTPUTS if many else RGB_CHANNELS) and overlaps(problem)
+    few = outputs <= (MOST_STRIP_OUTPUTS if many else RGB_CHANNELS)
+    return in_one_pass and few and problem.stride <= LARGEST_STRIP_STRIDE and _has_float32_sums(problem)
 
 
 def overlaps(problem: Problem) -> bool:
     """Whether neighbouring windows share samples, or touch, and float32 sums of one or two directions are enough."""
-    near = problem.stride <= LARGEST_STRIP_STRIDE
-    return near and problem.combine != "maximum" and sums_for(problem) == "float32"
+    return problem.stride <= KERNEL_SIZE and _has_float32_sums(problem)
+
+
+def _has_float32_sums(problem: Problem) -> bool:
+    """Whether float32 holds the sums, of one or two directions."""
+    return problem.combine != "maximum" and sums_for(problem) == "float32"
 
 
 def is_small(problem: Problem) -> bool:

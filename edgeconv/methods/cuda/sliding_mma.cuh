@@ -90,18 +90,16 @@ __device__ __forceinline__ void multiply(Response (&d)[4], const unsigned (&a)[2
 struct Window {
     unsigned word[PRODUCTS][2][A_WORDS];
 
-    __device__ __forceinline__ void read(const unsigned char *rows, int thread, int part) {
+    __device__ __forceinline__ void read(const Row (&rows)[2], int thread, int part) {
         const int group = thread % WARP / 4, pair = thread % 4;  // of the lane: lane = 4 · group + pair
-        const unsigned char *const from =
-            rows + ((thread / WARP * PARTS_OF_ROW + part) * GROUPS + group) * GROUP_BYTES + pair * WORD;
+        const int from = ((thread / WARP * PARTS_OF_ROW + part) * GROUPS + group) * GROUP_BYTES + pair * WORD;
 #pragma unroll
         for (int p = 0; p < PRODUCTS; ++p)
 #pragma unroll
             for (int row = 0; row < 2; ++row)
 #pragma unroll
                 for (int i = 0; i < A_WORDS; ++i)
-                    word[p][row][i] = *reinterpret_cast<const unsigned *>(
-                        from + row * ROW_BYTES + i % 2 * (GROUPS / 2) * GROUP_BYTES + (first_word(p) + i / 2 * 4) * WORD);
+                    word[p][row][i] = rows[row].word(from + i % 2 * (GROUPS / 2) * GROUP_BYTES + (first_word(p) + i / 2 * 4) * WORD);
     }
 };
 
@@ -118,41 +116,57 @@ __device__ __forceinline__ void clear(Responses &sum) {
 __device__ __forceinline__ bool is_marked(unsigned mark) { return (mark & 0x7FFF7FFFu) != 0; }  // zeros, or NaN
 #endif
 
+// Put two samples, the first in the low bits of `both`, beside each other into a staged row, which may start within such a
+// pair.
+__device__ __forceinline__ void put_pair(OUTPUT *at, unsigned both) {
+    if (!ALIGNED_OUT) {
+        at[0] = sample_bits(both, at);
+        at[1] = sample_bits(both >> 8 * sizeof(OUTPUT), at);
+    } else if (2 * sizeof(OUTPUT) == WORD) {
+        *reinterpret_cast<unsigned *>(at) = both;
+    } else {
+        *reinterpret_cast<unsigned short *>(at) = static_cast<unsigned short>(both);
+    }
+}
+
 // Put one complete row of responses into the stage, as samples; `mark` remembers one that is not finite (mend.cuh).
 __device__ __forceinline__ void stage_row(unsigned char *staged, int thread, int part, const Responses &sum, unsigned &mark) {
     const int group = thread % WARP / 4, pair = thread % 4;  // of the lane: lane = 4 · group + pair
     const bool has_output = pair < PRODUCT_SAMPLES * DIRECTIONS / 2;
     OUTPUT *const to = reinterpret_cast<OUTPUT *>(staged) +
                        ((thread / WARP * PARTS_OF_ROW + part) * GROUPS + group) * GROUP_PIXELS * CHANNELS + (3 - DIRECTIONS) * pair;
+    const auto place = [&](int p, int half) { return to + half * (GROUPS / 2) * GROUP_PIXELS * CHANNELS + p * PRODUCT_SAMPLES; };
+    unsigned pairs[PRODUCTS][2];  // of one direction: all lanes pack, so that only the stores depend on the lane
 #pragma unroll
-        for (int p = 0; p < PRODUCTS; ++p)
+    for (int p = 0; p < PRODUCTS; ++p)
 #pragma unroll
-            for (int half = 0; half < 2; ++half) {
-                const Response first = sum[p][2 * half], second = sum[p][2 * half + 1];
-                OUTPUT *const at = to + half * (GROUPS / 2) * GROUP_PIXELS * CHANNELS + p * PRODUCT_SAMPLES;
-                if (DIRECTIONS == 2) {
+        for (int half = 0; half < 2; ++half) {
+            const Response first = sum[p][2 * half], second = sum[p][2 * half + 1];
+            if (DIRECTIONS == 2) {
+                OUTPUT &sample = *place(p, half);
 #ifdef WHOLE_WEIGHTS
-                    *at = length_byte(first, second);
+                sample = length_byte(first, second);
 #else
-                    const float value = length(to_value(first), to_value(second));
-                    store_sample<store>(value, *at);
-                    mark_halves_not_finite(static_cast<unsigned>(__half_as_ushort(*at)), mark);
+                store_sample<store>(length(to_value(first), to_value(second)), sample);
+                mark_halves_not_finite(static_cast<unsigned>(__half_as_ushort(sample)), mark);
 #endif
-                    continue;
-                }
-                // All lanes pack, so that only the store itself depends on the lane.
-#ifdef WHOLE_WEIGHTS
-                const bool positive = store == Store::abs;
-                const unsigned short both = static_cast<unsigned short>(
-                    pack_clipped(positive ? abs(first) : first, positive ? abs(second) : second, 0));
-                if (has_output) *reinterpret_cast<unsigned short *>(at) = both;
-#else
-                const float value[2] = {first, second};
-                const unsigned both = pack(value, static_cast<const OUTPUT *>(nullptr));
-                mark_halves_not_finite(both, mark);
-                if (has_output) *reinterpret_cast<unsigned *>(at) = both;
-#endif
+                continue;
             }
+#ifdef WHOLE_WEIGHTS
+            const bool positive = store == Store::abs;
+            pairs[p][half] = pack_clipped(positive ? abs(first) : first, positive ? abs(second) : second, 0);
+#else
+            const float value[2] = {first, second};
+            pairs[p][half] = pack(value, static_cast<const OUTPUT *>(nullptr));
+            mark_halves_not_finite(pairs[p][half], mark);
+#endif
+            if (ALIGNED_OUT && has_output) put_pair(place(p, half), pairs[p][half]);  // one store, which is predicated
+        }
+    if (ALIGNED_OUT || DIRECTIONS == 2 || !has_output) return;
+#pragma unroll
+    for (int p = 0; p < PRODUCTS; ++p)
+#pragma unroll
+        for (int half = 0; half < 2; ++half) put_pair(place(p, half), pairs[p][half]);
 }
 
 // A warp's part of a strip, going down by pairs of rows: the windows of the pair before, from which the rows of the
@@ -164,12 +178,12 @@ struct Column {
     __device__ __forceinline__ void start() { before = Window(); }
 
     // Take the input rows of a step, put the output rows that end with them into the stage.
-    __device__ __forceinline__ void step(const unsigned char *rows, unsigned char *staged, int thread, int part,
+    __device__ __forceinline__ void step(const StepRows &rows, const StagedRows &staged, int thread, int part,
                                          const Filter &filter) {
 #pragma unroll
         for (int y = 0; y < STEP_ROWS; y += 2) {
             Window two;
-            two.read(rows + y * ROW_BYTES, thread, part);
+            two.read({rows.row(y), rows.row(y + 1)}, thread, part);
             Responses first, second;
             clear(first), clear(second);
 #pragma unroll
@@ -180,7 +194,7 @@ struct Column {
                     multiply(first[p], two.word[p][0], filter.word[1][p][half][1]);
                 }
             unsigned mark = 0;
-            stage_row(staged + y * OUT_ROW_BYTES, thread, part, first, mark);
+            stage_row(staged.row(y), thread, part, first, mark);
 #pragma unroll
             for (int half = 0; half < PARTS; ++half)
 #pragma unroll
@@ -188,7 +202,7 @@ struct Column {
                     multiply(second[p], two.word[p], filter.word[1][p][half]);
                     multiply(second[p], before.word[p][1], filter.word[0][p][half][0]);
                 }
-            stage_row(staged + (y + 1) * OUT_ROW_BYTES, thread, part, second, mark);
+            stage_row(staged.row(y + 1), thread, part, second, mark);
 #ifdef MENDS
             if (is_marked(mark)) block_is_spoilt = 1;
 #endif

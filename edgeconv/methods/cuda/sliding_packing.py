@@ -24,17 +24,20 @@ MMA_GROUP_PIXELS, MMA_DEPTH, MMA_COLUMNS = 4, 16, 8
 """Shape of the matrices in sliding_mma.cuh."""
 
 
-def halo_bytes(problem: Problem) -> int:
-    """The macro HALO_BYTES: bytes of the padding left of a row, modulo what a warp copies at once."""
-    return problem.padding * problem.in_channels * problem.dtype.itemsize % (WARP * CHUNK_BYTES)
+def halo_bytes(problem: Problem, aligned: bool) -> int:
+    """The macro HALO_BYTES: bytes of the padding left of a row, modulo what a warp copies at once.
+
+    0 where rows do not all start on 16 bytes, as each has a lead of its own then (sliding_rows.cuh).
+    """
+    return problem.padding * problem.in_channels * problem.dtype.itemsize % (WARP * CHUNK_BYTES) if aligned else 0
 
 
-def packed_weights(problem: Problem) -> NDArray[Any]:
-    """The weights for the arithmetic that the strips use."""
-    return _PACKERS[arithmetic_for(problem)](problem)
+def packed_weights(problem: Problem, aligned: bool) -> NDArray[Any]:
+    """The weights for the arithmetic that the strips use, of pictures whose rows start on 16 bytes or not."""
+    return _PACKERS[arithmetic_for(problem)](problem, aligned)
 
 
-def dp4a_weights(problem: Problem) -> NDArray[np.int32]:
+def dp4a_weights(problem: Problem, aligned: bool = True) -> NDArray[np.int32]:
     """The struct `Weights` of sliding_sums.cuh under WHOLE_WEIGHTS: signed bytes, four to a word."""
     weights = problem.weights.astype(np.int8)
     directions, out_channels, in_group = weights.shape[:3]
@@ -51,7 +54,7 @@ def dp4a_weights(problem: Problem) -> NDArray[np.int32]:
     return packed.reshape(-1).view(np.int32)
 
 
-def mma_weights(problem: Problem) -> NDArray[np.int32]:
+def mma_weights(problem: Problem, aligned: bool) -> NDArray[np.int32]:
     """The struct `Weights` of sliding_mma.cuh: every matrix B (16 samples × 8 columns) as the lanes hold it."""
     dense = problem.dense_weights()
     parts = dense[np.newaxis].astype(np.int8) if problem.dtype == np.uint8 else halves(dense)
@@ -59,7 +62,7 @@ def mma_weights(problem: Problem) -> NDArray[np.int32]:
     pixel_bytes = RGB_CHANNELS * sample_bytes
     products = 3 if directions == 2 else 2
     samples = MMA_GROUP_PIXELS * RGB_CHANNELS // products
-    lead = -halo_bytes(problem) % LINE_BYTES
+    lead = -halo_bytes(problem, aligned) % LINE_BYTES
     matrices = np.zeros((KERNEL_SIZE, products, len(parts), MMA_DEPTH, MMA_COLUMNS), parts.dtype)
     for product in range(products):
         first_pixel = product * samples // RGB_CHANNELS
@@ -77,8 +80,8 @@ def mma_weights(problem: Problem) -> NDArray[np.int32]:
     return np.ascontiguousarray(held).reshape(-1).view(np.int32)
 
 
-_PACKERS: dict[StripArithmetic, Callable[[Problem], NDArray[Any]]] = {
-    "fma": lambda problem: problem.weights,
+_PACKERS: dict[StripArithmetic, Callable[[Problem, bool], NDArray[Any]]] = {
+    "fma": lambda problem, aligned: problem.weights,
     "dp4a": dp4a_weights,
     "mma": mma_weights,
 }

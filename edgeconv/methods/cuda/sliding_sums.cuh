@@ -9,10 +9,10 @@
 //     WHOLE_WEIGHTS, IN_GROUP 1    dp4a over four neighbouring pixels of a channel; at stride 1 two outputs share them
 //     WHOLE_WEIGHTS, IN_GROUP 3    dp4a over the nine bytes of three pixels, in three words
 constexpr int widest_access(int pitch) { return pitch % 16 == 0 ? 16 : pitch % 8 == 0 ? 8 : 4; }
-constexpr int READ = widest_access(THREAD_BYTES);  // bytes that a thread reads at once
+constexpr int READ = ALIGNED_IN ? widest_access(THREAD_BYTES) : WORD;  // bytes that a thread reads at once
 constexpr int WINDOW_START = LEAD / READ * READ;
 constexpr int WINDOW_WORDS = (round_up(WINDOW_END, READ) - WINDOW_START) / WORD;
-constexpr int WRITE = widest_access(THREAD_OUT_BYTES);
+constexpr int WRITE = ALIGNED_OUT ? widest_access(THREAD_OUT_BYTES) : WORD;
 constexpr int THREAD_OUT_WORDS = THREAD_OUT_BYTES / WORD;
 
 #ifdef WHOLE_WEIGHTS
@@ -41,8 +41,8 @@ typedef Response Responses[THREAD_PIXELS][OUT_CHANNELS][DIRECTIONS];
 struct Window {
     unsigned word[WINDOW_WORDS];
 
-    __device__ __forceinline__ void read(const unsigned char *row, int thread) {
-        const unsigned char *from = row + thread * THREAD_BYTES + WINDOW_START;
+    __device__ __forceinline__ void read(const Row &row, int thread) {
+        const unsigned char *from = row.bytes + thread * THREAD_BYTES + WINDOW_START;
 #pragma unroll
         for (int i = 0; i < WINDOW_WORDS; i += READ / WORD) {
             if (READ == 16) {
@@ -52,7 +52,7 @@ struct Window {
                 const uint2 two = *reinterpret_cast<const uint2 *>(from + i * WORD);
                 word[i] = two.x, word[i + 1] = two.y;
             } else {
-                word[i] = *reinterpret_cast<const unsigned *>(from + i * WORD);
+                word[i] = row.word(thread * THREAD_BYTES + WINDOW_START + i * WORD);
             }
         }
     }
@@ -165,9 +165,24 @@ __device__ __forceinline__ void clear(Responses &sum) {
             for (int d = 0; d < DIRECTIONS; ++d) sum[x][o][d] = START;
 }
 
-__device__ __forceinline__ void put(unsigned char *to, const unsigned (&word)[THREAD_OUT_WORDS]) {
+// Put a thread's samples, as words, into a staged row. Where that starts within a word neighbouring threads share words:
+// the right one of them puts them together, and for those that two warps share join_warps does.
+__device__ __forceinline__ void put(unsigned char *staged, int thread, const unsigned (&word)[THREAD_OUT_WORDS]) {
+    unsigned char *const to = staged + thread * THREAD_OUT_BYTES;
+    if (SHARES_WORDS) {
+        constexpr int LAST = THREAD_OUT_WORDS - 1;
+        const unsigned skew = skew_of(staged);
+        const int lane = thread % WARP, warp = thread / WARP;
+        unsigned *const words = reinterpret_cast<unsigned *>(to - skew);
+        const unsigned before = __shfl_sync(~0u, word[LAST], (lane + WARP - 1) % WARP);
+        words[0] = __funnelshift_rc(before, word[0], (WORD - skew) * 8);
 #pragma unroll
-    for (int i = 0; i < THREAD_OUT_WORDS; i += WRITE / WORD) {
+        for (int i = 1; i <= LAST; ++i) words[i] = __funnelshift_rc(word[i - 1], word[i], (WORD - skew) * 8);
+        if (lane == 0) joints_of(staged)[warp].right = word[0];
+        if (lane == WARP - 1) joints_of(staged)[warp + 1].left = word[LAST];
+    }
+#pragma unroll
+    for (int i = 0; i < (SHARES_WORDS ? 0 : THREAD_OUT_WORDS); i += WRITE / WORD) {
         if (WRITE == 16)
             *reinterpret_cast<uint4 *>(to + i * WORD) = make_uint4(word[i], word[i + 1], word[i + 2], word[i + 3]);
         else if (WRITE == 8)
@@ -204,7 +219,7 @@ __device__ __forceinline__ void stage_row(unsigned char *staged, int thread, con
         }
         word[i] = pack(value, static_cast<const OUTPUT *>(nullptr));
     }
-    put(staged + thread * THREAD_OUT_BYTES, word);
+    put(staged, thread, word);
 }
 
 // A thread's part of a strip, going down: the sums of the output rows under way, the one that ends first in front.
@@ -217,15 +232,15 @@ struct Column {
     }
 
     // Take the input rows of a step, put the output rows that end with them into the stage.
-    __device__ __forceinline__ void step(const unsigned char *rows, unsigned char *staged, int thread, int,
+    __device__ __forceinline__ void step(const StepRows &rows, const StagedRows &staged, int thread, int,
                                          const Filter &filter) {
 #pragma unroll
         for (int y = 0; y < STEP_ROWS; ++y) {
             Responses done;
 #pragma unroll
-            for (int i = 0; i < STRIDE; ++i) {
+            for (int i = 0; i < ROWS_OF_OUTPUT; ++i) {
                 Window window;
-                window.read(rows + (y * STRIDE + i) * ROW_BYTES, thread);
+                window.read(rows.row(y * ROWS_OF_OUTPUT + i), thread);
                 if (STRIDE == 1) {
                     move(done, pending[0]), add_row(done, window, filter, 2);
                     move(pending[0], pending[1]), add_row(pending[0], window, filter, 1);
@@ -240,7 +255,7 @@ struct Column {
                     add_row(done, window, filter, i);
                 }
             }
-            stage_row(staged + y * OUT_ROW_BYTES, thread, done);
+            stage_row(staged.row(y), thread, done);
         }
     }
 };

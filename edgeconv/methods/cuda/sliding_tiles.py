@@ -16,7 +16,7 @@ CHUNK_BYTES = 16
 """What one asynchronous copy moves; rows that start on a multiple of it take the short way."""
 LINE_BYTES = 128
 """A cache line: see sliding.cu."""
-BARRIER_BYTES, STAGES = 8, 2
+BARRIER_BYTES, LEAD_BYTES, WORD_BYTES, STAGES, BORDER_BYTES = 8, 4, 4, 2, 384
 MOST_SHARED_BYTES = 48 * 1024
 """What a block of any GPU may have without asking for more."""
 MOST_BLOCKS = 16
@@ -66,11 +66,14 @@ class TileRow:
     in_channels: int | None = None
     least_outputs: int = 0
     """Of a filter bank."""
+    aligned: bool | None = None
+    """Whether every row of the picture starts on 16 bytes."""
 
-    def fits(self, problem: Problem, arithmetic: StripArithmetic) -> bool:
+    def fits(self, problem: Problem, arithmetic: StripArithmetic, aligned: bool) -> bool:
         """Whether the line is for problems like this one, whatever their size."""
-        actual = (arithmetic, problem.stride, problem.directions, problem.dtype.itemsize, problem.in_channels)
-        wanted = (self.arithmetic, self.stride, self.directions, self.sample_bytes, self.in_channels)
+        sample_bytes, channels = problem.dtype.itemsize, problem.in_channels
+        actual = (arithmetic, problem.stride, problem.directions, sample_bytes, channels, aligned)
+        wanted = (self.arithmetic, self.stride, self.directions, self.sample_bytes, self.in_channels, self.aligned)
         return problem.output_channels >= self.least_outputs and all(
             want in (None, is_) for want, is_ in zip(wanted, actual, strict=True)
         )
@@ -90,21 +93,29 @@ TILES = (
     TileRow(StripTile(4, 1, 1, 4, 4, 6), stride=2, sample_bytes=4, in_channels=1),
     TileRow(StripTile(8, 1, 1, 4, 4, 6), stride=2, in_channels=1),
     TileRow(StripTile(4, 4, 1, 4, 6, 31), "mma", directions=2, sample_bytes=1, least_pixels=2**23),
+    TileRow(StripTile(4, 4, 1, 4, 6, 13), "mma", directions=2, sample_bytes=1, aligned=False),
     TileRow(StripTile(8, 2, 1, 2, 8, 13), "mma", directions=2, sample_bytes=1, least_pixels=2**21),
     TileRow(StripTile(4, 2, 1, 4, 4, 10), "mma", directions=2, sample_bytes=1),
+    TileRow(StripTile(4, 4, 1, 4, 4, 20), "mma", sample_bytes=1, aligned=False),
     TileRow(StripTile(4, 4, 1, 4, 4, 16), "mma", sample_bytes=1, least_pixels=2**23),
     TileRow(StripTile(4, 2, 1, 4, 4, 16), "mma", sample_bytes=1),
     TileRow(StripTile(4, 4, 1, 2, 6, 62), "mma", directions=2),
+    TileRow(StripTile(4, 4, 1, 2, 8, 62), "mma", least_pixels=2**23, aligned=False),
     TileRow(StripTile(4, 4, 1, 2, 8, 13), "mma", least_pixels=2**23),
     TileRow(StripTile(4, 2, 1, 2, 8, 10), "mma"),
+    TileRow(StripTile(8, 3, 1, 4, 6, 20), "dp4a", stride=1, directions=1, least_pixels=2**23, aligned=False),
+    TileRow(StripTile(4, 4, 1, 4, 6, 16), "dp4a", stride=1, directions=1, aligned=False),
     TileRow(StripTile(4, 3, 1, 4, 4, 16), "dp4a", stride=1, least_pixels=2**23),
     TileRow(StripTile(4, 2, 1, 4, 4, 13), "dp4a", stride=1),
     TileRow(StripTile(2, 2, 1, 4, 4, 8), stride=1, directions=2, sample_bytes=4),
     TileRow(StripTile(4, 2, 1, 4, 4, 62), stride=1, directions=2),
+    TileRow(StripTile(2, 3, 1, 4, 6, 20), stride=1, sample_bytes=4, least_pixels=2**21, aligned=False),
+    TileRow(StripTile(2, 3, 1, 4, 4, 10), stride=1, sample_bytes=4, aligned=False),
     TileRow(StripTile(2, 3, 2, 4, 4, 13), stride=1, sample_bytes=4, least_pixels=2**23),
     TileRow(StripTile(2, 3, 1, 4, 6, 10), stride=1, sample_bytes=4, least_pixels=2**21),
     TileRow(StripTile(4, 1, 1, 2, 12, 13), stride=1, sample_bytes=4, least_pixels=2**19),
     TileRow(StripTile(2, 2, 1, 2, 8, 8), stride=1, sample_bytes=4),
+    TileRow(StripTile(4, 3, 1, 4, 6, 31), stride=1, sample_bytes=2, aligned=False),
     TileRow(StripTile(4, 2, 2, 4, 6, 8), stride=1, sample_bytes=2),
     TileRow(StripTile(8, 1, 1, 4, 4, 31), stride=1),
     TileRow(StripTile(1, 2, 1, 4, 6, 3), stride=2, sample_bytes=4, least_pixels=2**19),
@@ -114,7 +125,10 @@ TILES = (
     TileRow(StripTile(4, 2, 1, 4, 4, 6), stride=2),
     TileRow(StripTile(1, 1, 1, 4, 6, 3), stride=3, sample_bytes=4),
     TileRow(StripTile(2, 1, 1, 4, 4, 2), stride=3, sample_bytes=2),
-    TileRow(StripTile(4, 1, 1, 4, 4, 2)),
+    TileRow(StripTile(4, 1, 1, 4, 4, 2), stride=3),
+    TileRow(StripTile(1, 1, 1, 2, 8, 4), sample_bytes=4),
+    TileRow(StripTile(2, 1, 1, 2, 8, 4), sample_bytes=2),
+    TileRow(StripTile(4, 1, 1, 2, 6, 4)),
 )
 """The first line that fits is taken. Measured on one NVIDIA H200, by scripts/sweep_cuda_sliding.py."""
 
@@ -126,36 +140,41 @@ def shared_bytes(problem: Problem, tile: StripTile) -> int:
         problem.output_channels * problem.output_dtype.itemsize,
     )
     pixels = (tile.threads * tile.thread_pixels - 1) * problem.stride + KERNEL_SIZE
-    row = round_up(LINE_BYTES + pixels * in_pixel + CHUNK_BYTES, LINE_BYTES)
-    ring = (1 + tile.steps_ahead) * (tile.step_rows * problem.stride * row + BARRIER_BYTES)
-    return ring + STAGES * tile.step_rows * tile.threads * tile.thread_pixels * out_pixel
+    row = round_up(LINE_BYTES + pixels * in_pixel + CHUNK_BYTES + WORD_BYTES, LINE_BYTES)
+    rows = tile.step_rows * min(problem.stride, KERNEL_SIZE)
+    ring = (1 + tile.steps_ahead) * (rows * (row + LEAD_BYTES) + BARRIER_BYTES)
+    staged = tile.threads * tile.thread_pixels * out_pixel + CHUNK_BYTES
+    return ring + STAGES * tile.step_rows * staged + BORDER_BYTES
 
 
-def tiles_of(problem: Problem) -> tuple[tuple[int, StripTile], ...]:
-    """The tiles for problems like this one, each with the least output pixels that it is for, largest first."""
+def tiles_of(problem: Problem, aligned: bool) -> tuple[tuple[int, StripTile], ...]:
+    """The tiles for problems like this one, each with the least output pixels that it is for, largest first.
+
+    `aligned` says whether every row of the picture starts on 16 bytes.
+    """
     arithmetic = arithmetic_for(problem)
     fitting = [
         (row.least_pixels, row.tile)
         for row in TILES
-        if row.fits(problem, arithmetic) and shared_bytes(problem, row.tile) <= MOST_SHARED_BYTES
+        if row.fits(problem, arithmetic, aligned) and shared_bytes(problem, row.tile) <= MOST_SHARED_BYTES
     ]
     last = [least for least, _ in fitting].index(0)
     return tuple(fitting[: last + 1])
 
 
-def tile_for(problem: Problem, pictures: int = 1) -> StripTile:
-    """The tile that measured fastest for this problem."""
+def tile_for(problem: Problem, aligned: bool, pictures: int = 1) -> StripTile:
+    """The tile that measured fastest for this problem; `aligned` as for `tiles_of`."""
     pixels = problem.output_height * problem.output_width * pictures
-    return next(tile for least, tile in tiles_of(problem) if pixels >= least)
+    return next(tile for least, tile in tiles_of(problem, aligned) if pixels >= least)
 
 
-def tile_for_batch(problem: Problem, pictures: int) -> StripTile:
+def tile_for_batch(problem: Problem, aligned: bool, pictures: int) -> StripTile:
     """The tile for a batch, with no more warps side by side than a picture is wide.
 
     Multiply-adds take that of one picture, others that of a picture of as many pixels, which has taller strips:
     measured on one NVIDIA H200 for 1,024 pictures of 128×128, 256 of 256×256, 64 of 512×512.
     """
-    tile = tile_for(problem, 1 if arithmetic_for(problem) == "fma" else pictures)
+    tile = tile_for(problem, aligned, 1 if arithmetic_for(problem) == "fma" else pictures)
     warps = min(tile.warps, -(-problem.output_width // (WARP * tile.thread_pixels)))
     return replace(tile, warps=warps, min_blocks=min(MOST_BLOCKS, tile.min_blocks * tile.warps // warps))
 
