@@ -1,6 +1,6 @@
 """Measure the passes of Canny on a GPU: each alone is the time of the first so many, less those before it.
 
-    python3 scripts/benchmark_canny_passes.py --output docs/results/canny_passes_NAME.json.xz
+    python3 scripts/benchmark_canny_passes.py --output docs/results/canny_passes_NAME.json
 
 The pictures are those of benchmark_canny.py. Times are medians by CUDA events with a cold L2, beside a copy of the
 picture: as many bytes read as written. Each result is compared with OpenCV's before it is timed. Compare within a run
@@ -15,7 +15,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import committed
 import committed
 import numpy as np
 from benchmark_canny import CASES, HIGH, LOW, Case, by_opencv
@@ -64,12 +63,7 @@ def main() -> None:
     """Measure, print and write the record."""
     parser = Arguments(__doc__)
     parser.add_argument("--sizes", default="1024,4096", help="Sides of the pictures, with commas.")
-    parser.add_argument(
-        "--output",
-        type=Path,
-        required=True,
-        help="Write the figures to this file, as JSON, packed where it ends with .xz.",
-    )
+    parser.add_argument("--output", type=Path, required=True, help="Write the figures to this file, as JSON.")
     asked = parser.parse_args()
     sizes = [int(size) for size in asked.sizes.split(",")]
     record: dict[str, Any] = {
