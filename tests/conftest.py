@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -90,13 +91,31 @@ os.fsync = _checked_only
 """In the tests' own processes no write waits for the disk, 4 ms each time: what is tested is which calls are made, and
 that each leaves whole files behind, not that they outlive a loss of power."""
 
+MANY_MODULES = 50
+
 gc.disable()  # while modules are imported and cases are listed, next to nothing becomes garbage
+
+
+_frozen_modules = 0
 
 
 def pytest_collection_finish() -> None:
     """What there is by now stays: no collection of garbage looks at it again, Python's own or a benchmark's."""
-    gc.freeze()
+    _freeze()
     gc.enable()
+
+
+def pytest_runtest_logfinish() -> None:
+    """The same where tests have imported large libraries since then."""
+    if len(sys.modules) > _frozen_modules + MANY_MODULES:
+        gc.collect()
+        _freeze()
+
+
+def _freeze() -> None:
+    global _frozen_modules
+    gc.freeze()
+    _frozen_modules = len(sys.modules)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

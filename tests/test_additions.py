@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from command import PROJECT
 from problems import random_image
+from selection import few_then_slow
 
 from edgeconv.io.image import write_image
 
@@ -109,7 +110,8 @@ def test_a_new_option_is_on_every_command_that_runs_methods(with_option: Changed
 
 
 @pytest.mark.parametrize(
-    "words", ["run photo.png -m opencv --samples 0", "batch photo.png -m opencv", "compare photo.png"]
+    "words",
+    few_then_slow(["batch photo.png -m opencv", "compare photo.png", "run photo.png -m opencv --samples 0"]),
 )
 def test_a_new_option_is_accepted_where_it_applies(with_option: Changed, words: str) -> None:
     done = with_option.edgeconv(*words.split(), "--shade", "2")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import product
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 from problems import random_image
+from selection import pairs_then_slow
 
 import edgeconv
 from edgeconv.api import convolve as door
@@ -211,9 +213,13 @@ class StandIn(SimpleNamespace):
         return image
 
 
-@pytest.mark.parametrize("given", [False, True])
-@pytest.mark.parametrize("shape", [(HEIGHT, WIDTH), (HEIGHT, WIDTH, 1), (HEIGHT, WIDTH, 3)])
-@pytest.mark.parametrize("filter", ["sobel", BANK])
+SHAPES = ((HEIGHT, WIDTH), (HEIGHT, WIDTH, 1), (HEIGHT, WIDTH, 3))
+
+
+@pytest.mark.parametrize(
+    ("filter", "shape", "given"),
+    pairs_then_slow([*product(["sobel", BANK], SHAPES, [False, True])], lambda row: map(str, row), several=True),
+)
 def test_plans_of_grey_and_of_banks_are_measured(filter: Any, shape: Any, given: bool) -> None:
     plan = edgeconv.plan(shape, "uint8", filter=filter, **RULES)
     image = np.random.default_rng(1).integers(0, 256, shape, np.uint8) if given else None

@@ -286,7 +286,7 @@ def test_a_scheduler_that_goes_away_is_one_line_and_loses_nothing(photos: Path) 
         Batch(tasks, settings_for(out), engine).run(leave)
     rows = {row.output for row in ledger.read_rows(out)}
     assert len(rows) > 2
-    assert run_here([photos], out, resume=True).failed == 0
+    assert run_here([photos], out, resume=True).failures == []
     assert inputs_in_ledger(out) == once_each(photos)
 
 

@@ -7,7 +7,9 @@ import signal
 import sys
 import time
 from collections import Counter
-from pathlib import Path
+from concurrent.futures import CancelledError
+from pathlib import Path, PurePosixPath
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,9 +22,12 @@ from edgeconv.batch import ledger, plan
 from edgeconv.batch.engines import cluster, connect
 from edgeconv.batch.engines.cluster import Absence, Cluster
 from edgeconv.batch.engines.connection import Connection
+from edgeconv.batch.engines.dask_worker import Terms
 from edgeconv.batch.pipeline import Batch
 from edgeconv.batch.stores import store_of
 from edgeconv.batch.summary import Summary
+from edgeconv.batch.task import Task
+from edgeconv.errors import UnavailableError
 from edgeconv.io import temporary_files
 from edgeconv.io.image import write_image
 
@@ -44,6 +49,73 @@ def running() -> Any:
     options = {"dashboard_address": None, "silence_logs": 50}
     with LocalCluster(n_workers=1, threads_per_worker=1, **options) as started:
         yield started
+
+
+class ClosedClientError(Exception):
+    """As Dask's of 2025, which is no more than an Exception; earlier versions raise that itself."""
+
+
+class Closed:
+    """A client whose scheduler is gone: one of the things that it is asked raises, as Dask's versions do."""
+
+    status = "closed"
+
+    def __init__(self, request: str, error: BaseException) -> None:
+        self._request, self._error = request, error
+
+    def _ask(self, request: str, answer: Any) -> Any:
+        if request == self._request:
+            raise self._error
+        return answer
+
+    def nthreads(self, **words: Any) -> dict[str, int]:
+        return self._ask("nthreads", {"worker": 1})
+
+    def submit(self, *words: Any, **more: Any) -> Closed:
+        return self._ask("submit", self)
+
+    def exception(self, timeout: float) -> None:
+        return self._ask("exception", None)
+
+    def result(self, timeout: float) -> None:
+        return self._ask("result", None)
+
+    def wait(self, *words: Any) -> Any:
+        return self._ask("wait", SimpleNamespace(done=[]))
+
+    def sync(self, *words: Any, **more: Any) -> None:
+        return self._ask("cancel", None)
+
+    _cancel = None
+
+
+@pytest.mark.parametrize("error", [OSError(), CancelledError(), ClosedClientError(), Exception("closed")], ids=repr)
+@pytest.mark.parametrize("request_name", ["nthreads", "submit", "exception", "result", "wait", "cancel"])
+def test_whatever_is_asked_of_a_scheduler_that_is_gone_is_the_same_error(
+    monkeypatch: pytest.MonkeyPatch, request_name: str, error: BaseException
+) -> None:
+    engine = Cluster(Closed("nothing", error), "The scheduler", 1)
+    engine.client = Closed(request_name, error)
+    monkeypatch.setattr("distributed.wait", engine.client.wait)
+    asked = {
+        "nthreads": engine._threads,
+        "submit": lambda: engine._submit("look", ()),
+        "exception": lambda: engine._result(engine.client),
+        "result": lambda: engine._result(engine.client),
+        "wait": lambda: engine._over([]),
+    }
+    task = Task("a.png", PurePosixPath("a.png"), "a.png")
+
+    def in_a_batch() -> None:
+        monkeypatch.setattr(engine, "_finished", lambda calls, stopped: asked.get(request_name, gone)())
+        list(engine._outcomes(Terms(()), None, iter([task]), lambda: False, lambda outcome: None))
+
+    def gone() -> None:
+        raise engine._gone()
+
+    for call in (asked.get(request_name, gone), in_a_batch):
+        with pytest.raises(UnavailableError, match="The scheduler went away: start it again"):
+            call()
 
 
 def send_workers_away(running: Any) -> None:

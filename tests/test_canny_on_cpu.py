@@ -12,6 +12,7 @@ import llvmlite.binding as llvm
 import numpy as np
 import pytest
 from command import script
+from selection import pairs_then_slow
 from test_cpu_engine import OTHER_PROCESSORS, called
 
 import edgeconv
@@ -57,7 +58,11 @@ def assert_same(found: np.ndarray, expected: np.ndarray, what: object) -> None:
     assert not len(wrong), f"{what}: {len(wrong)} pixels, first {wrong[0]}: {found[tuple(wrong[0])]}"
 
 
-@pytest.mark.parametrize("shape", SHAPES, ids=lambda each: f"{each.source}-{each.channels}-{each.l2}-{each.blur}")
+@pytest.mark.parametrize(
+    "shape",
+    pairs_then_slow(SHAPES, dataclasses.astuple),
+    ids=lambda each: f"{each.source}-{each.channels}-{each.l2}-{each.blur}",
+)
 def test_random_pictures(shape):
     rng = np.random.default_rng(SHAPES.index(shape))
     dtype = {"u8": "uint8", "u16": "uint16"}[shape.source]

@@ -237,7 +237,9 @@ def test_a_device_that_cannot_be_used_is_named_and_no_method_that_nobody_chose(
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
-@pytest.mark.parametrize("words", ["filters", "doctor", "--help", "--version", "run photo.png -m opencv --overwrite"])
+@pytest.mark.parametrize(
+    "words", few_then_slow(["filters", "run photo.png -m opencv --overwrite", "doctor", "--help", "--version"], 2)
+)
 def test_standard_output_that_is_full_is_one_line(folder: Path, words: str) -> None:
     done = shell(f'"$0" -m edgeconv {words} > /dev/full', folder)
     line = "edgeconv: error: Standard output cannot be written (No space left on device)."

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from command import PROJECT
 from problems import random_image
+from selection import few_then_slow
 
 from edgeconv.bench.record import read_record
 from edgeconv.io.image import write_image
@@ -209,7 +210,7 @@ def test_the_example_is_installed_and_found_by_every_command(example: Installed)
     assert example.edgeconv("batch", "photo.png", "-m", "shifts", "-o", "out").returncode == 0
 
 
-@pytest.mark.parametrize("words", ["run photo.png -m shfts", "bench --methods shfts"])
+@pytest.mark.parametrize("words", few_then_slow(["run photo.png -m shfts", "bench --methods shfts"]))
 def test_a_name_that_is_nearly_its_own_is_proposed(example: Installed, words: str) -> None:
     done = example.edgeconv(*words.split())
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
@@ -298,7 +299,7 @@ def test_a_fault_of_a_method_is_one_line_that_names_its_package(faulty: Installe
         assert (cause == "NoneType") == ("failed in" not in reason), "the traceback is there for who asks"
 
 
-@pytest.mark.parametrize("name", ["unmade", "nothing", "unrun"])
+@pytest.mark.parametrize("name", few_then_slow(["unrun", "unmade", "nothing"]))
 def test_a_command_leaves_nothing_behind_where_a_method_fails(faulty: Installed, name: str) -> None:
     done = faulty.edgeconv("run", "photo.png", "-m", name, "-o", f"{name}.png")
     assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (4, "", 1), done.stderr

@@ -20,6 +20,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -32,6 +33,7 @@ from command import edgeconv, shell
 from damaged import AVIF, BMP, GIF, JPEG, JPEG_2000, MOVING, PNG, RESTARTING, TIFF, WEBP
 from picture_files import exif, noisy, png, png_chunk, png_head, pnm, saved, tiff
 from PIL import Image
+from selection import few_then_slow, pairs_then_slow
 
 from edgeconv.batch.ledger import read_rows
 from edgeconv.batch.stores import store_of
@@ -129,9 +131,9 @@ def test_of_an_endless_stream_no_more_is_read_than_the_picture(
     assert stream.given <= len(data) + STEP_BYTES
 
 
-@pytest.mark.parametrize("end", ENDS)
-@pytest.mark.parametrize("share", [0.0, 0.02, 0.1, 0.6])
-@pytest.mark.parametrize("name", WHOLE | OTHERS)
+@pytest.mark.parametrize(
+    ("name", "share", "end"), pairs_then_slow([*product(WHOLE | OTHERS, [0.0, 0.02, 0.1, 0.6], ENDS)])
+)
 def test_a_stream_that_goes_wrong_ends_at_what_its_header_allows(
     name: str, share: float, end: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -154,7 +156,7 @@ def test_an_endless_stream_of_no_format_is_told_by_its_first_bytes(end: str, mon
 
 
 @posix
-@pytest.mark.parametrize("device", ["/dev/zero", "/dev/urandom"])
+@pytest.mark.parametrize("device", few_then_slow(["/dev/zero", "/dev/urandom"]))
 def test_a_device(device: str, tmp_path: Path) -> None:
     for arguments in ((device,), ("-",)):
         line = f'ulimit -v 4000000; exec "$0" -m edgeconv run {arguments[0]} --method reference < {device}'

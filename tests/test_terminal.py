@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
+from itertools import product
 from pathlib import Path
 
 import pytest
 from command import PROJECT, edgeconv, edgeconv_process
 from problems import random_image
+from selection import pairs_then_slow
 
 from edgeconv.core.text_rows import TextRow, broken
 from edgeconv.io.files import read_text
@@ -63,8 +65,10 @@ def test_a_pipe_gets_neither_colours_nor_broken_lines(folder: Path) -> None:
     assert any(len(line) > 80 for line in done.text.splitlines())
 
 
-@pytest.mark.parametrize("columns", [40, 80, 132])
-@pytest.mark.parametrize("words", [("run", "photo.png", "-v", *ONCE), ("run", "--help"), ("--help",)])
+SHOWN = (("run", "photo.png", "-v", *ONCE), ("run", "--help"), ("--help",))
+
+
+@pytest.mark.parametrize(("words", "columns"), pairs_then_slow([*product(SHOWN, [40, 80, 132])], together=1))
 def test_lines_fit_the_terminal(folder: Path, words: tuple[object, ...], columns: int) -> None:
     shown = without_colours(on_terminal(*words, cwd=folder, columns=columns).text)
     assert max(map(len, shown.splitlines())) <= max(columns, 52)  # of help text Typer gives no fewer than 50 columns

@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 from cases import draw_samples
 from oracle import FLOAT32, TWOFOLD_HALF, Arithmetic, Asked, Expected, expect, named
+from selection import few_then_slow
 
 import edgeconv
 from edgeconv.core.request import make_request
@@ -138,7 +139,7 @@ def test_all_threads_ask_all_questions() -> None:
     at_once([partial(ask, number) for number in range(THREADS)])
 
 
-@pytest.mark.parametrize("method", ["sliding", "opencv"])
+@pytest.mark.parametrize("method", few_then_slow(["sliding", "opencv"]))
 def test_large_pictures_share_the_pool_of_workers(method: str) -> None:
     one = question(method, "sobel", "each", "uint8", LARGE)
 

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import tifffile
 from command import PROJECT, script
 from pieces import in_one_chunk
 from problems import random_image
-from selection import few_then_slow
+from selection import few_then_slow, pairs_then_slow
 
 from edgeconv.core.request import make_request
 from edgeconv.errors import MemoryLimitError
@@ -110,9 +111,13 @@ def test_a_small_picture_is_one_tile() -> None:
     assert plan_chosen(work_for(300, 400, (64, 64)), 1024 * MEBIBYTE).tile == (512, 400)
 
 
-@pytest.mark.parametrize("dtype", ["uint8", "uint16", "float32"])
-@pytest.mark.parametrize("stride", few_then_slow([1, 2, 3]))
-@pytest.mark.parametrize("chunk", [(512, 512), (16, 60_000), (4096, 4096)])
+CHUNKS = ((512, 512), (16, 60_000), (4096, 4096))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "stride", "chunk"),
+    pairs_then_slow([*product(["uint8", "uint16", "float32"], [1, 2, 3], CHUNKS)], together=1),
+)
 def test_more_memory_never_means_a_refusal_and_a_plan_is_never_above_the_limit(
     dtype: str, stride: int, chunk: tuple[int, int]
 ) -> None:

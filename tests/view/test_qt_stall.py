@@ -13,6 +13,7 @@ from problems import random_image
 from PySide6.QtCore import Qt, QTimer
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
+from selection import few_then_slow
 from windows import opened, settle
 
 from edgeconv.io.image import write_image
@@ -48,7 +49,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.mark.parametrize("method", ["opencv", "sliding"])
+@pytest.mark.parametrize("method", few_then_slow(["opencv", "sliding"]))
 def test_the_longest_stall_of_a_large_run(qtbot: QtBot, large: Path, method: str) -> None:
     window = opened(qtbot, large, method=method)
     heartbeat = Heartbeat()

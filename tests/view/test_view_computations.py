@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import threading
+from itertools import product
 
 import numpy as np
 import pytest
 from problems import random_image
+from selection import pairs_then_slow
 
 import edgeconv
 from edgeconv.core import progress
@@ -65,8 +67,9 @@ def test_what_nobody_waits_for_stops_after_a_while() -> None:
             listen(0.1)
 
 
-@pytest.mark.parametrize("method", ["reference", "opencv"])
-@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize(
+    ("threads", "method"), pairs_then_slow([*product([1, 3], ["reference", "opencv"])], together=1)
+)
 def test_a_method_tells_how_far_it_is_and_stops_where_it_is_told_to(method: str, threads: int) -> None:
     picture = random_image(1500, 700, np.uint8)
     options = edgeconv.Options(threads=threads, workspace_limit_bytes=2**24) if method == "opencv" else None

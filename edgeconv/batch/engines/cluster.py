@@ -157,7 +157,8 @@ class Cluster(Engine):
 
         def carry() -> Any:
             """The work, as the result of a call: so Dask makes it again where the worker that held it dies."""
-            return self.client.submit(bytes, pickled, pure=False)
+            with self._there():
+                return self.client.submit(bytes, pickled, pure=False)
 
         def submit(batch: list[Task]) -> None:
             sent = [replace(task, source=from_the_root(task.source)) for task in batch]
@@ -201,7 +202,7 @@ class Cluster(Engine):
                         settle(outcome)
                         yield outcome
         finally:
-            with suppress(OSError, CancelledError):
+            with suppress(EdgeconvError, TimeoutError), self._there():
                 self.client.sync(self.client._cancel, list(calls), callback_timeout=ANSWER_SECONDS)
 
     def _fail(
@@ -246,17 +247,17 @@ class Cluster(Engine):
         return answers
 
     def _submit(self, name: str, words: tuple[Any, ...], *results: Any, workers: list[str] | None = None) -> Any:
-        return self.client.submit(CALL, name, pickle.dumps(words), *results, workers=workers, pure=False)
+        with self._there():
+            return self.client.submit(CALL, name, pickle.dumps(words), *results, workers=workers, pure=False)
 
     def _result(self, call: Any) -> Result | None:
         """What came of a call; None where it is not over after all."""
         try:
-            error = call.exception(ANSWER_SECONDS)
-            return error, call.result(ANSWER_SECONDS) if error is None else None
+            with self._there():
+                error = call.exception(ANSWER_SECONDS)
+                return error, call.result(ANSWER_SECONDS) if error is None else None
         except TimeoutError:
             return None
-        except (OSError, CancelledError):
-            raise self._gone() from None
 
     def _threads(self) -> int:
         return sum(self._nthreads().values())
@@ -264,15 +265,31 @@ class Cluster(Engine):
     def _nthreads(self) -> dict[str, int]:
         """The threads of each worker; none of a scheduler that does not answer."""
         try:
-            found: dict[str, int] = self.client.nthreads(callback_timeout=ANSWER_SECONDS)
-            return found
+            with self._there():
+                found: dict[str, int] = self.client.nthreads(callback_timeout=ANSWER_SECONDS)
+                return found
         except TimeoutError:
             return {}
-        except (OSError, CancelledError):
-            raise self._gone() from None
 
     def _without_workers(self) -> UnavailableError:
         return UnavailableError(f"{self._name} has no workers: start some with 'dask worker ADDRESS'.")
+
+    @contextmanager
+    def _there(self) -> Iterator[None]:
+        """Whatever a client raises whose scheduler is gone becomes one error; a TimeoutError stays.
+
+        What is asked of a closed client raises a class of Dask's own, which is another in every few versions of it.
+        """
+        try:
+            yield
+        except TimeoutError:
+            raise
+        except (OSError, CancelledError):
+            raise self._gone() from None
+        except Exception:
+            if self.client.status != "closed":
+                raise
+            raise self._gone() from None
 
     def _gone(self) -> UnavailableError:
         return UnavailableError(f"{self._name} went away: start it again, and continue with --resume.")
@@ -298,11 +315,10 @@ class Cluster(Engine):
         from distributed import wait
 
         try:
-            over = wait(list(calls), LOOK_SECONDS, "FIRST_COMPLETED").done
+            with self._there():
+                over = wait(list(calls), LOOK_SECONDS, "FIRST_COMPLETED").done
         except TimeoutError:
             return {}
-        except CancelledError:
-            raise self._gone() from None
         results = {call: self._result(call) for call in over}
         return {call: result for call, result in results.items() if result is not None}
 
