@@ -19,6 +19,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
+import committed
 import cv2
 import numpy as np
 from benchmark_crew import quantiles, timed
@@ -30,7 +31,6 @@ from edgeconv.core.filters import RGB_CHANNELS
 from edgeconv.core.noise import SEED, noise_pixels
 from edgeconv.hardware.threads import usable_threads
 from edgeconv.hardware.versions import installed_versions
-from edgeconv.io.files import write_bytes_atomically
 from edgeconv.methods.cpu.canny import plan_canny
 from edgeconv.run.report import header
 from edgeconv.runtime.devices import get_device
@@ -157,7 +157,7 @@ def main() -> None:
     }
     counts = [count for count in (1, 2, 4, 8, 16, 32) if count <= usable_threads()]
     record["threads"] = [measure(CASES[0], sizes[-1], count, asked.seconds, peer=False) for count in counts]
-    write_bytes_atomically(asked.output, (json.dumps(record, indent=1) + "\n").encode())
+    committed.write(asked.output, (json.dumps(record, indent=1) + "\n").encode())
 
 
 if __name__ == "__main__":

@@ -15,11 +15,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import committed
 import numpy as np
 from benchmark_canny import CASES, HIGH, LOW, Case, by_opencv
 from script_options import Arguments, stopped
 
-from edgeconv.io.files import write_bytes_atomically
 from edgeconv.methods.cuda.canny import plan_canny
 from edgeconv.run.report import header
 from edgeconv.runtime.devices import get_device
@@ -74,7 +74,7 @@ def main() -> None:
         "high": HIGH,
         "rows": [measure(case, size) for case in CASES for size in sizes],
     }
-    write_bytes_atomically(asked.output, (json.dumps(record, indent=1) + "\n").encode())
+    committed.write(asked.output, (json.dumps(record, indent=1) + "\n").encode())
 
 
 if __name__ == "__main__":

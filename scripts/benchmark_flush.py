@@ -16,6 +16,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import committed
 from script_options import Arguments
 
 from edgeconv.bench.candidates import CopyCandidate, MethodCandidate, share
@@ -24,7 +25,6 @@ from edgeconv.core.noise import noise_pixels
 from edgeconv.core.records import to_json
 from edgeconv.core.request import make_request
 from edgeconv.hardware.versions import installed_versions
-from edgeconv.io.files import write_bytes_atomically
 from edgeconv.methods.options import Options
 from edgeconv.run.report import header
 
@@ -82,7 +82,7 @@ def main() -> int:
             print(*rows[-2:], sep="\n")
     device = cupy.cuda.runtime.getDeviceProperties(0)["name"].decode()
     about = {"kind": "flush", "device": device, "samples": SAMPLES, "versions": installed_versions(), "rows": rows}
-    write_bytes_atomically(given.output, to_json({**header(), **about}))
+    committed.write(given.output, to_json({**header(), **about}))
     return 0
 
 

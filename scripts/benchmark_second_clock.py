@@ -17,6 +17,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import committed
 from script_options import Arguments
 
 from edgeconv.bench.candidates import MethodCandidate, share
@@ -25,7 +26,6 @@ from edgeconv.bench.synthetic import bench_filter
 from edgeconv.core.noise import noise_pixels
 from edgeconv.core.records import fields_of, to_json
 from edgeconv.core.request import make_request
-from edgeconv.io.files import write_bytes_atomically
 from edgeconv.methods.options import Options
 from edgeconv.run.report import header
 
@@ -112,7 +112,7 @@ def main() -> int:
             rows.append(row)
             print(row)
     about = {"kind": "second_clock", "nvbench": version("cuda-bench"), "grid": GRID, "machine": machine, "rows": rows}
-    write_bytes_atomically(given.output, to_json({**header(), **about}))
+    committed.write(given.output, to_json({**header(), **about}))
     return 0
 
 

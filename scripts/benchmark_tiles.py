@@ -21,13 +21,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import committed
 import numpy as np
 from numpy.typing import NDArray
 from script_options import Arguments, stopped
 
 from edgeconv.core.units import parse_bytes
 from edgeconv.hardware.versions import installed_versions
-from edgeconv.io.files import write_bytes_atomically
 from edgeconv.run import report
 
 PROJECT = Path(__file__).resolve().parent.parent
@@ -123,7 +123,7 @@ def main() -> int:
     parser.add_argument(
         "--output",
         type=Path,
-        default=PROJECT / "docs" / "results" / "tiles_two_cores.json",
+        default=PROJECT / "docs" / "results" / "tiles_two_cores.json.xz",
         help="Write the figures to this file, as JSON.",
     )
     arguments = parser.parse_args()
@@ -154,7 +154,7 @@ def main() -> int:
         "runs": runs,
     }
     arguments.output.parent.mkdir(parents=True, exist_ok=True)
-    write_bytes_atomically(arguments.output, report.to_json(record))
+    committed.write(arguments.output, report.to_json(record))
     tiled = (runs["tiles"], runs["tiles_proved"])
     same = runs["tiles"]["output_sha256"] == runs["tiles_proved"]["output_sha256"]
     proved = runs["tiles_proved"]["tiles"]["proof"]["passed"]

@@ -1,23 +1,19 @@
-"""The tables of docs/cpu-engine.md about Canny, from records of scripts/benchmark_canny.py."""
+"""The tables about Canny, from records of scripts/benchmark_canny.py and scripts/benchmark_canny_peers.py."""
 
 from __future__ import annotations
 
-import json
-import lzma
 from functools import cache
-from pathlib import Path
 from typing import Any
 
-from edgeconv.export.tables import lines_of
+import committed
 
-RESULTS = Path(__file__).resolve().parent.parent / "docs" / "results"
+from edgeconv.export.tables import lines_of
 
 
 @cache
 def record(name: str) -> dict[str, Any]:
     """A record of scripts/benchmark_canny.py."""
-    found: dict[str, Any] = json.loads(lzma.decompress((RESULTS / f"{name}.json.xz").read_bytes()))
-    return found
+    return committed.record(name)
 
 
 def against_opencv(name: str) -> str:
@@ -49,3 +45,39 @@ def by_threads(name: str) -> str:
         times = f"{found['median']:,.0f} / {found['p90']:,.0f}"
         table.append([str(row["threads"]), times, f"{alone / found['median']:.1f}"])
     return lines_of(("threads", "µs, median / p90", "times faster than one"), table)
+
+
+OF_EDGECONV = ("copy", "edgeconv", "edgeconv, end to end")
+"""Candidates of scripts/benchmark_canny_peers.py that are no peers."""
+
+
+def peers(machines: dict[str, str]) -> str:
+    """Medians by case and side, of peers with how many times edgeconv's that is; one block for each record there is."""
+    blocks = []
+    for name, machine in machines.items():
+        if not any(committed.RESULTS.glob(f"{name}.json*")):  # a machine that was not measured yet
+            continue
+        rows = committed.record(name)["rows"]
+        timed = [row for row in rows if "median_us" in row]
+        candidates = list(dict.fromkeys(row["candidate"] for row in timed))
+        table = []
+        for case, size in dict.fromkeys((row["case"], row["size"]) for row in timed):
+            cells = {row["candidate"]: row for row in timed if (row["case"], row["size"]) == (case, size)}
+            table.append([case, str(size), *(_peer_cell(cells, candidate) for candidate in candidates)])
+        caption = f"[{machine}](results/{committed.path_of(name).name}):"
+        blocks.append(f"{caption}\n\n{lines_of(('picture', 'side', *candidates), table)}")
+    return "\n".join(blocks)
+
+
+def _peer_cell(cells: dict[str, dict[str, Any]], candidate: str) -> str:
+    """`420 µs`; of a peer `8,736 µs (20.8 ×), 2.2 % elsewhere`; – where it was left out."""
+    row = cells.get(candidate)
+    if row is None:
+        return "–"
+    took = row["median_us"]
+    text = f"{took:,.0f} µs" if took >= 100 else f"{took:.1f} µs"
+    if candidate in OF_EDGECONV:
+        return text
+    other = cells["edgeconv, end to end" if candidate == "opencv on the host" else "edgeconv"]["median_us"]
+    elsewhere = row.get("elsewhere", 0.0)
+    return f"{text} ({took / other:.3g} ×)" + (f", {elsewhere:.1%} elsewhere" if elsewhere else "")

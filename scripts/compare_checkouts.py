@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import lzma
 import os
 import statistics
 import subprocess
@@ -21,6 +20,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import committed
 from script_options import Arguments
 
 CASES: tuple[dict[str, Any], ...] = tuple(
@@ -151,7 +151,7 @@ def main() -> None:
         head = {"kind": "checkouts", "threads": asked.threads, "cpu": _processor()}
         lines = ",\n".join(map(json.dumps, rows))
         text = f'{json.dumps(head)[:-1]}, "rows": [\n{lines}\n]}}\n'.encode()
-        asked.output.write_bytes(lzma.compress(text) if asked.output.suffix == ".xz" else text)
+        committed.write(asked.output, text)
 
 
 def _processor() -> str:

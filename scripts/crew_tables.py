@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import json
-import lzma
 from functools import cache
 from math import prod
-from pathlib import Path
 from typing import Any
+
+import committed
 
 from edgeconv.bench.record import BenchRow, read_record
 from edgeconv.export.tables import lines_of
-
-RESULTS = Path(__file__).resolve().parent.parent / "docs" / "results"
 
 
 @cache
 def record(name: str) -> dict[str, Any]:
     """A record of scripts/benchmark_crew.py."""
-    found: dict[str, Any] = json.loads(lzma.decompress((RESULTS / f"{name}.json.xz").read_bytes()))
-    return found
+    return committed.record(name)
 
 
 def _times(found: dict[str, float]) -> str:
@@ -106,7 +102,7 @@ def processes(name: str) -> str:
 
 def against_peers(folder: str, name: str) -> str:
     """`sliding` beside the fastest peer of each case."""
-    bench = read_record(RESULTS / "bench" / folder / f"{name}.json.xz")
+    bench = read_record(committed.RESULTS / "bench" / folder / f"{name}.json.xz")
     cases: dict[tuple[Any, ...], list[BenchRow]] = {}
     for row in bench.rows:
         if row.status == "measured":

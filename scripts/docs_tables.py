@@ -7,8 +7,6 @@ tables in the package (methods, filters, steps) or from the reports under docs/r
 
 from __future__ import annotations
 
-import json
-import lzma
 import re
 import sys
 from collections.abc import Callable
@@ -19,6 +17,7 @@ from statistics import median
 from typing import Any
 
 import canny_tables
+import committed
 import crew_tables
 import readme_figures
 import surface_tables
@@ -50,7 +49,6 @@ from edgeconv.run.report import RunReport
 from edgeconv.view.qt.actions import listed_keys
 
 PROJECT = Path(__file__).resolve().parent.parent
-RESULTS = PROJECT / "docs" / "results"
 SOURCES = tuple(f"edgeconv/bench/ladders/{name}_kernels.cu" for name in ("conv", "gemm"))
 PAGES = (
     "README.md",
@@ -128,7 +126,7 @@ def run_reports(machine: str) -> str:
     """One line a report of scripts/run_matrix.py."""
     rows = []
     for entry in METHODS:
-        for path in sorted((RESULTS / "run" / machine).glob(f"{entry.device}_{entry.name}_s?.json.xz")):
+        for path in sorted((committed.RESULTS / "run" / machine).glob(f"{entry.device}_{entry.name}_s?.json.xz")):
             report = read_kinds(path, {RUN: RunReport})
             timing, speed, check = report.timing, report.speed, report.check
             assert timing.kernel is not None  # all of them were timed and checked
@@ -155,7 +153,7 @@ def run_reports(machine: str) -> str:
 
 def calls(name: str) -> str:
     """Microseconds from call to call, by the side of the picture, of scripts/benchmark_calls.py."""
-    found = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))["calls_microseconds"]
+    found = committed.record(name)["calls_microseconds"]
     sides = list(found)
     rows = [[what, *(f"{found[side][what]:.1f}" for side in sides)] for what in found[sides[0]]]
     return lines_of(("µs from call to call", *(f"{side}×{side}" for side in sides)), rows)
@@ -165,7 +163,7 @@ def auto_choices(machines: dict[str, str]) -> str:
     """What `auto` took beside the best single choice, of scripts/benchmark_auto.py."""
     rows = []
     for name, machine in machines.items():
-        record = json.loads(lzma.decompress((RESULTS / f"{name}.json.xz").read_bytes()))
+        record = committed.record(name)
         for part, words in AUTO_PARTS.items():
             found = [row for row in record["rows"] if row["part"] == part]
             worst = max(found, key=lambda row: row["ratio"])
@@ -182,7 +180,7 @@ AUTO_PARTS = {"calls": "calls with NumPy arrays", "file": "one file", "batch": "
 
 def batches(name: str) -> str:
     """Each batch in one call, beside a device copy of as many bytes, of scripts/benchmark_calls.py."""
-    found = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))["batches"]
+    found = committed.record(name)["batches"]
     rows = [
         [
             f"{row['pictures']:,} of {row['side']}×{row['side']}",
@@ -198,7 +196,7 @@ def batches(name: str) -> str:
 
 def diff_cost(machine: str) -> str:
     """One line a pair of scripts/benchmark_diff.py."""
-    record = json.loads((RESULTS / "diff" / f"{machine}.json").read_text(encoding="utf-8"))
+    record = committed.record(f"diff/{machine}")
     rows = [
         [
             name.replace("_", " "),
@@ -221,7 +219,7 @@ def view_keys() -> str:
 
 def view_cost(machine: str) -> str:
     """Openings and stalls of scripts/benchmark_view.py."""
-    record = json.loads((RESULTS / "view" / f"{machine}.json").read_text(encoding="utf-8"))
+    record = committed.record(f"view/{machine}")
     opening, stall = record["opening"], record["stall"]
     found = {
         "opening, from the start of the process": (opening["process_seconds"], opening["process_goal_seconds"]),
@@ -240,7 +238,7 @@ def view_cost(machine: str) -> str:
 
 def reader_fuzz() -> str:
     """What became of damaged pictures in the run of scripts/fuzz_reader.py that is committed."""
-    record = json.loads((RESULTS / "reader_fuzz.json").read_text(encoding="utf-8"))
+    record = committed.record("reader_fuzz")
     outcomes = list(next(iter(record["outcomes"].values())))
     rows = ([kind, *(f"{counts[name]:,}" for name in outcomes)] for kind, counts in record["outcomes"].items())
     versions = ", ".join(f"{name} {version}" for name, version in record["versions"].items())
@@ -263,7 +261,7 @@ def batch_speed(machines: dict[str, str], on_gpu: bool = False) -> str:
     """Pictures per second, one line per record."""
     rows = []
     for name, machine in machines.items():
-        record = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
+        record = committed.record(name)
         speed = record["pictures_per_second"]
         on_the_gpu = next((value for key, value in speed.items() if BATCH_ON_GPU.fullmatch(key)), None)
         figures = [_three_digits(speed.get(key)) for key in BATCH_COLUMNS]
@@ -271,7 +269,7 @@ def batch_speed(machines: dict[str, str], on_gpu: bool = False) -> str:
         if on_gpu:
             figures.insert(0, _three_digits(on_the_gpu))
         rounds = len(record["samples_seconds"]["edgeconv batch"])
-        rows.append([f"[{machine}](results/{name}.json)", str(rounds), *figures])
+        rows.append([f"[{machine}](results/{committed.path_of(name).name})", str(rounds), *figures])
     columns = list(BATCH_COLUMNS.values())
     columns.insert(2, "batch / codecs (goal 0.9)")
     return lines_of(("machine", "rounds", *(["batch, JPEG on the GPU"] if on_gpu else []), *columns), rows)
@@ -295,14 +293,15 @@ def tiles() -> str:
     """Time and memory of runs by tiles, one line per run of scripts/benchmark_tiles.py."""
     rows = []
     for name, machine in TILES.items():
-        record = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
+        record = committed.record(name)
         side, limit = record["side"], record["limit_bytes"]
+        link = f"results/{committed.path_of(name).name}"
         for run, words in TILE_RUNS.items():
             if run in record["runs"]:
                 found = record["runs"][run]
                 rows.append(
                     [
-                        f"[{side:,}×{side:,}](results/{name}.json) ({record['picture_bytes'] / 1e9:.1f} GB)",
+                        f"[{side:,}×{side:,}]({link}) ({record['picture_bytes'] / 1e9:.1f} GB)",
                         machine,
                         words,
                         "–" if run == "whole" else f"{limit / 2**20:,.0f} MiB",
@@ -320,7 +319,7 @@ def faults() -> str:
 
 def second_clock() -> str:
     """Of scripts/benchmark_second_clock.py."""
-    found = json.loads((RESULTS / "second_clock_h200.json").read_text(encoding="utf-8"))["rows"]
+    found = committed.record("second_clock_h200")["rows"]
     rows = (
         [
             f"`{row['method']}`",
@@ -336,7 +335,7 @@ def second_clock() -> str:
 
 def flushes() -> str:
     """Of scripts/benchmark_flush.py: a case and size in a line, the two flushes side by side."""
-    found = json.loads((RESULTS / "flush_h200.json").read_text(encoding="utf-8"))["rows"]
+    found = committed.record("flush_h200")["rows"]
     rows = []
     for dirty, clean in zip(found[::2], found[1::2], strict=True):
         case = f"{dirty['dtype']}, {dirty['filter']}, {dirty['channels']}, stride {dirty['stride']}"
@@ -370,7 +369,7 @@ def grids() -> str:
 
 def bench_table(machine: str, grid: str, make: Callable[[BenchRecord], Table]) -> str:
     """A table of a bench record, or a line that says that there is none yet."""
-    path = RESULTS / "bench" / machine / f"{grid}.json.xz"
+    path = committed.RESULTS / "bench" / machine / f"{grid}.json.xz"
     if not path.exists():
         return "Not measured yet.\n"
     record = read_record(path)
@@ -383,7 +382,7 @@ def bench_table(machine: str, grid: str, make: Callable[[BenchRecord], Table]) -
 
 def bank_table(machine: str, in_channels: int, size: int = 2048) -> str:
     """Every candidate over the number of filters, at stride 1 on float32."""
-    path = RESULTS / "bench" / machine / "bank.json.xz"
+    path = committed.RESULTS / "bench" / machine / "bank.json.xz"
     if not path.exists():
         return "Not measured yet.\n"
     record = read_record(path)
@@ -405,17 +404,17 @@ def cpu_goals(record: BenchRecord) -> Table:
 
 def conv() -> ConvRecord:
     """The record of `bench conv`."""
-    return read_kinds(RESULTS / "bench_conv_h200.json.xz", {CONV: ConvRecord})
+    return read_kinds(committed.RESULTS / "bench_conv_h200.json.xz", {CONV: ConvRecord})
 
 
 def gemm() -> GemmRecord:
     """The record of `bench gemm`."""
-    return read_kinds(RESULTS / "bench_gemm_h200.json.xz", {GEMM: GemmRecord})
+    return read_kinds(committed.RESULTS / "bench_gemm_h200.json.xz", {GEMM: GemmRecord})
 
 
 def profile() -> LadderProfile:
     """What the profiler counted of `bench conv`."""
-    return read_kinds(RESULTS / "conv_ladder_profile_h200.json", {PROFILE: LadderProfile})
+    return read_kinds(committed.RESULTS / "conv_ladder_profile_h200.json", {PROFILE: LadderProfile})
 
 
 def ladder(table: Table) -> str:
@@ -434,6 +433,13 @@ TABLES: dict[str, Callable[[], str]] = {
     "against-peers": lambda: f"{lines_of(readme_figures.HEADER, readme_figures.rows())}\n{readme_figures.leads()}",
     "filters": filters,
     "stages": stages,
+    "canny-peers": lambda: canny_tables.peers(
+        {
+            "canny_peers_h200": "one NVIDIA H200",
+            "canny_peers_h200_host": "16 cores of its host",
+            "canny_peers_two_cores": "two cores of an AMD EPYC",
+        }
+    ),
     "banks-rgb": lambda: bank_table("h200", 3),
     "banks-grey": lambda: bank_table("h200", 1),
     "faults": faults,

@@ -10,8 +10,6 @@ drawn here, not by matplotlib, so that the same record gives the same bytes ever
 
 from __future__ import annotations
 
-import json
-import lzma
 import math
 import sys
 from collections.abc import Sequence
@@ -21,10 +19,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal
 
+import committed
 from script_options import Arguments
 
 PROJECT = Path(__file__).resolve().parent.parent
-RESULTS = PROJECT / "docs" / "results"
 RECORD, LADDER = "bench/h200/gpu", "bench_conv_h200"
 """Of `edgeconv bench` and of `edgeconv bench conv`, the latter on another day on a GPU of the same kind."""
 PICTURES = PROJECT / "docs" / "pictures"
@@ -68,9 +66,7 @@ PLAIN_STEP = "constant"
 
 def rows_of(name: str) -> list[dict[str, Any]]:
     """The rows of a committed record, packed by xz or not."""
-    path = min(RESULTS.glob(f"{name}.json*"))
-    data = path.read_bytes()
-    found: list[dict[str, Any]] = json.loads(lzma.decompress(data) if path.suffix == ".xz" else data)["rows"]
+    found: list[dict[str, Any]] = committed.record(name)["rows"]
     return found
 
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
-import lzma
 from collections import Counter
 from itertools import pairwise
-from pathlib import Path
-from typing import Any
+
+import committed
 
 from edgeconv.bench.record import read_record
 from edgeconv.core.forms import FORMS
@@ -15,7 +13,6 @@ from edgeconv.core.units import seconds_text
 from edgeconv.export import surface
 from edgeconv.export.tables import lines_of
 
-RESULTS = Path(__file__).resolve().parent.parent / "docs" / "results"
 STAND_OUT = 0.6
 WORST_ROWS = 8
 
@@ -28,7 +25,7 @@ def forms() -> str:
 
 def checkouts(name: str) -> str:
     """A record of scripts/compare_checkouts.py."""
-    record = _read(f"{name}.json.xz")
+    record = committed.record(name)
     rows = []
     for row in record["rows"]:
         case = row["case"]
@@ -51,13 +48,13 @@ def checkouts(name: str) -> str:
 
 def lot(machine: str, number: int) -> str:
     """A table of a record of the grid `surface`: 0 is the distribution, 1 the worst cases."""
-    table = surface.tables_of(read_record(RESULTS / "bench" / machine / "surface.json.xz"))[number]
+    table = surface.tables_of(read_record(committed.RESULTS / "bench" / machine / "surface.json.xz"))[number]
     return lines_of(table.header, table.rows)
 
 
 def survey(name: str) -> str:
     """How many rows of scripts/survey_cpu.py have which share of their best sibling, by type."""
-    rows = _read(f"{name}.json.xz")["rows"]
+    rows = committed.record(name)["rows"]
     steps = (0.0, 0.4, 0.5, STAND_OUT, 0.7, 0.8, 1.01)
     lines = []
     for dtype in dict.fromkeys(row["dtype"] for row in rows):
@@ -70,7 +67,7 @@ def survey(name: str) -> str:
 
 def survey_kinds(name: str) -> str:
     """The kinds of rows below STAND_OUT: type, filter, channels, the axis they are behind on, and how many they are."""
-    rows = [row for row in _read(f"{name}.json.xz")["rows"] if row["share"] < STAND_OUT]
+    rows = [row for row in committed.record(name)["rows"] if row["share"] < STAND_OUT]
     kinds = Counter((row["dtype"], row["filter"], row["worst_axis"]) for row in rows)
     lines = []
     for (dtype, chosen, axis), count in sorted(kinds.items(), key=lambda item: -item[1])[:WORST_ROWS]:
@@ -79,7 +76,3 @@ def survey_kinds(name: str) -> str:
         strides = sorted({row["stride"] for row in of_kind})
         lines.append((f"{dtype} {chosen}", axis, ", ".join(map(str, strides)), str(count), f"{least:.2f}"))
     return lines_of(("rows", "behind those of another", "strides", "number", "smallest share"), lines)
-
-
-def _read(name: str) -> Any:
-    return json.loads(lzma.decompress((RESULTS / name).read_bytes()))

@@ -23,7 +23,7 @@ from edgeconv.core.request import make_request
 from edgeconv.errors import MemoryLimitError, UnavailableError, UsageError
 from edgeconv.export.schemas import RUN
 from edgeconv.io.image import read_image, write_image
-from edgeconv.methods import METHODS, find
+from edgeconv.methods import METHODS
 from edgeconv.methods.options import Options
 from edgeconv.run import report_text
 from edgeconv.run.report import as_report
@@ -103,6 +103,26 @@ def test_the_report_says_what_is_counted_and_gives_no_gflops(folder: Path) -> No
     assert "GFLOPS" not in " ".join(rows.values())
 
 
+def test_reports_of_canny_stand_in_tables_beside_those_of_single_filters(folder: Path) -> None:
+    for words in ("--thresholds 50,150", "--thresholds 60,150", "--filter sobel"):
+        words = words if "sobel" in words else f"--filter canny {words}"
+        assert edgeconv("run", "photo.png", *words.split(), "--samples", 3, "-o", "out/").code == 0
+    files = ("--markdown", "r.md", "--csv", "r.csv", "--html", "r.html")
+    done = edgeconv("report", *map(str, sorted(folder.glob("out/*.json"))), *files)
+    assert done.code == 0, done.err
+    text = Path("r.md").read_text(encoding="utf-8")
+    rows = {
+        cells[1]: cells for line in text.splitlines() if len(cells := [each.strip() for each in line.split("|")]) == 12
+    }
+    (first,) = (row for name, row in rows.items() if "50-150" in name)
+    kernel, gflops, end_to_end, rate, floor, roofline, bound, _, check = first[2:11]
+    assert (gflops, end_to_end, roofline, bound, check) == ("–", "–", "–", "–", "right")
+    assert kernel.endswith("s")
+    assert float(rate) > 0
+    assert floor.endswith("%")
+    assert "canny (sobel, thin, hysteresis; l1, thresholds 60 and 150)" in text
+
+
 def test_an_earlier_output_of_the_same_settings_is_replaced_and_no_other(folder: Path) -> None:
     words = ("run", "photo.png", "--filter", "canny", "--samples", 0, "-o", "edges.png")
     assert edgeconv(*words, "--thresholds", "50,150").code == 0
@@ -174,13 +194,12 @@ def test_compare_sets_every_method_beside_the_reference(folder: Path) -> None:
         ("run photo.png --filter canny --thresholds 3", "--thresholds '3' is not LOW,HIGH"),
         ("run photo.png --filter canny --tile 64", "is not filtered by tiles"),
         ("run photo.png --filter canyn", "Did you mean 'canny'?"),
-        ("batch photo.png --filter canny --method sliding --device cpu -o out", "'sliding' cannot compute"),
+        ("batch photo.png --filter canny --method im2col -o out", "'im2col' cannot compute the chain 'canny'"),
+        ("batch photo.png --chain sobel --method sliding --device cpu -o out", "'sliding' cannot compute"),
         ("bench --filters canny", "canny"),
     ],
 )
 def test_what_does_not_apply_is_refused_in_one_line(folder: Path, words: str, message: str) -> None:
-    if "sliding" in words and find("sliding", "cpu").load().chain_reason(_problem()) is None:
-        pytest.skip("it can")
     done = edgeconv(*words.split())
     assert done.code in (2, 4), (done.code, done.err)
     assert done.out == b""
@@ -219,6 +238,7 @@ def test_python_gives_height_by_width(shape: tuple[int, ...]) -> None:
     assert plan.output_shape == shape[:2]
     assert plan.bound.max() == 0
     assert "canny" in repr(plan)
+    assert "sobel, thin, hysteresis; l1, thresholds 60 and 120\n" in plan.explain()
     assert "exact" in plan.explain()
 
 

@@ -142,6 +142,7 @@ class ConvolutionPlan:
             ("why", self.why),
             ("picture", f"{'×'.join(map(str, self.shape))} {self.dtype}"),
             ("output", f"{'×'.join(map(str, self.output_shape))} {self.output_dtype}"),
+            *([] if self._request.chain is None else [("chain", self._request.chain.text)]),
             *self._mask_lines(),
             ("arithmetic", plan.arithmetic.name),
             ("error", exact),

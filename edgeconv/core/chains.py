@@ -36,7 +36,7 @@ from edgeconv.core.canny import CANNY_DTYPES, CannySettings
 from edgeconv.core.choices import CHAINS, Border, Gradient, ThresholdRule
 from edgeconv.core.filters import CHANNEL_COUNTS
 from edgeconv.core.option import did_you_mean, listed
-from edgeconv.core.output import store
+from edgeconv.core.output import store, threshold_text
 from edgeconv.core.problem import StoredMode
 from edgeconv.errors import UsageError
 
@@ -152,6 +152,16 @@ class Chain:
         if self.rule is not None or self.low is None or self.high is None:
             return f"{blur}{measure}{'' if self.rule in (None, DEFAULT_RULE) else f'_{self.rule}'}"
         return f"{blur}{measure}_{self.low:g}-{self.high:g}"
+
+    @property
+    def text(self) -> str:
+        """Stages and settings for a person: `sobel, thin, hysteresis; l1, thresholds 50 and 150`."""
+        measure = f"; {self.gradient}" if self.has_gradient else ""
+        if self.low is None or self.high is None:
+            return f"{', '.join(self.stages)}{measure}"
+        rule = "" if self.rule is None else f" by {self.rule}"
+        limits = f"{threshold_text(self.low)} and {threshold_text(self.high)}"
+        return f"{', '.join(self.stages)}{measure}, thresholds {limits}{rule}"
 
     def canny_settings(self) -> CannySettings | None:
         """The settings of canny where that is what the chain computes, its thresholds known; else None."""

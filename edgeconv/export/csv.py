@@ -132,6 +132,7 @@ def _step_line(record: LadderRecord, row: ConvRow | GemmRow) -> Line:
 def _run_line(report: RunReport) -> Line:
     """A run, as far as it has the figures: its memory floor is that of a large copy."""
     timing, speed, phases = report.timing, report.speed, report.phases_seconds
+    rates = speed or report.throughput
     return {
         "created_utc": report.created_utc,
         "machine": report.device.name,
@@ -146,9 +147,9 @@ def _run_line(report: RunReport) -> Line:
         "status": "wrong" if is_wrong(report) else "measured",
         "l2_state": timing.l2_state,
         **_some(SERIES, timing.kernel),
-        **_some(METRICS, speed),
+        **_some(METRICS, rates),
         "gflops": None if speed is None else speed.kernel_gflops,
-        "large_copy_share": None if speed is None else speed.memory_floor_share,
+        "large_copy_share": None if rates is None else rates.memory_floor_share,
         **_some(COUNTS, report.counts),
         **_some(("moved_bytes", "workspace_bytes", "launches"), report.method),
         "set_up_seconds": phases.get("set_up"),

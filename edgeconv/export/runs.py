@@ -12,8 +12,8 @@ from pathlib import Path
 from edgeconv.core.units import counted, seconds_text
 from edgeconv.export.tables import NOTHING, Table, cudnn_trace, percent
 from edgeconv.methods.options import Options
-from edgeconv.run.report import PHASES, InputPart, OutputPart, RunReport, ranking_of
-from edgeconv.run.report_text import mask_text, summary
+from edgeconv.run.report import PHASES, InputPart, OutputPart, ProblemPart, RunReport, ranking_of
+from edgeconv.run.report_text import chain_text, mask_text, summary
 
 MOST_LEADING = 8
 """Runs that a summary of one screen has room for."""
@@ -74,7 +74,7 @@ def pictures(reports: Sequence[RunReport]) -> Table:
     for name, report in zip(labels(reports), reports, strict=True):
         problem = report.problem
         rules = f"padding {problem.padding} {problem.border}, output {problem.output_mode}{mask_text(problem)}"
-        words = f"{problem.filter.name}, {problem.channels}, stride {problem.stride}, {rules}"
+        words = f"{chain_text(problem) or problem.filter.name}, {problem.channels}, stride {problem.stride}, {rules}"
         rows.append((name, report.input.file, _size(report.input), words, _size(report.output)))
     return Table("Pictures", ("run", "picture", "size", "filter", "output"), tuple(rows))
 
@@ -92,7 +92,8 @@ def machine_lines(reports: Sequence[RunReport]) -> list[str]:
     for report in reports:
         versions = ", ".join(f"{name} {version}" for name, version in report.versions.items())
         lines.append(f"{report.device.name}; edgeconv {report.edgeconv_version}; {versions}")
-        roof = None if report.speed is None else report.speed.roof
+        rates = report.speed or report.throughput
+        roof = None if rates is None else rates.roof
         if roof is not None:
             lines.append(f"Roof of {report.device.name}, measured anew in each run: {roof.how}")
     return list(dict.fromkeys(lines))
@@ -113,6 +114,7 @@ def _parts(report: RunReport) -> tuple[str, ...]:
         f"s{problem.stride}",
         _size(report.input),
         problem.filter.name,
+        _chain_settings(problem),
         problem.channels,
         problem.output_mode,
         mask_text(problem).removeprefix(", "),
@@ -138,9 +140,22 @@ def _figures(report: RunReport) -> tuple[str, ...]:
             percent(speed.roofline_share),
             speed.bound_by or NOTHING,
         )
+    elif report.throughput is not None and series is not None:
+        rates = report.throughput
+        bytes_cells = f"{rates.gigabytes_per_second:,.1f}", percent(rates.memory_floor_share)
+        cells = (seconds_text(series.median_seconds), NOTHING, NOTHING, *bytes_cells, NOTHING, NOTHING)
     check = report.check
     verdict = NOTHING if check is None else "right" if check.passed else "WRONG"
     return (*cells, seconds_text(report.whole_run_seconds), verdict)
+
+
+def _chain_settings(problem: ProblemPart) -> str:
+    """What tells two runs of one chain apart: `l2 50-150`; nothing of a single filter."""
+    chain = problem.filter.chain
+    if chain is None:
+        return ""
+    limits = "" if chain.low is None or chain.high is None else f" {chain.low:g}-{chain.high:g}"
+    return f"{chain.gradient}{limits}"
 
 
 def _gflops(report: RunReport) -> float:

@@ -5,6 +5,7 @@ Both are rows of a label and a text. Whoever prints them chooses colours and bre
 
 from __future__ import annotations
 
+from edgeconv.core.chains import Chain
 from edgeconv.core.output import threshold_text
 from edgeconv.core.text_rows import TextRow, Tone
 from edgeconv.core.units import digits_text, seconds_text
@@ -116,7 +117,7 @@ def _picture_rows(report: RunReport) -> list[tuple[str, str]]:
         ("output", f"{_files_text(result)}  {size(result)}"),
         (
             "filter",
-            f"{_chain_text(problem) or problem.filter.name}, channels {problem.channels}, stride {problem.stride}, "
+            f"{chain_text(problem) or problem.filter.name}, channels {problem.channels}, stride {problem.stride}, "
             f"padding {problem.padding} {problem.border}, output {problem.output_mode}{mask_text(problem)}",
         ),
         ("method", f"{method.name}{_package(method)} on {device.name} ({method.why})"),
@@ -124,16 +125,13 @@ def _picture_rows(report: RunReport) -> list[tuple[str, str]]:
     return rows
 
 
-def _chain_text(problem: ProblemPart) -> str:
+def chain_text(problem: ProblemPart) -> str:
     """The stages of a chain and its thresholds: `canny (sobel, thin, hysteresis; l1, thresholds 50 to 150)`."""
-    chain = problem.filter.chain
-    if chain is None:
+    part = problem.filter.chain
+    if part is None:
         return ""
-    found = f"{problem.filter.name} ({', '.join(chain.stages)}; {chain.gradient}"
-    if chain.low is not None and chain.high is not None:
-        rule = "" if chain.rule is None else f" by {chain.rule}"
-        found += f", thresholds {threshold_text(chain.low)} and {threshold_text(chain.high)}{rule}"
-    return f"{found})"
+    chain = Chain(problem.filter.name, tuple(part.stages), part.gradient, part.low, part.high, part.rule)
+    return f"{chain.name} ({chain.text})"
 
 
 def mask_text(problem: ProblemPart) -> str:
