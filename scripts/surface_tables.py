@@ -23,6 +23,17 @@ def forms() -> str:
     return lines_of(("form", "computes", "where", "error"), rows)
 
 
+def cuda_forms(name: str) -> str:
+    """What the arithmetic of CUDA `sliding` takes: a record of scripts/sweep_cuda_sliding.py --shipped."""
+    rows = []
+    for result in _read(f"{name}.json.xz")["results"]:
+        (best,) = result["best"]
+        choice = best["tile"]
+        share = f"{best['share_of_floor']:.2f}"
+        rows.append((result["work"], choice["arithmetic"], choice["forms"], seconds_text(best["seconds"]), share))
+    return lines_of(("case", "arithmetic", "forms", "median", "of the floor"), rows)
+
+
 def checkouts(name: str) -> str:
     """A record of scripts/compare_checkouts.py."""
     record = committed.record(name)
