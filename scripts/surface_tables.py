@@ -26,7 +26,7 @@ def forms() -> str:
 def cuda_forms(name: str) -> str:
     """What the arithmetic of CUDA `sliding` takes: a record of scripts/sweep_cuda_sliding.py --shipped."""
     rows = []
-    for result in _read(f"{name}.json.xz")["results"]:
+    for result in committed.record(name)["results"]:
         (best,) = result["best"]
         choice = best["tile"]
         share = f"{best['share_of_floor']:.2f}"
