@@ -212,13 +212,16 @@ __device__ __forceinline__ constexpr int writer_of(int i) { return i % WARPS; }
 constexpr int WRITERS = STEP_ROWS < WARPS ? STEP_ROWS : WARPS;
 
 // Blocks that must fit a multiprocessor. From compute capability 12.0 on one holds 1,536 threads and not 2,048; to fit
-// six blocks of 128 threads into it the compiler would spill registers, and five of those that shift what they read.
+// six blocks of 128 threads into it the compiler would spill registers, and five of those that shift what they read. From
+// 8.0 on, where there are no bulk copies yet, six of those whose threads copy by themselves.
 #if __CUDA_ARCH__ >= 1200
 constexpr int MOST_BLOCKS = ALIGNED_IN ? 5 : 4;
-constexpr int RESIDENT_BLOCKS = THREADS == 128 && MIN_BLOCKS > MOST_BLOCKS ? MOST_BLOCKS : MIN_BLOCKS;
+#elif __CUDA_ARCH__ >= 800 && __CUDA_ARCH__ < 900
+constexpr int MOST_BLOCKS = 5;
 #else
-constexpr int RESIDENT_BLOCKS = MIN_BLOCKS;
+constexpr int MOST_BLOCKS = MIN_BLOCKS;
 #endif
+constexpr int RESIDENT_BLOCKS = THREADS == 128 && MIN_BLOCKS > MOST_BLOCKS ? MOST_BLOCKS : MIN_BLOCKS;
 
 extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS)
     sliding(const INPUT *__restrict__ image, OUTPUT *__restrict__ out, const __grid_constant__ StripGeometry size,
