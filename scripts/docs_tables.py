@@ -462,6 +462,7 @@ TABLES: dict[str, Callable[[], str]] = {
     ),
     "batches": lambda: batches("calls_h200"),
     "forms": surface_tables.forms,
+    "odd-widths": lambda: surface_tables.shipped("tried/sliding_odd_widths", "tried/sliding_reflect101"),
     "cuda-forms": lambda: surface_tables.cuda_forms("tried/cuda_forms"),
     "forms-gain": lambda: surface_tables.checkouts("forms_two_cores"),
     "lot-two-cores": lambda: surface_tables.lot("two-core-epyc-avx2", 0),
