@@ -18,7 +18,7 @@ from edgeconv.methods.options import Options
 RANDOM = "random"
 """Stands for weights without any structure, where a filter's name is expected."""
 RANDOM_WHOLE = "random-whole"
-"""The same with whole weights that fit a signed byte."""
+"""The same with whole weights that fit a signed byte. A named filter may have a divisor, as in `sobel/7`."""
 
 STRIDES = (1, 2, 3, 4, 7)
 PADDINGS = (0, 1, 2, 5)
@@ -70,6 +70,10 @@ def weights_of(name: str, channels: str, filters: int = 0, in_channels: int = 3)
         return WeightSet(np.rint(shares.weights * 127), shares.groups)
     if name == RANDOM:
         return random_weights(channels)
+    name, _, divisor = name.partition("/")
+    if divisor:
+        whole = weight_set(named_filter(name), channels, in_channels=in_channels)
+        return WeightSet(whole.weights / np.float32(divisor), whole.groups, whole.combine)
     names = name.split(",")
     bank = filter_bank([names[i % len(names)] for i in range(filters)]) if filters else named_filter(name)
     return weight_set(bank, channels, in_channels=in_channels)

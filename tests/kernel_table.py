@@ -90,16 +90,26 @@ SUMS = (
     WayToSum("fma float32", Case(RANDOM, "mix", "float32", "raw")),
     WayToSum("mma uint8", Case(RANDOM_WHOLE, "mix", "uint8", "abs"), (1,)),
     WayToSum("mma float16", Case(RANDOM, "mix", "float16", "raw", border="reflect101"), (1,)),
-    WayToSum("mma uint8 two directions", Case("scharr", "mix", "uint8", "clip", border="replicate"), (1,)),
+    WayToSum("mma uint8 two directions", Case("scharr/0.125", "mix", "uint8", "clip", border="replicate"), (1,)),
+    WayToSum("mma uint8, halves", Case(RANDOM, "mix", "uint8", "clip", border="reflect"), (1,)),
+    WayToSum("pairs", Case("kirsch", "each", "uint8", "abs", border="reflect101"), (1,)),
+    WayToSum("planes uint16", Case("sobel", "each", "uint16", "abs")),
+    WayToSum("planes, channel sum", Case("laplacian8", "mix", "uint16", "clip", border="replicate")),
+    WayToSum("planes, weighted", Case("sobel", "luma", "uint8", "abs")),
+    WayToSum("planes, gradient of fractions", Case("sobel/7", "each", "uint8", "abs"), everywhere=False),
+    WayToSum("pairs, differences", Case("robinson", "each", "uint8", "clip"), (1,), everywhere=False),
+    WayToSum("pairs, grey", Case("kirsch", "mix", "uint8", "abs", in_channels=1), (1,), everywhere=False),
+    WayToSum("planes, ring", Case("kirsch", "mix", "uint8", "abs"), everywhere=False),
+    WayToSum("planes, differences", Case("robinson", "each", "uint16", "raw"), everywhere=False),
     WayToSum("mma uint8 two directions, short", Case("sobel", "each", "uint8", "abs"), (1,), everywhere=False),
     WayToSum("mma float16 two directions", Case("sobel", "each", "float16", "abs"), (1,), everywhere=False),
     WayToSum("dp4a each raw", Case(RANDOM_WHOLE, "each", "uint8", "raw", border="replicate"), everywhere=False),
     WayToSum("dp4a mix clip", Case(RANDOM_WHOLE, "mix", "uint8", "clip"), (2, 3), everywhere=False),
     WayToSum("dp4a luma", Case(RANDOM_WHOLE, "luma", "uint8", "abs"), everywhere=False),
     WayToSum("dp4a two directions", Case("sobel", "each", "uint8", "abs"), (2, 3), everywhere=False),
-    WayToSum("fma uint8", Case(RANDOM, "mix", "uint8", "abs", border="replicate"), everywhere=False),
+    WayToSum("fma uint8", Case(RANDOM, "mix", "uint8", "raw", border="replicate"), everywhere=False),
     WayToSum("fma float16", Case(RANDOM, "each", "float16", "raw", border="reflect"), (2, 3), everywhere=False),
-    WayToSum("fma uint16 two directions", Case("sobel", "each", "uint16", "clip"), everywhere=False),
+    WayToSum("fma two directions", Case("sobel", "mix", "float16", "raw"), (2, 3), everywhere=False),
     WayToSum("fma float32 two directions", Case("sobel", "each", "float32", "abs"), everywhere=False),
 )
 
@@ -109,16 +119,16 @@ def place_of_window(problem: Problem, tile: StripTile) -> int:
 
     Of rows that start on 16 bytes; others have a lead of their own each. The tensor cores read single words.
     """
-    lead = -(problem.padding * 3 * problem.dtype.itemsize) % 128
+    lead = -(problem.padding * problem.in_channels * problem.dtype.itemsize) % 128
     if arithmetic_for(problem) == "mma":
         return lead % 4
-    thread_bytes = tile.thread_pixels * problem.stride * 3 * problem.dtype.itemsize
+    thread_bytes = tile.thread_pixels * problem.stride * problem.in_channels * problem.dtype.itemsize
     return lead % next(size for size in (16, 8, 4) if thread_bytes % size == 0)
 
 
 def rows_aligned(problem: Problem) -> tuple[bool, bool]:
     """Whether rows of input and output are whole runs of 16 bytes."""
-    in_pitch = problem.width * 3 * problem.dtype.itemsize
+    in_pitch = problem.width * problem.in_channels * problem.dtype.itemsize
     out_pitch = problem.output_width * problem.output_channels * problem.output_dtype.itemsize
     return in_pitch % 16 == 0, out_pitch % 16 == 0
 

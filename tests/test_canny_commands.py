@@ -24,6 +24,7 @@ from edgeconv.errors import MemoryLimitError, UnavailableError, UsageError
 from edgeconv.export.schemas import RUN
 from edgeconv.io.image import read_image, write_image
 from edgeconv.methods import METHODS
+from edgeconv.methods.opencv_canny import ThreadLimit
 from edgeconv.methods.options import Options
 from edgeconv.run import report_text
 from edgeconv.run.report import as_report
@@ -350,6 +351,24 @@ def test_every_method_gives_the_oracle_s_edges_of_a_natural_picture(l2: bool, bl
                 np.testing.assert_array_equal(Session(problem, name, device, Options()).convolve(picture), expected)
                 tried += 1
         assert tried
+
+
+def test_opencv_has_its_threads_again_after_runs_that_overlapped() -> None:
+    before = cv2.getNumThreads()
+    limit = ThreadLimit()
+    with limit.held(None):
+        assert cv2.getNumThreads() == before
+    first, second = limit.held(1), limit.held(1)
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert cv2.getNumThreads() == 1, "the second still runs"
+    second.__exit__(None, None, None)
+    assert cv2.getNumThreads() == before
+    picture = picture_of("smooth", (64, 64, 3), 1)
+    edges = package.canny(picture, 60, 120, method="opencv", options=Options(threads=1))
+    np.testing.assert_array_equal(edges, cv2.Canny(picture, 60, 120))
+    assert cv2.getNumThreads() == before
 
 
 def test_auto_takes_what_computes_the_chain() -> None:

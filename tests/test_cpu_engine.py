@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import platform
 import re
+from itertools import product
 
 import cpu_problems
 import llvmlite.binding as llvm
@@ -37,6 +38,12 @@ def id_of(value):
     return "sliding" if value is SLIDING else "im2col" if value is IM2COL else str(value)
 
 
+def beside(others, cases):
+    """Each of `others` with each case, in pairs of their properties."""
+    crossed = [(other, case) for other in others for case in cases]
+    return pairs_then_slow(crossed, lambda both: (both[0], *dataclasses.astuple(both[1])), several=True)
+
+
 @pytest.mark.parametrize("case", in_pairs(cpu_problems.EVERY_FILTER + cpu_problems.EVERY_TYPE), ids=str)
 def test_sliding_every_filter_type_and_mode(case):
     cpu_problems.check_case(SLIDING, case)
@@ -47,14 +54,18 @@ def test_im2col_every_type_and_mode(case):
     cpu_problems.check_case(IM2COL, case)
 
 
-@BOTH
-@pytest.mark.parametrize("case", in_pairs(cpu_problems.GREY + cpu_problems.BANKS), ids=str)
+@pytest.mark.parametrize(
+    ("method", "case"), beside([SLIDING, IM2COL], cpu_problems.GREY + cpu_problems.BANKS), ids=id_of
+)
 def test_grey_pictures_and_banks(method, case):
     cpu_problems.check_case(method, case)
 
 
-@BOTH
-@pytest.mark.parametrize(("work", "stride", "border"), pairs_then_slow(cpu_problems.GEOMETRY))
+@pytest.mark.parametrize(
+    ("method", "work", "stride", "border"),
+    pairs_then_slow([(method, *row) for method in (SLIDING, IM2COL) for row in cpu_problems.GEOMETRY]),
+    ids=lambda value: id_of(value) if value in (SLIDING, IM2COL) else None,
+)
 def test_geometry(method, work, stride, border):
     for case in cpu_problems.geometry_cases(work, stride, border):
         cpu_problems.check_case(method, case)
@@ -76,12 +87,6 @@ CUT_UP = [
     Case(RANDOM, "each", "float32", "raw", shape=(75, 750), filters=10, stride=2),
     Case("sobel,prewitt", "mix", "uint16", "abs", shape=(75, 750), filters=11, in_channels=1),
 ]
-
-
-def beside(others, cases):
-    """Each of `others` with each case, in pairs of their properties."""
-    crossed = [(other, case) for other in others for case in cases]
-    return pairs_then_slow(crossed, lambda both: (both[0], *dataclasses.astuple(both[1])), several=True)
 
 
 @pytest.mark.parametrize(("method", "case"), beside([SLIDING, IM2COL], CUT_UP), ids=id_of)
@@ -334,16 +339,19 @@ def called(code: str) -> set[str]:
     return {name for calls in CALLS for name in re.findall(calls, code, re.MULTILINE)}
 
 
-@pytest.mark.parametrize("target", OTHER_PROCESSORS, ids=lambda target: f"{target.triple}-{target.name}")
-def test_code_for_other_processors_calls_nothing_outside(target):
+@pytest.mark.parametrize(
+    ("target", "case"),
+    pairs_then_slow([*product(OTHER_PROCESSORS, SAMPLE)], lambda both: (both[0], both[1].dtype), several=True),
+    ids=lambda value: f"{value.triple}-{value.name}" if isinstance(value, jit.Processor) else str(value),
+)
+def test_code_for_other_processors_calls_nothing_outside(target, case):
     """No C library is linked to generated code: a call to one would end the process. It calls itself alone."""
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
-    for case in SAMPLE:
-        lowering = make_lowering(case.problem(), streaming=True)
-        layout = make_layout(lowering, target.vector_bytes, 2048, columns=False)
-        code = jit.assembly(rowcode.write(lowering, layout), target)
-        assert called(code) == {rowcode.ENTRY_POINT}, str(case)
+    lowering = make_lowering(case.problem(), streaming=True)
+    layout = make_layout(lowering, target.vector_bytes, 2048, columns=False)
+    code = jit.assembly(rowcode.write(lowering, layout), target)
+    assert called(code) == {rowcode.ENTRY_POINT}
 
 
 @pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="runs code for smaller x86-64 processors")

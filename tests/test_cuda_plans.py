@@ -18,6 +18,7 @@ from cpu_problems import RANDOM, RANDOM_WHOLE, Case
 from numpy.typing import NDArray
 
 from edgeconv.bench.ladders import conv_kernels, gemm_kernels
+from edgeconv.core import forms
 from edgeconv.core.exactness import FLOAT32, FLOAT64, HALF, TF32, TWOFOLD_HALF, WHOLE
 from edgeconv.core.filters import WeightSet
 from edgeconv.core.problem import Problem, make_problem
@@ -183,7 +184,7 @@ def test_strips_read_no_row_that_no_window_meets(stride: int, rows: int) -> None
 
 
 def test_what_has_no_model_of_its_bytes_says_so() -> None:
-    plan = sliding.Sliding().prepare(case("uint8", "abs", shape=(9, 9)), Options())
+    plan = sliding.Sliding().prepare(case("uint8", "abs", "sharpen", shape=(9, 9)), Options())
     assert (plan.choice["kernel"], plan.moved_bytes, plan.workspace_bytes) == ("direct", None, 0)
 
 
@@ -363,8 +364,12 @@ def test_magnitudes_of_16_bits_have_an_exact_root(dtype: str, directions: int, e
 @pytest.mark.parametrize(
     ("words", "options", "arithmetic"),
     [
-        (("uint8", "abs", "laplacian8"), Options(), WHOLE),
-        (("uint8", "abs"), Options(), FLOAT32),
+        (("uint8", "abs", RANDOM_WHOLE), Options(), WHOLE),
+        (("uint8", "abs", "sobel"), Options(), FLOAT32),
+        (("uint8", "abs"), Options(), TWOFOLD_HALF),
+        (("uint8", "raw"), Options(), FLOAT32),
+        (("uint8", "abs", "kirsch", "each"), Options(), WHOLE),
+        (("uint8", "abs", "kirsch", "mix"), Options(), FLOAT32),
         (("float16", "raw"), Options(), TWOFOLD_HALF),
         (("float32", "raw"), Options(), FLOAT32),
     ],
@@ -372,6 +377,23 @@ def test_magnitudes_of_16_bits_have_an_exact_root(dtype: str, directions: int, e
 )
 def test_strips_say_what_they_sum_in(words: tuple[str, ...], options: Options, arithmetic: Any) -> None:
     assert sliding.Sliding().prepare(case(*words, shape=(1200, 1600)), options).arithmetic is arithmetic
+
+
+@pytest.mark.parametrize(
+    ("filter", "channels", "dtype", "names"),
+    [
+        ("kirsch", "mix", "uint8", ["channel sum", "equal outputs", "ring of three"]),
+        ("sobel", "each", "uint16", ["gradient"]),
+        ("sharpen", "each", "float32", ["plain sums"]),
+    ],
+)
+def test_a_plan_names_its_forms_by_the_lines_of_the_table(
+    filter: str, channels: str, dtype: str, names: list[str]
+) -> None:
+    for shape in ((600, 800), (9, 9)):
+        choice = sliding.Sliding().prepare(case(dtype, "abs", filter, channels, shape=shape), Options()).choice
+        assert choice["forms"].split(", ") == (names if choice["kernel"] == "strips" else ["plain sums"])
+    assert [name for name in names if forms.form(name) is None] == [name for name in names if name == "plain sums"]
 
 
 def test_tensor_cores_say_what_they_round() -> None:
@@ -434,6 +456,8 @@ def test_bytes_of_four_products_are_the_filter_over_mixed_channels_from_any_byte
         ("uint8", RANDOM_WHOLE, "mix"),
         ("uint8", "sobel", "mix"),
         ("uint8", "scharr", "each"),
+        ("uint8", RANDOM, "mix"),
+        ("uint8", RANDOM, "each"),
         ("float16", RANDOM, "mix"),
         ("float16", "sobel", "each"),
     ],
@@ -443,19 +467,26 @@ def test_the_matrices_of_the_tensor_cores_are_the_filter_over_a_group(
 ) -> None:
     """A lane holds word w of row 4·w + lane % 4 of column lane // 4; together they are 16 samples × 8 columns.
 
-    Rows that do not start on 16 bytes are shifted, so that every group starts on a word whatever the padding.
+    Where bytes become halves, a lane holds the rows of its four bytes, two of them in each word. Rows that do not start
+    on 16 bytes are shifted, so that every group starts on a word whatever the padding.
     """
     problem = case(dtype, "abs", filter, channels, padding=padding)
-    size, parts = problem.dtype.itemsize, 1 if dtype == "uint8" else 2
+    whole = sliding_arithmetic.has_int8_weights(problem)
+    size, parts, part = problem.dtype.itemsize, 1 if whole else 2, np.dtype(np.int8 if whole else np.float16)
     directions = problem.directions
     products = 3 if directions == 2 else 2
-    per_word = 4 // size
+    per_word = 4 // part.itemsize
     packed = sliding_packing.mma_weights(problem, aligned)
-    held = packed.view(np.int8 if dtype == "uint8" else np.float16).astype(np.float64)
-    held = held.reshape(3, products, parts, 16 // per_word // 4, 32, per_word)
+    scale, limit = packed[-2:].view(np.float32).astype(np.float64)
+    assert limit * scale == 255
+    scale *= 1 if whole or dtype == "float16" else 2.0**-24  # of a byte that is taken as a half
+    held = packed[:-2].view(part).astype(np.float64).reshape(3, products, parts, 16 // per_word // 4, 32, per_word)
+    held *= scale
     matrices = np.zeros((3, products, 16, 8))
     for word, lane, place in np.ndindex(*held.shape[3:]):
         row = (4 * word + lane % 4) * per_word + place
+        if size < part.itemsize:
+            row = lane % 4 * 4 + word * per_word + place
         matrices[:, :, row, lane // 4] = held[:, :, :, word, lane, place].sum(axis=2)  # both halves of a weight
 
     rng = np.random.default_rng(3)
@@ -472,8 +503,8 @@ def test_the_matrices_of_the_tensor_cores_are_the_filter_over_a_group(
         for column in range(samples * directions):
             pixel, channel = divmod(number * samples + column // directions, 3)
             expected = response(problem, window, pixel, channel, column % directions)
-            limit = 0 if dtype == "uint8" else 2.0**-21 * 27 * 255
-            assert abs(sums[column] - expected) <= limit, (number, column)
+            allowed = 0 if whole else 2.0**-21 * 27 * 255
+            assert abs(sums[column] - expected) <= allowed, (number, column)
             seen += 1
         assert not matrices[:, number, :, samples * directions :].any()
     assert seen == 12 * directions
@@ -507,6 +538,23 @@ def test_tensor_cores_take_weights_that_two_halves_hold_in_every_channel(
     problem = make_problem((300, 500, 3), "float16", WeightSet(weights, 1), output_mode="raw")
     assert sliding_arithmetic.has_half_weights(problem) == kept
     assert sliding_arithmetic.arithmetic_for(problem) == ("mma" if kept else "fma")
+
+
+@pytest.mark.parametrize(
+    ("factor", "expected"),
+    [
+        (1.0, "mma"),
+        (2.0**-10, "mma"),  # brought to where halves have 22 bits
+        (2.0**-45, "fma"),  # squares of sums could vanish
+        (8.0, "fma"),  # sums so large that tensor cores could be a sixteenth of a level off
+    ],
+)
+def test_tensor_cores_take_bytes_where_their_bound_is_a_small_part_of_a_level(factor: float, expected: str) -> None:
+    weights = np.random.default_rng(5).uniform(-1, 1, (1, 3, 3, 3, 3)).astype(np.float32) * np.float32(factor)
+    problem = make_problem((300, 500, 3), "uint8", WeightSet(weights, 1), output_mode="abs")
+    assert sliding_arithmetic.arithmetic_for(problem) == expected
+    small = make_problem((30, 50, 3), "uint8", WeightSet(weights, 1), output_mode="abs")
+    assert sliding_arithmetic.is_small(small) == (expected == "fma"), "a tile stores other bytes than the whole"
 
 
 def test_filters_lie_in_memory_as_cudnn_takes_them() -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 
+import numpy as np
 import pytest
 from bank_problems import BankCase
-from cpu_problems import RANDOM, Case
+from cpu_problems import RANDOM, RANDOM_WHOLE, Case
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,6 +16,7 @@ from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.methods.cuda.sliding_arithmetic import (
     LARGEST_STRIP_STRIDE,
     MOST_STRIP_OUTPUTS,
+    SHORT_LARGEST,
     arithmetic_for,
     has_int8_weights,
     has_short_sums,
@@ -32,15 +35,20 @@ MODES = {"uint8": ("abs", "clip", "raw"), "uint16": ("abs", "clip", "raw"), "flo
 WORKS = [
     Case(name, channels, dtype, mode, stride=stride, shape=(40, 40))
     for name, channels, (dtype, modes), stride in product(
-        ("laplacian8", "sobel", "scharr", RANDOM), ("each", "mix", "luma"), MODES.items(), (1, 2, 3, 4, 7, 8)
+        ("laplacian8", "sobel", "sobel/7", "scharr", "kirsch", RANDOM, RANDOM_WHOLE),
+        ("each", "mix", "luma"),
+        MODES.items(),
+        (1, 2, 3, 4, 7, 8),
     )
     for mode in modes
+    if name != "kirsch" or dtype.startswith("u")
 ]
 OTHERS = [
     *(
         BankCase(name, 1, dtype=dtype, output_mode=mode, stride=stride, shape=(40, 40))
-        for name, (dtype, modes), stride in product(("laplacian8", "sobel", 1), MODES.items(), (1, 2, 3))
+        for name, (dtype, modes), stride in product(("laplacian8", "sobel", "kirsch", 1), MODES.items(), (1, 2, 3))
         for mode in modes
+        if name != "kirsch" or dtype.startswith("u")
     ),
     *(
         BankCase(filters, channels, stride=stride, shape=(40, 40))
@@ -112,6 +120,9 @@ def test_whole_weights_are_summed_in_integers_and_others_are_not():
 
 def test_short_sums_are_those_whose_squares_stay_whole_floats():
     assert has_short_sums(Case("sobel", "each", "uint8", "abs").problem())
-    assert not has_short_sums(Case("scharr", "each", "uint8", "abs").problem())
+    assert has_short_sums(Case("scharr", "mix", "uint8", "abs").problem())
+    twice = Case("scharr", "mix", "uint8", "abs").problem()
+    assert not has_short_sums(replace(twice, weights=2 * twice.weights))
+    assert np.float32(2 * SHORT_LARGEST**2 + np.float32(2**23).view(np.int32)) < np.float32(np.inf).view(np.int32)
     assert not has_short_sums(Case("laplacian8", "each", "uint8", "abs").problem())
     assert not has_short_sums(Case("sobel", "each", "uint16", "abs").problem())

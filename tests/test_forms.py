@@ -20,6 +20,7 @@ from edgeconv.core.problem import INPUT_DTYPES, Problem, make_problem
 from edgeconv.methods import require
 from edgeconv.methods.cpu import engine
 from edgeconv.methods.cpu.lowering import make_lowering
+from edgeconv.methods.cuda.sliding_arithmetic import form_for
 from edgeconv.methods.options import Options
 
 SLIDING, IM2COL = require("sliding", "cpu"), require("im2col", "cpu")
@@ -60,13 +61,35 @@ def test_every_form_stands_in_the_table_once_and_a_plan_explains_those_that_it_t
     assert len(set(names)) == len(names)
     rows = [(row, dtype) for row in ("sobel", "kirsch", "robinson") for dtype in ("uint8", "float32")]
     everything = {name for row, dtype in rows for c in CHANNELS for name in taken(row, c, dtype)}
-    assert everything == set(names)
+    on_a_gpu = form_for(make_problem((8, 8, 3), "uint16", weight_set(named_filter("sobel"), "each")))
+    assert on_a_gpu is not None
+    assert everything | set(on_a_gpu.names) == set(names)
     text = plan_of((40, 50, 3), "uint8", filter="kirsch", channels="mix", device="cpu", method="sliding").explain()
     for name in taken("kirsch", "mix"):
         form = forms.form(name)
         assert form is not None
         assert name in text
         assert form.computes in text
+
+
+@given(
+    weights=st.tuples(st.integers(-9, 9), st.integers(-9, 9)),
+    scale=st.sampled_from([1.0, 0.1, 1 / 3]),
+    changed=st.none() | st.tuples(st.integers(0, 1), st.integers(0, 2), st.integers(0, 2)),
+)
+def test_a_gradient_is_two_kernels_of_one_pair_of_weights(
+    weights: tuple[int, int], scale: float, changed: tuple[int, int, int] | None
+) -> None:
+    beside, middle = (np.float32(weight * scale) for weight in weights)
+    across = np.outer((beside, middle, beside), (-1, 0, 1)).astype(np.float32)
+    kernels = np.stack([across, across.T])
+    if changed is not None:
+        kernels[changed] += 1
+    expected = (float(beside), float(middle)) if beside and middle and changed is None else None
+    assert forms.gradient(kernels, None) == expected
+    assert forms.gradient(kernels, forms.GRADIENT_ROUNDINGS) == expected
+    assert forms.gradient(kernels, forms.GRADIENT_ROUNDINGS, inexact_samples=True) is None
+    assert forms.gradient(kernels[:1], None) is None
 
 
 def test_im2col_takes_no_form() -> None:

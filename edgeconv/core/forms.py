@@ -28,6 +28,7 @@ FormName = Literal[
     "ring of three",
     "ring of differences",
     "equal taps",
+    "gradient",
 ]
 
 
@@ -90,6 +91,13 @@ FORMS: tuple[Form, ...] = (
         "whole numbers",
         f"none in integers; else {NO_MORE_ROUNDINGS}",
     ),
+    Form(
+        "gradient",
+        "differences of two samples along each axis first, each of which serves several outputs; then a · (first + "
+        "last) + b · middle of three of them across it",
+        "two directions: (a, b, a) down times (−1, 0, 1) across, and its transpose; the picture is of whole numbers",
+        f"none in integers; else {NO_MORE_ROUNDINGS}",
+    ),
 )
 
 RING_OPERATIONS = 20
@@ -101,6 +109,9 @@ RING_STEPS = (1, 2, 1, 0, -1, -2, -1, 0)
 """Robinson's north, clockwise from the top left, in units of a."""
 RING_ROUNDINGS_NEAR, RING_ROUNDINGS_FAR, RING_ROUNDINGS_LAST = 3, 4, 1
 """Of a sum of three and its product; of a sum of the ring in pairs, and its product; of the sum that joins them."""
+
+GRADIENT_ROUNDINGS = 3
+"""Of a term, after its difference: of a sum of two, of its product, of the sum that joins them."""
 
 ROOT_OPERATIONS, EXACT_ROOT_OPERATIONS = 9, 20
 """A square root of two responses, as so many multiply-adds: 4.5 cycles of a register where two of those are begun in
@@ -250,6 +261,22 @@ def ring_of_differences(kernels: Weights) -> Ring | None:
     return Ring(plane, weight, 0.0, of_differences=True) if rings == turned and len(kernels) == len(turned) else None
 
 
+def gradient(
+    kernels: Weights, roundings_left: int | None, *, inexact_samples: bool = False
+) -> tuple[float, float] | None:
+    """Condition of `gradient` for one output: a and b, or None; `kernels` is (directions, 3, 3).
+
+    `roundings_left` are those that the bound allows each term; None where sums are exact integers. Differences of whole
+    samples are exact, of sums with shares they are not.
+    """
+    beside, middle = float(kernels[0, 0, 2]), float(kernels[0, 1, 2])
+    across = np.outer((beside, middle, beside), (-1, 0, 1))
+    if len(kernels) != 2 or not (beside and middle) or (kernels != np.stack([across, across.T])).any():
+        return None
+    roundings = GRADIENT_ROUNDINGS + inexact_samples
+    return (beside, middle) if roundings_left is None or roundings <= roundings_left else None
+
+
 def equal_taps(columns: Sequence[tuple[float, ...]]) -> list[list[tuple[int, int]]]:
     """Condition of `equal taps`: groups of (tap, sign), each of which is worth adding first.
 
@@ -305,36 +332,88 @@ def fewer_directions(
     return Directions(tuple(kernels), (), by_size=False)
 
 
-def operation_bytes_per_pixel(problem: Problem) -> int:
-    """What no form here saves of an output pixel: operations, each times the bytes of the type that it is done in.
+@dataclass(frozen=True, eq=False)
+class Reduction:
+    """What the forms leave to compute of a problem: channels are joined first, then directions."""
 
-    Divided by the bytes of a register it is a number of instructions. Additions, multiply-adds and maxima count as one
-    operation, in 16 bits where those hold the sums; a root counts for several, in float. Rounding, storing and fetching
-    are left out.
-    """
-    weights, whole_samples = problem.dense_weights(), problem.dtype.kind == "u"
-    exact = is_whole(problem)
-    weighted = None if exact or problem.groups > 1 else weighted_channel(weights, whole_samples)
-    kernels, before, spent = weights, 0, 0
-    if problem.groups == 1 and has_equal_channels(weights):
-        kernels, before = weights[:, :, :1], problem.in_channels - 1
-    elif weighted is not None:
-        kernels, before, spent = weighted.kernels, problem.in_channels, weighted.roundings
-    different = {kernels[:, output].tobytes(): kernels[:, output] for output in range(kernels.shape[1])}
-    found = fewer_directions(
-        list(different.values()),
+    kernels: Weights
+    """(directions, out, planes, 3, 3); of a picture whose channels are added one plane is left."""
+    channel_sum: bool
+    weighted: WeightedChannel | None
+    result_of_output: tuple[int, ...]
+    """Which of the different outputs stands for each."""
+    directions: Directions
+    """Of the different outputs."""
+    roundings_left: int | None
+    """Of a term, after its channels are joined; None where sums are exact integers."""
+
+    @property
+    def names(self) -> tuple[FormName, ...]:
+        """The lines of the table that are taken, but for `equal taps`."""
+        rings = self.directions.rings
+        taken: dict[FormName, bool] = {
+            "channel sum": self.channel_sum,
+            "weighted channel": self.weighted is not None,
+            "equal outputs": len(set(self.result_of_output)) < len(self.result_of_output),
+            "opposite directions": self.directions.by_size,
+            "ring of three": any(not ring.of_differences for ring in rings),
+            "ring of differences": any(ring.of_differences for ring in rings),
+        }
+        return tuple(name for name, is_taken in taken.items() if is_taken)
+
+
+def reduced(problem: Problem, weights: Weights | None = None) -> Reduction:
+    """The forms that a problem allows, or its rules with other weights: (directions, out, in, 3, 3), one group."""
+    one_group = problem.groups == 1 or weights is not None
+    weights = problem.dense_weights() if weights is None else weights
+    whole_samples, exact = problem.dtype.kind == "u", is_whole(problem)
+    weighted = None if exact or not one_group else weighted_channel(weights, whole_samples)
+    channel_sum = one_group and has_equal_channels(weights)
+    if channel_sum:
+        kernels, weighted = weights[:, :, :1], None
+    else:
+        kernels = weights if weighted is None else weighted.kernels
+    different: dict[bytes, int] = {}
+    results = tuple(
+        different.setdefault((kernels[:, output] + 0.0).tobytes(), len(different)) for output in range(kernels.shape[1])
+    )
+    spent = 0 if weighted is None else weighted.roundings
+    left = None if exact else int(roundings_allowed(weights).min()) - spent
+    directions = fewer_directions(
+        [kernels[:, results.index(result)] for result in range(len(different))],
         problem.combine,
         whole_samples=whole_samples,
-        roundings_left=None if exact else int(roundings_allowed(weights).min()) - spent,
+        roundings_left=left,
     )
-    operations = before + _taps(found.kernels, whole_samples) + sum(ring.operations for ring in found.rings)
+    return Reduction(kernels, channel_sum, weighted, results, directions, left)
+
+
+def operations_per_pixel(problem: Problem) -> tuple[int, int]:
+    """What no form here saves of an output pixel: operations, and those that roots count for (in float).
+
+    Additions, multiply-adds and maxima count as one operation. Rounding, storing and fetching are left out.
+    """
+    found = reduced(problem)
+    before = problem.in_channels - 1 if found.channel_sum else problem.in_channels if found.weighted is not None else 0
+    left = found.directions
+    operations = before + _taps(left.kernels, problem.dtype.kind == "u") + sum(ring.operations for ring in left.rings)
     root = 0
     if problem.combine == "maximum":
-        operations += sum(len(output) * (1 + found.by_size) - 1 for output in found.kernels)
+        operations += sum(len(output) * (1 + left.by_size) - 1 for output in left.kernels)
     elif problem.combine == "magnitude":
-        root = len(different) * (EXACT_ROOT_OPERATIONS if needs_exact_root(problem) else ROOT_OPERATIONS)
+        each = EXACT_ROOT_OPERATIONS if needs_exact_root(problem) else ROOT_OPERATIONS
+        root = len(set(found.result_of_output)) * each
+    return operations, root
+
+
+def operation_bytes_per_pixel(problem: Problem) -> int:
+    """`operations_per_pixel`, each times the bytes of the type that it is done in.
+
+    Divided by the bytes of a register it is a number of instructions. The type has 16 bits where those hold the sums.
+    """
+    operations, root = operations_per_pixel(problem)
     float_bytes = 8 if problem.dtype == np.float64 else 4
-    fits_16_bits = exact and float(largest_sums(problem).max()) <= np.iinfo(np.int16).max
+    fits_16_bits = is_whole(problem) and float(largest_sums(problem).max()) <= np.iinfo(np.int16).max
     return operations * (2 if fits_16_bits else float_bytes) + root * float_bytes
 
 

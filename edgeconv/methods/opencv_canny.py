@@ -5,6 +5,7 @@ With `--threads` the process's OpenCV is held to that many for each run, as the 
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -50,7 +51,7 @@ class OpenCVCannyPlan(PicturePlan):
         check_arrays(image, out, self.problem)
         settings = self._settings
         picture = image if image.shape[2] > 1 else image[:, :, 0]
-        with _threads(self._threads):
+        with LIMIT.held(self._threads):
             if settings.blur:
                 picture = cv2.GaussianBlur(picture, (settings.blur, settings.blur), 0)
             edges = out.reshape(out.shape[:2])
@@ -59,15 +60,35 @@ class OpenCVCannyPlan(PicturePlan):
             edges[...] = found
 
 
-@contextmanager
-def _threads(asked: int | None) -> Iterator[None]:
-    """Hold OpenCV to so many threads inside the block, where a number was asked for."""
-    if asked is None:
-        yield
-        return
-    before = cv2.getNumThreads()
-    cv2.setNumThreads(asked)
-    try:
-        yield
-    finally:
-        cv2.setNumThreads(before)
+class ThreadLimit:
+    """Holds OpenCV, one pool for the whole process, to a number of threads while anybody asks for it.
+
+    Runs of several threads may overlap: the last that ends gives back what there was before the first.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._holders = 0
+        self._before = 0
+
+    @contextmanager
+    def held(self, asked: int | None) -> Iterator[None]:
+        """Hold it to `asked` threads inside the block; nothing where that is None."""
+        if asked is None:
+            yield
+            return
+        with self._lock:
+            if not self._holders:
+                self._before = cv2.getNumThreads()
+            self._holders += 1
+            cv2.setNumThreads(asked)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._holders -= 1
+                if not self._holders:
+                    cv2.setNumThreads(self._before)
+
+
+LIMIT = ThreadLimit()

@@ -21,8 +21,10 @@ from typing import Literal
 from edgeconv.core.choices import DeviceName
 from edgeconv.core.cost import count
 from edgeconv.core.exactness import sums_for
+from edgeconv.core.forms import operations_per_pixel
 from edgeconv.core.problem import Problem
 from edgeconv.hardware.pool import PARALLEL_BYTES
+from edgeconv.methods.cuda.sliding_arithmetic import form_for
 
 Purpose = Literal["one picture", "many pictures", "calls"]
 """`one picture`: a file in a process of its own. `many pictures`: files. `calls`: arrays of the host, in a process that
@@ -47,13 +49,15 @@ class CpuConstants:
     """Beyond which it gets no faster."""
     computes_all: bool = False
     """Whether it computes every pixel whatever the stride."""
+    takes_forms: bool = False
+    """Whether it computes by the forms of core/forms.py, where they save operations."""
 
 
 CPU_METHODS: dict[str, CpuConstants] = {
-    # start: set_up of docs/results/run/two-core-epyc/cpu_*_s1.json.xz; rates: two Zen 5 cores (a record that
-    # two-core-epyc-avx2 replaced) and docs/results/bench/h200/lab.json.xz; calls: docs/results/calls_h200_host.json,
+    # start: set_up of docs/results/run/two-core-epyc/cpu_*_s1.json.xz; rates: two Zen 5 cores and 16 of a
+    # Xeon (records that later ones replaced); calls: docs/results/calls_h200_host.json,
     # and the smallest pictures of the bench
-    "sliding": CpuConstants(0.106, 0.05, 7e-6, 100e9, 200e9),
+    "sliding": CpuConstants(0.106, 0.05, 7e-6, 100e9, 200e9, takes_forms=True),
     "im2col": CpuConstants(0.131, 0.07, 7e-6, 60e9, 110e9, memory_share=0.45),
     "opencv": CpuConstants(0.006, 0.001, 40e-6, 16e9, 16e9, most_threads=2, computes_all=True),
 }
@@ -72,6 +76,9 @@ WAKE_SECONDS = 5e-6
 ROOT_FLOPS = 12
 """What a square root of two responses costs, as FLOPs: sobel beside laplacian8 on two Zen 5 cores."""
 
+FLOPS_OF_OPERATION = 2
+"""An operation of a form takes the time of a multiply-add, which counts as two."""
+
 FRESH_BYTES = 32 * 2**20
 """The allocator gives a new array above this fresh pages at every call (glibc, M_MMAP_THRESHOLD at its largest)."""
 FRESH_SECONDS_PER_BYTE = 90e-12
@@ -83,7 +90,7 @@ CUDA_START_SECONDS = 0.7
 CUDA_AGAIN_SECONDS = 0.3
 """Compilation for another problem, where CuPy is loaded: set_up of docs/results/run/h200/cuda_sliding_s1.json.xz."""
 CUDA_CALL_SECONDS = 30e-6
-"""Two copies, a launch and a wait: end to end of the smallest pictures in docs/results/bench/h200/lab.json.xz."""
+"""Two copies, a launch and a wait: end to end of the smallest pictures in docs/results/bench/h200/gpu.json.xz."""
 CUDA_BYTES_PER_SECOND = 3.5e12
 """Of sliding's kernels, in GPU memory: docs/results/bench/h200."""
 CUDA_FLOPS_PER_SECOND = 30e12
@@ -155,7 +162,7 @@ def _cpu_work(known: CpuConstants, problem: Problem, purpose: Purpose, pictures:
     rate = computing * (known.flops_per_thread_8_bit if problem.dtype.itemsize == 1 else known.flops_per_thread)
     if sums_for(problem) == "float64":
         rate /= 2
-    flops = in_call * _flops(problem) * (problem.stride**2 if known.computes_all else 1)
+    flops = in_call * _flops(problem, known.takes_forms) * (problem.stride**2 if known.computes_all else 1)
     wake = 0.0 if used == 1 or purpose == "many pictures" else WAKE_SECONDS * used
     memory = moved / min(BYTES_PER_THREAD * used, MOST_CPU_BYTES) / known.memory_share
     call = known.call_seconds / (used if purpose == "many pictures" else 1)
@@ -168,7 +175,8 @@ def _cpu_work(known: CpuConstants, problem: Problem, purpose: Purpose, pictures:
 def _cuda(problem: Problem, purpose: Purpose, pictures: int, threads: int) -> Forecast:
     in_call = pictures if purpose == "calls" else 1
     moved = in_call * _moved_bytes(problem)
-    kernel = max(moved / CUDA_BYTES_PER_SECOND, in_call * _flops(problem) / CUDA_FLOPS_PER_SECOND)
+    flops = in_call * _flops(problem, form_for(problem) is not None)
+    kernel = max(moved / CUDA_BYTES_PER_SECOND, flops / CUDA_FLOPS_PER_SECOND)
     largest = in_call * max(problem.input_bytes, problem.output_bytes)
     staged = purpose == "many pictures" or largest > STAGED_BYTES
     bus = moved / (min(BUS_BYTES_PER_THREAD * threads, MOST_BUS_BYTES) if staged else DIRECT_BUS_BYTES)
@@ -190,9 +198,11 @@ def _fresh_seconds(problem: Problem, pictures: int) -> float:
     return written * FRESH_SECONDS_PER_BYTE if written > FRESH_BYTES else 0.0
 
 
-def _flops(problem: Problem) -> int:
-    """Useful FLOPs, and what joining the directions costs."""
-    roots = (
-        problem.output_height * problem.output_width * problem.output_channels if problem.combine == "magnitude" else 0
-    )
-    return count(problem).useful_flops + ROOT_FLOPS * roots
+def _flops(problem: Problem, takes_forms: bool) -> int:
+    """Useful FLOPs, or those of the forms where they are fewer; and what square roots cost."""
+    pixels = problem.output_height * problem.output_width
+    flops = count(problem).useful_flops
+    if takes_forms:
+        operations, _ = operations_per_pixel(problem)
+        flops = min(flops, FLOPS_OF_OPERATION * operations * pixels)
+    return flops + (ROOT_FLOPS * pixels * problem.output_channels if problem.combine == "magnitude" else 0)

@@ -17,12 +17,30 @@ inline int dot_of_bytes(unsigned pixels, int weights, int sum) {
     return sum;
 }
 
+inline unsigned dot_of_shorts(unsigned samples, unsigned weights, unsigned sum) {
+    return sum + (samples & 0xFFFF) * (weights & 0xFF) + (samples >> 16) * (weights >> 8 & 0xFF);
+}
+inline unsigned pack_shorts(int first, int second) {
+    return min(max(first, 0), 65535) | static_cast<unsigned>(min(max(second, 0), 65535)) << 16;
+}
+
 inline unsigned pack_clipped(int first, int second, unsigned above) {
     return min(max(first, 0), 255) | min(max(second, 0), 255) << 8 | above << 16;
 }
 
 inline void mark_halves_not_finite(unsigned halves, unsigned &mark) {
     if ((halves & 0x7C00u) == 0x7C00u || (halves & 0x7C000000u) == 0x7C000000u) mark = 0x7FFF7FFFu;
+}
+
+// --- pairs of halves ------------------------------------------------------------------------------------------------
+using host_cuda::multiply_add_halves;
+inline unsigned add_halves(unsigned a, unsigned b) { return multiply_add_halves(a, 0x3C003C00u, b); }
+inline unsigned subtract_halves(unsigned a, unsigned b) { return multiply_add_halves(b, 0xBC00BC00u, a); }
+inline unsigned larger_halves(unsigned a, unsigned b) {
+    return max(a & 0x7FFFu, b & 0x7FFFu) | max(a & 0x7FFF0000u, b & 0x7FFF0000u);
+}
+inline unsigned smaller_halves(unsigned a, unsigned b) {
+    return min(a & 0xFFFFu, b & 0xFFFFu) | min(a & 0xFFFF0000u, b & 0xFFFF0000u);
 }
 
 // --- conversions ----------------------------------------------------------------------------------------------------

@@ -62,6 +62,15 @@ void multiply(bool half, float (&sums)[4], const unsigned (&a)[4], const unsigne
     __syncwarp();
 }
 
+unsigned multiply_add_halves(unsigned a, unsigned b, unsigned c) {
+    unsigned both = 0;
+    for (int which = 0; which < 2; ++which) {
+        const float sum = fmaf(operand(true, a, which), operand(true, b, which), operand(true, c, which));
+        both |= static_cast<unsigned>(__half_as_ushort(__float2half_rn(sum))) << 16 * which;
+    }
+    return both;
+}
+
 // What each lane of a warp gives the others: every lane calls this, and a warp barrier must follow the last use.
 template <typename Given>
 static const Given *share(const Given &given) {

@@ -100,6 +100,15 @@ __device__ __forceinline__ Border border_of(const Rows &rows) {
              __ballot_sync(EVERY_LANE, rows.upper >> (SIDE - 1)), __ballot_sync(EVERY_LANE, rows.lower >> (SIDE - 1))}};
 }
 
+// Of border pixels beside each other on a side the first: the others are connected to it.
+__device__ __forceinline__ Border first_ones(const Border &border) {
+    const unsigned(&word)[WORDS] = border.word;
+    const auto first = [](Bits row) { return row & ~(row << 1); };
+    const Bits top = first(joined(word[0], word[1])), bottom = first(joined(word[2], word[3]));
+    return {{low_word(top), high_word(top), low_word(bottom), high_word(bottom), word[4] & ~(word[5] << 1),
+             word[5] & ~word[4], word[6] & ~(word[7] << 1), word[7] & ~word[6]}};
+}
+
 // The rows that hold border pixels: bit w of `chosen` is this lane's pixel of word w.
 __device__ __forceinline__ Rows rows_of(unsigned chosen, int lane) {
     Rows rows;
@@ -175,20 +184,22 @@ extern "C" __global__ void __launch_bounds__(THREADS)
             borders[tile * SIDES + side] = make_uint4(all.word[2 * side], all.word[2 * side + 1],
                                                       undecided.word[2 * side], undecided.word[2 * side + 1]);
     }
-    unsigned own = 0;  // bit w: the lane's pixel of word w is a node without a strong one
+    const Border starts = first_ones(undecided);
+    unsigned own = 0, candidates = 0;  // bit w: the lane's pixel of word w is undecided; and the first of several
     int rank[WORDS], label[WORDS], nodes = 0;
 #pragma unroll
     for (int w = 0; w < WORDS; ++w) {
         own |= (undecided.word[w] >> lane & 1) << w;
-        rank[w] = nodes + __popc(undecided.word[w] & ((1u << lane) - 1));
-        nodes += __popc(undecided.word[w]);
+        candidates |= (starts.word[w] >> lane & 1) << w;
+        rank[w] = nodes + __popc(starts.word[w] & ((1u << lane) - 1));
+        nodes += __popc(starts.word[w]);
         label[w] = 0;
         if ((all.word[w] & ~undecided.word[w]) >> lane & 1) parents[node_of(tile, w * WARP + lane)] = 0;
     }
     if (tile == 0 && lane == 0) parents[0] = 0;  // the root of edges
     if (nodes == 0) return;
 
-    unsigned candidates = own;
+    const unsigned ranked = candidates;
     for (int bit = nodes > 1 ? 31 - __clz(nodes - 1) : -1; bit >= 0; --bit) {
         unsigned have = 0;
 #pragma unroll
@@ -204,7 +215,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     uint8 *const places = place_of[threadIdx.x / WARP];
 #pragma unroll
     for (int w = 0; w < WORDS; ++w)
-        if ((own >> w & 1) && label[w] == rank[w]) places[rank[w]] = static_cast<uint8>(w * WARP + lane);
+        if ((ranked >> w & 1) && label[w] == rank[w]) places[rank[w]] = static_cast<uint8>(w * WARP + lane);
     __syncwarp();
 #pragma unroll
     for (int w = 0; w < WORDS; ++w)

@@ -1,6 +1,7 @@
 // Instructions that CUDA C++ has no portable word for: each behind a name that says what it does.
 //
 //     arithmetic       fused and plain, with or without denormal numbers; maximum, square root, clipping, packing
+//     halves           the same for two halves in a word
 //     conversions      to TF32, to halves
 //     tensor cores     products of a 16 × k by a k × 8 matrix; which lane holds what: PTX ISA, "Matrix fragments"
 //     memory           asynchronous copies to shared memory, ldmatrix
@@ -59,6 +60,20 @@ __device__ __forceinline__ int dot_of_bytes(unsigned pixels, int weights, int su
     return total;
 }
 
+// sum + the two 16-bit numbers of a word, each times a byte of `weights` (its two low ones).
+__device__ __forceinline__ unsigned dot_of_shorts(unsigned samples, unsigned weights, unsigned sum) {
+    unsigned total;
+    asm("dp2a.lo.u32.u32 %0, %1, %2, %3;" : "=r"(total) : "r"(samples), "r"(weights), "r"(sum));
+    return total;
+}
+
+// Two whole numbers, each clipped to 0..65535, as the halves of a word.
+__device__ __forceinline__ unsigned pack_shorts(int first, int second) {
+    unsigned all;
+    asm("cvt.pack.sat.u16.s32 %0, %1, %2;" : "=r"(all) : "r"(second), "r"(first));
+    return all;
+}
+
 // Two whole numbers, each clipped to 0..255, as the low bytes of a word whose high half is the low one of `above`.
 __device__ __forceinline__ unsigned pack_clipped(int first, int second, unsigned above) {
     unsigned all;
@@ -69,6 +84,43 @@ __device__ __forceinline__ unsigned pack_clipped(int first, int second, unsigned
 // The halves of `mark` become NaN, for good, with the first half of a word that is a NaN or an infinity.
 __device__ __forceinline__ void mark_halves_not_finite(unsigned halves, unsigned &mark) {
     asm("fma.rn.f16x2 %0, %1, %2, %0;" : "+r"(mark) : "r"(halves), "r"(0));
+}
+
+// --- pairs of halves: two numbers in a word, whose bits are those of IEEE halves ---------------------------------------
+__device__ __forceinline__ unsigned add_halves(unsigned a, unsigned b) {
+    unsigned sum;
+    asm("add.rn.f16x2 %0, %1, %2;" : "=r"(sum) : "r"(a), "r"(b));
+    return sum;
+}
+__device__ __forceinline__ unsigned subtract_halves(unsigned a, unsigned b) {
+    unsigned difference;
+    asm("sub.rn.f16x2 %0, %1, %2;" : "=r"(difference) : "r"(a), "r"(b));
+    return difference;
+}
+__device__ __forceinline__ unsigned multiply_add_halves(unsigned a, unsigned b, unsigned c) {
+    unsigned sum;
+    asm("fma.rn.f16x2 %0, %1, %2, %3;" : "=r"(sum) : "r"(a), "r"(b), "r"(c));
+    return sum;
+}
+// The larger size of each pair of numbers, which are finite.
+__device__ __forceinline__ unsigned larger_halves(unsigned a, unsigned b) {
+#if __CUDA_ARCH__ >= 800
+    unsigned larger;
+    asm("{\n.reg .b32 x, y;\nabs.f16x2 x, %1;\nabs.f16x2 y, %2;\nmax.f16x2 %0, x, y;\n}" : "=r"(larger) : "r"(a), "r"(b));
+    return larger;
+#else
+    return __vmaxu2(a & 0x7FFF7FFFu, b & 0x7FFF7FFFu);  // the bits of such numbers are in their order
+#endif
+}
+// The smaller of each pair of numbers, which are finite and not below 0.
+__device__ __forceinline__ unsigned smaller_halves(unsigned a, unsigned b) {
+#if __CUDA_ARCH__ >= 800
+    unsigned smaller;
+    asm("min.f16x2 %0, %1, %2;" : "=r"(smaller) : "r"(a), "r"(b));
+    return smaller;
+#else
+    return __vminu2(a, b);
+#endif
 }
 
 // --- conversions ----------------------------------------------------------------------------------------------------

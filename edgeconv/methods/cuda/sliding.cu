@@ -11,6 +11,7 @@
 //
 // Variants:
 //     sliding_sums.cuh    one window per thread: float32 FMA, or exact integers four products at a time (dp4a)
+//     sliding_forms.cuh   the same for one filter on every plane, by fewer operations
 //     sliding_mma.cuh     the windows of a warp as one matrix: the tensor cores
 //     mend.cuh            float16 on the tensor cores alone: outputs beside a NaN or an infinity are computed again
 //     sliding_rows.cuh    rows that start on 16 bytes, and rows that start anywhere
@@ -21,15 +22,17 @@
 //     INPUT, OUTPUT     uint8 uint16 float16 float32    sample types
 //     USES_FLOAT16      flag                            one of them is float16
 //     BORDER            zero replicate reflect …        what stands outside the picture
-//     COMBINE           single magnitude                how the responses of DIRECTIONS become one value
+//     COMBINE           single magnitude maximum        how the responses of DIRECTIONS become one value
 //     STORE             abs clip raw                    how a value becomes a sample
-//     DIRECTIONS        1 2                             filters per output channel
+//     DIRECTIONS        1 2 8                           filters per output channel
 //     OUT_CHANNELS      3 1                             output channels (luma: 1)
 //     IN_GROUP          3 1                             input channels that an output channel sums (each: 1)
 //     STRIDE            1 2 3 …
 //     WHOLE_WEIGHTS     flag                            8-bit picture, whole weights: exact integer sums
-//     SHORT_SUMS        flag                            two such sums below 2048 in size: squares are whole floats
-//     USES_MMA          flag                            sums by the tensor cores (8-bit whole weights, or float16)
+//     SHORT_SUMS        flag                            the squares of two such sums add up below 880 million
+//     USES_MMA          flag                            sums by the tensor cores (8-bit pictures, or float16)
+//     FORM              taps gradient ring_of_three …   one filter for every plane, by a form (sliding_forms.cuh, whose
+//                                                       macros CHANNEL_SUM and PAIRS go with it)
 //     BATCH             flag                            pictures one behind another: one line of the grid's y axis each
 //     EXACT_ROOT        flag                            16-bit magnitudes of whole sums are rounded exactly (sums.cuh)
 // Macros that say how the arrays lie:
@@ -52,7 +55,7 @@ constexpr Border border = Border::BORDER;
 constexpr Combine combine = Combine::COMBINE;
 constexpr Store store = Store::STORE;
 #include "sums.cuh"
-#if defined(USES_MMA) && !defined(WHOLE_WEIGHTS)
+#if defined(USES_MMA) && defined(USES_FLOAT16)
 #define MENDS  // outputs beside a NaN or an infinity, see there
 #include "mend.cuh"
 __shared__ int block_is_spoilt;  // set by any thread whose sums are not all finite
@@ -129,7 +132,8 @@ __device__ __forceinline__ float to_value(int response) { return __int_as_float(
 __device__ __forceinline__ uint8 length_byte(int first, int second) {
     constexpr float SCALE = 257.0f / 65536.0f;  // a little more than 1/255; exact times any sum, and times SUM_ORIGIN
 #ifdef SHORT_SUMS
-    // The squares add up below 2^23: as the low bits of a float that is 2^23 more.
+    // As the low bits of a float that is 2^23 more. Squares past 2^23 run into its exponent: a larger float, which is
+    // clipped all the same, and a finite one while they are below 880 million.
     const int square = second * second + (first * first + static_cast<int>(TWO_POW_23_BITS));
     const float clipped = clipped_multiply_add(__int_as_float(square), SCALE * SCALE, -TWO_POW_23 * SCALE * SCALE);
 #else

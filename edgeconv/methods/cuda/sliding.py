@@ -9,10 +9,11 @@ Three kernels share the problems between them:
                         (exactness.py)
 
 A uint8 picture with whole weights from -127 to 127 (every named filter but luma's) is summed in exact integers, four
-products an instruction; all else is float32 FMA. Weights go in as a kernel parameter, so a new filter compiles
-nothing.
+products an instruction, or on the tensor cores; filters that are the same for every plane by fewer operations, where
+there are some to save; all else is float32 FMA. Weights go in as a kernel parameter, so a new filter compiles nothing.
 
     sliding_arithmetic.py   which kernel and which arithmetic a problem takes
+    sliding_forms.py        which form, of those of core/forms.py
     sliding_tiles.py        how strips are cut: the measured table
     sliding_packing.py      weights as the kernels take them
 """
@@ -25,7 +26,8 @@ from typing import Any
 import numpy as np
 
 from edgeconv.core.chains import ChainProblem
-from edgeconv.core.exactness import FLOAT32, TWOFOLD_HALF, WHOLE, own_arithmetic
+from edgeconv.core.exactness import FLOAT32, TWOFOLD_HALF, WHOLE, Arithmetic, own_arithmetic
+from edgeconv.core.filters import RGB_CHANNELS, custom_filter
 from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.core.problem import Problem
 from edgeconv.hardware.cuda.kernels import KernelVariant, load, resident_blocks
@@ -50,6 +52,8 @@ from edgeconv.methods.cuda.kernel_args import (
 from edgeconv.methods.cuda.sliding_arithmetic import (
     ARITHMETIC_NAMES,
     arithmetic_for,
+    form_for,
+    has_int8_weights,
     has_short_sums,
     has_strips,
     is_small,
@@ -69,6 +73,10 @@ from edgeconv.methods.cuda.sliding_tiles import (
 from edgeconv.methods.options import Options
 
 DIRECT_THREADS = (32, 8)
+
+_FULL_SET = (RGB_CHANNELS, RGB_CHANNELS, KERNEL_SIZE, KERNEL_SIZE)
+_FRACTIONS = custom_filter(np.linspace(-1, 1, np.prod(_FULL_SET)).reshape(_FULL_SET), "fractions")
+"""A kernel of its own for every pair of channels."""
 
 
 # --- kernels ----------------------------------------------------------------------------------------------------
@@ -105,11 +113,22 @@ def strip_variant(
     ]
     if arithmetic == "mma":
         defines.append(("USES_MMA", 1))
-        if has_short_sums(problem):
-            defines.append(("SHORT_SUMS", 1))
-    if arithmetic != "fma" and problem.dtype == np.uint8:
+    if arithmetic in ("dp4a", "mma") and has_int8_weights(problem):
         defines.append(("WHOLE_WEIGHTS", 1))
+        if arithmetic == "mma" and has_short_sums(problem):
+            defines.append(("SHORT_SUMS", 1))
+    form = form_for(problem)
+    if form is not None:
+        defines += [*form.macros, *((("PAIRS", 1),) if arithmetic == "pairs" else ())]
     return KernelVariant("methods/cuda/sliding.cu", "sliding", tuple(defines))
+
+
+def arithmetic_of_strips(problem: Problem) -> Arithmetic:
+    """The arithmetic that the strips' errors follow from."""
+    chosen = arithmetic_for(problem)
+    if chosen == "mma" and not has_int8_weights(problem):
+        return TWOFOLD_HALF
+    return FLOAT32 if chosen in ("fma", "planes") else WHOLE
 
 
 def row_bytes(problem: Problem) -> tuple[int, int]:
@@ -132,6 +151,14 @@ def variants() -> tuple[KernelVariant, ...]:
         sample_problem("laplacian8", "each", "uint16", stride=3),
         sample_problem("sobel", "each", "float32"),
         sample_problem("laplacian8", "mix", "float16", stride=2),
+        sample_problem(_FRACTIONS, "mix", "uint8", output_mode="abs"),
+        sample_problem("kirsch", "each", "uint8", output_mode="abs"),
+        sample_problem("robinson", "each", "uint8", output_mode="clip"),
+        sample_problem("robinson", "mix", "uint8", output_mode="abs"),
+        sample_problem("sobel", "luma", "uint8", output_mode="abs"),
+        sample_problem("scharr", "mix", "uint16", output_mode="abs"),
+        sample_problem("laplacian8", "mix", "uint16", output_mode="clip"),
+        sample_problem("kirsch", "each", "uint8", stride=2, output_mode="abs"),
     )
     problems = sample_problems()
     parts = [part for problem in problems for part in direct_parts(problem)]
@@ -168,7 +195,7 @@ class DirectPlan(AddressPlan):
             self._launches.append((launch, part.image_offset_bytes, part.out_offset_bytes))
         self.launches = sum(launch.launches for launch, _, _ in self._launches)
         self.arithmetic = own_arithmetic(problem)
-        self.choice = {"kernel": "direct", "arithmetic": self.arithmetic.name}
+        self.choice = {"kernel": "direct", "arithmetic": self.arithmetic.name, "forms": "plain sums"}
 
     def run(self, image: Any, out: Any) -> None:
         """See Plan.run."""
@@ -205,9 +232,9 @@ class StripPlan(AddressPlan):
         self._pitches = row_bytes(problem)
         self._steps = (problem.input_bytes, problem.output_bytes) if self.pictures > 1 else (0, 0)
         arithmetic = arithmetic_for(problem)
-        self.arithmetic = FLOAT32 if arithmetic == "fma" else WHOLE if problem.dtype == np.uint8 else TWOFOLD_HALF
+        self.arithmetic = arithmetic_of_strips(problem)
         self._pointers: list[Any] = []
-        if self.arithmetic is TWOFOLD_HALF:
+        if self.arithmetic is TWOFOLD_HALF and problem.dtype == np.float16:
             self._plain_weights = cupy.asarray(problem.weights)  # for what a NaN spoils: mend.cuh
             self.workspace_bytes = int(self._plain_weights.nbytes)
             self._pointers.append(np.uint64(self._plain_weights.data.ptr))
@@ -218,12 +245,14 @@ class StripPlan(AddressPlan):
         overlap = max(0, KERNEL_SIZE - problem.stride) * (usual.strips - 1)
         rows = min(problem.height, KERNEL_SIZE * problem.output_height) + overlap
         self.moved_bytes = self.pictures * (rows * self._pitches[0] + problem.output_bytes)
-        kinds = ("whole 8-bit", "32-bit integer") if problem.dtype == np.uint8 else ("twofold half", "float32")
+        kinds = ("twofold half", "float32") if self.arithmetic is TWOFOLD_HALF else ("whole 8-bit", "32-bit integer")
+        form = form_for(problem)
         self.choice = {
             "kernel": "strips",
             "rows_per_strip": usual.rows_per_strip,
             **asdict(usual.tile),
             "arithmetic": ARITHMETIC_NAMES[arithmetic].format(*kinds),
+            "forms": ", ".join(() if form is None else form.names) or "plain sums",
         }
 
     def run(self, image: Any, out: Any) -> None:

@@ -1,12 +1,15 @@
 """How CUDA `sliding` sums: which arithmetic suits a problem's picture type and weights.
 
-    fma     float32 multiply-adds: everything that float32 holds
-    dp4a    exact integers, four products an instruction: 8-bit pictures with whole weights from -127 to 127
-    mma     the tensor cores: the same pictures where dp4a alone would be slower than memory (exact 32-bit sums), and
-            float16 pictures, each weight as two halves (float32 sums)
+    fma       float32 multiply-adds: everything that float32 holds
+    dp4a      exact integers, four products an instruction: 8-bit pictures with whole weights from -127 to 127
+    mma       the tensor cores: the same pictures where dp4a alone would be slower than memory (exact 32-bit sums);
+              float16 pictures, and 8-bit pictures with other weights, each weight as two halves (float32 sums)
+    planes    one filter for every plane by a form of core/forms.py, float32 (sliding_forms.py): the largest of eight
+              directions, 16-bit magnitudes, and channels that are added before they are filtered
+    pairs     the same, two samples of 8 bits in a register, as halves
 
-Sums that float32 does not hold (exactness.py) and the maximum of eight directions are not for strips at all: the
-direct kernel does those.
+Sums that float32 does not hold (exactness.py), and the maximum of eight directions that are no ring, are not for
+strips at all: the direct kernel does those.
 """
 
 from __future__ import annotations
@@ -16,21 +19,33 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from edgeconv.core.exactness import HALVES_STEP, sums_for
+from edgeconv.core.exactness import HALVES_STEP, TWOFOLD_HALF, bound, is_whole, sums_for
 from edgeconv.core.filters import RGB_CHANNELS
 from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.core.problem import Problem
+from edgeconv.methods.cuda.sliding_forms import PlaneFilter, holds_pairs, plane_filter
 
-StripArithmetic = Literal["fma", "dp4a", "mma"]
+StripArithmetic = Literal["fma", "dp4a", "mma", "planes", "pairs"]
 ARITHMETIC_NAMES: dict[StripArithmetic, str] = {
     "fma": "float32 FMA",
     "dp4a": "exact integers, dp4a",
     "mma": "tensor cores, {} weights and {} sums",
+    "planes": "float32, one filter per plane",
+    "pairs": "whole numbers, two halves per register",
 }
 
 INT8_LARGEST = 127
-SHORT_LARGEST = 2047
-"""Two squares of no more add up below 2^23."""
+SHORT_LARGEST = 20_000
+"""Two squares of no more, added to the bits of 2^23, are the bits of a finite float (sliding.cu, length_byte)."""
+
+MOST_LEVELS_OFF = 1 / 16
+"""By how much the tensor cores' sums of an 8-bit picture may be off, by their bound; FMA where it is more."""
+LARGEST_HALF_EXPONENT = 14
+"""Weights of 8-bit pictures are brought to halves of this exponent, where their lower halves are not yet denormal."""
+MOST_WEIGHT_EXPONENT = 30
+"""Beyond it squares of float32 sums would overflow or vanish before they are scaled back."""
+SAMPLE_EXPONENT = -24
+"""Of the least half, which stands for one level of a byte (sliding_mma.cuh)."""
 
 LARGEST_STRIP_STRIDE = 8
 """Beyond it the gaps between windows, which strips read along, are longer than windows: one thread per output pixel."""
@@ -65,21 +80,59 @@ def halves(weights: NDArray[np.float32]) -> NDArray[np.float16]:
     return np.stack([high, low])
 
 
+def weight_exponent(problem: Problem) -> int:
+    """The power of two that the weights are multiplied by before they are made halves."""
+    largest = float(np.abs(problem.weights).max())
+    return 0 if problem.dtype == np.float16 or not largest else LARGEST_HALF_EXPONENT + 1 - int(np.frexp(largest)[1])
+
+
+def scaled_halves(problem: Problem, weights: NDArray[np.float32]) -> NDArray[np.float16]:
+    """Weights of the problem times that power, as two halves each."""
+    return halves(np.ldexp(weights, weight_exponent(problem)))
+
+
+def sum_scale(problem: Problem) -> float:
+    """What sums of halves are multiplied by: 8-bit samples are taken as multiples of the least half."""
+    return 1.0 if problem.dtype == np.float16 else float(np.ldexp(1.0, -SAMPLE_EXPONENT - weight_exponent(problem)))
+
+
 def has_half_weights(problem: Problem) -> bool:
-    """Whether a float16 picture's weights, as two halves each, keep what float32 sums would show."""
-    high, low = halves(problem.weights).astype(np.float64)
-    largest = np.abs(problem.weights).max(axis=(2, 3, 4), keepdims=True)  # of each direction and output by itself
+    """Whether the weights of a float16 or 8-bit picture, as two halves each, keep what float32 sums would show."""
+    if problem.dtype not in (np.float16, np.uint8) or abs(weight_exponent(problem)) > MOST_WEIGHT_EXPONENT:
+        return False
+    scaled = np.ldexp(problem.weights, weight_exponent(problem))
+    high, low = halves(scaled).astype(np.float64)
+    largest = np.abs(scaled).max(axis=(2, 3, 4), keepdims=True)  # of each direction and output by itself
     with np.errstate(invalid="ignore"):
-        lost = np.abs(high + low - problem.weights)
-    return problem.dtype == np.float16 and bool(np.all(lost <= largest * HALVES_STEP))
+        lost = np.abs(high + low - scaled)
+    kept = bool(np.all(lost <= largest * HALVES_STEP))
+    return kept and (problem.dtype == np.float16 or float(bound(problem, TWOFOLD_HALF).max()) <= MOST_LEVELS_OFF)
 
 
 def arithmetic_for(problem: Problem) -> StripArithmetic:
     """How the strips sum a problem."""
     fits_fragments = problem.stride == 1 and problem.output_channels == problem.in_channels == RGB_CHANNELS
+    fits_fragments = fits_fragments and problem.dtype.itemsize == problem.output_dtype.itemsize
+    form = form_for(problem)
+    if form is not None:
+        return "pairs" if holds_pairs(problem, form) else "planes"
     if has_int8_weights(problem):
-        return "mma" if fits_fragments and problem.output_dtype == np.uint8 and _needs_mma(problem) else "dp4a"
-    return "mma" if fits_fragments and has_half_weights(problem) else "fma"
+        return "mma" if fits_fragments and _needs_mma(problem) else "dp4a"
+    # Nine products for each byte, or two directions of halves, are faster without.
+    in_halves = problem.dtype == np.float16 or (problem.groups == 1 and problem.directions == 1)
+    return "mma" if fits_fragments and in_halves and has_half_weights(problem) else "fma"
+
+
+def form_for(problem: Problem) -> PlaneFilter | None:
+    """The form that the strips take; None where other arithmetic is as fast or faster."""
+    if problem.stride > LARGEST_STRIP_STRIDE or sums_for(problem) != "float32":
+        return None
+    in_bytes = has_int8_weights(problem)
+    if problem.combine == "single" and (problem.groups > 1 or (in_bytes and problem.stride == 1)):
+        return None
+    if problem.combine == "magnitude" and in_bytes and problem.weights.shape[2] == 1:
+        return None
+    return plane_filter(problem)
 
 
 def _needs_mma(problem: Problem) -> bool:
@@ -88,12 +141,13 @@ def _needs_mma(problem: Problem) -> bool:
 
 
 def has_strips(problem: Problem) -> bool:
-    """Whether sliding.cu does it: windows that are not far apart, two directions at most, sums that float32 holds."""
+    """Whether sliding.cu does it: windows that are not far apart, sums that float32 holds, two directions or a ring."""
     outputs = problem.output_channels
     many = problem.dtype == problem.output_dtype == np.float32  # two pixels of such a bank are whole words
     in_one_pass = problem.groups == 1 or outputs == problem.in_channels
     few = outputs <= (MOST_STRIP_OUTPUTS if many else RGB_CHANNELS)
-    return in_one_pass and few and problem.stride <= LARGEST_STRIP_STRIDE and _has_float32_sums(problem)
+    summed = _has_float32_sums(problem) or form_for(problem) is not None
+    return in_one_pass and few and problem.stride <= LARGEST_STRIP_STRIDE and summed
 
 
 def overlaps(problem: Problem) -> bool:
@@ -109,9 +163,9 @@ def _has_float32_sums(problem: Problem) -> bool:
 def is_small(problem: Problem) -> bool:
     """Whether one thread per pixel is faster than strips and stores the same bytes.
 
-    It does in integers, and in float32, where both add in the same order; the tensor cores' sums of float16 differ.
+    It does where sums are exact, and in float32 multiply-adds, as both add in the same order.
     """
-    if arithmetic_for(problem) == "mma" and problem.dtype == np.float16:
+    if has_strips(problem) and arithmetic_for(problem) in ("mma", "planes") and not is_whole(problem):
         return False
     plain = problem.dtype == np.float32 and problem.stride <= 2
     return problem.output_height * problem.output_width <= (DIRECT_FLOAT32_PIXELS if plain else DIRECT_PIXELS)

@@ -8,13 +8,14 @@
 //     one direction     two products per row: six outputs of two pixels each, two columns idle
 //     two directions    three products per row: four outputs each, x and y response side by side in one lane
 //
-// 8-bit pictures with whole weights: unsigned by signed bytes, exact 32-bit sums. float16 pictures: each weight is two
-// halves, high and low part (22 bits, checked when the plan is made); products are exact, sums float32. A NaN or an
-// infinity spoils what stands beside it, which mend.cuh computes again.
+// 8-bit pictures with whole weights: unsigned by signed bytes, exact 32-bit sums. float16 pictures, and 8-bit pictures with
+// other weights: each weight is two halves, high and low part (22 bits, checked when the plan is made); products are exact,
+// sums float32. A NaN or an infinity spoils what stands beside it, which mend.cuh computes again. A byte with zeros above
+// it is a half already, of its value times 2^-24; weights come times a power of two, and sums are brought back.
 //
 // STRIDE 1, OUT_CHANNELS 3. Weights come laid out as the lanes hold them (sliding_packing.py, mma_weights).
 //
-// Variants, by macro: WHOLE_WEIGHTS or float16, as above; DIRECTIONS 1 or 2.
+// Variants, by macro: WHOLE_WEIGHTS or not, INPUT uint8 or float16, as above; DIRECTIONS 1 or 2.
 static_assert(STRIDE == 1 && OUT_CHANNELS == CHANNELS, "the layout of the products assumes both");
 static_assert(sizeof(INPUT) == sizeof(OUTPUT), "outputs lie as inputs do");
 
@@ -35,18 +36,22 @@ constexpr int A_WORDS = 2, B_WORDS = 1, PARTS = 1;
 #else
 constexpr int A_WORDS = 4, B_WORDS = 2, PARTS = 2;
 #endif
+constexpr int WORDS_READ = 2 * SAMPLE_BYTES;  // of the picture, for the words of A that a lane holds of a row
 
 struct Weights {
     unsigned word[KERNEL_SIZE][PRODUCTS][PARTS][B_WORDS][WARP];
+    float scale, limit;  // of 8-bit pictures: levels that a sum of 1 stands for, and the sum that is 255 of them
 };
 
 // A lane's share of the weights stays in its registers: rows 0 and 1 of the 3×3 filters, then rows 1 and 2, so that two
 // rows lie side by side either way.
 struct Filter {
+    float scale, limit;
     unsigned word[2][PRODUCTS][PARTS][2][B_WORDS];
 };
 __device__ __forceinline__ Filter filter_of(const Weights &weights, int thread) {
     Filter filter;
+    filter.scale = weights.scale, filter.limit = weights.limit;
     const unsigned *words = &weights.word[0][0][0][0][0];
     // Keep the compiler from seeing the constant bank here, which serves one lane at a time: a plain load serves all.
     hide_origin(words);
@@ -98,8 +103,16 @@ struct Window {
 #pragma unroll
             for (int row = 0; row < 2; ++row)
 #pragma unroll
-                for (int i = 0; i < A_WORDS; ++i)
-                    word[p][row][i] = rows[row].word(from + i % 2 * (GROUPS / 2) * GROUP_BYTES + (first_word(p) + i / 2 * 4) * WORD);
+                for (int i = 0; i < WORDS_READ; ++i) {
+                    const unsigned samples =
+                        rows[row].word(from + i % 2 * (GROUPS / 2) * GROUP_BYTES + (first_word(p) + i / 2 * 4) * WORD);
+                    if (WORDS_READ == A_WORDS) {
+                        word[p][row][i] = samples;
+                    } else {  // four bytes as four halves
+                        word[p][row][i] = __byte_perm(samples, 0, 0x4140);
+                        word[p][row][i + A_WORDS / 2] = __byte_perm(samples, 0, 0x4342);
+                    }
+                }
     }
 };
 
@@ -114,6 +127,11 @@ __device__ __forceinline__ void clear(Responses &sum) {
 
 #ifdef MENDS
 __device__ __forceinline__ bool is_marked(unsigned mark) { return (mark & 0x7FFF7FFFu) != 0; }  // zeros, or NaN
+#elif !defined(WHOLE_WEIGHTS)
+// A value that is 1 / scale of a level, as the low byte of the float 2^23 more.
+__device__ __forceinline__ unsigned scaled_byte(float value, const Filter &filter) {
+    return __float_as_uint(fmaf(within<store>(value, filter.limit), filter.scale, TWO_POW_23));
+}
 #endif
 
 // Put two samples, the first in the low bits of `both`, beside each other into a staged row, which may start within such a
@@ -130,7 +148,8 @@ __device__ __forceinline__ void put_pair(OUTPUT *at, unsigned both) {
 }
 
 // Put one complete row of responses into the stage, as samples; `mark` remembers one that is not finite (mend.cuh).
-__device__ __forceinline__ void stage_row(unsigned char *staged, int thread, int part, const Responses &sum, unsigned &mark) {
+__device__ __forceinline__ void stage_row(unsigned char *staged, int thread, int part, const Responses &sum,
+                                          const Filter &filter, unsigned &mark) {
     const int group = thread % WARP / 4, pair = thread % 4;  // of the lane: lane = 4 · group + pair
     const bool has_output = pair < PRODUCT_SAMPLES * DIRECTIONS / 2;
     OUTPUT *const to = reinterpret_cast<OUTPUT *>(staged) +
@@ -146,19 +165,23 @@ __device__ __forceinline__ void stage_row(unsigned char *staged, int thread, int
                 OUTPUT &sample = *place(p, half);
 #ifdef WHOLE_WEIGHTS
                 sample = length_byte(first, second);
-#else
+#elif defined(MENDS)
                 store_sample<store>(length(to_value(first), to_value(second)), sample);
                 mark_halves_not_finite(static_cast<unsigned>(__half_as_ushort(sample)), mark);
+#else
+                static_assert(DIRECTIONS == 1, "bytes as halves have one direction");
 #endif
                 continue;
             }
 #ifdef WHOLE_WEIGHTS
             const bool positive = store == Store::abs;
             pairs[p][half] = pack_clipped(positive ? abs(first) : first, positive ? abs(second) : second, 0);
-#else
+#elif defined(MENDS)
             const float value[2] = {first, second};
             pairs[p][half] = pack(value, static_cast<const OUTPUT *>(nullptr));
             mark_halves_not_finite(pairs[p][half], mark);
+#else
+            pairs[p][half] = __byte_perm(scaled_byte(first, filter), scaled_byte(second, filter), 0x0040);
 #endif
             if (ALIGNED_OUT && has_output) put_pair(place(p, half), pairs[p][half]);  // one store, which is predicated
         }
@@ -194,7 +217,7 @@ struct Column {
                     multiply(first[p], two.word[p][0], filter.word[1][p][half][1]);
                 }
             unsigned mark = 0;
-            stage_row(staged.row(y), thread, part, first, mark);
+            stage_row(staged.row(y), thread, part, first, filter, mark);
 #pragma unroll
             for (int half = 0; half < PARTS; ++half)
 #pragma unroll
@@ -202,7 +225,7 @@ struct Column {
                     multiply(second[p], two.word[p], filter.word[1][p][half]);
                     multiply(second[p], before.word[p][1], filter.word[0][p][half][0]);
                 }
-            stage_row(staged.row(y + 1), thread, part, second, mark);
+            stage_row(staged.row(y + 1), thread, part, second, filter, mark);
 #ifdef MENDS
             if (is_marked(mark)) block_is_spoilt = 1;
 #endif

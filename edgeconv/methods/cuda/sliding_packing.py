@@ -2,7 +2,8 @@
 
 fma     the weights themselves: (directions, out, in group, 3, 3) float32
 dp4a    signed bytes, four to a 32-bit word, in each position within a word that a window can start at
-mma     the right-hand matrices of the tensor cores, word by word as the lanes of a warp hold them
+mma     the right-hand matrices of the tensor cores, word by word as the lanes of a warp hold them, and a scale
+planes, pairs    one filter: sliding_forms.py
 """
 
 from __future__ import annotations
@@ -17,7 +18,15 @@ from edgeconv.core.filters import RGB_CHANNELS
 from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.core.problem import Problem
 from edgeconv.methods.cuda.kernel_args import WARP
-from edgeconv.methods.cuda.sliding_arithmetic import StripArithmetic, arithmetic_for, halves
+from edgeconv.methods.cuda.sliding_arithmetic import (
+    StripArithmetic,
+    arithmetic_for,
+    form_for,
+    has_int8_weights,
+    scaled_halves,
+    sum_scale,
+)
+from edgeconv.methods.cuda.sliding_forms import form_weights
 from edgeconv.methods.cuda.sliding_tiles import CHUNK_BYTES, LINE_BYTES
 
 MMA_GROUP_PIXELS, MMA_DEPTH, MMA_COLUMNS = 4, 16, 8
@@ -57,7 +66,8 @@ def dp4a_weights(problem: Problem, aligned: bool = True) -> NDArray[np.int32]:
 def mma_weights(problem: Problem, aligned: bool) -> NDArray[np.int32]:
     """The struct `Weights` of sliding_mma.cuh: every matrix B (16 samples × 8 columns) as the lanes hold it."""
     dense = problem.dense_weights()
-    parts = dense[np.newaxis].astype(np.int8) if problem.dtype == np.uint8 else halves(dense)
+    whole = has_int8_weights(problem)
+    parts = dense[np.newaxis].astype(np.int8) if whole else scaled_halves(problem, dense)
     directions, sample_bytes = problem.directions, problem.dtype.itemsize
     pixel_bytes = RGB_CHANNELS * sample_bytes
     products = 3 if directions == 2 else 2
@@ -73,15 +83,29 @@ def mma_weights(problem: Problem, aligned: bool) -> NDArray[np.int32]:
             taps = parts[:, column % directions, channel].transpose(2, 0, 3, 1).reshape(KERNEL_SIZE, len(parts), -1)
             matrices[:, product, :, start : start + taps.shape[-1], column] = taps
     lane = np.arange(WARP)
-    per_word = 4 // sample_bytes
+    per_word = 4 // parts.itemsize
     words = MMA_DEPTH // per_word // 4
-    depth = (np.arange(words)[:, None, None] * 4 + lane[:, None] % 4) * per_word + np.arange(per_word)
-    held = matrices[..., depth, lane[:, None] // 4]
-    return np.ascontiguousarray(held).reshape(-1).view(np.int32)
+    word = np.arange(words)[:, None, None]
+    if sample_bytes == parts.itemsize:
+        depth = (word * 4 + lane[:, None] % 4) * per_word + np.arange(per_word)
+    else:  # a lane's halves are the four bytes of one word
+        depth = lane[:, None] % 4 * 4 + word * per_word + np.arange(per_word)
+    held = np.ascontiguousarray(matrices[..., depth, lane[:, None] // 4]).reshape(-1).view(np.int32)
+    scale = 1.0 if whole else sum_scale(problem)
+    return np.concatenate([held, np.array([scale, np.iinfo(np.uint8).max / scale], np.float32).view(np.int32)])
+
+
+def plane_weights(problem: Problem, aligned: bool = True) -> NDArray[np.uint32]:
+    """The struct `Weights` of sliding_forms.cuh."""
+    form = form_for(problem)
+    assert form is not None
+    return form_weights(form)
 
 
 _PACKERS: dict[StripArithmetic, Callable[[Problem, bool], NDArray[Any]]] = {
     "fma": lambda problem, aligned: problem.weights,
     "dp4a": dp4a_weights,
     "mma": mma_weights,
+    "planes": plane_weights,
+    "pairs": plane_weights,
 }

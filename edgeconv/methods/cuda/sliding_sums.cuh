@@ -8,6 +8,7 @@
 //     neither                      float32 FMA
 //     WHOLE_WEIGHTS, IN_GROUP 1    dp4a over four neighbouring pixels of a channel; at stride 1 two outputs share them
 //     WHOLE_WEIGHTS, IN_GROUP 3    dp4a over the nine bytes of three pixels, in three words
+//     FORM                         fewer operations for the same responses: sliding_forms.cuh
 constexpr int widest_access(int pitch) { return pitch % 16 == 0 ? 16 : pitch % 8 == 0 ? 8 : 4; }
 constexpr int READ = ALIGNED_IN ? widest_access(THREAD_BYTES) : WORD;  // bytes that a thread reads at once
 constexpr int WINDOW_START = LEAD / READ * READ;
@@ -15,6 +16,7 @@ constexpr int WINDOW_WORDS = (round_up(WINDOW_END, READ) - WINDOW_START) / WORD;
 constexpr int WRITE = ALIGNED_OUT ? widest_access(THREAD_OUT_BYTES) : WORD;
 constexpr int THREAD_OUT_WORDS = THREAD_OUT_BYTES / WORD;
 
+#ifndef FORM
 #ifdef WHOLE_WEIGHTS
 struct Weights {
 #if IN_GROUP == 1
@@ -36,6 +38,7 @@ __device__ __forceinline__ const Filter &filter_of(const Weights &weights, int) 
 
 constexpr int PARTS_OF_ROW = 1;  // runs of pixels of a row that a thread computes, one after the other
 typedef Response Responses[THREAD_PIXELS][OUT_CHANNELS][DIRECTIONS];
+#endif
 
 // A thread's window of one row, as it lies in shared memory.
 struct Window {
@@ -59,18 +62,28 @@ struct Window {
 
     // Sample `index` of the window as a float; `index` must be known to the compiler.
     __device__ __forceinline__ float sample(int index) const {
+        const float above = sample_above(index);
+        return is_float(static_cast<const INPUT *>(nullptr)) ? above : above - TWO_POW_23;
+    }
+    // The same; a whole number as 2^23 more than it is.
+    __device__ __forceinline__ float sample_above(int index) const {
         const int byte = LEAD - WINDOW_START + index * SAMPLE_BYTES;
-        const unsigned bits = word[byte / WORD];
-        return unpack(bits, byte % WORD, static_cast<const INPUT *>(nullptr));
+        return unpack(word[byte / WORD], byte % WORD, static_cast<const INPUT *>(nullptr));
+    }
+    // The same; a whole number as the float of its bits.
+    __device__ __forceinline__ float sample_bits(int index) const {
+        const int byte = LEAD - WINDOW_START + index * SAMPLE_BYTES;
+        const unsigned selector = SAMPLE_BYTES == 1 ? 0x4440 + byte % WORD : byte % WORD == 0 ? 0x4410 : 0x4432;
+        return __uint_as_float(__byte_perm(word[byte / WORD], 0, selector));
     }
 
    private:
     static __device__ __forceinline__ float unpack(unsigned bits, int, const float32 *) { return __uint_as_float(bits); }
     static __device__ __forceinline__ float unpack(unsigned bits, int byte, const uint8 *) {
-        return __uint_as_float(__byte_perm(bits, TWO_POW_23_BITS, 0x7440 + byte)) - TWO_POW_23;
+        return __uint_as_float(__byte_perm(bits, TWO_POW_23_BITS, 0x7440 + byte));
     }
     static __device__ __forceinline__ float unpack(unsigned bits, int byte, const uint16 *) {
-        return __uint_as_float(__byte_perm(bits, TWO_POW_23_BITS, byte == 0 ? 0x7410 : 0x7432)) - TWO_POW_23;
+        return __uint_as_float(__byte_perm(bits, TWO_POW_23_BITS, byte == 0 ? 0x7410 : 0x7432));
     }
 #ifdef USES_FLOAT16
     static __device__ __forceinline__ float unpack(unsigned bits, int byte, const float16 *) {
@@ -79,6 +92,36 @@ struct Window {
 #endif
 };
 
+// Put a thread's samples, as words, into a staged row. Where that starts within a word neighbouring threads share words:
+// the right one of them puts them together, and for those that two warps share join_warps does.
+__device__ __forceinline__ void put(unsigned char *staged, int thread, const unsigned (&word)[THREAD_OUT_WORDS]) {
+    unsigned char *const to = staged + thread * THREAD_OUT_BYTES;
+    if (SHARES_WORDS) {
+        constexpr int LAST = THREAD_OUT_WORDS - 1;
+        const unsigned skew = skew_of(staged);
+        const int lane = thread % WARP, warp = thread / WARP;
+        unsigned *const words = reinterpret_cast<unsigned *>(to - skew);
+        const unsigned before = __shfl_sync(~0u, word[LAST], (lane + WARP - 1) % WARP);
+        words[0] = __funnelshift_rc(before, word[0], (WORD - skew) * 8);
+#pragma unroll
+        for (int i = 1; i <= LAST; ++i) words[i] = __funnelshift_rc(word[i - 1], word[i], (WORD - skew) * 8);
+        if (lane == 0) joints_of(staged)[warp].right = word[0];
+        if (lane == WARP - 1) joints_of(staged)[warp + 1].left = word[LAST];
+    }
+#pragma unroll
+    for (int i = 0; i < (SHARES_WORDS ? 0 : THREAD_OUT_WORDS); i += WRITE / WORD) {
+        if (WRITE == 16)
+            *reinterpret_cast<uint4 *>(to + i * WORD) = make_uint4(word[i], word[i + 1], word[i + 2], word[i + 3]);
+        else if (WRITE == 8)
+            *reinterpret_cast<uint2 *>(to + i * WORD) = make_uint2(word[i], word[i + 1]);
+        else
+            *reinterpret_cast<unsigned *>(to + i * WORD) = word[i];
+    }
+}
+
+#ifdef FORM
+#include "sliding_forms.cuh"
+#else
 // Add one row of the picture, row `u` of the 3×3 filters, to the responses of one output row.
 #if defined(WHOLE_WEIGHTS) && IN_GROUP == 1
 // The bytes of neighbouring pixels of one channel, the first at `byte` of the window, as one word: four pixels, which two
@@ -165,33 +208,6 @@ __device__ __forceinline__ void clear(Responses &sum) {
             for (int d = 0; d < DIRECTIONS; ++d) sum[x][o][d] = START;
 }
 
-// Put a thread's samples, as words, into a staged row. Where that starts within a word neighbouring threads share words:
-// the right one of them puts them together, and for those that two warps share join_warps does.
-__device__ __forceinline__ void put(unsigned char *staged, int thread, const unsigned (&word)[THREAD_OUT_WORDS]) {
-    unsigned char *const to = staged + thread * THREAD_OUT_BYTES;
-    if (SHARES_WORDS) {
-        constexpr int LAST = THREAD_OUT_WORDS - 1;
-        const unsigned skew = skew_of(staged);
-        const int lane = thread % WARP, warp = thread / WARP;
-        unsigned *const words = reinterpret_cast<unsigned *>(to - skew);
-        const unsigned before = __shfl_sync(~0u, word[LAST], (lane + WARP - 1) % WARP);
-        words[0] = __funnelshift_rc(before, word[0], (WORD - skew) * 8);
-#pragma unroll
-        for (int i = 1; i <= LAST; ++i) words[i] = __funnelshift_rc(word[i - 1], word[i], (WORD - skew) * 8);
-        if (lane == 0) joints_of(staged)[warp].right = word[0];
-        if (lane == WARP - 1) joints_of(staged)[warp + 1].left = word[LAST];
-    }
-#pragma unroll
-    for (int i = 0; i < (SHARES_WORDS ? 0 : THREAD_OUT_WORDS); i += WRITE / WORD) {
-        if (WRITE == 16)
-            *reinterpret_cast<uint4 *>(to + i * WORD) = make_uint4(word[i], word[i + 1], word[i + 2], word[i + 3]);
-        else if (WRITE == 8)
-            *reinterpret_cast<uint2 *>(to + i * WORD) = make_uint2(word[i], word[i + 1]);
-        else
-            *reinterpret_cast<unsigned *>(to + i * WORD) = word[i];
-    }
-}
-
 // Put one complete row of responses into the stage, as samples.
 __device__ __forceinline__ void stage_row(unsigned char *staged, int thread, const Responses &sum) {
     constexpr int PER_WORD = WORD / sizeof(OUTPUT);
@@ -259,3 +275,4 @@ struct Column {
         }
     }
 };
+#endif

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.core.problem import Problem
 from edgeconv.methods.cuda.kernel_args import WARP, round_up
-from edgeconv.methods.cuda.sliding_arithmetic import StripArithmetic, arithmetic_for
+from edgeconv.methods.cuda.sliding_arithmetic import StripArithmetic, arithmetic_for, has_int8_weights
 
 CHUNK_BYTES = 16
 """What one asynchronous copy moves; rows that start on a multiple of it take the short way."""
@@ -66,20 +66,69 @@ class TileRow:
     in_channels: int | None = None
     least_outputs: int = 0
     """Of a filter bank."""
+    out_channels: int | None = None
+    in_group: int | None = None
+    """Input channels that an output sums."""
+    whole_weights: bool | None = None
+    """Of an 8-bit picture: signed bytes."""
     aligned: bool | None = None
     """Whether every row of the picture starts on 16 bytes."""
 
     def fits(self, problem: Problem, arithmetic: StripArithmetic, aligned: bool) -> bool:
         """Whether the line is for problems like this one, whatever their size."""
-        sample_bytes, channels = problem.dtype.itemsize, problem.in_channels
-        actual = (arithmetic, problem.stride, problem.directions, sample_bytes, channels, aligned)
-        wanted = (self.arithmetic, self.stride, self.directions, self.sample_bytes, self.in_channels, self.aligned)
+        actual = (
+            arithmetic,
+            problem.stride,
+            problem.directions,
+            problem.dtype.itemsize,
+            problem.in_channels,
+            problem.output_channels,
+            problem.weights.shape[2],
+            has_int8_weights(problem),
+            aligned,
+        )
+        wanted = (
+            self.arithmetic,
+            self.stride,
+            self.directions,
+            self.sample_bytes,
+            self.in_channels,
+            self.out_channels,
+            self.in_group,
+            self.whole_weights,
+            self.aligned,
+        )
         return problem.output_channels >= self.least_outputs and all(
             want in (None, is_) for want, is_ in zip(wanted, actual, strict=True)
         )
 
 
 TILES = (
+    TileRow(StripTile(16, 3, 1, 4, 4, 16), "pairs", in_channels=1),
+    TileRow(StripTile(8, 3, 1, 4, 5, 24), "pairs"),
+    TileRow(StripTile(8, 3, 1, 4, 4, 24), "planes", stride=1, in_channels=1),
+    TileRow(StripTile(4, 3, 1, 4, 4, 48), "planes", stride=1, in_group=1, least_pixels=2**23),
+    TileRow(StripTile(4, 3, 1, 2, 8, 16), "planes", stride=1, in_group=1),
+    TileRow(
+        StripTile(16, 3, 1, 2, 8, 16),
+        "planes",
+        stride=1,
+        directions=2,
+        sample_bytes=1,
+        out_channels=1,
+        least_pixels=2**23,
+    ),
+    TileRow(StripTile(8, 3, 1, 4, 6, 31), "planes", stride=1, sample_bytes=1, out_channels=1),
+    TileRow(StripTile(8, 3, 1, 4, 6, 16), "planes", stride=1, sample_bytes=1, least_pixels=2**23),
+    TileRow(StripTile(4, 3, 1, 4, 8, 16), "planes", stride=1, sample_bytes=1),
+    TileRow(StripTile(4, 3, 1, 4, 6, 10), "planes", stride=1),
+    TileRow(StripTile(4, 2, 1, 4, 4, 16), "planes", stride=2, sample_bytes=1, in_group=3),
+    TileRow(StripTile(4, 1, 1, 4, 4, 10), "planes", stride=2, sample_bytes=1),
+    TileRow(StripTile(2, 2, 1, 4, 4, 16), "planes", stride=2),
+    TileRow(StripTile(4, 1, 1, 4, 4, 2), "planes", stride=3, sample_bytes=1),
+    TileRow(StripTile(2, 1, 1, 4, 4, 2), "planes", stride=3),
+    TileRow(StripTile(4, 4, 1, 4, 5, 48), "mma", sample_bytes=1, whole_weights=False, least_pixels=2**23),
+    TileRow(StripTile(4, 4, 1, 4, 4, 16), "mma", sample_bytes=1, whole_weights=False),
     TileRow(StripTile(2, 1, 2, 4, 4, 31), "fma", stride=1, least_outputs=6),
     TileRow(StripTile(2, 2, 1, 4, 4, 31), "fma", stride=1, least_outputs=4),
     TileRow(StripTile(1, 2, 1, 4, 4, 4), "fma", stride=2, least_outputs=4),

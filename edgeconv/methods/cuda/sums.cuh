@@ -28,8 +28,10 @@ constexpr unsigned LEAST_SCALE = 0x01000000u, LARGEST_SCALE = 0x7E000000u;
 
 // sqrt(first² + second²). For float outputs both are scaled by a power of two first, so that squares neither overflow nor
 // vanish; where they would do neither, the result is that of the plain formula, bit for bit. The sums of a whole-number
-// output are below 2^24 (exactness.py), and what vanishes rounds to 0 anyway.
+// output are below 2^24 (exactness.py), and what vanishes rounds to 0 anyway. Half a level of 8 bits is 2^13 times further
+// from the root of a whole square than the approximate root is.
 __device__ __forceinline__ float length_of(float first, float second) {
+    if (sizeof(OUTPUT) == sizeof(uint8)) return approximate_root(fmaf(second, second, first * first));
     if (!is_float(static_cast<const OUTPUT *>(nullptr))) return sqrtf(fmaf(second, second, first * first));
     const unsigned exponent =
         max(__float_as_uint(first) & EXPONENT_BITS, __float_as_uint(second) & EXPONENT_BITS);
@@ -46,17 +48,18 @@ __device__ __forceinline__ double length_of(double first, double second) {
 #endif
 }
 
-// The nearest whole number to sqrt(first² + second²), of whole numbers below 2^24, up to 65,536. The estimate may be one
-// off near a half; the square that is left over tells, and 32-bit integers hold it although they do not hold the square.
-__device__ __forceinline__ float whole_length(float first, float second) {
-    constexpr float BEYOND = 65536.0f;  // 16-bit samples end below
-    const float estimate = sqrtf(fmaf(second, second, first * first));
-    if (estimate >= BEYOND) return BEYOND;
-    const unsigned length = rounded(estimate), x = static_cast<int>(rintf(first)), y = static_cast<int>(rintf(second));
-    const int left = static_cast<int>(x * x + y * y - length * (length + 1));  // above (length + ½)² - ¼
-    if (left > 0) return static_cast<float>(length + 1);
-    const bool too_long = length > 0 && left <= -2 * static_cast<int>(length);
-    return static_cast<float>(too_long ? length - 1 : length);
+// The nearest whole number to sqrt(first² + second²), of whole numbers below 2^22; of larger ones something past 16 bits.
+// The estimate is brought down by more than its error, so that it is right or one too low near a half: the square that is
+// left over tells, and 32-bit integers hold it although they do not hold the square.
+__device__ __forceinline__ unsigned whole_length(float first, float second) {
+    constexpr float DOWN = 1.0f - 1.0f / 2097152.0f;  // by 2^-21, as the root's error is at most 2^-22
+    constexpr float WHOLE_ORIGIN = 12582912.0f;  // 1.5·2^23: a sum added to it is the low bits
+    const float root = approximate_root(fmaf(second, second, first * first));
+    const unsigned length = __float_as_uint(fmaf(root, DOWN, TWO_POW_23)) - TWO_POW_23_BITS;
+    const unsigned x = __float_as_uint(first + WHOLE_ORIGIN) - __float_as_uint(WHOLE_ORIGIN);
+    const unsigned y = __float_as_uint(second + WHOLE_ORIGIN) - __float_as_uint(WHOLE_ORIGIN);
+    const unsigned left = length * length + length - (x * x + y * y);  // negative beyond (length + ½)² - ¼
+    return length + (left >> 31);
 }
 
 // The larger of two responses; a NaN stays one. (fmaxf would drop it, and -ftz=true make denormal numbers equal.)
@@ -82,7 +85,7 @@ __device__ __forceinline__ Real join(Response response) {
     Sum value = response(0);
     if (combine == Combine::magnitude) {
 #if defined(EXACT_ROOT) && !defined(WIDE_SUMS)
-        return whole_length(value, response(DIRECTIONS - 1));
+        return static_cast<float>(whole_length(value, response(DIRECTIONS - 1)));
 #else
         value = length_of(value, response(DIRECTIONS - 1));
 #endif

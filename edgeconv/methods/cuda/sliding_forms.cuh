@@ -1,0 +1,287 @@
+// The sums of sliding.cu by the forms of core/forms.py: whole-number pictures, the same filter for every plane.
+//
+// A plane is a channel, or the sum of a pixel's channels, each times its share (CHANNEL_SUM). A thread keeps the last
+// three rows of its window as lanes, and makes each value of the nine lanes under the filter.
+//
+//     a lane         float32: one sample of a plane
+//     under PAIRS    two samples of a row of bytes, two bytes apart, as halves. A byte is the bits of its multiple of
+//                    2^-24, and so is every whole number up to 2,048: nothing is converted on either way. Sums of
+//                    halves take the pipe of the multiply-adds, maxima and bytes that of integers, both at a time.
+//
+// Variants, by macro FORM:
+//     taps                    nine products for each direction
+//     gradient                differences of two samples first, along each axis, then sums of them across it
+//     ring_of_three           the largest of eight directions, see core/forms.py
+//     ring_of_differences     the same
+// ONE_BESIDE      flag: under FORM gradient, differences beside the middle one count once
+// CHANNEL_SUM     1: the channels are added as they are; 2: each times its share
+// PAIRS           flag; 8 bits, STRIDE 1, no CHANNEL_SUM, a ring whose sums halves hold (sliding_forms.py)
+enum class Form { taps, gradient, ring_of_three, ring_of_differences };
+constexpr Form form = Form::FORM;
+
+#ifdef CHANNEL_SUM
+constexpr int PLANES = 1, SUMMED = CHANNELS;
+constexpr bool HAS_SHARES = CHANNEL_SUM == 2;
+#else
+constexpr int PLANES = CHANNELS, SUMMED = 1;
+constexpr bool HAS_SHARES = false;
+#endif
+
+constexpr int RING = 8, OPPOSITE = RING / 2;  // samples around the centre, clockwise from the top left
+
+struct Weights {
+    float share[3];                                     // times 2^126
+    float near, far;                                    // of a ring; of a gradient beside the middle, and in it
+    unsigned near_halves, far_halves;                   // the same, twice in a word
+    float kernel[2][KERNEL_SIZE][KERNEL_SIZE];          // of taps
+};
+typedef Weights Filter;
+__device__ __forceinline__ const Filter &filter_of(const Weights &weights, int) { return weights; }
+constexpr int PARTS_OF_ROW = 1;
+
+// --- arithmetic of lanes ------------------------------------------------------------------------------------------------
+#ifdef PAIRS
+typedef unsigned Lane;
+__device__ __forceinline__ Lane add(Lane a, Lane b) { return add_halves(a, b); }
+__device__ __forceinline__ Lane subtract(Lane a, Lane b) { return subtract_halves(a, b); }
+__device__ __forceinline__ Lane larger_size(Lane a, Lane b) { return larger_halves(a, b); }
+__device__ __forceinline__ Lane larger_lane(Lane a, Lane b) { return larger_halves(a, b); }  // none is below 0
+__device__ __forceinline__ Lane join_ring(const Filter &filter, Lane largest, Lane total) {
+    return multiply_add_halves(filter.far_halves, total, multiply_add_halves(filter.near_halves, largest, 0));
+}
+#else
+typedef float Lane;
+__device__ __forceinline__ Lane add(Lane a, Lane b) { return a + b; }
+__device__ __forceinline__ Lane subtract(Lane a, Lane b) { return a - b; }
+__device__ __forceinline__ Lane larger_size(Lane a, Lane b) { return fmaxf(fabsf(a), fabsf(b)); }
+__device__ __forceinline__ Lane larger_lane(Lane a, Lane b) { return fmaxf(a, b); }
+__device__ __forceinline__ Lane join_ring(const Filter &filter, Lane largest, Lane total) {
+    return fmaf(filter.far, total, filter.near * largest);
+}
+#endif
+
+__device__ __forceinline__ Lane ring_of_three(const Lane (&ring)[RING], const Filter &filter) {
+    Lane largest = Lane(), pair[OPPOSITE];
+#pragma unroll
+    for (int i = 0; i < OPPOSITE; ++i) {
+        const int first = 2 * i;
+        pair[i] = add(ring[first], ring[first + 1]);
+        const Lane three = add(pair[i], larger_lane(ring[(first + RING - 1) % RING], ring[(first + 2) % RING]));
+        largest = i == 0 ? three : larger_lane(largest, three);
+    }
+    return join_ring(filter, largest, add(add(pair[0], pair[1]), add(pair[2], pair[3])));
+}
+
+__device__ __forceinline__ Lane ring_of_differences(const Lane (&apart)[OPPOSITE], const Filter &filter) {
+    Lane sum[OPPOSITE];
+#pragma unroll
+    for (int i = 0; i < OPPOSITE; ++i)
+        sum[i] = i + 1 < OPPOSITE ? add(apart[i], apart[i + 1]) : subtract(apart[i], apart[0]);
+    Lane largest = add(sum[0], sum[1]);
+#pragma unroll
+    for (int i = 1; i < OPPOSITE; ++i)
+        largest = larger_size(largest, i + 1 < OPPOSITE ? add(sum[i], sum[i + 1]) : subtract(sum[i], sum[0]));
+    return join_ring(filter, largest, Lane());
+}
+
+// --- a row of a thread's window ---------------------------------------------------------------------------------------------
+constexpr int WINDOW_BYTE = LEAD - WINDOW_START;  // of the window's first sample
+// A whole number is the bits of its multiple of 2^-149: times a share of up to 2^126 it is a plane's value times 2^-23.
+constexpr float VALUE_SCALE = HAS_SHARES ? TWO_POW_23 : 1.0f;
+// Differences of two samples, or of two sums, are exact with 2^23 on both sides.
+constexpr float SAMPLE_ORIGIN = form == Form::gradient || form == Form::ring_of_differences ? 0.0f : TWO_POW_23;
+
+#ifdef PAIRS
+constexpr int VALUES = THREAD_OUT_WORDS * 2;  // that a thread makes of a row
+constexpr int ROW_LANES = THREAD_OUT_BYTES - 2 + (KERNEL_SIZE - 1) * CHANNELS;
+__device__ __forceinline__ constexpr int lane_of(int value, int v) { return value / 2 * WORD + value % 2 + v * CHANNELS; }
+#else
+constexpr int VALUES = THREAD_PIXELS * PLANES;
+constexpr int ROW_LANES = WINDOW_PIXELS * PLANES;
+__device__ __forceinline__ constexpr int lane_of(int value, int v) {
+    return (value / PLANES * STRIDE + v) * PLANES + value % PLANES;
+}
+
+// A one in every sample of a word that lies from byte `from` to `from` + PIXEL_BYTES of the window, else zero: as the
+// bytes that dp4a and dp2a take.
+__device__ __forceinline__ constexpr unsigned ones(int word, int from) {
+    unsigned mask = 0;
+    for (int i = 0; i < WORD / SAMPLE_BYTES; ++i) {
+        const int byte = word * WORD + i * SAMPLE_BYTES;
+        if (byte >= from && byte < from + PIXEL_BYTES) mask |= 1u << 8 * i;
+    }
+    return mask;
+}
+__device__ __forceinline__ unsigned add_samples(unsigned word, unsigned mask, unsigned sum, const uint8 *) {
+    return dot_of_bytes(word, mask, sum);
+}
+__device__ __forceinline__ unsigned add_samples(unsigned word, unsigned mask, unsigned sum, const uint16 *) {
+    return dot_of_shorts(word, mask, sum);
+}
+#endif
+
+struct PlaneRow {
+    Lane lane[ROW_LANES];
+    float across[VALUES];  // of a gradient: right of the centre less left of it
+
+    __device__ __forceinline__ void take(const Window &window, const Filter &filter) {
+#ifdef PAIRS
+        unsigned part[2][WINDOW_WORDS];  // bytes 0 and 2 of a word, and 1 and 3
+#pragma unroll
+        for (int i = 0; i < WINDOW_WORDS; ++i)
+            part[0][i] = __byte_perm(window.word[i], 0, 0x4240), part[1][i] = __byte_perm(window.word[i], 0, 0x4341);
+#pragma unroll
+        for (int i = 0; i < ROW_LANES; ++i) {
+            const int byte = WINDOW_BYTE + i;
+            const unsigned *const from = part[byte % 2] + byte / WORD;
+            lane[i] = byte % WORD < 2 ? from[0] : __byte_perm(from[0], from[1], 0x5432);
+        }
+#else
+#pragma unroll
+        for (int i = 0; i < ROW_LANES; ++i) {
+            if (SUMMED == 1) {
+                lane[i] = window.sample_above(i) - SAMPLE_ORIGIN;
+            } else if (HAS_SHARES) {
+                lane[i] = plain_multiply(filter.share[0], window.sample_bits(i * SUMMED));
+#pragma unroll
+                for (int c = 1; c < SUMMED; ++c)
+                    lane[i] = fused_multiply_add(filter.share[c], window.sample_bits(i * SUMMED + c), lane[i]);
+            } else {
+                const int from = WINDOW_BYTE + i * PIXEL_BYTES;
+                unsigned bits = TWO_POW_23_BITS;
+#pragma unroll
+                for (int word = from / WORD; word * WORD < from + PIXEL_BYTES; ++word)
+                    bits = add_samples(window.word[word], ones(word, from), bits, static_cast<const INPUT *>(nullptr));
+                lane[i] = __uint_as_float(bits) - SAMPLE_ORIGIN;
+            }
+        }
+        if (form == Form::gradient)
+#pragma unroll
+            for (int n = 0; n < VALUES; ++n) across[n] = lane[lane_of(n, 2)] - lane[lane_of(n, 0)];
+#endif
+    }
+};
+
+// --- from three rows to samples -------------------------------------------------------------------------------------------
+#ifndef PAIRS
+// Row `u` of kernel `d` over the window of a value, added to `sum`.
+__device__ __forceinline__ float add_taps(const Filter &filter, int d, int u, const PlaneRow &row, int value, float sum) {
+#pragma unroll
+    for (int v = 0; v < KERNEL_SIZE; ++v) sum = fmaf(filter.kernel[d][u][v], row.lane[lane_of(value, v)], sum);
+    return sum;
+}
+__device__ __forceinline__ float taps(const Filter &filter, int d, const PlaneRow &above, const PlaneRow &middle,
+                                      const PlaneRow &below, int value) {
+    return add_taps(filter, d, 2, below, value, add_taps(filter, d, 1, middle, value, add_taps(filter, d, 0, above, value, 0.0f)));
+}
+
+// Three differences, as one direction of a gradient.
+__device__ __forceinline__ float smooth(const Filter &filter, float first, float middle, float last) {
+#ifdef ONE_BESIDE
+    return fmaf(filter.far, middle, first + last);
+#else
+    return fmaf(filter.far, middle, filter.near * (first + last));
+#endif
+}
+#endif
+
+#ifdef EXACT_ROOT
+typedef unsigned Value;
+#else
+typedef Lane Value;
+#endif
+
+// Put one row into the stage, as samples.
+__device__ __forceinline__ void stage_row(unsigned char *staged, int thread, const PlaneRow &above, const PlaneRow &middle,
+                                          const PlaneRow &below, const Filter &filter) {
+    Value value[VALUES];
+#ifndef PAIRS
+    float down[ROW_LANES];
+    if (form == Form::gradient)
+#pragma unroll
+        for (int i = 0; i < ROW_LANES; ++i) down[i] = below.lane[i] - above.lane[i];
+#endif
+#pragma unroll
+    for (int n = 0; n < VALUES; ++n) {
+        const int left = lane_of(n, 0), centre = lane_of(n, 1), right = lane_of(n, 2);
+        const Lane ring[RING] = {above.lane[left],  above.lane[centre], above.lane[right], middle.lane[right],
+                                 below.lane[right], below.lane[centre], below.lane[left],  middle.lane[left]};
+        Lane apart[OPPOSITE];
+#pragma unroll
+        for (int i = 0; i < OPPOSITE; ++i) apart[i] = subtract(ring[i], ring[i + OPPOSITE]);
+#ifdef PAIRS
+        const Lane joined = form == Form::ring_of_three ? ring_of_three(ring, filter) : ring_of_differences(apart, filter);
+        value[n] = smaller_halves(joined, 0x00FF00FFu);
+#else
+        if (form == Form::ring_of_three) {
+            value[n] = ring_of_three(ring, filter);
+        } else if (form == Form::ring_of_differences) {
+            value[n] = ring_of_differences(apart, filter);
+        } else {
+            float first, second = 0.0f;
+            if (form == Form::gradient) {
+                first = smooth(filter, above.across[n], middle.across[n], below.across[n]);
+                second = smooth(filter, down[left], down[centre], down[right]);
+            } else {
+                first = taps(filter, 0, above, middle, below, n);
+                if (DIRECTIONS == 2) second = taps(filter, 1, above, middle, below, n);
+            }
+#ifdef EXACT_ROOT
+            value[n] = whole_length(first, second);
+#else
+            value[n] = combine == Combine::magnitude ? length(first, second) : first;
+#endif
+        }
+#ifndef EXACT_ROOT
+        value[n] *= VALUE_SCALE;
+#endif
+#endif
+    }
+
+    unsigned word[THREAD_OUT_WORDS];
+#pragma unroll
+    for (int i = 0; i < THREAD_OUT_WORDS; ++i) {
+#ifdef PAIRS
+        word[i] = __byte_perm(value[2 * i], value[2 * i + 1], 0x6240);
+#else
+        constexpr int PER_WORD = WORD / sizeof(OUTPUT);
+        Value sample[PER_WORD];
+#pragma unroll
+        for (int k = 0; k < PER_WORD; ++k) {
+            const int place = i * PER_WORD + k;  // outputs of a pixel are those of its planes, or all of its one plane
+            sample[k] = value[place / OUT_CHANNELS * PLANES + (PLANES == 1 ? 0 : place % OUT_CHANNELS)];
+        }
+#ifdef EXACT_ROOT
+        word[i] = pack_shorts(sample[0], sample[1]);
+#else
+        word[i] = pack(sample, static_cast<const OUTPUT *>(nullptr));
+#endif
+#endif
+    }
+    put(staged, thread, word);
+}
+
+// A thread's part of a strip, going down: the rows of the picture that outputs under way have in common.
+struct Column {
+    PlaneRow kept[2];
+
+    __device__ __forceinline__ void start() { kept[0] = kept[1] = PlaneRow(); }
+
+    // Take the input rows of a step, put the output rows that end with them into the stage.
+    __device__ __forceinline__ void step(const StepRows &rows, const StagedRows &staged, int thread, int,
+                                         const Filter &filter) {
+        constexpr int LAST = STRIDE < KERNEL_SIZE ? 0 : 2;  // of the rows of an output, that which ends it
+#pragma unroll
+        for (int y = 0; y < STEP_ROWS; ++y)
+#pragma unroll
+            for (int i = 0; i < ROWS_OF_OUTPUT; ++i) {
+                Window window;
+                window.read(rows.row(y * ROWS_OF_OUTPUT + i), thread);
+                PlaneRow row;
+                row.take(window, filter);
+                if (i == LAST) stage_row(staged.row(y), thread, kept[0], kept[1], row, filter);
+                if (STRIDE == 1) kept[0] = kept[1], kept[1] = row;
+                if (STRIDE > 1 && i < 2) kept[i] = row;
+            }
+    }
+};

@@ -1,0 +1,152 @@
+"""Which forms of core/forms.py the strips of CUDA `sliding` take: problems that are one filter for every plane.
+
+    planes    a float32 lane holds one sample of a plane: a channel, the sum of a pixel's channels, or their luma
+    pairs     a 32-bit register holds two samples of 8 bits as halves, exact up to 2,048: compass filters
+
+Whole-number pictures alone: of a float picture an infinity less itself would be no number. sliding_forms.cuh computes
+what is decided here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgeconv.core import forms
+from edgeconv.core.exactness import is_whole
+from edgeconv.core.filters import COMPASS_RING, RGB_CHANNELS, Weights
+from edgeconv.core.geometry import KERNEL_SIZE
+from edgeconv.core.problem import Problem
+
+FormMacro = Literal["taps", "gradient", "ring_of_three", "ring_of_differences"]
+"""The values of the macro FORM."""
+
+LARGEST_WHOLE_HALF = 2048
+"""Halves hold all whole numbers up to it."""
+LEAST_WEIGHT = 2.0**-30
+SHARE_EXPONENT = 126
+"""What shares are scaled by, as sliding_forms.cuh takes the bits of a sample for a float."""
+MOST_KERNELS = 2
+"""Of a filter without a ring: those of a gradient magnitude."""
+
+
+@dataclass(frozen=True, eq=False)
+class PlaneFilter:
+    """One filter for every plane, and how it is computed."""
+
+    form: FormMacro
+    shares: tuple[float, ...]
+    """Of each channel in the one plane; all 1 for their plain sum. Empty: the channels are the planes."""
+    kernels: Weights
+    """(directions, 3, 3) of taps; else empty."""
+    near: float
+    """Of a ring as in forms.Ring; of a gradient the weight beside the middle one."""
+    far: float
+    """Of a ring as in forms.Ring; of a gradient the middle weight."""
+    names: tuple[forms.FormName, ...]
+    """The lines of the table in core/forms.py that are taken."""
+
+    @property
+    def macros(self) -> tuple[tuple[str, str | int], ...]:
+        """What sliding.cu is compiled with."""
+        of_sum = 0 if not self.shares else 1 if set(self.shares) == {1.0} else 2
+        one_beside = self.form == "gradient" and self.near == 1
+        return (
+            ("FORM", self.form),
+            *((("CHANNEL_SUM", of_sum),) if of_sum else ()),
+            *((("ONE_BESIDE", 1),) if one_beside else ()),
+        )
+
+
+def plane_filter(problem: Problem) -> PlaneFilter | None:
+    """The problem as one filter for every plane, where it is that and a form is taken; else None."""
+    if problem.dtype.kind != "u":
+        return None
+    weights = problem.weights
+    separate = weights.shape[2] == 1
+    if separate:
+        if problem.output_channels != problem.in_channels or (weights != weights[:, :1]).any():
+            return None
+        weights = weights[:, :1]
+    elif problem.output_channels > RGB_CHANNELS:
+        return None
+    found = forms.reduced(problem, weights)
+    joined = found.channel_sum or found.weighted is not None
+    if not (joined or separate) or len(set(found.result_of_output)) > 1:
+        return None
+    if found.weighted is not None and not _keeps_scale(weights):
+        return None
+    names, left = found.names, found.directions
+    shares = () if not joined else (1.0,) * problem.in_channels if found.weighted is None else found.weighted.shares
+    empty = np.empty((0, KERNEL_SIZE, KERNEL_SIZE), np.float32)
+    if problem.combine == "maximum":
+        if not left.rings:
+            return None
+        ring = left.rings[0]
+        form: FormMacro = "ring_of_differences" if ring.of_differences else "ring_of_three"
+        return PlaneFilter(form, shares, empty, ring.near, ring.far, names)
+    kernels = left.kernels[0][:, 0]
+    gradient = forms.gradient(kernels, found.roundings_left, inexact_samples=found.weighted is not None)
+    if gradient is not None:
+        if found.weighted is not None:
+            shares, gradient = _shares_of_unit(weights, shares, *gradient)
+        return PlaneFilter("gradient", shares, empty, *gradient, (*names, "gradient"))
+    return PlaneFilter("taps", shares, kernels, 0.0, 0.0, names) if joined else None
+
+
+def _keeps_scale(weights: Weights) -> bool:
+    """Whether values times VALUE_SCALE of sliding_forms.cuh, and their squares, neither overflow nor vanish."""
+    sizes = np.abs(weights[weights != 0])
+    return bool(sizes.min() >= LEAST_WEIGHT and sizes.max() <= 1 / LEAST_WEIGHT)
+
+
+def _shares_of_unit(
+    weights: Weights, shares: tuple[float, ...], beside: float, middle: float
+) -> tuple[tuple[float, ...], tuple[float, float]]:
+    """Shares that make the weight beside the middle one 1, where they give all weights exactly; else as they are."""
+    corners = weights[0, 0, :, 0, 2].astype(np.float64)
+    ratio = float(np.float32(middle / beside))
+    across = np.outer((1, ratio, 1), (-1, 0, 1))
+    exact = np.stack([across, across.T])[:, np.newaxis, np.newaxis] * corners[:, np.newaxis, np.newaxis]
+    if (exact == weights).all() and np.abs(corners).max() <= 1:
+        return tuple(map(float, corners)), (1.0, ratio)
+    return shares, (beside, middle)
+
+
+def holds_pairs(problem: Problem, filter_: PlaneFilter) -> bool:
+    """Whether halves hold every partial sum, so that a lane holds two samples."""
+    near, far = filter_.near, filter_.far
+    if problem.combine != "maximum" or filter_.shares or problem.stride != 1 or not is_whole(problem):
+        return False
+    if not problem.dtype == problem.output_dtype == np.uint8 or not (_is_whole_half(near) and _is_whole_half(far)):
+        return False
+    if filter_.form == "ring_of_differences":  # the product may round, but only what is clipped anyway
+        return True
+    never_negative = near * KERNEL_SIZE + far * len(COMPASS_RING) >= 0
+    return never_negative and _significant(near) * KERNEL_SIZE * np.iinfo(np.uint8).max <= LARGEST_WHOLE_HALF
+
+
+def _significant(weight: float) -> float:
+    """A whole number without its factors of two."""
+    number = abs(int(weight))
+    return float(number // (number & -number)) if number else 0.0
+
+
+def _is_whole_half(weight: float) -> bool:
+    return weight == np.rint(weight) and abs(weight) <= LARGEST_WHOLE_HALF
+
+
+def form_weights(filter_: PlaneFilter) -> NDArray[Any]:
+    """The struct `Weights` of sliding_forms.cuh, as 32-bit words."""
+    shares = (*filter_.shares, 0.0, 0.0, 0.0)[:RGB_CHANNELS]
+    pair = np.array((filter_.near, filter_.far), np.float32)
+    with np.errstate(over="ignore"):
+        twice = np.repeat(pair.astype(np.float16), 2).view(np.uint32)
+    kernels = np.zeros((MOST_KERNELS, KERNEL_SIZE, KERNEL_SIZE), np.float32)
+    kernels[: len(filter_.kernels)] = filter_.kernels
+    scaled = np.ldexp(np.array(shares, np.float32), SHARE_EXPONENT)
+    floats = np.concatenate([scaled, pair]).view(np.uint32)
+    return np.concatenate([floats, twice, kernels.reshape(-1).view(np.uint32)])
