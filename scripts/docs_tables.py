@@ -477,6 +477,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "crew-peers": lambda: crew_tables.against_peers("h200", "many_cores"),
     "canny-cpu": lambda: canny_tables.against_opencv("canny_h200_host"),
     "canny-cpu-threads": lambda: canny_tables.by_threads("canny_h200_host"),
+    "canny-passes": lambda: canny_tables.passes("canny_passes_h200"),
     "canny-cpu-two-cores": lambda: canny_tables.against_opencv("canny_two_cores"),
     "diff-cost": lambda: diff_cost("two-core-epyc"),
     "view-keys": view_keys,
