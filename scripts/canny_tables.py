@@ -84,7 +84,7 @@ def _peer_cell(cells: dict[str, dict[str, Any]], candidate: str) -> str:
 
 
 def passes(name: str) -> str:
-    """Each pass on a GPU, and all of them beside a copy of the picture."""
+    """Each pass on a GPU, and all beside a copy of the picture."""
     table = []
     for row in record(name)["rows"]:
         times = [f"{row[f'{which}_us']:,.1f}" for which in ("copy", "first_pass", "label", "join", "expand", "whole")]

@@ -443,10 +443,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "batch-png": lambda: batch_speed(
         {
             "batch_cpu": "two cores of an AMD EPYC",
-            "batch_cpu_again": "the same, later",
             "batch_cpu_quiet": "two other cores, nothing else running",
             "batch_h200": "one NVIDIA H200 and 16 cores",
-            "batch_h200_before": "another of the same kind, before",
         }
     ),
     "batch-jpg": lambda: batch_speed(
@@ -462,7 +460,7 @@ TABLES: dict[str, Callable[[], str]] = {
     ),
     "batches": lambda: batches("calls_h200"),
     "forms": surface_tables.forms,
-    "odd-widths": lambda: surface_tables.shipped("tried/sliding_odd_widths", "tried/sliding_reflect101"),
+    "odd-widths": lambda: surface_tables.shipped("tried/sliding_odd_widths"),
     "cuda-forms": lambda: surface_tables.cuda_forms("tried/cuda_forms"),
     "forms-gain": lambda: surface_tables.checkouts("forms_two_cores"),
     "lot-two-cores": lambda: surface_tables.lot("two-core-epyc-avx2", 0),

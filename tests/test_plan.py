@@ -1,4 +1,4 @@
-"""`edgeconv.plan` and the arrays that it takes: any library's, batches, `out=`, threads, the cache of `convolve`."""
+"""`edgeconv.plan` and the arrays that it takes: any library's, batches, `out=`, threads, cache of `convolve`."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ OUTSIDE = -1
 
 
 def never_looks_outside(padding: int | str) -> bool:
-    """Whether a padding is 0, so that no border is ever read."""
+    """Whether a padding is 0, so that no border is read."""
     return parse_padding(padding) == 0
 
 
