@@ -1,4 +1,4 @@
-"""The tables about Canny, from records of scripts/benchmark_canny.py and scripts/benchmark_canny_peers.py."""
+"""The tables about Canny, from records of scripts/benchmark_canny.py, benchmark_canny_peers.py and _passes.py."""
 
 from __future__ import annotations
 
@@ -81,3 +81,14 @@ def _peer_cell(cells: dict[str, dict[str, Any]], candidate: str) -> str:
     other = cells["edgeconv, end to end" if candidate == "opencv on the host" else "edgeconv"]["median_us"]
     elsewhere = row.get("elsewhere", 0.0)
     return f"{text} ({took / other:.3g} ×)" + (f", {elsewhere:.1%} elsewhere" if elsewhere else "")
+
+
+def passes(name: str) -> str:
+    """Each pass on a GPU, and all of them beside a copy of the picture."""
+    table = []
+    for row in record(name)["rows"]:
+        times = [f"{row[f'{which}_us']:,.1f}" for which in ("copy", "first_pass", "label", "join", "expand", "whole")]
+        shares = [f"{row[f'{which}_us'] / row['copy_us']:.1f}" for which in ("first_pass", "whole")]
+        table.append([row["case"], str(row["size"]), *times, *shares])
+    header = ("copy", "first pass", "label", "join", "expand", "whole", "first pass / copy", "whole / copy")
+    return lines_of(("picture", "side", *header), table)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable
-from copy import copy
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -396,13 +395,6 @@ def _kind(series: BankSeries) -> tuple[int, int, str]:
     return series.size, series.stride, series.dtype
 
 
-def cpu_goals(record: BenchRecord) -> Table:
-    """The goals of a CPU in a record that has a GPU too."""
-    of_cpu = copy(record)
-    of_cpu.rows = [row for row in record.rows if row.device == "cpu"]
-    return goals(of_cpu)
-
-
 def conv() -> ConvRecord:
     """The record of `bench conv`."""
     return read_kinds(committed.RESULTS / "bench_conv_h200.json.xz", {CONV: ConvRecord})
@@ -470,6 +462,7 @@ TABLES: dict[str, Callable[[], str]] = {
     ),
     "batches": lambda: batches("calls_h200"),
     "forms": surface_tables.forms,
+    "odd-widths": lambda: surface_tables.shipped("tried/sliding_odd_widths", "tried/sliding_reflect101"),
     "cuda-forms": lambda: surface_tables.cuda_forms("tried/cuda_forms"),
     "forms-gain": lambda: surface_tables.checkouts("forms_two_cores"),
     "lot-two-cores": lambda: surface_tables.lot("two-core-epyc-avx2", 0),
@@ -484,14 +477,17 @@ TABLES: dict[str, Callable[[], str]] = {
     "crew-peers": lambda: crew_tables.against_peers("h200", "many_cores"),
     "canny-cpu": lambda: canny_tables.against_opencv("canny_h200_host"),
     "canny-cpu-threads": lambda: canny_tables.by_threads("canny_h200_host"),
+    "canny-passes": lambda: canny_tables.passes("canny_passes_h200"),
     "canny-cpu-two-cores": lambda: canny_tables.against_opencv("canny_two_cores"),
     "diff-cost": lambda: diff_cost("two-core-epyc"),
     "view-keys": view_keys,
     "view-cost": lambda: view_cost("two-core-epyc"),
     "bench-goals-h200": lambda: bench_table("h200", "gpu", goals),
-    "bench-fastest-h200": lambda: bench_table("h200", "lab", fastest),
+    "bench-fastest-h200": lambda: bench_table("h200", "gpu", fastest),
     "bench-goals-avx2": lambda: bench_table("two-core-epyc-avx2", "processor", goals),
-    "bench-goals-host": lambda: bench_table("h200", "lab", cpu_goals),
+    "bench-rivals": lambda: bench_table("h200", "rivals", fastest),
+    "bench-rivals-small": lambda: bench_table("h200", "rivals_small", fastest),
+    "bench-goals-rivals": lambda: bench_table("h200", "rivals", goals),
     "bench-fastest-cpu": lambda: bench_table("two-core-epyc-avx2", "processor", fastest),
     "run-cpu": lambda: run_reports("two-core-epyc"),
     "conv-ladder": lambda: ladder(ladders.conv_steps(conv(), profile())),

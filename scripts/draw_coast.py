@@ -30,7 +30,7 @@ Floats = NDArray[Any]
 """float32: points and directions as 3 × rays, everything else a number per ray."""
 
 SEED = 16
-WIDTH, ASPECT = 800, 1.6
+WIDTH, ASPECT = 640, 1.6
 SAMPLES = 2
 """Rays along each side of a pixel."""
 PICTURE, PICTURE_QUALITY = "coast.jpg", 85

@@ -76,7 +76,7 @@ def make_pages(folder: Path) -> None:
 def draw_folders(folder: Path) -> None:
     """Pictures of both folders: the same, changed by little and by much, new, missing, of another size."""
     coast = read_image(PICTURE).pixels
-    parts = {name: np.ascontiguousarray(coast[80:420, left : left + 460]) for name, left in PLACES.items()}
+    parts = {name: np.ascontiguousarray(coast[60:340, left : left + 300]) for name, left in PLACES.items()}
     for side in ("old", "new"):
         (folder / side).mkdir()
     for number, (name, part) in enumerate(parts.items()):

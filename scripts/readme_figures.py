@@ -25,6 +25,9 @@ from script_options import Arguments
 PROJECT = Path(__file__).resolve().parent.parent
 RECORD, LADDER = "bench/h200/gpu", "bench_conv_h200"
 """Of `edgeconv bench` and of `edgeconv bench conv`, the latter on another day on a GPU of the same kind."""
+RIVALS = ("bench/h200/rivals_small", "bench/h200/rivals")
+"""Later runs of `edgeconv bench` on a GPU of the same kind, with kernels that are written by hand (BY_HAND)."""
+BY_HAND = ("triton", "jax-shifts")
 PICTURES = PROJECT / "docs" / "pictures"
 STRIDE, LEAD_STATE = 1, "cold"
 TABLE_SIZES = (1024, 2048, 4096)
@@ -72,17 +75,21 @@ def rows_of(name: str) -> list[dict[str, Any]]:
 
 def measured() -> dict[str, Seconds]:
     """Medians of everything that was measured at the case, by name and size."""
-    found: dict[str, Seconds] = {"bench conv": plain_kernel()}
-    for row in rows_of(RECORD):
+    found = {"bench conv": plain_kernel(), **medians(RECORD)}
+    for name in RIVALS:
+        for rival, seconds in medians(name).items():
+            if rival in BY_HAND:
+                found.setdefault(rival, {}).update(seconds)
+    return found
+
+
+def medians(name: str) -> dict[str, Seconds]:
+    """Those of one record of `edgeconv bench` on a GPU, in the state of the cache that leads."""
+    found: dict[str, Seconds] = {}
+    for row in rows_of(name):
         case = row["work"]
-        if row["status"] != "measured" or (case["dtype"], case["filter"], case["channels"], case["stride"]) != (
-            "float32",
-            "random",
-            "mix",
-            STRIDE,
-        ):
-            continue
-        if row["device"] == "cuda":
+        kind = (case["dtype"], case["filter"], case["channels"], case["stride"])
+        if row["status"] == "measured" and row["device"] == "cuda" and kind == ("float32", "random", "mix", STRIDE):
             seconds = row["timings"][LEAD_STATE]["median_seconds"]
             found.setdefault(row["entrant"], {})[int(case["size"])] = float(seconds)
     return found

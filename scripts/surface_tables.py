@@ -23,6 +23,16 @@ def forms() -> str:
     return lines_of(("form", "computes", "where", "error"), rows)
 
 
+def shipped(*names: str) -> str:
+    """What CUDA `sliding` takes at several sizes and borders: records of scripts/sweep_cuda_sliding.py --shipped."""
+    rows = []
+    for result in (result for name in names for result in committed.record(name)["results"]):
+        (best,) = result["best"]
+        share = f"{best['share_of_floor']:.2f}"
+        rows.append((result["work"], result["size"], result["border"], seconds_text(best["seconds"]), share))
+    return lines_of(("case", "size", "border", "median", "a copy's time over it"), rows)
+
+
 def cuda_forms(name: str) -> str:
     """What the arithmetic of CUDA `sliding` takes: a record of scripts/sweep_cuda_sliding.py --shipped."""
     rows = []

@@ -5,8 +5,6 @@
     threshold.webp   input beside a mask of its edges, light         difference.webp  two filters subtracted, dark
     pixels.webp      single pixels with their values, light          panel.webp       figures, as narrow as they go
 
-panel_before.webp was drawn before the phases stayed in sight, and is kept as it was.
-
 Figures in the pictures are those of the machine that draws them. Single pixels are stored without loss, views of the
 whole window at seven tenths of their size, to stay small.
 """

@@ -54,8 +54,8 @@ class CpuConstants:
 
 
 CPU_METHODS: dict[str, CpuConstants] = {
-    # start: set_up of docs/results/run/two-core-epyc/cpu_*_s1.json.xz; rates: two Zen 5 cores (a record that
-    # two-core-epyc-avx2 replaced) and docs/results/bench/h200/lab.json.xz; calls: docs/results/calls_h200_host.json,
+    # start: set_up of docs/results/run/two-core-epyc/cpu_*_s1.json.xz; rates: two Zen 5 cores and 16 of a
+    # Xeon (records that later ones replaced); calls: docs/results/calls_h200_host.json,
     # and the smallest pictures of the bench
     "sliding": CpuConstants(0.106, 0.05, 7e-6, 100e9, 200e9, takes_forms=True),
     "im2col": CpuConstants(0.131, 0.07, 7e-6, 60e9, 110e9, memory_share=0.45),
@@ -90,7 +90,7 @@ CUDA_START_SECONDS = 0.7
 CUDA_AGAIN_SECONDS = 0.3
 """Compilation for another problem, where CuPy is loaded: set_up of docs/results/run/h200/cuda_sliding_s1.json.xz."""
 CUDA_CALL_SECONDS = 30e-6
-"""Two copies, a launch and a wait: end to end of the smallest pictures in docs/results/bench/h200/lab.json.xz."""
+"""Two copies, a launch and a wait: end to end of the smallest pictures in docs/results/bench/h200/gpu.json.xz."""
 CUDA_BYTES_PER_SECOND = 3.5e12
 """Of sliding's kernels, in GPU memory: docs/results/bench/h200."""
 CUDA_FLOPS_PER_SECOND = 30e12

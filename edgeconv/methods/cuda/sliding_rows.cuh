@@ -12,7 +12,7 @@
 // else after the row has arrived, from its other samples. Output rows too are staged as they will lie in their lines, and
 // leave as whole chunks; the samples before the first and after the last of them go one by one.
 //
-// Included by sliding.cu. Not for itself: names of sliding.cu are used throughout.
+// Included by sliding.cu, after the constants that say how rows and steps lie.
 
 // --- a row in its slot ------------------------------------------------------------------------------------------------
 constexpr bool SHIFTS = !ALIGNED_IN && SAMPLE_BYTES < WORD;  // samples may start anywhere in a word
@@ -110,7 +110,7 @@ __device__ __forceinline__ void copy_samples(unsigned char *slot, const unsigned
         *reinterpret_cast<INPUT *>(slot + at) = *reinterpret_cast<const INPUT *>(from + at);
 }
 
-// The same for a row that is not an inner one: `threads` threads of which this is `thread` fill its slot with zeros where
+// The chunks of a row that is not an inner one. `threads` threads of which this is `thread` fill its slot with zeros where
 // none of the picture stands there, and copy the samples of a chunk that reaches beyond the picture's first or last sample.
 __device__ __noinline__ Chunks special_row(unsigned char *slot, int position, int end, const INPUT *image, const Span &span,
                                            const Geometry &size, int thread, int threads) {
@@ -135,7 +135,7 @@ __device__ __noinline__ Chunks special_row(unsigned char *slot, int position, in
     return chunks;
 }
 
-// Row `position` of the padded picture, by one warp of the block or by all of it.
+// The chunks of row `position` of the padded picture; what no chunk brings, one warp of the block or all of it put there.
 __device__ __forceinline__ Chunks find_row(unsigned char *slot, int position, int end, const INPUT *image, const Span &usual,
                                            const Span &span, const Geometry &size, int thread, int threads) {
     if (position < end && static_cast<unsigned>(position - FIRST_INNER) < usual.inner_rows)
