@@ -221,7 +221,14 @@ constexpr int MOST_BLOCKS = 5;
 #else
 constexpr int MOST_BLOCKS = MIN_BLOCKS;
 #endif
-constexpr int RESIDENT_BLOCKS = THREADS == 128 && MIN_BLOCKS > MOST_BLOCKS ? MOST_BLOCKS : MIN_BLOCKS;
+#if __CUDA_ARCH__ < 800 && defined(PAIRS)
+constexpr int LIMIT_OF_BLOCKS = MOST_BLOCKS < 2 ? MOST_BLOCKS : 2;  // a maximum of halves is several instructions there
+#elif __CUDA_ARCH__ != 900 && (defined(PAIRS) || (defined(USES_MMA) && !defined(WHOLE_WEIGHTS) && !defined(MENDS)))
+constexpr int LIMIT_OF_BLOCKS = MOST_BLOCKS < 4 ? MOST_BLOCKS : 4;  // with five these spill registers
+#else
+constexpr int LIMIT_OF_BLOCKS = MOST_BLOCKS;
+#endif
+constexpr int RESIDENT_BLOCKS = THREADS == 128 && MIN_BLOCKS > LIMIT_OF_BLOCKS ? LIMIT_OF_BLOCKS : MIN_BLOCKS;
 
 extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS)
     sliding(const INPUT *__restrict__ image, OUTPUT *__restrict__ out, const __grid_constant__ StripGeometry size,
