@@ -61,8 +61,9 @@ __device__ __forceinline__ int source_index(int position, int size) {
     if (border == Border::replicate) return position < 0 ? 0 : size - 1;
     const long long last = border == Border::reflect ? 2ll * size - 1 : 2ll * (size - 1);
     // One fold is all that it takes within a picture's length of it, and no division.
-    const long long once = position >= 0 ? last - position : border == Border::reflect ? -1ll - position : -1ll * position;
-    if (once >= 0 && once < size) return static_cast<int>(once);
+    const unsigned at = static_cast<unsigned>(position), end = static_cast<unsigned>(last);  // what is beyond wraps
+    const unsigned once = position >= 0 ? end - at : border == Border::reflect ? ~at : 0u - at;
+    if (once < static_cast<unsigned>(size)) return static_cast<int>(once);
     const long long period = border == Border::reflect ? last + 1 : last;
     if (period == 0) return 0;  // reflect101 of a single pixel is that pixel
     long long folded = position % period;
