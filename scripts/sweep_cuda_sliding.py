@@ -83,6 +83,16 @@ WORKS: dict[str, tuple[str, Any, str, int]] = {
     "uint8 luma laplacian8": ("uint8", "luma", "laplacian8", 1),
     "uint8 luma sobel": ("uint8", "luma", "sobel", 1),
     "uint8 luma kirsch": ("uint8", "luma", "kirsch", 1),
+    "uint8 luma": ("uint8", "luma", WHOLE, 1),
+    "uint16 luma": ("uint16", "luma", REAL, 1),
+    "uint16 mix": ("uint16", "mix", REAL, 1),
+    "float16 luma": ("float16", "luma", REAL, 1),
+    "float32 luma": ("float32", "luma", REAL, 1),
+    "uint8 luma stride 2": ("uint8", "luma", WHOLE, 2),
+    "float16 each stride 2": ("float16", "each", REAL, 2),
+    "float32 luma stride 2": ("float32", "luma", REAL, 2),
+    "float32 luma stride 4": ("float32", "luma", REAL, 4),
+    "float16 mix stride 4": ("float16", "mix", REAL, 4),
     "uint16 scharr": ("uint16", "each", "scharr", 1),
     "uint16 kirsch": ("uint16", "each", "kirsch", 1),
     "uint16 mix laplacian8": ("uint16", "mix", "laplacian8", 1),
@@ -123,15 +133,17 @@ def shape_of(text: str) -> Shape:
 def problem_of(work: str, shape: Shape, border: Any = "zero") -> Problem:
     """The problem of a work for pictures of one height and width."""
     dtype, channels, weights, stride = WORKS[work]
-    if weights in (REAL, WHOLE):
+    if weights not in (REAL, WHOLE):
+        weighted = weight_set(named_filter(weights), channels)
+    else:
         rng = np.random.default_rng(SEED)
         groups = RGB_CHANNELS if channels == "each" else 1
         oihw = (1, RGB_CHANNELS, RGB_CHANNELS // groups, KERNEL_SIZE, KERNEL_SIZE)
         real = rng.uniform(-1, 1, oihw)
         whole = rng.integers(-LARGEST_WHOLE, LARGEST_WHOLE, oihw, endpoint=True)
-        weighted = WeightSet((real if weights == REAL else whole).astype(np.float32), groups)
-    else:
-        weighted = weight_set(named_filter(weights), channels)
+        drawn = (real if weights == REAL else whole).astype(np.float32)
+        is_luma = channels == "luma"
+        weighted = weight_set(custom_filter(drawn[0, 0, 0]), "luma") if is_luma else WeightSet(drawn, groups)
     mode: Any = "raw" if dtype.startswith("float") else "abs"
     return make_problem((*shape, RGB_CHANNELS), dtype, weighted, stride=stride, border=border, output_mode=mode)
 

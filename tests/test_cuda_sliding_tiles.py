@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edgeconv.core.geometry import KERNEL_SIZE
+from edgeconv.methods.cuda.kernel_args import WARP
 from edgeconv.methods.cuda.sliding_arithmetic import (
     LARGEST_STRIP_STRIDE,
     MOST_STRIP_OUTPUTS,
@@ -24,6 +25,7 @@ from edgeconv.methods.cuda.sliding_arithmetic import (
 from edgeconv.methods.cuda.sliding_tiles import (
     MOST_SHARED_BYTES,
     TILES,
+    fitted,
     shared_bytes,
     strip_height,
     tile_for,
@@ -92,6 +94,36 @@ def test_the_tile_is_that_of_the_number_of_pixels():
     small, large = (Case(RANDOM, "mix", "float32", "raw", shape=(side, side)).problem() for side in (300, 4096))
     assert tile_for(large, aligned=True) == tiles_of(large, aligned=True)[0][1]
     assert tile_for(small, aligned=True) == tiles_of(small, aligned=True)[-1][1]
+
+
+@given(
+    width=st.integers(1, 9000),
+    stride=st.integers(1, LARGEST_STRIP_STRIDE),
+    dtype=st.sampled_from(sorted(MODES)),
+    aligned=st.booleans(),
+)
+def test_a_fitted_tile_leaves_fewer_warps_beside_the_picture_and_asks_for_no_more_threads(
+    width, stride, dtype, aligned
+):
+    problem = Case(RANDOM, "mix", dtype, "raw", stride=stride, shape=(64, width)).problem()
+    tile = tile_for(problem, aligned)
+    found = fitted(problem, tile)
+    pixels = WARP * tile.thread_pixels
+
+    def idle(warps: int) -> int:
+        return -(-problem.output_width // (pixels * warps)) * pixels * warps - problem.output_width
+
+    assert found == tile or idle(found.warps) < idle(tile.warps)
+    assert replace(found, warps=tile.warps, min_blocks=tile.min_blocks) == tile
+    assert found.warps * found.min_blocks <= tile.warps * tile.min_blocks
+    assert shared_bytes(problem, found) <= MOST_SHARED_BYTES
+
+
+def test_a_picture_a_little_wider_than_a_tile_takes_a_wider_tile():
+    problem = Case("laplacian8", "luma", "uint8", "abs", shape=(2392, 1235)).problem()
+    tile = tile_for(problem, aligned=False)
+    assert (tile.thread_pixels, tile.warps) == (8, 4)
+    assert fitted(problem, tile).warps == 5
 
 
 @given(

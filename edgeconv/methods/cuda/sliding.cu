@@ -211,24 +211,25 @@ __device__ __forceinline__ constexpr int reader_of(int i) { return i % WARPS; }
 __device__ __forceinline__ constexpr int writer_of(int i) { return i % WARPS; }
 constexpr int WRITERS = STEP_ROWS < WARPS ? STEP_ROWS : WARPS;
 
-// Blocks that must fit a multiprocessor. From compute capability 12.0 on one holds 1,536 threads and not 2,048; to fit
-// six blocks of 128 threads into it the compiler would spill registers, and five of those that shift what they read. From
-// 8.0 on, where there are no bulk copies yet, six of those whose threads copy by themselves.
+// Blocks that must fit a multiprocessor: MIN_BLOCKS, but no more than have so many warps. From compute capability 12.0 on
+// one holds 1,536 threads and not 2,048; to fit 24 warps into it the compiler would spill registers, and 20 of those that
+// shift what they read. From 8.0 on, where there are no bulk copies yet, 24 of those whose threads copy by themselves.
 #if __CUDA_ARCH__ >= 1200
-constexpr int MOST_BLOCKS = ALIGNED_IN ? 5 : 4;
+constexpr int MOST_WARPS = ALIGNED_IN ? 20 : 16;
 #elif __CUDA_ARCH__ >= 800 && __CUDA_ARCH__ < 900
-constexpr int MOST_BLOCKS = 5;
+constexpr int MOST_WARPS = 20;
 #else
-constexpr int MOST_BLOCKS = MIN_BLOCKS;
+constexpr int MOST_WARPS = WARPS * MIN_BLOCKS;
 #endif
 #if __CUDA_ARCH__ < 800 && defined(PAIRS)
-constexpr int LIMIT_OF_BLOCKS = MOST_BLOCKS < 2 ? MOST_BLOCKS : 2;  // a maximum of halves is several instructions there
+constexpr int LIMIT_OF_WARPS = MOST_WARPS < 8 ? MOST_WARPS : 8;  // a maximum of halves is several instructions there
 #elif __CUDA_ARCH__ != 900 && (defined(PAIRS) || (defined(USES_MMA) && !defined(WHOLE_WEIGHTS) && !defined(MENDS)))
-constexpr int LIMIT_OF_BLOCKS = MOST_BLOCKS < 4 ? MOST_BLOCKS : 4;  // with five these spill registers
+constexpr int LIMIT_OF_WARPS = MOST_WARPS < 16 ? MOST_WARPS : 16;  // with 20 these spill registers
 #else
-constexpr int LIMIT_OF_BLOCKS = MOST_BLOCKS;
+constexpr int LIMIT_OF_WARPS = MOST_WARPS;
 #endif
-constexpr int RESIDENT_BLOCKS = THREADS == 128 && MIN_BLOCKS > LIMIT_OF_BLOCKS ? LIMIT_OF_BLOCKS : MIN_BLOCKS;
+constexpr int FITTING_BLOCKS = LIMIT_OF_WARPS < WARPS ? 1 : LIMIT_OF_WARPS / WARPS;
+constexpr int RESIDENT_BLOCKS = MIN_BLOCKS < FITTING_BLOCKS ? MIN_BLOCKS : FITTING_BLOCKS;
 
 extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS)
     sliding(const INPUT *__restrict__ image, OUTPUT *__restrict__ out, const __grid_constant__ StripGeometry size,

@@ -65,6 +65,7 @@ from edgeconv.methods.cuda.sliding_tiles import (
     CHUNK_BYTES,
     StripTile,
     batch_strip_height,
+    fitted,
     strip_height,
     tile_for,
     tile_for_batch,
@@ -282,7 +283,9 @@ class StripPlan(AddressPlan):
     def _new_cut(self, aligned_in: bool, aligned_out: bool) -> Cut:
         problem, batch = self.problem, self.pictures > 1
         tile = self.tile or (
-            tile_for_batch(problem, aligned_in, self.pictures) if batch else tile_for(problem, aligned_in)
+            tile_for_batch(problem, aligned_in, self.pictures)
+            if batch
+            else fitted(problem, tile_for(problem, aligned_in))
         )
         kernel = load(strip_variant(problem, tile, aligned_in, aligned_out, batch))
         across = -(-problem.output_width // (tile.threads * tile.thread_pixels))

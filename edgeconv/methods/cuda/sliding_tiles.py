@@ -22,6 +22,9 @@ MOST_SHARED_BYTES = 48 * 1024
 MOST_BLOCKS = 16
 """Blocks that a multiprocessor of any GPU since Maxwell takes, at least."""
 
+WORTH_FITTING = 0.95
+"""Share of a tile's warps that another number of them must do with, for a kernel of its own."""
+
 
 @dataclass(frozen=True)
 class StripTile:
@@ -118,9 +121,12 @@ TILES = (
         out_channels=1,
         least_pixels=2**23,
     ),
-    TileRow(StripTile(8, 3, 1, 4, 6, 31), "planes", stride=1, sample_bytes=1, out_channels=1),
+    TileRow(StripTile(8, 3, 1, 4, 6, 31), "planes", stride=1, sample_bytes=1, out_channels=1, least_pixels=2**21),
+    TileRow(StripTile(8, 4, 1, 2, 12, 16), "planes", stride=1, sample_bytes=1, out_channels=1),
     TileRow(StripTile(8, 3, 1, 4, 6, 16), "planes", stride=1, sample_bytes=1, least_pixels=2**23),
     TileRow(StripTile(4, 3, 1, 4, 6, 16), "planes", stride=1, sample_bytes=1),
+    TileRow(StripTile(4, 3, 1, 4, 6, 10), "planes", stride=1, least_pixels=2**23),
+    TileRow(StripTile(4, 2, 1, 4, 6, 20), "planes", stride=1, least_pixels=2**21, aligned=False),
     TileRow(StripTile(4, 3, 1, 4, 6, 10), "planes", stride=1),
     TileRow(StripTile(4, 2, 1, 4, 4, 16), "planes", stride=2, sample_bytes=1, in_group=3),
     TileRow(StripTile(4, 1, 1, 4, 4, 10), "planes", stride=2, sample_bytes=1),
@@ -143,18 +149,19 @@ TILES = (
     TileRow(StripTile(8, 1, 1, 4, 4, 6), stride=2, in_channels=1),
     TileRow(StripTile(4, 4, 1, 4, 6, 31), "mma", directions=2, sample_bytes=1, least_pixels=2**23, aligned=True),
     TileRow(StripTile(4, 4, 1, 4, 5, 31), "mma", directions=2, sample_bytes=1, least_pixels=2**23),
-    TileRow(StripTile(4, 4, 1, 4, 5, 13), "mma", directions=2, sample_bytes=1, aligned=False),
+    TileRow(StripTile(4, 4, 1, 4, 4, 16), "mma", directions=2, sample_bytes=1, aligned=False),
     TileRow(StripTile(8, 2, 1, 2, 8, 13), "mma", directions=2, sample_bytes=1, least_pixels=2**21),
     TileRow(StripTile(4, 2, 1, 4, 4, 10), "mma", directions=2, sample_bytes=1),
     TileRow(StripTile(4, 4, 1, 4, 4, 20), "mma", sample_bytes=1, aligned=False),
     TileRow(StripTile(4, 4, 1, 4, 4, 16), "mma", sample_bytes=1, least_pixels=2**23),
     TileRow(StripTile(4, 2, 1, 4, 4, 16), "mma", sample_bytes=1),
-    TileRow(StripTile(4, 4, 1, 2, 6, 62), "mma", directions=2),
+    TileRow(StripTile(4, 2, 1, 2, 8, 16), "mma", directions=2),
     TileRow(StripTile(4, 4, 1, 2, 8, 62), "mma", least_pixels=2**23, aligned=False),
     TileRow(StripTile(4, 4, 1, 2, 8, 13), "mma", least_pixels=2**23),
+    TileRow(StripTile(4, 4, 1, 2, 8, 13), "mma", least_pixels=2**21, aligned=False),
     TileRow(StripTile(4, 2, 1, 2, 8, 10), "mma"),
-    TileRow(StripTile(8, 3, 1, 4, 6, 20), "dp4a", stride=1, directions=1, least_pixels=2**23, aligned=False),
-    TileRow(StripTile(4, 4, 1, 4, 6, 16), "dp4a", stride=1, directions=1, aligned=False),
+    TileRow(StripTile(8, 3, 1, 4, 6, 20), "dp4a", stride=1, directions=1, least_pixels=2**21, aligned=False),
+    TileRow(StripTile(8, 4, 1, 2, 12, 16), "dp4a", stride=1, directions=1, aligned=False),
     TileRow(StripTile(4, 3, 1, 4, 4, 16), "dp4a", stride=1, least_pixels=2**23),
     TileRow(StripTile(4, 2, 1, 4, 4, 13), "dp4a", stride=1),
     TileRow(StripTile(2, 2, 1, 4, 4, 8), stride=1, directions=2, sample_bytes=4),
@@ -165,11 +172,16 @@ TILES = (
     TileRow(StripTile(2, 3, 1, 4, 6, 10), stride=1, sample_bytes=4, least_pixels=2**21),
     TileRow(StripTile(4, 1, 1, 2, 12, 13), stride=1, sample_bytes=4, least_pixels=2**19),
     TileRow(StripTile(2, 2, 1, 2, 8, 8), stride=1, sample_bytes=4),
+    TileRow(StripTile(2, 4, 1, 4, 6, 31), stride=1, sample_bytes=2, out_channels=3, in_group=3, least_pixels=2**21),
+    TileRow(StripTile(4, 2, 1, 4, 6, 10), stride=1, sample_bytes=2, out_channels=3, in_group=3),
+    TileRow(StripTile(4, 3, 1, 4, 6, 31), stride=1, sample_bytes=2, least_pixels=2**23, aligned=False),
+    TileRow(StripTile(8, 2, 1, 4, 6, 16), stride=1, sample_bytes=2, out_channels=1, least_pixels=2**21, aligned=False),
+    TileRow(StripTile(4, 2, 1, 4, 6, 31), stride=1, sample_bytes=2, least_pixels=2**21, aligned=False),
     TileRow(StripTile(4, 3, 1, 4, 6, 31), stride=1, sample_bytes=2, aligned=False),
     TileRow(StripTile(4, 2, 2, 4, 6, 8), stride=1, sample_bytes=2),
     TileRow(StripTile(8, 1, 1, 4, 4, 31), stride=1),
     TileRow(StripTile(1, 2, 1, 4, 6, 3), stride=2, sample_bytes=4, least_pixels=2**19),
-    TileRow(StripTile(2, 1, 2, 4, 4, 4), stride=2, sample_bytes=4),
+    TileRow(StripTile(2, 1, 1, 2, 12, 8), stride=2, sample_bytes=4),
     TileRow(StripTile(2, 2, 1, 4, 4, 6), stride=2, sample_bytes=2),
     TileRow(StripTile(4, 1, 1, 8, 3, 31), stride=2, directions=2),
     TileRow(StripTile(4, 2, 1, 4, 4, 6), stride=2),
@@ -218,6 +230,23 @@ def tile_for(problem: Problem, aligned: bool, pictures: int = 1) -> StripTile:
     return next(tile for least, tile in tiles_of(problem, aligned) if pixels >= least)
 
 
+def fitted(problem: Problem, tile: StripTile) -> StripTile:
+    """The tile with the number of warps that leaves the fewest of them beside the right edge of the picture.
+
+    A block has half as many to half as many more, and as many threads on a multiprocessor as before, or fewer.
+    """
+    across = -(-problem.output_width // (WARP * tile.thread_pixels))
+    least, most = max(1, tile.warps // 2), tile.warps + tile.warps // 2
+    others = [_with_warps(tile, warps) for warps in range(least, most + 1)]
+    fitting = [other for other in others if shared_bytes(problem, other) <= MOST_SHARED_BYTES]
+    best = min(fitting, key=lambda other: (round_up(across, other.warps), abs(other.warps - tile.warps), -other.warps))
+    return best if round_up(across, best.warps) <= WORTH_FITTING * round_up(across, tile.warps) else tile
+
+
+def _with_warps(tile: StripTile, warps: int) -> StripTile:
+    return replace(tile, warps=warps, min_blocks=min(MOST_BLOCKS, max(1, tile.min_blocks * tile.warps // warps)))
+
+
 def tile_for_batch(problem: Problem, aligned: bool, pictures: int) -> StripTile:
     """The tile for a batch, with no more warps side by side than a picture is wide.
 
@@ -226,7 +255,7 @@ def tile_for_batch(problem: Problem, aligned: bool, pictures: int) -> StripTile:
     """
     tile = tile_for(problem, aligned, 1 if arithmetic_for(problem) == "fma" else pictures)
     warps = min(tile.warps, -(-problem.output_width // (WARP * tile.thread_pixels)))
-    return replace(tile, warps=warps, min_blocks=min(MOST_BLOCKS, tile.min_blocks * tile.warps // warps))
+    return _with_warps(tile, warps)
 
 
 def batch_strip_height(problem: Problem, tile: StripTile, pictures: int, strips_at_once: int) -> int:
