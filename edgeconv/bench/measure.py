@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from edgeconv.bench import metrics
 from edgeconv.bench.candidates import Bench, BenchCandidate, Ready, share
 from edgeconv.bench.grid import Case
-from edgeconv.bench.record import BenchRow, BusPart, CasePart, FilesPart, Status
+from edgeconv.bench.record import BenchRow, BusPart, CasePart, FilesPart, Status, rounded
 from edgeconv.bench.referee.faults import Fault, FaultError
 from edgeconv.bench.referee.floors import expect_possible, has_floor, is_impossible
 from edgeconv.bench.referee.pictures import TimedPictures
@@ -369,7 +369,7 @@ class _Entered:
         if self.launch is not None and warm is not None:
             launch_bound = self.launch.enqueue_seconds >= warm.statistics.median_seconds
         by_host = ready is not None and ready.synchronize is not None
-        return BenchRow(
+        row = BenchRow(
             case=shown,
             kind=candidate.kind,
             candidate=candidate.label,
@@ -399,6 +399,7 @@ class _Entered:
             fault=self.fault,
             restored=self.restored,
         )
+        return rounded(row)
 
 
 def _take_turns(runners: Sequence[_Entered], state: L2State, budget: Budget, watch: Watch) -> None:

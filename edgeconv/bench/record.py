@@ -7,6 +7,7 @@ classes. Exports, the gate and the tables in docs read only this.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -18,7 +19,19 @@ from edgeconv.bench.rules import TimingRules
 from edgeconv.bench.watch import Watched
 from edgeconv.core.choices import Channels, DeviceName
 from edgeconv.core.cost import Roof
-from edgeconv.core.records import Amount, Meta, Natural, Part, Positive, Sha256, field, json_bytes, keyed_by, plain
+from edgeconv.core.records import (
+    Amount,
+    Meta,
+    Natural,
+    Part,
+    Positive,
+    Sha256,
+    as_type,
+    field,
+    json_bytes,
+    keyed_by,
+    plain,
+)
 from edgeconv.io.records import read_record as read_kinds
 from edgeconv.methods.base import DEVICES
 from edgeconv.methods.options import Options
@@ -28,6 +41,10 @@ from edgeconv.runtime.devices.base import L2_STATES, L2State, Train
 KIND: Literal["bench"] = "bench"
 ROW_LISTS = ("rows", "files", "left_out")
 """Lists that are written one entry per line, so that a record can be read and compared line by line."""
+
+FIGURES = 6
+"""Significant digits of the figures of a row: no clock here has more, and a record of thousands of samples is read and
+kept."""
 
 MACHINE_FACTS = ("name", "machine", "usable_threads", "governor", "compute_capability", "multiprocessors")
 """Those that change a time."""
@@ -238,6 +255,19 @@ def unlike_machines(ours: Mapping[DeviceName, DeviceFacts], theirs: Mapping[Devi
         facts = ({name: getattr(side[device], name) for name in MACHINE_FACTS} for side in (ours, theirs))
         found += [f"{device} {words}" for words in unlike_facts(*facts)]
     return found
+
+
+def rounded(row: BenchRow) -> BenchRow:
+    """The row with its figures to FIGURES digits."""
+    return as_type(_rounded(plain(row)), BenchRow)
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, float):
+        return float(f"{value:.{FIGURES}g}") if math.isfinite(value) else value
+    if isinstance(value, dict):
+        return {name: _rounded(part) for name, part in value.items()}
+    return [_rounded(part) for part in value] if isinstance(value, list | tuple) else value
 
 
 def _dump(value: Any) -> str:
