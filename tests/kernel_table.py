@@ -88,6 +88,7 @@ SUMS = (
     WayToSum("dp4a mix", Case(RANDOM_WHOLE, "mix", "uint8", "raw", border="reflect")),
     WayToSum("fma uint16", Case(RANDOM, "luma", "uint16", "abs")),
     WayToSum("fma float32", Case(RANDOM, "mix", "float32", "raw")),
+    WayToSum("fma float64", Case(RANDOM, "mix", "float64", "raw")),
     WayToSum("mma uint8", Case(RANDOM_WHOLE, "mix", "uint8", "abs"), (1,)),
     WayToSum("mma float16", Case(RANDOM, "mix", "float16", "raw", border="reflect101"), (1,)),
     WayToSum("mma uint8 two directions", Case("scharr/0.125", "mix", "uint8", "clip", border="replicate"), (1,)),
@@ -111,6 +112,11 @@ SUMS = (
     WayToSum("fma float16", Case(RANDOM, "each", "float16", "raw", border="reflect"), (2, 3), everywhere=False),
     WayToSum("fma two directions", Case("sobel", "mix", "float16", "raw"), (2, 3), everywhere=False),
     WayToSum("fma float32 two directions", Case("sobel", "each", "float32", "abs"), everywhere=False),
+    WayToSum("fma float64 two directions", Case("sobel", "each", "float64", "abs"), (1, 2, 4), everywhere=False),
+    WayToSum("fma float64 luma", Case(RANDOM, "luma", "float64", "raw", border="reflect101"), (1, 5), everywhere=False),
+    WayToSum("fma float64 grey", Case("sobel", "mix", "float64", "abs", in_channels=1), (1, 2), everywhere=False),
+    WayToSum("fma wide sums", Case("laplacian8/0.001", "mix", "uint16", "clip"), (1, 2), everywhere=False),
+    WayToSum("fma wide sums raw", Case("sobel/0.00001", "luma", "uint8", "raw"), (1, 3), everywhere=False),
 )
 
 

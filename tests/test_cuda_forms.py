@@ -43,6 +43,7 @@ WHITE = 255
         ("laplacian8", "mix", "uint16", "planes", ("channel sum", "equal outputs")),
         ("laplacian8", "each", "uint16", "fma", None),
         ("laplacian8", "mix", "float32", "fma", None),
+        ("sobel", "luma", "float64", "fma64", None),
         (RANDOM, "mix", "uint8", "mma", None),
         (RANDOM, "mix", "uint16", "fma", None),
         (RANDOM_WHOLE, "mix", "uint8", "mma", None),

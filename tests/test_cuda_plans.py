@@ -162,7 +162,7 @@ def test_moved_bytes_and_launches(
 
 
 @pytest.mark.parametrize(("stride", "rows_twice"), [(1, 2), (2, 1), (3, 0)])
-@pytest.mark.parametrize("dtype", ["uint8", "uint16", "float16", "float32"])
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "float16", "float32", "float64"])
 def test_strips_read_the_rows_between_them_twice(dtype: str, stride: int, rows_twice: int) -> None:
     problem = case(dtype, "raw" if dtype.startswith("f") else "abs", stride=stride, shape=(1200, 1600))
     plan = sliding.Sliding().prepare(problem, Options())
@@ -347,7 +347,8 @@ def test_sums_are_wide_just_beyond_what_float32_holds(dtype: str, white: int) ->
         assert "EXACT_ROOT" not in defines
         for method in methods:
             assert method.prepare(problem, Options()).arithmetic is (FLOAT64 if wide else FLOAT32), type(method)
-        assert sliding_arithmetic.has_strips(problem) is not wide
+        assert sliding_arithmetic.has_strips(problem)
+        assert sliding_arithmetic.arithmetic_for(problem) == ("fma64" if wide else "fma")
         assert implicit.shape_of(problem, "fma", 1).columns_per_thread == (1 if wide else 4)
         assert im2col.banded_shape(problem).pixels_per_thread == (1 if wide else 4)
     assert "WIDE_SUMS" not in dict(kernel_args.rule_defines(of_sum(10**9, "float32")))

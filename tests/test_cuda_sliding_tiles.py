@@ -15,12 +15,14 @@ from hypothesis import strategies as st
 from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.methods.cuda.kernel_args import WARP
 from edgeconv.methods.cuda.sliding_arithmetic import (
+    LARGEST_FLOAT64_STRIDE,
     LARGEST_STRIP_STRIDE,
     MOST_STRIP_OUTPUTS,
     SHORT_LARGEST,
     arithmetic_for,
     has_int8_weights,
     has_short_sums,
+    has_strips,
 )
 from edgeconv.methods.cuda.sliding_tiles import (
     MOST_SHARED_BYTES,
@@ -33,17 +35,23 @@ from edgeconv.methods.cuda.sliding_tiles import (
 )
 
 WORD_BYTES = 4
-MODES = {"uint8": ("abs", "clip", "raw"), "uint16": ("abs", "clip", "raw"), "float32": ("raw",), "float16": ("raw",)}
+MODES = {
+    "uint8": ("abs", "clip", "raw"),
+    "uint16": ("abs", "clip", "raw"),
+    "float32": ("raw",),
+    "float16": ("raw",),
+    "float64": ("raw",),
+}
 WORKS = [
     Case(name, channels, dtype, mode, stride=stride, shape=(40, 40))
     for name, channels, (dtype, modes), stride in product(
-        ("laplacian8", "sobel", "sobel/7", "scharr", "kirsch", RANDOM, RANDOM_WHOLE),
+        ("laplacian8", "sobel", "sobel/7", "sobel/0.00001", "scharr", "kirsch", RANDOM, RANDOM_WHOLE),
         ("each", "mix", "luma"),
         MODES.items(),
-        (1, 2, 3, 4, 7, 8),
+        (1, 2, 3, 4, 5, 7, 8),
     )
     for mode in modes
-    if name != "kirsch" or dtype.startswith("u")
+    if (name != "kirsch" or dtype.startswith("u")) and (dtype != "float64" or stride <= LARGEST_FLOAT64_STRIDE)
 ]
 OTHERS = [
     *(
@@ -142,6 +150,13 @@ def test_strips_are_whole_steps_and_no_higher_than_they_must_be(height, stride, 
     assert (rows + before) % tile.step_rows == 0
     alone = -(-problem.output_height // strips_at_once)
     assert rows <= max(alone, 2 * max(0, KERNEL_SIZE - stride)) + tile.step_rows
+
+
+@pytest.mark.parametrize(("dtype", "last"), [("float32", LARGEST_STRIP_STRIDE), ("float64", LARGEST_FLOAT64_STRIDE)])
+def test_windows_far_apart_are_not_for_strips(dtype, last):
+    near, apart = (Case(RANDOM, "mix", dtype, "raw", stride=stride).problem() for stride in (last, last + 1))
+    assert has_strips(near)
+    assert not has_strips(apart)
 
 
 def test_whole_weights_are_summed_in_integers_and_others_are_not():

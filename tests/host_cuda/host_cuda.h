@@ -56,6 +56,11 @@ inline unsigned __float_as_uint(float value) { return same_bits<unsigned>(value)
 inline int __float_as_int(float value) { return same_bits<int>(value); }
 inline float __uint_as_float(unsigned bits) { return same_bits<float>(bits); }
 inline float __int_as_float(int bits) { return same_bits<float>(bits); }
+inline int __double2loint(double value) { return static_cast<int>(same_bits<unsigned long long>(value)); }
+inline int __double2hiint(double value) { return static_cast<int>(same_bits<unsigned long long>(value) >> 32); }
+inline double __hiloint2double(int high, int low) {
+    return same_bits<double>(static_cast<unsigned long long>(static_cast<unsigned>(high)) << 32 | static_cast<unsigned>(low));
+}
 inline float rsqrtf(float value) { return 1.0f / sqrtf(value); }
 
 template <typename T>

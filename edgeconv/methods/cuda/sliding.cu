@@ -10,7 +10,7 @@
 // Each step of the way here, with what it was expected to gain and what it did, stands in docs/kernels-tried.md.
 //
 // Variants:
-//     sliding_sums.cuh    one window per thread: float32 FMA, or exact integers four products at a time (dp4a)
+//     sliding_sums.cuh    one window per thread: FMA, or exact integers four products at a time (dp4a)
 //     sliding_forms.cuh   the same for one filter on every plane, by fewer operations
 //     sliding_mma.cuh     the windows of a warp as one matrix: the tensor cores
 //     mend.cuh            float16 on the tensor cores alone: outputs beside a NaN or an infinity are computed again
@@ -19,8 +19,9 @@
 //                         bytes at a time
 //
 // Macros that decide what is computed (a flag is defined, or not):
-//     INPUT, OUTPUT     uint8 uint16 float16 float32    sample types
-//     USES_FLOAT16      flag                            one of them is float16
+//     INPUT, OUTPUT     uint8 … float16 float32 float64 sample types
+//     USES_FLOAT16, _FLOAT64   flags                    one of them is that type
+//     WIDE_SUMS         flag                            sums in float64 (sums.cuh)
 //     BORDER            zero replicate reflect …        what stands outside the picture
 //     COMBINE           single magnitude maximum        how the responses of DIRECTIONS become one value
 //     STORE             abs clip raw                    how a value becomes a sample
@@ -144,24 +145,24 @@ __device__ __forceinline__ uint8 length_byte(int first, int second) {
     return static_cast<uint8>(__float_as_uint(fmaf(approximate_root(clipped), 1.0f / SCALE, TWO_POW_23)));
 }
 #else
-typedef float Response;
-constexpr Response START = 0.0f;
-__device__ __forceinline__ float to_value(float response) { return response; }
+typedef Sum Response;
+constexpr Response START = 0;
+__device__ __forceinline__ Sum to_value(Sum response) { return response; }
 #endif
 
 // sqrt(first² + second²).
-__device__ __forceinline__ float length(float first, float second) {
+__device__ __forceinline__ Sum length(Sum first, Sum second) {
 #if defined(WHOLE_WEIGHTS)
     const float square = fmaf(second, second, first * first);
     return store == Store::raw ? sqrtf(square) : approximate_root(square);
-#elif defined(EXACT_ROOT)
+#elif defined(EXACT_ROOT) && !defined(WIDE_SUMS)
     return whole_length(first, second);
 #else
     return length_of(first, second);
 #endif
 }
 
-// Four or two values as the samples of one output word.
+// Four, two or one values as the samples of one output word.
 __device__ __forceinline__ unsigned pack(const float *value, const float32 *) {
     return __float_as_uint(stored_float<store>(value[0]));
 }

@@ -4,13 +4,13 @@ Three kernels share the problems between them:
 
     sliding.cu          blocks walk down strips of the picture; strides 1 to 8
     sliding_bank.cu     many filters at once: the lanes of a warp share the outputs of a pixel (sliding_bank.py)
-    sliding_direct.cu   one thread per output pixel; larger strides, whose windows lie far apart, pictures so small
-                        that what a strip waits for at its start is longer than its computation, and sums in float64
-                        (exactness.py)
+    sliding_direct.cu   one thread per output pixel; larger strides, whose windows lie far apart, and pictures so small
+                        that what a strip waits for at its start is longer than its computation
 
 A uint8 picture with whole weights from -127 to 127 (every named filter but luma's) is summed in exact integers, four
 products an instruction, or on the tensor cores; filters that are the same for every plane by fewer operations, where
-there are some to save; all else is float32 FMA. Weights go in as a kernel parameter, so a new filter compiles nothing.
+there are some to save; all else is FMA, in float32 or in float64 (exactness.py). Weights go in as a kernel parameter,
+so a new filter compiles nothing.
 
     sliding_arithmetic.py   which kernel and which arithmetic a problem takes
     sliding_forms.py        which form, of those of core/forms.py
@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from edgeconv.core.chains import ChainProblem
-from edgeconv.core.exactness import FLOAT32, TWOFOLD_HALF, WHOLE, Arithmetic, own_arithmetic
+from edgeconv.core.exactness import TWOFOLD_HALF, WHOLE, Arithmetic, own_arithmetic
 from edgeconv.core.filters import RGB_CHANNELS, custom_filter
 from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.core.problem import Problem
@@ -129,7 +129,7 @@ def arithmetic_of_strips(problem: Problem) -> Arithmetic:
     chosen = arithmetic_for(problem)
     if chosen == "mma" and not has_int8_weights(problem):
         return TWOFOLD_HALF
-    return FLOAT32 if chosen in ("fma", "planes") else WHOLE
+    return own_arithmetic(problem) if chosen in ("fma", "fma64", "planes") else WHOLE
 
 
 def row_bytes(problem: Problem) -> tuple[int, int]:
@@ -160,6 +160,15 @@ def variants() -> tuple[KernelVariant, ...]:
         sample_problem("scharr", "mix", "uint16", output_mode="abs"),
         sample_problem("laplacian8", "mix", "uint16", output_mode="clip"),
         sample_problem("kirsch", "each", "uint8", stride=2, output_mode="abs"),
+        sample_problem(_FRACTIONS, "mix", "float64"),
+        sample_problem("sobel", "each", "float64", output_mode="abs"),
+        sample_problem("sobel", "mix", "float64"),
+        sample_problem("sobel", "luma", "float64"),
+        sample_problem("sobel", "mix", "float64", stride=2),
+        sample_problem("laplacian8", "mix", "float64", stride=3),
+        sample_problem("laplacian8", "mix", "float64", stride=4, border="reflect"),
+        sample_problem("sobel", "mix", "float64", stride=5),
+        sample_problem("sobel", "mix", "float64", in_channels=1),
     )
     problems = sample_problems()
     parts = [part for problem in problems for part in direct_parts(problem)]

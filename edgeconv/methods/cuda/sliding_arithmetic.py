@@ -1,6 +1,7 @@
 """How CUDA `sliding` sums: which arithmetic suits a problem's picture type and weights.
 
     fma       float32 multiply-adds: everything that float32 holds
+    fma64     the same in float64: float64 pictures, and sums that float32 does not hold (exactness.py)
     dp4a      exact integers, four products an instruction: 8-bit pictures with whole weights from -127 to 127
     mma       the tensor cores: the same pictures where dp4a alone would be slower than memory (exact 32-bit sums);
               float16 pictures, and 8-bit pictures with other weights, each weight as two halves (float32 sums)
@@ -8,8 +9,7 @@
               directions, 16-bit magnitudes, and channels that are added before they are filtered
     pairs     the same, two samples of 8 bits in a register, as halves
 
-Sums that float32 does not hold (exactness.py), and the maximum of eight directions that are no ring, are not for
-strips at all: the direct kernel does those.
+The maximum of eight directions that are no ring is not for strips at all: the direct kernel does it.
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.core.problem import Problem
 from edgeconv.methods.cuda.sliding_forms import PlaneFilter, holds_pairs, plane_filter
 
-StripArithmetic = Literal["fma", "dp4a", "mma", "planes", "pairs"]
+StripArithmetic = Literal["fma", "fma64", "dp4a", "mma", "planes", "pairs"]
 ARITHMETIC_NAMES: dict[StripArithmetic, str] = {
     "fma": "float32 FMA",
+    "fma64": "float64 FMA",
     "dp4a": "exact integers, dp4a",
     "mma": "tensor cores, {} weights and {} sums",
     "planes": "float32, one filter per plane",
@@ -47,14 +48,16 @@ MOST_WEIGHT_EXPONENT = 30
 SAMPLE_EXPONENT = -24
 """Of the least half, which stands for one level of a byte (sliding_mma.cuh)."""
 
-LARGEST_STRIP_STRIDE = 8
-"""Beyond it the gaps between windows, which strips read along, are longer than windows: one thread per output pixel."""
+LARGEST_STRIP_STRIDE, LARGEST_FLOAT64_STRIDE = 8, 5
+"""Beyond it the gaps between windows, which strips read along, cost more than they save: one thread per output pixel.
+The second for samples of eight bytes, whose windows are whole sectors of memory earlier."""
 
 MOST_STRIP_OUTPUTS = 8
 """Outputs whose sums of all rows under way a thread can hold; a bank of more is for sliding_bank.cu."""
 
-DIRECT_PIXELS, DIRECT_FLOAT32_PIXELS = 2**16, 2**18
-"""Up to so many output pixels one thread per pixel was faster (256², 512²); the second for float32 at strides 1, 2."""
+DIRECT_PIXELS, DIRECT_FLOAT_PIXELS = 2**16, 2**18
+"""Up to so many output pixels one thread per pixel was faster (256², 512²); the second for float32 and float64 at
+strides 1, 2."""
 
 
 def has_int8_weights(problem: Problem) -> bool:
@@ -111,6 +114,8 @@ def has_half_weights(problem: Problem) -> bool:
 
 def arithmetic_for(problem: Problem) -> StripArithmetic:
     """How the strips sum a problem."""
+    if sums_for(problem) == "float64":
+        return "fma64"
     fits_fragments = problem.stride == 1 and problem.output_channels == problem.in_channels == RGB_CHANNELS
     fits_fragments = fits_fragments and problem.dtype.itemsize == problem.output_dtype.itemsize
     form = form_for(problem)
@@ -141,31 +146,27 @@ def _needs_mma(problem: Problem) -> bool:
 
 
 def has_strips(problem: Problem) -> bool:
-    """Whether sliding.cu does it: windows that are not far apart, sums that float32 holds, two directions or a ring."""
+    """Whether sliding.cu does it: windows that are not far apart, two directions or a ring, few outputs."""
     outputs = problem.output_channels
     many = problem.dtype == problem.output_dtype == np.float32  # two pixels of such a bank are whole words
     in_one_pass = problem.groups == 1 or outputs == problem.in_channels
     few = outputs <= (MOST_STRIP_OUTPUTS if many else RGB_CHANNELS)
-    summed = _has_float32_sums(problem) or form_for(problem) is not None
-    return in_one_pass and few and problem.stride <= LARGEST_STRIP_STRIDE and summed
+    summed = problem.combine != "maximum" or form_for(problem) is not None
+    near = problem.stride <= (LARGEST_FLOAT64_STRIDE if problem.dtype == np.float64 else LARGEST_STRIP_STRIDE)
+    return in_one_pass and few and near and summed
 
 
 def overlaps(problem: Problem) -> bool:
     """Whether neighbouring windows share samples, or touch, and float32 sums of one or two directions are enough."""
-    return problem.stride <= KERNEL_SIZE and _has_float32_sums(problem)
-
-
-def _has_float32_sums(problem: Problem) -> bool:
-    """Whether float32 holds the sums, of one or two directions."""
-    return problem.combine != "maximum" and sums_for(problem) == "float32"
+    return problem.stride <= KERNEL_SIZE and problem.combine != "maximum" and sums_for(problem) == "float32"
 
 
 def is_small(problem: Problem) -> bool:
     """Whether one thread per pixel is faster than strips and stores the same bytes.
 
-    It does where sums are exact, and in float32 multiply-adds, as both add in the same order.
+    It does where sums are exact, and in multiply-adds, as both add in the same order.
     """
     if has_strips(problem) and arithmetic_for(problem) in ("mma", "planes") and not is_whole(problem):
         return False
-    plain = problem.dtype == np.float32 and problem.stride <= 2
-    return problem.output_height * problem.output_width <= (DIRECT_FLOAT32_PIXELS if plain else DIRECT_PIXELS)
+    plain = problem.dtype in (np.float32, np.float64) and problem.stride <= 2
+    return problem.output_height * problem.output_width <= (DIRECT_FLOAT_PIXELS if plain else DIRECT_PIXELS)

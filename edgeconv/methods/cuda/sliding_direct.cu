@@ -1,7 +1,7 @@
 // sliding_direct: one thread per output pixel, all its channels; every sample is read where it lies.
 //
-// For any stride, padding, border, size and alignment: what sliding.cu's strips do not cover (strides above 8, pictures
-// too small to be worth a ring, and sums that float32 does not hold) runs here. Nine pixels for each thread,
+// For any stride, padding, border, size and alignment: what sliding.cu's strips do not cover (large strides, pictures
+// too small to be worth a ring) runs here. Nine pixels for each thread,
 // multiply-adds in the order direction, row, column, channel. Nothing materialised; one launch, or of a filter bank one
 // for as many outputs as their weights fit the arguments.
 //

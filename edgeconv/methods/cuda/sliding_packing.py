@@ -1,6 +1,6 @@
 """The weights of a problem as the kernels of CUDA `sliding` take them: by value, as the struct `Weights` of each.
 
-fma     the weights themselves: (directions, out, in group, 3, 3) float32
+fma     the weights themselves: (directions, out, in group, 3, 3) float32; fma64: float64
 dp4a    signed bytes, four to a 32-bit word, in each position within a word that a window can start at
 mma     the right-hand matrices of the tensor cores, word by word as the lanes of a warp hold them, and a scale
 planes, pairs    one filter: sliding_forms.py
@@ -104,6 +104,7 @@ def plane_weights(problem: Problem, aligned: bool = True) -> NDArray[np.uint32]:
 
 _PACKERS: dict[StripArithmetic, Callable[[Problem, bool], NDArray[Any]]] = {
     "fma": lambda problem, aligned: problem.weights,
+    "fma64": lambda problem, aligned: problem.weights.astype(np.float64),
     "dp4a": dp4a_weights,
     "mma": mma_weights,
     "planes": plane_weights,

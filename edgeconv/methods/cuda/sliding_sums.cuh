@@ -5,15 +5,17 @@
 // filter_of, PARTS_OF_ROW, and Column.
 //
 // Variants, by macro:
-//     neither                      float32 FMA
+//     neither                      FMA in float32, or in float64 under WIDE_SUMS
 //     WHOLE_WEIGHTS, IN_GROUP 1    dp4a over four neighbouring pixels of a channel; at stride 1 two outputs share them
 //     WHOLE_WEIGHTS, IN_GROUP 3    dp4a over the nine bytes of three pixels, in three words
 //     FORM                         fewer operations for the same responses: sliding_forms.cuh
 constexpr int widest_access(int pitch) { return pitch % 16 == 0 ? 16 : pitch % 8 == 0 ? 8 : 4; }
-constexpr int READ = ALIGNED_IN ? widest_access(THREAD_BYTES) : WORD;  // bytes that a thread reads at once
+constexpr int widest_sample(int bytes) { return bytes > WORD ? bytes : WORD; }
+// Bytes that a thread reads at once.
+constexpr int READ = ALIGNED_IN ? widest_access(THREAD_BYTES) : widest_sample(SAMPLE_BYTES);
 constexpr int WINDOW_START = LEAD / READ * READ;
 constexpr int WINDOW_WORDS = (round_up(WINDOW_END, READ) - WINDOW_START) / WORD;
-constexpr int WRITE = ALIGNED_OUT ? widest_access(THREAD_OUT_BYTES) : WORD;
+constexpr int WRITE = ALIGNED_OUT ? widest_access(THREAD_OUT_BYTES) : widest_sample(sizeof(OUTPUT));
 constexpr int THREAD_OUT_WORDS = THREAD_OUT_BYTES / WORD;
 
 #ifndef FORM
@@ -28,7 +30,7 @@ struct Weights {
 };
 #else
 struct Weights {
-    float value[DIRECTIONS][OUT_CHANNELS][IN_GROUP][KERNEL_SIZE][KERNEL_SIZE];
+    Sum value[DIRECTIONS][OUT_CHANNELS][IN_GROUP][KERNEL_SIZE][KERNEL_SIZE];
 };
 #endif
 
@@ -60,6 +62,13 @@ struct Window {
         }
     }
 
+#ifdef USES_FLOAT64
+    // Sample `index` of the window; `index` must be known to the compiler.
+    __device__ __forceinline__ double sample(int index) const {
+        const int first = (LEAD - WINDOW_START + index * SAMPLE_BYTES) / WORD;
+        return __hiloint2double(static_cast<int>(word[first + 1]), static_cast<int>(word[first]));
+    }
+#else
     // Sample `index` of the window as a float; `index` must be known to the compiler.
     __device__ __forceinline__ float sample(int index) const {
         const float above = sample_above(index);
@@ -89,6 +98,7 @@ struct Window {
     static __device__ __forceinline__ float unpack(unsigned bits, int byte, const float16 *) {
         return __half2float(__ushort_as_half(static_cast<unsigned short>(byte == 0 ? bits : bits >> 16)));
     }
+#endif
 #endif
 };
 
@@ -184,9 +194,9 @@ __device__ __forceinline__ void add_row(Responses &sum, const Window &window, co
                 for (int o = 0; o < OUT_CHANNELS; ++o)
 #pragma unroll
                     for (int d = 0; d < DIRECTIONS; ++d)
-                        sum[x][o][d] =
-                            multiply_add(weights.value[d][o][i][u][v],
-                                         window.sample((x * STRIDE + v) * CHANNELS + (IN_GROUP == CHANNELS ? i : o)), sum[x][o][d]);
+                        sum[x][o][d] = multiply_add(
+                            weights.value[d][o][i][u][v],
+                            Sum(window.sample((x * STRIDE + v) * CHANNELS + (IN_GROUP == CHANNELS ? i : o))), sum[x][o][d]);
 }
 #endif
 
@@ -208,12 +218,26 @@ __device__ __forceinline__ void clear(Responses &sum) {
             for (int d = 0; d < DIRECTIONS; ++d) sum[x][o][d] = START;
 }
 
+// Samples that are packed at a time, and the words that they make.
+constexpr int PACKED = sizeof(OUTPUT) < WORD ? WORD / sizeof(OUTPUT) : 1;
+constexpr int PACKED_WORDS = PACKED * sizeof(OUTPUT) / WORD;
+#ifdef USES_FLOAT64
+__device__ __forceinline__ void pack_into(unsigned *word, const double *value) {
+    float64 sample;
+    store_sample<store>(value[0], sample);
+    word[0] = static_cast<unsigned>(__double2loint(sample)), word[1] = static_cast<unsigned>(__double2hiint(sample));
+}
+#else
+__device__ __forceinline__ void pack_into(unsigned *word, const float *value) {
+    *word = pack(value, static_cast<const OUTPUT *>(nullptr));
+}
+#endif
+
 // Put one complete row of responses into the stage, as samples.
 __device__ __forceinline__ void stage_row(unsigned char *staged, int thread, const Responses &sum) {
-    constexpr int PER_WORD = WORD / sizeof(OUTPUT);
     unsigned word[THREAD_OUT_WORDS];
 #pragma unroll
-    for (int i = 0; i < THREAD_OUT_WORDS; ++i) {
+    for (int i = 0; i < THREAD_SAMPLES / PACKED; ++i) {
 #ifdef WHOLE_WEIGHTS
         if (!WANTS_FLOAT) {
             int whole[WORD];
@@ -226,14 +250,15 @@ __device__ __forceinline__ void stage_row(unsigned char *staged, int thread, con
             continue;
         }
 #endif
-        float value[PER_WORD];
+        Real value[PACKED];
 #pragma unroll
-        for (int k = 0; k < PER_WORD; ++k) {
-            const auto &response = sum[(i * PER_WORD + k) / OUT_CHANNELS][(i * PER_WORD + k) % OUT_CHANNELS];
-            value[k] = to_value(response[0]);
-            if (combine == Combine::magnitude) value[k] = length(value[k], to_value(response[DIRECTIONS - 1]));
+        for (int k = 0; k < PACKED; ++k) {
+            const auto &response = sum[(i * PACKED + k) / OUT_CHANNELS][(i * PACKED + k) % OUT_CHANNELS];
+            Sum joined = to_value(response[0]);
+            if (combine == Combine::magnitude) joined = length(joined, to_value(response[DIRECTIONS - 1]));
+            value[k] = storable(joined, static_cast<const OUTPUT *>(nullptr));
         }
-        word[i] = pack(value, static_cast<const OUTPUT *>(nullptr));
+        pack_into(word + i * PACKED_WORDS, value);
     }
     put(staged, thread, word);
 }

@@ -107,6 +107,21 @@ class TileRow:
 
 
 TILES = (
+    TileRow(StripTile(2, 2, 1, 4, 4, 16), "fma64", stride=1, directions=2, sample_bytes=8, in_channels=1),
+    TileRow(StripTile(4, 2, 1, 4, 4, 16), "fma64", stride=1, sample_bytes=8, in_channels=1),
+    TileRow(StripTile(2, 1, 1, 4, 4, 6), "fma64", stride=2, sample_bytes=8, in_channels=1),
+    TileRow(StripTile(2, 2, 1, 4, 4, 13), "fma64", stride=1, sample_bytes=8, out_channels=1),
+    TileRow(StripTile(1, 2, 2, 4, 4, 10), "fma64", stride=1, directions=2, sample_bytes=8, in_group=1),
+    TileRow(StripTile(1, 1, 2, 4, 5, 10), "fma64", stride=1, directions=2, sample_bytes=8),
+    TileRow(StripTile(2, 1, 2, 4, 5, 13), "fma64", stride=1, sample_bytes=8, least_pixels=2**23),
+    TileRow(StripTile(1, 2, 2, 4, 4, 10), "fma64", stride=1, sample_bytes=8, least_pixels=2**21),
+    TileRow(StripTile(1, 2, 1, 2, 8, 8), "fma64", stride=1, sample_bytes=8),
+    TileRow(StripTile(1, 1, 1, 4, 4, 3), "fma64", stride=2, sample_bytes=8),
+    TileRow(StripTile(1, 1, 1, 2, 8, 3), "fma64", stride=3, sample_bytes=8),
+    TileRow(StripTile(1, 1, 1, 2, 8, 4), "fma64", stride=4, sample_bytes=8),
+    TileRow(StripTile(1, 1, 1, 1, 12, 4), "fma64", sample_bytes=8),
+    TileRow(StripTile(4, 2, 1, 4, 2, 16), "fma64", stride=1),
+    TileRow(StripTile(4, 1, 1, 2, 4, 4), "fma64"),
     TileRow(StripTile(16, 3, 1, 4, 4, 16), "pairs", in_channels=1),
     TileRow(StripTile(8, 3, 1, 4, 5, 24), "pairs"),
     TileRow(StripTile(8, 3, 1, 4, 4, 24), "planes", stride=1, in_channels=1),
@@ -253,7 +268,7 @@ def tile_for_batch(problem: Problem, aligned: bool, pictures: int) -> StripTile:
     Multiply-adds take that of one picture, others that of a picture of as many pixels, which has taller strips:
     measured on one NVIDIA H200 for 1,024 pictures of 128×128, 256 of 256×256, 64 of 512×512.
     """
-    tile = tile_for(problem, aligned, 1 if arithmetic_for(problem) == "fma" else pictures)
+    tile = tile_for(problem, aligned, 1 if arithmetic_for(problem) in ("fma", "fma64") else pictures)
     warps = min(tile.warps, -(-problem.output_width // (WARP * tile.thread_pixels)))
     return _with_warps(tile, warps)
 
@@ -276,7 +291,7 @@ def strip_height(problem: Problem, tile: StripTile, strips_at_once: int) -> int:
     rows_at_once = -(-problem.output_height // strips_at_once)
     turns = max(1, round(rows_at_once / tile.strip_rows))
     shared = KERNEL_SIZE - problem.stride
-    least = shared * (2 if problem.dtype.itemsize == 4 else 1)
+    least = shared * (2 if problem.dtype.itemsize >= 4 else 1)
     before = (KERNEL_SIZE - 1) // problem.stride
     rows = max(-(-problem.output_height // (strips_at_once * turns)), least)
     return round_up(rows + before, tile.step_rows) - before

@@ -17,7 +17,8 @@ typedef float Sum;
 __device__ __forceinline__ float multiply_add(float weight, float sample, float sum) {
     return fused_multiply_add(weight, sample, sum);
 }
-__device__ __forceinline__ double multiply_add(Real weight, Real sample, double sum) {
+template <typename Operand>
+__device__ __forceinline__ double multiply_add(Operand weight, Operand sample, double sum) {
     return fma(static_cast<double>(weight), static_cast<double>(sample), sum);
 }
 
