@@ -9,7 +9,7 @@ import numpy as np
 from problems import AWKWARD_SHAPES, assert_right, random_bank, random_image, random_weights, run_on_host
 
 from edgeconv.core.choices import BORDERS, CHANNELS
-from edgeconv.core.filters import WeightSet, filter_bank, filter_names, named_filter, weight_set
+from edgeconv.core.filters import Filter, WeightSet, filter_bank, filter_names, named_filter, weight_set
 from edgeconv.core.problem import INPUT_DTYPES, Problem, make_problem
 from edgeconv.errors import UsageError
 from edgeconv.methods.base import Method
@@ -19,6 +19,8 @@ RANDOM = "random"
 """Stands for weights without any structure, where a filter's name is expected."""
 RANDOM_WHOLE = "random-whole"
 """The same with whole weights that fit a signed byte. A named filter may have a divisor, as in `sobel/7`."""
+NO_RING, NO_RING_OPPOSITE = "no-ring", "no-ring-opposite"
+"""Eight directions without any structure, spread over the channels as a named filter; and four with their opposites."""
 
 STRIDES = (1, 2, 3, 4, 7)
 PADDINGS = (0, 1, 2, 5)
@@ -70,6 +72,10 @@ def weights_of(name: str, channels: str, filters: int = 0, in_channels: int = 3)
         return WeightSet(np.rint(shares.weights * 127), shares.groups)
     if name == RANDOM:
         return random_weights(channels)
+    if name in (NO_RING, NO_RING_OPPOSITE):
+        kernels = np.random.default_rng(8).uniform(-1, 1, (8, 3, 3)).astype(np.float32)
+        kernels = np.concatenate([kernels[:4], -kernels[:4]]) if name == NO_RING_OPPOSITE else kernels
+        return weight_set(Filter(name, kernels, "maximum", "", ""), channels, in_channels=in_channels)
     name, _, divisor = name.partition("/")
     if divisor:
         whole = weight_set(named_filter(name), channels, in_channels=in_channels)

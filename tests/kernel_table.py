@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import cycle
 
-from cpu_problems import RANDOM, RANDOM_WHOLE, Case
+from cpu_problems import NO_RING, NO_RING_OPPOSITE, RANDOM, RANDOM_WHOLE, Case
 from kernel_work import (
     BANDED,
     CONV_STEP,
@@ -102,6 +102,15 @@ SUMS = (
     WayToSum("pairs, grey", Case("kirsch", "mix", "uint8", "abs", in_channels=1), (1,), everywhere=False),
     WayToSum("planes, ring", Case("kirsch", "mix", "uint8", "abs"), everywhere=False),
     WayToSum("planes, differences", Case("robinson", "each", "uint16", "raw"), everywhere=False),
+    WayToSum("planes float16", Case("kirsch", "each", "float16", "raw", border="reflect")),
+    WayToSum("planes float32, channel sum", Case("robinson", "mix", "float32", "abs"), everywhere=False),
+    WayToSum("planes float16, weighted", Case("robinson", "luma", "float16", "raw"), everywhere=False),
+    WayToSum(
+        "planes float32, weighted", Case("kirsch", "luma", "float32", "raw", border="replicate"), everywhere=False
+    ),
+    WayToSum("planes, weighted differences", Case("robinson", "luma", "uint8", "clip"), everywhere=False),
+    WayToSum("planes, eight directions", Case(NO_RING, "luma", "uint8", "abs"), everywhere=False),
+    WayToSum("planes, four sizes", Case(NO_RING_OPPOSITE, "each", "float32", "raw"), everywhere=False),
     WayToSum("mma uint8 two directions, short", Case("sobel", "each", "uint8", "abs"), (1,), everywhere=False),
     WayToSum("mma float16 two directions", Case("sobel", "each", "float16", "abs"), (1,), everywhere=False),
     WayToSum("dp4a each raw", Case(RANDOM_WHOLE, "each", "uint8", "raw", border="replicate"), everywhere=False),

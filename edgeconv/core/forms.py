@@ -74,15 +74,16 @@ FORMS: tuple[Form, ...] = (
         "ring of three",
         "(a − b) · max(sum of three neighbours on the ring) + b · (sum of the ring)",
         "the largest of eight directions that have a on three neighbours of the ring, b < a on the other five, and 0 "
-        "in the centre; the picture is of whole numbers (an infinity less itself is no number)",
+        "in the centre; the picture is of whole numbers (an infinity less itself is no number), or, on a GPU, of "
+        "floats: outputs that are not finite are computed again by the plain sum",
         f"none in integers; else {NO_MORE_ROUNDINGS}",
     ),
     Form(
         "ring of differences",
         "a · max |eᵢ + eᵢ₊₁| of four, with eᵢ = dᵢ + dᵢ₊₁ and dᵢ the difference of two opposite samples of the ring",
         "the largest of the eight directions that have a, 2a, a, 0, −a, −2a, −a, 0 on the ring; sums are exact "
-        "integers",
-        "none",
+        "integers, or, on a GPU, any: there outputs of floats that are not finite are computed again by the plain sum",
+        f"none in integers; else {NO_MORE_ROUNDINGS}",
     ),
     Form(
         "equal taps",
@@ -109,6 +110,8 @@ RING_STEPS = (1, 2, 1, 0, -1, -2, -1, 0)
 """Robinson's north, clockwise from the top left, in units of a."""
 RING_ROUNDINGS_NEAR, RING_ROUNDINGS_FAR, RING_ROUNDINGS_LAST = 3, 4, 1
 """Of a sum of three and its product; of a sum of the ring in pairs, and its product; of the sum that joins them."""
+DIFFERENCES_ROUNDINGS = 4
+"""Of a term of `ring of differences`: of three sums, and of the product."""
 
 GRADIENT_ROUNDINGS = 3
 """Of a term, after its difference: of a sum of two, of its product, of the sum that joins them."""
@@ -312,16 +315,23 @@ class Directions:
 
 
 def fewer_directions(
-    kernels: Sequence[Weights], combine: Combine, *, whole_samples: bool, roundings_left: int | None
+    kernels: Sequence[Weights],
+    combine: Combine,
+    *,
+    whole_samples: bool,
+    roundings_left: int | None,
+    mends: bool = False,
 ) -> Directions:
     """`ring of three` or `opposite directions` where their conditions hold for all outputs, else all directions.
 
-    `roundings_left` are those that the bound allows each term; None where sums are exact integers.
+    `roundings_left` are those that the bound allows each term; None where sums are exact integers. `mends`: the method
+    has rings of inexact sums, and computes again by the plain sum what is not finite.
     """
     if combine == "maximum":
         exact = whole_samples and roundings_left is None
-        differences = [ring_of_differences(each) for each in kernels] if exact else [None]
-        rings = [ring_of_three(each, roundings_left) for each in kernels] if whole_samples else [None]
+        few = mends and (roundings_left is None or roundings_left >= DIFFERENCES_ROUNDINGS)
+        differences = [ring_of_differences(each) for each in kernels] if exact or few else [None]
+        rings = [ring_of_three(each, roundings_left) for each in kernels] if whole_samples or mends else [None]
         found = tuple(ring for ring in (rings if None in differences else differences) if ring is not None)
         if len(found) == len(kernels):
             return Directions((), found, by_size=False)
@@ -362,12 +372,16 @@ class Reduction:
         return tuple(name for name, is_taken in taken.items() if is_taken)
 
 
-def reduced(problem: Problem, weights: Weights | None = None) -> Reduction:
-    """The forms that a problem allows, or its rules with other weights: (directions, out, in, 3, 3), one group."""
+def reduced(problem: Problem, weights: Weights | None = None, *, mends: bool = False) -> Reduction:
+    """The forms that a problem allows, or its rules with other weights: (directions, out, in, 3, 3), one group.
+
+    `mends` as for `fewer_directions`; such a method scales shares so that tiny samples lose no more than by the plain
+    sum.
+    """
     one_group = problem.groups == 1 or weights is not None
     weights = problem.dense_weights() if weights is None else weights
     whole_samples, exact = problem.dtype.kind == "u", is_whole(problem)
-    weighted = None if exact or not one_group else weighted_channel(weights, whole_samples)
+    weighted = None if exact or not one_group else weighted_channel(weights, whole_samples or mends)
     channel_sum = one_group and has_equal_channels(weights)
     if channel_sum:
         kernels, weighted = weights[:, :, :1], None
@@ -377,13 +391,14 @@ def reduced(problem: Problem, weights: Weights | None = None) -> Reduction:
     results = tuple(
         different.setdefault((kernels[:, output] + 0.0).tobytes(), len(different)) for output in range(kernels.shape[1])
     )
-    spent = 0 if weighted is None else weighted.roundings
+    spent = weighted.roundings if weighted is not None else 0 if whole_samples else weights.shape[2] - kernels.shape[2]
     left = None if exact else int(roundings_allowed(weights).min()) - spent
     directions = fewer_directions(
         [kernels[:, results.index(result)] for result in range(len(different))],
         problem.combine,
         whole_samples=whole_samples,
         roundings_left=left,
+        mends=mends,
     )
     return Reduction(kernels, channel_sum, weighted, results, directions, left)
 

@@ -104,6 +104,24 @@ def test_nan_and_infinity_reach_their_own_windows(libraries: Path) -> None:
     all_right(libraries, *(pictures(name, "float16", kernel, HOLES) for name in METHODS for kernel in filters))
 
 
+FORMS_OF_FLOATS = (
+    ("float16", "kirsch", {"channels": "each"}),
+    ("float32", "robinson", {"stride": 2, "border": "reflect"}),
+    ("float32", "kirsch", {"channels": "luma", "border": "replicate"}),
+    ("float16", "robinson", {"channels": "luma", "stride": 3, "padding": 2}),
+    ("float32", "kirsch", {"channels": "each", "mode": "abs", "stride": 5}),
+    ("float16", "robinson", {"padding": 0}),
+)
+
+
+@pytest.mark.parametrize("work", few_then_slow(FORMS_OF_FLOATS, 3), ids=str)
+def test_forms_of_floats(libraries: Path, work: tuple[str, str, dict[str, Any]]) -> None:
+    """Whatever a form makes of infinities, of sums that overflow and of tiny samples."""
+    dtype, kernel, rules = work
+    samples = ("unit", "huge", "tiny", "denormals", "any bits", *HOLES)
+    all_right(libraries, pictures("strips", dtype, kernel, samples, **rules))
+
+
 @pytest.mark.slow
 def test_an_output_channel_of_small_weights(libraries: Path) -> None:
     all_right(libraries, *(pictures(name, "float16", "small channel", ("unit", "positive")) for name in METHODS))

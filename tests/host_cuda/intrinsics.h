@@ -7,6 +7,13 @@
 // --- arithmetic -----------------------------------------------------------------------------------------------------
 inline float fused_multiply_add(float a, float b, float c) { return fmaf(a, b, c); }
 inline float plain_multiply(float a, float b) { return a * b; }
+inline float plain_add(float a, float b) { return a + b; }
+inline float plain_subtract(float a, float b) { return a - b; }
+inline float larger_number(float a, float b) { return fmaxf(a, b); }
+inline float larger_size_or_nan(float a, float b) {
+    const float x = fabsf(a), y = fabsf(b);
+    return y > x || y != y ? y : x;
+}
 inline float larger_or_nan(float a, float b) { return b > a || b != b ? b : a; }
 inline float approximate_root(float value) { return sqrtf(value); }
 inline float clipped_multiply_add(float a, float b, float c) { return fminf(fmaxf(fmaf(a, b, c), 0.0f), 1.0f); }

@@ -27,16 +27,47 @@ __device__ __forceinline__ float plain_multiply(float a, float b) {
     return result;
 }
 
+__device__ __forceinline__ float plain_add(float a, float b) {
+    float result;
+    asm("add.rn.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
+    return result;
+}
+
+__device__ __forceinline__ float plain_subtract(float a, float b) {
+    float result;
+    asm("sub.rn.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
+    return result;
+}
+
+// The larger of two, neither of which is a NaN.
+__device__ __forceinline__ float larger_number(float a, float b) {
+    float result;
+    asm("max.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
+    return result;
+}
+
 // The larger of two numbers; a NaN in `b` stays one, and so does one in `a`.
 __device__ __forceinline__ float larger_or_nan(float a, float b) {
     float result;
+#if __CUDA_ARCH__ >= 800
+    asm("max.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
+#else
     asm("{\n.reg .pred above, none;\n"
         "setp.gt.f32 above, %2, %1;\n"
         "setp.nan.or.f32 none, %2, %2, above;\n"
         "selp.f32 %0, %2, %1, none;\n}"
         : "=f"(result)
         : "f"(a), "f"(b));
+#endif
     return result;
+}
+
+// The larger size of two numbers; a NaN stays one.
+__device__ __forceinline__ float larger_size_or_nan(float a, float b) {
+    float x, y;
+    asm("abs.f32 %0, %1;" : "=f"(x) : "f"(a));
+    asm("abs.f32 %0, %1;" : "=f"(y) : "f"(b));
+    return larger_or_nan(x, y);
 }
 
 // sqrt(value), but for some units of the last place.

@@ -13,7 +13,8 @@
 //     sliding_sums.cuh    one window per thread: FMA, or exact integers four products at a time (dp4a)
 //     sliding_forms.cuh   the same for one filter on every plane, by fewer operations
 //     sliding_mma.cuh     the windows of a warp as one matrix: the tensor cores
-//     mend.cuh            float16 on the tensor cores alone: outputs beside a NaN or an infinity are computed again
+//     mend.cuh            float16 on the tensor cores, and forms of float pictures: outputs that are not finite are
+//                         computed again
 //     sliding_rows.cuh    rows that start on 16 bytes, and rows that start anywhere
 //     bulk.cuh            compute capability 9.0: one lane starts the copy of a row; before it every thread copies 16
 //                         bytes at a time
@@ -33,7 +34,8 @@
 //     SHORT_SUMS        flag                            the squares of two such sums add up below 880 million
 //     USES_MMA          flag                            sums by the tensor cores (8-bit pictures, or float16)
 //     FORM              taps gradient ring_of_three …   one filter for every plane, by a form (sliding_forms.cuh, whose
-//                                                       macros CHANNEL_SUM and PAIRS go with it)
+//                                                       macros CHANNEL_SUM, BY_SIZE and PAIRS go with it)
+//     MENDS             flag                            outputs that are not finite are computed again (mend.cuh)
 //     BATCH             flag                            pictures one behind another: one line of the grid's y axis each
 //     EXACT_ROOT        flag                            16-bit magnitudes of whole sums are rounded exactly (sums.cuh)
 // Macros that say how the arrays lie:
@@ -56,8 +58,7 @@ constexpr Border border = Border::BORDER;
 constexpr Combine combine = Combine::COMBINE;
 constexpr Store store = Store::STORE;
 #include "sums.cuh"
-#if defined(USES_MMA) && defined(USES_FLOAT16)
-#define MENDS  // outputs beside a NaN or an infinity, see there
+#ifdef MENDS
 #include "mend.cuh"
 __shared__ int block_is_spoilt;  // set by any thread whose sums are not all finite
 #endif
@@ -267,7 +268,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS)
     out_row += (first_y - PENDING) * out_pitch;
 
 #ifdef MENDS
-    // What lies beyond the samples that arrive is multiplied by zero weights: it must not be a NaN.
+    // What lies beyond the samples that arrive is multiplied by zero weights, or looked at: it must not be a NaN.
     fill_zeros(ring, SLOTS * SLOT_BYTES, thread, THREADS);
     if (thread == 0) block_is_spoilt = 0;
 #else

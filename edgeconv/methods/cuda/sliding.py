@@ -27,7 +27,7 @@ import numpy as np
 
 from edgeconv.core.chains import ChainProblem
 from edgeconv.core.exactness import TWOFOLD_HALF, WHOLE, Arithmetic, own_arithmetic
-from edgeconv.core.filters import RGB_CHANNELS, custom_filter
+from edgeconv.core.filters import RGB_CHANNELS, Filter, custom_filter, named_filter
 from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.core.problem import Problem
 from edgeconv.hardware.cuda.kernels import KernelVariant, load, resident_blocks
@@ -57,6 +57,7 @@ from edgeconv.methods.cuda.sliding_arithmetic import (
     has_short_sums,
     has_strips,
     is_small,
+    mends,
     overlaps,
 )
 from edgeconv.methods.cuda.sliding_bank import BankPlan, bank_variants
@@ -78,6 +79,8 @@ DIRECT_THREADS = (32, 8)
 _FULL_SET = (RGB_CHANNELS, RGB_CHANNELS, KERNEL_SIZE, KERNEL_SIZE)
 _FRACTIONS = custom_filter(np.linspace(-1, 1, np.prod(_FULL_SET)).reshape(_FULL_SET), "fractions")
 """A kernel of its own for every pair of channels."""
+_DIRECTIONS = named_filter("kirsch").kernels + np.linspace(0, 1, KERNEL_SIZE * KERNEL_SIZE).reshape(KERNEL_SIZE, -1)
+_NO_RING = Filter("no ring", _DIRECTIONS, "maximum", "eight directions without a structure", "no source")
 
 
 # --- kernels ----------------------------------------------------------------------------------------------------
@@ -118,6 +121,8 @@ def strip_variant(
         defines.append(("WHOLE_WEIGHTS", 1))
         if arithmetic == "mma" and has_short_sums(problem):
             defines.append(("SHORT_SUMS", 1))
+    if mends(problem):
+        defines.append(("MENDS", 1))
     form = form_for(problem)
     if form is not None:
         defines += [*form.macros, *((("PAIRS", 1),) if arithmetic == "pairs" else ())]
@@ -169,6 +174,12 @@ def variants() -> tuple[KernelVariant, ...]:
         sample_problem("laplacian8", "mix", "float64", stride=4, border="reflect"),
         sample_problem("sobel", "mix", "float64", stride=5),
         sample_problem("sobel", "mix", "float64", in_channels=1),
+        sample_problem("kirsch", "each", "float16"),
+        sample_problem("robinson", "mix", "float32", output_mode="abs"),
+        sample_problem("kirsch", "luma", "float16", border="reflect"),
+        sample_problem("robinson", "luma", "uint8", stride=3, output_mode="abs"),
+        sample_problem(_NO_RING, "each", "float32"),
+        sample_problem(_NO_RING, "luma", "uint8", output_mode="clip"),
     )
     problems = sample_problems()
     parts = [part for problem in problems for part in direct_parts(problem)]
@@ -244,8 +255,8 @@ class StripPlan(AddressPlan):
         arithmetic = arithmetic_for(problem)
         self.arithmetic = arithmetic_of_strips(problem)
         self._pointers: list[Any] = []
-        if self.arithmetic is TWOFOLD_HALF and problem.dtype == np.float16:
-            self._plain_weights = cupy.asarray(problem.weights)  # for what a NaN spoils: mend.cuh
+        if mends(problem):
+            self._plain_weights = cupy.asarray(problem.weights)
             self.workspace_bytes = int(self._plain_weights.nbytes)
             self._pointers.append(np.uint64(self._plain_weights.data.ptr))
         self._cuts: dict[tuple[bool, bool], Cut] = {}

@@ -6,10 +6,12 @@
     mma       the tensor cores: the same pictures where dp4a alone would be slower than memory (exact 32-bit sums);
               float16 pictures, and 8-bit pictures with other weights, each weight as two halves (float32 sums)
     planes    one filter for every plane by a form of core/forms.py, float32 (sliding_forms.py): the largest of eight
-              directions, 16-bit magnitudes, and channels that are added before they are filtered
+              directions, of whole-number pictures also 16-bit magnitudes, and channels that are added before they are
+              filtered
     pairs     the same, two samples of 8 bits in a register, as halves
 
-The maximum of eight directions that are no ring is not for strips at all: the direct kernel does it.
+The maximum of eight directions that are not one filter for every plane, or of float64 pictures, is not for strips: the
+direct kernel computes it.
 """
 
 from __future__ import annotations
@@ -138,6 +140,11 @@ def form_for(problem: Problem) -> PlaneFilter | None:
     if problem.combine == "magnitude" and in_bytes and problem.weights.shape[2] == 1:
         return None
     return plane_filter(problem)
+
+
+def mends(problem: Problem) -> bool:
+    """Whether outputs that are not finite are computed again, by the plain sum (mend.cuh)."""
+    return problem.dtype.kind == "f" and arithmetic_for(problem) in ("mma", "planes")
 
 
 def _needs_mma(problem: Problem) -> bool:

@@ -1,4 +1,4 @@
-// The sums of sliding.cu by the forms of core/forms.py: whole-number pictures, the same filter for every plane.
+// The sums of sliding.cu by the forms of core/forms.py: the same filter for every plane.
 //
 // A plane is a channel, or the sum of a pixel's channels, each times its share (CHANNEL_SUM). A thread keeps the last
 // three rows of its window as lanes, and makes each value of the nine lanes under the filter.
@@ -9,13 +9,24 @@
 //                    halves take the pipe of the multiply-adds, maxima and bytes that of integers, both at a time.
 //
 // Variants, by macro FORM:
-//     taps                    nine products for each direction
+//     taps                    nine products for each direction, or for one of each two that are opposite (BY_SIZE)
 //     gradient                differences of two samples first, along each axis, then sums of them across it
 //     ring_of_three           the largest of eight directions, see core/forms.py
 //     ring_of_differences     the same
 // ONE_BESIDE      flag: under FORM gradient, differences beside the middle one count once
+// BY_SIZE         flag: under FORM taps, the largest size of a response is wanted
 // CHANNEL_SUM     1: the channels are added as they are; 2: each times its share
 // PAIRS           flag; 8 bits, STRIDE 1, no CHANNEL_SUM, a ring whose sums halves hold (sliding_forms.py)
+//
+// Float pictures (MENDS; the largest of several directions) are computed in the same way. Where a window holds a NaN or an
+// infinity, or a sum overflows, the value is not finite, or is right all the same; what is not finite is computed again:
+//     ring_of_three           the sum of the ring has every sample and every pair in it: what is not finite there spoils
+//                             the value, whatever `largest` is. Another sum of three may be an infinity: a positive one
+//                             is the largest, a negative one is less than the others, as the number would be.
+//     ring_of_differences     three of four responses have a sample in them, and a maximum keeps NaN and infinite sizes
+//     taps                    every response has every sample in it; a response that overflows downwards is not the largest
+// A ring leaves out the centre, which the plain sum multiplies by zero: so do rings of floats, in the end. Denormal numbers
+// are kept, and roundings are as few as forms.py counts.
 enum class Form { taps, gradient, ring_of_three, ring_of_differences };
 constexpr Form form = Form::FORM;
 
@@ -29,11 +40,14 @@ constexpr bool HAS_SHARES = false;
 
 constexpr int RING = 8, OPPOSITE = RING / 2;  // samples around the centre, clockwise from the top left
 
+constexpr bool FLOAT_SAMPLES = is_float(static_cast<const INPUT *>(nullptr));
+constexpr int MOST_KERNELS = 8;
+
 struct Weights {
-    float share[3];                                     // times 2^126
+    float share[3];                                     // times 2^126; of a float picture times what keeps `kernel` below 1
     float near, far;                                    // of a ring; of a gradient beside the middle, and in it
     unsigned near_halves, far_halves;                   // the same, twice in a word
-    float kernel[2][KERNEL_SIZE][KERNEL_SIZE];          // of taps
+    float kernel[MOST_KERNELS][KERNEL_SIZE][KERNEL_SIZE];  // of taps
 };
 typedef Weights Filter;
 __device__ __forceinline__ const Filter &filter_of(const Weights &weights, int) { return weights; }
@@ -51,12 +65,14 @@ __device__ __forceinline__ Lane join_ring(const Filter &filter, Lane largest, La
 }
 #else
 typedef float Lane;
-__device__ __forceinline__ Lane add(Lane a, Lane b) { return a + b; }
-__device__ __forceinline__ Lane subtract(Lane a, Lane b) { return a - b; }
-__device__ __forceinline__ Lane larger_size(Lane a, Lane b) { return fmaxf(fabsf(a), fabsf(b)); }
-__device__ __forceinline__ Lane larger_lane(Lane a, Lane b) { return fmaxf(a, b); }
+__device__ __forceinline__ Lane add(Lane a, Lane b) { return plain_add(a, b); }
+__device__ __forceinline__ Lane subtract(Lane a, Lane b) { return plain_subtract(a, b); }
+__device__ __forceinline__ Lane larger_size(Lane a, Lane b) {
+    return FLOAT_SAMPLES ? larger_size_or_nan(a, b) : fmaxf(fabsf(a), fabsf(b));
+}
+__device__ __forceinline__ Lane larger_lane(Lane a, Lane b) { return larger_number(a, b); }
 __device__ __forceinline__ Lane join_ring(const Filter &filter, Lane largest, Lane total) {
-    return fmaf(filter.far, total, filter.near * largest);
+    return fused_multiply_add(filter.far, total, plain_multiply(filter.near, largest));
 }
 #endif
 
@@ -87,7 +103,7 @@ __device__ __forceinline__ Lane ring_of_differences(const Lane (&apart)[OPPOSITE
 // --- a row of a thread's window ---------------------------------------------------------------------------------------------
 constexpr int WINDOW_BYTE = LEAD - WINDOW_START;  // of the window's first sample
 // A whole number is the bits of its multiple of 2^-149: times a share of up to 2^126 it is a plane's value times 2^-23.
-constexpr float VALUE_SCALE = HAS_SHARES ? TWO_POW_23 : 1.0f;
+constexpr bool HAS_SCALE = HAS_SHARES && !FLOAT_SAMPLES;
 // Differences of two samples, or of two sums, are exact with 2^23 on both sides.
 constexpr float SAMPLE_ORIGIN = form == Form::gradient || form == Form::ring_of_differences ? 0.0f : TWO_POW_23;
 
@@ -112,11 +128,27 @@ __device__ __forceinline__ constexpr unsigned ones(int word, int from) {
     }
     return mask;
 }
-__device__ __forceinline__ unsigned add_samples(unsigned word, unsigned mask, unsigned sum, const uint8 *) {
-    return dot_of_bytes(word, mask, sum);
+
+// The sum of the channels of pixel `i` of a window.
+__device__ __forceinline__ float add_channels(const Window &window, int i) {
+    if (FLOAT_SAMPLES) {
+        float sum = window.sample(i * SUMMED);
+#pragma unroll
+        for (int c = 1; c < SUMMED; ++c) sum = plain_add(sum, window.sample(i * SUMMED + c));
+        return sum;
+    }
+    const int from = WINDOW_BYTE + i * PIXEL_BYTES;
+    unsigned bits = TWO_POW_23_BITS;
+#pragma unroll
+    for (int word = from / WORD; word * WORD < from + PIXEL_BYTES; ++word)
+        bits = SAMPLE_BYTES == 1 ? dot_of_bytes(window.word[word], ones(word, from), bits)
+                                 : dot_of_shorts(window.word[word], ones(word, from), bits);
+    return __uint_as_float(bits) - SAMPLE_ORIGIN;
 }
-__device__ __forceinline__ unsigned add_samples(unsigned word, unsigned mask, unsigned sum, const uint16 *) {
-    return dot_of_shorts(word, mask, sum);
+
+// Sample `i` of a window, for a share to multiply it.
+__device__ __forceinline__ float term(const Window &window, int i) {
+    return FLOAT_SAMPLES ? window.sample(i) : window.sample_bits(i);
 }
 #endif
 
@@ -140,19 +172,14 @@ struct PlaneRow {
 #pragma unroll
         for (int i = 0; i < ROW_LANES; ++i) {
             if (SUMMED == 1) {
-                lane[i] = window.sample_above(i) - SAMPLE_ORIGIN;
+                lane[i] = FLOAT_SAMPLES ? window.sample(i) : window.sample_above(i) - SAMPLE_ORIGIN;
             } else if (HAS_SHARES) {
-                lane[i] = plain_multiply(filter.share[0], window.sample_bits(i * SUMMED));
+                lane[i] = plain_multiply(filter.share[0], term(window, i * SUMMED));
 #pragma unroll
                 for (int c = 1; c < SUMMED; ++c)
-                    lane[i] = fused_multiply_add(filter.share[c], window.sample_bits(i * SUMMED + c), lane[i]);
+                    lane[i] = fused_multiply_add(filter.share[c], term(window, i * SUMMED + c), lane[i]);
             } else {
-                const int from = WINDOW_BYTE + i * PIXEL_BYTES;
-                unsigned bits = TWO_POW_23_BITS;
-#pragma unroll
-                for (int word = from / WORD; word * WORD < from + PIXEL_BYTES; ++word)
-                    bits = add_samples(window.word[word], ones(word, from), bits, static_cast<const INPUT *>(nullptr));
-                lane[i] = __uint_as_float(bits) - SAMPLE_ORIGIN;
+                lane[i] = add_channels(window, i);
             }
         }
         if (form == Form::gradient)
@@ -167,12 +194,28 @@ struct PlaneRow {
 // Row `u` of kernel `d` over the window of a value, added to `sum`.
 __device__ __forceinline__ float add_taps(const Filter &filter, int d, int u, const PlaneRow &row, int value, float sum) {
 #pragma unroll
-    for (int v = 0; v < KERNEL_SIZE; ++v) sum = fmaf(filter.kernel[d][u][v], row.lane[lane_of(value, v)], sum);
+    for (int v = 0; v < KERNEL_SIZE; ++v) 
+        sum = fused_multiply_add(filter.kernel[d][u][v], row.lane[lane_of(value, v)], sum);
     return sum;
 }
 __device__ __forceinline__ float taps(const Filter &filter, int d, const PlaneRow &above, const PlaneRow &middle,
                                       const PlaneRow &below, int value) {
     return add_taps(filter, d, 2, below, value, add_taps(filter, d, 1, middle, value, add_taps(filter, d, 0, above, value, 0.0f)));
+}
+
+// The largest of the responses, or of their sizes.
+__device__ __forceinline__ float largest_of_taps(const Filter &filter, const PlaneRow &above, const PlaneRow &middle,
+                                                 const PlaneRow &below, int value) {
+#ifdef BY_SIZE
+    float largest = 0.0f;
+#pragma unroll
+    for (int d = 0; d < DIRECTIONS / 2; ++d) largest = larger_size(largest, taps(filter, d, above, middle, below, value));
+#else
+    float largest = taps(filter, 0, above, middle, below, value);
+#pragma unroll
+    for (int d = 1; d < DIRECTIONS; ++d) largest = larger(largest, taps(filter, d, above, middle, below, value));
+#endif
+    return largest;
 }
 
 // Three differences, as one direction of a gradient.
@@ -191,9 +234,9 @@ typedef unsigned Value;
 typedef Lane Value;
 #endif
 
-// Put one row into the stage, as samples.
+// Put one row into the stage, as samples; `mark` becomes NaN with a value that is not finite (MENDS).
 __device__ __forceinline__ void stage_row(unsigned char *staged, int thread, const PlaneRow &above, const PlaneRow &middle,
-                                          const PlaneRow &below, const Filter &filter) {
+                                          const PlaneRow &below, const Filter &filter, float &mark) {
     Value value[VALUES];
 #ifndef PAIRS
     float down[ROW_LANES];
@@ -217,6 +260,8 @@ __device__ __forceinline__ void stage_row(unsigned char *staged, int thread, con
             value[n] = ring_of_three(ring, filter);
         } else if (form == Form::ring_of_differences) {
             value[n] = ring_of_differences(apart, filter);
+        } else if (combine == Combine::maximum) {
+            value[n] = largest_of_taps(filter, above, middle, below, n);
         } else {
             float first, second = 0.0f;
             if (form == Form::gradient) {
@@ -232,8 +277,11 @@ __device__ __forceinline__ void stage_row(unsigned char *staged, int thread, con
             value[n] = combine == Combine::magnitude ? length(first, second) : first;
 #endif
         }
-#ifndef EXACT_ROOT
-        value[n] *= VALUE_SCALE;
+#ifdef MENDS
+        if (form != Form::taps) value[n] = fused_multiply_add(middle.lane[centre], 0.0f, value[n]);
+        mark = fused_multiply_add(value[n], 0.0f, mark);
+#elif !defined(EXACT_ROOT)
+        if (HAS_SCALE) value[n] *= TWO_POW_23;
 #endif
 #endif
     }
@@ -271,6 +319,7 @@ struct Column {
     __device__ __forceinline__ void step(const StepRows &rows, const StagedRows &staged, int thread, int,
                                          const Filter &filter) {
         constexpr int LAST = STRIDE < KERNEL_SIZE ? 0 : 2;  // of the rows of an output, that which ends it
+        float mark = 0.0f;
 #pragma unroll
         for (int y = 0; y < STEP_ROWS; ++y)
 #pragma unroll
@@ -279,9 +328,12 @@ struct Column {
                 window.read(rows.row(y * ROWS_OF_OUTPUT + i), thread);
                 PlaneRow row;
                 row.take(window, filter);
-                if (i == LAST) stage_row(staged.row(y), thread, kept[0], kept[1], row, filter);
+                if (i == LAST) stage_row(staged.row(y), thread, kept[0], kept[1], row, filter, mark);
                 if (STRIDE == 1) kept[0] = kept[1], kept[1] = row;
                 if (STRIDE > 1 && i < 2) kept[i] = row;
             }
+#ifdef MENDS
+        if (!is_finite(mark)) block_is_spoilt = 1;
+#endif
     }
 };

@@ -3,13 +3,14 @@
     planes    a float32 lane holds one sample of a plane: a channel, the sum of a pixel's channels, or their luma
     pairs     a 32-bit register holds two samples of 8 bits as halves, exact up to 2,048: compass filters
 
-Whole-number pictures alone: of a float picture an infinity less itself would be no number. sliding_forms.cuh computes
-what is decided here.
+Float pictures take the largest of several directions: where a form's sums overflow, or an infinity less itself is no
+number, the output is not finite and is computed again by the plain sum (mend.cuh). sliding_forms.cuh computes what is
+decided here.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -28,9 +29,9 @@ LARGEST_WHOLE_HALF = 2048
 """Halves hold all whole numbers up to it."""
 LEAST_WEIGHT = 2.0**-30
 SHARE_EXPONENT = 126
-"""What shares are scaled by, as sliding_forms.cuh takes the bits of a sample for a float."""
-MOST_KERNELS = 2
-"""Of a filter without a ring: those of a gradient magnitude."""
+"""What shares are scaled by, as sliding_forms.cuh takes the bits of a whole number for a float."""
+MOST_KERNELS = 8
+"""Of a filter without a ring: compass directions."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,22 +49,32 @@ class PlaneFilter:
     """Of a ring as in forms.Ring; of a gradient the middle weight."""
     names: tuple[forms.FormName, ...]
     """The lines of the table in core/forms.py that are taken."""
+    by_size: bool = False
+    """Of the largest of several responses: whether their sizes are meant, each of which stands for two."""
+    share_exponent: int = SHARE_EXPONENT
+    """What shares are scaled by, as powers of two."""
+
+    @property
+    def has_shares(self) -> bool:
+        """Whether the plane is a weighted sum of the channels, and not a plain one."""
+        return bool(set(self.shares) - {1.0})
 
     @property
     def macros(self) -> tuple[tuple[str, str | int], ...]:
         """What sliding.cu is compiled with."""
-        of_sum = 0 if not self.shares else 1 if set(self.shares) == {1.0} else 2
+        of_sum = 0 if not self.shares else 2 if self.has_shares else 1
         one_beside = self.form == "gradient" and self.near == 1
         return (
             ("FORM", self.form),
             *((("CHANNEL_SUM", of_sum),) if of_sum else ()),
             *((("ONE_BESIDE", 1),) if one_beside else ()),
+            *((("BY_SIZE", 1),) if self.by_size else ()),
         )
 
 
 def plane_filter(problem: Problem) -> PlaneFilter | None:
     """The problem as one filter for every plane, where it is that and a form is taken; else None."""
-    if problem.dtype.kind != "u":
+    if problem.dtype.kind != "u" and problem.combine != "maximum":
         return None
     weights = problem.weights
     separate = weights.shape[2] == 1
@@ -73,7 +84,7 @@ def plane_filter(problem: Problem) -> PlaneFilter | None:
         weights = weights[:, :1]
     elif problem.output_channels > RGB_CHANNELS:
         return None
-    found = forms.reduced(problem, weights)
+    found = forms.reduced(problem, weights, mends=True)
     joined = found.channel_sum or found.weighted is not None
     if not (joined or separate) or len(set(found.result_of_output)) > 1:
         return None
@@ -83,11 +94,15 @@ def plane_filter(problem: Problem) -> PlaneFilter | None:
     shares = () if not joined else (1.0,) * problem.in_channels if found.weighted is None else found.weighted.shares
     empty = np.empty((0, KERNEL_SIZE, KERNEL_SIZE), np.float32)
     if problem.combine == "maximum":
-        if not left.rings:
+        if left.rings:
+            ring = left.rings[0]
+            form: FormMacro = "ring_of_differences" if ring.of_differences else "ring_of_three"
+            largest = PlaneFilter(form, shares, empty, ring.near, ring.far, names)
+        elif 1 < len(left.kernels[0]) <= MOST_KERNELS:
+            largest = PlaneFilter("taps", shares, left.kernels[0][:, 0], 0.0, 0.0, names, left.by_size)
+        else:
             return None
-        ring = left.rings[0]
-        form: FormMacro = "ring_of_differences" if ring.of_differences else "ring_of_three"
-        return PlaneFilter(form, shares, empty, ring.near, ring.far, names)
+        return largest if problem.dtype.kind == "u" else _of_floats(largest, weights)
     kernels = left.kernels[0][:, 0]
     gradient = forms.gradient(kernels, found.roundings_left, inexact_samples=found.weighted is not None)
     if gradient is not None:
@@ -95,6 +110,17 @@ def plane_filter(problem: Problem) -> PlaneFilter | None:
             shares, gradient = _shares_of_unit(weights, shares, *gradient)
         return PlaneFilter("gradient", shares, empty, *gradient, (*names, "gradient"))
     return PlaneFilter("taps", shares, kernels, 0.0, 0.0, names) if joined else None
+
+
+def _of_floats(filter_: PlaneFilter, weights: Weights) -> PlaneFilter:
+    """The filter with shares that make its weights less than 1 in size.
+
+    The kernel then makes no larger what denormal numbers lose in the sum of the channels. Shares may overflow for that.
+    """
+    exponent = max(0, int(np.frexp(np.abs(weights).max())[1])) if filter_.has_shares else 0
+    near, far = (float(np.ldexp(weight, -exponent)) for weight in (filter_.near, filter_.far))
+    kernels = np.ldexp(filter_.kernels, -exponent)
+    return replace(filter_, near=near, far=far, kernels=kernels, share_exponent=exponent)
 
 
 def _keeps_scale(weights: Weights) -> bool:
@@ -119,7 +145,7 @@ def _shares_of_unit(
 def holds_pairs(problem: Problem, filter_: PlaneFilter) -> bool:
     """Whether halves hold every partial sum, so that a lane holds two samples."""
     near, far = filter_.near, filter_.far
-    if problem.combine != "maximum" or filter_.shares or problem.stride != 1 or not is_whole(problem):
+    if not filter_.form.startswith("ring") or filter_.shares or problem.stride != 1 or not is_whole(problem):
         return False
     if not problem.dtype == problem.output_dtype == np.uint8 or not (_is_whole_half(near) and _is_whole_half(far)):
         return False
@@ -147,6 +173,6 @@ def form_weights(filter_: PlaneFilter) -> NDArray[Any]:
         twice = np.repeat(pair.astype(np.float16), 2).view(np.uint32)
     kernels = np.zeros((MOST_KERNELS, KERNEL_SIZE, KERNEL_SIZE), np.float32)
     kernels[: len(filter_.kernels)] = filter_.kernels
-    scaled = np.ldexp(np.array(shares, np.float32), SHARE_EXPONENT)
+    scaled = np.ldexp(np.array(shares, np.float32), filter_.share_exponent)
     floats = np.concatenate([scaled, pair]).view(np.uint32)
     return np.concatenate([floats, twice, kernels.reshape(-1).view(np.uint32)])

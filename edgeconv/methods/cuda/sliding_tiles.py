@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.core.problem import Problem
 from edgeconv.methods.cuda.kernel_args import WARP, round_up
-from edgeconv.methods.cuda.sliding_arithmetic import StripArithmetic, arithmetic_for, has_int8_weights
+from edgeconv.methods.cuda.sliding_arithmetic import StripArithmetic, arithmetic_for, form_for, has_int8_weights
+from edgeconv.methods.cuda.sliding_forms import FormMacro
 
 CHUNK_BYTES = 16
 """What one asynchronous copy moves; rows that start on a multiple of it take the short way."""
@@ -76,6 +77,7 @@ class TileRow:
     """Of an 8-bit picture: signed bytes."""
     aligned: bool | None = None
     """Whether every row of the picture starts on 16 bytes."""
+    form: FormMacro | None = None
 
     def fits(self, problem: Problem, arithmetic: StripArithmetic, aligned: bool) -> bool:
         """Whether the line is for problems like this one, whatever their size."""
@@ -89,6 +91,7 @@ class TileRow:
             problem.weights.shape[2],
             has_int8_weights(problem),
             aligned,
+            None if self.form is None else form_of(problem),
         )
         wanted = (
             self.arithmetic,
@@ -100,6 +103,7 @@ class TileRow:
             self.in_group,
             self.whole_weights,
             self.aligned,
+            self.form,
         )
         return problem.output_channels >= self.least_outputs and all(
             want in (None, is_) for want, is_ in zip(wanted, actual, strict=True)
@@ -124,6 +128,13 @@ TILES = (
     TileRow(StripTile(4, 1, 1, 2, 4, 4), "fma64"),
     TileRow(StripTile(16, 3, 1, 4, 4, 16), "pairs", in_channels=1),
     TileRow(StripTile(8, 3, 1, 4, 5, 24), "pairs"),
+    TileRow(StripTile(2, 2, 1, 4, 4, 16), "planes", stride=1, directions=8, sample_bytes=4, form="taps"),
+    TileRow(StripTile(4, 2, 1, 4, 4, 16), "planes", stride=1, directions=8, form="taps"),
+    TileRow(StripTile(4, 2, 1, 4, 4, 16), "planes", stride=1, sample_bytes=4, in_channels=1),
+    TileRow(StripTile(2, 2, 1, 4, 4, 16), "planes", stride=1, sample_bytes=4, in_group=1),
+    TileRow(StripTile(2, 3, 1, 4, 4, 13), "planes", stride=1, sample_bytes=4),
+    TileRow(StripTile(2, 1, 1, 4, 4, 4), "planes", stride=2, sample_bytes=4),
+    TileRow(StripTile(1, 1, 1, 4, 6, 3), "planes", stride=3, sample_bytes=4),
     TileRow(StripTile(8, 3, 1, 4, 4, 24), "planes", stride=1, in_channels=1),
     TileRow(StripTile(4, 3, 1, 4, 4, 48), "planes", stride=1, in_group=1, least_pixels=2**23),
     TileRow(StripTile(4, 3, 1, 2, 8, 16), "planes", stride=1, in_group=1),
@@ -208,6 +219,12 @@ TILES = (
     TileRow(StripTile(4, 1, 1, 2, 6, 4)),
 )
 """The first line that fits is taken. Measured on one NVIDIA H200, by scripts/sweep_cuda_sliding.py."""
+
+
+def form_of(problem: Problem) -> FormMacro | None:
+    """The macro FORM of a problem."""
+    found = form_for(problem)
+    return None if found is None else found.form
 
 
 def shared_bytes(problem: Problem, tile: StripTile) -> int:
