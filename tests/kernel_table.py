@@ -53,6 +53,14 @@ RULES = (
 )
 """What changes a kernel's code: types, rules, strides, numbers of directions and channels."""
 
+BATCHES = (
+    Case("sobel", "each", "float64", "abs", border="reflect"),
+    Case(RANDOM, "mix", "float64", "raw", shape=(9, 48)),
+    Case(RANDOM, "luma", "uint16", "abs", stride=2),
+    Case("laplacian8", "mix", "uint8", "clip", stride=3, border="replicate"),
+)
+"""Batches, whose pictures start on 16 bytes or not."""
+
 MAKERS = (SLIDING, LARGE_SLIDING, TEXTBOOK, IM2COL, BANDED, IMPLICIT)
 
 REDUCED_RULES = (

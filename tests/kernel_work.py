@@ -53,10 +53,13 @@ class Work:
     offset_samples: int = 0
     """Where the arrays start past an aligned address."""
     words: tuple[Any, ...] = ()
+    pictures: int = 1
+    """More than one: a batch, of a Method."""
 
     def __str__(self) -> str:
         maker = " ".join([self.maker.rpartition(".")[2], *map(str, self.words)])
-        return f"{maker} {self.case} {self.options.math} offset {self.offset_samples}"
+        batch = f" batch of {self.pictures}" if self.pictures > 1 else ""
+        return f"{maker} {self.case} {self.options.math} offset {self.offset_samples}{batch}"
 
 
 def conv_step(problem: Problem, options: Options, name: str, block: ConvBlock) -> Plan:

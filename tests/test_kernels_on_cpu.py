@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from cpu_problems import RANDOM, Case
 from kernel_table import (
+    BATCHES,
     MAKERS,
     REDUCED_RULES,
     RULES,
@@ -77,6 +78,13 @@ def test_bulk_copies(libraries: Path, rules: Case) -> None:
     aligned = [Work(LARGE_SLIDING, with_shape(rules, shape)) for shape in ((48, 48), (5, 320), (3, 16), (90, 176))]
     ended = run_on_cpu(aligned, libraries, bulk=True)
     assert ended.code == 0, ended.text
+
+
+@pytest.mark.parametrize("rules", few_then_slow(BATCHES), ids=str)
+def test_batches(libraries: Path, rules: Case) -> None:
+    for bulk in (False, True):
+        ended = run_on_cpu([Work(SLIDING, rules, pictures=3)], libraries, bulk=bulk)
+        assert ended.code == 0, ended.text
 
 
 @pytest.mark.parametrize("rules", few_then_slow(REDUCED_RULES), ids=str)

@@ -32,7 +32,11 @@ def make_plan(work: Work, problem: Problem) -> Plan:
     module, _, name = work.maker.partition(":")
     maker = getattr(import_module(module), name)
     if isinstance(maker, type) and issubclass(maker, Method):
-        return maker().prepare(problem, work.options)
+        if work.pictures == 1:
+            return maker().prepare(problem, work.options)
+        plan = maker().prepare_batch(problem, work.pictures, work.options)
+        assert plan is not None, "it takes no batches"
+        return plan
     return maker(problem, work.options, *work.words)
 
 
@@ -40,15 +44,17 @@ def run(work: Work) -> None:
     """Run and compare; raises AssertionError with the worst sample."""
     problem = work.case.problem()
     plan = make_plan(work, problem)
-    image = np.ascontiguousarray(random_image(problem.height, problem.width, problem.dtype)[..., : problem.in_channels])
+    shape = (problem.height, problem.width, problem.dtype)
+    images = np.stack([random_image(*shape, seed)[..., : problem.in_channels] for seed in range(work.pictures)])
     for descending in (False, True):
         fake_cupy.cupy.descending = descending
-        source = fake_cupy.asarray(image, work.offset_samples)
-        out = fake_cupy.empty(problem.output_shape, problem.output_dtype, work.offset_samples)
-        plan.run(source, out)
-        assert np.array_equal(source, image), "the kernel wrote to its input"
-        found = check.check(image, np.asarray(out), problem, plan.arithmetic)
-        assert found.passed, f"{found.unexplained_samples} wrong samples, worst {found.worst}"
+        source = fake_cupy.asarray(images, work.offset_samples)
+        out = fake_cupy.empty((work.pictures, *problem.output_shape), problem.output_dtype, work.offset_samples)
+        plan.run(*((source, out) if work.pictures > 1 else (source[0], out[0])))
+        assert np.array_equal(source, images), "the kernel wrote to its input"
+        for image, result in zip(images, np.asarray(out), strict=True):
+            found = check.check(image, result, problem, plan.arithmetic)
+            assert found.passed, f"{found.unexplained_samples} wrong samples, worst {found.worst}"
 
 
 def main() -> int:
