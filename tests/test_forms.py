@@ -160,6 +160,28 @@ def test_a_ring_of_fractions_has_to_keep_within_the_bound() -> None:
     assert forms.ring_of_three(tiny[:, np.newaxis]) is not None
 
 
+def test_rings_of_inexact_sums_are_for_methods_that_mend() -> None:
+    def rings(kernels: np.ndarray, left: int, whole: bool, mends: bool) -> tuple[forms.Ring, ...]:
+        one = [kernels[:, np.newaxis]]
+        return forms.fewer_directions(one, "maximum", whole_samples=whole, roundings_left=left, mends=mends).rings
+
+    for kernels, least in ((KIRSCH, 9), (ROBINSON, forms.DIFFERENCES_ROUNDINGS)):
+        assert rings(kernels, least, whole=False, mends=True)
+        assert not rings(kernels, least - 1, whole=False, mends=True)
+        assert not rings(kernels, least, whole=False, mends=False)
+    assert not rings(ROBINSON, 25, whole=True, mends=False)
+
+
+def test_the_sum_of_float_channels_is_rounded() -> None:
+    """Twice for three channels; that of whole samples is exact."""
+    weights = weight_set(named_filter("kirsch"), "mix")
+    left = {
+        dtype: forms.reduced(make_problem((8, 8, 3), dtype, weights), mends=True).roundings_left
+        for dtype in ("uint8", "float32")
+    }
+    assert left == {"uint8": None, "float32": 3 * 8 + 1 - 2}
+
+
 def test_directions_are_opposite_bit_for_bit() -> None:
     assert forms.opposite_directions(ROBINSON) == (0, 1, 2, 3)
     assert forms.opposite_directions(KIRSCH) is None

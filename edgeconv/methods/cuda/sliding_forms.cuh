@@ -25,8 +25,8 @@
 //                             is the largest, a negative one is less than the others, as the number would be.
 //     ring_of_differences     three of four responses have a sample in them, and a maximum keeps NaN and infinite sizes
 //     taps                    every response has every sample in it; a response that overflows downwards is not the largest
-// A ring leaves out the centre, which the plain sum multiplies by zero: so do rings of floats, in the end. Denormal numbers
-// are kept, and roundings are as few as forms.py counts.
+// Samples under zero weights alone are no part of the operation (runtime/check.py). Denormal numbers are kept, and
+// roundings are as few as forms.py counts.
 enum class Form { taps, gradient, ring_of_three, ring_of_differences };
 constexpr Form form = Form::FORM;
 
@@ -278,7 +278,6 @@ __device__ __forceinline__ void stage_row(unsigned char *staged, int thread, con
 #endif
         }
 #ifdef MENDS
-        if (form != Form::taps) value[n] = fused_multiply_add(middle.lane[centre], 0.0f, value[n]);
         mark = fused_multiply_add(value[n], 0.0f, mark);
 #elif !defined(EXACT_ROOT)
         if (HAS_SCALE) value[n] *= TWO_POW_23;

@@ -128,7 +128,7 @@ TILES = (
     TileRow(StripTile(4, 1, 1, 2, 4, 4), "fma64"),
     TileRow(StripTile(16, 3, 1, 4, 4, 16), "pairs", in_channels=1),
     TileRow(StripTile(8, 3, 1, 4, 5, 24), "pairs"),
-    TileRow(StripTile(2, 2, 1, 4, 4, 16), "planes", stride=1, directions=8, sample_bytes=4, form="taps"),
+    TileRow(StripTile(2, 2, 1, 4, 3, 16), "planes", stride=1, directions=8, sample_bytes=4, form="taps"),
     TileRow(StripTile(4, 2, 1, 4, 4, 16), "planes", stride=1, directions=8, form="taps"),
     TileRow(StripTile(4, 2, 1, 4, 4, 16), "planes", stride=1, sample_bytes=4, in_channels=1),
     TileRow(StripTile(2, 2, 1, 4, 4, 16), "planes", stride=1, sample_bytes=4, in_group=1),
