@@ -169,9 +169,12 @@ def problem_of(work: str, shape: Shape, border: Any = "zero") -> Problem:
 
 
 def tiles(problem: Problem) -> Iterator[StripTile]:
-    """The grid."""
+    """The grid. Blocks of one warp are for samples so wide that rows of more do not fit shared memory."""
     pairs = arithmetic_for(problem) == "mma"
-    for pixels, rows, ahead, warps, threads in product(THREAD_PIXELS, STEP_ROWS, STEPS_AHEAD, WARPS, RESIDENT_THREADS):
+    several = (1, *WARPS) if problem.dtype == np.float64 else WARPS
+    for pixels, rows, ahead, warps, threads in product(
+        THREAD_PIXELS, STEP_ROWS, STEPS_AHEAD, several, RESIDENT_THREADS
+    ):
         if not (pairs and (rows % 2 or pixels < 4)):
             yield StripTile(pixels, rows, ahead, warps, threads // (WARP * warps), FIRST_STRIP_ROWS)
 
