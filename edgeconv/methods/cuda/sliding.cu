@@ -227,6 +227,8 @@ constexpr int MOST_WARPS = WARPS * MIN_BLOCKS;
 constexpr int LIMIT_OF_WARPS = MOST_WARPS < 8 ? MOST_WARPS : 8;  // a maximum of halves is several instructions there
 #elif __CUDA_ARCH__ != 900 && (defined(PAIRS) || (defined(USES_MMA) && !defined(WHOLE_WEIGHTS) && !defined(MENDS)))
 constexpr int LIMIT_OF_WARPS = MOST_WARPS < 16 ? MOST_WARPS : 16;  // with 20 these spill registers
+#elif __CUDA_ARCH__ != 900 && (defined(WIDE_SUMS) || (defined(MENDS) && DIRECTIONS == 2))
+constexpr int LIMIT_OF_WARPS = MOST_WARPS < 12 ? MOST_WARPS : 12;  // and these with 16
 #else
 constexpr int LIMIT_OF_WARPS = MOST_WARPS;
 #endif
