@@ -115,6 +115,8 @@ WORKS: dict[str, tuple[str, Any, str, int]] = {
     "float32 mix robinson": ("float32", "mix", "robinson", 1),
     "float32 mix robinson stride 2": ("float32", "mix", "robinson", 2),
     "float32 mix robinson stride 3": ("float32", "mix", "robinson", 3),
+    "float32 mix sobel": ("float32", "mix", "sobel", 1),
+    "float32 luma sobel": ("float32", "luma", "sobel", 1),
     "float32 luma kirsch": ("float32", "luma", "kirsch", 1),
     "uint8 luma robinson": ("uint8", "luma", "robinson", 1),
     "uint8 each laplacian8": ("uint8", "each", "laplacian8", 1),

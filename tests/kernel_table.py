@@ -116,6 +116,7 @@ SUMS = (
     WayToSum(
         "planes float32, weighted", Case("kirsch", "luma", "float32", "raw", border="replicate"), everywhere=False
     ),
+    WayToSum("planes float32, gradient", Case("scharr", "mix", "float32", "raw"), everywhere=False),
     WayToSum("planes, weighted differences", Case("robinson", "luma", "uint8", "clip"), everywhere=False),
     WayToSum("planes, eight directions", Case(NO_RING, "luma", "uint8", "abs"), everywhere=False),
     WayToSum("planes, four sizes", Case(NO_RING_OPPOSITE, "each", "float32", "raw"), everywhere=False),

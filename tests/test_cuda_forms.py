@@ -44,6 +44,9 @@ WHITE = 255
         (NO_RING_OPPOSITE, "mix", "float16", "planes", ("channel sum", "equal outputs", "opposite directions")),
         ("kirsch", "each", "float64", None, None),
         ("sobel", "each", "float32", "fma", None),
+        ("sobel", "mix", "float32", "planes", ("channel sum", "equal outputs", "gradient")),
+        ("sobel", "luma", "float16", "planes", ("weighted channel", "gradient")),
+        ("sobel", "mix", "float16", "mma", None),
         ("sobel", "each", "uint8", "mma", None),
         ("sobel", "each", "uint16", "planes", ("gradient",)),
         ("sobel", "mix", "uint16", "planes", ("channel sum", "equal outputs", "gradient")),
@@ -173,6 +176,9 @@ def test_weights_lie_as_the_kernel_takes_them() -> None:
     share, unit = packed_weights(Case("sobel", "luma", "uint8", "abs").problem(), True)[:5].view(np.float32), (1, 2)
     assert (share[:3] * 2.0**-126 == np.array((0.299, 0.587, 0.114), np.float32)).all()
     assert tuple(share[3:]) == unit
+    share = packed_weights(Case("kirsch", "luma", "float32", "raw").problem(), True)[:5].view(np.float32)
+    assert np.abs(share[3:]).max() < 1  # tiny samples lose no more than by the plain sum
+    assert np.allclose(share[:3] * (share[3] + share[4]) / 5, (0.299, 0.587, 0.114), rtol=1e-6)
     case = Case("emboss", "mix", "uint16", "abs").problem()
     assert (packed_weights(case, True)[7:16].view(np.float32).reshape(3, 3) == case.weights[0, 0, 0]).all()
 

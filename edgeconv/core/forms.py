@@ -96,7 +96,8 @@ FORMS: tuple[Form, ...] = (
         "gradient",
         "differences of two samples along each axis first, each of which serves several outputs; then a · (first + "
         "last) + b · middle of three of them across it",
-        "two directions: (a, b, a) down times (−1, 0, 1) across, and its transpose; the picture is of whole numbers",
+        "two directions: (a, b, a) down times (−1, 0, 1) across, and its transpose; the picture is of whole numbers, "
+        "or, on a GPU, of floats: outputs that are not finite are computed again by the plain sum",
         f"none in integers; else {NO_MORE_ROUNDINGS}",
     ),
 )
@@ -270,7 +271,7 @@ def gradient(
     """Condition of `gradient` for one output: a and b, or None; `kernels` is (directions, 3, 3).
 
     `roundings_left` are those that the bound allows each term; None where sums are exact integers. Differences of whole
-    samples are exact, of sums with shares they are not.
+    samples are exact; of floats, and of sums with shares, they are not.
     """
     beside, middle = float(kernels[0, 0, 2]), float(kernels[0, 1, 2])
     across = np.outer((beside, middle, beside), (-1, 0, 1))

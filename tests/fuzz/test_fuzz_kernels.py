@@ -112,6 +112,8 @@ FORMS_OF_FLOATS = (
     ("float16", "robinson", {"channels": "luma", "stride": 3, "padding": 2}),
     ("float32", "kirsch", {"channels": "each", "mode": "abs", "stride": 5}),
     ("float16", "robinson", {"padding": 0}),
+    ("float32", "scharr", {}),
+    ("float32", "sobel", {"channels": "luma", "stride": 2, "border": "reflect101"}),
 )
 
 

@@ -177,8 +177,11 @@ def variants() -> tuple[KernelVariant, ...]:
         sample_problem("kirsch", "each", "float16"),
         sample_problem("robinson", "mix", "float32", output_mode="abs"),
         sample_problem("kirsch", "luma", "float16", border="reflect"),
+        sample_problem("scharr", "mix", "float32"),
         sample_problem("robinson", "luma", "uint8", stride=3, output_mode="abs"),
         sample_problem(_NO_RING, "each", "float32"),
+        sample_problem(_NO_RING, "each", "float16"),
+        sample_problem(_NO_RING, "each", "float16", stride=2),
         sample_problem(_NO_RING, "luma", "uint8", output_mode="clip"),
     )
     problems = sample_problems()

@@ -6,8 +6,7 @@
     mma       the tensor cores: the same pictures where dp4a alone would be slower than memory (exact 32-bit sums);
               float16 pictures, and 8-bit pictures with other weights, each weight as two halves (float32 sums)
     planes    one filter for every plane by a form of core/forms.py, float32 (sliding_forms.py): the largest of eight
-              directions, of whole-number pictures also 16-bit magnitudes, and channels that are added before they are
-              filtered
+              directions, magnitudes of 16 bits, and channels that are added before they are filtered
     pairs     the same, two samples of 8 bits in a register, as halves
 
 The maximum of eight directions that are not one filter for every plane, or of float64 pictures, is not for strips: the
@@ -118,16 +117,28 @@ def arithmetic_for(problem: Problem) -> StripArithmetic:
     """How the strips sum a problem."""
     if sums_for(problem) == "float64":
         return "fma64"
-    fits_fragments = problem.stride == 1 and problem.output_channels == problem.in_channels == RGB_CHANNELS
-    fits_fragments = fits_fragments and problem.dtype.itemsize == problem.output_dtype.itemsize
     form = form_for(problem)
     if form is not None:
         return "pairs" if holds_pairs(problem, form) else "planes"
     if has_int8_weights(problem):
-        return "mma" if fits_fragments and _needs_mma(problem) else "dp4a"
+        return "mma" if _fits_fragments(problem) and _needs_mma(problem) else "dp4a"
     # Nine products for each byte, or two directions of halves, are faster without.
     in_halves = problem.dtype == np.float16 or (problem.groups == 1 and problem.directions == 1)
-    return "mma" if fits_fragments and in_halves and has_half_weights(problem) else "fma"
+    return "mma" if _fits_fragments(problem) and in_halves and has_half_weights(problem) else "fma"
+
+
+def _fits_fragments(problem: Problem) -> bool:
+    """Whether the tensor cores' matrices have the places of its samples."""
+    of_three = problem.stride == 1 and problem.output_channels == problem.in_channels == RGB_CHANNELS
+    return of_three and problem.dtype.itemsize == problem.output_dtype.itemsize
+
+
+def _saves_of_floats(problem: Problem) -> bool:
+    """Whether a form may save time of a float picture without a maximum: what memory bounds, or tensor cores do, has no
+    time to save.
+    """
+    few_products = problem.combine == "single" or problem.weights.shape[2] == 1
+    return not (few_products or (_fits_fragments(problem) and has_half_weights(problem)))
 
 
 def form_for(problem: Problem) -> PlaneFilter | None:
@@ -138,6 +149,8 @@ def form_for(problem: Problem) -> PlaneFilter | None:
     if problem.combine == "single" and (problem.groups > 1 or (in_bytes and problem.stride == 1)):
         return None
     if problem.combine == "magnitude" and in_bytes and problem.weights.shape[2] == 1:
+        return None
+    if problem.dtype.kind == "f" and problem.combine != "maximum" and not _saves_of_floats(problem):
         return None
     return plane_filter(problem)
 

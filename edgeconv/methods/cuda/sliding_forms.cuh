@@ -18,13 +18,14 @@
 // CHANNEL_SUM     1: the channels are added as they are; 2: each times its share
 // PAIRS           flag; 8 bits, STRIDE 1, no CHANNEL_SUM, a ring whose sums halves hold (sliding_forms.py)
 //
-// Float pictures (MENDS; the largest of several directions) are computed in the same way. Where a window holds a NaN or an
+// Float pictures (MENDS) are computed in the same way. Where a window holds a NaN or an
 // infinity, or a sum overflows, the value is not finite, or is right all the same; what is not finite is computed again:
 //     ring_of_three           the sum of the ring has every sample and every pair in it: what is not finite there spoils
 //                             the value, whatever `largest` is. Another sum of three may be an infinity: a positive one
 //                             is the largest, a negative one is less than the others, as the number would be.
 //     ring_of_differences     three of four responses have a sample in them, and a maximum keeps NaN and infinite sizes
 //     taps                    every response has every sample in it; a response that overflows downwards is not the largest
+//     gradient                no maximum drops anything: what is not finite stays so
 // Samples under zero weights alone are no part of the operation (runtime/check.py). Denormal numbers are kept, and
 // roundings are as few as forms.py counts.
 enum class Form { taps, gradient, ring_of_three, ring_of_differences };
@@ -184,7 +185,7 @@ struct PlaneRow {
         }
         if (form == Form::gradient)
 #pragma unroll
-            for (int n = 0; n < VALUES; ++n) across[n] = lane[lane_of(n, 2)] - lane[lane_of(n, 0)];
+            for (int n = 0; n < VALUES; ++n) across[n] = subtract(lane[lane_of(n, 2)], lane[lane_of(n, 0)]);
 #endif
     }
 };
@@ -221,9 +222,9 @@ __device__ __forceinline__ float largest_of_taps(const Filter &filter, const Pla
 // Three differences, as one direction of a gradient.
 __device__ __forceinline__ float smooth(const Filter &filter, float first, float middle, float last) {
 #ifdef ONE_BESIDE
-    return fmaf(filter.far, middle, first + last);
+    return fused_multiply_add(filter.far, middle, add(first, last));
 #else
-    return fmaf(filter.far, middle, filter.near * (first + last));
+    return fused_multiply_add(filter.far, middle, plain_multiply(filter.near, add(first, last)));
 #endif
 }
 #endif
@@ -242,7 +243,7 @@ __device__ __forceinline__ void stage_row(unsigned char *staged, int thread, con
     float down[ROW_LANES];
     if (form == Form::gradient)
 #pragma unroll
-        for (int i = 0; i < ROW_LANES; ++i) down[i] = below.lane[i] - above.lane[i];
+        for (int i = 0; i < ROW_LANES; ++i) down[i] = subtract(below.lane[i], above.lane[i]);
 #endif
 #pragma unroll
     for (int n = 0; n < VALUES; ++n) {

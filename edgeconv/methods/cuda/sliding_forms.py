@@ -3,7 +3,7 @@
     planes    a float32 lane holds one sample of a plane: a channel, the sum of a pixel's channels, or their luma
     pairs     a 32-bit register holds two samples of 8 bits as halves, exact up to 2,048: compass filters
 
-Float pictures take the largest of several directions: where a form's sums overflow, or an infinity less itself is no
+Float pictures take them too: where a form's sums overflow, or an infinity less itself is no
 number, the output is not finite and is computed again by the plain sum (mend.cuh). sliding_forms.cuh computes what is
 decided here.
 """
@@ -74,8 +74,6 @@ class PlaneFilter:
 
 def plane_filter(problem: Problem) -> PlaneFilter | None:
     """The problem as one filter for every plane, where it is that and a form is taken; else None."""
-    if problem.dtype.kind != "u" and problem.combine != "maximum":
-        return None
     weights = problem.weights
     separate = weights.shape[2] == 1
     if separate:
@@ -102,22 +100,30 @@ def plane_filter(problem: Problem) -> PlaneFilter | None:
             largest = PlaneFilter("taps", shares, left.kernels[0][:, 0], 0.0, 0.0, names, left.by_size)
         else:
             return None
-        return largest if problem.dtype.kind == "u" else _of_floats(largest, weights)
+        return largest if problem.dtype.kind == "u" else _of_floats(largest)
     kernels = left.kernels[0][:, 0]
-    gradient = forms.gradient(kernels, found.roundings_left, inexact_samples=found.weighted is not None)
+    floats = problem.dtype.kind == "f"
+    gradient = forms.gradient(kernels, found.roundings_left, inexact_samples=floats or found.weighted is not None)
     if gradient is not None:
-        if found.weighted is not None:
+        if found.weighted is not None and not floats:
             shares, gradient = _shares_of_unit(weights, shares, *gradient)
-        return PlaneFilter("gradient", shares, empty, *gradient, (*names, "gradient"))
-    return PlaneFilter("taps", shares, kernels, 0.0, 0.0, names) if joined else None
+        alone = PlaneFilter("gradient", shares, empty, *gradient, (*names, "gradient"))
+    elif joined:
+        alone = PlaneFilter("taps", shares, kernels, 0.0, 0.0, names)
+    else:
+        return None
+    return _of_floats(alone) if floats else alone
 
 
-def _of_floats(filter_: PlaneFilter, weights: Weights) -> PlaneFilter:
+def _of_floats(filter_: PlaneFilter) -> PlaneFilter:
     """The filter with shares that make its weights less than 1 in size.
 
     The kernel then makes no larger what denormal numbers lose in the sum of the channels. Shares may overflow for that.
     """
-    exponent = max(0, int(np.frexp(np.abs(weights).max())[1])) if filter_.has_shares else 0
+    if not filter_.has_shares:
+        return filter_
+    largest = max(abs(filter_.near), abs(filter_.far), float(np.abs(filter_.kernels).max(initial=0)))
+    exponent = max(0, int(np.frexp(largest)[1]))
     near, far = (float(np.ldexp(weight, -exponent)) for weight in (filter_.near, filter_.far))
     kernels = np.ldexp(filter_.kernels, -exponent)
     return replace(filter_, near=near, far=far, kernels=kernels, share_exponent=exponent)
