@@ -59,6 +59,8 @@ MOST_STRIP_OUTPUTS = 8
 DIRECT_PIXELS, DIRECT_FLOAT_PIXELS = 2**16, 2**18
 """Up to so many output pixels one thread per pixel was faster (256², 512²); the second for float32 and float64 at
 strides 1, 2."""
+DIRECT_BYTES = 2**18
+"""The same above stride 3, in bytes of input samples, one per output pixel."""
 
 
 def has_int8_weights(problem: Problem) -> bool:
@@ -188,5 +190,9 @@ def is_small(problem: Problem) -> bool:
     """
     if has_strips(problem) and arithmetic_for(problem) in ("mma", "planes") and not is_whole(problem):
         return False
-    plain = problem.dtype in (np.float32, np.float64) and problem.stride <= 2
-    return problem.output_height * problem.output_width <= (DIRECT_FLOAT_PIXELS if plain else DIRECT_PIXELS)
+    limit = DIRECT_PIXELS
+    if problem.dtype in (np.float32, np.float64) and problem.stride <= 2:
+        limit = DIRECT_FLOAT_PIXELS
+    elif problem.stride > KERNEL_SIZE and problem.combine != "maximum":
+        limit = max(limit, DIRECT_BYTES // problem.dtype.itemsize)
+    return problem.output_height * problem.output_width <= limit

@@ -17,7 +17,7 @@ CHUNK_BYTES = 16
 """What one asynchronous copy moves; rows that start on a multiple of it take the short way."""
 LINE_BYTES = 128
 """A cache line: see sliding.cu."""
-BARRIER_BYTES, LEAD_BYTES, WORD_BYTES, STAGES, BORDER_BYTES = 8, 4, 4, 2, 384
+BARRIER_BYTES, LEAD_BYTES, WORD_BYTES, STAGES, JOINT_BYTES, BORDER_BYTES = 8, 4, 4, 2, 8, 512
 MOST_SHARED_BYTES = 48 * 1024
 """What a block of any GPU may have without asking for more."""
 MOST_BLOCKS = 16
@@ -117,7 +117,7 @@ TILES = (
     TileRow(StripTile(1, 4, 1, 4, 4, 24), "fma64", stride=1, sample_bytes=8, out_channels=1),
     TileRow(StripTile(2, 2, 1, 2, 8, 24), "fma64", stride=1, directions=2, sample_bytes=8, in_group=1),
     TileRow(StripTile(2, 1, 1, 4, 4, 48), "fma64", stride=1, directions=2, sample_bytes=8),
-    TileRow(StripTile(1, 3, 2, 4, 4, 8), "fma64", stride=1, sample_bytes=8, in_group=1),
+    TileRow(StripTile(1, 3, 1, 4, 4, 8), "fma64", stride=1, sample_bytes=8, in_group=1),
     TileRow(StripTile(1, 2, 2, 4, 4, 10), "fma64", stride=1, sample_bytes=8, aligned=True),
     TileRow(StripTile(1, 3, 1, 4, 4, 16), "fma64", stride=1, sample_bytes=8),
     TileRow(StripTile(1, 1, 1, 4, 4, 3), "fma64", stride=2, sample_bytes=8),
@@ -243,7 +243,7 @@ def shared_bytes(problem: Problem, tile: StripTile) -> int:
     row = round_up(LINE_BYTES + pixels * in_pixel + CHUNK_BYTES + WORD_BYTES, LINE_BYTES)
     rows = tile.step_rows * min(problem.stride, KERNEL_SIZE)
     ring = (1 + tile.steps_ahead) * (rows * (row + LEAD_BYTES) + BARRIER_BYTES)
-    staged = tile.threads * tile.thread_pixels * out_pixel + CHUNK_BYTES
+    staged = tile.threads * tile.thread_pixels * out_pixel + CHUNK_BYTES + (tile.warps + 1) * JOINT_BYTES
     return ring + STAGES * tile.step_rows * staged + BORDER_BYTES
 
 
@@ -271,10 +271,12 @@ def tile_for(problem: Problem, aligned: bool, pictures: int = 1) -> StripTile:
 def fitted(problem: Problem, tile: StripTile) -> StripTile:
     """The tile with the number of warps that leaves the fewest of them beside the right edge of the picture.
 
-    A block has half as many to half as many more, and as many threads on a multiprocessor as before, or fewer.
+    A block has half as many to half as many more, and as many threads on a multiprocessor as before, or fewer. Blocks
+    of one warp were faster at stride 1 alone.
     """
     across = -(-problem.output_width // (WARP * tile.thread_pixels))
-    least, most = max(1, tile.warps // 2), tile.warps + tile.warps // 2
+    least = min(tile.warps, max(1 if problem.stride == 1 else 2, tile.warps // 2))
+    most = tile.warps + tile.warps // 2
     others = [_with_warps(tile, warps) for warps in range(least, most + 1)]
     fitting = [other for other in others if shared_bytes(problem, other) <= MOST_SHARED_BYTES]
     best = min(fitting, key=lambda other: (round_up(across, other.warps), abs(other.warps - tile.warps), -other.warps))
