@@ -1,6 +1,7 @@
 """The records below docs/results: where they are, how they are read and written. JSON, packed by xz where it is large.
 
 record("canny_passes_h200")                  docs/results/canny_passes_h200.json, or .json.xz
+run_report("h200", "cuda_sliding_s1")        one of those that scripts/run_matrix.py keeps together
 write(path, data)                            packed where the name ends with .xz
 """
 
@@ -27,6 +28,18 @@ def record(name: str) -> dict[str, Any]:
     data = path_of(name).read_bytes()
     found: dict[str, Any] = json.loads(lzma.decompress(data) if data.startswith(b"\xfd7zXZ") else data)
     return found
+
+
+def run_report(machine: str, name: str) -> dict[str, Any]:
+    """A report of scripts/run_matrix.py."""
+    found: dict[str, Any] = record(f"run/{machine}")["reports"][name]
+    return found
+
+
+def write_runs(path: Path, reports: dict[str, Any]) -> None:
+    """Reports of `edgeconv run` by name in one file, a line each."""
+    lines = ",\n".join(f"{json.dumps(name)}: {json.dumps(report)}" for name, report in reports.items())
+    write(path, f'{{"kind": "runs", "reports": {{\n{lines}\n}}}}\n'.encode())
 
 
 def write(path: Path, data: bytes) -> None:

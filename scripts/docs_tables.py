@@ -43,8 +43,7 @@ from edgeconv.export.tables import Table, fastest, goals, lines_of, percent
 from edgeconv.io.records import read_record as read_kinds
 from edgeconv.methods import METHODS
 from edgeconv.methods.options import Options
-from edgeconv.run.report import KIND as RUN
-from edgeconv.run.report import RunReport
+from edgeconv.run.report import as_report
 from edgeconv.view.qt.actions import listed_keys
 
 PROJECT = Path(__file__).resolve().parent.parent
@@ -124,10 +123,14 @@ def stages() -> str:
 
 def run_reports(machine: str) -> str:
     """One line a report of scripts/run_matrix.py."""
+    found = committed.record(f"run/{machine}")["reports"]
     rows = []
     for entry in METHODS:
-        for path in sorted((committed.RESULTS / "run" / machine).glob(f"{entry.device}_{entry.name}_s?.json.xz")):
-            report = read_kinds(path, {RUN: RunReport})
+        for stride in STRIDES:
+            name = f"{entry.device}_{entry.name}_s{stride}"
+            if name not in found:
+                continue
+            report = as_report(found[name])
             timing, speed, check = report.timing, report.speed, report.check
             assert timing.kernel is not None  # all of them were timed and checked
             assert speed is not None
@@ -135,7 +138,7 @@ def run_reports(machine: str) -> str:
             end_to_end = timing.end_to_end or timing.kernel
             rows.append(
                 [
-                    f"[`{entry.name}`]({path.relative_to(PROJECT / 'docs').as_posix()})",
+                    f"`{entry.name}`",
                     entry.device.upper(),
                     str(report.problem.stride),
                     seconds_text(timing.kernel.median_seconds),
@@ -463,6 +466,12 @@ TABLES: dict[str, Callable[[], str]] = {
     "odd-widths": lambda: surface_tables.shipped("tried/sliding_odd_widths"),
     "cuda-forms": lambda: surface_tables.cuda_forms("tried/cuda_forms"),
     "forms-gain": lambda: surface_tables.checkouts("forms_two_cores"),
+    "checkouts-h200": lambda: surface_tables.checkouts("checkouts_h200"),
+    "sizes-fitted": lambda: surface_tables.fitted("tried/cuda_sliding_sizes"),
+    "sizes-tiles": lambda: surface_tables.sweep_gains("tried/cuda_sliding_sizes"),
+    "lot-h200": lambda: surface_tables.lot("h200", 0),
+    "lot-h200-parts": lambda: surface_tables.lot_parts("h200", "cuda"),
+    "lot-h200-worst": lambda: surface_tables.lot("h200", 1),
     "lot-two-cores": lambda: surface_tables.lot("two-core-epyc-avx2", 0),
     "lot-two-cores-worst": lambda: surface_tables.lot("two-core-epyc-avx2", 1),
     "survey": lambda: surface_tables.survey("survey_two_cores"),

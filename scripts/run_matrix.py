@@ -1,23 +1,23 @@
 """Run `edgeconv run` on one picture with every method that works here and strides 1, 2, 3; keep the reports.
 
-    python3 scripts/run_matrix.py --machine h200                  writes docs/results/run/h200/METHOD_sSTRIDE.json.xz
+    python3 scripts/run_matrix.py --machine h200                  writes docs/results/run/h200.json.xz
     python3 scripts/run_matrix.py --machine epyc2 --device cpu
 
 Each cell is a process of its own, so each cold time is that of a fresh start. The reports are kept as they came out,
-packed; scripts/docs_tables.py makes the tables of README and docs from them.
+together in one packed file, as DEVICE_METHOD_sSTRIDE; scripts/docs_tables.py makes tables of docs from them.
 """
 
 from __future__ import annotations
 
-import lzma
+import json
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
+import committed
 from script_options import Arguments
 
-from edgeconv.io.files import write_bytes_atomically
 from edgeconv.runtime.auto import runnable
 
 PROJECT = Path(__file__).resolve().parent.parent
@@ -28,15 +28,14 @@ STRIDES = (1, 2, 3)
 def main() -> int:
     """Run the matrix; 1 where a cell failed, after the others have run."""
     parser = Arguments(__doc__)
-    parser.add_argument("--machine", required=True, help="Folder name for the reports.")
+    parser.add_argument("--machine", required=True, help="Name of the file of the reports.")
     parser.add_argument("--picture", default="images/input_2048.png", help="The picture that is filtered.")
     parser.add_argument("--device", choices=("cpu", "cuda"), help="Only methods of this device: {choices}.")
-    parser.add_argument("--results", type=Path, default=RESULTS, help="Where the folder of the machine lies.")
+    parser.add_argument("--results", type=Path, default=RESULTS, help="The folder of that file.")
     arguments = parser.parse_args()
 
     failed = 0
-    folder = arguments.results / arguments.machine
-    folder.mkdir(parents=True, exist_ok=True)
+    reports = {}
     with tempfile.TemporaryDirectory() as scratch:
         for method, device in runnable():
             if arguments.device not in (None, device):
@@ -51,7 +50,9 @@ def main() -> int:
                 report = picture.with_suffix(".json")
                 if report.exists():
                     text = report.read_text(encoding="utf-8").replace(str(Path(scratch)) + "/", "")
-                    write_bytes_atomically(folder / f"{name}.json.xz", lzma.compress(text.encode()))
+                    reports[name] = json.loads(text)
+    arguments.results.mkdir(parents=True, exist_ok=True)
+    committed.write_runs(arguments.results / f"{arguments.machine}.json.xz", reports)
     return 1 if failed else 0
 
 

@@ -8,13 +8,18 @@ from itertools import pairwise
 import committed
 
 from edgeconv.bench.record import read_record
+from edgeconv.bench.surface import MEGAPIXEL, PERCENTILES
+from edgeconv.bench.surface import shares as surface_shares
 from edgeconv.core.forms import FORMS
+from edgeconv.core.geometry import KERNEL_SIZE
+from edgeconv.core.timing import percentile
 from edgeconv.core.units import seconds_text
 from edgeconv.export import surface
 from edgeconv.export.tables import lines_of
 
 STAND_OUT = 0.6
 WORST_ROWS = 8
+WORTH_A_LINE = 1.08
 
 
 def forms() -> str:
@@ -52,7 +57,7 @@ def checkouts(name: str) -> str:
         case = row["case"]
         rows.append(
             (
-                f"{case['dtype']} {case['filter']} {case['channels']}",
+                f"{case.get('method', 'sliding')}: {case['dtype']} {case['filter']} {case['channels']}",
                 str(case["stride"]),
                 str(case["side"]),
                 *(
@@ -71,6 +76,48 @@ def lot(machine: str, number: int) -> str:
     """A table of a record of the grid `surface`: 0 is the distribution, 1 the worst cases."""
     table = surface.tables_of(read_record(committed.RESULTS / "bench" / machine / "surface.json.xz"))[number]
     return lines_of(table.header, table.rows)
+
+
+def lot_parts(machine: str, device: str) -> str:
+    """The cases of at least one megapixel of such a record, by sample type and by stride."""
+    found = surface_shares(read_record(committed.RESULTS / "bench" / machine / "surface.json.xz"), device)
+    large = [share for share in found if share.pixels >= MEGAPIXEL]
+    parts: dict[str, list[float]] = {}
+    for share in large:
+        case = share.row.case
+        span = "strides 4 to 6" if case.stride > KERNEL_SIZE else f"stride {case.stride}"
+        for part in (case.dtype, span):
+            parts.setdefault(part, []).append(share.share)
+    rows = []
+    for name in sorted(parts, key=lambda part: (part.startswith("stride"), part)):
+        ordered = sorted(parts[name])
+        values = [f"{percentile(ordered, percent / 100):.2f}" for percent in PERCENTILES]
+        rows.append((name, str(len(ordered)), *values))
+    return lines_of(("cases", "number", *(f"{percent} %" for percent in PERCENTILES)), rows)
+
+
+def fitted(name: str) -> str:
+    """Strips of so many warps as the table has beside as many as fit the width, each timed twice by turns."""
+    rows = []
+    for row in committed.record(name)["fitted"]:
+        shares = [" / ".join(f"{value:.2f}" for value in row[side]) for side in ("share_before", "share_after")]
+        if row["warps_before"] != row["warps_after"]:
+            rows.append((row["work"], row["size"], str(row["warps_before"]), str(row["warps_after"]), *shares))
+    return lines_of(("case", "size", "warps", "fitted", "a copy's time over it", "fitted"), rows)
+
+
+def sweep_gains(name: str) -> str:
+    """The tile that a sweep found best beside what was taken before."""
+    rows = []
+    for row in committed.record(name)["results"]:
+        best, before = row["best"][0], row["before"]
+        if best["share_of_copy"] < WORTH_A_LINE * before["share_of_copy"]:
+            continue
+        times = [seconds_text(one["microseconds"] / 1e6) for one in (before, best)]
+        rows.append(
+            (row["work"], row["size"], *times, f"{before['share_of_copy']:.2f}", f"{best['share_of_copy']:.2f}")
+        )
+    return lines_of(("case", "size", "before", "best tile", "a copy's time over it", "best tile"), rows)
 
 
 def survey(name: str) -> str:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from bench_records import BrokenPeer, TimedMethod, WrongMethod, changed, measured
+from run_reports import run_report
 from test_shown_ladders import HEAD
 from test_shown_ladders import row as ladder_row
 
@@ -24,7 +25,7 @@ from edgeconv.bench.record import BenchRecord, BusPart, LeftOut
 from edgeconv.core.cost import Roof
 from edgeconv.core.records import as_type, plain
 from edgeconv.export import find_exporter
-from edgeconv.export.kinds import AnyRecord, read
+from edgeconv.export.kinds import AnyRecord
 from edgeconv.export.markdown import every_row
 from edgeconv.run.report import DeviceFacts, RunReport
 from edgeconv.runtime.devices.base import Train
@@ -32,7 +33,6 @@ from edgeconv.runtime.devices.base import Train
 pytest.importorskip("matplotlib")
 
 EXPECTED = Path(__file__).parent / "expected"
-RUN = Path(__file__).parent.parent / "docs" / "results" / "run" / "h200" / "cuda_cudnn_s1.json.xz"
 
 DRAWING = r'<svg .*?( role="img" aria-label="[^"]*") style="max-width:\d+px"(?: class="broad")?>.*?</svg>'
 SHORT = (
@@ -102,7 +102,7 @@ def bench(patch: pytest.MonkeyPatch) -> BenchRecord:
 
 
 def one_run() -> RunReport:
-    made = read(RUN)
+    made = run_report("h200", "cuda_cudnn_s1")
     assert isinstance(made, RunReport)
     changed(made, created_utc="2001-02-03T04:05:06+00:00", edgeconv_version="0.0.1", whole_run_seconds=1.5)
     changed(made, versions={"python": "3", "numpy": "2"})

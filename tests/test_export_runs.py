@@ -19,6 +19,7 @@ from bench_records import TimedMethod, changed, measured
 from browser import Browser
 from command import PROJECT, edgeconv
 from problems import random_image
+from run_reports import run_report
 
 from edgeconv.bench import record
 from edgeconv.core.safe_text import visible
@@ -31,12 +32,11 @@ from edgeconv.io.image import write_image
 from edgeconv.run.report import PHASES, RunReport
 from edgeconv.run.report_text import summary
 
-RESULTS = PROJECT / "docs" / "results" / "run"
 NASTY = "<script>alert('x')</script> & | pipe.png"
 
 
 def committed(machine: str, name: str) -> RunReport:
-    return read(RESULTS / machine / f"{name}.json.xz")
+    return run_report(machine, name)
 
 
 @pytest.fixture
@@ -255,7 +255,7 @@ def test_the_bench_still_reads_nothing_but_its_own(tmp_path) -> None:
 
 def test_a_record_that_xz_packed_is_read_as_it_is(monkeypatch, tmp_path) -> None:
     monkeypatch.setattr("edgeconv.io.records.RECORD_BYTES", 2**20)
-    made = lzma.decompress((RESULTS / "h200" / "cuda_sliding_s2.json.xz").read_bytes())
+    made = record.to_json(committed("h200", "cuda_sliding_s2"))
     path = tmp_path / "run.json.xz"
     path.write_bytes(lzma.compress(made))
     assert read(path) == committed("h200", "cuda_sliding_s2")

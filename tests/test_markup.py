@@ -16,6 +16,7 @@ from bench_records import TimedMethod, changed, measured
 from command import PROJECT, edgeconv
 from picture_files import saved
 from problems import random_image
+from run_reports import run_report
 
 from edgeconv.core.records import Part, fields_of
 from edgeconv.export import find_exporter
@@ -26,7 +27,6 @@ HOSTILE = "a\"'><taken onclick=taken>&lt;taken&gt;<!--DATA-->"
 """Ends an attribute, begins a tag and a comment, and is taken for another text where `&` is not escaped. It has no
 slash, behind which alone a path is shown."""
 HARMLESS = "harmless"
-RUN_REPORT = PROJECT / "docs" / "results" / "run" / "two-core-epyc" / "cpu_sliding_s1.json.xz"
 LADDER = PROJECT / "docs" / "results" / "bench_gemm_h200.json.xz"
 
 POSIX = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such names")
@@ -146,7 +146,7 @@ def bench(folder: Path, name: str) -> str:
 
 def runs(folder: Path, name: str) -> str:
     """The page of two reports of runs, one of them wrong."""
-    right = read(RUN_REPORT)
+    right = run_report("two-core-epyc", "cpu_sliding_s1")
     wrong = copy.deepcopy(right)
     wrong.check.passed = False
     return _exported(*(_with_every_text(one, name) for one in (right, wrong)))

@@ -11,6 +11,7 @@ import pytest
 from command import PROJECT
 from jsonschema import Draft202012Validator
 from jsonschema_rs import validator_for
+from run_reports import all_run_reports
 
 from edgeconv.bench.record import read_record
 from edgeconv.core.records import as_type, plain, to_json
@@ -27,15 +28,12 @@ def loaded(path: Path) -> dict:
     return parse_json(read_text(path, RECORD_BYTES))
 
 
-def committed(entry: RecordSchema) -> list[Path]:
-    """Files whose `kind` is one of those that the schema allows."""
+def committed(entry: RecordSchema) -> list[dict]:
+    """Records whose `kind` is one of those that the schema allows."""
     kinds = {kind_of(kind) for kind in entry.kinds}
-    found = []
-    for path in sorted(RESULTS.rglob("*.json*")):
-        record = loaded(path)
-        if isinstance(record, dict) and record.get("kind") in kinds:
-            found.append(path)
-    return found
+    found = list(all_run_reports().values())
+    found += [record for path in sorted(RESULTS.rglob("*.json*")) if isinstance(record := loaded(path), dict)]
+    return [record for record in found if record.get("kind") in kinds]
 
 
 def kind_of(record: type) -> str:
@@ -53,10 +51,9 @@ def test_a_schema_is_that_of_its_class(entry: RecordSchema) -> None:
 @pytest.mark.parametrize("entry", [RUN, BENCH, LADDERS], ids=lambda entry: entry.file)
 def test_every_committed_record_is_of_its_class_and_comes_back_as_it_was(entry: RecordSchema) -> None:
     validator = validator_for(entry.schema())  # compiled: the samples of all records are millions of numbers
-    paths = committed(entry)
-    assert paths
-    for path in paths:
-        record = loaded(path)
+    records = committed(entry)
+    assert records
+    for record in records:
         validator.validate(record)
         (kind,) = (kind for kind in entry.kinds if kind_of(kind) == record["kind"])
         again = plain(as_type(record, kind))

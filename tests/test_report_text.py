@@ -8,13 +8,14 @@ from xml.etree import ElementTree
 
 import pytest
 from command import PROJECT
+from run_reports import all_run_reports, run_report
 
 from edgeconv.core.cost import Roof
 from edgeconv.core.records import to_json
 from edgeconv.core.text_rows import broken
 from edgeconv.core.units import counted, digits_text, parse_bytes, seconds_text
 from edgeconv.errors import UsageError
-from edgeconv.io.files import read_text, utf8, xml_text
+from edgeconv.io.files import utf8, xml_text
 from edgeconv.run import report_text
 from edgeconv.run.report import SpeedPart, as_report
 
@@ -134,18 +135,16 @@ def test_the_table_of_a_fast_run_has_no_exponents(monkeypatch) -> None:
 
 
 def test_reports_from_before_bounds_were_derived_still_have_a_table() -> None:
-    earlier = sorted((PROJECT / "docs" / "results" / "run").glob("*/*.json.xz"))
+    earlier = list(all_run_reports().values())
     assert earlier
-    for path in earlier:
-        report = as_report(json.loads(read_text(path, 2**20)))
+    for report in map(as_report, earlier):
         assert any(row.text.startswith("right") for row in report_text.table(report))
         written, speed, verdict = report_text.summary(report)[:3]
         assert (written.label, speed.label, verdict.label, verdict.tone) == ("wrote", "speed", "right", "good")
 
 
 def test_the_example_in_the_documents_is_what_a_committed_record_prints() -> None:
-    record = PROJECT / "docs" / "results" / "run" / "two-core-epyc" / "cpu_sliding_s1.json.xz"
-    rows = report_text.summary(as_report(json.loads(read_text(record, 2**20))))
+    rows = report_text.summary(run_report("two-core-epyc", "cpu_sliding_s1"))
     shown = "\n".join(line for _, lines in broken(rows, None) for line in lines)
     assert shown in (PROJECT / "docs" / "usage.md").read_text(encoding="utf-8")
 

@@ -42,7 +42,7 @@ KIND: Literal["bench"] = "bench"
 ROW_LISTS = ("rows", "files", "left_out")
 """Lists that are written one entry per line, so that a record can be read and compared line by line."""
 
-FIGURES = 6
+FIGURES = 5
 """Significant digits of the figures of a row: no clock here has more, and a record of thousands of samples is read and
 kept."""
 

@@ -54,7 +54,7 @@ class CpuConstants:
 
 
 CPU_METHODS: dict[str, CpuConstants] = {
-    # start: set_up of docs/results/run/two-core-epyc/cpu_*_s1.json.xz; rates: two Zen 5 cores and 16 of a
+    # start: set_up of docs/results/run/two-core-epyc.json.xz, cpu_*_s1; rates: two Zen 5 cores and 16 of a
     # Xeon (records that later ones replaced); calls: docs/results/calls_h200_host.json,
     # and the smallest pictures of the bench
     "sliding": CpuConstants(0.106, 0.05, 7e-6, 100e9, 200e9, takes_forms=True),
@@ -66,7 +66,7 @@ COMPILER = "llvmlite"
 COMPILED = ("sliding", "im2col")
 
 FIRST_RUN = 4
-"""How much longer a first run takes, in which every page is new: cold_seconds of docs/results/run/two-core-epyc."""
+"""How much longer a first run takes, in which every page is new: cold_seconds of two-core-epyc.json.xz there."""
 
 BYTES_PER_THREAD = 21e9
 MOST_CPU_BYTES = 120e9
@@ -88,7 +88,7 @@ CUDA_METHOD = "sliding"
 CUDA_START_SECONDS = 0.7
 """CuPy, the driver, a context and the first kernels, and taking it all down: whole commands beside those of the CPU."""
 CUDA_AGAIN_SECONDS = 0.3
-"""Compilation for another problem, where CuPy is loaded: set_up of docs/results/run/h200/cuda_sliding_s1.json.xz."""
+"""Compilation for another problem, where CuPy is loaded: set_up of cuda_sliding_s1 of docs/results/run/h200.json.xz."""
 CUDA_CALL_SECONDS = 30e-6
 """Two copies, a launch and a wait: end to end of the smallest pictures in docs/results/bench/h200/gpu.json.xz."""
 CUDA_BYTES_PER_SECOND = 3.5e12
