@@ -1,9 +1,10 @@
 // Beside a NaN or an infinity: what the tensor cores or a form spoil there is computed again, sample by sample.
 //
 // A product of the tensor cores multiplies by zero weights what stands beside a window in the same fragment, and a NaN or
-// an infinity times zero is NaN; a form subtracts infinities that the plain sum adds, and may overflow. So a warp or a block that stores outputs which are not all finite comes back at its end and looks for
-// them: each is summed again from its window in device memory. That takes long, and is rare. Until then a flag in
-// shared memory remembers it, as a register that every sample has to go through costs more.
+// an infinity times zero is NaN; a form subtracts infinities that the plain sum adds, and may overflow. So a warp or a
+// block that stores outputs which are not all finite comes back at its end and looks for them: each is summed again from
+// its window in device memory. That takes long, and is rare. Until then a flag in shared memory remembers it, as a
+// register that every sample has to go through costs more.
 //
 // Included after sums.cuh. Any stride.
 

@@ -18,8 +18,8 @@
 // CHANNEL_SUM     1: the channels are added as they are; 2: each times its share
 // PAIRS           flag; 8 bits, STRIDE 1, no CHANNEL_SUM, a ring whose sums halves hold (sliding_forms.py)
 //
-// Float pictures (MENDS) are computed in the same way. Where a window holds a NaN or an
-// infinity, or a sum overflows, the value is not finite, or is right all the same; what is not finite is computed again:
+// Float pictures (MENDS) are computed in the same way. Where a window holds a NaN or an infinity, or a sum overflows, the
+// value is not finite, or is right all the same; what is not finite is computed again:
 //     ring_of_three           the sum of the ring has every sample and every pair in it: what is not finite there spoils
 //                             the value, whatever `largest` is. Another sum of three may be an infinity: a positive one
 //                             is the largest, a negative one is less than the others, as the number would be.
@@ -195,7 +195,7 @@ struct PlaneRow {
 // Row `u` of kernel `d` over the window of a value, added to `sum`.
 __device__ __forceinline__ float add_taps(const Filter &filter, int d, int u, const PlaneRow &row, int value, float sum) {
 #pragma unroll
-    for (int v = 0; v < KERNEL_SIZE; ++v) 
+    for (int v = 0; v < KERNEL_SIZE; ++v)
         sum = fused_multiply_add(filter.kernel[d][u][v], row.lane[lane_of(value, v)], sum);
     return sum;
 }

@@ -3,9 +3,8 @@
     planes    a float32 lane holds one sample of a plane: a channel, the sum of a pixel's channels, or their luma
     pairs     a 32-bit register holds two samples of 8 bits as halves, exact up to 2,048: compass filters
 
-Float pictures take them too: where a form's sums overflow, or an infinity less itself is no
-number, the output is not finite and is computed again by the plain sum (mend.cuh). sliding_forms.cuh computes what is
-decided here.
+Float pictures take them too: where a form's sums overflow, or an infinity less itself is no number, the output is not
+finite and is computed again by the plain sum (mend.cuh). sliding_forms.cuh computes what is decided here.
 """
 
 from __future__ import annotations
