@@ -9,15 +9,14 @@ from __future__ import annotations
 import copy
 import csv
 import io
-import json
 from collections import Counter
 from typing import Any
 
 import pytest
 from batch_folders import settings_for
 from bench_records import TimedMethod, changed, measured
-from command import PROJECT
 from jsonschema import validate
+from run_reports import all_run_reports
 
 from edgeconv.batch.summary import STAGES, PictureResult, Summary
 from edgeconv.batch.text import summary_text, waterfall
@@ -31,7 +30,6 @@ from edgeconv.export import runs, tables
 from edgeconv.export.csv import HEADER
 from edgeconv.export.csv import export as export_csv
 from edgeconv.export.schemas import BATCH
-from edgeconv.io.files import read_text
 from edgeconv.methods.options import Options
 from edgeconv.run import report_text
 from edgeconv.run.report import RunReport, as_report
@@ -154,8 +152,7 @@ PHASES |= {"device_to_host": 6.6e-6, "encode": 0.77}
 @pytest.fixture
 def one_run() -> RunReport:
     """The report of a run in which no two figures are equal."""
-    path = PROJECT / "docs" / "results" / "run" / "h200" / "cuda_sliding_s2.json.xz"
-    made: dict[str, Any] = json.loads(read_text(path, 2**20))
+    made = all_run_reports()["cuda_sliding_s2"]
     made["input"] |= {"file": "in.png", "width": 31, "height": 29, "channels": 3, "dtype": "uint16"}
     made["output"] |= {"file": "out.tiff", "width": 15, "height": 14, "channels": 1, "dtype": "float32"}
     made["phases_seconds"], made["whole_run_seconds"] = dict(PHASES), 8.8

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from command import PROJECT, edgeconv, edgeconv_process
 from problems import random_image
+from run_reports import all_run_reports
 from selection import pairs_then_slow
 
 from edgeconv.core.text_rows import TextRow, broken
@@ -161,12 +162,21 @@ def test_quality_and_format_do_what_they_say(folder: Path) -> None:
     assert read_image(folder / "piped.bmp").pixels.shape == (20, 30, 3)
 
 
-RECORDS = ("run/two-core-epyc/cpu_sliding_s1.json.xz", "run/h200/cuda_cudnn_s1.json.xz", "bench_gemm_h200.json.xz")
+GEMM = PROJECT / "docs" / "results" / "bench_gemm_h200.json.xz"
+
+
+def saved_reports(folder: Path) -> list[Path]:
+    """Reports of two runs, each as a file."""
+    found = all_run_reports()
+    paths = [folder / f"{name}.json" for name in ("cpu_sliding_s1", "cuda_cudnn_s1")]
+    for path in paths:
+        path.write_text(json.dumps(found[path.stem]), encoding="utf-8")
+    return paths
 
 
 @pytest.mark.parametrize("columns", [72, 160])
 def test_a_report_is_drawn_on_a_terminal_and_markdown_in_a_pipe(tmp_path: Path, columns: int) -> None:
-    paths = [PROJECT / "docs" / "results" / name for name in RECORDS]
+    paths = [*saved_reports(tmp_path), GEMM]
     done = on_terminal("report", *paths, cwd=tmp_path, columns=columns)
     shown = without_colours(done.text)
     assert done.code == 0
@@ -185,7 +195,7 @@ def test_a_report_is_drawn_on_a_terminal_and_markdown_in_a_pipe(tmp_path: Path, 
 
 
 def test_a_report_without_colours_has_no_escape_sequence(tmp_path: Path) -> None:
-    record = PROJECT / "docs" / "results" / RECORDS[1]
+    record = saved_reports(tmp_path)[1]
     shown = on_terminal("report", record, cwd=tmp_path, NO_COLOR="1").text
     assert "\x1b" not in shown
     hostile = json.loads(read_text(record, 2**20))

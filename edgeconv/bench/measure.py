@@ -54,6 +54,8 @@ from edgeconv.runtime.devices.base import L2State, Train
 
 SETTLED_SECONDS = 0.02
 """A longer run fills the caches many times over, so that nothing is gained by an untimed one before it."""
+RETAKES = 3
+"""Series of a candidate and the floor before a time counts as impossible: the floor may have been disturbed."""
 TRAIN_CALLS = 50
 TRAIN_SECONDS = 0.05
 """Most calls of a train of launches, and most time for it."""
@@ -427,7 +429,7 @@ def _take_turns(runners: Sequence[_Entered], state: L2State, budget: Budget, wat
 
 
 def _refuse_impossible(runners: Sequence[_Entered], problem: Problem, rules: TimingRules, watch: Watch) -> None:
-    """Disqualify those whose times are clearly below the floor's, by this series and by another of both."""
+    """Disqualify those whose times are clearly below the floor's, by this series and by others of both."""
     floor = next((runner for runner in runners if runner.candidate.kind == "copy"), None)
     if floor is None or not has_floor(problem):
         return
@@ -435,9 +437,11 @@ def _refuse_impossible(runners: Sequence[_Entered], problem: Problem, rules: Tim
         for runner in runners:
             if state not in runner.series or state not in floor.series or runner is floor:
                 continue
-            if is_impossible(runner.series[state], floor.series[state]):
+            for _ in range(RETAKES):
+                if state not in runner.series or not is_impossible(runner.series[state], floor.series[state]):
+                    break
                 _take_turns([floor, runner], state, rules.budget, watch)
-            if runner.status == floor.status == "measured":
+            if runner.status == floor.status == "measured" and state in runner.series:
                 _guarded(runner, partial(expect_possible, runner.series[state], floor.series[state]))
 
 

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any
-
 import pytest
 from bench_records import changed
-from command import PROJECT
 from PySide6.QtGui import QColor, QTextDocument
 from pytestqt.qtbot import QtBot
+from run_reports import all_run_reports
 from windows import pixels_of
 
-from edgeconv.io.files import read_text
 from edgeconv.run.report import PHASES as RUN_PHASES
 from edgeconv.run.report import RunReport, as_report
 from edgeconv.view.parameters import Parameters
@@ -29,8 +25,7 @@ PHASES = {"decode": 0.01, "host_to_device": 0.02, "convolve": 0.05}
 
 @pytest.fixture
 def record() -> RunReport:
-    path = PROJECT / "docs" / "results" / "run" / "h200" / "cuda_sliding_s2.json.xz"
-    made: dict[str, Any] = json.loads(read_text(path, 2**20))
+    made = all_run_reports()["cuda_sliding_s2"]
     series = {"median_seconds": 2.2e-3, "p10_seconds": 1.1e-3, "p90_seconds": 3.3e-3, "n": 17}
     series |= {"min_seconds": 1e-9, "stopped_because": "sample limit", "samples_seconds": [1e-9]}
     made["timing"] |= {"kernel": series, "end_to_end": {**series, "median_seconds": 4.4e-3}, "cold_seconds": 9.9e-3}

@@ -2,8 +2,8 @@
 
 The floor is the plain candidate of the case (`copy` in records), which reads what the case must read and writes what it
 must write, in the same state of the last-level cache. A time is impossible where even the floor's fast samples (p10)
-take `CLEARLY` times as long as its median; both are taken again before that is said, as the floor may have been
-disturbed.
+take `CLEARLY` times as long as its median; both are taken again, some times, before that is said, as the floor may have
+been disturbed.
 """
 
 from __future__ import annotations
