@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from itertools import product
 
 import numpy as np
@@ -13,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edgeconv.core.geometry import KERNEL_SIZE
+from edgeconv.core.problem import Problem
 from edgeconv.methods.cuda.kernel_args import WARP
 from edgeconv.methods.cuda.sliding_arithmetic import (
     LARGEST_FLOAT64_STRIDE,
@@ -27,6 +29,7 @@ from edgeconv.methods.cuda.sliding_arithmetic import (
 from edgeconv.methods.cuda.sliding_tiles import (
     MOST_SHARED_BYTES,
     TILES,
+    StripTile,
     fitted,
     shared_bytes,
     strip_height,
@@ -67,33 +70,40 @@ OTHERS = [
 """Grey pictures, and the banks that strips do in one pass."""
 
 
-@pytest.mark.parametrize("aligned", [True, False])
-@pytest.mark.parametrize("work", [*WORKS, *OTHERS], ids=str)
-def test_every_work_has_tiles_for_every_size_that_a_block_has_room_for(work, aligned):
-    problem = work.problem()
-    tiles = tiles_of(problem, aligned)
-    sizes = [least for least, _ in tiles]
-    assert sizes == sorted(sizes, reverse=True)
-    assert sizes[-1] == 0
-    assert all(shared_bytes(problem, tile) <= MOST_SHARED_BYTES for _, tile in tiles)
-    if arithmetic_for(problem) == "mma":
-        assert all(tile.step_rows % 2 == 0 for _, tile in tiles), "the tensor cores take pairs of rows"
+@cache
+def kinds(dtype: str) -> list[tuple[str, Problem, bool, tuple[tuple[int, StripTile], ...]]]:
+    """Each work of a sample type with rows on 16 bytes and with others: what it is, and its tiles."""
+    problems = [(str(work), work.problem()) for work in (*WORKS, *OTHERS) if work.dtype == dtype]
+    return [
+        (f"{work}, aligned {aligned}", problem, aligned, tiles_of(problem, aligned))
+        for work, problem in problems
+        for aligned in (True, False)
+    ]
 
 
-@pytest.mark.parametrize("aligned", [True, False])
-@pytest.mark.parametrize("work", [*WORKS, *OTHERS], ids=str)
-def test_a_thread_reads_and_writes_whole_words(work, aligned):
+@pytest.mark.parametrize("dtype", MODES)
+def test_every_work_has_tiles_for_every_size_that_a_block_has_room_for(dtype):
+    for what, problem, _, tiles in kinds(dtype):
+        sizes = [least for least, _ in tiles]
+        assert sizes == sorted(sizes, reverse=True), what
+        assert sizes[-1] == 0, what
+        assert all(shared_bytes(problem, tile) <= MOST_SHARED_BYTES for _, tile in tiles), what
+        if arithmetic_for(problem) == "mma":
+            assert all(tile.step_rows % 2 == 0 for _, tile in tiles), f"{what}: the tensor cores take pairs of rows"
+
+
+@pytest.mark.parametrize("dtype", MODES)
+def test_a_thread_reads_and_writes_whole_words(dtype):
     """What sliding.cu asserts when it is compiled."""
-    problem = work.problem()
-    for _, tile in tiles_of(problem, aligned):
-        read = tile.thread_pixels * problem.stride * problem.in_channels * problem.dtype.itemsize
-        written = tile.thread_pixels * problem.output_channels * problem.output_dtype.itemsize
-        assert read % WORD_BYTES == written % WORD_BYTES == 0
+    for what, problem, _, tiles in kinds(dtype):
+        for _, tile in tiles:
+            read = tile.thread_pixels * problem.stride * problem.in_channels * problem.dtype.itemsize
+            written = tile.thread_pixels * problem.output_channels * problem.output_dtype.itemsize
+            assert read % WORD_BYTES == written % WORD_BYTES == 0, what
 
 
 def test_no_line_of_the_table_is_for_nothing():
-    kinds = product((*WORKS, *OTHERS), (True, False))
-    used = {tile for work, aligned in kinds for _, tile in tiles_of(work.problem(), aligned)}
+    used = {tile for dtype in MODES for *_, tiles in kinds(dtype) for _, tile in tiles}
     assert {row.tile for row in TILES} == used
 
 
