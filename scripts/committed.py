@@ -25,7 +25,12 @@ def path_of(name: str) -> Path:
 
 def record(name: str) -> dict[str, Any]:
     """What it holds."""
-    data = path_of(name).read_bytes()
+    return read(path_of(name))
+
+
+def read(path: Path) -> dict[str, Any]:
+    """What a record's file holds, packed or not."""
+    data = path.read_bytes()
     found: dict[str, Any] = json.loads(lzma.decompress(data) if data.startswith(b"\xfd7zXZ") else data)
     return found
 
@@ -37,8 +42,10 @@ def run_report(machine: str, name: str) -> dict[str, Any]:
 
 
 def write_runs(path: Path, reports: dict[str, Any]) -> None:
-    """Reports of `edgeconv run` by name in one file, a line each."""
-    lines = ",\n".join(f"{json.dumps(name)}: {json.dumps(report)}" for name, report in reports.items())
+    """Put reports of `edgeconv run` by name into a file, a line each, beside those that are in it."""
+    earlier = read(path)["reports"] if path.exists() else {}
+    together = sorted((earlier | reports).items())
+    lines = ",\n".join(f"{json.dumps(name)}: {json.dumps(report)}" for name, report in together)
     write(path, f'{{"kind": "runs", "reports": {{\n{lines}\n}}}}\n'.encode())
 
 

@@ -55,7 +55,7 @@ from edgeconv.runtime.devices.base import L2State, Train
 SETTLED_SECONDS = 0.02
 """A longer run fills the caches many times over, so that nothing is gained by an untimed one before it."""
 RETAKES = 3
-"""Series of a candidate and the floor before a time counts as impossible: the floor may have been disturbed."""
+"""More series of a candidate and the floor before a time counts as impossible: the floor may have been disturbed."""
 TRAIN_CALLS = 50
 TRAIN_SECONDS = 0.05
 """Most calls of a train of launches, and most time for it."""
@@ -438,10 +438,12 @@ def _refuse_impossible(runners: Sequence[_Entered], problem: Problem, rules: Tim
             if state not in runner.series or state not in floor.series or runner is floor:
                 continue
             for _ in range(RETAKES):
-                if state not in runner.series or not is_impossible(runner.series[state], floor.series[state]):
+                if not is_impossible(runner.series[state], floor.series[state]):
                     break
                 _take_turns([floor, runner], state, rules.budget, watch)
-            if runner.status == floor.status == "measured" and state in runner.series:
+                if not runner.status == floor.status == "measured":
+                    break
+            if runner.status == floor.status == "measured":
                 _guarded(runner, partial(expect_possible, runner.series[state], floor.series[state]))
 
 
