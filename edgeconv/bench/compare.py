@@ -1,7 +1,6 @@
 """Two records, row by row: same, faster, slower or ambiguous, from the samples and not from two numbers.
 
-With a margin of 5 % and [low, high] the 99 % interval of the ratio new / base, as wide as the plain copies of both
-records show that it has to be (intervals.py):
+With a margin of 5 % and [low, high] the 99 % interval of the ratio new / base (intervals.py):
 
     slower      low  > 1.05             all of the interval is beyond the margin
     faster      high < 1 / 1.05
@@ -19,14 +18,12 @@ unlike, where the second lacks cases of the first, and where nothing was measure
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args
 
-from edgeconv.bench.intervals import STATISTICS, Ratio, ratio_interval, widened
+from edgeconv.bench.intervals import STATISTICS, Ratio, ratio_interval
 from edgeconv.bench.record import BenchRecord, BenchRow, unlike_facts, unlike_machines
 from edgeconv.bench.watch import CLOCK_TOLERANCE, OTHERS_WORDS
-from edgeconv.core.choices import DeviceName
 from edgeconv.errors import UsageError
 from edgeconv.run.report import SeriesPart
 
@@ -97,9 +94,8 @@ def compare(base: BenchRecord, new: BenchRecord, gate: Gate, allowed: tuple[str,
     rows = {row.key: row for row in new.rows}
     reached = _cases(new)
     steady = {row.place for row in new.rows if row.kind == "copy" and _noise(row) <= STEADY_NOISE}
-    controls = {device: _controls(base, new, device, gate.statistic) for device in base.machine}
     lines = [
-        _line(row, rows.get(row.key), gate, "load" in allowed, row.place in steady, controls[row.device])
+        _line(row, rows.get(row.key), gate, "load" in allowed, row.place in steady)
         for row in _measured(base)
         if row.place in reached
     ]
@@ -149,15 +145,6 @@ def differences(base: BenchRecord, new: BenchRecord) -> dict[Unlike, list[str]]:
     }
 
 
-def _controls(base: BenchRecord, new: BenchRecord, device: DeviceName, statistic: str) -> list[float]:
-    """What the plain copies of a device take in the second record, by what they take in the first."""
-    sides = []
-    for record in (base, new):
-        copies = [row for row in record.rows if row.kind == "copy" and row.device == device]
-        sides.append({row.place: _summary(row.lead_series, statistic) for row in copies if row.lead_series})
-    return [sides[1][place] / sides[0][place] for place in sides[0] if place in sides[1]]
-
-
 def _measured(record: BenchRecord) -> list[BenchRow]:
     """The rows of methods and peers that have a time."""
     return [row for row in record.rows if row.kind != "copy" and row.lead_series is not None]
@@ -168,12 +155,7 @@ def _cases(record: BenchRecord) -> set[tuple[Any, ...]]:
 
 
 def _line(
-    row: BenchRow,
-    other: BenchRow | None,
-    gate: Gate,
-    load_allowed: bool,
-    is_machine_steady: bool,
-    controls: Sequence[float],
+    row: BenchRow, other: BenchRow | None, gate: Gate, load_allowed: bool, is_machine_steady: bool
 ) -> RowComparison:
     base, found = row.lead_series, None if other is None else other.lead_series
     assert base is not None  # it is one of _measured
@@ -181,7 +163,7 @@ def _line(
     if other is None or found is None:
         note = "not measured" if other is None else f"{other.status}: {other.reason}"
         return RowComparison(row.title, "lost", base_seconds, None, None, note)
-    ratio = widened(ratio_interval(base.samples_seconds, found.samples_seconds, gate.statistic), controls)
+    ratio = ratio_interval(base.samples_seconds, found.samples_seconds, gate.statistic)
     new_seconds = _summary(found, gate.statistic)
     verdict, note = judge(ratio, gate.margin), ""
     disturbed = _is_disturbed(row) or _is_disturbed(other) or _is_slowed(other)

@@ -7,9 +7,8 @@
                then Student's t for the difference of the mean logarithms, with one spread pooled from both series,
                laid around the ratio
 
-    controls   the samples of one run share its luck (clocks, where pages lie, what else ran), which no resampling can
-               show. The plain copies of both runs are the same code: by what their ratios differ from 1 the interval
-               is made wider, times Student's t for as many ratios
+The samples of one run share its luck (clocks, where pages lie, what else ran), which no resampling can show: an
+interval is too narrow by what changes from run to run. So a verdict also asks for a margin (see compare.py).
 
 Sources: Efron and Tibshirani, An Introduction to the Bootstrap, chapter 13; Student, The probable error of a mean,
 Biometrika 1908 (the two-sample form with pooled variance, in any textbook).
@@ -27,8 +26,6 @@ RESAMPLES = 2000
 CONFIDENCE = 0.99
 LEAST_SAMPLES = 5
 """Fewer are not resampled."""
-LEAST_CONTROLS = 5
-"""Fewer count as so many: t of one or two would hide every difference."""
 # fmt: off
 STUDENT_T = (
     63.657, 9.925, 5.841, 4.604, 4.032, 3.707, 3.499, 3.355, 3.250, 3.169,
@@ -68,19 +65,6 @@ def ratio_interval(base: Sequence[float], new: Sequence[float], statistic: str =
     tail = (1 - CONFIDENCE) / 2
     low, high = np.quantile(ratios, (tail, 1 - tail))
     return Ratio(ratio, float(low), float(high))
-
-
-def widened(found: Ratio, controls: Sequence[float]) -> Ratio:
-    """The ratio with an interval that has in it what changes from run to run.
-
-    `controls` are ratios of code that both runs have; none leave the interval as it is.
-    """
-    if not controls:
-        return found
-    spread = float(np.sqrt(np.mean(np.log(controls) ** 2)))
-    freedom = min(max(len(controls), LEAST_CONTROLS), len(STUDENT_T))
-    width = float(np.exp(STUDENT_T[freedom - 1] * spread))
-    return Ratio(found.ratio, found.low / width, found.high * width)
 
 
 def _student_width(base: Sequence[float], new: Sequence[float]) -> float:
