@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
 from functools import partial
@@ -30,7 +31,7 @@ import numpy as np
 from script_options import Arguments
 
 from edgeconv.core.choices import BORDERS
-from edgeconv.core.filters import RGB_CHANNELS, WeightSet, custom_filter, named_filter, weight_set
+from edgeconv.core.filters import CHANNEL_COUNTS, RGB_CHANNELS, WeightSet, custom_filter, named_filter, weight_set
 from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.core.problem import Problem, make_problem
 from edgeconv.hardware.cuda.floor import THREADS, grids, words
@@ -39,7 +40,7 @@ from edgeconv.methods.base import Plan
 from edgeconv.methods.cuda.kernel_args import WARP, round_up
 from edgeconv.methods.cuda.sliding import StripPlan, plan_for_large, row_bytes, strip_variant
 from edgeconv.methods.cuda.sliding_arithmetic import arithmetic_for
-from edgeconv.methods.cuda.sliding_bank import LANES, MOST_PER_LANE, BankPlan, BankShape, blocks_for
+from edgeconv.methods.cuda.sliding_bank import LANES, BankCut, BankPlan, BankShape, shape_of
 from edgeconv.methods.cuda.sliding_tiles import CHUNK_BYTES, StripTile
 from edgeconv.runtime import check as verify
 
@@ -138,7 +139,12 @@ RESIDENT_THREADS = (512, 768)
 """What min_blocks asks for, at least; the registers that are left follow from it."""
 FIRST_STRIP_ROWS = 16
 STRIP_ROWS = (2, 3, 4, 6, 8, 10, 13, 16, 20, 26, 31, 40, 62)
-BANK_RUNS = (6, 12, 24)
+BANK_CUTS = tuple(
+    BankCut(across, warps, blocks, steps)
+    for across, (warps, blocks), steps in product(
+        (2, 3, 4), ((2, 5), (2, 6), (2, 8), (2, 10), (4, 3), (4, 4), (4, 6)), (1, 2, 3, 4, 6, 8)
+    )
+)
 FINALISTS = 6
 QUICK_REPEATS, REPEATS = 5, 15
 
@@ -146,7 +152,7 @@ QUICK_REPEATS, REPEATS = 5, 15
 Shape = tuple[int, int]
 
 
-def shape_of(text: str) -> Shape:
+def shape_named(text: str) -> Shape:
     """Height and width: `512` or `2000x3000`."""
     height, _, width = text.partition("x")
     return int(height), int(width or height)
@@ -352,19 +358,22 @@ def show(result: dict[str, Any], cut: str) -> None:
         print(f"{result['work']:22} {result['size']:>9} {seconds:8.2f} us {share:.3f} {right} {shape}", flush=True)
 
 
-def best_banks(filters: int, size: int) -> list[dict[str, Any]]:
-    """Every shape that leaves less than a third of its slots idle, the fastest first; all are checked."""
-    kernels = np.random.default_rng(SEED).standard_normal((filters, RGB_CHANNELS, KERNEL_SIZE, KERNEL_SIZE))
-    weights = weight_set(custom_filter(kernels), "mix")
-    bench = Bench(make_problem((size, size, RGB_CHANNELS), "float32", weights))
+def best_banks(filters: int, size: int, channels: int, stride: int) -> list[dict[str, Any]]:
+    """Every shape that leaves less than a third of its outputs unused, the fastest first; all are checked."""
+    from cupy.cuda.compiler import CompileException
+
+    kernels = np.random.default_rng(SEED).standard_normal((filters, channels, KERNEL_SIZE, KERNEL_SIZE))
+    weights = weight_set(custom_filter(kernels), "mix", in_channels=channels)
+    bench = Bench(make_problem((size, size, channels), "float32", weights, stride=stride))
     found = []
-    for lanes, per_lane, run, warps in product(LANES, range(1, MOST_PER_LANE + 1), BANK_RUNS, WARPS):
-        slots = lanes * per_lane
-        if -(-filters // slots) * slots * 3 > filters * 4:
+    for lanes, cut in product(LANES, BANK_CUTS):
+        shape = shape_of(bench.problem, lanes, cut)
+        if -(-filters // shape.outputs(1)) * shape.outputs(1) * 3 > filters * 4:
             continue
-        blocks = blocks_for(per_lane * kernels[0].size) * 4 // warps
-        if blocks:
-            found.append(bench.measure(BankShape(lanes, per_lane, run, warps, blocks), QUICK_REPEATS, check=True))
+        try:
+            found.append(bench.measure(shape, QUICK_REPEATS, check=True))
+        except (RuntimeError, CompileException) as error:  # a shape that does not compile, or that does not fit
+            print(f"{shape}: {' '.join(str(error).split())[:80]}", file=sys.stderr)
     return sorted(found, key=lambda row: float(row["seconds"]))
 
 
@@ -373,6 +382,10 @@ def main() -> None:
     parser = Arguments(__doc__)
     parser.add_argument("--work", nargs="*", choices=WORKS, default=list(WORKS), help="Only these cases. Default: all.")
     parser.add_argument("--banks", help="Numbers of filters, with commas: sweep banks of them alone.")
+    parser.add_argument(
+        "--bank-channels", type=int, choices=CHANNEL_COUNTS, default=3, help="Of the pictures of --banks."
+    )
+    parser.add_argument("--bank-stride", type=int, choices=(1, 2, 3), default=1, help="Of --banks.")
     parser.add_argument(
         "--sizes", default="512,1024,2048,4096", help="Sides of the pictures, or HEIGHTxWIDTH, in pixels."
     )
@@ -385,12 +398,13 @@ def main() -> None:
     results = []
     if arguments.banks:
         for filters, size in product(map(int, arguments.banks.split(",")), map(int, arguments.sizes.split(","))):
-            found = best_banks(filters, size)
-            results.append({"work": f"bank of {filters}", "size": size, "best": found})
+            found = best_banks(filters, size, arguments.bank_channels, arguments.bank_stride)
+            work = f"bank c{arguments.bank_channels} k{filters} s{arguments.bank_stride}"
+            results.append({"work": work, "size": size, "best": found})
             show(results[-1], "shape")
         arguments.work = []
     cases = list(product(arguments.work, arguments.sizes.split(",")))
-    problems = [problem_of(work, shape_of(size), arguments.border) for work, size in cases]
+    problems = [problem_of(work, shape_named(size), arguments.border) for work, size in cases]
     if arguments.shipped:
         with Pool(os.cpu_count()) as pool:
             pool.map(prepare, problems, chunksize=1)

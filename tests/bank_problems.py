@@ -89,6 +89,12 @@ BANKS = (
     BankCase("kirsch,robinson", 3, dtype="uint8", output_mode="clip"),
     BankCase("sobel-x,sobel-y,laplacian8", 3, dtype="uint8", output_mode="abs", stride=4),
     BankCase(11, 3, dtype="uint16", output_mode="clip"),
+    # Several blocks side by side and one below the other, so that some are away from every edge.
+    BankCase(64, 3, shape=(9, 80)),
+    BankCase(64, 1, border="reflect", shape=(9, 60)),
+    BankCase(12, 3, stride=2, shape=(19, 240)),
+    BankCase(5, 3, channels="each", border="replicate", shape=(9, 500)),
+    BankCase(",".join(["sobel"] * 32), 3, dtype="uint8", output_mode="abs", shape=(9, 80)),
 )
 DOUBLES = (
     BankCase("laplacian8", 3, dtype="float64"),

@@ -33,10 +33,12 @@ from edgeconv.methods.cuda import (
     kernel_args,
     sliding,
     sliding_arithmetic,
+    sliding_bank,
     sliding_packing,
     textbook,
 )
 from edgeconv.methods.cuda.libcudnn import Algorithm, MathType, Performance
+from edgeconv.methods.cuda.sliding_bank import BankShape
 from edgeconv.methods.options import BLOCKS, Options
 
 MULTIPROCESSORS, L2_BYTES, RESIDENT = 10, 2**20, 2
@@ -559,6 +561,66 @@ def test_tensor_cores_take_bytes_where_their_bound_is_a_small_part_of_a_level(fa
     assert sliding_arithmetic.arithmetic_for(problem) == expected
     small = make_problem((30, 50, 3), "uint8", WeightSet(weights, 1), output_mode="abs")
     assert sliding_arithmetic.is_small(small) == (expected == "fma"), "a tile stores other bytes than the whole"
+
+
+@pytest.mark.parametrize(
+    ("channels", "filters", "side", "direct"),
+    [
+        (3, 4, 512, True),
+        (3, 6, 512, False),
+        (3, 8, 256, True),
+        (3, 16, 128, True),
+        (3, 16, 256, False),
+        (3, 64, 128, False),
+        (1, 8, 128, True),
+        (1, 8, 256, False),
+        (1, 32, 128, False),
+    ],
+)
+def test_the_more_filters_the_smaller_are_the_pictures_of_one_thread_per_pixel(
+    channels: int, filters: int, side: int, direct: bool
+) -> None:
+    weights = np.ones((1, filters, channels, 3, 3), np.float32)
+    problem = make_problem((side, side, channels), "float32", WeightSet(weights, 1))
+    assert sliding_arithmetic.is_small(problem) == direct
+
+
+@pytest.mark.parametrize(
+    ("channels", "filters", "shape", "passes"),
+    [
+        (3, 9, BankShape(3, 2, 6, 6, lanes=4, groups=1), 1),
+        (3, 20, BankShape(3, 2, 6, 6, lanes=2, groups=3), 1),  # 24 outputs, where four lanes would compute 32
+        (3, 64, BankShape(3, 2, 6, 6, lanes=8, groups=2), 1),
+        (3, 130, BankShape(3, 2, 6, 4, lanes=2, groups=9), 2),  # of 72 outputs each, where four lanes would compute 80
+        (1, 64, BankShape(2, 2, 10, 1, lanes=8, groups=2), 1),
+    ],
+)
+def test_lanes_share_the_outputs_of_a_bank(channels: int, filters: int, shape: BankShape, passes: int) -> None:
+    weights = np.random.default_rng(1).uniform(-1, 1, (1, filters, channels, 3, 3)).astype(np.float32)
+    problem = make_problem((512, 512, channels), "float32", WeightSet(weights, 1))
+    found = sliding_bank.shape_for(problem)
+    assert (found, sliding_bank.passes_of(problem, found)) == (shape, passes)
+    packed = sliding_bank.bank_weights(problem, found)
+    assert packed.shape == (passes, found.groups, 3, 3, channels, found.lanes, 1, 4)
+    in_order = packed.transpose(0, 1, 5, 7, 4, 2, 3, 6).reshape(-1, channels, 3, 3)
+    assert np.array_equal(in_order[:filters], weights[0])
+    assert not in_order[filters:].any()
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize("directions", [1, 2])
+@pytest.mark.parametrize("stride", [1, 2, 3])
+def test_patches_and_weights_of_every_bank_fit_the_shared_memory_that_needs_no_asking(
+    channels: int, directions: int, stride: int
+) -> None:
+    for filters in range(1, 257):
+        weights = np.ones((directions, filters, channels, 3, 3), np.float32)
+        problem = make_problem((512, 512, channels), "float32", WeightSet(weights, 1), stride=stride)
+        shape = sliding_bank.shape_for(problem)
+        columns = (shape.tile - 1) * stride + KERNEL_SIZE
+        patches = 2 * columns * channels * 16  # a column is one read of 16 bytes
+        assert patches + shape.groups * 9 * channels * shape.lanes * 16 <= 48 * 1024
+        assert sliding_bank.passes_of(problem, shape) * shape.outputs(directions) >= filters
 
 
 def test_filters_lie_in_memory_as_cudnn_takes_them() -> None:

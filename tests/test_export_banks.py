@@ -14,6 +14,7 @@ from edgeconv.bench.grid import CaseGrid, GridPart
 from edgeconv.bench.record import BenchRecord, read_record
 from edgeconv.bench.summary import median
 from edgeconv.core.cost import Roof
+from edgeconv.core.filters import RGB_CHANNELS
 from edgeconv.export import figures
 from edgeconv.export.banks import bank_map, bank_series
 
@@ -104,27 +105,38 @@ def test_what_the_page_says_in_words_is_what_its_records_hold() -> None:
     ]
     won = [row.candidate == "sliding" for row in fastest]
     assert f"fastest method at {sum(won)} of the {len(points)} points" in words
-    index = won.index(False)
-    other = (points[index].filters, points[index].in_channels, fastest[index].candidate)
-    assert other == (6, 1, "implicit")  # as the sentence goes on
+    others = [
+        (point.filters, point.in_channels, row.candidate)
+        for point, row, is_won in zip(points, fastest, won, strict=True)
+        if not is_won
+    ]
+    assert others == [(3, 1, "implicit"), (6, 1, "implicit")]  # as the sentence goes on
+    halves = [
+        point.filters
+        for point, ours in zip(points, fastest, strict=True)
+        if (by_halves := point.row("implicit:math=half")) is not None
+        and point.in_channels == RGB_CHANNELS
+        and median(by_halves) < median(ours)
+    ]
+    assert f"passes `sliding` for {halves[0]} to {halves[-1]} filters on RGB" in words
     libraries = [
         next(row for row in point.timed if row.kind == "peer" or row.candidate.startswith("cudnn")) for point in points
     ]
     leads = [median(theirs) / median(ours) for theirs, ours in zip(libraries, fastest, strict=True)]
     assert f"takes {min(leads):.1f} to {max(leads):.0f} times as long" in words
-    for point, row in zip(points, fastest, strict=True):
-        if point.filters == 64:
-            begins = "On grey pictures that comes to" if point.in_channels == 1 else "On RGB it stays at"
-            assert f"{begins} {100 * point.limit_seconds / median(row):.0f} %" in words
+    shares = {
+        (point.in_channels, point.filters): f"{100 * point.limit_seconds / median(row):.0f} %"
+        for point, row in zip(points, fastest, strict=True)
+    }
+    assert f"comes to {shares[1, 64]} of memory's limit at 64 filters and {shares[1, 256]} at 256" in words
+    assert f"On RGB it stays at {shares[3, 64]} at 64 filters" in words
 
-    profile = json.loads((results / "tried" / "cuda_bank_profile.json").read_text(encoding="utf-8"))["metrics"]
-    stalls = profile["smsp__average_warps_issue_stalled_per_issue_active"]
-    active = profile["smsp__issue_active.avg.pct_of_peak_sustained_active"] / 100
-    assert f"only {active:.2f} instructions start per cycle" in words
-    assert sorted(stalls, key=stalls.get)[-2:] == ["dispatch_stall", "not_selected"]
-    memory = stalls["short_scoreboard"] + stalls["long_scoreboard"]
-    assert f"stalled for {stalls['dispatch_stall']} cycles by the dispatch unit" in words
-    assert (
-        f"goes first ({stalls['not_selected']}); for shared and global memory together it is stalled for {memory:.2f}"
-        in words
-    )
+    tried = json.loads((results / "tried" / "cuda_bank.json").read_text(encoding="utf-8"))
+    steps = tried["microseconds_by_steps_of_a_strip_of_two_rows"]
+    rgb, grey = steps["3x64, 8 lanes, 3 pixels, 2 warps"], steps["1x64, 8 lanes, 2 pixels, 2 warps"]
+    assert min(rgb, key=rgb.get) == "6"
+    assert f"of 6 steps take {rgb['6']:.0f} µs, of 64 steps {rgb['64']:.0f}" in words
+    assert f"a single step is best, {grey['1']:.0f} in place of {grey['64']:.0f}" in words
+    small = tried["microseconds_of_small_pictures"]
+    direct, shared = (small[way]["512x512 3x64"] for way in ("one thread per pixel", "lanes share pixels"))
+    assert f"took {direct:.0f} µs; by the lanes of a warp it is {shared:.0f}" in words

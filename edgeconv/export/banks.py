@@ -1,13 +1,13 @@
 """Filter banks in a bench record: every candidate over the number of filters, beside what the machine can do at all.
 
 memory         the picture read once and all outputs written once, at the measured bandwidth of a copy
-arithmetic     all multiply-adds at the measured rate of float32 multiply-adds
+arithmetic     all multiply-adds at the measured rate of float32 multiply-adds; of float64 no rate is measured
 limit          the longer of both; where they cross, the roofline bends
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -99,31 +99,36 @@ def _points(record: BenchRecord) -> Iterable[BankPoint]:
 
 
 def _limits(row: BenchRow, roof: Roof) -> tuple[float, float]:
-    counts = row.counts
-    return counts.fewest_bytes / roof.copy_bytes_per_second, counts.nominal_flops / roof.fma_flops_per_second
+    memory = row.counts.fewest_bytes / roof.copy_bytes_per_second
+    arithmetic = row.counts.nominal_flops / roof.fma_flops_per_second
+    return memory, 0.0 if row.case.dtype == "float64" else arithmetic
 
 
 def bank_map(series: BankSeries) -> Table:
     """One line for each number of filters: the limits, every candidate's time, the fastest method's share and lead."""
-    rows = []
-    for point in series.points:
-        times = [point.row(candidate) for candidate in series.candidates]
-        ours = next((row for row in point.timed if row.kind == "method" and row.options.math == "fma"), None)
-        theirs = next((row for row in point.timed if row.kind == "peer" or row.candidate.startswith("cudnn")), None)
-        lead = NOTHING if ours is None or theirs is None else f"{median(theirs) / median(ours):.1f}"
-        rows.append(
-            (
-                str(point.filters),
-                _microseconds(point.memory_seconds),
-                _microseconds(point.arithmetic_seconds),
-                *(NOTHING if row is None else _microseconds(median(row)) for row in times),
-                NOTHING if ours is None else percent(point.limit_seconds / median(ours)),
-                lead,
-            )
-        )
-    named = [f"`{candidate}`" for candidate in series.candidates]
-    header = ("filters", "memory", "arithmetic", *named, "of the limit", "lead over libraries")
-    return Table(series.title, header, tuple(rows))
+    candidates = series.candidates
+    return Table(series.title, bank_header(candidates), tuple(bank_line(point, candidates) for point in series.points))
+
+
+def bank_header(candidates: Sequence[str]) -> tuple[str, ...]:
+    """The headings above `bank_line`."""
+    named = [f"`{candidate}`" for candidate in candidates]
+    return ("filters", "memory", "arithmetic", *named, "of the limit", "lead over libraries")
+
+
+def bank_line(point: BankPoint, candidates: Sequence[str]) -> tuple[str, ...]:
+    """A point in µs: the limits, the candidates' times, the fastest method's share of the limit and its lead."""
+    times = [point.row(candidate) for candidate in candidates]
+    ours = next((row for row in point.timed if row.kind == "method" and row.options.math == "fma"), None)
+    theirs = next((row for row in point.timed if row.kind == "peer" or row.candidate.startswith("cudnn")), None)
+    return (
+        str(point.filters),
+        _microseconds(point.memory_seconds),
+        _microseconds(point.arithmetic_seconds) if point.arithmetic_seconds else NOTHING,
+        *(NOTHING if row is None else _microseconds(median(row)) for row in times),
+        NOTHING if ours is None else percent(point.limit_seconds / median(ours)),
+        NOTHING if ours is None or theirs is None else f"{median(theirs) / median(ours):.1f}",
+    )
 
 
 def _microseconds(seconds: float) -> str:

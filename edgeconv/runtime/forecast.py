@@ -96,7 +96,7 @@ CUDA_BYTES_PER_SECOND = 3.5e12
 CUDA_FLOPS_PER_SECOND = 30e12
 BUS_BYTES_PER_THREAD, MOST_BUS_BYTES = 5e9, 28e9
 """Ordinary memory over the bus, through page-locked slots of so many threads: host_to_device of
-docs/results/batch_h200.json (one thread for each picture); page-locked memory takes 55e9."""
+docs/results/batch.json.xz, h200 (one thread for each picture); page-locked memory takes 55e9."""
 MOST_BUS_THREADS = 8
 STAGED_BYTES = 2 * 2**20
 DIRECT_BUS_BYTES = 10e9

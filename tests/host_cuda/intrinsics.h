@@ -77,6 +77,8 @@ inline void mma_tf32(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[
 }
 
 // --- memory -------------------------------------------------------------------------------------------------------------
+template <typename Words>
+inline void store_at_once(void *to, Words value) { *static_cast<Words *>(to) = value; }
 inline void copy_4_bytes(const float *from, float *to) { *to = *from; }
 inline void copy_16_bytes(const float *from, float *to) {
     *reinterpret_cast<float4 *>(to) = *reinterpret_cast<const float4 *>(from);

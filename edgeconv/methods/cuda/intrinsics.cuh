@@ -4,7 +4,7 @@
 //     halves           the same for two halves in a word
 //     conversions      to TF32, to halves
 //     tensor cores     products of a 16 × k by a k × 8 matrix; which lane holds what: PTX ISA, "Matrix fragments"
-//     memory           asynchronous copies to shared memory, ldmatrix
+//     memory           whole stores, asynchronous copies to shared memory, ldmatrix
 //     compiler         values that it must read again, must not look through, or must hold
 //
 // CuPy compiles with -ftz=true, which turns denormal numbers into zeros. The instructions here that have no .ftz keep
@@ -232,6 +232,19 @@ __device__ __forceinline__ void mma_tf32(float (&d)[4], const unsigned (&a)[4], 
 }
 
 // --- memory -------------------------------------------------------------------------------------------------------------
+// Store 4, 8 or 16 bytes at once; the compiler would take a store apart where a branch beside it stores the same in parts.
+__device__ __forceinline__ void store_at_once(void *to, unsigned value) {
+    asm volatile("st.global.u32 [%0], %1;" ::"l"(to), "r"(value) : "memory");
+}
+__device__ __forceinline__ void store_at_once(void *to, uint2 value) {
+    asm volatile("st.global.v2.u32 [%0], {%1, %2};" ::"l"(to), "r"(value.x), "r"(value.y) : "memory");
+}
+__device__ __forceinline__ void store_at_once(void *to, uint4 value) {
+    asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(value.x), "r"(value.y), "r"(value.z),
+                 "r"(value.w)
+                 : "memory");
+}
+
 // Copy 4 or 16 bytes to shared memory, asynchronously where the GPU can.
 __device__ __forceinline__ void copy_4_bytes(const float *from, float *to) {
 #if __CUDA_ARCH__ >= 800

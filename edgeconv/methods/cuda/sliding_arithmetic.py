@@ -54,13 +54,18 @@ LARGEST_STRIP_STRIDE, LARGEST_FLOAT64_STRIDE = 8, 5
 The second for samples of eight bytes, whose windows are whole sectors of memory earlier."""
 
 MOST_STRIP_OUTPUTS = 8
-"""Outputs whose sums of all rows under way a thread can hold; a bank of more is for sliding_bank.cu."""
+"""Outputs whose sums of all rows under way a thread can hold; a bank of more, and some of so many, are for
+sliding_bank.cu."""
 
 DIRECT_PIXELS, DIRECT_FLOAT_PIXELS = 2**16, 2**18
 """Up to so many output pixels one thread per pixel was faster (256², 512²); the second for float32 and float64 at
 strides 1, 2."""
 DIRECT_BYTES = 2**18
 """The same above stride 3, in bytes of input samples, one per output pixel."""
+DIRECT_BANK = {1: 2**21, 3: 2**23}
+"""By the channels that an output sums: up to so many output pixels times the square of their outputs, of all channels
+together. One thread per pixel computes the outputs one after the other, in several launches where they are many. Fitted
+to float32 banks of 3 to 256 filters at strides 1 to 3."""
 
 
 def has_int8_weights(problem: Problem) -> bool:
@@ -172,10 +177,16 @@ def has_strips(problem: Problem) -> bool:
     outputs = problem.output_channels
     many = problem.dtype == problem.output_dtype == np.float32  # two pixels of such a bank are whole words
     in_one_pass = problem.groups == 1 or outputs == problem.in_channels
-    few = outputs <= (MOST_STRIP_OUTPUTS if many else RGB_CHANNELS)
+    few = outputs <= (MOST_STRIP_OUTPUTS if many else RGB_CHANNELS) and not (many and _suits_bank(problem))
     summed = problem.combine != "maximum" or form_for(problem) is not None
     near = problem.stride <= (LARGEST_FLOAT64_STRIDE if problem.dtype == np.float64 else LARGEST_STRIP_STRIDE)
     return in_one_pass and few and near and summed
+
+
+def _suits_bank(problem: Problem) -> bool:
+    """Whether a bank that a thread could hold is faster by the lanes of a warp: measured on one NVIDIA H200."""
+    is_full = problem.output_channels == MOST_STRIP_OUTPUTS and problem.groups == problem.directions == 1
+    return is_full and problem.stride == (1 if problem.in_channels == 1 else 2)
 
 
 def overlaps(problem: Problem) -> bool:
@@ -195,4 +206,6 @@ def is_small(problem: Problem) -> bool:
         limit = DIRECT_FLOAT_PIXELS
     elif problem.stride > KERNEL_SIZE and problem.combine != "maximum":
         limit = max(limit, DIRECT_BYTES // problem.dtype.itemsize)
+    if problem.output_channels > RGB_CHANNELS or problem.output_channels > problem.in_channels:
+        limit = min(limit, DIRECT_BANK[problem.weights.shape[2]] // problem.output_channels**2)
     return problem.output_height * problem.output_width <= limit

@@ -1,7 +1,7 @@
 """CUDA `sliding` for filter banks: which shape of sliding_bank.cu suits a bank, its weights, and its plan.
 
-For windows that overlap or touch (strides 1 to 3) and float32 sums of one or two directions; a bank that sliding.cu
-takes in one pass is not for it.
+For windows that overlap or touch (strides 1 to 3) and float32 sums of one or two directions. Which banks sliding.cu
+takes in one pass instead is said in sliding_arithmetic.py.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgeconv.core.exactness import FLOAT32
+from edgeconv.core.filters import CHANNEL_COUNTS, filter_bank
 from edgeconv.core.geometry import KERNEL_SIZE
 from edgeconv.core.problem import Problem
-from edgeconv.hardware.cuda.kernels import KernelVariant, load, resident_blocks
+from edgeconv.hardware.cuda.kernels import KernelVariant, load
 from edgeconv.methods.base import AddressPlan
 from edgeconv.methods.cuda.kernel_args import (
     WARP,
@@ -30,64 +31,80 @@ from edgeconv.methods.cuda.kernel_args import (
 
 
 @dataclass(frozen=True)
-class BankShape:
-    """How the outputs of a pixel are shared among lanes: the macros of sliding_bank.cu that change speed alone."""
+class BankCut:
+    """How a picture is cut for a bank: macros of sliding_bank.cu that change speed alone, and the height of strips."""
+
+    across: int
+    """Neighbouring pixels of a thread."""
+    warps: int
+    """Of a block."""
+    min_blocks: int
+    """Blocks that must fit a multiprocessor: caps the registers."""
+    strip_steps: int
+    """Steps of a block, of two output rows each at stride 1, of one at others."""
+
+
+@dataclass(frozen=True)
+class BankShape(BankCut):
+    """The same, and how lanes share the outputs of their pixels."""
 
     lanes: int
-    """Lanes that share a pixel, a power of two."""
-    per_lane: int
-    """Outputs of each of them."""
-    run: int = 12
-    """Pixels that they take one after the other, a multiple of 3."""
-    warps: int = 4
-    min_blocks: int = 4
-    """Blocks that must fit a multiprocessor: caps the registers."""
+    """Lanes that share a pixel, of LANES."""
+    groups: int
+    """Groups of outputs of a pass."""
 
-    @property
-    def slots(self) -> int:
-        """Outputs of a pass."""
-        return self.lanes * self.per_lane
+    def outputs(self, directions: int) -> int:
+        """Of a pass."""
+        return self.groups * self.lanes * FOUR // directions
 
     @property
     def tile(self) -> int:
         """Output pixels of a block across."""
-        return self.warps * WARP // self.lanes * self.run
+        return self.warps * WARP // self.lanes * self.across
 
 
-MOST_WEIGHTS = 108
-"""Weights of a lane: they stay in its registers, beside a window and addresses."""
-BLOCKS_BY_WEIGHTS = ((27, 5), (54, 4), (81, 3), (MOST_WEIGHTS, 2))
-"""Blocks that fit a multiprocessor with up to so many weights in each lane."""
-LANES = (8, 16, 32)
-"""With fewer than 8, a store of a warp would fill sectors in part."""
-MOST_PER_LANE = 4
+FOUR = 4
+"""Weights that a lane reads at once: of neighbouring outputs, in one direction or two."""
+LANES = (2, 4, 8)
+"""With fewer than 2, a store of four float32 samples would fill a sector by half."""
+FILTERS_OF_LANES = {2: 8, 4: 32}
+"""Filters up to which so many lanes measured faster than more, a direction counted as a filter."""
+MOST_OUTPUTS = 128
+"""Of a pass, in one direction; half as many in two. Their weights lie in shared memory, beside two patches."""
 
 
 def shape_for(problem: Problem) -> BankShape:
-    """The shape that leaves the fewest lanes idle; of those the one with the fewest passes and outputs per lane.
+    """The shape that leaves the fewest outputs of its lanes unused; of those the one with the most lanes.
 
-    Fewer outputs per lane leave room for more warps, which gained more than the reads that they share: measured on one
-    NVIDIA H200 for banks of 16 to 256 on three channels.
+    How it is cut was measured on one NVIDIA H200, for banks of 4 to 128 filters of 2048×2048 float32 pictures.
     """
-    filters = problem.output_channels // problem.groups
-    weights_per_output = KERNEL_SIZE * KERNEL_SIZE * problem.weights.shape[2] * problem.directions
-    most = max(1, min(MOST_PER_LANE, MOST_WEIGHTS // weights_per_output))
-
-    def preference(shape: BankShape) -> tuple[int, int, int]:
-        passes = -(-filters // shape.slots)
-        return passes * shape.slots, passes, shape.per_lane
-
-    def shape_of(lanes: int, per_lane: int) -> BankShape:
-        blocks = blocks_for(per_lane * weights_per_output) if problem.stride == 1 else 2
-        return BankShape(lanes, per_lane, run=6 if lanes == min(LANES) else 12, min_blocks=blocks)
-
-    shapes = (shape_of(lanes, per_lane) for lanes in LANES for per_lane in range(1, most + 1))
-    return min(shapes, key=preference)
+    filters = problem.output_channels // problem.groups * problem.directions
+    most = next((lanes for lanes, enough in FILTERS_OF_LANES.items() if filters <= enough), LANES[-1])
+    cut = cut_for(problem, filters)
+    shapes = [shape_of(problem, lanes, cut) for lanes in LANES if lanes <= most]
+    return min(shapes, key=lambda shape: (shape.groups * shape.lanes * passes_of(problem, shape), -shape.lanes))
 
 
-def blocks_for(weights: int) -> int:
-    """Blocks of four warps that fit a multiprocessor where a lane holds so many weights."""
-    return next(blocks for most, blocks in BLOCKS_BY_WEIGHTS if weights <= most)
+def cut_for(problem: Problem, filters: int) -> BankCut:
+    """What measured fastest. Where weights are few, short strips keep the lines that are written at a time together."""
+    if problem.in_channels == problem.groups:
+        return BankCut(2, 2, 10, 1) if filters > 16 and problem.stride == 1 else BankCut(3, 4, 4, 3)
+    if problem.stride == KERNEL_SIZE:
+        return BankCut(3, 2, 5, 4)
+    return BankCut(3, 2, 6, 6 if filters <= 64 else 4)
+
+
+def shape_of(problem: Problem, lanes: int, cut: BankCut) -> BankShape:
+    """A shape with so many groups that the passes of a bank are as few as can be, and no larger than they must."""
+    filters = problem.output_channels // problem.groups * problem.directions
+    groups = -(-filters // (lanes * FOUR))
+    passes = -(-groups * lanes * FOUR // MOST_OUTPUTS)
+    return BankShape(**asdict(cut), lanes=lanes, groups=-(-groups // passes))
+
+
+def passes_of(problem: Problem, shape: BankShape) -> int:
+    """Passes of a channel, or of all where they are summed."""
+    return -(-(problem.output_channels // problem.groups) // shape.outputs(problem.directions))
 
 
 def bank_variant(problem: Problem, shape: BankShape, batch: bool = False) -> KernelVariant:
@@ -98,8 +115,8 @@ def bank_variant(problem: Problem, shape: BankShape, batch: bool = False) -> Ker
         *problem_defines(of_one, pitches=pitches_of(problem)),
         ("STRIDE", problem.stride),
         ("LANES", shape.lanes),
-        ("PER_LANE", shape.per_lane),
-        ("RUN", shape.run),
+        ("GROUPS", shape.groups),
+        ("ACROSS", shape.across),
         ("WARPS", shape.warps),
         ("MIN_BLOCKS", shape.min_blocks),
         *batch_defines(batch),
@@ -115,28 +132,28 @@ def bank_variants() -> list[KernelVariant]:
         sample_problem("laplacian8", "mix", "uint16", in_channels=1, output_mode="clip", border="replicate"),
         sample_problem("sobel", "luma", "float16", stride=2),
     ]
+    for filters in (16, 40, 64):
+        bank = filter_bank(("emboss",) * filters)
+        problems += [sample_problem(bank, "mix", "float32", in_channels=channels) for channels in CHANNEL_COUNTS]
     return [bank_variant(problem, shape_for(problem)) for problem in problems]
 
 
 def bank_weights(problem: Problem, shape: BankShape) -> NDArray[np.float32]:
-    """(pass, direction, row, column, channel, slot): zero in the slots that no filter of the bank takes."""
+    """(pass, group, row, column, channel, lane, direction, output of the lane): zero where the bank has no filter."""
     directions, outputs, in_group = problem.weights.shape[:3]
     filters = outputs // problem.groups
-    passes = -(-filters // shape.slots)
+    slots, passes = shape.outputs(directions), passes_of(problem, shape)
     by_group = problem.weights.reshape(directions, problem.groups, filters, in_group, KERNEL_SIZE, KERNEL_SIZE)
-    filled = np.zeros((directions, problem.groups, passes * shape.slots, *by_group.shape[3:]), np.float32)
+    filled = np.zeros((directions, problem.groups, passes * slots, *by_group.shape[3:]), np.float32)
     filled[:, :, :filters] = by_group
-    slots = filled.reshape(directions, problem.groups * passes, shape.slots, in_group, KERNEL_SIZE, KERNEL_SIZE)
-    return np.ascontiguousarray(slots.transpose(1, 0, 4, 5, 3, 2))
-
-
-STRIP_STEPS = 8
-"""Steps of a strip, about: its blocks read their weights once."""
+    cut = (directions, problem.groups * passes, shape.groups, shape.lanes, FOUR // directions)
+    lanes = filled.reshape(*cut, in_group, KERNEL_SIZE, KERNEL_SIZE)
+    return np.ascontiguousarray(lanes.transpose(1, 2, 6, 7, 5, 3, 0, 4))
 
 
 @dataclass
 class BankPlan(AddressPlan):
-    """All filters of a bank in one launch, of a pass for each SLOTS of them."""
+    """All filters of a bank in one launch, of one pass or several."""
 
     shape: BankShape | None = None
     pictures: int = 1
@@ -150,17 +167,11 @@ class BankPlan(AddressPlan):
         weights = bank_weights(problem, shape)
         self._weights = cupy.asarray(weights)
         passes = len(weights)
-        step_rows = 2 if problem.stride == 1 else 1
         across = -(-problem.output_width // shape.tile)
-        at_once = resident_blocks(kernel, shape.warps * WARP)
-        turns = max(1, round(across * passes * problem.output_height / (STRIP_STEPS * step_rows) / at_once))
-        strips = max(1, turns * at_once // (across * passes))
-        rows = -(-problem.output_height // strips)
-        rows = -(-rows // step_rows) * step_rows
-        strips = -(-problem.output_height // rows)
+        rows = shape.strip_steps * (2 if problem.stride == 1 else 1)
         filters = problem.output_channels // problem.groups
         geometry = picture_geometry(problem, across, rows, filters, passes // problem.groups, passes)
-        blocks = across * strips * passes
+        blocks = across * -(-problem.output_height // rows) * passes
         threads = (shape.warps * WARP, 1)
         self._launch = launch_of(
             problem, self.pictures, kernel, blocks, threads, geometry, np.uint64(self._weights.data.ptr)
@@ -171,11 +182,16 @@ class BankPlan(AddressPlan):
         self.choice = {
             "kernel": "bank",
             "passes": passes,
-            "rows_per_strip": rows,
             **asdict(shape),
             "arithmetic": FLOAT32.name,
-            "multiply_adds_per_pixel": passes * shape.slots * depth_of(problem) // problem.groups * problem.directions,
+            "multiply_adds_per_pixel": self._multiply_adds(passes),
         }
+
+    def _multiply_adds(self, passes: int) -> int:
+        """For an output pixel, those of unused outputs counted in."""
+        problem = self.problem
+        assert self.shape is not None
+        return passes * self.shape.outputs(1) * depth_of(problem) // problem.groups
 
     def run(self, image: Any, out: Any) -> None:
         """See Plan.run."""
