@@ -1,10 +1,11 @@
-"""Count how often `edgeconv bench compare` is wrong: pairs of records of the same code, quiet and beside a neighbour.
+"""Count how often `edgeconv bench compare` is wrong: records of the same code, quiet and beside a neighbour.
 
-    python3 scripts/gate_rates.py --pairs 100 --output docs/results/gate_NAME.json
+    python3 scripts/gate_rates.py --runs 40 --output docs/results/gate_NAME.json
 
-Each record comes from a process of its own. Between two of the same code every `slower`, `unsteady` or `faster` is a
-false alarm. As a slowdown that is real, all samples of the second record are multiplied by `--planted`. The neighbour
-keeps as many cores busy as the process may use; rows beside it are judged as usual, and as `--allow load` does.
+Each record comes from a process of its own. Pairs of sides of one run or several are drawn from them at random; between
+two sides of the same code every `slower`, `unsteady` or `faster` is a false alarm. As a slowdown that is real, all
+samples of the second side are multiplied by `--planted`. The neighbour keeps as many cores busy as the process may use;
+rows beside it are judged as usual, and as `--allow load` does.
 """
 
 from __future__ import annotations
@@ -13,13 +14,15 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from copy import deepcopy
 from pathlib import Path
 
-from script_options import Arguments
+import numpy as np
+from script_options import Arguments, stopped
 
-from edgeconv.bench.compare import Gate, compare
+from edgeconv.bench.compare import Gate, compare_runs
 from edgeconv.bench.record import BenchRecord, read_record
 from edgeconv.core.records import fields_of, to_json
 from edgeconv.errors import UsageError
@@ -29,26 +32,55 @@ from edgeconv.run.report import header
 
 GRID = "--sizes 128,512,1024 --strides 1,2 --methods sliding,opencv --no-around --formats json --devices"
 BUSY = "while True: pass"
+ALLOWED = ("load", "clocks")
 REFUSED = "refused"
-"""For a pair of which no row was measured on a quiet machine."""
+"""For a pair that is not compared: no row was measured undisturbed, or a GPU's clock moved."""
 
 
 def slowed(record: BenchRecord, factor: float) -> BenchRecord:
-    """The record with the times of all methods longer by a factor, in place."""
-    for row in record.rows:
+    """A copy of the record with the times of all methods longer by a factor."""
+    copied = deepcopy(record)
+    for row in copied.rows:
         for series in row.timings.values() if row.kind != "copy" else ():
             series.samples_seconds = [sample * factor for sample in series.samples_seconds]
             for name in ("median", "p10", "p90", "min"):
                 setattr(series, f"{name}_seconds", getattr(series, f"{name}_seconds") * factor)
-    return record
+    return copied
 
 
-def verdicts(base: BenchRecord, new: BenchRecord, margin: float, allowed: tuple[str, ...] = ()) -> Counter[str]:
+def verdicts(
+    bases: Sequence[BenchRecord], news: Sequence[BenchRecord], margin: float, allowed: tuple[str, ...] = ()
+) -> Counter[str]:
     """How often each verdict falls."""
     try:
-        return Counter(line.verdict for line in compare(base, new, Gate(margin=margin), allowed).lines)
+        return Counter(line.verdict for line in compare_runs(bases, news, Gate(margin=margin), allowed).lines)
     except UsageError:
         return Counter({REFUSED: 1})
+
+
+def measured(folder: Path, name: str, device: str) -> BenchRecord:
+    """The record of that name: measured in a process of its own, unless it is there."""
+    path = folder / f"{name}.json"
+    if not path.exists():
+        words = [sys.executable, "-m", "edgeconv", "bench", *GRID.split(), device, "-o", str(folder), "--name", name]
+        subprocess.run(words, check=True, capture_output=True)
+    return read_record(path)
+
+
+def rates(
+    records: Sequence[BenchRecord], per_side: int, pairs: int, margin: float, planted: float
+) -> dict[str, dict[str, int]]:
+    """How often each verdict falls in so many pairs of sides, drawn from the records."""
+    random = np.random.default_rng(per_side)
+    longer = [slowed(record, planted) for record in records]
+    same, allowed, found = Counter[str](), Counter[str](), Counter[str]()
+    for _ in range(pairs):
+        drawn = random.permutation(len(records))[: 2 * per_side]
+        bases, news = ([records[i] for i in side] for side in (drawn[:per_side], drawn[per_side:]))
+        same += verdicts(bases, news, margin)
+        allowed += verdicts(bases, news, margin, ALLOWED)
+        found += verdicts(bases, [longer[i] for i in drawn[per_side:]], margin, ALLOWED)
+    return {"same_code": dict(same), "same_code_load_allowed": dict(allowed), "planted": dict(found)}
 
 
 @contextmanager
@@ -66,33 +98,32 @@ def neighbours(count: int) -> Iterator[None]:
 def main() -> int:
     """Measure, print the rates, and write them."""
     parser = Arguments(__doc__)
-    parser.add_argument("--pairs", type=int, default=100, help="Pairs of records; as many again beside a neighbour.")
+    parser.add_argument("--runs", type=int, default=40, help="Records; as many again beside a neighbour.")
+    parser.add_argument("--per-side", default="1,5,10,20", help="Runs of a side, with commas: twice as many are drawn.")
+    parser.add_argument("--pairs", type=int, default=100, help="Pairs of sides that are drawn for each of these.")
     parser.add_argument("--margin", type=float, default=0.05, help="Of `edgeconv bench compare`.")
     parser.add_argument("--planted", type=float, default=1.07, help="Factor of the slowdown that is real.")
     parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"), help="What is measured: {choices}.")
+    parser.add_argument("--records", type=Path, help="Keep records here; take those of this machine in it.")
     parser.add_argument("--output", type=Path, required=True, help="Write the rates to this file, as JSON.")
     given = parser.parse_args()
-    words = [sys.executable, "-m", "edgeconv", "bench", *GRID.split(), given.device]
-    parts, machine = {}, None
-    for name, count in (("quiet", 0), ("neighbour", usable_threads())):
-        same, allowed, planted = Counter[str](), Counter[str](), Counter[str]()
-        with neighbours(count), tempfile.TemporaryDirectory() as folder:
-            for _ in range(given.pairs):
-                records = []
-                for side in ("base", "new"):
-                    subprocess.run(
-                        [*words, "-o", folder, "--name", side, "--overwrite"], check=True, capture_output=True
-                    )
-                    records.append(read_record(Path(folder) / f"{side}.json"))
-                base, new = records
-                machine = {device: fields_of(facts) for device, facts in base.machine.items()}
-                same += verdicts(base, new, given.margin)
-                allowed += verdicts(base, new, given.margin, ("load", "clocks"))
-                planted += verdicts(base, slowed(new, given.planted), given.margin, ("load", "clocks"))
-        parts[name] = {"same_code": dict(same), "same_code_load_allowed": dict(allowed), "planted": dict(planted)}
-        print(name, parts[name])
-    options = {"pairs": given.pairs, "margin": given.margin, "planted": given.planted, "grid": f"{GRID} {given.device}"}
-    write_bytes_atomically(given.output, to_json({**header(), "kind": "gate", **options, "machine": machine, **parts}))
+    sides = [int(word) for word in given.per_side.split(",")]
+    if given.runs < 2 * max(sides):
+        raise stopped(f"{given.runs} runs are too few for two sides of {max(sides)}: raise --runs or lower --per-side.")
+    found, machine = [], None
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = given.records or Path(temporary)
+        for condition, count in (("quiet", 0), ("neighbour", usable_threads())):
+            with neighbours(count):
+                records = [measured(folder, f"{condition}_{i:03}", given.device) for i in range(given.runs)]
+            machine = {device: fields_of(facts) for device, facts in records[0].machine.items()}
+            for per_side in sides:
+                counted = rates(records, per_side, given.pairs, given.margin, given.planted)
+                found.append({"condition": condition, "runs_per_side": per_side, **counted})
+                print(found[-1], flush=True)
+    options = {name: getattr(given, name) for name in ("runs", "pairs", "margin", "planted")}
+    head = {**header(), "kind": "gate", **options, "grid": f"{GRID} {given.device}", "machine": machine}
+    write_bytes_atomically(given.output, to_json({**head, "rates": found}))
     return 0
 
 

@@ -12,8 +12,8 @@ from bench_records import TimedMethod, WrongMethod, changed, measured
 from command import edgeconv
 
 from edgeconv.bench import record
-from edgeconv.bench.compare import Gate, compare, judge, parse_gate
-from edgeconv.bench.intervals import STUDENT_T, Ratio, ratio_interval
+from edgeconv.bench.compare import Gate, compare, compare_runs, judge, parse_gate
+from edgeconv.bench.intervals import STUDENT_T, Ratio, ratio_interval, ratio_of_runs
 from edgeconv.errors import UsageError
 from edgeconv.export.comparison import to_junit, to_markdown
 from edgeconv.methods.options import Options
@@ -41,6 +41,29 @@ def test_one_sample_of_each_tells_nothing() -> None:
     assert ratio_interval([1.0], [9.0]) == Ratio(9.0, 0.0, float("inf"))
     assert judge(ratio_interval([1.0], [9.0]), 0.05) == "ambiguous"
     assert str(ratio_interval([1.0], [9.0])) == "9.000 (few samples)"
+
+
+def test_runs_have_the_interval_of_student_around_the_ratio_of_geometric_means() -> None:
+    base, new = np.exp([-1.0, 0.0, 1.0]), np.exp([2.0, 3.0, 4.0])
+    found = ratio_of_runs(base.tolist(), new.tolist())
+    assert np.log([found.low, found.ratio, found.high]) == pytest.approx(
+        [3 - 4.604 * (2 / 3) ** 0.5, 3, 3 + 4.604 * (2 / 3) ** 0.5]
+    )
+    assert ratio_of_runs([2.0], [3.0]) == Ratio(pytest.approx(1.5), 0.0, float("inf"))
+
+
+@pytest.mark.parametrize(("per_side", "found"), [(3, range(60)), (20, range(95, 101))])
+def test_runs_that_vary_by_two_percent_raise_no_false_alarm_and_show_ten_percent_where_they_are_many(
+    per_side: int, found: range
+) -> None:
+    rng = np.random.default_rng(per_side)
+    same, slower = 0, 0
+    for _ in range(100):
+        base, new = np.exp(0.02 * rng.standard_normal((2, per_side)))
+        same += judge(ratio_of_runs(base, new), 0.05) in ("slower", "faster")
+        slower += judge(ratio_of_runs(base, 1.1 * new), 0.05) == "slower"
+    assert same == 0
+    assert slower in found
 
 
 def test_few_samples_have_the_interval_of_student() -> None:
@@ -276,6 +299,81 @@ def test_the_slowest_clock_of_a_record_counts(base, ours: list, theirs: list, al
     else:
         with pytest.raises(UsageError, match=f"{min(filter(None, ours))} and {min(filter(None, theirs))} MHz"):
             compare(base, new, Gate())
+
+
+def runs(monkeypatch, times: list[float]) -> list[record.BenchRecord]:
+    return [measured(monkeypatch, TimedMethod("own", [time])) for time in times]
+
+
+@pytest.mark.parametrize(
+    ("times", "verdict"),
+    [
+        ([2e-3, 2.01e-3, 1.99e-3], "same"),
+        ([2.3e-3, 2.31e-3, 2.29e-3], "slower"),
+        ([1.7e-3, 1.71e-3, 1.69e-3], "faster"),
+        ([2e-3, 2.01e-3, 3e-3], "ambiguous"),  # one run, whatever it was, fails nobody
+    ],
+)
+def test_several_runs_are_judged_by_what_changes_between_them(monkeypatch, times: list[float], verdict: str) -> None:
+    bases, news = runs(monkeypatch, [2e-3, 2.01e-3, 1.99e-3]), runs(monkeypatch, times)
+    found = compare_runs(bases, news, Gate())
+    assert {line.verdict for line in found.lines} == {verdict}
+    assert found.runs == (3, 3)
+    assert "interval by 3 and 3 runs" in to_markdown(found)
+    assert found.lines[0].new_seconds == pytest.approx(math.prod(times) ** (1 / 3))
+
+
+@pytest.mark.parametrize("first", [True, False], ids=["of the first", "of the second"])
+def test_a_run_that_others_disturbed_is_left_out(monkeypatch, first: bool) -> None:
+    quiet, other = runs(monkeypatch, [2e-3, 2.01e-3, 1.99e-3]), runs(monkeypatch, [4e-3, 2.01e-3, 1.99e-3])
+    disturb(other[0].rows)
+    sides = (other, quiet) if first else (quiet, other)
+    assert {line.verdict for line in compare_runs(*sides, Gate()).lines} == {"same"}
+    assert {line.verdict for line in compare_runs(*sides, Gate(), ("load",)).lines} == {"ambiguous"}
+
+
+def test_of_a_side_without_an_undisturbed_run_nothing_follows(monkeypatch) -> None:
+    bases, news = runs(monkeypatch, [2e-3, 2.01e-3]), runs(monkeypatch, [4e-3, 4.01e-3])
+    disturb(row for run in news for row in run.rows[:-1])  # one row stays undisturbed
+    lines = compare_runs(bases, news, Gate()).lines
+    assert sorted((line.verdict, line.note) for line in lines) == [
+        ("ambiguous", "other processes were at work"),
+        ("slower", ""),
+    ]
+    disturb(row for run in news for row in run.rows)
+    with pytest.raises(UsageError, match="other processes were at work at every row"):
+        compare_runs(bases, news, Gate())
+
+
+def test_rows_that_the_first_run_lacks_are_compared_by_the_others(monkeypatch) -> None:
+    bases, news = runs(monkeypatch, [2e-3, 2e-3, 2e-3]), runs(monkeypatch, [3e-3, 3e-3, 3e-3])
+    bases[0].rows.remove(next(row for row in bases[0].rows if row.kind == "method"))
+    assert [line.verdict for line in compare_runs(bases, news, Gate()).lines] == ["slower", "slower"]
+
+
+def test_a_row_that_one_of_several_runs_lacks_is_lost(monkeypatch) -> None:
+    bases, news = runs(monkeypatch, [2e-3, 2e-3]), runs(monkeypatch, [2e-3, 2e-3])
+    gone = next(row for row in news[1].rows if row.kind == "method")
+    news[1].rows.remove(gone)
+    lost = [line for line in compare_runs(bases, news, Gate()).lines if line.verdict == "lost"]
+    assert [line.note for line in lost] == ["not measured"]
+
+
+def test_folders_of_runs_are_compared_by_the_command(monkeypatch, tmp_path) -> None:
+    for side, times in (("before", [2e-3, 2.01e-3]), ("after", [2.6e-3, 2.61e-3]), ("none", []), ("twice", [2e-3])):
+        (tmp_path / side).mkdir()
+        for i, found in enumerate(runs(monkeypatch, times)):
+            (tmp_path / side / f"{i}.json").write_bytes(record.to_json(found))
+    slower = edgeconv("bench", "compare", "before", "after", cwd=tmp_path)
+    assert (slower.code, slower.text.split(":")[0]) == (1, "FAILED")
+    assert edgeconv("bench", "compare", "before", "before", cwd=tmp_path).code == 0
+    over = edgeconv("bench", "compare", "before", "after", "--markdown", "before/0.json", "--overwrite", cwd=tmp_path)
+    none = edgeconv("bench", "compare", "before", "none", cwd=tmp_path)
+    (tmp_path / "twice" / "again.json").write_bytes((tmp_path / "twice" / "0.json").read_bytes())
+    twice = edgeconv("bench", "compare", "before", "twice", cwd=tmp_path)
+    assert [(ended.code, len(ended.error_lines)) for ended in (over, none, twice)] == [(2, 1)] * 3
+    assert "holds no record" in none.error_lines[0]
+    assert "holds one run twice: '0.json' and 'again.json'" in twice.error_lines[0]
 
 
 def test_the_command_ends_with_one_only_for_a_slowdown(monkeypatch, base, tmp_path) -> None:

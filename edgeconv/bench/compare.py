@@ -1,4 +1,4 @@
-"""Two records, row by row: same, faster, slower or ambiguous, from the samples and not from two numbers.
+"""Two records, or repeated runs of two versions, row by row: same, faster, slower or ambiguous, from the samples.
 
 With a margin of 5 % and [low, high] the 99 % interval of the ratio new / base (intervals.py):
 
@@ -9,6 +9,10 @@ With a margin of 5 % and [low, high] the 99 % interval of the ratio new / base (
                 as steady as it was: the noise is the candidate's own, and hides what it takes
     ambiguous   the rest: the samples do not tell; more of them might
 
+With several runs a side the statistic of each run is one figure, and the interval tells what changes from run to run as
+well. Runs that other processes disturbed are left out, a row that one run of the second side lacks is lost, and none is
+unsteady.
+
 A row that was measured before and is wrong, refused or failed now is `lost`; so is one that is not there although
 its case and device were measured. A row that was measured beside other processes proves nothing and is ambiguous at
 best. Records are refused, unless that is allowed, where machines, clocks, library versions, options or pictures are
@@ -18,10 +22,12 @@ unlike, where the second lacks cases of the first, and where nothing was measure
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
+from statistics import geometric_mean
 from typing import Any, Literal, get_args
 
-from edgeconv.bench.intervals import STATISTICS, Ratio, ratio_interval
+from edgeconv.bench.intervals import STATISTICS, Ratio, ratio_interval, ratio_of_runs
 from edgeconv.bench.record import BenchRecord, BenchRow, unlike_facts, unlike_machines
 from edgeconv.bench.watch import CLOCK_TOLERANCE, OTHERS_WORDS
 from edgeconv.errors import UsageError
@@ -69,6 +75,8 @@ class RecordComparison:
     gate: Gate
     lines: tuple[RowComparison, ...]
     differences: tuple[str, ...]
+    runs: tuple[int, int] = (1, 1)
+    """Records of each side."""
 
     @property
     def passed(self) -> bool:
@@ -86,24 +94,43 @@ def parse_gate(text: str) -> Gate:
 
 def compare(base: BenchRecord, new: BenchRecord, gate: Gate, allowed: tuple[str, ...] = ()) -> RecordComparison:
     """Compare row by row; raises UsageError for records that are not alike in what `allowed` does not name."""
-    found = differences(base, new)
+    return compare_runs((base,), (new,), gate, allowed)
+
+
+def compare_runs(
+    bases: Sequence[BenchRecord], news: Sequence[BenchRecord], gate: Gate, allowed: tuple[str, ...] = ()
+) -> RecordComparison:
+    """The same for one run or several of each side. The rows are those that any run of the first side measured."""
+    first = bases[0]
+    others = [(run, "another of the first") for run in bases[1:]] + [(run, "the second") for run in news]
+    each = [differences(first, run, name) for run, name in others]
+    found = {kind: list(dict.fromkeys(word for words in each for word in words[kind])) for kind in each[0]}
+    found["load"] = [] if _has_quiet_row(bases, news) else ["other processes were at work at every row"]
     refused = {kind: words for kind, words in found.items() if words and kind not in allowed}
     if refused:
         words = "; ".join(f"{kind}: {', '.join(items)}" for kind, items in refused.items())
         raise UsageError(f"These records are not alike ({words}): allow it with --allow {','.join(refused)}.")
-    rows = {row.key: row for row in new.rows}
-    reached = _cases(new)
-    steady = {row.place for row in new.rows if row.kind == "copy" and _noise(row) <= STEADY_NOISE}
+    before, after = ([{row.key: row for row in run.rows} for run in side] for side in (bases, news))
+    reached = set.intersection(*map(_cases, (*bases, *news)))
+    steady = {row.place for row in news[0].rows if row.kind == "copy" and _noise(row) <= STEADY_NOISE}
+    measured = {row.key: row for run in reversed(bases) for row in _measured(run)}
     lines = [
-        _line(row, rows.get(row.key), gate, "load" in allowed, row.place in steady)
-        for row in _measured(base)
+        _line(
+            _with_a_time(run.get(key) for run in before),
+            [run.get(key) for run in after],
+            gate,
+            "load" in allowed,
+            row.place in steady,
+        )
+        for key, row in measured.items()
         if row.place in reached
     ]
     if not lines:
         raise UsageError("These records have no measured row in common: compare runs of the same grid.")
     order = {verdict: index for index, verdict in enumerate(VERDICTS)}
     lines.sort(key=lambda line: order[line.verdict])
-    return RecordComparison(gate, tuple(lines), tuple(item for items in found.values() for item in items))
+    said = tuple(item for items in found.values() for item in items)
+    return RecordComparison(gate, tuple(lines), said, (len(bases), len(news)))
 
 
 def judge(ratio: Ratio, margin: float) -> Verdict:
@@ -116,13 +143,13 @@ def judge(ratio: Ratio, margin: float) -> Verdict:
     return "same" if fast <= ratio.low and ratio.high <= slow else "ambiguous"
 
 
-def differences(base: BenchRecord, new: BenchRecord) -> dict[Unlike, list[str]]:
-    """What makes a comparison doubtful, by kind; empty lists where nothing does."""
+def differences(base: BenchRecord, new: BenchRecord, name: str = "the second") -> dict[Unlike, list[str]]:
+    """What two runs differ in, by kind; empty lists where they do not. `name` is what `new` is called."""
     clocks = []
     ours_mhz, theirs_mhz = _slowest_clock(base), _slowest_clock(new)
     if ours_mhz and theirs_mhz and max(ours_mhz, theirs_mhz) > min(ours_mhz, theirs_mhz) * (1 + CLOCK_TOLERANCE):
         clocks.append(f"{ours_mhz} and {theirs_mhz} MHz")
-    for words, record in (("the first", base), ("the second", new)):
+    for words, record in (("the first", base), (name, new)):
         if any(_is_slowed(row) for row in record.rows):
             clocks.append(f"{words} was measured on a GPU that was throttled or whose clock moved")
     theirs = {row.key: row for row in new.rows}
@@ -133,16 +160,25 @@ def differences(base: BenchRecord, new: BenchRecord) -> dict[Unlike, list[str]]:
     pictures = {str(a.case.picture) for a, b in pairs if a.case.input_sha256 != b.case.input_sha256}
     wanted = _cases(base)
     missing = wanted - _cases(new)
-    quiet = not pairs or any(not _is_disturbed(a) and not _is_disturbed(b) for a, b in pairs)
     return {
         "machine": unlike_machines(base.machine, new.machine),
         "clocks": clocks,
         "versions": unlike_facts(base.versions, new.versions),
         "options": options,
         "pictures": [f"{name} has other pixels" for name in sorted(pictures)],
-        "grid": [f"{len(missing)} of {len(wanted)} cases are not in the second"] if missing else [],
-        "load": [] if quiet else ["other processes were at work at every row"],
+        "grid": [f"{len(missing)} of {len(wanted)} cases are not in {name}"] if missing else [],
     }
+
+
+def _has_quiet_row(bases: Sequence[BenchRecord], news: Sequence[BenchRecord]) -> bool:
+    """Whether some row was measured undisturbed in a run of each side; True where they share none."""
+    shared = _keys(bases) & _keys(news)
+    return not shared or bool(shared & _keys(bases, quiet=True) & _keys(news, quiet=True))
+
+
+def _keys(runs: Iterable[BenchRecord], quiet: bool = False) -> set[tuple[Any, ...]]:
+    """Of the rows that any run has measured, or measured undisturbed."""
+    return {row.key for run in runs for row in _measured(run) if not (quiet and _is_disturbed(row))}
 
 
 def _measured(record: BenchRecord) -> list[BenchRow]:
@@ -154,17 +190,35 @@ def _cases(record: BenchRecord) -> set[tuple[Any, ...]]:
     return {row.place for row in record.rows}
 
 
+def _with_a_time(rows: Iterable[BenchRow | None]) -> list[BenchRow]:
+    return [row for row in rows if row is not None and row.lead_series is not None]
+
+
 def _line(
-    row: BenchRow, other: BenchRow | None, gate: Gate, load_allowed: bool, is_machine_steady: bool
+    olds: Sequence[BenchRow], found: Sequence[BenchRow | None], gate: Gate, load_allowed: bool, is_machine_steady: bool
 ) -> RowComparison:
-    base, found = row.lead_series, None if other is None else other.lead_series
-    assert base is not None  # it is one of _measured
-    base_seconds = _summary(base, gate.statistic)
-    if other is None or found is None:
+    row, news = olds[0], _with_a_time(found)
+    if len(news) < len(found):
+        other = next(other for other in found if other is None or other.lead_series is None)
         note = "not measured" if other is None else f"{other.status}: {other.reason}"
-        return RowComparison(row.title, "lost", base_seconds, None, None, note)
+        return RowComparison(row.title, "lost", _middle(olds, gate), None, None, note)
+    if len(olds) == len(found) == 1:
+        return _line_of_two(row, news[0], gate, load_allowed, is_machine_steady)
+    quiet = [[run for run in side if not _is_disturbed(run)] for side in (olds, news)]
+    if not load_allowed and all(quiet):
+        olds, news = quiet
+    ratio = ratio_of_runs(*([_summary(_series(run), gate.statistic) for run in side] for side in (olds, news)))
+    verdict, note = judge(ratio, gate.margin), ""
+    if not load_allowed and not all(quiet):
+        verdict, note = "ambiguous", "other processes were at work"
+    return RowComparison(row.title, verdict, _middle(olds, gate), _middle(news, gate), ratio, note)
+
+
+def _line_of_two(
+    row: BenchRow, other: BenchRow, gate: Gate, load_allowed: bool, is_machine_steady: bool
+) -> RowComparison:
+    base, found = _series(row), _series(other)
     ratio = ratio_interval(base.samples_seconds, found.samples_seconds, gate.statistic)
-    new_seconds = _summary(found, gate.statistic)
     verdict, note = judge(ratio, gate.margin), ""
     disturbed = _is_disturbed(row) or _is_disturbed(other) or _is_slowed(other)
     if not load_allowed and verdict in ("slower", "faster") and (_is_disturbed(row) or _is_disturbed(other)):
@@ -174,7 +228,20 @@ def _line(
         before = _noise(row)
         if own > UNSTEADY_TIMES * before:
             verdict, note = "unsteady", f"its times spread by {own:.0%}, before by {before:.0%}, and the copy's do not"
-    return RowComparison(row.title, verdict, base_seconds, new_seconds, ratio, note)
+    seconds = _summary(base, gate.statistic), _summary(found, gate.statistic)
+    return RowComparison(row.title, verdict, *seconds, ratio, note)
+
+
+def _series(row: BenchRow) -> SeriesPart:
+    series = row.lead_series
+    assert series is not None  # it is one of _with_a_time
+    return series
+
+
+def _middle(rows: Sequence[BenchRow], gate: Gate) -> float:
+    """The geometric mean over runs of what the records hold."""
+    values = [_summary(_series(row), gate.statistic) for row in rows]
+    return geometric_mean(values) if len(values) > 1 and min(values) > 0 else min(values)
 
 
 def _noise(row: BenchRow) -> float:

@@ -8,7 +8,8 @@
                laid around the ratio
 
 The samples of one run share its luck (clocks, where pages lie, what else ran), which no resampling can show: an
-interval is too narrow by what changes from run to run. So a verdict also asks for a margin (see compare.py).
+interval is too narrow by what changes from run to run. So a verdict also asks for a margin (see compare.py); and where
+there are several runs of each, `ratio_of_runs` takes one figure from each run, by Student's t as for few samples.
 
 Sources: Efron and Tibshirani, An Introduction to the Bootstrap, chapter 13; Student, The probable error of a mean,
 Biometrika 1908 (the two-sample form with pooled variance, in any textbook).
@@ -65,6 +66,18 @@ def ratio_interval(base: Sequence[float], new: Sequence[float], statistic: str =
     tail = (1 - CONFIDENCE) / 2
     low, high = np.quantile(ratios, (tail, 1 - tail))
     return Ratio(ratio, float(low), float(high))
+
+
+def ratio_of_runs(base: Sequence[float], new: Sequence[float]) -> Ratio:
+    """The ratio of the geometric means of a statistic of several runs each, with its interval by Student's t.
+
+    A time of zero has no logarithm: then the interval is everything.
+    """
+    if min(*base, *new) <= 0:
+        return Ratio(1.0, 0.0, float("inf"))
+    ratio = float(np.exp(np.log(new).mean() - np.log(base).mean()))
+    width = _student_width(base, new)
+    return Ratio(ratio, ratio / width, ratio * width)
 
 
 def _student_width(base: Sequence[float], new: Sequence[float]) -> float:

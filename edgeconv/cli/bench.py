@@ -147,18 +147,19 @@ def _make_room(folder: Path, name: str, replace: bool) -> None:
 
 
 def compare(
-    base: Annotated[Path, Positional("The record to measure against.")],
-    new: Annotated[Path, Positional("The record in question.")],
+    base: Annotated[Path, Positional("The record to measure against, or a folder of such runs.")],
+    new: Annotated[Path, Positional("The record in question, or a folder of such runs.")],
     rules: FailureRules,
     replacing: Replacing,
 ) -> None:
     """Compare two records, row by row, from the samples.
 
-    Each row is the same, faster, slower, unsteady or ambiguous. Ends with 1 only for a slowdown, real or hidden.
+    Each row is the same, faster, slower, unsteady or ambiguous. Ends with 1 only
+    for a slowdown, real or hidden. One run cannot tell what changes from run to
+    run: folders of five runs or more raise fewer false alarms.
     """
-    from edgeconv.bench.compare import UNLIKES, parse_gate
-    from edgeconv.bench.compare import compare as compare_records
-    from edgeconv.bench.record import read_record
+    from edgeconv.bench.compare import UNLIKES, compare_runs, parse_gate
+    from edgeconv.bench.record import read_runs
     from edgeconv.diff.outputs import Outputs
     from edgeconv.errors import EXIT_DIFFERENT, UsageError
     from edgeconv.export.comparison import to_junit, to_markdown
@@ -168,11 +169,12 @@ def compare(
     for word in allowed:
         if word not in UNLIKES:
             raise UsageError(f"--allow '{word}' is not one of {', '.join(UNLIKES)}.")
-    outputs = Outputs((str(base), str(new)), replacing.overwrite)
+    before, after = read_runs(base), read_runs(new)
+    outputs = Outputs((str(base), str(new), *map(str, (*before, *after))), replacing.overwrite)
     for path in (rules.markdown, rules.junit):
         if path is not None:
             outputs.reserve_file(path)
-    comparison = compare_records(read_record(base), read_record(new), parse_gate(rules.fail_on), allowed)
+    comparison = compare_runs([*before.values()], [*after.values()], parse_gate(rules.fail_on), allowed)
     text = to_markdown(comparison)
     if rules.markdown is not None:
         outputs.add(rules.markdown, utf8(text))

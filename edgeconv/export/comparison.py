@@ -14,10 +14,11 @@ def to_markdown(comparison: RecordComparison) -> str:
     """A summary line, what the records differ in, and a table, worst first."""
     counts = {verdict: sum(line.verdict == verdict for line in comparison.lines) for verdict in VERDICTS}
     summary = ", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count)
-    gate = comparison.gate
+    gate, (bases, news) = comparison.gate, comparison.runs
+    interval = "bootstrap interval" if bases == news == 1 else f"interval by {bases} and {news} runs"
     text = [
         f"{'Passed' if comparison.passed else 'FAILED'}: {summary}. A row is slower where the {CONFIDENCE:.0%} "
-        f"bootstrap interval of new / base ({gate.statistic}) lies wholly above {1 + gate.margin:.3g}.",
+        f"{interval} of new / base ({gate.statistic}) lies wholly above {1 + gate.margin:.3g}.",
         "",
     ]
     if comparison.differences:
