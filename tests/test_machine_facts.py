@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
 from edgeconv.hardware import process
@@ -57,3 +62,37 @@ def test_waiting_ends_when_the_threads_rest_or_when_they_never_do(monkeypatch: p
     process.wait_until_quiet()
     assert clocks.now == pytest.approx(seconds, abs=process.QUIET_LOOK_SECONDS * 1.5)
     assert clocks.sleeps >= 1
+
+
+def keep_busy(until: Callable[[], bool]) -> None:
+    while not until():
+        pass
+
+
+needs_clocks = pytest.mark.skipif(
+    not hasattr(time, "pthread_getcpuclockid"), reason="the system has no clock of a thread"
+)
+
+
+@needs_clocks
+def test_a_busy_main_thread_does_not_count_for_another_that_asks() -> None:
+    """A window draws on it while a bench asks from another: that is no method at work."""
+    with ThreadPoolExecutor(1) as pool:
+        share = pool.submit(process.share_at_rest, 0.2)
+        keep_busy(share.done)
+        assert share.result() < 0.02
+
+
+@needs_clocks
+@pytest.mark.parametrize("main_thread_asks", [True, False])
+def test_any_other_busy_thread_counts(main_thread_asks: bool) -> None:
+    over = threading.Event()
+    with ThreadPoolExecutor(2) as pool:
+        worker = pool.submit(keep_busy, over.is_set)
+        try:
+            asked = None if main_thread_asks else pool.submit(process.share_at_rest, 0.2)
+            share = process.share_at_rest(0.2) if asked is None else asked.result()
+        finally:
+            over.set()
+        worker.result()
+    assert share > 0.02

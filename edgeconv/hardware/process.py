@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import os
 import time
-from time import perf_counter, process_time, sleep  # held: a method of another package may replace those of `time`
+from collections.abc import Callable
+from threading import current_thread, main_thread
+from time import perf_counter, process_time, sleep
 
 from edgeconv.hardware.system_files import read_system_file
+
+# Held, as those above: a method of another package may replace those of `time`.
+_clock_gettime = getattr(time, "clock_gettime", None)
+_clock_of_thread = getattr(time, "pthread_getcpuclockid", None)
+"""Both Unix alone, the second not macOS."""
 
 MOST_QUIET_SECONDS = 0.25
 QUIET_LOOK_SECONDS = 0.002
@@ -24,11 +31,24 @@ def seconds_since_process_start() -> float | None:
         return None
 
 
+def _clock_of_others() -> Callable[[], float]:
+    """Processor time of the threads beside this one.
+
+    The main thread is left out where it is another (and the system tells): it draws a window, or waits for a user.
+    """
+    ident = main_thread().ident
+    if current_thread() is main_thread() or ident is None or _clock_gettime is None or _clock_of_thread is None:
+        return process_time
+    gettime, of_main = _clock_gettime, _clock_of_thread(ident)
+    return lambda: process_time() - gettime(of_main)
+
+
 def share_at_rest(seconds: float) -> float:
-    """Share of a core that this process uses while the thread that calls sleeps."""
-    started, before = perf_counter(), process_time()
+    """Share of a core that the other threads use while this one sleeps; see `_clock_of_others`."""
+    clock = _clock_of_others()
+    started, before = perf_counter(), clock()
     sleep(seconds)
-    return (process_time() - before) / (perf_counter() - started)
+    return (clock() - before) / (perf_counter() - started)
 
 
 def wait_until_quiet() -> None:
@@ -37,9 +57,9 @@ def wait_until_quiet() -> None:
     Threads of many libraries spin for milliseconds after their last work (OpenMP's, ONNX Runtime's), on the very cores
     that the next to be timed would work on.
     """
-    deadline = perf_counter() + MOST_QUIET_SECONDS
+    deadline, clock = perf_counter() + MOST_QUIET_SECONDS, _clock_of_others()
     while (started := perf_counter()) < deadline:
-        before = process_time()
+        before = clock()
         sleep(QUIET_LOOK_SECONDS)
-        if process_time() - before < QUIET_SHARE * (perf_counter() - started):
+        if clock() - before < QUIET_SHARE * (perf_counter() - started):
             return

@@ -950,6 +950,8 @@ def test_bench_this_draws_and_keeps_a_record(qtbot: QtBot, picture: Path, tmp_pa
     assert window.bench.running
     assert window.tabs.currentWidget() is window.bench
     settle(qtbot, window)
+    rows = window.bench_run.record.rows
+    assert {row.candidate: row.reason for row in rows if row.status not in ("measured", "unavailable")} == {}
     assert {line.label for line in window.bench.plot.lines} == {"opencv on CPU", "sliding on CPU", "im2col on CPU"}
     assert len(np.unique(pixels_of(window.bench.plot.grab().toImage()).reshape(-1, 3), axis=0)) > 10
     path = tmp_path / "record.json"
