@@ -13,6 +13,7 @@ who take one picture after the other get a few.
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import statistics
@@ -26,6 +27,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import committed
 from script_options import Arguments, stopped
 
 from edgeconv.batch import plan
@@ -161,9 +163,10 @@ def main() -> int:
     parser.add_argument(
         "--output",
         type=Path,
-        default=PROJECT / "docs" / "results" / "batch_cpu.json",
-        help="Write the figures to this file, as JSON.",
+        default=PROJECT / "docs" / "results" / "batch.json.xz",
+        help="Put the figures into this file, beside those of other names.",
     )
+    parser.add_argument("--name", default="cpu", help="Name of these figures in the file.")
     arguments = parser.parse_args()
 
     with tempfile.TemporaryDirectory() as scratch:
@@ -235,7 +238,7 @@ def main() -> int:
         "skipped": skipped,
     }
     arguments.output.parent.mkdir(parents=True, exist_ok=True)
-    write_bytes_atomically(arguments.output, report.to_json(record))
+    committed.write_together(arguments.output, {arguments.name: json.loads(report.to_json(record))})
     return 0 if share >= GOAL else 1
 
 

@@ -12,7 +12,7 @@ from edgeconv.export.tables import lines_of
 
 @cache
 def record(name: str) -> dict[str, Any]:
-    """A record of scripts/benchmark_canny.py."""
+    """A record, read once."""
     return committed.record(name)
 
 

@@ -1,7 +1,7 @@
 """The records below docs/results: where they are, how they are read and written. JSON, packed by xz where it is large.
 
 record("canny_passes_h200")                  docs/results/canny_passes_h200.json, or .json.xz
-run_report("h200", "cuda_sliding_s1")        one of those that scripts/run_matrix.py keeps together
+one_of("run/h200", "cuda_sliding_s1")        one of the reports that a script keeps together in a file
 write(path, data)                            packed where the name ends with .xz
 """
 
@@ -35,14 +35,14 @@ def read(path: Path) -> dict[str, Any]:
     return found
 
 
-def run_report(machine: str, name: str) -> dict[str, Any]:
-    """A report of scripts/run_matrix.py."""
-    found: dict[str, Any] = record(f"run/{machine}")["reports"][name]
+def one_of(file: str, name: str) -> dict[str, Any]:
+    """A report by its name, from a file of `write_together`."""
+    found: dict[str, Any] = record(file)["reports"][name]
     return found
 
 
-def write_runs(path: Path, reports: dict[str, Any]) -> None:
-    """Put reports of `edgeconv run` by name into a file, a line each, beside those that are in it."""
+def write_together(path: Path, reports: dict[str, Any]) -> None:
+    """Put reports by name into a file, a line each, beside those that are in it."""
     earlier = read(path)["reports"] if path.exists() else {}
     together = sorted((earlier | reports).items())
     lines = ",\n".join(f"{json.dumps(name)}: {json.dumps(report)}" for name, report in together)

@@ -38,7 +38,7 @@ from edgeconv.core.filters import FILTERS
 from edgeconv.core.option import listed, options_of
 from edgeconv.core.units import seconds_text
 from edgeconv.export import ladders
-from edgeconv.export.banks import BankSeries, bank_map, bank_series
+from edgeconv.export.banks import BankSeries, bank_header, bank_line, bank_map, bank_series
 from edgeconv.export.tables import Table, fastest, goals, lines_of, percent
 from edgeconv.io.records import read_record as read_kinds
 from edgeconv.methods import METHODS
@@ -261,10 +261,10 @@ BATCH_ON_GPU = re.compile("edgeconv batch, JPEG on the (card|GPU)")
 
 
 def batch_speed(machines: dict[str, str], on_gpu: bool = False) -> str:
-    """Pictures per second, one line per record."""
+    """Pictures per second, one line per machine."""
     rows = []
     for name, machine in machines.items():
-        record = committed.record(name)
+        record = committed.one_of("batch", name)
         speed = record["pictures_per_second"]
         on_the_gpu = next((value for key, value in speed.items() if BATCH_ON_GPU.fullmatch(key)), None)
         figures = [_three_digits(speed.get(key)) for key in BATCH_COLUMNS]
@@ -272,7 +272,7 @@ def batch_speed(machines: dict[str, str], on_gpu: bool = False) -> str:
         if on_gpu:
             figures.insert(0, _three_digits(on_the_gpu))
         rounds = len(record["samples_seconds"]["edgeconv batch"])
-        rows.append([f"[{machine}](results/{committed.path_of(name).name})", str(rounds), *figures])
+        rows.append([machine, str(rounds), *figures])
     columns = list(BATCH_COLUMNS.values())
     columns.insert(2, "batch / codecs (goal 0.9)")
     return lines_of(("machine", "rounds", *(["batch, JPEG on the GPU"] if on_gpu else []), *columns), rows)
@@ -394,6 +394,38 @@ def bank_table(machine: str, in_channels: int, size: int = 2048) -> str:
     return "".join(lines_of(table.header, table.rows) for table in map(bank_map, found))
 
 
+def wide_bank_table(machine: str) -> str:
+    """Other sizes, strides and types, a line for each bank."""
+    found = bank_series(read_record(committed.RESULTS / "bench" / machine / "bank_wide.json.xz"))
+    candidates = list(dict.fromkeys(candidate for series in found for candidate in series.candidates))
+    lines = [
+        (series.dtype, str(series.size), str(series.stride), str(series.in_channels), *bank_line(point, candidates))
+        for series in sorted(found, key=lambda series: (series.dtype, series.stride, series.size, -series.in_channels))
+        for point in series.points
+    ]
+    return lines_of(("type", "size", "stride", "channels", *bank_header(candidates)), lines)
+
+
+def gate_rates(name: str) -> str:
+    """How often `bench compare` is wrong, by the runs of a side."""
+    lines = []
+    for rate in committed.record(name)["rates"]:
+        same, planted = rate["same_code_load_allowed"], rate["planted"]
+        rows, longer = sum(same.values()), sum(planted.values())
+        lines.append(
+            (
+                {"quiet": "nothing of ours", "neighbour": "all cores busy"}[rate["condition"]],
+                str(rate["runs_per_side"]),
+                f"{rows:,}",
+                f"{(same.get('slower', 0) + same.get('unsteady', 0)) / rows:.1%}",
+                f"{same.get('faster', 0) / rows:.1%}",
+                f"{planted.get('slower', 0) / longer:.0%}",
+            )
+        )
+    heading = ("beside it", "runs of a side", "rows", "wrongly slower", "wrongly faster", "7 % found")
+    return lines_of(heading, lines)
+
+
 def _kind(series: BankSeries) -> tuple[int, int, str]:
     return series.size, series.stride, series.dtype
 
@@ -438,6 +470,8 @@ TABLES: dict[str, Callable[[], str]] = {
     ),
     "banks-rgb": lambda: bank_table("h200", 3),
     "banks-grey": lambda: bank_table("h200", 1),
+    "gate-rates": lambda: gate_rates("gate_two_cores"),
+    "banks-wide": lambda: wide_bank_table("h200"),
     "faults": faults,
     "peers": peers,
     "second-clock": second_clock,
@@ -445,13 +479,12 @@ TABLES: dict[str, Callable[[], str]] = {
     "reader-fuzz": reader_fuzz,
     "batch-png": lambda: batch_speed(
         {
-            "batch_cpu": "two cores of an AMD EPYC",
-            "batch_cpu_quiet": "two other cores, nothing else running",
-            "batch_h200": "one NVIDIA H200 and 16 cores",
+            "cpu": "two cores of an AMD EPYC",
+            "h200": "one NVIDIA H200 and 16 cores",
         }
     ),
     "batch-jpg": lambda: batch_speed(
-        {"batch_h200_jpg": "one NVIDIA H200 and 16 cores", "batch_cpu_jpg": "two cores of an AMD EPYC"}, on_gpu=True
+        {"h200_jpg": "one NVIDIA H200 and 16 cores", "cpu_jpg": "two cores of an AMD EPYC"}, on_gpu=True
     ),
     "tiles": tiles,
     "grids": grids,

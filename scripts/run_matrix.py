@@ -52,7 +52,7 @@ def main() -> int:
                     text = report.read_text(encoding="utf-8").replace(str(Path(scratch)) + "/", "")
                     reports[name] = json.loads(text)
     arguments.results.mkdir(parents=True, exist_ok=True)
-    committed.write_runs(arguments.results / f"{arguments.machine}.json.xz", reports)
+    committed.write_together(arguments.results / f"{arguments.machine}.json.xz", reports)
     return 1 if failed else 0
 
 

@@ -112,6 +112,6 @@ def test_a_clone_is_small() -> None:
 def test_reports_of_another_device_stay_when_a_file_of_runs_is_written_again(tmp_path: Path) -> None:
     committed = script("committed")
     path = tmp_path / "machine.json.xz"
-    committed.write_runs(path, {"cpu_a_s1": {"n": 1}, "cuda_a_s1": {"n": 2}})
-    committed.write_runs(path, {"cpu_a_s1": {"n": 3}})
+    committed.write_together(path, {"cpu_a_s1": {"n": 1}, "cuda_a_s1": {"n": 2}})
+    committed.write_together(path, {"cpu_a_s1": {"n": 3}})
     assert committed.read(path)["reports"] == {"cpu_a_s1": {"n": 3}, "cuda_a_s1": {"n": 2}}
