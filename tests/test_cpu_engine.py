@@ -18,7 +18,7 @@ from selection import pairs_then_slow
 from edgeconv.core.filters import WeightSet, named_filter, weight_set
 from edgeconv.core.problem import make_problem
 from edgeconv.errors import MemoryLimitError, UnavailableError, UsageError
-from edgeconv.hardware.cpu import jit
+from edgeconv.hardware.cpu import jit, x86
 from edgeconv.methods import require
 from edgeconv.methods.cpu import engine, rowcode
 from edgeconv.methods.cpu.layout import make_layout
@@ -349,22 +349,64 @@ def test_code_for_other_processors_calls_nothing_outside(target, case):
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
     lowering = make_lowering(case.problem(), streaming=True)
-    layout = make_layout(lowering, target.vector_bytes, 2048, columns=False)
+    layout = make_layout(lowering, target, 2048, columns=False)
     code = jit.assembly(rowcode.write(lowering, layout), target)
     assert called(code) == {rowcode.ENTRY_POINT}
 
 
-@pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="runs code for smaller x86-64 processors")
-@pytest.mark.parametrize("name", ["x86-64-v2", "x86-64-v3"])
-def test_narrower_vectors_give_right_results_too(name, monkeypatch):
+def take_processor(name, monkeypatch):
+    """Make code for a smaller processor than this one."""
     smaller = next(target for target in OTHER_PROCESSORS if target.name == name)
     if smaller.vector_bytes > jit.processor().vector_bytes:
         pytest.skip("this processor has no such vectors")
     here = dataclasses.replace(smaller, triple=jit.processor().triple)
     monkeypatch.setattr(jit, "processor", lambda: here)
+    return here
+
+
+ON_X86 = pytest.mark.skipif(
+    platform.machine() not in ("x86_64", "AMD64"), reason="runs code for smaller x86-64 processors"
+)
+
+
+@ON_X86
+@pytest.mark.parametrize("name", ["x86-64-v2", "x86-64-v3"])
+def test_narrower_vectors_give_right_results_too(name, monkeypatch):
+    here = take_processor(name, monkeypatch)
     for case in SAMPLE:
         cpu_problems.check_case(SLIDING, case)
         cpu_problems.check_case(IM2COL, case)
     if not here.has_half:
         with pytest.raises(UnavailableError, match="float16"):
             SLIDING.prepare(Case(RANDOM, "mix", "float16", "raw").problem(), Options())
+
+
+@ON_X86
+@pytest.mark.parametrize("name", ["x86-64-v2", "x86-64-v3", None])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_every_magnitude_of_bytes_is_the_nearest_byte(name, sign, monkeypatch):
+    """Both responses of every pixel are any two bytes; roots are estimated, and no pair may end in another byte."""
+    if name is not None:
+        take_processor(name, monkeypatch)
+    weights = np.zeros((2, 1, 1, 3, 3), np.float32)
+    weights[0, ..., 1, 1], weights[1, ..., 1, 2] = sign, 1
+    problem = make_problem((256, 512, 1), "uint8", WeightSet(weights, groups=1, combine="magnitude"), output_mode="abs")
+    first, second = np.mgrid[:256, :256].astype(np.uint8)
+    image = np.stack([first, second], axis=-1).reshape(256, 512, 1)
+    out = np.empty(problem.output_shape, np.uint8)
+    SLIDING.prepare(problem, Options()).run(image, out)
+    squares = first.astype(np.int64) ** 2 + second.astype(np.int64) ** 2
+    expected = np.minimum(np.rint(np.sqrt(squares)), 255)
+    assert np.array_equal(out[:, ::2, 0], expected)
+
+
+@pytest.mark.parametrize("wrong_by", [-1.0, -0.5, 0.5, 1.0])
+def test_no_estimate_of_a_root_within_its_error_ends_in_another_byte(wrong_by):
+    """The steps of Storing._length_for_bytes in float32, from the worst estimates, for every sum of two squares."""
+    squares = np.arange(2**17, dtype=np.float32)
+    inverse = (1 + wrong_by * x86.INVERSE_ROOT_ERROR) / np.sqrt(np.maximum(squares, 1).astype(np.float64))
+    inverse = inverse.astype(np.float32)
+    root = squares * inverse
+    root += (squares - root * root) * (inverse * np.float32(0.5))
+    right = np.rint(np.sqrt(squares.astype(np.float64)))
+    assert np.array_equal(np.minimum(np.rint(root), 255), np.minimum(right, 255))

@@ -6,10 +6,13 @@ import pytest
 
 from edgeconv.core.filters import named_filter, weight_set
 from edgeconv.core.problem import make_problem
+from edgeconv.hardware.cpu.jit import Processor
 from edgeconv.methods.cpu import division
 from edgeconv.methods.cpu.division import STRIP_ROWS, STRIPS_PER_THREAD, THREAD_SECONDS, UNIT_SECONDS, divide
 from edgeconv.methods.cpu.layout import make_layout
 from edgeconv.methods.cpu.lowering import make_lowering
+
+AVX2 = Processor("x86_64-linux-gnu", "x86-64-v3", "", 32, has_half=True)
 
 
 @pytest.fixture(autouse=True)
@@ -78,7 +81,7 @@ def test_the_estimate_grows_with_pixels_and_multiply_adds(dtype, name, channels,
     def estimate(height: int, width: int) -> float:
         problem = make_problem((height, width, 3), dtype, weight_set(named_filter(name), channels), output_mode="abs")
         lowering = make_lowering(problem)
-        return division.seconds_alone(problem, lowering, make_layout(lowering, 32, 16384, columns=False))
+        return division.seconds_alone(problem, lowering, make_layout(lowering, AVX2, 16384, columns=False))
 
     once = estimate(side, side)
     assert low < once < high

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import subprocess
+import sys
 import threading
 from itertools import pairwise
 
@@ -109,3 +111,19 @@ def test_a_system_without_advice_gives_memory_all_the_same(monkeypatch: pytest.M
     block[:] = 1
     del block
     assert len(pages._WAITING) == 1
+
+
+SCRIPT_THAT_A_MODULE_HOLDS = """
+import numpy as np, edgeconv
+from edgeconv.hardware.cpu import jit
+found = jit.processor()
+jit.processor = lambda: found
+out = edgeconv.convolve(np.zeros((1000, 1000, 3), np.uint8), device="cpu")
+"""
+"""The function keeps the script's names, and with them its arrays, until the package's modules are gone."""
+
+
+def test_results_that_are_there_when_the_interpreter_ends_say_nothing() -> None:
+    words = [sys.executable, "-c", SCRIPT_THAT_A_MODULE_HOLDS]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("", "")

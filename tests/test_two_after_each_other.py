@@ -508,8 +508,8 @@ def test_a_function_of_npp_is_that_of_its_name_in_its_own_library(monkeypatch: p
 
 
 LOWERING = make_lowering(make_problem((9, 9, 3), "uint8", random_weights(), output_mode="abs"))
-LAYOUT = make_layout(LOWERING, 32, 64, False)
 PROCESSOR = jit.Processor("x86_64-linux-gnu", "generic", "+avx2", 32, has_half=True)
+LAYOUT = make_layout(LOWERING, PROCESSOR, 64, False)
 
 
 @pytest.mark.parametrize("place", range(3), ids=["lowering", "layout", "processor"])

@@ -28,9 +28,6 @@ MOST_WAITING = 2
 _PRIVATE: dict[str, Any] = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_PRIVATE") else {}
 """Python's own choice is memory that processes share, which has no large pages."""
 
-_IN_USE: set[_Block] = set()
-"""An array refers to a block's memory; the block itself, which is told of the array's end, is held here."""
-
 _WAITING: deque[_Block] = deque(maxlen=MOST_WAITING)
 """Each step on it is a single one under the interpreter lock: a block may come back in the middle of any other."""
 
@@ -43,17 +40,17 @@ class _Block:
         self._memory = mmap.mmap(-1, size_bytes + LARGE_PAGE_BYTES, **_PRIVATE)
         self._start = -ctypes.addressof(ctypes.c_char.from_buffer(self._memory)) % LARGE_PAGE_BYTES
         self._advise("MADV_HUGEPAGE")
-        self._user: Any = None
 
     def lend(self) -> Any:
-        """The memory as an object that arrays refer to; when it is gone the block waits."""
+        """The memory as an object that arrays refer to; when it is gone the block waits.
+
+        Arrays may outlive this module, when the interpreter ends: nothing is called then.
+        """
         lent = (ctypes.c_char * self.size_bytes).from_buffer(self._memory, self._start)
-        self._user = weakref.ref(lent, self._take_back)
-        _IN_USE.add(self)
+        weakref.finalize(lent, self._take_back).atexit = False
         return lent
 
-    def _take_back(self, _: Any) -> None:
-        _IN_USE.discard(self)
+    def _take_back(self) -> None:
         if self.size_bytes > MOST_WAITING_BYTES:
             return
         for older in _waiting():

@@ -67,7 +67,7 @@ class EnginePlan(AddressPlan):
         processor = jit.processor()
         if problem.dtype == np.float16 and not processor.has_half:
             raise refuse(name, "this processor does not convert float16", "Use --method opencv.")
-        layout = make_layout(lowering, processor.vector_bytes, shape.tile_pixels, shape.columns)
+        layout = make_layout(lowering, processor, shape.tile_pixels, shape.columns)
 
         tiles, picks = _tables(problem, lowering, layout)
         if not shape.columns and _reads_directly(lowering, layout, tiles):

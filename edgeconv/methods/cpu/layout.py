@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from edgeconv.core.geometry import KERNEL_SIZE
-from edgeconv.hardware.cpu.jit import CACHE_LINE_BYTES
+from edgeconv.hardware.cpu.jit import CACHE_LINE_BYTES, Processor
 from edgeconv.hardware.cpu.scalars import SCALAR_BYTES
+from edgeconv.hardware.cpu.x86 import is_x86
 from edgeconv.methods.cpu.lowering import Lowering
 from edgeconv.methods.cpu.passes import BankPasses, cut_bank, cut_results
 
@@ -82,6 +83,8 @@ class RowLayout:
     """Lengths that the code is written for, all derived from the lowering and the processor."""
 
     vector_bytes: int
+    is_x86: bool
+    """Whether hardware/cpu/x86.py has instructions for this processor."""
     block_pixels: int
     """Pixels (samples where flat) of one block of `respond`."""
     sum_pixels: int
@@ -123,11 +126,12 @@ class RowLayout:
         return self.taps_offset_bytes + self.taps_bytes
 
 
-def make_layout(lowering: Lowering, vector_bytes: int, tile_pixels: int, columns: bool) -> RowLayout:
+def make_layout(lowering: Lowering, processor: Processor, tile_pixels: int, columns: bool) -> RowLayout:
     """Choose the lengths: blocks of one register of stored samples or a few of sums, rows padded to cache lines.
 
     Past the caches whole lines are stored, and what comes before the first of them in a run must fit into a block.
     """
+    vector_bytes = processor.vector_bytes
     stored_bytes = SCALAR_BYTES[lowering.stored]
     bank = None if lowering.bank is None else cut_bank(lowering, lowering.bank, vector_bytes)
     if bank is not None:
@@ -148,6 +152,7 @@ def make_layout(lowering: Lowering, vector_bytes: int, tile_pixels: int, columns
     spare_samples = (spare_pixels or block) * stored_per_pixel(lowering)
     return RowLayout(
         vector_bytes=vector_bytes,
+        is_x86=is_x86(processor.triple),
         block_pixels=block,
         sum_pixels=together,
         results_per_pass=per_pass,
